@@ -1,0 +1,20 @@
+#include "src/base/error.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace ferry {
+
+Error::Error(Fault fault, std::string_view where, std::string_view what, std::string_view hint)
+    : fault_(fault) {
+  message_.append("[").append(where).append("] ").append(what);
+  if (!hint.empty()) message_.append(" - ").append(hint);
+}
+
+void check_failed(const char* file, int line, const char* expression, const std::string& message) {
+  std::fprintf(stderr, "ferry: internal error at %s:%d: %s: %s\n", file, line, expression, message.c_str());
+  std::fflush(stderr);
+  std::abort();
+}
+
+}  // namespace ferry
