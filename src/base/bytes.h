@@ -1,5 +1,6 @@
 #pragma once
-// Sizes as people write and read them ("11GiB", "6.1 GiB"), and size arithmetic that cannot overflow silently.
+// Sizes as people write and read them ("11GiB", "6.1 GiB"), and size arithmetic that cannot
+// overflow silently.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +13,9 @@ inline constexpr int64_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
 /** Every tensor of a segment starts on such a boundary (design 2). */
 inline constexpr int64_t kTensorAlignment_bytes = 512;
 
-constexpr int64_t round_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+constexpr int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 /** "11GiB", "512 MiB", "4GB", "123" (bytes); nullopt when it is none of these. */
 std::optional<int64_t> parse_bytes(std::string_view text);

@@ -12,7 +12,8 @@ Error::Error(Fault fault, std::string_view where, std::string_view what, std::st
 }
 
 void check_failed(const char* file, int line, const char* expression, const std::string& message) {
-  std::fprintf(stderr, "ferry: internal error at %s:%d: %s: %s\n", file, line, expression, message.c_str());
+  std::fprintf(stderr, "ferry: internal error at %s:%d: %s: %s\n", file, line, expression,
+               message.c_str());
   std::fflush(stderr);
   std::abort();
 }

@@ -1,0 +1,102 @@
+#pragma once
+// What the engine and a family's forward say to each other (private header of the torch half). A
+// Block is stateless: every call gets views of the weights (in a slot or resident), of the memory
+// its saved tensors, gradients and temporaries go to, and writes only there. It allocates nothing
+// itself.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "models/tensor_table.h"
+
+namespace ferry {
+
+/** What the loss is (design 5: the mean over all label tokens or samples of the step). */
+enum class LossKind : uint8_t { cross_entropy, multi_label, regression, masked_lm };
+
+/** One micro-batch on the compute device: sequences laid end to end, then the dummy tail. */
+struct BatchTensors {
+  BatchShape shape;
+  int64_t n_seqs = 0;  ///< sequences with the dummy tail's
+  int64_t n_seqs_real = 0;
+  at::Tensor input_ids;     ///< (tokens) int32
+  at::Tensor type_ids;      ///< (tokens) int32
+  at::Tensor position_ids;  ///< (tokens) int32
+  at::Tensor cu_seqlens;    ///< (n_seqs + 1) int32
+  std::span<const int32_t> cu_seqlens_host;
+  std::span<const int32_t> input_ids_host;
+  at::Tensor labels;  ///< (n_seqs_real) int32 | (n_seqs_real, n_labels) fp32 | (n_seqs_real) fp32 |
+                      ///< (tokens) int32, -100 = none
+  float loss_weight = 1;  ///< 1 / label items of the whole step
+  float grad_scale = 1;   ///< loss scale (a power of two)
+  float label_smoothing = 0;
+};
+
+/** Bump allocator over a fixed region; what it gave is void after reset(). */
+class Scratch {
+ public:
+  Scratch(void* base, int64_t capacity_bytes, at::Device device)
+      : base_(base), capacity_bytes_(capacity_bytes), device_(device) {}
+  /** A tensor of this shape on the next 512-byte boundary; FERRY_CHECK fails past the capacity. */
+  at::Tensor take(at::IntArrayRef shape, at::ScalarType dtype);
+  void reset() { used_bytes_ = 0; }
+  int64_t peak_bytes() const { return peak_bytes_; }
+
+ private:
+  void* base_;
+  int64_t capacity_bytes_;
+  at::Device device_;
+  int64_t used_bytes_ = 0;
+  int64_t peak_bytes_ = 0;
+};
+
+/** Random numbers of one block in one micro-batch (design 5): dropout off when !training. */
+struct RandomKey {
+  bool training = false;
+  uint64_t seed = 0;
+  int64_t step = 0;
+  int64_t micro_batch = 0;  ///< global index over ranks within the step
+  int block = 0;
+  /** The Philox key of one operation of the block. */
+  uint64_t of(int operation) const;
+};
+
+struct BlockMemory {
+  std::vector<at::Tensor> params;  ///< table order, then borrowed ones; compute type
+  std::vector<at::Tensor> grads;   ///< the same order; backward overwrites every one (compute type)
+  std::vector<at::Tensor> saved;   ///< table order
+  Scratch* scratch = nullptr;      ///< reset by the engine before each call
+};
+
+/** One block of a model. Thread-compatible; called with the compute stream current. */
+class Block {
+ public:
+  virtual ~Block() = default;
+  /** x (tokens, width), undefined for the first block; y (tokens, width). A head's y is unused: it
+   * writes the loss contribution (fp32 scalar, already times loss_weight) to `loss` if defined and
+   * logits (n_seqs, n_labels) fp32 to `logits` if defined. */
+  virtual void forward(const RandomKey& key,
+                       const BatchTensors& batch,
+                       BlockMemory& memory,
+                       const at::Tensor& x,
+                       at::Tensor& y,
+                       at::Tensor& loss,
+                       at::Tensor& logits) = 0;
+  /** dy (tokens, width), undefined for the head; dx (tokens, width), undefined for the first block.
+   * dy may be clobbered. */
+  virtual void backward(const RandomKey& key,
+                        const BatchTensors& batch,
+                        BlockMemory& memory,
+                        const at::Tensor& x,
+                        at::Tensor& dy,
+                        at::Tensor& dx) = 0;
+};
+
+/** The block's code for this table entry. */
+std::unique_ptr<Block> make_block(const ModelTable& model, int block, LossKind loss);
+
+}  // namespace ferry

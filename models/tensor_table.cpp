@@ -1,0 +1,61 @@
+#include "models/tensor_table.h"
+
+#include <numeric>
+
+#include "src/base/bytes.h"
+
+namespace ferry {
+namespace {
+
+constexpr int64_t kParamAlignment_elements = 256;
+
+int64_t product(const std::vector<int64_t>& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+}  // namespace
+
+int64_t SavedSpec::n_elements() const {
+  return product(shape);
+}
+
+int BlockTable::add(std::string param_name, std::vector<int64_t> shape, bool decay, Init init) {
+  ParamSpec spec;
+  spec.name = std::move(param_name);
+  spec.n_elements = product(shape);
+  spec.shape = std::move(shape);
+  spec.decay = decay;
+  spec.init = init;
+  spec.offset = n_segment_elements;
+  n_segment_elements += round_up(spec.n_elements, kParamAlignment_elements);
+  params.push_back(std::move(spec));
+  return static_cast<int>(params.size()) - 1;
+}
+
+int64_t BlockTable::n_params() const {
+  int64_t n = 0;
+  for (const ParamSpec& p : params)
+    n += p.n_elements;
+  return n;
+}
+
+int64_t ModelTable::n_params() const {
+  int64_t n = 0;
+  for (const BlockTable& b : blocks)
+    n += b.n_params();
+  return n;
+}
+
+int64_t ModelTable::boundary_bytes(const BatchShape& shape) const {
+  return round_up(shape.tokens * width * static_cast<int64_t>(size_of(compute)),
+                  kTensorAlignment_bytes);
+}
+
+int64_t laid_out_bytes(const std::vector<SavedSpec>& specs) {
+  int64_t bytes = 0;
+  for (const SavedSpec& s : specs)
+    bytes += round_up(s.n_bytes(), kTensorAlignment_bytes);
+  return bytes;
+}
+
+}  // namespace ferry

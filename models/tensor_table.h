@@ -1,0 +1,125 @@
+#pragma once
+// The tensor table (design 2): name, shape, type and decay group of every parameter of every block,
+// and shape and type of everything a block's operations save, known without torch and without
+// weights. Families fill it (models/bert/bert_table.h); allocation, plan, report, export and
+// checkpoint all read it, and nothing else.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/dtype.h"
+
+namespace ferry {
+
+/** How a parameter starts when no checkpoint has it. */
+enum class Init : uint8_t { normal, zeros, ones };
+
+/** One parameter of a block. It has the same element offset in every segment of its block (weights,
+ * grads, master, adam_m, adam_v), a multiple of 256 elements, so it starts on a 512-byte boundary
+ * in each type. */
+struct ParamSpec {
+  std::string name;            ///< inside the block: "attention.qkv.weight"
+  std::vector<int64_t> shape;  ///< row-major
+  bool decay = true;           ///< weight decay applies (not to biases and norms)
+  Init init = Init::normal;
+  bool trainable = true;
+  int64_t offset = 0;      ///< elements from the segment's start; set by BlockTable::add
+  int64_t n_elements = 0;  ///< product of shape; set by BlockTable::add
+};
+
+/** A parameter that lives in another block and is used here too (tied embeddings). */
+struct BorrowedParam {
+  int block = 0;
+  int param = 0;
+};
+
+/** The shape of a micro-batch as far as memory goes: sequences laid end to end (design 4). */
+struct BatchShape {
+  int64_t tokens = 0;      ///< one of the at most 8 token-count sizes, dummy tail included
+  int64_t n_seqs_max = 0;  ///< sequences, dummy ones included
+  int64_t max_length = 0;  ///< longest sequence
+
+  bool operator==(const BatchShape&) const = default;
+};
+
+/** What runs the attention; it decides what attention saves. Part of a run's identity. */
+enum class AttentionBackend : uint8_t { cpu_math, flash, memory_efficient };
+
+/** A tensor that a block's forward leaves for its backward. */
+struct SavedSpec {
+  std::string name;  ///< "attention.qkv"
+  std::vector<int64_t> shape;
+  DType dtype = DType::f32;
+  int64_t n_elements() const;
+  int64_t n_bytes() const { return n_elements() * static_cast<int64_t>(size_of(dtype)); }
+};
+
+/** Temporaries of one forward and one backward, and what the attention entry allocates by itself.
+ */
+struct ScratchNeed {
+  int64_t forward_bytes = 0;
+  int64_t backward_bytes = 0;
+  int64_t library_bytes =
+      0;  ///< returned by ATen entries that allocate; from Ferry's own allocator
+};
+
+enum class BlockKind : uint8_t { embeddings, layer, head };
+
+/** One block: what is paged as one. Order in ModelTable::blocks is forward order. */
+struct BlockTable {
+  std::string name;  ///< "embeddings", "layer.0", "head"
+  BlockKind kind = BlockKind::layer;
+  std::vector<ParamSpec> params;
+  std::vector<BorrowedParam> borrowed;
+  int64_t n_segment_elements = 0;  ///< elements of each of its segments, padding included
+  /** Saved tensors for a micro-batch of this shape, in the order the block's code expects them. */
+  std::function<std::vector<SavedSpec>(const BatchShape&)> saved;
+  std::function<ScratchNeed(const BatchShape&)> scratch;
+
+  /** Appends a parameter, sets its offset and count; returns its index. */
+  int add(std::string name, std::vector<int64_t> shape, bool decay, Init init);
+  int64_t n_params() const;  ///< without padding
+};
+
+/** Where a parameter is found in a Hugging Face checkpoint: rows [row_begin, row_begin + rows) of
+ * ours are the whole tensor `hf_name` (a fused qkv matrix has three such entries). */
+struct HfEntry {
+  std::string hf_name;
+  int block = 0;
+  int param = 0;
+  int64_t row_begin = 0;
+  int64_t rows = 0;
+  std::vector<int64_t> hf_shape;
+  bool optional = false;  ///< may be absent in the file (a new head): then it is initialised
+  std::vector<std::string>
+      also_named;  ///< other names checkpoints use ("bert." prefix or none, gamma/beta)
+};
+
+struct ModelTable {
+  std::string family;  ///< "bert"
+  int64_t width = 0;   ///< of the hidden states between blocks
+  DType compute = DType::f32;
+  AttentionBackend attention = AttentionBackend::cpu_math;
+  float hidden_dropout = 0;
+  float attention_dropout = 0;
+  float init_std = 0.02f;
+  int64_t max_positions = 0;
+  int64_t vocab_size = 0;
+  int64_t n_labels = 0;  ///< classification; 0 for a language-model head
+  std::vector<BlockTable> blocks;
+  std::vector<HfEntry> hf_names;
+  std::vector<std::string>
+      hf_ignored;  ///< names a checkpoint may carry that the model does not use
+
+  int64_t n_params() const;
+  /** Bytes between blocks for this shape: one (tokens, width) tensor of the compute type. */
+  int64_t boundary_bytes(const BatchShape& shape) const;
+};
+
+/** Bytes of saved tensors laid one after another, each on a 512-byte boundary. */
+int64_t laid_out_bytes(const std::vector<SavedSpec>& specs);
+
+}  // namespace ferry
