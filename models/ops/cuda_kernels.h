@@ -1,0 +1,188 @@
+#pragma once
+// The fused element-wise, normalisation and embedding kernels of the layer operations on CUDA. The
+// operations of models/ops call them with raw device pointers on the compute stream; GEMM and
+// attention are ATen's. No torch and no CUDA header here: cuda_*.cu implements it, or
+// no_cuda_kernels.cpp where there is no CUDA.
+//
+// Common to all: matrices are row-major and dense, of `type` (f32, f16, bf16) unless said; all
+// arithmetic is fp32 and a value is rounded once (to nearest even) where it is stored. The same
+// input gives the same bits on every run and every GPU: no float atomics, and sums are split by
+// sizes alone. Rows of a multiple of 16 bytes at 16-byte aligned addresses run vectorised, others
+// slower. `stream` is a cudaStream_t; calls return when the work is queued and can be captured in a
+// CUDA graph. Scratch is device memory of at least the stated bytes, free again in stream order.
+// A refused launch throws Error(Fault::machine).
+
+#include <cstdint>
+
+#include "src/base/dtype.h"
+
+namespace ferry::ops::cuda {
+
+/** Dropout of one operation. The mask is that of the CPU road: element i is lane i % 4 of
+ * Philox4x32-10 with counter i / 4 and this key, kept when >= round(p * 2^32) and then scaled by
+ * 1 / (1 - p). p == 0: none. 0 <= p < 1. */
+struct Dropout {
+  float p = 0;
+  uint64_t key = 0;
+};
+
+/** True in a build with CUDA kernels; false in the stand-in, whose functions all fail a check. */
+bool is_built();
+
+/** h = a + bias (T, N), g = gelu(h) (T, N), the exact (erf) form; h may be a. */
+void bias_gelu_forward(void* stream,
+                       DType type,
+                       int64_t T,
+                       int64_t N,
+                       const void* a,     // (T, N)
+                       const void* bias,  // (N)
+                       void* h,           // (T, N)
+                       void* g);          // (T, N)
+
+int64_t gelu_backward_scratch_bytes(int64_t T, int64_t N);
+/** dh = dg * gelu'(h), dbias = column sum of dh; dh may be dg. g, if not null, receives gelu(h)
+ * again (for the weight gradient when the forward did not keep it). */
+void gelu_backward(void* stream,
+                   DType type,
+                   int64_t T,
+                   int64_t N,
+                   const void* dg,  // (T, N)
+                   const void* h,   // (T, N)
+                   void* dh,        // (T, N)
+                   void* dbias,     // (N)
+                   void* g,         // (T, N) or null
+                   void* scratch);
+
+int64_t column_sum_scratch_bytes(int64_t T, int64_t N);
+/** out[n] = sum over t of x[t][n], in two fp32 stages. */
+void column_sum(void* stream,
+                DType type,
+                int64_t T,
+                int64_t N,
+                const void* x,  // (T, N)
+                void* out,      // (N)
+                void* scratch);
+
+/** z = dropout(a + bias) + residual, y = LayerNorm(z) * gamma + beta over the rounded z. z or y may
+ * be a; z may be residual. W <= 16384 in f32, 32768 in 16 bits, 4096 where a row is not a multiple
+ * of 16 bytes (so too below, and there half of it in the backward). */
+void dropout_residual_norm_forward(void* stream,
+                                   DType type,
+                                   int64_t T,
+                                   int64_t W,
+                                   float eps,
+                                   Dropout dropout,
+                                   const void* a,         // (T, W)
+                                   const void* bias,      // (W) or null
+                                   const void* residual,  // (T, W) or null
+                                   const void* gamma,     // (W)
+                                   const void* beta,      // (W)
+                                   void* z,               // (T, W)
+                                   float* mean,           // (T)
+                                   float* rstd,           // (T)
+                                   void* y);              // (T, W)
+
+int64_t norm_backward_scratch_bytes(int64_t T, int64_t W);
+/** Gradient of the above: dz (also the residual's gradient), da = dropout'(dz), and the column sums
+ * dgamma, dbeta, dbias (that of da). da may be null when p == 0 (then da is dz). dz or da may be
+ * dy. */
+void dropout_residual_norm_backward(void* stream,
+                                    DType type,
+                                    int64_t T,
+                                    int64_t W,
+                                    Dropout dropout,
+                                    const void* dy,     // (T, W)
+                                    const void* z,      // (T, W)
+                                    const float* mean,  // (T)
+                                    const float* rstd,  // (T)
+                                    const void* gamma,  // (W)
+                                    void* dz,           // (T, W)
+                                    void* da,           // (T, W) or null
+                                    void* dgamma,       // (W)
+                                    void* dbeta,        // (W)
+                                    void* dbias,        // (W) or null
+                                    void* scratch);     // norm_backward_scratch_bytes
+
+/** y = dropout(LayerNorm(z) * gamma + beta): the embeddings' order. y may be z if z is not needed
+ * again. */
+void norm_dropout_forward(void* stream,
+                          DType type,
+                          int64_t T,
+                          int64_t W,
+                          float eps,
+                          Dropout dropout,
+                          const void* z,      // (T, W)
+                          const void* gamma,  // (W)
+                          const void* beta,   // (W)
+                          float* mean,        // (T)
+                          float* rstd,        // (T)
+                          void* y);           // (T, W)
+/** dz, dgamma, dbeta of the above; dz may be dy. */
+void norm_dropout_backward(void* stream,
+                           DType type,
+                           int64_t T,
+                           int64_t W,
+                           Dropout dropout,
+                           const void* dy,     // (T, W)
+                           const void* z,      // (T, W)
+                           const float* mean,  // (T)
+                           const float* rstd,  // (T)
+                           const void* gamma,  // (W)
+                           void* dz,           // (T, W)
+                           void* dgamma,       // (W)
+                           void* dbeta,        // (W)
+                           void* scratch);     // norm_backward_scratch_bytes
+
+/** sum[t] = word[ids[t]] + position[position_ids[t]] + type[type_ids[t]]. Ids are not checked here:
+ * the caller's batch has valid ones. */
+void embedding_forward(void* stream,
+                       DType type,
+                       int64_t T,
+                       int64_t W,
+                       const int32_t* ids,           // (T)
+                       const int32_t* type_ids,      // (T)
+                       const int32_t* position_ids,  // (T)
+                       const void* word_table,       // (n_words, W)
+                       const void* type_table,       // (n_types, W)
+                       const void* position_table,   // (n_positions, W)
+                       void* sum);                   // (T, W)
+
+int64_t embedding_backward_scratch_bytes(int64_t T, int64_t W);
+/** d_table[r] = sum of dx[t] over the t with ids[t] == r, added in ascending t; rows without one
+ * become zero. For each of the three tables in turn. O(T^2) integer comparisons (T = 65,536: under
+ * 1 ms) in place of a library's sort, whose scratch could not be planned without a GPU. */
+void embedding_backward(void* stream,
+                        DType type,
+                        int64_t T,
+                        int64_t W,
+                        const int32_t* ids,  // (T)
+                        int64_t n_rows,
+                        const void* dx,  // (T, W)
+                        void* d_table,   // (n_rows, W)
+                        void* scratch);
+
+/** x += other. */
+void add_into(void* stream, DType type, int64_t n_elements, void* x, const void* other);
+
+/** out[s] = x[cu_seqlens[s]]: the first row of each sequence. */
+void gather_first_rows(void* stream,
+                       DType type,
+                       int64_t n_seqs,
+                       int64_t W,
+                       const void* x,              // (T, W)
+                       const int32_t* cu_seqlens,  // (n_seqs + 1)
+                       void* out);                 // (n_seqs, W)
+/** dx = 0 but dx[cu_seqlens[s]] = d_out[s]; sequences are not empty. */
+void scatter_first_rows(void* stream,
+                        DType type,
+                        int64_t T,
+                        int64_t n_seqs,
+                        int64_t W,
+                        const void* d_out,          // (n_seqs, W)
+                        const int32_t* cu_seqlens,  // (n_seqs + 1)
+                        void* dx);                  // (T, W)
+
+/** Zero bytes. */
+void zero(void* stream, void* data, int64_t n_bytes);
+
+}  // namespace ferry::ops::cuda
