@@ -1,0 +1,152 @@
+#include "offload/layout.h"
+
+#include <algorithm>
+
+#include "src/base/bytes.h"
+
+namespace ferry {
+namespace {
+
+class LayoutMaker {
+ public:
+  explicit LayoutMaker(const StepShape& shape) : shape_(shape) {}
+
+  Layout make() {
+    segments();
+    slots();
+    saved();
+    boundaries();
+    out_.scratch = add(Tag::scratch, Place::gpu, "scratch", shape_.scratch_bytes);
+    out_.library = add(Tag::library, Place::gpu, "library", shape_.library_bytes);
+    for (int m = 0; m < shape_.n_micro_max; ++m) {
+      std::string name = "batch " + std::to_string(m);
+      out_.batches.push_back(add(Tag::batch, Place::gpu, name, shape_.batch_bytes));
+      out_.batches_on_host.push_back(add(Tag::batch, Place::host, name, shape_.batch_bytes));
+    }
+    out_.step_sums = add(Tag::batch, Place::gpu, "step sums", step_sums_bytes(shape_));
+    out_.step_sums_on_host = add(Tag::batch, Place::host, "step sums", step_sums_bytes(shape_));
+    return std::move(out_);
+  }
+
+ private:
+  RegionId add(Tag tag, Place place, std::string name, int64_t n_bytes) {
+    if (n_bytes <= 0) return -1;
+    int64_t& end = out_.n_bytes[static_cast<size_t>(place)];
+    out_.regions.push_back({tag, place, std::move(name), end, n_bytes});
+    end += round_up(n_bytes, kTensorAlignment_bytes);
+    return static_cast<RegionId>(out_.regions.size()) - 1;
+  }
+
+  const BlockShape& block(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
+
+  void segments() {
+    out_.segments.resize(shape_.blocks.size());
+    for (int b = 0; b < shape_.n_blocks(); ++b) {
+      auto& ids = out_.segments[static_cast<size_t>(b)];
+      ids.fill(-1);
+      auto place_segment = [&](Segment s, Tag tag, int64_t n_elements) {
+        int64_t bytes = n_elements * static_cast<int64_t>(size_of(segment_dtype(shape_, b, s)));
+        ids[static_cast<size_t>(s)] =
+            add(tag, block(b).place, block(b).name + " " + std::string(name_of(tag)), bytes);
+      };
+      int64_t n = block(b).n_elements;
+      if (shape_.trains) place_segment(Segment::master, Tag::master, n);
+      if (shape_.trains && shape_.weights_are_master())
+        ids[static_cast<size_t>(Segment::weights)] = ids[static_cast<size_t>(Segment::master)];
+      else
+        place_segment(Segment::weights, Tag::weights, n);
+      if (!shape_.trains) continue;
+      place_segment(Segment::grads, Tag::grads, shape_.n_grad_elements(b));
+      place_segment(Segment::adam_m, Tag::adam_m, n);
+      place_segment(Segment::adam_v, Tag::adam_v, n);
+    }
+  }
+
+  void slots() {
+    const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
+    int64_t weights = 0, grads_host = 0, temp = 0;
+    bool staged = false;
+    const bool vertical = shape_.order == AccumulationOrder::vertical;
+    for (int b = 0; b < shape_.n_blocks(); ++b) {
+      int64_t n = shape_.n_grad_elements(b);
+      const bool host = block(b).place == Place::host;
+      if (host) {
+        weights = std::max(weights, n * compute_bytes);
+        grads_host = std::max(grads_host, n * (vertical && shape_.grads_fp32(b) ? 4 : compute_bytes));
+        staged |= shape_.sums_on_host(b);
+      }
+      if (shape_.sums_on_gpu(b)) temp = std::max(temp, n * compute_bytes);
+    }
+    if (weights > 0)
+      for (int s = 0; s < shape_.n_weight_slots; ++s)
+        out_.weight_slots.push_back(add(Tag::slots, Place::gpu, "weight slot " + std::to_string(s), weights));
+    if (!shape_.trains) return;
+    if (grads_host > 0)
+      for (int s = 0; s < shape_.n_grad_slots; ++s) {
+        out_.grad_slots.push_back(add(Tag::slots, Place::gpu, "gradient slot " + std::to_string(s), grads_host));
+        if (staged)
+          out_.grad_staging.push_back(add(Tag::staging, Place::host, "gradient staging " + std::to_string(s), grads_host));
+      }
+    out_.grad_temp = add(Tag::slots, Place::gpu, "gradient of one micro-batch", temp);
+  }
+
+  void saved() {
+    const auto n = static_cast<size_t>(shape_.n_blocks() * shape_.n_live());
+    out_.saved.assign(n, -1);
+    out_.saved_on_host.assign(n, -1);
+    int64_t recomputed = 0, on_host = 0;
+    for (int b = 0; b < shape_.n_blocks(); ++b) {
+      // A run that only evaluates writes every block's saved tensors to one region and reads none.
+      if (!shape_.trains || block(b).activations == Activations::recompute) {
+        recomputed = std::max(recomputed, block(b).saved_bytes);
+        continue;
+      }
+      const bool host = block(b).activations == Activations::host;
+      if (host) on_host = std::max(on_host, block(b).saved_bytes);
+      for (int live = 0; live < shape_.n_live(); ++live) {
+        auto index = static_cast<size_t>(b * shape_.n_live() + live);
+        (host ? out_.saved_on_host : out_.saved)[index] =
+            add(Tag::saved, host ? Place::host : Place::gpu, block(b).name + " saved", block(b).saved_bytes);
+      }
+    }
+    out_.saved_recomputed = add(Tag::saved, Place::gpu, "saved, recomputed", recomputed);
+    if (on_host > 0)
+      for (int s = 0; s < shape_.n_saved_slots; ++s)
+        out_.saved_slots.push_back(add(Tag::saved, Place::gpu, "saved slot " + std::to_string(s), on_host));
+  }
+
+  void boundaries() {
+    const int kept = shape_.trains ? shape_.n_blocks() - 1 : 2;  // forward only: two, in turn
+    for (int b = 0; b < kept; ++b)
+      for (int live = 0; live < shape_.n_live(); ++live)
+        out_.boundaries.push_back(add(Tag::saved, Place::gpu, "output of " + block(std::min(b, shape_.n_blocks() - 1)).name,
+                                      shape_.boundary_bytes));
+    if (!shape_.trains) return;
+    for (int i = 0; i < 2 * shape_.n_live(); ++i)
+      out_.grad_boundaries.push_back(add(Tag::scratch, Place::gpu, "gradient between blocks", shape_.boundary_bytes));
+  }
+
+  const StepShape& shape_;
+  Layout out_;
+};
+
+}  // namespace
+
+DType segment_dtype(const StepShape& shape, int block, Segment segment) {
+  switch (segment) {
+    case Segment::weights: return shape.compute;
+    case Segment::grads: return shape.grads_fp32(block) ? DType::f32 : shape.compute;
+    default: return DType::f32;
+  }
+}
+
+int64_t Layout::bytes_of(Tag tag, Place place) const {
+  int64_t bytes = 0;
+  for (const Region& r : regions)
+    if (r.tag == tag && r.place == place) bytes += r.n_bytes;
+  return bytes;
+}
+
+Layout make_layout(const StepShape& shape) { return LayoutMaker(shape).make(); }
+
+}  // namespace ferry

@@ -1,0 +1,276 @@
+// The simulated device: both places are host memory, queues are lists of closures. Serial mode trains on CPUs; the
+// adversarial and threaded modes run the same lists in other orders, to find what only a real GPU's timing would.
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "offload/cpu_math.h"
+#include "offload/device.h"
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+class MappedReservation final : public Reservation {
+ public:
+  MappedReservation(Place place, int64_t n_bytes) : n_bytes_(n_bytes) {
+    if (n_bytes == 0) return;
+    void* p = mmap(nullptr, static_cast<size_t>(n_bytes), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+      throw Error(Fault::does_not_fit, "device.reserve",
+                  fmt::format("no {} of {} memory: {}", format_bytes(n_bytes), name_of(place), std::strerror(errno)),
+                  "see `ferry plan`, lower train_batch_size or max_length");
+    madvise(p, static_cast<size_t>(n_bytes), MADV_HUGEPAGE);
+    data_ = static_cast<std::byte*>(p);
+  }
+  ~MappedReservation() override {
+    if (data_) munmap(data_, static_cast<size_t>(n_bytes_));
+  }
+  MappedReservation(const MappedReservation&) = delete;
+  MappedReservation& operator=(const MappedReservation&) = delete;
+  std::byte* data() override { return data_; }
+  int64_t n_bytes() const override { return n_bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  int64_t n_bytes_;
+};
+
+/** What all three modes share: memory, copies, poison. */
+class SimulatedDevice : public Device {
+ public:
+  SimulatedDevice(const SimulatedOptions& options, WorkerPool& pool) : options_(options), math_(pool) {}
+
+  std::string name() const override { return "CPU"; }
+  bool is_cuda() const override { return false; }
+  std::unique_ptr<Reservation> reserve(Place place, int64_t n_bytes) override {
+    if (place == Place::gpu) {
+      if (gpu_bytes_ + n_bytes > options_.gpu_capacity_bytes)
+        throw Error(Fault::does_not_fit, "device.reserve",
+                    fmt::format("{} of GPU memory asked for, {} of {} in use", format_bytes(n_bytes),
+                                format_bytes(gpu_bytes_), format_bytes(options_.gpu_capacity_bytes)),
+                    "see `ferry plan` for the largest tag and what would make it fit");
+      gpu_bytes_ += n_bytes;
+    }
+    return std::make_unique<MappedReservation>(place, n_bytes);
+  }
+  void copy(QueueId, void* dst, const void* src, int64_t n_bytes) override {
+    std::memcpy(dst, src, static_cast<size_t>(n_bytes));
+  }
+  void poison(void* slot, int64_t n_bytes) override {
+    if (options_.poison) std::memset(slot, 0xff, static_cast<size_t>(n_bytes));  // NaN in every float type
+  }
+  DeviceMath& math() override { return math_; }
+  void* compute_stream() override { return nullptr; }
+
+ protected:
+  SimulatedOptions options_;
+  StepFence fence_;
+
+ private:
+  CpuMath math_;
+  int64_t gpu_bytes_ = 0;
+};
+
+class SerialDevice final : public SimulatedDevice {
+ public:
+  using SimulatedDevice::SimulatedDevice;
+  EventId make_event() override { return n_events_++; }
+  void submit(QueueId, std::function<void()> work) override { fence_.guard(work); }
+  void record(QueueId, EventId) override {}
+  void wait(QueueId, EventId) override {}
+  void wait_host(EventId) override { fence_.rethrow(); }
+  void drain() override { fence_.rethrow(); }
+
+ private:
+  int n_events_ = 0;
+};
+
+/** Queues of work, records and waits; the modes below differ in who takes the next item of which queue. */
+class QueuedDevice : public SimulatedDevice {
+ public:
+  using SimulatedDevice::SimulatedDevice;
+
+  EventId make_event() override {
+    std::lock_guard lock(mutex_);
+    events_.push_back({});
+    return static_cast<EventId>(events_.size()) - 1;
+  }
+  void submit(QueueId queue, std::function<void()> work) override { push(queue, {std::move(work), -1, 0, false}); }
+  void record(QueueId queue, EventId event) override {
+    uint64_t generation;
+    {
+      std::lock_guard lock(mutex_);
+      generation = ++events_[static_cast<size_t>(event)].submitted;
+    }
+    push(queue, {{}, event, generation, true});
+  }
+  void wait(QueueId queue, EventId event) override {
+    uint64_t generation;
+    {
+      std::lock_guard lock(mutex_);
+      generation = events_[static_cast<size_t>(event)].submitted;
+    }
+    push(queue, {{}, event, generation, false});
+  }
+
+ protected:
+  struct Item {
+    std::function<void()> work;
+    EventId event;
+    uint64_t generation;
+    bool records;
+  };
+  struct Event {
+    uint64_t submitted = 0;
+    uint64_t happened = 0;
+  };
+
+  void push(QueueId queue, Item item) {
+    std::lock_guard lock(mutex_);
+    queues_[static_cast<size_t>(queue)].push_back(std::move(item));
+    changed_.notify_all();
+  }
+  bool happened(EventId event, uint64_t generation) const {
+    return events_[static_cast<size_t>(event)].happened >= generation;
+  }
+  /** Head of the queue can run now. Caller holds the lock. */
+  bool ready(size_t queue) const {
+    if (queues_[queue].empty()) return false;
+    const Item& item = queues_[queue].front();
+    return item.work || item.records || happened(item.event, item.generation);
+  }
+  bool empty() const {
+    for (const auto& q : queues_)
+      if (!q.empty()) return false;
+    return true;
+  }
+  /** Takes and runs the head of a ready queue; `lock` is released meanwhile. */
+  void run_head(size_t queue, std::unique_lock<std::mutex>& lock) {
+    Item item = std::move(queues_[queue].front());
+    queues_[queue].pop_front();
+    if (item.work) {
+      ++running_;
+      lock.unlock();
+      fence_.guard(item.work);
+      lock.lock();
+      --running_;
+    } else if (item.records) {
+      events_[static_cast<size_t>(item.event)].happened = item.generation;
+    }
+    changed_.notify_all();
+  }
+  std::string heads() const {
+    std::string text;
+    for (size_t q = 0; q < kQueues; ++q)
+      text += fmt::format(" {}: {} items;", name_of(static_cast<QueueId>(q)), queues_[q].size());
+    return text;
+  }
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Item> queues_[kQueues];
+  std::deque<Event> events_;
+  int running_ = 0;
+};
+
+class AdversarialDevice final : public QueuedDevice {
+ public:
+  AdversarialDevice(const SimulatedOptions& options, WorkerPool& pool) : QueuedDevice(options, pool), random_(options.seed) {}
+
+  void wait_host(EventId event) override {
+    std::unique_lock lock(mutex_);
+    uint64_t generation = events_[static_cast<size_t>(event)].submitted;
+    while (!happened(event, generation)) step(lock);
+    lock.unlock();
+    fence_.rethrow();
+  }
+  void drain() override {
+    std::unique_lock lock(mutex_);
+    while (!empty()) step(lock);
+    lock.unlock();
+    fence_.rethrow();
+  }
+
+ private:
+  /** One item of one ready queue. A queue is favoured for a while, so that one runs far ahead of the others. */
+  void step(std::unique_lock<std::mutex>& lock) {
+    size_t ready_queues[kQueues];
+    size_t n = 0;
+    for (size_t q = 0; q < kQueues; ++q)
+      if (ready(q)) ready_queues[n++] = q;
+    FERRY_CHECK(n > 0, "every queue waits for another:{}", heads());
+    if (patience_ == 0 || !ready(favourite_)) {
+      favourite_ = ready_queues[random_() % n];
+      patience_ = 1 + random_() % 24;
+    }
+    --patience_;
+    run_head(favourite_, lock);
+  }
+
+  std::mt19937_64 random_;
+  size_t favourite_ = 0;
+  uint64_t patience_ = 0;
+};
+
+class ThreadedDevice final : public QueuedDevice {
+ public:
+  ThreadedDevice(const SimulatedOptions& options, WorkerPool& pool) : QueuedDevice(options, pool) {
+    for (size_t q = 0; q < kQueues; ++q)
+      threads_.emplace_back([this, q](std::stop_token stop) {
+        std::unique_lock lock(mutex_);
+        while (true) {
+          changed_.wait(lock, [&] { return stop.stop_requested() || ready(q); });
+          if (stop.stop_requested()) return;
+          run_head(q, lock);
+        }
+      });
+  }
+  ~ThreadedDevice() override {
+    for (auto& thread : threads_) thread.request_stop();
+    {
+      std::lock_guard lock(mutex_);
+      changed_.notify_all();
+    }
+    threads_.clear();
+  }
+  void wait_host(EventId event) override {
+    std::unique_lock lock(mutex_);
+    uint64_t generation = events_[static_cast<size_t>(event)].submitted;
+    changed_.wait(lock, [&] { return happened(event, generation); });
+    lock.unlock();
+    fence_.rethrow();
+  }
+  void drain() override {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return empty() && running_ == 0; });
+    lock.unlock();
+    fence_.rethrow();
+  }
+
+ private:
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_simulated_device(const SimulatedOptions& options, WorkerPool& pool) {
+  switch (options.mode) {
+    case SimulatedMode::serial: return std::make_unique<SerialDevice>(options, pool);
+    case SimulatedMode::adversarial: return std::make_unique<AdversarialDevice>(options, pool);
+    case SimulatedMode::threads: return std::make_unique<ThreadedDevice>(options, pool);
+  }
+  return nullptr;
+}
+
+}  // namespace ferry
