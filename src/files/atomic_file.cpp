@@ -1,0 +1,139 @@
+#include "src/files/atomic_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "src/base/error.h"
+#include "src/files/mapped_file.h"
+
+namespace ferry {
+namespace {
+
+/** The directory that holds the file; "." for a bare name. */
+std::filesystem::path directory_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+[[noreturn]] void fail(const std::filesystem::path& target, std::string_view doing, int code) {
+  std::string_view hint = "check the disk and its file system";
+  if (code == ENOSPC || code == EDQUOT)
+    hint = "the disk is full: free some space or choose another directory";
+  else if (code == EACCES || code == EPERM || code == EROFS)
+    hint = "choose a directory you may write to";
+  else if (code == ENOENT || code == ENOTDIR)
+    hint = "the directory does not exist: make it first";
+  else if (code == EFBIG)
+    hint = "the file would exceed the limit on file sizes (ulimit -f)";
+  throw Error(Fault::machine, "files.write",
+              fmt::format("'{}' could not be {}: {}", target.string(), doing,
+                          std::generic_category().message(code)),
+              hint);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)) {
+  // The name starts with a dot and ends in the process id, so that no reader takes it for a result
+  // and two processes do not meet; the number skips what a killed process with the same id left
+  // behind.
+  for (int attempt = 0; !fd_; ++attempt) {
+    auto name = fmt::format(".{}.tmp-{}-{}", target_.filename().string(), ::getpid(), attempt);
+    auto candidate = directory_of(target_) / name;
+    fd_ = UniqueFd(::open(candidate.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (fd_)
+      temporary_ = candidate;
+    else if (errno != EEXIST || attempt == 1000)
+      fail(target_, "created", errno);
+  }
+}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : target_(std::move(other.target_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      fd_(std::move(other.fd_)),
+      end_bytes_(other.end_bytes_) {}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::reserve(int64_t size_bytes) {
+  FERRY_CHECK(fd_, "'{}' is sealed", target_.string());
+  if (size_bytes == 0) return;
+  if (::fallocate(fd_.get(), 0, 0, size_bytes) == 0) return;
+  if (errno != EOPNOTSUPP && errno != ENOSYS) fail(target_, "given its space", errno);
+  if (::ftruncate(fd_.get(), size_bytes) != 0) fail(target_, "given its space", errno);
+}
+
+void AtomicFile::write_at(int64_t offset_bytes, std::span<const std::byte> bytes) {
+  FERRY_CHECK(fd_, "'{}' is sealed", target_.string());
+  while (!bytes.empty()) {
+    ssize_t count = ::pwrite(fd_.get(), bytes.data(), bytes.size(), offset_bytes);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(target_, "written", errno);
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset_bytes += count;
+  }
+  end_bytes_ = std::max(end_bytes_, offset_bytes);
+}
+
+void AtomicFile::append(std::span<const std::byte> bytes) {
+  write_at(end_bytes_, bytes);
+}
+
+void AtomicFile::seal() {
+  if (!fd_) return;
+  if (::fsync(fd_.get()) != 0) fail(target_, "written", errno);
+  if (fd_.close() != 0) fail(target_, "written", errno);
+}
+
+void AtomicFile::commit() {
+  seal();
+  FERRY_CHECK(!temporary_.empty(), "'{}' is committed twice", target_.string());
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0)
+    fail(target_, "renamed into place", errno);
+  temporary_.clear();
+  sync_directory(directory_of(target_));
+}
+
+void write_text_file(const std::filesystem::path& target, std::string_view text) {
+  AtomicFile file(target);
+  file.append(text);
+  file.commit();
+}
+
+void write_json_file(const std::filesystem::path& target, const nlohmann::ordered_json& value) {
+  // `replace`: text that is not UTF-8 becomes U+FFFD; the readers refuse it long before.
+  write_text_file(
+      target, value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+void copy_file_atomically(const std::filesystem::path& from, const std::filesystem::path& to) {
+  MappedFile source = MappedFile::open(from);
+  AtomicFile file(to);
+  file.append(source.bytes());
+  file.commit();
+}
+
+void sync_directory(const std::filesystem::path& directory) {
+  UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) fail(directory, "opened", errno);
+  // Some file systems cannot sync a directory and say EINVAL; there is nothing more to do on those.
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail(directory, "synced", errno);
+}
+
+void make_directories(const std::filesystem::path& directory) {
+  std::error_code code;
+  std::filesystem::create_directories(directory, code);
+  if (!code && !std::filesystem::is_directory(directory, code))
+    code = std::make_error_code(std::errc::not_a_directory);
+  if (code) fail(directory, "created", code.value());
+}
+
+}  // namespace ferry

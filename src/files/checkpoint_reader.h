@@ -1,0 +1,77 @@
+#pragma once
+// The weights of a model directory behind one interface: `model.safetensors`, or shards with
+// `model.safetensors.index.json`. A path comes in; tensors by name, as stored or as fp32, go out.
+// The trainer's weight loading, export and evaluation call it.
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "src/files/safetensors.h"
+
+namespace ferry {
+
+inline constexpr std::string_view kWeightsName = "model.safetensors";
+inline constexpr std::string_view kWeightsIndexName = "model.safetensors.index.json";
+
+/** Reads a checkpoint of one or more safetensors files.
+ *
+ *   auto reader = CheckpointReader::open("models/minilm");
+ *   const int64_t shape[] = {30522, 384};
+ *   reader.get("embeddings.word_embeddings.weight", shape);     // throws if absent or of another
+ * shape reader.read_f32("embeddings.word_embeddings.weight", weights);
+ */
+class CheckpointReader {
+ public:
+  /** `path`: a model directory, or one .safetensors file, or an index. Every shard is opened and
+   * checked at once. Error(data): no weights there; a shard missing; a tensor the index lists
+   * absent from its shard; a tensor in two shards. */
+  static CheckpointReader open(const std::filesystem::path& path);
+
+  /** Shard by shard, in the order of their bytes. */
+  const std::vector<const StoredTensor*>& tensors() const { return tensors_; }
+  /** nullptr when the checkpoint has no such tensor. Any type, also those Ferry does not read. */
+  const StoredTensor* find(std::string_view name) const;
+  /** Error(data) when absent or of a type that Ferry does not read. */
+  const StoredTensor& get(std::string_view name) const;
+  /** get(), and Error(data) with both shapes when the tensor has another than expected. */
+  const StoredTensor& get(std::string_view name, std::span<const int64_t> shape) const;
+
+  /** The tensor (F32, F16 or BF16) as fp32; `out` has its number of elements. Exact: every value
+   * fits fp32. */
+  void read_f32(std::string_view name, std::span<float> out) const;
+  /** Rows [row_begin, row_begin + n_rows) along the first dimension: (n_rows, rest...). */
+  void read_f32(std::string_view name,
+                int64_t row_begin,
+                int64_t n_rows,
+                std::span<float> out) const;
+
+  /** Lets the kernel drop the tensor's pages from this process; they come back when read again. A
+   * loader that has copied a tensor calls it, so that the file does not count twice. */
+  void release_pages(const StoredTensor& tensor) const;
+
+  /** All tensors together. */
+  int64_t total_bytes() const;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  CheckpointReader() = default;
+
+  void add_file(SafetensorsFile file);
+
+  std::filesystem::path path_;
+  std::vector<SafetensorsFile> files_;
+  std::vector<const StoredTensor*> tensors_;
+  std::unordered_map<std::string_view, const StoredTensor*> index_;  // keys lie in the tensors
+  std::unordered_map<std::string_view, size_t> file_of_;             // name -> place in files_
+};
+
+/** Raw little-endian F32, F16 or BF16 bytes, aligned or not, as fp32. Plain and scalar: simd/ has
+ * the fast ones. */
+void convert_to_f32(StoredType type, std::span<const std::byte> bytes, std::span<float> out);
+
+}  // namespace ferry

@@ -1,0 +1,73 @@
+#pragma once
+// config.json of a Hugging Face model directory. The fields every family shares are read and
+// checked here; the rest is asked for by name by the family's own code; the whole is kept, so that
+// it can be written back as it was plus what training changed (labels, problem type, architecture).
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ferry {
+
+class HfConfig {
+ public:
+  /** Reads and checks the file. Error(data): missing, not a JSON object, a field of the wrong kind
+   * or out of range. */
+  static HfConfig load(const std::filesystem::path& file);
+  /** The same from text; `origin` names it in messages. */
+  static HfConfig parse(std::string_view text, std::string origin);
+
+  std::string model_type;                  // "bert"
+  std::vector<std::string> architectures;  // {"BertForSequenceClassification"}, may be empty
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  int64_t n_layers = 0;
+  int64_t n_heads = 0;
+  std::optional<int64_t> pad_token_id;
+  std::vector<std::string> id2label;  // empty when the file has none
+  std::string
+      problem_type;  // "" or single_label_classification, multi_label_classification, regression
+
+  /** Fields of a family: value in [min, max], Error(data) naming file, key, value and range
+   * otherwise. Without fallback a missing key (or null) is an error too. */
+  int64_t get_int(std::string_view key,
+                  std::optional<int64_t> fallback,
+                  int64_t min = 1,
+                  int64_t max = std::numeric_limits<int32_t>::max()) const;
+  double get_number(std::string_view key,
+                    std::optional<double> fallback,
+                    double min,
+                    double max) const;
+  bool get_bool(std::string_view key, bool fallback) const;
+  std::string get_string(std::string_view key, std::optional<std::string> fallback) const;
+
+  /** id2label, label2id, num_labels as transformers writes them. A single label of a regression is
+   * "LABEL_0". */
+  void set_labels(const std::vector<std::string>& names);
+  void set_problem_type(std::string_view type);
+  void set_architecture(std::string_view name);
+
+  /** The whole file in its own order, with the changes. */
+  const nlohmann::ordered_json& json() const { return json_; }
+  /** Any other key, kept for write_json_file. */
+  void set(std::string_view key, nlohmann::ordered_json value);
+  const std::string& origin() const { return origin_; }
+
+ private:
+  HfConfig() = default;
+
+  /** nullptr when absent or null. */
+  const nlohmann::ordered_json* find(std::string_view key) const;
+  [[noreturn]] void refuse(std::string_view key, std::string_view expectation) const;
+  void read_labels();
+
+  nlohmann::ordered_json json_;
+  std::string origin_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,43 @@
+#pragma once
+// A file mapped read-only for its lifetime, and whole small files as text. The readers of src/files
+// stand on it; a path comes in, bytes that live as long as the object go out.
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace ferry {
+
+/** A whole file, mapped read-only. Moving keeps the address of the bytes. */
+class MappedFile {
+ public:
+  /** Throws Error(data) when the file is missing or not a plain file, Error(machine) when it cannot
+   * be mapped. */
+  static MappedFile open(const std::filesystem::path& path);
+
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  MappedFile() = default;
+
+  std::filesystem::path path_;
+  std::span<const std::byte> bytes_;
+};
+
+/** The whole of a small file (configurations, indexes). Errors as MappedFile::open; also when above
+ * max_bytes. */
+std::string read_text_file(const std::filesystem::path& path, size_t max_bytes = size_t{1} << 30);
+
+/** Without exceptions: what may not be looked into counts as absent, and opening it says why. */
+bool path_exists(const std::filesystem::path& path);
+bool path_is_directory(const std::filesystem::path& path);
+
+}  // namespace ferry
