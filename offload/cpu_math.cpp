@@ -22,7 +22,8 @@ void* element(void* base, DType type, int64_t index) {
 
 void CpuMath::adamw(std::span<const simd::AdamwArgs> tensors) {
   tasks_.clear();
-  for (size_t t = 0; t < tensors.size(); ++t) split(t, tensors[t].n);
+  for (size_t t = 0; t < tensors.size(); ++t)
+    split(t, tensors[t].n);
   pool_.parallel_for(static_cast<int64_t>(tasks_.size()), [&](int64_t i) {
     const Task& task = tasks_[static_cast<size_t>(i)];
     simd::AdamwArgs args = tensors[task.tensor];
@@ -49,8 +50,12 @@ void CpuMath::accumulate(float* sum, const void* g, DType type, int64_t n, bool 
   });
 }
 
-void CpuMath::square_sum(const void* g, DType type, std::span<const TensorExtent> tensors, double* total) {
-  static_assert(simd::kTask_elements % simd::kNormChunk == 0, "a task holds whole chunks of the norm");
+void CpuMath::square_sum(const void* g,
+                         DType type,
+                         std::span<const TensorExtent> tensors,
+                         double* total) {
+  static_assert(simd::kTask_elements % simd::kNormChunk == 0,
+                "a task holds whole chunks of the norm");
   tasks_.clear();
   std::vector<int64_t> first_chunk;  // of each tensor
   int64_t n_chunks = 0;
@@ -63,12 +68,13 @@ void CpuMath::square_sum(const void* g, DType type, std::span<const TensorExtent
   pool_.parallel_for(static_cast<int64_t>(tasks_.size()), [&](int64_t i) {
     const Task& task = tasks_[static_cast<size_t>(i)];
     int64_t chunk = first_chunk[task.tensor] + task.begin / simd::kNormChunk;
-    simd::square_sum_chunks(element(g, type, tensors[task.tensor].offset + task.begin), type, task.n,
-                            chunk_sums_.data() + chunk);
+    simd::square_sum_chunks(element(g, type, tensors[task.tensor].offset + task.begin), type,
+                            task.n, chunk_sums_.data() + chunk);
   });
   double sum = 0;
   for (size_t t = 0; t < tensors.size(); ++t)
-    sum += simd::sum_in_order(chunk_sums_.data() + first_chunk[t], simd::norm_chunks(tensors[t].n_elements));
+    sum += simd::sum_in_order(chunk_sums_.data() + first_chunk[t],
+                              simd::norm_chunks(tensors[t].n_elements));
   *total = sum;
 }
 

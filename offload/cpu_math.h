@@ -1,7 +1,7 @@
 #pragma once
-// Arithmetic of the simulated device's compute queue and of the host queue: simd/ spread over the worker pool.
-// Chunks are fixed by the tensors, so the number of workers changes no bit.
-// One object a queue: it keeps the list of pieces between calls.
+// Arithmetic of the simulated device's compute queue and of the host queue: simd/ spread over the
+// worker pool. Chunks are fixed by the tensors, so the number of workers changes no bit. One object
+// a queue: it keeps the list of pieces between calls.
 
 #include <vector>
 
@@ -15,7 +15,10 @@ class CpuMath final : public DeviceMath {
   explicit CpuMath(WorkerPool& pool) : pool_(pool) {}
   void adamw(std::span<const simd::AdamwArgs> tensors) override;
   void accumulate(float* sum, const void* g, DType type, int64_t n, bool first) override;
-  void square_sum(const void* g, DType type, std::span<const TensorExtent> tensors, double* total) override;
+  void square_sum(const void* g,
+                  DType type,
+                  std::span<const TensorExtent> tensors,
+                  double* total) override;
 
  private:
   /** A piece of a tensor: at least simd::kTask_elements, but for a tensor's last. */

@@ -1,5 +1,6 @@
-// The CUDA device: three streams and a host thread. GPU queues wait for host work through stream memory operations
-// on pinned flags, so that the submitting thread never blocks; the host thread waits for GPU work on events.
+// The CUDA device: three streams and a host thread. GPU queues wait for host work through stream
+// memory operations on pinned flags, so that the submitting thread never blocks; the host thread
+// waits for GPU work on events.
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -50,8 +51,9 @@ class GpuReservation final : public Reservation {
       size_t free = 0, total = 0;
       cudaMemGetInfo(&free, &total);
       throw Error(Fault::does_not_fit, "device.reserve",
-                  fmt::format("{} of GPU memory asked for, {} of {} are free", format_bytes(n_bytes),
-                              format_bytes(static_cast<int64_t>(free)), format_bytes(static_cast<int64_t>(total))),
+                  fmt::format("{} of GPU memory asked for, {} of {} are free",
+                              format_bytes(n_bytes), format_bytes(static_cast<int64_t>(free)),
+                              format_bytes(static_cast<int64_t>(total))),
                   "lower gpu_memory, or close what else uses the card");
     }
     data_ = static_cast<std::byte*>(p);
@@ -73,15 +75,18 @@ class PinnedReservation final : public Reservation {
  public:
   explicit PinnedReservation(int64_t n_bytes) : n_bytes_(round_up(n_bytes, 2 * kMiB)) {
     if (n_bytes == 0) return;
-    void* p = mmap(nullptr, static_cast<size_t>(n_bytes_), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* p = mmap(nullptr, static_cast<size_t>(n_bytes_), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
-      throw Error(Fault::does_not_fit, "device.reserve",
-                  fmt::format("no {} of host memory: {}", format_bytes(n_bytes), std::strerror(errno)),
-                  "lower host_memory or the model's size; see `ferry plan`");
+      throw Error(
+          Fault::does_not_fit, "device.reserve",
+          fmt::format("no {} of host memory: {}", format_bytes(n_bytes), std::strerror(errno)),
+          "lower host_memory or the model's size; see `ferry plan`");
     data_ = static_cast<std::byte*>(p);
     madvise(p, static_cast<size_t>(n_bytes_), MADV_HUGEPAGE);
     touch();
-    if (cudaHostRegister(p, static_cast<size_t>(n_bytes_), cudaHostRegisterPortable) != cudaSuccess) {
+    if (cudaHostRegister(p, static_cast<size_t>(n_bytes_), cudaHostRegisterPortable) !=
+        cudaSuccess) {
       cudaGetLastError();
       munmap(data_, static_cast<size_t>(n_bytes_));
       throw Error(Fault::does_not_fit, "device.reserve",
@@ -102,7 +107,8 @@ class PinnedReservation final : public Reservation {
  private:
   /** Page faults cost more than pinning; several threads take them. */
   void touch() {
-    const auto n_threads = static_cast<int64_t>(std::max(1u, std::min(16u, std::thread::hardware_concurrency())));
+    const auto n_threads =
+        static_cast<int64_t>(std::max(1u, std::min(16u, std::thread::hardware_concurrency())));
     std::vector<std::jthread> threads;
     for (int64_t t = 0; t < n_threads; ++t)
       threads.emplace_back([this, t, n_threads] {
@@ -118,11 +124,13 @@ class PinnedReservation final : public Reservation {
 class CudaMath final : public DeviceMath {
  public:
   explicit CudaMath(cudaStream_t stream) : stream_(stream) {
-    FERRY_CUDA(cudaMalloc(&scratch_, kTensors_max * sizeof(double) + static_cast<size_t>(kScratch_bytes)));
+    FERRY_CUDA(
+        cudaMalloc(&scratch_, kTensors_max * sizeof(double) + static_cast<size_t>(kScratch_bytes)));
   }
   ~CudaMath() override { cudaFree(scratch_); }
   void adamw(std::span<const simd::AdamwArgs> tensors) override {
-    for (const simd::AdamwArgs& args : tensors) simd::cuda::adamw(args, stream_);
+    for (const simd::AdamwArgs& args : tensors)
+      simd::cuda::adamw(args, stream_);
   }
   void accumulate(float* sum, const void* g, DType type, int64_t n, bool first) override {
     if (first)
@@ -130,14 +138,19 @@ class CudaMath final : public DeviceMath {
     else
       simd::cuda::accumulate(sum, g, type, n, stream_);
   }
-  void square_sum(const void* g, DType type, std::span<const TensorExtent> tensors, double* total) override {
+  void square_sum(const void* g,
+                  DType type,
+                  std::span<const TensorExtent> tensors,
+                  double* total) override {
     // scratch: one double a tensor, then the chunk sums of the tensor at work
     FERRY_CHECK(tensors.size() <= kTensors_max, "{} tensors in a block", tensors.size());
     auto* sums = static_cast<double*>(scratch_);
     for (size_t t = 0; t < tensors.size(); ++t) {
       const TensorExtent& tensor = tensors[t];
-      FERRY_CHECK(simd::cuda::square_sum_scratch_bytes(tensor.n_elements) <= kScratch_bytes, "{} elements", tensor.n_elements);
-      const auto* at = static_cast<const std::byte*>(g) + tensor.offset * static_cast<int64_t>(size_of(type));
+      FERRY_CHECK(simd::cuda::square_sum_scratch_bytes(tensor.n_elements) <= kScratch_bytes,
+                  "{} elements", tensor.n_elements);
+      const auto* at =
+          static_cast<const std::byte*>(g) + tensor.offset * static_cast<int64_t>(size_of(type));
       simd::cuda::square_sum(at, type, tensor.n_elements, sums + t, sums + kTensors_max, stream_);
     }
     simd::cuda::sum_in_order(sums, static_cast<int64_t>(tensors.size()), total, stream_);
@@ -158,11 +171,14 @@ class CudaDevice final : public Device {
     name_ = properties.name;
     void* entry = nullptr;
     cudaDriverEntryPointQueryResult found{};
-    FERRY_CUDA(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &entry, 12000, cudaEnableDefault, &found));
+    FERRY_CUDA(cudaGetDriverEntryPointByVersion("cuStreamWaitValue32", &entry, 12000,
+                                                cudaEnableDefault, &found));
     if (found != cudaDriverEntryPointSuccess || !entry)
-      throw Error(Fault::machine, "cuda", "the driver has no stream memory operations", "update the NVIDIA driver");
+      throw Error(Fault::machine, "cuda", "the driver has no stream memory operations",
+                  "update the NVIDIA driver");
     stream_wait_value_ = reinterpret_cast<decltype(&cuStreamWaitValue32)>(entry);
-    FERRY_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&flags_), kEvents_max * sizeof(uint32_t), cudaHostAllocMapped));
+    FERRY_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&flags_), kEvents_max * sizeof(uint32_t),
+                             cudaHostAllocMapped));
     std::memset(flags_, 0, kEvents_max * sizeof(uint32_t));
     FERRY_CUDA(cudaHostGetDevicePointer(reinterpret_cast<void**>(&flags_on_gpu_), flags_, 0));
   }
@@ -171,7 +187,8 @@ class CudaDevice final : public Device {
     release_flags();
     host_.drain();
     cudaDeviceSynchronize();
-    for (Event& event : events_) cudaEventDestroy(event.cuda);
+    for (Event& event : events_)
+      cudaEventDestroy(event.cuda);
     cudaFreeHost(flags_);
   }
 
@@ -215,13 +232,16 @@ class CudaDevice final : public Device {
     const Event& event = events_[static_cast<size_t>(id)];
     if (event.generation == 0) return;
     if (queue == QueueId::host) {
-      if (!event.on_host) host_.push([this, e = event.cuda] { fence_.guard([&] { FERRY_CUDA(cudaEventSynchronize(e)); }); });
+      if (!event.on_host)
+        host_.push(
+            [this, e = event.cuda] { fence_.guard([&] { FERRY_CUDA(cudaEventSynchronize(e)); }); });
     } else if (event.on_host) {
       CUresult status = stream_wait_value_(reinterpret_cast<CUstream>(stream(queue)),
-                                           reinterpret_cast<CUdeviceptr>(flags_on_gpu_ + id), event.generation,
-                                           CU_STREAM_WAIT_VALUE_GEQ);
+                                           reinterpret_cast<CUdeviceptr>(flags_on_gpu_ + id),
+                                           event.generation, CU_STREAM_WAIT_VALUE_GEQ);
       if (status != CUDA_SUCCESS)
-        throw Error(Fault::machine, "cuda", fmt::format("cuStreamWaitValue32: error {}", static_cast<int>(status)),
+        throw Error(Fault::machine, "cuda",
+                    fmt::format("cuStreamWaitValue32: error {}", static_cast<int>(status)),
                     "update the NVIDIA driver");
     } else {
       FERRY_CUDA(cudaStreamWaitEvent(stream(queue), event.cuda, 0));
@@ -232,7 +252,8 @@ class CudaDevice final : public Device {
     const Event& event = events_[static_cast<size_t>(id)];
     if (event.on_host) {
       std::atomic_ref<uint32_t> flag(flags_[id]);
-      for (uint32_t seen; (seen = flag.load(std::memory_order_acquire)) < event.generation;) flag.wait(seen);
+      for (uint32_t seen; (seen = flag.load(std::memory_order_acquire)) < event.generation;)
+        flag.wait(seen);
     } else if (event.generation > 0) {
       fence_.guard([&] { FERRY_CUDA(cudaEventSynchronize(event.cuda)); });
     }
@@ -262,7 +283,8 @@ class CudaDevice final : public Device {
   };
 
   cudaStream_t stream(QueueId queue) const { return streams_[static_cast<size_t>(queue)].get(); }
-  /** After a failure: lets every stream that waits for host work go on, into memory nobody reads any more. */
+  /** After a failure: lets every stream that waits for host work go on, into memory nobody reads
+   * any more. */
   void release_flags() {
     for (size_t i = 0; i < kEvents_max; ++i)
       std::atomic_ref<uint32_t>(flags_[i]).store(UINT32_MAX, std::memory_order_release);
@@ -299,7 +321,8 @@ CudaProbe probe_cuda() {
   }
   cudaDeviceProp properties{};
   size_t free = 0, total = 0;
-  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess || cudaMemGetInfo(&free, &total) != cudaSuccess) {
+  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess ||
+      cudaMemGetInfo(&free, &total) != cudaSuccess) {
     probe.why_not = cudaGetErrorString(cudaGetLastError());
     return probe;
   }
@@ -313,7 +336,8 @@ CudaProbe probe_cuda() {
 
 std::unique_ptr<Device> make_cuda_device() {
   CudaProbe probe = probe_cuda();
-  if (!probe.usable) throw Error(Fault::machine, "cuda", probe.why_not, "use --device cpu, or see `ferry doctor`");
+  if (!probe.usable)
+    throw Error(Fault::machine, "cuda", probe.why_not, "use --device cpu, or see `ferry doctor`");
   return std::make_unique<CudaDevice>();
 }
 

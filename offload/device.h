@@ -1,14 +1,16 @@
 #pragma once
-// A device: memory in two places, four queues, events between them. CUDA or simulated; the executor knows no other
-// difference. Work of one queue runs in the order it was submitted; between queues only record() and wait() order.
+// A device: memory in two places, four queues, events between them. CUDA or simulated; the executor
+// knows no other difference. Work of one queue runs in the order it was submitted; between queues
+// only record() and wait() order.
 //
 //   device.submit(QueueId::h2d, [=] { device.copy(QueueId::h2d, slot, weights, n); });
 //   device.record(QueueId::h2d, fetched);
 //   device.wait(QueueId::compute, fetched);
 //   device.submit(QueueId::compute, [=] { block.forward(...); });
 //
-// All functions are called by one thread (the one that steps), but copy() and math() by submitted work itself.
-// A throw inside submitted work is kept by the fence, later work is skipped, wait_host() rethrows it.
+// All functions are called by one thread (the one that steps), but copy() and math() by submitted
+// work itself. A throw inside submitted work is kept by the fence, later work is skipped,
+// wait_host() rethrows it.
 
 #include <cstdint>
 #include <functional>
@@ -26,7 +28,8 @@ namespace ferry {
 
 using EventId = int;
 
-/** Arithmetic on a place's memory, on the queue whose work calls it; the same bits on CPU and GPU. */
+/** Arithmetic on a place's memory, on the queue whose work calls it; the same bits on CPU and GPU.
+ */
 class DeviceMath {
  public:
   virtual ~DeviceMath() = default;
@@ -34,8 +37,12 @@ class DeviceMath {
   virtual void adamw(std::span<const simd::AdamwArgs> tensors) = 0;
   /** sum (fp32) = g on the first micro-batch, += g on the others. */
   virtual void accumulate(float* sum, const void* g, DType type, int64_t n, bool first) = 0;
-  /** *total = the tensors' square sums by the tree of design 5, added in order; g is the segment's start. */
-  virtual void square_sum(const void* g, DType type, std::span<const TensorExtent> tensors, double* total) = 0;
+  /** *total = the tensors' square sums by the tree of design 5, added in order; g is the segment's
+   * start. */
+  virtual void square_sum(const void* g,
+                          DType type,
+                          std::span<const TensorExtent> tensors,
+                          double* total) = 0;
 };
 
 /** Zero-filled memory of one place, freed with the object. */
@@ -57,7 +64,8 @@ class Device {
   virtual EventId make_event() = 0;
   virtual void submit(QueueId queue, std::function<void()> work) = 0;
   virtual void record(QueueId queue, EventId event) = 0;
-  /** Work submitted to `queue` from now on runs after what `event` recorded last; no effect if it never was. */
+  /** Work submitted to `queue` from now on runs after what `event` recorded last; no effect if it
+   * never was. */
   virtual void wait(QueueId queue, EventId event) = 0;
   /** Blocks the caller until the event's last record has happened; rethrows the first failure. */
   virtual void wait_host(EventId event) = 0;
@@ -67,7 +75,8 @@ class Device {
   /** Inside work of a transfer queue: dst and src as the queue's direction says. */
   virtual void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) = 0;
   virtual DeviceMath& math() = 0;
-  /** Fills a released slot with bytes that no result survives, where the device can be spared it (simulated). */
+  /** Fills a released slot with bytes that no result survives, where the device can be spared it
+   * (simulated). */
   virtual void poison(void* slot, int64_t n_bytes) = 0;
   /** The compute queue's cudaStream_t; null off CUDA. */
   virtual void* compute_stream() = 0;
@@ -76,7 +85,8 @@ class Device {
 /** How the simulated device runs its queues. */
 enum class SimulatedMode : uint8_t {
   serial,       ///< at once, in the order submitted: what training on a CPU uses
-  adversarial,  ///< as late and in as odd an order as events allow, drawn from the seed, on the waiting thread
+  adversarial,  ///< as late and in as odd an order as events allow, drawn from the seed, on the
+                ///< waiting thread
   threads,      ///< one thread a queue
 };
 
@@ -95,7 +105,7 @@ struct CudaProbe {
   bool usable = false;
   std::string why_not;
   std::string gpu_name;
-  int compute_capability = 0;   ///< 90 for 9.0
+  int compute_capability = 0;  ///< 90 for 9.0
   int64_t free_bytes = 0;
   int64_t total_bytes = 0;
 };

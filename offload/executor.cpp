@@ -9,13 +9,25 @@
 
 namespace ferry {
 
-Executor::Executor(const StepShape& shape, Device& device, WorkerPool& pool, RunMemory& memory, ComputeWork& work, bool overlap)
-    : shape_(shape), device_(device), host_math_(pool), memory_(memory), layout_(memory.layout()), work_(work), overlap_(overlap),
+Executor::Executor(const StepShape& shape,
+                   Device& device,
+                   WorkerPool& pool,
+                   RunMemory& memory,
+                   ComputeWork& work,
+                   bool overlap)
+    : shape_(shape),
+      device_(device),
+      host_math_(pool),
+      memory_(memory),
+      layout_(memory.layout()),
+      work_(work),
+      overlap_(overlap),
       host_square_sums_(shape.blocks.size()) {
   for (int b = 0; b < shape.n_blocks(); ++b) {
     updated_.push_back(device_.make_event());
     for (const BorrowedExtent& borrowed : block(b).borrowed)
-      FERRY_CHECK(block(borrowed.block).place == block(b).place, "{} and {} share a tensor but not a place", block(b).name,
+      FERRY_CHECK(block(borrowed.block).place == block(b).place,
+                  "{} and {} share a tensor but not a place", block(b).name,
                   block(borrowed.block).name);
   }
 }
@@ -37,7 +49,8 @@ const StepList& Executor::training_list(int n_micro) {
 }
 
 EventId Executor::event(size_t action) {
-  while (events_.size() <= action) events_.push_back(device_.make_event());
+  while (events_.size() <= action)
+    events_.push_back(device_.make_event());
   return events_[action];
 }
 
@@ -47,8 +60,10 @@ StepOutcome Executor::step(int n_micro, const std::function<Decision(double)>& d
   n_micro_ = n_micro;
   for (size_t i = 0; i < list.size(); ++i) {
     const Action& action = list[i];
-    for (int before : action.after) device_.wait(action.queue, event(static_cast<size_t>(before)));
-    for (int b : action.after_update) device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
+    for (int before : action.after)
+      device_.wait(action.queue, event(static_cast<size_t>(before)));
+    for (int b : action.after_update)
+      device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
     submit(action);
     device_.record(action.queue, event(i));
     const bool updates = action.verb == Verb::update_gpu || action.verb == Verb::update_host;
@@ -67,8 +82,10 @@ double Executor::evaluate() {
   size_t last = evaluation_list_.size() - 1;
   for (size_t i = 0; i < evaluation_list_.size(); ++i) {
     const Action& action = evaluation_list_[i];
-    for (int before : action.after) device_.wait(action.queue, event(static_cast<size_t>(before)));
-    for (int b : action.after_update) device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
+    for (int before : action.after)
+      device_.wait(action.queue, event(static_cast<size_t>(before)));
+    for (int b : action.after_update)
+      device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
     submit(action);
     device_.record(action.queue, event(i));
   }
@@ -79,7 +96,9 @@ double Executor::evaluate() {
   return loss;
 }
 
-void Executor::settle() { device_.drain(); }
+void Executor::settle() {
+  device_.drain();
+}
 
 void Executor::submit(const Action& action) {
   device_.submit(action.queue, [this, &action] { run(action); });
@@ -89,33 +108,47 @@ void Executor::run(const Action& action) {
   switch (action.verb) {
     case Verb::fetch_batch:
       device_.copy(QueueId::h2d, memory_.at(layout_.batches[static_cast<size_t>(action.micro)]),
-                   memory_.at(layout_.batches_on_host[static_cast<size_t>(action.micro)]), shape_.batch_bytes);
+                   memory_.at(layout_.batches_on_host[static_cast<size_t>(action.micro)]),
+                   shape_.batch_bytes);
       return;
-    case Verb::fetch_weights: return fetch_weights(action);
+    case Verb::fetch_weights:
+      return fetch_weights(action);
     case Verb::forward:
-    case Verb::recompute: work_.forward(action, memory_of(action)); break;
-    case Verb::backward: run_backward(action); break;
+    case Verb::recompute:
+      work_.forward(action, memory_of(action));
+      break;
+    case Verb::backward:
+      run_backward(action);
+      break;
     case Verb::send_saved:
     case Verb::fetch_saved: {
       std::byte* slot = memory_.at(layout_.saved_slots[static_cast<size_t>(action.saved_slot)]);
-      std::byte* host = memory_.at(layout_.saved_on_host[static_cast<size_t>(action.block * shape_.n_live() + live(action.micro))]);
+      std::byte* host = memory_.at(layout_.saved_on_host[static_cast<size_t>(
+          action.block * shape_.n_live() + live(action.micro))]);
       const bool fetch = action.verb == Verb::fetch_saved;
-      device_.copy(action.queue, fetch ? slot : host, fetch ? host : slot, block(action.block).saved_bytes);
+      device_.copy(action.queue, fetch ? slot : host, fetch ? host : slot,
+                   block(action.block).saved_bytes);
       return;
     }
     case Verb::square_sum_gpu:
-    case Verb::square_sum_host: return square_sum(action);
-    case Verb::send_grads: return send_grads(action);
+    case Verb::square_sum_host:
+      return square_sum(action);
+    case Verb::send_grads:
+      return send_grads(action);
     case Verb::accumulate:
       host_math_.accumulate(reinterpret_cast<float*>(memory_.segment(action.block, Segment::grads)),
-                            memory_.at(layout_.grad_staging[static_cast<size_t>(action.grad_slot)]), shape_.compute,
-                            shape_.n_grad_elements(action.block), action.first_sum);
+                            memory_.at(layout_.grad_staging[static_cast<size_t>(action.grad_slot)]),
+                            shape_.compute, shape_.n_grad_elements(action.block), action.first_sum);
       return;
-    case Verb::combine: return combine(action);
-    case Verb::send_step_sums: return send_step_sums();
-    case Verb::decide: return decide();
+    case Verb::combine:
+      return combine(action);
+    case Verb::send_step_sums:
+      return send_step_sums();
+    case Verb::decide:
+      return decide();
     case Verb::update_gpu:
-    case Verb::update_host: return update(action);
+    case Verb::update_host:
+      return update(action);
   }
   if (action.releases_slot)
     device_.poison(memory_.at(layout_.weight_slots[static_cast<size_t>(action.slot)]),
@@ -129,20 +162,23 @@ ActionMemory Executor::memory_of(const Action& action) const {
   m.weights = action.slot >= 0 ? memory_.at(layout_.weight_slots[static_cast<size_t>(action.slot)])
                                : memory_.segment(b, Segment::weights);
   for (int i = 0; i < static_cast<int>(block(b).borrowed.size()); ++i)
-    m.borrowed.push_back(action.slot >= 0
-                             ? m.weights + shape_.borrowed_offset(b, i) * compute_bytes
-                             : memory_.segment(block(b).borrowed[static_cast<size_t>(i)].block, Segment::weights) +
-                                   shape_.borrowed_tensor(b, i).offset * compute_bytes);
+    m.borrowed.push_back(
+        action.slot >= 0
+            ? m.weights + shape_.borrowed_offset(b, i) * compute_bytes
+            : memory_.segment(block(b).borrowed[static_cast<size_t>(i)].block, Segment::weights) +
+                  shape_.borrowed_tensor(b, i).offset * compute_bytes);
   const int lane = live(action.micro);
   const auto index = static_cast<size_t>(b * shape_.n_live() + lane);
   // Nobody reads what an evaluation saves: any region that is large enough will do.
   if (action.saved_slot >= 0 || (evaluating_ && block(b).activations == Activations::host))
     m.saved = memory_.at(layout_.saved_slots[static_cast<size_t>(std::max(action.saved_slot, 0))]);
   else
-    m.saved = memory_.at(layout_.saved[index] >= 0 ? layout_.saved[index] : layout_.saved_recomputed);
+    m.saved =
+        memory_.at(layout_.saved[index] >= 0 ? layout_.saved[index] : layout_.saved_recomputed);
   auto boundary = [&](int of) {
     if (of < 0 || of >= shape_.n_blocks() - 1) return static_cast<std::byte*>(nullptr);
-    return memory_.at(layout_.boundaries[static_cast<size_t>((shape_.trains ? of : of % 2) * shape_.n_live() + lane)]);
+    return memory_.at(layout_.boundaries[static_cast<size_t>(
+        (shape_.trains ? of : of % 2) * shape_.n_live() + lane)]);
   };
   m.input = boundary(b - 1);
   m.output = boundary(b);
@@ -151,15 +187,17 @@ ActionMemory Executor::memory_of(const Action& action) const {
   if (action.verb != Verb::backward) return m;
   auto gradient = [&](int of) {  // of a block's output
     if (of < 0 || of >= shape_.n_blocks() - 1) return static_cast<std::byte*>(nullptr);
-    return memory_.at(layout_.grad_boundaries[static_cast<size_t>((of % 2) * shape_.n_live() + lane)]);
+    return memory_.at(
+        layout_.grad_boundaries[static_cast<size_t>((of % 2) * shape_.n_live() + lane)]);
   };
   m.grad_output = gradient(b);
   m.grad_input = gradient(b - 1);
   if (shape_.sums_on_gpu(b))
     m.grads = memory_.at(layout_.grad_temp);
   else
-    m.grads = action.grad_slot >= 0 ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
-                                    : memory_.segment(b, Segment::grads);
+    m.grads = action.grad_slot >= 0
+                  ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
+                  : memory_.segment(b, Segment::grads);
   return m;
 }
 
@@ -167,23 +205,26 @@ void Executor::run_backward(const Action& action) {
   ActionMemory m = memory_of(action);
   work_.backward(action, m);
   if (!shape_.sums_on_gpu(action.block)) return;
-  std::byte* sum = action.grad_slot >= 0 ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
-                                         : memory_.segment(action.block, Segment::grads);
-  device_.math().accumulate(reinterpret_cast<float*>(sum), m.grads, shape_.compute, shape_.n_grad_elements(action.block),
-                            action.first_sum);
+  std::byte* sum = action.grad_slot >= 0
+                       ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
+                       : memory_.segment(action.block, Segment::grads);
+  device_.math().accumulate(reinterpret_cast<float*>(sum), m.grads, shape_.compute,
+                            shape_.n_grad_elements(action.block), action.first_sum);
 }
 
 void Executor::fetch_weights(const Action& action) {
   const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
   const int b = action.block;
   std::byte* slot = memory_.at(layout_.weight_slots[static_cast<size_t>(action.slot)]);
-  device_.copy(QueueId::h2d, slot, memory_.segment(b, Segment::weights), block(b).n_elements * compute_bytes);
+  device_.copy(QueueId::h2d, slot, memory_.segment(b, Segment::weights),
+               block(b).n_elements * compute_bytes);
   for (int i = 0; i < static_cast<int>(block(b).borrowed.size()); ++i) {
     const TensorExtent& tensor = shape_.borrowed_tensor(b, i);
-    device_.copy(QueueId::h2d, slot + shape_.borrowed_offset(b, i) * compute_bytes,
-                 memory_.segment(block(b).borrowed[static_cast<size_t>(i)].block, Segment::weights) +
-                     tensor.offset * compute_bytes,
-                 tensor.n_elements * compute_bytes);
+    device_.copy(
+        QueueId::h2d, slot + shape_.borrowed_offset(b, i) * compute_bytes,
+        memory_.segment(block(b).borrowed[static_cast<size_t>(i)].block, Segment::weights) +
+            tensor.offset * compute_bytes,
+        tensor.n_elements * compute_bytes);
   }
 }
 
@@ -193,7 +234,8 @@ void Executor::send_grads(const Action& action) {
   std::byte* to = staged ? memory_.at(layout_.grad_staging[static_cast<size_t>(action.grad_slot)])
                          : memory_.segment(b, Segment::grads);
   DType type = staged ? shape_.compute : segment_dtype(shape_, b, Segment::grads);
-  device_.copy(QueueId::d2h, to, memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)]),
+  device_.copy(QueueId::d2h, to,
+               memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)]),
                shape_.n_grad_elements(b) * static_cast<int64_t>(size_of(type)));
 }
 
@@ -203,7 +245,8 @@ void Executor::combine(const Action& action) {
     const int owner = block(user).borrowed[static_cast<size_t>(i)].block;
     const TensorExtent& tensor = shape_.borrowed_tensor(user, i);
     auto* sum = reinterpret_cast<float*>(memory_.segment(owner, Segment::grads)) + tensor.offset;
-    auto* use = reinterpret_cast<float*>(memory_.segment(user, Segment::grads)) + shape_.borrowed_offset(user, i);
+    auto* use = reinterpret_cast<float*>(memory_.segment(user, Segment::grads)) +
+                shape_.borrowed_offset(user, i);
     math_of(block(owner).place).accumulate(sum, use, DType::f32, tensor.n_elements, false);
   }
 }
@@ -216,24 +259,28 @@ double* Executor::step_sum(Place place, int index) const {
 void Executor::square_sum(const Action& action) {
   const int b = action.block;
   const bool on_gpu = action.verb == Verb::square_sum_gpu;
-  const std::byte* grads = action.grad_slot >= 0 ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
-                                                 : memory_.segment(b, Segment::grads);
+  const std::byte* grads =
+      action.grad_slot >= 0 ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
+                            : memory_.segment(b, Segment::grads);
   math_of(on_gpu ? Place::gpu : Place::host)
       .square_sum(grads, segment_dtype(shape_, b, Segment::grads), block(b).tensors,
                   on_gpu ? step_sum(Place::gpu, b) : &host_square_sums_[static_cast<size_t>(b)]);
 }
 
 void Executor::send_step_sums() {
-  device_.copy(QueueId::d2h, step_sum(Place::host, 0), step_sum(Place::gpu, 0), step_sums_bytes(shape_));
+  device_.copy(QueueId::d2h, step_sum(Place::host, 0), step_sum(Place::gpu, 0),
+               step_sums_bytes(shape_));
 }
 
 void Executor::decide() {
   outcome_ = {};
   const StepList& list = lists_.at(n_micro_);
   for (const Action& action : list) {
-    if (action.verb == Verb::square_sum_gpu) host_square_sums_[static_cast<size_t>(action.block)] = *step_sum(Place::host, action.block);
+    if (action.verb == Verb::square_sum_gpu)
+      host_square_sums_[static_cast<size_t>(action.block)] = *step_sum(Place::host, action.block);
   }
-  outcome_.square_sum = simd::sum_in_order(host_square_sums_.data(), static_cast<int64_t>(host_square_sums_.size()));
+  outcome_.square_sum =
+      simd::sum_in_order(host_square_sums_.data(), static_cast<int64_t>(host_square_sums_.size()));
   for (int m = 0; m < n_micro_; ++m) {
     float loss;
     std::memcpy(&loss, step_sum(Place::host, shape_.n_blocks() + m), sizeof loss);
@@ -248,17 +295,21 @@ void Executor::update(const Action& action) {
   auto& args = action.verb == Verb::update_gpu ? update_gpu_args_ : update_host_args_;
   args.clear();
   const DType grad_type = segment_dtype(shape_, b, Segment::grads);
-  auto fp32 = [&](Segment s, const TensorExtent& t) { return reinterpret_cast<float*>(memory_.segment(b, s)) + t.offset; };
-  auto bytes_of = [](DType type, const TensorExtent& t) { return t.offset * static_cast<int64_t>(size_of(type)); };
+  auto fp32 = [&](Segment s, const TensorExtent& t) {
+    return reinterpret_cast<float*>(memory_.segment(b, s)) + t.offset;
+  };
+  auto bytes_of = [](DType type, const TensorExtent& t) {
+    return t.offset * static_cast<int64_t>(size_of(type));
+  };
   for (const TensorExtent& t : block(b).tensors)
     args.push_back({.master = fp32(Segment::master, t),
                     .m = fp32(Segment::adam_m, t),
                     .v = fp32(Segment::adam_v, t),
                     .grad = memory_.segment(b, Segment::grads) + bytes_of(grad_type, t),
                     .grad_type = grad_type,
-                    .weights = shape_.weights_are_master()
-                                   ? nullptr
-                                   : memory_.segment(b, Segment::weights) + bytes_of(shape_.compute, t),
+                    .weights = shape_.weights_are_master() ? nullptr
+                                                           : memory_.segment(b, Segment::weights) +
+                                                                 bytes_of(shape_.compute, t),
                     .weights_type = shape_.compute,
                     .n = t.n_elements,
                     .step = t.decay ? outcome_.decision.decay : outcome_.decision.no_decay});

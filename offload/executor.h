@@ -1,7 +1,8 @@
 #pragma once
-// Walks the list of a step: submits each action to its queue after what it waits for, moves the bytes itself, and
-// calls ComputeWork for what needs layer operations. One object a run; step() is called by the training loop.
-// Between two calls only updates are under way: each block's weights are fetched after its own update.
+// Walks the list of a step: submits each action to its queue after what it waits for, moves the
+// bytes itself, and calls ComputeWork for what needs layer operations. One object a run; step() is
+// called by the training loop. Between two calls only updates are under way: each block's weights
+// are fetched after its own update.
 
 #include <functional>
 #include <map>
@@ -17,48 +18,56 @@ namespace ferry {
 
 /** Where an action finds its bytes. Null where the action has none. */
 struct ActionMemory {
-  std::byte* weights = nullptr;        ///< compute type; borrowed tensors at borrowed(i)
+  std::byte* weights = nullptr;  ///< compute type; borrowed tensors at borrowed(i)
   std::vector<std::byte*> borrowed;
   std::byte* saved = nullptr;
-  std::byte* input = nullptr;          ///< output of the block before
-  std::byte* output = nullptr;         ///< null for the head
-  std::byte* grads = nullptr;          ///< compute type, this micro-batch's; borrowed uses behind the segment
+  std::byte* input = nullptr;   ///< output of the block before
+  std::byte* output = nullptr;  ///< null for the head
+  std::byte* grads =
+      nullptr;  ///< compute type, this micro-batch's; borrowed uses behind the segment
   std::byte* grad_output = nullptr;
-  std::byte* grad_input = nullptr;     ///< null for the first block
+  std::byte* grad_input = nullptr;  ///< null for the first block
   std::byte* batch = nullptr;
-  std::byte* loss = nullptr;           ///< fp32
+  std::byte* loss = nullptr;  ///< fp32
 };
 
-/** Layer operations, run inside the compute queue's work. Implemented by src/engine; a test's own arithmetic in
- *  tests/offload. */
+/** Layer operations, run inside the compute queue's work. Implemented by src/engine; a test's own
+ * arithmetic in tests/offload. */
 class ComputeWork {
  public:
   virtual ~ComputeWork() = default;
-  virtual void forward(const Action& action, const ActionMemory& memory) = 0;   ///< also Verb::recompute
+  virtual void forward(const Action& action,
+                       const ActionMemory& memory) = 0;  ///< also Verb::recompute
   virtual void backward(const Action& action, const ActionMemory& memory) = 0;
 };
 
 /** What the optimizer does with a step's gradients. */
 struct Decision {
-  bool skip = false;                   ///< overflow or non-finite norm: no state changes
-  simd::AdamwStep decay{};             ///< tensors with weight decay
+  bool skip = false;        ///< overflow or non-finite norm: no state changes
+  simd::AdamwStep decay{};  ///< tensors with weight decay
   simd::AdamwStep no_decay{};
 };
 
 struct StepOutcome {
-  double loss = 0;                     ///< sum of the micro-batches' contributions, in order
-  double square_sum = 0;               ///< of the gradients as summed (scaled by the loss scale)
+  double loss = 0;        ///< sum of the micro-batches' contributions, in order
+  double square_sum = 0;  ///< of the gradients as summed (scaled by the loss scale)
   Decision decision;
 };
 
 class Executor {
  public:
   /** `overlap`: updates run under the next step; false: step() waits for them. */
-  Executor(const StepShape& shape, Device& device, WorkerPool& pool, RunMemory& memory, ComputeWork& work, bool overlap);
+  Executor(const StepShape& shape,
+           Device& device,
+           WorkerPool& pool,
+           RunMemory& memory,
+           ComputeWork& work,
+           bool overlap);
   ~Executor();
 
-  /** One optimizer step. `decide` maps the total square sum to a decision; it runs on the host queue. Batches are in
-   *  the layout's host batch regions; they may be rewritten when step() returns. */
+  /** One optimizer step. `decide` maps the total square sum to a decision; it runs on the host
+   * queue. Batches are in the layout's host batch regions; they may be rewritten when step()
+   * returns. */
   StepOutcome step(int n_micro, const std::function<Decision(double square_sum)>& decide);
   /** Forward only, micro-batch 0: returns its loss. */
   double evaluate();
@@ -94,10 +103,10 @@ class Executor {
   const Layout& layout_;
   ComputeWork& work_;
   bool overlap_;
-  std::map<int, StepList> lists_;      ///< by number of micro-batches
+  std::map<int, StepList> lists_;  ///< by number of micro-batches
   StepList evaluation_list_;
-  std::vector<EventId> events_;        ///< by action index
-  std::vector<EventId> updated_;       ///< by block
+  std::vector<EventId> events_;   ///< by action index
+  std::vector<EventId> updated_;  ///< by block
   std::vector<double> host_square_sums_;
   std::function<void(StepList&)> fault_;
   const std::function<Decision(double)>* decide_ = nullptr;

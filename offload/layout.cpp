@@ -72,20 +72,24 @@ class LayoutMaker {
       const bool host = block(b).place == Place::host;
       if (host) {
         weights = std::max(weights, n * compute_bytes);
-        grads_host = std::max(grads_host, n * (vertical && shape_.grads_fp32(b) ? 4 : compute_bytes));
+        grads_host =
+            std::max(grads_host, n * (vertical && shape_.grads_fp32(b) ? 4 : compute_bytes));
         staged |= shape_.sums_on_host(b);
       }
       if (shape_.sums_on_gpu(b)) temp = std::max(temp, n * compute_bytes);
     }
     if (weights > 0)
       for (int s = 0; s < shape_.n_weight_slots; ++s)
-        out_.weight_slots.push_back(add(Tag::slots, Place::gpu, "weight slot " + std::to_string(s), weights));
+        out_.weight_slots.push_back(
+            add(Tag::slots, Place::gpu, "weight slot " + std::to_string(s), weights));
     if (!shape_.trains) return;
     if (grads_host > 0)
       for (int s = 0; s < shape_.n_grad_slots; ++s) {
-        out_.grad_slots.push_back(add(Tag::slots, Place::gpu, "gradient slot " + std::to_string(s), grads_host));
+        out_.grad_slots.push_back(
+            add(Tag::slots, Place::gpu, "gradient slot " + std::to_string(s), grads_host));
         if (staged)
-          out_.grad_staging.push_back(add(Tag::staging, Place::host, "gradient staging " + std::to_string(s), grads_host));
+          out_.grad_staging.push_back(
+              add(Tag::staging, Place::host, "gradient staging " + std::to_string(s), grads_host));
       }
     out_.grad_temp = add(Tag::slots, Place::gpu, "gradient of one micro-batch", temp);
   }
@@ -106,24 +110,28 @@ class LayoutMaker {
       for (int live = 0; live < shape_.n_live(); ++live) {
         auto index = static_cast<size_t>(b * shape_.n_live() + live);
         (host ? out_.saved_on_host : out_.saved)[index] =
-            add(Tag::saved, host ? Place::host : Place::gpu, block(b).name + " saved", block(b).saved_bytes);
+            add(Tag::saved, host ? Place::host : Place::gpu, block(b).name + " saved",
+                block(b).saved_bytes);
       }
     }
     out_.saved_recomputed = add(Tag::saved, Place::gpu, "saved, recomputed", recomputed);
     if (on_host > 0)
       for (int s = 0; s < shape_.n_saved_slots; ++s)
-        out_.saved_slots.push_back(add(Tag::saved, Place::gpu, "saved slot " + std::to_string(s), on_host));
+        out_.saved_slots.push_back(
+            add(Tag::saved, Place::gpu, "saved slot " + std::to_string(s), on_host));
   }
 
   void boundaries() {
     const int kept = shape_.trains ? shape_.n_blocks() - 1 : 2;  // forward only: two, in turn
     for (int b = 0; b < kept; ++b)
       for (int live = 0; live < shape_.n_live(); ++live)
-        out_.boundaries.push_back(add(Tag::saved, Place::gpu, "output of " + block(std::min(b, shape_.n_blocks() - 1)).name,
+        out_.boundaries.push_back(add(Tag::saved, Place::gpu,
+                                      "output of " + block(std::min(b, shape_.n_blocks() - 1)).name,
                                       shape_.boundary_bytes));
     if (!shape_.trains) return;
     for (int i = 0; i < 2 * shape_.n_live(); ++i)
-      out_.grad_boundaries.push_back(add(Tag::scratch, Place::gpu, "gradient between blocks", shape_.boundary_bytes));
+      out_.grad_boundaries.push_back(
+          add(Tag::scratch, Place::gpu, "gradient between blocks", shape_.boundary_bytes));
   }
 
   const StepShape& shape_;
@@ -134,9 +142,12 @@ class LayoutMaker {
 
 DType segment_dtype(const StepShape& shape, int block, Segment segment) {
   switch (segment) {
-    case Segment::weights: return shape.compute;
-    case Segment::grads: return shape.grads_fp32(block) ? DType::f32 : shape.compute;
-    default: return DType::f32;
+    case Segment::weights:
+      return shape.compute;
+    case Segment::grads:
+      return shape.grads_fp32(block) ? DType::f32 : shape.compute;
+    default:
+      return DType::f32;
   }
 }
 
@@ -147,6 +158,8 @@ int64_t Layout::bytes_of(Tag tag, Place place) const {
   return bytes;
 }
 
-Layout make_layout(const StepShape& shape) { return LayoutMaker(shape).make(); }
+Layout make_layout(const StepShape& shape) {
+  return LayoutMaker(shape).make();
+}
 
 }  // namespace ferry

@@ -1,7 +1,8 @@
 #pragma once
-// Where every byte of a run lies: one reservation a place, cut into tagged regions by a pure function of the step's
-// shape. The same object is what `ferry plan` prints, what the arenas allocate, and what the out-of-memory
-// message names (design 6). Nothing of 1 MiB or more is allocated outside it once a run has started.
+// Where every byte of a run lies: one reservation a place, cut into tagged regions by a pure
+// function of the step's shape. The same object is what `ferry plan` prints, what the arenas
+// allocate, and what the out-of-memory message names (design 6). Nothing of 1 MiB or more is
+// allocated outside it once a run has started.
 
 #include <array>
 #include <string>
@@ -14,8 +15,8 @@ namespace ferry {
 struct Region {
   Tag tag{};
   Place place{};
-  std::string name;        ///< "layer.3 grads"
-  int64_t offset = 0;      ///< bytes from the start of the place's reservation
+  std::string name;    ///< "layer.3 grads"
+  int64_t offset = 0;  ///< bytes from the start of the place's reservation
   int64_t n_bytes = 0;
 };
 
@@ -27,24 +28,25 @@ using RegionId = int;
 
 struct Layout {
   std::vector<Region> regions;
-  std::array<int64_t, kPlaces> n_bytes{};                      ///< reservation of each place
+  std::array<int64_t, kPlaces> n_bytes{};  ///< reservation of each place
 
-  std::vector<std::array<RegionId, kSegments>> segments;       ///< per block; weights of an fp32 run are its master
+  std::vector<std::array<RegionId, kSegments>>
+      segments;  ///< per block; weights of an fp32 run are its master
   std::vector<RegionId> weight_slots;
   std::vector<RegionId> grad_slots;
-  RegionId grad_temp = -1;                                     ///< gradients of one micro-batch before they are summed on the GPU
-  std::vector<RegionId> grad_staging;                          ///< per gradient slot, host
-  std::vector<RegionId> saved;                                 ///< [block * n_live + live]: kept; -1 else
+  RegionId grad_temp = -1;  ///< gradients of one micro-batch before they are summed on the GPU
+  std::vector<RegionId> grad_staging;  ///< per gradient slot, host
+  std::vector<RegionId> saved;         ///< [block * n_live + live]: kept; -1 else
   RegionId saved_recomputed = -1;
   std::vector<RegionId> saved_slots;
-  std::vector<RegionId> saved_on_host;                         ///< [block * n_live + live]
-  std::vector<RegionId> boundaries;                            ///< [block * n_live + live]: output of a block but the head
-  std::vector<RegionId> grad_boundaries;                       ///< [2 * n_live]
+  std::vector<RegionId> saved_on_host;  ///< [block * n_live + live]
+  std::vector<RegionId> boundaries;     ///< [block * n_live + live]: output of a block but the head
+  std::vector<RegionId> grad_boundaries;  ///< [2 * n_live]
   RegionId scratch = -1;
   RegionId library = -1;
-  std::vector<RegionId> batches;                               ///< per micro-batch
+  std::vector<RegionId> batches;  ///< per micro-batch
   std::vector<RegionId> batches_on_host;
-  RegionId step_sums = -1;                                     ///< losses and square sums of a step, GPU
+  RegionId step_sums = -1;  ///< losses and square sums of a step, GPU
   RegionId step_sums_on_host = -1;
 
   const Region& region(RegionId id) const { return regions[static_cast<size_t>(id)]; }

@@ -12,9 +12,12 @@ CudaProbe probe_cuda() {
 }
 
 std::unique_ptr<Device> make_cuda_device() {
-  throw Error(Fault::machine, "cuda", "this build has no CUDA", "install the CUDA toolkit and build again, or use --device cpu");
+  throw Error(Fault::machine, "cuda", "this build has no CUDA",
+              "install the CUDA toolkit and build again, or use --device cpu");
 }
 
-int64_t cuda_driver_used_bytes() { return 0; }
+int64_t cuda_driver_used_bytes() {
+  return 0;
+}
 
 }  // namespace ferry

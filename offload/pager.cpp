@@ -22,11 +22,19 @@ std::vector<Turn> turns_of(const StepShape& shape, int n_micro, bool trains) {
   std::vector<Turn> turns;
   const int n = shape.n_blocks();
   auto pass = [&](bool backward, auto&& each) {
-    for (int i = 0; i < n; ++i) each(backward ? n - 1 - i : i);
+    for (int i = 0; i < n; ++i)
+      each(backward ? n - 1 - i : i);
   };
   if (shape.order == AccumulationOrder::vertical) {
-    pass(false, [&](int b) { for (int m = 0; m < n_micro; ++m) turns.push_back({false, b, m}); });
-    if (trains) pass(true, [&](int b) { for (int m = 0; m < n_micro; ++m) turns.push_back({true, b, m}); });
+    pass(false, [&](int b) {
+      for (int m = 0; m < n_micro; ++m)
+        turns.push_back({false, b, m});
+    });
+    if (trains)
+      pass(true, [&](int b) {
+        for (int m = 0; m < n_micro; ++m)
+          turns.push_back({true, b, m});
+      });
   } else {
     for (int m = 0; m < n_micro; ++m) {
       pass(false, [&](int b) { turns.push_back({false, b, m}); });
@@ -40,17 +48,22 @@ std::vector<Turn> turns_of(const StepShape& shape, int n_micro, bool trains) {
 class ListMaker {
  public:
   ListMaker(const StepShape& shape, int n_micro, bool trains)
-      : shape_(shape), n_micro_(n_micro), trains_(trains), turns_(turns_of(shape, n_micro, trains)),
+      : shape_(shape),
+        n_micro_(n_micro),
+        trains_(trains),
+        turns_(turns_of(shape, n_micro, trains)),
         weight_slots_(static_cast<size_t>(shape.n_weight_slots)),
         grad_slots_(static_cast<size_t>(shape.n_grad_slots)),
         saved_slots_(static_cast<size_t>(shape.n_saved_slots)),
-        final_grads_(shape.blocks.size(), -1), weight_slot_of_(shape.blocks.size(), -1),
+        final_grads_(shape.blocks.size(), -1),
+        weight_slot_of_(shape.blocks.size(), -1),
         grad_slot_of_(shape.blocks.size(), -1),
         sent_saved_(shape.blocks.size() * static_cast<size_t>(n_micro), -1) {}
 
   StepList training() {
     fetch_batches();
-    for (size_t t = 0; t < turns_.size(); ++t) turns_[t].backward ? backward(t) : forward(t);
+    for (size_t t = 0; t < turns_.size(); ++t)
+      turns_[t].backward ? backward(t) : forward(t);
     combine_tied();
     square_sums();
     int sums = add({.verb = Verb::send_step_sums, .queue = QueueId::d2h, .after = {last_compute_}});
@@ -61,7 +74,8 @@ class ListMaker {
 
   StepList evaluation() {
     fetch_batches();
-    for (size_t t = 0; t < turns_.size(); ++t) forward(t);
+    for (size_t t = 0; t < turns_.size(); ++t)
+      forward(t);
     add({.verb = Verb::send_step_sums, .queue = QueueId::d2h, .after = {last_compute_}});
     return std::move(list_);
   }
@@ -69,15 +83,16 @@ class ListMaker {
  private:
   struct WeightSlot {
     int block = -1;
-    int fetch = -1;      ///< action that filled it
-    int last_use = -1;   ///< compute action
+    int fetch = -1;     ///< action that filled it
+    int last_use = -1;  ///< compute action
   };
   struct GradSlot {
-    int free_after = -1;     ///< the send that emptied it: the next backward waits for it
-    int staging_free_after = -1;  ///< the accumulate that read its staging: the next send waits for it
+    int free_after = -1;  ///< the send that emptied it: the next backward waits for it
+    int staging_free_after =
+        -1;  ///< the accumulate that read its staging: the next send waits for it
   };
   struct SavedSlot {
-    int free_after = -1;     ///< d2h action (forward) or compute action (backward) that read it
+    int free_after = -1;  ///< d2h action (forward) or compute action (backward) that read it
   };
 
   void fetch_batches() {
@@ -89,7 +104,9 @@ class ListMaker {
   bool on_host(int b) const { return block_of(b).place == Place::host; }
 
   int add(Action action) {
-    std::erase_if(action.after, [&](int a) { return a < 0 || list_[static_cast<size_t>(a)].queue == action.queue; });
+    std::erase_if(action.after, [&](int a) {
+      return a < 0 || list_[static_cast<size_t>(a)].queue == action.queue;
+    });
     std::sort(action.after.begin(), action.after.end());
     action.after.erase(std::unique(action.after.begin(), action.after.end()), action.after.end());
     list_.push_back(std::move(action));
@@ -105,8 +122,8 @@ class ListMaker {
     return std::numeric_limits<size_t>::max();
   }
 
-  /** Weights of the turn's block in a slot: the one they lie in, or the one whose content is needed last (among equals
-   *  the one used longest ago, so that the copy runs beside compute). */
+  /** Weights of the turn's block in a slot: the one they lie in, or the one whose content is needed
+   * last (among equals the one used longest ago, so that the copy runs beside compute). */
   int weights(size_t t, std::vector<int>& after) {
     int b = turns_[t].block;
     if (!on_host(b)) return -1;
@@ -116,13 +133,17 @@ class ListMaker {
       for (size_t s = 1; s < weight_slots_.size(); ++s) {
         auto rank = [&](size_t k) {
           const WeightSlot& w = weight_slots_[k];
-          if (w.block < 0) return std::pair{std::numeric_limits<size_t>::max(), std::numeric_limits<int>::max()};
+          if (w.block < 0)
+            return std::pair{std::numeric_limits<size_t>::max(), std::numeric_limits<int>::max()};
           return std::pair{next_use(w.block, t), -w.last_use};
         };
         if (rank(s) > rank(best)) best = s;
       }
       WeightSlot& slot = weight_slots_[best];
-      Action fetch{.verb = Verb::fetch_weights, .queue = QueueId::h2d, .block = b, .slot = static_cast<int>(best)};
+      Action fetch{.verb = Verb::fetch_weights,
+                   .queue = QueueId::h2d,
+                   .block = b,
+                   .slot = static_cast<int>(best)};
       if (slot.block >= 0) {
         weight_slot_of_[static_cast<size_t>(slot.block)] = -1;
         list_[static_cast<size_t>(slot.last_use)].releases_slot = true;
@@ -130,7 +151,8 @@ class ListMaker {
       }
       if (!fetched_before(b)) {
         fetch.after_update.push_back(b);
-        for (const BorrowedExtent& borrowed : block_of(b).borrowed) fetch.after_update.push_back(borrowed.block);
+        for (const BorrowedExtent& borrowed : block_of(b).borrowed)
+          fetch.after_update.push_back(borrowed.block);
       }
       int action = add(std::move(fetch));
       slot = {b, action, action};
@@ -141,8 +163,9 @@ class ListMaker {
   }
 
   bool fetched_before(int b) const {
-    return std::any_of(list_.begin(), list_.end(),
-                       [b](const Action& a) { return a.verb == Verb::fetch_weights && a.block == b; });
+    return std::any_of(list_.begin(), list_.end(), [b](const Action& a) {
+      return a.verb == Verb::fetch_weights && a.block == b;
+    });
   }
 
   void used_weights(int slot, int action) {
@@ -162,7 +185,8 @@ class ListMaker {
 
   void forward(size_t t) {
     const Turn& turn = turns_[t];
-    Action run{.verb = Verb::forward, .queue = QueueId::compute, .block = turn.block, .micro = turn.micro};
+    Action run{
+        .verb = Verb::forward, .queue = QueueId::compute, .block = turn.block, .micro = turn.micro};
     run.slot = weights(t, run.after);
     if (turn.block == 0) run.after.push_back(batches_[static_cast<size_t>(turn.micro)]);
     bool saves_on_host = trains_ && block_of(turn.block).activations == Activations::host;
@@ -170,8 +194,12 @@ class ListMaker {
     int saved_slot = run.saved_slot, action = add(std::move(run));
     used_weights(list_[static_cast<size_t>(action)].slot, action);
     if (!saves_on_host) return;
-    int send = add({.verb = Verb::send_saved, .queue = QueueId::d2h, .block = turn.block, .micro = turn.micro,
-                    .saved_slot = saved_slot, .after = {action}});
+    int send = add({.verb = Verb::send_saved,
+                    .queue = QueueId::d2h,
+                    .block = turn.block,
+                    .micro = turn.micro,
+                    .saved_slot = saved_slot,
+                    .after = {action}});
     saved_slots_[static_cast<size_t>(saved_slot)].free_after = send;
     sent_saved(turn) = send;
   }
@@ -182,13 +210,20 @@ class ListMaker {
       case Activations::keep:
         return -1;
       case Activations::recompute: {
-        int again = add({.verb = Verb::recompute, .queue = QueueId::compute, .block = turn.block, .micro = turn.micro,
-                         .slot = weight_slot, .after = after});
+        int again = add({.verb = Verb::recompute,
+                         .queue = QueueId::compute,
+                         .block = turn.block,
+                         .micro = turn.micro,
+                         .slot = weight_slot,
+                         .after = after});
         used_weights(weight_slot, again);
         return -1;
       }
       case Activations::host: {
-        Action fetch{.verb = Verb::fetch_saved, .queue = QueueId::h2d, .block = turn.block, .micro = turn.micro};
+        Action fetch{.verb = Verb::fetch_saved,
+                     .queue = QueueId::h2d,
+                     .block = turn.block,
+                     .micro = turn.micro};
         fetch.after = {sent_saved(turn)};
         int slot = fetch.saved_slot = take_saved_slot(fetch.after);
         after.push_back(add(std::move(fetch)));
@@ -208,7 +243,8 @@ class ListMaker {
     run.saved_slot = saved(turn, run.slot, run.after);
     const bool vertical = shape_.order == AccumulationOrder::vertical;
     if (on_host(b)) {
-      // Vertical: the sum stays in its slot through all micro-batches. Horizontal: each goes to the host.
+      // Vertical: the sum stays in its slot through all micro-batches. Horizontal: each goes to the
+      // host.
       if (!vertical || run.first_sum) {
         grad_slot_of_[static_cast<size_t>(b)] = next_grad_slot_;
         next_grad_slot_ = (next_grad_slot_ + 1) % shape_.n_grad_slots;
@@ -226,18 +262,31 @@ class ListMaker {
       return;
     }
     if (vertical && !last) return;
-    // The final sum passes through the GPU: its norm is taken there, without a pass over host memory.
+    // The final sum passes through the GPU: its norm is taken there, without a pass over host
+    // memory.
     if (last && norm_on_gpu(b))
-      final_norm_.push_back(action = add({.verb = Verb::square_sum_gpu, .queue = QueueId::compute, .block = b,
+      final_norm_.push_back(action = add({.verb = Verb::square_sum_gpu,
+                                          .queue = QueueId::compute,
+                                          .block = b,
                                           .grad_slot = grad_slot}));
     GradSlot& slot = grad_slots_[static_cast<size_t>(grad_slot)];
-    int send = add({.verb = Verb::send_grads, .queue = QueueId::d2h, .block = b, .micro = turn.micro,
-                    .grad_slot = grad_slot, .after = {action, slot.staging_free_after}});
+    int send = add({.verb = Verb::send_grads,
+                    .queue = QueueId::d2h,
+                    .block = b,
+                    .micro = turn.micro,
+                    .grad_slot = grad_slot,
+                    .after = {action, slot.staging_free_after}});
     slot.free_after = send;
     final_grads_[static_cast<size_t>(b)] = send;
     if (!shape_.sums_on_host(b)) return;
-    int sum = add({.verb = Verb::accumulate, .queue = QueueId::host, .block = b, .micro = turn.micro,
-                   .grad_slot = grad_slot, .first_sum = turn.micro == 0, .last_sum = last, .after = {send}});
+    int sum = add({.verb = Verb::accumulate,
+                   .queue = QueueId::host,
+                   .block = b,
+                   .micro = turn.micro,
+                   .grad_slot = grad_slot,
+                   .first_sum = turn.micro == 0,
+                   .last_sum = last,
+                   .after = {send}});
     slot.staging_free_after = sum;
     final_grads_[static_cast<size_t>(b)] = sum;
   }
@@ -249,7 +298,9 @@ class ListMaker {
       for (const BorrowedExtent& borrowed : block_of(user).borrowed) {
         int& owner = final_grads_[static_cast<size_t>(borrowed.block)];
         QueueId queue = on_host(borrowed.block) ? QueueId::host : QueueId::compute;
-        owner = add({.verb = Verb::combine, .queue = queue, .block = user,
+        owner = add({.verb = Verb::combine,
+                     .queue = queue,
+                     .block = user,
                      .after = {owner, final_grads_[static_cast<size_t>(user)]}});
       }
   }
@@ -259,17 +310,21 @@ class ListMaker {
       if (on_host(b) && norm_on_gpu(b)) continue;  // taken on the way
       Verb verb = on_host(b) ? Verb::square_sum_host : Verb::square_sum_gpu;
       QueueId queue = on_host(b) ? QueueId::host : QueueId::compute;
-      final_norm_.push_back(add({.verb = verb, .queue = queue, .block = b,
+      final_norm_.push_back(add({.verb = verb,
+                                 .queue = queue,
+                                 .block = b,
                                  .after = {final_grads_[static_cast<size_t>(b)]}}));
     }
   }
 
-  /** Waits for the GPU's sums, for every norm part made on the host, and for every transfer of the step: what
-   *  follows may use each slot as new. */
+  /** Waits for the GPU's sums, for every norm part made on the host, and for every transfer of the
+   * step: what follows may use each slot as new. */
   void decide(int sums) {
     Action decide{.verb = Verb::decide, .queue = QueueId::host, .after = {sums}};
-    for (int action : final_norm_) decide.after.push_back(action);
-    for (int action : final_grads_) decide.after.push_back(action);
+    for (int action : final_norm_)
+      decide.after.push_back(action);
+    for (int action : final_grads_)
+      decide.after.push_back(action);
     decide_ = add(std::move(decide));
   }
 
@@ -289,9 +344,9 @@ class ListMaker {
   std::vector<WeightSlot> weight_slots_;
   std::vector<GradSlot> grad_slots_;
   std::vector<SavedSlot> saved_slots_;
-  std::vector<int> final_grads_;      ///< per block: the action after which its gradients are final
+  std::vector<int> final_grads_;  ///< per block: the action after which its gradients are final
   std::vector<int> final_norm_;
-  std::vector<int> batches_;          ///< per micro-batch: the fetch of its ids and labels
+  std::vector<int> batches_;  ///< per micro-batch: the fetch of its ids and labels
   std::vector<int> weight_slot_of_;
   std::vector<int> grad_slot_of_;
   std::vector<int> sent_saved_;
@@ -310,17 +365,22 @@ std::string_view name_of(QueueId queue) {
 
 std::string_view name_of(Verb verb) {
   constexpr std::array<std::string_view, 16> names = {
-      "fetch_batch", "fetch_weights", "forward", "send_saved", "fetch_saved", "recompute", "backward", "square_sum_gpu", "send_grads",
-      "accumulate", "combine", "square_sum_host", "send_step_sums", "decide", "update_gpu", "update_host"};
+      "fetch_batch",    "fetch_weights", "forward",    "send_saved",
+      "fetch_saved",    "recompute",     "backward",   "square_sum_gpu",
+      "send_grads",     "accumulate",    "combine",    "square_sum_host",
+      "send_step_sums", "decide",        "update_gpu", "update_host"};
   return names[static_cast<size_t>(verb)];
 }
 
 StepList make_training_list(const StepShape& shape, int n_micro) {
-  FERRY_CHECK(n_micro >= 1 && n_micro <= shape.n_micro_max, "{} micro-batches, planned {}", n_micro, shape.n_micro_max);
+  FERRY_CHECK(n_micro >= 1 && n_micro <= shape.n_micro_max, "{} micro-batches, planned {}", n_micro,
+              shape.n_micro_max);
   return ListMaker(shape, n_micro, true).training();
 }
 
-StepList make_evaluation_list(const StepShape& shape) { return ListMaker(shape, 1, false).evaluation(); }
+StepList make_evaluation_list(const StepShape& shape) {
+  return ListMaker(shape, 1, false).evaluation();
+}
 
 std::string describe(const Action& a, const StepShape& shape) {
   std::string where = a.block >= 0 ? shape.blocks[static_cast<size_t>(a.block)].name : "step";

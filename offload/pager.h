@@ -1,7 +1,7 @@
 #pragma once
-// The list of a step, made before step 1 (design 4): which block is fetched into which slot, run, sent, updated, in
-// what order and after what. A pure function of the step's shape: no device, no memory. The executor walks it,
-// the planner's simulator times it, tests search it for hazards.
+// The list of a step, made before step 1 (design 4): which block is fetched into which slot, run,
+// sent, updated, in what order and after what. A pure function of the step's shape: no device, no
+// memory. The executor walks it, the planner's simulator times it, tests search it for hazards.
 
 #include <cstdint>
 #include <string>
@@ -18,13 +18,13 @@ inline constexpr int kQueues = 4;
 std::string_view name_of(QueueId queue);
 
 enum class Verb : uint8_t {
-  fetch_batch,      ///< h2d: ids, lengths and labels of a micro-batch
-  fetch_weights,    ///< h2d: host weights (and borrowed tensors) into a weight slot
-  forward,          ///< compute
-  send_saved,       ///< d2h: saved tensors of (block, micro) to the host
-  fetch_saved,      ///< h2d: and back
-  recompute,        ///< compute: forward again, for its saved tensors
-  backward,         ///< compute: gradients of this micro-batch (and their sum, where it lies on the GPU)
+  fetch_batch,    ///< h2d: ids, lengths and labels of a micro-batch
+  fetch_weights,  ///< h2d: host weights (and borrowed tensors) into a weight slot
+  forward,        ///< compute
+  send_saved,     ///< d2h: saved tensors of (block, micro) to the host
+  fetch_saved,    ///< h2d: and back
+  recompute,      ///< compute: forward again, for its saved tensors
+  backward,  ///< compute: gradients of this micro-batch (and their sum, where it lies on the GPU)
   square_sum_gpu,   ///< compute: norm parts of the final sum, on the GPU
   send_grads,       ///< d2h: a gradient slot to the host
   accumulate,       ///< host: staged gradients of one micro-batch into the fp32 sum
@@ -42,14 +42,14 @@ struct Action {
   QueueId queue{};
   int block = -1;
   int micro = -1;
-  int slot = -1;                    ///< weight slot; -1: the weights are resident
-  int grad_slot = -1;               ///< -1: the gradients are resident
-  int saved_slot = -1;              ///< -1: kept or recomputed
-  bool first_sum = false;           ///< gradients: this micro-batch starts the sum
-  bool last_sum = false;            ///< and this one ends it
-  bool releases_slot = false;       ///< nobody reads the weight slot's content after this
-  std::vector<int> after;           ///< indices of earlier actions on other queues
-  std::vector<int> after_update;    ///< blocks whose update of the step before must have ended
+  int slot = -1;                  ///< weight slot; -1: the weights are resident
+  int grad_slot = -1;             ///< -1: the gradients are resident
+  int saved_slot = -1;            ///< -1: kept or recomputed
+  bool first_sum = false;         ///< gradients: this micro-batch starts the sum
+  bool last_sum = false;          ///< and this one ends it
+  bool releases_slot = false;     ///< nobody reads the weight slot's content after this
+  std::vector<int> after;         ///< indices of earlier actions on other queues
+  std::vector<int> after_update;  ///< blocks whose update of the step before must have ended
 };
 
 using StepList = std::vector<Action>;

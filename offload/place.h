@@ -1,6 +1,7 @@
 #pragma once
-// Where bytes live and what they are for. Every allocation of 1 MiB or more carries a place and a tag (design 6);
-// the ledger of tags is what `ferry plan`, the report of a run and the out-of-memory message print.
+// Where bytes live and what they are for. Every allocation of 1 MiB or more carries a place and a
+// tag (design 6); the ledger of tags is what `ferry plan`, the report of a run and the
+// out-of-memory message print.
 
 #include <array>
 #include <cstdint>
@@ -12,28 +13,30 @@ enum class Place : uint8_t { gpu, host };
 inline constexpr int kPlaces = 2;
 
 enum class Tag : uint8_t {
-  weights,   ///< resident or host weights, compute type
+  weights,  ///< resident or host weights, compute type
   grads,
   master,
   adam_m,
   adam_v,
-  slots,     ///< weight and gradient slots on the GPU
-  saved,     ///< what forwards leave for backwards
-  scratch,   ///< temporaries of one operation or block
-  library,   ///< what ATen's entries allocate through Ferry's allocator
-  staging,   ///< host side of transfers
-  batch,     ///< token ids, labels, lengths of the micro-batches of a step
+  slots,    ///< weight and gradient slots on the GPU
+  saved,    ///< what forwards leave for backwards
+  scratch,  ///< temporaries of one operation or block
+  library,  ///< what ATen's entries allocate through Ferry's allocator
+  staging,  ///< host side of transfers
+  batch,    ///< token ids, labels, lengths of the micro-batches of a step
   dataset,
-  runtime,   ///< LibTorch, CUDA context: measured, not allocated by Ferry
+  runtime,  ///< LibTorch, CUDA context: measured, not allocated by Ferry
 };
 inline constexpr int kTags = 13;
 
-constexpr std::string_view name_of(Place place) { return place == Place::gpu ? "gpu" : "host"; }
+constexpr std::string_view name_of(Place place) {
+  return place == Place::gpu ? "gpu" : "host";
+}
 
 constexpr std::string_view name_of(Tag tag) {
   constexpr std::array<std::string_view, kTags> names = {
-      "weights", "grads", "master", "adam_m", "adam_v", "slots", "saved",
-      "scratch", "library", "staging", "batch", "dataset", "runtime"};
+      "weights", "grads",   "master",  "adam_m", "adam_v",  "slots",  "saved",
+      "scratch", "library", "staging", "batch",  "dataset", "runtime"};
   return names[static_cast<size_t>(tag)];
 }
 

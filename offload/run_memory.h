@@ -1,6 +1,6 @@
 #pragma once
-// The reservations of a run, cut as its layout says. Owns every byte the executor touches; pointers are fixed for
-// the run's life.
+// The reservations of a run, cut as its layout says. Owns every byte the executor touches; pointers
+// are fixed for the run's life.
 
 #include <array>
 #include <cstddef>
@@ -15,7 +15,8 @@ class RunMemory {
  public:
   RunMemory(Device& device, const Layout& layout) : layout_(layout) {
     for (Place place : {Place::gpu, Place::host})
-      reservations_[static_cast<size_t>(place)] = device.reserve(place, layout.n_bytes[static_cast<size_t>(place)]);
+      reservations_[static_cast<size_t>(place)] =
+          device.reserve(place, layout.n_bytes[static_cast<size_t>(place)]);
   }
   /** Start of a region; null for -1. */
   std::byte* at(RegionId id) const {

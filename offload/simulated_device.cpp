@@ -1,5 +1,6 @@
-// The simulated device: both places are host memory, queues are lists of closures. Serial mode trains on CPUs; the
-// adversarial and threaded modes run the same lists in other orders, to find what only a real GPU's timing would.
+// The simulated device: both places are host memory, queues are lists of closures. Serial mode
+// trains on CPUs; the adversarial and threaded modes run the same lists in other orders, to find
+// what only a real GPU's timing would.
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -28,7 +29,8 @@ class MappedReservation final : public Reservation {
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
       throw Error(Fault::does_not_fit, "device.reserve",
-                  fmt::format("no {} of {} memory: {}", format_bytes(n_bytes), name_of(place), std::strerror(errno)),
+                  fmt::format("no {} of {} memory: {}", format_bytes(n_bytes), name_of(place),
+                              std::strerror(errno)),
                   "see `ferry plan`, lower train_batch_size or max_length");
     madvise(p, static_cast<size_t>(n_bytes), MADV_HUGEPAGE);
     data_ = static_cast<std::byte*>(p);
@@ -49,17 +51,19 @@ class MappedReservation final : public Reservation {
 /** What all three modes share: memory, copies, poison. */
 class SimulatedDevice : public Device {
  public:
-  SimulatedDevice(const SimulatedOptions& options, WorkerPool& pool) : options_(options), math_(pool) {}
+  SimulatedDevice(const SimulatedOptions& options, WorkerPool& pool)
+      : options_(options), math_(pool) {}
 
   std::string name() const override { return "CPU"; }
   bool is_cuda() const override { return false; }
   std::unique_ptr<Reservation> reserve(Place place, int64_t n_bytes) override {
     if (place == Place::gpu) {
       if (gpu_bytes_ + n_bytes > options_.gpu_capacity_bytes)
-        throw Error(Fault::does_not_fit, "device.reserve",
-                    fmt::format("{} of GPU memory asked for, {} of {} in use", format_bytes(n_bytes),
-                                format_bytes(gpu_bytes_), format_bytes(options_.gpu_capacity_bytes)),
-                    "see `ferry plan` for the largest tag and what would make it fit");
+        throw Error(
+            Fault::does_not_fit, "device.reserve",
+            fmt::format("{} of GPU memory asked for, {} of {} in use", format_bytes(n_bytes),
+                        format_bytes(gpu_bytes_), format_bytes(options_.gpu_capacity_bytes)),
+            "see `ferry plan` for the largest tag and what would make it fit");
       gpu_bytes_ += n_bytes;
     }
     return std::make_unique<MappedReservation>(place, n_bytes);
@@ -68,7 +72,8 @@ class SimulatedDevice : public Device {
     std::memcpy(dst, src, static_cast<size_t>(n_bytes));
   }
   void poison(void* slot, int64_t n_bytes) override {
-    if (options_.poison) std::memset(slot, 0xff, static_cast<size_t>(n_bytes));  // NaN in every float type
+    if (options_.poison)
+      std::memset(slot, 0xff, static_cast<size_t>(n_bytes));  // NaN in every float type
   }
   DeviceMath& math() override { return math_; }
   void* compute_stream() override { return nullptr; }
@@ -96,7 +101,8 @@ class SerialDevice final : public SimulatedDevice {
   int n_events_ = 0;
 };
 
-/** Queues of work, records and waits; the modes below differ in who takes the next item of which queue. */
+/** Queues of work, records and waits; the modes below differ in who takes the next item of which
+ * queue. */
 class QueuedDevice : public SimulatedDevice {
  public:
   using SimulatedDevice::SimulatedDevice;
@@ -106,7 +112,9 @@ class QueuedDevice : public SimulatedDevice {
     events_.push_back({});
     return static_cast<EventId>(events_.size()) - 1;
   }
-  void submit(QueueId queue, std::function<void()> work) override { push(queue, {std::move(work), -1, 0, false}); }
+  void submit(QueueId queue, std::function<void()> work) override {
+    push(queue, {std::move(work), -1, 0, false});
+  }
   void record(QueueId queue, EventId event) override {
     uint64_t generation;
     {
@@ -186,24 +194,28 @@ class QueuedDevice : public SimulatedDevice {
 
 class AdversarialDevice final : public QueuedDevice {
  public:
-  AdversarialDevice(const SimulatedOptions& options, WorkerPool& pool) : QueuedDevice(options, pool), random_(options.seed) {}
+  AdversarialDevice(const SimulatedOptions& options, WorkerPool& pool)
+      : QueuedDevice(options, pool), random_(options.seed) {}
 
   void wait_host(EventId event) override {
     std::unique_lock lock(mutex_);
     uint64_t generation = events_[static_cast<size_t>(event)].submitted;
-    while (!happened(event, generation)) step(lock);
+    while (!happened(event, generation))
+      step(lock);
     lock.unlock();
     fence_.rethrow();
   }
   void drain() override {
     std::unique_lock lock(mutex_);
-    while (!empty()) step(lock);
+    while (!empty())
+      step(lock);
     lock.unlock();
     fence_.rethrow();
   }
 
  private:
-  /** One item of one ready queue. A queue is favoured for a while, so that one runs far ahead of the others. */
+  /** One item of one ready queue. A queue is favoured for a while, so that one runs far ahead of
+   * the others. */
   void step(std::unique_lock<std::mutex>& lock) {
     size_t ready_queues[kQueues];
     size_t n = 0;
@@ -237,7 +249,8 @@ class ThreadedDevice final : public QueuedDevice {
       });
   }
   ~ThreadedDevice() override {
-    for (auto& thread : threads_) thread.request_stop();
+    for (auto& thread : threads_)
+      thread.request_stop();
     {
       std::lock_guard lock(mutex_);
       changed_.notify_all();
@@ -266,9 +279,12 @@ class ThreadedDevice final : public QueuedDevice {
 
 std::unique_ptr<Device> make_simulated_device(const SimulatedOptions& options, WorkerPool& pool) {
   switch (options.mode) {
-    case SimulatedMode::serial: return std::make_unique<SerialDevice>(options, pool);
-    case SimulatedMode::adversarial: return std::make_unique<AdversarialDevice>(options, pool);
-    case SimulatedMode::threads: return std::make_unique<ThreadedDevice>(options, pool);
+    case SimulatedMode::serial:
+      return std::make_unique<SerialDevice>(options, pool);
+    case SimulatedMode::adversarial:
+      return std::make_unique<AdversarialDevice>(options, pool);
+    case SimulatedMode::threads:
+      return std::make_unique<ThreadedDevice>(options, pool);
   }
   return nullptr;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Keeps the first failure of a step, wherever it happened. A failed fence makes queued work drain without effect; the
-// thread that waits for the step rethrows. Any thread may call any function.
+// Keeps the first failure of a step, wherever it happened. A failed fence makes queued work drain
+// without effect; the thread that waits for the step rethrows. Any thread may call any function.
 
 #include <atomic>
 #include <exception>

@@ -1,7 +1,8 @@
 #pragma once
-// A training step as the offload room sees it: blocks as counts of elements and bytes, where each lives, how many
-// micro-batches, in which order. Made by src/plan from the tensor tables; read by the pager (which makes the
-// list of actions), the layout (which places every byte) and the executor (which runs the list).
+// A training step as the offload room sees it: blocks as counts of elements and bytes, where each
+// lives, how many micro-batches, in which order. Made by src/plan from the tensor tables; read by
+// the pager (which makes the list of actions), the layout (which places every byte) and the
+// executor (which runs the list).
 
 #include <cstdint>
 #include <string>
@@ -14,16 +15,16 @@ namespace ferry {
 
 /** A parameter inside a block's segments. */
 struct TensorExtent {
-  int64_t offset = 0;      ///< elements, a multiple of 256
+  int64_t offset = 0;  ///< elements, a multiple of 256
   int64_t n_elements = 0;
   bool decay = true;
 };
 
-/** A tensor of another block that this one uses too (tied embeddings): read from that block's weights; this use's
- *  gradient has its own accumulator behind this block's gradients. */
+/** A tensor of another block that this one uses too (tied embeddings): read from that block's
+ * weights; this use's gradient has its own accumulator behind this block's gradients. */
 struct BorrowedExtent {
   int block = 0;
-  int tensor = 0;          ///< index into that block's tensors
+  int tensor = 0;  ///< index into that block's tensors
 };
 
 enum class Activations : uint8_t { keep, recompute, host };
@@ -31,40 +32,44 @@ enum class AccumulationOrder : uint8_t { horizontal, vertical };
 
 struct BlockShape {
   std::string name;
-  int64_t n_elements = 0;             ///< of each segment
+  int64_t n_elements = 0;  ///< of each segment
   std::vector<TensorExtent> tensors;
   std::vector<BorrowedExtent> borrowed;
-  int64_t saved_bytes = 0;            ///< of one micro-batch of the largest shape
-  Place place = Place::gpu;           ///< weights, gradients and states together
+  int64_t saved_bytes = 0;   ///< of one micro-batch of the largest shape
+  Place place = Place::gpu;  ///< weights, gradients and states together
   Activations activations = Activations::keep;
 };
 
 struct StepShape {
-  std::vector<BlockShape> blocks;     ///< forward order; the last is the head
+  std::vector<BlockShape> blocks;  ///< forward order; the last is the head
   DType compute = DType::f32;
-  int n_micro_max = 1;                ///< micro-batches of a step, at most
+  int n_micro_max = 1;  ///< micro-batches of a step, at most
   AccumulationOrder order = AccumulationOrder::horizontal;
   int n_weight_slots = 2;
   int n_grad_slots = 2;
-  int n_saved_slots = 2;              ///< for saved tensors on the host
-  int64_t boundary_bytes = 0;         ///< hidden states between two blocks, one micro-batch
+  int n_saved_slots = 2;       ///< for saved tensors on the host
+  int64_t boundary_bytes = 0;  ///< hidden states between two blocks, one micro-batch
   int64_t scratch_bytes = 0;
   int64_t library_bytes = 0;
-  int64_t batch_bytes = 0;            ///< ids, labels, lengths of one micro-batch
-  bool trains = true;                 ///< false: forward only, no gradients or states
+  int64_t batch_bytes = 0;  ///< ids, labels, lengths of one micro-batch
+  bool trains = true;       ///< false: forward only, no gradients or states
 
   int n_blocks() const { return static_cast<int>(blocks.size()); }
   /** Micro-batches whose activations are alive at once. */
   int n_live() const { return order == AccumulationOrder::vertical ? n_micro_max : 1; }
   /** True if a tensor of this block has two uses: its gradients are always summed in fp32. */
   bool tied(int block) const;
-  bool grads_fp32(int block) const { return compute == DType::f32 || n_micro_max > 1 || tied(block); }
-  /** Each micro-batch's gradients are added into an fp32 sum in host memory (else, if summed at all, on the GPU). */
+  bool grads_fp32(int block) const {
+    return compute == DType::f32 || n_micro_max > 1 || tied(block);
+  }
+  /** Each micro-batch's gradients are added into an fp32 sum in host memory (else, if summed at
+   * all, on the GPU). */
   bool sums_on_host(int block) const;
   bool sums_on_gpu(int block) const;
   /** Elements of the block's gradients: its segment, then one region per borrowed tensor. */
   int64_t n_grad_elements(int block) const;
-  /** Element offset of borrowed tensor `i` behind the segment, in gradients and in a weight slot. */
+  /** Element offset of borrowed tensor `i` behind the segment, in gradients and in a weight slot.
+   */
   int64_t borrowed_offset(int block, int i) const;
   const TensorExtent& borrowed_tensor(int block, int i) const;
   /** Weights of fp32 runs are the master copy itself. */

@@ -17,7 +17,8 @@ class TbbPool final : public WorkerPool {
   explicit TbbPool(int n_workers) : n_workers_(n_workers), arena_(n_workers) {}
   int n_workers() const override { return n_workers_; }
   void parallel_for(int64_t n_tasks, const std::function<void(int64_t)>& task) override {
-    arena_.execute([&] { oneapi::tbb::parallel_for(int64_t{0}, n_tasks, [&](int64_t i) { task(i); }); });
+    arena_.execute(
+        [&] { oneapi::tbb::parallel_for(int64_t{0}, n_tasks, [&](int64_t i) { task(i); }); });
   }
 
  private:
@@ -46,7 +47,8 @@ class ThreadPool final : public WorkerPool {
     };
     {
       std::vector<std::jthread> threads;
-      for (int w = 1; w < n_workers_ && w < n_tasks; ++w) threads.emplace_back(work);
+      for (int w = 1; w < n_workers_ && w < n_tasks; ++w)
+        threads.emplace_back(work);
       work();
     }
     if (first) std::rethrow_exception(first);
@@ -58,7 +60,11 @@ class ThreadPool final : public WorkerPool {
 
 }  // namespace
 
-std::unique_ptr<WorkerPool> make_tbb_pool(int n_workers) { return std::make_unique<TbbPool>(n_workers); }
-std::unique_ptr<WorkerPool> make_thread_pool(int n_workers) { return std::make_unique<ThreadPool>(n_workers); }
+std::unique_ptr<WorkerPool> make_tbb_pool(int n_workers) {
+  return std::make_unique<TbbPool>(n_workers);
+}
+std::unique_ptr<WorkerPool> make_thread_pool(int n_workers) {
+  return std::make_unique<ThreadPool>(n_workers);
+}
 
 }  // namespace ferry
