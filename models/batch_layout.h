@@ -1,0 +1,43 @@
+#pragma once
+// Where the parts of a micro-batch lie inside its fixed region (one on the host, one on the GPU,
+// same offsets). Sized by the largest shape of the run, so that every smaller micro-batch finds its
+// parts at the same addresses.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "models/tensor_table.h"
+#include "src/base/bytes.h"
+
+namespace ferry {
+
+struct BatchLayout {
+  int64_t input_ids = 0;     ///< offsets in bytes; (tokens) int32
+  int64_t type_ids = 0;      ///< (tokens) int32
+  int64_t position_ids = 0;  ///< (tokens) int32
+  int64_t cu_seqlens = 0;    ///< (n_seqs + 1) int32
+  int64_t labels =
+      0;  ///< (n_seqs) int32 | (n_seqs, n_labels) fp32 | (n_seqs) fp32 | (tokens) int32
+  int64_t logits = 0;  ///< (n_seqs, n_labels) fp32, written by an evaluation
+  int64_t n_bytes = 0;
+};
+
+/** n_labels = 0: a language-model head, one label a token and no logits kept. */
+inline BatchLayout make_batch_layout(const BatchShape& largest, int64_t n_labels) {
+  BatchLayout layout;
+  auto next = [&layout](int64_t n_items) {
+    int64_t at = layout.n_bytes;
+    layout.n_bytes += round_up(n_items * 4, kTensorAlignment_bytes);
+    return at;
+  };
+  layout.input_ids = next(largest.tokens);
+  layout.type_ids = next(largest.tokens);
+  layout.position_ids = next(largest.tokens);
+  layout.cu_seqlens = next(largest.n_seqs_max + 1);
+  const int64_t per_seq = largest.n_seqs_max * std::max<int64_t>(n_labels, 1);
+  layout.labels = next(std::max(n_labels == 0 ? largest.tokens : int64_t{0}, per_seq));
+  layout.logits = next(per_seq);
+  return layout;
+}
+
+}  // namespace ferry

@@ -1,0 +1,234 @@
+#include "src/engine/model_runner.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "src/base/error.h"
+#include "src/engine/compute_stream.h"
+
+namespace ferry {
+namespace {
+
+at::ScalarType scalar_type(DType type) {
+  switch (type) {
+    case DType::f32:
+      return at::kFloat;
+    case DType::f16:
+      return at::kHalf;
+    case DType::bf16:
+      return at::kBFloat16;
+    case DType::i32:
+      return at::kInt;
+    case DType::i64:
+      return at::kLong;
+    case DType::u8:
+      return at::kByte;
+  }
+  return at::kFloat;
+}
+
+at::Tensor view(void* data, at::IntArrayRef shape, at::ScalarType type, at::Device device) {
+  return at::from_blob(data, shape, at::TensorOptions().dtype(type).device(device));
+}
+
+}  // namespace
+
+/** Views by the addresses they stand on; addresses are fixed for the run, so this stops growing
+ * after the first step. */
+struct ModelRunner::Views {
+  using Key =
+      std::tuple<int, const void*, const void*, const void*, int64_t>;  // block, weights, grads,
+                                                                        // saved, tokens
+  std::map<Key, BlockMemory> blocks;
+  std::map<std::pair<const void*, int64_t>, at::Tensor> boundaries;
+};
+
+ModelRunner::ModelRunner(const ModelTable& model,
+                         const StepShape& shape,
+                         RunMemory& memory,
+                         Device& device,
+                         const RunnerOptions& options)
+    : model_(model),
+      shape_(shape),
+      memory_(memory),
+      device_(device),
+      options_(options),
+      layout_(make_batch_layout(options.largest, model.n_labels)),
+      scratch_(memory.at(memory.layout().scratch), shape.scratch_bytes, options.device),
+      batches_(static_cast<size_t>(shape.n_micro_max)),
+      meta_(static_cast<size_t>(shape.n_micro_max)),
+      views_(std::make_unique<Views>()) {
+  FERRY_CHECK(layout_.n_bytes == shape.batch_bytes, "batch of {} bytes, planned {}",
+              layout_.n_bytes, shape.batch_bytes);
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    blocks_.push_back(make_block(model, b, options.loss));
+}
+
+ModelRunner::~ModelRunner() = default;
+
+void ModelRunner::load(int micro, const HostBatch& batch) {
+  std::byte* at = memory_.at(memory_.layout().batches_on_host[static_cast<size_t>(micro)]);
+  auto put = [at](int64_t offset, auto items) {
+    if (!items.empty()) std::memcpy(at + offset, items.data(), items.size_bytes());
+  };
+  FERRY_CHECK(
+      batch.shape.tokens <= options_.largest.tokens && batch.n_seqs <= options_.largest.n_seqs_max,
+      "{} tokens in {} sequences, planned {} in {}", batch.shape.tokens, batch.n_seqs,
+      options_.largest.tokens, options_.largest.n_seqs_max);
+  put(layout_.input_ids, batch.input_ids);
+  put(layout_.type_ids, batch.type_ids);
+  put(layout_.position_ids, batch.position_ids);
+  put(layout_.cu_seqlens, batch.cu_seqlens);
+  put(layout_.labels, batch.labels);
+
+  const auto m = static_cast<size_t>(micro);
+  std::byte* gpu = memory_.at(memory_.layout().batches[m]);
+  auto on_device = [&](int64_t offset, at::IntArrayRef shape, at::ScalarType type) {
+    return view(gpu + offset, shape, type, options_.device);
+  };
+  BatchTensors& b = batches_[m];
+  b.shape = batch.shape;
+  b.n_seqs = batch.n_seqs;
+  b.n_seqs_real = batch.n_seqs_real;
+  b.input_ids = on_device(layout_.input_ids, {batch.shape.tokens}, at::kInt);
+  b.type_ids = on_device(layout_.type_ids, {batch.shape.tokens}, at::kInt);
+  b.position_ids = on_device(layout_.position_ids, {batch.shape.tokens}, at::kInt);
+  b.cu_seqlens = on_device(layout_.cu_seqlens, {batch.n_seqs + 1}, at::kInt);
+  b.cu_seqlens_host = {reinterpret_cast<const int32_t*>(at + layout_.cu_seqlens),
+                       batch.cu_seqlens.size()};
+  b.input_ids_host = {reinterpret_cast<const int32_t*>(at + layout_.input_ids),
+                      batch.input_ids.size()};
+  b.label_smoothing = options_.label_smoothing;
+  switch (options_.loss) {
+    case LossKind::cross_entropy:
+      b.labels = on_device(layout_.labels, {batch.n_seqs_real}, at::kInt);
+      break;
+    case LossKind::multi_label:
+      b.labels = on_device(layout_.labels, {batch.n_seqs_real, model_.n_labels}, at::kFloat);
+      break;
+    case LossKind::regression:
+      b.labels = on_device(layout_.labels, {batch.n_seqs_real}, at::kFloat);
+      break;
+    case LossKind::masked_lm:
+      b.labels = on_device(layout_.labels, {batch.shape.tokens}, at::kInt);
+      break;
+  }
+  meta_[m] = batch;
+}
+
+void ModelRunner::begin_step(int64_t step, bool training, float grad_scale, int64_t n_label_items) {
+  step_ = step;
+  training_ = training;
+  grad_scale_ = grad_scale;
+  loss_weight_ =
+      n_label_items > 0 ? static_cast<float>(1.0 / static_cast<double>(n_label_items)) : 0.0f;
+}
+
+RandomKey ModelRunner::key(const Action& action) const {
+  return {.training = training_,
+          .seed = options_.seed,
+          .step = step_,
+          .micro_batch = action.micro,
+          .block = action.block};
+}
+
+BatchTensors& ModelRunner::batch(const Action& action, const ActionMemory&) {
+  BatchTensors& b = batches_[static_cast<size_t>(action.micro)];
+  b.loss_weight = loss_weight_;
+  b.grad_scale = grad_scale_;
+  return b;
+}
+
+at::Tensor ModelRunner::boundary(std::byte* at, const BatchShape& shape) {
+  if (!at) return {};
+  at::Tensor& t = views_->boundaries[{at, shape.tokens}];
+  if (!t.defined())
+    t = view(at, {shape.tokens, model_.width}, scalar_type(shape_.compute), options_.device);
+  return t;
+}
+
+BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory) {
+  const BatchShape& batch_shape = batches_[static_cast<size_t>(action.micro)].shape;
+  const BlockTable& table = model_.blocks[static_cast<size_t>(action.block)];
+  // Saved tensors of one block differ by every part of the batch's shape; n_seqs and lengths are
+  // folded into one number.
+  const int64_t shape_key =
+      (batch_shape.tokens << 32) ^ (batch_shape.n_seqs_max << 16) ^ batch_shape.max_length;
+  auto [found, is_new] = views_->blocks.try_emplace(
+      {action.block, memory.weights, memory.grads, memory.saved, shape_key});
+  BlockMemory& out = found->second;
+  if (!is_new) return out;
+  const at::ScalarType compute = scalar_type(shape_.compute);
+  const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
+  for (const ParamSpec& p : table.params) {
+    out.params.push_back(
+        view(memory.weights + p.offset * compute_bytes, p.shape, compute, options_.device));
+    if (memory.grads)
+      out.grads.push_back(
+          view(memory.grads + p.offset * compute_bytes, p.shape, compute, options_.device));
+  }
+  for (size_t i = 0; i < table.borrowed.size(); ++i) {
+    const ParamSpec& p = model_.blocks[static_cast<size_t>(table.borrowed[i].block)]
+                             .params[static_cast<size_t>(table.borrowed[i].param)];
+    out.params.push_back(view(memory.borrowed[i], p.shape, compute, options_.device));
+    if (memory.grads)
+      out.grads.push_back(view(
+          memory.grads + shape_.borrowed_offset(action.block, static_cast<int>(i)) * compute_bytes,
+          p.shape, compute, options_.device));
+  }
+  int64_t offset = 0;
+  for (const SavedSpec& s : table.saved(batch_shape)) {
+    out.saved.push_back(
+        view(memory.saved + offset, s.shape, scalar_type(s.dtype), options_.device));
+    offset += round_up(s.n_bytes(), kTensorAlignment_bytes);
+  }
+  FERRY_CHECK(offset <= shape_.blocks[static_cast<size_t>(action.block)].saved_bytes,
+              "{} saves {} bytes, planned {}", table.name, offset,
+              shape_.blocks[static_cast<size_t>(action.block)].saved_bytes);
+  out.scratch = &scratch_;
+  return out;
+}
+
+void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
+  c10::InferenceMode no_autograd;
+  ComputeStream stream(device_.compute_stream());
+  BatchTensors& b = batch(action, memory);
+  BlockMemory& views_of_block = views(action, memory);
+  scratch_.reset();
+  at::Tensor x = boundary(memory.input, b.shape), y = boundary(memory.output, b.shape), loss,
+             logits;
+  if (!memory.output) {
+    loss = view(memory.loss, {}, at::kFloat, options_.device);
+    if (model_.n_labels > 0)
+      logits = view(memory.batch + layout_.logits, {b.n_seqs, model_.n_labels}, at::kFloat,
+                    options_.device);
+  }
+  blocks_[static_cast<size_t>(action.block)]->forward(key(action), b, views_of_block, x, y, loss,
+                                                      logits);
+}
+
+void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
+  c10::InferenceMode no_autograd;
+  ComputeStream stream(device_.compute_stream());
+  BatchTensors& b = batch(action, memory);
+  BlockMemory& views_of_block = views(action, memory);
+  scratch_.reset();
+  at::Tensor x = boundary(memory.input, b.shape);
+  at::Tensor dy = boundary(memory.grad_output, b.shape), dx = boundary(memory.grad_input, b.shape);
+  blocks_[static_cast<size_t>(action.block)]->backward(key(action), b, views_of_block, x, dy, dx);
+}
+
+std::vector<float> ModelRunner::logits() {
+  std::vector<float> out(static_cast<size_t>(batches_[0].n_seqs_real * model_.n_labels));
+  std::byte* from = memory_.at(memory_.layout().batches[0]) + layout_.logits;
+  device_.submit(QueueId::d2h, [&] {
+    device_.copy(QueueId::d2h, out.data(), from, static_cast<int64_t>(out.size() * sizeof(float)));
+  });
+  device_.drain();
+  return out;
+}
+
+}  // namespace ferry

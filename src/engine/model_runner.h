@@ -1,0 +1,83 @@
+#pragma once
+// Torch meets offload: turns an action of the step's list into a call of the block's forward or
+// backward, with views of the memory the executor names. Called inside the compute queue's work;
+// keeps the views it has made, so that a step makes none.
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "models/batch_layout.h"
+#include "models/block.h"
+#include "offload/executor.h"
+
+namespace ferry {
+
+/** A micro-batch on its way into a batch region. Labels are one of the kinds of BatchLayout, as raw
+ * bytes. */
+struct HostBatch {
+  BatchShape shape;
+  int64_t n_seqs = 0;
+  int64_t n_seqs_real = 0;
+  int64_t n_label_items = 0;  ///< samples, or label tokens: what the loss is the mean over
+  std::span<const int32_t> input_ids, type_ids, position_ids, cu_seqlens;
+  std::span<const std::byte> labels;
+};
+
+struct RunnerOptions {
+  LossKind loss = LossKind::cross_entropy;
+  uint64_t seed = 42;
+  float label_smoothing = 0;
+  BatchShape largest;  ///< of the run
+  at::Device device = at::kCPU;
+};
+
+class ModelRunner final : public ComputeWork {
+ public:
+  ModelRunner(const ModelTable& model,
+              const StepShape& shape,
+              RunMemory& memory,
+              Device& device,
+              const RunnerOptions& options);
+  ~ModelRunner() override;
+
+  /** Copies a micro-batch into its host region. Call before Executor::step() or evaluate(). */
+  void load(int micro, const HostBatch& batch);
+  /** Set before each step: the step's index keys its random numbers; the loss is the mean over
+   * n_label_items. */
+  void begin_step(int64_t step, bool training, float grad_scale, int64_t n_label_items);
+  /** (n_seqs_real, n_labels) fp32 of the last evaluation. */
+  std::vector<float> logits();
+
+  void forward(const Action& action, const ActionMemory& memory) override;
+  void backward(const Action& action, const ActionMemory& memory) override;
+
+ private:
+  struct Views;
+  BlockMemory& views(const Action& action, const ActionMemory& memory);
+  BatchTensors& batch(const Action& action, const ActionMemory& memory);
+  at::Tensor boundary(std::byte* at, const BatchShape& shape);
+  RandomKey key(const Action& action) const;
+
+  const ModelTable& model_;
+  const StepShape& shape_;
+  RunMemory& memory_;
+  Device& device_;
+  RunnerOptions options_;
+  BatchLayout layout_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  Scratch scratch_;
+  std::vector<BatchTensors> batches_;  ///< by micro-batch; tensors on the compute device
+  std::vector<HostBatch> meta_;        ///< by micro-batch
+  int64_t step_ = 0;
+  bool training_ = false;
+  float grad_scale_ = 1;
+  float loss_weight_ = 1;
+  std::unique_ptr<Views> views_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,50 @@
+#include "src/engine/optimizer.h"
+
+#include <cmath>
+
+namespace ferry {
+
+void LossScale::good_step() {
+  constexpr int64_t kGrowthInterval_steps = 2000;
+  if (++n_good_steps < kGrowthInterval_steps) return;
+  n_good_steps = 0;
+  if (scale < 16777216.0f)
+    scale *= 2;  // 2^24: beyond it every fp16 gradient has overflowed long ago
+}
+
+bool LossScale::overflow() {
+  n_good_steps = 0;
+  if (scale <= 1.0f) return false;
+  scale /= 2;
+  return true;
+}
+
+Decision Optimizer::decide(double square_sum) {
+  const double scale = loss_scale();
+  last_norm_ = std::sqrt(square_sum) / scale;
+  last_clipped_ = false;
+  if (!std::isfinite(last_norm_)) {
+    ++n_skipped_in_a_row_;
+    if (options_.loss_scaling) loss_scale_.overflow();
+    return {.skip = true};
+  }
+  n_skipped_in_a_row_ = 0;
+  float factor = 1.0f;
+  if (options_.max_grad_norm > 0 && last_norm_ > options_.max_grad_norm) {
+    factor = static_cast<float>(options_.max_grad_norm / (last_norm_ + 1e-6));
+    last_clipped_ = true;
+  }
+  simd::AdamwHyper hyper = options_.adamw;
+  hyper.lr = last_rate_ = options_.schedule.rate_of(n_updates_);
+  ++n_updates_;
+  // The scale is a power of two: dividing by it is exact, and joins the factor.
+  const float multiplier = factor / static_cast<float>(scale);
+  Decision decision;
+  decision.decay = simd::make_adamw_step(hyper, n_updates_, multiplier);
+  hyper.weight_decay = 0;
+  decision.no_decay = simd::make_adamw_step(hyper, n_updates_, multiplier);
+  if (options_.loss_scaling) loss_scale_.good_step();
+  return decision;
+}
+
+}  // namespace ferry

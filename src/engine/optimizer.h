@@ -1,0 +1,57 @@
+#pragma once
+// The optimizer's decisions: loss scale, clip factor, learning rate, skip or go (design 5).
+// Arithmetic on the states is offload's; this holds what is global to a step. decide() runs on the
+// host queue, between two steps of the loop.
+
+#include <cstdint>
+
+#include "offload/executor.h"
+#include "src/engine/schedule.h"
+
+namespace ferry {
+
+struct OptimizerOptions {
+  simd::AdamwHyper adamw;  ///< lr is taken from the schedule
+  Schedule schedule;
+  double max_grad_norm = 1.0;  ///< 0: no clipping
+  bool loss_scaling = false;   ///< fp16
+};
+
+/** fp16's dynamic loss scale: starts at 65536, doubles after 2000 good steps in a row, halves on an
+ * overflow. */
+struct LossScale {
+  float scale = 65536.0f;
+  int64_t n_good_steps = 0;
+
+  void good_step();
+  /** False when it cannot fall further: the model itself overflows. */
+  bool overflow();
+};
+
+class Optimizer {
+ public:
+  explicit Optimizer(const OptimizerOptions& options) : options_(options) {}
+
+  /** From the square sum of the scaled gradients. Above max_norm the factor is float(max_norm /
+   * (norm + 1e-6)), else exactly 1; a norm that is not finite skips the step: no state, schedule or
+   * step count changes. */
+  Decision decide(double square_sum);
+
+  float loss_scale() const { return options_.loss_scaling ? loss_scale_.scale : 1.0f; }
+  int64_t n_updates() const { return n_updates_; }     ///< steps that were not skipped
+  double learning_rate() const { return last_rate_; }  ///< of the last update
+  double grad_norm() const { return last_norm_; }      ///< unscaled, before clipping
+  bool clipped() const { return last_clipped_; }
+  int64_t n_skipped_in_a_row() const { return n_skipped_in_a_row_; }
+
+ private:
+  OptimizerOptions options_;
+  LossScale loss_scale_;
+  int64_t n_updates_ = 0;
+  int64_t n_skipped_in_a_row_ = 0;
+  double last_rate_ = 0;
+  double last_norm_ = 0;
+  bool last_clipped_ = false;
+};
+
+}  // namespace ferry

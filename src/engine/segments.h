@@ -1,0 +1,37 @@
+#pragma once
+// Reads and writes parts of a block's segments wherever they live. For loading, export, tests and
+// (later) checkpoints; never inside a step. The caller has settled the executor.
+
+#include <span>
+#include <vector>
+
+#include "offload/run_memory.h"
+
+namespace ferry {
+
+class Segments {
+ public:
+  Segments(const StepShape& shape, Device& device, RunMemory& memory)
+      : shape_(shape), device_(device), memory_(memory) {}
+
+  /** Sets fp32 values of a parameter: the master copy (if the run trains) and, rounded, the
+   * weights. */
+  void set_param(int block, int64_t offset, std::span<const float> values);
+  /** fp32 values: the master copy if the run trains, else the weights. */
+  void get_param(int block, int64_t offset, std::span<float> values) const;
+  /** All bytes of a segment; empty if the run has none of it. */
+  std::vector<std::byte> bytes_of(int block, Segment segment) const;
+  void set_bytes(int block, Segment segment, std::span<const std::byte> bytes);
+
+ private:
+  void write(std::byte* to, Place place, const void* from, int64_t n_bytes);
+  void read(void* to, const std::byte* from, Place place, int64_t n_bytes) const;
+  int64_t bytes_of_segment(int block, Segment segment) const;
+  Place place_of(int block) const { return shape_.blocks[static_cast<size_t>(block)].place; }
+
+  const StepShape& shape_;
+  Device& device_;
+  RunMemory& memory_;
+};
+
+}  // namespace ferry

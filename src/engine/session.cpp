@@ -1,0 +1,80 @@
+#include "src/engine/session.h"
+
+#include <fmt/format.h>
+
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+std::unique_ptr<Device> make_device(const SessionOptions& options, WorkerPool& pool) {
+  if (options.device == DeviceKind::cuda) return make_cuda_device();
+  return make_simulated_device(options.simulated, pool);
+}
+
+}  // namespace
+
+Session::Session(const ModelTable& model,
+                 const StepShape& shape,
+                 const Layout& layout,
+                 const BatchShape& largest,
+                 const SessionOptions& options)
+    : shape_(shape),
+      pool_(make_tbb_pool(options.n_workers)),
+      device_(make_device(options, *pool_)),
+      memory_(std::make_unique<RunMemory>(*device_, layout)),
+      library_region_(device_->is_cuda() ? std::make_unique<CudaLibraryRegion>(
+                                               memory_->at(layout.library), shape.library_bytes)
+                                         : nullptr),
+      runner_(std::make_unique<ModelRunner>(
+          model,
+          shape,
+          *memory_,
+          *device_,
+          RunnerOptions{
+              .loss = options.loss,
+              .seed = options.seed,
+              .label_smoothing = options.label_smoothing,
+              .largest = largest,
+              .device = device_->is_cuda() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU)})),
+      executor_(
+          std::make_unique<Executor>(shape, *device_, *pool_, *memory_, *runner_, options.overlap)),
+      segments_(shape, *device_, *memory_),
+      optimizer_(options.optimizer) {}
+
+Session::~Session() = default;
+
+StepReport Session::step(std::span<const HostBatch> micro_batches) {
+  int64_t n_label_items = 0;
+  for (size_t m = 0; m < micro_batches.size(); ++m) {
+    runner_->load(static_cast<int>(m), micro_batches[m]);
+    n_label_items += micro_batches[m].n_label_items;
+  }
+  StepReport report{.loss_scale = optimizer_.loss_scale()};
+  runner_->begin_step(n_steps_, /*training=*/true, report.loss_scale, n_label_items);
+  StepOutcome outcome =
+      executor_->step(static_cast<int>(micro_batches.size()),
+                      [this](double square_sum) { return optimizer_.decide(square_sum); });
+  ++n_steps_;
+  report.loss = outcome.loss;
+  report.grad_norm = optimizer_.grad_norm();
+  report.learning_rate = optimizer_.learning_rate();
+  report.skipped = outcome.decision.skip;
+  report.clipped = optimizer_.clipped();
+  return report;
+}
+
+double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
+  runner_->load(0, batch);
+  runner_->begin_step(n_steps_, /*training=*/false, 1.0f, batch.n_label_items);
+  double loss = executor_->evaluate();
+  if (logits) *logits = runner_->logits();
+  return loss;
+}
+
+Segments& Session::segments() {
+  executor_->settle();
+  return segments_;
+}
+
+}  // namespace ferry

@@ -1,0 +1,76 @@
+#pragma once
+// A model ready to step: memory, device, executor, layer operations and optimizer put together from
+// a plan. The training loop, evaluation, tests and (later) the library's users hold one.
+//
+//   Session session(model, plan, options);
+//   load_weights(model, checkpoint, seed, session.segments());
+//   StepReport r = session.step(batches);
+
+#include <memory>
+#include <span>
+
+#include "offload/executor.h"
+#include "src/engine/cuda_allocator.h"
+#include "src/engine/model_runner.h"
+#include "src/engine/optimizer.h"
+#include "src/engine/segments.h"
+
+namespace ferry {
+
+enum class DeviceKind : uint8_t { cuda, cpu };
+
+struct SessionOptions {
+  DeviceKind device = DeviceKind::cpu;
+  SimulatedOptions simulated;  ///< with DeviceKind::cpu
+  bool overlap = true;         ///< updates run under the next step
+  int n_workers = 1;           ///< CPU update threads
+  LossKind loss = LossKind::cross_entropy;
+  uint64_t seed = 42;
+  float label_smoothing = 0;
+  OptimizerOptions optimizer;
+};
+
+struct StepReport {
+  double loss = 0;
+  double grad_norm = 0;
+  double learning_rate = 0;
+  float loss_scale = 1;
+  bool skipped = false;
+  bool clipped = false;
+};
+
+class Session {
+ public:
+  /** All memory of the run is reserved here. `model`, `shape`, `layout` outlive the session. */
+  Session(const ModelTable& model,
+          const StepShape& shape,
+          const Layout& layout,
+          const BatchShape& largest,
+          const SessionOptions& options);
+  ~Session();
+
+  /** One optimizer update over these micro-batches (at most shape.n_micro_max). */
+  StepReport step(std::span<const HostBatch> micro_batches);
+  /** Forward only: loss (mean over the batch's label items) and logits (n_seqs_real, n_labels). */
+  double evaluate(const HostBatch& batch, std::vector<float>* logits);
+
+  /** After this, segments are as the last step left them. */
+  Segments& segments();
+  Executor& executor() { return *executor_; }
+  Device& device() { return *device_; }
+  int64_t n_steps() const { return n_steps_; }
+
+ private:
+  const StepShape& shape_;
+  std::unique_ptr<WorkerPool> pool_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<RunMemory> memory_;
+  std::unique_ptr<CudaLibraryRegion> library_region_;  ///< on CUDA
+  std::unique_ptr<ModelRunner> runner_;
+  std::unique_ptr<Executor> executor_;
+  Segments segments_;
+  Optimizer optimizer_;
+  int64_t n_steps_ = 0;  ///< steps taken, skipped ones too: keys the random numbers
+};
+
+}  // namespace ferry

@@ -1,0 +1,136 @@
+#include "src/engine/weights.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numbers>
+#include <random>
+#include <unordered_set>
+
+#include "simd/kernels.h"
+#include "simd/random.h"
+#include "src/base/error.h"
+#include "src/files/safetensors_writer.h"
+
+namespace ferry {
+namespace {
+
+const ParamSpec& param_of(const ModelTable& model, const HfEntry& entry) {
+  return model.blocks[static_cast<size_t>(entry.block)].params[static_cast<size_t>(entry.param)];
+}
+
+int64_t row_elements(const ParamSpec& param) {
+  return param.n_elements / param.shape[0];
+}
+
+/** Normal deviates by Box and Muller's transform, from the seed and the parameter's name alone. */
+void fill_normal(std::vector<float>& values, float std, uint64_t seed, const std::string& name) {
+  uint64_t key = simd::splitmix64(seed);
+  for (char c : name)
+    key = simd::splitmix64(key ^ static_cast<unsigned char>(c));
+  std::mt19937_64 random(key);
+  auto uniform = [&random] { return (static_cast<double>(random() >> 11) + 0.5) * 0x1p-53; };
+  for (size_t i = 0; i < values.size(); i += 2) {
+    const double radius = std::sqrt(-2.0 * std::log(uniform()));
+    const double angle = 2.0 * std::numbers::pi * uniform();
+    values[i] = static_cast<float>(std * radius * std::cos(angle));
+    if (i + 1 < values.size()) values[i + 1] = static_cast<float>(std * radius * std::sin(angle));
+  }
+}
+
+void initialise(const ModelTable& model,
+                int block,
+                int param,
+                int64_t first_row,
+                int64_t rows,
+                const std::string& name,
+                uint64_t seed,
+                Segments& segments) {
+  const ParamSpec& spec =
+      model.blocks[static_cast<size_t>(block)].params[static_cast<size_t>(param)];
+  std::vector<float> values(static_cast<size_t>(rows * row_elements(spec)),
+                            spec.init == Init::ones ? 1.0f : 0.0f);
+  if (spec.init == Init::normal) fill_normal(values, model.init_std, seed, name);
+  segments.set_param(block, spec.offset + first_row * row_elements(spec), values);
+}
+
+/** The name under which the checkpoint has this entry. */
+const StoredTensor* find(const CheckpointReader& checkpoint,
+                         const HfEntry& entry,
+                         std::string* name) {
+  *name = entry.hf_name;
+  if (const StoredTensor* t = checkpoint.find(entry.hf_name)) return t;
+  for (const std::string& other : entry.also_named)
+    if (const StoredTensor* t = checkpoint.find(other)) {
+      *name = other;
+      return t;
+    }
+  return nullptr;
+}
+
+}  // namespace
+
+LoadReport load_weights(const ModelTable& model,
+                        const CheckpointReader& checkpoint,
+                        uint64_t seed,
+                        Segments& segments) {
+  LoadReport report;
+  std::unordered_set<std::string> known(model.hf_ignored.begin(), model.hf_ignored.end());
+  std::vector<float> values;
+  for (const HfEntry& entry : model.hf_names) {
+    const ParamSpec& spec = param_of(model, entry);
+    std::string name;
+    const StoredTensor* stored = find(checkpoint, entry, &name);
+    if (!stored) {
+      if (!entry.optional)
+        throw Error(
+            Fault::data, "model.load",
+            fmt::format("'{}' has no tensor '{}'", checkpoint.path().string(), entry.hf_name),
+            fmt::format("is it a {} model?", model.family));
+      initialise(model, entry.block, entry.param, entry.row_begin, entry.rows, entry.hf_name, seed,
+                 segments);
+      report.initialised.push_back(entry.hf_name);
+      continue;
+    }
+    known.insert(name);
+    const StoredTensor& tensor = checkpoint.get(name, entry.hf_shape);
+    values.resize(static_cast<size_t>(entry.rows * row_elements(spec)));
+    checkpoint.read_f32(name, values);
+    checkpoint.release_pages(tensor);
+    segments.set_param(entry.block, spec.offset + entry.row_begin * row_elements(spec), values);
+  }
+  for (const StoredTensor* tensor : checkpoint.tensors())
+    if (!known.contains(std::string(tensor->name))) report.unused.emplace_back(tensor->name);
+  return report;
+}
+
+void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segments) {
+  for (const HfEntry& entry : model.hf_names)
+    initialise(model, entry.block, entry.param, entry.row_begin, entry.rows, entry.hf_name, seed,
+               segments);
+}
+
+void save_weights(const ModelTable& model,
+                  const Segments& segments,
+                  const std::filesystem::path& directory,
+                  DType dtype,
+                  int64_t max_shard_bytes) {
+  std::vector<TensorSpec> specs;
+  for (const HfEntry& entry : model.hf_names)
+    specs.push_back({entry.hf_name, dtype, entry.hf_shape});
+  CheckpointWriter writer(directory, specs, max_shard_bytes);
+  std::vector<float> values;
+  std::vector<std::byte> rounded;
+  for (const HfEntry& entry : model.hf_names) {
+    const ParamSpec& spec = param_of(model, entry);
+    values.resize(static_cast<size_t>(entry.rows * row_elements(spec)));
+    segments.get_param(entry.block, spec.offset + entry.row_begin * row_elements(spec), values);
+    rounded.resize(values.size() * size_of(dtype));
+    simd::convert(rounded.data(), dtype, values.data(), DType::f32,
+                  static_cast<int64_t>(values.size()));
+    writer.write(entry.hf_name, rounded);
+  }
+  writer.finish();
+}
+
+}  // namespace ferry

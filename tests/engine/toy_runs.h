@@ -1,0 +1,62 @@
+#pragma once
+// Short training runs for comparing bits: a model, batches drawn from a seed, one placement of the
+// bytes, 20 steps; what is left is every byte of weights, master and states. Used by same_bits_test
+// on the simulated device and on a GPU.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/engine/session.h"
+
+namespace ferry::testing {
+
+/** What is trained: fixes the bits. */
+struct ToyModel {
+  std::string name;
+  ModelTable table;
+  LossKind loss = LossKind::cross_entropy;
+  std::string checkpoint;  ///< directory; empty: initialised from the seed
+  int n_micro = 3;
+  int64_t micro_batch_size = 4;
+  int64_t max_length = 32;
+  double max_grad_norm = 1.0;
+  double learning_rate = 1e-3;
+  bool loss_scaling = false;
+};
+
+/** How its bytes are placed and moved: must not change the bits. */
+struct ToyPlacement {
+  std::string name = "resident";
+  Place place = Place::gpu;
+  std::optional<std::vector<Place>> places;  ///< per block, in place of `place`
+  Activations activations = Activations::keep;
+  AccumulationOrder order = AccumulationOrder::horizontal;
+  int n_weight_slots = 2;
+  DeviceKind device = DeviceKind::cpu;
+  SimulatedMode mode = SimulatedMode::serial;
+  uint64_t queue_seed = 0;
+  bool overlap = true;
+  int n_workers = 2;
+  std::function<void(StepList&)> fault;
+};
+
+struct ToyResult {
+  std::vector<std::vector<std::byte>> segments;  ///< block by block: weights, master, m, v
+  std::vector<double> losses;
+  std::vector<double> grad_norms;
+  int n_clipped = 0;
+  int n_skipped = 0;
+};
+
+ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_steps);
+
+/** "layer.2 adam_v differs at byte 17" or nothing. */
+std::string first_difference(const ToyModel& model, const ToyResult& a, const ToyResult& b);
+
+/** A small BERT; heads as `loss` wants. */
+ToyModel small_bert(DType compute, LossKind loss);
+/** all-MiniLM-L6-v2 out of the virtual environment, or nothing where it is absent. */
+std::optional<ToyModel> minilm();
+
+}  // namespace ferry::testing
