@@ -1,0 +1,246 @@
+#include "src/config/command_line.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "src/base/error.h"
+#include "src/config/paths.h"
+
+namespace ferry::config {
+
+Environment process_environment() {
+  Environment variables;
+  for (char** entry = environ; entry && *entry; ++entry) {
+    std::string_view text(*entry);
+    size_t equals = text.find('=');
+    if (equals != std::string_view::npos && text.starts_with("FERRY_"))
+      variables.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  std::sort(variables.begin(), variables.end());
+  return variables;
+}
+
+namespace {
+
+/** FERRY_ variables that are no options: read by simd/, the start of the trainer, the search of
+ * models, tests. */
+constexpr std::array<std::string_view, 4> kOtherVariables = {"FERRY_SIMD", "FERRY_TRAINER",
+                                                             "FERRY_MODELS", "FERRY_SHARED"};
+constexpr std::array<std::string_view, 5> kSwitches = {"help", "json", "dry_run", "preset",
+                                                       "config"};
+
+struct Assignment {
+  std::string name, value, where;
+};
+
+/** Walks the arguments; knows spellings, not meanings. */
+class Reader {
+ public:
+  Reader(const Verb& verb, std::span<const std::string> arguments, CommandLine& command)
+      : verb_(verb), arguments_(arguments), command_(command) {}
+
+  void read() {
+    bool only_words = false;
+    for (; at_ < arguments_.size(); ++at_) {
+      const std::string& argument = arguments_[at_];
+      if (!only_words && argument == "--")
+        only_words = true;
+      else if (!only_words && argument == "-h")
+        command_.wants_help = true;
+      else if (!only_words && argument.size() > 2 && argument.starts_with("--"))
+        read_flag(argument);
+      else if (!only_words && is_assignment(argument))
+        read_assignment(argument);
+      else
+        read_word(argument);
+    }
+  }
+
+  std::vector<Assignment> assignments;
+  std::string preset, config_file;
+
+ private:
+  void read_flag(const std::string& argument) {
+    const size_t equals = argument.find('=');
+    const std::string flag = argument.substr(0, equals);
+    std::string name = flag.substr(2);
+    std::replace(name.begin(), name.end(), '-', '_');
+    auto takes_nothing = [&](bool& wish) {
+      if (equals != std::string::npos)
+        throw Error(Fault::usage, "cli.switch", fmt::format("{} takes no value", flag),
+                    "write it alone");
+      wish = true;
+    };
+    if (name == "help") return takes_nothing(command_.wants_help);
+    if (name == "json") return takes_nothing(command_.wants_json);
+    if (name == "dry_run" && verb_.takes_dry_run) return takes_nothing(command_.wants_dry_run);
+    if (name == "preset") return void(preset = value_of(flag, argument, equals));
+    if (name == "config") return void(config_file = value_of(flag, argument, equals));
+
+    NameMatch match = find_option(name);
+    if (!match.option && name.starts_with("no_") && equals == std::string::npos) {
+      NameMatch denied = find_option(name.substr(3));
+      if (denied.option && is_boolean(denied)) {
+        check_verb(denied, flag);
+        assignments.push_back({name.substr(3), "false", flag});
+        return;
+      }
+    }
+    if (!match.option) throw unknown(flag);
+    check_verb(match, flag);
+    if (is_boolean(match) &&
+        equals == std::string::npos) {  // --deterministic, or --deterministic false
+      bool has_value =
+          at_ + 1 < arguments_.size() && parse_boolean(arguments_[at_ + 1]).has_value();
+      assignments.push_back({name, has_value ? arguments_[++at_] : "true", flag});
+      return;
+    }
+    assignments.push_back({name, value_of(flag, argument, equals), flag});
+  }
+
+  std::string value_of(const std::string& flag, const std::string& argument, size_t equals) {
+    if (equals != std::string::npos) return argument.substr(equals + 1);
+    if (at_ + 1 >= arguments_.size() || arguments_[at_ + 1].starts_with("--"))
+      throw Error(Fault::usage, "cli.option", fmt::format("{} has no value", flag),
+                  fmt::format("write {} VALUE, or {}=VALUE", flag, flag));
+    return arguments_[++at_];
+  }
+
+  /** key=value with a key that could be one; where words are texts, only a key that is one. */
+  bool is_assignment(const std::string& argument) const {
+    const size_t equals = argument.find('=');
+    if (equals == std::string::npos || equals == 0) return false;
+    const std::string name = argument.substr(0, equals);
+    if (verb_.takes_words) return find_option(name).option != nullptr;
+    return std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+             c == '_' || c == '-';
+    });
+  }
+
+  void read_assignment(const std::string& argument) {
+    const std::string name = argument.substr(0, argument.find('='));
+    NameMatch match = find_option(name);
+    if (!match.option) throw unknown(name);
+    check_verb(match, name);
+    assignments.push_back({name, argument.substr(argument.find('=') + 1), argument});
+  }
+
+  void read_word(const std::string& argument) {
+    if (!verb_.takes_words)
+      throw Error(Fault::usage, "cli.argument", fmt::format("unexpected argument '{}'", argument),
+                  "options are written --key value, or key=value");
+    command_.words.push_back(argument);
+  }
+
+  static bool is_boolean(const NameMatch& match) {
+    return match.alias && !match.alias->means_value.empty() ? true
+                                                            : match.option->type == Type::boolean;
+  }
+
+  void check_verb(const NameMatch& match, const std::string& written) const {
+    if ((match.option->verbs & verb_.mask) != 0) return;
+    std::string others;
+    for (const Verb& other : verb_table())
+      if ((match.option->verbs & other.mask) != 0)
+        others += fmt::format("{}{}", others.empty() ? "" : ", ", other.name);
+    throw Error(Fault::usage, "cli.option",
+                fmt::format("'{}' does nothing in ferry {}: it is an option of {}", written,
+                            verb_.name, others),
+                "leave it out");
+  }
+
+  Error unknown(const std::string& written) const {
+    std::vector<std::string_view> candidates = option_names(verb_.mask);
+    candidates.insert(candidates.end(), kSwitches.begin(), kSwitches.end());
+    const bool is_flag = written.starts_with("--");
+    std::string nearest = nearest_name(is_flag ? written.substr(2) : written, candidates);
+    if (is_flag) {
+      std::replace(nearest.begin(), nearest.end(), '_', '-');
+      if (!nearest.empty()) nearest = "--" + nearest;
+    }
+    return Error(Fault::usage, "cli.option", fmt::format("unknown option '{}'", written),
+                 nearest.empty() ? fmt::format("ferry help {} lists them", verb_.name)
+                                 : fmt::format("did you mean '{}'?", nearest));
+  }
+
+  const Verb& verb_;
+  std::span<const std::string> arguments_;
+  CommandLine& command_;
+  size_t at_ = 0;
+};
+
+/** FERRY_LEARNING_RATE=... ; a name that is almost an option gets a note, others are not ours to
+ * judge. */
+void read_environment(CommandLine& command, const Environment& environment) {
+  for (const auto& [name, value] : environment) {
+    if (!name.starts_with("FERRY_") || value.empty()) continue;
+    if (std::find(kOtherVariables.begin(), kOtherVariables.end(), name) != kOtherVariables.end())
+      continue;
+    const std::string key = normalized_name(name.substr(6));
+    if (find_option(key).option) {
+      command.config.set(key, value, {Source::environment, name});
+      continue;
+    }
+    std::string nearest = nearest_name(key, option_names(0xff));
+    if (nearest.empty()) continue;
+    std::transform(nearest.begin(), nearest.end(), nearest.begin(), [](char c) {
+      return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    });
+    command.notes.push_back(
+        fmt::format("{} is no option and was ignored - did you mean FERRY_{}?", name, nearest));
+  }
+}
+
+}  // namespace
+
+CommandLine parse_command_line(std::string_view verb_name,
+                               std::span<const std::string> arguments,
+                               const Environment& environment) {
+  CommandLine command;
+  command.verb = find_verb(verb_name);
+  if (!command.verb)
+    throw Error(Fault::usage, "cli.verb", fmt::format("'{}' takes no settings", verb_name),
+                "see ferry --help");
+
+  for (const std::string& argument : arguments) {  // help is given however wrong the rest is
+    if (argument == "--") break;
+    if (argument == "--help" || argument == "-h") command.wants_help = true;
+  }
+  if (command.wants_help) return command;
+
+  Reader reader(*command.verb, arguments, command);
+  reader.read();
+  if (!reader.preset.empty())
+    read_toml_file(command.config, find_preset(reader.preset).file, Source::preset);
+  if (!reader.config_file.empty()) read_toml_file(command.config, reader.config_file, Source::file);
+  read_environment(command, environment);
+  for (const Assignment& given : reader.assignments)
+    command.config.set(given.name, given.value, {Source::command_line, given.where});
+  if (command.verb->mask & kTraining) command.config.settle();
+  command.notes.insert(command.notes.end(), command.config.notes().begin(),
+                       command.config.notes().end());
+  return command;
+}
+
+void check_required(const CommandLine& command) {
+  for (std::string_view key : command.verb->required) {
+    const Config& config = command.config;
+    if (!config.is_auto(key) && !config.text(key).empty()) continue;
+    std::string flag;
+    for (const Option& option : option_table()) {
+      if (option.key != key) continue;
+      flag = option.key;
+      for (const Alias& alias : option.aliases)
+        if (alias.is_silent && alias.name.size() < flag.size()) flag = alias.name;
+    }
+    throw Error(Fault::usage, "cli.required",
+                fmt::format("ferry {} needs --{}", command.verb->name, flag),
+                fmt::format("usage: ferry {} {}", command.verb->name, command.verb->usage));
+  }
+}
+
+}  // namespace ferry::config

