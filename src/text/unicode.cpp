@@ -1,0 +1,156 @@
+#include "src/text/unicode.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace ferry::text {
+namespace {
+
+struct Range {
+  char32_t first, last;
+};
+struct CombiningRange {
+  char32_t first, last;
+  uint8_t combining_class;
+};
+struct Expansion {
+  char32_t from;
+  char32_t to[4];  // ended by 0 if shorter
+};
+
+#include "src/text/unicode_tables.inc"
+
+// What BERT's own code calls Chinese, but that Hugging Face begins Extension E at U+2B920, not at
+// U+2B820.
+constexpr Range kChinese[] = {
+    {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},   {0x20000, 0x2A6DF},
+    {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F},
+};
+
+constexpr char32_t kHangulFirst = 0xAC00, kHangulLast = 0xD7A3;
+
+/** The range that holds c, or null. */
+template <typename R, size_t N>
+const R* find_range(const R (&ranges)[N], char32_t c) {
+  const R* range = std::upper_bound(std::begin(ranges), std::end(ranges), c,
+                                    [](char32_t value, const R& r) { return value < r.first; });
+  if (range == std::begin(ranges)) return nullptr;
+  --range;
+  return c <= range->last ? range : nullptr;
+}
+
+template <size_t N>
+Mapping find_mapping(const Expansion (&expansions)[N], char32_t c) {
+  const Expansion* found =
+      std::lower_bound(std::begin(expansions), std::end(expansions), c,
+                       [](const Expansion& e, char32_t value) { return e.from < value; });
+  Mapping mapping;
+  if (found == std::end(expansions) || found->from != c) return mapping;
+  while (mapping.size < 4 && found->to[mapping.size] != 0) {
+    mapping.points[static_cast<size_t>(mapping.size)] = found->to[mapping.size];
+    ++mapping.size;
+  }
+  return mapping;
+}
+
+}  // namespace
+
+CharTable::CharTable() : pages_(256, 0) {
+  for (const Range& r : kCleaned)
+    set(r.first, r.last, kRemoved);
+  for (const Range& r : kWhitespace)
+    set(r.first, r.last, kSpace);
+  for (const Range& r : kPunctuationMarks)
+    set(r.first, r.last, kPunctuation);
+  for (const Range& r : kAccents)
+    set(r.first, r.last, kAccent);
+  for (const Range& r : kChinese)
+    set(r.first, r.last, kCjk);
+  for (const CombiningRange& r : kCombining)
+    set(r.first, r.last, kCombines);
+  for (const Expansion& e : kDecompositions)
+    set(e.from, e.from, kDecomposes);
+  for (const Expansion& e : kLower)
+    set(e.from, e.from, kHasLower);
+  set(kHangulFirst, kHangulLast, kDecomposes);
+}
+
+void CharTable::set(char32_t first, char32_t last, Flag flag) {
+  for (char32_t c = first; c <= last; ++c) {
+    uint32_t& page = page_of_[c >> 8];
+    if (page == 0) {
+      page = static_cast<uint32_t>(pages_.size());
+      pages_.resize(pages_.size() + 256, 0);
+    }
+    pages_[page + (c & 0xFF)] |= flag;
+  }
+}
+
+Mapping decomposition(char32_t c) {
+  if (c < kHangulFirst || c > kHangulLast) return find_mapping(kDecompositions, c);
+  const char32_t index = c - kHangulFirst;  // (leading 19, vowel 21, trailing 28)
+  Mapping jamo;
+  jamo.points = {0x1100 + index / (21 * 28), 0x1161 + index / 28 % 21, 0x11A7 + index % 28};
+  jamo.size = index % 28 == 0 ? 2 : 3;
+  return jamo;
+}
+
+Mapping lower_case(char32_t c) {
+  return find_mapping(kLower, c);
+}
+
+int combining_class(char32_t c) {
+  const CombiningRange* range = find_range(kCombining, c);
+  return range ? range->combining_class : 0;
+}
+
+bool is_word_character(char32_t c) {
+  return find_range(kWordCharacters, c) != nullptr;
+}
+
+size_t find_invalid_utf8(std::string_view text) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+  const size_t size = text.size();
+  size_t i = 0;
+  while (i < size) {
+    const unsigned char lead = bytes[i];
+    if (lead < 0x80) {
+      ++i;
+      continue;
+    }
+    if (lead < 0xC2 || lead > 0xF4) return i;
+    const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    if (size - i < length) return i;
+    for (size_t k = 1; k < length; ++k)
+      if ((bytes[i + k] & 0xC0) != 0x80) return i;
+    const unsigned char second = bytes[i + 1];
+    const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
+    const bool out_of_range = (lead == 0xED && second > 0x9F) || (lead == 0xF4 && second > 0x8F);
+    if (overlong || out_of_range) return i;
+    i += length;
+  }
+  return kValidUtf8;
+}
+
+char32_t previous_code_point(std::string_view text, size_t& end) {
+  do
+    --end;
+  while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80);
+  size_t position = end;
+  return next_code_point(text, position);
+}
+
+void append_utf8(std::string& text, char32_t c) {
+  auto tail = [](char32_t bits) { return static_cast<char>(0x80 | (bits & 0x3F)); };
+  if (c < 0x80) {
+    text.push_back(static_cast<char>(c));
+  } else if (c < 0x800) {
+    text.append({static_cast<char>(0xC0 | c >> 6), tail(c)});
+  } else if (c < 0x10000) {
+    text.append({static_cast<char>(0xE0 | c >> 12), tail(c >> 6), tail(c)});
+  } else {
+    text.append({static_cast<char>(0xF0 | c >> 18), tail(c >> 12), tail(c >> 6), tail(c)});
+  }
+}
+
+}  // namespace ferry::text

@@ -1,0 +1,101 @@
+#pragma once
+// UTF-8 and the character properties that Hugging Face `tokenizers` goes by: CharTable answers the
+// frequent questions with one load, the functions below it the rare ones by bisection. Called by
+// the normalizer, the splitting into words and the added tokens. The data are in
+// unicode_tables.inc, written by unicode_tables.py, which says why they are our own.
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ferry::text {
+
+/** Flags of every code point, in pages of 256; about 300 KiB. Immutable, so it may be read from any
+ * thread. */
+class CharTable {
+ public:
+  enum Flag : uint8_t {
+    kRemoved = 1,      // clean_text drops it
+    kSpace = 2,        // ends a word
+    kPunctuation = 4,  // is a word by itself
+    kAccent = 8,       // strip_accents drops it
+    kCjk = 16,         // handle_chinese_chars sets it apart
+    kDecomposes = 32,  // has a canonical decomposition
+    kHasLower = 64,    // has another lower case
+    kCombines = 128,   // has a combining class above 0
+  };
+
+  CharTable();
+
+  /** The flags of a Unicode scalar value. */
+  uint8_t flags(char32_t c) const { return pages_[page_of_[c >> 8] + (c & 0xFF)]; }
+
+ private:
+  void set(char32_t first, char32_t last, Flag flag);
+
+  std::array<uint32_t, 0x1100>
+      page_of_{};  // where the page of 256 begins; 0: the page without flags
+  std::vector<uint8_t> pages_;
+};
+
+/** Up to four code points that a character turns into; size 0: it stays as it is. */
+struct Mapping {
+  std::array<char32_t, 4> points{};
+  int size = 0;
+  const char32_t* begin() const { return points.data(); }
+  const char32_t* end() const { return points.data() + size; }
+};
+
+/** The full canonical decomposition, Hangul included. */
+Mapping decomposition(char32_t c);
+
+/** The full lower-case mapping, without context. */
+Mapping lower_case(char32_t c);
+
+/** The canonical combining class, 0 to 254. */
+int combining_class(char32_t c);
+
+/** A letter, mark, digit, connector or joiner: what `single_word` takes for a part of a word. */
+bool is_word_character(char32_t c);
+
+constexpr size_t kValidUtf8 = static_cast<size_t>(-1);
+
+/** The offset of the first byte that begins no valid UTF-8 sequence (surrogates and overlong forms
+ * are invalid too), kValidUtf8 if there is none. */
+size_t find_invalid_utf8(std::string_view text);
+
+/** Reads the code point at `position` of valid UTF-8 and moves on past it. */
+inline char32_t next_code_point(std::string_view text, size_t& position) {
+  auto byte = [&](size_t i) {
+    return static_cast<char32_t>(static_cast<unsigned char>(text[position + i]));
+  };
+  const char32_t lead = byte(0);
+  if (lead < 0x80) {
+    position += 1;
+    return lead;
+  }
+  if (lead < 0xE0) {
+    const char32_t c = (lead & 0x1F) << 6 | (byte(1) & 0x3F);
+    position += 2;
+    return c;
+  }
+  if (lead < 0xF0) {
+    const char32_t c = (lead & 0x0F) << 12 | (byte(1) & 0x3F) << 6 | (byte(2) & 0x3F);
+    position += 3;
+    return c;
+  }
+  const char32_t c =
+      (lead & 0x07) << 18 | (byte(1) & 0x3F) << 12 | (byte(2) & 0x3F) << 6 | (byte(3) & 0x3F);
+  position += 4;
+  return c;
+}
+
+/** The code point that ends at `end` (above 0) of valid UTF-8; `end` moves back before it. */
+char32_t previous_code_point(std::string_view text, size_t& end);
+
+/** Appends a scalar value as UTF-8. */
+void append_utf8(std::string& text, char32_t c);
+
+}  // namespace ferry::text

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Writes unicode_tables.inc: the character properties that Hugging Face `tokenizers` goes by.
+
+Its properties come from four Rust crates with four versions of Unicode (categories, decomposition, lower case, \\w), so no
+system library has the same. Each is asked for here, for every scalar value, through the wheel's public interface.
+Run from the source root: .venv/bin/python src/text/unicode_tables.py > src/text/unicode_tables.inc
+"""
+
+import unicodedata
+
+import tokenizers
+from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
+from tokenizers.models import WordPiece
+
+SCALARS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+HANGUL = range(0xAC00, 0xD7A4)  # decomposed by arithmetic
+
+
+def bert(**on):
+    flags = dict(clean_text=False, handle_chinese_chars=False, strip_accents=False, lowercase=False)
+    return normalizers.BertNormalizer(**{**flags, **on}).normalize_str
+
+
+def ranges(points):
+    """Sorted code points -> [(first, last)]."""
+    found = []
+    for c in points:
+        if found and found[-1][1] == c - 1:
+            found[-1][1] = c
+        else:
+            found.append([c, c])
+    return found
+
+
+def combining_classes(nfd):
+    """{code point: canonical combining class} for the classes above 0, by which of two marks NFD puts first."""
+    low, high = "\u0334", "\u0345"  # the only classes 1 and 240
+
+    def goes_before(a, b):  # is the class of b above 0 and under that of a?
+        return nfd("a" + a + b) != "a" + a + b
+
+    marks = [c for c in SCALARS if nfd(chr(c)) == chr(c) and (goes_before(high, chr(c)) or goes_before(chr(c), low))]
+    example = {}  # class -> a mark that has it, by Python's younger Unicode
+    for c in marks:
+        if unicodedata.combining(chr(c)):
+            example.setdefault(unicodedata.combining(chr(c)), chr(c))
+    found = {}
+    for c in marks:
+        mark = chr(c)
+        equal = [k for k, m in example.items() if not goes_before(m, mark) and not goes_before(mark, m)]
+        assert len(equal) == 1, (hex(c), equal)
+        found[c] = equal[0]
+    return found
+
+
+def word_characters():
+    """What the added tokens' `single_word` takes for a part of a word (the regex crate's \\w)."""
+    tokenizer = Tokenizer(WordPiece({"[UNK]": 0}, unk_token="[UNK]"))
+    tokenizer.add_tokens([AddedToken("<x>", single_word=True, normalized=False)])
+    encode = tokenizer.encode
+    return [c for c in SCALARS if 1 not in encode("<x>" + chr(c), add_special_tokens=False).ids]
+
+
+def print_rows(name, kind, comment, rows):
+    print(f"\n// {comment}\nconstexpr {kind} {name}[] = {{")
+    line = "   "
+    for row in rows:
+        if len(line) + len(row) > 98:
+            print(line)
+            line = "   "
+        line += f" {row},"
+    print(line + "\n};")
+
+
+def print_ranges(name, comment, points):
+    print_rows(name, "Range", comment, [f"{{0x{a:X}, 0x{b:X}}}" for a, b in ranges(points)])
+
+
+def main():
+    nfd = normalizers.NFD().normalize_str
+    lower = normalizers.Lowercase().normalize_str
+    clean, strip = bert(clean_text=True), bert(strip_accents=True)
+    spaces = pre_tokenizers.WhitespaceSplit().pre_tokenize_str
+    split = pre_tokenizers.BertPreTokenizer().pre_tokenize_str
+
+    print(f"// Written by unicode_tables.py from tokenizers {tokenizers.__version__}; do not edit.")
+    print_ranges("kCleaned", "Removed by clean_text.", [c for c in SCALARS if clean(f"a{chr(c)}b") == "ab"])
+    white = [c for c in SCALARS if len(spaces(f"a{chr(c)}b")) == 2]
+    print_ranges("kWhitespace", "Ends a word.", white)
+    print_ranges("kPunctuationMarks", "A word by itself.", [c for c in SCALARS if len(split(f"a{chr(c)}b")) == 3])
+    print_ranges("kAccents", "Removed by strip_accents.", [c for c in SCALARS if strip(f"a{chr(c)}b") == "ab"])
+    print_ranges("kWordCharacters", "Forbids a single_word token beside it.", word_characters())
+
+    classes = combining_classes(nfd)
+    rows = []
+    for k in sorted(set(classes.values())):
+        rows += [(a, b, k) for a, b in ranges(sorted(c for c in classes if classes[c] == k))]
+    print_rows("kCombining", "CombiningRange", "Canonical combining classes above 0.",
+               [f"{{0x{a:X}, 0x{b:X}, {k}}}" for a, b, k in sorted(rows)])
+
+    def expansions(name, comment, function, skip=()):
+        changed = [(c, function(chr(c))) for c in SCALARS if c not in skip and function(chr(c)) != chr(c)]
+        assert all(1 <= len(text) <= 4 for _, text in changed)
+        rows = ["{" + ", ".join(f"0x{v:X}" for v in [c, *map(ord, text)]) + "}" for c, text in changed]
+        print_rows(name, "Expansion", comment, rows)
+
+    expansions("kDecompositions", "Full canonical decompositions but for Hangul syllables.", nfd, HANGUL)
+    expansions("kLower", "Full lower-case mappings.", lower)
+
+
+if __name__ == "__main__":
+    main()
