@@ -17,6 +17,10 @@ BatchShape largest_shape(const PlanRequest& request, int64_t micro_batch_size) {
           .max_length = request.max_length};
 }
 
+/** What cuBLAS and cuBLASLt keep for a stream (32 MiB each with CUBLAS_WORKSPACE_CONFIG=:4096:8,
+ * and slack for their alignment). */
+constexpr int64_t kCublasWorkspace_bytes = 72 * kMiB;
+
 struct Choice {
   Place place;
   Activations activations;
@@ -142,6 +146,7 @@ StepShape make_step_shape(const ModelTable& model,
     shape.library_bytes = std::max(shape.library_bytes, need.library_bytes);
     shape.blocks.push_back(std::move(block));
   }
+  if (request.has_gpu) shape.library_bytes += kCublasWorkspace_bytes;
   return shape;
 }
 

@@ -1,0 +1,26 @@
+#pragma once
+// How much host memory this process may have: free memory, the cgroup's limit, minus a margin. Read
+// by the planner and by `ferry doctor`.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace ferry {
+
+struct HostMemory {
+  int64_t total_bytes = 0;
+  int64_t available_bytes = 0;                ///< MemAvailable
+  std::optional<int64_t> cgroup_limit_bytes;  ///< v2 or v1
+  int64_t cgroup_used_bytes = 0;
+
+  /** What a run may plan with: the smaller of what is available and what the cgroup leaves, less 5
+   * % or 512 MiB. A cgroup's limit is trusted over MemTotal: some virtual machines grow as memory
+   * is touched. */
+  int64_t budget_bytes() const;
+};
+
+/** `root` holds proc/ and sys/ (tests give another). */
+HostMemory read_host_memory(const std::filesystem::path& root = "/");
+
+}  // namespace ferry

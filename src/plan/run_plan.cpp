@@ -1,0 +1,96 @@
+#include "src/plan/run_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/bert/bert_table.h"
+#include "src/base/error.h"
+
+namespace ferry {
+
+DType choose_dtype(const config::Config& config, const PlanMachine& machine) {
+  const std::string& wish = config.text("dtype");
+  constexpr int kBf16_capability = 80;
+  if (wish == "fp32") return DType::f32;
+  if (wish == "fp16") return DType::f16;
+  if (wish == "bf16") {
+    if (machine.has_gpu && machine.compute_capability < kBf16_capability)
+      throw Error(Fault::usage, "config.dtype",
+                  fmt::format("bf16 needs compute capability 8.0, this GPU has {}.{}",
+                              machine.compute_capability / 10, machine.compute_capability % 10),
+                  "use dtype = fp16");
+    return DType::bf16;
+  }
+  if (!machine.has_gpu) return DType::f32;
+  return machine.compute_capability >= kBf16_capability ? DType::bf16 : DType::f16;
+}
+
+int64_t choose_max_length(const config::Config& config, int64_t max_positions) {
+  constexpr int64_t kAutoLength_max = 2048;
+  const auto wish = config.maybe_integer("max_length");
+  if (!wish) return std::min(max_positions, kAutoLength_max);
+  if (*wish > max_positions)
+    throw Error(Fault::usage, "config.max_length",
+                fmt::format("{} tokens, the model takes at most {}", *wish, max_positions),
+                "lower max_length");
+  return *wish;
+}
+
+ModelTable make_model_table(const config::Config& config,
+                            const HfConfig& hf,
+                            int64_t n_labels,
+                            const PlanMachine& machine) {
+  if (hf.model_type != "bert")
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' is a {} model", hf.origin(), hf.model_type),
+                "this version trains models of type bert");
+  BertTableOptions options;
+  options.head = config.text("task") == "mlm" ? BertHead::masked_lm : BertHead::classification;
+  options.n_labels = n_labels;
+  options.compute = choose_dtype(config, machine);
+  options.attention = machine.has_gpu ? AttentionBackend::flash : AttentionBackend::cpu_math;
+  auto dropout = [&](const char* key) -> std::optional<float> {
+    if (auto p = config.maybe_number(key)) return static_cast<float>(*p);
+    return std::nullopt;
+  };
+  options.hidden_dropout = dropout("hidden_dropout");
+  options.attention_dropout = dropout("attention_dropout");
+  return make_bert_table(parse_bert_config(hf.json()), options);
+}
+
+PlanRequest make_plan_request(const config::Config& config,
+                              const ModelTable& model,
+                              const PlanMachine& machine,
+                              bool trains) {
+  PlanRequest request;
+  request.trains = trains;
+  request.train_batch_size = trains
+                                 ? config.integer("train_batch_size")
+                                 : config.maybe_integer("per_device_train_batch_size").value_or(32);
+  request.micro_batch_size = config.maybe_integer("per_device_train_batch_size");
+  request.max_length = choose_max_length(config, model.max_positions);
+  request.has_gpu = machine.has_gpu;
+  // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads as it goes too.
+  constexpr int64_t kLoadedKernels_bytes = 384 * kMiB;
+  constexpr int64_t kDisplayMargin_bytes = 384 * kMiB;
+  request.gpu_budget_bytes = config.maybe_integer("gpu_memory")
+                                 ? *config.maybe_integer("gpu_memory") - machine.gpu_context_bytes - kLoadedKernels_bytes
+                                 : machine.gpu_free_bytes - kLoadedKernels_bytes - kDisplayMargin_bytes;
+  request.host_budget_bytes =
+      config.maybe_integer("host_memory").value_or(machine.host_budget_bytes);
+  if (const std::string& wish = config.text("placement"); wish != "auto")
+    request.placement = wish == "host" ? Place::host : Place::gpu;
+  if (const std::string& wish = config.text("activations"); wish != "auto")
+    request.activations = wish == "keep"   ? Activations::keep
+                          : wish == "host" ? Activations::host
+                                           : Activations::recompute;
+  if (trains)
+    if (const std::string& wish = config.text("accumulation_order"); wish != "auto")
+      request.order =
+          wish == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
+  if (auto slots = config.maybe_integer("slots")) request.n_weight_slots = static_cast<int>(*slots);
+  return request;
+}
+
+}  // namespace ferry

@@ -1,0 +1,42 @@
+#pragma once
+// From a run's settings and a model directory to tensor table and plan: the one road that `ferry
+// plan` and training share.
+
+#include "models/tensor_table.h"
+#include "src/config/config.h"
+#include "src/files/hf_config.h"
+#include "src/plan/plan.h"
+
+namespace ferry {
+
+/** The machine as far as a plan cares. */
+struct PlanMachine {
+  bool has_gpu = false;
+  int compute_capability = 0;  ///< 90 for 9.0
+  int64_t gpu_free_bytes = 0;
+  int64_t gpu_context_bytes = 0;       ///< what the driver counts for this process before it allocates anything
+  int64_t host_budget_bytes = INT64_MAX;
+};
+
+/** fp32 on a CPU; on a GPU bf16 from sm_80, fp16 below. Throws Error(usage) for bf16 on a card
+ * without it. */
+DType choose_dtype(const config::Config& config, const PlanMachine& machine);
+
+/** max_length, or the model's limit (at most 2048) when it is auto; Error(usage) past the model's
+ * limit. */
+int64_t choose_max_length(const config::Config& config, int64_t max_positions);
+
+/** Tensor table of the model in `hf` with the run's head. Error(data) for a family Ferry does not
+ * know. */
+ModelTable make_model_table(const config::Config& config,
+                            const HfConfig& hf,
+                            int64_t n_labels,
+                            const PlanMachine& machine);
+
+/** What config asks of the planner. */
+PlanRequest make_plan_request(const config::Config& config,
+                              const ModelTable& model,
+                              const PlanMachine& machine,
+                              bool trains);
+
+}  // namespace ferry
