@@ -5,14 +5,15 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
+#include "offload/cuda_memory.h"
 #include "offload/device.h"
 #include "offload/host_queue.h"
 #include "simd/cuda_kernels.h"
@@ -21,13 +22,6 @@
 
 namespace ferry {
 namespace {
-
-void check(cudaError_t status, const char* call) {
-  if (status == cudaSuccess) return;
-  throw Error(Fault::machine, "cuda", fmt::format("{}: {}", call, cudaGetErrorString(status)),
-              "see `ferry doctor`");
-}
-#define FERRY_CUDA(call) check((call), #call)
 
 class Stream {
  public:
@@ -41,93 +35,13 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
-class GpuReservation final : public Reservation {
- public:
-  explicit GpuReservation(int64_t n_bytes) : n_bytes_(n_bytes) {
-    if (n_bytes == 0) return;
-    void* p = nullptr;
-    if (cudaMalloc(&p, static_cast<size_t>(n_bytes)) != cudaSuccess) {
-      cudaGetLastError();
-      size_t free = 0, total = 0;
-      cudaMemGetInfo(&free, &total);
-      throw Error(Fault::does_not_fit, "device.reserve",
-                  fmt::format("{} of GPU memory asked for, {} of {} are free",
-                              format_bytes(n_bytes), format_bytes(static_cast<int64_t>(free)),
-                              format_bytes(static_cast<int64_t>(total))),
-                  "lower gpu_memory, or close what else uses the card");
-    }
-    data_ = static_cast<std::byte*>(p);
-    FERRY_CUDA(cudaMemset(p, 0, static_cast<size_t>(n_bytes)));
-  }
-  ~GpuReservation() override { cudaFree(data_); }
-  GpuReservation(const GpuReservation&) = delete;
-  GpuReservation& operator=(const GpuReservation&) = delete;
-  std::byte* data() override { return data_; }
-  int64_t n_bytes() const override { return n_bytes_; }
-
- private:
-  std::byte* data_ = nullptr;
-  int64_t n_bytes_;
-};
-
-/** mmap and cudaHostRegister: a caching host allocator would round sizes up. */
-class PinnedReservation final : public Reservation {
- public:
-  explicit PinnedReservation(int64_t n_bytes) : n_bytes_(round_up(n_bytes, 2 * kMiB)) {
-    if (n_bytes == 0) return;
-    void* p = mmap(nullptr, static_cast<size_t>(n_bytes_), PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-      throw Error(
-          Fault::does_not_fit, "device.reserve",
-          fmt::format("no {} of host memory: {}", format_bytes(n_bytes), std::strerror(errno)),
-          "lower host_memory or the model's size; see `ferry plan`");
-    data_ = static_cast<std::byte*>(p);
-    madvise(p, static_cast<size_t>(n_bytes_), MADV_HUGEPAGE);
-    touch();
-    if (cudaHostRegister(p, static_cast<size_t>(n_bytes_), cudaHostRegisterPortable) !=
-        cudaSuccess) {
-      cudaGetLastError();
-      munmap(data_, static_cast<size_t>(n_bytes_));
-      throw Error(Fault::does_not_fit, "device.reserve",
-                  fmt::format("the driver would not pin {} of host memory", format_bytes(n_bytes_)),
-                  "raise the memlock limit (`ulimit -l unlimited`) or lower host_memory");
-    }
-  }
-  ~PinnedReservation() override {
-    if (!data_) return;
-    cudaHostUnregister(data_);
-    munmap(data_, static_cast<size_t>(n_bytes_));
-  }
-  PinnedReservation(const PinnedReservation&) = delete;
-  PinnedReservation& operator=(const PinnedReservation&) = delete;
-  std::byte* data() override { return data_; }
-  int64_t n_bytes() const override { return n_bytes_; }
-
- private:
-  /** Page faults cost more than pinning; several threads take them. */
-  void touch() {
-    const auto n_threads =
-        static_cast<int64_t>(std::max(1u, std::min(16u, std::thread::hardware_concurrency())));
-    std::vector<std::jthread> threads;
-    for (int64_t t = 0; t < n_threads; ++t)
-      threads.emplace_back([this, t, n_threads] {
-        for (int64_t at = t * 2 * kMiB; at < n_bytes_; at += n_threads * 2 * kMiB)
-          std::memset(data_ + at, 0, static_cast<size_t>(std::min(2 * kMiB, n_bytes_ - at)));
-      });
-  }
-
-  std::byte* data_ = nullptr;
-  int64_t n_bytes_;
-};
-
 class CudaMath final : public DeviceMath {
  public:
   explicit CudaMath(cudaStream_t stream) : stream_(stream) {
-    FERRY_CUDA(
-        cudaMalloc(&scratch_, kTensors_max * sizeof(double) + static_cast<size_t>(kScratch_bytes)));
+    void* p = nullptr;
+    FERRY_CUDA(cudaMalloc(&p, kTensors_max * sizeof(double) + static_cast<size_t>(kScratch_bytes)));
+    scratch_.reset(static_cast<std::byte*>(p));
   }
-  ~CudaMath() override { cudaFree(scratch_); }
   void adamw(std::span<const simd::AdamwArgs> tensors) override {
     for (const simd::AdamwArgs& args : tensors)
       simd::cuda::adamw(args, stream_);
@@ -144,7 +58,7 @@ class CudaMath final : public DeviceMath {
                   double* total) override {
     // scratch: one double a tensor, then the chunk sums of the tensor at work
     FERRY_CHECK(tensors.size() <= kTensors_max, "{} tensors in a block", tensors.size());
-    auto* sums = static_cast<double*>(scratch_);
+    auto* sums = reinterpret_cast<double*>(scratch_.get());
     for (size_t t = 0; t < tensors.size(); ++t) {
       const TensorExtent& tensor = tensors[t];
       FERRY_CHECK(simd::cuda::square_sum_scratch_bytes(tensor.n_elements) <= kScratch_bytes,
@@ -160,7 +74,54 @@ class CudaMath final : public DeviceMath {
   static constexpr int64_t kScratch_bytes = 4 * kMiB;  // chunk sums of a tensor of 2 G elements
   static constexpr size_t kTensors_max = 4096;
   cudaStream_t stream_;
-  void* scratch_ = nullptr;
+  GpuBytes scratch_;
+};
+
+/** One word of pinned memory for each event that host work records: GPU queues wait for it to reach
+ * a generation. */
+class HostFlags {
+ public:
+  HostFlags() {
+    void* p = nullptr;
+    FERRY_CUDA(cudaHostAlloc(&p, kFlags_max * sizeof(uint32_t), cudaHostAllocMapped));
+    flags_.reset(static_cast<uint32_t*>(p));
+    std::memset(p, 0, kFlags_max * sizeof(uint32_t));
+    FERRY_CUDA(cudaHostGetDevicePointer(&on_gpu_, p, 0));
+  }
+  int make() {
+    FERRY_CHECK(n_ < kFlags_max, "{} events of the host queue", n_);
+    return n_++;
+  }
+  /** Never lowers a flag: release() may come between. */
+  void raise(int flag, uint32_t generation) {
+    auto word = at(flag);
+    for (uint32_t seen = word.load();
+         seen < generation && !word.compare_exchange_weak(seen, generation);) {
+    }
+  }
+  uint32_t generation(int flag) const { return at(flag).load(std::memory_order_acquire); }
+  CUdeviceptr address(int flag) const {
+    return reinterpret_cast<CUdeviceptr>(on_gpu_) +
+           static_cast<CUdeviceptr>(flag) * sizeof(uint32_t);
+  }
+  /** After a failure: whatever waits for host work, now or later, goes on. */
+  void release() {
+    for (int flag = 0; flag < kFlags_max; ++flag)
+      at(flag).store(UINT32_MAX, std::memory_order_release);
+  }
+
+ private:
+  static constexpr int kFlags_max = 1 << 16;
+  struct Free {
+    void operator()(uint32_t* p) const { cudaFreeHost(p); }
+  };
+  std::atomic_ref<uint32_t> at(int flag) const {
+    return std::atomic_ref<uint32_t>(flags_.get()[flag]);
+  }
+
+  std::unique_ptr<uint32_t, Free> flags_;
+  void* on_gpu_ = nullptr;
+  int n_ = 0;
 };
 
 class CudaDevice final : public Device {
@@ -177,32 +138,28 @@ class CudaDevice final : public Device {
       throw Error(Fault::machine, "cuda", "the driver has no stream memory operations",
                   "update the NVIDIA driver");
     stream_wait_value_ = reinterpret_cast<decltype(&cuStreamWaitValue32)>(entry);
-    FERRY_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&flags_), kEvents_max * sizeof(uint32_t),
-                             cudaHostAllocMapped));
-    std::memset(flags_, 0, kEvents_max * sizeof(uint32_t));
-    FERRY_CUDA(cudaHostGetDevicePointer(reinterpret_cast<void**>(&flags_on_gpu_), flags_, 0));
   }
 
   ~CudaDevice() override {
-    release_flags();
+    flags_.release();
     host_.drain();
     cudaDeviceSynchronize();
     for (Event& event : events_)
       cudaEventDestroy(event.cuda);
-    cudaFreeHost(flags_);
   }
 
   std::string name() const override { return name_; }
   bool is_cuda() const override { return true; }
   std::unique_ptr<Reservation> reserve(Place place, int64_t n_bytes) override {
-    if (place == Place::gpu) return std::make_unique<GpuReservation>(n_bytes);
-    return std::make_unique<PinnedReservation>(n_bytes);
+    if (place == Place::gpu) return reserve_gpu(n_bytes);
+    return reserve_pinned(n_bytes);
   }
 
   EventId make_event() override {
-    FERRY_CHECK(events_.size() < kEvents_max, "{} events", events_.size());
     Event event;
-    FERRY_CUDA(cudaEventCreateWithFlags(&event.cuda, cudaEventDisableTiming));
+    // Blocking: who waits for a GPU leaves its core to the workers.
+    FERRY_CUDA(
+        cudaEventCreateWithFlags(&event.cuda, cudaEventDisableTiming | cudaEventBlockingSync));
     events_.push_back(event);
     return static_cast<EventId>(events_.size()) - 1;
   }
@@ -218,14 +175,13 @@ class CudaDevice final : public Device {
     Event& event = events_[static_cast<size_t>(id)];
     event.on_host = queue == QueueId::host;
     ++event.generation;
-    if (event.on_host)
-      host_.push([this, id, value = event.generation] {
-        std::atomic_ref<uint32_t>(flags_[id]).store(value, std::memory_order_release);
-        std::atomic_ref<uint32_t>(flags_[id]).notify_all();
-        if (fence_.failed()) release_flags();
-      });
-    else
-      FERRY_CUDA(cudaEventRecord(event.cuda, stream(queue)));
+    if (!event.on_host)
+      return fence_.guard([&] { FERRY_CUDA(cudaEventRecord(event.cuda, stream(queue))); });
+    if (event.flag < 0) event.flag = flags_.make();
+    host_.push([this, flag = event.flag, generation = event.generation] {
+      flags_.raise(flag, generation);
+      if (fence_.failed()) flags_.release();
+    });
   }
 
   void wait(QueueId queue, EventId id) override {
@@ -235,29 +191,39 @@ class CudaDevice final : public Device {
       if (!event.on_host)
         host_.push(
             [this, e = event.cuda] { fence_.guard([&] { FERRY_CUDA(cudaEventSynchronize(e)); }); });
-    } else if (event.on_host) {
-      CUresult status = stream_wait_value_(reinterpret_cast<CUstream>(stream(queue)),
-                                           reinterpret_cast<CUdeviceptr>(flags_on_gpu_ + id),
-                                           event.generation, CU_STREAM_WAIT_VALUE_GEQ);
+      return;
+    }
+    fence_.guard([&] {
+      if (!event.on_host) return FERRY_CUDA(cudaStreamWaitEvent(stream(queue), event.cuda, 0));
+      CUresult status =
+          stream_wait_value_(reinterpret_cast<CUstream>(stream(queue)), flags_.address(event.flag),
+                             event.generation, CU_STREAM_WAIT_VALUE_GEQ);
       if (status != CUDA_SUCCESS)
         throw Error(Fault::machine, "cuda",
                     fmt::format("cuStreamWaitValue32: error {}", static_cast<int>(status)),
                     "update the NVIDIA driver");
-    } else {
-      FERRY_CUDA(cudaStreamWaitEvent(stream(queue), event.cuda, 0));
-    }
+    });
   }
 
-  void wait_host(EventId id) override {
-    const Event& event = events_[static_cast<size_t>(id)];
-    if (event.on_host) {
-      std::atomic_ref<uint32_t> flag(flags_[id]);
-      for (uint32_t seen; (seen = flag.load(std::memory_order_acquire)) < event.generation;)
-        flag.wait(seen);
-    } else if (event.generation > 0) {
-      fence_.guard([&] { FERRY_CUDA(cudaEventSynchronize(event.cuda)); });
+  Waited wait_host(EventId id, std::chrono::milliseconds patience) override {
+    using namespace std::chrono_literals;
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!happened(id)) {
+      if (std::chrono::steady_clock::now() >= end) return Waited::late;
+      std::this_thread::sleep_for(20us);  // once a step: neither a core nor the step feels it
     }
     finish();
+    return Waited::happened;
+  }
+
+  bool happened(EventId id) override {
+    const Event& event = events_[static_cast<size_t>(id)];
+    if (event.generation == 0) return true;
+    if (event.on_host) return flags_.generation(event.flag) >= event.generation;
+    const cudaError_t status = cudaEventQuery(event.cuda);
+    if (status == cudaErrorNotReady) return false;
+    fence_.guard([&] { check_cuda(status, "cudaEventQuery"); });
+    return true;
   }
 
   void drain() override {
@@ -267,6 +233,7 @@ class CudaDevice final : public Device {
   }
 
   void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) override {
+    if (n_bytes == 0) return;
     auto kind = queue == QueueId::h2d ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
     FERRY_CUDA(cudaMemcpyAsync(dst, src, static_cast<size_t>(n_bytes), kind, stream(queue)));
   }
@@ -275,23 +242,18 @@ class CudaDevice final : public Device {
   void* compute_stream() override { return streams_[0].get(); }
 
  private:
-  static constexpr size_t kEvents_max = 1 << 16;
   struct Event {
     cudaEvent_t cuda = nullptr;
     uint32_t generation = 0;
-    bool on_host = false;
+    int flag = -1;         ///< from its first record on the host queue
+    bool on_host = false;  ///< where it was recorded last
   };
 
   cudaStream_t stream(QueueId queue) const { return streams_[static_cast<size_t>(queue)].get(); }
-  /** After a failure: lets every stream that waits for host work go on, into memory nobody reads
-   * any more. */
-  void release_flags() {
-    for (size_t i = 0; i < kEvents_max; ++i)
-      std::atomic_ref<uint32_t>(flags_[i]).store(UINT32_MAX, std::memory_order_release);
-  }
+  /** After a failure: what is queued runs out, into memory nobody reads any more. */
   void finish() {
     if (!fence_.failed()) return;
-    release_flags();
+    flags_.release();
     host_.drain();
     cudaDeviceSynchronize();
     fence_.rethrow();
@@ -302,8 +264,7 @@ class CudaDevice final : public Device {
   Stream streams_[3];
   CudaMath math_;
   std::vector<Event> events_;
-  uint32_t* flags_ = nullptr;
-  uint32_t* flags_on_gpu_ = nullptr;
+  HostFlags flags_;
   decltype(&cuStreamWaitValue32) stream_wait_value_ = nullptr;
   HostQueue host_;  // last: its thread ends before what it uses
 };

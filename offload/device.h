@@ -12,6 +12,7 @@
 // work itself. A throw inside submitted work is kept by the fence, later work is skipped,
 // wait_host() rethrows it.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,6 +28,13 @@
 namespace ferry {
 
 using EventId = int;
+
+/** How a wait of the host ended. */
+enum class Waited : uint8_t {
+  happened,
+  late,   ///< not within the patience
+  never,  ///< every queue waits for another: known only where one thread runs them all
+};
 
 /** Arithmetic on a place's memory, on the queue whose work calls it; the same bits on CPU and GPU.
  */
@@ -67,9 +75,12 @@ class Device {
   /** Work submitted to `queue` from now on runs after what `event` recorded last; no effect if it
    * never was. */
   virtual void wait(QueueId queue, EventId event) = 0;
-  /** Blocks the caller until the event's last record has happened; rethrows the first failure. */
-  virtual void wait_host(EventId event) = 0;
-  /** Blocks until every queue is empty; rethrows the first failure. */
+  /** Blocks the caller until the event's last record has happened, or for `patience`; rethrows the
+   * first failure, with every queue drained. */
+  virtual Waited wait_host(EventId event, std::chrono::milliseconds patience) = 0;
+  /** Whether the event's last record has happened. */
+  virtual bool happened(EventId event) = 0;
+  /** Blocks until every queue is empty, however long that takes; rethrows the first failure. */
   virtual void drain() = 0;
 
   /** Inside work of a transfer queue: dst and src as the queue's direction says. */

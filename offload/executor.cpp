@@ -22,6 +22,7 @@ Executor::Executor(const StepShape& shape,
       layout_(memory.layout()),
       work_(work),
       overlap_(overlap),
+      watchdog_(watchdog_of_environment()),
       host_square_sums_(shape.blocks.size()) {
   for (int b = 0; b < shape.n_blocks(); ++b) {
     updated_.push_back(device_.make_event());
@@ -33,6 +34,7 @@ Executor::Executor(const StepShape& shape,
 }
 
 Executor::~Executor() {
+  if (hangs_) return;  // draining would hang too
   try {
     device_.drain();
   } catch (...) {  // whoever waited for the step has seen it
@@ -59,17 +61,9 @@ StepOutcome Executor::step(int n_micro, const std::function<Decision(double)>& d
   decide_ = &decide;
   n_micro_ = n_micro;
   for (size_t i = 0; i < list.size(); ++i) {
-    const Action& action = list[i];
-    for (int before : action.after)
-      device_.wait(action.queue, event(static_cast<size_t>(before)));
-    for (int b : action.after_update)
-      device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
-    submit(action);
-    device_.record(action.queue, event(i));
-    const bool updates = action.verb == Verb::update_gpu || action.verb == Verb::update_host;
-    if (updates) device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);
+    submit(list, i);
     // The one host synchronisation of a step: what follows needs the decision.
-    if (action.verb == Verb::decide) device_.wait_host(event(i));
+    if (list[i].verb == Verb::decide) wait_for(event(i), list);
   }
   if (!overlap_) settle();
   return outcome_;
@@ -77,40 +71,40 @@ StepOutcome Executor::step(int n_micro, const std::function<Decision(double)>& d
 
 double Executor::evaluate() {
   if (evaluation_list_.empty()) evaluation_list_ = make_evaluation_list(shape_);
-  evaluating_ = true;
   n_micro_ = 1;
-  size_t last = evaluation_list_.size() - 1;
-  for (size_t i = 0; i < evaluation_list_.size(); ++i) {
-    const Action& action = evaluation_list_[i];
-    for (int before : action.after)
-      device_.wait(action.queue, event(static_cast<size_t>(before)));
-    for (int b : action.after_update)
-      device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
-    submit(action);
-    device_.record(action.queue, event(i));
-  }
-  device_.wait_host(event(last));
-  evaluating_ = false;
+  for (size_t i = 0; i < evaluation_list_.size(); ++i)
+    submit(evaluation_list_, i);
+  wait_for(event(evaluation_list_.size() - 1), evaluation_list_);
   float loss;
   std::memcpy(&loss, step_sum(Place::host, shape_.n_blocks()), sizeof loss);
   return loss;
 }
 
 void Executor::settle() {
+  for (EventId update : updated_)
+    wait_for(update, {});
   device_.drain();
 }
 
-void Executor::submit(const Action& action) {
+void Executor::submit(const StepList& list, size_t i) {
+  const Action& action = list[i];
+  for (int before : action.after)
+    device_.wait(action.queue, event(static_cast<size_t>(before)));
+  for (int b : action.after_update)
+    device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
   device_.submit(action.queue, [this, &action] { run(action); });
+  device_.record(action.queue, event(i));
+  if (action.verb == Verb::update_gpu || action.verb == Verb::update_host)
+    device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);
 }
 
 void Executor::run(const Action& action) {
   switch (action.verb) {
     case Verb::fetch_batch:
-      device_.copy(QueueId::h2d, memory_.at(layout_.batches[static_cast<size_t>(action.micro)]),
-                   memory_.at(layout_.batches_on_host[static_cast<size_t>(action.micro)]),
-                   shape_.batch_bytes);
-      return;
+      return device_.copy(QueueId::h2d,
+                          memory_.at(layout_.batches[static_cast<size_t>(action.micro)]),
+                          memory_.at(layout_.batches_on_host[static_cast<size_t>(action.micro)]),
+                          shape_.batch_bytes);
     case Verb::fetch_weights:
       return fetch_weights(action);
     case Verb::forward:
@@ -121,25 +115,15 @@ void Executor::run(const Action& action) {
       run_backward(action);
       break;
     case Verb::send_saved:
-    case Verb::fetch_saved: {
-      std::byte* slot = memory_.at(layout_.saved_slots[static_cast<size_t>(action.saved_slot)]);
-      std::byte* host = memory_.at(layout_.saved_on_host[static_cast<size_t>(
-          action.block * shape_.n_live() + live(action.micro))]);
-      const bool fetch = action.verb == Verb::fetch_saved;
-      device_.copy(action.queue, fetch ? slot : host, fetch ? host : slot,
-                   block(action.block).saved_bytes);
-      return;
-    }
+    case Verb::fetch_saved:
+      return move_saved(action);
     case Verb::square_sum_gpu:
     case Verb::square_sum_host:
       return square_sum(action);
     case Verb::send_grads:
       return send_grads(action);
     case Verb::accumulate:
-      host_math_.accumulate(reinterpret_cast<float*>(memory_.segment(action.block, Segment::grads)),
-                            memory_.at(layout_.grad_staging[static_cast<size_t>(action.grad_slot)]),
-                            shape_.compute, shape_.n_grad_elements(action.block), action.first_sum);
-      return;
+      return accumulate(action);
     case Verb::combine:
       return combine(action);
     case Verb::send_step_sums:
@@ -150,9 +134,11 @@ void Executor::run(const Action& action) {
     case Verb::update_host:
       return update(action);
   }
-  if (action.releases_slot)
-    device_.poison(memory_.at(layout_.weight_slots[static_cast<size_t>(action.slot)]),
-                   layout_.region(layout_.weight_slots[static_cast<size_t>(action.slot)]).n_bytes);
+  if (action.releases_slot) poison(layout_.weight_slots[static_cast<size_t>(action.slot)]);
+}
+
+void Executor::poison(RegionId region) {
+  if (region >= 0) device_.poison(memory_.at(region), layout_.region(region).n_bytes);
 }
 
 ActionMemory Executor::memory_of(const Action& action) const {
@@ -169,12 +155,16 @@ ActionMemory Executor::memory_of(const Action& action) const {
                   shape_.borrowed_tensor(b, i).offset * compute_bytes);
   const int lane = live(action.micro);
   const auto index = static_cast<size_t>(b * shape_.n_live() + lane);
-  // Nobody reads what an evaluation saves: any region that is large enough will do.
-  if (action.saved_slot >= 0 || (evaluating_ && block(b).activations == Activations::host))
-    m.saved = memory_.at(layout_.saved_slots[static_cast<size_t>(std::max(action.saved_slot, 0))]);
+  // Nobody reads what an evaluation saves: of a block whose saved tensors go to the host, any slot
+  // will do.
+  if (action.saved_slot >= 0)
+    m.saved = memory_.at(layout_.saved_slots[static_cast<size_t>(action.saved_slot)]);
+  else if (layout_.saved[index] >= 0)
+    m.saved = memory_.at(layout_.saved[index]);
+  else if (layout_.saved_on_host[index] >= 0)
+    m.saved = memory_.at(layout_.saved_slots[0]);
   else
-    m.saved =
-        memory_.at(layout_.saved[index] >= 0 ? layout_.saved[index] : layout_.saved_recomputed);
+    m.saved = memory_.at(layout_.saved_recomputed);
   auto boundary = [&](int of) {
     if (of < 0 || of >= shape_.n_blocks() - 1) return static_cast<std::byte*>(nullptr);
     return memory_.at(layout_.boundaries[static_cast<size_t>(
@@ -204,12 +194,28 @@ ActionMemory Executor::memory_of(const Action& action) const {
 void Executor::run_backward(const Action& action) {
   ActionMemory m = memory_of(action);
   work_.backward(action, m);
-  if (!shape_.sums_on_gpu(action.block)) return;
-  std::byte* sum = action.grad_slot >= 0
-                       ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
-                       : memory_.segment(action.block, Segment::grads);
-  device_.math().accumulate(reinterpret_cast<float*>(sum), m.grads, shape_.compute,
-                            shape_.n_grad_elements(action.block), action.first_sum);
+  if (shape_.sums_on_gpu(action.block)) {
+    std::byte* sum = action.grad_slot >= 0
+                         ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
+                         : memory_.segment(action.block, Segment::grads);
+    device_.math().accumulate(reinterpret_cast<float*>(sum), m.grads, shape_.compute,
+                              shape_.n_grad_elements(action.block), action.first_sum);
+    poison(layout_.grad_temp);
+  }
+  if (action.saved_slot >= 0) poison(layout_.saved_slots[static_cast<size_t>(action.saved_slot)]);
+  if (block(action.block).activations == Activations::recompute) poison(layout_.saved_recomputed);
+}
+
+void Executor::move_saved(const Action& action) {
+  const RegionId slot = layout_.saved_slots[static_cast<size_t>(action.saved_slot)];
+  std::byte* host = memory_.at(
+      layout_
+          .saved_on_host[static_cast<size_t>(action.block * shape_.n_live() + live(action.micro))]);
+  const int64_t n_bytes = block(action.block).saved_bytes;
+  if (action.verb == Verb::fetch_saved)
+    return device_.copy(QueueId::h2d, memory_.at(slot), host, n_bytes);
+  device_.copy(QueueId::d2h, host, memory_.at(slot), n_bytes);
+  poison(slot);
 }
 
 void Executor::fetch_weights(const Action& action) {
@@ -234,9 +240,18 @@ void Executor::send_grads(const Action& action) {
   std::byte* to = staged ? memory_.at(layout_.grad_staging[static_cast<size_t>(action.grad_slot)])
                          : memory_.segment(b, Segment::grads);
   DType type = staged ? shape_.compute : segment_dtype(shape_, b, Segment::grads);
-  device_.copy(QueueId::d2h, to,
-               memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)]),
+  const RegionId slot = layout_.grad_slots[static_cast<size_t>(action.grad_slot)];
+  device_.copy(QueueId::d2h, to, memory_.at(slot),
                shape_.n_grad_elements(b) * static_cast<int64_t>(size_of(type)));
+  poison(slot);
+}
+
+void Executor::accumulate(const Action& action) {
+  const RegionId staging = layout_.grad_staging[static_cast<size_t>(action.grad_slot)];
+  host_math_.accumulate(reinterpret_cast<float*>(memory_.segment(action.block, Segment::grads)),
+                        memory_.at(staging), shape_.compute, shape_.n_grad_elements(action.block),
+                        action.first_sum);
+  poison(staging);
 }
 
 void Executor::combine(const Action& action) {

@@ -4,8 +4,10 @@
 // called by the training loop. Between two calls only updates are under way: each block's weights
 // are fetched after its own update.
 
+#include <chrono>
 #include <functional>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "offload/cpu_math.h"
@@ -76,14 +78,26 @@ class Executor {
 
   /** For tests: drops these actions' waits (a planted fault). */
   void set_fault(std::function<void(StepList&)> fault) { fault_ = std::move(fault); }
+  /** How long a step may stand still before it counts as hung. At first FERRY_WATCHDOG_S, or ten
+   * minutes. */
+  void set_watchdog(std::chrono::milliseconds patience) { watchdog_ = patience; }
   const StepList& training_list(int n_micro);
 
  private:
-  void submit(const Action& action);
+  /** Action i of the list, after what it waits for. */
+  void submit(const StepList& list, size_t i);
+  /** Waits for the event as long as actions end; throws Error(machine) that names the oldest
+   * unfinished action of each queue when none has for the watchdog's time, or none ever will. */
+  void wait_for(EventId event, const StepList& list);
+  /** What has not ended: the oldest action of each queue, in the order of the lists. */
+  std::string unfinished(const StepList& list);
+  static std::chrono::milliseconds watchdog_of_environment();
   void run(const Action& action);
   void run_backward(const Action& action);
   void fetch_weights(const Action& action);
+  void move_saved(const Action& action);
   void send_grads(const Action& action);
+  void accumulate(const Action& action);
   void combine(const Action& action);
   void square_sum(const Action& action);
   void send_step_sums();
@@ -93,6 +107,7 @@ class Executor {
   DeviceMath& math_of(Place place) { return place == Place::gpu ? device_.math() : host_math_; }
   int live(int micro) const { return shape_.n_live() == 1 ? 0 : micro; }
   const BlockShape& block(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
+  void poison(RegionId region);
   double* step_sum(Place place, int index) const;
   EventId event(size_t action);
 
@@ -103,6 +118,8 @@ class Executor {
   const Layout& layout_;
   ComputeWork& work_;
   bool overlap_;
+  std::chrono::milliseconds watchdog_;
+  bool hangs_ = false;
   std::map<int, StepList> lists_;  ///< by number of micro-batches
   StepList evaluation_list_;
   std::vector<EventId> events_;   ///< by action index
@@ -111,7 +128,6 @@ class Executor {
   std::function<void(StepList&)> fault_;
   const std::function<Decision(double)>* decide_ = nullptr;
   int n_micro_ = 0;
-  bool evaluating_ = false;
   StepOutcome outcome_;
   std::vector<simd::AdamwArgs> update_gpu_args_, update_host_args_;
 };

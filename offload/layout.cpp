@@ -32,8 +32,9 @@ class LayoutMaker {
   RegionId add(Tag tag, Place place, std::string name, int64_t n_bytes) {
     if (n_bytes <= 0) return -1;
     int64_t& end = out_.n_bytes[static_cast<size_t>(place)];
+    n_bytes = round_up(n_bytes, kTensorAlignment_bytes);
     out_.regions.push_back({tag, place, std::move(name), end, n_bytes});
-    end += round_up(n_bytes, kTensorAlignment_bytes);
+    end += n_bytes;
     return static_cast<RegionId>(out_.regions.size()) - 1;
   }
 

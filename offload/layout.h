@@ -15,9 +15,9 @@ namespace ferry {
 struct Region {
   Tag tag{};
   Place place{};
-  std::string name;    ///< "layer.3 grads"
-  int64_t offset = 0;  ///< bytes from the start of the place's reservation
-  int64_t n_bytes = 0;
+  std::string name;     ///< "layer.3 grads"
+  int64_t offset = 0;   ///< bytes from the start of the place's reservation
+  int64_t n_bytes = 0;  ///< a multiple of 512: the regions of a place add up to its reservation
 };
 
 enum class Segment : uint8_t { weights, grads, master, adam_m, adam_v };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "src/base/error.h"
@@ -58,6 +57,7 @@ class ListMaker {
         final_grads_(shape.blocks.size(), -1),
         weight_slot_of_(shape.blocks.size(), -1),
         grad_slot_of_(shape.blocks.size(), -1),
+        fetched_before_(shape.blocks.size(), false),
         sent_saved_(shape.blocks.size() * static_cast<size_t>(n_micro), -1) {}
 
   StepList training() {
@@ -102,6 +102,10 @@ class ListMaker {
 
   const BlockShape& block_of(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
   bool on_host(int b) const { return block_of(b).place == Place::host; }
+  /** A block that saves nothing has nothing to move or to make again. */
+  Activations activations_of(int b) const {
+    return block_of(b).saved_bytes > 0 ? block_of(b).activations : Activations::keep;
+  }
 
   int add(Action action) {
     std::erase_if(action.after, [&](int a) {
@@ -149,7 +153,8 @@ class ListMaker {
         list_[static_cast<size_t>(slot.last_use)].releases_slot = true;
         fetch.after.push_back(slot.last_use);
       }
-      if (!fetched_before(b)) {
+      if (!fetched_before_[static_cast<size_t>(b)]) {  // later fetches follow this one
+        fetched_before_[static_cast<size_t>(b)] = true;
         fetch.after_update.push_back(b);
         for (const BorrowedExtent& borrowed : block_of(b).borrowed)
           fetch.after_update.push_back(borrowed.block);
@@ -160,12 +165,6 @@ class ListMaker {
     }
     after.push_back(weight_slots_[static_cast<size_t>(at)].fetch);
     return at;
-  }
-
-  bool fetched_before(int b) const {
-    return std::any_of(list_.begin(), list_.end(), [b](const Action& a) {
-      return a.verb == Verb::fetch_weights && a.block == b;
-    });
   }
 
   void used_weights(int slot, int action) {
@@ -189,7 +188,7 @@ class ListMaker {
         .verb = Verb::forward, .queue = QueueId::compute, .block = turn.block, .micro = turn.micro};
     run.slot = weights(t, run.after);
     if (turn.block == 0) run.after.push_back(batches_[static_cast<size_t>(turn.micro)]);
-    bool saves_on_host = trains_ && block_of(turn.block).activations == Activations::host;
+    bool saves_on_host = trains_ && activations_of(turn.block) == Activations::host;
     if (saves_on_host) run.saved_slot = take_saved_slot(run.after);
     int saved_slot = run.saved_slot, action = add(std::move(run));
     used_weights(list_[static_cast<size_t>(action)].slot, action);
@@ -204,12 +203,16 @@ class ListMaker {
     sent_saved(turn) = send;
   }
 
-  /** Saved tensors of the turn's micro-batch where the backward reads them. */
-  int saved(const Turn& turn, int weight_slot, std::vector<int>& after) {
-    switch (block_of(turn.block).activations) {
+  /** Saved tensors of turn t's micro-batch where the backward reads them. */
+  int saved(size_t t, int weight_slot, std::vector<int>& after) {
+    const Turn& turn = turns_[t];
+    switch (activations_of(turn.block)) {
       case Activations::keep:
         return -1;
       case Activations::recompute: {
+        // What the head's forward saved is still there when its backward follows at once.
+        const Turn& before = turns_[t - 1];
+        if (!before.backward && before.block == turn.block && before.micro == turn.micro) return -1;
         int again = add({.verb = Verb::recompute,
                          .queue = QueueId::compute,
                          .block = turn.block,
@@ -240,7 +243,7 @@ class ListMaker {
     run.first_sum = turn.micro == 0;
     run.last_sum = turn.micro == n_micro_ - 1;
     run.slot = weights(t, run.after);
-    run.saved_slot = saved(turn, run.slot, run.after);
+    run.saved_slot = saved(t, run.slot, run.after);
     const bool vertical = shape_.order == AccumulationOrder::vertical;
     if (on_host(b)) {
       // Vertical: the sum stays in its slot through all micro-batches. Horizontal: each goes to the
@@ -293,16 +296,21 @@ class ListMaker {
 
   bool norm_on_gpu(int b) const { return !shape_.sums_on_host(b) && !shape_.tied(b); }
 
+  /** One action for all that a block borrows; users in forward order, as design 5 adds them. */
   void combine_tied() {
-    for (int user = 0; user < shape_.n_blocks(); ++user)
-      for (const BorrowedExtent& borrowed : block_of(user).borrowed) {
-        int& owner = final_grads_[static_cast<size_t>(borrowed.block)];
-        QueueId queue = on_host(borrowed.block) ? QueueId::host : QueueId::compute;
-        owner = add({.verb = Verb::combine,
-                     .queue = queue,
+    for (int user = 0; user < shape_.n_blocks(); ++user) {
+      const auto& borrowed = block_of(user).borrowed;
+      if (borrowed.empty()) continue;
+      Action combine{.verb = Verb::combine,
+                     .queue = on_host(user) ? QueueId::host : QueueId::compute,
                      .block = user,
-                     .after = {owner, final_grads_[static_cast<size_t>(user)]}});
-      }
+                     .after = {final_grads_[static_cast<size_t>(user)]}};
+      for (const BorrowedExtent& b : borrowed)
+        combine.after.push_back(final_grads_[static_cast<size_t>(b.block)]);
+      int action = add(std::move(combine));
+      for (const BorrowedExtent& b : borrowed)
+        final_grads_[static_cast<size_t>(b.block)] = action;
+    }
   }
 
   void square_sums() {
@@ -349,6 +357,7 @@ class ListMaker {
   std::vector<int> batches_;  ///< per micro-batch: the fetch of its ids and labels
   std::vector<int> weight_slot_of_;
   std::vector<int> grad_slot_of_;
+  std::vector<bool> fetched_before_;
   std::vector<int> sent_saved_;
   int next_grad_slot_ = 0;
   int next_saved_slot_ = 0;
@@ -358,20 +367,6 @@ class ListMaker {
 
 }  // namespace
 
-std::string_view name_of(QueueId queue) {
-  constexpr std::array<std::string_view, kQueues> names = {"compute", "h2d", "d2h", "host"};
-  return names[static_cast<size_t>(queue)];
-}
-
-std::string_view name_of(Verb verb) {
-  constexpr std::array<std::string_view, 16> names = {
-      "fetch_batch",    "fetch_weights", "forward",    "send_saved",
-      "fetch_saved",    "recompute",     "backward",   "square_sum_gpu",
-      "send_grads",     "accumulate",    "combine",    "square_sum_host",
-      "send_step_sums", "decide",        "update_gpu", "update_host"};
-  return names[static_cast<size_t>(verb)];
-}
-
 StepList make_training_list(const StepShape& shape, int n_micro) {
   FERRY_CHECK(n_micro >= 1 && n_micro <= shape.n_micro_max, "{} micro-batches, planned {}", n_micro,
               shape.n_micro_max);
@@ -380,12 +375,6 @@ StepList make_training_list(const StepShape& shape, int n_micro) {
 
 StepList make_evaluation_list(const StepShape& shape) {
   return ListMaker(shape, 1, false).evaluation();
-}
-
-std::string describe(const Action& a, const StepShape& shape) {
-  std::string where = a.block >= 0 ? shape.blocks[static_cast<size_t>(a.block)].name : "step";
-  if (a.micro >= 0) where += fmt::format(", micro-batch {}", a.micro);
-  return fmt::format("{}({}) on {}", name_of(a.verb), where, name_of(a.queue));
 }
 
 }  // namespace ferry

@@ -31,7 +31,7 @@ enum class Verb : uint8_t {
   combine,          ///< sum of a tied tensor's uses, where they lie
   square_sum_host,  ///< host
   send_step_sums,   ///< d2h: losses and norm parts of the GPU
-  decide,           ///< main thread: norm, clip factor, skip or go
+  decide,           ///< host: norm, clip factor, skip or go
   update_gpu,       ///< compute: AdamW of a resident block
   update_host,      ///< host: AdamW of a host block, into its weights
 };

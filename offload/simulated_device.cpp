@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -23,7 +25,9 @@ namespace {
 
 class MappedReservation final : public Reservation {
  public:
-  MappedReservation(Place place, int64_t n_bytes) : n_bytes_(n_bytes) {
+  /** `in_use` counts the bytes of the reservations of the place. */
+  MappedReservation(Place place, int64_t n_bytes, std::shared_ptr<int64_t> in_use)
+      : n_bytes_(n_bytes), in_use_(std::move(in_use)) {
     if (n_bytes == 0) return;
     void* p = mmap(nullptr, static_cast<size_t>(n_bytes), PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -34,9 +38,12 @@ class MappedReservation final : public Reservation {
                   "see `ferry plan`, lower train_batch_size or max_length");
     madvise(p, static_cast<size_t>(n_bytes), MADV_HUGEPAGE);
     data_ = static_cast<std::byte*>(p);
+    *in_use_ += n_bytes_;
   }
   ~MappedReservation() override {
-    if (data_) munmap(data_, static_cast<size_t>(n_bytes_));
+    if (!data_) return;
+    munmap(data_, static_cast<size_t>(n_bytes_));
+    *in_use_ -= n_bytes_;
   }
   MappedReservation(const MappedReservation&) = delete;
   MappedReservation& operator=(const MappedReservation&) = delete;
@@ -46,6 +53,7 @@ class MappedReservation final : public Reservation {
  private:
   std::byte* data_ = nullptr;
   int64_t n_bytes_;
+  std::shared_ptr<int64_t> in_use_;
 };
 
 /** What all three modes share: memory, copies, poison. */
@@ -57,19 +65,16 @@ class SimulatedDevice : public Device {
   std::string name() const override { return "CPU"; }
   bool is_cuda() const override { return false; }
   std::unique_ptr<Reservation> reserve(Place place, int64_t n_bytes) override {
-    if (place == Place::gpu) {
-      if (gpu_bytes_ + n_bytes > options_.gpu_capacity_bytes)
-        throw Error(
-            Fault::does_not_fit, "device.reserve",
-            fmt::format("{} of GPU memory asked for, {} of {} in use", format_bytes(n_bytes),
-                        format_bytes(gpu_bytes_), format_bytes(options_.gpu_capacity_bytes)),
-            "see `ferry plan` for the largest tag and what would make it fit");
-      gpu_bytes_ += n_bytes;
-    }
-    return std::make_unique<MappedReservation>(place, n_bytes);
+    const auto& in_use = in_use_[static_cast<size_t>(place)];
+    if (place == Place::gpu && n_bytes > options_.gpu_capacity_bytes - *in_use)
+      throw Error(Fault::does_not_fit, "device.reserve",
+                  fmt::format("{} of GPU memory asked for, {} of {} in use", format_bytes(n_bytes),
+                              format_bytes(*in_use), format_bytes(options_.gpu_capacity_bytes)),
+                  "see `ferry plan` for the largest tag and what would make it fit");
+    return std::make_unique<MappedReservation>(place, n_bytes, in_use);
   }
   void copy(QueueId, void* dst, const void* src, int64_t n_bytes) override {
-    std::memcpy(dst, src, static_cast<size_t>(n_bytes));
+    if (n_bytes > 0) std::memcpy(dst, src, static_cast<size_t>(n_bytes));
   }
   void poison(void* slot, int64_t n_bytes) override {
     if (options_.poison)
@@ -84,7 +89,8 @@ class SimulatedDevice : public Device {
 
  private:
   CpuMath math_;
-  int64_t gpu_bytes_ = 0;
+  std::shared_ptr<int64_t> in_use_[kPlaces] = {std::make_shared<int64_t>(0),
+                                               std::make_shared<int64_t>(0)};
 };
 
 class SerialDevice final : public SimulatedDevice {
@@ -94,7 +100,11 @@ class SerialDevice final : public SimulatedDevice {
   void submit(QueueId, std::function<void()> work) override { fence_.guard(work); }
   void record(QueueId, EventId) override {}
   void wait(QueueId, EventId) override {}
-  void wait_host(EventId) override { fence_.rethrow(); }
+  Waited wait_host(EventId, std::chrono::milliseconds) override {
+    fence_.rethrow();
+    return Waited::happened;
+  }
+  bool happened(EventId) override { return true; }
   void drain() override { fence_.rethrow(); }
 
  private:
@@ -111,6 +121,10 @@ class QueuedDevice : public SimulatedDevice {
     std::lock_guard lock(mutex_);
     events_.push_back({});
     return static_cast<EventId>(events_.size()) - 1;
+  }
+  bool happened(EventId event) override {
+    std::lock_guard lock(mutex_);
+    return happened(event, events_[static_cast<size_t>(event)].submitted);
   }
   void submit(QueueId queue, std::function<void()> work) override {
     push(queue, {std::move(work), -1, 0, false});
@@ -174,17 +188,12 @@ class QueuedDevice : public SimulatedDevice {
       lock.lock();
       --running_;
     } else if (item.records) {
-      events_[static_cast<size_t>(item.event)].happened = item.generation;
+      // An event may be recorded on another queue before its last record there has happened.
+      uint64_t& happened = events_[static_cast<size_t>(item.event)].happened;
+      happened = std::max(happened, item.generation);
     }
     changed_.notify_all();
   }
-  std::string heads() const {
-    std::string text;
-    for (size_t q = 0; q < kQueues; ++q)
-      text += fmt::format(" {}: {} items;", name_of(static_cast<QueueId>(q)), queues_[q].size());
-    return text;
-  }
-
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> queues_[kQueues];
@@ -197,37 +206,39 @@ class AdversarialDevice final : public QueuedDevice {
   AdversarialDevice(const SimulatedOptions& options, WorkerPool& pool)
       : QueuedDevice(options, pool), random_(options.seed) {}
 
-  void wait_host(EventId event) override {
+  Waited wait_host(EventId event, std::chrono::milliseconds) override {
     std::unique_lock lock(mutex_);
-    uint64_t generation = events_[static_cast<size_t>(event)].submitted;
+    const uint64_t generation = events_[static_cast<size_t>(event)].submitted;
     while (!happened(event, generation))
-      step(lock);
+      if (!step(lock)) return Waited::never;
     lock.unlock();
-    fence_.rethrow();
+    if (fence_.failed()) drain();
+    return Waited::happened;
   }
   void drain() override {
     std::unique_lock lock(mutex_);
     while (!empty())
-      step(lock);
+      if (!step(lock)) throw Error(Fault::machine, "device.drain", "every queue waits for another");
     lock.unlock();
     fence_.rethrow();
   }
 
  private:
-  /** One item of one ready queue. A queue is favoured for a while, so that one runs far ahead of
-   * the others. */
-  void step(std::unique_lock<std::mutex>& lock) {
+  /** One item of one ready queue; false if none is. A queue is favoured for a while, so that one
+   * runs far ahead of the others. */
+  bool step(std::unique_lock<std::mutex>& lock) {
     size_t ready_queues[kQueues];
     size_t n = 0;
     for (size_t q = 0; q < kQueues; ++q)
       if (ready(q)) ready_queues[n++] = q;
-    FERRY_CHECK(n > 0, "every queue waits for another:{}", heads());
+    if (n == 0) return false;
     if (patience_ == 0 || !ready(favourite_)) {
       favourite_ = ready_queues[random_() % n];
       patience_ = 1 + random_() % 24;
     }
     --patience_;
     run_head(favourite_, lock);
+    return true;
   }
 
   std::mt19937_64 random_;
@@ -257,12 +268,14 @@ class ThreadedDevice final : public QueuedDevice {
     }
     threads_.clear();
   }
-  void wait_host(EventId event) override {
+  Waited wait_host(EventId event, std::chrono::milliseconds patience) override {
     std::unique_lock lock(mutex_);
-    uint64_t generation = events_[static_cast<size_t>(event)].submitted;
-    changed_.wait(lock, [&] { return happened(event, generation); });
+    const uint64_t generation = events_[static_cast<size_t>(event)].submitted;
+    if (!changed_.wait_for(lock, patience, [&] { return happened(event, generation); }))
+      return Waited::late;
     lock.unlock();
-    fence_.rethrow();
+    if (fence_.failed()) drain();
+    return Waited::happened;
   }
   void drain() override {
     std::unique_lock lock(mutex_);

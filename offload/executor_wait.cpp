@@ -1,0 +1,83 @@
+// The executor's waits, and the watchdog that tells a slow step from one that hangs.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "offload/executor.h"
+#include "src/base/error.h"
+
+namespace ferry {
+
+using namespace std::chrono_literals;
+
+std::chrono::milliseconds Executor::watchdog_of_environment() {
+  const char* text = std::getenv("FERRY_WATCHDOG_S");
+  if (!text || !*text) return 600s;
+  double seconds = 0;
+  const char* end = text + std::strlen(text);
+  auto [stop, status] = std::from_chars(text, end, seconds);
+  if (status != std::errc{} || stop != end || !(seconds > 0 && seconds <= 1e9))
+    throw Error(Fault::usage, "executor.watchdog",
+                fmt::format("FERRY_WATCHDOG_S is '{}', seconds above 0 were expected", text));
+  return std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(seconds * 1000)));
+}
+
+void Executor::wait_for(EventId event, const StepList& list) {
+  using Clock = std::chrono::steady_clock;
+  const auto look = std::clamp<std::chrono::milliseconds>(watchdog_ / 8, 1ms, 10s);
+  auto moved = Clock::now();
+  std::string seen;
+  while (true) {
+    const Waited waited = device_.wait_host(event, look);
+    if (waited == Waited::happened) return;
+    std::string now = unfinished(list);
+    if (now != seen) {
+      seen = std::move(now);
+      moved = Clock::now();
+    }
+    if (waited == Waited::late && Clock::now() - moved < watchdog_) continue;
+    hangs_ = true;
+    const bool never = waited == Waited::never;
+    Error error(
+        Fault::machine, "executor.step",
+        fmt::format("{}; unfinished, oldest first:{}",
+                    never ? "every queue waits for another"
+                          : fmt::format("nothing has moved for {} s",
+                                        std::chrono::duration<double>(watchdog_).count()),
+                    seen),
+        "see `ferry doctor` and the kernel's log; FERRY_WATCHDOG_S sets how long a step may stand");
+    // Said at once: unwinding may wait for the very work that hangs.
+    if (!never) std::fprintf(stderr, "ferry: %s\n", error.what());
+    throw error;
+  }
+}
+
+std::string Executor::unfinished(const StepList& list) {
+  std::string text;
+  std::array<bool, kQueues> named{};
+  auto name = [&](const Action& action, std::string_view when) {
+    bool& done = named[static_cast<size_t>(action.queue)];
+    if (!done) text += fmt::format(" {}{};", describe(action, shape_), when);
+    done = true;
+  };
+  for (int b = 0; b < shape_.n_blocks(); ++b) {
+    if (device_.happened(updated_[static_cast<size_t>(b)])) continue;
+    const bool on_host = block(b).place == Place::host;
+    name({.verb = on_host ? Verb::update_host : Verb::update_gpu,
+          .queue = on_host ? QueueId::host : QueueId::compute,
+          .block = b},
+         list.empty() ? "" : " of the step before");
+  }
+  for (size_t i = 0; i < list.size(); ++i)
+    if (!device_.happened(event(i))) name(list[i], "");
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+}  // namespace ferry
