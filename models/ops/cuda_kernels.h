@@ -9,11 +9,13 @@
 // input gives the same bits on every run and every GPU: no float atomics, and sums are split by
 // sizes alone. Rows of a multiple of 16 bytes at 16-byte aligned addresses run vectorised, others
 // slower. `stream` is a cudaStream_t; calls return when the work is queued and can be captured in a
-// CUDA graph. Scratch is device memory of at least the stated bytes, free again in stream order.
+// CUDA graph. Scratch is device memory of at least
+// the bytes of cuda_scratch.h, free again in stream order.
 // A refused launch throws Error(Fault::machine).
 
 #include <cstdint>
 
+#include "models/ops/cuda_scratch.h"
 #include "src/base/dtype.h"
 
 namespace ferry::ops::cuda {
@@ -39,7 +41,6 @@ void bias_gelu_forward(void* stream,
                        void* h,           // (T, N)
                        void* g);          // (T, N)
 
-int64_t gelu_backward_scratch_bytes(int64_t T, int64_t N);
 /** dh = dg * gelu'(h), dbias = column sum of dh; dh may be dg. g, if not null, receives gelu(h)
  * again (for the weight gradient when the forward did not keep it). */
 void gelu_backward(void* stream,
@@ -53,7 +54,6 @@ void gelu_backward(void* stream,
                    void* g,         // (T, N) or null
                    void* scratch);
 
-int64_t column_sum_scratch_bytes(int64_t T, int64_t N);
 /** out[n] = sum over t of x[t][n], in two fp32 stages. */
 void column_sum(void* stream,
                 DType type,
@@ -64,8 +64,8 @@ void column_sum(void* stream,
                 void* scratch);
 
 /** z = dropout(a + bias) + residual, y = LayerNorm(z) * gamma + beta over the rounded z. z or y may
- * be a; z may be residual. W <= 16384 in f32, 32768 in 16 bits, 4096 where a row is not a multiple
- * of 16 bytes (so too below, and there half of it in the backward). */
+ * be a; z may be residual. W <= 8192 in f32, 16384 in 16 bits, 2048 where a row is not a
+ * multiple of 16 bytes; so too below. */
 void dropout_residual_norm_forward(void* stream,
                                    DType type,
                                    int64_t T,
@@ -82,7 +82,6 @@ void dropout_residual_norm_forward(void* stream,
                                    float* rstd,           // (T)
                                    void* y);              // (T, W)
 
-int64_t norm_backward_scratch_bytes(int64_t T, int64_t W);
 /** Gradient of the above: dz (also the residual's gradient), da = dropout'(dz), and the column sums
  * dgamma, dbeta, dbias (that of da). da may be null when p == 0 (then da is dz). dz or da may be
  * dy. */
@@ -147,9 +146,8 @@ void embedding_forward(void* stream,
                        const void* position_table,   // (n_positions, W)
                        void* sum);                   // (T, W)
 
-int64_t embedding_backward_scratch_bytes(int64_t T, int64_t W);
 /** d_table[r] = sum of dx[t] over the t with ids[t] == r, added in ascending t; rows without one
- * become zero. For each of the three tables in turn. O(T^2) integer comparisons (T = 65,536: under
+ * become zero. One call a table. O(T^2) integer comparisons (T = 65,536: under
  * 1 ms) in place of a library's sort, whose scratch could not be planned without a GPU. */
 void embedding_backward(void* stream,
                         DType type,
@@ -159,6 +157,19 @@ void embedding_backward(void* stream,
                         int64_t n_rows,
                         const void* dx,  // (T, W)
                         void* d_table,   // (n_rows, W)
+                        void* scratch);
+
+/** The gradients of attention's three inputs side by side, dqkv = [dq dk dv], and dbias, its column
+ * sum: what the backward of the fused q, k, v matrix reads. Scratch: column_sum of (T, 3 W). */
+void join_qkv_gradients(void* stream,
+                        DType type,
+                        int64_t T,
+                        int64_t W,
+                        const void* dq,  // (T, W)
+                        const void* dk,  // (T, W)
+                        const void* dv,  // (T, W)
+                        void* dqkv,      // (T, 3 W)
+                        void* dbias,     // (3 W)
                         void* scratch);
 
 /** x += other. */

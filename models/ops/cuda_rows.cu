@@ -1,0 +1,177 @@
+// Small row operations on CUDA: column sums (bias gradients of GEMMs), addition, the first row of
+// each sequence (what classification heads read) and its gradient.
+
+#include "models/ops/cuda_common.h"
+#include "models/ops/cuda_reduce.h"
+
+namespace ferry::ops::cuda {
+namespace {
+
+template <typename T, int N>
+struct LoadPack {
+  const T* x;
+
+  __device__ void operator()(int64_t, int64_t, int64_t pack, float (&out)[N]) const {
+    load(x, pack, out);
+  }
+};
+
+/** A pack of [dq dk dv], stored to dqkv on the way. */
+template <typename T, int N>
+struct JoinPacks {
+  const T* dq;
+  const T* dk;
+  const T* dv;
+  T* dqkv;
+  int64_t third_packs;  ///< of a row of dq
+
+  __device__ void operator()(int64_t row, int64_t column, int64_t pack, float (&out)[N]) const {
+    const T* from = dq;
+    if (column >= 2 * third_packs) {
+      from = dv;
+      column -= 2 * third_packs;
+    } else if (column >= third_packs) {
+      from = dk;
+      column -= third_packs;
+    }
+    load(from, row * third_packs + column, out);
+    store(out, dqkv, pack);
+  }
+};
+
+template <typename T, int N>
+__global__ void __launch_bounds__(256) add(int64_t n_packs, T* x, const T* other) {
+  const int64_t pack = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (pack >= n_packs) return;
+  float sum[N], more[N];
+  load(x, pack, sum);
+  load(other, pack, more);
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    sum[i] += more[i];
+  store(sum, x, pack);
+}
+
+/** Copies row blockIdx.x of `from` (gather: row first[i]) to `to` (scatter: row first[i]). */
+template <typename T, int N, bool kGather>
+__global__ void __launch_bounds__(128)
+    copy_first_rows(int64_t row_packs, const T* from, const int32_t* first, T* to) {
+  const int64_t mine = blockIdx.x;
+  const int64_t theirs = first[blockIdx.x];
+  const auto* source = reinterpret_cast<const Pack<T, N>*>(from);
+  auto* target = reinterpret_cast<Pack<T, N>*>(to);
+  for (int64_t column = threadIdx.x; column < row_packs; column += blockDim.x) {
+    target[(kGather ? mine : theirs) * row_packs + column] =
+        source[(kGather ? theirs : mine) * row_packs + column];
+  }
+}
+
+template <bool kGather>
+void launch_copy(void* stream,
+                 DType type,
+                 int64_t n_seqs,
+                 int64_t W,
+                 const void* from,
+                 const int32_t* cu_seqlens,
+                 void* to) {
+  if (n_seqs == 0) return;
+  with_packs(
+      type, W,
+      [&](auto element, auto pack) {
+        using E = typename decltype(element)::type;
+        constexpr int kPack = decltype(pack)::value;
+        copy_first_rows<E, kPack, kGather>
+            <<<static_cast<unsigned>(n_seqs), 128, 0, as_stream(stream)>>>(
+                W / kPack, static_cast<const E*>(from), cu_seqlens, static_cast<E*>(to));
+      },
+      from, to);
+  check_launch("copy_first_rows");
+}
+
+}  // namespace
+
+bool is_built() {
+  return true;
+}
+
+void column_sum(
+    void* stream, DType type, int64_t T, int64_t N, const void* x, void* out, void* scratch) {
+  with_packs(
+      type, N,
+      [&](auto element, auto pack) {
+        using E = typename decltype(element)::type;
+        constexpr int kPack = decltype(pack)::value;
+        sum_columns<E, kPack>(stream, T, N, LoadPack<E, kPack>{static_cast<const E*>(x)},
+                              static_cast<E*>(out), static_cast<float*>(scratch));
+      },
+      x);
+}
+
+void join_qkv_gradients(void* stream,
+                        DType type,
+                        int64_t T,
+                        int64_t W,
+                        const void* dq,
+                        const void* dk,
+                        const void* dv,
+                        void* dqkv,
+                        void* dbias,
+                        void* scratch) {
+  with_packs(
+      type, W,
+      [&](auto element, auto pack) {
+        using E = typename decltype(element)::type;
+        constexpr int kPack = decltype(pack)::value;
+        const JoinPacks<E, kPack> source{static_cast<const E*>(dq), static_cast<const E*>(dk),
+                                         static_cast<const E*>(dv), static_cast<E*>(dqkv),
+                                         W / kPack};
+        sum_columns<E, kPack>(stream, T, 3 * W, source, static_cast<E*>(dbias),
+                              static_cast<float*>(scratch));
+      },
+      dq, dk, dv, dqkv);
+}
+
+void add_into(void* stream, DType type, int64_t n_elements, void* x, const void* other) {
+  if (n_elements == 0) return;
+  with_packs(
+      type, n_elements,
+      [&](auto element, auto pack) {
+        using E = typename decltype(element)::type;
+        constexpr int kPack = decltype(pack)::value;
+        const int64_t n_packs = n_elements / kPack;
+        add<E, kPack><<<static_cast<unsigned>(ceil_div(n_packs, 256)), 256, 0, as_stream(stream)>>>(
+            n_packs, static_cast<E*>(x), static_cast<const E*>(other));
+      },
+      x, other);
+  check_launch("add");
+}
+
+void gather_first_rows(void* stream,
+                       DType type,
+                       int64_t n_seqs,
+                       int64_t W,
+                       const void* x,
+                       const int32_t* cu_seqlens,
+                       void* out) {
+  launch_copy<true>(stream, type, n_seqs, W, x, cu_seqlens, out);
+}
+
+void scatter_first_rows(void* stream,
+                        DType type,
+                        int64_t T,
+                        int64_t n_seqs,
+                        int64_t W,
+                        const void* d_out,
+                        const int32_t* cu_seqlens,
+                        void* dx) {
+  zero(stream, dx, T * W * static_cast<int64_t>(size_of(type)));
+  launch_copy<false>(stream, type, n_seqs, W, d_out, cu_seqlens, dx);
+}
+
+void zero(void* stream, void* data, int64_t n_bytes) {
+  if (n_bytes == 0) return;
+  check_cuda(cudaMemsetAsync(data, 0, static_cast<size_t>(n_bytes), as_stream(stream)),
+             "cudaMemsetAsync");
+}
+
+}  // namespace ferry::ops::cuda

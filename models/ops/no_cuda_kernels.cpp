@@ -1,0 +1,132 @@
+// The kernels' interface in a build without CUDA. Nothing reaches these functions: the operations
+// ask is_built() and a tensor's device first.
+
+#include <fmt/format.h>
+
+#include "models/ops/cuda_kernels.h"
+#include "src/base/error.h"
+
+namespace ferry::ops::cuda {
+namespace {
+
+[[noreturn]] void not_built() {
+  FERRY_CHECK(is_built(), "built without CUDA");
+  __builtin_unreachable();
+}
+
+}  // namespace
+
+bool is_built() {
+  return false;
+}
+void bias_gelu_forward(void*, DType, int64_t, int64_t, const void*, const void*, void*, void*) {
+  not_built();
+}
+void gelu_backward(
+    void*, DType, int64_t, int64_t, const void*, const void*, void*, void*, void*, void*) {
+  not_built();
+}
+void column_sum(void*, DType, int64_t, int64_t, const void*, void*, void*) {
+  not_built();
+}
+void dropout_residual_norm_forward(void*,
+                                   DType,
+                                   int64_t,
+                                   int64_t,
+                                   float,
+                                   Dropout,
+                                   const void*,
+                                   const void*,
+                                   const void*,
+                                   const void*,
+                                   const void*,
+                                   void*,
+                                   float*,
+                                   float*,
+                                   void*) {
+  not_built();
+}
+void dropout_residual_norm_backward(void*,
+                                    DType,
+                                    int64_t,
+                                    int64_t,
+                                    Dropout,
+                                    const void*,
+                                    const void*,
+                                    const float*,
+                                    const float*,
+                                    const void*,
+                                    void*,
+                                    void*,
+                                    void*,
+                                    void*,
+                                    void*,
+                                    void*) {
+  not_built();
+}
+void norm_dropout_forward(void*,
+                          DType,
+                          int64_t,
+                          int64_t,
+                          float,
+                          Dropout,
+                          const void*,
+                          const void*,
+                          const void*,
+                          float*,
+                          float*,
+                          void*) {
+  not_built();
+}
+void norm_dropout_backward(void*,
+                           DType,
+                           int64_t,
+                           int64_t,
+                           Dropout,
+                           const void*,
+                           const void*,
+                           const float*,
+                           const float*,
+                           const void*,
+                           void*,
+                           void*,
+                           void*,
+                           void*) {
+  not_built();
+}
+void embedding_forward(void*,
+                       DType,
+                       int64_t,
+                       int64_t,
+                       const int32_t*,
+                       const int32_t*,
+                       const int32_t*,
+                       const void*,
+                       const void*,
+                       const void*,
+                       void*) {
+  not_built();
+}
+void embedding_backward(
+    void*, DType, int64_t, int64_t, const int32_t*, int64_t, const void*, void*, void*) {
+  not_built();
+}
+void join_qkv_gradients(
+    void*, DType, int64_t, int64_t, const void*, const void*, const void*, void*, void*, void*) {
+  not_built();
+}
+void add_into(void*, DType, int64_t, void*, const void*) {
+  not_built();
+}
+void gather_first_rows(void*, DType, int64_t, int64_t, const void*, const int32_t*, void*) {
+  not_built();
+}
+void scatter_first_rows(
+    void*, DType, int64_t, int64_t, int64_t, const void*, const int32_t*, void*) {
+  not_built();
+}
+void zero(void*, void*, int64_t) {
+  not_built();
+}
+
+}  // namespace ferry::ops::cuda
