@@ -205,15 +205,15 @@ class CudaDevice final : public Device {
     });
   }
 
-  Waited wait_host(EventId id, std::chrono::milliseconds patience) override {
+  bool wait_host(EventId id, std::chrono::milliseconds patience) override {
     using namespace std::chrono_literals;
     const auto end = std::chrono::steady_clock::now() + patience;
     while (!happened(id)) {
-      if (std::chrono::steady_clock::now() >= end) return Waited::late;
+      if (std::chrono::steady_clock::now() >= end) return false;
       std::this_thread::sleep_for(20us);  // once a step: neither a core nor the step feels it
     }
     finish();
-    return Waited::happened;
+    return true;
   }
 
   bool happened(EventId id) override {

@@ -29,13 +29,6 @@ namespace ferry {
 
 using EventId = int;
 
-/** How a wait of the host ended. */
-enum class Waited : uint8_t {
-  happened,
-  late,   ///< not within the patience
-  never,  ///< every queue waits for another: known only where one thread runs them all
-};
-
 /** Arithmetic on a place's memory, on the queue whose work calls it; the same bits on CPU and GPU.
  */
 class DeviceMath {
@@ -75,9 +68,9 @@ class Device {
   /** Work submitted to `queue` from now on runs after what `event` recorded last; no effect if it
    * never was. */
   virtual void wait(QueueId queue, EventId event) = 0;
-  /** Blocks the caller until the event's last record has happened, or for `patience`; rethrows the
-   * first failure, with every queue drained. */
-  virtual Waited wait_host(EventId event, std::chrono::milliseconds patience) = 0;
+  /** Blocks the caller until the event's last record has happened: true, or, with every queue
+   * drained, rethrows the first failure. False if it has not within `patience`. */
+  virtual bool wait_host(EventId event, std::chrono::milliseconds patience) = 0;
   /** Whether the event's last record has happened. */
   virtual bool happened(EventId event) = 0;
   /** Blocks until every queue is empty, however long that takes; rethrows the first failure. */

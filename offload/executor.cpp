@@ -46,8 +46,16 @@ const StepList& Executor::training_list(int n_micro) {
   if (made) {
     at->second = make_training_list(shape_, n_micro);
     if (fault_) fault_(at->second);
+    check_order(at->second);
   }
   return at->second;
+}
+
+void Executor::check_order(const StepList& list) const {
+  for (size_t i = 0; i < list.size(); ++i)
+    for (int before : list[i].after)
+      FERRY_CHECK(static_cast<size_t>(before) < i, "{} waits for {}, a later action",
+                  describe(list[i], shape_), describe(list[static_cast<size_t>(before)], shape_));
 }
 
 EventId Executor::event(size_t action) {

@@ -84,10 +84,12 @@ class Executor {
   const StepList& training_list(int n_micro);
 
  private:
+  /** No action waits for a later one: so no list can lock up. */
+  void check_order(const StepList& list) const;
   /** Action i of the list, after what it waits for. */
   void submit(const StepList& list, size_t i);
-  /** Waits for the event as long as actions end; throws Error(machine) that names the oldest
-   * unfinished action of each queue when none has for the watchdog's time, or none ever will. */
+  /** Waits for the event as long as actions end; when none has for the watchdog's time, throws
+   * Error(machine) that names the oldest unfinished action of each queue. */
   void wait_for(EventId event, const StepList& list);
   /** What has not ended: the oldest action of each queue, in the order of the lists. */
   std::string unfinished(const StepList& list);

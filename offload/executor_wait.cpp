@@ -33,27 +33,21 @@ void Executor::wait_for(EventId event, const StepList& list) {
   const auto look = std::clamp<std::chrono::milliseconds>(watchdog_ / 8, 1ms, 10s);
   auto moved = Clock::now();
   std::string seen;
-  while (true) {
-    const Waited waited = device_.wait_host(event, look);
-    if (waited == Waited::happened) return;
+  while (!device_.wait_host(event, look)) {
     std::string now = unfinished(list);
     if (now != seen) {
       seen = std::move(now);
       moved = Clock::now();
     }
-    if (waited == Waited::late && Clock::now() - moved < watchdog_) continue;
+    if (Clock::now() - moved < watchdog_) continue;
     hangs_ = true;
-    const bool never = waited == Waited::never;
     Error error(
         Fault::machine, "executor.step",
-        fmt::format("{}; unfinished, oldest first:{}",
-                    never ? "every queue waits for another"
-                          : fmt::format("nothing has moved for {} s",
-                                        std::chrono::duration<double>(watchdog_).count()),
-                    seen),
+        fmt::format("nothing has moved for {} s; unfinished, oldest first:{}",
+                    std::chrono::duration<double>(watchdog_).count(), seen),
         "see `ferry doctor` and the kernel's log; FERRY_WATCHDOG_S sets how long a step may stand");
     // Said at once: unwinding may wait for the very work that hangs.
-    if (!never) std::fprintf(stderr, "ferry: %s\n", error.what());
+    std::fprintf(stderr, "ferry: %s\n", error.what());
     throw error;
   }
 }

@@ -100,9 +100,9 @@ class SerialDevice final : public SimulatedDevice {
   void submit(QueueId, std::function<void()> work) override { fence_.guard(work); }
   void record(QueueId, EventId) override {}
   void wait(QueueId, EventId) override {}
-  Waited wait_host(EventId, std::chrono::milliseconds) override {
+  bool wait_host(EventId, std::chrono::milliseconds) override {
     fence_.rethrow();
-    return Waited::happened;
+    return true;
   }
   bool happened(EventId) override { return true; }
   void drain() override { fence_.rethrow(); }
@@ -206,39 +206,38 @@ class AdversarialDevice final : public QueuedDevice {
   AdversarialDevice(const SimulatedOptions& options, WorkerPool& pool)
       : QueuedDevice(options, pool), random_(options.seed) {}
 
-  Waited wait_host(EventId event, std::chrono::milliseconds) override {
+  bool wait_host(EventId event, std::chrono::milliseconds) override {
     std::unique_lock lock(mutex_);
     const uint64_t generation = events_[static_cast<size_t>(event)].submitted;
     while (!happened(event, generation))
-      if (!step(lock)) return Waited::never;
+      step(lock);
     lock.unlock();
     if (fence_.failed()) drain();
-    return Waited::happened;
+    return true;
   }
   void drain() override {
     std::unique_lock lock(mutex_);
     while (!empty())
-      if (!step(lock)) throw Error(Fault::machine, "device.drain", "every queue waits for another");
+      step(lock);
     lock.unlock();
     fence_.rethrow();
   }
 
  private:
-  /** One item of one ready queue; false if none is. A queue is favoured for a while, so that one
-   * runs far ahead of the others. */
-  bool step(std::unique_lock<std::mutex>& lock) {
+  /** One item of one ready queue; there is one, since a wait is for what was recorded before it. A
+   * queue is favoured for a while, so that one runs far ahead of the others. */
+  void step(std::unique_lock<std::mutex>& lock) {
     size_t ready_queues[kQueues];
     size_t n = 0;
     for (size_t q = 0; q < kQueues; ++q)
       if (ready(q)) ready_queues[n++] = q;
-    if (n == 0) return false;
+    FERRY_CHECK(n > 0, "every queue waits for another");
     if (patience_ == 0 || !ready(favourite_)) {
       favourite_ = ready_queues[random_() % n];
       patience_ = 1 + random_() % 24;
     }
     --patience_;
     run_head(favourite_, lock);
-    return true;
   }
 
   std::mt19937_64 random_;
@@ -268,14 +267,14 @@ class ThreadedDevice final : public QueuedDevice {
     }
     threads_.clear();
   }
-  Waited wait_host(EventId event, std::chrono::milliseconds patience) override {
+  bool wait_host(EventId event, std::chrono::milliseconds patience) override {
     std::unique_lock lock(mutex_);
     const uint64_t generation = events_[static_cast<size_t>(event)].submitted;
     if (!changed_.wait_for(lock, patience, [&] { return happened(event, generation); }))
-      return Waited::late;
+      return false;
     lock.unlock();
     if (fence_.failed()) drain();
-    return Waited::happened;
+    return true;
   }
   void drain() override {
     std::unique_lock lock(mutex_);

@@ -1,0 +1,180 @@
+// The pager's lists against the hazard checker, and the checker against a walk through every order.
+
+#include "tests/offload/list_check.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "tests/offload/shapes.h"
+
+namespace ferry::test {
+namespace {
+
+bool run_long() {
+  return std::getenv("FERRY_LONG") != nullptr;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (size_t i = 0; i < lines.size() && i < 5; ++i)
+    text += lines[i] + "\n";
+  return text;
+}
+
+TEST(Lists, HaveNoHazardWhateverTheShape) {
+  std::mt19937_64 random(1);
+  const int n_shapes = run_long() ? 20000 : 1500;
+  for (int i = 0; i < n_shapes; ++i) {
+    const StepShape shape = random_shape(random);
+    const int first = 1 + static_cast<int>(random() % static_cast<uint64_t>(shape.n_micro_max));
+    const StepList full = make_training_list(shape, shape.n_micro_max);
+    const StepList other = make_training_list(shape, first);
+    const StepList evaluation = make_evaluation_list(shape);
+    const std::vector<ListRun> runs = {{&full, shape.n_micro_max, true},
+                                       {&other, first, true},
+                                       {&evaluation, 1, false},
+                                       {&full, shape.n_micro_max, true}};
+    const auto hazards = find_hazards(shape, runs);
+    ASSERT_TRUE(hazards.empty()) << "shape " << i << " of seed 1\n" << joined(hazards);
+  }
+}
+
+TEST(Lists, OfAModelThatOnlyEvaluatesHaveNoHazard) {
+  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed}) {
+    const StepShape shape =
+        make_shape({.placing = placing, .activations = Activations::host, .trains = false});
+    const StepList list = make_evaluation_list(shape);
+    const auto hazards = find_hazards(shape, {{&list, 1, false}, {&list, 1, false}});
+    EXPECT_TRUE(hazards.empty()) << joined(hazards);
+  }
+}
+
+/** Every edge of a list, one at a time. */
+template <class Visit>
+void for_each_edge(const StepList& list, Visit&& visit) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    for (size_t e = 0; e < list[i].after.size(); ++e) {
+      StepList dropped = list;
+      dropped[i].after.erase(dropped[i].after.begin() + static_cast<std::ptrdiff_t>(e));
+      visit(dropped, i);
+    }
+    for (size_t e = 0; e < list[i].after_update.size(); ++e) {
+      StepList dropped = list;
+      auto& edges = dropped[i].after_update;
+      edges.erase(edges.begin() + static_cast<std::ptrdiff_t>(e));
+      visit(dropped, i);
+    }
+  }
+}
+
+/** A list and the next step's. */
+std::vector<ListRun> twice(const StepList& list, int n_micro) {
+  return {{&list, n_micro, true}, {&list, n_micro, true}};
+}
+
+TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdge) {
+  int n_needed = 0, n_spare = 0;
+  size_t n_states_most = 0;
+  std::mt19937_64 random(2);
+  for (int n_layers : {0, 1})
+    for (int n_micro : {1, 2})
+      for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+        for (auto activations : {Activations::keep, Activations::recompute, Activations::host})
+          for (bool tied : {false, true}) {
+            if (!run_long() && random() % 2 != 0) continue;
+            const StepShape shape = make_shape({.n_layers = n_layers,
+                                                .n_micro_max = n_micro,
+                                                .order = order,
+                                                .placing = Placing::host,
+                                                .activations = activations,
+                                                .tied = tied,
+                                                .n_weight_slots = 1 + n_layers,
+                                                .n_grad_slots = 1 + n_layers});
+            const StepList list = make_training_list(shape, n_micro);
+            ASSERT_FALSE(can_go_wrong(shape, twice(list, n_micro)));
+            for_each_edge(list, [&](const StepList& dropped, size_t i) {
+              size_t n_states = 0;
+              const bool found = !find_hazards(shape, twice(dropped, n_micro)).empty();
+              const bool possible = can_go_wrong(shape, twice(dropped, n_micro), &n_states);
+              EXPECT_EQ(found, possible) << "an edge into " << describe(list[i], shape);
+              (found ? n_needed : n_spare) += 1;
+              n_states_most = std::max(n_states_most, n_states);
+            });
+          }
+  // The grid holds both kinds, and orders to choose from.
+  EXPECT_GT(n_needed, 50);
+  EXPECT_GT(n_spare, 10);
+  EXPECT_GT(n_states_most, 100u);
+}
+
+TEST(Checker, FindsASlotReusedOneBlockEarly) {
+  const StepShape shape = make_shape({.n_layers = 4});
+  StepList list = make_training_list(shape, 1);
+  int n_found = 0, n_moved = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].verb != Verb::fetch_weights || list[i].after.empty()) continue;
+    StepList early = list;
+    for (int& before : early[i].after) {
+      int moved = before - 1;
+      while (moved >= 0 && list[static_cast<size_t>(moved)].queue != QueueId::compute)
+        --moved;
+      before = std::max(moved, 0);
+    }
+    ++n_moved;
+    n_found += !find_hazards(shape, {{&early, 1, true}}).empty();
+  }
+  EXPECT_GT(n_moved, 4);
+  EXPECT_EQ(n_found, n_moved);
+}
+
+TEST(Checker, FindsWrongContent) {
+  const StepShape shape = make_shape({.n_layers = 4});
+  StepList list = make_training_list(shape, 1);
+  for (Action& a : list)
+    if (a.verb == Verb::forward && a.block == 3) a.slot = 1 - a.slot;
+  EXPECT_FALSE(find_hazards(shape, {{&list, 1, true}}).empty());
+}
+
+TEST(Lists, FetchEachBlockOncePerPassInVerticalOrder) {
+  const StepShape shape = make_shape({.n_layers = 6,
+                                      .n_micro_max = 4,
+                                      .order = AccumulationOrder::vertical,
+                                      .placing = Placing::host});
+  auto fetches = [](const StepList& list) {
+    return std::count_if(list.begin(), list.end(),
+                         [](const Action& a) { return a.verb == Verb::fetch_weights; });
+  };
+  // Two slots: the last two blocks of the forward stay for the backward.
+  EXPECT_EQ(fetches(make_training_list(shape, 4)), 8 + 6);
+  StepShape horizontal = shape;
+  horizontal.order = AccumulationOrder::horizontal;
+  EXPECT_GT(fetches(make_training_list(horizontal, 4)), 3 * (8 + 6));
+  for (BlockShape& b : horizontal.blocks)
+    b.place = Place::gpu;
+  EXPECT_EQ(fetches(make_training_list(horizontal, 4)), 0);
+}
+
+TEST(Lists, DoNotRecomputeWhatIsStillThere) {
+  const StepShape shape =
+      make_shape({.n_layers = 2, .activations = Activations::recompute, .tied = false});
+  for (const Action& a : make_training_list(shape, 3))
+    EXPECT_FALSE(a.verb == Verb::recompute && a.block == 3);
+  StepShape vertical = shape;
+  vertical.order = AccumulationOrder::vertical;
+  int n_head = 0;
+  for (const Action& a : make_training_list(vertical, 3))
+    n_head += a.verb == Verb::recompute && a.block == 3;
+  EXPECT_EQ(n_head, 3);  // three micro-batches share the region
+}
+
+TEST(Lists, UpdateInTheOrderTheNextForwardNeeds) {
+  const StepShape shape = make_shape({.placing = Placing::host});
+  std::vector<int> order;
+  for (const Action& a : make_training_list(shape, 1))
+    if (a.verb == Verb::update_host) order.push_back(a.block);
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));
+}
+
+}  // namespace
+}  // namespace ferry::test

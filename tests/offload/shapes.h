@@ -1,0 +1,106 @@
+#pragma once
+// Step shapes for the tests of offload/: small models with everything a real one has (several
+// tensors a block, a head that borrows from the embeddings), and random ones from a seed.
+
+#include <random>
+
+#include "offload/step_shape.h"
+
+namespace ferry::test {
+
+enum class Placing { gpu, host, mixed };
+
+struct ShapeOptions {
+  int n_layers = 3;
+  DType compute = DType::f32;
+  int n_micro_max = 3;
+  AccumulationOrder order = AccumulationOrder::horizontal;
+  Placing placing = Placing::host;
+  Activations activations = Activations::keep;
+  bool mixed_activations = false;  ///< block b: keep, recompute or host by b mod 3
+  bool tied = true;
+  int n_weight_slots = 2;
+  int n_grad_slots = 2;
+  int n_saved_slots = 2;
+  int64_t large_tensor_elements = 0;  ///< in layer 0
+  bool trains = true;
+};
+
+inline constexpr int64_t kWidth = 64;  ///< elements of a boundary
+
+/** Embeddings, layers, head; every tensor starts at a multiple of 256 elements. */
+inline StepShape make_shape(const ShapeOptions& o) {
+  StepShape shape;
+  const int n_blocks = o.n_layers + 2;
+  auto block = [&](std::string name, std::vector<int64_t> sizes) {
+    BlockShape b;
+    b.name = std::move(name);
+    for (size_t t = 0; t < sizes.size(); ++t) {
+      b.tensors.push_back({b.n_elements, sizes[t], t % 2 == 0});
+      b.n_elements += (sizes[t] + 255) / 256 * 256;
+    }
+    b.saved_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
+    const int index = shape.n_blocks();
+    // A borrowed tensor lives where its owner does: the ends are placed alike.
+    const bool end = index == 0 || index == n_blocks - 1;
+    b.place = o.placing == Placing::gpu || (o.placing == Placing::mixed && !end && index % 2 == 0)
+                  ? Place::gpu
+                  : Place::host;
+    constexpr Activations kAll[] = {Activations::keep, Activations::recompute, Activations::host};
+    b.activations = o.mixed_activations ? kAll[index % 3] : o.activations;
+    shape.blocks.push_back(std::move(b));
+  };
+  block("embeddings", {700, 300});
+  for (int l = 0; l < o.n_layers; ++l)
+    block("layer." + std::to_string(l),
+          {l == 0 && o.large_tensor_elements ? o.large_tensor_elements : 5000, 64, 130});
+  block("head", {256, 33});
+  if (o.tied) shape.blocks.back().borrowed = {{0, 0}, {0, 1}};
+  shape.compute = o.compute;
+  shape.n_micro_max = o.n_micro_max;
+  shape.order = o.order;
+  shape.n_weight_slots = o.n_weight_slots;
+  shape.n_grad_slots = o.n_grad_slots;
+  shape.n_saved_slots = o.n_saved_slots;
+  shape.boundary_bytes = kWidth * static_cast<int64_t>(size_of(o.compute));
+  shape.scratch_bytes = 1024;
+  shape.batch_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
+  shape.trains = o.trains;
+  return shape;
+}
+
+/** Any shape: 1 to 12 blocks, each with its own place and activations. */
+inline StepShape random_shape(std::mt19937_64& random) {
+  auto up_to = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); };
+  ShapeOptions o;
+  o.compute = up_to(2) ? DType::f32 : DType::bf16;
+  o.n_micro_max = 1 + up_to(4);
+  o.order = up_to(2) ? AccumulationOrder::horizontal : AccumulationOrder::vertical;
+  o.n_weight_slots = 1 + up_to(5);
+  o.n_grad_slots = 1 + up_to(3);
+  o.n_saved_slots = 1 + up_to(3);
+  o.tied = up_to(2) == 0;
+  o.n_layers = up_to(11);
+  StepShape shape = make_shape(o);
+  if (up_to(12) == 0) {  // a model of one block
+    shape.blocks.resize(1);
+  }
+  const int placing = up_to(3), activations = up_to(4);
+  for (BlockShape& b : shape.blocks) {
+    const int place = placing == 2 ? up_to(2) : placing;
+    b.place = place ? Place::host : Place::gpu;
+    b.activations = static_cast<Activations>(activations == 3 ? up_to(3) : activations);
+    if (up_to(10) == 0) b.saved_bytes = 0;
+  }
+  for (BlockShape& b : shape.blocks)
+    for (const BorrowedExtent& borrowed : b.borrowed)
+      b.place = shape.blocks[static_cast<size_t>(borrowed.block)].place;
+  // A second borrower, in the middle: shared blocks.
+  if (o.tied && shape.n_blocks() > 3 && up_to(3) == 0) {
+    shape.blocks[2].borrowed = {{0, 1}};
+    shape.blocks[2].place = shape.blocks[0].place;
+  }
+  return shape;
+}
+
+}  // namespace ferry::test
