@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <set>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -42,7 +42,7 @@ std::string read_file(const std::filesystem::path& file) {
 
 nlohmann::json parse_json(const std::filesystem::path& file) {
   const std::string bytes = read_file(file);
-  std::vector<std::set<std::string>> open_objects;  // the keys that each has so far
+  std::vector<std::unordered_set<std::string>> open_objects;  // the keys that each has so far
   auto refuse_duplicates = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
     using Event = nlohmann::json::parse_event_t;
     if (event == Event::object_start) open_objects.emplace_back();
@@ -53,8 +53,9 @@ nlohmann::json parse_json(const std::filesystem::path& file) {
   };
   try {
     return nlohmann::json::parse(bytes, refuse_duplicates);
-  } catch (const nlohmann::json::parse_error& error) {
-    fail(file, fmt::format("is not JSON at byte {} of {}", error.byte, bytes.size()), kFetchAgain);
+  } catch (const nlohmann::json::exception& error) {
+    fail(file, fmt::format("is not valid JSON of {} bytes: {}", bytes.size(), error.what()),
+         kFetchAgain);
   }
 }
 

@@ -32,6 +32,7 @@ class JsonField {
   std::optional<JsonField> find(std::string_view key) const;
   JsonField at(size_t index) const;
 
+  bool is_object() const { return value_->is_object(); }
   /** These fail if the type is another one. */
   size_t array_size() const;
   std::string string() const;

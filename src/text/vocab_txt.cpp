@@ -1,0 +1,100 @@
+// Reads vocab.txt, a token per line, with what tokenizer_config.json says about lower case, accents
+// and added tokens.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+
+#include "src/text/spec_parts.h"
+
+namespace ferry::text {
+namespace {
+
+void read_lines(TokenizerSpec& spec) {
+  const std::string bytes = read_file(spec.file);
+  const CharTable table;
+  std::unordered_set<std::string_view> seen;
+  size_t n_line = 0;
+  for (size_t begin = 0; begin < bytes.size();) {
+    const size_t newline = std::min(bytes.find('\n', begin), bytes.size());
+    std::string_view token = std::string_view(bytes).substr(begin, newline - begin);
+    begin = newline + 1;
+    ++n_line;
+    if (find_invalid_utf8(token) != kValidUtf8)
+      fail(spec.file, fmt::format("line {} is not UTF-8", n_line), "fetch the model's files again");
+    while (!token.empty()) {  // white space at the end belongs to no token
+      size_t before = token.size();
+      if (!(table.flags(previous_code_point(token, before)) & CharTable::kSpace)) break;
+      token.remove_suffix(token.size() - before);
+    }
+    if (token.empty())
+      fail(spec.file, fmt::format("line {} is empty", n_line),
+           "remove it, or name its token as in [unused0]");
+    if (!seen.insert(token).second)
+      fail(spec.file, fmt::format("line {}: the token '{}' is there twice", n_line, token),
+           "rename one of them");
+    spec.vocabulary.emplace_back(token);
+  }
+  if (spec.vocabulary.empty())
+    fail(spec.file, "is empty, expected a token per line", "fetch the model's files again");
+}
+
+/** The tokens that transformers adds on its own: those of the configuration, then the five special
+ * ones. */
+void add_configured_tokens(const JsonField* config, const TokenizerSpec& spec, KnownTokens& known) {
+  if (const auto decoder = config ? config->find("added_tokens_decoder") : std::nullopt) {
+    std::vector<AddedToken> tokens;
+    for (const auto& entry : decoder->object().items()) {
+      const JsonField token = decoder->at(entry.key());
+      auto flag = [&](std::string_view key) {
+        const auto field = token.find(key);
+        return field && field->boolean();
+      };
+      const bool is_id = entry.key().size() <= 9 &&
+                         entry.key().find_first_not_of("0123456789") == std::string::npos;
+      if (!is_id || entry.key().empty())
+        decoder->fail(fmt::format("has the key '{}', expected an id", entry.key()),
+                      "fetch the model's files again");
+      const auto normalized = token.find("normalized");
+      tokens.push_back({std::stoi(entry.key()), token.at("content").string(), flag("single_word"),
+                        flag("lstrip"), flag("rstrip"),
+                        normalized ? normalized->boolean() : !flag("special")});
+    }
+    std::sort(tokens.begin(), tokens.end(),
+              [](const auto& a, const auto& b) { return a.id < b.id; });
+    for (AddedToken& token : tokens)
+      known.add(std::move(token));
+  }
+  for (const std::string* name : {&spec.cls, &spec.sep, &spec.pad, &spec.unk, &spec.mask}) {
+    const int32_t id = known.find(*name);
+    if (id >= 0 && !known.is_added(*name)) known.add({id, *name, false, false, false, false});
+  }
+}
+
+}  // namespace
+
+void read_vocab_txt(const JsonField* config, TokenizerSpec& spec) {
+  read_lines(spec);
+  spec.normalizer = {true, true, true, true};
+  if (config) {
+    auto flag = [&](std::string_view key, bool otherwise) {
+      const auto field = config->find(key);
+      return field ? field->boolean() : otherwise;
+    };
+    spec.normalizer.lowercase = flag("do_lower_case", true);
+    spec.normalizer.strip_accents = flag("strip_accents", spec.normalizer.lowercase);
+    spec.normalizer.handle_chinese_chars = flag("tokenize_chinese_chars", true);
+  }
+  KnownTokens known(spec);
+  spec.word_piece.unknown_id = known.require(spec.unk, "unknown");
+  const int32_t cls = known.require(spec.cls, "cls"), sep = known.require(spec.sep, "sep");
+  add_configured_tokens(config, spec, known);
+  spec.single = bert_template(false, cls, sep);
+  spec.pair = bert_template(true, cls, sep);
+}
+
+}  // namespace ferry::text

@@ -1,0 +1,269 @@
+// Model directories that are damaged, incomplete or of another kind: an Error (data) that names the
+// file, never a crash.
+
+#include <random>
+
+#include "tests/text/model_files.h"
+
+namespace ferry::test {
+namespace {
+
+using nlohmann::json;
+
+void expect_refused(const json& model, const std::vector<std::string>& parts) {
+  std::vector<std::string> all = parts;
+  all.push_back("[tokenizer.open]");
+  all.push_back("tokenizer.json'");
+  expect_error(Fault::data, all, [&] { open_model(model); });
+}
+
+json changed(const std::string& pointer, const json& value) {
+  json model = small_model();
+  model[json::json_pointer(pointer)] = value;
+  return model;
+}
+
+json without(const std::string& parent, const std::string& key) {
+  json model = small_model();
+  model[json::json_pointer(parent)].erase(key);
+  return model;
+}
+
+TEST(TokenizerFiles, NothingThere) {
+  TemporaryDirectory directory;
+  expect_error(Fault::data, {directory.path().string(), "neither tokenizer.json nor vocab.txt"},
+               [&] { Tokenizer::open(directory.path()); });
+  expect_error(Fault::data, {"neither"}, [&] { Tokenizer::open(directory.path() / "none"); });
+  std::filesystem::create_directory(directory.path() / "tokenizer.json");
+  expect_error(Fault::data, {"tokenizer.json", "is a directory"},
+               [&] { Tokenizer::open(directory.path()); });
+}
+
+TEST(TokenizerFiles, TruncatedAnywhere) {
+  const std::string whole = small_model().dump();
+  TemporaryDirectory directory;
+  for (size_t size = 0; size < whole.size(); size += 1 + size % 7) {
+    directory.write("tokenizer.json", whole.substr(0, size));
+    expect_error(Fault::data, {"tokenizer.json", "is not valid JSON", "fetch"},
+                 [&] { Tokenizer::open(directory.path()); });
+  }
+  directory.write("tokenizer.json", std::string(100000, '['));
+  expect_error(Fault::data, {"is not valid JSON"}, [&] { Tokenizer::open(directory.path()); });
+}
+
+TEST(TokenizerFiles, DamagedAnywhereOpensOrIsRefused) {
+  const std::string whole = small_model().dump();
+  TemporaryDirectory directory;
+  std::mt19937 random(11);
+  int n_refused = 0;
+  for (int i = 0; i < 1000; ++i) {
+    std::string damaged = whole;
+    for (unsigned n = 1 + random() % 3; n > 0; --n)
+      damaged[random() % damaged.size()] =
+          i % 2 ? static_cast<char>(random()) : "0123456789-{}[],:\"tfn.e "[random() % 24];
+    directory.write("tokenizer.json", damaged);
+    try {
+      Encoding e;
+      Tokenizer::open(directory.path()).encode("hello [SEP] unaffable 日本 café", 64, e);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::data) << error.what();
+      ++n_refused;
+    }
+  }
+  EXPECT_GT(n_refused, 500);
+}
+
+TEST(TokenizerFiles, MissingFields) {
+  expect_refused(without("", "model"), {"has no \"model\""});
+  expect_refused(without("", "pre_tokenizer"), {"has no \"pre_tokenizer\""});
+  for (const char* key : {"vocab", "unk_token", "max_input_chars_per_word"})
+    expect_refused(without("/model", key), {"\"model\" has no \"" + std::string(key) + "\""});
+  for (const char* key : {"type", "clean_text", "handle_chinese_chars", "lowercase"})
+    expect_refused(without("/normalizer", key), {"\"normalizer\" has no", key});
+  for (const char* key :
+       {"id", "content", "special", "normalized", "lstrip", "rstrip", "single_word"})
+    expect_refused(without("/added_tokens/1", key), {"\"added_tokens[1]\" has no", key});
+  for (const char* key : {"single", "pair", "special_tokens"})
+    expect_refused(without("/post_processor", key), {"\"post_processor\" has no", key});
+  expect_refused(without("/post_processor/special_tokens", "[SEP]"),
+                 {"post_processor.special_tokens", "[SEP]"});
+}
+
+TEST(TokenizerFiles, FieldsThatMayBeMissing) {
+  EXPECT_EQ(tokens_of(open_model(without("", "added_tokens")), "[SEP]"), "[ sep ]");
+  EXPECT_EQ(tokens_of(open_model(without("", "normalizer")), "hello Hello cafe\u0301"),
+            "hello Hello cafe ##\u0301");
+  EXPECT_EQ(tokens_of(open_model(without("/normalizer", "strip_accents")), "É"), "[UNK]");
+  EXPECT_EQ(tokens_of(open_model(without("/model", "type")), "hello"), "hello");
+}
+
+TEST(TokenizerFiles, WrongTypes) {
+  expect_refused(changed("/model", 3), {"\"model\" is of type number, expected object"});
+  expect_refused(changed("/model/vocab", json::array({1, 2})),
+                 {"\"model.vocab\" is of type array, expected object"});
+  expect_refused(changed("/model/vocab/hello", "5"),
+                 {"\"model.vocab.hello\" is of type string, expected integer"});
+  expect_refused(changed("/model/vocab/hello", -1), {"is -1, expected 0 to"});
+  expect_refused(changed("/model/vocab/hello", 1e300), {"expected integer"});
+  expect_refused(changed("/model/vocab/hello", 18446744073709551615ull),
+                 {"is 18446744073709551615, expected 0 to"});
+  expect_refused(changed("/model/unk_token", true),
+                 {"\"model.unk_token\" is of type boolean, expected string"});
+  expect_refused(changed("/normalizer/lowercase", "yes"),
+                 {"\"normalizer.lowercase\" is of type string"});
+  expect_refused(changed("/added_tokens", "none"),
+                 {"\"added_tokens\" is of type string, expected array"});
+  expect_refused(changed("/added_tokens/0", 7),
+                 {"\"added_tokens[0]\" is of type number, expected object"});
+  expect_refused(changed("/post_processor/single/0", json::object()),
+                 {"has 0 fields, expected one"});
+  expect_refused(changed("/post_processor/single/1/Sequence/id", "C"),
+                 {"has the id 'C', expected A or B"});
+  expect_refused(changed("/post_processor/special_tokens/[SEP]/ids/0", 1000),
+                 {"has the id 1000, but there are 30"});
+  expect_refused(json::array(), {"is of type array, expected object"});
+  expect_refused(changed("/version", "2.0"), {"\"version\" is 2.0, expected 1.0"});
+}
+
+TEST(TokenizerFiles, OtherKindsOfTokenizer) {
+  for (const char* type : {"BPE", "Unigram", "WordLevel"})
+    expect_refused(changed("/model", {{"type", type}, {"vocab", json::array()}}),
+                   {std::string("\"model\" is of type ") + type, "supported are", "WordPiece"});
+  expect_refused(changed("/model", {{"vocab", json::object()}, {"merges", json::array()}}),
+                 {"\"model\" has no \"type\""});
+  expect_refused(changed("/normalizer/type", "NFKC"),
+                 {"\"normalizer\" is of type NFKC", "BertNormalizer"});
+  expect_refused(changed("/pre_tokenizer/type", "ByteLevel"),
+                 {"is of type ByteLevel", "BertPreTokenizer"});
+  expect_refused(changed("/post_processor/type", "RobertaProcessing"),
+                 {"is of type RobertaProcessing"});
+}
+
+TEST(TokenizerFiles, VocabulariesThatAreWrong) {
+  expect_refused(changed("/model/vocab", json::object()), {"\"model.vocab\" is empty"});
+  expect_refused(changed("/model/vocab/hello", 999),
+                 {"gives 'hello' the id 999, but has only 30 tokens", "without a gap"});
+  expect_refused(changed("/model/vocab/hello", 6), {"'hello' and 'world' the same id 6"});
+  json empty_token = without("/model/vocab", "hello");
+  empty_token["model"]["vocab"][""] = 5;
+  expect_refused(empty_token, {"has an empty token, id 5"});
+  json no_unk = without("/model/vocab", "[UNK]");
+  no_unk["model"]["vocab"]["x"] = 1;
+  expect_refused(no_unk, {"no unknown token '[UNK]'"});
+
+  std::string twice = small_model().dump();
+  twice.replace(twice.find("\"hello\":5"), 9, "\"hello\":5,\"hello\":5");
+  TemporaryDirectory directory;
+  directory.write("tokenizer.json", twice);
+  expect_error(Fault::data, {"has 'hello' twice"}, [&] { Tokenizer::open(directory.path()); });
+}
+
+TEST(TokenizerFiles, AddedTokensThatAreWrong) {
+  expect_refused(changed("/added_tokens/0/id", 7),
+                 {"added token '[PAD]' the id 7, expected 0 as in the vocabulary"});
+  expect_refused(changed("/added_tokens/0/content", "<new>"),
+                 {"'<new>' the id 0, expected 30, the next one"});
+  expect_refused(changed("/added_tokens/0/content", ""), {"added token 0 is empty"});
+  expect_refused(changed("/added_tokens/0", small_model()["added_tokens"][1]), {"'[SEP]' twice"});
+  json nothing = small_model()["added_tokens"][0], model = small_model();
+  nothing["content"] = "\u0301\u0302";
+  nothing["id"] = 30;
+  nothing["normalized"] = true;
+  model["added_tokens"].push_back(nothing);
+  expect_refused(model, {"which is nothing"});
+  nothing["content"] = "ABC";
+  model["added_tokens"].back() = nothing;
+  nothing["content"] = "abc";
+  nothing["id"] = 31;
+  model["added_tokens"].push_back(nothing);
+  expect_refused(model, {"'abc'", "as another one is"});
+}
+
+TEST(TokenizerFiles, ConfigurationThatContradicts) {
+  TemporaryDirectory directory;
+  directory.write("tokenizer.json", small_model().dump());
+  directory.write("tokenizer_config.json", R"({"do_lower_case": false})");
+  expect_error(
+      Fault::data,
+      {"tokenizer_config.json'", "\"do_lower_case\" is false", "'tokenizer.json' says true"},
+      [&] { Tokenizer::open(directory.path()); });
+  directory.write("tokenizer_config.json", R"({"do_lower_case": true, "strip_accents": null})");
+  EXPECT_EQ(Tokenizer::open(directory.path()).vocab_size(), 30);
+}
+
+std::string vocab_lines() {
+  std::string lines;
+  for (const std::string& token : kSmallVocabulary)
+    lines += token + "\n";
+  return lines;
+}
+
+TEST(VocabTxt, IsUncasedUnlessTheConfigurationSaysSo) {
+  TemporaryDirectory directory;
+  directory.write("vocab.txt", vocab_lines());
+  const Tokenizer uncased = Tokenizer::open(directory.path());
+  EXPECT_EQ(uncased.vocab_size(), 30);
+  EXPECT_EQ(tokens_of(uncased, "HELLO café [SEP]日"), "hello cafe [SEP] 日");
+  Encoding e;
+  uncased.encode_pair("hello", "world", 128, e);
+  EXPECT_EQ(e.ids, (std::vector<int32_t>{2, 5, 3, 6, 3}));
+
+  directory.write("tokenizer_config.json",
+                  R"({"do_lower_case": false, "tokenize_chinese_chars": false})");
+  EXPECT_EQ(tokens_of(Tokenizer::open(directory.path()), "Hello café 日本"), "Hello café 日 ##本");
+  directory.write("tokenizer_config.json", R"({"do_lower_case": false, "strip_accents": true})");
+  EXPECT_EQ(tokens_of(Tokenizer::open(directory.path()), "Hello café"), "Hello cafe");
+}
+
+TEST(VocabTxt, LineEndsOfWindowsAndNoLastNewline) {
+  std::string lines = vocab_lines();
+  lines.pop_back();
+  for (size_t at = 0; (at = lines.find('\n', at)) != std::string::npos; at += 2)
+    lines.replace(at, 1, "\r\n");
+  TemporaryDirectory directory;
+  directory.write("vocab.txt", lines);
+  const Tokenizer t = Tokenizer::open(directory.path());
+  EXPECT_EQ(t.vocab_size(), 30);
+  EXPECT_EQ(t.id_to_token(29), "istanbul");
+  EXPECT_EQ(tokens_of(t, "hello"), "hello");
+}
+
+TEST(VocabTxt, AddedTokensOfTheConfiguration) {
+  TemporaryDirectory directory;
+  directory.write("vocab.txt", vocab_lines());
+  directory.write("tokenizer_config.json", R"({"added_tokens_decoder": {
+    "30": {"content": "<Ent>", "special": true}, "4": {"content": "[MASK]", "lstrip": true, "special": true},
+    "31": {"content": "ABC", "special": false}}})");
+  const Tokenizer t = Tokenizer::open(directory.path());
+  EXPECT_EQ(t.vocab_size(), 32);
+  EXPECT_EQ(tokens_of(t, "<Ent>hello<ent> xabcx"), "<Ent> hello [UNK] [UNK] [UNK] [UNK] ABC [UNK]");
+  for (const char* key : {"", "x", "-1", "99999999999"}) {
+    directory.write("tokenizer_config.json",
+                    json{{"added_tokens_decoder", {{key, {{"content", "<Ent>"}}}}}}.dump());
+    expect_error(Fault::data, {"tokenizer_config.json'", "expected an id"},
+                 [&] { Tokenizer::open(directory.path()); });
+  }
+}
+
+TEST(VocabTxt, FilesThatAreWrong) {
+  TemporaryDirectory directory;
+  const auto refused = [&](const std::string& bytes, const std::vector<std::string>& parts) {
+    directory.write("vocab.txt", bytes);
+    expect_error(Fault::data, parts, [&] { Tokenizer::open(directory.path()); });
+  };
+  const std::string lines = vocab_lines();
+  refused("", {"vocab.txt'", "is empty"});
+  refused(lines + "hello\n", {"vocab.txt'", "line 31", "'hello' is there twice"});
+  refused(lines + "\n", {"line 31 is empty"});
+  refused(lines + "a\xff\n", {"line 31 is not UTF-8"});
+  refused("a\nb\n[CLS]\n[SEP]\n", {"no unknown token '[UNK]'"});
+  refused("[UNK]\n[SEP]\n", {"no cls token '[CLS]'", "tokenizer_config.json"});
+  directory.write("tokenizer_config.json", "{\"do_lower_case\": 1}");
+  refused(lines,
+          {"tokenizer_config.json'", "\"do_lower_case\" is of type number, expected boolean"});
+  directory.write("tokenizer_config.json", "{");
+  refused(lines, {"tokenizer_config.json'", "is not valid JSON"});
+}
+
+}  // namespace
+}  // namespace ferry::test
