@@ -1,0 +1,208 @@
+#pragma once
+// Private to simd/: one vector of floats per ISA. xsimd gives load, store and plain arithmetic; the
+// operations that xsimd 8.1 lacks are intrinsics here: 16-bit conversions, streaming stores,
+// widening - and, for AVX-512, fma, since xsimd::fma falls back to an unfused a * b + c there.
+
+#include <immintrin.h>
+
+#include <xsimd/xsimd.hpp>
+
+#include "simd/elementwise.h"
+
+namespace ferry::simd {
+
+template <class Arch>
+struct Lanes;
+
+/** What is the same for both ISAs. Self adds fma, any_nan, canonical and the conversions. */
+template <class Arch>
+struct LanesBase {
+  using Value = xsimd::batch<float, Arch>;
+  using Doubles = xsimd::batch<double, Arch>;
+  using Words = xsimd::batch<uint32_t, Arch>;
+  static constexpr int64_t kWidth = static_cast<int64_t>(Value::size);
+
+  static FERRY_INLINE Value set(float x) { return Value(x); }
+  static FERRY_INLINE Value add(Value a, Value b) { return a + b; }
+  static FERRY_INLINE Value sub(Value a, Value b) { return a - b; }
+  static FERRY_INLINE Value mul(Value a, Value b) { return a * b; }
+  static FERRY_INLINE Value div(Value a, Value b) { return a / b; }
+  static FERRY_INLINE Value sqrt(Value a) { return xsimd::sqrt(a); }
+  static FERRY_INLINE Value load(const float* from) { return Value::load_unaligned(from); }
+  static FERRY_INLINE void store(float* to, Value x) { x.store_unaligned(to); }
+};
+
+#ifndef __AVX512F__
+
+template <>
+struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
+  using LanesBase::load;
+  using LanesBase::store;
+
+  static FERRY_INLINE Value fma(Value a, Value b, Value c) { return _mm256_fmadd_ps(a, b, c); }
+  static FERRY_INLINE Doubles fma(Doubles a, Doubles b, Doubles c) {
+    return _mm256_fmadd_pd(a, b, c);
+  }
+  static FERRY_INLINE bool any_nan(Value x) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)) != 0;
+  }
+  static FERRY_INLINE Value canonical(Value x) {
+    const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(kCanonicalNan)));
+    return _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  }
+
+  static FERRY_INLINE Value load(const Half* from) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+  static FERRY_INLINE Value load(const Bfloat* from) {
+    const __m256i bits =
+        _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));
+  }
+  static FERRY_INLINE __m128i narrow(Value x, Half) {
+    return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+  }
+  static FERRY_INLINE __m128i narrow(Value x, Bfloat) {
+    const __m256i bits = _mm256_castps_si256(x);
+    const __m256i high = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i sum = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    const __m256i narrowed = _mm256_blendv_epi8(_mm256_srli_epi32(sum, 16), quiet, is_nan);
+    return _mm_packus_epi32(_mm256_castsi256_si128(narrowed),
+                            _mm256_extracti128_si256(narrowed, 1));
+  }
+  template <class Narrow>
+  static FERRY_INLINE void store(Narrow* to, Value x) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), narrow(x, Narrow{}));
+  }
+  static FERRY_INLINE void stream(float* to, Value x) { _mm256_stream_ps(to, x); }
+  template <class Narrow>
+  static FERRY_INLINE void stream(Narrow* to, Value x) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), narrow(x, Narrow{}));
+  }
+
+  static FERRY_INLINE Doubles low_doubles(Value x) {
+    return _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+  }
+  static FERRY_INLINE Doubles high_doubles(Value x) {
+    return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
+  }
+
+  /** Zero where keep[lane] is zero. */
+  static FERRY_INLINE Value select(const uint8_t* keep, Value x) {
+    const __m256i flags =
+        _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(keep)));
+    const __m256i dropped = _mm256_cmpeq_epi32(flags, _mm256_setzero_si256());
+    return _mm256_andnot_ps(_mm256_castsi256_ps(dropped), x);
+  }
+
+  static FERRY_INLINE Words iota() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
+  /** 32 x 32 -> 64 bits in each lane. */
+  static FERRY_INLINE void multiply_wide(Words a, uint32_t factor, Words& high, Words& low) {
+    const __m256i k = _mm256_set1_epi32(static_cast<int>(factor));
+    const __m256i even = _mm256_mul_epu32(a, k);
+    const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), k);
+    low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+    high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+  }
+  /** Byte w of each 32-bit lane: word[w] >= threshold. */
+  static FERRY_INLINE void store_keep(uint8_t* keep, const Words* word, uint32_t threshold) {
+    const __m256i limit = _mm256_set1_epi32(static_cast<int>(threshold));
+    __m256i bytes = _mm256_setzero_si256();
+    for (int w = 0; w < 4; ++w) {
+      const __m256i kept = _mm256_cmpeq_epi32(_mm256_max_epu32(word[w], limit), word[w]);
+      bytes = _mm256_or_si256(bytes, _mm256_and_si256(kept, _mm256_set1_epi32(1 << (8 * w))));
+    }
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(keep), bytes);
+  }
+};
+
+#else
+
+template <>
+struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
+  using LanesBase::load;
+  using LanesBase::store;
+
+  static FERRY_INLINE Value fma(Value a, Value b, Value c) { return _mm512_fmadd_ps(a, b, c); }
+  static FERRY_INLINE Doubles fma(Doubles a, Doubles b, Doubles c) {
+    return _mm512_fmadd_pd(a, b, c);
+  }
+  static FERRY_INLINE bool any_nan(Value x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q) != 0; }
+  static FERRY_INLINE Value canonical(Value x) {
+    const __m512 nan = _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(kCanonicalNan)));
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x, nan);
+  }
+
+  static FERRY_INLINE Value load(const Half* from) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
+  static FERRY_INLINE Value load(const Bfloat* from) {
+    const __m512i bits =
+        _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 16));
+  }
+  static FERRY_INLINE __m256i narrow(Value x, Half) {
+    return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+  }
+  static FERRY_INLINE __m256i narrow(Value x, Bfloat) {
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i high = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i sum = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+    const __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+    const __mmask16 is_nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_cvtepi32_epi16(
+        _mm512_mask_blend_epi32(is_nan, _mm512_srli_epi32(sum, 16), quiet));
+  }
+  template <class Narrow>
+  static FERRY_INLINE void store(Narrow* to, Value x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), narrow(x, Narrow{}));
+  }
+  static FERRY_INLINE void stream(float* to, Value x) { _mm512_stream_ps(to, x); }
+  template <class Narrow>
+  static FERRY_INLINE void stream(Narrow* to, Value x) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), narrow(x, Narrow{}));
+  }
+
+  static FERRY_INLINE Doubles low_doubles(Value x) {
+    return _mm512_cvtps_pd(_mm512_castps512_ps256(x));
+  }
+  static FERRY_INLINE Doubles high_doubles(Value x) {
+    return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
+  }
+
+  /** Zero where keep[lane] is zero. */
+  static FERRY_INLINE Value select(const uint8_t* keep, Value x) {
+    const __m128i flags = _mm_loadu_si128(reinterpret_cast<const __m128i*>(keep));
+    return _mm512_maskz_mov_ps(_mm_test_epi8_mask(flags, flags), x);
+  }
+
+  static FERRY_INLINE Words iota() {
+    return _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  }
+  /** 32 x 32 -> 64 bits in each lane. */
+  static FERRY_INLINE void multiply_wide(Words a, uint32_t factor, Words& high, Words& low) {
+    const __m512i k = _mm512_set1_epi32(static_cast<int>(factor));
+    const __m512i even = _mm512_mul_epu32(a, k);
+    const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), k);
+    low = _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+    high = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+  }
+  /** Byte w of each 32-bit lane: word[w] >= threshold. */
+  static FERRY_INLINE void store_keep(uint8_t* keep, const Words* word, uint32_t threshold) {
+    const __m512i limit = _mm512_set1_epi32(static_cast<int>(threshold));
+    __m512i bytes = _mm512_setzero_si512();
+    for (int w = 0; w < 4; ++w) {
+      const __mmask16 kept = _mm512_cmpge_epu32_mask(word[w], limit);
+      bytes = _mm512_or_si512(bytes, _mm512_maskz_set1_epi32(kept, 1 << (8 * w)));
+    }
+    _mm512_storeu_si512(keep, bytes);
+  }
+};
+
+#endif
+
+}  // namespace ferry::simd

@@ -1,0 +1,309 @@
+// Benchmark of the AdamW kernel against what this machine's memory can do. Every round runs each
+// memory ceiling and each case once on the same threads; the best round of each counts, so a busy
+// neighbour harms both alike.
+//   simd_bench [--threads N] [--params N] [--rounds N] [--case GRAD/WEIGHTS] [--pages huge|normal]
+//   [--json]
+// A case is such as bf16/bf16 or f32/none. GB/s count the bytes that AdamW has to move: gradients
+// read, master, m and v read and written, weights written. FERRY_SIMD chooses the level.
+
+#include <immintrin.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "simd/kernels.h"
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+struct Options {
+  int n_threads = static_cast<int>(std::thread::hardware_concurrency());
+  int64_t n_params = 64 << 20;
+  int n_rounds = 7;
+  std::string only;
+  bool huge_pages = true;
+  bool json = false;
+};
+
+/** Memory as the trainer's arenas have it: mapped, on a page boundary, huge pages asked for. */
+class Mapping {
+ public:
+  Mapping(int64_t n_bytes, bool huge_pages) : n_bytes_(static_cast<size_t>(n_bytes)) {
+    data_ = mmap(nullptr, n_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data_ == MAP_FAILED)
+      throw Error(Fault::does_not_fit, "simd_bench.map", std::to_string(n_bytes) + " bytes",
+                  "give fewer --params");
+    madvise(data_, n_bytes_, huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  }
+  ~Mapping() { munmap(data_, n_bytes_); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  size_t n_bytes_;
+  void* data_;
+};
+
+/** Threads that run one job at a time, each on its own contiguous part of [0, n). */
+class Team {
+ public:
+  Team(int n_threads, int64_t n) : n_(n), gate_(n_threads + 1) {
+    for (int t = 0; t < n_threads; ++t)
+      threads_.emplace_back([this, t, n_threads] { work(t, n_threads); });
+  }
+  ~Team() {
+    job_ = nullptr;
+    gate_.arrive_and_wait();
+    for (std::thread& thread : threads_)
+      thread.join();
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  /** Seconds that all threads together took for job(begin, end). */
+  double run(std::function<void(int64_t, int64_t)> job) {
+    job_ = std::move(job);
+    const auto start = std::chrono::steady_clock::now();
+    gate_.arrive_and_wait();
+    gate_.arrive_and_wait();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+ private:
+  void work(int t, int n_threads) {
+    const int64_t n_tasks = n_ / simd::kTask_elements;
+    const int64_t begin = n_tasks * t / n_threads * simd::kTask_elements;
+    const int64_t end =
+        t + 1 == n_threads ? n_ : n_tasks * (t + 1) / n_threads * simd::kTask_elements;
+    for (;;) {
+      gate_.arrive_and_wait();
+      if (!job_) return;
+      job_(begin, end);
+      gate_.arrive_and_wait();
+    }
+  }
+
+  int64_t n_;
+  std::barrier<> gate_;
+  std::function<void(int64_t, int64_t)> job_;
+  std::vector<std::thread> threads_;
+};
+
+// Ceilings, per ISA: x = x * 0.999 over three arrays side by side, with ordinary or streaming
+// stores, and the streaming triad a = b + 3 c. Begin and end are multiples of a line.
+
+#define FERRY_CEILINGS(SUFFIX, TARGET, VECTOR, PREFIX, WIDTH)                                   \
+  template <bool kStream>                                                                       \
+  __attribute__((target(TARGET))) void modify_##SUFFIX(float* a, float* b, float* c,            \
+                                                       int64_t begin, int64_t end) {            \
+    const VECTOR k = PREFIX##_set1_ps(0.999f);                                                  \
+    for (int64_t i = begin; i < end; i += WIDTH) {                                              \
+      for (float* x : {a, b, c}) {                                                              \
+        const VECTOR y = PREFIX##_mul_ps(PREFIX##_load_ps(x + i), k);                           \
+        if constexpr (kStream) {                                                                \
+          PREFIX##_stream_ps(x + i, y);                                                         \
+        } else {                                                                                \
+          PREFIX##_store_ps(x + i, y);                                                          \
+        }                                                                                       \
+      }                                                                                         \
+    }                                                                                           \
+    _mm_sfence();                                                                               \
+  }                                                                                             \
+  __attribute__((target(TARGET))) void triad_##SUFFIX(float* a, const float* b, const float* c, \
+                                                      int64_t begin, int64_t end) {             \
+    const VECTOR k = PREFIX##_set1_ps(3.0f);                                                    \
+    for (int64_t i = begin; i < end; i += WIDTH)                                                \
+      PREFIX##_stream_ps(a + i, PREFIX##_add_ps(PREFIX##_load_ps(b + i),                        \
+                                                PREFIX##_mul_ps(k, PREFIX##_load_ps(c + i))));  \
+    _mm_sfence();                                                                               \
+  }
+
+FERRY_CEILINGS(sse, "sse2", __m128, _mm, 4)
+FERRY_CEILINGS(avx2, "avx2", __m256, _mm256, 8)
+FERRY_CEILINGS(avx512, "avx512f", __m512, _mm512, 16)
+
+struct Ceilings {
+  void (*modify)(float*, float*, float*, int64_t, int64_t);
+  void (*modify_streaming)(float*, float*, float*, int64_t, int64_t);
+  void (*triad)(float*, const float*, const float*, int64_t, int64_t);
+};
+
+Ceilings best_ceilings() {
+  switch (simd::best_level()) {
+    case simd::Level::avx512:
+      return {modify_avx512<false>, modify_avx512<true>, triad_avx512};
+    case simd::Level::avx2:
+      return {modify_avx2<false>, modify_avx2<true>, triad_avx2};
+    case simd::Level::scalar:
+      break;
+  }
+  return {modify_sse<false>, modify_sse<true>, triad_sse};
+}
+
+struct Case {
+  std::string name;
+  int64_t bytes_per_param;
+  std::function<void(int64_t, int64_t)> run;
+  bool is_ceiling = false;
+  std::vector<double> seconds = {};
+
+  double best() const { return *std::min_element(seconds.begin(), seconds.end()); }
+  double gb_per_s(int64_t n) const {
+    return static_cast<double>(bytes_per_param * n) / best() * 1e-9;
+  }
+};
+
+struct Type {
+  const char* name;
+  DType type;
+};
+
+Options parse(int argc, char** argv) {
+  Options o;
+  const auto bad = [](const std::string& what) {
+    throw Error(Fault::usage, "simd_bench.options", what,
+                "see the head of tests/simd/simd_bench.cpp");
+  };
+  for (int i = 1; i < argc; ++i) {
+    const std::string key = argv[i];
+    if (key == "--json") {
+      o.json = true;
+      continue;
+    }
+    if (i + 1 == argc) bad(key + " needs a value or is unknown");
+    const std::string value = argv[++i];
+    if (key == "--threads") {
+      o.n_threads = std::max(1, std::atoi(value.c_str()));
+    } else if (key == "--params") {
+      o.n_params = std::max<int64_t>(1, std::atoll(value.c_str()) / simd::kTask_elements) *
+                   simd::kTask_elements;
+    } else if (key == "--rounds") {
+      o.n_rounds = std::max(1, std::atoi(value.c_str()));
+    } else if (key == "--case") {
+      o.only = value;
+    } else if (key == "--pages" && (value == "huge" || value == "normal")) {
+      o.huge_pages = value == "huge";
+    } else {
+      bad(key + " " + value);
+    }
+  }
+  return o;
+}
+
+int run(const Options& o) {
+  const int64_t n = o.n_params;
+  Team team(o.n_threads, n);
+  const Mapping master(n * 4, o.huge_pages), m(n * 4, o.huge_pages), v(n * 4, o.huge_pages);
+  const Mapping grad(n * 4, o.huge_pages), weights(n * 4, o.huge_pages);
+  float *const p = master.as<float>(), *const pm = m.as<float>(), *const pv = v.as<float>();
+  char *const pg = grad.as<char>(), *const pw = weights.as<char>();
+  // First touch by the thread that uses the part; 0x3c3c... is a normal number in all three types.
+  team.run([&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      p[i] = 1.0f + static_cast<float>(i % 1024) * 1e-3f;
+      pm[i] = 1e-3f;
+      pv[i] = 1e-6f;
+    }
+    std::fill(pg + begin * 4, pg + end * 4, 0x3c);
+    std::fill(pw + begin * 4, pw + end * 4, 0);
+  });
+
+  const Ceilings ceilings = best_ceilings();
+  std::vector<Case> cases;
+  cases.push_back({"modify 3 arrays", 24,
+                   [&](int64_t b, int64_t e) { ceilings.modify(p, pm, pv, b, e); }, true});
+  cases.push_back({"modify 3, streaming", 24,
+                   [&](int64_t b, int64_t e) { ceilings.modify_streaming(p, pm, pv, b, e); },
+                   true});
+  cases.push_back(
+      {"triad, streaming", 12,
+       [&](int64_t b, int64_t e) { ceilings.triad(reinterpret_cast<float*>(pw), pm, pv, b, e); },
+       true});
+  const simd::AdamwStep step = simd::make_adamw_step({.lr = 1e-4, .weight_decay = 0.01}, 10, 1.0f);
+  for (const Type g :
+       {Type{"f32", DType::f32}, Type{"f16", DType::f16}, Type{"bf16", DType::bf16}}) {
+    for (const Type w : {Type{"none", DType::f32}, Type{"f32", DType::f32}, Type{"f16", DType::f16},
+                         Type{"bf16", DType::bf16}}) {
+      const std::string name = std::string(g.name) + "/" + w.name;
+      if (!o.only.empty() && o.only != name) continue;
+      const bool has_weights = std::string_view(w.name) != "none";
+      const int64_t g_bytes = static_cast<int64_t>(size_of(g.type));
+      const int64_t w_bytes = has_weights ? static_cast<int64_t>(size_of(w.type)) : 0;
+      cases.push_back({name, 24 + g_bytes + w_bytes, [=](int64_t b, int64_t e) {
+                         simd::adamw({.master = p + b,
+                                      .m = pm + b,
+                                      .v = pv + b,
+                                      .grad = pg + b * g_bytes,
+                                      .grad_type = g.type,
+                                      .weights = has_weights ? pw + b * w_bytes : nullptr,
+                                      .weights_type = w.type,
+                                      .n = e - b,
+                                      .step = step});
+                       }});
+    }
+  }
+
+  for (int round = 0; round < o.n_rounds; ++round)
+    for (Case& c : cases)
+      c.seconds.push_back(team.run(c.run));
+
+  double ceiling = 0.0;
+  for (const Case& c : cases)
+    if (c.is_ceiling) ceiling = std::max(ceiling, c.gb_per_s(n));
+
+  nlohmann::json report = {
+      {"level", simd::level_name()}, {"threads", o.n_threads},     {"params", n},
+      {"rounds", o.n_rounds},        {"huge_pages", o.huge_pages}, {"ceiling_gb_per_s", ceiling}};
+  FILE* talk = o.json ? stderr : stdout;
+  std::fprintf(talk, "%s, %d threads, %lld parameters, best of %d rounds, %s pages\n",
+               std::string(simd::level_name()).c_str(), o.n_threads, static_cast<long long>(n),
+               o.n_rounds, o.huge_pages ? "huge" : "normal");
+  for (const Case& c : cases) {
+    std::vector<double> sorted = c.seconds;
+    std::sort(sorted.begin(), sorted.end());
+    const double of_ceiling = c.gb_per_s(n) / ceiling;
+    if (c.is_ceiling) {
+      std::fprintf(talk, "%-22s %8.2f GB/s\n", c.name.c_str(), c.gb_per_s(n));
+    } else {
+      std::fprintf(talk, "adamw %-16s %8.2f GB/s %8.1f Mparam/s  %5.1f %% of the ceiling\n",
+                   c.name.c_str(), c.gb_per_s(n), static_cast<double>(n) / c.best() * 1e-6,
+                   of_ceiling * 100.0);
+    }
+    report[c.is_ceiling ? "ceilings" : "adamw"].push_back(
+        {{"name", c.name},
+         {"seconds_best", c.best()},
+         {"seconds_median", sorted[sorted.size() / 2]},
+         {"gb_per_s", c.gb_per_s(n)},
+         {"params_per_s", static_cast<double>(n) / c.best()},
+         {"of_ceiling", of_ceiling}});
+  }
+  if (o.json) std::printf("%s\n", report.dump(2).c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace ferry
+
+int main(int argc, char** argv) {
+  try {
+    return ferry::run(ferry::parse(argc, argv));
+  } catch (const ferry::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return error.exit_code();
+  }
+}
