@@ -1,0 +1,128 @@
+#include "src/data/batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "src/base/error.h"
+#include "src/data/hash.h"
+
+namespace ferry {
+namespace {
+
+void append_sequence(MicroBatch& batch, int64_t length) {
+  const size_t end = batch.position_ids.size() + static_cast<size_t>(length);
+  const auto begin = batch.position_ids.end() - batch.position_ids.begin();
+  batch.position_ids.resize(end);
+  std::iota(batch.position_ids.begin() + begin, batch.position_ids.end(), 0);
+  batch.cu_seqlens.push_back(static_cast<int32_t>(end));
+  batch.max_len = std::max(batch.max_len, static_cast<int32_t>(length));
+}
+
+void append_labels(MicroBatch& batch, const TokenizedDataset& dataset, int64_t sample) {
+  switch (dataset.problem()) {
+    case ProblemType::unlabelled:
+      return;
+    case ProblemType::single_label:
+      batch.class_labels.push_back(dataset.class_id(sample));
+      break;
+    case ProblemType::regression:
+      batch.value_labels.push_back(dataset.value(sample));
+      break;
+    case ProblemType::multi_label: {
+      const size_t row = batch.hot_labels.size();
+      batch.hot_labels.resize(row + static_cast<size_t>(dataset.n_labels()), 0.0f);
+      for (int32_t id : dataset.classes(sample))
+        batch.hot_labels[row + static_cast<size_t>(id)] = 1.0f;
+    }
+  }
+  ++batch.n_label_items;
+}
+
+void clear(MicroBatch& batch) {
+  for (auto* ints : {&batch.input_ids, &batch.type_ids, &batch.position_ids, &batch.cu_seqlens,
+                     &batch.class_labels, &batch.token_labels})
+    ints->clear();
+  batch.hot_labels.clear();
+  batch.value_labels.clear();
+  batch.samples.clear();
+  batch.cu_seqlens.push_back(0);
+  batch.max_len = 0;
+  batch.n_real_tokens = batch.n_real_seqs = batch.n_label_items = 0;
+}
+
+}  // namespace
+
+void collate(const TokenizedDataset& dataset,
+             std::span<const int64_t> samples,
+             std::span<const int64_t> sizes,
+             int32_t pad_id,
+             MicroBatch& batch,
+             int64_t tail_length) {
+  FERRY_CHECK(!samples.empty(), "a micro-batch without samples");
+  clear(batch);
+  for (int64_t sample : samples) {
+    FERRY_CHECK(sample >= 0 && sample < dataset.size(), "sample {} of {}", sample, dataset.size());
+    const auto ids = dataset.ids(sample);
+    const auto types = dataset.type_ids(sample);
+    batch.input_ids.insert(batch.input_ids.end(), ids.begin(), ids.end());
+    batch.type_ids.insert(batch.type_ids.end(), types.begin(), types.end());
+    batch.samples.push_back(sample);
+    append_sequence(batch, static_cast<int64_t>(ids.size()));
+    append_labels(batch, dataset, sample);
+  }
+  batch.n_real_tokens = batch.n_tokens();
+  batch.n_real_seqs = batch.n_seqs();
+  if (sizes.empty()) return;
+
+  const auto size = std::lower_bound(sizes.begin(), sizes.end(), batch.n_real_tokens);
+  FERRY_CHECK(size != sizes.end(), "a micro-batch of {} tokens, the largest size is {}",
+              batch.n_real_tokens, sizes.back());
+  // By default pieces of the longest sample's length: attention's cost is set by the longest
+  // sequence.
+  const int64_t longest = tail_length > 0 ? tail_length : std::max<int64_t>(batch.max_len, 1);
+  for (int64_t tail = *size - batch.n_real_tokens; tail > 0; tail -= longest)
+    append_sequence(batch, std::min(tail, longest));
+  batch.input_ids.resize(static_cast<size_t>(*size), pad_id);
+  batch.type_ids.resize(static_cast<size_t>(*size), 0);
+}
+
+MicroBatch collate(const TokenizedDataset& dataset,
+                   std::span<const int64_t> samples,
+                   std::span<const int64_t> sizes,
+                   int32_t pad_id) {
+  MicroBatch batch;
+  collate(dataset, samples, sizes, pad_id, batch);
+  return batch;
+}
+
+void mask_tokens(MicroBatch& batch, const MaskOptions& options, const MaskKey& key) {
+  FERRY_CHECK(options.share >= 0 && options.share <= 1 && options.vocab_size > 0,
+              "share {}, vocabulary {}", options.share, options.vocab_size);
+  const uint64_t stream = hash_key(key.seed, 0x3a5c, key.step, key.micro_batch);
+  constexpr double kUnit = 1.0 / 9007199254740992.0;  // 2^-53
+  const auto uniform = [&](uint64_t index) {
+    return static_cast<double>(random_bits(stream, index) >> 11) * kUnit;
+  };
+
+  batch.token_labels.assign(batch.input_ids.size(), kNoLabel);
+  batch.n_label_items = 0;
+  for (size_t i = 0; i < static_cast<size_t>(batch.n_real_tokens); ++i) {
+    int32_t& id = batch.input_ids[i];
+    if (std::find(options.special_ids.begin(), options.special_ids.end(), id) !=
+        options.special_ids.end())
+      continue;
+    if (uniform(3 * i) >= options.share) continue;
+    batch.token_labels[i] = id;
+    ++batch.n_label_items;
+    const double kind = uniform(3 * i + 1);
+    if (kind < 0.8)
+      id = options.mask_id;
+    else if (kind < 0.9)
+      id = static_cast<int32_t>(
+          scale_below(random_bits(stream, 3 * i + 2), static_cast<uint64_t>(options.vocab_size)));
+  }
+}
+
+}  // namespace ferry

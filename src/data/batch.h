@@ -1,0 +1,75 @@
+#pragma once
+// A micro-batch as the model takes it: its sequences laid end to end, no padding inside, the token
+// count rounded up to one of a few sizes by a tail without loss. The trainer collates the samples
+// that src/data/step_plan.h chose; masks for masked-LM training are drawn here too.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "src/data/tokenized.h"
+
+namespace ferry {
+
+inline constexpr int32_t kNoLabel =
+    -100;  // of a token without loss, as torch's cross entropy ignores it
+
+/** Host arrays of one micro-batch; T tokens, S sequences of which the first R are samples, the rest
+ * the tail. */
+struct MicroBatch {
+  std::vector<int32_t> input_ids;     // (T)
+  std::vector<int32_t> type_ids;      // (T)
+  std::vector<int32_t> position_ids;  // (T), from 0 in every sequence
+  std::vector<int32_t> cu_seqlens;    // (S + 1), where each sequence begins, then T
+  int32_t max_len = 0;                // of the S sequences
+  int64_t n_real_tokens = 0;          // before the tail
+  int64_t n_real_seqs = 0;            // R
+  int64_t n_label_items = 0;  // what the loss is a mean over: labelled samples, or masked tokens
+
+  std::vector<int32_t> class_labels;  // single_label: (R)
+  std::vector<float> hot_labels;      // multi_label: (R, n_labels), 0 or 1
+  std::vector<float> value_labels;    // regression: (R)
+  std::vector<int32_t>
+      token_labels;  // masked LM: (T), kNoLabel where there is no loss; empty before mask_tokens
+  std::vector<int64_t> samples;  // (R), places in the dataset
+
+  int64_t n_tokens() const { return static_cast<int64_t>(input_ids.size()); }
+  int64_t n_seqs() const { return static_cast<int64_t>(cu_seqlens.size()) - 1; }
+};
+
+/** Fills `batch` with the samples, end to end, and a tail of pad tokens up to the smallest of
+ * `sizes` (ascending, from choose_token_sizes) that holds them; the tail's sequences have
+ * `tail_length` tokens (the last fewer), 0 for as many as the longest sample. Keeps the memory of
+ * an earlier micro-batch. Empty `sizes`: no tail. */
+void collate(const TokenizedDataset& dataset,
+             std::span<const int64_t> samples,
+             std::span<const int64_t> sizes,
+             int32_t pad_id,
+             MicroBatch& batch,
+             int64_t tail_length = 0);
+MicroBatch collate(const TokenizedDataset& dataset,
+                   std::span<const int64_t> samples,
+                   std::span<const int64_t> sizes,
+                   int32_t pad_id);
+
+/** How masked-LM training hides tokens (Devlin et al. 2018): a share of the tokens is to be
+ * predicted; of those 80 % are replaced by [MASK], 10 % by a random token, 10 % stay. */
+struct MaskOptions {
+  double share = 0.15;
+  int32_t mask_id = 0;
+  int32_t vocab_size = 0;
+  std::vector<int32_t> special_ids;  // never hidden: [CLS], [SEP], [PAD], ...
+};
+
+/** A micro-batch's place in the run; the same place gives the same mask. */
+struct MaskKey {
+  uint64_t seed = 0;
+  int64_t step = 0;
+  int64_t micro_batch = 0;  // of the step, over all ranks
+};
+
+/** Draws the mask: changes input_ids, sets token_labels and n_label_items (which may come out 0 in
+ * a tiny batch). The tail is never hidden. */
+void mask_tokens(MicroBatch& batch, const MaskOptions& options, const MaskKey& key);
+
+}  // namespace ferry

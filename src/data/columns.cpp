@@ -1,0 +1,235 @@
+#include "src/data/columns.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+// As the data sets of the hub and of GLUE name them; a pair counts only when both are there.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kPairNames = {{
+    {"sentence1", "sentence2"},
+    {"premise", "hypothesis"},
+    {"question1", "question2"},
+    {"question", "sentence"},
+    {"question", "passage"},
+    {"question", "answer"},
+    {"query", "passage"},
+    {"text", "text_pair"},
+    {"text_a", "text_b"},
+    {"text1", "text2"},
+    {"text_1", "text_2"},
+}};
+constexpr std::array<std::string_view, 15> kTextNames = {
+    "text",  "sentence", "content", "document", "review", "review_text", "comment", "comment_text",
+    "tweet", "message",  "body",    "article",  "title",  "question",    "input"};
+constexpr std::array<std::string_view, 13> kLabelNames = {
+    "label", "labels",    "target", "targets", "class",  "category", "topic",
+    "score", "sentiment", "rating", "stars",   "intent", "y"};
+
+std::string lower(std::string_view text) {
+  std::string result(trim(text));
+  for (char& c : result)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return result;
+}
+
+template <typename Names>
+bool is_one_of(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), lower(name)) != names.end();
+}
+
+bool is_known_name(std::string_view name) {
+  const std::string low = lower(name);
+  return is_one_of(kTextNames, low) || is_one_of(kLabelNames, low) ||
+         std::any_of(kPairNames.begin(), kPairNames.end(),
+                     [&](const auto& pair) { return pair.first == low || pair.second == low; });
+}
+
+class Chooser {
+ public:
+  Chooser(const std::vector<std::string>& names,
+          const std::vector<DelimitedRow>& sample,
+          const DatasetOptions& options,
+          std::string_view file)
+      : names_(names),
+        sample_(sample),
+        options_(options),
+        file_(file),
+        n_columns_(!names.empty()   ? names.size()
+                   : sample.empty() ? 0
+                                    : sample.front().fields.size()) {}
+
+  Columns choose() {
+    Columns columns;
+    if (!options_.text_pair_column.empty())
+      pair_ = asked(options_.text_pair_column, "text_pair_column");
+    for (const std::string& name : options_.label_columns)
+      labels_.push_back(asked(name, "label_column"));
+    if (!options_.text_column.empty())
+      text_ = asked(options_.text_column, "text_column");
+    else
+      guess_texts_by_name();
+    if (labels_.empty()) guess_label_by_name();
+    if (!text_ || labels_.empty()) guess_by_count();
+    if (!text_) refuse("text", "text_column");
+    if (labels_.empty() && options_.labels == LabelUse::required) refuse("label", "label_column");
+    columns.text = *text_;
+    columns.text_pair = pair_;
+    if (options_.labels != LabelUse::ignored) columns.labels = labels_;
+    columns.note = fmt::format("{}: text is {}", file_, shown(columns.text));
+    if (pair_) columns.note += fmt::format(" with {}", shown(*pair_));
+    for (size_t i = 0; i < columns.labels.size(); ++i)
+      columns.note += fmt::format("{}{}", i ? ", " : ", label is ", shown(columns.labels[i]));
+    if (by_count_)
+      columns.note += " (the column with fewer different values is taken for the label)";
+    return columns;
+  }
+
+ private:
+  std::string shown(size_t column) const {
+    return names_.empty() ? fmt::format("column {}", column + 1)
+                          : fmt::format("column '{}'", names_[column]);
+  }
+
+  std::string all() const {
+    return names_.empty() ? fmt::format("{} columns without names", n_columns_)
+                          : fmt::format("the columns {}", fmt::join(names_, ", "));
+  }
+
+  size_t asked(const std::string& name, std::string_view option) const {
+    for (size_t i = 0; i < names_.size(); ++i)
+      if (names_[i] == name) return i;
+    size_t number = 0;
+    auto [end, code] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (code == std::errc{} && end == name.data() + name.size() && number >= 1 &&
+        number <= n_columns_)
+      return number - 1;
+    throw Error(Fault::usage, "data.columns",
+                fmt::format("{} = {}: '{}' has {}", option, name, file_, all()),
+                names_.empty()
+                    ? "columns count from 1; if the first row is a header, set header = present"
+                    : "use one of these names");
+  }
+
+  bool is_free(size_t column) const {
+    return text_ != column && pair_ != column &&
+           std::find(labels_.begin(), labels_.end(), column) == labels_.end();
+  }
+
+  std::optional<size_t> named(std::string_view name) const {
+    for (size_t i = 0; i < names_.size(); ++i)
+      if (is_free(i) && lower(names_[i]) == name) return i;
+    return std::nullopt;
+  }
+
+  void guess_texts_by_name() {
+    if (!pair_)
+      for (const auto& [first, second] : kPairNames) {
+        auto a = named(first), b = named(second);
+        if (a && b) {
+          text_ = a;
+          pair_ = b;
+          return;
+        }
+      }
+    for (std::string_view name : kTextNames)
+      if ((text_ = named(name))) return;
+  }
+
+  void guess_label_by_name() {
+    for (std::string_view name : kLabelNames)
+      if (auto column = named(name)) {
+        labels_.push_back(*column);
+        return;
+      }
+  }
+
+  /** What names do not tell: one column left for one role, or two for text and label by their
+   * values. */
+  void guess_by_count() {
+    std::vector<size_t> left;
+    for (size_t i = 0; i < n_columns_; ++i)
+      if (is_free(i)) left.push_back(i);
+    const size_t n_roles = pair_ ? 3 : 2;
+    const bool knows_text = text_.has_value(), knows_label = !labels_.empty();
+    if (left.size() == 1 && n_columns_ <= n_roles) {
+      if (!knows_text)
+        text_ = left[0];
+      else if (!knows_label && options_.labels == LabelUse::required)
+        labels_.push_back(left[0]);
+    } else if (left.size() == 2 && n_columns_ == n_roles && !knows_text && !knows_label &&
+               !sample_.empty()) {
+      const bool first_is_label = variety(left[0]) < variety(left[1]);
+      text_ = left[first_is_label ? 1 : 0];
+      labels_.push_back(left[first_is_label ? 0 : 1]);
+      by_count_ = true;
+    }
+  }
+
+  /** Different values, then bytes: labels have fewer and shorter ones. */
+  std::pair<size_t, size_t> variety(size_t column) const {
+    std::set<std::string_view> values;
+    size_t n_bytes = 0;
+    for (const DelimitedRow& row : sample_) {
+      if (column >= row.fields.size()) continue;
+      values.insert(row.fields[column]);
+      n_bytes += row.fields[column].size();
+    }
+    return {values.size(), n_bytes};
+  }
+
+  [[noreturn]] void refuse(std::string_view role, std::string_view option) const {
+    throw Error(Fault::data, "data.columns",
+                fmt::format("'{}' has {}, and none is plainly the {}", file_, all(), role),
+                fmt::format("name it with {} = NAME, or by its number from 1", option));
+  }
+
+  const std::vector<std::string>& names_;
+  const std::vector<DelimitedRow>& sample_;
+  const DatasetOptions& options_;
+  std::string_view file_;
+  size_t n_columns_;
+  std::optional<size_t> text_, pair_;
+  std::vector<size_t> labels_;
+  bool by_count_ = false;
+};
+
+}  // namespace
+
+Columns choose_columns(const std::vector<std::string>& names,
+                       const std::vector<DelimitedRow>& sample,
+                       const DatasetOptions& options,
+                       std::string_view file) {
+  return Chooser(names, sample, options, file).choose();
+}
+
+bool looks_like_header(const std::vector<DelimitedRow>& sample, const DatasetOptions& options) {
+  if (sample.empty()) return false;
+  const std::vector<std::string>& first = sample.front().fields;
+  for (size_t column = 0; column < first.size(); ++column) {
+    const std::string& cell = first[column];
+    if (cell.empty()) continue;
+    // A number is asked for as a number: it does not make the row "1<TAB>text" a header.
+    const bool is_asked = cell == options.text_column || cell == options.text_pair_column ||
+                          std::find(options.label_columns.begin(), options.label_columns.end(),
+                                    cell) != options.label_columns.end();
+    if ((is_asked && !parse_number(cell)) || is_known_name(cell)) return true;
+    if (sample.size() < 2 || parse_number(cell)) continue;
+    const bool numbers_below =
+        std::all_of(sample.begin() + 1, sample.end(), [&](const DelimitedRow& row) {
+          return column < row.fields.size() && parse_number(row.fields[column]);
+        });
+    if (numbers_below) return true;
+  }
+  return false;
+}
+
+}  // namespace ferry

@@ -1,0 +1,69 @@
+#pragma once
+// What a dataset is before it is tokenized: texts and labels, and the names of the labels. The
+// readers fill it (src/data/reader.h), src/data/tokenized.h takes it up.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace ferry {
+
+enum class ProblemType : uint8_t { unlabelled, single_label, multi_label, regression };
+
+/** As transformers spells it in config.json ("single_label_classification"); "" for unlabelled. */
+std::string_view hf_name_of(ProblemType type);
+/** The inverse; nullopt for another text. */
+std::optional<ProblemType> parse_problem_type(std::string_view hf_name);
+
+/** One of the three, by the dataset's ProblemType. */
+struct Label {
+  int32_t class_id = -1;         // single_label
+  std::vector<int32_t> classes;  // multi_label: ascending, may be empty
+  float value = 0;               // regression
+};
+
+struct Example {
+  std::string text;                      // valid UTF-8, not empty
+  std::optional<std::string> text_pair;  // for tasks on two texts
+  Label label;
+};
+
+/** The names of the classes in the order of their ids: `id2label`, saved with the model. */
+class LabelMap {
+ public:
+  LabelMap() = default;
+  /** In the order given; a name appears once. */
+  explicit LabelMap(std::vector<std::string> names);
+  /** Duplicates dropped, sorted: by value when all are whole numbers ("2" before "10"), else by
+   * bytes. */
+  static LabelMap sorted(std::vector<std::string> names);
+
+  int32_t size() const { return static_cast<int32_t>(names_.size()); }
+  const std::vector<std::string>& names() const { return names_; }
+  const std::string& name(int32_t id) const { return names_.at(static_cast<size_t>(id)); }
+
+  /** The id of a label as a data file spells it: its name; or, of a whole number, another spelling
+   * of it ("1.0"); or the id itself where no name is a number (files of ids beside a model that
+   * knows names). */
+  std::optional<int32_t> find(std::string_view label) const;
+
+  /** "business, politics, sport"; at most ten. */
+  std::string list() const;
+
+ private:
+  std::vector<std::string> names_;
+  std::unordered_map<std::string, int32_t> ids_;
+  bool any_number_ = false;
+};
+
+/** "3", "3.0", " +3" -> "3"; nullopt when the text is not a whole number. */
+std::optional<std::string> canonical_integer(std::string_view text);
+/** The whole of the text as a finite number, spaces around it allowed. */
+std::optional<double> parse_number(std::string_view text);
+std::string_view trim(std::string_view text);
+
+}  // namespace ferry

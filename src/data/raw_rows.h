@@ -1,0 +1,50 @@
+#pragma once
+// Rows as a source gives them, before labels mean anything. Private to src/data: the sources
+// (sources.cpp) fill it, the label step (labels.cpp) turns it into examples.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/data/reader.h"
+
+namespace ferry {
+
+struct RawRow {
+  std::string text;
+  std::optional<std::string> text_pair;
+  std::vector<std::string> labels;  // one, unless a list or several columns; the texts of the file
+  uint32_t file = 0;                // place in RawRows::files
+  int64_t line = 0;                 // 0: the file as a whole
+};
+
+struct RawRows {
+  std::vector<std::string> files;
+  std::vector<RawRow> rows;
+  std::vector<std::string> notes;
+  bool has_labels = false;
+  bool any_list = false;  // JSONL gave lists of labels
+  std::vector<std::string>
+      hot_columns;  // several label columns: labels[i] is the 0 or 1 of hot_columns[i]
+
+  /** "train.tsv:17", or the file alone. */
+  std::string place(const RawRow& row) const;
+};
+
+/** Throws Error(data) "place: what - hint". */
+[[noreturn]] void refuse_row(std::string_view place,
+                             std::string_view what,
+                             std::string_view hint = {});
+
+RawRows read_folder(const DatasetOptions& options);
+RawRows read_delimited(const DatasetOptions& options, DatasetFormat format);
+RawRows read_jsonl(const DatasetOptions& options);
+RawRows read_lines(const DatasetOptions& options);
+
+/** The last step of read_dataset: problem type, label map (unless the scheme is known), labels as
+ * ids or values. */
+Dataset label_examples(RawRows raw, const DatasetOptions& options, const LabelScheme* known);
+
+}  // namespace ferry

@@ -1,0 +1,121 @@
+#include "src/data/reader.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <system_error>
+
+#include "src/base/error.h"
+#include "src/data/raw_rows.h"
+
+namespace ferry {
+namespace {
+
+template <typename Value>
+struct Named {
+  std::string_view name;
+  Value value;
+};
+
+constexpr std::array kFormats = {
+    Named<DatasetFormat>{"auto", DatasetFormat::automatic},
+    Named<DatasetFormat>{"folder", DatasetFormat::folder},
+    Named<DatasetFormat>{"tsv", DatasetFormat::tsv},
+    Named<DatasetFormat>{"csv", DatasetFormat::csv},
+    Named<DatasetFormat>{"jsonl", DatasetFormat::jsonl},
+    Named<DatasetFormat>{"lines", DatasetFormat::lines},
+};
+constexpr std::array kExtensions = {
+    Named<DatasetFormat>{".tsv", DatasetFormat::tsv},
+    Named<DatasetFormat>{".tab", DatasetFormat::tsv},
+    Named<DatasetFormat>{".csv", DatasetFormat::csv},
+    Named<DatasetFormat>{".jsonl", DatasetFormat::jsonl},
+    Named<DatasetFormat>{".ndjson", DatasetFormat::jsonl},
+    Named<DatasetFormat>{".json", DatasetFormat::jsonl},
+    Named<DatasetFormat>{".txt", DatasetFormat::lines},
+};
+constexpr std::array kEncodings = {
+    Named<Encoding>{"utf-8", Encoding::utf8},
+    Named<Encoding>{"latin-1", Encoding::latin1},
+    Named<Encoding>{"utf-8-or-latin-1", Encoding::utf8_or_latin1},
+};
+
+template <typename Table>
+auto value_of(const Table& table, std::string_view name)
+    -> std::optional<decltype(table[0].value)> {
+  for (const auto& row : table)
+    if (row.name == name) return row.value;
+  return std::nullopt;
+}
+
+DatasetFormat format_of(const DatasetOptions& options) {
+  std::error_code code;
+  if (!std::filesystem::exists(options.path, code))
+    throw Error(Fault::data, "data.read",
+                fmt::format("dataset '{}' does not exist", options.path.string()),
+                "check the path");
+  const bool is_directory = std::filesystem::is_directory(options.path, code);
+  if (options.format != DatasetFormat::automatic) {
+    if (is_directory != (options.format == DatasetFormat::folder))
+      throw Error(Fault::usage, "data.read",
+                  fmt::format("dataset '{}' is a {}, which does not go with the format asked for",
+                              options.path.string(), is_directory ? "directory" : "file"),
+                  "leave the format at auto");
+    return options.format;
+  }
+  if (is_directory) return DatasetFormat::folder;
+  if (auto format = value_of(kExtensions, options.path.extension().string())) return *format;
+  throw Error(Fault::usage, "data.read",
+              fmt::format("the format of '{}' does not show in its name", options.path.string()),
+              "say which it is: tsv, csv, jsonl or lines");
+}
+
+Dataset read(const DatasetOptions& options, const LabelScheme* known) {
+  const DatasetFormat format = format_of(options);
+  if (format == DatasetFormat::lines && options.labels == LabelUse::required)
+    throw Error(Fault::data, "data.read",
+                fmt::format("'{}' is plain text, which has no labels", options.path.string()),
+                "use a TSV, CSV or JSONL file, or a folder per label");
+  RawRows raw;
+  switch (format) {
+    case DatasetFormat::automatic:
+      break;  // format_of never says so
+    case DatasetFormat::folder:
+      raw = read_folder(options);
+      break;
+    case DatasetFormat::tsv:
+    case DatasetFormat::csv:
+      raw = read_delimited(options, format);
+      break;
+    case DatasetFormat::jsonl:
+      raw = read_jsonl(options);
+      break;
+    case DatasetFormat::lines:
+      raw = read_lines(options);
+      break;
+  }
+  if (raw.rows.empty())
+    throw Error(Fault::data, "data.read",
+                fmt::format("'{}' has no examples", options.path.string()),
+                "is it the right file?");
+  return label_examples(std::move(raw), options, known);
+}
+
+}  // namespace
+
+Dataset read_dataset(const DatasetOptions& options) {
+  return read(options, nullptr);
+}
+
+Dataset read_dataset(const DatasetOptions& options, const LabelScheme& scheme) {
+  return read(options, &scheme);
+}
+
+std::optional<DatasetFormat> parse_dataset_format(std::string_view text) {
+  return value_of(kFormats, text);
+}
+std::optional<Encoding> parse_encoding(std::string_view text) {
+  return value_of(kEncodings, text);
+}
+
+}  // namespace ferry

@@ -1,0 +1,86 @@
+#pragma once
+// Reads a labelled (or bare) dataset from a file or directory as people have them. Called by train,
+// eval, predict and the app's preview; a path and options come in, examples with checked labels and
+// a few sentences on what was taken for what go out. Every fault of a file is Error(data) with file
+// and line.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/data/example.h"
+#include "src/data/text_file.h"
+
+namespace ferry {
+
+enum class DatasetFormat : uint8_t {
+  automatic,  // by extension; a directory is a folder
+  folder,     // a sub-directory per label, each *.txt in it a document
+  tsv,
+  csv,
+  jsonl,  // an object a line
+  lines,  // a text a line, no labels
+};
+
+enum class HeaderRow : uint8_t { automatic, present, absent };
+
+enum class QuotingChoice : uint8_t {
+  automatic,  // CSV strict, TSV lenient (src/data/delimited.h)
+  none,
+};
+
+enum class LabelUse : uint8_t {
+  required,  // training, evaluation
+  optional,  // labels where the file has them
+  ignored,   // prediction, masked-LM training
+};
+
+/** A column is a name of the header (a key, in JSONL), or a number from 1 where there is no such
+ * name. */
+struct DatasetOptions {
+  std::filesystem::path path;
+  DatasetFormat format = DatasetFormat::automatic;
+  std::string text_column;       // "": guessed, see choose_columns in src/data/columns.h
+  std::string text_pair_column;  // "": guessed together with text_column, else none
+  std::vector<std::string>
+      label_columns;  // {}: guessed. Several: multi-label, each column 0 or 1 and named a class
+  HeaderRow header = HeaderRow::automatic;
+  QuotingChoice quoting = QuotingChoice::automatic;
+  char delimiter = '\0';               // of CSV and TSV; '\0': comma and tab
+  std::optional<ProblemType> problem;  // nullopt: from the labels
+  char label_separator =
+      '\0';  // multi-label in one column: "a|b"; '\0': the first of | ; , that occurs
+  LabelUse labels = LabelUse::required;
+  Encoding encoding = Encoding::utf8;
+};
+
+/** What a model knows of its labels: built from the training set, saved with the model, asked of
+ * the others. */
+struct LabelScheme {
+  ProblemType problem = ProblemType::unlabelled;
+  LabelMap labels;  // of single_label and multi_label
+};
+
+struct Dataset {
+  std::vector<Example> examples;  // in the order of the file; a folder's by label, then file name
+  LabelScheme scheme;
+  std::vector<std::string> notes;  // for the user: "text column 'sentence', label column 'label'"
+};
+
+/** Training data: the label scheme comes from the labels themselves. Automatically, lists (or
+ * several label columns) are multi-label, numbers of which any has a fraction are a regression, all
+ * else is single-label. */
+Dataset read_dataset(const DatasetOptions& options);
+
+/** Data beside a scheme that is known; a label outside it is an error that lists the known ones. */
+Dataset read_dataset(const DatasetOptions& options, const LabelScheme& scheme);
+
+/** Option values as written in configurations: "auto", "tsv"; "utf-8-or-latin-1"; ... nullopt for
+ * another text. */
+std::optional<DatasetFormat> parse_dataset_format(std::string_view text);
+std::optional<Encoding> parse_encoding(std::string_view text);
+
+}  // namespace ferry

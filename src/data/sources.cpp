@@ -1,0 +1,245 @@
+// The four kinds of source, each from its files to RawRows.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "src/base/error.h"
+#include "src/data/columns.h"
+#include "src/data/delimited.h"
+#include "src/data/raw_rows.h"
+
+namespace ferry {
+namespace {
+
+namespace stdfs = std::filesystem;
+
+constexpr size_t kSampleRows = 2000;  // looked at to tell a header and guess columns
+
+void note_encoding(RawRows& raw, size_t n_latin1, std::string_view what) {
+  if (n_latin1 > 0) raw.notes.push_back(fmt::format("{} not UTF-8, read as Latin-1", what));
+}
+
+/** Sorted entries of a directory without the hidden ones: the same order on every file system. */
+std::vector<stdfs::path> sorted_entries(const stdfs::path& directory) {
+  std::error_code code;
+  std::vector<stdfs::path> paths;
+  for (const auto& entry : stdfs::directory_iterator(directory, code))
+    if (!entry.path().filename().string().starts_with('.')) paths.push_back(entry.path());
+  if (code)
+    throw Error(Fault::data, "data.read",
+                fmt::format("'{}' cannot be listed: {}", directory.string(), code.message()),
+                "check the path");
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+}  // namespace
+
+std::string RawRows::place(const RawRow& row) const {
+  return row.line ? fmt::format("{}:{}", files[row.file], row.line) : files[row.file];
+}
+
+void refuse_row(std::string_view place, std::string_view what, std::string_view hint) {
+  throw Error(Fault::data, "data.read", fmt::format("{}: {}", place, what), hint);
+}
+
+RawRows read_folder(const DatasetOptions& options) {
+  RawRows raw;
+  raw.has_labels = options.labels != LabelUse::ignored;
+  std::string table;  // a file that would rather be the dataset, for the hint
+  bool has_deeper = false;
+  size_t n_labels = 0, n_other = 0, n_latin1 = 0;
+  for (const stdfs::path& label : sorted_entries(options.path)) {
+    if (!stdfs::is_directory(label)) {
+      const std::string extension = label.extension().string();
+      if (extension == ".tsv" || extension == ".csv" || extension == ".jsonl")
+        table = label.string();
+      continue;
+    }
+    const size_t n_before = raw.rows.size();
+    for (const stdfs::path& document : sorted_entries(label)) {
+      if (document.extension() != ".txt" || stdfs::is_directory(document)) {
+        has_deeper |= stdfs::is_directory(document);
+        ++n_other;
+        continue;
+      }
+      TextFile file = load_text_file(document, options.encoding);
+      n_latin1 += file.was_latin1;
+      raw.files.push_back(document.string());
+      RawRow row{.text = std::move(file.text), .file = static_cast<uint32_t>(raw.files.size() - 1)};
+      if (raw.has_labels) row.labels = {label.filename().string()};
+      raw.rows.push_back(std::move(row));
+    }
+    n_labels += raw.rows.size() > n_before;
+  }
+  if (raw.rows.empty()) {
+    std::string hint = "expected a sub-directory per label with a .txt file per document";
+    if (!table.empty())
+      hint = fmt::format("did you mean the file '{}'?", table);
+    else if (has_deeper)
+      hint += "; is the dataset one of its sub-directories?";
+    throw Error(Fault::data, "data.read",
+                fmt::format("'{}' has no documents", options.path.string()), hint);
+  }
+  raw.notes.push_back(fmt::format("{}: {} documents under {} labels", options.path.string(),
+                                  raw.rows.size(), n_labels));
+  if (n_other > 0)
+    raw.notes.push_back(fmt::format("{} entries that are no .txt files were left out", n_other));
+  note_encoding(raw, n_latin1,
+                fmt::format("{} of the documents {}", n_latin1, n_latin1 == 1 ? "is" : "are"));
+  return raw;
+}
+
+RawRows read_delimited(const DatasetOptions& options, DatasetFormat format) {
+  RawRows raw;
+  raw.files = {options.path.string()};
+  const std::string& name = raw.files.front();
+  const TextFile file = load_text_file(options.path, options.encoding);
+  note_encoding(raw, file.was_latin1, name + " is");
+  const bool is_csv = format == DatasetFormat::csv;
+  const char delimiter = options.delimiter ? options.delimiter : is_csv ? ',' : '\t';
+  const Quoting quoting = options.quoting == QuotingChoice::none ? Quoting::none
+                          : is_csv                               ? Quoting::strict
+                                                                 : Quoting::lenient;
+  DelimitedReader reader(file.text, name, delimiter, quoting);
+
+  std::vector<DelimitedRow> sample;
+  DelimitedRow row;
+  for (DelimitedReader ahead = reader; sample.size() < kSampleRows && ahead.next(row);)
+    sample.push_back(row);
+  if (sample.empty()) throw Error(Fault::data, "data.read", fmt::format("'{}' is empty", name));
+  const bool has_header =
+      options.header == HeaderRow::present ||
+      (options.header == HeaderRow::automatic && looks_like_header(sample, options));
+  std::vector<std::string> names;
+  const size_t n_columns = sample.front().fields.size();
+  if (has_header) {
+    names = sample.front().fields;
+    sample.erase(sample.begin());
+    reader.next(row);
+  }
+  const Columns columns = choose_columns(names, sample, options, name);
+  raw.notes.push_back(columns.note + (has_header ? "" : ", no header"));
+  raw.has_labels = !columns.labels.empty();
+  if (columns.labels.size() > 1)
+    for (size_t column : columns.labels)
+      raw.hot_columns.push_back(names.empty() ? std::to_string(column + 1) : names[column]);
+
+  while (reader.next(row)) {
+    const std::string place = fmt::format("{}:{}", name, row.line);
+    if (row.fields.size() != n_columns)
+      refuse_row(place,
+                 fmt::format("{} fields, expected {} as in the {}", row.fields.size(), n_columns,
+                             has_header ? "header" : "first row"),
+                 row.fields.size() < n_columns
+                     ? "a field is missing"
+                     : "is a delimiter inside a text that is not quoted?");
+    RawRow& out = raw.rows.emplace_back();
+    out.line = row.line;
+    for (size_t column : columns.labels)
+      out.labels.emplace_back(trim(row.fields[column]));
+    if (columns.text_pair) out.text_pair = std::move(row.fields[*columns.text_pair]);
+    out.text = std::move(row.fields[columns.text]);
+  }
+  return raw;
+}
+
+namespace {
+
+/** A label as text; nullopt for null and for what no label is (objects, nested lists). */
+std::optional<std::string> label_text(const nlohmann::ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "1" : "0";
+  if (value.is_number()) return value.dump();
+  return std::nullopt;
+}
+
+}  // namespace
+
+RawRows read_jsonl(const DatasetOptions& options) {
+  RawRows raw;
+  raw.files = {options.path.string()};
+  const std::string& name = raw.files.front();
+  const TextFile file = load_text_file(options.path, options.encoding);
+  note_encoding(raw, file.was_latin1, name + " is");
+  std::optional<Columns> columns;
+  std::vector<std::string> keys;  // of the first object; the columns are places in it
+
+  int64_t line_number = 0;
+  for (std::string_view rest = file.text; !rest.empty();) {
+    const size_t end = rest.find('\n');
+    std::string_view line = trim(rest.substr(0, end));
+    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+    ++line_number;
+    if (line.empty()) continue;
+    const std::string place = fmt::format("{}:{}", name, line_number);
+    auto object = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!object.is_object())
+      refuse_row(place, object.is_discarded() ? "is not valid JSON" : "is not a JSON object",
+                 line.starts_with('[')
+                     ? "expected an object a line; convert a list with: jq -c '.[]'"
+                     : "expected an object a line");
+    if (!columns) {
+      for (const auto& [key, value] : object.items())
+        keys.push_back(key);
+      if (keys.empty()) refuse_row(place, "the object is empty");
+      columns = choose_columns(keys, {}, options, name);
+      raw.notes.push_back(columns->note);
+      raw.has_labels = !columns->labels.empty();
+      if (columns->labels.size() > 1)
+        for (size_t column : columns->labels)
+          raw.hot_columns.push_back(keys[column]);
+    }
+    const auto field = [&](size_t column) -> nlohmann::ordered_json& {
+      auto found = object.find(keys[column]);
+      if (found == object.end() || found->is_null())
+        refuse_row(place, fmt::format("the field '{}' is missing", keys[column]));
+      return *found;
+    };
+    const auto text_of = [&](size_t column) -> std::string {
+      auto& value = field(column);
+      if (!value.is_string())
+        refuse_row(place, fmt::format("the field '{}' is not a text", keys[column]));
+      return std::move(value.get_ref<std::string&>());
+    };
+    RawRow& out = raw.rows.emplace_back();
+    out.line = line_number;
+    out.text = text_of(columns->text);
+    if (columns->text_pair) out.text_pair = text_of(*columns->text_pair);
+    for (size_t column : columns->labels) {
+      const auto& value = field(column);
+      const bool is_list = value.is_array() && columns->labels.size() == 1;
+      raw.any_list |= is_list;
+      for (const auto& item : is_list ? value : nlohmann::ordered_json::array({value})) {
+        auto label = label_text(item);
+        if (!label)
+          refuse_row(place, fmt::format("the field '{}' is not a label or a list of labels",
+                                        keys[column]));
+        out.labels.push_back(std::move(*label));
+      }
+    }
+  }
+  return raw;
+}
+
+RawRows read_lines(const DatasetOptions& options) {
+  RawRows raw;
+  raw.files = {options.path.string()};
+  const TextFile file = load_text_file(options.path, options.encoding);
+  note_encoding(raw, file.was_latin1, raw.files.front() + " is");
+  int64_t line_number = 0;
+  for (std::string_view rest = file.text; !rest.empty();) {
+    const size_t end = rest.find('\n');
+    std::string_view line = trim(rest.substr(0, end));
+    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+    ++line_number;
+    if (!line.empty()) raw.rows.push_back({.text = std::string(line), .line = line_number});
+  }
+  return raw;
+}
+
+}  // namespace ferry

