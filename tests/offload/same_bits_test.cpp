@@ -1,0 +1,228 @@
+// Promise 2 without torch: wherever the bytes live and in whatever order the queues run, the toy
+// model's weights, states, losses and norms have the same bits.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "tests/offload/toy_run.h"
+
+namespace ferry::test {
+namespace {
+
+#ifdef __SANITIZE_THREAD__
+constexpr bool kThreadSanitizer = true;
+#else
+constexpr bool kThreadSanitizer = false;
+#endif
+
+int n_seeds() {
+  return std::getenv("FERRY_LONG") ? 200 : 8;
+}
+
+class SameBits : public testing::TestWithParam<DType> {
+ protected:
+  ShapeOptions shape() const { return {.compute = GetParam()}; }
+  static ToyOptions serial(const ShapeOptions& o) { return {.shape = make_shape(o)}; }
+  static ToyOptions with_seed(const ShapeOptions& o, int seed) {
+    return {.shape = make_shape(o),
+            .device = {.mode = SimulatedMode::adversarial,
+                       .seed = static_cast<uint64_t>(seed),
+                       .poison = true}};
+  }
+  /** Resident, kept, serial: what all others equal. */
+  ToyResult reference() const {
+    ShapeOptions o = shape();
+    o.placing = Placing::gpu;
+    return run_toy(serial(o));
+  }
+};
+
+constexpr AccumulationOrder kOrders[] = {AccumulationOrder::horizontal,
+                                         AccumulationOrder::vertical};
+constexpr Activations kActivations[] = {Activations::keep, Activations::recompute,
+                                        Activations::host};
+constexpr Placing kPlacings[] = {Placing::gpu, Placing::host, Placing::mixed};
+
+TEST_P(SameBits, AReferenceThatLearnsSomething) {
+  const ToyResult a = reference();
+  ASSERT_EQ(a.losses.size(), 5u);
+  for (double loss : a.losses)
+    EXPECT_TRUE(std::isfinite(loss));
+  for (double sum : a.square_sums)
+    EXPECT_TRUE(std::isfinite(sum) && sum > 0);
+  ShapeOptions o = shape();
+  o.placing = Placing::gpu;
+  ToyOptions once = serial(o);
+  once.n_micro = {3};
+  EXPECT_NE(run_toy(once).states, a.states);
+}
+
+TEST_P(SameBits, InEveryPlaceOrderAndActivation) {
+  const ToyResult expected = reference();
+  for (Placing placing : kPlacings)
+    for (AccumulationOrder order : kOrders)
+      for (Activations activations : kActivations) {
+        ShapeOptions o = shape();
+        o.placing = placing;
+        o.order = order;
+        o.activations = activations;
+        EXPECT_EQ(run_toy(serial(o)), expected)
+            << "placing " << static_cast<int>(placing) << ", order " << static_cast<int>(order)
+            << ", activations " << static_cast<int>(activations);
+      }
+}
+
+TEST_P(SameBits, UnderAdversarialOrders) {
+  const ToyResult expected = reference();
+  for (int seed = 0; seed < n_seeds(); ++seed)
+    for (AccumulationOrder order : kOrders)
+      for (Placing placing : {Placing::host, Placing::mixed}) {
+        ShapeOptions o = shape();
+        o.placing = placing;
+        o.order = order;
+        o.activations = kActivations[seed % 3];
+        o.mixed_activations = seed % 4 == 3;
+        o.n_weight_slots = 1 + seed % 4;
+        o.n_grad_slots = 1 + seed / 2 % 3;
+        o.n_saved_slots = 1 + seed / 3 % 3;
+        ToyOptions options = with_seed(o, seed);
+        options.overlap = seed % 5 != 4;
+        EXPECT_EQ(run_toy(options), expected) << "seed " << seed;
+      }
+}
+
+TEST_P(SameBits, WithThreads) {
+  const ToyResult expected = reference();
+  for (int i = 0; i < (std::getenv("FERRY_LONG") ? 60 : 6); ++i) {
+    ShapeOptions o = shape();
+    o.placing = i % 2 ? Placing::mixed : Placing::host;
+    o.order = kOrders[i / 2 % 2];
+    o.mixed_activations = true;
+    ToyOptions options = serial(o);
+    options.device.mode = SimulatedMode::threads;
+    options.overlap = i % 3 != 2;
+    EXPECT_EQ(run_toy(options), expected) << "run " << i;
+  }
+}
+
+TEST_P(SameBits, WithAnyNumberOfWorkers) {
+  ShapeOptions o = shape();
+  o.large_tensor_elements = 3 * simd::kTask_elements + 1234;
+  o.n_micro_max = 2;
+  ToyOptions options = serial(o);
+  options.n_micro = {2, 1};
+  options.n_workers = 1;
+  const ToyResult expected = run_toy(options);
+  for (int n_workers : {2, 7}) {
+    options.n_workers = n_workers;
+    EXPECT_EQ(run_toy(options), expected) << n_workers << " workers";
+  }
+  options.device.mode = SimulatedMode::threads;
+  EXPECT_EQ(run_toy(options), expected) << "threads";
+}
+
+TEST_P(SameBits, WithTheTbbPool) {
+  if (kThreadSanitizer) GTEST_SKIP() << "oneTBB is not instrumented for the thread sanitizer";
+  ShapeOptions o = shape();
+  o.large_tensor_elements = 3 * simd::kTask_elements + 1234;
+  o.n_micro_max = 2;
+  o.placing = Placing::mixed;
+  ToyOptions options = serial(o);
+  options.n_micro = {2, 1};
+  const ToyResult expected = run_toy(options);
+  options.pool = Pool::tbb;
+  for (SimulatedMode mode : {SimulatedMode::serial, SimulatedMode::threads})
+    for (int n_workers : {1, 2, 7}) {
+      options.device.mode = mode;
+      options.n_workers = n_workers;
+      EXPECT_EQ(run_toy(options), expected) << n_workers << " workers";
+    }
+}
+
+TEST_P(SameBits, WhetherGradientsAreSummedOrNot) {
+  // One micro-batch a step: gradients stay in the compute type, or go through the fp32 sum.
+  for (bool tied : {false, true}) {
+    ShapeOptions o = shape();
+    o.placing = Placing::gpu;
+    o.tied = tied;
+    ToyOptions options = serial(o);
+    options.n_micro = {1, 1, 1, 1};
+    const ToyResult expected = run_toy(options);
+    for (int n_micro_max : {1, 4})
+      for (Placing placing : kPlacings)
+        for (AccumulationOrder order : kOrders) {
+          o.n_micro_max = n_micro_max;
+          o.placing = placing;
+          o.order = order;
+          for (int seed = 0; seed < 3; ++seed) {
+            options = with_seed(o, seed);
+            options.n_micro = {1, 1, 1, 1};
+            EXPECT_EQ(run_toy(options), expected) << n_micro_max << " micro-batches at most";
+          }
+        }
+  }
+}
+
+TEST_P(SameBits, WithAnEvaluationBetweenSteps) {
+  ShapeOptions o = shape();
+  o.placing = Placing::gpu;
+  ToyOptions options = serial(o);
+  options.evaluate_after = 1;
+  const ToyResult expected = run_toy(options);
+  ASSERT_EQ(expected.evaluations.size(), 1u);
+  EXPECT_TRUE(std::isfinite(expected.evaluations[0]));
+  EXPECT_EQ(expected.states, reference().states);
+  for (Placing placing : {Placing::host, Placing::mixed})
+    for (Activations activations : kActivations)
+      for (int seed = 0; seed < n_seeds(); ++seed) {
+        o.placing = placing;
+        o.activations = activations;
+        o.order = kOrders[seed % 2];
+        options = with_seed(o, seed);
+        options.evaluate_after = 1;
+        EXPECT_EQ(run_toy(options), expected) << "seed " << seed;
+      }
+}
+
+TEST_P(SameBits, WhenOnlyEvaluating) {
+  ShapeOptions o = shape();
+  o.placing = Placing::gpu;
+  ToyRun trained(serial(o));
+  const double expected = trained.evaluate();
+  o.trains = false;
+  for (Placing placing : kPlacings)
+    for (Activations activations : kActivations)
+      for (int seed = 0; seed < 3; ++seed) {
+        o.placing = placing;
+        o.activations = activations;
+        ToyRun run(with_seed(o, seed));
+        EXPECT_EQ(run.evaluate(), expected);
+      }
+}
+
+TEST_P(SameBits, AfterASkippedStepNothingHasChanged) {
+  for (Placing placing : kPlacings) {
+    ShapeOptions o = shape();
+    o.placing = placing;
+    ToyOptions options = serial(o);
+    options.skipped_step = 2;
+    ToyRun run(options);
+    run.step(3);
+    run.step(3);
+    const std::vector<std::byte> before = run.result().states;
+    EXPECT_TRUE(run.step(3).decision.skip);
+    EXPECT_EQ(run.result().states, before);
+    run.step(3);
+    EXPECT_NE(run.result().states, before);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(,
+                         SameBits,
+                         testing::Values(DType::f32, DType::bf16, DType::f16),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+}  // namespace
+}  // namespace ferry::test

@@ -1,0 +1,229 @@
+#include "tests/offload/toy_run.h"
+
+#include <cmath>
+#include <cstring>
+
+namespace ferry::test {
+namespace {
+
+/** In [-1, 1), a function of the key alone. */
+float hashed(uint64_t key) {
+  key += 0x9e3779b97f4a7c15;
+  key = (key ^ (key >> 30)) * 0xbf58476d1ce4e5b9;
+  key = (key ^ (key >> 27)) * 0x94d049bb133111eb;
+  key ^= key >> 31;
+  return static_cast<float>(static_cast<int32_t>(key >> 32)) * 0x1p-31f;
+}
+
+std::vector<float> read(const std::byte* from, DType type, int64_t n) {
+  std::vector<float> values(static_cast<size_t>(n));
+  simd::convert(values.data(), DType::f32, from, type, n);
+  return values;
+}
+
+void write(std::byte* to, DType type, const std::vector<float>& values) {
+  simd::convert(to, type, values.data(), DType::f32, static_cast<int64_t>(values.size()));
+}
+
+/** A tensor that a block uses, its own or borrowed. */
+struct Use {
+  const std::byte* weights;
+  std::byte* grads;  ///< null in a forward
+  int64_t n;
+};
+
+std::vector<Use> uses_of(const StepShape& shape, const Action& action, const ActionMemory& memory) {
+  const auto bytes = static_cast<int64_t>(size_of(shape.compute));
+  const BlockShape& block = shape.blocks[static_cast<size_t>(action.block)];
+  std::vector<Use> uses;
+  auto grads = [&](int64_t offset) {
+    return memory.grads ? memory.grads + offset * bytes : nullptr;
+  };
+  for (const TensorExtent& t : block.tensors)
+    uses.push_back({memory.weights + t.offset * bytes, grads(t.offset), t.n_elements});
+  for (int i = 0; i < static_cast<int>(block.borrowed.size()); ++i)
+    uses.push_back({memory.borrowed[static_cast<size_t>(i)],
+                    grads(shape.borrowed_offset(action.block, i)),
+                    shape.borrowed_tensor(action.block, i).n_elements});
+  return uses;
+}
+
+constexpr auto kN = static_cast<size_t>(kWidth);
+
+}  // namespace
+
+float ToyWork::noise(const Action& action, uint64_t operation, int64_t index) const {
+  uint64_t key = static_cast<uint64_t>(step_);
+  for (uint64_t part : {static_cast<uint64_t>(action.micro), static_cast<uint64_t>(action.block),
+                        operation, static_cast<uint64_t>(index)})
+    key = key * 1000003 + part;
+  return hashed(key);
+}
+
+std::vector<float> ToyWork::fold(const Action& action, const ActionMemory& memory) const {
+  std::vector<float> sum(kN, 0.0f);
+  for (const Use& use : uses_of(shape_, action, memory)) {
+    const std::vector<float> w = read(use.weights, shape_.compute, use.n);
+    for (size_t j = 0; j < w.size(); ++j)
+      sum[j % kN] += w[j] * (0.3f + 0.01f * static_cast<float>(j % 13));
+  }
+  return sum;
+}
+
+void ToyWork::forward(const Action& action, const ActionMemory& memory) {
+  if (before) before(action);
+  const std::vector<float> batch = read(memory.batch, DType::f32, 2 * kWidth);
+  std::vector<float> x(batch.begin(), batch.begin() + kWidth);
+  if (memory.input) x = read(memory.input, shape_.compute, kWidth);
+  const std::vector<float> w = fold(action, memory);
+  std::vector<float> saved(2 * kN);
+  std::vector<float> y(kN);
+  for (size_t i = 0; i < kN; ++i) {
+    const float sum = x[i] * (0.8f + 0.1f * w[i]) + 0.1f * w[(i + 1) % kN];
+    y[i] = sum / (1.0f + std::fabs(sum)) + 0.1f * noise(action, 0, static_cast<int64_t>(i));
+    saved[i] = x[i];
+    saved[kN + i] = y[i];
+  }
+  if (shape_.blocks[static_cast<size_t>(action.block)].saved_bytes > 0)
+    write(memory.saved, DType::f32, saved);
+  if (memory.output) return write(memory.output, shape_.compute, y);
+  float loss = 0;
+  for (size_t i = 0; i < kN; ++i)
+    loss += y[i] * batch[kN + i];
+  std::memcpy(memory.loss, &loss, sizeof loss);
+}
+
+void ToyWork::backward(const Action& action, const ActionMemory& memory) {
+  if (before) before(action);
+  const std::vector<float> batch = read(memory.batch, DType::f32, 2 * kWidth);
+  std::vector<float> dy(batch.begin() + kWidth, batch.end());
+  if (memory.grad_output) dy = read(memory.grad_output, shape_.compute, kWidth);
+  std::vector<float> x(batch.begin(), batch.begin() + kWidth);
+  if (memory.input) x = read(memory.input, shape_.compute, kWidth);
+  std::vector<float> saved(2 * kN, 0.5f);
+  if (shape_.blocks[static_cast<size_t>(action.block)].saved_bytes > 0)
+    saved = read(memory.saved, DType::f32, 2 * kWidth);
+  const std::vector<float> w = fold(action, memory);
+  uint64_t operation = 1;
+  for (const Use& use : uses_of(shape_, action, memory)) {
+    std::vector<float> g = read(use.weights, shape_.compute, use.n);
+    for (size_t j = 0; j < g.size(); ++j)
+      g[j] = 0.01f * g[j] + dy[j % kN] * saved[kN + (j * 3) % kN] + 0.1f * x[(j + 5) % kN] +
+             0.05f * noise(action, operation, static_cast<int64_t>(j));
+    write(use.grads, shape_.compute, g);
+    ++operation;
+  }
+  if (!memory.grad_input) return;
+  std::vector<float> dx(kN);
+  for (size_t i = 0; i < kN; ++i)
+    dx[i] = 0.7f * dy[i] + 0.1f * saved[i] + 0.02f * w[i];
+  write(memory.grad_input, shape_.compute, dx);
+}
+
+bool ToyResult::operator==(const ToyResult& other) const {
+  auto same = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return a.size() == b.size() &&
+           (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(double)) == 0);
+  };
+  return states == other.states && same(losses, other.losses) &&
+         same(square_sums, other.square_sums) && same(evaluations, other.evaluations);
+}
+
+ToyRun::ToyRun(const ToyOptions& options, std::unique_ptr<WorkerPool> pool)
+    : options_(options),
+      layout_(make_layout(options_.shape)),
+      pool_(pool                         ? std::move(pool)
+            : options_.pool == Pool::tbb ? make_tbb_pool(options_.n_workers)
+                                         : make_thread_pool(options_.n_workers)),
+      device_(make_simulated_device(options_.device, *pool_)),
+      memory_(*device_, layout_),
+      work_(options_.shape),
+      executor_(std::make_unique<Executor>(
+          options_.shape, *device_, *pool_, memory_, work_, options_.overlap)) {
+  if (options_.fault) executor_->set_fault(options_.fault);
+  decide = [this](double square_sum) {
+    if (step_ == options_.skipped_step) return Decision{.skip = true};
+    // Active in some of the steps.
+    const double norm = std::sqrt(square_sum), max_norm = 1.5 + 20.0 * (step_ % 2);
+    const float factor = norm > max_norm ? static_cast<float>(max_norm / (norm + 1e-6)) : 1.0f;
+    ++n_updates_;
+    simd::AdamwHyper hyper{.lr = 0.01, .weight_decay = 0.1};
+    Decision decision{.decay = simd::make_adamw_step(hyper, n_updates_, factor)};
+    hyper.weight_decay = 0;
+    decision.no_decay = simd::make_adamw_step(hyper, n_updates_, factor);
+    return decision;
+  };
+  write_weights();
+}
+
+void ToyRun::write_weights() {
+  for (int b = 0; b < options_.shape.n_blocks(); ++b)
+    for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors) {
+      std::vector<float> w(static_cast<size_t>(t.n_elements));
+      for (size_t j = 0; j < w.size(); ++j)
+        w[j] = hashed(static_cast<uint64_t>(b) << 40 | static_cast<uint64_t>(t.offset) << 20 | j);
+      auto at = [&](Segment s) {
+        return memory_.segment(b, s) +
+               t.offset * static_cast<int64_t>(size_of(segment_dtype(options_.shape, b, s)));
+      };
+      if (options_.shape.trains) write(at(Segment::master), DType::f32, w);
+      write(at(Segment::weights), options_.shape.compute, w);
+    }
+}
+
+void ToyRun::write_batches(int n_micro) {
+  for (int m = 0; m < n_micro; ++m) {
+    std::vector<float> values(2 * kN);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = hashed(static_cast<uint64_t>(step_ * 100 + m) << 32 | 0x80000000 | i);
+    write(memory_.at(layout_.batches_on_host[static_cast<size_t>(m)]), DType::f32, values);
+  }
+}
+
+StepOutcome ToyRun::step(int n_micro) {
+  write_batches(n_micro);
+  work_.begin_step(step_);
+  StepOutcome outcome = executor_->step(n_micro, decide);
+  ++step_;
+  result_.losses.push_back(outcome.loss);
+  result_.square_sums.push_back(outcome.square_sum);
+  // Its batches may be rewritten now.
+  for (int m = 0; m < n_micro; ++m) {
+    const Region& region = layout_.region(layout_.batches_on_host[static_cast<size_t>(m)]);
+    std::memset(memory_.at(layout_.batches_on_host[static_cast<size_t>(m)]), 0xff,
+                static_cast<size_t>(region.n_bytes));
+  }
+  return outcome;
+}
+
+double ToyRun::evaluate() {
+  write_batches(1);
+  work_.begin_step(1000 + step_);
+  const double loss = executor_->evaluate();
+  result_.evaluations.push_back(loss);
+  return loss;
+}
+
+ToyResult ToyRun::result() {
+  executor_->settle();
+  ToyResult result = result_;
+  for (int b = 0; b < options_.shape.n_blocks(); ++b)
+    for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors)
+      for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v}) {
+        const auto bytes = static_cast<int64_t>(size_of(segment_dtype(options_.shape, b, s)));
+        const std::byte* at = memory_.segment(b, s) + t.offset * bytes;
+        result.states.insert(result.states.end(), at, at + t.n_elements * bytes);
+      }
+  return result;
+}
+
+ToyResult run_toy(const ToyOptions& options) {
+  ToyRun run(options);
+  for (size_t s = 0; s < options.n_micro.size(); ++s) {
+    run.step(options.n_micro[s]);
+    if (static_cast<int>(s) == options.evaluate_after) run.evaluate();
+  }
+  return run.result();
+}
+
+}  // namespace ferry::test

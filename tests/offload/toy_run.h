@@ -1,0 +1,90 @@
+#pragma once
+// A model small enough for hundreds of runs, with arithmetic of its own: every block reads all its
+// weights, what it saved, its batch and noise keyed by (step, micro-batch, block), and gives every
+// parameter a gradient. A run takes a few steps and returns all bits that training leaves; tests
+// compare them between shapes, devices and orders.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "offload/executor.h"
+#include "tests/offload/shapes.h"
+
+namespace ferry::test {
+
+/** Layer operations of the toy model. */
+class ToyWork : public ComputeWork {
+ public:
+  explicit ToyWork(const StepShape& shape) : shape_(shape) {}
+  void forward(const Action& action, const ActionMemory& memory) override;
+  void backward(const Action& action, const ActionMemory& memory) override;
+  /** Between steps. */
+  void begin_step(int step) { step_ = step; }
+  /** Called before each forward, recompute and backward: to throw or to wait in. */
+  std::function<void(const Action&)> before;
+
+ private:
+  /** All weights of the block, folded to a boundary's width. */
+  std::vector<float> fold(const Action& action, const ActionMemory& memory) const;
+  float noise(const Action& action, uint64_t operation, int64_t index) const;
+
+  const StepShape& shape_;
+  int step_ = 0;
+};
+
+enum class Pool { threads, tbb };
+
+struct ToyOptions {
+  StepShape shape;
+  SimulatedOptions device{.poison = true};
+  bool overlap = true;
+  Pool pool = Pool::threads;
+  int n_workers = 2;
+  std::vector<int> n_micro = {3, 1, 3, 2, 3};  ///< of each step
+  int skipped_step = 2;
+  int evaluate_after = -1;  ///< this step
+  std::function<void(StepList&)> fault;
+};
+
+/** Everything a run leaves: equal bits, equal runs. */
+struct ToyResult {
+  std::vector<std::byte> states;  ///< weights, master, m, v of every tensor
+  std::vector<double> losses;     ///< of each step
+  std::vector<double> square_sums;
+  std::vector<double> evaluations;
+  bool operator==(const ToyResult&) const;
+};
+
+/** All that a run owns, for tests that look inside one. */
+class ToyRun {
+ public:
+  explicit ToyRun(const ToyOptions& options, std::unique_ptr<WorkerPool> pool = nullptr);
+  /** Writes the batches of the step and takes it. */
+  StepOutcome step(int n_micro);
+  double evaluate();
+  ToyResult result();
+  Executor& executor() { return *executor_; }
+  ToyWork& work() { return work_; }
+  /** Replaces the decision's own rule. */
+  std::function<Decision(double)> decide;
+
+ private:
+  void write_batches(int n_micro);
+  void write_weights();
+
+  ToyOptions options_;
+  Layout layout_;
+  std::unique_ptr<WorkerPool> pool_;
+  std::unique_ptr<Device> device_;
+  RunMemory memory_;
+  ToyWork work_;
+  std::unique_ptr<Executor> executor_;
+  int step_ = 0;
+  int n_updates_ = 0;
+  ToyResult result_;
+};
+
+ToyResult run_toy(const ToyOptions& options);
+
+}  // namespace ferry::test
