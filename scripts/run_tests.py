@@ -1,0 +1,288 @@
+"""The parts of the test suite, in order: format, main, isa, asan, tsan.
+
+Called by scripts/test. Each part builds in its own directory through scripts/build and adds to one tally, which is
+read from what Meson and GoogleTest wrote, case by case. Exits 1 if anything failed or nothing ran.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / os.environ.get('FERRY_VENV', '.venv')
+TORCH_FREE_ROOMS = ['base', 'simd', 'models', 'offload', 'config', 'files', 'text', 'data', 'plan', 'cli']
+# The one test of the torch half that is built with sanitizers: the whole engine, streaming on the simulated device.
+SANITIZED_ENGINE_TEST = 'same_bits'
+
+
+class Tally:
+    """What passed, failed and was skipped, and how long each piece of work took."""
+
+    def __init__(self):
+        self.passed = 0
+        self.failed = []  # 'part: test'
+        self.skipped = {}  # reason -> tests
+        self.times = []  # (what, seconds, note)
+
+    def skip(self, test, reason):
+        self.skipped.setdefault(reason, []).append(test)
+
+    def line(self):
+        n_skipped = sum(len(tests) for tests in self.skipped.values())
+        return f'{self.passed} passed, {len(self.failed)} failed, {n_skipped} skipped'
+
+
+class Part:
+    """Times what is done under it and says so when it begins and ends."""
+
+    def __init__(self, tally, what):
+        self.tally, self.what = tally, what
+
+    def __enter__(self):
+        print(f'=== {self.what}', flush=True)
+        self.start = time.monotonic()
+        self.before = self.tally.passed, len(self.tally.failed)
+
+    def __exit__(self, kind, error, trace):
+        seconds = time.monotonic() - self.start
+        passed, failed = self.tally.passed - self.before[0], len(self.tally.failed) - self.before[1]
+        note = f'{passed} passed' + (f', {failed} failed' if failed else '') if passed or failed else ''
+        self.tally.times.append((self.what, seconds, note))
+        print(f'=== {self.what}: {seconds:.0f} s {note}\n', flush=True)
+
+
+def build(tally, part, directory, options=(), targets=(), env=None):
+    """Builds; False, and a failure in the tally, where that does not go."""
+    command = [ROOT / 'scripts/build', '--dir', directory, '--keep-going']
+    for option in options:
+        command += ['--option', option]
+    log = ROOT / f'{directory}.ninja.log'
+    with open(log, 'w') as out:
+        done = subprocess.run(command + list(targets), stdout=out, stderr=subprocess.STDOUT,
+                              env=dict(os.environ, FERRY_CUDA='1', **(env or {})))
+    text = log.read_text(errors='replace')
+    if done.returncode != 0:
+        shown = [line for line in text.splitlines() if not re.match(r'\[\d+/\d+\]', line)]
+        print('\n'.join(shown[-60:]))
+        tally.failed.append(f'{part}: the build (all of its output in {log.name})')
+    return done.returncode == 0
+
+
+def introspect(directory):
+    """[(test name, room, ninja targets)] of a configured build directory."""
+    def read(what):
+        return json.loads((ROOT / directory / 'meson-info' / f'intro-{what}.json').read_text())
+    targets = {target['id']: target for target in read('targets')}
+    build_dir = (ROOT / directory).resolve()
+    tests = []
+    for test in read('tests'):
+        own = [targets[i] for i in test['depends'] if i in targets]
+        outputs = [os.path.relpath(name, build_dir) for target in own for name in target['filename']]
+        rooms = [Path(target['defined_in']).parent.name for target in own]
+        tests.append((test['name'], rooms[0] if rooms else '', outputs))
+    return tests
+
+
+def run_meson(tally, part, directory, names, env=None, patience=1):
+    """Runs tests of a build directory and adds each of their cases to the tally. patience multiplies time limits."""
+    build_dir = ROOT / directory
+    for old in build_dir.glob('*.xml'):  # a test that crashes writes none, and must not find its last one
+        old.unlink()
+    logs = build_dir / 'meson-logs'
+    for old in logs.glob('testlog*'):
+        old.unlink()
+    subprocess.run(['meson', 'test', '-C', build_dir, '--no-rebuild', '--print-errorlogs',
+                    '--timeout-multiplier', str(patience)] + names, env=dict(os.environ, **(env or {})))
+    programs = {}
+    if (logs / 'testlog.json').exists():
+        for line in (logs / 'testlog.json').read_text().splitlines():
+            record = json.loads(line)
+            programs[record['name'].split(' / ')[-1]] = record
+    if not programs:
+        tally.failed.append(f'{part}: no test ran')
+        return
+    cases = read_cases(logs / 'testlog.junit.xml')
+    for name, record in programs.items():
+        add_program(tally, part, name, record, cases.get(name, []))
+    slowest = sorted(programs.values(), key=lambda record: -record['duration'])[:5]
+    print('slowest: ' + ', '.join(f"{r['name'].split(' / ')[-1]} {r['duration']:.0f} s" for r in slowest))
+
+
+def read_cases(junit):
+    """{program: [(case, 'passed' | 'failed' | reason of the skip)]} of the programs that write cases."""
+    cases = {}
+    if not junit.exists():
+        return cases
+    for suite in ElementTree.parse(junit).getroot().iter('testsuite'):
+        parts = suite.get('name').split('.', 2)
+        if len(parts) < 3:
+            continue  # one result a program: the record of the program says it
+        for case in suite.iter('testcase'):
+            if case.get('status') == 'notrun':
+                continue
+            skip = case.find('skipped')
+            if case.find('failure') is not None or case.find('error') is not None:
+                result = 'failed'
+            elif skip is not None:
+                result = (skip.get('message') or skip.text or '').strip().splitlines()[-1:] or ['no reason given']
+                result = 'skipped: ' + result[0]
+            else:
+                result = 'passed'
+            cases.setdefault(parts[1], []).append((f"{parts[2]}.{case.get('name')}", result))
+    return cases
+
+
+def add_program(tally, part, name, record, cases):
+    """One test program's cases, or itself where it has none."""
+    n_failed_before = len(tally.failed)
+    for case, result in cases:
+        if result == 'failed':
+            tally.failed.append(f'{part}: {name} {case}')
+        elif result == 'passed':
+            tally.passed += 1
+        else:
+            tally.skip(f'{name} {case}', result.removeprefix('skipped: '))
+    if record['result'] in ('OK', 'EXPECTEDFAIL'):
+        if not cases:
+            tally.passed += 1
+    elif record['result'] == 'SKIP':
+        if not cases:
+            said = record.get('stdout', '').strip().splitlines()
+            tally.skip(name, said[-1].removeprefix('skipped: ') if said else 'no reason given')
+    elif len(tally.failed) == n_failed_before:
+        # It crashed, ran out of time, or ended badly after its last case (a leak found at exit).
+        tally.failed.append(f"{part}: {name} as a whole ({record['result']}, exit {record.get('returncode')})")
+
+
+# --- the parts ------------------------------------------------------------------------------------------------------
+
+def part_format(tally, arguments):
+    with Part(tally, 'format'):
+        files = subprocess.run(['git', 'ls-files', '*.cpp', '*.h', '*.cu', '*.cuh'], cwd=ROOT, check=True,
+                               capture_output=True, text=True).stdout.split()
+        files = [name for name in files if (ROOT / name).exists()]
+        # The environment's, at the version the tree is formatted with: others break lines elsewhere.
+        tool = VENV / 'bin/clang-format'
+        done = subprocess.run([tool, '--dry-run', '-Werror'] + files, cwd=ROOT)
+        if done.returncode == 0 and files:
+            tally.passed += 1
+        else:
+            tally.failed.append('format: clang-format -i brings the files above into form')
+
+
+def part_main(tally, arguments):
+    """Everything, warnings being errors; all tests."""
+    with Part(tally, 'main build'):
+        ok = build(tally, 'main', 'build-test', ['tests=true'])
+    with Part(tally, 'main tests'):
+        names = [] if ok else [name for name, _, outputs in introspect('build-test')
+                               if all((ROOT / 'build-test' / output).exists() for output in outputs)]
+        if ok or names:
+            run_meson(tally, 'main', 'build-test', names, patience=12 if arguments.long else 2)
+
+
+def part_isa(tally, arguments):
+    """The programs hold no instruction beyond baseline x86-64 outside the kernels that are chosen at run time."""
+    with Part(tally, 'isa'):
+        programs = ['src/cli/ferry', 'src/cli/ferry-trainer']
+        targets = json.loads((ROOT / 'build-test/meson-info/intro-targets.json').read_text()) \
+            if (ROOT / 'build-test/meson-info/intro-targets.json').exists() else []
+        programs = [name for target in targets if target['type'] == 'executable'
+                    and Path(target['defined_in']).parent.name == 'cli' and 'tests' not in target['defined_in']
+                    for name in target['filename'] if Path(name).exists()]
+        if not programs:
+            tally.skip('isa', 'no program in build-test: the main part builds it')
+        for program in programs:
+            leaks = beyond_baseline(program)
+            if leaks:
+                tally.failed.append(f'isa: {Path(program).name} uses AVX in {len(leaks)} functions: {sorted(leaks)[:5]}')
+            else:
+                tally.passed += 1
+
+
+def beyond_baseline(program):
+    """The functions of a program with AVX instructions in them, but for the kernels' own."""
+    listing = subprocess.Popen(['objdump', '-d', '-C', '--no-show-raw-insn', program], stdout=subprocess.PIPE, text=True)
+    function, leaks = '', set()
+    is_kernel = re.compile(r'avx2|avx512|fma3')
+    vex = re.compile(r'\t(v[a-z]|[a-z0-9]+ .*%[yz]mm)')
+    for line in listing.stdout:
+        if line.endswith('>:\n'):
+            function = line.split('<', 1)[1][:-3]
+        elif vex.search(line) and not re.search(r'\tver[rw]\b', line) and not is_kernel.search(function):
+            leaks.add(function)
+    if listing.wait() != 0:
+        leaks.add('objdump itself failed')
+    return leaks
+
+
+def part_asan(tally, arguments):
+    """Address and undefined-behaviour sanitizers: the torch-free rooms, and one test of the whole engine."""
+    directory, options = 'build-asan', ['b_sanitize=address,undefined', 'b_lundef=false', 'tests=true']
+    env = {'FERRY_CPU': '1',
+           'ASAN_OPTIONS': 'detect_stack_use_after_return=1:strict_string_checks=1',
+           'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1',
+           'FERRY_SANITIZED': '1'}
+    sanitized_part(tally, arguments, 'asan', directory, options, env,
+                   lambda name, room: room in TORCH_FREE_ROOMS or name == SANITIZED_ENGINE_TEST)
+
+
+def part_tsan(tally, arguments):
+    """The thread sanitizer on how bytes move: offload/, its threads in place of oneTBB, which is not instrumented."""
+    options = ['b_sanitize=thread', 'b_lundef=false', 'tests=true', 'trainer=false']
+    env = {'FERRY_CPU': '1', 'TSAN_OPTIONS': 'halt_on_error=1:second_deadlock_stack=1', 'FERRY_SANITIZED': '1'}
+    sanitized_part(tally, arguments, 'tsan', 'build-tsan', options, env, lambda name, room: room == 'offload')
+
+
+def sanitized_part(tally, arguments, part, directory, options, env, wanted):
+    with Part(tally, f'{part} build'):
+        if not build(tally, part, directory, options, ['meson-info/intro-tests.json'], env):
+            return
+        chosen = [(name, outputs) for name, room, outputs in introspect(directory) if wanted(name, room)]
+        if not chosen:
+            tally.failed.append(f'{part}: no test to run')
+            return
+        targets = sorted({output for _, outputs in chosen for output in outputs})
+        build(tally, part, directory, options, targets, env)
+    with Part(tally, f'{part} tests'):
+        names = [name for name, outputs in chosen
+                 if all((ROOT / directory / output).exists() for output in outputs)]
+        if names:
+            run_meson(tally, part, directory, names, env, patience=40 if arguments.long else 5)
+
+
+PARTS = {'format': part_format, 'main': part_main, 'isa': part_isa, 'asan': part_asan, 'tsan': part_tsan}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog='scripts/test', description='Builds what is missing and passes every test.')
+    parser.add_argument('--long', action='store_true', help='the full counts, in place of a seeded sample of them')
+    parser.add_argument('--only', action='append', choices=PARTS, metavar='PART', help='one part: ' + ', '.join(PARTS))
+    arguments = parser.parse_args()
+    if arguments.long:
+        os.environ['FERRY_LONG'] = '1'
+    tally = Tally()
+    for name, part in PARTS.items():
+        if not arguments.only or name in arguments.only:
+            part(tally, arguments)
+
+    print('What each part took')
+    for what, seconds, note in tally.times:
+        print(f'  {what:<14} {seconds / 60:6.1f} min  {note}')
+    print(f'  {"in all":<14} {sum(seconds for _, seconds, _ in tally.times) / 60:6.1f} min')
+    for reason, tests in tally.skipped.items():
+        print(f'Skipped: {reason} ({len(tests)}: {", ".join(tests[:3])}{", ..." if len(tests) > 3 else ""})')
+    for failure in tally.failed:
+        print(f'Failed: {failure}')
+    print(tally.line(), flush=True)
+    sys.exit(1 if tally.failed or tally.passed == 0 else 0)
+
+
+if __name__ == '__main__':
+    main()
