@@ -1,0 +1,55 @@
+#pragma once
+// The kernels of kernels.h on a GPU, with the same bits: same order of operations, same norm tree,
+// same random words. Called by the optimizer of blocks that stay on the GPU and by the gradient
+// path. All pointers are device memory (or host memory that the device can address) unless said
+// otherwise; each call enqueues on `stream` (a cudaStream_t; null is the default stream) and
+// returns; the caller keeps the memory until the stream has passed. Errors of launches throw
+// Error(machine). A build without CUDA has the same functions, which throw. Pointers need natural
+// alignment; when all arrays start on 16 bytes the wide loads are used, same bits.
+
+#include <cstdint>
+
+#include "simd/kernels.h"
+
+namespace ferry::simd::cuda {
+
+/** Whether this build has the kernels and a GPU answers. */
+bool is_available();
+
+void adamw(const AdamwArgs& args, void* stream);
+/** As simd::convert: f32 <-> f16, f32 <-> bf16, or a copy. */
+void convert(void* to, DType to_type, const void* from, DType from_type, int64_t n, void* stream);
+void accumulate(float* sum, const void* grad, DType grad_type, int64_t n, void* stream);
+void accumulate_first(float* sum, const void* grad, DType grad_type, int64_t n, void* stream);
+
+/** *sum = the tensor's norm tree; chunk_sums: scratch of square_sum_scratch_bytes(n). */
+constexpr int64_t square_sum_scratch_bytes(int64_t n) {
+  return norm_chunks(n) * static_cast<int64_t>(sizeof(double));
+}
+void square_sum(
+    const void* grad, DType grad_type, int64_t n, double* sum, double* chunk_sums, void* stream);
+
+/** One tensor of a block's gradient segment: elements [begin, begin + n). */
+struct TensorRange {
+  int64_t begin;
+  int64_t n;
+};
+/** sums[i] = norm tree of tensors[i] of a segment, in two launches for every 64 tensors. `tensors`
+ * is host memory and read before the call returns; chunk_sums: scratch of the sum of
+ * square_sum_scratch_bytes(n) over the tensors. */
+void square_sums(const void* grads,
+                 DType grad_type,
+                 const TensorRange* tensors,
+                 int64_t n_tensors,
+                 double* sums,
+                 double* chunk_sums,
+                 void* stream);
+/** *sum = ((0 + x[0]) + x[1]) + ... */
+void sum_in_order(const double* values, int64_t n, double* sum, void* stream);
+
+void dropout_mask(
+    uint8_t* keep, int64_t n, uint64_t first_element, uint64_t key, float p, void* stream);
+void dropout_apply(
+    void* out, const void* in, DType type, const uint8_t* keep, int64_t n, float p, void* stream);
+
+}  // namespace ferry::simd::cuda

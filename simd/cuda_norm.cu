@@ -1,0 +1,136 @@
+// The norm tree on a GPU: 64 threads per chunk, one per lane; then one warp per tensor adds the
+// chunks in order.
+
+#include "simd/cuda_kernels.h"
+#include "simd/cuda_launch.h"
+
+namespace ferry::simd::cuda {
+namespace {
+
+constexpr int kChunksPerBlock = kBlockThreads / static_cast<int>(kNormLanes);
+
+__device__ double canonical(double x) {
+  return x != x ? __longlong_as_double(0x7ff8000000000000ll) : x;
+}
+
+/** The tree of one chunk of n elements by the 64 threads of a lane group; lane 0 returns the sum.
+ * All threads of the block must call it: it synchronises. */
+template <class Grad>
+__device__ double chunk_sum(const Grad* grad, int64_t n) {
+  __shared__ double upper[kChunksPerBlock][32];
+  const int lane = threadIdx.x % kNormLanes, group = threadIdx.x / kNormLanes;
+  double sum = 0.0;
+#pragma unroll 8
+  for (int64_t i = lane; i < n; i += kNormLanes) {
+    const double g = static_cast<double>(to_float(grad[i]));
+    sum = __fma_rn(g, g, sum);
+  }
+  if (lane >= 32) upper[group][lane - 32] = sum;
+  __syncthreads();
+  if (lane < 32) {
+    sum = __dadd_rn(sum, upper[group][lane]);
+    for (int half = 16; half > 0; half /= 2)
+      sum = __dadd_rn(sum, __shfl_down_sync(0xffffffffu, sum, half));
+  }
+  return canonical(sum);
+}
+
+/** Up to 64 tensors of a segment, passed to the kernels by value. */
+struct TensorTable {
+  static constexpr int kMax = 64;
+  int n_tensors = 0;
+  int64_t n_chunks = 0;
+  int64_t begin[kMax], n[kMax], first_chunk[kMax];
+};
+
+template <class Grad>
+__global__ void __launch_bounds__(kBlockThreads)
+    sum_chunks(const Grad* grads, TensorTable table, double* chunk_sums) {
+  const int64_t chunk =
+      static_cast<int64_t>(blockIdx.x) * kChunksPerBlock + threadIdx.x / kNormLanes;
+  int64_t begin = 0, n = 0;  // a group past the last chunk only synchronises
+  if (chunk < table.n_chunks) {
+    // The last tensor whose first chunk is not behind this one; an empty one shares it with its
+    // successor.
+    int t = 0;
+    while (t + 1 < table.n_tensors && table.first_chunk[t + 1] <= chunk)
+      ++t;
+    const int64_t inside = (chunk - table.first_chunk[t]) * kNormChunk;
+    begin = table.begin[t] + inside;
+    n = table.n[t] - inside < kNormChunk ? table.n[t] - inside : kNormChunk;
+  }
+  const double sum = chunk_sum(grads + begin, n);
+  if (chunk < table.n_chunks && threadIdx.x % kNormLanes == 0) chunk_sums[chunk] = sum;
+}
+
+/** One warp adds values in order: it loads 32 at once, then every lane adds them one after another.
+ */
+__device__ void warp_sum(const double* values, int64_t n, double* out) {
+  double sum = 0.0;
+  for (int64_t begin = 0; begin < n; begin += 32) {
+    const int64_t mine = begin + threadIdx.x;
+    const double value = mine < n ? values[mine] : 0.0;
+    const int count = n - begin < 32 ? static_cast<int>(n - begin) : 32;
+    for (int k = 0; k < count; ++k)
+      sum = __dadd_rn(sum, __shfl_sync(0xffffffffu, value, k));
+  }
+  if (threadIdx.x == 0) *out = canonical(sum);
+}
+
+__global__ void __launch_bounds__(32) sum_values(const double* values, int64_t n, double* out) {
+  warp_sum(values, n, out);
+}
+
+__global__ void __launch_bounds__(32)
+    sum_tensors(const double* chunk_sums, TensorTable table, double* sums) {
+  const int t = static_cast<int>(blockIdx.x);
+  warp_sum(chunk_sums + table.first_chunk[t], (table.n[t] + kNormChunk - 1) / kNormChunk, sums + t);
+}
+
+}  // namespace
+
+void sum_in_order(const double* values, int64_t n, double* sum, void* stream) {
+  sum_values<<<1, 32, 0, static_cast<cudaStream_t>(stream)>>>(values, n, sum);
+  check(cudaGetLastError(), "sum_in_order");
+}
+
+void square_sum(
+    const void* grad, DType grad_type, int64_t n, double* sum, double* chunk_sums, void* stream) {
+  const TensorRange whole{0, n};
+  square_sums(grad, grad_type, &whole, 1, sum, chunk_sums, stream);
+}
+
+void square_sums(const void* grads,
+                 DType grad_type,
+                 const TensorRange* tensors,
+                 int64_t n_tensors,
+                 double* sums,
+                 double* chunk_sums,
+                 void* stream) {
+  const auto queue = static_cast<cudaStream_t>(stream);
+  for (int64_t first = 0; first < n_tensors; first += TensorTable::kMax) {
+    TensorTable table;
+    for (int64_t t = first; t < n_tensors && table.n_tensors < TensorTable::kMax;
+         ++t, ++table.n_tensors) {
+      table.begin[table.n_tensors] = tensors[t].begin;
+      table.n[table.n_tensors] = tensors[t].n;
+      table.first_chunk[table.n_tensors] = table.n_chunks;
+      table.n_chunks += norm_chunks(tensors[t].n);
+    }
+    if (table.n_chunks > 0) {
+      const auto grid =
+          static_cast<unsigned>((table.n_chunks + kChunksPerBlock - 1) / kChunksPerBlock);
+      with_type(grad_type, "square_sums", [&]<class Grad>(Grad*) {
+        sum_chunks<<<grid, kBlockThreads, 0, queue>>>(static_cast<const Grad*>(grads), table,
+                                                      chunk_sums);
+      });
+      check(cudaGetLastError(), "square_sums");
+    }
+    sum_tensors<<<static_cast<unsigned>(table.n_tensors), 32, 0, queue>>>(chunk_sums, table,
+                                                                          sums + first);
+    check(cudaGetLastError(), "square_sums");
+    chunk_sums += table.n_chunks;
+  }
+}
+
+}  // namespace ferry::simd::cuda

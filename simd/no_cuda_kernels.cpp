@@ -1,0 +1,47 @@
+// Stands in for cuda_kernels.cu in a build without CUDA.
+
+#include "simd/cuda_kernels.h"
+#include "src/base/error.h"
+
+namespace ferry::simd::cuda {
+namespace {
+
+[[noreturn]] void no_cuda() {
+  throw Error(Fault::machine, "simd.cuda", "this build has no CUDA kernels",
+              "install a CUDA toolkit and build with -Dcuda=enabled");
+}
+
+}  // namespace
+
+bool is_available() {
+  return false;
+}
+void adamw(const AdamwArgs&, void*) {
+  no_cuda();
+}
+void convert(void*, DType, const void*, DType, int64_t, void*) {
+  no_cuda();
+}
+void accumulate(float*, const void*, DType, int64_t, void*) {
+  no_cuda();
+}
+void accumulate_first(float*, const void*, DType, int64_t, void*) {
+  no_cuda();
+}
+void square_sum(const void*, DType, int64_t, double*, double*, void*) {
+  no_cuda();
+}
+void square_sums(const void*, DType, const TensorRange*, int64_t, double*, double*, void*) {
+  no_cuda();
+}
+void sum_in_order(const double*, int64_t, double*, void*) {
+  no_cuda();
+}
+void dropout_mask(uint8_t*, int64_t, uint64_t, uint64_t, float, void*) {
+  no_cuda();
+}
+void dropout_apply(void*, const void*, DType, const uint8_t*, int64_t, float, void*) {
+  no_cuda();
+}
+
+}  // namespace ferry::simd::cuda
