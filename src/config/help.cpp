@@ -66,19 +66,24 @@ std::string entry(std::string_view head, std::string_view help, size_t width) {
 }
 
 std::string option_entry(const Option& option, size_t width) {
+  std::string head = flag_of(option.key), others;
+  for (const Alias& alias : option.aliases) {
+    if (alias.is_silent && alias.name.size() < option.key.size()) {  // the everyday form leads
+      head = flag_of(alias.name) + ", " + head;
+      continue;
+    }
+    others += others.empty() ? " Also " : ", ";
+    others += flag_of(alias.name);
+    if (!alias.means_value.empty()) others += fmt::format(" (= {})", alias.means_value);
+  }
+  if (!others.empty()) others += '.';
   std::string text(option.help);
-  text += option.value.empty() ? "" : fmt::format(" Default {}", option.value);
   if (!option.value.empty()) {
     bool has_unit = !option.unit.empty() && option.value != "auto";
-    text += has_unit ? fmt::format(" ({}).", option.unit) : ".";
+    text += fmt::format(" Default {}{}.", option.value,
+                        has_unit ? fmt::format(" ({})", option.unit) : "");
   }
-  std::string others;
-  for (const Alias& alias : option.aliases)
-    others +=
-        fmt::format("{}{}{}", others.empty() ? "" : ", ", flag_of(alias.name),
-                    alias.means_value.empty() ? "" : fmt::format(" (= {})", alias.means_value));
-  if (!others.empty()) text += fmt::format(" Also {}.", others);
-  return entry(fmt::format("{} {}", flag_of(option.key), placeholder(option)), text, width);
+  return entry(fmt::format("{} {}", head, placeholder(option)), text + others, width);
 }
 
 }  // namespace

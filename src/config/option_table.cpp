@@ -52,7 +52,7 @@ const std::vector<Option>& option_table() {
        .type = Type::path,
        .group = kDataGroup,
        .value = "",
-       .aliases = {{"train_file", "", true}, {"dataset_name"}, {"train_dataset"}},
+       .aliases = {{"train_file"}, {"dataset_name"}, {"train_dataset"}},
        .verbs = kRunning,
        .help =
            "Folder with one sub-folder of text files per label, or a .tsv, .csv or .jsonl file."},
@@ -60,7 +60,7 @@ const std::vector<Option>& option_table() {
        .type = Type::path,
        .group = kDataGroup,
        .value = "",
-       .aliases = {{"validation_file", "", true}, {"validation_dataset"}},
+       .aliases = {{"validation_file"}, {"validation_dataset"}},
        .help =
            "Data for evaluation, of the same form as dataset; takes the place of eval_fraction."},
       {.key = "eval_fraction",
@@ -79,6 +79,14 @@ const std::vector<Option>& option_table() {
        .choices = {"auto", "folder", "tsv", "csv", "jsonl"},
        .verbs = kRunning,
        .help = "Form of the data; auto goes by the directory or the file's ending."},
+      {.key = "dataset_encoding",
+       .type = Type::choice,
+       .group = kDataGroup,
+       .value = "utf-8",
+       .choices = {"utf-8", "utf-8-or-latin-1"},
+       .verbs = kRunning,
+       .help = "Encoding of the data. utf-8-or-latin-1 reads a file that is not UTF-8 as Latin-1, "
+               "which never fails and turns other encodings into wrong letters."},
       {.key = "text_column",
        .type = Type::text,
        .group = kDataGroup,

@@ -226,7 +226,7 @@ TEST_P(EveryOption, IsDescribed) {
   EXPECT_NE(option.verbs, 0);
   for (const Verb& verb : verb_table()) {
     std::string help = help_text(verb);
-    EXPECT_EQ(contains(help, "  --" + dashed(option.key) + " "), (option.verbs & verb.mask) != 0)
+    EXPECT_EQ(contains(help, "--" + dashed(option.key) + " "), (option.verbs & verb.mask) != 0)
         << verb.name;
   }
 }

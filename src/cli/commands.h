@@ -1,0 +1,34 @@
+#pragma once
+// The verbs of the ferry binary. Each lives in its own file, takes the words after the verb and
+// gives the exit code (design 6); what goes wrong is an Error, printed by main. Nothing here loads
+// LibTorch: the verbs that train become ferry-trainer.
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ferry::cli {
+
+using Arguments = std::span<const std::string>;
+
+int run_train(Arguments arguments);
+int run_eval(Arguments arguments);
+int run_predict(Arguments arguments);
+int run_export(Arguments arguments);
+int run_plan(Arguments arguments);
+int run_doctor(Arguments arguments);
+int run_presets(Arguments arguments);
+int run_help(Arguments arguments);
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;
+  int (*run)(Arguments);
+};
+
+/** All verbs, in the order of `ferry --help`. */
+std::span<const Command> commands();
+/** The verb of that name. Throws Error(usage) with the nearest one. */
+const Command& find_command(std::string_view name);
+
+}  // namespace ferry::cli

@@ -1,0 +1,187 @@
+// ferry doctor: what is there, what is wrong, and the cure of each fault. Exit code 0 when training
+// can run, else 5.
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "simd/level.h"
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/cli/commands.h"
+#include "src/cli/machine/diagnosis.h"
+#include "src/cli/settings.h"
+#include "src/cli/term/table.h"
+#include "src/config/paths.h"
+
+namespace ferry::cli {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+Facts gather() {
+  Facts facts;
+  facts.host = read_host();
+  facts.memory = read_host_memory();
+  facts.nvidia = read_nvidia();
+  try {
+    facts.simd_level = simd::level_name();
+  } catch (const Error& error) {
+    facts.simd_trouble = error.what();
+  }
+  try {
+    facts.trainer = find_trainer();
+  } catch (const Error& error) {
+    facts.trainer_trouble = error.what();
+  }
+  for (const config::Preset& preset : config::list_presets())
+    facts.presets.push_back(preset.name);
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  facts.hides_gpus = visible && (*visible == '\0' || std::string_view(visible) == "-1");
+  return facts;
+}
+
+std::string_view name_of(Severity severity) {
+  return severity == Severity::error ? "error" : severity == Severity::warning ? "warning" : "note";
+}
+
+ordered_json optional_json(const std::optional<int64_t>& value) {
+  return value ? ordered_json(*value) : nullptr;
+}
+
+ordered_json json_of(const Facts& facts, const std::vector<Finding>& findings, bool is_usable) {
+  ordered_json gpus = ordered_json::array(), faults = ordered_json::array();
+  for (const Gpu& gpu : facts.nvidia.gpus)
+    gpus.push_back({{"name", gpu.name},
+                    {"memory_total_bytes", gpu.memory_total_bytes},
+                    {"memory_free_bytes", gpu.memory_free_bytes},
+                    {"compute_capability", gpu.compute_capability},
+                    {"pcie_generation", gpu.pcie_generation},
+                    {"pcie_width", gpu.pcie_width},
+                    {"drives_display", gpu.drives_display}});
+  for (const Finding& finding : findings)
+    faults.push_back(
+        {{"severity", name_of(finding.severity)}, {"what", finding.what}, {"cure", finding.cure}});
+  const Host& host = facts.host;
+  return {{"usable", is_usable},
+          {"ferry",
+           {{"version", FERRY_VERSION},
+            {"trainer", facts.trainer ? ordered_json(facts.trainer->string()) : nullptr},
+            {"presets", facts.presets}}},
+          {"system",
+           {{"distribution", host.distribution}, {"kernel", host.kernel}, {"is_wsl", host.is_wsl}}},
+          {"cpu",
+           {{"name", host.cpu},
+            {"n_cores", host.n_cores},
+            {"n_threads", host.n_threads},
+            {"simd", facts.simd_level}}},
+          {"memory",
+           {{"total_bytes", facts.memory.total_bytes},
+            {"available_bytes", facts.memory.available_bytes},
+            {"cgroup_limit_bytes", optional_json(facts.memory.cgroup_limit_bytes)},
+            {"budget_bytes", facts.memory.budget_bytes()},
+            {"memlock_limit_bytes", optional_json(host.memlock_limit_bytes)},
+            {"swap_total_bytes", host.swap_total_bytes},
+            {"swap_free_bytes", host.swap_free_bytes}}},
+          {"disk", {{"total_bytes", host.disk_total_bytes}, {"free_bytes", host.disk_free_bytes}}},
+          {"nvidia",
+           {{"driver_version", facts.nvidia.driver_version},
+            {"cuda_version", facts.nvidia.cuda_version},
+            {"trouble", facts.nvidia.trouble},
+            {"gpus", gpus}}},
+          {"findings", faults}};
+}
+
+void print_facts(const Facts& facts, const term::Terminal& terminal) {
+  const Host& host = facts.host;
+  const HostMemory& memory = facts.memory;
+  const Nvidia& nvidia = facts.nvidia;
+  term::Table table({{""}, {""}});
+  table.add_row({"system", fmt::format("{}, Linux {}{}", host.distribution, host.kernel,
+                                       host.is_wsl ? " (WSL)" : "")});
+  table.add_row({"processor",
+                 fmt::format("{}, {} cores, {} threads", host.cpu, host.n_cores, host.n_threads)});
+  table.add_row({"CPU kernels", facts.simd_level.empty() ? "-" : facts.simd_level});
+  table.add_row(
+      {"memory",
+       fmt::format("{} available of {}; a run may take {}", format_bytes(memory.available_bytes),
+                   format_bytes(memory.total_bytes), format_bytes(memory.budget_bytes()))});
+  table.add_row(
+      {"memory limits",
+       fmt::format("cgroup {}, memlock {}",
+                   memory.cgroup_limit_bytes ? format_bytes(*memory.cgroup_limit_bytes) : "none",
+                   host.memlock_limit_bytes ? format_bytes(*host.memlock_limit_bytes) : "none")});
+  table.add_row({"swap", host.swap_total_bytes == 0
+                             ? "none"
+                             : fmt::format("{} free of {}", format_bytes(host.swap_free_bytes),
+                                           format_bytes(host.swap_total_bytes))});
+  table.add_row({"disk here", fmt::format("{} free of {}", format_bytes(host.disk_free_bytes),
+                                          format_bytes(host.disk_total_bytes))});
+  table.add_row({"NVIDIA driver",
+                 nvidia.driver_version.empty()
+                     ? "none"
+                     : fmt::format("{}, CUDA {}.{}", nvidia.driver_version,
+                                   nvidia.cuda_version / 1000, nvidia.cuda_version % 1000 / 10)});
+  for (const Gpu& gpu : nvidia.gpus)
+    table.add_row({"GPU", fmt::format("{}, {} free of {}, sm_{}, PCIe {} x{}{}", gpu.name,
+                                      format_bytes(gpu.memory_free_bytes),
+                                      format_bytes(gpu.memory_total_bytes), gpu.compute_capability,
+                                      gpu.pcie_generation, gpu.pcie_width,
+                                      gpu.drives_display ? ", drives the display" : "")});
+  table.add_row({"trainer", facts.trainer ? facts.trainer->string() : "not found"});
+  table.add_row({"presets", fmt::format("{}", fmt::join(facts.presets, ", "))});
+  fmt::print("{}", table.text(terminal));
+}
+
+void print_findings(const std::vector<Finding>& findings,
+                    bool is_usable,
+                    const term::Terminal& terminal) {
+  constexpr term::Style kStyles[] = {term::Style::cyan, term::Style::yellow, term::Style::red};
+  fmt::print("\n");
+  for (const Finding& finding : findings) {
+    std::string severity = fmt::format("{}:", name_of(finding.severity));
+    fmt::print("{} {}\n",
+               term::styled(severity, kStyles[static_cast<int>(finding.severity)], terminal),
+               finding.what);
+    if (!finding.cure.empty()) fmt::print("    {}\n", finding.cure);
+  }
+  fmt::print("{}\n", is_usable ? "Ferry can train here."
+                               : "Ferry cannot train here until the errors are mended.");
+}
+
+}  // namespace
+
+int run_doctor(Arguments arguments) {
+  bool wants_json = false;
+  for (const std::string& argument : arguments) {
+    if (argument == "--help" || argument == "-h") {
+      fmt::print(
+          "ferry doctor - what this machine has, and what is wrong with it\n\nusage: ferry doctor "
+          "[--json]\n\n"
+          "Looks at processor, memory and its limits, disk, NVIDIA driver and GPUs, and Ferry's "
+          "own parts, and says\n"
+          "how to mend each fault. Exit code 0 when training can run, 5 when something prevents "
+          "it.\n");
+      return 0;
+    }
+    if (argument != "--json")
+      throw Error(Fault::usage, "cli.argument", fmt::format("unexpected argument '{}'", argument),
+                  "usage: ferry doctor [--json]");
+    wants_json = true;
+  }
+  const Facts facts = gather();
+  const std::vector<Finding> findings = diagnose(facts);
+  const bool is_usable = findings.empty() || findings.front().severity != Severity::error;
+  const term::Terminal terminal = term::detect_terminal(1);
+  if (wants_json) {
+    fmt::print("{}\n", json_of(facts, findings, is_usable)
+                           .dump(2, ' ', false, ordered_json::error_handler_t::replace));
+  } else {
+    print_facts(facts, terminal);
+    print_findings(findings, is_usable, terminal);
+  }
+  return is_usable ? 0 : static_cast<int>(Fault::machine);
+}
+
+}  // namespace ferry::cli

@@ -1,0 +1,16 @@
+// ferry eval: checks model and data, then becomes the trainer.
+
+#include "src/cli/settings.h"
+#include "src/config/paths.h"
+
+namespace ferry::cli {
+
+int run_eval(Arguments arguments) {
+  auto command = read_settings("eval", arguments);
+  if (!command) return 0;
+  config::find_model(command->config.text("model_name_or_path"));
+  check_data_exists(command->config, "dataset");
+  become_trainer("eval", arguments);
+}
+
+}  // namespace ferry::cli

@@ -1,0 +1,26 @@
+// ferry export: checks that there is a model and that nothing would be overwritten, then becomes
+// the trainer.
+
+#include <fmt/format.h>
+
+#include "src/base/error.h"
+#include "src/cli/settings.h"
+#include "src/config/paths.h"
+
+namespace ferry::cli {
+
+int run_export(Arguments arguments) {
+  namespace fs = std::filesystem;
+  auto command = read_settings("export", arguments);
+  if (!command) return 0;
+  config::find_model(command->config.text("model_name_or_path"));
+  const fs::path output = command->config.text("output_dir");
+  std::error_code error;
+  if (fs::exists(output, error) &&
+      !(fs::is_directory(output, error) && fs::is_empty(output, error)))
+    throw Error(Fault::usage, "cli.export", fmt::format("'{}' is there already", output.string()),
+                "give a new directory; nothing is overwritten");
+  become_trainer("export", arguments);
+}
+
+}  // namespace ferry::cli

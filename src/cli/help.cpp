@@ -1,0 +1,62 @@
+// ferry help [VERB], ferry --help, and the list of verbs.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/cli/commands.h"
+#include "src/cli/term/terminal.h"
+#include "src/config/verb.h"
+
+namespace ferry::cli {
+
+std::span<const Command> commands() {
+  static constexpr std::array<Command, 8> kCommands = {{
+      {"train", "fine-tune a model on texts", run_train},
+      {"eval", "measure a trained model on labelled data", run_eval},
+      {"predict", "label texts with a trained model", run_predict},
+      {"export", "write a trained model as a Hugging Face directory", run_export},
+      {"plan", "say beforehand what a run needs and whether it fits", run_plan},
+      {"presets", "list and show settings that belong together", run_presets},
+      {"doctor", "what this machine has, and what is wrong with it", run_doctor},
+      {"help", "this text, or the options of a verb: ferry help train", run_help},
+  }};
+  return kCommands;
+}
+
+const Command& find_command(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Command& command : commands()) {
+    if (command.name == name) return command;
+    names.push_back(command.name);
+  }
+  std::string nearest = config::nearest_name(name, names);
+  throw Error(
+      Fault::usage, "cli.verb", fmt::format("unknown verb '{}'", name),
+      nearest.empty() ? "ferry --help lists them" : fmt::format("did you mean '{}'?", nearest));
+}
+
+int run_help(Arguments arguments) {
+  if (!arguments.empty() && !arguments[0].starts_with('-')) {
+    const Command& command = find_command(arguments[0]);
+    const std::string flag = "--help";
+    if (command.run != run_help) return command.run({&flag, 1});
+  }
+  fmt::print(
+      "ferry {} - fine-tunes transformers, also those that do not fit the GPU\n\nusage: ferry VERB "
+      "[options]\n\n",
+      FERRY_VERSION);
+  for (const Command& command : commands())
+    fmt::print("  {:<9} {}\n", command.name, command.summary);
+  fmt::print(
+      "\nStart with   ferry train --preset minilm-classify --dataset FOLDER   (one sub-folder of "
+      "texts per label),\n"
+      "or           ferry doctor\n\n"
+      "Exit codes: 0 done, 2 usage or configuration, 3 does not fit, 4 data or model file,\n"
+      "5 hardware or driver, 6 diverged, 130 interrupted after saving.\n");
+  return 0;
+}
+
+}  // namespace ferry::cli

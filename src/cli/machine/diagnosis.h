@@ -1,0 +1,39 @@
+#pragma once
+// What `ferry doctor` concludes from what it found: a pure function, so that every fault can be
+// tested without the machine that has it.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/cli/machine/host.h"
+#include "src/cli/machine/nvidia.h"
+#include "src/plan/host_memory.h"
+
+namespace ferry::cli {
+
+struct Facts {
+  Host host;
+  HostMemory memory;
+  Nvidia nvidia;
+  std::string simd_level;    // in use: "scalar", "avx2", "avx512"; empty: see simd_trouble
+  std::string simd_trouble;  // what a wrong FERRY_SIMD gave
+  std::optional<std::filesystem::path> trainer;  // nullopt: see trainer_trouble
+  std::string trainer_trouble;
+  std::vector<std::string> presets;
+  bool hides_gpus = false;  // CUDA_VISIBLE_DEVICES is set and empty or -1
+};
+
+enum class Severity { note, warning, error };  // error: training cannot run
+
+struct Finding {
+  Severity severity;
+  std::string what;
+  std::string cure;  // what to do; may be empty for a note
+};
+
+/** Everything worth saying, the gravest first. */
+std::vector<Finding> diagnose(const Facts& facts);
+
+}  // namespace ferry::cli

@@ -1,0 +1,124 @@
+#include "src/cli/machine/nvidia.h"
+
+#include <dlfcn.h>
+
+#include <charconv>
+#include <fstream>
+#include <memory>
+
+namespace ferry::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The few prototypes of NVML's stable C interface that are used.
+using Return = int;  // 0: success
+using Device = void*;
+struct Memory {
+  unsigned long long total, free, used;  // bytes
+};
+constexpr unsigned kTextSize = 96;
+
+struct CloseLibrary {
+  void operator()(void* library) const { dlclose(library); }
+};
+using Library = std::unique_ptr<void, CloseLibrary>;
+
+template <typename Function>
+Function* symbol(const Library& library, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(library.get(), name));
+}
+
+/** Calls a function of the library when it has it; anything else is a failure. */
+template <typename... Arguments>
+bool succeeds(const Library& library, const char* name, Arguments... arguments) {
+  auto* function = symbol<Return(Arguments...)>(library, name);
+  return function && function(arguments...) == 0;
+}
+
+Library open_library() {
+  for (const char* name : {"libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"})
+    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return Library(library);
+  return nullptr;
+}
+
+std::string first_word(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string word;
+  stream >> word;
+  return word;
+}
+
+int count_pci_devices(const fs::path& root) {
+  int n_devices = 0;
+  std::error_code error;
+  for (const auto& device : fs::directory_iterator(root / "sys/bus/pci/devices", error))
+    if (first_word(device.path() / "vendor") == "0x10de" &&
+        first_word(device.path() / "class").starts_with("0x03"))
+      ++n_devices;
+  return n_devices;
+}
+
+Gpu read_gpu(const Library& library, Device device) {
+  Gpu gpu;
+  char name[kTextSize] = {};
+  if (succeeds(library, "nvmlDeviceGetName", device, &name[0], kTextSize)) gpu.name = name;
+  Memory memory{};
+  if (succeeds(library, "nvmlDeviceGetMemoryInfo", device, &memory)) {
+    gpu.memory_total_bytes = static_cast<int64_t>(memory.total);
+    gpu.memory_free_bytes = static_cast<int64_t>(memory.free);
+  }
+  int major = 0, minor = 0;
+  if (succeeds(library, "nvmlDeviceGetCudaComputeCapability", device, &major, &minor))
+    gpu.compute_capability = 10 * major + minor;
+  unsigned value = 0;
+  if (succeeds(library, "nvmlDeviceGetMaxPcieLinkGeneration", device, &value))
+    gpu.pcie_generation = static_cast<int>(value);
+  if (succeeds(library, "nvmlDeviceGetMaxPcieLinkWidth", device, &value))
+    gpu.pcie_width = static_cast<int>(value);
+  int is_active = 0;
+  if (succeeds(library, "nvmlDeviceGetDisplayActive", device, &is_active))
+    gpu.drives_display = is_active != 0;
+  return gpu;
+}
+
+}  // namespace
+
+int driver_major(const Nvidia& nvidia) {
+  int major = 0;
+  const std::string& text = nvidia.driver_version;
+  std::from_chars(text.data(), text.data() + text.size(), major);
+  return major;
+}
+
+Nvidia read_nvidia(const fs::path& root) {
+  Nvidia nvidia;
+  nvidia.n_pci_devices = count_pci_devices(root);
+  const Library library = open_library();
+  if (!library) return nvidia;
+  nvidia.has_library = true;
+
+  auto* init = symbol<Return()>(library, "nvmlInit_v2");
+  if (Return code = init ? init() : -1; code != 0) {
+    auto* error_text = symbol<const char*(Return)>(library, "nvmlErrorString");
+    nvidia.trouble = init && error_text ? error_text(code) : "the library is too old";
+    nvidia.trouble_code = code;
+    return nvidia;
+  }
+  char version[kTextSize] = {};
+  if (succeeds(library, "nvmlSystemGetDriverVersion", &version[0], kTextSize))
+    nvidia.driver_version = version;
+  succeeds(library, "nvmlSystemGetCudaDriverVersion_v2", &nvidia.cuda_version);
+  unsigned n_gpus = 0;
+  if (!succeeds(library, "nvmlDeviceGetCount_v2", &n_gpus)) n_gpus = 0;
+  for (unsigned i = 0; i < n_gpus; ++i) {
+    Device device = nullptr;
+    if (succeeds(library, "nvmlDeviceGetHandleByIndex_v2", i, &device))
+      nvidia.gpus.push_back(read_gpu(library, device));
+  }
+  succeeds(library, "nvmlShutdown");
+  return nvidia;
+}
+
+}  // namespace ferry::cli

@@ -1,0 +1,46 @@
+#pragma once
+// The NVIDIA driver as NVML tells, opened at run time: no build dependency, no crash without a
+// driver. Used by `ferry doctor` and `ferry plan`; training asks CUDA itself.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace ferry::cli {
+
+struct Gpu {
+  std::string name;
+  int64_t memory_total_bytes = 0;
+  int64_t memory_free_bytes = 0;
+  int compute_capability = 0;  // 90 for 9.0
+  int pcie_generation = 0;     // the most that card and slot allow; 0: not told
+  int pcie_width = 0;
+  bool drives_display = false;
+};
+
+struct Nvidia {
+  int n_pci_devices = 0;       // NVIDIA display controllers on the bus, with or without a driver
+  bool has_library = false;    // libnvidia-ml.so.1 could be opened
+  std::string trouble;         // why NVML does not answer; empty when it does
+  int trouble_code = 0;        // nvmlReturn_t
+  std::string driver_version;  // "580.65.06"
+  int cuda_version = 0;        // the driver's: 13000 for 13.0
+  std::vector<Gpu> gpus;
+};
+
+/** nvmlReturn_t values that have a cure of their own. */
+inline constexpr int kNvmlDriverNotLoaded = 9, kNvmlNoPermission = 4, kNvmlVersionMismatch = 18;
+
+/** The driver that CUDA 13 (LibTorch's wheel) asks for. */
+inline constexpr int kDriverNeeded = 580;
+/** The oldest card LibTorch's CUDA 13 builds run on: Turing. */
+inline constexpr int kCapabilityNeeded = 75;
+
+/** 580 of "580.65.06"; 0 when it is no number. */
+int driver_major(const Nvidia& nvidia);
+
+/** `root` holds sys/ (tests give another). Never throws. */
+Nvidia read_nvidia(const std::filesystem::path& root = "/");
+
+}  // namespace ferry::cli

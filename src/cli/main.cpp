@@ -1,0 +1,52 @@
+// ferry VERB ...: finds the verb, runs it, prints an Error as one line and gives its exit code.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/cli/commands.h"
+#include "src/cli/term/terminal.h"
+
+namespace {
+
+int run(const std::vector<std::string>& words) {
+  using namespace ferry::cli;
+  const Arguments all(words);
+  if (words.empty()) {
+    std::fputs("usage: ferry VERB [options]; ferry --help lists the verbs\n", stderr);
+    return static_cast<int>(ferry::Fault::usage);
+  }
+  if (words[0] == "--version" || words[0] == "-V") {
+    fmt::print("ferry {}\n", FERRY_VERSION);
+    return 0;
+  }
+  if (words[0] == "--help" || words[0] == "-h") return run_help({});
+  return find_command(words[0]).run(all.subspan(1));
+}
+
+int report(std::string_view message, int exit_code) {
+  using namespace ferry::term;
+  const Terminal terminal = detect_terminal(2);
+  fmt::print(stderr, "{} {}\n", styled("ferry:", Style::red, terminal), message);
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  constexpr int kMachine = static_cast<int>(ferry::Fault::machine);
+  int exit_code = 0;
+  try {
+    exit_code = run({argv + 1, argv + argc});
+  } catch (const ferry::Error& error) {
+    return report(error.what(), error.exit_code());
+  } catch (const std::exception& error) {  // a file system that fails, no memory
+    return report(error.what(), kMachine);
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return report("[cli.output] cannot write to standard output - is the disk full?", kMachine);
+  return exit_code;
+}

@@ -1,0 +1,157 @@
+// ferry plan: the same settings, tensor table and plan as training, without a device and without
+// LibTorch; prints bytes by tag and place. A model that does not fit is an Error (exit code 3).
+
+#include "src/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/cli/machine/nvidia.h"
+#include "src/cli/settings.h"
+#include "src/cli/term/table.h"
+#include "src/config/paths.h"
+#include "src/plan/host_memory.h"
+#include "src/plan/run_plan.h"
+
+namespace ferry::cli {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+/** Where the settings want a GPU and none is here to ask: an Ampere card whose context takes this
+ * much. */
+constexpr int kAssumedCapability = 80;
+constexpr int64_t kContext_bytes = 512 * kMiB;
+/** Labels of a head whose number is known only when the data is read; their bytes are no matter. */
+constexpr int64_t kAssumedLabels = 2;
+
+struct PlannedFor {
+  PlanMachine machine;
+  std::string name;  // "NVIDIA H200", "the CPU"
+};
+
+PlannedFor machine_for(const config::Config& config) {
+  PlannedFor planned;
+  planned.machine.host_budget_bytes = read_host_memory().budget_bytes();
+  planned.name = "the CPU";
+  const std::string& device = config.text("device");
+  if (device == "cpu" || device == "simulated") return planned;
+
+  const Nvidia nvidia = read_nvidia();
+  const bool is_usable = !nvidia.gpus.empty() && driver_major(nvidia) >= kDriverNeeded &&
+                         nvidia.gpus.front().compute_capability >= kCapabilityNeeded;
+  if (is_usable) {
+    const Gpu& gpu = nvidia.gpus.front();
+    planned.machine = {true, gpu.compute_capability, gpu.memory_free_bytes - kContext_bytes,
+                       kContext_bytes, planned.machine.host_budget_bytes};
+    planned.name = gpu.name;
+    return planned;
+  }
+  const auto gpu_memory = config.maybe_integer("gpu_memory");
+  if (device == "auto" && !gpu_memory) return planned;
+  if (!gpu_memory)
+    throw Error(Fault::usage, "plan.device",
+                "device = cuda, but there is no usable GPU to ask for its memory",
+                "give --gpu-memory, for example 11GiB, to plan for a GPU that is not here");
+  planned.machine = {true, kAssumedCapability, *gpu_memory - kContext_bytes, kContext_bytes,
+                     planned.machine.host_budget_bytes};
+  planned.name = fmt::format("a GPU with {} that is not here", format_bytes(*gpu_memory));
+  return planned;
+}
+
+std::string place_name(Place place, bool has_gpu) {
+  return has_gpu ? std::string(name_of(place)) : place == Place::gpu ? "memory" : "host";
+}
+
+void print_text(const Plan& plan,
+                const ModelTable& model,
+                const PlanRequest& request,
+                const PlannedFor& planned) {
+  const term::Terminal terminal = term::detect_terminal(1);
+  constexpr int kBarWidth = 24;
+  fmt::print("{} of {:.1f} M parameters in {} blocks, {}, at most {} tokens, on {}\n{}\n\n",
+             model.family, static_cast<double>(model.n_params()) / 1e6, model.blocks.size(),
+             name_of(model.compute), request.max_length, planned.name, plan.why);
+  const std::vector<PlanRow> rows = rows_of(plan);
+  const int64_t most_bytes = rows.empty() ? 0 : rows.front().n_bytes;
+  term::Table table({{"what"}, {"where"}, {"bytes", term::Align::right}, {""}});
+  for (const PlanRow& row : rows)
+    table.add_row({std::string(name_of(row.tag)), place_name(row.place, request.has_gpu),
+                   format_bytes(row.n_bytes),
+                   term::bar(static_cast<double>(row.n_bytes), static_cast<double>(most_bytes),
+                             kBarWidth, terminal)});
+  if (plan.runtime_bytes > 0)
+    table.add_row({"runtime", "host", format_bytes(plan.runtime_bytes), ""});
+  table.add_rule();
+  auto add_sum = [&](const std::string& where, int64_t bytes, int64_t budget_bytes) {
+    table.add_row(
+        {"in all", where, format_bytes(bytes), fmt::format("of {}", format_bytes(budget_bytes))});
+  };
+  const int64_t gpu_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::gpu)];
+  const int64_t host_bytes =
+      plan.layout.n_bytes[static_cast<size_t>(Place::host)] + plan.runtime_bytes;
+  if (request.has_gpu) {
+    add_sum("gpu", gpu_bytes, request.gpu_budget_bytes);
+    add_sum("host", host_bytes, request.host_budget_bytes);
+  } else {
+    add_sum("host", gpu_bytes + host_bytes, request.host_budget_bytes);
+  }
+  fmt::print("{}\nIt fits.\n", table.text(terminal));
+}
+
+void print_json(const Plan& plan,
+                const ModelTable& model,
+                const PlanRequest& request,
+                const PlannedFor& planned) {
+  ordered_json rows = ordered_json::array();
+  for (const PlanRow& row : rows_of(plan))
+    rows.push_back(
+        {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
+  const ordered_json result = {
+      {"fits", true},
+      {"device", planned.name},
+      {"has_gpu", request.has_gpu},
+      {"family", model.family},
+      {"n_parameters", model.n_params()},
+      {"n_blocks", model.blocks.size()},
+      {"dtype", name_of(model.compute)},
+      {"max_length", request.max_length},
+      {"train_batch_size", request.train_batch_size},
+      {"micro_batch_size", plan.micro_batch_size},
+      {"n_micro_batches", plan.n_micro},
+      {"why", plan.why},
+      {"rows", rows},
+      {"gpu_bytes", plan.layout.n_bytes[static_cast<size_t>(Place::gpu)]},
+      {"host_bytes", plan.layout.n_bytes[static_cast<size_t>(Place::host)]},
+      {"runtime_bytes", plan.runtime_bytes},
+      {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
+      {"host_budget_bytes", request.host_budget_bytes}};
+  fmt::print("{}\n", result.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+}
+
+}  // namespace
+
+int run_plan(Arguments arguments) {
+  auto command = read_settings("plan", arguments);
+  if (!command) return 0;
+  const config::Config& config = command->config;
+  const HfConfig hf =
+      HfConfig::load(config::find_model(config.text("model_name_or_path")) / "config.json");
+  const int64_t n_labels =
+      hf.id2label.empty() ? kAssumedLabels : static_cast<int64_t>(hf.id2label.size());
+  const PlannedFor planned = machine_for(config);
+  const ModelTable model = make_model_table(config, hf, n_labels, planned.machine);
+  const PlanRequest request = make_plan_request(config, model, planned.machine, /*trains=*/true);
+  const Plan plan = make_plan(model, request);
+  if (command->wants_json)
+    print_json(plan, model, request, planned);
+  else
+    print_text(plan, model, request, planned);
+  return 0;
+}
+
+}  // namespace ferry::cli

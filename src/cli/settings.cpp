@@ -1,0 +1,73 @@
+#include "src/cli/settings.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "src/base/error.h"
+#include "src/cli/term/terminal.h"
+#include "src/config/paths.h"
+
+namespace ferry::cli {
+
+namespace fs = std::filesystem;
+
+std::optional<config::CommandLine> read_settings(std::string_view verb, Arguments arguments) {
+  config::CommandLine command = config::parse_command_line(verb, arguments);
+  if (command.wants_help) {
+    fmt::print("{}", config::help_text(*command.verb, term::detect_terminal(1).width));
+    return std::nullopt;
+  }
+  for (const std::string& note : command.notes)
+    fmt::print(stderr, "ferry: {}\n", note);
+  config::check_required(command);
+  return command;
+}
+
+void check_data_exists(const config::Config& config, std::string_view key) {
+  const std::string& path = config.text(key);
+  std::error_code error;
+  if (path.empty() || fs::exists(path, error)) return;
+  throw Error(Fault::data, "data.open",
+              fmt::format("no such file or directory: '{}' ({} from {})", path, key,
+                          config.origin(key).where),
+              "paths count from the current directory");
+}
+
+std::optional<fs::path> find_trainer() {
+  std::error_code error;
+  if (std::string given = config::environment_variable("FERRY_TRAINER"); !given.empty()) {
+    if (access(given.c_str(), X_OK) == 0 && fs::is_regular_file(given, error)) return given;
+    throw Error(Fault::usage, "cli.trainer",
+                fmt::format("FERRY_TRAINER names no program: '{}'", given),
+                "unset it, or give the path of ferry-trainer");
+  }
+  const fs::path here = config::program_directory();
+  for (const char* where :
+       {"ferry-trainer", "../libexec/ferry/ferry-trainer", "../train/ferry-trainer"})
+    if (access((here / where).c_str(), X_OK) == 0) return (here / where).lexically_normal();
+  return std::nullopt;
+}
+
+void become_trainer(std::string_view verb, Arguments arguments) {
+  std::optional<fs::path> trainer = find_trainer();
+  if (!trainer)
+    throw Error(Fault::machine, "cli.trainer",
+                fmt::format("ferry-trainer is not beside ferry in {}",
+                            config::program_directory().string()),
+                "build it (scripts/setup, then ninja), or set FERRY_TRAINER to its path");
+  std::vector<std::string> words = {trainer->string(), std::string(verb)};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words)
+    pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  std::fflush(nullptr);
+  execv(trainer->c_str(), pointers.data());
+  throw Error(Fault::machine, "cli.trainer",
+              fmt::format("cannot start '{}': {}", trainer->string(), std::strerror(errno)));
+}
+
+}  // namespace ferry::cli

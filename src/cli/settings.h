@@ -1,0 +1,29 @@
+#pragma once
+// What every verb with settings does first, and how the verbs that train go on: as the second
+// binary.
+
+#include <filesystem>
+#include <optional>
+
+#include "src/cli/commands.h"
+#include "src/config/command_line.h"
+
+namespace ferry::cli {
+
+/** Parses the verb's arguments, prints notes to stderr and checks what the verb cannot do without.
+ * nullopt: help was asked for and printed. */
+std::optional<config::CommandLine> read_settings(std::string_view verb, Arguments arguments);
+
+/** Throws Error(data) when an option names a data file or folder that is not there; an empty path
+ * passes. */
+void check_data_exists(const config::Config& config, std::string_view key);
+
+/** The binary that holds LibTorch: $FERRY_TRAINER, else beside this one (installed:
+ * ../libexec/ferry; in the build tree: ../train). nullopt when there is none. Throws Error(usage)
+ * when FERRY_TRAINER names no program. */
+std::optional<std::filesystem::path> find_trainer();
+
+/** Replaces this process by `ferry-trainer VERB arguments...`; returns only by Error(machine). */
+[[noreturn]] void become_trainer(std::string_view verb, Arguments arguments);
+
+}  // namespace ferry::cli

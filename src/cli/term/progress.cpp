@@ -1,0 +1,124 @@
+#include "src/cli/term/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/cli/term/table.h"
+
+namespace ferry::term {
+
+namespace {
+
+constexpr auto kRedraw = std::chrono::milliseconds(100);  // on a terminal
+constexpr auto kPlainLine = std::chrono::seconds(30);  // elsewhere, or at each tenth of the whole
+constexpr int kBarWidth = 20;
+
+std::string rate_text(double rate, std::string_view unit) {
+  if (rate >= 100) return fmt::format("{:.0f} {}/s", rate, unit);
+  if (rate >= 1) return fmt::format("{:.1f} {}/s", rate, unit);
+  return fmt::format("{:.2f} s/{}", 1 / rate, unit);
+}
+
+}  // namespace
+
+std::string progress_text(const ProgressState& state, const Terminal& terminal) {
+  std::string text(state.what);
+  if (state.total > 0) {
+    if (terminal.is_terminal && terminal.width >= 70) {
+      std::string drawn = bar(static_cast<double>(state.done), static_cast<double>(state.total),
+                              kBarWidth, terminal);
+      text += terminal.has_utf8 ? fmt::format(" ▕{}▏", drawn) : fmt::format(" [{}]", drawn);
+    }
+    int64_t percent = 100 * std::min(state.done, state.total) / state.total;
+    text += fmt::format(" {:>3} %  {}/{}", percent, state.done, state.total);
+  } else {
+    text += fmt::format(" {}", state.done);
+  }
+  const int64_t n_here = state.done - state.first_done;
+  if (n_here >= 3 && state.elapsed_s >= 1) {
+    const double rate = static_cast<double>(n_here) / state.elapsed_s;
+    text += fmt::format("  {}", rate_text(rate, state.unit));
+    if (state.done < state.total)
+      text += fmt::format("  {} left",
+                          format_duration(static_cast<double>(state.total - state.done) / rate));
+    else
+      text += fmt::format("  {}", format_duration(state.elapsed_s));
+  } else if (state.done < state.total) {
+    text += "  estimating";
+  }
+  if (!state.detail.empty()) text += fmt::format("  {}", state.detail);
+  return fitted(text, terminal.is_terminal ? terminal.width - 1 : 1000, terminal);
+}
+
+Progress::Progress(std::FILE* out,
+                   Terminal terminal,
+                   std::string what,
+                   int64_t total,
+                   std::string unit,
+                   int64_t first_done)
+    : out_(out),
+      terminal_(terminal),
+      what_(std::move(what)),
+      unit_(std::move(unit)),
+      total_(total),
+      first_done_(first_done),
+      done_(first_done) {}
+
+Progress::~Progress() {
+  if (!is_open_) return;
+  std::fputc('\n', out_);
+  std::fflush(out_);
+}
+
+void Progress::update(int64_t done, std::string_view detail) {
+  done_ = done;
+  detail_ = detail;
+  const Clock::time_point now = Clock::now();
+  if (terminal_.is_terminal) {
+    if (last_drawn_ < 0 || now - last_draw_ >= kRedraw) draw(now);
+    return;
+  }
+  bool is_next_tenth =
+      total_ > 0 && 10 * done / total_ > 10 * std::max<int64_t>(last_drawn_, 0) / total_;
+  if (last_drawn_ < 0 || is_next_tenth || now - last_draw_ >= kPlainLine) draw(now);
+}
+
+void Progress::draw(Clock::time_point now) {
+  ProgressState state{what_,  unit_,       done_,
+                      total_, first_done_, std::chrono::duration<double>(now - start_).count(),
+                      detail_};
+  const std::string line = progress_text(state, terminal_);
+  if (terminal_.is_terminal) {
+    clear();
+    std::fputs(line.c_str(), out_);
+    is_open_ = true;
+  } else {
+    std::fputs((line + '\n').c_str(), out_);
+  }
+  std::fflush(out_);
+  last_draw_ = now;
+  last_drawn_ = done_;
+}
+
+void Progress::clear() {
+  if (is_open_) std::fputs("\r\x1b[K", out_);
+  is_open_ = false;
+}
+
+void Progress::say(std::string_view line) {
+  const bool was_open = is_open_;
+  clear();
+  std::fputs((std::string(line) + '\n').c_str(), out_);
+  if (was_open) draw(Clock::now());
+  std::fflush(out_);
+}
+
+void Progress::finish() {
+  if (last_drawn_ != done_ || terminal_.is_terminal) draw(Clock::now());
+  if (is_open_) std::fputc('\n', out_);
+  is_open_ = false;
+  std::fflush(out_);
+}
+
+}  // namespace ferry::term

@@ -1,0 +1,50 @@
+// ferry train: checks what can be checked without LibTorch, then becomes the trainer.
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "src/cli/settings.h"
+#include "src/config/paths.h"
+
+namespace ferry::cli {
+
+namespace {
+
+nlohmann::ordered_json json_of(const config::Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* boolean = std::get_if<bool>(&value)) return *boolean;
+  if (const auto* integer = std::get_if<int64_t>(&value)) return *integer;
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  return "auto";
+}
+
+void print_settings(const config::CommandLine& command) {
+  if (!command.wants_json) {
+    fmt::print("{}", command.config.to_toml(/*with_origins=*/true));
+    return;
+  }
+  nlohmann::ordered_json settings;
+  for (const config::Option& option : config::option_table())
+    settings[std::string(option.key)] = {{"value", json_of(command.config.value(option.key))},
+                                         {"origin", command.config.origin(option.key).where}};
+  fmt::print("{}\n",
+             settings.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+}
+
+}  // namespace
+
+int run_train(Arguments arguments) {
+  auto command = read_settings("train", arguments);
+  if (!command) return 0;
+  if (command->wants_dry_run) {
+    print_settings(*command);
+    return 0;
+  }
+  config::find_model(command->config.text("model_name_or_path"));
+  check_data_exists(command->config, "dataset");
+  check_data_exists(command->config, "eval_dataset");
+  become_trainer("train", arguments);
+}
+
+}  // namespace ferry::cli

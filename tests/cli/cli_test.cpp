@@ -1,0 +1,237 @@
+// The built ferry, from outside: exit codes, messages, what it hands to the trainer, what it loads.
+
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/run_ferry.h"
+#include "tests/config/config_fixture.h"
+
+namespace ferry::cli {
+namespace {
+
+using config::TemporaryDirectory;
+
+class Ferry : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (ferry_binary().empty())
+      GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
+    model_ = directory_.write("model/config.json", kTinyBert).parent_path().string();
+    data_ = directory_.write("train.tsv", "text\tlabel\nyes\t1\n").string();
+    trainer_ = directory_.write("trainer", "#!/bin/sh\nprintf '%s\\n' \"$@\"\nexit 6\n").string();
+    chmod(trainer_.c_str(), 0755);
+  }
+  Outcome run(const std::vector<std::string>& arguments,
+              std::vector<std::pair<std::string, std::string>> environment = {}) const {
+    environment.emplace_back("XDG_CONFIG_HOME", directory_.path().string());
+    return run_ferry({arguments, environment});
+  }
+  Outcome with_trainer(const std::vector<std::string>& arguments) const {
+    return run(arguments, {{"FERRY_TRAINER", trainer_}});
+  }
+
+  static constexpr const char* kTinyBert =
+      R"({"model_type": "bert", "architectures": ["BertModel"], "vocab_size": 100,
+    "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,
+    "max_position_embeddings": 64, "type_vocab_size": 2, "hidden_act": "gelu"})";
+  TemporaryDirectory directory_;
+  std::string model_, data_, trainer_;
+};
+
+TEST_F(Ferry, HelpNamesEveryVerb) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--help"}, {"-h"}, {"help"}}) {
+    Outcome outcome = run(words);
+    EXPECT_EQ(outcome.exit_code, 0);
+    for (const char* verb :
+         {"train", "eval", "predict", "export", "plan", "presets", "doctor", "help"})
+      EXPECT_CONTAINS(outcome.out, std::string("\n  ") + verb + " ");
+    EXPECT_TRUE(outcome.err.empty()) << outcome.err;
+  }
+  EXPECT_TRUE(run({"--version"}).out.starts_with("ferry "));
+}
+
+TEST_F(Ferry, EveryVerbHasHelpInBothForms) {
+  for (const char* verb : {"train", "eval", "predict", "export", "plan", "presets", "doctor"}) {
+    Outcome first = run({"help", verb}), second = run({verb, "--help"});
+    EXPECT_EQ(first.exit_code, 0) << verb;
+    EXPECT_EQ(first.out, second.out);
+    EXPECT_TRUE(first.out.starts_with(std::string("ferry ") + verb + " - ")) << first.out;
+    EXPECT_CONTAINS(first.out, std::string("usage: ferry ") + verb);
+  }
+}
+
+TEST_F(Ferry, WrongUseIsTwoAndNamesTheNearest) {
+  struct Case {
+    std::vector<std::string> words;
+    std::string message;
+  };
+  const Case cases[] = {
+      {{}, "usage: ferry VERB"},
+      {{"trian"}, "did you mean 'train'?"},
+      {{"help", "trian"}, "did you mean 'train'?"},
+      {{"train"}, "needs --model"},
+      {{"train", "--model", model_}, "needs --dataset"},
+      {{"train", "--model", model_, "--dataset", data_, "--lerning-rate", "1"},
+       "did you mean '--learning-rate'?"},
+      {{"train", "--model", model_, "--dataset", data_, "lr=abc"},
+       "lr = abc (lr=abc), expected a number"},
+      {{"train", "--model", model_, "--dataset", data_, "--lr", "-1"}, "at least 0"},
+      {{"train", "--preset", "minilm-clasify"}, "did you mean 'minilm-classify'?"},
+      {{"train", "--config", "/no/such.toml"}, "no such file"},
+      {{"export", "--model", model_}, "needs --output"},
+      {{"export", "--model", model_, "--output", data_}, "is there already"},
+      {{"predict", "--model", model_, "--dataset", data_, "a text"}, "both --dataset and texts"},
+      {{"presets"}, "usage: ferry presets ls"},
+      {{"presets", "show", "nothing-like-it"}, "no preset"},
+      {{"doctor", "--fast"}, "unexpected argument '--fast'"},
+      {{"plan", "--model", model_, "--max-length", "65"}, "at most 64"},
+      {{"plan", "--model", model_, "--max-length", "2"}, "expected an integer of at least 3"},
+  };
+  for (const Case& each : cases) {
+    Outcome outcome = with_trainer(each.words);
+    EXPECT_EQ(outcome.exit_code, 2) << each.message << outcome.err;
+    EXPECT_CONTAINS(outcome.err, each.message);
+    EXPECT_TRUE(outcome.out.empty()) << outcome.out;
+  }
+}
+
+TEST_F(Ferry, MissingModelOrDataIsFour) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"train", "--model", "/no/model", "--dataset", data_},
+        {"train", "--model", model_, "--dataset", "/no/data"},
+        {"train", "--model", model_, "--dataset", data_, "--eval-dataset", "/no/data"},
+        {"eval", "--model", model_, "--dataset", "/no/data"},
+        {"predict", "--model", "/no/model", "text"},
+        {"export", "--model", "/no/model", "--output", "x"},
+        {"plan", "--model", "/no/model"}}) {
+    Outcome outcome = with_trainer(words);
+    EXPECT_EQ(outcome.exit_code, 4) << words[0] << outcome.err;
+    EXPECT_CONTAINS(outcome.err, "/no/");
+  }
+  directory_.write("broken/config.json", "{\"model_type\": \"bert\", ");
+  EXPECT_EQ(run({"plan", "--model", (directory_.path() / "broken").string()}).exit_code, 4);
+}
+
+TEST_F(Ferry, BecomesTheTrainerWithTheSameWords) {
+  const std::vector<std::string> words[] = {
+      {"train", "--model", model_, "--dataset", data_, "lr=3e-5", "--no-deterministic"},
+      {"eval", "--model", model_, "--dataset", data_, "--json"},
+      {"predict", "--model", model_, "a text", "--", "--json"},
+      {"export", "--model", model_, "--output", (directory_.path() / "new").string()},
+  };
+  for (const std::vector<std::string>& each : words) {
+    Outcome outcome = with_trainer(each);
+    std::string expected;
+    for (const std::string& word : each)
+      expected += word + "\n";
+    EXPECT_EQ(outcome.out, expected);
+    EXPECT_EQ(outcome.exit_code, 6) << "the trainer's own exit code";
+  }
+  EXPECT_CONTAINS(with_trainer(words[0]).err, "using learning_rate (from lr=3e-5)");
+}
+
+TEST_F(Ferry, SaysWhenThereIsNoTrainer) {
+  Outcome outcome =
+      run({"eval", "--model", model_, "--dataset", data_}, {{"FERRY_TRAINER", "/no/trainer"}});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_CONTAINS(outcome.err, "FERRY_TRAINER names no program: '/no/trainer'");
+
+  auto copy = directory_.path() / "bin" / "ferry";  // a tree without a trainer
+  std::filesystem::create_directories(copy.parent_path());
+  std::filesystem::copy_file(ferry_binary(), copy);
+  setenv("FERRY_BINARY_SAVED", ferry_binary().c_str(), 1);
+  setenv("FERRY_BINARY", copy.c_str(), 1);
+  outcome = run({"eval", "--model", model_, "--dataset", data_});
+  setenv("FERRY_BINARY", getenv("FERRY_BINARY_SAVED"), 1);
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_CONTAINS(outcome.err, "ferry-trainer is not beside ferry");
+}
+
+TEST_F(Ferry, DryRunPrintsAFileThatReadsBack) {
+  Outcome first =
+      run({"train", "--preset", "minilm-classify", "--dataset", data_, "--lr=3e-5", "--dry-run"},
+          {{"FERRY_SEED", "7"}});
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_CONTAINS(first.out, "# from FERRY_SEED");
+  EXPECT_CONTAINS(first.out, "# from --lr");
+  EXPECT_CONTAINS(first.out, "minilm-classify.toml:3");
+  std::string file = directory_.write("again.toml", first.out).string();
+  Outcome second = run({"train", "--config", file, "--dry-run", "--json"});
+  auto settings = nlohmann::json::parse(second.out);
+  EXPECT_EQ(settings["seed"]["value"], 7);
+  EXPECT_EQ(settings["learning_rate"]["value"], 3e-5);
+  EXPECT_EQ(settings["gpu_memory"]["value"], "auto");
+}
+
+TEST_F(Ferry, PlanPrintsBytesThatAddUp) {
+  Outcome outcome = run({"plan", "--model", model_, "--json", "--device", "cpu"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  auto plan = nlohmann::json::parse(outcome.out);
+  int64_t sum = 0;
+  for (const auto& row : plan["rows"])
+    sum += row["bytes"].get<int64_t>();
+  EXPECT_EQ(sum, plan["gpu_bytes"].get<int64_t>() + plan["host_bytes"].get<int64_t>());
+  EXPECT_GT(plan["n_parameters"].get<int64_t>(), 10000);
+  EXPECT_TRUE(plan["fits"]);
+
+  Outcome text = run({"plan", "--model", model_, "--device", "cpu"}, {{"LC_ALL", "C"}});
+  EXPECT_CONTAINS(text.out, "master");
+  EXPECT_CONTAINS(text.out, "It fits.");
+  EXPECT_EQ(text.out.find('\x1b'), std::string::npos);
+  EXPECT_EQ(text.out.find("\xe2"), std::string::npos)
+      << "no drawing beyond ASCII without a UTF-8 locale";
+}
+
+TEST_F(Ferry, PlanForAGpuThatIsNotHere) {
+  Outcome outcome =
+      run({"plan", "--model", model_, "--json", "--device", "cuda", "--gpu-memory", "4GiB"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(nlohmann::json::parse(outcome.out)["has_gpu"]);
+}
+
+TEST_F(Ferry, PlanThatDoesNotFitIsThree) {
+  Outcome outcome = run({"plan", "--model", model_, "--device", "cpu", "--host-memory", "1MiB",
+                         "--per-device-train-batch-size", "32", "--activations", "keep"});
+  EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
+  EXPECT_CONTAINS(outcome.err, "does not fit");
+  EXPECT_CONTAINS(outcome.err, "largest:");
+}
+
+TEST_F(Ferry, PresetsAreListedAndShown) {
+  auto list = nlohmann::json::parse(run({"presets", "ls", "--json"}).out);
+  ASSERT_FALSE(list.empty());
+  EXPECT_CONTAINS(run({"presets", "ls"}).out, "minilm-classify");
+  std::string shown = run({"presets", "show", "minilm-classify"}).out;
+  EXPECT_EQ(directory_.write("copy.toml", shown).extension(), ".toml");
+  EXPECT_CONTAINS(shown, "all-MiniLM-L6-v2");
+  directory_.write("ferry/presets/bad.toml", "# bad\nnonsense = 1\n");
+  EXPECT_EQ(run({"presets", "show", "bad"}).exit_code, 2);
+}
+
+TEST_F(Ferry, FullDiskIsToldNotSwallowed) {
+  if (access("/dev/full", W_OK) != 0) GTEST_SKIP() << "no /dev/full here";
+  Outcome outcome = run_ferry({{"--help"}, {}, {}, "/dev/full"});
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_CONTAINS(outcome.err, "cannot write to standard output");
+}
+
+/** Every library that the dynamic loader opens, at start or later. */
+TEST_F(Ferry, LoadsNoLibTorch) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--help"},
+                                                {"train", "--help"},
+                                                {"plan", "--help"},
+                                                {"plan", "--model", model_},
+                                                {"presets", "ls"},
+                                                {"doctor"}}) {
+    Outcome outcome = run(words, {{"LD_DEBUG", "files"}});
+    EXPECT_CONTAINS(outcome.err, "libc.so");  // the listing works
+    for (const char* library : {"torch", "libc10", "libcudart", "libpython"})
+      EXPECT_EQ(outcome.err.find(library), std::string::npos) << words[0] << " loads " << library;
+  }
+}
+
+}  // namespace
+}  // namespace ferry::cli

@@ -1,0 +1,251 @@
+// ferry doctor: the shape of its JSON, each fault and its cure, hosts and drivers that are not this
+// machine's.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "src/base/bytes.h"
+#include "src/cli/machine/diagnosis.h"
+#include "tests/cli/run_ferry.h"
+#include "tests/config/config_fixture.h"
+
+namespace ferry::cli {
+namespace {
+
+using config::TemporaryDirectory;
+
+Facts healthy() {
+  Facts facts;
+  facts.host.n_threads = 8;
+  facts.host.disk_total_bytes = 100 * kGiB;
+  facts.host.disk_free_bytes = 50 * kGiB;
+  facts.memory.total_bytes = 32 * kGiB;
+  facts.memory.available_bytes = 30 * kGiB;
+  facts.simd_level = "avx2";
+  facts.trainer = "/usr/bin/ferry-trainer";
+  facts.presets = {"minilm-classify"};
+  facts.nvidia.has_library = true;
+  facts.nvidia.driver_version = "580.65.06";
+  facts.nvidia.gpus = {{"RTX 2080 Ti", 11 * kGiB, 10 * kGiB, 75, 3, 16, false}};
+  return facts;
+}
+
+TEST(Diagnosis, AHealthyMachineHasNothingToSay) {
+  EXPECT_TRUE(diagnose(healthy()).empty());
+}
+
+TEST(Diagnosis, EveryFaultHasASeverityAndACure) {
+  struct Case {
+    const char* name;
+    void (*change)(Facts&);
+    Severity severity;
+    const char* what;
+    const char* cure;
+  };
+  const Case cases[] = {
+      {"trainer", [](Facts& f) { f.trainer.reset(); }, Severity::error, "ferry-trainer",
+       "scripts/setup"},
+      {"wrong trainer",
+       [](Facts& f) {
+         f.trainer.reset();
+         f.trainer_trouble = "names no program";
+       },
+       Severity::error, "names no program", "FERRY_TRAINER"},
+      {"simd", [](Facts& f) { f.simd_trouble = "FERRY_SIMD = avx9"; }, Severity::error, "avx9",
+       "unset"},
+      {"scalar", [](Facts& f) { f.simd_level = "scalar"; }, Severity::warning, "without vectors",
+       "AVX2"},
+      {"presets", [](Facts& f) { f.presets.clear(); }, Severity::warning, "no presets", "presets/"},
+      {"memory", [](Facts& f) { f.memory.available_bytes = kGiB; }, Severity::warning,
+       "host memory", "end other"},
+      {"cgroup", [](Facts& f) { f.memory.cgroup_limit_bytes = 2 * kGiB; }, Severity::warning,
+       "host memory", "limit"},
+      {"large cgroup", [](Facts& f) { f.memory.cgroup_limit_bytes = 16 * kGiB; }, Severity::note,
+       "16.00 GiB of 32", "limit"},
+      {"swap",
+       [](Facts& f) {
+         f.host.swap_total_bytes = 8 * kGiB;
+         f.host.swap_free_bytes = 2 * kGiB;
+       },
+       Severity::note, "6.00 GiB are swapped", "end programs"},
+      {"disk", [](Facts& f) { f.host.disk_free_bytes = kGiB; }, Severity::warning,
+       "1.00 GiB are free", "output-dir"},
+      {"wsl", [](Facts& f) { f.host.is_wsl = true; }, Severity::note, "WSL", ".wslconfig"},
+      {"no driver",
+       [](Facts& f) {
+         f.nvidia = {};
+         f.nvidia.n_pci_devices = 1;
+       },
+       Severity::warning, "no driver", "580"},
+      {"no GPU", [](Facts& f) { f.nvidia = {}; }, Severity::note, "no NVIDIA GPU", ""},
+      {"old driver", [](Facts& f) { f.nvidia.driver_version = "579.99"; }, Severity::warning,
+       "too old", "580"},
+      {"mismatch",
+       [](Facts& f) {
+         f.nvidia.trouble = "x";
+         f.nvidia.trouble_code = kNvmlVersionMismatch;
+       },
+       Severity::warning, "does not answer", "restart"},
+      {"not loaded",
+       [](Facts& f) {
+         f.nvidia.trouble = "x";
+         f.nvidia.trouble_code = kNvmlDriverNotLoaded;
+       },
+       Severity::warning, "does not answer", "modprobe"},
+      {"permission",
+       [](Facts& f) {
+         f.nvidia.trouble = "x";
+         f.nvidia.trouble_code = kNvmlNoPermission;
+       },
+       Severity::warning, "does not answer", "/dev/nvidia"},
+      {"old card", [](Facts& f) { f.nvidia.gpus[0].compute_capability = 61; }, Severity::warning,
+       "6.1", "cannot"},
+      {"hidden", [](Facts& f) { f.hides_gpus = true; }, Severity::warning, "hides",
+       "unset CUDA_VISIBLE"},
+      {"empty", [](Facts& f) { f.nvidia.gpus.clear(); }, Severity::note, "sees no GPU", ""},
+  };
+  for (const Case& each : cases) {
+    Facts facts = healthy();
+    each.change(facts);
+    std::vector<Finding> findings = diagnose(facts);
+    ASSERT_EQ(findings.size(), 1u) << each.name;
+    EXPECT_EQ(findings[0].severity, each.severity) << each.name;
+    EXPECT_CONTAINS(findings[0].what, each.what);
+    EXPECT_CONTAINS(findings[0].cure, each.cure);
+  }
+}
+
+TEST(Diagnosis, TheGravestComesFirst) {
+  Facts facts;  // nothing is there
+  std::vector<Finding> findings = diagnose(facts);
+  ASSERT_GE(findings.size(), 3u);
+  EXPECT_EQ(findings.front().severity, Severity::error);
+  EXPECT_TRUE(
+      std::is_sorted(findings.begin(), findings.end(),
+                     [](const Finding& a, const Finding& b) { return a.severity > b.severity; }));
+}
+
+TEST(Host, IsReadFromProc) {
+  TemporaryDirectory root;
+  root.write("proc/cpuinfo",
+             "processor\t: 0\nmodel name\t: Ryzen 5\nphysical id\t: 0\ncore id\t\t: 0\n\n"
+             "processor\t: 1\nmodel name\t: Ryzen 5\nphysical id\t: 0\ncore id\t\t: 0\n\n"
+             "processor\t: 2\nmodel name\t: Ryzen 5\nphysical id\t: 0\ncore id\t\t: 1\n");
+  root.write("proc/meminfo", "MemTotal: 100 kB\nSwapTotal:  2048 kB\nSwapFree:  1024 kB\n");
+  root.write("proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n");
+  root.write("etc/os-release", "NAME=\"Ubuntu\"\nPRETTY_NAME=\"Ubuntu 24.04 LTS\"\n");
+  Host host = read_host(root.path());
+  EXPECT_EQ(host.cpu, "Ryzen 5");
+  EXPECT_EQ(host.n_cores, 2);
+  EXPECT_GE(host.n_threads, 1);
+  EXPECT_EQ(host.distribution, "Ubuntu 24.04 LTS");
+  EXPECT_TRUE(host.is_wsl);
+  EXPECT_EQ(host.swap_total_bytes, 2 * kMiB);
+  EXPECT_EQ(host.swap_free_bytes, kMiB);
+}
+
+TEST(Host, AMissingOrHostileProcIsNoFault) {
+  TemporaryDirectory root;
+  Host empty = read_host(root.path());
+  EXPECT_EQ(empty.n_cores, 0);
+  EXPECT_FALSE(empty.is_wsl);
+  root.write("proc/cpuinfo", std::string("model name\0:\n:\nx", 16));
+  root.write("proc/meminfo", "SwapTotal: many\n");
+  EXPECT_EQ(read_host(root.path()).swap_total_bytes, 0);
+}
+
+TEST(Nvidia, DevicesAreCountedOnTheBus) {
+  TemporaryDirectory root;
+  root.write("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
+  root.write("sys/bus/pci/devices/0000:01:00.0/class", "0x030000\n");
+  root.write("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");  // its audio function
+  root.write("sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n");
+  root.write("sys/bus/pci/devices/0000:02:00.0/vendor", "0x8086\n");
+  root.write("sys/bus/pci/devices/0000:02:00.0/class", "0x030000\n");
+  EXPECT_EQ(read_nvidia(root.path()).n_pci_devices, 1);
+}
+
+class Doctor : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (ferry_binary().empty())
+      GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
+  }
+  /** The doctor's JSON on a machine whose driver is the fake one. */
+  static nlohmann::json with_driver(const std::string& behaviour) {
+    const char* folder = std::getenv("FAKE_NVML_DIRECTORY");
+    Outcome outcome = run_ferry({{"doctor", "--json"},
+                                 {{"LD_LIBRARY_PATH", folder ? folder : ""},
+                                  {"FAKE_NVML", behaviour},
+                                  {"FERRY_TRAINER", "/bin/true"}}});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out);
+  }
+  static bool finds(const nlohmann::json& report, const std::string& part) {
+    for (const auto& finding : report["findings"])
+      if (config::contains(finding["what"].get<std::string>(), part)) return true;
+    return false;
+  }
+};
+
+TEST_F(Doctor, JsonHasItsShape) {
+  Outcome outcome = run_ferry({{"doctor", "--json"}, {{"FERRY_TRAINER", "/bin/true"}}});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  auto report = nlohmann::json::parse(outcome.out);
+  EXPECT_TRUE(report["usable"].get<bool>());
+  EXPECT_EQ(report["ferry"]["trainer"], "/bin/true");
+  EXPECT_TRUE(report["ferry"]["presets"].is_array());
+  EXPECT_GE(report["cpu"]["n_threads"].get<int>(), 1);
+  EXPECT_TRUE(report["cpu"]["simd"].is_string());
+  EXPECT_GT(report["memory"]["total_bytes"].get<int64_t>(), 0);
+  for (const char* key : {"available_bytes", "budget_bytes", "swap_total_bytes", "swap_free_bytes"})
+    EXPECT_TRUE(report["memory"][key].is_number_integer()) << key;
+  for (const char* key : {"cgroup_limit_bytes", "memlock_limit_bytes"})
+    EXPECT_TRUE(report["memory"][key].is_number_integer() || report["memory"][key].is_null())
+        << key;
+  EXPECT_GT(report["disk"]["total_bytes"].get<int64_t>(), 0);
+  EXPECT_TRUE(report["nvidia"]["gpus"].is_array());
+  for (const auto& finding : report["findings"]) {
+    EXPECT_TRUE(finding["severity"] == "note" || finding["severity"] == "warning");
+    EXPECT_TRUE(finding["what"].is_string() && finding["cure"].is_string());
+  }
+}
+
+TEST_F(Doctor, SaysFiveWhenTrainingCannotRun) {
+  Outcome outcome = run_ferry({{"doctor", "--json"}, {{"FERRY_TRAINER", "/no/trainer"}}});
+  EXPECT_EQ(outcome.exit_code, 5);
+  auto report = nlohmann::json::parse(outcome.out);
+  EXPECT_FALSE(report["usable"].get<bool>());
+  EXPECT_EQ(report["findings"][0]["severity"], "error");
+
+  outcome = run_ferry({{"doctor"}, {{"FERRY_TRAINER", "/bin/true"}, {"FERRY_SIMD", "mmx"}}});
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_CONTAINS(outcome.out, "mmx");
+  EXPECT_CONTAINS(outcome.out, "cannot train here");
+}
+
+TEST_F(Doctor, ReadsADriver) {
+  auto report = with_driver("ok");
+  ASSERT_EQ(report["nvidia"]["gpus"].size(), 1u);
+  const auto& gpu = report["nvidia"]["gpus"][0];
+  EXPECT_EQ(gpu["name"], "NVIDIA GeForce RTX 2080 Ti");
+  EXPECT_EQ(gpu["memory_total_bytes"], 11 * kGiB);
+  EXPECT_EQ(gpu["memory_free_bytes"], 10 * kGiB);
+  EXPECT_EQ(gpu["compute_capability"], 75);
+  EXPECT_EQ(gpu["pcie_generation"], 3);
+  EXPECT_EQ(gpu["pcie_width"], 16);
+  EXPECT_EQ(gpu["drives_display"], false);  // the fake library does not know
+  EXPECT_EQ(report["nvidia"]["driver_version"], "580.65.06");
+  EXPECT_EQ(report["nvidia"]["cuda_version"], 13000);
+  EXPECT_FALSE(finds(report, "too old"));
+}
+
+TEST_F(Doctor, TellsADriversTroubles) {
+  EXPECT_TRUE(finds(with_driver("old"), "535.183.01 is too old"));
+  EXPECT_TRUE(finds(with_driver("18"), "Driver/library version mismatch"));
+  EXPECT_TRUE(finds(with_driver("maxwell"), "compute capability 5.2"));
+  EXPECT_TRUE(with_driver("18")["nvidia"]["gpus"].empty());
+}
+
+}  // namespace
+}  // namespace ferry::cli

@@ -1,0 +1,66 @@
+// A libnvidia-ml.so.1 for tests: FAKE_NVML says what the driver would ("ok", "old", "maxwell", or
+// an error code).
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace {
+std::string wish() {
+  const char* text = std::getenv("FAKE_NVML");
+  return text ? text : "ok";
+}
+struct Memory {
+  unsigned long long total, free, used;
+};
+}  // namespace
+
+extern "C" {
+int nvmlInit_v2() {
+  return std::atoi(wish().c_str());
+}
+int nvmlShutdown() {
+  return 0;
+}
+const char* nvmlErrorString(int code) {
+  return code == 18 ? "Driver/library version mismatch" : "Some error";
+}
+int nvmlSystemGetDriverVersion(char* text, unsigned size) {
+  std::snprintf(text, size, "%s", wish() == "old" ? "535.183.01" : "580.65.06");
+  return 0;
+}
+int nvmlSystemGetCudaDriverVersion_v2(int* version) {
+  *version = wish() == "old" ? 12020 : 13000;
+  return 0;
+}
+int nvmlDeviceGetCount_v2(unsigned* count) {
+  *count = 1;
+  return 0;
+}
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** device) {
+  *device = reinterpret_cast<void*>(static_cast<unsigned long>(index + 1));
+  return 0;
+}
+int nvmlDeviceGetName(void*, char* text, unsigned size) {
+  std::snprintf(text, size, "NVIDIA GeForce RTX 2080 Ti");
+  return 0;
+}
+int nvmlDeviceGetMemoryInfo(void*, Memory* memory) {
+  *memory = {11ull << 30, 10ull << 30, 1ull << 30};
+  return 0;
+}
+int nvmlDeviceGetCudaComputeCapability(void*, int* major, int* minor) {
+  *major = wish() == "maxwell" ? 5 : 7;
+  *minor = wish() == "maxwell" ? 2 : 5;
+  return 0;
+}
+int nvmlDeviceGetMaxPcieLinkGeneration(void*, unsigned* generation) {
+  *generation = 3;
+  return 0;
+}
+int nvmlDeviceGetMaxPcieLinkWidth(void*, unsigned* width) {
+  *width = 16;
+  return 0;
+}
+// nvmlDeviceGetDisplayActive is missing on purpose: an older library.
+}
