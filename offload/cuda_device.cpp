@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -37,11 +36,10 @@ class Stream {
 
 class CudaMath final : public DeviceMath {
  public:
-  explicit CudaMath(cudaStream_t stream) : stream_(stream) {
-    void* p = nullptr;
-    FERRY_CUDA(cudaMalloc(&p, kTensors_max * sizeof(double) + static_cast<size_t>(kScratch_bytes)));
-    scratch_.reset(static_cast<std::byte*>(p));
-  }
+  explicit CudaMath(cudaStream_t stream)
+      : stream_(stream),
+        tensor_sums_(allocate_gpu<double>(kTensors_max)),
+        chunk_sums_(allocate_gpu<double>(kChunks_max)) {}
   void adamw(std::span<const simd::AdamwArgs> tensors) override {
     for (const simd::AdamwArgs& args : tensors)
       simd::cuda::adamw(args, stream_);
@@ -56,37 +54,36 @@ class CudaMath final : public DeviceMath {
                   DType type,
                   std::span<const TensorExtent> tensors,
                   double* total) override {
-    // scratch: one double a tensor, then the chunk sums of the tensor at work
-    FERRY_CHECK(tensors.size() <= kTensors_max, "{} tensors in a block", tensors.size());
-    auto* sums = reinterpret_cast<double*>(scratch_.get());
-    for (size_t t = 0; t < tensors.size(); ++t) {
-      const TensorExtent& tensor = tensors[t];
-      FERRY_CHECK(simd::cuda::square_sum_scratch_bytes(tensor.n_elements) <= kScratch_bytes,
-                  "{} elements", tensor.n_elements);
-      const auto* at =
-          static_cast<const std::byte*>(g) + tensor.offset * static_cast<int64_t>(size_of(type));
-      simd::cuda::square_sum(at, type, tensor.n_elements, sums + t, sums + kTensors_max, stream_);
+    ranges_.clear();
+    int64_t n_chunks = 0;
+    for (const TensorExtent& t : tensors) {
+      ranges_.push_back({t.offset, t.n_elements});
+      n_chunks += simd::norm_chunks(t.n_elements);
     }
-    simd::cuda::sum_in_order(sums, static_cast<int64_t>(tensors.size()), total, stream_);
+    const auto n = static_cast<int64_t>(ranges_.size());
+    FERRY_CHECK(n <= kTensors_max && n_chunks <= kChunks_max, "a block of {} tensors, {} chunks", n,
+                n_chunks);
+    simd::cuda::square_sums(g, type, ranges_.data(), n, tensor_sums_.get(), chunk_sums_.get(),
+                            stream_);
+    simd::cuda::sum_in_order(tensor_sums_.get(), n, total, stream_);
   }
 
  private:
-  static constexpr int64_t kScratch_bytes = 4 * kMiB;  // chunk sums of a tensor of 2 G elements
-  static constexpr size_t kTensors_max = 4096;
+  static constexpr int64_t kTensors_max = 4096;
+  static constexpr int64_t kChunks_max = 1 << 19;  ///< of a block: 2 G elements
+
   cudaStream_t stream_;
-  GpuBytes scratch_;
+  GpuArray<double> tensor_sums_;
+  GpuArray<double> chunk_sums_;
+  std::vector<simd::cuda::TensorRange> ranges_;
 };
 
 /** One word of pinned memory for each event that host work records: GPU queues wait for it to reach
  * a generation. */
 class HostFlags {
  public:
-  HostFlags() {
-    void* p = nullptr;
-    FERRY_CUDA(cudaHostAlloc(&p, kFlags_max * sizeof(uint32_t), cudaHostAllocMapped));
-    flags_.reset(static_cast<uint32_t*>(p));
-    std::memset(p, 0, kFlags_max * sizeof(uint32_t));
-    FERRY_CUDA(cudaHostGetDevicePointer(&on_gpu_, p, 0));
+  HostFlags() : flags_(allocate_pinned<uint32_t>(kFlags_max)) {
+    FERRY_CUDA(cudaHostGetDevicePointer(&on_gpu_, flags_.get(), 0));
   }
   int make() {
     FERRY_CHECK(n_ < kFlags_max, "{} events of the host queue", n_);
@@ -112,14 +109,11 @@ class HostFlags {
 
  private:
   static constexpr int kFlags_max = 1 << 16;
-  struct Free {
-    void operator()(uint32_t* p) const { cudaFreeHost(p); }
-  };
   std::atomic_ref<uint32_t> at(int flag) const {
     return std::atomic_ref<uint32_t>(flags_.get()[flag]);
   }
 
-  std::unique_ptr<uint32_t, Free> flags_;
+  PinnedArray<uint32_t> flags_;
   void* on_gpu_ = nullptr;
   int n_ = 0;
 };
@@ -232,6 +226,10 @@ class CudaDevice final : public Device {
     finish();
   }
 
+  void fail(std::exception_ptr failure) override {
+    fence_.fail(std::move(failure));
+    flags_.release();
+  }
   void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) override {
     if (n_bytes == 0) return;
     auto kind = queue == QueueId::h2d ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;

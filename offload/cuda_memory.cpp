@@ -39,7 +39,7 @@ class GpuReservation final : public Reservation {
   int64_t n_bytes() const override { return n_bytes_; }
 
  private:
-  GpuBytes data_;
+  GpuArray<std::byte> data_;
   int64_t n_bytes_;
 };
 

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "offload/device.h"
@@ -14,10 +16,36 @@ namespace ferry {
 void check_cuda(cudaError_t status, const char* call);
 #define FERRY_CUDA(call) ::ferry::check_cuda((call), #call)
 
-struct CudaFree {
+struct FreeGpu {
   void operator()(void* p) const { cudaFree(p); }
 };
-using GpuBytes = std::unique_ptr<std::byte, CudaFree>;
+struct FreePinned {
+  void operator()(void* p) const { cudaFreeHost(p); }
+};
+template <class T>
+using GpuArray = std::unique_ptr<T, FreeGpu>;
+template <class T>
+using PinnedArray = std::unique_ptr<T, FreePinned>;
+
+/** Small arrays of the device itself, zero-filled. */
+template <class T>
+GpuArray<T> allocate_gpu(int64_t n) {
+  void* p = nullptr;
+  FERRY_CUDA(cudaMalloc(&p, static_cast<size_t>(n) * sizeof(T)));
+  GpuArray<T> array(static_cast<T*>(p));
+  // The streams of a device do not wait for the default stream, which fills.
+  FERRY_CUDA(cudaMemset(p, 0, static_cast<size_t>(n) * sizeof(T)));
+  FERRY_CUDA(cudaStreamSynchronize(nullptr));
+  return array;
+}
+/** The GPU can address it too. */
+template <class T>
+PinnedArray<T> allocate_pinned(int64_t n) {
+  void* p = nullptr;
+  FERRY_CUDA(cudaHostAlloc(&p, static_cast<size_t>(n) * sizeof(T), cudaHostAllocMapped));
+  std::memset(p, 0, static_cast<size_t>(n) * sizeof(T));
+  return PinnedArray<T>(static_cast<T*>(p));
+}
 
 /** Zero-filled; throws Error(does_not_fit). */
 std::unique_ptr<Reservation> reserve_gpu(int64_t n_bytes);

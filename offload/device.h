@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -75,6 +76,9 @@ class Device {
   virtual bool happened(EventId event) = 0;
   /** Blocks until every queue is empty, however long that takes; rethrows the first failure. */
   virtual void drain() = 0;
+
+  /** As if submitted work had thrown this: what is queued drains without effect. */
+  virtual void fail(std::exception_ptr failure) = 0;
 
   /** Inside work of a transfer queue: dst and src as the queue's direction says. */
   virtual void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) = 0;

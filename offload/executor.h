@@ -121,7 +121,6 @@ class Executor {
   ComputeWork& work_;
   bool overlap_;
   std::chrono::milliseconds watchdog_;
-  bool hangs_ = false;
   std::map<int, StepList> lists_;  ///< by number of micro-batches
   StepList evaluation_list_;
   std::vector<EventId> events_;   ///< by action index

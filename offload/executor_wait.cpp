@@ -40,14 +40,14 @@ void Executor::wait_for(EventId event, const StepList& list) {
       moved = Clock::now();
     }
     if (Clock::now() - moved < watchdog_) continue;
-    hangs_ = true;
     Error error(
         Fault::machine, "executor.step",
         fmt::format("nothing has moved for {} s; unfinished, oldest first:{}",
                     std::chrono::duration<double>(watchdog_).count(), seen),
         "see `ferry doctor` and the kernel's log; FERRY_WATCHDOG_S sets how long a step may stand");
-    // Said at once: unwinding may wait for the very work that hangs.
+    // Said at once: what unwinds waits for the work that hangs, though for no other.
     std::fprintf(stderr, "ferry: %s\n", error.what());
+    device_.fail(std::make_exception_ptr(error));
     throw error;
   }
 }

@@ -73,6 +73,7 @@ class SimulatedDevice : public Device {
                   "see `ferry plan` for the largest tag and what would make it fit");
     return std::make_unique<MappedReservation>(place, n_bytes, in_use);
   }
+  void fail(std::exception_ptr failure) override { fence_.fail(std::move(failure)); }
   void copy(QueueId, void* dst, const void* src, int64_t n_bytes) override {
     if (n_bytes > 0) std::memcpy(dst, src, static_cast<size_t>(n_bytes));
   }

@@ -1,11 +1,13 @@
 #include "offload/worker_pool.h"
 
+#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -14,7 +16,13 @@ namespace {
 
 class TbbPool final : public WorkerPool {
  public:
-  explicit TbbPool(int n_workers) : n_workers_(n_workers), arena_(n_workers) {}
+  explicit TbbPool(int n_workers) : n_workers_(n_workers), arena_(n_workers) {
+    using oneapi::tbb::global_control;
+    constexpr auto kLimit = global_control::max_allowed_parallelism;
+    // More workers than cores are only had for the asking.
+    if (static_cast<size_t>(n_workers) > global_control::active_value(kLimit))
+      more_than_cores_.emplace(kLimit, static_cast<size_t>(n_workers));
+  }
   int n_workers() const override { return n_workers_; }
   void parallel_for(int64_t n_tasks, const std::function<void(int64_t)>& task) override {
     arena_.execute(
@@ -23,6 +31,7 @@ class TbbPool final : public WorkerPool {
 
  private:
   int n_workers_;
+  std::optional<oneapi::tbb::global_control> more_than_cores_;
   oneapi::tbb::task_arena arena_;
 };
 

@@ -207,14 +207,20 @@ double ToyRun::evaluate() {
 ToyResult ToyRun::result() {
   executor_->settle();
   ToyResult result = result_;
+  result.states = states();
+  return result;
+}
+
+std::vector<std::byte> ToyRun::states() const {
+  std::vector<std::byte> states;
   for (int b = 0; b < options_.shape.n_blocks(); ++b)
     for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors)
       for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v}) {
         const auto bytes = static_cast<int64_t>(size_of(segment_dtype(options_.shape, b, s)));
         const std::byte* at = memory_.segment(b, s) + t.offset * bytes;
-        result.states.insert(result.states.end(), at, at + t.n_elements * bytes);
+        states.insert(states.end(), at, at + t.n_elements * bytes);
       }
-  return result;
+  return states;
 }
 
 ToyResult run_toy(const ToyOptions& options) {

@@ -63,7 +63,10 @@ class ToyRun {
   /** Writes the batches of the step and takes it. */
   StepOutcome step(int n_micro);
   double evaluate();
+  /** Waits for updates under way. */
   ToyResult result();
+  /** As they are. */
+  std::vector<std::byte> states() const;
   Executor& executor() { return *executor_; }
   ToyWork& work() { return work_; }
   /** Replaces the decision's own rule. */
