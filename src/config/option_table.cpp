@@ -82,8 +82,8 @@ const std::vector<Option>& option_table() {
       {.key = "dataset_encoding",
        .type = Type::choice,
        .group = kDataGroup,
-       .value = "utf-8",
-       .choices = {"utf-8", "utf-8-or-latin-1"},
+       .value = "utf8",
+       .choices = {"utf8", "utf8_or_latin1"},
        .verbs = kRunning,
        .help = "Encoding of the data. utf-8-or-latin-1 reads a file that is not UTF-8 as Latin-1, "
                "which never fails and turns other encodings into wrong letters."},

@@ -35,9 +35,9 @@ constexpr std::array kExtensions = {
     Named<DatasetFormat>{".txt", DatasetFormat::lines},
 };
 constexpr std::array kEncodings = {
-    Named<Encoding>{"utf-8", Encoding::utf8},
-    Named<Encoding>{"latin-1", Encoding::latin1},
-    Named<Encoding>{"utf-8-or-latin-1", Encoding::utf8_or_latin1},
+    Named<TextEncoding>{"utf-8", TextEncoding::utf8},
+    Named<TextEncoding>{"latin-1", TextEncoding::latin1},
+    Named<TextEncoding>{"utf-8-or-latin-1", TextEncoding::utf8_or_latin1},
 };
 
 template <typename Table>
@@ -114,7 +114,7 @@ Dataset read_dataset(const DatasetOptions& options, const LabelScheme& scheme) {
 std::optional<DatasetFormat> parse_dataset_format(std::string_view text) {
   return value_of(kFormats, text);
 }
-std::optional<Encoding> parse_encoding(std::string_view text) {
+std::optional<TextEncoding> parse_text_encoding(std::string_view text) {
   return value_of(kEncodings, text);
 }
 

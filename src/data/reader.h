@@ -54,7 +54,7 @@ struct DatasetOptions {
   char label_separator =
       '\0';  // multi-label in one column: "a|b"; '\0': the first of | ; , that occurs
   LabelUse labels = LabelUse::required;
-  Encoding encoding = Encoding::utf8;
+  TextEncoding encoding = TextEncoding::utf8;
 };
 
 /** What a model knows of its labels: built from the training set, saved with the model, asked of
@@ -81,6 +81,6 @@ Dataset read_dataset(const DatasetOptions& options, const LabelScheme& scheme);
 /** Option values as written in configurations: "auto", "tsv"; "utf-8-or-latin-1"; ... nullopt for
  * another text. */
 std::optional<DatasetFormat> parse_dataset_format(std::string_view text);
-std::optional<Encoding> parse_encoding(std::string_view text);
+std::optional<TextEncoding> parse_text_encoding(std::string_view text);
 
 }  // namespace ferry

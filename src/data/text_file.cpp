@@ -55,7 +55,7 @@ std::string latin1_to_utf8(std::string_view bytes) {
 
 }  // namespace
 
-size_t find_invalid_utf8(std::string_view text) {
+size_t first_invalid_utf8(std::string_view text) {
   const auto at = [&](size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
   };
@@ -93,14 +93,14 @@ size_t find_invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
-TextFile load_text_file(const std::filesystem::path& path, Encoding encoding) {
+TextFile load_text_file(const std::filesystem::path& path, TextEncoding encoding) {
   TextFile file{.text = read_bytes(path)};
   if (file.text.starts_with("\xff\xfe") || file.text.starts_with("\xfe\xff"))
     throw Error(Fault::data, "data.read",
                 fmt::format("'{}' is UTF-16, expected UTF-8", path.string()),
                 "save it as UTF-8, for example: iconv -f UTF-16 -t UTF-8");
-  const size_t invalid = encoding == Encoding::latin1 ? 0 : find_invalid_utf8(file.text);
-  if (invalid != std::string::npos && encoding == Encoding::utf8) {
+  const size_t invalid = encoding == TextEncoding::latin1 ? 0 : first_invalid_utf8(file.text);
+  if (invalid != std::string::npos && encoding == TextEncoding::utf8) {
     const auto line =
         1 + std::count(file.text.begin(), file.text.begin() + static_cast<std::ptrdiff_t>(invalid),
                        '\n');
@@ -108,7 +108,7 @@ TextFile load_text_file(const std::filesystem::path& path, Encoding encoding) {
         Fault::data, "data.read",
         fmt::format("{}:{}: byte {} of the file (0x{:02x}) is not valid UTF-8", path.string(), line,
                     invalid, static_cast<unsigned char>(file.text[invalid])),
-        "save the file as UTF-8, or read it with encoding = utf-8-or-latin-1");
+        "save the file as UTF-8, or read it with dataset_encoding = utf8_or_latin1");
   }
   if (invalid != std::string::npos) {
     file.text = latin1_to_utf8(file.text);

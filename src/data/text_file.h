@@ -9,7 +9,7 @@
 
 namespace ferry {
 
-enum class Encoding : uint8_t {
+enum class TextEncoding : uint8_t {
   utf8,            // anything else is an error
   latin1,          // every byte is a character
   utf8_or_latin1,  // by file: Latin-1 where it is not valid UTF-8
@@ -22,10 +22,10 @@ struct TextFile {
 
 /** Error(data): missing, unreadable, UTF-16, invalid UTF-8 (file:line and byte offset in the file).
  */
-TextFile load_text_file(const std::filesystem::path& path, Encoding encoding);
+TextFile load_text_file(const std::filesystem::path& path, TextEncoding encoding);
 
 /** Offset of the first byte that is not part of valid UTF-8 (overlong forms and surrogates are
  * not), or npos. */
-size_t find_invalid_utf8(std::string_view text);
+size_t first_invalid_utf8(std::string_view text);
 
 }  // namespace ferry

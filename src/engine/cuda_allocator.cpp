@@ -3,6 +3,8 @@
 #include <ATen/cuda/CUDAContextLight.h>
 #include <torch/csrc/cuda/CUDAPluggableAllocator.h>
 
+#include <mutex>
+
 namespace ferry {
 namespace {
 

@@ -44,24 +44,34 @@ Session::Session(const ModelTable& model,
 
 Session::~Session() = default;
 
-StepReport Session::step(std::span<const HostBatch> micro_batches) {
+StepOutcome Session::run(std::span<const HostBatch> micro_batches,
+                         const std::function<Decision(double)>& decide) {
   int64_t n_label_items = 0;
   for (size_t m = 0; m < micro_batches.size(); ++m) {
     runner_->load(static_cast<int>(m), micro_batches[m]);
     n_label_items += micro_batches[m].n_label_items;
   }
+  runner_->begin_step(n_steps_, /*training=*/true, optimizer_.loss_scale(), n_label_items);
+  return executor_->step(static_cast<int>(micro_batches.size()), decide);
+}
+
+StepReport Session::step(std::span<const HostBatch> micro_batches) {
   StepReport report{.loss_scale = optimizer_.loss_scale()};
-  runner_->begin_step(n_steps_, /*training=*/true, report.loss_scale, n_label_items);
   StepOutcome outcome =
-      executor_->step(static_cast<int>(micro_batches.size()),
-                      [this](double square_sum) { return optimizer_.decide(square_sum); });
+      run(micro_batches, [this](double square_sum) { return optimizer_.decide(square_sum); });
   ++n_steps_;
   report.loss = outcome.loss;
   report.grad_norm = optimizer_.grad_norm();
   report.learning_rate = optimizer_.learning_rate();
   report.skipped = outcome.decision.skip;
   report.clipped = optimizer_.clipped();
+  report.n_skipped_in_a_row = optimizer_.n_skipped_in_a_row();
   return report;
+}
+
+void Session::rehearse(std::span<const HostBatch> micro_batches) {
+  run(micro_batches, [](double) { return Decision{.skip = true}; });
+  executor_->settle();
 }
 
 double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {

@@ -37,6 +37,7 @@ struct StepReport {
   float loss_scale = 1;
   bool skipped = false;
   bool clipped = false;
+  int64_t n_skipped_in_a_row = 0;
 };
 
 class Session {
@@ -51,6 +52,9 @@ class Session {
 
   /** One optimizer update over these micro-batches (at most shape.n_micro_max). */
   StepReport step(std::span<const HostBatch> micro_batches);
+  /** A step in everything but its effect: no state, no random key, no loss scale changes. What
+   * could run out of memory does so here, before step 1; its duration is the promise's. */
+  void rehearse(std::span<const HostBatch> micro_batches);
   /** Forward only: loss (mean over the batch's label items) and logits (n_seqs_real, n_labels). */
   double evaluate(const HostBatch& batch, std::vector<float>* logits);
 
@@ -61,6 +65,9 @@ class Session {
   int64_t n_steps() const { return n_steps_; }
 
  private:
+  StepOutcome run(std::span<const HostBatch> micro_batches,
+                  const std::function<Decision(double)>& decide);
+
   const StepShape& shape_;
   std::unique_ptr<WorkerPool> pool_;
   std::unique_ptr<Device> device_;

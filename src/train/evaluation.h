@@ -1,0 +1,38 @@
+#pragma once
+// A pass over the evaluation data: logits of every sample, loss, and the metrics of the task.
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/train/job.h"
+
+namespace ferry {
+
+struct Prediction {
+  std::vector<float> logits;  ///< (n_labels)
+  std::vector<float> scores;  ///< probabilities; a regression's value
+  std::vector<int32_t>
+      classes;  ///< predicted: one, or a multi-label sample's; empty for a regression
+};
+
+struct Evaluation {
+  double loss = 0;  ///< mean over samples (or masked tokens)
+  std::vector<std::pair<std::string, double>>
+      metrics;  ///< "accuracy", "mean_absolute_error", ... in the order to print
+  std::vector<Prediction> predictions;  ///< one a sample; none for a masked-LM run
+  std::vector<int64_t> confusion;       ///< (n_labels, n_labels) row = true; single-label only
+};
+
+/** Evaluates job.eval. Labelled: with loss and metrics, else predictions only. `progress` is told
+ * samples done. */
+Evaluation evaluate(Session& session,
+                    const Job& job,
+                    bool labelled,
+                    const std::function<void(int64_t)>& progress = {});
+
+/** "business (0.97)" or "3.52": a prediction in words. */
+std::string describe(const Prediction& prediction, const LabelScheme& scheme);
+
+}  // namespace ferry

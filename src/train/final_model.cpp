@@ -1,0 +1,116 @@
+#include "src/train/final_model.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.h"
+#include "src/engine/weights.h"
+#include "src/files/atomic_file.h"
+
+namespace ferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kShard_bytes_max = 5'000'000'000;  // as transformers splits
+
+std::string stem_of(const fs::path& path) {
+  fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
+  return name.stem().string();
+}
+
+const char* architecture_of(const Job& job) {
+  return job.loss == LossKind::masked_lm ? "BertForMaskedLM" : "BertForSequenceClassification";
+}
+
+}  // namespace
+
+fs::path make_output_directory(const Job& job) {
+  fs::path run;
+  if (auto given = job.config.maybe_text("output_dir")) {
+    run = *given;
+  } else {
+    const std::time_t now = std::time(nullptr);
+    char stamp[32];
+    std::strftime(stamp, sizeof stamp, "%Y-%m-%d_%H%M%S", std::localtime(&now));
+    run = fs::path("runs") / fmt::format("{}_{}_{}", stamp,
+                                         stem_of(job.config.text("model_name_or_path")),
+                                         stem_of(job.config.text("dataset")));
+  }
+  std::error_code error;
+  if (fs::exists(run / "final", error))
+    throw Error(Fault::usage, "train.output",
+                fmt::format("'{}' already holds a trained model", run.string()),
+                "choose another output_dir");
+  fs::create_directories(run, error);
+  if (error)
+    throw Error(Fault::machine, "train.output",
+                fmt::format("cannot make '{}': {}", run.string(), error.message()),
+                "choose another output_dir");
+  write_text_file(run / "config.toml", job.config.to_toml());
+  return run;
+}
+
+fs::path save_final(Session& session, const Job& job, const fs::path& run) {
+  const fs::path final = run / "final", partial = run / "final.partial";
+  std::error_code error;
+  fs::remove_all(partial, error);
+  fs::create_directories(partial, error);
+  if (error)
+    throw Error(Fault::machine, "train.save",
+                fmt::format("cannot make '{}': {}", partial.string(), error.message()),
+                "is the disk full?");
+  save_weights(job.model, session.segments(), partial, DType::f32, kShard_bytes_max);
+  HfConfig config = job.directory.config();
+  config.set_architecture(architecture_of(job));
+  config.set("torch_dtype", "float32");
+  if (job.loss != LossKind::masked_lm) {
+    config.set_problem_type(hf_name_of(job.scheme.problem));
+    config.set_labels(job.scheme.problem == ProblemType::regression
+                          ? std::vector<std::string>{"LABEL_0"}
+                          : job.scheme.labels.names());
+  }
+  write_config(partial, config);
+  job.directory.copy_tokenizer_files(partial);
+  fs::rename(partial, final, error);
+  if (error)
+    throw Error(Fault::machine, "train.save",
+                fmt::format("cannot rename '{}': {}", partial.string(), error.message()), "");
+  return final;
+}
+
+void save_predictions(const Evaluation& evaluation, const Job& job, const fs::path& file) {
+  std::string text;
+  for (size_t i = 0; i < evaluation.predictions.size(); ++i) {
+    const Example& example = job.eval_examples.examples[i];
+    const Prediction& p = evaluation.predictions[i];
+    nlohmann::ordered_json row;
+    row["text"] = example.text;
+    if (example.text_pair) row["text_pair"] = *example.text_pair;
+    auto names = [&](const std::vector<int32_t>& classes) {
+      std::vector<std::string> out;
+      for (int32_t c : classes)
+        out.push_back(job.scheme.labels.name(c));
+      return out;
+    };
+    switch (job.scheme.problem) {
+      case ProblemType::regression:
+        row["label"] = example.label.value, row["predicted"] = p.scores[0];
+        break;
+      case ProblemType::multi_label:
+        row["label"] = names(example.label.classes), row["predicted"] = names(p.classes);
+        break;
+      default:
+        if (example.label.class_id >= 0)
+          row["label"] = job.scheme.labels.name(example.label.class_id);
+        row["predicted"] = job.scheme.labels.name(p.classes[0]);
+    }
+    row["logits"] = p.logits;
+    text += row.dump() + "\n";
+  }
+  write_text_file(file, text);
+}
+
+}  // namespace ferry

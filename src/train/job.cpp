@@ -1,0 +1,279 @@
+#include "src/train/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/config/paths.h"
+#include "src/data/batch.h"
+#include "src/data/sampler.h"
+#include "src/plan/run_plan.h"
+
+namespace ferry {
+namespace {
+
+DatasetOptions dataset_options(const config::Config& config,
+                               const std::string& path,
+                               LabelUse labels) {
+  DatasetOptions options;
+  options.path = path;
+  options.format = *parse_dataset_format(config.text("dataset_format"));
+  options.encoding = config.text("dataset_encoding") == "utf8" ? TextEncoding::utf8 : TextEncoding::utf8_or_latin1;
+  if (auto column = config.maybe_text("text_column")) options.text_column = *column;
+  options.text_pair_column = config.text("text_pair_column");
+  if (auto column = config.maybe_text("label_column"); column && !column->empty())
+    options.label_columns = {*column};
+  options.problem = parse_problem_type(config.text("problem_type"));
+  options.labels = labels;
+  return options;
+}
+
+LossKind loss_of(ProblemType problem, bool masked_lm) {
+  if (masked_lm) return LossKind::masked_lm;
+  switch (problem) {
+    case ProblemType::multi_label:
+      return LossKind::multi_label;
+    case ProblemType::regression:
+      return LossKind::regression;
+    default:
+      return LossKind::cross_entropy;
+  }
+}
+
+int64_t n_labels_of(const LabelScheme& scheme) {
+  return scheme.problem == ProblemType::regression ? 1 : std::max<int64_t>(scheme.labels.size(), 1);
+}
+
+Tokenize tokenize_with(const Tokenizer& tokenizer, int64_t max_length) {
+  return [&tokenizer, max_length](const Example& example) {
+    thread_local Encoding encoding;
+    if (example.text_pair)
+      tokenizer.encode_pair(example.text, *example.text_pair, max_length, encoding);
+    else
+      tokenizer.encode(example.text, max_length, encoding);
+    TokenizedExample out{.ids = encoding.ids, .type_ids = encoding.type_ids};
+    out.truncated = static_cast<int64_t>(out.ids.size()) == max_length;
+    return out;
+  };
+}
+
+/** Some of a dataset's examples, in the order given. */
+Dataset select(const Dataset& all, const std::vector<int64_t>& which) {
+  Dataset some;
+  some.scheme = all.scheme;
+  for (int64_t i : which)
+    some.examples.push_back(all.examples[static_cast<size_t>(i)]);
+  return some;
+}
+
+void check_vocabulary(const Tokenizer& tokenizer,
+                      const ModelTable& model,
+                      const HfDirectory& directory) {
+  if (tokenizer.vocab_size() > model.vocab_size)
+    throw Error(Fault::data, "model.open",
+                fmt::format("the tokenizer of '{}' has {} tokens, the model only {}",
+                            directory.path().string(), tokenizer.vocab_size(), model.vocab_size),
+                "tokenizer and weights are not of the same model");
+}
+
+/** Token counts of the run's micro-batches, so that the few sizes fit them well. */
+std::vector<int64_t> token_sizes_of(const Job& job,
+                                    const TokenizedDataset& data,
+                                    int64_t largest_tokens) {
+  constexpr int64_t kStepsLookedAt = 500, kSizes_max = 8, kMultiple = 64;
+  if (data.size() == 0) return {largest_tokens};
+  const std::vector<int32_t> lengths = data.lengths();
+  Sampler sampler(data.size(), 0);
+  auto counts = micro_batch_token_counts(sampler, lengths, job.split, kStepsLookedAt);
+  int64_t most = max_micro_batch_tokens(lengths, job.split.micro_batch_size);
+  if (job.eval.size() > 0)
+    most = std::max(most, max_micro_batch_tokens(job.eval.lengths(), job.split.micro_batch_size));
+  return choose_token_sizes(std::min(most, largest_tokens), counts, kSizes_max, kMultiple);
+}
+
+void plan_steps(Job& job) {
+  const auto& config = job.config;
+  job.steps_per_epoch = steps_per_epoch(job.train.size(), job.split);
+  const int64_t by_epochs = static_cast<int64_t>(
+      std::ceil(config.number("num_train_epochs") * static_cast<double>(job.steps_per_epoch)));
+  const int64_t max_steps = config.integer("max_steps");
+  job.n_steps = max_steps >= 0 ? max_steps : by_epochs;
+}
+
+int worker_threads(const Job& job) {
+  return static_cast<int>(job.config.maybe_integer("worker_threads").value_or(job.machine.n_cores));
+}
+
+}  // namespace
+
+std::unique_ptr<Job> prepare_training(config::Config config) {
+  const bool masked_lm = config.text("task") == "mlm";
+  const auto path = config::find_model(config.text("model_name_or_path"));
+  auto directory = HfDirectory::open(path);
+  auto tokenizer = Tokenizer::open(path);
+  auto job = std::make_unique<Job>(Job{.config = std::move(config),
+                                       .directory = std::move(directory),
+                                       .tokenizer = std::move(tokenizer)});
+  job->machine = detect_machine(job->config);
+
+  Dataset all = read_dataset(dataset_options(job->config, job->config.text("dataset"),
+                                             masked_lm ? LabelUse::ignored : LabelUse::required));
+  job->notes = all.notes;
+  job->scheme = all.scheme;
+  const auto data_seed = static_cast<uint64_t>(
+      job->config.maybe_integer("data_seed").value_or(job->config.integer("seed")));
+  Dataset train;
+  if (const std::string& eval_path = job->config.text("eval_dataset"); !eval_path.empty()) {
+    job->eval_examples = read_dataset(
+        dataset_options(job->config, eval_path, masked_lm ? LabelUse::ignored : LabelUse::required),
+        job->scheme);
+    train = std::move(all);
+  } else if (double fraction = job->config.number("eval_fraction"); fraction > 0) {
+    Split parts = split(static_cast<int64_t>(all.examples.size()), fraction, data_seed);
+    train = select(all, parts.train);
+    job->eval_examples = select(all, parts.eval);
+  } else {
+    train = std::move(all);
+  }
+
+  job->model = make_model_table(job->config, job->directory.config(), n_labels_of(job->scheme),
+                                job->machine.plan);
+  check_vocabulary(job->tokenizer, job->model, job->directory);
+  job->max_length = choose_max_length(job->config, job->model.max_positions);
+  job->loss = loss_of(job->scheme.problem, masked_lm);
+
+  const Tokenize tokenize = tokenize_with(job->tokenizer, job->max_length);
+  job->train = tokenize_dataset(train, tokenize, {}, job->machine.n_cores);
+  if (!job->eval_examples.examples.empty())
+    job->eval = tokenize_dataset(job->eval_examples, tokenize, {}, job->machine.n_cores);
+  if (job->train.n_truncated() > 0)
+    job->notes.push_back(fmt::format("{} of {} texts are longer than {} tokens and were cut",
+                                     job->train.n_truncated(), job->train.size(), job->max_length));
+
+  job->plan = make_plan(
+      job->model, make_plan_request(job->config, job->model, job->machine.plan, /*trains=*/true));
+  job->split = {.train_batch_size = job->config.integer("train_batch_size"),
+                .micro_batch_size = job->plan.micro_batch_size};
+  job->token_sizes = token_sizes_of(*job, job->train, job->plan.largest.tokens);
+  plan_steps(*job);
+  return job;
+}
+
+std::unique_ptr<Job> prepare_inference(config::Config config,
+                                       bool wants_labels,
+                                       const std::vector<std::string>& texts) {
+  const auto path = config::find_model(config.text("model_name_or_path"));
+  auto directory = HfDirectory::open(path);
+  auto tokenizer = Tokenizer::open(path);
+  auto job = std::make_unique<Job>(Job{.config = std::move(config),
+                                       .directory = std::move(directory),
+                                       .tokenizer = std::move(tokenizer)});
+  job->machine = detect_machine(job->config);
+  const HfConfig& hf = job->directory.config();
+  job->scheme.problem = parse_problem_type(hf.problem_type).value_or(ProblemType::single_label);
+  job->scheme.labels = LabelMap(hf.id2label);
+  if (hf.id2label.empty())
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' has no labels in its config.json", path.string()),
+                "it is not a trained classifier; train one with `ferry train`");
+  if (texts.empty()) {
+    job->eval_examples =
+        read_dataset(dataset_options(job->config, job->config.text("dataset"),
+                                     wants_labels ? LabelUse::required : LabelUse::ignored),
+                     job->scheme);
+    job->notes = job->eval_examples.notes;
+  } else {
+    for (const std::string& text : texts)
+      job->eval_examples.examples.push_back({.text = text});
+  }
+  job->model = make_model_table(job->config, hf, n_labels_of(job->scheme), job->machine.plan);
+  check_vocabulary(job->tokenizer, job->model, job->directory);
+  job->max_length = choose_max_length(job->config, job->model.max_positions);
+  job->loss = loss_of(job->scheme.problem, false);
+  Dataset data = job->eval_examples;
+  if (!wants_labels) data.scheme = {};
+  job->eval = tokenize_dataset(data, tokenize_with(job->tokenizer, job->max_length), {},
+                               job->machine.n_cores);
+  job->plan = make_plan(
+      job->model, make_plan_request(job->config, job->model, job->machine.plan, /*trains=*/false));
+  job->split = {.train_batch_size = job->plan.micro_batch_size,
+                .micro_batch_size = job->plan.micro_batch_size};
+  job->token_sizes = token_sizes_of(*job, job->eval, job->plan.largest.tokens);
+  return job;
+}
+
+std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
+  const auto& config = job.config;
+  SessionOptions options;
+  options.device = job.machine.plan.has_gpu ? DeviceKind::cuda : DeviceKind::cpu;
+  if (config.text("device") == "simulated")
+    options.simulated = {.mode = SimulatedMode::threads, .poison = true};
+  options.n_workers = worker_threads(job);
+  options.loss = job.loss;
+  options.seed = static_cast<uint64_t>(config.integer("seed"));
+  if (job.plan.shape.trains) {
+    options.overlap = config.flag("optimizer_overlap");
+    options.label_smoothing = static_cast<float>(config.number("label_smoothing_factor"));
+    options.optimizer.adamw = {.beta1 = config.number("adam_beta1"),
+                               .beta2 = config.number("adam_beta2"),
+                               .eps = config.number("adam_epsilon"),
+                               .weight_decay = config.number("weight_decay")};
+    const std::string& kind = config.text("lr_scheduler_type");
+    options.optimizer.schedule = {.kind = kind == "cosine"     ? ScheduleKind::cosine
+                                          : kind == "constant" ? ScheduleKind::constant
+                                                               : ScheduleKind::linear,
+                                  .learning_rate = config.number("learning_rate"),
+                                  .n_warmup_steps = config.steps("warmup_steps", job.n_steps),
+                                  .n_steps = job.n_steps};
+    options.optimizer.max_grad_norm = config.number("max_grad_norm");
+    options.optimizer.loss_scaling = job.model.compute == DType::f16;
+  }
+  auto session = std::make_unique<Session>(job.model, job.plan.shape, job.plan.layout,
+                                           job.plan.largest, options);
+  LoadReport loaded =
+      load_weights(job.model, job.directory.weights(), options.seed, session->segments());
+  if (report) *report = std::move(loaded);
+  return session;
+}
+
+int64_t planned_host_bytes(const Job& job) {
+  // LibTorch's kernels as they are first used, MKL's packing buffers, worker threads' stacks.
+  constexpr int64_t kLibraries_bytes = 96 * kMiB;
+  const auto& bytes = job.plan.layout.n_bytes;
+  return bytes[static_cast<size_t>(Place::host)] +
+         (job.machine.plan.has_gpu ? 0 : bytes[static_cast<size_t>(Place::gpu)]) + kLibraries_bytes;
+}
+
+HostBatch host_batch(const MicroBatch& batch, const Job& job) {
+  HostBatch out;
+  out.shape = {
+      .tokens = batch.n_tokens(), .n_seqs_max = batch.n_seqs(), .max_length = job.max_length};
+  out.n_seqs = batch.n_seqs();
+  out.n_seqs_real = batch.n_real_seqs;
+  out.n_label_items = batch.n_label_items;
+  out.input_ids = batch.input_ids;
+  out.type_ids = batch.type_ids;
+  out.position_ids = batch.position_ids;
+  out.cu_seqlens = batch.cu_seqlens;
+  switch (job.loss) {
+    case LossKind::cross_entropy:
+      out.labels = std::as_bytes(std::span(batch.class_labels));
+      break;
+    case LossKind::multi_label:
+      out.labels = std::as_bytes(std::span(batch.hot_labels));
+      break;
+    case LossKind::regression:
+      out.labels = std::as_bytes(std::span(batch.value_labels));
+      break;
+    case LossKind::masked_lm:
+      out.labels = std::as_bytes(std::span(batch.token_labels));
+      break;
+  }
+  return out;
+}
+
+}  // namespace ferry

@@ -1,0 +1,56 @@
+#include "src/train/machine.h"
+
+#include <sched.h>
+
+#include <fstream>
+
+#include "offload/device.h"
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/plan/host_memory.h"
+
+namespace ferry {
+namespace {
+
+int64_t status_bytes(const char* key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind(key, 0) == 0)
+      return std::stoll(line.substr(std::char_traits<char>::length(key))) * kKiB;
+  return 0;
+}
+
+}  // namespace
+
+Machine detect_machine(const config::Config& config) {
+  Machine machine;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) machine.n_cores = CPU_COUNT(&cores);
+  machine.plan.host_budget_bytes = read_host_memory().budget_bytes();
+  machine.device_name = "CPU";
+  const std::string& wish = config.text("device");
+  if (wish == "cpu" || wish == "simulated") return machine;
+  CudaProbe probe = probe_cuda();
+  if (!probe.usable) {
+    if (wish == "cuda")
+      throw Error(Fault::machine, "device", "device = cuda, but " + probe.why_not,
+                  "see `ferry doctor`, or use device = cpu");
+    return machine;
+  }
+  machine.plan.has_gpu = true;
+  machine.plan.compute_capability = probe.compute_capability;
+  machine.plan.gpu_free_bytes = probe.free_bytes;
+  machine.plan.gpu_context_bytes = probe.total_bytes - probe.free_bytes;
+  machine.device_name = probe.gpu_name;
+  return machine;
+}
+
+int64_t peak_process_bytes() {
+  return status_bytes("VmHWM:");
+}
+int64_t process_bytes() {
+  return status_bytes("VmRSS:");
+}
+
+}  // namespace ferry

@@ -1,0 +1,24 @@
+#pragma once
+// What this machine offers a run, found out once at the start of the trainer.
+
+#include <string>
+
+#include "src/config/config.h"
+#include "src/plan/run_plan.h"
+
+namespace ferry {
+
+struct Machine {
+  PlanMachine plan;
+  std::string device_name;  ///< "NVIDIA H200", "CPU"
+  int n_cores = 1;          ///< this process may run on
+};
+
+/** device = auto takes a usable GPU; device = cuda without one is Error(machine). */
+Machine detect_machine(const config::Config& config);
+
+/** Highest resident set of this process so far (VmHWM), and what it is now (VmRSS). */
+int64_t peak_process_bytes();
+int64_t process_bytes();
+
+}  // namespace ferry

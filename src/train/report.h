@@ -1,0 +1,22 @@
+#pragma once
+// What a run says before and after: the plan in bytes, the loss curve, the confusion matrix, a few
+// predictions, promise against outcome. Text to stdout; nothing here computes.
+
+#include <filesystem>
+
+#include "src/cli/term/terminal.h"
+#include "src/train/loop.h"
+
+namespace ferry {
+
+void print_start(const Job& job, const LoadReport& loaded, const term::Terminal& terminal);
+void print_metrics(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal);
+/** Up to three samples of the evaluation data beside what the model says. */
+void print_examples(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal);
+void print_end(const TrainingResult& result,
+               const Job& job,
+               const Promise& promise,
+               const std::filesystem::path& final,
+               const term::Terminal& terminal);
+
+}  // namespace ferry

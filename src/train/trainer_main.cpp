@@ -1,0 +1,124 @@
+// ferry-trainer: the torch half. `ferry train | eval | predict | export` check their command line
+// and become this program; it reads the same command line with the same table.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/config/command_line.h"
+#include "src/config/paths.h"
+#include "src/engine/torch_setup.h"
+#include "src/engine/weights.h"
+#include "src/train/final_model.h"
+#include "src/train/report.h"
+
+namespace ferry {
+namespace {
+
+void start_torch(const config::Config& config, const Machine& machine) {
+  set_up_torch({.deterministic = config.flag("deterministic"),
+                .intra_op_threads = static_cast<int>(
+                    config.maybe_integer("intra_op_threads").value_or(machine.n_cores))});
+}
+
+int run_train(config::CommandLine command) {
+  const term::Terminal terminal = term::detect_terminal(1);
+  auto job = prepare_training(std::move(command.config));
+  const auto run = make_output_directory(*job);
+  start_torch(job->config, job->machine);
+  const int64_t before_bytes = process_bytes();
+  LoadReport loaded;
+  auto session = open_session(*job, &loaded);
+  print_start(*job, loaded, terminal);
+  Promise promise = rehearse(*session, *job);
+  promise.peak_bytes = before_bytes + planned_host_bytes(*job);
+  fmt::print("expected: {} of training, {} of host memory\n",
+             term::format_duration(promise.seconds), format_bytes(promise.peak_bytes));
+  std::fflush(stdout);
+  TrainingResult result = train(*session, *job);
+  const auto final = save_final(*session, *job, run);
+  save_predictions(result.evaluation, *job, run / "predictions.jsonl");
+  print_end(result, *job, promise, final, terminal);
+  return 0;
+}
+
+nlohmann::ordered_json to_json(const Evaluation& evaluation, const Job& job) {
+  nlohmann::ordered_json out;
+  out["samples"] = job.eval.size();
+  out["eval_loss"] = evaluation.loss;
+  for (const auto& [name, value] : evaluation.metrics)
+    out[name] = value;
+  return out;
+}
+
+int run_eval(config::CommandLine command) {
+  auto job = prepare_inference(std::move(command.config), /*wants_labels=*/true, {});
+  start_torch(job->config, job->machine);
+  auto session = open_session(*job);
+  for (const std::string& note : job->notes)
+    fmt::print(stderr, "{}\n", note);
+  Evaluation evaluation = evaluate(*session, *job, /*labelled=*/true);
+  if (command.wants_json)
+    fmt::print("{}\n", to_json(evaluation, *job).dump());
+  else
+    print_metrics(evaluation, *job, term::detect_terminal(1));
+  return 0;
+}
+
+int run_predict(config::CommandLine command) {
+  auto job = prepare_inference(std::move(command.config), /*wants_labels=*/false, command.words);
+  start_torch(job->config, job->machine);
+  auto session = open_session(*job);
+  Evaluation evaluation = evaluate(*session, *job, /*labelled=*/false);
+  for (size_t i = 0; i < evaluation.predictions.size(); ++i) {
+    const Prediction& p = evaluation.predictions[i];
+    if (!command.wants_json) {
+      fmt::print("{}\n", describe(p, job->scheme));
+      continue;
+    }
+    nlohmann::ordered_json row;
+    row["text"] = job->eval_examples.examples[i].text;
+    if (job->scheme.problem == ProblemType::regression) {
+      row["value"] = p.scores[0];
+    } else {
+      for (int32_t c : p.classes)
+        row["labels"].push_back(job->scheme.labels.name(c));
+      for (size_t c = 0; c < p.scores.size(); ++c)
+        row["scores"][job->scheme.labels.name(static_cast<int32_t>(c))] = p.scores[c];
+    }
+    row["logits"] = p.logits;
+    fmt::print("{}\n", row.dump());
+  }
+  return 0;
+}
+
+int run(const std::string& verb, const std::vector<std::string>& arguments) {
+  config::CommandLine command = config::parse_command_line(verb, arguments);
+  config::check_required(command);
+  if (verb == "train") return run_train(std::move(command));
+  if (verb == "eval") return run_eval(std::move(command));
+  if (verb == "predict") return run_predict(std::move(command));
+  throw Error(Fault::usage, "trainer", fmt::format("'{}' is not a verb of the trainer", verb),
+              "see `ferry --help`");
+}
+
+}  // namespace
+}  // namespace ferry
+
+int main(int argc, char** argv) {
+  try {
+    if (argc < 2)
+      throw ferry::Error(ferry::Fault::usage, "trainer", "no verb", "start it through `ferry`");
+    return ferry::run(argv[1], std::vector<std::string>(argv + 2, argv + argc));
+  } catch (const ferry::Error& e) {
+    fmt::print(stderr, "ferry: {}\n", e.what());
+    return e.exit_code();
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "ferry: {}\n", e.what());
+    return static_cast<int>(ferry::Fault::machine);
+  }
+}
