@@ -218,7 +218,7 @@ TEST(ProgressText, EstimatesOnlyWhenItCan) {
             "training ▕▍                   ▏   2 %  2/100  estimating  loss 0.512");
   state.done = 50;
   EXPECT_EQ(progress_text(state, kAscii),
-            "training [##########          ]  50 %  50/100  10.0 step/s  5 s left  loss 0.512");
+            "training [##########          ]  50 %  50/100  10.0 step/s  5 s left  loss 0.5~");
   state.detail = {};
   state.done = 100;
   state.elapsed_s = 250;
