@@ -3,16 +3,18 @@
 
     check_export.py DIRECTORY [PREDICTIONS]
 
-PREDICTIONS (default DIRECTORY/predictions.jsonl, which a training run writes) has one held-out text a line:
+PREDICTIONS is what a training run writes: DIRECTORY/../predictions.jsonl by default, one held-out text a line,
     {"text": ..., "text_pair": ..., "predicted": "sport", "logits": [...]}
-text_pair only where the task has two texts. The directory is loaded with AutoModel and AutoTokenizer, the texts are run
-in fp32 on the CPU, and every label has to be equal and every logit within --tolerance. Exits 1 with the first texts that
-differ, 77 (skipped) where transformers is not installed.
+text_pair only where the task has two texts; predicted is a list of labels where a text may have several, and a number in
+a regression. The directory is loaded with AutoModel and AutoTokenizer, the texts are run in fp32 on the CPU, and every
+label has to be equal and every logit within --tolerance. Exits 1 with the first texts that differ, 77 (skipped) where
+transformers is not installed.
 """
 
 import argparse
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -63,24 +65,42 @@ def run(model, tokenizer, rows, max_length, batch_size=16):
     return torch.cat(logits)
 
 
+def labels_of(model, logits):
+    """What transformers would answer for each row, in the form of `predicted`; None for a regression."""
+    names = model.config.id2label
+    problem = model.config.problem_type
+    if problem == 'regression':
+        return [None] * len(logits)
+    if problem == 'multi_label_classification':
+        return [[names[i] for i, logit in enumerate(row) if logit > 0] for row in logits.tolist()]
+    return [names[int(i)] for i in logits.argmax(dim=1)]
+
+
+def trained_length(directory):
+    """max_length of the run that the directory belongs to, else 128."""
+    settings = directory / '../config.toml'
+    found = re.search(r'(?m)^max_length\s*=\s*(\d+)', settings.read_text()) if settings.exists() else None
+    return int(found[1]) if found else 128
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('directory', type=Path)
     parser.add_argument('predictions', type=Path, nargs='?')
-    parser.add_argument('--max-length', type=int, default=128, help='as trained (default 128)')
+    parser.add_argument('--max-length', type=int, help='as trained (default: of config.toml beside it, or 128)')
     parser.add_argument('--tolerance', type=float, default=1e-4, help='of a logit, absolute (default 1e-4)')
     arguments = parser.parse_args()
 
-    rows = read_predictions(arguments.predictions or arguments.directory / 'predictions.jsonl')
+    rows = read_predictions(arguments.predictions or arguments.directory / '../predictions.jsonl')
     model, tokenizer = load(arguments.directory)
     ours = torch.tensor([row['logits'] for row in rows])
-    theirs = run(model, tokenizer, rows, arguments.max_length)
+    theirs = run(model, tokenizer, rows, arguments.max_length or trained_length(arguments.directory))
     if ours.shape != theirs.shape:
         sys.exit(f'logits are {tuple(ours.shape)} in the predictions and {tuple(theirs.shape)} in transformers')
 
     apart = (ours - theirs).abs().amax(dim=1)
-    labels = [model.config.id2label[int(i)] for i in theirs.argmax(dim=1)]
-    other = [i for i, row in enumerate(rows) if str(row['predicted']) != labels[i]]
+    labels = labels_of(model, theirs)
+    other = [i for i, row in enumerate(rows) if labels[i] is not None and row['predicted'] != labels[i]]
     # A NaN is not within anything.
     far = [i for i in range(len(rows)) if not apart[i] <= arguments.tolerance]
     for i in sorted(set(other + far))[:5]:
