@@ -128,11 +128,13 @@ void ModelRunner::begin_step(int64_t step, bool training, float grad_scale, int6
 }
 
 RandomKey ModelRunner::key(const Action& action) const {
-  return {.training = training_,
-          .seed = options_.seed,
-          .step = step_,
-          .micro_batch = action.micro,
-          .block = action.block};
+  RandomKey key{.training = training_,
+                .seed = options_.seed,
+                .step = step_,
+                .micro_batch = action.micro,
+                .block = action.block};
+  if (key_fault_) key_fault_(key, action);
+  return key;
 }
 
 BatchTensors& ModelRunner::batch(const Action& action, const ActionMemory&) {

@@ -4,6 +4,7 @@
 // keeps the views it has made, so that a step makes none.
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -53,6 +54,11 @@ class ModelRunner final : public ComputeWork {
   /** (n_seqs_real, n_labels) fp32 of the last evaluation. */
   std::vector<float> logits();
 
+  /** For tests: changes the keys of some actions (a planted fault). */
+  void set_key_fault(std::function<void(RandomKey&, const Action&)> fault) {
+    key_fault_ = std::move(fault);
+  }
+
   void forward(const Action& action, const ActionMemory& memory) override;
   void backward(const Action& action, const ActionMemory& memory) override;
 
@@ -77,6 +83,7 @@ class ModelRunner final : public ComputeWork {
   bool training_ = false;
   float grad_scale_ = 1;
   float loss_weight_ = 1;
+  std::function<void(RandomKey&, const Action&)> key_fault_;
   std::unique_ptr<Views> views_;
 };
 

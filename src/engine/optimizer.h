@@ -15,6 +15,7 @@ struct OptimizerOptions {
   Schedule schedule;
   double max_grad_norm = 1.0;  ///< 0: no clipping
   bool loss_scaling = false;   ///< fp16
+  float initial_loss_scale = 65536.0f;
 };
 
 /** fp16's dynamic loss scale: starts at 65536, doubles after 2000 good steps in a row, halves on an
@@ -30,7 +31,8 @@ struct LossScale {
 
 class Optimizer {
  public:
-  explicit Optimizer(const OptimizerOptions& options) : options_(options) {}
+  explicit Optimizer(const OptimizerOptions& options)
+      : options_(options), loss_scale_{.scale = options.initial_loss_scale} {}
 
   /** From the square sum of the scaled gradients. Above max_norm the factor is float(max_norm /
    * (norm + 1e-6)), else exactly 1; a norm that is not finite skips the step: no state, schedule or

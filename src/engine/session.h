@@ -62,6 +62,7 @@ class Session {
   Segments& segments();
   Executor& executor() { return *executor_; }
   Device& device() { return *device_; }
+  ModelRunner& runner() { return *runner_; }
   int64_t n_steps() const { return n_steps_; }
 
  private:

@@ -164,5 +164,17 @@ TEST_F(PlantedFault, UpdateNotAwaited) {
   }));
 }
 
+TEST_F(PlantedFault, StaleRandomKey) {
+  ToyModel model = small_bert(DType::f32, LossKind::cross_entropy);
+  ToyPlacement honest, stale;
+  honest.activations = stale.activations = Activations::recompute;
+  stale.key_fault = [](RandomKey& key, const Action& action) {
+    if (action.verb == Verb::recompute && action.block == 2 && key.step > 0) --key.step;
+  };
+  const ToyResult reference = run_toy(model, {}, 3);
+  EXPECT_EQ(first_difference(model, reference, run_toy(model, honest, 3)), "");
+  EXPECT_NE(first_difference(model, reference, run_toy(model, stale, 3)), "");
+}
+
 }  // namespace
 }  // namespace ferry::testing

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "models/bert/bert_table.h"
+#include "src/base/error.h"
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
 #include "src/plan/plan.h"
@@ -124,11 +125,13 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
                                 .n_steps = 40};
   options.optimizer.max_grad_norm = model.max_grad_norm;
   options.optimizer.loss_scaling = model.loss_scaling;
+  options.optimizer.initial_loss_scale = 1048576.0f;  // overflows in the first steps
   Session session(table, shape, layout, largest, options);
   if (model.checkpoint.empty())
     initialise_weights(table, 11, session.segments());
   else
     load_weights(table, CheckpointReader::open(model.checkpoint), 11, session.segments());
+  if (placement.key_fault) session.runner().set_key_fault(placement.key_fault);
   if (placement.fault) session.executor().set_fault(placement.fault);
 
   ToyResult result;

@@ -39,6 +39,7 @@ struct ToyPlacement {
   bool overlap = true;
   int n_workers = 2;
   std::function<void(StepList&)> fault;
+  std::function<void(RandomKey&, const Action&)> key_fault;
 };
 
 struct ToyResult {
