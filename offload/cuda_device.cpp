@@ -34,6 +34,21 @@ class Stream {
   cudaStream_t stream_ = nullptr;
 };
 
+class CudaEvent {
+ public:
+  // Blocking: who waits for a GPU leaves its core to the workers.
+  CudaEvent() {
+    FERRY_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync));
+  }
+  ~CudaEvent() { cudaEventDestroy(event_); }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
 class CudaMath final : public DeviceMath {
  public:
   explicit CudaMath(cudaStream_t stream)
@@ -104,11 +119,13 @@ class HostFlags {
   /** After a failure: whatever waits for host work, now or later, goes on. */
   void release() {
     for (int flag = 0; flag < kFlags_max; ++flag)
-      at(flag).store(UINT32_MAX, std::memory_order_release);
+      at(flag).store(kReleased, std::memory_order_release);
   }
 
  private:
   static constexpr int kFlags_max = 1 << 16;
+  /** Beyond every generation. The GPU compares the sign of a difference, so not UINT32_MAX. */
+  static constexpr uint32_t kReleased = INT32_MAX;
   std::atomic_ref<uint32_t> at(int flag) const {
     return std::atomic_ref<uint32_t>(flags_.get()[flag]);
   }
@@ -138,8 +155,6 @@ class CudaDevice final : public Device {
     flags_.release();
     host_.drain();
     cudaDeviceSynchronize();
-    for (Event& event : events_)
-      cudaEventDestroy(event.cuda);
   }
 
   std::string name() const override { return name_; }
@@ -150,11 +165,8 @@ class CudaDevice final : public Device {
   }
 
   EventId make_event() override {
-    Event event;
-    // Blocking: who waits for a GPU leaves its core to the workers.
-    FERRY_CUDA(
-        cudaEventCreateWithFlags(&event.cuda, cudaEventDisableTiming | cudaEventBlockingSync));
-    events_.push_back(event);
+    Event event{.cuda = std::make_shared<CudaEvent>()};
+    events_.push_back(std::move(event));
     return static_cast<EventId>(events_.size()) - 1;
   }
 
@@ -170,7 +182,11 @@ class CudaDevice final : public Device {
     event.on_host = queue == QueueId::host;
     ++event.generation;
     if (!event.on_host)
-      return fence_.guard([&] { FERRY_CUDA(cudaEventRecord(event.cuda, stream(queue))); });
+      return fence_.guard([&] {
+        // The host queue may still have to wait for the last record: that one keeps its event.
+        if (event.cuda.use_count() > 1) event.cuda = std::make_shared<CudaEvent>();
+        FERRY_CUDA(cudaEventRecord(event.cuda->get(), stream(queue)));
+      });
     if (event.flag < 0) event.flag = flags_.make();
     host_.push([this, flag = event.flag, generation = event.generation] {
       flags_.raise(flag, generation);
@@ -183,12 +199,14 @@ class CudaDevice final : public Device {
     if (event.generation == 0) return;
     if (queue == QueueId::host) {
       if (!event.on_host)
-        host_.push(
-            [this, e = event.cuda] { fence_.guard([&] { FERRY_CUDA(cudaEventSynchronize(e)); }); });
+        host_.push([this, e = event.cuda] {
+          fence_.guard([&] { FERRY_CUDA(cudaEventSynchronize(e->get())); });
+        });
       return;
     }
     fence_.guard([&] {
-      if (!event.on_host) return FERRY_CUDA(cudaStreamWaitEvent(stream(queue), event.cuda, 0));
+      if (!event.on_host)
+        return FERRY_CUDA(cudaStreamWaitEvent(stream(queue), event.cuda->get(), 0));
       CUresult status =
           stream_wait_value_(reinterpret_cast<CUstream>(stream(queue)), flags_.address(event.flag),
                              event.generation, CU_STREAM_WAIT_VALUE_GEQ);
@@ -214,7 +232,7 @@ class CudaDevice final : public Device {
     const Event& event = events_[static_cast<size_t>(id)];
     if (event.generation == 0) return true;
     if (event.on_host) return flags_.generation(event.flag) >= event.generation;
-    const cudaError_t status = cudaEventQuery(event.cuda);
+    const cudaError_t status = cudaEventQuery(event.cuda->get());
     if (status == cudaErrorNotReady) return false;
     fence_.guard([&] { check_cuda(status, "cudaEventQuery"); });
     return true;
@@ -241,7 +259,7 @@ class CudaDevice final : public Device {
 
  private:
   struct Event {
-    cudaEvent_t cuda = nullptr;
+    std::shared_ptr<CudaEvent> cuda;
     uint32_t generation = 0;
     int flag = -1;         ///< from its first record on the host queue
     bool on_host = false;  ///< where it was recorded last

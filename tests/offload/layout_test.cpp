@@ -1,0 +1,120 @@
+#include "offload/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "src/base/bytes.h"
+#include "tests/offload/shapes.h"
+
+namespace ferry::test {
+namespace {
+
+TEST(Layout, RegionsAreAlignedDoNotOverlapAndFillTheReservation) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 300; ++i) {
+    StepShape shape = random_shape(random);
+    shape.scratch_bytes = static_cast<int64_t>(random() % 5000);
+    shape.library_bytes = static_cast<int64_t>(random() % 5000);
+    shape.trains = random() % 4 != 0;
+    const Layout layout = make_layout(shape);
+    for (Place place : {Place::gpu, Place::host}) {
+      std::vector<Region> regions;
+      for (const Region& r : layout.regions)
+        if (r.place == place) regions.push_back(r);
+      std::sort(regions.begin(), regions.end(),
+                [](const Region& a, const Region& b) { return a.offset < b.offset; });
+      int64_t end = 0;
+      for (const Region& r : regions) {
+        EXPECT_EQ(r.offset % kTensorAlignment_bytes, 0) << r.name;
+        EXPECT_GE(r.offset, end) << r.name;
+        EXPECT_GT(r.n_bytes, 0) << r.name;
+        end = r.offset + r.n_bytes;
+      }
+      const int64_t reserved = layout.n_bytes[static_cast<size_t>(place)];
+      EXPECT_EQ(end, reserved);
+      int64_t tagged = 0;
+      for (int t = 0; t < kTags; ++t)
+        tagged += layout.bytes_of(static_cast<Tag>(t), place);
+      EXPECT_EQ(tagged, reserved);
+    }
+  }
+}
+
+/** Bytes in a place of everything that grows with the parameters and stays for the run. */
+double state_bytes_per_parameter(const StepShape& shape, Place place) {
+  const Layout layout = make_layout(shape);
+  int64_t bytes = 0, n = 0;
+  for (Tag tag : {Tag::weights, Tag::grads, Tag::master, Tag::adam_m, Tag::adam_v})
+    bytes += layout.bytes_of(tag, place);
+  for (const BlockShape& b : shape.blocks)
+    n += b.n_elements;
+  return static_cast<double>(bytes) / static_cast<double>(n);
+}
+
+TEST(Layout, TakesTheHostBytesAParameterOfTheDesign) {
+  for (DType compute : {DType::bf16, DType::f16, DType::f32})
+    for (int n_micro : {1, 4})
+      for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
+        const StepShape shape =
+            make_shape({.compute = compute, .n_micro_max = n_micro, .order = order, .tied = false});
+        const double expected = n_micro > 1 && compute != DType::f32 ? 18 : 16;
+        EXPECT_EQ(state_bytes_per_parameter(shape, Place::host), expected);
+        EXPECT_EQ(state_bytes_per_parameter(shape, Place::gpu), 0);
+      }
+}
+
+TEST(Layout, AModelThatOnlyEvaluatesHoldsItsWeightsAlone) {
+  const StepShape shape = make_shape({.compute = DType::bf16, .trains = false});
+  EXPECT_EQ(state_bytes_per_parameter(shape, Place::host), 2);
+  const Layout layout = make_layout(shape);
+  EXPECT_TRUE(layout.grad_slots.empty());
+  EXPECT_TRUE(layout.saved_slots.empty());
+  EXPECT_EQ(layout.boundaries.size(), 2u);
+}
+
+TEST(Layout, OnTheHostMoreLayersTakeNoMoreOfTheGpuThanWhatForwardsLeave) {
+  for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+    for (auto activations : {Activations::keep, Activations::recompute, Activations::host}) {
+      ShapeOptions o{.compute = DType::bf16, .order = order, .activations = activations};
+      auto bytes = [&](int n_layers, Tag tag) {
+        o.n_layers = n_layers;
+        return make_layout(make_shape(o)).bytes_of(tag, Place::gpu);
+      };
+      for (int t = 0; t < kTags; ++t) {
+        const Tag tag = static_cast<Tag>(t);
+        if (tag == Tag::saved)
+          EXPECT_GT(bytes(20, tag), bytes(3, tag));
+        else
+          EXPECT_EQ(bytes(20, tag), bytes(3, tag)) << name_of(tag);
+      }
+    }
+}
+
+TEST(Layout, SlotsHoldTheLargestBlockOnTheHostAndNoOther) {
+  StepShape shape = make_shape({.n_layers = 2, .n_micro_max = 1, .tied = false});
+  const Layout small = make_layout(shape);
+  shape.blocks[1].n_elements += 1024;
+  shape.blocks[1].tensors.push_back({shape.blocks[1].n_elements - 1024, 1024, true});
+  EXPECT_EQ(make_layout(shape).region(make_layout(shape).weight_slots[0]).n_bytes,
+            small.region(small.weight_slots[0]).n_bytes + 4096);
+  for (BlockShape& b : shape.blocks)
+    b.place = Place::gpu;
+  EXPECT_TRUE(make_layout(shape).weight_slots.empty());
+  EXPECT_TRUE(make_layout(shape).grad_slots.empty());
+}
+
+TEST(Layout, BorrowedTensorsHaveRoomBehindTheSegment) {
+  const StepShape shape = make_shape({.compute = DType::bf16});
+  const int head = shape.n_blocks() - 1;
+  const BlockShape& block = shape.blocks[static_cast<size_t>(head)];
+  EXPECT_EQ(shape.borrowed_offset(head, 0), block.n_elements);
+  EXPECT_EQ(shape.borrowed_offset(head, 1), block.n_elements + 768);  // 700 elements before
+  EXPECT_EQ(shape.n_grad_elements(head), block.n_elements + 768 + 512);
+  EXPECT_TRUE(shape.tied(0));
+  EXPECT_TRUE(shape.tied(head));
+  EXPECT_FALSE(shape.tied(1));
+}
+
+}  // namespace
+}  // namespace ferry::test
