@@ -2,7 +2,7 @@
 // memory ceiling and each case once on the same threads; the best round of each counts, so a busy
 // neighbour harms both alike.
 //   simd_bench [--threads N] [--params N] [--rounds N] [--case GRAD/WEIGHTS] [--pages huge|normal]
-//   [--json]
+//              [--stagger BYTES] [--json]
 // A case is such as bf16/bf16 or f32/none. GB/s count the bytes that AdamW has to move: gradients
 // read, master, m and v read and written, weights written. FERRY_SIMD chooses the level.
 
@@ -15,13 +15,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "simd/kernels.h"
+#include "src/base/bytes.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -33,28 +33,31 @@ struct Options {
   int n_rounds = 7;
   std::string only;
   bool huge_pages = true;
+  int64_t stagger_bytes = 67'648;
   bool json = false;
 };
 
-/** Memory as the trainer's arenas have it: mapped, on a page boundary, huge pages asked for. */
-class Mapping {
+/** One mapping, as the trainer's arenas are, for arrays that each begin `stagger_bytes` further
+ * into the cache's sets than the one before: arrays a power of two apart would push each other out
+ * of the caches. */
+class Arrays {
  public:
-  Mapping(int64_t n_bytes, bool huge_pages) : n_bytes_(static_cast<size_t>(n_bytes)) {
+  Arrays(int64_t n_arrays, int64_t bytes_each, int64_t stagger_bytes, bool huge_pages)
+      : spacing_(round_up(bytes_each, 2 * kMiB) + round_up(stagger_bytes, 64)),
+        n_bytes_(static_cast<size_t>(n_arrays * spacing_)) {
     data_ = mmap(nullptr, n_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (data_ == MAP_FAILED)
-      throw Error(Fault::does_not_fit, "simd_bench.map", std::to_string(n_bytes) + " bytes",
+      throw Error(Fault::does_not_fit, "simd_bench.map", format_bytes(n_arrays * spacing_),
                   "give fewer --params");
     madvise(data_, n_bytes_, huge_pages ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
   }
-  ~Mapping() { munmap(data_, n_bytes_); }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
-  template <class T>
-  T* as() const {
-    return static_cast<T*>(data_);
-  }
+  ~Arrays() { munmap(data_, n_bytes_); }
+  Arrays(const Arrays&) = delete;
+  Arrays& operator=(const Arrays&) = delete;
+  char* operator[](int64_t i) const { return static_cast<char*>(data_) + i * spacing_; }
 
  private:
+  int64_t spacing_;
   size_t n_bytes_;
   void* data_;
 };
@@ -104,21 +107,27 @@ class Team {
   std::vector<std::thread> threads_;
 };
 
-// Ceilings, per ISA: x = x * 0.999 over three arrays side by side, with ordinary or streaming
-// stores, and the streaming triad a = b + 3 c. Begin and end are multiples of a line.
+// Ceilings, per ISA: x = x * 0.999 over three arrays side by side, line by line, plain, with
+// prefetching or with streaming stores; and the streaming triad a = b + 3 c. Begin and end are
+// multiples of a line.
+
+enum class Modify { plain, prefetched, streaming };
 
 #define FERRY_CEILINGS(SUFFIX, TARGET, VECTOR, PREFIX, WIDTH)                                   \
-  template <bool kStream>                                                                       \
+  template <Modify kind>                                                                        \
   __attribute__((target(TARGET))) void modify_##SUFFIX(float* a, float* b, float* c,            \
                                                        int64_t begin, int64_t end) {            \
     const VECTOR k = PREFIX##_set1_ps(0.999f);                                                  \
-    for (int64_t i = begin; i < end; i += WIDTH) {                                              \
+    for (int64_t i = begin; i < end; i += 16) {                                                 \
       for (float* x : {a, b, c}) {                                                              \
-        const VECTOR y = PREFIX##_mul_ps(PREFIX##_load_ps(x + i), k);                           \
-        if constexpr (kStream) {                                                                \
-          PREFIX##_stream_ps(x + i, y);                                                         \
-        } else {                                                                                \
-          PREFIX##_store_ps(x + i, y);                                                          \
+        if constexpr (kind == Modify::prefetched) _mm_prefetch(x + i + 256, _MM_HINT_T0);       \
+        for (int64_t j = i; j < i + 16; j += WIDTH) {                                           \
+          const VECTOR y = PREFIX##_mul_ps(PREFIX##_load_ps(x + j), k);                         \
+          if constexpr (kind == Modify::streaming) {                                            \
+            PREFIX##_stream_ps(x + j, y);                                                       \
+          } else {                                                                              \
+            PREFIX##_store_ps(x + j, y);                                                        \
+          }                                                                                     \
         }                                                                                       \
       }                                                                                         \
     }                                                                                           \
@@ -138,21 +147,27 @@ FERRY_CEILINGS(avx2, "avx2", __m256, _mm256, 8)
 FERRY_CEILINGS(avx512, "avx512f", __m512, _mm512, 16)
 
 struct Ceilings {
-  void (*modify)(float*, float*, float*, int64_t, int64_t);
-  void (*modify_streaming)(float*, float*, float*, int64_t, int64_t);
+  void (*modify[3])(float*, float*, float*, int64_t, int64_t);
   void (*triad)(float*, const float*, const float*, int64_t, int64_t);
 };
+
+#define FERRY_CEILINGS_OF(SUFFIX)                                         \
+  Ceilings {                                                              \
+    {modify_##SUFFIX<Modify::plain>, modify_##SUFFIX<Modify::prefetched>, \
+     modify_##SUFFIX<Modify::streaming>},                                 \
+        triad_##SUFFIX                                                    \
+  }
 
 Ceilings best_ceilings() {
   switch (simd::best_level()) {
     case simd::Level::avx512:
-      return {modify_avx512<false>, modify_avx512<true>, triad_avx512};
+      return FERRY_CEILINGS_OF(avx512);
     case simd::Level::avx2:
-      return {modify_avx2<false>, modify_avx2<true>, triad_avx2};
+      return FERRY_CEILINGS_OF(avx2);
     case simd::Level::scalar:
       break;
   }
-  return {modify_sse<false>, modify_sse<true>, triad_sse};
+  return FERRY_CEILINGS_OF(sse);
 }
 
 struct Case {
@@ -196,6 +211,8 @@ Options parse(int argc, char** argv) {
       o.n_rounds = std::max(1, std::atoi(value.c_str()));
     } else if (key == "--case") {
       o.only = value;
+    } else if (key == "--stagger") {
+      o.stagger_bytes = std::max<int64_t>(0, std::atoll(value.c_str()));
     } else if (key == "--pages" && (value == "huge" || value == "normal")) {
       o.huge_pages = value == "huge";
     } else {
@@ -208,10 +225,11 @@ Options parse(int argc, char** argv) {
 int run(const Options& o) {
   const int64_t n = o.n_params;
   Team team(o.n_threads, n);
-  const Mapping master(n * 4, o.huge_pages), m(n * 4, o.huge_pages), v(n * 4, o.huge_pages);
-  const Mapping grad(n * 4, o.huge_pages), weights(n * 4, o.huge_pages);
-  float *const p = master.as<float>(), *const pm = m.as<float>(), *const pv = v.as<float>();
-  char *const pg = grad.as<char>(), *const pw = weights.as<char>();
+  const Arrays arrays(5, n * 4, o.stagger_bytes, o.huge_pages);
+  auto* const p = reinterpret_cast<float*>(arrays[0]);
+  auto* const pm = reinterpret_cast<float*>(arrays[1]);
+  auto* const pv = reinterpret_cast<float*>(arrays[2]);
+  char *const pg = arrays[3], *const pw = arrays[4];
   // First touch by the thread that uses the part; 0x3c3c... is a normal number in all three types.
   team.run([&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -225,14 +243,14 @@ int run(const Options& o) {
 
   const Ceilings ceilings = best_ceilings();
   std::vector<Case> cases;
-  cases.push_back({"modify 3 arrays", 24,
-                   [&](int64_t b, int64_t e) { ceilings.modify(p, pm, pv, b, e); }, true});
-  cases.push_back({"modify 3, streaming", 24,
-                   [&](int64_t b, int64_t e) { ceilings.modify_streaming(p, pm, pv, b, e); },
-                   true});
+  const char* const modify_names[] = {"modify 3 arrays", "modify 3, prefetched",
+                                      "modify 3, streaming"};
+  for (int i = 0; i < 3; ++i)
+    cases.push_back({modify_names[i], 24,
+                     [=](int64_t b, int64_t e) { ceilings.modify[i](p, pm, pv, b, e); }, true});
   cases.push_back(
       {"triad, streaming", 12,
-       [&](int64_t b, int64_t e) { ceilings.triad(reinterpret_cast<float*>(pw), pm, pv, b, e); },
+       [=](int64_t b, int64_t e) { ceilings.triad(reinterpret_cast<float*>(pw), pm, pv, b, e); },
        true});
   const simd::AdamwStep step = simd::make_adamw_step({.lr = 1e-4, .weight_decay = 0.01}, 10, 1.0f);
   for (const Type g :
@@ -266,9 +284,13 @@ int run(const Options& o) {
   for (const Case& c : cases)
     if (c.is_ceiling) ceiling = std::max(ceiling, c.gb_per_s(n));
 
-  nlohmann::json report = {
-      {"level", simd::level_name()}, {"threads", o.n_threads},     {"params", n},
-      {"rounds", o.n_rounds},        {"huge_pages", o.huge_pages}, {"ceiling_gb_per_s", ceiling}};
+  nlohmann::json report = {{"level", simd::level_name()},
+                           {"threads", o.n_threads},
+                           {"params", n},
+                           {"rounds", o.n_rounds},
+                           {"huge_pages", o.huge_pages},
+                           {"stagger_bytes", o.stagger_bytes},
+                           {"ceiling_gb_per_s", ceiling}};
   FILE* talk = o.json ? stderr : stdout;
   std::fprintf(talk, "%s, %d threads, %lld parameters, best of %d rounds, %s pages\n",
                std::string(simd::level_name()).c_str(), o.n_threads, static_cast<long long>(n),
