@@ -95,7 +95,7 @@ class Chooser {
 
  private:
   std::string shown(size_t column) const {
-    return names_.empty() ? fmt::format("column {}", column + 1)
+    return names_.empty() ? fmt::format("column {}", column)
                           : fmt::format("column '{}'", names_[column]);
   }
 
@@ -109,14 +109,11 @@ class Chooser {
       if (names_[i] == name) return i;
     size_t number = 0;
     auto [end, code] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (code == std::errc{} && end == name.data() + name.size() && number >= 1 &&
-        number <= n_columns_)
-      return number - 1;
+    if (code == std::errc{} && end == name.data() + name.size() && number < n_columns_)
+      return number;
     throw Error(Fault::usage, "data.columns",
                 fmt::format("{} = {}: '{}' has {}", option, name, file_, all()),
-                names_.empty()
-                    ? "columns count from 1; if the first row is a header, set header = present"
-                    : "use one of these names");
+                names_.empty() ? "columns count from 0" : "use one of these names");
   }
 
   bool is_free(size_t column) const {
@@ -189,7 +186,7 @@ class Chooser {
   [[noreturn]] void refuse(std::string_view role, std::string_view option) const {
     throw Error(Fault::data, "data.columns",
                 fmt::format("'{}' has {}, and none is plainly the {}", file_, all(), role),
-                fmt::format("name it with {} = NAME, or by its number from 1", option));
+                fmt::format("name it with {} = NAME, or by its number from 0", option));
   }
 
   const std::vector<std::string>& names_;

@@ -1,6 +1,6 @@
 #pragma once
 // Which column is the text, which the label. Private to src/data. Names come from a header or from
-// JSON keys; a file without a header has numbers from 1.
+// JSON keys; a file without a header has numbers from 0.
 
 #include <optional>
 #include <string>

@@ -48,7 +48,7 @@ void DelimitedReader::read_field(std::string& field) {
 bool DelimitedReader::read_quoted(std::string& field) {
   const auto refuse = [&](std::string_view what) {
     throw Error(Fault::data, "data.read", fmt::format("{}:{}: {}", file_, line_, what),
-                "double the quotes inside a quoted field, or read the file with quoting = none");
+                "double the quotes inside a quoted field, or save the file as tab-separated .tsv");
   };
   size_t at = at_ + 1;
   for (;;) {

@@ -35,9 +35,9 @@ constexpr std::array kExtensions = {
     Named<DatasetFormat>{".txt", DatasetFormat::lines},
 };
 constexpr std::array kEncodings = {
-    Named<TextEncoding>{"utf-8", TextEncoding::utf8},
-    Named<TextEncoding>{"latin-1", TextEncoding::latin1},
-    Named<TextEncoding>{"utf-8-or-latin-1", TextEncoding::utf8_or_latin1},
+    Named<TextEncoding>{"utf8", TextEncoding::utf8},
+    Named<TextEncoding>{"latin1", TextEncoding::latin1},
+    Named<TextEncoding>{"utf8_or_latin1", TextEncoding::utf8_or_latin1},
 };
 
 template <typename Table>
@@ -60,14 +60,14 @@ DatasetFormat format_of(const DatasetOptions& options) {
       throw Error(Fault::usage, "data.read",
                   fmt::format("dataset '{}' is a {}, which does not go with the format asked for",
                               options.path.string(), is_directory ? "directory" : "file"),
-                  "leave the format at auto");
+                  "leave dataset_format at auto");
     return options.format;
   }
   if (is_directory) return DatasetFormat::folder;
   if (auto format = value_of(kExtensions, options.path.extension().string())) return *format;
   throw Error(Fault::usage, "data.read",
               fmt::format("the format of '{}' does not show in its name", options.path.string()),
-              "say which it is: tsv, csv, jsonl or lines");
+              "say which it is with dataset_format: tsv, csv or jsonl");
 }
 
 Dataset read(const DatasetOptions& options, const LabelScheme* known) {

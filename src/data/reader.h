@@ -38,7 +38,7 @@ enum class LabelUse : uint8_t {
   ignored,   // prediction, masked-LM training
 };
 
-/** A column is a name of the header (a key, in JSONL), or a number from 1 where there is no such
+/** A column is a name of the header (a key, in JSONL), or a number from 0 where there is no such
  * name. */
 struct DatasetOptions {
   std::filesystem::path path;
@@ -78,7 +78,7 @@ Dataset read_dataset(const DatasetOptions& options);
 /** Data beside a scheme that is known; a label outside it is an error that lists the known ones. */
 Dataset read_dataset(const DatasetOptions& options, const LabelScheme& scheme);
 
-/** Option values as written in configurations: "auto", "tsv"; "utf-8-or-latin-1"; ... nullopt for
+/** Option values as written in configurations: "auto", "tsv"; "utf8_or_latin1"; ... nullopt for
  * another text. */
 std::optional<DatasetFormat> parse_dataset_format(std::string_view text);
 std::optional<TextEncoding> parse_text_encoding(std::string_view text);

@@ -127,7 +127,7 @@ RawRows read_delimited(const DatasetOptions& options, DatasetFormat format) {
   raw.has_labels = !columns.labels.empty();
   if (columns.labels.size() > 1)
     for (size_t column : columns.labels)
-      raw.hot_columns.push_back(names.empty() ? std::to_string(column + 1) : names[column]);
+      raw.hot_columns.push_back(names.empty() ? std::to_string(column) : names[column]);
 
   while (reader.next(row)) {
     const std::string place = fmt::format("{}:{}", name, row.line);

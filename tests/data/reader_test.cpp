@@ -72,10 +72,10 @@ TEST_F(ReaderTest, ColumnsAskedForByNameAndNumber) {
   const char* text = "a,b,c\n1,one,x\n2,two,y\n";
   DatasetOptions options{.text_column = "b", .label_columns = {"c"}};
   EXPECT_THAT(texts(read("x.csv", text, options)), ElementsAre("one", "two"));
-  options = {.text_column = "2", .label_columns = {"3"}, .header = HeaderRow::present};
+  options = {.text_column = "1", .label_columns = {"2"}, .header = HeaderRow::present};
   EXPECT_THAT(texts(read("x.csv", text, options)), ElementsAre("one", "two"));
   // CoLA has no header.
-  options = {.text_column = "4", .label_columns = {"2"}};
+  options = {.text_column = "3", .label_columns = {"1"}};
   auto cola = read("cola.tsv", "gj04\t1\t\tOur friends.\ngj04\t0\t*\tThem friends.\n", options);
   EXPECT_THAT(texts(cola), ElementsAre("Our friends.", "Them friends."));
   EXPECT_THAT(classes(cola), ElementsAre(1, 0));
@@ -83,7 +83,7 @@ TEST_F(ReaderTest, ColumnsAskedForByNameAndNumber) {
   EXPECT_THAT(error("x.csv", text, options, Fault::usage), HasSubstr("text_column = d: "));
   options = {.text_column = "9", .header = HeaderRow::absent};
   EXPECT_THAT(error("x.csv", text, options, Fault::usage),
-              HasSubstr("3 columns without names - columns count from 1"));
+              HasSubstr("3 columns without names - columns count from 0"));
 }
 
 TEST_F(ReaderTest, TwoColumnsWithoutNamesAreToldByTheirValues) {
@@ -140,7 +140,7 @@ TEST_F(ReaderTest, PathsAndFormats) {
               HasSubstr("is a directory"));
   EXPECT_EQ(parse_dataset_format("jsonl"), DatasetFormat::jsonl);
   EXPECT_EQ(parse_dataset_format("xml"), std::nullopt);
-  EXPECT_EQ(parse_text_encoding("utf-8-or-latin-1"), TextEncoding::utf8_or_latin1);
+  EXPECT_EQ(parse_text_encoding("utf8_or_latin1"), TextEncoding::utf8_or_latin1);
 }
 
 TEST_F(ReaderTest, JsonLines) {
