@@ -102,6 +102,18 @@ void dropout_residual_norm_backward(void* stream,
                                     void* dbias,        // (W) or null
                                     void* scratch);     // norm_backward_scratch_bytes
 
+/** y = LayerNorm(z) * gamma + beta again, from the moments the forward kept: the same bits. */
+void norm_apply(void* stream,
+                DType type,
+                int64_t T,
+                int64_t W,
+                const void* z,      // (T, W)
+                const float* mean,  // (T)
+                const float* rstd,  // (T)
+                const void* gamma,  // (W)
+                const void* beta,   // (W)
+                void* y);           // (T, W)
+
 /** y = dropout(LayerNorm(z) * gamma + beta): the embeddings' order. y may be z if z is not needed
  * again. */
 void norm_dropout_forward(void* stream,

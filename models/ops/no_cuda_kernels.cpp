@@ -64,6 +64,18 @@ void dropout_residual_norm_backward(void*,
                                     void*) {
   not_built();
 }
+void norm_apply(void*,
+                DType,
+                int64_t,
+                int64_t,
+                const void*,
+                const float*,
+                const float*,
+                const void*,
+                const void*,
+                void*) {
+  not_built();
+}
 void norm_dropout_forward(void*,
                           DType,
                           int64_t,

@@ -53,6 +53,11 @@ TEST_P(Norm, DropoutResidualNormForward) {
     EXPECT_TRUE(at::allclose(f64(mean), f64(z).mean(1), 1e-5, 1e-6));
     EXPECT_TRUE(at::allclose(f64(rstd), norm.rstd.view({T}), 1e-5, 0));
 
+    auto y_again = poisoned({T, W});
+    norm_apply(stream, type, T, W, z.data_ptr(), mean.const_data_ptr<float>(),
+               rstd.const_data_ptr<float>(), gamma.data_ptr(), beta.data_ptr(), y_again.data_ptr());
+    EXPECT_TRUE(at::equal(y_again, y));
+
     auto in_place = a.clone();
     auto mean_again = poisoned_f32({T}), rstd_again = poisoned_f32({T});
     dropout_residual_norm_forward(stream, type, T, W, kEps, dropout, in_place.data_ptr(),
