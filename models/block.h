@@ -31,7 +31,10 @@ struct BatchTensors {
   std::span<const int32_t> input_ids_host;
   at::Tensor labels;  ///< (n_seqs_real) int32 | (n_seqs_real, n_labels) fp32 | (n_seqs_real) fp32 |
                       ///< (tokens) int32, -100 = none
-  float loss_weight = 1;  ///< 1 / label items of the whole step
+  /** masked_lm, optional: (n) int32, the tokens that have a label, ascending. Given, the head works
+   * on these rows alone; undefined, on all tokens. */
+  at::Tensor label_rows;
+  float loss_weight = 1;  ///< 1 / label items of the whole step: samples, or label tokens
   float grad_scale = 1;   ///< loss scale (a power of two)
   float label_smoothing = 0;
 };
@@ -44,6 +47,9 @@ class Scratch {
   /** A tensor of this shape on the next 512-byte boundary; FERRY_CHECK fails past the capacity. */
   at::Tensor take(at::IntArrayRef shape, at::ScalarType dtype);
   void reset() { used_bytes_ = 0; }
+  /** What is taken now; giving it to `rewind` later voids everything taken since. */
+  int64_t mark() const { return used_bytes_; }
+  void rewind(int64_t mark) { used_bytes_ = mark; }
   int64_t peak_bytes() const { return peak_bytes_; }
 
  private:
@@ -52,6 +58,20 @@ class Scratch {
   at::Device device_;
   int64_t used_bytes_ = 0;
   int64_t peak_bytes_ = 0;
+};
+
+/** What an operation takes from a scratch it gives back at the end of the C++ scope: work queued on
+ * the compute stream before may still read it, work queued after runs later. */
+class ScratchScope {
+ public:
+  explicit ScratchScope(Scratch& scratch) : scratch_(scratch), mark_(scratch.mark()) {}
+  ~ScratchScope() { scratch_.rewind(mark_); }
+  ScratchScope(const ScratchScope&) = delete;
+  ScratchScope& operator=(const ScratchScope&) = delete;
+
+ private:
+  Scratch& scratch_;
+  int64_t mark_;
 };
 
 /** Random numbers of one block in one micro-batch (design 5): dropout off when !training. */
@@ -78,7 +98,9 @@ class Block {
   virtual ~Block() = default;
   /** x (tokens, width), undefined for the first block; y (tokens, width). A head's y is unused: it
    * writes the loss contribution (fp32 scalar, already times loss_weight) to `loss` if defined and
-   * logits (n_seqs, n_labels) fp32 to `logits` if defined. */
+   * logits to `logits` if defined: (n_seqs, n_labels) fp32, or for masked_lm (rows, vocabulary)
+   * fp32 where rows are the tokens or label_rows. A multi-label or regression sample's loss is the
+   * mean over its labels. */
   virtual void forward(const RandomKey& key,
                        const BatchTensors& batch,
                        BlockMemory& memory,

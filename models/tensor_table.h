@@ -94,17 +94,21 @@ struct HfEntry {
   int64_t rows = 0;
   std::vector<int64_t> hf_shape;
   bool optional = false;  ///< may be absent in the file (a new head): then it is initialised
-  std::vector<std::string>
-      also_named;  ///< other names checkpoints use ("bert." prefix or none, gamma/beta)
+  /** Other names checkpoints use ("bert." prefix or none, gamma/beta), in order of preference. One
+   * of them beside `hf_name` in the same file is a duplicate, no surprise. */
+  std::vector<std::string> also_named;
 };
 
 struct ModelTable {
   std::string family;  ///< "bert"
   int64_t width = 0;   ///< of the hidden states between blocks
+  int64_t n_heads = 0;
+  float norm_eps = 0;
   DType compute = DType::f32;
   AttentionBackend attention = AttentionBackend::cpu_math;
   float hidden_dropout = 0;
   float attention_dropout = 0;
+  float head_dropout = 0;
   float init_std = 0.02f;
   int64_t max_positions = 0;
   int64_t vocab_size = 0;

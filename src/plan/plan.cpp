@@ -16,7 +16,8 @@ BatchShape largest_shape(const PlanRequest& request, int64_t micro_batch_size) {
   // The token count is rounded up to one of a few sizes, the largest of which holds every row at
   // full length.
   return {.tokens = round_up(micro_batch_size * request.max_length, kTokenMultiple),
-          .n_seqs_max = 2 * micro_batch_size + 1,  // the dummy tail's sequences too, max_length tokens each
+          .n_seqs_max =
+              2 * micro_batch_size + 1,  // the dummy tail's sequences too, max_length tokens each
           .max_length = request.max_length};
 }
 

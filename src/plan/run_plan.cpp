@@ -71,12 +71,23 @@ PlanRequest make_plan_request(const config::Config& config,
   request.micro_batch_size = config.maybe_integer("per_device_train_batch_size");
   request.max_length = choose_max_length(config, model.max_positions);
   request.has_gpu = machine.has_gpu;
-  // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads as it goes too.
-  constexpr int64_t kLoadedKernels_bytes = 384 * kMiB;
+  // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads
+  // as it goes too.
+  constexpr int64_t kLoadedKernels_bytes = 224 * kMiB;
   constexpr int64_t kDisplayMargin_bytes = 384 * kMiB;
-  request.gpu_budget_bytes = config.maybe_integer("gpu_memory")
-                                 ? *config.maybe_integer("gpu_memory") - machine.gpu_context_bytes - kLoadedKernels_bytes
-                                 : machine.gpu_free_bytes - kLoadedKernels_bytes - kDisplayMargin_bytes;
+  request.gpu_budget_bytes =
+      config.maybe_integer("gpu_memory")
+          ? *config.maybe_integer("gpu_memory") - machine.gpu_context_bytes - kLoadedKernels_bytes
+          : machine.gpu_free_bytes - kLoadedKernels_bytes - kDisplayMargin_bytes;
+  if (machine.has_gpu && request.gpu_budget_bytes <= 0)
+    throw Error(
+        Fault::does_not_fit, "plan.gpu_memory",
+        fmt::format(
+            "{} of GPU memory hold no more than the driver's context ({}) and LibTorch's kernels "
+            "({})",
+            format_bytes(config.maybe_integer("gpu_memory").value_or(machine.gpu_free_bytes)),
+            format_bytes(machine.gpu_context_bytes), format_bytes(kLoadedKernels_bytes)),
+        "raise gpu_memory");
   request.host_budget_bytes =
       config.maybe_integer("host_memory").value_or(machine.host_budget_bytes);
   if (const std::string& wish = config.text("placement"); wish != "auto")

@@ -22,7 +22,8 @@ DatasetOptions dataset_options(const config::Config& config,
   DatasetOptions options;
   options.path = path;
   options.format = *parse_dataset_format(config.text("dataset_format"));
-  options.encoding = config.text("dataset_encoding") == "utf8" ? TextEncoding::utf8 : TextEncoding::utf8_or_latin1;
+  options.encoding =
+      config.text("dataset_encoding") == "utf8" ? TextEncoding::utf8 : TextEncoding::utf8_or_latin1;
   if (auto column = config.maybe_text("text_column")) options.text_column = *column;
   options.text_pair_column = config.text("text_pair_column");
   if (auto column = config.maybe_text("label_column"); column && !column->empty())

@@ -13,6 +13,7 @@
 #include "src/config/paths.h"
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
+#include "src/train/export.h"
 #include "src/train/final_model.h"
 #include "src/train/report.h"
 
@@ -96,12 +97,20 @@ int run_predict(config::CommandLine command) {
   return 0;
 }
 
+int run_export(const config::CommandLine& command) {
+  const std::filesystem::path to = command.config.text("output_dir");
+  export_model(config::find_model(command.config.text("model_name_or_path")), to);
+  fmt::print("{}\n", to.string());
+  return 0;
+}
+
 int run(const std::string& verb, const std::vector<std::string>& arguments) {
   config::CommandLine command = config::parse_command_line(verb, arguments);
   config::check_required(command);
   if (verb == "train") return run_train(std::move(command));
   if (verb == "eval") return run_eval(std::move(command));
   if (verb == "predict") return run_predict(std::move(command));
+  if (verb == "export") return run_export(command);
   throw Error(Fault::usage, "trainer", fmt::format("'{}' is not a verb of the trainer", verb),
               "see `ferry --help`");
 }

@@ -119,6 +119,54 @@ TEST(SameBits, MiniLm) {
   expect_same_bits(*model, false);
 }
 
+/** The same on a real GPU: everything but the order of the queues is the test's to choose. */
+class SameBitsOnGpu : public ::testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override {
+    if (CudaProbe probe = probe_cuda(); !probe.usable)
+      GTEST_SKIP() << "no usable GPU: " << probe.why_not;
+  }
+  static void expect_same_bits_on_gpu(ToyModel model, bool wants_skip) {
+    ToyModel unclipped = model;
+    unclipped.max_grad_norm = 0;
+    ToyPlacement resident;
+    resident.device = DeviceKind::cuda;
+    std::vector<double> norms = run_toy(unclipped, resident, kSteps).grad_norms;
+    std::erase_if(norms, [](double norm) { return !std::isfinite(norm); });
+    std::nth_element(norms.begin(), norms.begin() + static_cast<long>(norms.size() / 2),
+                     norms.end());
+    model.max_grad_norm = norms[norms.size() / 2];
+    const ToyResult reference = run_toy(model, resident, kSteps);
+    EXPECT_GE(reference.n_clipped, 3);
+    EXPECT_GE(kSteps - reference.n_clipped - reference.n_skipped, 3);
+    EXPECT_EQ(reference.n_skipped > 0, wants_skip);
+    for (ToyPlacement placement : placements(model)) {
+      if (placement.mode != SimulatedMode::serial) continue;
+      placement.device = DeviceKind::cuda;
+      EXPECT_EQ(first_difference(model, reference, run_toy(model, placement, kSteps)), "")
+          << placement.name;
+    }
+  }
+};
+
+TEST_P(SameBitsOnGpu, SmallBert) {
+  expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::cross_entropy, AttentionBackend::flash),
+                          GetParam() == DType::f16);
+}
+TEST_P(SameBitsOnGpu, TiedMaskedLm) {
+  expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::masked_lm, AttentionBackend::flash),
+                          GetParam() == DType::f16);
+}
+TEST_P(SameBitsOnGpu, MiniLm) {
+  auto model = minilm(GetParam(), AttentionBackend::flash);
+  if (!model) GTEST_SKIP() << "all-MiniLM-L6-v2 is not in .venv: run scripts/setup";
+  expect_same_bits_on_gpu(*model, GetParam() == DType::f16);
+}
+INSTANTIATE_TEST_SUITE_P(Types,
+                         SameBitsOnGpu,
+                         ::testing::Values(DType::bf16, DType::f16),
+                         [](const auto& param) { return std::string(name_of(param.param)); });
+
 /** The comparison must notice what it is for. */
 class PlantedFault : public ::testing::Test {
  protected:

@@ -99,6 +99,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
                      .n_seqs_max = model.micro_batch_size + 1,
                      .max_length = model.max_length};
   PlanRequest request;
+  request.has_gpu = placement.device == DeviceKind::cuda;
   request.n_weight_slots = placement.n_weight_slots;
   ModelTable table = model.table;
   if (placement.device == DeviceKind::cuda)
@@ -173,7 +174,7 @@ std::string first_difference(const ToyModel& model, const ToyResult& a, const To
   return {};
 }
 
-ToyModel small_bert(DType compute, LossKind loss) {
+ToyModel small_bert(DType compute, LossKind loss, AttentionBackend attention) {
   nlohmann::json json = {{"model_type", "bert"},
                          {"vocab_size", 211},
                          {"hidden_size", 64},
@@ -192,6 +193,7 @@ ToyModel small_bert(DType compute, LossKind loss) {
   options.head = loss == LossKind::masked_lm ? BertHead::masked_lm : BertHead::classification;
   options.n_labels = loss == LossKind::regression ? 1 : 3;
   options.compute = compute;
+  options.attention = attention;
   ToyModel model;
   model.name = fmt::format("small BERT {}", name_of(compute));
   model.table = make_bert_table(parse_bert_config(json), options);
@@ -200,7 +202,7 @@ ToyModel small_bert(DType compute, LossKind loss) {
   return model;
 }
 
-std::optional<ToyModel> minilm() {
+std::optional<ToyModel> minilm(DType compute, AttentionBackend attention) {
   namespace fs = std::filesystem;
   for (const auto& lib : {"lib/python3.10", "lib/python3.11", "lib/python3.12", "lib/python3.13"}) {
     fs::path directory =
@@ -210,8 +212,11 @@ std::optional<ToyModel> minilm() {
     std::ifstream file(directory / "config.json");
     BertTableOptions options;
     options.n_labels = 5;
+    options.compute = compute;
+    options.attention = attention;
     ToyModel model;
-    model.name = "MiniLM fp32";
+    model.name = fmt::format("MiniLM {}", name_of(compute));
+    model.loss_scaling = compute == DType::f16;
     model.table = make_bert_table(parse_bert_config(nlohmann::json::parse(file)), options);
     model.checkpoint = directory.string();
     model.learning_rate = 5e-5;

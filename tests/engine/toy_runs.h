@@ -56,8 +56,11 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
 std::string first_difference(const ToyModel& model, const ToyResult& a, const ToyResult& b);
 
 /** A small BERT; heads as `loss` wants. */
-ToyModel small_bert(DType compute, LossKind loss);
+ToyModel small_bert(DType compute,
+                    LossKind loss,
+                    AttentionBackend attention = AttentionBackend::cpu_math);
 /** all-MiniLM-L6-v2 out of the virtual environment, or nothing where it is absent. */
-std::optional<ToyModel> minilm();
+std::optional<ToyModel> minilm(DType compute = DType::f32,
+                               AttentionBackend attention = AttentionBackend::cpu_math);
 
 }  // namespace ferry::testing

@@ -1,0 +1,34 @@
+#pragma once
+// What Ferry reads of a BERT's config.json. Torch-free; bert_table.h turns it into a tensor table.
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+namespace ferry {
+
+/** Hugging Face's BertConfig, with its defaults where the file may leave a key out. */
+struct BertConfig {
+  int64_t vocab_size = 0;
+  int64_t hidden_size = 0;
+  int64_t num_hidden_layers = 0;
+  int64_t num_attention_heads = 0;
+  int64_t intermediate_size = 0;
+  int64_t max_position_embeddings = 0;
+  int64_t type_vocab_size = 2;
+  float layer_norm_eps = 1e-12f;
+  std::string hidden_act = "gelu";
+  float hidden_dropout_prob = 0.1f;
+  float attention_probs_dropout_prob = 0.1f;
+  std::optional<float> classifier_dropout;  ///< absent: hidden_dropout_prob
+  int64_t pad_token_id = 0;
+  float initializer_range = 0.02f;
+};
+
+/** Throws Error(data) that names the key for a missing one, a wrong type, a value out of range, or
+ * a kind of BERT that Ferry does not compute (another activation, relative positions, a decoder).
+ */
+BertConfig parse_bert_config(const nlohmann::json& config);
+
+}  // namespace ferry

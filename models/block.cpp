@@ -1,0 +1,31 @@
+#include "models/block.h"
+
+#include <ATen/ops/from_blob.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "simd/random.h"
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+
+namespace ferry {
+
+at::Tensor Scratch::take(at::IntArrayRef shape, at::ScalarType dtype) {
+  const int64_t n_bytes =
+      c10::multiply_integers(shape) * static_cast<int64_t>(c10::elementSize(dtype));
+  const int64_t end_bytes = used_bytes_ + round_up(n_bytes, kTensorAlignment_bytes);
+  FERRY_CHECK(end_bytes <= capacity_bytes_, "scratch of {} bytes, {} of them in use, {} more asked",
+              capacity_bytes_, used_bytes_, n_bytes);
+  void* at = static_cast<std::byte*>(base_) + used_bytes_;
+  used_bytes_ = end_bytes;
+  peak_bytes_ = std::max(peak_bytes_, used_bytes_);
+  return at::from_blob(at, shape, at::TensorOptions().dtype(dtype).device(device_));
+}
+
+uint64_t RandomKey::of(int operation) const {
+  return simd::mix_key(seed, static_cast<uint64_t>(step), static_cast<uint64_t>(micro_batch),
+                       static_cast<uint64_t>(block), static_cast<uint64_t>(operation));
+}
+
+}  // namespace ferry

@@ -1,0 +1,39 @@
+#pragma once
+// Self-attention over sequences laid end to end, (T, 3W) in and (T, W) out, never across a sequence
+// boundary and without padding. Three backends: our own on the CPU; LibTorch's flash attention, and
+// its memory-efficient one where flash does not run (fp32, Turing).
+
+#include <ATen/core/Tensor.h>
+
+#include <span>
+
+#include "models/block.h"
+#include "models/ops/dropout.h"
+
+namespace ferry::ops {
+
+struct Attention {
+  AttentionBackend backend = AttentionBackend::cpu_math;
+  int64_t n_heads = 0;
+  Dropout dropout;
+};
+
+/** context (T, W) = softmax(q k^T / sqrt(head width)) v for each head and sequence. `state` is what
+ * attention_saved declares (scratch_sizes.h), written here and read by the backward. */
+void attention_forward(const Attention& attention,
+                       const BatchTensors& batch,
+                       const at::Tensor& qkv,  // (T, 3W): queries, keys, values; heads in order
+                       std::span<at::Tensor> state,
+                       at::Tensor& context,
+                       Scratch& scratch);
+
+void attention_backward(const Attention& attention,
+                        const BatchTensors& batch,
+                        const at::Tensor& d_context,  // (T, W)
+                        const at::Tensor& qkv,        // (T, 3W)
+                        std::span<at::Tensor> state,
+                        const at::Tensor& context,  // (T, W)
+                        at::Tensor& d_qkv,          // (T, 3W)
+                        Scratch& scratch);
+
+}  // namespace ferry::ops

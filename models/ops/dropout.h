@@ -1,0 +1,15 @@
+#pragma once
+// Dropout of one operation, as every road of the layer operations takes it.
+
+#include <cstdint>
+
+namespace ferry::ops {
+
+/** Element i is kept when its Philox draw (simd/philox.h) under `key` is >= round(p * 2^32), and is
+ * then scaled by 1 / (1 - p). p == 0: no dropout. 0 <= p < 1. */
+struct Dropout {
+  float p = 0;
+  uint64_t key = 0;
+};
+
+}  // namespace ferry::ops

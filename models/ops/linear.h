@@ -1,0 +1,24 @@
+#pragma once
+// Fully connected layer: y = x w^T + b and its gradients, on ATen's GEMM with given outputs. All
+// tensors are dense and of one type; T tokens, weights (out, in) as Hugging Face stores them.
+
+#include <ATen/core/Tensor.h>
+
+namespace ferry::ops {
+
+/** y (T, out) = x (T, in) w^T + bias; bias may be undefined. */
+void linear_forward(const at::Tensor& x,
+                    const at::Tensor& w,
+                    const at::Tensor& bias,
+                    at::Tensor& y);
+/** dx (T, in) = dy (T, out) w. */
+void linear_backward_input(const at::Tensor& dy, const at::Tensor& w, at::Tensor& dx);
+/** dx = dy w + residual, rounded once; dx may be residual. */
+void linear_backward_input_add(const at::Tensor& dy,
+                               const at::Tensor& w,
+                               const at::Tensor& residual,
+                               at::Tensor& dx);
+/** dw (out, in) = dy^T x. */
+void linear_backward_weight(const at::Tensor& dy, const at::Tensor& x, at::Tensor& dw);
+
+}  // namespace ferry::ops

@@ -1,0 +1,221 @@
+#include "models/ops/losses.h"
+
+#include <ATen/ops/amax.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/maximum.h>
+#include <ATen/ops/mse_loss.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "models/ops/cpu_rows.h"
+#include "models/ops/road.h"
+#include "models/ops/row_kernels.h"
+#include "src/base/error.h"
+
+namespace ferry::ops {
+namespace {
+
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
+
+// ---- CPU: rows over threads.
+
+void take_logits_on_cpu(const at::Tensor& logits,
+                        int64_t first_class,
+                        const int32_t* labels,
+                        LogitsState& state) {
+  const RowKernels& kernels = row_kernels();
+  const int64_t n_classes = logits.size(1);
+  const DType type = dtype_of(logits);
+  const void* base = data_of(logits);
+  float *largest = floats_of(state.largest), *sum_exp = floats_of(state.sum_exp);
+  float *sum = floats_of(state.sum), *label_logit = floats_of(state.label_logit);
+  cpu::for_row_blocks(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
+    cpu::Rows rows(type, n_classes, base);
+    for (int64_t r = begin; r < end; r++) {
+      const float* x = rows.read(r);
+      kernels.take_logits(x, n_classes, largest + r, sum_exp + r, sum + r);
+      const int64_t at = labels[r] - first_class;
+      if (labels[r] >= 0 && at >= 0 && at < n_classes) label_logit[r] = x[at];
+    }
+  });
+}
+
+void backward_on_cpu(at::Tensor& logits,
+                     int64_t first_class,
+                     const int32_t* labels,
+                     const float* lse,
+                     float uniform,
+                     float on_label,
+                     float factor) {
+  const RowKernels& kernels = row_kernels();
+  const int64_t n_classes = logits.size(1);
+  const DType type = dtype_of(logits);
+  void* base = data_of(logits);
+  cpu::for_row_blocks(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
+    cpu::Rows rows(type, n_classes, base);
+    for (int64_t r = begin; r < end; r++) {
+      float* d = rows.write(r);
+      if (labels[r] < 0) {
+        std::fill_n(d, n_classes, 0.0f);
+      } else {
+        kernels.logits_backward(d, rows.read(r), lse[r], uniform, factor, n_classes);
+        const int64_t at = labels[r] - first_class;
+        if (at >= 0 && at < n_classes) d[at] -= on_label * factor;
+      }
+      rows.wrote(r);
+    }
+  });
+}
+
+// ---- GPU: ATen over the whole piece, the large temporaries out of the scratch.
+
+at::Tensor widened(const at::Tensor& logits, Scratch& scratch) {
+  at::Tensor wide = scratch.take(logits.sizes(), at::kFloat);
+  wide.copy_(logits);
+  return wide;
+}
+
+void take_logits_on_cuda(const at::Tensor& logits,
+                         int64_t first_class,
+                         const at::Tensor& labels,
+                         LogitsState& state,
+                         Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  const int64_t n_classes = logits.size(1);
+  at::Tensor x = widened(logits, scratch);
+  const at::Tensor at = labels.to(at::kLong).sub_(first_class);
+  const at::Tensor inside = at.ge(0).logical_and_(at.lt(n_classes));
+  const at::Tensor picked = x.gather(1, at.clamp(0, n_classes - 1).unsqueeze(1)).squeeze(1);
+  state.label_logit.copy_(at::where(inside, picked, state.label_logit));
+  state.sum.add_(x.sum(1));
+  const at::Tensor now = at::maximum(state.largest, x.amax({1}));
+  x.sub_(now.unsqueeze(1)).exp_();
+  state.sum_exp.mul_(state.largest.sub(now).exp_()).add_(x.sum(1));
+  state.largest.copy_(now);
+}
+
+void backward_on_cuda(at::Tensor& logits,
+                      int64_t first_class,
+                      const at::Tensor& labels,
+                      const at::Tensor& lse,
+                      float uniform,
+                      float on_label,
+                      float factor,
+                      Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  const int64_t n_classes = logits.size(1);
+  at::Tensor x = widened(logits, scratch);
+  x.sub_(lse.unsqueeze(1)).exp_().sub_(uniform);
+  at::Tensor is_label = scratch.take(logits.sizes(), at::kChar);
+  const at::Tensor classes = at::arange(first_class, first_class + n_classes, labels.options());
+  at::eq_out(is_label, labels.unsqueeze(1), classes.unsqueeze(0));
+  x.sub_(is_label, on_label);
+  x.mul_(labels.ge(0).to(at::kFloat).mul_(factor).unsqueeze(1));
+  logits.copy_(x);
+}
+
+}  // namespace
+
+LogitsState LogitsState::take(int64_t rows, Scratch& scratch) {
+  LogitsState state;
+  for (at::Tensor* x : {&state.largest, &state.sum_exp, &state.sum, &state.label_logit})
+    *x = scratch.take({rows}, at::kFloat).zero_();
+  state.largest.fill_(kLowest);
+  return state;
+}
+
+void take_logits(const at::Tensor& logits,
+                 int64_t first_class,
+                 const at::Tensor& labels,
+                 LogitsState& state,
+                 Scratch& scratch) {
+  if (on_cuda(logits)) {
+    take_logits_on_cuda(logits, first_class, labels, state, scratch);
+  } else {
+    take_logits_on_cpu(logits, first_class, ints_of(labels), state);
+  }
+}
+
+void cross_entropy_forward(const LogitsState& state,
+                           const at::Tensor& labels,
+                           int64_t n_classes,
+                           float smoothing,
+                           float weight,
+                           at::Tensor& lse,
+                           at::Tensor& loss) {
+  const float uniform = smoothing / static_cast<float>(n_classes);
+  if (on_cuda(labels)) {
+    lse.copy_(at::log(state.sum_exp).add_(state.largest));
+    if (!loss.defined()) return;
+    at::Tensor item = lse.sub(state.label_logit, 1.0f - smoothing).sub_(state.sum, uniform);
+    loss.copy_(at::where(labels.ge(0), item, at::zeros_like(item)).sum().mul_(weight));
+    return;
+  }
+  const int32_t* label = ints_of(labels);
+  const float *largest = floats_of(state.largest), *sum_exp = floats_of(state.sum_exp);
+  const float *sum = floats_of(state.sum), *label_logit = floats_of(state.label_logit);
+  float* out = floats_of(lse);
+  double total = 0;
+  for (int64_t r = 0; r < labels.size(0); r++) {
+    out[r] = largest[r] + std::log(sum_exp[r]);
+    if (label[r] < 0) continue;
+    total += static_cast<double>(out[r]) - (1.0 - smoothing) * label_logit[r] - uniform * sum[r];
+  }
+  if (loss.defined()) loss.fill_(static_cast<float>(total * weight));
+}
+
+void cross_entropy_backward(at::Tensor& logits,
+                            int64_t first_class,
+                            const at::Tensor& labels,
+                            const at::Tensor& lse,
+                            int64_t n_classes,
+                            float smoothing,
+                            float factor,
+                            Scratch& scratch) {
+  const float uniform = smoothing / static_cast<float>(n_classes), on_label = 1.0f - smoothing;
+  if (on_cuda(logits)) {
+    backward_on_cuda(logits, first_class, labels, lse, uniform, on_label, factor, scratch);
+  } else {
+    backward_on_cpu(logits, first_class, ints_of(labels), floats_of(lse), uniform, on_label,
+                    factor);
+  }
+}
+
+void label_loss_forward(LossKind kind,
+                        const at::Tensor& logits,
+                        const at::Tensor& labels,
+                        float weight,
+                        at::Tensor& loss) {
+  if (!loss.defined()) return;
+  const at::Tensor y = labels.view(logits.sizes());
+  const at::Tensor sum =
+      kind == LossKind::multi_label
+          ? at::binary_cross_entropy_with_logits(logits, y, {}, {}, at::Reduction::Sum)
+          : at::mse_loss(logits, y, at::Reduction::Sum);
+  loss.copy_(sum.mul(weight / static_cast<float>(logits.size(1))));
+}
+
+void label_loss_backward(LossKind kind,
+                         const at::Tensor& logits,
+                         const at::Tensor& labels,
+                         float factor,
+                         at::Tensor& d_logits) {
+  const at::Tensor y = labels.view(logits.sizes());
+  const float each = factor / static_cast<float>(logits.size(1));
+  if (kind == LossKind::multi_label) {
+    d_logits.copy_(at::sigmoid(logits).sub_(y).mul_(each));
+  } else {
+    d_logits.copy_(logits.sub(y).mul_(2 * each));
+  }
+}
+
+}  // namespace ferry::ops

@@ -1,0 +1,93 @@
+#pragma once
+// Losses of the heads on logits, forward and backward. Cross entropy takes its classes in pieces,
+// so that a vocabulary's logits need never exist at once. Labels below zero are no item. Values are
+// fp32 whatever the logits' type; `weight` is what each item's loss counts (design 5: one over the
+// step's items), `factor` that times the loss scale.
+
+#include <ATen/core/Tensor.h>
+
+#include "models/block.h"
+
+namespace ferry::ops {
+
+/** What is known of each row's logits so far, all (rows) fp32. */
+struct LogitsState {
+  at::Tensor largest;
+  at::Tensor sum_exp;  ///< of exp(logit - largest)
+  at::Tensor sum;
+  at::Tensor label_logit;
+
+  /** Out of the scratch, before any logits. */
+  static LogitsState take(int64_t rows, Scratch& scratch);
+};
+
+/** Takes in the logits (rows, C) of the classes [first_class, first_class + C). */
+void take_logits(const at::Tensor& logits,
+                 int64_t first_class,
+                 const at::Tensor& labels,  // (rows) int32
+                 LogitsState& state,
+                 Scratch& scratch);
+
+/** lse (rows) = log of the sum of exponentials. loss, if defined = weight * sum over items of
+ *  lse - (1 - smoothing) logit[label] - smoothing * mean of the logits,
+ * which is torch.nn.CrossEntropyLoss(label_smoothing). */
+void cross_entropy_forward(const LogitsState& state,
+                           const at::Tensor& labels,
+                           int64_t n_classes,
+                           float smoothing,
+                           float weight,
+                           at::Tensor& lse,
+                           at::Tensor& loss);
+
+/** In place: logits become their gradient, factor * (softmax - (1 - smoothing) [class is label] -
+ * smoothing / n_classes), and zero in rows without a label. */
+void cross_entropy_backward(at::Tensor& logits,  // (rows, C)
+                            int64_t first_class,
+                            const at::Tensor& labels,  // (rows) int32
+                            const at::Tensor& lse,     // (rows)
+                            int64_t n_classes,
+                            float smoothing,
+                            float factor,
+                            Scratch& scratch);
+
+/** Binary cross entropy with logits (multi_label) or squared error (regression): a sample's loss is
+ * the mean over its labels. logits (n, L) fp32, labels n * L fp32. Small: temporaries of n * L
+ * elements come from LibTorch. */
+void label_loss_forward(LossKind kind,
+                        const at::Tensor& logits,
+                        const at::Tensor& labels,
+                        float weight,
+                        at::Tensor& loss);
+void label_loss_backward(LossKind kind,
+                         const at::Tensor& logits,
+                         const at::Tensor& labels,
+                         float factor,
+                         at::Tensor& d_logits);
+
+/** Cross entropy over a vocabulary, kVocabChunk words at a time: logits = t word^T + bias never
+ * exist as a whole, and the backward computes them again. lse is kept for it. `logits`, if defined,
+ * (rows, V) fp32, receives them all. */
+void vocabulary_loss_forward(const at::Tensor& t,       // (rows, W)
+                             const at::Tensor& word,    // (V, W)
+                             const at::Tensor& bias,    // (V)
+                             const at::Tensor& labels,  // (rows) int32
+                             float smoothing,
+                             float weight,
+                             at::Tensor& lse,
+                             at::Tensor& loss,
+                             at::Tensor& logits,
+                             Scratch& scratch);
+/** dt summed over the chunks in fp32, dword and dbias written whole. */
+void vocabulary_loss_backward(const at::Tensor& t,
+                              const at::Tensor& word,
+                              const at::Tensor& bias,
+                              const at::Tensor& labels,
+                              const at::Tensor& lse,
+                              float smoothing,
+                              float factor,
+                              at::Tensor& dt,
+                              at::Tensor& dword,
+                              at::Tensor& dbias,
+                              Scratch& scratch);
+
+}  // namespace ferry::ops

@@ -1,0 +1,26 @@
+#pragma once
+// What the operations need to hand tensors to raw-pointer kernels (private to models/ops): types,
+// the road of a tensor, the compute stream.
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
+#include "src/base/dtype.h"
+
+namespace ferry::ops {
+
+DType dtype_of(const at::Tensor& x);
+at::ScalarType scalar_type_of(DType type);
+
+inline bool on_cuda(const at::Tensor& x) {
+  return x.is_cuda();
+}
+/** The current stream of the tensor's device, as a cudaStream_t. */
+void* stream_of(const at::Tensor& x);
+
+/** Null for an undefined tensor. A dense one otherwise. */
+void* data_of(const at::Tensor& x);
+float* floats_of(const at::Tensor& x);
+const int32_t* ints_of(const at::Tensor& x);
+
+}  // namespace ferry::ops

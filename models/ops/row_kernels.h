@@ -1,0 +1,89 @@
+#pragma once
+// One row of fp32 at a time: the arithmetic of the fused operations on the CPU (cpu_kernels.cpp and
+// cpu_attention.cpp spread rows over threads and convert 16-bit types). Compiled twice, for
+// baseline x86-64 and for AVX2, with the same bits: 8 lanes, no fused multiply-add, sums in a fixed
+// order.
+
+#include <cstdint>
+
+namespace ferry::ops {
+
+/** All rows have n elements; `keep` holds 1 or 0 per element, or is null for no dropout; pointers
+ * marked "or null" are optional. Outputs may be the input of the same shape. */
+struct RowKernels {
+  /** z = dropout(a + bias) + residual. bias, residual or null. */
+  void (*combine)(float* z,
+                  const float* a,
+                  const float* bias,
+                  const float* residual,
+                  const uint8_t* keep,
+                  float keep_scale,
+                  int64_t n);
+  /** mean and 1 / sqrt(variance + eps), in two passes. */
+  void (*moments)(const float* z, int64_t n, float eps, float* mean, float* rstd);
+  /** y = dropout((z - mean) * rstd * gamma + beta). */
+  void (*normalise)(float* y,
+                    const float* z,
+                    float mean,
+                    float rstd,
+                    const float* gamma,
+                    const float* beta,
+                    const uint8_t* keep,
+                    float keep_scale,
+                    int64_t n);
+  /** dz of normalise; dgamma and dbeta are added to. */
+  void (*norm_backward)(float* dz,
+                        const float* dy,
+                        const float* z,
+                        float mean,
+                        float rstd,
+                        const float* gamma,
+                        const uint8_t* keep,
+                        float keep_scale,
+                        float* dgamma,
+                        float* dbeta,
+                        int64_t n);
+  /** da = dz * keep * keep_scale, dbias += da. dbias or null. */
+  void (*combine_backward)(
+      float* da, const float* dz, const uint8_t* keep, float keep_scale, float* dbias, int64_t n);
+  /** h = a + bias. */
+  void (*add_bias)(float* h, const float* a, const float* bias, int64_t n);
+  /** g = gelu(h), exact form. */
+  void (*gelu)(float* g, const float* h, int64_t n);
+  /** dh = dg * gelu'(h), dbias += dh, g = gelu(h). g or null. */
+  void (*gelu_backward)(
+      float* dh, float* g, const float* dg, const float* h, float* dbias, int64_t n);
+  /** sum += x. */
+  void (*add)(float* sum, const float* x, int64_t n);
+  /** p = softmax(scale * s), stored as -p where dropped; dropped = p * keep * keep_scale (untouched
+   * when keep is null). p may be s. scale > 0. */
+  void (*softmax)(float* p,
+                  float* dropped,
+                  const float* s,
+                  float scale,
+                  const uint8_t* keep,
+                  float keep_scale,
+                  int64_t n);
+  /** From p as softmax stored it: ds (may be d_dropped) and `dropped` again. */
+  void (*softmax_backward)(float* ds,
+                           float* dropped,
+                           const float* p,
+                           const float* d_dropped,
+                           float scale,
+                           float keep_scale,
+                           int64_t n);
+  /** Takes n more logits of a row into its running largest, sum of exp(x - largest), and plain sum.
+   */
+  void (*take_logits)(const float* x, int64_t n, float* largest, float* sum_exp, float* sum);
+  /** d = (exp(x - lse) - uniform) * factor. d may be x. */
+  void (*logits_backward)(
+      float* d, const float* x, float lse, float uniform, float factor, int64_t n);
+};
+
+/** For the instruction set that simd::level() names; AVX-512 machines run the AVX2 form. */
+const RowKernels& row_kernels();
+
+const RowKernels& row_kernels_baseline();
+const RowKernels& row_kernels_avx2();
+
+}  // namespace ferry::ops

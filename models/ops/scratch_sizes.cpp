@@ -1,0 +1,119 @@
+#include "models/ops/scratch_sizes.h"
+
+namespace ferry::ops {
+namespace {
+
+/** fp32 copies that the CPU works on when the compute type has 16 bits. */
+ScratchNeed cpu_attention_scratch(DType type, int64_t T, int64_t W) {
+  if (type == DType::f32) return {};
+  return {.forward_bytes = stacked_bytes(T * 3 * W * kF32_bytes, T * W * kF32_bytes),
+          .backward_bytes =
+              stacked_bytes(T * 3 * W * kF32_bytes, T * W * kF32_bytes, T * 3 * W * kF32_bytes)};
+}
+
+/** What _flash_attention_forward and _backward of LibTorch 2.11 allocate. The backward, where sums
+ * are deterministic, holds dq once per split; how many there are depends on the sequences, so the
+ * largest over all sequence counts that this shape may have. */
+int64_t flash_library_bytes(
+    DType type, const BatchShape& shape, int64_t n_heads, int64_t width, int gpu_multiprocessors) {
+  const int64_t T = shape.tokens, head_width = width / n_heads;
+  const int64_t row_bytes = width * static_cast<int64_t>(size_of(type));
+  const int64_t forward = stacked_bytes(T * row_bytes, n_heads * T * kF32_bytes, 16, 8);
+  const int64_t rounded_width = round_up(head_width, head_width <= 128 ? 32 : 64);
+  int64_t backward = 0;
+  const int64_t n_seqs_least =
+      std::max<int64_t>(1, (T + shape.max_length - 1) / std::max<int64_t>(1, shape.max_length));
+  for (int64_t n_seqs = n_seqs_least; n_seqs <= std::max(n_seqs_least, shape.n_seqs_max);
+       n_seqs++) {
+    const int64_t rows = T + 128 * n_seqs;
+    const int64_t pairs = n_seqs * n_heads;
+    const int64_t splits = (gpu_multiprocessors + pairs - 1) / pairs;
+    backward = std::max(backward, stacked_bytes(n_heads * rows * kF32_bytes,
+                                                std::max<int64_t>(1, splits) * rows * n_heads *
+                                                    rounded_width * kF32_bytes));
+  }
+  return std::max(forward, 3 * stacked_bytes(T * row_bytes) + backward);
+}
+
+/** What _efficient_attention_forward and _backward allocate: output and sums of exponentials; the
+ * three gradients, delta and, above 64 wide heads, an fp32 dq. */
+int64_t efficient_library_bytes(DType type,
+                                const BatchShape& shape,
+                                int64_t n_heads,
+                                int64_t width) {
+  const int64_t T = shape.tokens;
+  const int64_t row_bytes = width * static_cast<int64_t>(size_of(type));
+  const int64_t lse = shape.n_seqs_max * n_heads * round_up(shape.max_length, 32) * kF32_bytes;
+  const int64_t forward = stacked_bytes(T * row_bytes, lse, 2 * T * row_bytes);
+  const int64_t backward =
+      stacked_bytes(T * 3 * row_bytes, n_heads * T * kF32_bytes, 4 * T * width * kF32_bytes, lse);
+  return std::max(forward, backward);
+}
+
+}  // namespace
+
+std::vector<SavedSpec> attention_saved(AttentionBackend backend,
+                                       DType type,
+                                       const BatchShape& shape,
+                                       int64_t n_heads) {
+  switch (backend) {
+    case AttentionBackend::cpu_math:
+      return {{"attention.probs",
+               {shape.tokens * shape.max_length * n_heads +
+                shape.n_seqs_max * kProbsAlignment_elements},
+               type}};
+    case AttentionBackend::flash:
+      return {{"attention.lse", {n_heads, shape.tokens}, DType::f32},
+              {"attention.rng", {2}, DType::i64}};
+    case AttentionBackend::memory_efficient:
+      return {{"attention.lse",
+               {shape.n_seqs_max, n_heads, round_up(shape.max_length, 32)},
+               DType::f32}};
+  }
+  return {};
+}
+
+ScratchNeed attention_scratch(AttentionBackend backend,
+                              DType type,
+                              const BatchShape& shape,
+                              int64_t n_heads,
+                              int64_t width,
+                              int gpu_multiprocessors) {
+  switch (backend) {
+    case AttentionBackend::cpu_math:
+      return cpu_attention_scratch(type, shape.tokens, width);
+    case AttentionBackend::flash:
+      return {.library_bytes =
+                  flash_library_bytes(type, shape, n_heads, width, gpu_multiprocessors)};
+    case AttentionBackend::memory_efficient:
+      return {.library_bytes = efficient_library_bytes(type, shape, n_heads, width)};
+  }
+  return {};
+}
+
+ScratchNeed cross_entropy_scratch(int64_t n, int64_t L, bool cuda) {
+  const int64_t per_row = 5 * stacked_bytes(n * kF32_bytes);  // the running state, and lse
+  const int64_t widened = cuda ? stacked_bytes(n * L * kF32_bytes) : 0;
+  const int64_t is_label = cuda ? stacked_bytes(n * L) : 0;
+  return {.forward_bytes = per_row + widened,
+          .backward_bytes = per_row + widened + is_label,
+          .library_bytes = 4 * stacked_bytes(n * L * 8) + 12 * stacked_bytes(n * 8)};
+}
+
+ScratchNeed vocabulary_scratch(DType type, int64_t rows, int64_t vocab, int64_t width, bool cuda) {
+  const int64_t columns = std::min(vocab, kVocabChunk);
+  const int64_t element_bytes = static_cast<int64_t>(size_of(type));
+  const int64_t logits = stacked_bytes(rows * columns * element_bytes);
+  const int64_t widened = cuda ? stacked_bytes(rows * columns * kF32_bytes) : 0;
+  const int64_t is_label = cuda ? stacked_bytes(rows * columns) : 0;
+  const int64_t state = 4 * stacked_bytes(rows * kF32_bytes);
+  const int64_t input_sum =
+      type == DType::f32 ? 0
+                         : stacked_bytes(rows * width * kF32_bytes, rows * width * element_bytes);
+  const int64_t bias = stacked_bytes(column_sum_scratch_bytes(rows, columns, cuda));
+  return {.forward_bytes = state + logits + widened,
+          .backward_bytes = input_sum + logits + std::max(widened + is_label, bias),
+          .library_bytes = cuda ? 12 * stacked_bytes(rows * 8) + stacked_bytes(columns * 8) : 0};
+}
+
+}  // namespace ferry::ops

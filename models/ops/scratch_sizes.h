@@ -1,0 +1,80 @@
+#pragma once
+// Scratch and saved sizes of the layer operations, torch-free: the tensor tables declare them, the
+// operations take exactly them. The two roads split their sums differently, so `cuda` chooses.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "models/ops/cuda_scratch.h"
+#include "models/tensor_table.h"
+#include "src/base/bytes.h"
+
+namespace ferry::ops {
+
+inline constexpr int64_t kF32_bytes = 4;
+
+/** Bytes of tensors taken one after another from a Scratch. */
+template <typename... Sizes>
+constexpr int64_t stacked_bytes(Sizes... sizes_bytes) {
+  return (round_up(sizes_bytes, kTensorAlignment_bytes) + ... + int64_t{0});
+}
+
+inline constexpr int64_t kSumChunkRows = 64;  ///< rows of one first-stage partial sum on the CPU
+
+constexpr int64_t n_sum_chunks(int64_t T) {
+  return (T + kSumChunkRows - 1) / kSumChunkRows;
+}
+/** Column sum of (T, N), and gelu's backward. */
+constexpr int64_t column_sum_scratch_bytes(int64_t T, int64_t N, bool cuda) {
+  return cuda ? cuda::gelu_backward_scratch_bytes(T, N) : n_sum_chunks(T) * N * kF32_bytes;
+}
+/** Backward of a norm over (T, W), with what precedes or follows it. */
+constexpr int64_t norm_backward_scratch_bytes(int64_t T, int64_t W, bool cuda) {
+  return cuda ? cuda::norm_backward_scratch_bytes(T, W) : n_sum_chunks(T) * 3 * W * kF32_bytes;
+}
+/** Dropout alone over (n, W): what the fused kernel that serves it on a GPU writes besides. */
+constexpr int64_t dropout_scratch_bytes(int64_t n, int64_t W, DType type, bool cuda) {
+  return cuda ? stacked_bytes(n * W * static_cast<int64_t>(size_of(type)), n * kF32_bytes,
+                              n * kF32_bytes)
+              : 0;
+}
+/** CPU: ids with their places, sorted. */
+constexpr int64_t embedding_backward_scratch_bytes(int64_t T, int64_t W, bool cuda) {
+  return cuda ? cuda::embedding_backward_scratch_bytes(T, W)
+              : T * static_cast<int64_t>(sizeof(uint64_t));
+}
+
+/** Attention probabilities of all sequences on the CPU: each sequence's (H, length, length) starts
+ * at a multiple of this many elements. */
+inline constexpr int64_t kProbsAlignment_elements = 256;
+
+/** Columns of the vocabulary whose logits exist at a time in the language-model head. Part of a
+ * run's identity. */
+inline constexpr int64_t kVocabChunk = 4096;
+
+/** What attention keeps from its forward for its backward, besides qkv and its output:
+ *  cpu_math          "attention.probs" (elements), of the compute type
+ *  flash             "attention.lse" (H, T) fp32, "attention.rng" (2) int64: seed and offset
+ *  memory_efficient  "attention.lse" (n_seqs, H, max_length rounded up to 32) fp32 */
+std::vector<SavedSpec> attention_saved(AttentionBackend backend,
+                                       DType type,
+                                       const BatchShape& shape,
+                                       int64_t n_heads);
+
+/** Scratch and library bytes of attention alone. `gpu_multiprocessors` decides how often flash's
+ * deterministic backward splits its sums. */
+ScratchNeed attention_scratch(AttentionBackend backend,
+                              DType type,
+                              const BatchShape& shape,
+                              int64_t n_heads,
+                              int64_t width,
+                              int gpu_multiprocessors);
+
+/** Scratch and library bytes of a classifier's loss over (n, L) logits. */
+ScratchNeed cross_entropy_scratch(int64_t n, int64_t L, bool cuda);
+
+/** Scratch of the language-model head's logits over `rows` rows: forward and backward, without what
+ * the head itself takes. */
+ScratchNeed vocabulary_scratch(DType type, int64_t rows, int64_t vocab, int64_t width, bool cuda);
+
+}  // namespace ferry::ops

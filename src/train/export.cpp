@@ -1,0 +1,77 @@
+#include "src/train/export.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "src/base/error.h"
+#include "src/files/atomic_file.h"
+#include "src/files/hf_directory.h"
+#include "src/files/safetensors_writer.h"
+
+namespace ferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kShard_bytes_max = 5'000'000'000;  // as transformers splits
+
+void copy_weights(const CheckpointReader& weights, const fs::path& to) {
+  std::vector<TensorSpec> specs;
+  for (const StoredTensor* tensor : weights.tensors()) {
+    const auto dtype = dtype_of(tensor->type);
+    if (!dtype)
+      throw Error(Fault::data, "export.weights",
+                  fmt::format("tensor '{}' is {}, which Ferry does not write", tensor->name,
+                              name_of(tensor->type)),
+                  "convert the model with transformers first");
+    specs.push_back(
+        {std::string(tensor->name), *dtype, {tensor->shape.begin(), tensor->shape.end()}});
+  }
+  CheckpointWriter writer(to, specs, kShard_bytes_max);
+  for (const StoredTensor* tensor : weights.tensors()) {
+    writer.write(tensor->name, tensor->bytes);
+    weights.release_pages(*tensor);
+  }
+  writer.finish();
+}
+
+void check_copy(const CheckpointReader& from, const CheckpointReader& copy) {
+  for (const StoredTensor* tensor : from.tensors()) {
+    const StoredTensor& written = copy.get(tensor->name, tensor->shape);
+    if (written.bytes.size() != tensor->bytes.size() ||
+        std::memcmp(written.bytes.data(), tensor->bytes.data(), tensor->bytes.size()) != 0)
+      throw Error(Fault::machine, "export.check",
+                  fmt::format("tensor '{}' reads back differently", tensor->name),
+                  "check the disk");
+    from.release_pages(*tensor);
+    copy.release_pages(written);
+  }
+}
+
+}  // namespace
+
+void export_model(const fs::path& from, const fs::path& to) {
+  const HfDirectory model = HfDirectory::open(from);
+  const CheckpointReader weights = model.weights();
+  const fs::path partial = to.string() + ".partial";
+  std::error_code error;
+  fs::remove_all(partial, error);
+  try {
+    make_directories(partial);
+    copy_weights(weights, partial);
+    write_config(partial, model.config());
+    model.copy_tokenizer_files(partial);
+    check_copy(weights, CheckpointReader::open(partial));
+    fs::remove(to, error);  // an empty directory may stand there
+    fs::rename(partial, to, error);
+    if (error)
+      throw Error(Fault::machine, "export",
+                  fmt::format("cannot rename '{}': {}", partial.string(), error.message()), "");
+  } catch (...) {
+    fs::remove_all(partial, error);
+    throw;
+  }
+}
+
+}  // namespace ferry

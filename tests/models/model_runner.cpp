@@ -1,0 +1,205 @@
+#include "tests/models/model_runner.h"
+
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <cstring>
+#include <random>
+
+#include "models/ops/road.h"
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+
+namespace ferry::test {
+
+Region::Region(int64_t n_bytes)
+    : n_bytes_(round_up(std::max<int64_t>(n_bytes, 1), kTensorAlignment_bytes)),
+      data_(static_cast<std::byte*>(
+          std::aligned_alloc(kTensorAlignment_bytes, static_cast<size_t>(n_bytes_)))) {
+  poison();
+}
+
+void Region::poison() {
+  memset(data_.get(), 0xff, static_cast<size_t>(n_bytes_));
+}
+
+at::Tensor Region::at(int64_t offset_bytes, at::IntArrayRef shape, at::ScalarType type) const {
+  const int64_t n = c10::multiply_integers(shape) * static_cast<int64_t>(c10::elementSize(type));
+  FERRY_CHECK(offset_bytes + n <= n_bytes_, "{} + {} of {} bytes", offset_bytes, n, n_bytes_);
+  return at::from_blob(data_.get() + offset_bytes, shape, at::TensorOptions().dtype(type));
+}
+
+TestBatch::TestBatch(const std::vector<int64_t>& lengths,
+                     int64_t n_dummy,
+                     int64_t vocab,
+                     uint64_t seed) {
+  std::mt19937_64 random(seed);
+  cu_seqlens.push_back(0);
+  for (const int64_t length : lengths) {
+    tensors.shape.max_length = std::max(tensors.shape.max_length, length);
+    for (int64_t i = 0; i < length; i++) {
+      input_ids.push_back(static_cast<int32_t>(1 + random() % static_cast<uint64_t>(vocab - 1)));
+      type_ids.push_back(i >= length / 2 ? 1 : 0);
+      position_ids.push_back(static_cast<int32_t>(i));
+    }
+    cu_seqlens.push_back(static_cast<int32_t>(input_ids.size()));
+  }
+  const auto view = [](std::vector<int32_t>& x) {
+    return at::from_blob(x.data(), {static_cast<int64_t>(x.size())},
+                         at::TensorOptions().dtype(at::kInt));
+  };
+  tensors.n_seqs = static_cast<int64_t>(lengths.size());
+  tensors.n_seqs_real = tensors.n_seqs - n_dummy;
+  tensors.shape.tokens = static_cast<int64_t>(input_ids.size());
+  tensors.shape.n_seqs_max = tensors.n_seqs;
+  tensors.input_ids = view(input_ids);
+  tensors.type_ids = view(type_ids);
+  tensors.position_ids = view(position_ids);
+  tensors.cu_seqlens = view(cu_seqlens);
+  tensors.cu_seqlens_host = cu_seqlens;
+  tensors.input_ids_host = input_ids;
+}
+
+ModelRunner::ModelRunner(ModelTable table, LossKind loss, const BatchShape& shape)
+    : table_(std::move(table)) {
+  const at::ScalarType compute = ops::scalar_type_of(table_.compute);
+  const int64_t element_bytes = static_cast<int64_t>(size_of(table_.compute));
+  blocks_.resize(table_.blocks.size());
+  for (size_t b = 0; b < blocks_.size(); b++) {
+    const BlockTable& spec = table_.blocks[b];
+    RunBlock& run = blocks_[b];
+    run.code = make_block(table_, static_cast<int>(b), loss);
+    run.weights = std::make_unique<Region>(spec.n_segment_elements * element_bytes);
+    run.grads = std::make_unique<Region>(spec.n_segment_elements * element_bytes);
+    for (const ParamSpec& p : spec.params) {
+      run.memory.params.push_back(run.weights->at(p.offset * element_bytes, p.shape, compute));
+      run.memory.grads.push_back(run.grads->at(p.offset * element_bytes, p.shape, compute));
+    }
+    for (const BorrowedParam& from : spec.borrowed) {
+      const ParamSpec& p = table_.blocks[from.block].params[from.param];
+      run.borrowed_grads = std::make_unique<Region>(p.n_elements * element_bytes);
+      run.memory.params.push_back(blocks_[from.block].memory.params[from.param]);
+      run.memory.grads.push_back(run.borrowed_grads->at(0, p.shape, compute));
+    }
+    const std::vector<SavedSpec> saved = spec.saved(shape);
+    run.saved = std::make_unique<Region>(laid_out_bytes(saved));
+    int64_t offset = 0;
+    for (const SavedSpec& s : saved) {
+      run.memory.saved.push_back(run.saved->at(offset, s.shape, ops::scalar_type_of(s.dtype)));
+      offset += round_up(s.n_bytes(), kTensorAlignment_bytes);
+    }
+    if (spec.kind != BlockKind::head) {
+      run.boundary = std::make_unique<Region>(table_.boundary_bytes(shape));
+      run.y = run.boundary->at(0, {shape.tokens, table_.width}, compute);
+    }
+    const ScratchNeed need = spec.scratch(shape);
+    forward_bytes_.push_back(need.forward_bytes);
+    backward_bytes_.push_back(need.backward_bytes);
+  }
+  forward_scratch_ =
+      std::make_unique<Region>(*std::max_element(forward_bytes_.begin(), forward_bytes_.end()));
+  backward_scratch_ =
+      std::make_unique<Region>(*std::max_element(backward_bytes_.begin(), backward_bytes_.end()));
+  for (auto& d : d_boundary_)
+    d = std::make_unique<Region>(table_.boundary_bytes(shape));
+}
+
+void ModelRunner::randomise(uint64_t seed, float std) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal(0, std);
+  for (size_t b = 0; b < blocks_.size(); b++) {
+    blocks_[b].weights->poison();
+    for (size_t i = 0; i < table_.blocks[b].params.size(); i++) {
+      const ParamSpec& spec = table_.blocks[b].params[i];
+      at::Tensor value = at::zeros(spec.shape);
+      float* x = value.data_ptr<float>();
+      for (int64_t k = 0; k < spec.n_elements; k++)
+        x[k] = normal(random) + (spec.init == Init::ones ? 1.0f : 0.0f);
+      blocks_[b].memory.params[i].copy_(value);
+    }
+  }
+}
+
+int ModelRunner::block_index(const std::string& name) const {
+  for (size_t b = 0; b < blocks_.size(); b++) {
+    if (table_.blocks[b].name == name) return static_cast<int>(b);
+  }
+  FERRY_CHECK(false, "no block {}", name);
+  return -1;
+}
+
+void ModelRunner::poison() {
+  for (RunBlock& run : blocks_) {
+    for (Region* region :
+         {run.grads.get(), run.borrowed_grads.get(), run.saved.get(), run.boundary.get()}) {
+      if (region != nullptr) region->poison();
+    }
+  }
+  for (Region* region : {forward_scratch_.get(), backward_scratch_.get(), d_boundary_[0].get(),
+                         d_boundary_[1].get()}) {
+    region->poison();
+  }
+}
+
+float ModelRunner::forward(const RandomKey& key, const BatchTensors& batch, at::Tensor logits) {
+  at::Tensor x, loss = at::zeros({});
+  for (size_t b = 0; b < blocks_.size(); b++) {
+    RunBlock& run = blocks_[b];
+    RandomKey mine = key;
+    mine.block = static_cast<int>(b);
+    Scratch scratch(forward_scratch_->data(), forward_bytes_[b], at::kCPU);
+    run.memory.scratch = &scratch;
+    run.code->forward(mine, batch, run.memory, x, run.y, loss, logits);
+    run.forward_peak = scratch.peak_bytes();
+    x = run.y;
+  }
+  return loss.item<float>();
+}
+
+void ModelRunner::backward(const RandomKey& key, const BatchTensors& batch) {
+  const at::ScalarType compute = ops::scalar_type_of(table_.compute);
+  at::Tensor d[2];
+  for (int i = 0; i < 2; i++)
+    d[i] = d_boundary_[i]->at(0, {batch.shape.tokens, table_.width}, compute);
+  at::Tensor dy;
+  for (size_t b = blocks_.size(); b-- > 0;) {
+    RunBlock& run = blocks_[b];
+    RandomKey mine = key;
+    mine.block = static_cast<int>(b);
+    Scratch scratch(backward_scratch_->data(), backward_bytes_[b], at::kCPU);
+    run.memory.scratch = &scratch;
+    at::Tensor dx = b == 0 ? at::Tensor() : d[b % 2];
+    run.code->backward(mine, batch, run.memory, b == 0 ? at::Tensor() : blocks_[b - 1].y, dy, dx);
+    run.backward_peak = scratch.peak_bytes();
+    dy = dx;
+  }
+}
+
+std::map<std::string, at::Tensor> ModelRunner::by_hf_name(bool grads) {
+  std::map<std::string, at::Tensor> result;
+  for (const HfEntry& entry : table_.hf_names) {
+    const BlockMemory& memory = blocks_[entry.block].memory;
+    at::Tensor whole = (grads ? memory.grads : memory.params)[entry.param].to(at::kFloat);
+    for (size_t b = 0; grads && b < blocks_.size(); b++) {
+      const BlockTable& spec = table_.blocks[b];
+      for (size_t i = 0; i < spec.borrowed.size(); i++) {
+        if (spec.borrowed[i].block == entry.block && spec.borrowed[i].param == entry.param)
+          whole = whole.add(blocks_[b].memory.grads[spec.params.size() + i]);
+      }
+    }
+    result[entry.hf_name] =
+        whole.narrow(0, entry.row_begin, entry.rows).reshape(entry.hf_shape).contiguous();
+  }
+  return result;
+}
+
+std::map<std::string, at::Tensor> ModelRunner::hf_grads() {
+  return by_hf_name(true);
+}
+
+std::map<std::string, at::Tensor> ModelRunner::hf_params() {
+  return by_hf_name(false);
+}
+
+}  // namespace ferry::test

@@ -1,0 +1,89 @@
+#pragma once
+// Runs a model's blocks on the CPU one after another, for tests and benchmarks: every buffer as
+// large as the tensor table says and not a byte more, all of it filled with NaN first, so that
+// reading what nobody wrote shows. The engine does the same with slots and queues in between.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/block.h"
+#include "models/tensor_table.h"
+
+namespace ferry::test {
+
+/** Memory on a 512-byte boundary, filled with NaN (in every type). */
+class Region {
+ public:
+  explicit Region(int64_t n_bytes);
+  std::byte* data() const { return data_.get(); }
+  int64_t n_bytes() const { return n_bytes_; }
+  void poison();
+  /** A tensor at this byte. */
+  at::Tensor at(int64_t offset_bytes, at::IntArrayRef shape, at::ScalarType type) const;
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const { std::free(data); }
+  };
+  int64_t n_bytes_;
+  std::unique_ptr<std::byte, Free> data_;
+};
+
+/** One micro-batch with its tensors; sequences of these lengths, the last n_dummy without loss. */
+struct TestBatch {
+  TestBatch(const std::vector<int64_t>& lengths, int64_t n_dummy, int64_t vocab, uint64_t seed);
+
+  std::vector<int32_t> input_ids, type_ids, position_ids, cu_seqlens;
+  BatchTensors tensors;  ///< labels are the caller's
+};
+
+class ModelRunner {
+ public:
+  ModelRunner(ModelTable table, LossKind loss, const BatchShape& shape);
+
+  const ModelTable& table() const { return table_; }
+  /** Normal weights from a seed (std), norms near one, biases near zero but not zero. */
+  void randomise(uint64_t seed, float std);
+  /** View of a parameter of a block; its gradient. */
+  at::Tensor param(int block, int index) { return blocks_[block].memory.params[index]; }
+  at::Tensor grad(int block, int index) { return blocks_[block].memory.grads[index]; }
+  int block_index(const std::string& name) const;
+
+  /** Loss of one micro-batch; logits if a defined tensor is passed. */
+  float forward(const RandomKey& key, const BatchTensors& batch, at::Tensor logits = {});
+  /** Gradients of every parameter, fp32, by Hugging Face name (qkv taken apart, tied ones added).
+   */
+  void backward(const RandomKey& key, const BatchTensors& batch);
+  std::map<std::string, at::Tensor> hf_grads();
+  std::map<std::string, at::Tensor> hf_params();
+
+  /** Scratch peaks of the last forward and backward of a block. */
+  int64_t forward_peak_bytes(int block) const { return blocks_[block].forward_peak; }
+  int64_t backward_peak_bytes(int block) const { return blocks_[block].backward_peak; }
+
+  /** Fills saved tensors, gradients, boundaries and scratch with NaN again. */
+  void poison();
+
+ private:
+  struct RunBlock {
+    std::unique_ptr<Block> code;
+    std::unique_ptr<Region> weights, grads, borrowed_grads, saved, boundary;
+    BlockMemory memory;
+    at::Tensor y;
+    int64_t forward_peak = 0, backward_peak = 0;
+  };
+  std::map<std::string, at::Tensor> by_hf_name(bool grads);
+
+  ModelTable table_;
+  std::vector<RunBlock> blocks_;
+  std::unique_ptr<Region> forward_scratch_, backward_scratch_, d_boundary_[2];
+  std::vector<int64_t> forward_bytes_, backward_bytes_;
+};
+
+}  // namespace ferry::test

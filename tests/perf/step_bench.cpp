@@ -1,0 +1,182 @@
+// Times whole optimizer steps of a BERT of any size on the GPU (or CPU) that is here: random
+// weights, full-length rows, the planner's choice or a forced one. Prints one JSON object; the
+// driver's count of GPU memory is sampled after each step.
+//
+//   step_bench --shape bert-large --dtype bf16 --batch 32 --length 512 --gpu-memory 11GiB
+//   --placement host --steps 10
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "models/bert/bert_table.h"
+#include "src/base/error.h"
+#include "src/engine/session.h"
+#include "src/engine/torch_setup.h"
+#include "src/engine/weights.h"
+#include "src/plan/plan.h"
+
+namespace ferry {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::map<std::string, std::string> arguments_of(int argc, char** argv) {
+  std::map<std::string, std::string> values = {
+      {"shape", "bert-large"}, {"dtype", "bf16"},   {"batch", "32"},       {"micro", "0"},
+      {"length", "512"},       {"gpu-memory", "0"}, {"placement", "auto"}, {"activations", "auto"},
+      {"order", "horizontal"}, {"slots", "3"},      {"steps", "10"},       {"warmup", "3"},
+      {"workers", "0"},        {"clip", "1.0"},     {"device", "cuda"},    {"threads", "0"}};
+  for (int i = 1; i + 1 < argc; i += 2) {
+    std::string key = argv[i];
+    auto found = values.find(key.substr(std::min<size_t>(2, key.size())));
+    if (found == values.end())
+      throw Error(Fault::usage, "step_bench", "unknown option " + key, "see the file's head");
+    found->second = argv[i + 1];
+  }
+  return values;
+}
+
+nlohmann::json config_of(const std::string& shape) {
+  struct Size {
+    int width, layers, heads, inner, vocab;
+  };
+  const std::map<std::string, Size> sizes = {{"minilm", {384, 6, 12, 1536, 30522}},
+                                             {"bert-base", {768, 12, 12, 3072, 30522}},
+                                             {"bert-large", {1024, 24, 16, 4096, 30522}}};
+  const auto size = sizes.find(shape);
+  if (size == sizes.end())
+    throw Error(Fault::usage, "step_bench", "unknown shape " + shape,
+                "minilm, bert-base or bert-large");
+  const Size& s = size->second;
+  return {{"model_type", "bert"},
+          {"vocab_size", s.vocab},
+          {"hidden_size", s.width},
+          {"num_hidden_layers", s.layers},
+          {"num_attention_heads", s.heads},
+          {"intermediate_size", s.inner},
+          {"max_position_embeddings", 512},
+          {"type_vocab_size", 2},
+          {"hidden_act", "gelu"}};
+}
+
+int run(int argc, char** argv) {
+  auto args = arguments_of(argc, argv);
+  auto number = [&](const char* key) { return std::strtoll(args.at(key).c_str(), nullptr, 10); };
+  const bool cuda = args["device"] == "cuda";
+  BertTableOptions options;
+  options.compute = args["dtype"] == "fp16"   ? DType::f16
+                    : args["dtype"] == "fp32" ? DType::f32
+                                              : DType::bf16;
+  options.attention = cuda ? AttentionBackend::flash : AttentionBackend::cpu_math;
+  const ModelTable model = make_bert_table(parse_bert_config(config_of(args["shape"])), options);
+
+  const int64_t context_bytes = cuda ? (probe_cuda(), cuda_driver_used_bytes()) : 0;
+  PlanRequest request;
+  request.has_gpu = cuda;
+  request.train_batch_size = number("batch");
+  if (number("micro") > 0) request.micro_batch_size = number("micro");
+  request.max_length = number("length");
+  constexpr int64_t kLoadedKernels_bytes = 224 * kMiB;
+  const int64_t gpu_memory_bytes = parse_bytes(args["gpu-memory"]).value_or(0);
+  request.gpu_budget_bytes =
+      gpu_memory_bytes > 0 ? gpu_memory_bytes - context_bytes - kLoadedKernels_bytes : INT64_MAX;
+  if (args["placement"] != "auto")
+    request.placement = args["placement"] == "host" ? Place::host : Place::gpu;
+  if (args["activations"] != "auto")
+    request.activations = args["activations"] == "keep"   ? Activations::keep
+                          : args["activations"] == "host" ? Activations::host
+                                                          : Activations::recompute;
+  request.order =
+      args["order"] == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
+  request.n_weight_slots = static_cast<int>(number("slots"));
+  const Plan plan = make_plan(model, request);
+
+  set_up_torch({.deterministic = true, .intra_op_threads = static_cast<int>(number("threads"))});
+  SessionOptions session_options;
+  session_options.device = cuda ? DeviceKind::cuda : DeviceKind::cpu;
+  session_options.n_workers = number("workers") > 0
+                                  ? static_cast<int>(number("workers"))
+                                  : static_cast<int>(std::thread::hardware_concurrency());
+  session_options.optimizer.schedule = {.learning_rate = 2e-5, .n_steps = 1000};
+  session_options.optimizer.max_grad_norm = std::strtod(args["clip"].c_str(), nullptr);
+  session_options.optimizer.loss_scaling = options.compute == DType::f16;
+  Session session(model, plan.shape, plan.layout, plan.largest, session_options);
+  initialise_weights(model, 1, session.segments());
+
+  std::mt19937_64 random(3);
+  const int64_t length = request.max_length, micro = plan.micro_batch_size;
+  std::vector<std::vector<int32_t>> ids(static_cast<size_t>(plan.n_micro)), labels(ids.size());
+  std::vector<int32_t> types(static_cast<size_t>(micro * length), 0), positions(types.size()), cu;
+  for (size_t i = 0; i < positions.size(); ++i)
+    positions[i] = static_cast<int32_t>(static_cast<int64_t>(i) % length);
+  for (int64_t s = 0; s <= micro; ++s)
+    cu.push_back(static_cast<int32_t>(s * length));
+  std::vector<HostBatch> batches;
+  for (size_t m = 0; m < ids.size(); ++m) {
+    for (size_t i = 0; i < types.size(); ++i)
+      ids[m].push_back(static_cast<int32_t>(random() % 30000));
+    for (int64_t s = 0; s < micro; ++s)
+      labels[m].push_back(static_cast<int32_t>(random() % 2));
+    batches.push_back(
+        {.shape = {.tokens = micro * length, .n_seqs_max = micro, .max_length = length},
+         .n_seqs = micro,
+         .n_seqs_real = micro,
+         .n_label_items = micro,
+         .input_ids = ids[m],
+         .type_ids = types,
+         .position_ids = positions,
+         .cu_seqlens = cu,
+         .labels = std::as_bytes(std::span(labels[m]))});
+  }
+
+  std::vector<double> ms;
+  int64_t driver_bytes_max = 0;
+  StepReport report;
+  for (int64_t step = 0; step < number("warmup") + number("steps"); ++step) {
+    const auto start = Clock::now();
+    report = session.step(batches);
+    const double took = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    if (step >= number("warmup")) ms.push_back(took);
+    if (cuda) driver_bytes_max = std::max(driver_bytes_max, cuda_driver_used_bytes());
+  }
+  session.executor().settle();
+  std::sort(ms.begin(), ms.end());
+  const double median = ms[ms.size() / 2];
+  nlohmann::ordered_json out;
+  for (const auto& [key, value] : args)
+    out[key] = value;
+  out["why"] = plan.why;
+  out["step_ms"] = median;
+  out["samples_per_s"] = static_cast<double>(plan.n_micro * micro) / median * 1000;
+  out["loss"] = report.loss;
+  out["grad_norm"] = report.grad_norm;
+  out["planned_gpu_bytes"] = plan.layout.n_bytes[0];
+  out["planned_host_bytes"] = plan.layout.n_bytes[1];
+  out["context_bytes"] = context_bytes;
+  out["driver_bytes_max"] = driver_bytes_max;
+  if (cuda) {
+    out["library_peak_bytes"] = CudaLibraryRegion::allocator().peak_bytes();
+    out["library_planned_bytes"] = plan.shape.library_bytes;
+  }
+  fmt::print("{}\n", out.dump());
+  return 0;
+}
+
+}  // namespace
+}  // namespace ferry
+
+int main(int argc, char** argv) {
+  try {
+    return ferry::run(argc, argv);
+  } catch (const ferry::Error& e) {
+    fmt::print(stderr, "step_bench: {}\n", e.what());
+    return e.exit_code();
+  }
+}

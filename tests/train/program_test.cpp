@@ -1,0 +1,193 @@
+// The whole program as a user runs it: train, evaluate, predict, export on a tiny BERT; and what
+// bad input gets.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "src/files/checkpoint_reader.h"
+#include "tests/train/tiny_model.h"
+
+namespace ferry::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+std::string text_of(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+class Program : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    root_ = fs::temp_directory_path() / ("ferry_program_" + std::to_string(getpid()));
+    fs::create_directories(root_);
+    write_tiny_model(root_ / "model");
+    write_tiny_data(root_ / "train.tsv", 300, 1);
+    write_tiny_data(root_ / "dev.tsv", 60, 2);
+  }
+  static void TearDownTestSuite() { fs::remove_all(root_); }
+
+  static Outcome ferry(const std::string& arguments) {
+    const std::string out = (root_ / "out").string(), err = (root_ / "err").string();
+    const std::string command = std::string("cd '") + root_.string() +
+                                "' && env -u FERRY_SEED FERRY_TRAINER='" FERRY_TRAINER_BINARY
+                                "' '" FERRY_BINARY "' " +
+                                arguments + " >'" + out + "' 2>'" + err + "'";
+    const int status = std::system(command.c_str());
+    return {WEXITSTATUS(status), text_of(out), text_of(err)};
+  }
+  static std::string train_arguments(const std::string& run) {
+    return "train --model model --dataset train.tsv --eval-dataset dev.tsv --device cpu "
+           "--train-batch-size 8 --lr 3e-3 --epochs 2 "
+           "--output-dir " +
+           run + " ";
+  }
+  static void write(const std::string& file, const std::string& text) {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file, std::ios::binary) << text;
+  }
+  /** The outcome's exit code, and its message holds each of these. */
+  static void expect_fault(const Outcome& outcome,
+                           int code,
+                           const std::vector<std::string>& holds) {
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+    for (const std::string& part : holds)
+      EXPECT_NE(outcome.err.find(part), std::string::npos) << part << " in: " << outcome.err;
+  }
+  static inline fs::path root_;
+};
+
+TEST_F(Program, TrainsEvaluatesPredictsAndExports) {
+  Outcome train = ferry(train_arguments("run"));
+  ASSERT_EQ(train.code, 0) << train.err;
+  for (const char* part : {"accuracy: 1.0000", "training loss", "true \\ predicted", "promised",
+                           "peak host memory", "predictions on held-out"})
+    EXPECT_NE(train.out.find(part), std::string::npos) << part << " in:\n" << train.out;
+  EXPECT_TRUE(fs::exists(root_ / "run/final/model.safetensors"));
+  EXPECT_TRUE(fs::exists(root_ / "run/final/vocab.txt"));
+  EXPECT_FALSE(fs::exists(root_ / "run/final.partial"));
+  auto config = nlohmann::json::parse(text_of(root_ / "run/final/config.json"));
+  EXPECT_EQ(config["id2label"]["0"], "blue");
+  EXPECT_EQ(config["architectures"][0], "BertForSequenceClassification");
+  EXPECT_EQ(config["problem_type"], "single_label_classification");
+
+  Outcome eval = ferry("eval --model run --dataset dev.tsv --device cpu --json");
+  ASSERT_EQ(eval.code, 0) << eval.err;
+  EXPECT_EQ(nlohmann::json::parse(eval.out)["accuracy"], 1.0);
+  EXPECT_EQ(nlohmann::json::parse(eval.out)["samples"], 60);
+
+  Outcome predict = ferry("predict --model run --device cpu 'the old car is red' 'a green house'");
+  ASSERT_EQ(predict.code, 0) << predict.err;
+  EXPECT_EQ(predict.out.substr(0, 3), "red");
+  EXPECT_NE(predict.out.find("\ngreen"), std::string::npos) << predict.out;
+
+  Outcome exported = ferry("export --model run --output exported");
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  auto a = CheckpointReader::open(root_ / "run/final"),
+       b = CheckpointReader::open(root_ / "exported");
+  ASSERT_EQ(a.tensors().size(), b.tensors().size());
+  for (const StoredTensor* t : a.tensors())
+    EXPECT_TRUE(std::equal(t->bytes.begin(), t->bytes.end(), b.get(t->name).bytes.begin()))
+        << t->name;
+  expect_fault(ferry("export --model run --output exported"), 2, {"exported"});
+  expect_fault(ferry(train_arguments("run")), 2, {"already holds a trained model", "output_dir"});
+}
+
+TEST_F(Program, TheSameBitsWhateverThePlacement) {
+  ASSERT_EQ(ferry(train_arguments("resident") + "--max-steps 6").code, 0);
+  ASSERT_EQ(ferry(train_arguments("streamed") +
+                  "--max-steps 6 --placement host --activations recompute --worker-threads 3")
+                .code,
+            0);
+  EXPECT_EQ(text_of(root_ / "resident/final/model.safetensors"),
+            text_of(root_ / "streamed/final/model.safetensors"));
+  ASSERT_EQ(ferry(train_arguments("other") + "--max-steps 6 --seed 43").code, 0);
+  EXPECT_NE(text_of(root_ / "resident/final/model.safetensors"),
+            text_of(root_ / "other/final/model.safetensors"));
+}
+
+TEST_F(Program, MaskedLmAdaptsToTextsWithoutLabels) {
+  Outcome train = ferry(train_arguments("mlm") + "--task mlm --max-steps 20");
+  ASSERT_EQ(train.code, 0) << train.err;
+  auto config = nlohmann::json::parse(text_of(root_ / "mlm/final/config.json"));
+  EXPECT_EQ(config["architectures"][0], "BertForMaskedLM");
+  EXPECT_NE(train.out.find("eval_loss"), std::string::npos);
+}
+
+TEST_F(Program, DamagedModels) {
+  auto damaged = [&](const std::string& name) {
+    fs::remove_all(root_ / name);
+    fs::copy(root_ / "model", root_ / name, fs::copy_options::recursive);
+    return root_ / name;
+  };
+  auto train = [&](const std::string& model) {
+    return ferry("train --model " + model +
+                 " --dataset train.tsv --device cpu --output-dir never --max-steps 1");
+  };
+  fs::remove(damaged("no_weights") / "model.safetensors");
+  expect_fault(train("no_weights"), 4, {"no_weights"});
+  fs::resize_file(damaged("truncated") / "model.safetensors", 5000);
+  expect_fault(train("truncated"), 4, {"download"});
+  auto config = nlohmann::json::parse(text_of(damaged("shape") / "config.json"));
+  config["intermediate_size"] = 128;
+  write("shape/config.json", config.dump());
+  expect_fault(train("shape"), 4, {"intermediate.dense", "[64, 32]", "[128, 32]"});
+  damaged("vocabulary");
+  write("vocabulary/vocab.txt", text_of(root_ / "model/vocab.txt") + "more\nwords\n");
+  expect_fault(train("vocabulary"), 4, {"tokens", "tokenizer"});
+  config["intermediate_size"] = 64;
+  config["model_type"] = "gpt9";
+  damaged("family");
+  write("family/config.json", config.dump());
+  expect_fault(train("family"), 4, {"gpt9"});
+  expect_fault(train("nowhere"), 4, {"nowhere"});
+  EXPECT_FALSE(fs::exists(root_ / "never/final"));
+}
+
+TEST_F(Program, BadData) {
+  auto train = [&](const std::string& file, const std::string& more = "") {
+    return ferry("train --model model --dataset " + file +
+                 " --device cpu --output-dir never --max-steps 1 " + more);
+  };
+  write("empty.tsv", "");
+  expect_fault(train("empty.tsv"), 4, {"empty.tsv"});
+  write("field.tsv", "text\tlabel\nred car\tred\nblue car\n");
+  expect_fault(train("field.tsv"), 4, {"field.tsv:3"});
+  write("utf8.tsv", "text\tlabel\nred \xff car\tred\n");
+  expect_fault(train("utf8.tsv"), 4, {"utf8.tsv:2", "UTF-8"});
+  write("unseen.tsv", "text\tlabel\na car\tviolet\n");
+  expect_fault(train("train.tsv", "--eval-dataset unseen.tsv"), 4,
+               {"unseen.tsv:2", "violet", "blue"});
+}
+
+TEST_F(Program, BadOptions) {
+  expect_fault(ferry(train_arguments("never") + "--learning-rte 1"), 2, {"learning_rate"});
+  expect_fault(ferry(train_arguments("never") + "--adam-beta1 1.5"), 2, {"adam_beta1", "1.5"});
+  expect_fault(ferry(train_arguments("never") + "--max-length 64"), 2, {"max_length", "32"});
+  expect_fault(ferry(train_arguments("never") + "--host-memory 1MiB"), 3,
+               {"largest: ", "host_memory"});
+  if (getuid() != 0) {
+    fs::create_directories(root_ / "locked");
+    fs::permissions(root_ / "locked", fs::perms::owner_read | fs::perms::owner_exec);
+    expect_fault(ferry(train_arguments("locked/run")), 5, {"locked"});
+  }
+  write("a_file", "");
+  expect_fault(ferry(train_arguments("a_file/run")), 5, {"a_file"});
+}
+
+}  // namespace
+}  // namespace ferry::testing

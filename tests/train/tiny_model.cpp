@@ -1,0 +1,83 @@
+#include "tests/train/tiny_model.h"
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <vector>
+
+#include "models/bert/bert_table.h"
+#include "src/files/safetensors_writer.h"
+
+namespace ferry::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> kColours = {"red", "green", "blue"};
+const std::vector<std::string> kWords = {"the", "a",    "car", "house", "bird", "was",
+                                         "is",  "very", "old", "and",   "new",  "near"};
+
+}  // namespace
+
+void write_tiny_model(const fs::path& directory) {
+  fs::create_directories(directory);
+  std::vector<std::string> vocabulary = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+  vocabulary.insert(vocabulary.end(), kColours.begin(), kColours.end());
+  vocabulary.insert(vocabulary.end(), kWords.begin(), kWords.end());
+  std::ofstream words(directory / "vocab.txt");
+  for (const std::string& word : vocabulary)
+    words << word << "\n";
+  std::ofstream(directory / "tokenizer_config.json") << R"({"do_lower_case": true})";
+  nlohmann::json config = {{"model_type", "bert"},
+                           {"architectures", {"BertModel"}},
+                           {"vocab_size", vocabulary.size()},
+                           {"hidden_size", 32},
+                           {"num_hidden_layers", 2},
+                           {"num_attention_heads", 2},
+                           {"intermediate_size", 64},
+                           {"max_position_embeddings", 32},
+                           {"type_vocab_size", 2},
+                           {"hidden_act", "gelu"},
+                           {"layer_norm_eps", 1e-12},
+                           {"hidden_dropout_prob", 0.1},
+                           {"attention_probs_dropout_prob", 0.1},
+                           {"pad_token_id", 0},
+                           {"initializer_range", 0.1}};
+  std::ofstream(directory / "config.json") << config.dump(2);
+
+  ModelTable table = make_bert_table(parse_bert_config(config), {});
+  std::vector<TensorSpec> specs;
+  for (const HfEntry& entry : table.hf_names)
+    if (!entry.optional) specs.push_back({entry.hf_name, DType::f32, entry.hf_shape});
+  SafetensorsWriter writer(directory / "model.safetensors", specs);
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal(0.0f, 0.1f);
+  for (const TensorSpec& spec : specs) {
+    int64_t n = 1;
+    for (int64_t d : spec.shape)
+      n *= d;
+    std::vector<float> values(static_cast<size_t>(n));
+    const bool is_norm = spec.name.find("LayerNorm.weight") != std::string::npos;
+    for (float& v : values)
+      v = (is_norm ? 1.0f : 0.0f) + normal(random);
+    writer.write(spec.name, std::as_bytes(std::span(values)));
+  }
+  writer.finish();
+}
+
+void write_tiny_data(const fs::path& file, int n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::ofstream out(file);
+  out << "text\tlabel\n";
+  for (int i = 0; i < n; ++i) {
+    const std::string& colour = kColours[random() % kColours.size()];
+    std::string text;
+    const unsigned n_words = 2 + random() % 6, where = random() % n_words;
+    for (unsigned w = 0; w < n_words; ++w)
+      text += (w == where ? colour : kWords[random() % kWords.size()]) + " ";
+    text.pop_back();
+    out << text << "\t" << colour << "\n";
+  }
+}
+
+}  // namespace ferry::testing

@@ -1,0 +1,13 @@
+#pragma once
+// A BERT of a few thousand parameters with a vocabulary of words, written as a Hugging Face
+// directory, and data that it can learn: for tests of the whole program.
+
+#include <filesystem>
+
+namespace ferry::testing {
+
+void write_tiny_model(const std::filesystem::path& directory);
+/** n rows "text<TAB>label": the label is the colour that the text names. */
+void write_tiny_data(const std::filesystem::path& file, int n, unsigned seed);
+
+}  // namespace ferry::testing
