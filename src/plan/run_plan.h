@@ -14,7 +14,8 @@ struct PlanMachine {
   bool has_gpu = false;
   int compute_capability = 0;  ///< 90 for 9.0
   int64_t gpu_free_bytes = 0;
-  int64_t gpu_context_bytes = 0;       ///< what the driver counts for this process before it allocates anything
+  int64_t gpu_context_bytes =
+      0;  ///< what the driver counts for this process before it allocates anything
   int64_t host_budget_bytes = INT64_MAX;
 };
 

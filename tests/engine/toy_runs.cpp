@@ -137,6 +137,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
 
   ToyResult result;
   for (int step = 0; step < n_steps; ++step) {
+    if (placement.before_step) placement.before_step(step);
     std::vector<ToyBatch> batches;
     std::vector<HostBatch> views;
     // The last step of an epoch may have fewer micro-batches.
@@ -151,6 +152,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
     result.n_clipped += report.clipped;
     result.n_skipped += report.skipped;
   }
+  if (placement.before_step) placement.before_step(n_steps);
   for (int b = 0; b < shape.n_blocks(); ++b)
     for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v})
       result.segments.push_back(session.segments().bytes_of(b, s));

@@ -40,6 +40,7 @@ struct ToyPlacement {
   int n_workers = 2;
   std::function<void(StepList&)> fault;
   std::function<void(RandomKey&, const Action&)> key_fault;
+  std::function<void(int)> before_step;  ///< of each step's index, and of n_steps at the end
 };
 
 struct ToyResult {
