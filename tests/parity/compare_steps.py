@@ -1,0 +1,132 @@
+"""Ten optimizer steps of Ferry's engine (streamed, recomputed, two micro-batches) against transformers with
+torch.optim.AdamW, in fp32, from the same weights on the same rows: losses, gradient norms and every weight.
+
+    compare_steps.py TRAIN_DUMP_PROGRAM
+
+A tensor's difference in norm must be at most 1e-5 x max(its norm, 1e-3 x the median norm); where its gradient is exactly zero
+(key biases), at most the sum of the learning rates x sqrt(elements). Dropout off; no weight decay on biases and norms.
+Prints one line a case, a last line "N passed, N failed"; exits 1 when one failed, 77 when a package is missing."""
+import json, math, pathlib, subprocess, sys, tempfile
+
+try:
+    import numpy, torch, transformers
+    from safetensors.torch import load_file
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+from compare import minilm_directory, randomise, small_config
+
+BAR, N_STEPS, RATE, N_WARMUP, DECAY, MAX_NORM = 1e-5, 10, 1e-4, 3, 0.01, 1.0
+
+
+def make_steps(vocab, loss, n_labels, max_length):
+    generator = torch.Generator().manual_seed(4)
+    steps = []
+    for _ in range(N_STEPS):
+        step = []
+        for _ in range(2):
+            rows, labels = [], []
+            for length in torch.randint(3, max_length + 1, (4,), generator=generator).tolist():
+                rows.append(torch.randint(1, vocab, (length,), generator=generator).tolist())
+                if loss == "masked_lm":
+                    chosen = torch.rand(length, generator=generator) < 0.2
+                    targets = torch.randint(0, vocab, (length,), generator=generator)
+                    labels += torch.where(chosen, targets, torch.full_like(targets, -100)).tolist()
+            if loss != "masked_lm":
+                labels = torch.randint(0, n_labels, (len(rows),), generator=generator).tolist()
+            step.append(dict(rows=rows, labels=labels))
+        steps.append(step)
+    return steps
+
+
+def step_loss(model, step, loss):
+    """The mean over all label items of the step, micro-batch by micro-batch; gradients added up."""
+    items = sum(sum(label >= 0 for label in micro["labels"]) for micro in step)
+    total = 0.0
+    for micro in step:
+        width = max(map(len, micro["rows"]))
+        ids, mask = torch.zeros(len(micro["rows"]), width, dtype=torch.long), torch.zeros(len(micro["rows"]), width, dtype=torch.long)
+        for i, row in enumerate(micro["rows"]):
+            ids[i, :len(row)], mask[i, :len(row)] = torch.tensor(row), 1
+        logits = model(input_ids=ids, attention_mask=mask).logits
+        if loss == "masked_lm":
+            logits = torch.cat([logits[i, :len(row)] for i, row in enumerate(micro["rows"])])
+        part = torch.nn.functional.cross_entropy(logits, torch.tensor(micro["labels"]), reduction="sum", ignore_index=-100) / items
+        part.backward()
+        total += part.item()
+    return total
+
+
+def run_case(program, name, model, loss, n_labels, max_length):
+    steps = make_steps(model.config.vocab_size, loss, n_labels, max_length)
+    with tempfile.TemporaryDirectory() as directory:
+        directory = pathlib.Path(directory)
+        model.save_pretrained(directory / "model")
+        (directory / "steps.json").write_text(json.dumps(dict(
+            loss=loss, n_labels=n_labels, max_length=max_length, steps=steps, learning_rate=RATE, n_warmup_steps=N_WARMUP,
+            weight_decay=DECAY, max_grad_norm=MAX_NORM)))
+        subprocess.run([program, str(directory)], check=True)
+        ours, ours_steps = load_file(directory / "trained/model.safetensors"), json.loads((directory / "losses.json").read_text())
+
+    named = dict(model.named_parameters())
+    decay = [p for n, p in named.items() if not n.endswith("bias") and "LayerNorm" not in n]
+    rest = [p for n, p in named.items() if n.endswith("bias") or "LayerNorm" in n]
+    optimizer = torch.optim.AdamW([dict(params=decay, weight_decay=DECAY), dict(params=rest, weight_decay=0.0)], lr=RATE)
+    schedule = transformers.get_linear_schedule_with_warmup(optimizer, N_WARMUP, N_STEPS)
+    problems, rates, n_clipped, worst_loss, worst_norm = [], [], 0, 0.0, 0.0
+    for step, ours_step in zip(steps, ours_steps):
+        optimizer.zero_grad()
+        value = step_loss(model, step, loss)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM).item()
+        rates.append(schedule.get_last_lr()[0])
+        optimizer.step()
+        schedule.step()
+        n_clipped += norm > MAX_NORM
+        worst_loss = max(worst_loss, abs(ours_step["loss"] - value) / abs(value))
+        worst_norm = max(worst_norm, abs(ours_step["grad_norm"] - norm) / norm)
+        if not math.isclose(ours_step["rate"], rates[-1], rel_tol=1e-12, abs_tol=1e-18):
+            problems.append(f"rate {ours_step['rate']} and {rates[-1]}")
+    if not worst_loss <= BAR or not worst_norm <= 10 * BAR:
+        problems.append("loss or norm")
+    theirs = {n: p.detach() for n, p in named.items()}
+    if set(theirs) - set(ours):
+        problems.append(f"missing: {sorted(set(theirs) - set(ours))}")
+    median = float(numpy.median([p.norm().item() for p in theirs.values()]))
+    worst = 0.0
+    for n in sorted(set(theirs) & set(ours)):
+        error = (ours[n] - theirs[n]).norm().item()
+        if n.endswith("key.bias"):
+            if not error <= sum(rates) * math.sqrt(theirs[n].numel()):
+                problems.append(f"{n} {error:.1e}")
+            continue
+        error /= max(theirs[n].norm().item(), 1e-3 * median)
+        worst = max(worst, error)
+        if not error <= BAR:
+            problems.append(f"{n} {error:.1e}")
+    print(f"{'FAIL' if problems else 'PASS'} {name}: weights {worst:.1e}, loss {worst_loss:.1e}, norm {worst_norm:.1e}, "
+          f"{n_clipped} of {N_STEPS} steps clipped" + ("; " + "; ".join(problems[:8]) if problems else ""), flush=True)
+    return not problems
+
+
+def main():
+    torch.manual_seed(0)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    results = []
+    directory = minilm_directory()
+    if directory is not None:
+        model = transformers.BertForSequenceClassification.from_pretrained(directory, num_labels=5, attn_implementation="eager")
+        results.append(run_case(sys.argv[1], "minilm classification", model.eval().float(), "cross_entropy", 5, 64))
+    for name, head, loss, labels in (("classification", transformers.BertForSequenceClassification, "cross_entropy", dict(num_labels=3)),
+                                     ("masked lm", transformers.BertForMaskedLM, "masked_lm", {})):
+        model = head(small_config(attn_implementation="eager", **labels))
+        randomise(model, 5)
+        results.append(run_case(sys.argv[1], name, model.eval().float(), loss, labels.get("num_labels", 1), 64))
+    passed, failed = results.count(True), results.count(False)
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed or not passed else 0)
+
+
+if __name__ == "__main__":
+    main()

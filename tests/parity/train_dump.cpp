@@ -1,0 +1,135 @@
+// Takes optimizer steps with the engine on batches that tests/parity/compare_steps.py wrote, and
+// writes the weights back, for comparison with transformers and torch.optim.AdamW.
+//
+//   train_dump DIR     reads  model/ (Hugging Face directory), steps.json
+//                      writes trained/model.safetensors, losses.json
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "models/bert/bert_table.h"
+#include "src/base/error.h"
+#include "src/engine/session.h"
+#include "src/engine/torch_setup.h"
+#include "src/engine/weights.h"
+#include "src/plan/plan.h"
+
+namespace ferry {
+namespace {
+
+using nlohmann::json;
+
+json read_json(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return json::parse(file);
+}
+
+/** One micro-batch: rows of ids end to end. */
+struct Rows {
+  std::vector<int32_t> ids, types, positions, cu = {0}, labels;
+  HostBatch view;
+};
+
+Rows rows_of(const json& micro, int64_t max_length) {
+  Rows rows;
+  int64_t items = 0;
+  for (const json& row : micro["rows"]) {
+    int32_t position = 0;
+    for (int32_t id : row) {
+      rows.ids.push_back(id);
+      rows.types.push_back(0);
+      rows.positions.push_back(position++);
+    }
+    rows.cu.push_back(static_cast<int32_t>(rows.ids.size()));
+  }
+  for (int32_t label : micro["labels"]) {
+    rows.labels.push_back(label);
+    items += label >= 0;
+  }
+  const auto n_seqs = static_cast<int64_t>(rows.cu.size()) - 1;
+  rows.view = {.shape = {.tokens = static_cast<int64_t>(rows.ids.size()),
+                         .n_seqs_max = n_seqs,
+                         .max_length = max_length},
+               .n_seqs = n_seqs,
+               .n_seqs_real = n_seqs,
+               .n_label_items = items,
+               .input_ids = rows.ids,
+               .type_ids = rows.types,
+               .position_ids = rows.positions,
+               .cu_seqlens = rows.cu,
+               .labels = std::as_bytes(std::span(rows.labels))};
+  return rows;
+}
+
+void run(const std::filesystem::path& directory) {
+  const json steps = read_json(directory / "steps.json");
+  const bool masked_lm = steps["loss"] == "masked_lm";
+  BertTableOptions table_options;
+  table_options.head = masked_lm ? BertHead::masked_lm : BertHead::classification;
+  table_options.n_labels = steps["n_labels"];
+  table_options.hidden_dropout = table_options.attention_dropout =
+      table_options.classifier_dropout = 0.0f;
+  const ModelTable model =
+      make_bert_table(parse_bert_config(read_json(directory / "model/config.json")), table_options);
+
+  BatchShape largest{.max_length = steps["max_length"]};
+  int64_t n_micro = 1;
+  for (const json& step : steps["steps"]) {
+    n_micro = std::max(n_micro, static_cast<int64_t>(step.size()));
+    for (const json& micro : step) {
+      Rows rows = rows_of(micro, largest.max_length);
+      largest.tokens = std::max(largest.tokens, rows.view.shape.tokens);
+      largest.n_seqs_max = std::max(largest.n_seqs_max, rows.view.n_seqs);
+    }
+  }
+  const StepShape shape = make_step_shape(model, largest, {}, Place::host, Activations::recompute,
+                                          AccumulationOrder::horizontal, n_micro);
+  const Layout layout = make_layout(shape);
+  SessionOptions options;
+  options.loss = masked_lm ? LossKind::masked_lm : LossKind::cross_entropy;
+  options.n_workers = 2;
+  options.optimizer.adamw.weight_decay = steps["weight_decay"];
+  options.optimizer.schedule = {.kind = ScheduleKind::linear,
+                                .learning_rate = steps["learning_rate"],
+                                .n_warmup_steps = steps["n_warmup_steps"],
+                                .n_steps = static_cast<int64_t>(steps["steps"].size())};
+  options.optimizer.max_grad_norm = steps["max_grad_norm"];
+  Session session(model, shape, layout, largest, options);
+  load_weights(model, CheckpointReader::open(directory / "model"), 1, session.segments());
+  json losses = json::array();
+  for (const json& step : steps["steps"]) {
+    std::vector<Rows> rows;
+    std::vector<HostBatch> views;
+    for (const json& micro : step)
+      rows.push_back(rows_of(micro, largest.max_length));
+    for (Rows& r : rows)
+      views.push_back(r.view);
+    StepReport report = session.step(views);
+    losses.push_back({{"loss", report.loss},
+                      {"grad_norm", report.grad_norm},
+                      {"clipped", report.clipped},
+                      {"rate", report.learning_rate}});
+  }
+  std::filesystem::create_directories(directory / "trained");
+  save_weights(model, session.segments(), directory / "trained", DType::f32, INT64_MAX);
+  std::ofstream(directory / "losses.json") << losses.dump();
+}
+
+}  // namespace
+}  // namespace ferry
+
+int main(int argc, char** argv) {
+  try {
+    if (argc != 2)
+      throw ferry::Error(ferry::Fault::usage, "train_dump", "no directory", "train_dump DIR");
+    ferry::set_up_torch({.deterministic = true});
+    ferry::run(argv[1]);
+    return 0;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "train_dump: {}\n", e.what());
+    return 1;
+  }
+}
