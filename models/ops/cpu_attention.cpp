@@ -78,8 +78,10 @@ void for_pairs(const AttentionShape& shape, const Work& work) {
     first_prob[s + 1] =
         first_prob[s] + round_up(shape.n_heads * length * length, kProbsAlignment_elements);
   }
+  // A small micro-batch is done before a second thread has woken up.
+  const int64_t n_threads = first_prob[n_seqs] < kBlockElements ? 1 : at::get_num_threads();
   std::atomic<int64_t> next{0};
-  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t, int64_t) {
+  at::parallel_for(0, n_threads, 1, [&](int64_t, int64_t) {
     for (;;) {
       const int64_t i = next.fetch_add(1, std::memory_order_relaxed);
       if (i >= n_seqs * shape.n_heads) return;

@@ -38,7 +38,7 @@ void add_partials(
 void bias_gelu_forward(
     DType type, int64_t T, int64_t N, const void* a, const void* bias, void* h, void* g) {
   const RowKernels& kernels = row_kernels();
-  for_row_blocks(T, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(T, N, [&](int64_t, int64_t begin, int64_t end) {
     Rows in(type, N, a), biases(type, N, bias), before(type, N, h), after(type, N, g);
     const float* b = biases.read(0);
     for (int64_t t = begin; t < end; t++) {
@@ -61,7 +61,7 @@ void gelu_backward(DType type,
                    void* scratch) {
   const RowKernels& kernels = row_kernels();
   auto* partial = static_cast<float*>(scratch);
-  for_row_blocks(T, [&](int64_t block, int64_t begin, int64_t end) {
+  for_row_blocks(T, N, [&](int64_t block, int64_t begin, int64_t end) {
     Rows d_after(type, N, dg), before(type, N, h), d_before(type, N, dh), after(type, N, g);
     float* sum = partial + block * N;
     std::fill_n(sum, N, 0.0f);
@@ -79,7 +79,7 @@ void gelu_backward(DType type,
 void column_sum(DType type, int64_t T, int64_t N, const void* x, void* out, void* scratch) {
   const RowKernels& kernels = row_kernels();
   auto* partial = static_cast<float*>(scratch);
-  for_row_blocks(T, [&](int64_t block, int64_t begin, int64_t end) {
+  for_row_blocks(T, N, [&](int64_t block, int64_t begin, int64_t end) {
     Rows in(type, N, x);
     float* sum = partial + block * N;
     std::fill_n(sum, N, 0.0f);
@@ -106,7 +106,7 @@ void dropout_residual_norm_forward(DType type,
                                    void* y) {
   const RowKernels& kernels = row_kernels();
   const float scale = keep_scale(dropout);
-  for_row_blocks(T, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows in(type, W, a), biases(type, W, bias), residuals(type, W, residual), sums(type, W, z);
     Rows gammas(type, W, gamma), betas(type, W, beta), out(type, W, y);
     KeepRows keep(dropout, W);
@@ -140,7 +140,7 @@ void dropout_residual_norm_backward(DType type,
   const RowKernels& kernels = row_kernels();
   const float scale = keep_scale(dropout);
   auto* partial = static_cast<float*>(scratch);
-  for_row_blocks(T, [&](int64_t block, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t block, int64_t begin, int64_t end) {
     Rows d_out(type, W, dy), sums(type, W, z), gammas(type, W, gamma), d_sums(type, W, dz);
     Rows d_in(type, W, da);
     KeepRows keep(dropout, W);
@@ -172,7 +172,7 @@ void norm_apply(DType type,
                 const float* rstd,
                 void* y) {
   const RowKernels& kernels = row_kernels();
-  for_row_blocks(T, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows sums(type, W, z), gammas(type, W, gamma), betas(type, W, beta), out(type, W, y);
     const float *g = gammas.read(0), *shift = betas.read(0);
     for (int64_t t = begin; t < end; t++) {
@@ -195,7 +195,7 @@ void norm_dropout_forward(DType type,
                           void* y) {
   const RowKernels& kernels = row_kernels();
   const float scale = keep_scale(dropout);
-  for_row_blocks(T, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows sums(type, W, z), gammas(type, W, gamma), betas(type, W, beta), out(type, W, y);
     KeepRows keep(dropout, W);
     const float *g = gammas.read(0), *shift = betas.read(0);
@@ -224,7 +224,7 @@ void norm_dropout_backward(DType type,
   const RowKernels& kernels = row_kernels();
   const float scale = keep_scale(dropout);
   auto* partial = static_cast<float*>(scratch);
-  for_row_blocks(T, [&](int64_t block, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t block, int64_t begin, int64_t end) {
     Rows d_out(type, W, dy), sums(type, W, z), gammas(type, W, gamma), d_sums(type, W, dz);
     KeepRows keep(dropout, W);
     const float* g = gammas.read(0);

@@ -20,10 +20,17 @@ constexpr int64_t n_blocks_of(int64_t n_rows) {
   return (n_rows + kBlockRows - 1) / kBlockRows;
 }
 
-/** work(block, first row, end row) for each kBlockRows rows, spread over threads. */
+/** A thread gets at least this many elements: less work than that is done before a second thread
+ * has woken up. */
+inline constexpr int64_t kThreadElements = 16 * 1024;
+
+/** work(block, first row, end row) for each kBlockRows rows of `width` elements, spread over
+ * threads. */
 template <typename Work>
-void for_row_blocks(int64_t n_rows, const Work& work) {
-  at::parallel_for(0, n_blocks_of(n_rows), 1, [&](int64_t begin, int64_t end) {
+void for_row_blocks(int64_t n_rows, int64_t width, const Work& work) {
+  const int64_t block_elements = std::max<int64_t>(1, kBlockRows * width);
+  const int64_t grain_blocks = (kThreadElements + block_elements - 1) / block_elements;
+  at::parallel_for(0, n_blocks_of(n_rows), grain_blocks, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; block++) {
       work(block, block * kBlockRows, std::min(n_rows, (block + 1) * kBlockRows));
     }

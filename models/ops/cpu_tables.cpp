@@ -20,7 +20,7 @@ void embedding_forward(DType type,
                        const void* position_table,
                        void* sum) {
   const RowKernels& kernels = row_kernels();
-  for_row_blocks(T, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows words(type, W, word_table), types(type, W, type_table), positions(type, W, position_table);
     Rows out(type, W, sum);
     for (int64_t t = begin; t < end; t++) {
@@ -43,7 +43,7 @@ void embedding_backward(DType type,
   const RowKernels& kernels = row_kernels();
   const int64_t row_bytes = W * static_cast<int64_t>(size_of(type));
   auto* table = static_cast<std::byte*>(d_table);
-  for_row_blocks(n_rows, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(n_rows, W, [&](int64_t, int64_t begin, int64_t end) {
     memset(table + begin * row_bytes, 0, static_cast<size_t>((end - begin) * row_bytes));
   });
   // Tokens by id, then by place, so that a row's terms are neighbours and in order.
@@ -52,7 +52,7 @@ void embedding_backward(DType type,
     keys[t] = static_cast<uint64_t>(static_cast<uint32_t>(ids[t])) << 32 | static_cast<uint64_t>(t);
   std::sort(keys, keys + T);
   const auto id_of = [&](int64_t i) { return static_cast<int64_t>(keys[i] >> 32); };
-  for_row_blocks(T, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows d_rows(type, W, dx), out(type, W, d_table);
     // A block of places owns the ids that begin in it.
     int64_t i = begin;
@@ -86,7 +86,7 @@ void dropout(DType type, int64_t n_elements, Dropout dropout, const void* x, voi
 
 void gather_rows(DType type, int64_t n, int64_t W, const void* x, const int32_t* rows, void* out) {
   const int64_t row_bytes = W * static_cast<int64_t>(size_of(type));
-  for_row_blocks(n, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(n, W, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       memcpy(static_cast<std::byte*>(out) + i * row_bytes,
              static_cast<const std::byte*>(x) + rows[i] * row_bytes,
@@ -99,7 +99,7 @@ void scatter_rows(
     DType type, int64_t T, int64_t n, int64_t W, const void* d_out, const int32_t* rows, void* dx) {
   const int64_t row_bytes = W * static_cast<int64_t>(size_of(type));
   auto* to = static_cast<std::byte*>(dx);
-  for_row_blocks(T, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     memset(to + begin * row_bytes, 0, static_cast<size_t>((end - begin) * row_bytes));
   });
   for (int64_t i = 0; i < n; i++) {

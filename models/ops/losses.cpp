@@ -38,7 +38,7 @@ void take_logits_on_cpu(const at::Tensor& logits,
   const void* base = data_of(logits);
   float *largest = floats_of(state.largest), *sum_exp = floats_of(state.sum_exp);
   float *sum = floats_of(state.sum), *label_logit = floats_of(state.label_logit);
-  cpu::for_row_blocks(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
+  cpu::for_row_blocks(logits.size(0), n_classes, [&](int64_t, int64_t begin, int64_t end) {
     cpu::Rows rows(type, n_classes, base);
     for (int64_t r = begin; r < end; r++) {
       const float* x = rows.read(r);
@@ -60,7 +60,7 @@ void backward_on_cpu(at::Tensor& logits,
   const int64_t n_classes = logits.size(1);
   const DType type = dtype_of(logits);
   void* base = data_of(logits);
-  cpu::for_row_blocks(logits.size(0), [&](int64_t, int64_t begin, int64_t end) {
+  cpu::for_row_blocks(logits.size(0), n_classes, [&](int64_t, int64_t begin, int64_t end) {
     cpu::Rows rows(type, n_classes, base);
     for (int64_t r = begin; r < end; r++) {
       float* d = rows.write(r);

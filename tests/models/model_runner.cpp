@@ -189,7 +189,7 @@ std::map<std::string, at::Tensor> ModelRunner::by_hf_name(bool grads) {
       }
     }
     result[entry.hf_name] =
-        whole.narrow(0, entry.row_begin, entry.rows).reshape(entry.hf_shape).contiguous();
+        whole.narrow(0, entry.row_begin, entry.rows).reshape(entry.hf_shape).clone();
   }
   return result;
 }

@@ -73,7 +73,7 @@ Stack make_stack(const Options& options) {
   BertTableOptions table;
   table.compute = DType::bf16;
   table.attention = AttentionBackend::flash;
-  table.gpu_multiprocessors = at::cuda::getDeviceProperties(0)->multiProcessorCount;
+  SPIKE_CUDA(cudaDeviceGetAttribute(&table.gpu_multiprocessors, cudaDevAttrMultiProcessorCount, 0));
   Stack stack;
   stack.model = make_bert_table(config, table);
   stack.shape = {.tokens = static_cast<int64_t>(options.seqs) * options.length,
@@ -377,6 +377,8 @@ Options parse(int argc, char** argv) {
 
 int spike(const Options& options) {
   set_up_torch({});
+  // LibTorch takes another allocator only before its first use of the GPU.
+  { const CudaLibraryRegion installed(nullptr, 0); }
   SPIKE_CUDA(cudaFree(nullptr));
   const int64_t context_bytes = driver_used_bytes();
   Stack stack = make_stack(options);
