@@ -29,17 +29,15 @@ std::chrono::milliseconds Executor::watchdog_of_environment() {
 }
 
 void Executor::wait_for(EventId event, const StepList& list) {
-  using Clock = std::chrono::steady_clock;
   const auto look = std::clamp<std::chrono::milliseconds>(watchdog_ / 8, 1ms, 10s);
-  auto moved = Clock::now();
+  // Looks are counted, not the clock read: a run that was stopped and continued has not hung.
+  std::chrono::milliseconds still{0};
   std::string seen;
   while (!device_.wait_host(event, look)) {
     std::string now = unfinished(list);
-    if (now != seen) {
-      seen = std::move(now);
-      moved = Clock::now();
-    }
-    if (Clock::now() - moved < watchdog_) continue;
+    still = now == seen ? still + look : 0ms;
+    seen = std::move(now);
+    if (still < watchdog_) continue;
     Error error(
         Fault::machine, "executor.step",
         fmt::format("nothing has moved for {} s; unfinished, oldest first:{}",

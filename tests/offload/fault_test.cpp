@@ -120,7 +120,6 @@ TEST(FaultDeathTest, AnActionThatWaitsForALaterOneIsRefused) {
   // list locks up.
   const StepShape shape = make_shape({});
   ToyOptions options = adversarial(shape, 0);
-  options.n_workers = 1;
   options.fault = [](StepList& list) { list[4].after.push_back(9); };
   EXPECT_DEATH(run_toy(options), "on .* waits for .* on .*, a later action");
 }

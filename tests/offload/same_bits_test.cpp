@@ -102,6 +102,7 @@ TEST_P(SameBits, WithThreads) {
     o.mixed_activations = true;
     ToyOptions options = serial(o);
     options.device.mode = SimulatedMode::threads;
+    options.n_workers = 1 + i % 2;
     options.overlap = i % 3 != 2;
     EXPECT_EQ(run_toy(options), expected) << "run " << i;
   }

@@ -40,7 +40,7 @@ struct ToyOptions {
   SimulatedOptions device{.poison = true};
   bool overlap = true;
   Pool pool = Pool::threads;
-  int n_workers = 2;
+  int n_workers = 1;
   std::vector<int> n_micro = {3, 1, 3, 2, 3};  ///< of each step
   int skipped_step = 2;
   int evaluate_after = -1;  ///< this step
