@@ -17,6 +17,11 @@ constexpr int kSteps = 20;
 bool long_suite() {
   return std::getenv("FERRY_LONG") != nullptr;
 }
+/** Under a sanitizer, what is looked for is a bad access: a few placements of each model show it.
+ */
+bool sanitized() {
+  return std::getenv("FERRY_SANITIZED") != nullptr && !long_suite();
+}
 
 /** Clips about half of the steps. */
 void choose_max_grad_norm(ToyModel& model) {
@@ -60,7 +65,7 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
       places.push_back(b % 2 == 1 && b + 1 < model.table.blocks.size() ? Place::gpu : Place::host);
     p.places = places;
   });
-  const uint64_t n_orders = long_suite() ? 50 : 3;
+  const uint64_t n_orders = long_suite() ? 50 : sanitized() ? 1 : 3;
   for (uint64_t seed = 0; seed < n_orders; ++seed)
     add("host, adversarial " + std::to_string(seed), [&](auto& p) {
       p.place = Place::host;
@@ -70,6 +75,7 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
       p.activations = seed % 2 == 1 ? Activations::host : Activations::keep;
       p.n_weight_slots = seed % 5 == 4 ? 3 : 2;
     });
+  if (sanitized()) all.erase(all.begin() + 1, all.end() - 2);
   return all;
 }
 
@@ -114,6 +120,7 @@ TEST(SameBits, OneMicroBatch) {
 }
 
 TEST(SameBits, MiniLm) {
+  if (sanitized()) GTEST_SKIP() << "the small models stand for it under a sanitizer";
   auto model = minilm();
   if (!model) GTEST_SKIP() << "all-MiniLM-L6-v2 is not in .venv: run scripts/setup";
   expect_same_bits(*model, false);
