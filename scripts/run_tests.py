@@ -297,7 +297,8 @@ def main():
         os.environ['FERRY_LONG'] = '1'
     tally = Tally()
     for name, part in PARTS.items():
-        if not arguments.only or name in arguments.only:
+        sanitizer = name in ('asan', 'tsan')
+        if name in (arguments.only or []) or (not arguments.only and (arguments.long or not sanitizer)):
             part(tally, arguments)
 
     print('What each part took')
