@@ -200,11 +200,19 @@ void Config::settle_batch() {
       refuse(fmt::format("{} is more than {}", shown(kMicro), shown(kBatch)),
              "make the micro-batch smaller or the batch larger");
     choose(kBatch, fmt::format("{}", *micro), kMicro);
-  } else if (!micro && accumulation && *accumulation > batch) {
-    if (batch_source >= origin(kAccumulation).source)
-      refuse(fmt::format("{} is more than {}", shown(kAccumulation), shown(kBatch)),
-             "each micro-batch needs a sample");
-    choose(kBatch, fmt::format("{}", *accumulation), kAccumulation);
+  } else if (!micro && accumulation) {
+    int64_t samples = batch;
+    if (*accumulation > batch) {
+      if (batch_source >= origin(kAccumulation).source)
+        refuse(fmt::format("{} is more than {}", shown(kAccumulation), shown(kBatch)),
+               "each micro-batch needs a sample");
+      choose(kBatch, fmt::format("{}", *accumulation), kAccumulation);
+      samples = *accumulation;
+    }
+    const int64_t size = (samples + *accumulation - 1) / *accumulation;
+    choose(kMicro, fmt::format("{}", size), kAccumulation);
+    if ((samples + size - 1) / size != *accumulation)  // 20 samples in 8 are 7 of 3
+      choose(kAccumulation, fmt::format("{}", (samples + size - 1) / size), kBatch);
   }
 }
 

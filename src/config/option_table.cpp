@@ -85,7 +85,7 @@ const std::vector<Option>& option_table() {
        .value = "utf8",
        .choices = {"utf8", "utf8_or_latin1"},
        .verbs = kRunning,
-       .help = "Encoding of the data. utf-8-or-latin-1 reads a file that is not UTF-8 as Latin-1, "
+       .help = "Encoding of the data. utf8_or_latin1 reads a file that is not UTF-8 as Latin-1, "
                "which never fails and turns other encodings into wrong letters."},
       {.key = "text_column",
        .type = Type::text,

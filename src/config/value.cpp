@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -131,10 +130,9 @@ std::optional<Value> value_from_text(const Option& option, std::string_view raw)
   if (option.can_be_auto && normalized_name(text) == "auto") return Auto{};
   switch (option.type) {
     case Type::choice: {
-      const std::string word = normalized_name(text);
-      if (std::find(option.choices.begin(), option.choices.end(), word) == option.choices.end())
-        return std::nullopt;
-      return word;
+      for (std::string_view choice : option.choices)
+        if (normalized_name(choice) == normalized_name(text)) return std::string(choice);
+      return std::nullopt;
     }
     case Type::boolean:
       if (auto boolean = parse_boolean(text)) return *boolean;

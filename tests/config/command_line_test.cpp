@@ -1,5 +1,9 @@
 // Precedence, spellings, misspellings, rules between options, the resolved file.
 
+#include <iterator>
+#include <random>
+#include <sstream>
+
 #include "src/config/paths.h"
 #include "tests/config/config_fixture.h"
 
@@ -164,6 +168,15 @@ TEST(Batch, TwoSizesGiveTheThird) {
   EXPECT_EQ(batch({"--batch-size=24", "--micro-batch-size=8", "--grad-accum=3"}), 24);
 }
 
+TEST(Batch, AccumulationStepsFixTheMicroBatch) {
+  Config even = parse("train", {"--grad-accum=4"}).config;
+  EXPECT_EQ(even.integer("per_device_train_batch_size"), 8);
+  EXPECT_EQ(even.integer("gradient_accumulation_steps"), 4);
+  Config odd = parse("train", {"--batch-size=20", "--grad-accum=8"}).config;
+  EXPECT_EQ(odd.integer("per_device_train_batch_size"), 3);
+  EXPECT_EQ(odd.integer("gradient_accumulation_steps"), 7);
+}
+
 TEST(Batch, TheStrongerSourceWinsAndEqualOnesContradict) {
   TemporaryDirectory directory;
   auto preset = directory.write("p.toml", "train_batch_size = 16\n").string();
@@ -245,6 +258,42 @@ TEST(Help, KeepsItsWidth) {
       }
     }
   }
+}
+
+/** Pieces of real command lines and files in random order: an Error or a Config, nothing else. */
+TEST(Hostile, RandomWordsAndFilesAreRefusedOrRead) {
+  constexpr std::string_view kPieces[] = {
+      "--",   "lr",  "=",     "seed",    "1",     "-",   "e",      ".",
+      "auto", "[",   "]",     "\"",      "'",     "\n",  " ",      "#",
+      "true", "GiB", "--no-", "dataset", "\xff",  "\\u", "{",      "9999999999999999999",
+      "bf16", "\t",  ",",     "--help",  "\x1b[", "日",  "--json", "--config="};
+  TemporaryDirectory directory;
+  std::mt19937 random(20261121);
+  int n_refused = 0, n_read = 0;
+  for (int round = 0; round < 3000; ++round) {
+    auto text = [&] {
+      std::string result;
+      for (unsigned n = random() % 6; n > 0; --n)
+        result += kPieces[random() % std::size(kPieces)];
+      return result;
+    };
+    try {
+      if (round % 2 == 0) {
+        Config config;
+        read_toml_file(config, directory.write("f.toml", text() + text() + text()), Source::file);
+      } else {
+        std::vector<std::string> words = {text(), text(), text()};
+        words.resize(random() % 4);
+        parse(round % 4 == 1 ? "train" : "predict", words, {{"FERRY_" + text(), text()}});
+      }
+      ++n_read;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::usage);
+      ++n_refused;
+    }
+  }
+  EXPECT_GT(n_refused, 500);
+  EXPECT_GT(n_read, 100);
 }
 
 class Presets : public testing::Test {

@@ -66,7 +66,7 @@ TEST_P(Devices, CopiesFollowTheEventsBetweenQueues) {
   std::byte *from = host->data(), *to = host->data() + kBytes;
   const EventId written = device_->make_event(), fetched = device_->make_event(),
                 sent = device_->make_event(), read = device_->make_event();
-  constexpr int kRounds = 200;
+  constexpr int kRounds = 100;
   std::vector<int> seen;
   for (int round = 0; round < kRounds; ++round) {
     device_->wait(QueueId::host, fetched);  // of the round before

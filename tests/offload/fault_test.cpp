@@ -73,7 +73,7 @@ TEST(PlantedFault, EveryNeededEdgeShowsAndNoOtherDoes) {
         const bool needed =
             !find_hazards(shape, {{&faulty, 2, true}, {&faulty, 2, true}, {&faulty, 2, true}})
                  .empty();
-        const int seed = seed_that_shows(options, expected, needed ? 400 : 20);
+        const int seed = seed_that_shows(options, expected, needed ? 400 : 8);
         EXPECT_EQ(seed >= 0, needed)
             << "edge " << e << " into " << describe(list[i], shape) << ", action " << i;
         n_needed += needed;

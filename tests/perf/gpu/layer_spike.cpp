@@ -133,7 +133,7 @@ class Pass {
     batch_.cu_seqlens = view_of(cu_seqlens_, {options.seqs + 1}, DType::i32);
     batch_.cu_seqlens_host = starts_;
     at::manual_seed(6);
-    const at::IntArrayRef sizes = {stack.shape.tokens, stack.model.width};
+    const std::array<int64_t, 2> sizes = {stack.shape.tokens, stack.model.width};
     hidden(0).copy_(at::randn(sizes).to(at::kBFloat16));
     gradient(2).copy_((at::randn(sizes) * 1e-3).to(at::kBFloat16));
     if (n_slots == stack.n()) {
@@ -379,6 +379,7 @@ int spike(const Options& options) {
   set_up_torch({});
   // LibTorch takes another allocator only before its first use of the GPU.
   { const CudaLibraryRegion installed(nullptr, 0); }
+  at::globalContext().lazyInitDevice(at::kCUDA);
   SPIKE_CUDA(cudaFree(nullptr));
   const int64_t context_bytes = driver_used_bytes();
   Stack stack = make_stack(options);
