@@ -144,7 +144,7 @@ def read_cases(junit):
                 result = 'skipped: ' + result[0]
             else:
                 result = 'passed'
-            cases.setdefault(parts[1], []).append((f"{parts[2]}.{case.get('name')}", result))
+            cases.setdefault(parts[1].split(' / ')[-1], []).append((f"{parts[2]}.{case.get('name')}", result))
     return cases
 
 
@@ -297,8 +297,7 @@ def main():
         os.environ['FERRY_LONG'] = '1'
     tally = Tally()
     for name, part in PARTS.items():
-        sanitizer = name in ('asan', 'tsan')
-        if name in (arguments.only or []) or (not arguments.only and (arguments.long or not sanitizer)):
+        if not arguments.only or name in arguments.only:
             part(tally, arguments)
 
     print('What each part took')
