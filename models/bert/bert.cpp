@@ -156,9 +156,8 @@ class Layer final : public Block {
     ops::linear_backward_weight(narrow, s[context], d[attention_dense_weight]);
     ops::linear_backward_input(narrow, p[attention_dense_weight], d_context);
     ops::attention_backward(attention(key), batch, d_context, s[qkv], attention_state_of(memory),
-                            s[context], d_qkv, scratch);
+                            s[context], d_qkv, d[qkv_bias], scratch);
     ops::linear_backward_weight(d_qkv, x, d[qkv_weight]);
-    ops::column_sum(d_qkv, d[qkv_bias], scratch);
     // A key bias adds the same to every score of a row, which softmax does not see: its gradient is
     // zero, and what the sum holds there is rounding error that AdamW would blow up to full steps.
     d[qkv_bias].narrow(0, W, W).zero_();

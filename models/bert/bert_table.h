@@ -21,7 +21,9 @@ struct BertTableOptions {
   std::optional<float> hidden_dropout;  ///< these three: in place of the configuration's
   std::optional<float> attention_dropout;
   std::optional<float> classifier_dropout;
-  int gpu_multiprocessors = 0;  ///< with flash attention: decides what its backward allocates
+  /** With flash attention: decides what its backward allocates. More than any GPU has, so that a
+   * plan holds on all of them. */
+  int gpu_multiprocessors = 192;
 };
 
 /** Blocks: "embeddings", "layer.0", ..., "head". */

@@ -27,6 +27,7 @@ void attention_forward(const Attention& attention,
                        at::Tensor& context,
                        Scratch& scratch);
 
+/** d_bias is the column sum of d_qkv. Scratch: attention_scratch, then column_sum of (T, 3W). */
 void attention_backward(const Attention& attention,
                         const BatchTensors& batch,
                         const at::Tensor& d_context,  // (T, W)
@@ -34,6 +35,7 @@ void attention_backward(const Attention& attention,
                         std::span<at::Tensor> state,
                         const at::Tensor& context,  // (T, W)
                         at::Tensor& d_qkv,          // (T, 3W)
+                        at::Tensor& d_bias,         // (3W)
                         Scratch& scratch);
 
 }  // namespace ferry::ops

@@ -35,19 +35,34 @@ int64_t flash_library_bytes(
   return std::max(forward, 3 * stacked_bytes(T * row_bytes) + backward);
 }
 
-/** What _efficient_attention_forward and _backward allocate: output and sums of exponentials; the
- * three gradients, delta and, above 64 wide heads, an fp32 dq. */
+/** Elements of the saved sums of exponentials: each sequence's rows rounded up to 32. */
+int64_t efficient_lse_elements(const BatchShape& shape, int64_t n_heads) {
+  return n_heads * (shape.tokens + 31 * shape.n_seqs_max);
+}
+
+/** What _efficient_attention_forward and _backward of LibTorch 2.11 allocate, all sequences being
+ * of one length. Forward: output, with 16 bits and wide heads summed in fp32 first, and sums of
+ * exponentials. Backward: the three gradients; delta, in fp32 from a product of its own; then,
+ * beside delta, fp32 sums of dq in blocks of up to 128 rows, each with a lock, with 16 bits and
+ * wide heads of dk and dv, too. */
 int64_t efficient_library_bytes(DType type,
                                 const BatchShape& shape,
                                 int64_t n_heads,
                                 int64_t width) {
-  const int64_t T = shape.tokens;
-  const int64_t row_bytes = width * static_cast<int64_t>(size_of(type));
-  const int64_t lse = shape.n_seqs_max * n_heads * round_up(shape.max_length, 32) * kF32_bytes;
-  const int64_t forward = stacked_bytes(T * row_bytes, lse, 2 * T * row_bytes);
-  const int64_t backward =
-      stacked_bytes(T * 3 * row_bytes, n_heads * T * kF32_bytes, 4 * T * width * kF32_bytes, lse);
-  return std::max(forward, backward);
+  const int64_t T = shape.tokens, head_width = width / n_heads;
+  const int64_t output = T * width * static_cast<int64_t>(size_of(type));
+  const int64_t wide = T * width * kF32_bytes, delta = n_heads * T * kF32_bytes;
+  const bool is_f32 = type == DType::f32, is_wide_head = head_width > 64;
+  const int64_t forward = stacked_bytes(output, efficient_lse_elements(shape, n_heads) * kF32_bytes,
+                                        !is_f32 && is_wide_head ? wide : int64_t{0});
+  constexpr int64_t kBlockRows = 128, kLock_bytes = 16;
+  const int64_t rows = T + (kBlockRows - 1) * shape.n_seqs_max;
+  const int64_t sums = n_heads * rows *
+                       (round_up(head_width, is_wide_head ? 128 : 64) * kF32_bytes + kLock_bytes) *
+                       (!is_f32 && is_wide_head ? 3 : 1);
+  const int64_t product = is_f32 ? stacked_bytes(wide, delta, delta) : 0;
+  return std::max(forward,
+                  3 * stacked_bytes(output) + std::max(product, stacked_bytes(delta, sums)));
 }
 
 }  // namespace
@@ -66,9 +81,7 @@ std::vector<SavedSpec> attention_saved(AttentionBackend backend,
       return {{"attention.lse", {n_heads, shape.tokens}, DType::f32},
               {"attention.rng", {2}, DType::i64}};
     case AttentionBackend::memory_efficient:
-      return {{"attention.lse",
-               {shape.n_seqs_max, n_heads, round_up(shape.max_length, 32)},
-               DType::f32}};
+      return {{"attention.lse", {efficient_lse_elements(shape, n_heads)}, DType::f32}};
   }
   return {};
 }

@@ -55,7 +55,7 @@ inline constexpr int64_t kVocabChunk = 4096;
 /** What attention keeps from its forward for its backward, besides qkv and its output:
  *  cpu_math          "attention.probs" (elements), of the compute type
  *  flash             "attention.lse" (H, T) fp32, "attention.rng" (2) int64: seed and offset
- *  memory_efficient  "attention.lse" (n_seqs, H, max_length rounded up to 32) fp32 */
+ *  memory_efficient  "attention.lse" (elements) fp32: (H, length rounded up to 32) a sequence */
 std::vector<SavedSpec> attention_saved(AttentionBackend backend,
                                        DType type,
                                        const BatchShape& shape,

@@ -26,6 +26,14 @@ DType choose_dtype(const config::Config& config, const PlanMachine& machine) {
   return machine.compute_capability >= kBf16_capability ? DType::bf16 : DType::f16;
 }
 
+AttentionBackend choose_attention(DType compute, const PlanMachine& machine) {
+  if (!machine.has_gpu) return AttentionBackend::cpu_math;
+  constexpr int kFlash_capability = 80;
+  return compute == DType::f32 || machine.compute_capability < kFlash_capability
+             ? AttentionBackend::memory_efficient
+             : AttentionBackend::flash;
+}
+
 int64_t choose_max_length(const config::Config& config, int64_t max_positions) {
   constexpr int64_t kAutoLength_max = 2048;
   const auto wish = config.maybe_integer("max_length");
@@ -49,7 +57,7 @@ ModelTable make_model_table(const config::Config& config,
   options.head = config.text("task") == "mlm" ? BertHead::masked_lm : BertHead::classification;
   options.n_labels = n_labels;
   options.compute = choose_dtype(config, machine);
-  options.attention = machine.has_gpu ? AttentionBackend::flash : AttentionBackend::cpu_math;
+  options.attention = choose_attention(options.compute, machine);
   auto dropout = [&](const char* key) -> std::optional<float> {
     if (auto p = config.maybe_number(key)) return static_cast<float>(*p);
     return std::nullopt;

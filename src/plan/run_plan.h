@@ -23,6 +23,10 @@ struct PlanMachine {
  * without it. */
 DType choose_dtype(const config::Config& config, const PlanMachine& machine);
 
+/** Flash attention takes 16 bits on compute capability 8.0 and newer; the memory-efficient one the
+ * rest of the GPUs and fp32. */
+AttentionBackend choose_attention(DType compute, const PlanMachine& machine);
+
 /** max_length, or the model's limit (at most 2048) when it is auto; Error(usage) past the model's
  * limit. */
 int64_t choose_max_length(const config::Config& config, int64_t max_positions);

@@ -133,6 +133,9 @@ class SameBitsOnGpu : public ::testing::TestWithParam<DType> {
     if (CudaProbe probe = probe_cuda(); !probe.usable)
       GTEST_SKIP() << "no usable GPU: " << probe.why_not;
   }
+  static AttentionBackend attention() {
+    return GetParam() == DType::f32 ? AttentionBackend::memory_efficient : AttentionBackend::flash;
+  }
   static void expect_same_bits_on_gpu(ToyModel model, bool wants_skip) {
     ToyModel unclipped = model;
     unclipped.max_grad_norm = 0;
@@ -157,21 +160,27 @@ class SameBitsOnGpu : public ::testing::TestWithParam<DType> {
 };
 
 TEST_P(SameBitsOnGpu, SmallBert) {
-  expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::cross_entropy, AttentionBackend::flash),
+  expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::cross_entropy, attention()),
                           GetParam() == DType::f16);
 }
+TEST_P(SameBitsOnGpu, SmallBertWithMemoryEfficientAttention) {  // what Turing trains with
+  if (GetParam() == DType::f32) GTEST_SKIP() << "SmallBert has it in fp32";
+  expect_same_bits_on_gpu(
+      small_bert(GetParam(), LossKind::cross_entropy, AttentionBackend::memory_efficient),
+      GetParam() == DType::f16);
+}
 TEST_P(SameBitsOnGpu, TiedMaskedLm) {
-  expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::masked_lm, AttentionBackend::flash),
+  expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::masked_lm, attention()),
                           GetParam() == DType::f16);
 }
 TEST_P(SameBitsOnGpu, MiniLm) {
-  auto model = minilm(GetParam(), AttentionBackend::flash);
+  auto model = minilm(GetParam(), attention());
   if (!model) GTEST_SKIP() << "all-MiniLM-L6-v2 is not in .venv: run scripts/setup";
   expect_same_bits_on_gpu(*model, GetParam() == DType::f16);
 }
 INSTANTIATE_TEST_SUITE_P(Types,
                          SameBitsOnGpu,
-                         ::testing::Values(DType::bf16, DType::f16),
+                         ::testing::Values(DType::f32, DType::bf16, DType::f16),
                          [](const auto& param) { return std::string(name_of(param.param)); });
 
 /** The comparison must notice what it is for. */

@@ -198,7 +198,7 @@ at::Tensor attention_of(const at::Tensor& qkv,
 }
 
 struct AttentionRun {
-  at::Tensor context, d_qkv;
+  at::Tensor context, d_qkv, d_bias;
 };
 AttentionRun run_attention(const at::Tensor& qkv,
                            const at::Tensor& dy,
@@ -210,9 +210,9 @@ AttentionRun run_attention(const at::Tensor& qkv,
   const auto specs =
       attention_saved(AttentionBackend::cpu_math, DType::f32, batch.tensors.shape, H);
   std::vector<at::Tensor> state = {at::full(specs[0].shape, NAN, qkv.options())};
-  AttentionRun run = {like(dy), like(qkv)};
+  AttentionRun run = {like(dy), like(qkv), at::full({qkv.size(1)}, NAN, qkv.options())};
   attention_forward(attention, batch.tensors, qkv, state, run.context, room.scratch);
-  attention_backward(attention, batch.tensors, dy, qkv, state, run.context, run.d_qkv,
+  attention_backward(attention, batch.tensors, dy, qkv, state, run.context, run.d_qkv, run.d_bias,
                      room.scratch);
   return run;
 }
@@ -229,6 +229,7 @@ TEST_F(Ops, Attention) {
     const AttentionRun run = run_attention(qkv, dy, batch, H, dropout, room_);
     expect_close(run.context, expected.detach(), "context");
     expect_close(run.d_qkv, qkv64.grad(), "d_qkv");
+    expect_close(run.d_bias, qkv64.grad().sum(0), "d_bias");
   }
 }
 

@@ -74,7 +74,9 @@ int run(int argc, char** argv) {
   options.compute = args["dtype"] == "fp16"   ? DType::f16
                     : args["dtype"] == "fp32" ? DType::f32
                                               : DType::bf16;
-  options.attention = cuda ? AttentionBackend::flash : AttentionBackend::cpu_math;
+  options.attention = !cuda                           ? AttentionBackend::cpu_math
+                      : options.compute == DType::f32 ? AttentionBackend::memory_efficient
+                                                      : AttentionBackend::flash;
   const ModelTable model = make_bert_table(parse_bert_config(config_of(args["shape"])), options);
 
   const int64_t context_bytes = cuda ? (probe_cuda(), cuda_driver_used_bytes()) : 0;

@@ -71,6 +71,18 @@ class Program : public ::testing::Test {
   static inline fs::path root_;
 };
 
+#ifndef FERRY_WITH_CUDA
+/** A machine without a GPU is given no more of CUDA than LibTorch's CPU half asks for. */
+TEST_F(Program, TrainerForTheCpuLoadsNoCudaHalf) {
+  const std::string listing = (root_ / "ldd").string();
+  ASSERT_EQ(std::system(("ldd '" FERRY_TRAINER_BINARY "' >'" + listing + "'").c_str()), 0);
+  const std::string libraries = text_of(listing);
+  EXPECT_NE(libraries.find("libtorch_cpu"), std::string::npos) << libraries;
+  for (const char* absent : {"libtorch.so", "libtorch_cuda", "not found"})
+    EXPECT_EQ(libraries.find(absent), std::string::npos) << libraries;
+}
+#endif
+
 TEST_F(Program, TrainsEvaluatesPredictsAndExports) {
   Outcome train = ferry(train_arguments("run"));
   ASSERT_EQ(train.code, 0) << train.err;

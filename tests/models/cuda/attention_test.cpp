@@ -1,0 +1,176 @@
+// LibTorch's attention kernels as Ferry calls them: ragged sequences end to end against fp64, one
+// mask in forward and backward, the same bits again, and no more memory than the tables declare.
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "models/ops/attention.h"
+#include "models/ops/scratch_sizes.h"
+
+namespace ferry::ops {
+namespace {
+
+struct AttentionCase {
+  AttentionBackend backend;
+  DType type;
+  int64_t head_width;
+};
+
+std::string name_of_case(const testing::TestParamInfo<AttentionCase>& info) {
+  const bool is_flash = info.param.backend == AttentionBackend::flash;
+  return std::string(is_flash ? "flash" : "efficient") + "_" +
+         std::string(name_of(info.param.type)) + "_" + std::to_string(info.param.head_width);
+}
+
+class CudaAttention : public testing::TestWithParam<AttentionCase> {
+ protected:
+  void SetUp() override {
+    if (!at::hasCUDA() || at::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA GPU here";
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+    at::globalContext().setDeterministicFillUninitializedMemory(false);
+    at::manual_seed(5);
+    const auto type = GetParam().type;
+    const at::ScalarType torch_type = type == DType::f32   ? at::kFloat
+                                      : type == DType::f16 ? at::kHalf
+                                                           : at::kBFloat16;
+    options_ = at::device(at::kCUDA).dtype(torch_type);
+    width_ = kHeads * GetParam().head_width;
+    for (int64_t n : kLengths)
+      starts_.push_back(starts_.back() + static_cast<int32_t>(n));
+    tokens_ = starts_.back();
+    cu_seqlens_ = at::tensor(starts_, at::kInt).to(at::kCUDA);
+    batch_.shape = {.tokens = tokens_, .n_seqs_max = kLengths.size(), .max_length = 200};
+    batch_.n_seqs = batch_.n_seqs_real = kLengths.size();
+    batch_.cu_seqlens = cu_seqlens_;
+    batch_.cu_seqlens_host = starts_;
+    qkv_ = at::randn({tokens_, 3 * width_}, at::kCUDA).to(options_);
+    d_context_ = at::randn({tokens_, width_}, at::kCUDA).to(options_);
+  }
+
+  struct Result {
+    at::Tensor context, d_qkv, d_bias;
+  };
+
+  Result run(float p) {
+    const auto& its = GetParam();
+    const Attention attention = {its.backend, kHeads, {.p = p, .key = 0x1234567890abcdefull}};
+    std::vector<at::Tensor> state;
+    for (const SavedSpec& spec : attention_saved(its.backend, its.type, batch_.shape, kHeads))
+      state.push_back(at::zeros(
+          spec.shape,
+          at::device(at::kCUDA).dtype(spec.dtype == DType::i64 ? at::kLong : at::kFloat)));
+    const int64_t sums_bytes = column_sum_scratch_bytes(tokens_, 3 * width_, true) + 512;
+    const at::Tensor room = at::empty({sums_bytes}, at::device(at::kCUDA).dtype(at::kByte));
+    Scratch scratch(static_cast<std::byte*>(room.data_ptr()), sums_bytes, room.device());
+    Result result = {at::full({tokens_, width_}, NAN, options_),
+                     at::full({tokens_, 3 * width_}, NAN, options_),
+                     at::full({3 * width_}, NAN, options_)};
+    namespace allocator = c10::cuda::CUDACachingAllocator;
+    allocator::resetPeakStats(0);
+    const int64_t before = allocator::getDeviceStats(0).requested_bytes[0].current;
+    attention_forward(attention, batch_, qkv_, state, result.context, scratch);
+    attention_backward(attention, batch_, d_context_, qkv_, state, result.context, result.d_qkv,
+                       result.d_bias, scratch);
+    const int64_t taken = allocator::getDeviceStats(0).requested_bytes[0].peak - before;
+    const int64_t declared =
+        attention_scratch(its.backend, its.type, batch_.shape, kHeads, width_,
+                          at::cuda::getCurrentDeviceProperties()->multiProcessorCount)
+            .library_bytes;
+    EXPECT_LE(taken, declared);
+    if (its.backend == AttentionBackend::flash)  // the other declares for sequences of one length
+      EXPECT_GE(taken, declared / 3) << "the table declares far more than the kernels take";
+    return result;
+  }
+
+  at::Tensor expected_context(const at::Tensor& qkv) const {
+    std::vector<at::Tensor> parts;
+    const int64_t d = GetParam().head_width;
+    for (size_t s = 0; s < kLengths.size(); s++) {
+      const int64_t n = kLengths[s];
+      const at::Tensor x =
+          qkv.narrow(0, starts_[s], n).view({n, 3, kHeads, d}).permute({1, 2, 0, 3});
+      const at::Tensor scores = x[0].matmul(x[1].transpose(1, 2)) / std::sqrt(double(d));
+      parts.push_back(at::softmax(scores, -1).matmul(x[2]).transpose(0, 1).reshape({n, width_}));
+    }
+    return at::cat(parts);
+  }
+
+  void expect_close(const at::Tensor& ours, const at::Tensor& exact, const char* what) const {
+    const double step = GetParam().type == DType::f32   ? 2e-6
+                        : GetParam().type == DType::f16 ? 1e-3
+                                                        : 8e-3;
+    const double error = (ours.to(at::kDouble) - exact).norm().item<double>();
+    EXPECT_LE(error, step * exact.norm().item<double>()) << what;
+  }
+
+  static constexpr int64_t kHeads = 3;
+  static constexpr std::array<int64_t, 6> kLengths = {200, 1, 17, 131, 64, 128};
+  at::TensorOptions options_;
+  int64_t width_ = 0, tokens_ = 0;
+  std::vector<int32_t> starts_ = {0};
+  at::Tensor cu_seqlens_, qkv_, d_context_;
+  BatchTensors batch_;
+};
+
+TEST_P(CudaAttention, IsThatOfItsDefinition) {
+  const Result result = run(0);
+  const at::Tensor qkv = qkv_.to(at::kDouble).requires_grad_();
+  const at::Tensor context = expected_context(qkv);
+  context.backward(d_context_.to(at::kDouble));
+  expect_close(result.context, context.detach(), "context");
+  expect_close(result.d_qkv, qkv.grad(), "d_qkv");
+  // The sum of the keys' gradients is exactly zero, so errors are measured against all of it.
+  expect_close(result.d_bias, result.d_qkv.to(at::kDouble).sum(0), "d_bias");
+}
+
+TEST_P(CudaAttention, DropsTheSameInForwardAndBackward) {
+  const Result result = run(0.3f), again = run(0.3f);
+  // With the mask fixed, context is linear in v: <d_context, context> = <d_v, v>, with one mask.
+  const auto dot = [](const at::Tensor& a, const at::Tensor& b) {
+    return (a.to(at::kDouble) * b.to(at::kDouble)).sum().item<double>();
+  };
+  const double through_context = dot(d_context_, result.context);
+  const double through_values =
+      dot(result.d_qkv.narrow(1, 2 * width_, width_), qkv_.narrow(1, 2 * width_, width_));
+  const double scale = d_context_.to(at::kDouble).norm().item<double>() *
+                       result.context.to(at::kDouble).norm().item<double>();
+  EXPECT_NEAR(through_context / scale, through_values / scale, 2e-4);
+  // The sequence of one token keeps its value whole or not at all.
+  const at::Tensor alone = result.context.narrow(0, 200, 1).to(at::kFloat).view({kHeads, -1});
+  const at::Tensor value = qkv_.narrow(0, 200, 1).narrow(1, 2 * width_, width_).to(at::kFloat);
+  for (int64_t h = 0; h < kHeads; h++) {
+    const double kept =
+        alone[h].norm().item<double>() / value.view({kHeads, -1})[h].norm().item<double>();
+    EXPECT_TRUE(kept == 0 || std::abs(kept - 1 / 0.7) < 0.02) << kept;
+  }
+  EXPECT_FALSE(at::equal(result.context, run(0).context));
+  EXPECT_TRUE(at::equal(result.context, again.context));
+  EXPECT_TRUE(at::equal(result.d_qkv, again.d_qkv));
+  EXPECT_TRUE(at::equal(result.d_bias, again.d_bias));
+}
+
+constexpr auto kFlash = AttentionBackend::flash, kEfficient = AttentionBackend::memory_efficient;
+INSTANTIATE_TEST_SUITE_P(Backends,
+                         CudaAttention,
+                         testing::Values(AttentionCase{kFlash, DType::bf16, 64},
+                                         AttentionCase{kFlash, DType::f16, 64},
+                                         AttentionCase{kFlash, DType::bf16, 32},
+                                         AttentionCase{kFlash, DType::bf16, 128},
+                                         AttentionCase{kEfficient, DType::f32, 64},
+                                         AttentionCase{kEfficient, DType::f32, 32},
+                                         AttentionCase{kEfficient, DType::f32, 128},
+                                         AttentionCase{kEfficient, DType::f16, 64},
+                                         AttentionCase{kEfficient, DType::f16, 32},
+                                         AttentionCase{kEfficient, DType::f16, 128},
+                                         AttentionCase{kEfficient, DType::bf16, 64}),
+                         name_of_case);
+
+}  // namespace
+}  // namespace ferry::ops
