@@ -1,0 +1,43 @@
+#pragma once
+// LibTorch's two attention kernels on a GPU (private to models/ops): attention.h has the shapes.
+
+#include <ATen/core/Tensor.h>
+
+#include <span>
+
+#include "models/block.h"
+#include "models/ops/attention.h"
+
+namespace ferry::ops::gpu {
+
+void flash_forward(const Attention& attention,
+                   const BatchTensors& batch,
+                   const at::Tensor& qkv,
+                   std::span<at::Tensor> state,
+                   at::Tensor& context);
+void flash_backward(const Attention& attention,
+                    const BatchTensors& batch,
+                    const at::Tensor& d_context,
+                    const at::Tensor& qkv,
+                    std::span<at::Tensor> state,
+                    const at::Tensor& context,
+                    at::Tensor& d_qkv,
+                    at::Tensor& d_bias,
+                    Scratch& scratch);
+
+void efficient_forward(const Attention& attention,
+                       const BatchTensors& batch,
+                       const at::Tensor& qkv,
+                       std::span<at::Tensor> state,
+                       at::Tensor& context);
+void efficient_backward(const Attention& attention,
+                        const BatchTensors& batch,
+                        const at::Tensor& d_context,
+                        const at::Tensor& qkv,
+                        std::span<at::Tensor> state,
+                        const at::Tensor& context,
+                        at::Tensor& d_qkv,
+                        at::Tensor& d_bias,
+                        Scratch& scratch);
+
+}  // namespace ferry::ops::gpu
