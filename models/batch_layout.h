@@ -16,9 +16,10 @@ struct BatchLayout {
   int64_t type_ids = 0;      ///< (tokens) int32
   int64_t position_ids = 0;  ///< (tokens) int32
   int64_t cu_seqlens = 0;    ///< (n_seqs + 1) int32
-  int64_t labels =
-      0;  ///< (n_seqs) int32 | (n_seqs, n_labels) fp32 | (n_seqs) fp32 | (tokens) int32
-  int64_t logits = 0;  ///< (n_seqs, n_labels) fp32, written by an evaluation
+  /** (n_seqs) int32 | (n_seqs, n_labels) fp32 | (n_seqs) fp32 | (tokens) int32 */
+  int64_t labels = 0;
+  int64_t label_rows = 0;  ///< (label tokens) int32, at most tokens; only with token labels
+  int64_t logits = 0;      ///< (n_seqs, n_labels) fp32, written by an evaluation
   int64_t n_bytes = 0;
 };
 
@@ -35,7 +36,9 @@ inline BatchLayout make_batch_layout(const BatchShape& largest, int64_t n_labels
   layout.position_ids = next(largest.tokens);
   layout.cu_seqlens = next(largest.n_seqs_max + 1);
   const int64_t per_seq = largest.n_seqs_max * std::max<int64_t>(n_labels, 1);
-  layout.labels = next(std::max(n_labels == 0 ? largest.tokens : int64_t{0}, per_seq));
+  const int64_t per_token = n_labels == 0 ? largest.tokens : 0;
+  layout.labels = next(std::max(per_token, per_seq));
+  layout.label_rows = next(per_token);
   layout.logits = next(per_seq);
   return layout;
 }

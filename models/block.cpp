@@ -11,6 +11,24 @@
 
 namespace ferry {
 
+at::ScalarType scalar_type_of(DType type) {
+  switch (type) {
+    case DType::f32:
+      return at::kFloat;
+    case DType::f16:
+      return at::kHalf;
+    case DType::bf16:
+      return at::kBFloat16;
+    case DType::i32:
+      return at::kInt;
+    case DType::i64:
+      return at::kLong;
+    case DType::u8:
+      return at::kByte;
+  }
+  return at::kFloat;
+}
+
 at::Tensor Scratch::take(at::IntArrayRef shape, at::ScalarType dtype) {
   const int64_t n_bytes =
       c10::multiply_integers(shape) * static_cast<int64_t>(c10::elementSize(dtype));

@@ -28,7 +28,6 @@ struct BatchTensors {
   at::Tensor position_ids;  ///< (tokens) int32
   at::Tensor cu_seqlens;    ///< (n_seqs + 1) int32
   std::span<const int32_t> cu_seqlens_host;
-  std::span<const int32_t> input_ids_host;
   at::Tensor labels;  ///< (n_seqs_real) int32 | (n_seqs_real, n_labels) fp32 | (n_seqs_real) fp32 |
                       ///< (tokens) int32, -100 = none
   /** masked_lm, optional: (n) int32, the tokens that have a label, ascending. Given, the head works
@@ -38,6 +37,9 @@ struct BatchTensors {
   float grad_scale = 1;   ///< loss scale (a power of two)
   float label_smoothing = 0;
 };
+
+/** LibTorch's name of a type. */
+at::ScalarType scalar_type_of(DType type);
 
 /** Bump allocator over a fixed region; what it gave is void after reset(). */
 class Scratch {
@@ -88,7 +90,7 @@ struct RandomKey {
 struct BlockMemory {
   std::vector<at::Tensor> params;  ///< table order, then borrowed ones; compute type
   std::vector<at::Tensor> grads;   ///< the same order; backward overwrites every one (compute type)
-  std::vector<at::Tensor> saved;   ///< table order
+  std::vector<at::Tensor> saved;   ///< table order, with room for the run's most sequences
   Scratch* scratch = nullptr;      ///< reset by the engine before each call
 };
 

@@ -112,7 +112,8 @@ struct ModelTable {
   float init_std = 0.02f;
   int64_t max_positions = 0;
   int64_t vocab_size = 0;
-  int64_t n_labels = 0;  ///< classification; 0 for a language-model head
+  int64_t n_token_types = 1;  ///< type ids are below it
+  int64_t n_labels = 0;       ///< classification; 0 for a language-model head
   std::vector<BlockTable> blocks;
   std::vector<HfEntry> hf_names;
   std::vector<std::string>

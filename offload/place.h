@@ -25,18 +25,17 @@ enum class Tag : uint8_t {
   staging,  ///< host side of transfers
   batch,    ///< token ids, labels, lengths of the micro-batches of a step
   dataset,
-  runtime,  ///< LibTorch, CUDA context: measured, not allocated by Ferry
 };
-inline constexpr int kTags = 13;
+inline constexpr int kTags = 12;
 
 constexpr std::string_view name_of(Place place) {
   return place == Place::gpu ? "gpu" : "host";
 }
 
 constexpr std::string_view name_of(Tag tag) {
-  constexpr std::array<std::string_view, kTags> names = {
-      "weights", "grads",   "master",  "adam_m", "adam_v",  "slots",  "saved",
-      "scratch", "library", "staging", "batch",  "dataset", "runtime"};
+  constexpr std::array<std::string_view, kTags> names = {"weights", "grads",   "master", "adam_m",
+                                                         "adam_v",  "slots",   "saved",  "scratch",
+                                                         "library", "staging", "batch",  "dataset"};
   return names[static_cast<size_t>(tag)];
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <string>
 
 namespace ferry {
 
@@ -18,7 +17,6 @@ struct BertConfig {
   int64_t max_position_embeddings = 0;
   int64_t type_vocab_size = 2;
   float layer_norm_eps = 1e-12f;
-  std::string hidden_act = "gelu";
   float hidden_dropout_prob = 0.1f;
   float attention_probs_dropout_prob = 0.1f;
   std::optional<float> classifier_dropout;  ///< absent: hidden_dropout_prob

@@ -268,6 +268,7 @@ ModelTable make_bert_table(const BertConfig& config, const BertTableOptions& opt
   model.init_std = config.initializer_range;
   model.max_positions = config.max_position_embeddings;
   model.vocab_size = config.vocab_size;
+  model.n_token_types = config.type_vocab_size;
   model.n_labels = classifies ? options.n_labels : 0;
 
   const Sizes sizes = {.W = config.hidden_size,

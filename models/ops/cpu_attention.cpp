@@ -15,6 +15,7 @@
 #include "models/ops/row_kernels.h"
 #include "models/ops/scratch_sizes.h"
 #include "simd/kernels.h"
+#include "simd/philox.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 
@@ -99,10 +100,6 @@ float score_scale(const AttentionShape& shape) {
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_width)));
 }
 
-float keep_scale(Dropout dropout) {
-  return static_cast<float>(1.0 / (1.0 - static_cast<double>(dropout.p)));
-}
-
 std::byte* element(const void* base, DType type, int64_t index) {
   return static_cast<std::byte*>(const_cast<void*>(base)) +
          index * static_cast<int64_t>(size_of(type));
@@ -118,7 +115,7 @@ void attention_forward(const AttentionShape& shape,
                        float* context) {
   const RowKernels& kernels = row_kernels();
   const int64_t W = shape.width(), d = shape.head_width;
-  const float scale = score_scale(shape), kept = keep_scale(dropout);
+  const float scale = score_scale(shape), kept = simd::dropout_scale(dropout.p);
   for_pairs(shape, [&](const Pair& pair) {
     const float* q = qkv + pair.first_token * 3 * W + pair.head * d;
     const float *k = q + W, *v = k + W;
@@ -157,7 +154,7 @@ void attention_backward(const AttentionShape& shape,
                         float* d_qkv) {
   const RowKernels& kernels = row_kernels();
   const int64_t W = shape.width(), d = shape.head_width;
-  const float scale = score_scale(shape), kept = keep_scale(dropout);
+  const float scale = score_scale(shape), kept = simd::dropout_scale(dropout.p);
   for_pairs(shape, [&](const Pair& pair) {
     const int64_t at = pair.first_token * 3 * W + pair.head * d;
     const float *q = qkv + at, *k = q + W, *v = k + W;

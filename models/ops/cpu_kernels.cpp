@@ -6,6 +6,7 @@
 #include "models/ops/cpu_rows.h"
 #include "models/ops/row_kernels.h"
 #include "models/ops/scratch_sizes.h"
+#include "simd/philox.h"
 
 namespace ferry::ops::cpu {
 namespace {
@@ -105,7 +106,7 @@ void dropout_residual_norm_forward(DType type,
                                    float* rstd,
                                    void* y) {
   const RowKernels& kernels = row_kernels();
-  const float scale = keep_scale(dropout);
+  const float scale = simd::dropout_scale(dropout.p);
   for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows in(type, W, a), biases(type, W, bias), residuals(type, W, residual), sums(type, W, z);
     Rows gammas(type, W, gamma), betas(type, W, beta), out(type, W, y);
@@ -138,7 +139,7 @@ void dropout_residual_norm_backward(DType type,
                                     void* dbias,
                                     void* scratch) {
   const RowKernels& kernels = row_kernels();
-  const float scale = keep_scale(dropout);
+  const float scale = simd::dropout_scale(dropout.p);
   auto* partial = static_cast<float*>(scratch);
   for_row_blocks(T, W, [&](int64_t block, int64_t begin, int64_t end) {
     Rows d_out(type, W, dy), sums(type, W, z), gammas(type, W, gamma), d_sums(type, W, dz);
@@ -194,7 +195,7 @@ void norm_dropout_forward(DType type,
                           float* rstd,
                           void* y) {
   const RowKernels& kernels = row_kernels();
-  const float scale = keep_scale(dropout);
+  const float scale = simd::dropout_scale(dropout.p);
   for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows sums(type, W, z), gammas(type, W, gamma), betas(type, W, beta), out(type, W, y);
     KeepRows keep(dropout, W);
@@ -222,7 +223,7 @@ void norm_dropout_backward(DType type,
                            void* dbeta,
                            void* scratch) {
   const RowKernels& kernels = row_kernels();
-  const float scale = keep_scale(dropout);
+  const float scale = simd::dropout_scale(dropout.p);
   auto* partial = static_cast<float*>(scratch);
   for_row_blocks(T, W, [&](int64_t block, int64_t begin, int64_t end) {
     Rows d_out(type, W, dy), sums(type, W, z), gammas(type, W, gamma), d_sums(type, W, dz);

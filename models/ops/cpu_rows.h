@@ -94,8 +94,4 @@ class KeepRows {
   std::vector<uint8_t> keep_;
 };
 
-inline float keep_scale(Dropout dropout) {
-  return static_cast<float>(1.0 / (1.0 - static_cast<double>(dropout.p)));
-}
-
 }  // namespace ferry::ops::cpu

@@ -28,9 +28,6 @@ struct Dropout {
   uint64_t key = 0;
 };
 
-/** True in a build with CUDA kernels; false in the stand-in, whose functions all fail a check. */
-bool is_built();
-
 /** h = a + bias (T, N), g = gelu(h) (T, N), the exact (erf) form; h may be a. */
 void bias_gelu_forward(void* stream,
                        DType type,
@@ -183,9 +180,6 @@ void join_qkv_gradients(void* stream,
                         void* dqkv,      // (T, 3 W)
                         void* dbias,     // (3 W)
                         void* scratch);
-
-/** x += other. */
-void add_into(void* stream, DType type, int64_t n_elements, void* x, const void* other);
 
 /** out[s] = x[cu_seqlens[s]]: the first row of each sequence. */
 void gather_first_rows(void* stream,

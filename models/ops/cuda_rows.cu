@@ -1,5 +1,5 @@
-// Small row operations on CUDA: column sums (bias gradients of GEMMs), addition, the first row of
-// each sequence (what classification heads read) and its gradient.
+// Small row operations on CUDA: column sums (bias gradients of GEMMs), the first row of each
+// sequence (what classification heads read) and its gradient.
 
 #include "models/ops/cuda_common.h"
 #include "models/ops/cuda_reduce.h"
@@ -39,19 +39,6 @@ struct JoinPacks {
   }
 };
 
-template <typename T, int N>
-__global__ void __launch_bounds__(256) add(int64_t n_packs, T* x, const T* other) {
-  const int64_t pack = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (pack >= n_packs) return;
-  float sum[N], more[N];
-  load(x, pack, sum);
-  load(other, pack, more);
-#pragma unroll
-  for (int i = 0; i < N; i++)
-    sum[i] += more[i];
-  store(sum, x, pack);
-}
-
 /** Copies row blockIdx.x of `from` (gather: row first[i]) to `to` (scatter: row first[i]). */
 template <typename T, int N, bool kGather>
 __global__ void __launch_bounds__(128)
@@ -90,10 +77,6 @@ void launch_copy(void* stream,
 
 }  // namespace
 
-bool is_built() {
-  return true;
-}
-
 void column_sum(
     void* stream, DType type, int64_t T, int64_t N, const void* x, void* out, void* scratch) {
   with_packs(
@@ -129,21 +112,6 @@ void join_qkv_gradients(void* stream,
                               static_cast<float*>(scratch));
       },
       dq, dk, dv, dqkv);
-}
-
-void add_into(void* stream, DType type, int64_t n_elements, void* x, const void* other) {
-  if (n_elements == 0) return;
-  with_packs(
-      type, n_elements,
-      [&](auto element, auto pack) {
-        using E = typename decltype(element)::type;
-        constexpr int kPack = decltype(pack)::value;
-        const int64_t n_packs = n_elements / kPack;
-        add<E, kPack><<<static_cast<unsigned>(ceil_div(n_packs, 256)), 256, 0, as_stream(stream)>>>(
-            n_packs, static_cast<E*>(x), static_cast<const E*>(other));
-      },
-      x, other);
-  check_launch("add");
 }
 
 void gather_first_rows(void* stream,

@@ -7,18 +7,24 @@
 
 #include "src/base/bytes.h"
 
+namespace ferry::ops {
+
+/** Rows of one first-stage partial sum of columns, on a CPU as on CUDA. */
+inline constexpr int64_t kSumChunkRows = 64;
+
+constexpr int64_t n_sum_chunks(int64_t T) {
+  return (T + kSumChunkRows - 1) / kSumChunkRows;
+}
+
+}  // namespace ferry::ops
+
 namespace ferry::ops::cuda {
 
-/** Rows of one first-stage partial sum of columns. */
-inline constexpr int kSumChunkRows = 64;
 /** Blocks of a norm's backward: two on each multiprocessor of the largest GPUs of today. */
 inline constexpr int kNormBackwardBlocks = 264;
 /** Ranked tokens of one first-stage partial sum of an embedding's gradient. */
 inline constexpr int kEmbeddingChunkRows = 32;
 
-constexpr int64_t n_sum_chunks(int64_t T) {
-  return (T + kSumChunkRows - 1) / kSumChunkRows;
-}
 constexpr int64_t n_norm_backward_blocks(int64_t T) {
   return T < kNormBackwardBlocks ? T : kNormBackwardBlocks;
 }

@@ -27,24 +27,6 @@ DType dtype_of(const at::Tensor& x) {
   return DType::f32;
 }
 
-at::ScalarType scalar_type_of(DType type) {
-  switch (type) {
-    case DType::f32:
-      return at::kFloat;
-    case DType::f16:
-      return at::kHalf;
-    case DType::bf16:
-      return at::kBFloat16;
-    case DType::i32:
-      return at::kInt;
-    case DType::i64:
-      return at::kLong;
-    case DType::u8:
-      return at::kByte;
-  }
-  return at::kFloat;
-}
-
 void* stream_of(const at::Tensor& x) {
   const c10::impl::VirtualGuardImpl device(x.device().type());
   return device.getStreamNativeHandle(device.getStream(x.device()));

@@ -3,14 +3,12 @@
 // the road of a tensor, the compute stream.
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/ScalarType.h>
 
 #include "src/base/dtype.h"
 
 namespace ferry::ops {
 
 DType dtype_of(const at::Tensor& x);
-at::ScalarType scalar_type_of(DType type);
 
 inline bool on_cuda(const at::Tensor& x) {
   return x.is_cuda();

@@ -19,11 +19,6 @@ constexpr int64_t stacked_bytes(Sizes... sizes_bytes) {
   return (round_up(sizes_bytes, kTensorAlignment_bytes) + ... + int64_t{0});
 }
 
-inline constexpr int64_t kSumChunkRows = 64;  ///< rows of one first-stage partial sum on the CPU
-
-constexpr int64_t n_sum_chunks(int64_t T) {
-  return (T + kSumChunkRows - 1) / kSumChunkRows;
-}
 /** Column sum of (T, N), and gelu's backward. */
 constexpr int64_t column_sum_scratch_bytes(int64_t T, int64_t N, bool cuda) {
   return cuda ? cuda::gelu_backward_scratch_bytes(T, N) : n_sum_chunks(T) * N * kF32_bytes;

@@ -46,8 +46,9 @@ PlannedFor machine_for(const config::Config& config) {
                          nvidia.gpus.front().compute_capability >= kCapabilityNeeded;
   if (is_usable) {
     const Gpu& gpu = nvidia.gpus.front();
+    const int64_t used_bytes = gpu.memory_total_bytes - gpu.memory_free_bytes;
     planned.machine = {true, gpu.compute_capability, gpu.memory_free_bytes - kContext_bytes,
-                       kContext_bytes, planned.machine.host_budget_bytes};
+                       used_bytes + kContext_bytes, planned.machine.host_budget_bytes};
     planned.name = gpu.name;
     return planned;
   }
@@ -84,16 +85,13 @@ void print_text(const Plan& plan,
                    format_bytes(row.n_bytes),
                    term::bar(static_cast<double>(row.n_bytes), static_cast<double>(most_bytes),
                              kBarWidth, terminal)});
-  if (plan.runtime_bytes > 0)
-    table.add_row({"runtime", "host", format_bytes(plan.runtime_bytes), ""});
   table.add_rule();
   auto add_sum = [&](const std::string& where, int64_t bytes, int64_t budget_bytes) {
     table.add_row(
         {"in all", where, format_bytes(bytes), fmt::format("of {}", format_bytes(budget_bytes))});
   };
   const int64_t gpu_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::gpu)];
-  const int64_t host_bytes =
-      plan.layout.n_bytes[static_cast<size_t>(Place::host)] + plan.runtime_bytes;
+  const int64_t host_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::host)];
   if (request.has_gpu) {
     add_sum("gpu", gpu_bytes, request.gpu_budget_bytes);
     add_sum("host", host_bytes, request.host_budget_bytes);
@@ -127,7 +125,6 @@ void print_json(const Plan& plan,
       {"rows", rows},
       {"gpu_bytes", plan.layout.n_bytes[static_cast<size_t>(Place::gpu)]},
       {"host_bytes", plan.layout.n_bytes[static_cast<size_t>(Place::host)]},
-      {"runtime_bytes", plan.runtime_bytes},
       {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
       {"host_budget_bytes", request.host_budget_bytes}};
   fmt::print("{}\n", result.dump(2, ' ', false, ordered_json::error_handler_t::replace));

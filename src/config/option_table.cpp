@@ -253,9 +253,7 @@ const std::vector<Option>& option_table() {
        .value = "1",
        .range = {0, 1e9},
        .aliases = {{"clip_grad_norm"}, {"grad_clip"}, {"gradient_clipping"}},
-       .help = "Gradients with a larger norm are scaled down to it; 0 switches clipping off, which "
-               "lets the "
-               "update start while the backward still runs."},
+       .help = "Gradients with a larger norm are scaled down to it; 0 switches clipping off."},
 
       // ---- Regularisation
       {.key = "label_smoothing_factor",
@@ -274,8 +272,7 @@ const std::vector<Option>& option_table() {
        .range = {0, 1, true},
        .aliases = {{"hidden_dropout_prob"}},
        .help = "Dropout after each sub-layer; auto is what the model's config.json says. Its masks "
-               "cost a "
-               "little memory."},
+               "are drawn again in the backward, and cost no memory."},
       {.key = "attention_dropout",
        .type = Type::number,
        .group = kRegularGroup,
@@ -338,9 +335,10 @@ const std::vector<Option>& option_table() {
        .can_be_auto = true,
        .range = {1048576, kMaxInteger},
        .verbs = kRunning,
-       .help = "GPU memory Ferry may take, counted as the driver counts. What does not fit streams "
-               "from host "
-               "memory; auto takes what is free but a margin."},
+       .help =
+           "GPU memory that may be taken, counted as the driver counts: other programs on the "
+           "card are in it. What does not fit streams from host memory; auto takes what is free "
+           "but a margin."},
       {.key = "host_memory",
        .type = Type::bytes,
        .group = kMemoryGroup,
@@ -349,9 +347,8 @@ const std::vector<Option>& option_table() {
        .can_be_auto = true,
        .range = {1048576, kMaxInteger},
        .verbs = kRunning,
-       .help = "Host memory Ferry may take; auto reads free memory and the cgroup and memlock "
-               "limits and "
-               "keeps a margin."},
+       .help = "Host memory Ferry may take; auto reads free memory and the cgroup's limit, "
+               "and keeps a margin."},
       {.key = "placement",
        .type = Type::choice,
        .group = kMemoryGroup,
@@ -360,7 +357,7 @@ const std::vector<Option>& option_table() {
        .verbs = kRunning,
        .help =
            "For experiments: weights and states all on the device (resident) or all in host memory "
-           "(host). auto fills gpu_memory. Never changes the result."},
+           "(host). auto takes the fastest of both that fits. Never changes the result."},
       {.key = "activations",
        .type = Type::choice,
        .group = kMemoryGroup,
@@ -427,10 +424,10 @@ const std::vector<Option>& option_table() {
       {.key = "logging_steps",
        .type = Type::integer,
        .group = kReportGroup,
-       .value = "1",
+       .value = "500",
        .unit = "steps",
        .range = {1, kMaxInteger},
-       .help = "Write loss, learning rate and gradient norm every so many steps."},
+       .help = "Write a line with loss, learning rate and gradient norm every so many steps."},
   };
   return table;
 }

@@ -42,7 +42,7 @@ void append_labels(MicroBatch& batch, const TokenizedDataset& dataset, int64_t s
 
 void clear(MicroBatch& batch) {
   for (auto* ints : {&batch.input_ids, &batch.type_ids, &batch.position_ids, &batch.cu_seqlens,
-                     &batch.class_labels, &batch.token_labels})
+                     &batch.class_labels, &batch.token_labels, &batch.label_rows})
     ints->clear();
   batch.hot_labels.clear();
   batch.value_labels.clear();
@@ -107,7 +107,7 @@ void mask_tokens(MicroBatch& batch, const MaskOptions& options, const MaskKey& k
   };
 
   batch.token_labels.assign(batch.input_ids.size(), kNoLabel);
-  batch.n_label_items = 0;
+  batch.label_rows.clear();
   for (size_t i = 0; i < static_cast<size_t>(batch.n_real_tokens); ++i) {
     int32_t& id = batch.input_ids[i];
     if (std::find(options.special_ids.begin(), options.special_ids.end(), id) !=
@@ -115,7 +115,7 @@ void mask_tokens(MicroBatch& batch, const MaskOptions& options, const MaskKey& k
       continue;
     if (uniform(3 * i) >= options.share) continue;
     batch.token_labels[i] = id;
-    ++batch.n_label_items;
+    batch.label_rows.push_back(static_cast<int32_t>(i));
     const double kind = uniform(3 * i + 1);
     if (kind < 0.8)
       id = options.mask_id;
@@ -123,6 +123,7 @@ void mask_tokens(MicroBatch& batch, const MaskOptions& options, const MaskKey& k
       id = static_cast<int32_t>(
           scale_below(random_bits(stream, 3 * i + 2), static_cast<uint64_t>(options.vocab_size)));
   }
+  batch.n_label_items = static_cast<int64_t>(batch.label_rows.size());
 }
 
 }  // namespace ferry

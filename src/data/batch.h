@@ -29,9 +29,10 @@ struct MicroBatch {
   std::vector<int32_t> class_labels;  // single_label: (R)
   std::vector<float> hot_labels;      // multi_label: (R, n_labels), 0 or 1
   std::vector<float> value_labels;    // regression: (R)
-  std::vector<int32_t>
-      token_labels;  // masked LM: (T), kNoLabel where there is no loss; empty before mask_tokens
-  std::vector<int64_t> samples;  // (R), places in the dataset
+  // masked LM, both empty before mask_tokens
+  std::vector<int32_t> token_labels;  // (T), kNoLabel where there is no loss
+  std::vector<int32_t> label_rows;    // (n_label_items), the tokens that have a label, ascending
+  std::vector<int64_t> samples;       // (R), places in the dataset
 
   int64_t n_tokens() const { return static_cast<int64_t>(input_ids.size()); }
   int64_t n_seqs() const { return static_cast<int64_t>(cu_seqlens.size()) - 1; }
@@ -68,8 +69,8 @@ struct MaskKey {
   int64_t micro_batch = 0;  // of the step, over all ranks
 };
 
-/** Draws the mask: changes input_ids, sets token_labels and n_label_items (which may come out 0 in
- * a tiny batch). The tail is never hidden. */
+/** Draws the mask: changes input_ids, sets token_labels, label_rows and n_label_items (which may
+ * come out 0 in a tiny batch). The tail is never hidden. */
 void mask_tokens(MicroBatch& batch, const MaskOptions& options, const MaskKey& key);
 
 }  // namespace ferry

@@ -24,8 +24,10 @@ void TokenizedDataset::add(const TokenizedExample& tokens, const Label& label) {
   FERRY_CHECK(tokens.type_ids.empty() || tokens.type_ids.size() == tokens.ids.size(),
               "{} types for {} tokens", tokens.type_ids.size(), tokens.ids.size());
   ids_.insert(ids_.end(), tokens.ids.begin(), tokens.ids.end());
-  for (int32_t type : tokens.type_ids)
+  for (int32_t type : tokens.type_ids) {
+    FERRY_CHECK(type >= 0 && type <= UINT8_MAX, "a token of type {}", type);
     type_ids_.push_back(static_cast<uint8_t>(type));
+  }
   type_ids_.resize(ids_.size());
   offsets_.push_back(static_cast<int64_t>(ids_.size()));
   n_truncated_ += tokens.truncated;
@@ -43,6 +45,10 @@ void TokenizedDataset::add(const TokenizedExample& tokens, const Label& label) {
       classes_.insert(classes_.end(), label.classes.begin(), label.classes.end());
       class_offsets_.push_back(static_cast<int64_t>(classes_.size()));
   }
+}
+
+int32_t TokenizedDataset::max_type_id() const {
+  return type_ids_.empty() ? 0 : *std::max_element(type_ids_.begin(), type_ids_.end());
 }
 
 int64_t TokenizedDataset::bytes() const {

@@ -41,6 +41,8 @@ class TokenizedDataset {
   std::span<const uint8_t> type_ids(int64_t sample) const { return slice(type_ids_, sample); }
   /** Tokens of every sample. */
   std::vector<int32_t> lengths() const;
+  /** The largest type of a token; 0 of no tokens. */
+  int32_t max_type_id() const;
 
   ProblemType problem() const { return problem_; }
   int32_t n_labels() const { return n_labels_; }

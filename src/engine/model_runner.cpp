@@ -12,36 +12,18 @@
 namespace ferry {
 namespace {
 
-at::ScalarType scalar_type(DType type) {
-  switch (type) {
-    case DType::f32:
-      return at::kFloat;
-    case DType::f16:
-      return at::kHalf;
-    case DType::bf16:
-      return at::kBFloat16;
-    case DType::i32:
-      return at::kInt;
-    case DType::i64:
-      return at::kLong;
-    case DType::u8:
-      return at::kByte;
-  }
-  return at::kFloat;
-}
-
 at::Tensor view(void* data, at::IntArrayRef shape, at::ScalarType type, at::Device device) {
   return at::from_blob(data, shape, at::TensorOptions().dtype(type).device(device));
 }
 
 }  // namespace
 
-/** Views by the addresses they stand on; addresses are fixed for the run, so this stops growing
- * after the first step. */
+/** Views by the addresses they stand on and the micro-batch's token count. Addresses are fixed for
+ * the run (a borrowed tensor's follows from the block and its weights') and token counts are few,
+ * so this stops growing once each count has gone through each slot. */
 struct ModelRunner::Views {
-  using Key =
-      std::tuple<int, const void*, const void*, const void*, int64_t>;  // block, weights, grads,
-                                                                        // saved, tokens
+  // block, weights, grads, saved, tokens
+  using Key = std::tuple<int, const void*, const void*, const void*, int64_t>;
   std::map<Key, BlockMemory> blocks;
   std::map<std::pair<const void*, int64_t>, at::Tensor> boundaries;
 };
@@ -59,7 +41,6 @@ ModelRunner::ModelRunner(const ModelTable& model,
       layout_(make_batch_layout(options.largest, model.n_labels)),
       scratch_(memory.at(memory.layout().scratch), shape.scratch_bytes, options.device),
       batches_(static_cast<size_t>(shape.n_micro_max)),
-      meta_(static_cast<size_t>(shape.n_micro_max)),
       views_(std::make_unique<Views>()) {
   FERRY_CHECK(layout_.n_bytes == shape.batch_bytes, "batch of {} bytes, planned {}",
               layout_.n_bytes, shape.batch_bytes);
@@ -74,15 +55,23 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
   auto put = [at](int64_t offset, auto items) {
     if (!items.empty()) std::memcpy(at + offset, items.data(), items.size_bytes());
   };
-  FERRY_CHECK(
-      batch.shape.tokens <= options_.largest.tokens && batch.n_seqs <= options_.largest.n_seqs_max,
-      "{} tokens in {} sequences, planned {} in {}", batch.shape.tokens, batch.n_seqs,
-      options_.largest.tokens, options_.largest.n_seqs_max);
+  const BatchShape& largest = options_.largest;
+  FERRY_CHECK(batch.shape.tokens <= largest.tokens && batch.n_seqs <= largest.n_seqs_max &&
+                  batch.shape.max_length <= largest.max_length,
+              "{} tokens in {} sequences of at most {}, planned {} in {} of {}", batch.shape.tokens,
+              batch.n_seqs, batch.shape.max_length, largest.tokens, largest.n_seqs_max,
+              largest.max_length);
   put(layout_.input_ids, batch.input_ids);
   put(layout_.type_ids, batch.type_ids);
   put(layout_.position_ids, batch.position_ids);
   put(layout_.cu_seqlens, batch.cu_seqlens);
   put(layout_.labels, batch.labels);
+  if (batch.label_rows) {
+    FERRY_CHECK(options_.loss == LossKind::masked_lm &&
+                    static_cast<int64_t>(batch.label_rows->size()) <= batch.shape.tokens,
+                "{} label rows of {} tokens", batch.label_rows->size(), batch.shape.tokens);
+    put(layout_.label_rows, *batch.label_rows);
+  }
 
   const auto m = static_cast<size_t>(micro);
   std::byte* gpu = memory_.at(memory_.layout().batches[m]);
@@ -99,8 +88,6 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
   b.cu_seqlens = on_device(layout_.cu_seqlens, {batch.n_seqs + 1}, at::kInt);
   b.cu_seqlens_host = {reinterpret_cast<const int32_t*>(at + layout_.cu_seqlens),
                        batch.cu_seqlens.size()};
-  b.input_ids_host = {reinterpret_cast<const int32_t*>(at + layout_.input_ids),
-                      batch.input_ids.size()};
   b.label_smoothing = options_.label_smoothing;
   switch (options_.loss) {
     case LossKind::cross_entropy:
@@ -116,7 +103,10 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
       b.labels = on_device(layout_.labels, {batch.shape.tokens}, at::kInt);
       break;
   }
-  meta_[m] = batch;
+  b.label_rows = batch.label_rows
+                     ? on_device(layout_.label_rows,
+                                 {static_cast<int64_t>(batch.label_rows->size())}, at::kInt)
+                     : at::Tensor();
 }
 
 void ModelRunner::begin_step(int64_t step, bool training, float grad_scale, int64_t n_label_items) {
@@ -148,22 +138,23 @@ at::Tensor ModelRunner::boundary(std::byte* at, const BatchShape& shape) {
   if (!at) return {};
   at::Tensor& t = views_->boundaries[{at, shape.tokens}];
   if (!t.defined())
-    t = view(at, {shape.tokens, model_.width}, scalar_type(shape_.compute), options_.device);
+    t = view(at, {shape.tokens, model_.width}, scalar_type_of(shape_.compute), options_.device);
   return t;
 }
 
 BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory) {
-  const BatchShape& batch_shape = batches_[static_cast<size_t>(action.micro)].shape;
   const BlockTable& table = model_.blocks[static_cast<size_t>(action.block)];
-  // Saved tensors of one block differ by every part of the batch's shape; n_seqs and lengths are
-  // folded into one number.
-  const int64_t shape_key =
-      (batch_shape.tokens << 32) ^ (batch_shape.n_seqs_max << 16) ^ batch_shape.max_length;
+  // Saved tensors have room for the run's most and longest sequences; blocks use the rows they
+  // need.
+  const BatchShape saved_shape = {
+      .tokens = batches_[static_cast<size_t>(action.micro)].shape.tokens,
+      .n_seqs_max = options_.largest.n_seqs_max,
+      .max_length = options_.largest.max_length};
   auto [found, is_new] = views_->blocks.try_emplace(
-      {action.block, memory.weights, memory.grads, memory.saved, shape_key});
+      {action.block, memory.weights, memory.grads, memory.saved, saved_shape.tokens});
   BlockMemory& out = found->second;
   if (!is_new) return out;
-  const at::ScalarType compute = scalar_type(shape_.compute);
+  const at::ScalarType compute = scalar_type_of(shape_.compute);
   const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
   for (const ParamSpec& p : table.params) {
     out.params.push_back(
@@ -182,9 +173,9 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
           p.shape, compute, options_.device));
   }
   int64_t offset = 0;
-  for (const SavedSpec& s : table.saved(batch_shape)) {
+  for (const SavedSpec& s : table.saved(saved_shape)) {
     out.saved.push_back(
-        view(memory.saved + offset, s.shape, scalar_type(s.dtype), options_.device));
+        view(memory.saved + offset, s.shape, scalar_type_of(s.dtype), options_.device));
     offset += round_up(s.n_bytes(), kTensorAlignment_bytes);
   }
   FERRY_CHECK(offset <= shape_.blocks[static_cast<size_t>(action.block)].saved_bytes,

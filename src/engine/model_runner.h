@@ -1,12 +1,13 @@
 #pragma once
 // Torch meets offload: turns an action of the step's list into a call of the block's forward or
 // backward, with views of the memory the executor names. Called inside the compute queue's work;
-// keeps the views it has made, so that a step makes none.
+// keeps the views it has made: a step makes none once its token counts have been seen.
 
 #include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -18,15 +19,21 @@
 
 namespace ferry {
 
-/** A micro-batch on its way into a batch region. Labels are one of the kinds of BatchLayout, as raw
- * bytes. */
+/** A micro-batch on its way into a batch region. The caller keeps what the spans show until load()
+ * has returned. */
 struct HostBatch {
   BatchShape shape;
   int64_t n_seqs = 0;
   int64_t n_seqs_real = 0;
   int64_t n_label_items = 0;  ///< samples, or label tokens: what the loss is the mean over
-  std::span<const int32_t> input_ids, type_ids, position_ids, cu_seqlens;
+  std::span<const int32_t> input_ids, type_ids, position_ids;  ///< (tokens) each
+  std::span<const int32_t> cu_seqlens;  ///< (n_seqs + 1), where each sequence begins, then tokens
+  /** Raw bytes by the run's loss: (n_seqs_real) int32 | (n_seqs_real, n_labels) fp32 |
+   * (n_seqs_real) fp32 | masked_lm: (tokens) int32, -100 = none. */
   std::span<const std::byte> labels;
+  /** masked_lm: (label tokens), the tokens that have a label, ascending; maybe none. The head works
+   * on these alone; without them on all tokens. */
+  std::optional<std::span<const int32_t>> label_rows;
 };
 
 struct RunnerOptions {
@@ -78,7 +85,6 @@ class ModelRunner final : public ComputeWork {
   std::vector<std::unique_ptr<Block>> blocks_;
   Scratch scratch_;
   std::vector<BatchTensors> batches_;  ///< by micro-batch; tensors on the compute device
-  std::vector<HostBatch> meta_;        ///< by micro-batch
   int64_t step_ = 0;
   bool training_ = false;
   float grad_scale_ = 1;

@@ -63,9 +63,4 @@ std::vector<std::byte> Segments::bytes_of(int block, Segment segment) const {
   return bytes;
 }
 
-void Segments::set_bytes(int block, Segment segment, std::span<const std::byte> bytes) {
-  write(memory_.segment(block, segment), place_of(block), bytes.data(),
-        static_cast<int64_t>(bytes.size()));
-}
-
 }  // namespace ferry

@@ -21,7 +21,6 @@ class Segments {
   void get_param(int block, int64_t offset, std::span<float> values) const;
   /** All bytes of a segment; empty if the run has none of it. */
   std::vector<std::byte> bytes_of(int block, Segment segment) const;
-  void set_bytes(int block, Segment segment, std::span<const std::byte> bytes);
 
  private:
   void write(std::byte* to, Place place, const void* from, int64_t n_bytes);

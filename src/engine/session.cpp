@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "src/base/error.h"
 
 namespace ferry {
@@ -70,7 +72,20 @@ StepReport Session::step(std::span<const HostBatch> micro_batches) {
 }
 
 void Session::rehearse(std::span<const HostBatch> micro_batches) {
-  run(micro_batches, [](double) { return Decision{.skip = true}; });
+  // An update that changes nothing: every byte of a step moves and is touched, and its time is
+  // real.
+  const simd::AdamwStep neutral = {.grad_multiplier = 1,
+                                   .one_minus_beta1 = 0,
+                                   .beta2 = 1,
+                                   .one_minus_beta2 = 0,
+                                   .correction2 = 1,
+                                   .eps = 1,
+                                   .step_size = 0,
+                                   .decay = 0};
+  run(micro_batches, [&](double square_sum) {
+    return std::isfinite(square_sum) ? Decision{.decay = neutral, .no_decay = neutral}
+                                     : Decision{.skip = true};
+  });
   executor_->settle();
 }
 

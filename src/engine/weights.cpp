@@ -78,6 +78,8 @@ LoadReport load_weights(const ModelTable& model,
   std::unordered_set<std::string> known(model.hf_ignored.begin(), model.hf_ignored.end());
   std::vector<float> values;
   for (const HfEntry& entry : model.hf_names) {
+    known.insert(entry.hf_name);
+    known.insert(entry.also_named.begin(), entry.also_named.end());
     const ParamSpec& spec = param_of(model, entry);
     std::string name;
     const StoredTensor* stored = find(checkpoint, entry, &name);
@@ -92,7 +94,6 @@ LoadReport load_weights(const ModelTable& model,
       report.initialised.push_back(entry.hf_name);
       continue;
     }
-    known.insert(name);
     const StoredTensor& tensor = checkpoint.get(name, entry.hf_shape);
     values.resize(static_cast<size_t>(entry.rows * row_elements(spec)));
     checkpoint.read_f32(name, values);

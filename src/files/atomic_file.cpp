@@ -102,6 +102,28 @@ void AtomicFile::commit() {
   sync_directory(directory_of(target_));
 }
 
+AtomicDirectory::AtomicDirectory(std::filesystem::path target)
+    : target_(target.has_filename() ? std::move(target) : target.parent_path()),
+      partial_(target_.string() + ".partial") {
+  std::error_code error;
+  std::filesystem::remove_all(partial_, error);
+  make_directories(partial_);
+}
+
+AtomicDirectory::~AtomicDirectory() {
+  std::error_code error;
+  if (!is_committed_) std::filesystem::remove_all(partial_, error);
+}
+
+void AtomicDirectory::commit() {
+  std::error_code error;
+  std::filesystem::remove(target_, error);  // an empty directory may stand there
+  std::filesystem::rename(partial_, target_, error);
+  if (error) fail(target_, "renamed to", error.value());
+  is_committed_ = true;
+  sync_directory(directory_of(target_));
+}
+
 void write_text_file(const std::filesystem::path& target, std::string_view text) {
   AtomicFile file(target);
   file.append(text);

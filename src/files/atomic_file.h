@@ -51,6 +51,25 @@ class AtomicFile {
   int64_t end_bytes_ = 0;  // where append() goes on
 };
 
+/** A directory being filled beside its target, under the target's name with ".partial". Without
+ * commit() the destructor removes it; the target may be absent or an empty directory. */
+class AtomicDirectory {
+ public:
+  explicit AtomicDirectory(std::filesystem::path target);
+  AtomicDirectory(const AtomicDirectory&) = delete;
+  AtomicDirectory& operator=(const AtomicDirectory&) = delete;
+  ~AtomicDirectory();
+
+  /** Where to write until commit(). */
+  const std::filesystem::path& path() const { return partial_; }
+  /** Renames it to the target. Error(machine) where that fails. */
+  void commit();
+
+ private:
+  std::filesystem::path target_, partial_;
+  bool is_committed_ = false;
+};
+
 /** The whole of a small file at once. */
 void write_text_file(const std::filesystem::path& target, std::string_view text);
 

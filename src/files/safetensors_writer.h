@@ -17,6 +17,9 @@
 
 namespace ferry {
 
+/** Where a checkpoint is split into files, as transformers splits. */
+inline constexpr int64_t kShard_bytes_max = 5'000'000'000;
+
 struct TensorSpec {
   std::string name;
   DType dtype = DType::f32;

@@ -85,21 +85,30 @@ bool fits(const PlanRequest& request, const Layout& layout) {
   Tag largest = Tag::weights;
   Place place = Place::gpu;
   int64_t most = -1;
-  for (int t = 0; t < kTags; ++t)
-    for (Place p : {Place::gpu, Place::host})
+  auto is_over = [&](Place p) {
+    if (!request.has_gpu) return true;
+    return smallest.n_bytes[static_cast<size_t>(p)] >
+           (p == Place::gpu ? request.gpu_budget_bytes : request.host_budget_bytes);
+  };
+  for (Place p : {Place::gpu, Place::host}) {
+    if (!is_over(p)) continue;
+    for (int t = 0; t < kTags; ++t)
       if (int64_t bytes = smallest.bytes_of(static_cast<Tag>(t), p); bytes > most) {
         most = bytes;
         largest = static_cast<Tag>(t);
         place = p;
       }
+  }
   const int64_t gpu = smallest.n_bytes[0], host = smallest.n_bytes[1];
   std::string need =
       request.has_gpu
-          ? fmt::format("needs {} of GPU memory (budget {}) and {} of host memory (budget {})",
-                        format_bytes(gpu), format_bytes(request.gpu_budget_bytes),
-                        format_bytes(host), format_bytes(request.host_budget_bytes))
-          : fmt::format("needs {} of host memory (budget {})", format_bytes(gpu + host),
-                        format_bytes(request.host_budget_bytes));
+          ? fmt::format(
+                "needs {} of GPU memory ({} are left beside the driver's context) and {} of "
+                "host memory ({} are left beside LibTorch)",
+                format_bytes(gpu), format_bytes(request.gpu_budget_bytes), format_bytes(host),
+                format_bytes(request.host_budget_bytes))
+          : fmt::format("needs {} of host memory ({} are left beside LibTorch)",
+                        format_bytes(gpu + host), format_bytes(request.host_budget_bytes));
   const bool per_token =
       largest == Tag::saved || largest == Tag::scratch || largest == Tag::library;
   std::string change = per_token ? (request.micro_batch_size && *request.micro_batch_size > 1
@@ -112,6 +121,17 @@ bool fits(const PlanRequest& request, const Layout& layout) {
               fmt::format("the model does not fit: it {}; largest: {} on the {}, {}", need,
                           name_of(largest), name_of(place), format_bytes(most)),
               change);
+}
+
+/** The GPU is told of work on the host through flags, one for each piece of a step. */
+void check_actions(const PlanRequest& request, const Plan& plan) {
+  constexpr int64_t kActions_max = 60'000;
+  const auto n_blocks = static_cast<int64_t>(plan.shape.blocks.size());
+  if (!request.has_gpu || plan.n_micro * n_blocks <= kActions_max) return;
+  throw Error(Fault::usage, "config.train_batch_size",
+              fmt::format("{} micro-batches of {} in one step, with {} blocks at most {}",
+                          plan.n_micro, plan.micro_batch_size, n_blocks, kActions_max / n_blocks),
+              "lower train_batch_size, or raise per_device_train_batch_size");
 }
 
 }  // namespace
@@ -174,6 +194,7 @@ Plan make_plan(const ModelTable& model, const PlanRequest& request) {
         smallest = plan.layout;
       continue;
     }
+    check_actions(request, plan);
     plan.why =
         fmt::format("{} micro-batch{} of {}; weights and states {}; saved tensors {}", plan.n_micro,
                     plan.n_micro == 1 ? "" : "es", size,

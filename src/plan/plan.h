@@ -32,9 +32,8 @@ struct Plan {
   Layout layout;
   BatchShape largest;  ///< largest micro-batch
   int64_t micro_batch_size = 0;
-  int64_t n_micro = 1;        ///< of a full step
-  int64_t runtime_bytes = 0;  ///< LibTorch and friends in host memory
-  std::string why;            ///< one line: what was chosen and what bound it
+  int64_t n_micro = 1;  ///< of a full step
+  std::string why;      ///< one line: what was chosen and what bound it
 };
 
 /** The first of these that fits the budgets, in this order: all resident and kept; recomputed;

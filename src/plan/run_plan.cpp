@@ -9,6 +9,12 @@
 
 namespace ferry {
 
+ProcessHostMemory process_host_memory(bool has_gpu) {
+  // Read off VmHWM of runs of several sizes: 2 CPU cores; H200 with 16 cores.
+  if (has_gpu) return {.at_start_bytes = 460 * kMiB, .later_bytes = 536 * kMiB};
+  return {.at_start_bytes = 120 * kMiB, .later_bytes = 96 * kMiB};
+}
+
 DType choose_dtype(const config::Config& config, const PlanMachine& machine) {
   const std::string& wish = config.text("dtype");
   constexpr int kBf16_capability = 80;
@@ -64,13 +70,23 @@ ModelTable make_model_table(const config::Config& config,
   };
   options.hidden_dropout = dropout("hidden_dropout");
   options.attention_dropout = dropout("attention_dropout");
-  return make_bert_table(parse_bert_config(hf.json()), options);
+  const BertConfig bert = parse_bert_config(hf.json());
+  const int64_t head_width = bert.hidden_size / bert.num_attention_heads;
+  if (machine.has_gpu && (head_width % 8 != 0 || head_width > 256))
+    throw Error(
+        Fault::data, "model.open",
+        fmt::format("'{}' has attention heads of width {}; on a GPU they are multiples of 8 "
+                    "up to 256",
+                    hf.origin(), head_width),
+        "use device = cpu");
+  return make_bert_table(bert, options);
 }
 
 PlanRequest make_plan_request(const config::Config& config,
                               const ModelTable& model,
                               const PlanMachine& machine,
-                              bool trains) {
+                              bool trains,
+                              int64_t dataset_bytes) {
   PlanRequest request;
   request.trains = trains;
   request.train_batch_size = trains
@@ -96,8 +112,10 @@ PlanRequest make_plan_request(const config::Config& config,
             format_bytes(config.maybe_integer("gpu_memory").value_or(machine.gpu_free_bytes)),
             format_bytes(machine.gpu_context_bytes), format_bytes(kLoadedKernels_bytes)),
         "raise gpu_memory");
+  const ProcessHostMemory process = process_host_memory(machine.has_gpu);
   request.host_budget_bytes =
-      config.maybe_integer("host_memory").value_or(machine.host_budget_bytes);
+      std::max<int64_t>(0, config.maybe_integer("host_memory").value_or(machine.host_budget_bytes) -
+                               process.at_start_bytes - process.later_bytes - dataset_bytes);
   if (const std::string& wish = config.text("placement"); wish != "auto")
     request.placement = wish == "host" ? Place::host : Place::gpu;
   if (const std::string& wish = config.text("activations"); wish != "auto")

@@ -14,10 +14,18 @@ struct PlanMachine {
   bool has_gpu = false;
   int compute_capability = 0;  ///< 90 for 9.0
   int64_t gpu_free_bytes = 0;
-  int64_t gpu_context_bytes =
-      0;  ///< what the driver counts for this process before it allocates anything
+  /** What the driver counts before this process allocates anything: its context, other programs. */
+  int64_t gpu_context_bytes = 0;
   int64_t host_budget_bytes = INT64_MAX;
 };
+
+/** What the process takes of host memory besides what is planned, texts and tokenizer apart: at its
+ * start LibTorch and the driver's context; as it goes libraries' first use, worker threads and, on
+ * a GPU, the host's side of the kernels that LibTorch loads. */
+struct ProcessHostMemory {
+  int64_t at_start_bytes = 0, later_bytes = 0;
+};
+ProcessHostMemory process_host_memory(bool has_gpu);
 
 /** fp32 on a CPU; on a GPU bf16 from sm_80, fp16 below. Throws Error(usage) for bf16 on a card
  * without it. */
@@ -38,10 +46,11 @@ ModelTable make_model_table(const config::Config& config,
                             int64_t n_labels,
                             const PlanMachine& machine);
 
-/** What config asks of the planner. */
+/** What config asks of the planner. The dataset's tokens are in host memory, too. */
 PlanRequest make_plan_request(const config::Config& config,
                               const ModelTable& model,
                               const PlanMachine& machine,
-                              bool trains);
+                              bool trains,
+                              int64_t dataset_bytes = 0);
 
 }  // namespace ferry

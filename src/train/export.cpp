@@ -14,8 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kShard_bytes_max = 5'000'000'000;  // as transformers splits
-
 void copy_weights(const CheckpointReader& weights, const fs::path& to) {
   std::vector<TensorSpec> specs;
   for (const StoredTensor* tensor : weights.tensors()) {
@@ -54,24 +52,12 @@ void check_copy(const CheckpointReader& from, const CheckpointReader& copy) {
 void export_model(const fs::path& from, const fs::path& to) {
   const HfDirectory model = HfDirectory::open(from);
   const CheckpointReader weights = model.weights();
-  const fs::path partial = to.string() + ".partial";
-  std::error_code error;
-  fs::remove_all(partial, error);
-  try {
-    make_directories(partial);
-    copy_weights(weights, partial);
-    write_config(partial, model.config());
-    model.copy_tokenizer_files(partial);
-    check_copy(weights, CheckpointReader::open(partial));
-    fs::remove(to, error);  // an empty directory may stand there
-    fs::rename(partial, to, error);
-    if (error)
-      throw Error(Fault::machine, "export",
-                  fmt::format("cannot rename '{}': {}", partial.string(), error.message()), "");
-  } catch (...) {
-    fs::remove_all(partial, error);
-    throw;
-  }
+  AtomicDirectory directory(to);
+  copy_weights(weights, directory.path());
+  write_config(directory.path(), model.config());
+  model.copy_tokenizer_files(directory.path());
+  check_copy(weights, CheckpointReader::open(directory.path()));
+  directory.commit();
 }
 
 }  // namespace ferry

@@ -8,13 +8,12 @@
 #include "src/base/error.h"
 #include "src/engine/weights.h"
 #include "src/files/atomic_file.h"
+#include "src/files/safetensors_writer.h"
 
 namespace ferry {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int64_t kShard_bytes_max = 5'000'000'000;  // as transformers splits
 
 std::string stem_of(const fs::path& path) {
   fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
@@ -54,15 +53,8 @@ fs::path make_output_directory(const Job& job) {
 }
 
 fs::path save_final(Session& session, const Job& job, const fs::path& run) {
-  const fs::path final = run / "final", partial = run / "final.partial";
-  std::error_code error;
-  fs::remove_all(partial, error);
-  fs::create_directories(partial, error);
-  if (error)
-    throw Error(Fault::machine, "train.save",
-                fmt::format("cannot make '{}': {}", partial.string(), error.message()),
-                "is the disk full?");
-  save_weights(job.model, session.segments(), partial, DType::f32, kShard_bytes_max);
+  AtomicDirectory directory(run / "final");
+  save_weights(job.model, session.segments(), directory.path(), DType::f32, kShard_bytes_max);
   HfConfig config = job.directory.config();
   config.set_architecture(architecture_of(job));
   config.set("torch_dtype", "float32");
@@ -72,13 +64,10 @@ fs::path save_final(Session& session, const Job& job, const fs::path& run) {
                           ? std::vector<std::string>{"LABEL_0"}
                           : job.scheme.labels.names());
   }
-  write_config(partial, config);
-  job.directory.copy_tokenizer_files(partial);
-  fs::rename(partial, final, error);
-  if (error)
-    throw Error(Fault::machine, "train.save",
-                fmt::format("cannot rename '{}': {}", partial.string(), error.message()), "");
-  return final;
+  write_config(directory.path(), config);
+  job.directory.copy_tokenizer_files(directory.path());
+  directory.commit();
+  return run / "final";
 }
 
 void save_predictions(const Evaluation& evaluation, const Job& job, const fs::path& file) {

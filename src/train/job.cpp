@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iostream>
 #include <thread>
 
 #include "src/base/bytes.h"
@@ -11,6 +12,7 @@
 #include "src/config/paths.h"
 #include "src/data/batch.h"
 #include "src/data/sampler.h"
+#include "src/data/text_file.h"
 #include "src/plan/run_plan.h"
 
 namespace ferry {
@@ -79,6 +81,34 @@ void check_vocabulary(const Tokenizer& tokenizer,
                 fmt::format("the tokenizer of '{}' has {} tokens, the model only {}",
                             directory.path().string(), tokenizer.vocab_size(), model.vocab_size),
                 "tokenizer and weights are not of the same model");
+}
+
+void check_types(const TokenizedDataset& data, const ModelTable& model) {
+  if (data.max_type_id() >= model.n_token_types)
+    throw Error(Fault::data, "model.open",
+                fmt::format("the texts have tokens of type {}, the model knows {} ({})",
+                            data.max_type_id(), model.n_token_types,
+                            model.n_token_types == 1 ? "type_vocab_size 1: no pairs of texts"
+                                                     : "type_vocab_size"),
+                "tokenizer and weights are not of the same model, or leave out text_pair_column");
+}
+
+/** One text a line, as `ferry predict` reads them where neither words nor a dataset are given. */
+std::vector<Example> read_lines(std::istream& stream) {
+  std::vector<Example> examples;
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.empty()) continue;
+    if (first_invalid_utf8(line) != std::string::npos)
+      throw Error(Fault::data, "data.read",
+                  fmt::format("line {} of standard input is not UTF-8", examples.size() + 1),
+                  "convert it with iconv");
+    examples.push_back({.text = line});
+  }
+  if (examples.empty())
+    throw Error(Fault::data, "data.read", "no texts on standard input",
+                "give one text a line, or --dataset");
+  return examples;
 }
 
 /** Token counts of the run's micro-batches, so that the few sizes fit them well. */
@@ -151,12 +181,21 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
   job->train = tokenize_dataset(train, tokenize, {}, job->machine.n_cores);
   if (!job->eval_examples.examples.empty())
     job->eval = tokenize_dataset(job->eval_examples, tokenize, {}, job->machine.n_cores);
+  check_types(job->train, job->model);
+  check_types(job->eval, job->model);
   if (job->train.n_truncated() > 0)
     job->notes.push_back(fmt::format("{} of {} texts are longer than {} tokens and were cut",
                                      job->train.n_truncated(), job->train.size(), job->max_length));
 
-  job->plan = make_plan(
-      job->model, make_plan_request(job->config, job->model, job->machine.plan, /*trains=*/true));
+  if (job->config.number("label_smoothing_factor") > 0 &&
+      (job->loss == LossKind::multi_label || job->loss == LossKind::regression))
+    throw Error(Fault::usage, "config.label_smoothing_factor",
+                fmt::format("label smoothing is for one label of several, and this is {}",
+                            hf_name_of(job->scheme.problem)),
+                "leave it out");
+  job->plan = make_plan(job->model,
+                        make_plan_request(job->config, job->model, job->machine.plan,
+                                          /*trains=*/true, job->train.bytes() + job->eval.bytes()));
   job->split = {.train_batch_size = job->config.integer("train_batch_size"),
                 .micro_batch_size = job->plan.micro_batch_size};
   job->token_sizes = token_sizes_of(*job, job->train, job->plan.largest.tokens);
@@ -181,7 +220,9 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
     throw Error(Fault::data, "model.open",
                 fmt::format("'{}' has no labels in its config.json", path.string()),
                 "it is not a trained classifier; train one with `ferry train`");
-  if (texts.empty()) {
+  if (texts.empty() && job->config.text("dataset").empty()) {
+    job->eval_examples.examples = read_lines(std::cin);
+  } else if (texts.empty()) {
     job->eval_examples =
         read_dataset(dataset_options(job->config, job->config.text("dataset"),
                                      wants_labels ? LabelUse::required : LabelUse::ignored),
@@ -199,8 +240,9 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
   if (!wants_labels) data.scheme = {};
   job->eval = tokenize_dataset(data, tokenize_with(job->tokenizer, job->max_length), {},
                                job->machine.n_cores);
-  job->plan = make_plan(
-      job->model, make_plan_request(job->config, job->model, job->machine.plan, /*trains=*/false));
+  check_types(job->eval, job->model);
+  job->plan = make_plan(job->model, make_plan_request(job->config, job->model, job->machine.plan,
+                                                      /*trains=*/false, job->eval.bytes()));
   job->split = {.train_batch_size = job->plan.micro_batch_size,
                 .micro_batch_size = job->plan.micro_batch_size};
   job->token_sizes = token_sizes_of(*job, job->eval, job->plan.largest.tokens);
@@ -242,11 +284,10 @@ std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
 }
 
 int64_t planned_host_bytes(const Job& job) {
-  // LibTorch's kernels as they are first used, MKL's packing buffers, worker threads' stacks.
-  constexpr int64_t kLibraries_bytes = 96 * kMiB;
   const auto& bytes = job.plan.layout.n_bytes;
   return bytes[static_cast<size_t>(Place::host)] +
-         (job.machine.plan.has_gpu ? 0 : bytes[static_cast<size_t>(Place::gpu)]) + kLibraries_bytes;
+         (job.machine.plan.has_gpu ? 0 : bytes[static_cast<size_t>(Place::gpu)]) +
+         process_host_memory(job.machine.plan.has_gpu).later_bytes;
 }
 
 HostBatch host_batch(const MicroBatch& batch, const Job& job) {
@@ -272,6 +313,7 @@ HostBatch host_batch(const MicroBatch& batch, const Job& job) {
       break;
     case LossKind::masked_lm:
       out.labels = std::as_bytes(std::span(batch.token_labels));
+      out.label_rows = batch.label_rows;
       break;
   }
   return out;

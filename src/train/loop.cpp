@@ -18,10 +18,10 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/** fp16 halves its loss scale on every overflow: 17 in a row bring it to 1. Without a scale, a few
- * are enough. */
+/** fp16 halves its loss scale on every overflow, so 24 in a row bring the highest to 1. Without a
+ * scale, a few are enough. */
 void check_divergence(const StepReport& report, const Job& job, int64_t step) {
-  const int64_t patience = job.model.compute == DType::f16 ? 20 : 5;
+  const int64_t patience = job.model.compute == DType::f16 ? 25 : 5;
   if (report.n_skipped_in_a_row < patience) return;
   throw Error(
       Fault::diverged, "train.step",
@@ -31,14 +31,17 @@ void check_divergence(const StepReport& report, const Job& job, int64_t step) {
 }
 
 void log_step(const Job& job, const StepReport& report, int64_t step, term::Progress& progress) {
-  const int64_t every = job.config.integer("logging_steps");
-  progress.update(step + 1, fmt::format("loss {:.4f}  lr {:.2e}  grad {:.2f}{}", report.loss,
-                                        report.learning_rate, report.grad_norm,
-                                        report.skipped ? "  skipped" : ""));
-  if (report.skipped && every > 0)
-    progress.say(
-        fmt::format("step {}: gradients overflowed at loss scale {:g}; the step is skipped",
-                    step + 1, report.loss_scale));
+  const std::string values =
+      fmt::format("loss {:.4f}  lr {:.2e}  grad {:.2f}{}", report.loss, report.learning_rate,
+                  report.grad_norm, report.skipped ? "  skipped" : "");
+  progress.update(step + 1, values);
+  if ((step + 1) % job.config.integer("logging_steps") == 0)
+    progress.say(fmt::format("step {}: {}", step + 1, values));
+  if (report.skipped)
+    progress.say(fmt::format(
+        "step {}: the gradients are not finite{}; the step is skipped", step + 1,
+        job.model.compute == DType::f16 ? fmt::format(" at loss scale {:g}", report.loss_scale)
+                                        : ""));
 }
 
 /** The evaluation after an epoch, or at the end of the run. */
@@ -61,7 +64,7 @@ void evaluate_now(Session& session,
 Promise rehearse(Session& session, const Job& job) {
   StepBatches batches(job);
   Promise promise;
-  // A full step of the run first: the most micro-batches, at the commonest size.
+  // The run's first step has the most micro-batches; it comes last, warm, and is timed.
   const auto full = batches.of_step(0);
   for (size_t size = job.token_sizes.size(); size-- > 0;) {
     // The same samples in one micro-batch of this size: as long as the largest, or cut short.

@@ -23,7 +23,8 @@ struct Promise {
   int64_t peak_bytes = 0;  ///< of this process in host memory
 };
 
-/** Runs each size once, largest first: what could run out of memory does so now. */
+/** Runs each size that the first samples fill, largest first: what could run out of memory does so
+ * now. */
 Promise rehearse(Session& session, const Job& job);
 
 /** Throws Error(diverged) when the gradients stay non-finite. */

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "src/base/bytes.h"
 #include "src/cli/term/confusion.h"
@@ -32,6 +33,18 @@ std::string shortened(const std::string& text, size_t length) {
   return text.size() > length ? line + "..." : line;
 }
 
+/** What the user's model has and the run does not read: a sign of another kind of model. */
+void print_unused(const std::vector<std::string>& unused, const term::Terminal& terminal) {
+  constexpr size_t kShown = 4, kName_bytes = 80;
+  if (unused.empty()) return;
+  std::vector<std::string> names;
+  for (const std::string& name : std::span(unused).first(std::min(kShown, unused.size())))
+    names.push_back(term::printable(shortened(name, kName_bytes), terminal));
+  fmt::print(stderr, "not used: {} tensor{} of the checkpoint ({}{})\n", unused.size(),
+             unused.size() == 1 ? "" : "s", fmt::join(names, ", "),
+             unused.size() > kShown ? ", ..." : "");
+}
+
 }  // namespace
 
 void print_start(const Job& job, const LoadReport& loaded, const term::Terminal& terminal) {
@@ -39,6 +52,7 @@ void print_start(const Job& job, const LoadReport& loaded, const term::Terminal&
     fmt::print(stderr, "{}\n", note);
   if (!loaded.initialised.empty())
     fmt::print(stderr, "new, drawn from the seed: {}\n", fmt::join(loaded.initialised, ", "));
+  print_unused(loaded.unused, terminal);
   fmt::print("{} parameters on {}, {}: {}\n", job.model.n_params(), job.machine.device_name,
              name_of(job.model.compute), job.plan.why);
   print_plan(job.plan, job.machine.plan.has_gpu, terminal);
@@ -63,6 +77,12 @@ void print_examples(const Evaluation& evaluation, const Job& job, const term::Te
     const Example& example = job.eval_examples.examples[i];
     std::string truth = example.label.class_id >= 0 ? job.scheme.labels.name(example.label.class_id)
                                                     : std::string("?");
+    if (job.scheme.problem == ProblemType::multi_label) {
+      truth.clear();
+      for (int32_t c : example.label.classes)
+        truth += (truth.empty() ? "" : ", ") + job.scheme.labels.name(c);
+      if (truth.empty()) truth = "none";
+    }
     if (job.scheme.problem == ProblemType::regression)
       truth = fmt::format("{:.4g}", example.label.value);
     fmt::print("  {:<28} true: {:<14} {}\n", describe(evaluation.predictions[i], job.scheme), truth,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "simd/level.h"
 #include "src/base/error.h"
 #include "src/config/command_line.h"
 #include "src/config/paths.h"
@@ -105,6 +106,7 @@ int run_export(const config::CommandLine& command) {
 }
 
 int run(const std::string& verb, const std::vector<std::string>& arguments) {
+  simd::level();  // a FERRY_SIMD that this machine cannot do shows before any work
   config::CommandLine command = config::parse_command_line(verb, arguments);
   config::check_required(command);
   if (verb == "train") return run_train(std::move(command));

@@ -143,6 +143,7 @@ TEST(MaskTokens, HidesTheSharesOfBertAndNeverSpecialTokens) {
   MicroBatch batch = before;
   mask_tokens(batch, options, {.seed = 1, .step = 2, .micro_batch = 3});
   int64_t n_hidden = 0, n_masked = 0, n_kept = 0;
+  std::vector<int32_t> rows;
   ASSERT_EQ(batch.token_labels.size(), batch.input_ids.size());
   for (size_t i = 0; i < batch.input_ids.size(); ++i) {
     if (batch.token_labels[i] == kNoLabel) {
@@ -155,10 +156,12 @@ TEST(MaskTokens, HidesTheSharesOfBertAndNeverSpecialTokens) {
     ASSERT_GE(batch.input_ids[i], 0);
     ASSERT_LT(batch.input_ids[i], 30522);
     ++n_hidden;
+    rows.push_back(static_cast<int32_t>(i));
     n_masked += batch.input_ids[i] == 103;
     n_kept += batch.input_ids[i] == before.input_ids[i];
   }
   EXPECT_EQ(batch.n_label_items, n_hidden);
+  EXPECT_EQ(batch.label_rows, rows);
   // Binomial, five standard deviations: 0.15 of 19,992; 0.8 and 0.1 of those.
   EXPECT_NEAR(static_cast<double>(n_hidden), 0.15 * 19'992, 5 * std::sqrt(0.15 * 0.85 * 19'992));
   const auto n = static_cast<double>(n_hidden);

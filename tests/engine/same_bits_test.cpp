@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "tests/engine/toy_runs.h"
 
@@ -23,16 +26,53 @@ bool sanitized() {
   return std::getenv("FERRY_SANITIZED") != nullptr && !long_suite();
 }
 
+/** Where everything stays on the device: what the others are compared with. */
+ToyPlacement resident(DeviceKind device) {
+  ToyPlacement p;
+  p.device = device;
+  return p;
+}
+
 /** Clips about half of the steps. */
-void choose_max_grad_norm(ToyModel& model) {
-  ToyModel unclipped = model;
-  unclipped.max_grad_norm = 0;
-  ToyResult result = run_toy(unclipped, {}, kSteps);
-  std::vector<double> norms;
-  for (double norm : result.grad_norms)
-    if (std::isfinite(norm)) norms.push_back(norm);
+void choose_max_grad_norm(ToyModel& model, DeviceKind device) {
+  model.max_grad_norm = 0;
+  std::vector<double> norms = run_toy(model, resident(device), kSteps).grad_norms;
+  std::erase_if(norms, [](double norm) { return !std::isfinite(norm); });
   std::nth_element(norms.begin(), norms.begin() + static_cast<long>(norms.size() / 2), norms.end());
   model.max_grad_norm = norms[norms.size() / 2];
+}
+
+/** Every second block on the device for good. */
+std::vector<Place> mixed_places(const ToyModel& model) {
+  std::vector<Place> places;
+  for (size_t b = 0; b < model.table.blocks.size(); ++b)
+    places.push_back(b % 2 == 1 && b + 1 < model.table.blocks.size() ? Place::gpu : Place::host);
+  return places;
+}
+
+/** Queues in an order drawn from the seed, and with it another placement: the seeds pass through
+ * all 72 before one returns, and the first few differ in everything. */
+ToyPlacement adversarial(const ToyModel& model, uint64_t seed) {
+  uint64_t left = seed * 59 % 72;
+  auto choose = [&left](uint64_t n) { return std::exchange(left, left / n) % n; };
+  const bool is_mixed = choose(2) == 1;
+  const uint64_t activations = choose(3);
+  const bool is_vertical = choose(2) == 1;
+  ToyPlacement p;
+  p.mode = SimulatedMode::adversarial;
+  p.queue_seed = seed;
+  p.place = Place::host;
+  if (is_mixed) p.places = mixed_places(model);
+  p.activations =
+      std::array{Activations::keep, Activations::host, Activations::recompute}[activations];
+  p.order = is_vertical ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
+  p.n_weight_slots = 2 + static_cast<int>(choose(3));
+  p.overlap = choose(2) == 1;
+  p.name = "adversarial " + std::to_string(seed) + (is_mixed ? ", mixed, " : ", host, ") +
+           std::array{"keep", "saved on host", "recompute"}[activations] +
+           (is_vertical ? ", vertical, " : ", horizontal, ") + std::to_string(p.n_weight_slots) +
+           " slots, " + (p.overlap ? "overlapped" : "serial") + " optimizer";
+  return p;
 }
 
 std::vector<ToyPlacement> placements(const ToyModel& model) {
@@ -55,42 +95,37 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
   add("host, vertical, saved on host", [](auto& p) {
     p.place = Place::host, p.order = AccumulationOrder::vertical, p.activations = Activations::host;
   });
-  add("host, serial optimizer", [](auto& p) { p.place = Place::host, p.overlap = false; });
+  // On the serial device the two are one execution.
+  add("host, serial optimizer",
+      [](auto& p) { p.place = Place::host, p.mode = SimulatedMode::threads, p.overlap = false; });
+  add("host, serial optimizer, adversarial", [](auto& p) {
+    p.place = Place::host, p.mode = SimulatedMode::adversarial, p.queue_seed = 1000,
+    p.overlap = false;
+  });
   add("host, 1 worker", [](auto& p) { p.place = Place::host, p.n_workers = 1; });
   add("host, 7 workers", [](auto& p) { p.place = Place::host, p.n_workers = 7; });
   add("host, threads", [](auto& p) { p.place = Place::host, p.mode = SimulatedMode::threads; });
-  add("mixed", [&](auto& p) {
-    std::vector<Place> places;
-    for (size_t b = 0; b < model.table.blocks.size(); ++b)
-      places.push_back(b % 2 == 1 && b + 1 < model.table.blocks.size() ? Place::gpu : Place::host);
-    p.places = places;
-  });
+  add("mixed", [&](auto& p) { p.places = mixed_places(model); });
   const uint64_t n_orders = long_suite() ? 50 : sanitized() ? 1 : 3;
-  for (uint64_t seed = 0; seed < n_orders; ++seed)
-    add("host, adversarial " + std::to_string(seed), [&](auto& p) {
-      p.place = Place::host;
-      p.mode = SimulatedMode::adversarial;
-      p.queue_seed = seed;
-      p.order = seed % 3 == 1 ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
-      p.activations = seed % 2 == 1 ? Activations::host : Activations::keep;
-      p.n_weight_slots = seed % 5 == 4 ? 3 : 2;
-    });
+  for (uint64_t seed = 1; seed <= n_orders; ++seed)
+    all.push_back(adversarial(model, seed));
   if (sanitized()) all.erase(all.begin() + 1, all.end() - 2);
   return all;
 }
 
-void expect_same_bits(ToyModel model, bool wants_skip) {
-  choose_max_grad_norm(model);
-  const ToyResult reference = run_toy(model, {}, kSteps);
+void expect_same_bits(ToyModel model, bool wants_skip, DeviceKind device = DeviceKind::cpu) {
+  choose_max_grad_norm(model, device);
+  const ToyResult reference = run_toy(model, resident(device), kSteps);
   EXPECT_GE(reference.n_clipped, 3);
   EXPECT_GE(kSteps - reference.n_clipped - reference.n_skipped, 3);
-  if (wants_skip)
-    EXPECT_GE(reference.n_skipped, 1);
-  else
-    EXPECT_EQ(reference.n_skipped, 0);
-  for (const ToyPlacement& placement : placements(model))
+  EXPECT_EQ(reference.n_skipped > 0, wants_skip);
+  for (ToyPlacement placement : placements(model)) {
+    // A GPU orders its queues itself.
+    if (device == DeviceKind::cuda && placement.mode == SimulatedMode::adversarial) continue;
+    placement.device = device;
     EXPECT_EQ(first_difference(model, reference, run_toy(model, placement, kSteps)), "")
         << placement.name;
+  }
 }
 
 TEST(SameBits, RunTwice) {
@@ -136,47 +171,26 @@ class SameBitsOnGpu : public ::testing::TestWithParam<DType> {
   static AttentionBackend attention() {
     return GetParam() == DType::f32 ? AttentionBackend::memory_efficient : AttentionBackend::flash;
   }
-  static void expect_same_bits_on_gpu(ToyModel model, bool wants_skip) {
-    ToyModel unclipped = model;
-    unclipped.max_grad_norm = 0;
-    ToyPlacement resident;
-    resident.device = DeviceKind::cuda;
-    std::vector<double> norms = run_toy(unclipped, resident, kSteps).grad_norms;
-    std::erase_if(norms, [](double norm) { return !std::isfinite(norm); });
-    std::nth_element(norms.begin(), norms.begin() + static_cast<long>(norms.size() / 2),
-                     norms.end());
-    model.max_grad_norm = norms[norms.size() / 2];
-    const ToyResult reference = run_toy(model, resident, kSteps);
-    EXPECT_GE(reference.n_clipped, 3);
-    EXPECT_GE(kSteps - reference.n_clipped - reference.n_skipped, 3);
-    EXPECT_EQ(reference.n_skipped > 0, wants_skip);
-    for (ToyPlacement placement : placements(model)) {
-      if (placement.mode != SimulatedMode::serial) continue;
-      placement.device = DeviceKind::cuda;
-      EXPECT_EQ(first_difference(model, reference, run_toy(model, placement, kSteps)), "")
-          << placement.name;
-    }
+  static void expect_same_bits_on_gpu(const ToyModel& model) {
+    expect_same_bits(model, GetParam() == DType::f16, DeviceKind::cuda);
   }
 };
 
 TEST_P(SameBitsOnGpu, SmallBert) {
-  expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::cross_entropy, attention()),
-                          GetParam() == DType::f16);
+  expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::cross_entropy, attention()));
 }
 TEST_P(SameBitsOnGpu, SmallBertWithMemoryEfficientAttention) {  // what Turing trains with
   if (GetParam() == DType::f32) GTEST_SKIP() << "SmallBert has it in fp32";
   expect_same_bits_on_gpu(
-      small_bert(GetParam(), LossKind::cross_entropy, AttentionBackend::memory_efficient),
-      GetParam() == DType::f16);
+      small_bert(GetParam(), LossKind::cross_entropy, AttentionBackend::memory_efficient));
 }
 TEST_P(SameBitsOnGpu, TiedMaskedLm) {
-  expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::masked_lm, attention()),
-                          GetParam() == DType::f16);
+  expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::masked_lm, attention()));
 }
 TEST_P(SameBitsOnGpu, MiniLm) {
   auto model = minilm(GetParam(), attention());
   if (!model) GTEST_SKIP() << "all-MiniLM-L6-v2 is not in .venv: run scripts/setup";
-  expect_same_bits_on_gpu(*model, GetParam() == DType::f16);
+  expect_same_bits_on_gpu(*model);
 }
 INSTANTIATE_TEST_SUITE_P(Types,
                          SameBitsOnGpu,

@@ -21,7 +21,7 @@ namespace {
  * sequence. */
 struct ToyBatch {
   std::vector<int32_t> ids, types, positions, cu = {0};
-  std::vector<int32_t> int_labels;
+  std::vector<int32_t> int_labels, label_rows;
   std::vector<float> float_labels;
   HostBatch view;
 
@@ -66,13 +66,14 @@ ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
         batch.float_labels.push_back(static_cast<float>(random() % 100) / 50.0f);
       break;
     case LossKind::masked_lm:
-      items = 0;
+      // Now and then none, as masking may leave a tiny micro-batch.
       for (size_t t = 0; t < batch.ids.size(); ++t) {
-        const bool labelled =
-            t < static_cast<size_t>(n_real_tokens) && (random() % 7 == 0 || t == 0);
+        const bool labelled = seed % 7 != 5 && t < static_cast<size_t>(n_real_tokens) &&
+                              (random() % 7 == 0 || t == 0);
         batch.int_labels.push_back(labelled ? batch.ids[t] : -100);
-        items += labelled;
+        if (labelled) batch.label_rows.push_back(static_cast<int32_t>(t));
       }
+      items = static_cast<int64_t>(batch.label_rows.size());
       break;
   }
   batch.view = {.shape = {.tokens = static_cast<int64_t>(batch.ids.size()),
@@ -88,6 +89,7 @@ ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
                 .labels = batch.float_labels.empty()
                               ? std::as_bytes(std::span(batch.int_labels))
                               : std::as_bytes(std::span(batch.float_labels))};
+  if (model.loss == LossKind::masked_lm) batch.view.label_rows = batch.label_rows;
   return batch;
 }
 

@@ -58,12 +58,11 @@ TestBatch::TestBatch(const std::vector<int64_t>& lengths,
   tensors.position_ids = view(position_ids);
   tensors.cu_seqlens = view(cu_seqlens);
   tensors.cu_seqlens_host = cu_seqlens;
-  tensors.input_ids_host = input_ids;
 }
 
 ModelRunner::ModelRunner(ModelTable table, LossKind loss, const BatchShape& shape)
     : table_(std::move(table)) {
-  const at::ScalarType compute = ops::scalar_type_of(table_.compute);
+  const at::ScalarType compute = scalar_type_of(table_.compute);
   const int64_t element_bytes = static_cast<int64_t>(size_of(table_.compute));
   blocks_.resize(table_.blocks.size());
   for (size_t b = 0; b < blocks_.size(); b++) {
@@ -86,7 +85,7 @@ ModelRunner::ModelRunner(ModelTable table, LossKind loss, const BatchShape& shap
     run.saved = std::make_unique<Region>(laid_out_bytes(saved));
     int64_t offset = 0;
     for (const SavedSpec& s : saved) {
-      run.memory.saved.push_back(run.saved->at(offset, s.shape, ops::scalar_type_of(s.dtype)));
+      run.memory.saved.push_back(run.saved->at(offset, s.shape, scalar_type_of(s.dtype)));
       offset += round_up(s.n_bytes(), kTensorAlignment_bytes);
     }
     if (spec.kind != BlockKind::head) {
@@ -158,7 +157,7 @@ float ModelRunner::forward(const RandomKey& key, const BatchTensors& batch, at::
 }
 
 void ModelRunner::backward(const RandomKey& key, const BatchTensors& batch) {
-  const at::ScalarType compute = ops::scalar_type_of(table_.compute);
+  const at::ScalarType compute = scalar_type_of(table_.compute);
   at::Tensor d[2];
   for (int i = 0; i < 2; i++)
     d[i] = d_boundary_[i]->at(0, {batch.shape.tokens, table_.width}, compute);

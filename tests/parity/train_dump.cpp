@@ -29,11 +29,11 @@ json read_json(const std::filesystem::path& path) {
 
 /** One micro-batch: rows of ids end to end. */
 struct Rows {
-  std::vector<int32_t> ids, types, positions, cu = {0}, labels;
+  std::vector<int32_t> ids, types, positions, cu = {0}, labels, label_rows;
   HostBatch view;
 };
 
-Rows rows_of(const json& micro, int64_t max_length) {
+Rows rows_of(const json& micro, int64_t max_length, bool masked_lm) {
   Rows rows;
   int64_t items = 0;
   for (const json& row : micro["rows"]) {
@@ -46,6 +46,7 @@ Rows rows_of(const json& micro, int64_t max_length) {
     rows.cu.push_back(static_cast<int32_t>(rows.ids.size()));
   }
   for (int32_t label : micro["labels"]) {
+    if (label >= 0) rows.label_rows.push_back(static_cast<int32_t>(rows.labels.size()));
     rows.labels.push_back(label);
     items += label >= 0;
   }
@@ -61,6 +62,7 @@ Rows rows_of(const json& micro, int64_t max_length) {
                .position_ids = rows.positions,
                .cu_seqlens = rows.cu,
                .labels = std::as_bytes(std::span(rows.labels))};
+  if (masked_lm) rows.view.label_rows = rows.label_rows;
   return rows;
 }
 
@@ -80,7 +82,7 @@ void run(const std::filesystem::path& directory) {
   for (const json& step : steps["steps"]) {
     n_micro = std::max(n_micro, static_cast<int64_t>(step.size()));
     for (const json& micro : step) {
-      Rows rows = rows_of(micro, largest.max_length);
+      Rows rows = rows_of(micro, largest.max_length, masked_lm);
       largest.tokens = std::max(largest.tokens, rows.view.shape.tokens);
       largest.n_seqs_max = std::max(largest.n_seqs_max, rows.view.n_seqs);
     }
@@ -104,7 +106,7 @@ void run(const std::filesystem::path& directory) {
     std::vector<Rows> rows;
     std::vector<HostBatch> views;
     for (const json& micro : step)
-      rows.push_back(rows_of(micro, largest.max_length));
+      rows.push_back(rows_of(micro, largest.max_length, masked_lm));
     for (Rows& r : rows)
       views.push_back(r.view);
     StepReport report = session.step(views);

@@ -89,5 +89,32 @@ TEST(Plan, RegionsNeverOverlap) {
   }
 }
 
+TEST(Plan, NamesTheLargestTagOfThePlaceThatIsTooSmall) {
+  PlanRequest r = request(200 * kMiB);
+  r.placement = Place::host;
+  try {
+    make_plan(bert_large(DType::bf16), r);
+    ADD_FAILURE() << "200 MiB of GPU memory were enough";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("on the gpu"), std::string::npos) << e.what();
+  }
+  r = request(24 * kGiB);
+  r.host_budget_bytes = 100 * kMiB;
+  r.placement = Place::host;
+  try {
+    make_plan(bert_large(DType::bf16), r);
+    ADD_FAILURE() << "100 MiB of host memory were enough";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("on the host"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Plan, RefusesMoreMicroBatchesThanADeviceCanFollow) {
+  PlanRequest r = request(24 * kGiB);
+  r.train_batch_size = 100'000;
+  r.micro_batch_size = 1;
+  EXPECT_THROW(make_plan(bert_large(DType::bf16), r), Error);
+}
+
 }  // namespace
 }  // namespace ferry

@@ -5,10 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 
 #include "src/files/checkpoint_reader.h"
@@ -28,6 +31,21 @@ std::string text_of(const fs::path& file) {
   std::ostringstream text;
   text << std::ifstream(file).rdbuf();
   return text.str();
+}
+
+/** "peak host memory" of what a run printed at its end, in bytes. */
+struct PeakMemory {
+  double promised = 0, actual = 0;
+};
+PeakMemory peak_memory_in(const std::string& printed) {
+  static const std::regex row("peak host memory\\D+([0-9.]+) ([KMG])iB\\D+([0-9.]+) ([KMG])iB");
+  std::smatch found;
+  if (!std::regex_search(printed, found, row)) return {};
+  auto bytes = [&](size_t number) {
+    return std::stod(found[number]) *
+           std::pow(1024.0, 1 + std::string("KMG").find(found[number + 1].str()));
+  };
+  return {bytes(1), bytes(3)};
 }
 
 class Program : public ::testing::Test {
@@ -89,6 +107,9 @@ TEST_F(Program, TrainsEvaluatesPredictsAndExports) {
   for (const char* part : {"accuracy: 1.0000", "training loss", "true \\ predicted", "promised",
                            "peak host memory", "predictions on held-out"})
     EXPECT_NE(train.out.find(part), std::string::npos) << part << " in:\n" << train.out;
+  const PeakMemory peak = peak_memory_in(train.out);
+  EXPECT_GT(peak.actual, 0) << train.out;
+  EXPECT_LE(peak.actual, 1.05 * peak.promised) << train.out;
   EXPECT_TRUE(fs::exists(root_ / "run/final/model.safetensors"));
   EXPECT_TRUE(fs::exists(root_ / "run/final/vocab.txt"));
   EXPECT_FALSE(fs::exists(root_ / "run/final.partial"));
@@ -184,6 +205,18 @@ TEST_F(Program, BadData) {
   write("unseen.tsv", "text\tlabel\na car\tviolet\n");
   expect_fault(train("train.tsv", "--eval-dataset unseen.tsv"), 4,
                {"unseen.tsv:2", "violet", "blue"});
+}
+
+TEST_F(Program, PredictsFromStandardInput) {
+  ASSERT_EQ(ferry(train_arguments("stdin") + "--max-steps 3").code, 0);
+  write("lines.txt", "one text\r\n\nanother text\n");
+  Outcome predict = ferry("predict --model stdin --device cpu --json <lines.txt");
+  ASSERT_EQ(predict.code, 0) << predict.err;
+  EXPECT_EQ(std::count(predict.out.begin(), predict.out.end(), '\n'), 2) << predict.out;
+  EXPECT_NE(predict.out.find("\"one text\""), std::string::npos) << predict.out;
+  expect_fault(ferry("predict --model stdin --device cpu </dev/null"), 4, {"standard input"});
+  write("latin.txt", "caf\xe9\n");
+  expect_fault(ferry("predict --model stdin --device cpu <latin.txt"), 4, {"UTF-8"});
 }
 
 TEST_F(Program, BadOptions) {

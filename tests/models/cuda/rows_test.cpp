@@ -1,4 +1,4 @@
-// Column sums, joined q, k, v gradients, addition and first rows against ATen.
+// Column sums, joined q, k, v gradients and first rows against ATen.
 
 #include "tests/models/cuda/kernel_case.h"
 
@@ -34,15 +34,6 @@ TEST_P(Rows, JoinedGradients) {
                      dqkv.data_ptr(), dbias.data_ptr(), room.data_ptr());
   EXPECT_TRUE(at::equal(dqkv, at::cat({dq, dk, dv}, 1)));
   expect_close(dbias, f64(dqkv).sum(0), "dbias");
-}
-
-TEST_P(Rows, Add) {
-  const auto [T, N] = shape;
-  const auto other = random({T, N});
-  auto x = random({T, N});
-  const auto expected = x + other;
-  add_into(stream, type, T * N, x.data_ptr(), other.data_ptr());
-  EXPECT_TRUE(at::equal(x, expected));
 }
 
 TEST_P(Rows, FirstRowsThereAndBack) {

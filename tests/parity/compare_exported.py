@@ -1,0 +1,108 @@
+"""What `ferry train` and `ferry export` write means the same to transformers: for one label a text, for several, for a
+number, and for pairs of texts, every label equal and every logit within 1e-4 (check_export.py compares).
+
+    compare_exported.py FERRY FERRY_TRAINER
+
+The models are small random BERTs that transformers itself wrote. Prints one line a case, a last line "N passed, N failed";
+exits 1 when one failed, 77 when a package is missing."""
+import json, os, pathlib, random, subprocess, sys, tempfile
+
+try:
+    import torch, transformers
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+from compare import randomise, small_config
+
+MAX_LENGTH = 24
+COLOURS = ["red", "green", "blue"]
+# Subwords, an accent that the normalizer drops, a Chinese character and punctuation; "zebra" is unknown.
+WORDS = ["the", "car", "house", "was", "very", "old", "near", "painting", "cafés", "Bird", "中", "zebra", "...", "it's"]
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *COLOURS, "the", "car", "house", "was", "very", "old", "near",
+              "paint", "##ing", "cafe", "##s", "bird", "中", ".", "'", "it", "s"]
+
+
+def write_model(directory, seed):
+    # A head drawn as wide as this tells texts apart after five steps.
+    model = transformers.BertModel(small_config(vocab_size=len(VOCABULARY), initializer_range=0.5))
+    randomise(model, seed)
+    model.save_pretrained(directory)
+    (directory / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
+    transformers.BertTokenizerFast(vocab=str(directory / "vocab.txt"), do_lower_case=True).save_pretrained(directory)
+
+
+def write_data(file, label_of, n, rng, is_pair):
+    """Some texts are longer than MAX_LENGTH, so that they are cut."""
+    def text(words):
+        return " ".join(words)
+    with open(file, "w", encoding="utf-8") as out:
+        for _ in range(n):
+            words = [rng.choice(COLOURS if rng.random() < 0.3 else WORDS) for _ in range(rng.choice([1, 4, 9, 40]))]
+            row = dict(text=text(words), label=label_of(words))
+            if is_pair:
+                row["other"] = text(rng.choices(WORDS, k=rng.choice([1, 5, 30])))
+            out.write(json.dumps(row) + "\n")
+
+
+def first_colour(words):
+    return next((word for word in words if word in COLOURS), "red")
+
+
+def words_in(words):
+    return sorted({word for word in words if word.isalpha() and word.isascii()})
+
+
+def share_of_red(words):
+    return words.count("red") / len(words) + 0.25
+
+
+CASES = {"one label": ("single_label_classification", first_colour, False),
+         "pairs of texts": ("single_label_classification", first_colour, True),
+         "several labels": ("multi_label_classification", words_in, False),
+         "a number": ("regression", share_of_red, False)}
+
+
+def run_case(ferry, name, problem, label_of, is_pair, root, seed):
+    rng = random.Random(seed)
+    write_model(root / "model", seed)
+    write_data(root / "train.jsonl", label_of, 60, rng, is_pair)
+    write_data(root / "dev.jsonl", label_of, 40, rng, is_pair)
+    subprocess.run([*ferry, "train", "--model", "model", "--dataset", "train.jsonl", "--eval-dataset", "dev.jsonl",
+                    "--problem-type", problem, "--device", "cpu", "--max-steps", "5", "--train-batch-size", "8",
+                    "--lr", "1e-3", "--max-length", str(MAX_LENGTH), "--output-dir", "run",
+                    *(["--text-pair-column", "other"] if is_pair else [])],
+                   cwd=root, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*ferry, "export", "--model", "run", "--output", "exported"], cwd=root, check=True,
+                   stdout=subprocess.DEVNULL)
+    check = [sys.executable, pathlib.Path(__file__).with_name("check_export.py")]
+    passed = True
+    for directory in ("run/final", "exported"):
+        done = subprocess.run([*check, root / directory, root / "run/predictions.jsonl", "--max-length", str(MAX_LENGTH)],
+                              capture_output=True, text=True)
+        passed &= done.returncode == 0
+        said = done.stdout if done.returncode == 0 else done.stdout + done.stderr
+        print(f"{'PASS' if done.returncode == 0 else 'FAIL'} {name}, {directory}: {said.strip()}", flush=True)
+    predicted = {json.dumps(json.loads(line)["predicted"]) for line in open(root / "run/predictions.jsonl")}
+    if len(predicted) < 2:
+        print(f"FAIL {name}: every text is predicted to be {predicted}, which shows nothing")
+        passed = False
+    return passed
+
+
+def main():
+    torch.manual_seed(0)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    ferry = ["env", "FERRY_TRAINER=" + os.path.abspath(sys.argv[2]), os.path.abspath(sys.argv[1])]
+    results = []
+    for seed, (name, case) in enumerate(CASES.items()):
+        with tempfile.TemporaryDirectory() as root:
+            results.append(run_case(ferry, name, *case, pathlib.Path(root), seed))
+    passed, failed = results.count(True), results.count(False)
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed or not passed else 0)
+
+
+if __name__ == "__main__":
+    main()
