@@ -100,10 +100,10 @@ BertConfig parse_bert_config(const json& config) {
   c.pad_token_id = read_integer(config, "pad_token_id", 0, c.vocab_size - 1, 0);
   c.layer_norm_eps = read_number(config, "layer_norm_eps", 0, 1).value_or(c.layer_norm_eps);
   c.hidden_dropout_prob =
-      read_number(config, "hidden_dropout_prob", 0, 1).value_or(c.hidden_dropout_prob);
-  c.attention_probs_dropout_prob = read_number(config, "attention_probs_dropout_prob", 0, 1)
+      read_number(config, "hidden_dropout_prob", 0, 0.999).value_or(c.hidden_dropout_prob);
+  c.attention_probs_dropout_prob = read_number(config, "attention_probs_dropout_prob", 0, 0.999)
                                        .value_or(c.attention_probs_dropout_prob);
-  c.classifier_dropout = read_number(config, "classifier_dropout", 0, 1);
+  c.classifier_dropout = read_number(config, "classifier_dropout", 0, 0.999);
   c.initializer_range =
       read_number(config, "initializer_range", 0, 1e3).value_or(c.initializer_range);
   if (c.hidden_size % c.num_attention_heads != 0) {

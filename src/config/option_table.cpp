@@ -269,7 +269,7 @@ const std::vector<Option>& option_table() {
        .group = kRegularGroup,
        .value = "auto",
        .can_be_auto = true,
-       .range = {0, 1, true},
+       .range = {0, 0.999},
        .aliases = {{"hidden_dropout_prob"}},
        .help = "Dropout after each sub-layer; auto is what the model's config.json says. Its masks "
                "are drawn again in the backward, and cost no memory."},
@@ -278,7 +278,7 @@ const std::vector<Option>& option_table() {
        .group = kRegularGroup,
        .value = "auto",
        .can_be_auto = true,
-       .range = {0, 1, true},
+       .range = {0, 0.999},
        .aliases = {{"attention_probs_dropout_prob"}},
        .help = "Dropout of attention weights; auto is what the model's config.json says."},
 

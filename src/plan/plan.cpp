@@ -14,10 +14,11 @@ constexpr int64_t kTokenMultiple = 64;
 
 BatchShape largest_shape(const PlanRequest& request, int64_t micro_batch_size) {
   // The token count is rounded up to one of a few sizes, the largest of which holds every row at
-  // full length.
-  return {.tokens = round_up(micro_batch_size * request.max_length, kTokenMultiple),
-          .n_seqs_max =
-              2 * micro_batch_size + 1,  // the dummy tail's sequences too, max_length tokens each
+  // full length; what is left over is cut into dummy sequences of max_length.
+  const int64_t tokens = round_up(micro_batch_size * request.max_length, kTokenMultiple);
+  const int64_t n_dummies = (tokens + request.max_length - 1) / request.max_length;
+  return {.tokens = tokens,
+          .n_seqs_max = micro_batch_size + n_dummies,
           .max_length = request.max_length};
 }
 

@@ -219,6 +219,24 @@ TEST_F(Program, PredictsFromStandardInput) {
   expect_fault(ferry("predict --model stdin --device cpu <latin.txt"), 4, {"UTF-8"});
 }
 
+/** Sizes are rounded up to 64 tokens: many dummy sequences where texts are this short. */
+TEST_F(Program, ShortTextsInSmallBatches) {
+  for (const char* sizes : {"--train-batch-size 1 --max-length 8", "--train-batch-size 2",
+                            "--train-batch-size 8 --micro-batch-size 1 --max-length 5"}) {
+    const std::string run = "short" + std::to_string(std::hash<std::string>()(sizes));
+    Outcome train = ferry(
+        "train --model model --dataset train.tsv --eval-dataset dev.tsv "
+        "--device cpu --max-steps 3 --output-dir " +
+        run + " " + sizes);
+    EXPECT_EQ(train.code, 0) << sizes << ": " << train.err;
+    Outcome predict = ferry(
+        "predict --device cpu --max-length 8 --per-device-train-batch-size 1 "
+        "--model " +
+        run + " a -- b");
+    EXPECT_EQ(predict.code, 0) << sizes << ": " << predict.err;
+  }
+}
+
 TEST_F(Program, BadOptions) {
   expect_fault(ferry(train_arguments("never") + "--learning-rte 1"), 2,
                {"did you mean '--learning-rate'"});
