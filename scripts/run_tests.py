@@ -110,7 +110,9 @@ def run_meson(tally, part, directory, names, env=None, patience=1):
     for old in logs.glob('testlog*'):
         old.unlink()
     subprocess.run(['meson', 'test', '-C', build_dir, '--no-rebuild', '--print-errorlogs',
-                    '--timeout-multiplier', str(patience)] + names, env=dict(os.environ, **(env or {})))
+                    '--timeout-multiplier', str(patience)] + names,
+                   # Two programs at a time on as many cores: threads that wait must not spin.
+                   env=dict(os.environ, OMP_WAIT_POLICY='passive', **(env or {})))
     programs = {}
     if (logs / 'testlog.json').exists():
         for line in (logs / 'testlog.json').read_text().splitlines():
