@@ -55,7 +55,7 @@ int run_help(Arguments arguments) {
       "texts per label),\n"
       "or           ferry doctor\n\n"
       "Exit codes: 0 done, 2 usage or configuration, 3 does not fit, 4 data or model file,\n"
-      "5 hardware or driver, 6 diverged, 130 interrupted after saving.\n");
+      "5 hardware or driver, 6 diverged.\n");
   return 0;
 }
 

@@ -244,7 +244,7 @@ const std::vector<Option>& option_table() {
        .type = Type::number,
        .group = kOptimizerGroup,
        .value = "1e-8",
-       .range = {0, 1},
+       .range = {1e-20, 1},
        .aliases = {{"adam_eps"}},
        .help = "Added to AdamW's denominator; larger damps steps of tensors with tiny gradients."},
       {.key = "max_grad_norm",

@@ -85,6 +85,7 @@ Template read_template(const JsonField& processor,
     const auto [kind, piece] = list.at(i).only();
     Template::Piece& added = result.pieces.emplace_back();
     added.type_id = piece.at("type_id").id();
+    if (added.type_id > 255) piece.fail("has a type_id above 255", kSupported);
     const std::string id = piece.at("id").string();
     if (kind == "Sequence") {
       if (id != "A" && id != "B")

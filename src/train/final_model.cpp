@@ -58,6 +58,7 @@ fs::path save_final(Session& session, const Job& job, const fs::path& run) {
   HfConfig config = job.directory.config();
   config.set_architecture(architecture_of(job));
   config.set("torch_dtype", "float32");
+  config.set("dtype", "float32");  // what newer releases of transformers read
   if (job.loss != LossKind::masked_lm) {
     config.set_problem_type(hf_name_of(job.scheme.problem));
     config.set_labels(job.scheme.problem == ProblemType::regression

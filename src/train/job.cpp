@@ -214,7 +214,14 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
                                        .tokenizer = std::move(tokenizer)});
   job->machine = detect_machine(job->config);
   const HfConfig& hf = job->directory.config();
-  job->scheme.problem = parse_problem_type(hf.problem_type).value_or(ProblemType::single_label);
+  // transformers leaves problem_type out until it has trained.
+  const auto problem =
+      hf.problem_type.empty() ? ProblemType::single_label : parse_problem_type(hf.problem_type);
+  if (!problem)
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' has problem_type '{}'", hf.origin(), hf.problem_type),
+                "expected single_label_classification, multi_label_classification or regression");
+  job->scheme.problem = *problem;
   job->scheme.labels = LabelMap(hf.id2label);
   if (hf.id2label.empty())
     throw Error(Fault::data, "model.open",
@@ -279,6 +286,11 @@ std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
                                            job.plan.largest, options);
   LoadReport loaded =
       load_weights(job.model, job.directory.weights(), options.seed, session->segments());
+  if (!job.plan.shape.trains && !loaded.initialised.empty())
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' has no tensor '{}'", job.directory.path().string(),
+                            loaded.initialised.front()),
+                "it is not a trained classifier; train one with `ferry train`");
   if (report) *report = std::move(loaded);
   return session;
 }

@@ -124,7 +124,11 @@ int main(int argc, char** argv) {
   try {
     if (argc < 2)
       throw ferry::Error(ferry::Fault::usage, "trainer", "no verb", "start it through `ferry`");
-    return ferry::run(argv[1], std::vector<std::string>(argv + 2, argv + argc));
+    const int exit_code = ferry::run(argv[1], std::vector<std::string>(argv + 2, argv + argc));
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      throw ferry::Error(ferry::Fault::machine, "cli.output", "cannot write to standard output",
+                         "is the disk full?");
+    return exit_code;
   } catch (const ferry::Error& e) {
     fmt::print(stderr, "ferry: {}\n", e.what());
     return e.exit_code();

@@ -132,7 +132,7 @@ TEST(Resolved, ReadsBackToTheSameValues) {
   CommandLine first =
       parse("train", {"--model", "a \"quoted\"\\\tname", "--lr", "3e-5", "--gpu-memory", "11GiB",
                       "--host-memory", "12345678", "--no-deterministic", "--hidden-dropout", "0.1",
-                      "--warmup-steps", "0.06", "--adam-epsilon", "1e-300"});
+                      "--warmup-steps", "0.06", "--adam-epsilon", "1e-17"});
   auto file = directory.write("config.toml", first.config.to_toml()).string();
   CommandLine second = parse("train", {"--config", file});
   for (const Option& option : option_table())

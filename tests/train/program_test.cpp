@@ -237,6 +237,28 @@ TEST_F(Program, ShortTextsInSmallBatches) {
   }
 }
 
+TEST_F(Program, EvaluatesOnlyATrainedClassifier) {
+  ASSERT_EQ(ferry(train_arguments("trained") + "--max-steps 3").code, 0);
+  auto config = nlohmann::json::parse(text_of(root_ / "trained/final/config.json"));
+  EXPECT_EQ(config["dtype"], "float32");
+  config.erase("problem_type");  // as transformers writes it before it trains
+  write("trained/final/config.json", config.dump());
+  Outcome eval = ferry("eval --model trained --dataset dev.tsv --device cpu --json");
+  ASSERT_EQ(eval.code, 0) << eval.err;
+  EXPECT_TRUE(nlohmann::json::parse(eval.out).contains("accuracy")) << eval.out;
+  EXPECT_EQ(ferry("eval --model trained --dataset dev.tsv --device cpu >/dev/full; #").code, 5);
+  config["problem_type"] = "klassification";
+  write("trained/final/config.json", config.dump());
+  expect_fault(ferry("eval --model trained --dataset dev.tsv --device cpu"), 4, {"klassification"});
+  config = nlohmann::json::parse(text_of(root_ / "model/config.json"));
+  config["id2label"] = {{"0", "blue"}, {"1", "red"}, {"2", "green"}};
+  fs::create_directories(root_ / "headless");
+  fs::copy(root_ / "model", root_ / "headless", fs::copy_options::recursive);
+  write("headless/config.json", config.dump());
+  expect_fault(ferry("predict --model headless --device cpu a"), 4,
+               {"has no tensor", "not a trained classifier"});
+}
+
 TEST_F(Program, BadOptions) {
   expect_fault(ferry(train_arguments("never") + "--learning-rte 1"), 2,
                {"did you mean '--learning-rate'"});
