@@ -119,7 +119,7 @@ void AtomicDirectory::commit() {
   std::error_code error;
   std::filesystem::remove(target_, error);  // an empty directory may stand there
   std::filesystem::rename(partial_, target_, error);
-  if (error) fail(target_, "renamed to", error.value());
+  if (error) fail(target_, "put in place", error.value());
   is_committed_ = true;
   sync_directory(directory_of(target_));
 }
