@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <random>
+#include <span>
 #include <unordered_set>
 
 #include "simd/kernels.h"
@@ -54,6 +56,36 @@ void initialise(const ModelTable& model,
   segments.set_param(block, spec.offset + first_row * row_elements(spec), values);
 }
 
+/** One NaN would be in every loss from the first step on, and in the model that is saved. */
+void check_values(std::span<const float> values,
+                  DType compute,
+                  const std::string& name,
+                  const CheckpointReader& checkpoint) {
+  constexpr float kHalf_max = 65504.0f;
+  const bool is_half = compute == DType::f16;
+  // The square sum is finite exactly where all values are, and quick.
+  if (!is_half && std::isfinite(simd::square_sum(values.data(), DType::f32,
+                                                 static_cast<int64_t>(values.size()))))
+    return;
+  const float most = is_half ? kHalf_max : std::numeric_limits<float>::max();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::fabs(values[i]) <= most) continue;
+    throw Error(Fault::data, "model.load",
+                fmt::format("'{}': tensor '{}' has the value {} at element {}",
+                            checkpoint.path().string(), name, values[i], i),
+                std::isfinite(values[i]) ? "fp16 ends at 65504: use dtype = bf16 or fp32"
+                                         : "the model is broken: fetch or export it again");
+  }
+}
+
+/** A head of the same kind for another number of labels: the first dimension alone differs. */
+bool is_other_head(const StoredTensor& stored, const HfEntry& entry, const ModelTable& model) {
+  const auto& wanted = entry.hf_shape;
+  return entry.optional && wanted[0] == model.n_labels && stored.shape.size() == wanted.size() &&
+         stored.shape[0] != wanted[0] &&
+         std::equal(wanted.begin() + 1, wanted.end(), stored.shape.begin() + 1);
+}
+
 /** The name under which the checkpoint has this entry. */
 const StoredTensor* find(const CheckpointReader& checkpoint,
                          const HfEntry& entry,
@@ -94,10 +126,19 @@ LoadReport load_weights(const ModelTable& model,
       report.initialised.push_back(entry.hf_name);
       continue;
     }
+    if (is_other_head(*stored, entry, model)) {
+      initialise(model, entry.block, entry.param, entry.row_begin, entry.rows, entry.hf_name, seed,
+                 segments);
+      report.redrawn.push_back(fmt::format("{} of shape {}, expected {}", name,
+                                           format_shape(stored->shape),
+                                           format_shape(entry.hf_shape)));
+      continue;
+    }
     const StoredTensor& tensor = checkpoint.get(name, entry.hf_shape);
     values.resize(static_cast<size_t>(entry.rows * row_elements(spec)));
     checkpoint.read_f32(name, values);
     checkpoint.release_pages(tensor);
+    check_values(values, model.compute, name, checkpoint);
     segments.set_param(entry.block, spec.offset + entry.row_begin * row_elements(spec), values);
   }
   for (const StoredTensor* tensor : checkpoint.tensors())

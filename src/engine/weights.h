@@ -15,11 +15,15 @@ namespace ferry {
 
 struct LoadReport {
   std::vector<std::string> initialised;  ///< HF names that the checkpoint lacks
-  std::vector<std::string> unused;       ///< names in the checkpoint that the model does not know
+  /// tensors of a classifier's head that the checkpoint has for another number of labels: name and
+  /// both shapes
+  std::vector<std::string> redrawn;
+  std::vector<std::string> unused;  ///< names in the checkpoint that the model does not know
 };
 
-/** Throws Error(data) that names tensor and both shapes where they differ, or a missing tensor that
- * is not optional. */
+/** Throws Error(data) that names tensor and both shapes where they differ, a missing tensor that is
+ * not optional, or a tensor with a value that is NaN, infinite or beyond the type of compute. A
+ * head for another number of labels is drawn anew and reported. */
 LoadReport load_weights(const ModelTable& model,
                         const CheckpointReader& checkpoint,
                         uint64_t seed,

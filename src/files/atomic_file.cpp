@@ -105,9 +105,13 @@ void AtomicFile::commit() {
 AtomicDirectory::AtomicDirectory(std::filesystem::path target)
     : target_(target.has_filename() ? std::move(target) : target.parent_path()),
       partial_(target_.string() + ".partial") {
+  make_directories(directory_of(target_));
+  // What stands there may be the user's: it is not ours to remove.
   std::error_code error;
-  std::filesystem::remove_all(partial_, error);
-  make_directories(partial_);
+  if (std::filesystem::create_directory(partial_, error)) return;
+  if (error) fail(target_, "created", error.value());
+  throw Error(Fault::usage, "files.write", fmt::format("'{}' exists", partial_.string()),
+              "it may be left of an interrupted save: remove it, or choose another directory");
 }
 
 AtomicDirectory::~AtomicDirectory() {

@@ -51,8 +51,9 @@ class AtomicFile {
   int64_t end_bytes_ = 0;  // where append() goes on
 };
 
-/** A directory being filled beside its target, under the target's name with ".partial". Without
- * commit() the destructor removes it; the target may be absent or an empty directory. */
+/** A directory being filled beside its target, under the target's name with ".partial", which
+ * may not exist yet (Error(usage)). Without commit() the destructor removes it; the target may be
+ * absent or an empty directory. */
 class AtomicDirectory {
  public:
   explicit AtomicDirectory(std::filesystem::path target);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -63,7 +64,16 @@ HfConfig HfConfig::parse(std::string_view text, std::string origin) {
 
 void HfConfig::read_labels() {
   const auto* labels = find("id2label");
-  if (!labels) return;
+  if (!labels) {
+    // transformers leaves out what is its default: two labels, LABEL_0 and LABEL_1.
+    const bool classifies = std::ranges::any_of(architectures, [](const std::string& name) {
+      return name.ends_with("ForSequenceClassification");
+    });
+    const int64_t n = classifies ? get_int("num_labels", 2, 1, 1'000'000) : 0;
+    for (int64_t id = 0; id < n; ++id)
+      id2label.push_back(fmt::format("LABEL_{}", id));
+    return;
+  }
   if (!labels->is_object()) refuse("id2label", "an object of names by number");
   id2label.resize(labels->size());
   std::vector<bool> seen(labels->size());

@@ -29,7 +29,7 @@ class HfConfig {
   int64_t n_layers = 0;
   int64_t n_heads = 0;
   std::optional<int64_t> pad_token_id;
-  std::vector<std::string> id2label;  // empty when the file has none
+  std::vector<std::string> id2label;  // LABEL_0, ... of a classifier without names; else empty
   std::string
       problem_type;  // "" or single_label_classification, multi_label_classification, regression
 

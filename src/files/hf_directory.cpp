@@ -6,6 +6,7 @@
 
 #include "src/base/error.h"
 #include "src/files/atomic_file.h"
+#include "src/files/mapped_file.h"
 
 namespace ferry {
 namespace {
@@ -39,7 +40,10 @@ HfDirectory HfDirectory::open(const std::filesystem::path& path, bool needs_weig
   // fails before the data is read.
   if (needs_weights) directory.weights();
   for (const char* name : kTokenizerFiles)
-    if (path_exists(path / name)) directory.tokenizer_files_.emplace_back(name);
+    if (path_exists(path / name)) {
+      MappedFile::open(path / name);  // one that cannot be read shows now, not after training
+      directory.tokenizer_files_.emplace_back(name);
+    }
   return directory;
 }
 

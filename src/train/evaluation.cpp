@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
+#include "src/base/error.h"
 #include "src/data/metrics.h"
 #include "src/train/batches.h"
 
@@ -36,6 +38,18 @@ Prediction predict(std::vector<float> logits, ProblemType problem) {
     }
   }
   return p;
+}
+
+/** fp16 may overflow where training in bf16 or fp32 did not; a diverged model is not finite
+ * anywhere. */
+void check_finite(double loss, std::span<const float> logits, const Job& job, bool labelled) {
+  const bool are_finite = std::ranges::all_of(logits, [](float x) { return std::isfinite(x); });
+  if (are_finite && (!labelled || std::isfinite(loss))) return;
+  throw Error(Fault::diverged, "evaluate",
+              are_finite ? fmt::format("the loss is {}", loss)
+                         : std::string("the model's outputs are not finite"),
+              job.model.compute == DType::f16 ? "use dtype = bf16 or fp32"
+                                              : "the model has diverged: lower learning_rate");
 }
 
 /** Metrics from predictions and labels. */
@@ -99,6 +113,7 @@ Evaluation evaluate(Session& session,
       batch.n_label_items = static_cast<int64_t>(samples.size());
     }
     const double loss = session.evaluate(host_batch(batch, job), masked_lm ? nullptr : &logits);
+    check_finite(loss, logits, job, labelled);
     loss_sum += loss * static_cast<double>(batch.n_label_items);
     n_items += batch.n_label_items;
     if (!masked_lm)

@@ -5,9 +5,11 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/engine/weights.h"
 #include "src/files/atomic_file.h"
+#include "src/files/mapped_file.h"
 #include "src/files/safetensors_writer.h"
 
 namespace ferry {
@@ -24,9 +26,42 @@ const char* architecture_of(const Job& job) {
   return job.loss == LossKind::masked_lm ? "BertForMaskedLM" : "BertForSequenceClassification";
 }
 
+/** Nothing is overwritten; only the settings that an interrupted start of the same run left may
+ * stand there. */
+void refuse_used(const fs::path& run, const Job& job) {
+  std::error_code error;
+  if (!fs::is_directory(run, error)) return;
+  if (fs::exists(run / "final", error))
+    throw Error(Fault::usage, "train.output",
+                fmt::format("'{}' already holds a trained model", run.string()),
+                "choose another output_dir");
+  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().filename() == "config.toml" &&
+        read_text_file(it->path()) == job.config.to_toml())
+      continue;
+    throw Error(Fault::usage, "train.output",
+                fmt::format("'{}' is not empty: it holds '{}'", run.string(),
+                            it->path().filename().string()),
+                "choose another output_dir");
+  }
+}
+
+/** A full disk should show before the hours of training, not after. */
+void check_disk(const Job& job, const fs::path& run) {
+  const int64_t needed_bytes = job.model.n_params() * size_of(DType::f32) + kMiB;
+  std::error_code error;
+  const fs::space_info space = fs::space(run, error);
+  if (error || static_cast<uintmax_t>(needed_bytes) <= space.available) return;
+  throw Error(
+      Fault::machine, "train.output",
+      fmt::format("the disk of '{}' has {} free, the trained model needs {}", run.string(),
+                  format_bytes(static_cast<int64_t>(space.available)), format_bytes(needed_bytes)),
+      "free some space or choose another output_dir");
+}
+
 }  // namespace
 
-fs::path make_output_directory(const Job& job) {
+fs::path choose_output_directory(const Job& job) {
   fs::path run;
   if (auto given = job.config.maybe_text("output_dir")) {
     run = *given;
@@ -38,18 +73,19 @@ fs::path make_output_directory(const Job& job) {
                                          stem_of(job.config.text("model_name_or_path")),
                                          stem_of(job.config.text("dataset")));
   }
+  refuse_used(run, job);
+  return run;
+}
+
+void make_output_directory(const Job& job, const fs::path& run) {
   std::error_code error;
-  if (fs::exists(run / "final", error))
-    throw Error(Fault::usage, "train.output",
-                fmt::format("'{}' already holds a trained model", run.string()),
-                "choose another output_dir");
   fs::create_directories(run, error);
   if (error)
     throw Error(Fault::machine, "train.output",
                 fmt::format("cannot make '{}': {}", run.string(), error.message()),
                 "choose another output_dir");
+  check_disk(job, run);
   write_text_file(run / "config.toml", job.config.to_toml());
-  return run;
 }
 
 fs::path save_final(Session& session, const Job& job, const fs::path& run) {
@@ -98,7 +134,7 @@ void save_predictions(const Evaluation& evaluation, const Job& job, const fs::pa
         row["predicted"] = job.scheme.labels.name(p.classes[0]);
     }
     row["logits"] = p.logits;
-    text += row.dump() + "\n";
+    text += row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
   }
   write_text_file(file, text);
 }

@@ -8,10 +8,13 @@
 
 namespace ferry {
 
-/** The run's directory: output_dir, or runs/<time>_<model>_<data>. Made here, so that what cannot
- * be written shows before training. Throws Error(usage) when it already holds a model,
- * Error(machine) when it cannot be made. */
-std::filesystem::path make_output_directory(const Job& job);
+/** The run's directory: output_dir, or runs/<time>_<model>_<data>. Throws Error(usage) where it
+ * holds a model or anything else than the settings of this very run, begun before. */
+std::filesystem::path choose_output_directory(const Job& job);
+
+/** Makes it and writes config.toml, before training, so that what cannot be written shows then.
+ * Throws Error(machine) where it cannot be made or the disk has no room for the model. */
+void make_output_directory(const Job& job, const std::filesystem::path& run);
 
 /** Writes `run`/final, complete or not at all. */
 std::filesystem::path save_final(Session& session,

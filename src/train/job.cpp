@@ -83,6 +83,35 @@ void check_vocabulary(const Tokenizer& tokenizer,
                 "tokenizer and weights are not of the same model");
 }
 
+/** Rows of the embedding that no text reaches: padding of the vocabulary, or a vocabulary cut
+ * short, which no error would show. */
+void note_unreached_rows(Job& job) {
+  if (const int64_t n = job.tokenizer.vocab_size(); n < job.model.vocab_size)
+    job.notes.push_back(
+        fmt::format("the tokenizer has {} tokens, the model has room for {}: is "
+                    "the vocabulary complete?",
+                    n, job.model.vocab_size));
+}
+
+/** A classifier that is trained on goes on with its own order of the same labels. */
+std::optional<LabelScheme> scheme_of_same_labels(const LabelScheme& found, const HfConfig& hf) {
+  if (found.problem == ProblemType::regression || hf.id2label == found.labels.names() ||
+      !std::ranges::is_permutation(hf.id2label, found.labels.names()))
+    return std::nullopt;
+  return LabelScheme{.problem = found.problem, .labels = LabelMap(hf.id2label)};
+}
+
+/** What is trained on pairs of texts says nothing about single ones. */
+void check_same_fields(const Dataset& train, const Dataset& eval) {
+  if (train.examples.empty() || eval.examples.empty()) return;
+  const bool train_pairs = train.examples.front().text_pair.has_value();
+  if (train_pairs == eval.examples.front().text_pair.has_value()) return;
+  throw Error(Fault::data, "data.read",
+              fmt::format("the training data has {} in a row, eval_dataset has {}",
+                          train_pairs ? "two texts" : "one text", train_pairs ? "one" : "two"),
+              "give both files the same columns, or say text_column and text_pair_column");
+}
+
 void check_types(const TokenizedDataset& data, const ModelTable& model) {
   if (data.max_type_id() >= model.n_token_types)
     throw Error(Fault::data, "model.open",
@@ -95,15 +124,16 @@ void check_types(const TokenizedDataset& data, const ModelTable& model) {
 
 /** One text a line, as `ferry predict` reads them where neither words nor a dataset are given. */
 std::vector<Example> read_lines(std::istream& stream) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   std::vector<Example> examples;
   for (std::string line; std::getline(stream, line);) {
+    if (examples.empty() && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (line.empty()) continue;
-    if (first_invalid_utf8(line) != std::string::npos)
+    if (first_invalid_utf8(line) != std::string::npos || line.find('\0') != std::string::npos)
       throw Error(Fault::data, "data.read",
                   fmt::format("line {} of standard input is not UTF-8", examples.size() + 1),
                   "convert it with iconv");
-    examples.push_back({.text = line});
+    examples.push_back({.text = line});  // a blank one too: one answer for each line
   }
   if (examples.empty())
     throw Error(Fault::data, "data.read", "no texts on standard input",
@@ -135,6 +165,19 @@ void plan_steps(Job& job) {
   job.n_steps = max_steps >= 0 ? max_steps : by_epochs;
 }
 
+/** A head drawn from the seed would answer at random. */
+void check_trained(const LoadReport& loaded, const Job& job) {
+  if (!loaded.initialised.empty())
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' has no tensor '{}'", job.directory.path().string(),
+                            loaded.initialised.front()),
+                "it is not a trained classifier; train one with `ferry train`");
+  if (!loaded.redrawn.empty())
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' has {}", job.directory.path().string(), loaded.redrawn.front()),
+                "do the labels of config.json and the weights belong together?");
+}
+
 int worker_threads(const Job& job) {
   return static_cast<int>(job.config.maybe_integer("worker_threads").value_or(job.machine.n_cores));
 }
@@ -153,6 +196,9 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
 
   Dataset all = read_dataset(dataset_options(job->config, job->config.text("dataset"),
                                              masked_lm ? LabelUse::ignored : LabelUse::required));
+  if (auto scheme = scheme_of_same_labels(all.scheme, job->directory.config()))
+    all = read_dataset(
+        dataset_options(job->config, job->config.text("dataset"), LabelUse::required), *scheme);
   job->notes = all.notes;
   job->scheme = all.scheme;
   const auto data_seed = static_cast<uint64_t>(
@@ -163,6 +209,7 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
         dataset_options(job->config, eval_path, masked_lm ? LabelUse::ignored : LabelUse::required),
         job->scheme);
     train = std::move(all);
+    check_same_fields(train, job->eval_examples);
   } else if (double fraction = job->config.number("eval_fraction"); fraction > 0) {
     Split parts = split(static_cast<int64_t>(all.examples.size()), fraction, data_seed);
     train = select(all, parts.train);
@@ -174,6 +221,7 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
   job->model = make_model_table(job->config, job->directory.config(), n_labels_of(job->scheme),
                                 job->machine.plan);
   check_vocabulary(job->tokenizer, job->model, job->directory);
+  note_unreached_rows(*job);
   job->max_length = choose_max_length(job->config, job->model.max_positions);
   job->loss = loss_of(job->scheme.problem, masked_lm);
 
@@ -286,11 +334,7 @@ std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
                                            job.plan.largest, options);
   LoadReport loaded =
       load_weights(job.model, job.directory.weights(), options.seed, session->segments());
-  if (!job.plan.shape.trains && !loaded.initialised.empty())
-    throw Error(Fault::data, "model.open",
-                fmt::format("'{}' has no tensor '{}'", job.directory.path().string(),
-                            loaded.initialised.front()),
-                "it is not a trained classifier; train one with `ferry train`");
+  if (!job.plan.shape.trains) check_trained(loaded, job);
   if (report) *report = std::move(loaded);
   return session;
 }

@@ -18,16 +18,29 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+[[noreturn]] void refuse_diverged(const std::string& which,
+                                  const Job& job,
+                                  int64_t step,
+                                  double loss) {
+  throw Error(Fault::diverged, "train.step",
+              fmt::format("the gradients of {} were not finite (step {}, loss {:.4g})", which,
+                          step + 1, loss),
+              job.model.compute == DType::f16 ? "lower learning_rate, or use dtype = bf16 or fp32"
+                                              : "lower learning_rate, or warm up longer");
+}
+
 /** fp16 halves its loss scale on every overflow, so 24 in a row bring the highest to 1. Without a
  * scale, a few are enough. */
 void check_divergence(const StepReport& report, const Job& job, int64_t step) {
   const int64_t patience = job.model.compute == DType::f16 ? 25 : 5;
   if (report.n_skipped_in_a_row < patience) return;
-  throw Error(
-      Fault::diverged, "train.step",
-      fmt::format("the gradients of {} steps in a row were not finite (step {}, loss {:.4g})",
-                  patience, step, report.loss),
-      "lower learning_rate, or use dtype = bf16 or fp32");
+  refuse_diverged(fmt::format("{} steps in a row", patience), job, step, report.loss);
+}
+
+/** A run too short for the patience above must not save a model that no step changed. */
+void check_any_update(const TrainingResult& result, const Job& job) {
+  if (job.n_steps == 0 || result.n_skipped < job.n_steps) return;
+  refuse_diverged("all steps", job, job.n_steps - 1, result.losses.back());
 }
 
 void log_step(const Job& job, const StepReport& report, int64_t step, term::Progress& progress) {
@@ -115,6 +128,7 @@ TrainingResult train(Session& session, const Job& job) {
       evaluate_now(session, job, step + 1, result, progress);
   }
   progress.finish();
+  check_any_update(result, job);
   return result;
 }
 

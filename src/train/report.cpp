@@ -52,6 +52,9 @@ void print_start(const Job& job, const LoadReport& loaded, const term::Terminal&
     fmt::print(stderr, "{}\n", note);
   if (!loaded.initialised.empty())
     fmt::print(stderr, "new, drawn from the seed: {}\n", fmt::join(loaded.initialised, ", "));
+  if (!loaded.redrawn.empty())
+    fmt::print(stderr, "drawn anew for these labels: the checkpoint has {}\n",
+               fmt::join(loaded.redrawn, ", "));
   print_unused(loaded.unused, terminal);
   fmt::print("{} parameters on {}, {}: {}\n", job.model.n_params(), job.machine.device_name,
              name_of(job.model.compute), job.plan.why);

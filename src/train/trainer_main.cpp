@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -30,11 +31,12 @@ void start_torch(const config::Config& config, const Machine& machine) {
 int run_train(config::CommandLine command) {
   const term::Terminal terminal = term::detect_terminal(1);
   auto job = prepare_training(std::move(command.config));
-  const auto run = make_output_directory(*job);
+  const auto run = choose_output_directory(*job);
   start_torch(job->config, job->machine);
   const int64_t before_bytes = process_bytes();
   LoadReport loaded;
   auto session = open_session(*job, &loaded);
+  make_output_directory(*job, run);
   print_start(*job, loaded, terminal);
   Promise promise = rehearse(*session, *job);
   promise.peak_bytes = before_bytes + planned_host_bytes(*job);
@@ -93,7 +95,7 @@ int run_predict(config::CommandLine command) {
         row["scores"][job->scheme.labels.name(static_cast<int32_t>(c))] = p.scores[c];
     }
     row["logits"] = p.logits;
-    fmt::print("{}\n", row.dump());
+    fmt::print("{}\n", row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
   }
   return 0;
 }
@@ -121,6 +123,8 @@ int run(const std::string& verb, const std::vector<std::string>& arguments) {
 }  // namespace ferry
 
 int main(int argc, char** argv) {
+  // A limit on file sizes is then an error with a message, and what was half-written goes.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     if (argc < 2)
       throw ferry::Error(ferry::Fault::usage, "trainer", "no verb", "start it through `ferry`");

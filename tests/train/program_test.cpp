@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -21,6 +23,8 @@ namespace ferry::testing {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kQuery = "bert.encoder.layer.0.attention.self.query.weight";
 
 struct Outcome {
   int code = 0;
@@ -59,10 +63,11 @@ class Program : public ::testing::Test {
   }
   static void TearDownTestSuite() { fs::remove_all(root_); }
 
-  static Outcome ferry(const std::string& arguments) {
+  /** `first`: what the shell does before, such as a limit. */
+  static Outcome ferry(const std::string& arguments, const std::string& first = "true") {
     const std::string out = (root_ / "out").string(), err = (root_ / "err").string();
-    const std::string command = std::string("cd '") + root_.string() +
-                                "' && env -u FERRY_SEED FERRY_TRAINER='" FERRY_TRAINER_BINARY
+    const std::string command = std::string("cd '") + root_.string() + "' && " + first +
+                                " && env -u FERRY_SEED FERRY_TRAINER='" FERRY_TRAINER_BINARY
                                 "' '" FERRY_BINARY "' " +
                                 arguments + " >'" + out + "' 2>'" + err + "'";
     const int status = std::system(command.c_str());
@@ -73,6 +78,22 @@ class Program : public ::testing::Test {
            "--train-batch-size 8 --lr 3e-3 --epochs 2 "
            "--output-dir " +
            run + " ";
+  }
+  /** A copy of the tiny model, to be damaged. */
+  static fs::path copied_model(const std::string& name) {
+    fs::remove_all(root_ / name);
+    fs::copy(root_ / "model", root_ / name, fs::copy_options::recursive);
+    return root_ / name;
+  }
+  /** Overwrites the first value of a tensor of a model.safetensors. */
+  static void set_first_value(const fs::path& file, const std::string& tensor, float value) {
+    std::string bytes = text_of(file);
+    uint64_t n_header = 0;
+    std::memcpy(&n_header, bytes.data(), sizeof n_header);
+    const auto header = nlohmann::json::parse(bytes.substr(sizeof n_header, n_header));
+    const size_t begin = header.at(tensor).at("data_offsets").at(0);
+    std::memcpy(bytes.data() + sizeof n_header + n_header + begin, &value, sizeof value);
+    std::ofstream(file, std::ios::binary) << bytes;
   }
   static void write(const std::string& file, const std::string& text) {
     fs::create_directories((root_ / file).parent_path());
@@ -162,11 +183,7 @@ TEST_F(Program, MaskedLmAdaptsToTextsWithoutLabels) {
 }
 
 TEST_F(Program, DamagedModels) {
-  auto damaged = [&](const std::string& name) {
-    fs::remove_all(root_ / name);
-    fs::copy(root_ / "model", root_ / name, fs::copy_options::recursive);
-    return root_ / name;
-  };
+  const auto damaged = &Program::copied_model;
   auto train = [&](const std::string& model) {
     return ferry("train --model " + model +
                  " --dataset train.tsv --device cpu --output-dir never --max-steps 1");
@@ -188,7 +205,91 @@ TEST_F(Program, DamagedModels) {
   write("family/config.json", config.dump());
   expect_fault(train("family"), 4, {"gpt9"});
   expect_fault(train("nowhere"), 4, {"nowhere"});
-  EXPECT_FALSE(fs::exists(root_ / "never/final"));
+  set_first_value(damaged("nan") / "model.safetensors", kQuery,
+                  std::numeric_limits<float>::quiet_NaN());
+  expect_fault(train("nan"), 4, {kQuery, "nan"});
+  if (getuid() != 0) {
+    fs::permissions(damaged("unreadable") / "tokenizer_config.json", fs::perms::none);
+    expect_fault(train("unreadable"), 4, {"tokenizer_config.json"});
+  }
+  EXPECT_FALSE(fs::exists(root_ / "never")) << "a fault of the model leaves nothing behind";
+}
+
+/** Finite weights whose outputs are not: nothing is saved that no step could change. */
+TEST_F(Program, DivergedRunsSaveNothing) {
+  set_first_value(copied_model("huge") / "model.safetensors", kQuery, 3e38f);
+  Outcome train = ferry(
+      "train --model huge --dataset train.tsv --device cpu --output-dir diverged "
+      "--max-steps 3");
+  expect_fault(train, 6, {"all steps", "learning_rate"});
+  EXPECT_EQ(train.err.find("fp32"), std::string::npos) << "the run is fp32 already: " << train.err;
+  EXPECT_FALSE(fs::exists(root_ / "diverged/final"));
+  ASSERT_EQ(ferry(train_arguments("broken_later") + "--max-steps 1").code, 0);
+  set_first_value(root_ / "broken_later/final/model.safetensors", kQuery, 3e38f);
+  for (const char* verb : {"eval", "predict"}) {
+    Outcome outcome =
+        ferry(std::string(verb) + " --model broken_later --dataset dev.tsv --device cpu");
+    expect_fault(outcome, 6, {"not finite"});
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+TEST_F(Program, AVocabularyCutShortIsSaid) {
+  copied_model("short_vocabulary");
+  const std::string words = text_of(root_ / "model/vocab.txt");
+  write("short_vocabulary/vocab.txt", words.substr(0, words.find("\nnear")) + "\n");
+  Outcome train = ferry(
+      "train --model short_vocabulary --dataset train.tsv --device cpu --max-steps 1 "
+      "--output-dir short_vocabulary_run");
+  EXPECT_EQ(train.code, 0) << train.err;
+  EXPECT_NE(train.err.find("vocabulary complete"), std::string::npos) << train.err;
+}
+
+TEST_F(Program, AClassifierIsTrainedForOtherLabels) {
+  ASSERT_EQ(ferry(train_arguments("three") + "--max-steps 3").code, 0);
+  write("two.tsv", "text\tlabel\na red car\t0\na blue car\t1\na green car\t0\nold\t1\n");
+  Outcome two =
+      ferry("train --model three --dataset two.tsv --device cpu --max-steps 2 --output-dir two");
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_NE(two.err.find("drawn anew"), std::string::npos) << two.err;
+  EXPECT_NE(two.err.find("classifier.weight of shape [3, 32], expected [2, 32]"), std::string::npos)
+      << two.err;
+  // transformers leaves its default of two unnamed labels out.
+  auto config = nlohmann::json::parse(text_of(root_ / "two/final/config.json"));
+  config.erase("id2label"), config.erase("label2id");
+  write("two/final/config.json", config.dump());
+  Outcome eval = ferry("eval --model two --dataset two.tsv --device cpu --json");
+  EXPECT_EQ(eval.code, 0) << eval.err;
+  config["id2label"] = {{"0", "a"}, {"1", "b"}, {"2", "c"}};
+  write("two/final/config.json", config.dump());
+  expect_fault(ferry("predict --model two --device cpu a"), 4,
+               {"classifier.weight", "[2, 32]", "[3, 32]"});
+  // The same labels in another order stay as the model has them.
+  config["id2label"] = {{"0", "1"}, {"1", "0"}};
+  write("two/final/config.json", config.dump());
+  Outcome again =
+      ferry("train --model two --dataset two.tsv --device cpu --max-steps 1 --output-dir again");
+  ASSERT_EQ(again.code, 0) << again.err;
+  config = nlohmann::json::parse(text_of(root_ / "again/final/config.json"));
+  EXPECT_EQ(config["id2label"]["0"], "1");
+}
+
+TEST_F(Program, NothingIsOverwritten) {
+  write("mine/config.toml", "mine");
+  expect_fault(ferry(train_arguments("mine") + "--max-steps 1"), 2, {"not empty", "config.toml"});
+  EXPECT_EQ(text_of(root_ / "mine/config.toml"), "mine");
+  ASSERT_EQ(ferry(train_arguments("begun") + "--max-steps 1").code, 0);
+  fs::remove_all(root_ / "begun/final");
+  expect_fault(ferry(train_arguments("begun") + "--max-steps 1"), 2, {"predictions.jsonl"});
+  fs::remove(root_ / "begun/predictions.jsonl");
+  EXPECT_EQ(ferry(train_arguments("begun") + "--max-steps 1").code, 0) << "only its own settings";
+  write("export.partial/precious", "mine");
+  expect_fault(ferry("export --model begun --output export"), 2, {"export.partial"});
+  EXPECT_EQ(text_of(root_ / "export.partial/precious"), "mine");
+  Outcome limited = ferry(train_arguments("limited") + "--max-steps 1", "ulimit -f 20");
+  expect_fault(limited, 5, {"model.safetensors"});
+  EXPECT_FALSE(fs::exists(root_ / "limited/final"));
+  EXPECT_FALSE(fs::exists(root_ / "limited/final.partial"));
 }
 
 TEST_F(Program, BadData) {
@@ -205,14 +306,16 @@ TEST_F(Program, BadData) {
   write("unseen.tsv", "text\tlabel\na car\tviolet\n");
   expect_fault(train("train.tsv", "--eval-dataset unseen.tsv"), 4,
                {"unseen.tsv:2", "violet", "blue"});
+  write("pairs.tsv", "text\ttext_pair\tlabel\na\tred\tred\nb\tblue\tblue\nc\tx\tgreen\n");
+  expect_fault(train("pairs.tsv", "--eval-dataset train.tsv"), 4, {"two texts", "has one"});
 }
 
 TEST_F(Program, PredictsFromStandardInput) {
   ASSERT_EQ(ferry(train_arguments("stdin") + "--max-steps 3").code, 0);
-  write("lines.txt", "one text\r\n\nanother text\n");
+  write("lines.txt", "\xEF\xBB\xBFone text\r\n\nanother text\n");
   Outcome predict = ferry("predict --model stdin --device cpu --json <lines.txt");
   ASSERT_EQ(predict.code, 0) << predict.err;
-  EXPECT_EQ(std::count(predict.out.begin(), predict.out.end(), '\n'), 2) << predict.out;
+  EXPECT_EQ(std::count(predict.out.begin(), predict.out.end(), '\n'), 3) << predict.out;
   EXPECT_NE(predict.out.find("\"one text\""), std::string::npos) << predict.out;
   expect_fault(ferry("predict --model stdin --device cpu </dev/null"), 4, {"standard input"});
   write("latin.txt", "caf\xe9\n");
