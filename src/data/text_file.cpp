@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <system_error>
 
@@ -54,44 +53,6 @@ std::string latin1_to_utf8(std::string_view bytes) {
 }
 
 }  // namespace
-
-size_t first_invalid_utf8(std::string_view text) {
-  const auto at = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  size_t i = 0;
-  while (i < text.size()) {
-    uint64_t word = 0;
-    if (i + 8 <= text.size()) {  // eight ASCII bytes at a time: most of most files
-      std::memcpy(&word, text.data() + i, 8);
-      if ((word & 0x8080808080808080) == 0) {
-        i += 8;
-        continue;
-      }
-    }
-    const unsigned lead = at(i);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    // The second byte's range excludes overlong forms, surrogates and what lies above U+10FFFF.
-    unsigned low = 0x80, high = 0xbf;
-    size_t n_bytes = 0;
-    if (lead >= 0xc2 && lead <= 0xdf)
-      n_bytes = 2;
-    else if (lead >= 0xe0 && lead <= 0xef)
-      n_bytes = 3, low = lead == 0xe0 ? 0xa0 : 0x80, high = lead == 0xed ? 0x9f : 0xbf;
-    else if (lead >= 0xf0 && lead <= 0xf4)
-      n_bytes = 4, low = lead == 0xf0 ? 0x90 : 0x80, high = lead == 0xf4 ? 0x8f : 0xbf;
-    else
-      return i;
-    if (at(i + 1) < low || at(i + 1) > high) return i;
-    for (size_t k = 2; k < n_bytes; ++k)
-      if (at(i + k) < 0x80 || at(i + k) > 0xbf) return i;
-    i += n_bytes;
-  }
-  return std::string_view::npos;
-}
 
 TextFile load_text_file(const std::filesystem::path& path, TextEncoding encoding) {
   TextFile file{.text = read_bytes(path)};

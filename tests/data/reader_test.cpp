@@ -301,27 +301,6 @@ TEST(LabelMap, SortsNumbersByValueAndNamesByBytes) {
               HasSubstr("'a' appears twice"));
 }
 
-TEST(Utf8, FindsTheFirstBadByte) {
-  const std::pair<std::string_view, size_t> cases[] = {
-      {"plain ascii, longer than eight bytes", std::string_view::npos},
-      {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", std::string_view::npos},
-      {"\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", std::string_view::npos},
-      {"ab\x80", 2},            // a continuation byte alone
-      {"12345678\xc3", 8},      // cut
-      {"\xc0\xaf", 0},          // overlong
-      {"\xe0\x80\xaf", 0},      // overlong
-      {"\xf0\x80\x80\xaf", 0},  // overlong
-      {"x\xed\xa0\x80", 1},     // surrogate
-      {"\xf4\x90\x80\x80", 0},  // above U+10FFFF
-      {"\xf5\x80\x80\x80", 0},
-      {"\xe2\x82", 0},
-      {"\xe2\x82x", 0},
-      {"\xff", 0},
-  };
-  for (const auto& [text, place] : cases)
-    EXPECT_EQ(first_invalid_utf8(text), place) << ::testing::PrintToString(text);
-}
-
 TEST(SharedData, Sst2) {
   const auto sst2 = testing::shared_dir() / "data" / "sst2";
   if (!std::filesystem::exists(sst2)) GTEST_SKIP() << sst2 << " is not here";
