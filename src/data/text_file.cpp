@@ -52,24 +52,42 @@ std::string latin1_to_utf8(std::string_view bytes) {
   return text;
 }
 
+/** The line, from 1, of a place in a text. */
+int64_t line_of(std::string_view text, size_t place) {
+  const std::string_view before = text.substr(0, place);
+  return 1 + std::count(before.begin(), before.end(), '\n');
+}
+
+/** UTF-16 and UTF-32 of plain letters is valid UTF-8 with a NUL beside each letter, so the mark at
+ * the beginning does not tell all. */
+void refuse_wide(std::string_view text, const std::filesystem::path& path) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    const int n_bits = text.substr(2).starts_with(std::string_view("\0\0", 2)) ? 32 : 16;
+    throw Error(Fault::data, "data.read",
+                fmt::format("'{}' is UTF-{}, expected UTF-8", path.string(), n_bits),
+                fmt::format("save it as UTF-8, for example: iconv -f UTF-{} -t UTF-8", n_bits));
+  }
+  const size_t nul = text.find('\0');
+  if (nul == text.npos) return;
+  throw Error(Fault::data, "data.read",
+              fmt::format("{}:{}: byte {} of the file is 0 (NUL), which no text has", path.string(),
+                          line_of(text, nul), nul),
+              fmt::format("is it UTF-16? save it as UTF-8, for example: iconv -f UTF-16{} -t UTF-8",
+                          nul % 2 == 1 ? "LE" : "BE"));
+}
+
 }  // namespace
 
 TextFile load_text_file(const std::filesystem::path& path, TextEncoding encoding) {
   TextFile file{.text = read_bytes(path)};
-  if (file.text.starts_with("\xff\xfe") || file.text.starts_with("\xfe\xff"))
-    throw Error(Fault::data, "data.read",
-                fmt::format("'{}' is UTF-16, expected UTF-8", path.string()),
-                "save it as UTF-8, for example: iconv -f UTF-16 -t UTF-8");
+  refuse_wide(file.text, path);
   const size_t invalid = encoding == TextEncoding::latin1 ? 0 : first_invalid_utf8(file.text);
   if (invalid != std::string::npos && encoding == TextEncoding::utf8) {
-    const auto line =
-        1 + std::count(file.text.begin(), file.text.begin() + static_cast<std::ptrdiff_t>(invalid),
-                       '\n');
-    throw Error(
-        Fault::data, "data.read",
-        fmt::format("{}:{}: byte {} of the file (0x{:02x}) is not valid UTF-8", path.string(), line,
-                    invalid, static_cast<unsigned char>(file.text[invalid])),
-        "save the file as UTF-8, or read it with dataset_encoding = utf8_or_latin1");
+    throw Error(Fault::data, "data.read",
+                fmt::format("{}:{}: byte {} of the file (0x{:02x}) is not valid UTF-8",
+                            path.string(), line_of(file.text, invalid), invalid,
+                            static_cast<unsigned char>(file.text[invalid])),
+                "save the file as UTF-8, or read it with dataset_encoding = utf8_or_latin1");
   }
   if (invalid != std::string::npos) {
     file.text = latin1_to_utf8(file.text);

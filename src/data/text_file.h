@@ -21,8 +21,8 @@ struct TextFile {
   bool was_latin1 = false;
 };
 
-/** Error(data): missing, unreadable, UTF-16, invalid UTF-8 (file:line and byte offset in the file).
- */
+/** Error(data): missing, unreadable, UTF-16, a NUL or invalid UTF-8 (file:line and byte offset in
+ * the file). */
 TextFile load_text_file(const std::filesystem::path& path, TextEncoding encoding);
 
 }  // namespace ferry

@@ -255,6 +255,29 @@ TEST_F(ReaderTest, RegressionFromFractions) {
                 HasSubstr(std::string("x.tsv:3: the label '") + bad + "' is not a number"));
 }
 
+TEST_F(ReaderTest, NulIsNoText) {
+  const std::string nul(1, '\0');
+  for (const char* name : {"x.tsv", "x.csv", "x.jsonl"})
+    for (TextEncoding encoding : {TextEncoding::utf8, TextEncoding::utf8_or_latin1})
+      EXPECT_THAT(error(name, "text\nlab" + nul + "el\n", {.encoding = encoding}),
+                  HasSubstr(std::string(name) + ":2: byte 8 of the file is 0 (NUL)"));
+  EXPECT_THAT(error("x.txt", "a\n" + nul + "\n", {.labels = LabelUse::ignored}),
+              HasSubstr("x.txt:2: byte 2"));
+  dir_.write("d/a/1.txt", "x");
+  dir_.write("d/b/1.txt", "x" + nul);
+  EXPECT_THAT(error_of([&] { read_dataset({.path = dir_ / "d"}); }), HasSubstr("1.txt:1: byte 1"));
+  // UTF-16 without its mark. What is not ASCII in it may be invalid UTF-8: the NUL tells more.
+  std::string low_first = "t\xe9", high_first;
+  for (size_t i = low_first.size(); i > 0; --i)
+    low_first.insert(i, nul);
+  high_first = nul + low_first.substr(0, 3);
+  EXPECT_THAT(error("x.tsv", low_first), HasSubstr("is it UTF-16? save it as UTF-8, for example: "
+                                                   "iconv -f UTF-16LE -t UTF-8"));
+  EXPECT_THAT(error("x.tsv", high_first), HasSubstr("iconv -f UTF-16BE -t UTF-8"));
+  EXPECT_THAT(error("x.tsv", "\xff\xfe" + nul + nul + "a" + nul + nul + nul),
+              HasSubstr("is UTF-32, expected UTF-8"));
+}
+
 TEST_F(ReaderTest, SeveralLabelsAtOnce) {
   auto lists =
       read("x.jsonl",
