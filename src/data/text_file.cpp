@@ -69,11 +69,14 @@ void refuse_wide(std::string_view text, const std::filesystem::path& path) {
   }
   const size_t nul = text.find('\0');
   if (nul == text.npos) return;
+  const bool is_wide = nul < 2 && std::count(text.begin(), text.end(), '\0') * 4 > std::ssize(text);
   throw Error(Fault::data, "data.read",
               fmt::format("{}:{}: byte {} of the file is 0 (NUL), which no text has", path.string(),
                           line_of(text, nul), nul),
-              fmt::format("is it UTF-16? save it as UTF-8, for example: iconv -f UTF-16{} -t UTF-8",
-                          nul % 2 == 1 ? "LE" : "BE"));
+              is_wide ? fmt::format("is it UTF-16? save it as UTF-8, for example: "
+                                    "iconv -f UTF-16{} -t UTF-8",
+                                    nul % 2 == 1 ? "LE" : "BE")
+                      : "is it UTF-16, no text at all, or damaged in this line?");
 }
 
 }  // namespace

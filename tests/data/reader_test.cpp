@@ -284,7 +284,9 @@ TEST_F(ReaderTest, NulIsNoText) {
   for (const char* name : {"x.tsv", "x.csv", "x.jsonl"})
     for (TextEncoding encoding : {TextEncoding::utf8, TextEncoding::utf8_or_latin1})
       EXPECT_THAT(error(name, "text\nlab" + nul + "el\n", {.encoding = encoding}),
-                  HasSubstr(std::string(name) + ":2: byte 8 of the file is 0 (NUL)"));
+                  HasSubstr(std::string(name) +
+                            ":2: byte 8 of the file is 0 (NUL), which no text "
+                            "has - is it UTF-16, no text at all, or damaged in this line?"));
   EXPECT_THAT(error("x.txt", "a\n" + nul + "\n", {.labels = LabelUse::ignored}),
               HasSubstr("x.txt:2: byte 2"));
   dir_.write("d/a/1.txt", "x");
