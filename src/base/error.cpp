@@ -3,12 +3,14 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "src/base/utf8.h"
+
 namespace ferry {
 
 Error::Error(Fault fault, std::string_view where, std::string_view what, std::string_view hint)
     : fault_(fault) {
-  message_.append("[").append(where).append("] ").append(what);
-  if (!hint.empty()) message_.append(" - ").append(hint);
+  message_.append("[").append(where).append("] ").append(escaped(what));
+  if (!hint.empty()) message_.append(" - ").append(escaped(hint));
 }
 
 void check_failed(const char* file, int line, const char* expression, const std::string& message) {

@@ -18,7 +18,8 @@ enum class Fault : int {
   diverged = 6,
 };
 
-/** A fault of the user or the machine: `[where] what - hint`. Thrown by value, caught in main. */
+/** A fault of the user or the machine: `[where] what - hint`, in one line; control characters and
+ * bytes that are not UTF-8 in what it quotes are escaped. Thrown by value, caught in main. */
 class Error : public std::exception {
  public:
   /** where: "room.action" ("safetensors.open"); what: value and expectation; hint: what to do, may

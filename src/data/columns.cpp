@@ -58,17 +58,20 @@ class Chooser {
   Chooser(const std::vector<std::string>& names,
           const std::vector<DelimitedRow>& sample,
           const DatasetOptions& options,
-          std::string_view file)
+          std::string_view file,
+          char delimiter)
       : names_(names),
         sample_(sample),
         options_(options),
         file_(file),
+        delimiter_(delimiter),
         n_columns_(!names.empty()   ? names.size()
                    : sample.empty() ? 0
                                     : sample.front().fields.size()) {}
 
   Columns choose() {
     Columns columns;
+    check_delimiter();
     if (!options_.text_pair_column.empty())
       pair_ = asked(options_.text_pair_column, "text_pair_column");
     for (const std::string& name : options_.label_columns)
@@ -77,6 +80,7 @@ class Chooser {
       text_ = asked(options_.text_column, "text_column");
     else
       guess_texts_by_name();
+    check_asked();
     if (labels_.empty()) guess_label_by_name();
     if (!text_ || labels_.empty()) guess_by_count();
     if (!text_) refuse("text", "text_column");
@@ -111,9 +115,70 @@ class Chooser {
     auto [end, code] = std::from_chars(name.data(), name.data() + name.size(), number);
     if (code == std::errc{} && end == name.data() + name.size() && number < n_columns_)
       return number;
+    if (const char other = other_delimiter()) refuse_delimiter(other);
     throw Error(Fault::usage, "data.columns",
                 fmt::format("{} = {}: '{}' has {}", option, name, file_, all()),
                 names_.empty() ? "columns count from 0" : "use one of these names");
+  }
+
+  /** Columns asked for by name or number that turn out to be one. */
+  void check_asked() const {
+    const auto refuse_same = [&](size_t column, std::string_view a, std::string_view b) {
+      throw Error(Fault::usage, "data.columns",
+                  fmt::format("{} and {} are both {} of '{}'", a, b, shown(column), file_),
+                  "give each a column of its own");
+    };
+    if (text_ && text_ == pair_) refuse_same(*text_, "text_column", "text_pair_column");
+    for (size_t label : labels_) {
+      if (text_ == label) refuse_same(label, "text_column", "label_column");
+      if (pair_ == label) refuse_same(label, "text_pair_column", "label_column");
+    }
+  }
+
+  /** The other delimiter that all lines hold where the first has one column; '\0': none. */
+  char other_delimiter() const {
+    if (delimiter_ == '\0' || n_columns_ != 1) return '\0';
+    for (char other : {'\t', ',', ';'}) {
+      const auto has_other = [&](const DelimitedRow& row) {
+        return std::any_of(row.fields.begin(), row.fields.end(), [&](const std::string& field) {
+          return field.find(other) != std::string::npos;
+        });
+      };
+      if (other != delimiter_ && !sample_.empty() &&
+          std::all_of(sample_.begin(), sample_.end(), has_other))
+        return other;
+    }
+    return '\0';
+  }
+
+  [[noreturn]] void refuse_delimiter(char other) const {
+    const auto name_of = [](char c) {
+      return c == '\t'  ? std::string("tabs")
+             : c == ',' ? std::string("commas")
+             : c == ';' ? std::string("semicolons")
+                        : fmt::format("'{}'", c);
+    };
+    throw Error(Fault::data, "data.columns",
+                fmt::format("'{}' has one column when split at {}, and its lines hold {}", file_,
+                            name_of(delimiter_), name_of(other)),
+                other == ';'
+                    ? "save it with commas or tabs between the columns"
+                    : fmt::format("is it dataset_format = {}?", other == ',' ? "csv" : "tsv"));
+  }
+
+  /** Texts may hold any delimiter, so a file of one column is refused here only where its first
+   * line is a header of several, split at another. */
+  void check_delimiter() const {
+    const char other = other_delimiter();
+    if (other == '\0') return;
+    std::string_view rest = names_.empty() ? sample_.front().fields.front() : names_.front();
+    if (rest.find(other) == rest.npos) return;
+    for (bool is_last = false; !is_last;) {
+      const size_t end = rest.find(other);
+      is_last = end == rest.npos;
+      if (is_known_name(rest.substr(0, end))) refuse_delimiter(other);
+      if (!is_last) rest.remove_prefix(end + 1);
+    }
   }
 
   bool is_free(size_t column) const {
@@ -184,6 +249,7 @@ class Chooser {
   }
 
   [[noreturn]] void refuse(std::string_view role, std::string_view option) const {
+    if (const char other = other_delimiter()) refuse_delimiter(other);
     throw Error(Fault::data, "data.columns",
                 fmt::format("'{}' has {}, and none is plainly the {}", file_, all(), role),
                 fmt::format("name it with {} = NAME, or by its number from 0", option));
@@ -193,6 +259,7 @@ class Chooser {
   const std::vector<DelimitedRow>& sample_;
   const DatasetOptions& options_;
   std::string_view file_;
+  char delimiter_;
   size_t n_columns_;
   std::optional<size_t> text_, pair_;
   std::vector<size_t> labels_;
@@ -204,8 +271,9 @@ class Chooser {
 Columns choose_columns(const std::vector<std::string>& names,
                        const std::vector<DelimitedRow>& sample,
                        const DatasetOptions& options,
-                       std::string_view file) {
-  return Chooser(names, sample, options, file).choose();
+                       std::string_view file,
+                       char delimiter) {
+  return Chooser(names, sample, options, file, delimiter).choose();
 }
 
 bool looks_like_header(const std::vector<DelimitedRow>& sample, const DatasetOptions& options) {

@@ -20,12 +20,14 @@ struct Columns {
 
 /** By the options; else by well-known names (sentence1 with sentence2, text, label, ...); else, of
  * two columns, the one with fewer different values is the label, and of one, it is the text.
- * Error(usage) when a column asked for is not there, Error(data) when nothing tells. names: of the
- * columns, empty without a header. sample: the first rows, may be empty. */
+ * Error(usage) when a column asked for is not there or is asked for twice, Error(data) when nothing
+ * tells or the lines hold another delimiter. names: of the columns, empty without a header. sample:
+ * the first rows, may be empty. delimiter: that the rows were split at, '\0' for JSON. */
 Columns choose_columns(const std::vector<std::string>& names,
                        const std::vector<DelimitedRow>& sample,
                        const DatasetOptions& options,
-                       std::string_view file);
+                       std::string_view file,
+                       char delimiter);
 
 /** Whether the first of the sample rows is a header: it holds a column asked for by name, or a
  * well-known name, or a word above a column of numbers. */

@@ -71,10 +71,27 @@ bool DelimitedReader::read_quoted(std::string& field) {
     field.clear();
     return false;
   }
-  line_ += std::count(text_.begin() + static_cast<std::ptrdiff_t>(at_),
-                      text_.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+  const std::string_view quoted = text_.substr(at_, at - at_);
+  const auto n_lines = std::count(quoted.begin(), quoted.end(), '\n');
+  if (n_lines > 0 && quoting_ == Quoting::lenient) refuse_swallowed_rows(quoted, at);
+  line_ += n_lines;
   at_ = at;
   return true;
+}
+
+/** Where nobody quotes, a text that begins with a quote and a later one that ends with one look
+ * like a field that holds the rows between them. Rows have delimiters in them, or are the whole of
+ * their lines. */
+void DelimitedReader::refuse_swallowed_rows(std::string_view quoted, size_t end) const {
+  const bool is_whole_row = (at_ == 0 || text_[at_ - 1] == '\n') && at_line_end(end);
+  if (quoted.find(delimiter_) == quoted.npos && !is_whole_row) return;
+  const auto last = line_ + std::count(quoted.begin(), quoted.end(), '\n');
+  throw Error(Fault::data, "data.read",
+              fmt::format("{}:{}: a quote opens a field here that closes only in line {}: one text "
+                          "or several rows?",
+                          file_, line_, last),
+              "several rows: quote every field, for example: "
+              "sed 's/\"/\"\"/g; s/[^\\t]*/\"&\"/g'; one text: save the file as .jsonl");
 }
 
 }  // namespace ferry

@@ -11,8 +11,9 @@ namespace ferry {
 enum class Quoting : uint8_t {
   strict,   // CSV, RFC 4180: a field that starts with a quote ends with one; anything else is an
             // error
-  lenient,  // TSV: such a field is quoted if it is well formed, and else taken as it stands, quotes
-            // and all
+  lenient,  // TSV, which many tools write without quoting: such a field is quoted if it is well
+            // formed, and else taken as it stands, quotes and all. One that runs over lines and
+            // may as well be several rows is an error
   none,     // a quote is a character like any other
 };
 
@@ -37,6 +38,7 @@ class DelimitedReader {
  private:
   void read_field(std::string& field);
   bool read_quoted(std::string& field);
+  void refuse_swallowed_rows(std::string_view quoted, size_t end) const;
   bool at_line_end(size_t at) const;
 
   std::string_view text_, file_;

@@ -2,11 +2,13 @@
 // refusal with file and line of what does not fit.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "src/base/error.h"
+#include "src/base/utf8.h"
 #include "src/data/raw_rows.h"
 
 namespace ferry {
@@ -65,15 +67,32 @@ void collect_hot_columns(RawRows& raw) {
   }
 }
 
+/** One bad cell in a column of scores must not turn them into as many classes. */
+[[noreturn]] void refuse_stray_label(const RawRows& raw, const RawRow& stray, size_t n_numbers) {
+  if (trim(stray.labels.front()).empty()) refuse_row(raw.place(stray), "the label is missing");
+  refuse_row(raw.place(stray),
+             fmt::format("the label '{}' is not a number, but {} of {} are, some with a fraction",
+                         stray.labels.front(), n_numbers, raw.rows.size()),
+             "mend it, or give problem_type to say which it is: regression or "
+             "single_label_classification");
+}
+
 ProblemType problem_from_labels(const RawRows& raw) {
   if (raw.any_list || !raw.hot_columns.empty()) return ProblemType::multi_label;
   bool any_fraction = false;
+  size_t n_numbers = 0;
+  const RawRow* stray = nullptr;
   for (const RawRow& row : raw.rows) {
-    auto value = parse_number(row.labels.front());
-    if (!value) return ProblemType::single_label;
-    any_fraction |= std::trunc(*value) != *value;
+    if (auto value = parse_number(row.labels.front())) {
+      any_fraction |= std::trunc(*value) != *value;
+      ++n_numbers;
+    } else if (!stray) {
+      stray = &row;
+    }
   }
-  return any_fraction ? ProblemType::regression : ProblemType::single_label;
+  if (any_fraction && stray && n_numbers > raw.rows.size() / 2)
+    refuse_stray_label(raw, *stray, n_numbers);
+  return any_fraction && !stray ? ProblemType::regression : ProblemType::single_label;
 }
 
 /** Labels that are all whole numbers get one spelling each: "1.0" and "1" are one class. */
@@ -86,19 +105,32 @@ void unify_integers(RawRows& raw) {
       label = *canonical_integer(label);
 }
 
+[[noreturn]] void refuse_one_label(const RawRows& raw, const LabelMap& map) {
+  if (!raw.is_folder)
+    throw Error(
+        Fault::data, "data.labels",
+        fmt::format("'{}' has the one label '{}', expected at least two", raw.name, map.list()),
+        "is it the right label column?");
+  throw Error(
+      Fault::data, "data.labels",
+      fmt::format("'{}' has documents of the one label '{}' ({} .txt files), and "
+                  "classification needs at least two{}",
+                  raw.name, map.list(), raw.rows.size(),
+                  raw.bare_folders.empty()
+                      ? ""
+                      : fmt::format("; without .txt files: {}", fmt::join(raw.bare_folders, ", "))),
+      "expected a sub-directory per label with a .txt file per document");
+}
+
 LabelMap build_map(const RawRows& raw, ProblemType problem) {
   if (!raw.hot_columns.empty()) return LabelMap(raw.hot_columns);
   std::vector<std::string> names;
   for (const RawRow& row : raw.rows)
     names.insert(names.end(), row.labels.begin(), row.labels.end());
   LabelMap map = LabelMap::sorted(std::move(names));
-  if (problem == ProblemType::single_label && map.size() < 2)
-    throw Error(Fault::data, "data.labels",
-                fmt::format("'{}' has the one label '{}', expected at least two", raw.files.front(),
-                            map.list()),
-                "is it the right label column?");
+  if (problem == ProblemType::single_label && map.size() < 2) refuse_one_label(raw, map);
   if (map.size() == 0)
-    throw Error(Fault::data, "data.labels", fmt::format("'{}' has no labels", raw.files.front()));
+    throw Error(Fault::data, "data.labels", fmt::format("'{}' has no labels", raw.name));
   return map;
 }
 
@@ -139,34 +171,58 @@ Label make_label(const RawRows& raw, const RawRow& row, const LabelScheme& schem
   return label;
 }
 
+/** A label becomes a name in config.json, in predictions and on terminals: one with control
+ * characters is a damaged file or the wrong column, and two that look alike would be two classes.
+ */
+void check_label(const RawRows& raw, const RawRow& row, const std::string& label) {
+  if (trim(label).empty())
+    refuse_row(raw.place(row),
+               raw.any_list ? "a label of the list is empty" : "the label is missing");
+  if (first_control_character(label) != std::string::npos)
+    refuse_row(raw.place(row), fmt::format("the label '{}' has control characters in it", label),
+               "is it the right label column?");
+}
+
+/** Evaluating pairs of texts on single ones (or the reverse) would measure another task. */
+void check_pairs(const RawRows& raw, const LabelScheme& known) {
+  const bool has_pairs = raw.rows.front().text_pair.has_value();
+  if (!known.has_pairs || *known.has_pairs == has_pairs) return;
+  constexpr std::string_view kOne = "one text an example", kTwo = "two texts an example";
+  throw Error(Fault::data, "data.columns",
+              fmt::format("'{}' is read as {}, but the training data as {}", raw.name,
+                          has_pairs ? kTwo : kOne, has_pairs ? kOne : kTwo),
+              "both need the same columns; name them with text_column and text_pair_column");
+}
+
 /** Brings the rows' labels into the form of the problem: one text, or a list. */
 void shape_labels(RawRows& raw, const DatasetOptions& options, ProblemType problem) {
   const bool is_multi = problem == ProblemType::multi_label;
   if (!is_multi && (raw.any_list || raw.hot_columns.size() > 1))
-    throw Error(Fault::data, "data.labels",
-                fmt::format("'{}' has lists of labels, expected {}", raw.files.front(),
-                            plain_name_of(problem)));
-  if (!raw.hot_columns.empty()) return collect_hot_columns(raw);
-  if (is_multi) {
-    if (!raw.any_list) split_lists(raw, options);
-    return;
-  }
+    throw Error(
+        Fault::data, "data.labels",
+        fmt::format("'{}' has lists of labels, expected {}", raw.name, plain_name_of(problem)));
+  if (!raw.hot_columns.empty())
+    collect_hot_columns(raw);
+  else if (is_multi && !raw.any_list)
+    split_lists(raw, options);
   for (const RawRow& row : raw.rows)
-    if (row.labels.front().empty()) refuse_row(raw.place(row), "the label is missing");
+    for (const std::string& label : row.labels)
+      check_label(raw, row, label);
 }
 
 }  // namespace
 
 Dataset label_examples(RawRows raw, const DatasetOptions& options, const LabelScheme* known) {
   Dataset dataset;
+  if (known) check_pairs(raw, *known);
   if (raw.has_labels) {
-    ProblemType problem =
-        options.problem.value_or(known ? known->problem : problem_from_labels(raw));
+    const ProblemType problem = options.problem ? *options.problem
+                                : known         ? known->problem
+                                                : problem_from_labels(raw);
     if (known && problem != known->problem)
-      throw Error(
-          Fault::usage, "data.labels",
-          fmt::format("'{}' is to be read as {}, but the model is for {}", raw.files.front(),
-                      plain_name_of(problem), plain_name_of(known->problem)));
+      throw Error(Fault::usage, "data.labels",
+                  fmt::format("'{}' is to be read as {}, but the model is for {}", raw.name,
+                              plain_name_of(problem), plain_name_of(known->problem)));
     if (problem != ProblemType::unlabelled) shape_labels(raw, options, problem);
     if (known) {
       dataset.scheme = *known;
@@ -182,7 +238,10 @@ Dataset label_examples(RawRows raw, const DatasetOptions& options, const LabelSc
             ? fmt::format("{}: {}", plain_name_of(problem), dataset.scheme.labels.list())
             : std::string(plain_name_of(problem)));
   }
+  dataset.scheme.has_pairs = raw.rows.front().text_pair.has_value();
   dataset.notes.insert(dataset.notes.begin(), raw.notes.begin(), raw.notes.end());
+  for (std::string& note : dataset.notes)
+    note = escaped(note);  // they quote the names of files and columns
 
   dataset.examples.reserve(raw.rows.size());
   for (RawRow& row : raw.rows) {

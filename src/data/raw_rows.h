@@ -21,11 +21,14 @@ struct RawRow {
 };
 
 struct RawRows {
+  std::string name;  // of the dataset as a whole: its path
   std::vector<std::string> files;
   std::vector<RawRow> rows;
   std::vector<std::string> notes;
   bool has_labels = false;
   bool any_list = false;  // JSONL gave lists of labels
+  bool is_folder = false;
+  std::vector<std::string> bare_folders;  // sub-directories of a folder that gave no document
   std::vector<std::string>
       hot_columns;  // several label columns: labels[i] is the 0 or 1 of hot_columns[i]
 

@@ -50,11 +50,17 @@ auto value_of(const Table& table, std::string_view name)
 
 DatasetFormat format_of(const DatasetOptions& options) {
   std::error_code code;
-  if (!std::filesystem::exists(options.path, code))
+  const std::filesystem::file_status status = std::filesystem::status(options.path, code);
+  if (status.type() == std::filesystem::file_type::none)  // a loop of links, no permission
+    throw Error(
+        Fault::data, "data.read",
+        fmt::format("dataset '{}' cannot be reached: {}", options.path.string(), code.message()),
+        "check the path");
+  if (!std::filesystem::exists(status))
     throw Error(Fault::data, "data.read",
                 fmt::format("dataset '{}' does not exist", options.path.string()),
                 "check the path");
-  const bool is_directory = std::filesystem::is_directory(options.path, code);
+  const bool is_directory = std::filesystem::is_directory(status);
   if (options.format != DatasetFormat::automatic) {
     if (is_directory != (options.format == DatasetFormat::folder))
       throw Error(Fault::usage, "data.read",
@@ -94,6 +100,7 @@ Dataset read(const DatasetOptions& options, const LabelScheme* known) {
       raw = read_lines(options);
       break;
   }
+  raw.name = options.path.string();
   if (raw.rows.empty())
     throw Error(Fault::data, "data.read",
                 fmt::format("'{}' has no examples", options.path.string()),

@@ -61,7 +61,8 @@ struct DatasetOptions {
  * the others. */
 struct LabelScheme {
   ProblemType problem = ProblemType::unlabelled;
-  LabelMap labels;  // of single_label and multi_label
+  LabelMap labels;                // of single_label and multi_label
+  std::optional<bool> has_pairs;  // examples are two texts each; nullopt where nobody knows
 };
 
 struct Dataset {

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "src/base/error.h"
+#include "src/base/utf8.h"
 #include "src/data/columns.h"
 #include "src/data/delimited.h"
 #include "src/data/raw_rows.h"
@@ -23,18 +24,44 @@ void note_encoding(RawRows& raw, size_t n_latin1, std::string_view what) {
   if (n_latin1 > 0) raw.notes.push_back(fmt::format("{} not UTF-8, read as Latin-1", what));
 }
 
+[[noreturn]] void refuse_path(const stdfs::path& path,
+                              std::string_view what,
+                              std::error_code code) {
+  throw Error(Fault::data, "data.read",
+              fmt::format("'{}' {}: {}", path.string(), what, code.message()), "check the path");
+}
+
 /** Sorted entries of a directory without the hidden ones: the same order on every file system. */
 std::vector<stdfs::path> sorted_entries(const stdfs::path& directory) {
   std::error_code code;
   std::vector<stdfs::path> paths;
-  for (const auto& entry : stdfs::directory_iterator(directory, code))
-    if (!entry.path().filename().string().starts_with('.')) paths.push_back(entry.path());
-  if (code)
-    throw Error(Fault::data, "data.read",
-                fmt::format("'{}' cannot be listed: {}", directory.string(), code.message()),
-                "check the path");
+  // Not a range-for: its step throws what is no Error.
+  for (stdfs::directory_iterator entry(directory, code), end; !code && entry != end;
+       entry.increment(code))
+    if (!entry->path().filename().string().starts_with('.')) paths.push_back(entry->path());
+  if (code) refuse_path(directory, "cannot be listed", code);
   std::sort(paths.begin(), paths.end());
   return paths;
+}
+
+/** Of an entry of a directory. A link that leads nowhere or to itself is an error: what it stood
+ * for would be missing in silence. */
+bool is_folder(const stdfs::path& path) {
+  std::error_code code;
+  const stdfs::file_status status = stdfs::status(path, code);
+  if (!stdfs::exists(status)) refuse_path(path, "cannot be looked at", code);
+  return stdfs::is_directory(status);
+}
+
+/** The label that a folder's name is. */
+std::string label_of(const stdfs::path& folder) {
+  std::string label = folder.filename().string();
+  if (first_invalid_utf8(label) != std::string::npos)
+    throw Error(
+        Fault::data, "data.labels",
+        fmt::format("the name of the folder '{}' is its label and is not UTF-8", folder.string()),
+        "rename the folder");
+  return label;
 }
 
 }  // namespace
@@ -50,11 +77,12 @@ void refuse_row(std::string_view place, std::string_view what, std::string_view 
 RawRows read_folder(const DatasetOptions& options) {
   RawRows raw;
   raw.has_labels = options.labels != LabelUse::ignored;
+  raw.is_folder = true;
   std::string table;  // a file that would rather be the dataset, for the hint
   bool has_deeper = false;
   size_t n_labels = 0, n_other = 0, n_latin1 = 0;
   for (const stdfs::path& label : sorted_entries(options.path)) {
-    if (!stdfs::is_directory(label)) {
+    if (!is_folder(label)) {
       const std::string extension = label.extension().string();
       if (extension == ".tsv" || extension == ".csv" || extension == ".jsonl")
         table = label.string();
@@ -62,8 +90,9 @@ RawRows read_folder(const DatasetOptions& options) {
     }
     const size_t n_before = raw.rows.size();
     for (const stdfs::path& document : sorted_entries(label)) {
-      if (document.extension() != ".txt" || stdfs::is_directory(document)) {
-        has_deeper |= stdfs::is_directory(document);
+      const bool is_deeper = is_folder(document);
+      if (document.extension() != ".txt" || is_deeper) {
+        has_deeper |= is_deeper;
         ++n_other;
         continue;
       }
@@ -71,10 +100,13 @@ RawRows read_folder(const DatasetOptions& options) {
       n_latin1 += file.was_latin1;
       raw.files.push_back(document.string());
       RawRow row{.text = std::move(file.text), .file = static_cast<uint32_t>(raw.files.size() - 1)};
-      if (raw.has_labels) row.labels = {label.filename().string()};
+      if (raw.has_labels) row.labels = {label_of(label)};
       raw.rows.push_back(std::move(row));
     }
-    n_labels += raw.rows.size() > n_before;
+    if (raw.rows.size() > n_before)
+      ++n_labels;
+    else
+      raw.bare_folders.push_back(label.filename().string());
   }
   if (raw.rows.empty()) {
     std::string hint = "expected a sub-directory per label with a .txt file per document";
@@ -122,7 +154,7 @@ RawRows read_delimited(const DatasetOptions& options, DatasetFormat format) {
     sample.erase(sample.begin());
     reader.next(row);
   }
-  const Columns columns = choose_columns(names, sample, options, name);
+  const Columns columns = choose_columns(names, sample, options, name, delimiter);
   raw.notes.push_back(columns.note + (has_header ? "" : ", no header"));
   raw.has_labels = !columns.labels.empty();
   if (columns.labels.size() > 1)
@@ -187,7 +219,7 @@ RawRows read_jsonl(const DatasetOptions& options) {
       for (const auto& [key, value] : object.items())
         keys.push_back(key);
       if (keys.empty()) refuse_row(place, "the object is empty");
-      columns = choose_columns(keys, {}, options, name);
+      columns = choose_columns(keys, {}, options, name, '\0');
       raw.notes.push_back(columns->note);
       raw.has_labels = !columns->labels.empty();
       if (columns->labels.size() > 1)

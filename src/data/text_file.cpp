@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <system_error>
 
@@ -53,62 +52,45 @@ std::string latin1_to_utf8(std::string_view bytes) {
   return text;
 }
 
-}  // namespace
-
-size_t first_invalid_utf8(std::string_view text) {
-  const auto at = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  size_t i = 0;
-  while (i < text.size()) {
-    uint64_t word = 0;
-    if (i + 8 <= text.size()) {  // eight ASCII bytes at a time: most of most files
-      std::memcpy(&word, text.data() + i, 8);
-      if ((word & 0x8080808080808080) == 0) {
-        i += 8;
-        continue;
-      }
-    }
-    const unsigned lead = at(i);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    // The second byte's range excludes overlong forms, surrogates and what lies above U+10FFFF.
-    unsigned low = 0x80, high = 0xbf;
-    size_t n_bytes = 0;
-    if (lead >= 0xc2 && lead <= 0xdf)
-      n_bytes = 2;
-    else if (lead >= 0xe0 && lead <= 0xef)
-      n_bytes = 3, low = lead == 0xe0 ? 0xa0 : 0x80, high = lead == 0xed ? 0x9f : 0xbf;
-    else if (lead >= 0xf0 && lead <= 0xf4)
-      n_bytes = 4, low = lead == 0xf0 ? 0x90 : 0x80, high = lead == 0xf4 ? 0x8f : 0xbf;
-    else
-      return i;
-    if (at(i + 1) < low || at(i + 1) > high) return i;
-    for (size_t k = 2; k < n_bytes; ++k)
-      if (at(i + k) < 0x80 || at(i + k) > 0xbf) return i;
-    i += n_bytes;
-  }
-  return std::string_view::npos;
+/** The line, from 1, of a place in a text. */
+int64_t line_of(std::string_view text, size_t place) {
+  const std::string_view before = text.substr(0, place);
+  return 1 + std::count(before.begin(), before.end(), '\n');
 }
+
+/** UTF-16 and UTF-32 of plain letters is valid UTF-8 with a NUL beside each letter, so the mark at
+ * the beginning does not tell all. */
+void refuse_wide(std::string_view text, const std::filesystem::path& path) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    const int n_bits = text.substr(2).starts_with(std::string_view("\0\0", 2)) ? 32 : 16;
+    throw Error(Fault::data, "data.read",
+                fmt::format("'{}' is UTF-{}, expected UTF-8", path.string(), n_bits),
+                fmt::format("save it as UTF-8, for example: iconv -f UTF-{} -t UTF-8", n_bits));
+  }
+  const size_t nul = text.find('\0');
+  if (nul == text.npos) return;
+  const bool is_wide = nul < 2 && std::count(text.begin(), text.end(), '\0') * 4 > std::ssize(text);
+  throw Error(Fault::data, "data.read",
+              fmt::format("{}:{}: byte {} of the file is 0 (NUL), which no text has", path.string(),
+                          line_of(text, nul), nul),
+              is_wide ? fmt::format("is it UTF-16? save it as UTF-8, for example: "
+                                    "iconv -f UTF-16{} -t UTF-8",
+                                    nul % 2 == 1 ? "LE" : "BE")
+                      : "is it UTF-16, no text at all, or damaged in this line?");
+}
+
+}  // namespace
 
 TextFile load_text_file(const std::filesystem::path& path, TextEncoding encoding) {
   TextFile file{.text = read_bytes(path)};
-  if (file.text.starts_with("\xff\xfe") || file.text.starts_with("\xfe\xff"))
-    throw Error(Fault::data, "data.read",
-                fmt::format("'{}' is UTF-16, expected UTF-8", path.string()),
-                "save it as UTF-8, for example: iconv -f UTF-16 -t UTF-8");
+  refuse_wide(file.text, path);
   const size_t invalid = encoding == TextEncoding::latin1 ? 0 : first_invalid_utf8(file.text);
   if (invalid != std::string::npos && encoding == TextEncoding::utf8) {
-    const auto line =
-        1 + std::count(file.text.begin(), file.text.begin() + static_cast<std::ptrdiff_t>(invalid),
-                       '\n');
-    throw Error(
-        Fault::data, "data.read",
-        fmt::format("{}:{}: byte {} of the file (0x{:02x}) is not valid UTF-8", path.string(), line,
-                    invalid, static_cast<unsigned char>(file.text[invalid])),
-        "save the file as UTF-8, or read it with dataset_encoding = utf8_or_latin1");
+    throw Error(Fault::data, "data.read",
+                fmt::format("{}:{}: byte {} of the file (0x{:02x}) is not valid UTF-8",
+                            path.string(), line_of(file.text, invalid), invalid,
+                            static_cast<unsigned char>(file.text[invalid])),
+                "save the file as UTF-8, or read it with dataset_encoding = utf8_or_latin1");
   }
   if (invalid != std::string::npos) {
     file.text = latin1_to_utf8(file.text);

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
+
+#include "src/base/utf8.h"
 
 namespace ferry {
 
@@ -20,12 +21,8 @@ struct TextFile {
   bool was_latin1 = false;
 };
 
-/** Error(data): missing, unreadable, UTF-16, invalid UTF-8 (file:line and byte offset in the file).
- */
+/** Error(data): missing, unreadable, UTF-16, a NUL or invalid UTF-8 (file:line and byte offset in
+ * the file). */
 TextFile load_text_file(const std::filesystem::path& path, TextEncoding encoding);
-
-/** Offset of the first byte that is not part of valid UTF-8 (overlong forms and surrogates are
- * not), or npos. */
-size_t first_invalid_utf8(std::string_view text);
 
 }  // namespace ferry

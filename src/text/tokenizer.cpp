@@ -8,13 +8,14 @@
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/base/utf8.h"
 
 namespace ferry {
 namespace {
 
 void check_utf8(std::string_view text) {
-  const size_t at = text::find_invalid_utf8(text);
-  if (at == text::kValidUtf8) return;
+  const size_t at = first_invalid_utf8(text);
+  if (at == std::string_view::npos) return;
   throw Error(Fault::data, "tokenizer.encode",
               fmt::format("byte {} of the text (0x{:02x}) is not valid UTF-8", at,
                           static_cast<unsigned char>(text[at])),

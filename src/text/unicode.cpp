@@ -108,30 +108,6 @@ bool is_word_character(char32_t c) {
   return find_range(kWordCharacters, c) != nullptr;
 }
 
-size_t find_invalid_utf8(std::string_view text) {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
-  const size_t size = text.size();
-  size_t i = 0;
-  while (i < size) {
-    const unsigned char lead = bytes[i];
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    if (lead < 0xC2 || lead > 0xF4) return i;
-    const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-    if (size - i < length) return i;
-    for (size_t k = 1; k < length; ++k)
-      if ((bytes[i + k] & 0xC0) != 0x80) return i;
-    const unsigned char second = bytes[i + 1];
-    const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
-    const bool out_of_range = (lead == 0xED && second > 0x9F) || (lead == 0xF4 && second > 0x8F);
-    if (overlong || out_of_range) return i;
-    i += length;
-  }
-  return kValidUtf8;
-}
-
 char32_t previous_code_point(std::string_view text, size_t& end) {
   do
     --end;

@@ -1,8 +1,8 @@
 #pragma once
-// UTF-8 and the character properties that Hugging Face `tokenizers` goes by: CharTable answers the
-// frequent questions with one load, the functions below it the rare ones by bisection. Called by
-// the normalizer, the splitting into words and the added tokens. The data are in
-// unicode_tables.inc, written by unicode_tables.py, which says why they are our own.
+// Code points of UTF-8 and the character properties that Hugging Face `tokenizers` goes by:
+// CharTable answers the frequent questions with one load, the functions below it the rare ones by
+// bisection. Called by the normalizer, the splitting into words and the added tokens. The data are
+// in unicode_tables.inc, written by unicode_tables.py, which says why they are our own.
 
 #include <array>
 #include <cstdint>
@@ -59,12 +59,6 @@ int combining_class(char32_t c);
 
 /** A letter, mark, digit, connector or joiner: what `single_word` takes for a part of a word. */
 bool is_word_character(char32_t c);
-
-constexpr size_t kValidUtf8 = static_cast<size_t>(-1);
-
-/** The offset of the first byte that begins no valid UTF-8 sequence (surrogates and overlong forms
- * are invalid too), kValidUtf8 if there is none. */
-size_t find_invalid_utf8(std::string_view text);
 
 /** Reads the code point at `position` of valid UTF-8 and moves on past it. */
 inline char32_t next_code_point(std::string_view text, size_t& position) {

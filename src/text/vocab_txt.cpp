@@ -9,6 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "src/base/utf8.h"
 #include "src/text/spec_parts.h"
 
 namespace ferry::text {
@@ -24,7 +25,7 @@ void read_lines(TokenizerSpec& spec) {
     std::string_view token = std::string_view(bytes).substr(begin, newline - begin);
     begin = newline + 1;
     ++n_line;
-    if (find_invalid_utf8(token) != kValidUtf8)
+    if (first_invalid_utf8(token) != token.npos)
       fail(spec.file, fmt::format("line {} is not UTF-8", n_line), "fetch the model's files again");
     while (!token.empty()) {  // white space at the end belongs to no token
       size_t before = token.size();

@@ -67,6 +67,23 @@ TEST(Delimited, LenientKeepsStrayQuotesAsText) {
             (Rows{{"a\nb", "1"}, {"\"end"}}));
 }
 
+TEST(Delimited, LenientRefusesAQuotedFieldThatMayBeSeveralRows) {
+  auto error = [](std::string_view text) {
+    return error_of([&] { parse(text, '\t', Quoting::lenient); });
+  };
+  // Texts with quotes of their own: the first opens, a later one closes.
+  const std::string first = error("text\tlabel\n\"good film\t1\nbad\t0\nfine\"\t1\ndull\t0\n");
+  EXPECT_THAT(first, HasSubstr("f.csv:2: a quote opens a field here that closes only in line 4"));
+  EXPECT_THAT(first, HasSubstr(R"(sed 's/"/""/g; s/[^\t]*/"&"/g')"));
+  EXPECT_THAT(error("1\tx\n0\t\"bad\n1\tfine\"\n"), HasSubstr("f.csv:2: a quote opens"));
+  EXPECT_THAT(error("a\n\"good\nbad\nfine\"\nb\n"), HasSubstr("f.csv:2: a quote opens"));
+  // A text of several lines in a file that quotes has no tab in it.
+  EXPECT_EQ(parse("1\t\"a\nb\"\n0\t\"c\td\"\n", '\t', Quoting::lenient).rows,
+            (Rows{{"1", "a\nb"}, {"0", "c\td"}}));
+  EXPECT_EQ(parse("\"good\t1\nbad\"\t0\n", '\t', Quoting::none).rows,
+            (Rows{{"\"good", "1"}, {"bad\"", "0"}}));
+}
+
 TEST(Delimited, WithoutQuotingAQuoteIsText) {
   EXPECT_EQ(parse("\"a\t\"b\"\n", '\t', Quoting::none).rows, (Rows{{"\"a", "\"b\""}}));
 }

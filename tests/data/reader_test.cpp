@@ -1,12 +1,14 @@
 #include "src/data/reader.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "tests/files/test_files.h"
 
 namespace ferry {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using testing::error_of;
@@ -255,6 +257,159 @@ TEST_F(ReaderTest, RegressionFromFractions) {
                 HasSubstr(std::string("x.tsv:3: the label '") + bad + "' is not a number"));
 }
 
+TEST_F(ReaderTest, OneBadScoreIsNoClass) {
+  const std::string rows = "text\tscore\na\t0.5\nb\t-1.25\nc\t2\n";
+  for (const char* bad : {"nan", "inf", "-inf", "0,5", "high", "1e400"})
+    EXPECT_THAT(error("x.tsv", rows + "x\t" + bad + "\ny\t1.5\n"),
+                AllOf(HasSubstr(std::string("x.tsv:5: the label '") + bad +
+                                "' is not a number, but 4 of 5 are, some with a fraction"),
+                      HasSubstr("give problem_type to say which it is")));
+  EXPECT_THAT(error("x.tsv", rows + "x\t\n"), HasSubstr("x.tsv:5: the label is missing"));
+  EXPECT_THAT(error("x.jsonl",
+                    "{\"text\":\"a\",\"label\":0.5}\n{\"text\":\"b\",\"label\":1.5}\n"
+                    "{\"text\":\"c\",\"label\":\"high\"}\n"),
+              HasSubstr("x.jsonl:3: the label 'high' is not a number"));
+  // As classes where that is asked for, and where half or fewer are numbers.
+  EXPECT_EQ(read("x.tsv", rows + "x\thigh\n", {.problem = ProblemType::single_label})
+                .scheme.labels.size(),
+            4);
+  EXPECT_EQ(read("x.tsv", "text\tversion\na\t1.5\nb\tbeta\n").scheme.problem,
+            ProblemType::single_label);
+  EXPECT_EQ(read("x.tsv", "text\tlabel\na\t1\nb\t2\nc\tother\n").scheme.problem,
+            ProblemType::single_label);
+}
+
+TEST_F(ReaderTest, NulIsNoText) {
+  const std::string nul(1, '\0');
+  for (const char* name : {"x.tsv", "x.csv", "x.jsonl"})
+    for (TextEncoding encoding : {TextEncoding::utf8, TextEncoding::utf8_or_latin1})
+      EXPECT_THAT(error(name, "text\nlab" + nul + "el\n", {.encoding = encoding}),
+                  HasSubstr(std::string(name) +
+                            ":2: byte 8 of the file is 0 (NUL), which no text "
+                            "has - is it UTF-16, no text at all, or damaged in this line?"));
+  EXPECT_THAT(error("x.txt", "a\n" + nul + "\n", {.labels = LabelUse::ignored}),
+              HasSubstr("x.txt:2: byte 2"));
+  dir_.write("d/a/1.txt", "x");
+  dir_.write("d/b/1.txt", "x" + nul);
+  EXPECT_THAT(error_of([&] { read_dataset({.path = dir_ / "d"}); }), HasSubstr("1.txt:1: byte 1"));
+  // UTF-16 without its mark. What is not ASCII in it may be invalid UTF-8: the NUL tells more.
+  std::string low_first = "t\xe9", high_first;
+  for (size_t i = low_first.size(); i > 0; --i)
+    low_first.insert(i, nul);
+  high_first = nul + low_first.substr(0, 3);
+  EXPECT_THAT(error("x.tsv", low_first), HasSubstr("is it UTF-16? save it as UTF-8, for example: "
+                                                   "iconv -f UTF-16LE -t UTF-8"));
+  EXPECT_THAT(error("x.tsv", high_first), HasSubstr("iconv -f UTF-16BE -t UTF-8"));
+  EXPECT_THAT(error("x.tsv", "\xff\xfe" + nul + nul + "a" + nul + nul + nul),
+              HasSubstr("is UTF-32, expected UTF-8"));
+}
+
+TEST_F(ReaderTest, FoldersThatCannotBeRead) {
+  dir_.write("d/a/1.txt", "x");
+  dir_.write("d/b/1.txt", "y");
+  const auto error_with = [&](const char* link, const char* target) {
+    std::filesystem::create_symlink(target, dir_ / link);
+    std::string message = error_of([&] { read_dataset({.path = dir_ / "d"}); });
+    std::filesystem::remove(dir_ / link);
+    return message;
+  };
+  EXPECT_THAT(error_with("d/a/2.txt", "2.txt"), HasSubstr("d/a/2.txt' cannot be looked at: "));
+  EXPECT_THAT(error_with("d/c", "c"), HasSubstr("d/c' cannot be looked at: "));
+  EXPECT_THAT(error_with("d/c", "nowhere"), HasSubstr("d/c' cannot be looked at: "));
+  std::filesystem::create_symlink("loop.csv", dir_ / "loop.csv");
+  EXPECT_THAT(error_of([&] { read_dataset({.path = dir_ / "loop.csv"}); }),
+              HasSubstr("loop.csv' cannot be reached: "));
+  if (::geteuid() != 0) {  // root lists everything
+    std::filesystem::permissions(dir_ / "d/b", std::filesystem::perms::none);
+    EXPECT_THAT(error_of([&] { read_dataset({.path = dir_ / "d"}); }),
+                HasSubstr("d/b' cannot be listed: "));
+    std::filesystem::permissions(dir_ / "d/b", std::filesystem::perms::owner_all);
+  }
+  dir_.write("d/caf\xe9/1.txt", "z");
+  EXPECT_THAT(error_of([&] { read_dataset({.path = dir_ / "d"}); }),
+              HasSubstr("d/caf\\xe9' is its label and is not UTF-8"));
+  EXPECT_EQ(read_dataset({.path = dir_ / "d", .labels = LabelUse::ignored}).examples.size(), 3u);
+}
+
+TEST_F(ReaderTest, AFolderOfOneLabelSaysWhatWasFound) {
+  dir_.write("d/a/1.txt", "x");
+  dir_.write("d/a/2.txt", "y");
+  dir_.write("d/b/notes.md", "z");
+  EXPECT_THAT(error_of([&] { read_dataset({.path = dir_ / "d"}); }),
+              HasSubstr("d' has documents of the one label 'a' (2 .txt files), and classification "
+                        "needs at least two; without .txt files: b - expected a sub-directory"));
+  const LabelScheme known{.problem = ProblemType::single_label,
+                          .labels = LabelMap::sorted({"a", "b"})};
+  EXPECT_THAT(classes(read_dataset({.path = dir_ / "d"}, known)), ElementsAre(0, 0));
+}
+
+TEST_F(ReaderTest, ControlCharactersAreNoLabel) {
+  EXPECT_THAT(error("x.tsv", "text\tlabel\na\tgood\nb\tb\x1b[2Jd\n"),
+              HasSubstr("x.tsv:3: the label 'b\\x1b[2Jd' has control characters in it"));
+  EXPECT_THAT(error("x.csv", "text,label\na,\"x\ny\"\n"), HasSubstr("x.csv:2: the label 'x\\ny'"));
+  EXPECT_THAT(error("x.jsonl", "{\"text\":\"a\",\"labels\":[\"x\",\"y\\u0000\"]}\n"),
+              HasSubstr("x.jsonl:1: the label 'y\\x00'"));
+  dir_.write("d/a\nb/1.txt", "x");
+  EXPECT_THAT(error_of([&] { read_dataset({.path = dir_ / "d"}); }),
+              HasSubstr("d/a\\nb/1.txt: the label 'a\\nb' has control characters"));
+  // A column's name is shown, not kept.
+  EXPECT_THAT(read("x.csv", "te\x1bxt,label\na,1\nb,0\n").notes,
+              Contains(HasSubstr("text is column 'te\\x1bxt'")));
+}
+
+TEST_F(ReaderTest, AnotherDelimiterIsNamed) {
+  EXPECT_THAT(error("x.tsv", "text,label\ngood,1\nbad,0\n"),
+              HasSubstr("x.tsv' has one column when split at tabs, and its lines hold commas - is "
+                        "it dataset_format = csv?"));
+  EXPECT_THAT(error("x.csv", "text\tlabel\ngood, fine\t1\nbad\t0\n"),
+              HasSubstr("is it dataset_format = tsv?"));
+  EXPECT_THAT(error("x.csv", "good\t1\nbad\t0\n"), HasSubstr("is it dataset_format = tsv?"));
+  EXPECT_THAT(error("x.csv", "text;label\ngood;1\nbad;0\n"),
+              HasSubstr("hold semicolons - save it with commas or tabs between the columns"));
+  EXPECT_THAT(error("x.tsv", "q,a\nb,1\nc,0\n", {.text_column = "q"}),
+              HasSubstr("is it dataset_format = csv?"));
+  // For prediction one column is enough, and commas in a text are text.
+  DatasetOptions options{.labels = LabelUse::ignored};
+  EXPECT_THAT(error("x.tsv", "id,text\n1,good\n2,bad\n", options), HasSubstr("hold commas"));
+  EXPECT_THAT(texts(read("x.tsv", "well, good\noh, bad\n", options)),
+              ElementsAre("well, good", "oh, bad"));
+  EXPECT_THAT(texts(read("x.csv", "\"well, good\"\n\"oh, bad\"\n", options)),
+              ElementsAre("well, good", "oh, bad"));
+  EXPECT_THAT(error("x.tsv", "well, good\nbad\n"), HasSubstr("none is plainly the label"));
+}
+
+TEST_F(ReaderTest, AColumnHasOneRole) {
+  const char* text = "a,b,c\n1,one,x\n2,two,y\n";
+  EXPECT_THAT(error("x.csv", text, {.text_column = "b", .label_columns = {"1"}}, Fault::usage),
+              HasSubstr("text_column and label_column are both column 'b' of '"));
+  EXPECT_THAT(
+      error("x.csv", text, {.text_column = "b", .text_pair_column = "b", .label_columns = {"c"}},
+            Fault::usage),
+      HasSubstr("text_column and text_pair_column are both column 'b'"));
+  EXPECT_THAT(
+      error("x.jsonl", "{\"a\":\"x\",\"b\":\"y\"}\n",
+            {.text_column = "a", .text_pair_column = "b", .label_columns = {"b"}}, Fault::usage),
+      HasSubstr("text_pair_column and label_column are both column 'b'"));
+}
+
+TEST_F(ReaderTest, EvaluationHasPairsWhereTrainingHad) {
+  const char* pairs = "premise,hypothesis,label\na,b,1\nc,d,0\n";
+  const char* singles = "text,label\na,1\nc,0\n";
+  const auto of_pairs = read("train.csv", pairs).scheme;
+  const auto of_singles = read("train.csv", singles).scheme;
+  const auto eval = [&](const char* text, const LabelScheme& known) {
+    return read_dataset({.path = dir_.write("eval.csv", text)}, known).examples.size();
+  };
+  EXPECT_EQ(eval(pairs, of_pairs), 2u);
+  EXPECT_EQ(eval(singles, of_singles), 2u);
+  EXPECT_THAT(error_of([&] { eval(singles, of_pairs); }),
+              HasSubstr("eval.csv' is read as one text an example, but the training data as two"));
+  EXPECT_THAT(error_of([&] { eval(pairs, of_singles); }),
+              HasSubstr("eval.csv' is read as two texts an example, but the training data as one"));
+  // Of a model without its training set nobody knows.
+  EXPECT_EQ(eval(pairs, {.problem = of_pairs.problem, .labels = of_pairs.labels}), 2u);
+}
+
 TEST_F(ReaderTest, SeveralLabelsAtOnce) {
   auto lists =
       read("x.jsonl",
@@ -282,6 +437,10 @@ TEST_F(ReaderTest, SeveralLabelsAtOnce) {
   EXPECT_THAT(hot.examples[1].label.classes, ElementsAre());
   EXPECT_THAT(error("x.csv", "comment,mild,toxic\na,0,2\n", options),
               HasSubstr("x.csv:2: label column 'toxic' is '2', expected 0 or 1"));
+  for (const char* bad : {"[\"\",\"x\"]", "[\"x\",\" \"]"})
+    EXPECT_THAT(error("x.jsonl", std::string("{\"text\":\"a\",\"labels\":[\"y\"]}\n") +
+                                     "{\"text\":\"b\",\"labels\":" + bad + "}\n"),
+                HasSubstr("x.jsonl:2: a label of the list is empty"));
   EXPECT_THAT(
       error("x.jsonl", "{\"text\":\"a\",\"label\":[1]}\n", {.problem = ProblemType::single_label}),
       HasSubstr("has lists of labels, expected one label of several"));
@@ -299,27 +458,6 @@ TEST(LabelMap, SortsNumbersByValueAndNamesByBytes) {
                 LabelMap(std::vector<std::string>{"a", "a"});
               }),
               HasSubstr("'a' appears twice"));
-}
-
-TEST(Utf8, FindsTheFirstBadByte) {
-  const std::pair<std::string_view, size_t> cases[] = {
-      {"plain ascii, longer than eight bytes", std::string_view::npos},
-      {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", std::string_view::npos},
-      {"\xed\x9f\xbf\xee\x80\x80\xf4\x8f\xbf\xbf", std::string_view::npos},
-      {"ab\x80", 2},            // a continuation byte alone
-      {"12345678\xc3", 8},      // cut
-      {"\xc0\xaf", 0},          // overlong
-      {"\xe0\x80\xaf", 0},      // overlong
-      {"\xf0\x80\x80\xaf", 0},  // overlong
-      {"x\xed\xa0\x80", 1},     // surrogate
-      {"\xf4\x90\x80\x80", 0},  // above U+10FFFF
-      {"\xf5\x80\x80\x80", 0},
-      {"\xe2\x82", 0},
-      {"\xe2\x82x", 0},
-      {"\xff", 0},
-  };
-  for (const auto& [text, place] : cases)
-    EXPECT_EQ(first_invalid_utf8(text), place) << ::testing::PrintToString(text);
 }
 
 TEST(SharedData, Sst2) {
