@@ -70,7 +70,7 @@ ModelTable make_model_table(const config::Config& config,
   };
   options.hidden_dropout = dropout("hidden_dropout");
   options.attention_dropout = dropout("attention_dropout");
-  const BertConfig bert = parse_bert_config(hf.json());
+  const BertConfig bert = parse_bert_config(hf.json(), hf.origin());
   const int64_t head_width = bert.hidden_size / bert.num_attention_heads;
   if (machine.has_gpu && (head_width % 8 != 0 || head_width > 256))
     throw Error(
