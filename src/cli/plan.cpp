@@ -12,10 +12,10 @@
 #include "src/base/error.h"
 #include "src/cli/machine/nvidia.h"
 #include "src/cli/settings.h"
-#include "src/cli/term/table.h"
 #include "src/config/paths.h"
 #include "src/plan/host_memory.h"
 #include "src/plan/run_plan.h"
+#include "src/term/table.h"
 
 namespace ferry::cli {
 
