@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string_view>
 
 namespace ferry {
 
@@ -24,9 +25,9 @@ struct BertConfig {
   float initializer_range = 0.02f;
 };
 
-/** Throws Error(data) that names the key for a missing one, a wrong type, a value out of range, or
- * a kind of BERT that Ferry does not compute (another activation, relative positions, a decoder).
- */
-BertConfig parse_bert_config(const nlohmann::json& config);
+/** Throws Error(data) that names file (`origin`) and key for a missing one, a wrong type, a value
+ * out of range, or a kind of BERT that Ferry does not compute (another activation, relative
+ * positions, a decoder). */
+BertConfig parse_bert_config(const nlohmann::json& config, std::string_view origin = "config.json");
 
 }  // namespace ferry

@@ -20,18 +20,20 @@ int64_t flash_library_bytes(
   const int64_t row_bytes = width * static_cast<int64_t>(size_of(type));
   const int64_t forward = stacked_bytes(T * row_bytes, n_heads * T * kF32_bytes, 16, 8);
   const int64_t rounded_width = round_up(head_width, head_width <= 128 ? 32 : 64);
-  int64_t backward = 0;
-  const int64_t n_seqs_least =
-      std::max<int64_t>(1, (T + shape.max_length - 1) / std::max<int64_t>(1, shape.max_length));
-  for (int64_t n_seqs = n_seqs_least; n_seqs <= std::max(n_seqs_least, shape.n_seqs_max);
-       n_seqs++) {
+  const auto backward_bytes = [&](int64_t n_seqs) {
     const int64_t rows = T + 128 * n_seqs;
     const int64_t pairs = n_seqs * n_heads;
     const int64_t splits = (gpu_multiprocessors + pairs - 1) / pairs;
-    backward = std::max(backward, stacked_bytes(n_heads * rows * kF32_bytes,
-                                                std::max<int64_t>(1, splits) * rows * n_heads *
-                                                    rounded_width * kF32_bytes));
-  }
+    return stacked_bytes(n_heads * rows * kF32_bytes, std::max<int64_t>(1, splits) * rows *
+                                                          n_heads * rounded_width * kF32_bytes);
+  };
+  const int64_t n_seqs_least =
+      std::max<int64_t>(1, (T + shape.max_length - 1) / std::max<int64_t>(1, shape.max_length));
+  const int64_t n_seqs_most = std::max(n_seqs_least, shape.n_seqs_max);
+  // From one sequence a multiprocessor on there is one split, and more sequences only take more.
+  int64_t backward = backward_bytes(n_seqs_most);
+  for (int64_t n = n_seqs_least; n < n_seqs_most && n < gpu_multiprocessors; n++)
+    backward = std::max(backward, backward_bytes(n));
   return std::max(forward, 3 * stacked_bytes(T * row_bytes) + backward);
 }
 

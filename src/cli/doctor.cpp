@@ -11,8 +11,8 @@
 #include "src/cli/commands.h"
 #include "src/cli/machine/diagnosis.h"
 #include "src/cli/settings.h"
-#include "src/cli/term/table.h"
 #include "src/config/paths.h"
+#include "src/term/table.h"
 
 namespace ferry::cli {
 

@@ -7,8 +7,8 @@
 
 #include "src/base/error.h"
 #include "src/cli/commands.h"
-#include "src/cli/term/terminal.h"
 #include "src/config/verb.h"
+#include "src/term/terminal.h"
 
 namespace ferry::cli {
 

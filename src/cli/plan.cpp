@@ -5,16 +5,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/cli/machine/nvidia.h"
 #include "src/cli/settings.h"
-#include "src/cli/term/table.h"
 #include "src/config/paths.h"
 #include "src/plan/host_memory.h"
 #include "src/plan/run_plan.h"
+#include "src/term/table.h"
 
 namespace ferry::cli {
 
@@ -64,8 +65,22 @@ PlannedFor machine_for(const config::Config& config) {
   return planned;
 }
 
-std::string place_name(Place place, bool has_gpu) {
-  return has_gpu ? std::string(name_of(place)) : place == Place::gpu ? "memory" : "host";
+/** The rows as the table shows them: without a GPU a tag has one row, all of it is in memory. */
+std::vector<PlanRow> shown_rows(const Plan& plan, bool has_gpu) {
+  std::vector<PlanRow> rows = rows_of(plan);
+  if (has_gpu) return rows;
+  std::vector<PlanRow> by_tag;
+  for (const PlanRow& row : rows) {
+    auto same = std::find_if(by_tag.begin(), by_tag.end(),
+                             [&](const PlanRow& other) { return other.tag == row.tag; });
+    if (same == by_tag.end())
+      by_tag.push_back(row);
+    else
+      same->n_bytes += row.n_bytes;
+  }
+  std::stable_sort(by_tag.begin(), by_tag.end(),
+                   [](const PlanRow& a, const PlanRow& b) { return a.n_bytes > b.n_bytes; });
+  return by_tag;
 }
 
 void print_text(const Plan& plan,
@@ -77,11 +92,12 @@ void print_text(const Plan& plan,
   fmt::print("{} of {:.1f} M parameters in {} blocks, {}, at most {} tokens, on {}\n{}\n\n",
              model.family, static_cast<double>(model.n_params()) / 1e6, model.blocks.size(),
              name_of(model.compute), request.max_length, planned.name, plan.why);
-  const std::vector<PlanRow> rows = rows_of(plan);
+  const std::vector<PlanRow> rows = shown_rows(plan, request.has_gpu);
   const int64_t most_bytes = rows.empty() ? 0 : rows.front().n_bytes;
   term::Table table({{"what"}, {"where"}, {"bytes", term::Align::right}, {""}});
   for (const PlanRow& row : rows)
-    table.add_row({std::string(name_of(row.tag)), place_name(row.place, request.has_gpu),
+    table.add_row({std::string(name_of(row.tag)),
+                   request.has_gpu ? std::string(name_of(row.place)) : "memory",
                    format_bytes(row.n_bytes),
                    term::bar(static_cast<double>(row.n_bytes), static_cast<double>(most_bytes),
                              kBarWidth, terminal)});
@@ -96,7 +112,7 @@ void print_text(const Plan& plan,
     add_sum("gpu", gpu_bytes, request.gpu_budget_bytes);
     add_sum("host", host_bytes, request.host_budget_bytes);
   } else {
-    add_sum("host", gpu_bytes + host_bytes, request.host_budget_bytes);
+    add_sum("memory", gpu_bytes + host_bytes, request.host_budget_bytes);
   }
   fmt::print("{}\nIt fits.\n", table.text(terminal));
 }
@@ -136,8 +152,11 @@ int run_plan(Arguments arguments) {
   auto command = read_settings("plan", arguments);
   if (!command) return 0;
   const config::Config& config = command->config;
-  const HfConfig hf =
-      HfConfig::load(config::find_model(config.text("model_name_or_path")) / "config.json");
+  const auto directory = config::find_model(config.text("model_name_or_path"));
+  // Not read here; but a plan for data that is not there is a plan for a run that cannot start.
+  check_data_exists(config, "dataset");
+  check_data_exists(config, "eval_dataset");
+  const HfConfig hf = HfConfig::load(directory / "config.json");
   const int64_t n_labels =
       hf.id2label.empty() ? kAssumedLabels : static_cast<int64_t>(hf.id2label.size());
   const PlannedFor planned = machine_for(config);

@@ -8,9 +8,9 @@
 
 #include "src/base/error.h"
 #include "src/cli/commands.h"
-#include "src/cli/term/table.h"
 #include "src/config/config.h"
 #include "src/config/paths.h"
+#include "src/term/table.h"
 
 namespace ferry::cli {
 

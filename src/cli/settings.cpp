@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "src/base/error.h"
-#include "src/cli/term/terminal.h"
 #include "src/config/paths.h"
+#include "src/term/terminal.h"
 
 namespace ferry::cli {
 

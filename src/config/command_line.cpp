@@ -77,8 +77,8 @@ class Reader {
     if (name == "help") return takes_nothing(command_.wants_help);
     if (name == "json") return takes_nothing(command_.wants_json);
     if (name == "dry_run" && verb_.takes_dry_run) return takes_nothing(command_.wants_dry_run);
-    if (name == "preset") return void(preset = value_of(flag, argument, equals));
-    if (name == "config") return void(config_file = value_of(flag, argument, equals));
+    if (name == "preset") return void(preset = name_of_file(flag, argument, equals));
+    if (name == "config") return void(config_file = name_of_file(flag, argument, equals));
 
     NameMatch match = find_option(name);
     if (!match.option && name.starts_with("no_") && equals == std::string::npos) {
@@ -107,6 +107,15 @@ class Reader {
       throw Error(Fault::usage, "cli.option", fmt::format("{} has no value", flag),
                   fmt::format("write {} VALUE, or {}=VALUE", flag, flag));
     return arguments_[++at_];
+  }
+
+  /** The value of --preset or --config, which a shell variable that is not set leaves empty. */
+  std::string name_of_file(const std::string& flag, const std::string& argument, size_t equals) {
+    std::string name = value_of(flag, argument, equals);
+    if (name.empty())
+      throw Error(Fault::usage, "cli.option", fmt::format("{} is empty", flag),
+                  "give a name or a file, or leave it out");
+    return name;
   }
 
   /** key=value with a key that could be one; where words are texts, only a key that is one. */
@@ -195,6 +204,16 @@ void read_environment(CommandLine& command, const Environment& environment) {
   }
 }
 
+/** Text where JSON was asked for would end in somebody's parser. */
+void check_json(const CommandLine& command) {
+  if (!command.wants_json || command.verb->prints_json || command.wants_dry_run) return;
+  throw Error(
+      Fault::usage, "cli.option",
+      fmt::format("'--json' does nothing in ferry {}: it prints no JSON", command.verb->name),
+      command.verb->takes_dry_run ? "leave it out; with --dry-run it gives the settings"
+                                  : "leave it out");
+}
+
 }  // namespace
 
 CommandLine parse_command_line(std::string_view verb_name,
@@ -214,6 +233,7 @@ CommandLine parse_command_line(std::string_view verb_name,
 
   Reader reader(*command.verb, arguments, command);
   reader.read();
+  check_json(command);
   if (!reader.preset.empty())
     read_toml_file(command.config, find_preset(reader.preset).file, Source::preset);
   if (!reader.config_file.empty()) read_toml_file(command.config, reader.config_file, Source::file);

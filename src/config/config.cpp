@@ -58,6 +58,15 @@ void Config::set(std::string_view name,
     throw Error(Fault::usage, "config.value", what, hint);
   };
 
+  // A file may say "" for no evaluation data, but never for auto. On a command line "" is a shell
+  // variable that was not set.
+  if (option.type == Type::path && text && text->empty() &&
+      (origin.source == Source::command_line || option.can_be_auto))
+    throw Error(
+        Fault::usage, "config.value",
+        fmt::format("{} is empty ({}), expected {}", option.key, origin.where, expectation(option)),
+        "give a path, or leave it out");
+
   std::optional<Value> value;
   if (match.alias && !match.alias->means_value.empty()) {
     Option boolean = option;

@@ -102,10 +102,13 @@ std::string help_text(const Verb& verb, int width) {
   text +=
       entry("--config FILE",
             "Settings from a TOML file of key = value lines; stronger than the preset.", columns);
-  text +=
-      entry("--json", "Results as JSON on standard output; talk goes to standard error.", columns);
+  if (verb.prints_json)
+    text += entry("--json", "Results as JSON on standard output; talk goes to standard error.",
+                  columns);
   if (verb.takes_dry_run)
-    text += entry("--dry-run", "Print every setting and where it comes from, and stop.", columns);
+    text += entry("--dry-run",
+                  "Print every setting and where it comes from, and stop; with --json as JSON.",
+                  columns);
   text += entry("-h, --help", "This text.", columns);
 
   std::string_view group;

@@ -13,6 +13,8 @@ constexpr std::string_view kModelGroup = "Model", kDataGroup = "Data", kOutputGr
                            kPrecisionGroup = "Precision and repeatability",
                            kMemoryGroup = "Memory and placement", kThreadGroup = "Threads",
                            kReportGroup = "Evaluation and logging";
+// More threads than a large server has cores only wait for each other, each with its own stack.
+constexpr double kMaxThreads = 1024;
 constexpr double kMaxInteger = 9007199254740991.0;  // 2^53 - 1: exact as a double, too
 
 }  // namespace
@@ -401,14 +403,14 @@ const std::vector<Option>& option_table() {
        .group = kThreadGroup,
        .value = "auto",
        .can_be_auto = true,
-       .range = {1, 4096},
+       .range = {1, kMaxThreads},
        .help = "Threads that update parameters and convert weights. Never changes the result."},
       {.key = "intra_op_threads",
        .type = Type::integer,
        .group = kThreadGroup,
        .value = "auto",
        .can_be_auto = true,
-       .range = {1, 4096},
+       .range = {1, kMaxThreads},
        .verbs = kRunning,
        .help = "LibTorch's threads inside one operation on a CPU. Belongs to what fixes the bits "
                "of a run."},

@@ -13,6 +13,7 @@ const std::vector<Verb>& verb_table() {
            "What does not fit the GPU streams from host memory.",
        .required = {"model_name_or_path", "dataset"},
        .takes_dry_run = true,
+       .prints_json = false,
        .examples =
            {"ferry train --preset minilm-classify --dataset news/",
             "ferry train --model bert-base/ --dataset train.tsv --eval-dataset dev.tsv lr=3e-5",
@@ -41,6 +42,7 @@ const std::vector<Verb>& verb_table() {
        .usage = "--model RUN --output DIR",
        .details = "Copies what a run trained to a directory that transformers loads.",
        .required = {"model_name_or_path", "output_dir"},
+       .prints_json = false,
        .examples = {"ferry export --model runs/news --output news-classifier"}},
       {.name = "plan",
        .mask = kPlan,

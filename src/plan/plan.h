@@ -20,6 +20,8 @@ struct PlanRequest {
   bool has_gpu = false;
   int64_t gpu_budget_bytes = 0;  ///< beyond the context; with has_gpu
   int64_t host_budget_bytes = INT64_MAX;
+  /** What gpu_memory and host_memory hold besides these budgets: for messages that name them. */
+  int64_t gpu_reserved_bytes = 0, host_reserved_bytes = 0;
   std::optional<Place> placement;  ///< gpu: resident; host: all on the host
   std::optional<Activations> activations;
   std::optional<AccumulationOrder> order;
@@ -38,7 +40,8 @@ struct Plan {
 
 /** The first of these that fits the budgets, in this order: all resident and kept; recomputed;
  * weights and states on the host; and so on with smaller micro-batches. Throws Error(does_not_fit)
- * that names the largest tag and a change. */
+ * that names the largest tag and changes with which it would fit, each tried; Error(usage) when the
+ * micro-batch asked for is more than can be computed at once, or too small for its number. */
 Plan make_plan(const ModelTable& model, const PlanRequest& request);
 
 /** The step's shape for one choice. */

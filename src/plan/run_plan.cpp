@@ -70,7 +70,7 @@ ModelTable make_model_table(const config::Config& config,
   };
   options.hidden_dropout = dropout("hidden_dropout");
   options.attention_dropout = dropout("attention_dropout");
-  const BertConfig bert = parse_bert_config(hf.json());
+  const BertConfig bert = parse_bert_config(hf.json(), hf.origin());
   const int64_t head_width = bert.hidden_size / bert.num_attention_heads;
   if (machine.has_gpu && (head_width % 8 != 0 || head_width > 256))
     throw Error(
@@ -99,23 +99,27 @@ PlanRequest make_plan_request(const config::Config& config,
   // as it goes too.
   constexpr int64_t kLoadedKernels_bytes = 224 * kMiB;
   constexpr int64_t kDisplayMargin_bytes = 384 * kMiB;
+  const auto gpu_memory = config.maybe_integer("gpu_memory");
+  request.gpu_reserved_bytes = machine.gpu_context_bytes + kLoadedKernels_bytes;
   request.gpu_budget_bytes =
-      config.maybe_integer("gpu_memory")
-          ? *config.maybe_integer("gpu_memory") - machine.gpu_context_bytes - kLoadedKernels_bytes
-          : machine.gpu_free_bytes - kLoadedKernels_bytes - kDisplayMargin_bytes;
+      gpu_memory ? *gpu_memory - request.gpu_reserved_bytes
+                 : machine.gpu_free_bytes - kLoadedKernels_bytes - kDisplayMargin_bytes;
   if (machine.has_gpu && request.gpu_budget_bytes <= 0)
     throw Error(
         Fault::does_not_fit, "plan.gpu_memory",
         fmt::format(
             "{} of GPU memory hold no more than the driver's context ({}) and LibTorch's kernels "
             "({})",
-            format_bytes(config.maybe_integer("gpu_memory").value_or(machine.gpu_free_bytes)),
+            format_bytes(gpu_memory.value_or(machine.gpu_free_bytes)),
             format_bytes(machine.gpu_context_bytes), format_bytes(kLoadedKernels_bytes)),
-        "raise gpu_memory");
+        gpu_memory
+            ? fmt::format("raise gpu_memory above {}", format_bytes(request.gpu_reserved_bytes))
+            : "end what else is on the GPU, or use device = cpu");
   const ProcessHostMemory process = process_host_memory(machine.has_gpu);
+  request.host_reserved_bytes = process.at_start_bytes + process.later_bytes + dataset_bytes;
   request.host_budget_bytes =
       std::max<int64_t>(0, config.maybe_integer("host_memory").value_or(machine.host_budget_bytes) -
-                               process.at_start_bytes - process.later_bytes - dataset_bytes);
+                               request.host_reserved_bytes);
   if (const std::string& wish = config.text("placement"); wish != "auto")
     request.placement = wish == "host" ? Place::host : Place::gpu;
   if (const std::string& wish = config.text("activations"); wish != "auto")

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "src/base/error.h"
-#include "src/cli/term/progress.h"
+#include "src/term/progress.h"
 #include "src/train/batches.h"
 
 namespace ferry {

@@ -7,9 +7,9 @@
 #include <span>
 
 #include "src/base/bytes.h"
-#include "src/cli/term/confusion.h"
-#include "src/cli/term/curve.h"
-#include "src/cli/term/table.h"
+#include "src/term/confusion.h"
+#include "src/term/curve.h"
+#include "src/term/table.h"
 
 namespace ferry {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "src/cli/term/terminal.h"
+#include "src/term/terminal.h"
 #include "src/train/loop.h"
 
 namespace ferry {

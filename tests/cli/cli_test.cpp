@@ -84,6 +84,11 @@ TEST_F(Ferry, WrongUseIsTwoAndNamesTheNearest) {
       {{"export", "--model", model_}, "needs --output"},
       {{"export", "--model", model_, "--output", data_}, "is there already"},
       {{"predict", "--model", model_, "--dataset", data_, "a text"}, "both --dataset and texts"},
+      {{"predict", "--model", model_, "--dataset", ""}, "dataset is empty"},
+      {{"train", "--model", "", "--dataset", data_}, "model_name_or_path is empty (--model)"},
+      {{"train", "--model", model_, "--dataset", data_, "--output", ""}, "output_dir is empty"},
+      {{"train", "--model", model_, "--dataset", data_, "--json"}, "'--json' does nothing"},
+      {{"export", "--model", model_, "--output", "x", "--json"}, "'--json' does nothing"},
       {{"presets"}, "usage: ferry presets ls"},
       {{"presets", "show", "nothing-like-it"}, "no preset"},
       {{"doctor", "--fast"}, "unexpected argument '--fast'"},
@@ -106,7 +111,9 @@ TEST_F(Ferry, MissingModelOrDataIsFour) {
         {"eval", "--model", model_, "--dataset", "/no/data"},
         {"predict", "--model", "/no/model", "text"},
         {"export", "--model", "/no/model", "--output", "x"},
-        {"plan", "--model", "/no/model"}}) {
+        {"plan", "--model", "/no/model"},
+        {"plan", "--model", model_, "--dataset", "/no/data"},
+        {"plan", "--model", model_, "--dataset", data_, "--eval-dataset", "/no/data"}}) {
     Outcome outcome = with_trainer(words);
     EXPECT_EQ(outcome.exit_code, 4) << words[0] << outcome.err;
     EXPECT_CONTAINS(outcome.err, "/no/");
@@ -198,6 +205,27 @@ TEST_F(Ferry, PlanThatDoesNotFitIsThree) {
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
   EXPECT_CONTAINS(outcome.err, "does not fit");
   EXPECT_CONTAINS(outcome.err, "largest:");
+  EXPECT_CONTAINS(outcome.err, "at least host_memory = ");
+  EXPECT_EQ(outcome.err.find("gpu"), std::string::npos) << outcome.err;
+}
+
+TEST_F(Ferry, PlanOnACpuCountsMemoryOnly) {
+  Outcome outcome = run({"plan", "--model", model_, "--device", "cpu"}, {{"LC_ALL", "C"}});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("host "), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("\nbatch "), outcome.out.rfind("\nbatch ")) << "a tag has one row";
+}
+
+TEST_F(Ferry, PlanRefusesAbsurdModelsNamingFileAndKey) {
+  for (const char* key : {"hidden_size", "vocab_size", "num_hidden_layers", "intermediate_size",
+                          "max_position_embeddings", "type_vocab_size"}) {
+    auto config = nlohmann::json::parse(kTinyBert);
+    config[key] = 1'000'000'000'000;
+    auto file = directory_.write(std::string(key) + "/config.json", config.dump());
+    Outcome outcome = run({"plan", "--model", file.parent_path().string(), "--device", "cpu"});
+    EXPECT_EQ(outcome.exit_code, 4) << key << outcome.err;
+    EXPECT_CONTAINS(outcome.err, file.string() + "': " + key + " is 1000000000000");
+  }
 }
 
 TEST_F(Ferry, PresetsAreListedAndShown) {

@@ -88,6 +88,36 @@ TEST(Misspelt, ValuesAndWordsThatAreMissingOrTooMany) {
   EXPECT_CONTAINS(usage_error([] { parse("eval", {"--dry-run"}); }), "unknown option '--dry-run'");
 }
 
+TEST(Misspelt, EmptyPathsAreRefused) {
+  for (const char* flag : {"--model", "--model-name-or-path", "--dataset", "--eval-dataset",
+                           "--output", "--output-dir", "--preset", "--config"}) {
+    EXPECT_CONTAINS(usage_error([&] { parse("train", {flag, ""}); }), "is empty");
+    EXPECT_CONTAINS(usage_error([&] { parse("train", {std::string(flag) + "="}); }), flag);
+  }
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"dataset="}); }), "dataset is empty");
+  EXPECT_CONTAINS(usage_error([] { parse("predict", {"--dataset", ""}); }), "or leave it out");
+  EXPECT_CONTAINS(usage_error([] {
+                    parse("export", {"--output", ""});
+                  }),
+                  "output_dir is empty (--output)");
+
+  TemporaryDirectory directory;
+  auto none = directory.write("none.toml", "dataset = \"\"\neval_dataset = \"\"\n").string();
+  EXPECT_EQ(parse("train", {"--config", none}).config.text("eval_dataset"), "");
+  auto nowhere = directory.write("f.toml", "seed = 1\noutput_dir = \"\"\n").string();
+  EXPECT_CONTAINS(usage_error([&] { parse("train", {"--config", nowhere}); }), "f.toml:2");
+}
+
+TEST(Json, IsRefusedWhereNoneIsPrinted) {
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"--json"}); }), "with --dry-run");
+  EXPECT_CONTAINS(usage_error([] { parse("export", {"--json"}); }), "ferry export");
+  EXPECT_TRUE(parse("train", {"--json", "--dry-run"}).wants_json);
+  for (const char* verb : {"eval", "predict", "plan"})
+    EXPECT_TRUE(parse(verb, {"--json"}).wants_json);
+  for (const Verb& verb : verb_table())
+    EXPECT_EQ(contains(help_text(verb), "\n  --json"), verb.prints_json) << verb.name;
+}
+
 TEST(TomlFile, SaysWhatIsWrongAndWhere) {
   TemporaryDirectory directory;
   auto message = [&](const std::string& text) {

@@ -299,6 +299,15 @@ TEST(OptionTable, BuiltInValuesAreThoseOfTheDesign) {
   EXPECT_EQ(config.steps("warmup_steps", 1001), 31);  // 3 %, rounded up
 }
 
+TEST(OptionTable, NobodyHasThatManyThreads) {
+  for (const char* key : {"worker_threads", "intra_op_threads"}) {
+    const std::string flag = std::string("--") + key;
+    EXPECT_EQ(parse("train", {flag, "1024"}).config.integer(key), 1024);
+    for (const char* absurd : {"1025", "4096", "100000"})
+      EXPECT_CONTAINS(usage_error([&] { parse("train", {flag, absurd}); }), "at most 1024");
+  }
+}
+
 TEST(NearestName, FindsTheMeantAndNotTheFarFetched) {
   auto nearest = [](std::string_view typed) { return nearest_name(typed, option_names(0xff)); };
   EXPECT_EQ(nearest("lerning_rate"), "learning_rate");

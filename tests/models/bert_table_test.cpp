@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -58,7 +59,14 @@ TEST(BertConfig, RefusalsNameTheKey) {
       {"hidden_size", -3},
       {"hidden_size", 1e30},
       {"hidden_size", 10.5},
+      {"num_hidden_layers", 1025},
       {"num_hidden_layers", 1000000},
+      {"hidden_size", 1 << 20},
+      {"vocab_size", 1 << 25},
+      {"intermediate_size", 1 << 20},
+      {"max_position_embeddings", 1 << 20},
+      {"type_vocab_size", 1 << 20},
+      {"num_attention_heads", 2048},
       {"num_attention_heads", 5},
       {"hidden_dropout_prob", 1.0},
       {"hidden_dropout_prob", -0.1},
@@ -89,6 +97,27 @@ TEST(BertConfig, RefusalsNameTheKey) {
   unset["hidden_act"] = "gelu";
   unset["classifier_dropout"] = nullptr;
   EXPECT_EQ(refusal(unset), "");
+}
+
+TEST(BertConfig, RefusalsNameTheFileAndStayShort) {
+  const std::vector<std::pair<const char*, json>> bad = {
+      {"hidden_size", -3},         {"hidden_act", std::string(10'000, 'x')},
+      {"layer_norm_eps", "small"}, {"is_decoder", true},
+      {"num_attention_heads", 5},  {"vocab_size", nullptr}};
+  for (const auto& [key, value] : bad) {
+    json config = small();
+    config[key] = value;
+    try {
+      parse_bert_config(config, "some/where/config.json");
+      ADD_FAILURE() << key;
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find(std::string("'some/where/config.json': ") + key), std::string::npos)
+          << message;
+      EXPECT_LT(message.size(), 300u);
+    }
+  }
+  EXPECT_NE(refusal(json::array()).find("config.json"), std::string::npos);
 }
 
 TEST(BertTable, BlocksAndParameterCount) {
@@ -185,6 +214,33 @@ TEST(ScratchSizes, FlashSplitsItsSumsWhereSequencesAreFew) {
   const int64_t dq = (512 + 128) * 1024 * 4;
   EXPECT_EQ(bytes(one, 132) - bytes(one, 16), 8 * dq);
   EXPECT_GE(bytes(many, 132), bytes(one, 132));
+}
+
+TEST(ScratchSizes, FlashTakesTheWorstOfAllSequenceCounts) {
+  const int64_t T = 4096, heads = 2, width = 64, rounded_width = 32;
+  for (int64_t n_seqs : {8, 40, 131, 132, 500}) {
+    int64_t worst = 0;  // over every count that this shape may have
+    for (int64_t n = 8; n <= n_seqs; n++) {
+      const int64_t rows = T + 128 * n, splits = (132 + n * heads - 1) / (n * heads);
+      worst = std::max(
+          worst, ops::stacked_bytes(heads * rows * 4, splits * rows * heads * rounded_width * 4));
+    }
+    const BatchShape shape = {.tokens = T, .n_seqs_max = n_seqs, .max_length = 512};
+    const int64_t bytes =
+        ops::attention_scratch(AttentionBackend::flash, DType::bf16, shape, heads, width, 132)
+            .library_bytes;
+    EXPECT_EQ(bytes, 3 * ops::stacked_bytes(T * width * 2) + worst) << n_seqs;
+  }
+}
+
+TEST(ScratchSizes, FlashIsCountedAtOnceForMillionsOfSequences) {
+  const BatchShape shape = {.tokens = int64_t{1} << 30, .n_seqs_max = 1 << 30, .max_length = 3};
+  const auto start = std::chrono::steady_clock::now();
+  for (int layer = 0; layer < 100; layer++)
+    EXPECT_GT(ops::attention_scratch(AttentionBackend::flash, DType::bf16, shape, 8, 512, 192)
+                  .library_bytes,
+              0);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
 }  // namespace

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "models/bert/bert_table.h"
+#include "src/base/bytes.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -19,6 +21,79 @@ ModelTable bert_large(DType compute) {
   options.compute = compute;
   options.attention = AttentionBackend::flash;
   return make_bert_table(parse_bert_config(json), options);
+}
+
+/** A BERT with the largest numbers that its config.json may hold. */
+ModelTable largest_bert(AttentionBackend attention) {
+  nlohmann::json json = {{"model_type", "bert"},
+                         {"vocab_size", 1 << 24},
+                         {"hidden_size", 1 << 16},
+                         {"num_hidden_layers", 1024},
+                         {"num_attention_heads", 1024},
+                         {"intermediate_size", 1 << 18},
+                         {"max_position_embeddings", 1 << 18},
+                         {"type_vocab_size", 1 << 16}};
+  BertTableOptions options;
+  options.attention = attention;
+  options.compute = attention == AttentionBackend::flash ? DType::bf16 : DType::f32;
+  return make_bert_table(parse_bert_config(json), options);
+}
+
+/** The message with which a plan is refused as too large; empty when it fits. */
+std::string refusal(const ModelTable& model, const PlanRequest& request) {
+  try {
+    make_plan(model, request);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::does_not_fit) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+/** The value that `text` gives an option; `text` is one piece of advice. */
+std::optional<int64_t> number_in(const std::string& text, const std::string& key) {
+  std::smatch found;
+  if (!std::regex_search(text, found, std::regex("(^|[ ,])" + key + " = ([0-9]+)")))
+    return std::nullopt;
+  return std::stoll(found[2]);
+}
+
+/** The request changed as one piece of advice says. */
+PlanRequest changed_by(const std::string& advice, PlanRequest r) {
+  if (auto length = number_in(advice, "max_length")) r.max_length = *length;
+  if (auto size = number_in(advice, "train_batch_size")) r.train_batch_size = *size;
+  if (auto size = number_in(advice, "per_device_train_batch_size")) {
+    r.micro_batch_size = *size;
+    r.train_batch_size = *size * number_in(advice, "gradient_accumulation_steps").value_or(1);
+  }
+  if (auto slots = number_in(advice, "slots")) r.n_weight_slots = static_cast<int>(*slots);
+  if (advice.find("without placement") != std::string::npos) r.placement.reset();
+  if (advice.find("without activations") != std::string::npos) r.activations.reset();
+  if (advice.find("without accumulation_order") != std::string::npos) r.order.reset();
+  if (advice.find("with activations = host") != std::string::npos)
+    r.activations = Activations::host;
+  return r;
+}
+
+/** What a refusal advises, piece by piece. */
+std::vector<std::string> advice_in(const std::string& message) {
+  constexpr std::string_view kFits = " - it fits ", kOr = ", or ";
+  std::vector<std::string> pieces;
+  size_t at = message.find(kFits);
+  if (at == std::string::npos) return pieces;
+  for (at += kFits.size(); at < message.size();) {
+    const size_t end = std::min(message.find(kOr, at), message.size());
+    pieces.push_back(message.substr(at, end - at));
+    at = end + kOr.size();
+  }
+  return pieces;
+}
+
+/** A CPU with this much memory. */
+PlanRequest request_on_cpu(int64_t budget_bytes) {
+  PlanRequest r;
+  r.host_budget_bytes = budget_bytes;
+  return r;
 }
 
 PlanRequest request(int64_t gpu_budget_bytes) {
@@ -71,6 +146,109 @@ TEST(Plan, WhatDoesNotFitNamesTheLargestTagAndAChange) {
     EXPECT_EQ(e.exit_code(), 3);
     EXPECT_NE(std::string(e.what()).find("largest: "), std::string::npos) << e.what();
     EXPECT_NE(std::string(e.what()).find("placement"), std::string::npos) << e.what();
+  }
+}
+
+/** Requests of every kind around what BERT-large takes. */
+std::vector<PlanRequest> tight_requests() {
+  std::vector<PlanRequest> requests;
+  for (int64_t mib : {320, 500, 800, 1200, 2000})
+    for (bool has_gpu : {true, false})
+      for (bool trains : {true, false})
+        for (int64_t micro : {0, 32, 24})
+          for (bool has_wishes : {true, false}) {
+            PlanRequest r = has_gpu ? request(mib * kMiB) : request_on_cpu(4 * mib * kMiB);
+            r.trains = trains;
+            if (micro != 0) r.micro_batch_size = micro;
+            if (micro != 0 && !trains) r.train_batch_size = micro;
+            if (has_wishes) {
+              r.placement = mib % 800 == 0 ? Place::host : Place::gpu;
+              r.activations = Activations::keep;
+              r.order = AccumulationOrder::vertical;
+            }
+            requests.push_back(r);
+          }
+  return requests;
+}
+
+TEST(Plan, WhatARefusalAdvisesFits) {
+  const ModelTable model = bert_large(DType::bf16);
+  int n_advised = 0;
+  for (const PlanRequest& r : tight_requests()) {
+    const std::string message = refusal(model, r);
+    for (const std::string& advice : advice_in(message)) {
+      ++n_advised;
+      const PlanRequest changed = changed_by(advice, r);
+      EXPECT_TRUE(!r.trains || changed.train_batch_size == r.train_batch_size) << message;
+      EXPECT_EQ(refusal(model, changed), "") << message;
+    }
+  }
+  EXPECT_GT(n_advised, 40);
+}
+
+TEST(Plan, ARefusalSaysTheLeastWhereNothingFits) {
+  const ModelTable model = bert_large(DType::bf16);
+  PlanRequest r = request_on_cpu(100 * kMiB);
+  r.host_reserved_bytes = 50 * kMiB;
+  const std::string message = refusal(model, r);
+  EXPECT_TRUE(advice_in(message).empty()) << message;
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(message, found, std::regex("at least host_memory = ([^,;]+)")))
+      << message;
+  PlanRequest least = changed_by(message, r);
+  least.host_budget_bytes = parse_bytes(found[1].str()).value() - r.host_reserved_bytes;
+  EXPECT_EQ(refusal(model, least), "") << message;
+  least.host_budget_bytes -= kGiB / 5;  // it is told in steps of 0.1 GiB
+  EXPECT_NE(refusal(model, least), "") << message;
+
+  EXPECT_NE(refusal(model, request(100 * kMiB)).find("at least gpu_memory = "), std::string::npos);
+}
+
+TEST(Plan, WithoutAGpuTheTotalCountsAndAllIsMemory) {
+  const ModelTable model = bert_large(DType::bf16);
+  const std::string message = refusal(model, request_on_cpu(1 * kGiB));
+  EXPECT_EQ(message.find("gpu"), std::string::npos) << message;
+  EXPECT_EQ(message.find("on the host"), std::string::npos) << message;
+  EXPECT_NE(message.find("in memory"), std::string::npos) << message;
+  // Streaming takes slots besides: of all candidates the resident ones need the least.
+  PlanRequest resident = request_on_cpu(1 * kGiB);
+  resident.placement = Place::gpu;
+  const auto need = [](const std::string& text) {
+    return text.substr(text.find("needs "), text.find(" of memory") - text.find("needs "));
+  };
+  EXPECT_EQ(need(message), need(refusal(model, resident)));
+}
+
+TEST(Plan, TheLargestNumbersNeitherFitNorOverflow) {
+  for (AttentionBackend attention :
+       {AttentionBackend::cpu_math, AttentionBackend::flash, AttentionBackend::memory_efficient}) {
+    const ModelTable model = largest_bert(attention);
+    // Texts at once (0: the planner chooses), and their length.
+    for (auto [micro, max_length] :
+         {std::pair<int64_t, int64_t>(0, 64), {1 << 13, 1 << 18}, {1 << 20, 64}}) {
+      PlanRequest r = attention == AttentionBackend::cpu_math ? request_on_cpu(1024 * kGiB)
+                                                              : request(1024 * kGiB);
+      r.train_batch_size = micro != 0 ? micro : 1 << 20;
+      if (micro != 0) r.micro_batch_size = micro;
+      r.max_length = max_length;
+      const std::string message = refusal(model, r);
+      EXPECT_NE(message, "") << micro << " of " << max_length;
+      EXPECT_FALSE(std::regex_search(message, std::regex("-[0-9]"))) << message;
+    }
+  }
+}
+
+TEST(Plan, ManyMicroBatchesAreRefusedBeforeTheyAreLaidOut) {
+  PlanRequest r = request_on_cpu(INT64_MAX);
+  r.train_batch_size = 1 << 20;
+  r.micro_batch_size = 1;
+  r.order = AccumulationOrder::vertical;  // a region for each block and micro-batch
+  try {
+    make_plan(largest_bert(AttentionBackend::cpu_math), r);
+    ADD_FAILURE() << "2^20 micro-batches through 1026 blocks";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::usage);
+    EXPECT_NE(std::string(error.what()).find("at most 194"), std::string::npos) << error.what();
   }
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "src/cli/term/terminal.h"
+#include "src/term/terminal.h"
 
 namespace ferry::term {
 

@@ -1,4 +1,4 @@
-#include "src/cli/term/confusion.h"
+#include "src/term/confusion.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/cli/term/table.h"
+#include "src/term/table.h"
 
 namespace ferry::term {
 

@@ -1,10 +1,10 @@
-#include "src/cli/term/progress.h"
+#include "src/term/progress.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "src/cli/term/table.h"
+#include "src/term/table.h"
 
 namespace ferry::term {
 

@@ -10,10 +10,10 @@
 #include <iterator>
 #include <limits>
 
-#include "src/cli/term/confusion.h"
-#include "src/cli/term/curve.h"
-#include "src/cli/term/progress.h"
-#include "src/cli/term/table.h"
+#include "src/term/confusion.h"
+#include "src/term/curve.h"
+#include "src/term/progress.h"
+#include "src/term/table.h"
 
 namespace ferry::term {
 namespace {

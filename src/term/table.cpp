@@ -1,4 +1,4 @@
-#include "src/cli/term/table.h"
+#include "src/term/table.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "src/cli/term/terminal.h"
+#include "src/term/terminal.h"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/cli/term/terminal.h"
+#include "src/term/terminal.h"
 
 namespace ferry::term {
 

@@ -1,4 +1,4 @@
-#include "src/cli/term/curve.h"
+#include "src/term/curve.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "src/cli/term/terminal.h"
+#include "src/term/terminal.h"
 
 namespace ferry::term {
 

@@ -1,0 +1,162 @@
+// Candidates of placement and micro-batch in order of preference, each laid out until one fits.
+
+#include "src/plan/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ferry {
+namespace {
+
+/** Token counts are multiples of this. */
+constexpr int64_t kTokenMultiple = 64;
+/** The tokens of a micro-batch are counted in int32 (cu_seqlens). */
+constexpr int64_t kTokens_max = INT32_MAX - kTokenMultiple;
+/** An exbibyte: no machine has it, and twice as much is still far from the end of int64. */
+constexpr double kLaidOut_bytes_max = 0x1p60;
+
+BatchShape largest_shape(const PlanRequest& request, int64_t micro_batch_size) {
+  // The token count is rounded up to one of a few sizes, the largest of which holds every row at
+  // full length; what is left over is cut into dummy sequences of max_length.
+  const int64_t tokens = round_up(micro_batch_size * request.max_length, kTokenMultiple);
+  const int64_t n_dummies = (tokens + request.max_length - 1) / request.max_length;
+  return {.tokens = tokens,
+          .n_seqs_max = micro_batch_size + n_dummies,
+          .max_length = request.max_length};
+}
+
+struct Choice {
+  Place place;
+  Activations activations;
+};
+
+std::vector<Choice> choices_of(const PlanRequest& request) {
+  std::vector<Choice> all = {
+      {Place::gpu, Activations::keep},  {Place::gpu, Activations::recompute},
+      {Place::host, Activations::keep}, {Place::host, Activations::recompute},
+      {Place::gpu, Activations::host},  {Place::host, Activations::host}};
+  std::erase_if(all, [&](const Choice& c) {
+    return (request.placement && c.place != *request.placement) ||
+           (request.activations ? c.activations != *request.activations
+                                : c.activations == Activations::host);
+  });
+  return all;
+}
+
+/** Fewer tokens than this leave a GPU idle between launches: smaller micro-batches are tried last.
+ */
+constexpr int64_t kMicroBatchTokens_min = 2048;
+
+struct Candidate {
+  Choice choice;
+  int64_t micro_batch_size;
+};
+
+/** In order of preference. Smaller micro-batches cost less than recomputing, recomputing less than
+ * streaming. */
+std::vector<Candidate> candidates_of(const PlanRequest& request) {
+  std::vector<int64_t> sizes;
+  if (request.micro_batch_size) {
+    sizes = {std::min(*request.micro_batch_size, request.train_batch_size)};
+  } else {
+    for (int64_t size = request.train_batch_size; size > 1; size = (size + 1) / 2)
+      sizes.push_back(size);
+    sizes.push_back(1);
+  }
+  std::vector<Candidate> preferred, last;
+  for (const Choice& choice : choices_of(request))
+    for (int64_t size : sizes) {
+      const bool large =
+          size == sizes.front() || size * request.max_length >= kMicroBatchTokens_min;
+      (large ? preferred : last).push_back({choice, size});
+    }
+  preferred.insert(preferred.end(), last.begin(), last.end());
+  return preferred;
+}
+
+/** No less than the layout of this shape takes. In double: the sum over blocks may leave int64,
+ * while each block's numbers do not (kTokens_max, and the limits in models/bert/bert_config.cpp).
+ */
+double bytes_at_most(const StepShape& shape) {
+  constexpr double kParameter_bytes = 4 + 4 + 4 + 4 + 4;  // weights, gradients, master, m, v
+  double largest_elements = 0, bytes = 0, largest_saved_bytes = 0;
+  for (int b = 0; b < shape.n_blocks(); ++b) {
+    const auto elements = static_cast<double>(shape.n_grad_elements(b));
+    const auto saved = static_cast<double>(shape.blocks[static_cast<size_t>(b)].saved_bytes);
+    bytes += elements * kParameter_bytes +
+             (saved + static_cast<double>(shape.boundary_bytes)) * shape.n_live();
+    largest_elements = std::max(largest_elements, elements);
+    largest_saved_bytes = std::max(largest_saved_bytes, saved);
+  }
+  const double slots = shape.n_weight_slots + 2.0 * shape.n_grad_slots + 1;
+  return bytes + largest_elements * 4 * slots + largest_saved_bytes * (1 + shape.n_saved_slots) +
+         2.0 * static_cast<double>(shape.boundary_bytes) * shape.n_live() +
+         static_cast<double>(shape.scratch_bytes) + static_cast<double>(shape.library_bytes) +
+         2.0 * static_cast<double>(shape.batch_bytes) * shape.n_micro_max;
+}
+
+/** What a layout takes beyond the budgets; 0: it fits. Without a GPU all is in host memory. */
+int64_t lacking_bytes(const PlanRequest& request, const Layout& layout) {
+  const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::gpu)],
+                host = layout.n_bytes[static_cast<size_t>(Place::host)];
+  const auto over = [](int64_t need, int64_t budget) { return need > budget ? need - budget : 0; };
+  if (!request.has_gpu) return over(gpu + host, request.host_budget_bytes);
+  return over(gpu, request.gpu_budget_bytes) + over(host, request.host_budget_bytes);
+}
+
+std::string reason(const PlanRequest& request, const Plan& plan, const Choice& choice) {
+  return fmt::format("{} micro-batch{} of {}; weights and states {}; saved tensors {}",
+                     plan.n_micro, plan.n_micro == 1 ? "" : "es", plan.micro_batch_size,
+                     choice.place == Place::gpu ? (request.has_gpu ? "on the GPU" : "in memory")
+                                                : "on the host, streamed block by block",
+                     choice.activations == Activations::keep        ? "kept"
+                     : choice.activations == Activations::recompute ? "recomputed"
+                                                                    : "on the host");
+}
+
+}  // namespace
+
+int64_t n_micro_most(const ModelTable& model, const PlanRequest& request) {
+  // A GPU is told of work on the host through flags, one for each piece of a step. Elsewhere the
+  // step's list and its regions, about half a KiB for each piece, are in memory beside the plan.
+  constexpr int64_t kPieces_max_gpu = 60'000, kPieces_max_cpu = 200'000;
+  const auto n_blocks = static_cast<int64_t>(model.blocks.size());
+  return std::max<int64_t>(1, (request.has_gpu ? kPieces_max_gpu : kPieces_max_cpu) / n_blocks);
+}
+
+Search search_plan(const ModelTable& model, const PlanRequest& request) {
+  Search search;
+  int64_t least_lacking_bytes = INT64_MAX;
+  for (const auto& [choice, size] : candidates_of(request)) {
+    if (size > kTokens_max / request.max_length) continue;
+    Plan plan;
+    plan.largest = largest_shape(request, size);
+    plan.micro_batch_size = size;
+    plan.n_micro = (request.train_batch_size + size - 1) / size;
+    if (plan.n_micro > n_micro_most(model, request)) {
+      search.too_many = std::move(plan);
+      continue;
+    }
+    // Vertical moves each block's weights once a step; resident blocks gain nothing by it and it
+    // keeps more alive.
+    auto order = request.order.value_or(AccumulationOrder::horizontal);
+    plan.shape = make_step_shape(model, plan.largest, request, choice.place, choice.activations,
+                                 order, plan.n_micro);
+    if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) continue;
+    plan.layout = make_layout(plan.shape);
+    plan.why = reason(request, plan, choice);
+    const int64_t lacking = lacking_bytes(request, plan.layout);
+    if (lacking == 0) {
+      search.plan = std::move(plan);
+      return search;
+    }
+    if (lacking < least_lacking_bytes) {
+      least_lacking_bytes = lacking;
+      search.nearest = std::move(plan);
+    }
+  }
+  return search;
+}
+
+}  // namespace ferry

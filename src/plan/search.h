@@ -1,0 +1,27 @@
+#pragma once
+// The planner's search, for make_plan and for the advice of a refusal, which tries its changes by
+// searching again. Private to src/plan.
+
+#include <optional>
+
+#include "src/plan/plan.h"
+
+namespace ferry {
+
+struct Search {
+  std::optional<Plan> plan;     ///< the first candidate that fits
+  std::optional<Plan> nearest;  ///< none fits: the one that lacks the fewest bytes
+  /** A candidate that was passed over: its micro-batches are more than one step can list. */
+  std::optional<Plan> too_many;
+};
+
+Search search_plan(const ModelTable& model, const PlanRequest& request);
+
+/** Micro-batches that a step of this model may have. */
+int64_t n_micro_most(const ModelTable& model, const PlanRequest& request);
+
+/** Says what `search` found to be missing, and what to change: Error(does_not_fit), or Error(usage)
+ * when nothing was small or few enough to be laid out. */
+[[noreturn]] void refuse(const ModelTable& model, const PlanRequest& request, const Search& search);
+
+}  // namespace ferry
