@@ -101,17 +101,6 @@ std::optional<LabelScheme> scheme_of_same_labels(const LabelScheme& found, const
   return LabelScheme{.problem = found.problem, .labels = LabelMap(hf.id2label)};
 }
 
-/** What is trained on pairs of texts says nothing about single ones. */
-void check_same_fields(const Dataset& train, const Dataset& eval) {
-  if (train.examples.empty() || eval.examples.empty()) return;
-  const bool train_pairs = train.examples.front().text_pair.has_value();
-  if (train_pairs == eval.examples.front().text_pair.has_value()) return;
-  throw Error(Fault::data, "data.read",
-              fmt::format("the training data has {} in a row, eval_dataset has {}",
-                          train_pairs ? "two texts" : "one text", train_pairs ? "one" : "two"),
-              "give both files the same columns, or say text_column and text_pair_column");
-}
-
 void check_types(const TokenizedDataset& data, const ModelTable& model) {
   if (data.max_type_id() >= model.n_token_types)
     throw Error(Fault::data, "model.open",
@@ -209,7 +198,6 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
         dataset_options(job->config, eval_path, masked_lm ? LabelUse::ignored : LabelUse::required),
         job->scheme);
     train = std::move(all);
-    check_same_fields(train, job->eval_examples);
   } else if (double fraction = job->config.number("eval_fraction"); fraction > 0) {
     Split parts = split(static_cast<int64_t>(all.examples.size()), fraction, data_seed);
     train = select(all, parts.train);
