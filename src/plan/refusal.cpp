@@ -182,13 +182,16 @@ Change with_everything(const ModelTable& model, const PlanRequest& request, int6
   return all;
 }
 
+/** At each length with saved tensors kept or recomputed, then with them on the host. */
 std::vector<Change> with_everything_by_length(const ModelTable& model, const PlanRequest& request) {
   std::vector<int64_t> lengths = shorter_lengths(request.max_length);
   lengths.insert(lengths.begin(), request.max_length);
+  PlanRequest any_activations = request;
+  any_activations.activations.reset();
   std::vector<Change> changes;
   for (int64_t length : lengths) {
-    const Change all = with_everything(model, request, length);
-    changes.push_back(all);
+    changes.push_back(with_everything(model, request, length));
+    const Change all = with_everything(model, any_activations, length);
     for (const Change& on_host : with_saved_on_host(all.request))
       changes.push_back(
           {all.words + (all.words.empty() ? "" : " and ") + on_host.words, on_host.request});
@@ -203,9 +206,16 @@ std::string no_less_than(int64_t n_bytes) {
   return fmt::format("{:.1f}GiB", tenths / 10);
 }
 
-/** Nothing fits: what the most frugal plan takes. */
-std::string least_text(const ModelTable& model, const Change& smallest) {
-  const Search search = search_plan(model, smallest.request);
+/** None of the changes fits: what the one that comes nearest takes. */
+std::string least_text(const ModelTable& model, const std::vector<Change>& changes) {
+  Search search;
+  Change smallest;
+  for (const Change& change : changes)
+    if (Search found = search_plan(model, change.request);
+        found.nearest && found.lacking_bytes < search.lacking_bytes) {
+      search = std::move(found);
+      smallest = change;
+    }
   if (!search.nearest) return "take a smaller model";
   const PlanRequest& request = smallest.request;
   const Layout& layout = search.nearest->layout;
@@ -234,7 +244,7 @@ std::string advice(const ModelTable& model, const PlanRequest& request, const Se
   try_these(with_saved_on_host(request));
   if (search.too_many) try_these(with_smaller_steps(request));
   if (words.empty()) try_these(all);
-  if (words.empty()) return least_text(model, all.back());
+  if (words.empty()) return least_text(model, all);
   return fmt::format("it fits {}", fmt::join(words, ", or "));
 }
 

@@ -127,7 +127,6 @@ int64_t n_micro_most(const ModelTable& model, const PlanRequest& request) {
 
 Search search_plan(const ModelTable& model, const PlanRequest& request) {
   Search search;
-  int64_t least_lacking_bytes = INT64_MAX;
   for (const auto& [choice, size] : candidates_of(request)) {
     if (size > kTokens_max / request.max_length) continue;
     Plan plan;
@@ -151,8 +150,8 @@ Search search_plan(const ModelTable& model, const PlanRequest& request) {
       search.plan = std::move(plan);
       return search;
     }
-    if (lacking < least_lacking_bytes) {
-      least_lacking_bytes = lacking;
+    if (lacking < search.lacking_bytes) {
+      search.lacking_bytes = lacking;
       search.nearest = std::move(plan);
     }
   }

@@ -186,22 +186,36 @@ TEST(Plan, WhatARefusalAdvisesFits) {
   EXPECT_GT(n_advised, 40);
 }
 
+/** What a refusal says that an option must be at least, in bytes. */
+int64_t least_in(const std::string& message, const std::string& option) {
+  std::smatch found;
+  if (!std::regex_search(message, found, std::regex("at least .*" + option + " = ([0-9.]+[MG]iB)")))
+    return 0;
+  return parse_bytes(found[1].str()).value();
+}
+
 TEST(Plan, ARefusalSaysTheLeastWhereNothingFits) {
   const ModelTable model = bert_large(DType::bf16);
-  PlanRequest r = request_on_cpu(100 * kMiB);
-  r.host_reserved_bytes = 50 * kMiB;
-  const std::string message = refusal(model, r);
-  EXPECT_TRUE(advice_in(message).empty()) << message;
-  std::smatch found;
-  ASSERT_TRUE(std::regex_search(message, found, std::regex("at least host_memory = ([^,;]+)")))
-      << message;
-  PlanRequest least = changed_by(message, r);
-  least.host_budget_bytes = parse_bytes(found[1].str()).value() - r.host_reserved_bytes;
-  EXPECT_EQ(refusal(model, least), "") << message;
-  least.host_budget_bytes -= kGiB / 5;  // it is told in steps of 0.1 GiB
-  EXPECT_NE(refusal(model, least), "") << message;
-
-  EXPECT_NE(refusal(model, request(100 * kMiB)).find("at least gpu_memory = "), std::string::npos);
+  for (bool has_gpu : {false, true})
+    for (std::optional<Activations> wish :
+         {std::optional<Activations>(), std::optional(Activations::keep)}) {
+      PlanRequest r = has_gpu ? request(100 * kMiB) : request_on_cpu(100 * kMiB);
+      r.activations = wish;
+      r.host_reserved_bytes = 50 * kMiB;
+      r.gpu_reserved_bytes = 70 * kMiB;
+      const std::string message = refusal(model, r);
+      EXPECT_TRUE(advice_in(message).empty()) << message;
+      EXPECT_FALSE(message.find("without activations") != std::string::npos &&
+                   message.find("with activations") != std::string::npos)
+          << message;
+      PlanRequest least = changed_by(message, r);
+      least.host_budget_bytes = least_in(message, "host_memory") - r.host_reserved_bytes;
+      if (has_gpu) least.gpu_budget_bytes = least_in(message, "gpu_memory") - r.gpu_reserved_bytes;
+      EXPECT_EQ(refusal(model, least), "") << message;
+      // It is told in steps of 1 MiB, of 0.1 GiB above 10 GiB.
+      (has_gpu ? least.gpu_budget_bytes : least.host_budget_bytes) -= has_gpu ? 2 * kMiB : kGiB / 5;
+      EXPECT_NE(refusal(model, least), "") << message;
+    }
 }
 
 TEST(Plan, WithoutAGpuTheTotalCountsAndAllIsMemory) {
@@ -228,6 +242,7 @@ TEST(Plan, TheLargestNumbersNeitherFitNorOverflow) {
          {std::pair<int64_t, int64_t>(0, 64), {1 << 13, 1 << 18}, {1 << 20, 64}}) {
       PlanRequest r = attention == AttentionBackend::cpu_math ? request_on_cpu(1024 * kGiB)
                                                               : request(1024 * kGiB);
+      if (micro == 0 && r.has_gpu) continue;  // as many candidates once more
       r.train_batch_size = micro != 0 ? micro : 1 << 20;
       if (micro != 0) r.micro_batch_size = micro;
       r.max_length = max_length;
