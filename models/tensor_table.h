@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,10 @@ struct BatchShape {
 
 /** What runs the attention; it decides what attention saves. Part of a run's identity. */
 enum class AttentionBackend : uint8_t { cpu_math, flash, memory_efficient };
+constexpr std::string_view name_of(AttentionBackend backend) {
+  constexpr std::string_view kNames[] = {"cpu_math", "flash", "memory_efficient"};
+  return kNames[static_cast<size_t>(backend)];
+}
 
 /** A tensor that a block's forward leaves for its backward. */
 struct SavedSpec {

@@ -141,6 +141,12 @@ class LayoutMaker {
 
 }  // namespace
 
+std::string_view name_of(Segment segment) {
+  constexpr std::array<std::string_view, kSegments> kNames = {"weights", "grads", "master",
+                                                              "adam_m", "adam_v"};
+  return kNames.at(static_cast<size_t>(segment));
+}
+
 DType segment_dtype(const StepShape& shape, int block, Segment segment) {
   switch (segment) {
     case Segment::weights:

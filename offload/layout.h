@@ -6,6 +6,7 @@
 
 #include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "offload/step_shape.h"
@@ -22,6 +23,8 @@ struct Region {
 
 enum class Segment : uint8_t { weights, grads, master, adam_m, adam_v };
 inline constexpr int kSegments = 5;
+/** "adam_m" */
+std::string_view name_of(Segment segment);
 
 /** Index of a region in Layout::regions; -1: there is none. */
 using RegionId = int;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "src/base/error.h"
 #include "src/config/paths.h"
@@ -214,6 +215,28 @@ void check_json(const CommandLine& command) {
                                   : "leave it out");
 }
 
+/** The run that is resumed, whose settings are then the file; empty when none is. */
+std::string resumed_run(const Reader& reader) {
+  std::string given;
+  for (const Assignment& assignment : reader.assignments)
+    if (find_option(assignment.name).option->key == "resume_from_checkpoint")
+      given = assignment.value;
+  if (given.empty()) return {};
+  if (!reader.config_file.empty() || !reader.preset.empty())
+    throw Error(Fault::usage, "cli.resume",
+                fmt::format("a run is resumed with its own settings, not with {}",
+                            reader.config_file.empty() ? "--preset" : "--config"),
+                "leave it out; single options may be given");
+  const std::filesystem::path run = run_of_checkpoint(given);
+  std::error_code error;
+  if (!std::filesystem::exists(run / "config.toml", error))
+    throw Error(
+        Fault::data, "cli.resume",
+        fmt::format("'{}' is not the directory of a run: it has no config.toml", run.string()),
+        "give a directory under runs/, or one of its checkpoint-N");
+  return run.string();
+}
+
 }  // namespace
 
 CommandLine parse_command_line(std::string_view verb_name,
@@ -237,9 +260,13 @@ CommandLine parse_command_line(std::string_view verb_name,
   if (!reader.preset.empty())
     read_toml_file(command.config, find_preset(reader.preset).file, Source::preset);
   if (!reader.config_file.empty()) read_toml_file(command.config, reader.config_file, Source::file);
+  const std::string resumed = resumed_run(reader);
+  if (!resumed.empty())
+    read_toml_file(command.config, std::filesystem::path(resumed) / "config.toml", Source::file);
   read_environment(command, environment);
   for (const Assignment& given : reader.assignments)
     command.config.set(given.name, given.value, {Source::command_line, given.where});
+  if (!resumed.empty()) command.config.choose("output_dir", resumed, "resume_from_checkpoint");
   if (command.verb->mask & kTraining) command.config.settle();
   command.notes.insert(command.notes.end(), command.config.notes().begin(),
                        command.config.notes().end());

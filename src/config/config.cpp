@@ -170,6 +170,11 @@ void Config::settle() {
                 fmt::format("num_train_epochs = 0 ({}), expected more than 0",
                             origin("num_train_epochs").where),
                 "or give max_steps");
+  if (!is_auto("save_steps") && steps("save_steps", 1) == 0)
+    throw Error(Fault::usage, "config.value",
+                fmt::format("save_steps = 0 ({}), expected at least 1, or a share above 0",
+                            origin("save_steps").where),
+                "save_strategy = no writes no checkpoints");
   settle_batch();
   settle_evaluation();
 }
@@ -187,8 +192,9 @@ void Config::settle_batch() {
     return fmt::format("{} {} ({})", key, integer(key), origin(key).where);
   };
 
-  if (micro && accumulation && *micro * *accumulation != batch) {
-    // All three are given and do not multiply: the weakest source yields, and if all are equally
+  // 20 samples are 7 micro-batches of 3, the last one smaller.
+  if (micro && accumulation && (batch + *micro - 1) / *micro != *accumulation) {
+    // All three are given and do not match: the weakest source yields, and if all are equally
     // strong nobody can.
     const Source micro_source = origin(kMicro).source,
                  accumulation_source = origin(kAccumulation).source;

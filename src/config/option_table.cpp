@@ -134,6 +134,50 @@ const std::vector<Option>& option_table() {
        .aliases = {{"output", "", true}, {"out_dir"}},
        .verbs = kTraining | kExport,
        .help = "Where the result is written; auto makes a new directory under runs/."},
+      {.key = "resume_from_checkpoint",
+       .type = Type::path,
+       .group = kOutputGroup,
+       .value = "",
+       .aliases = {{"resume", "", true}, {"continue"}},
+       .verbs = kTrain,
+       .help =
+           "Go on with a run: its directory (its last complete checkpoint is taken), or one of "
+           "its checkpoint-N. Settings are the run's own; what is given beside it changes them. "
+           "The bits are those of a run that never stopped."},
+      {.key = "new_identity",
+       .type = Type::boolean,
+       .group = kOutputGroup,
+       .value = "false",
+       .verbs = kTrain,
+       .help = "Resume although what fixes the run's bits has changed (batch sizes, dtype, seed, "
+               "data, device, build): it goes on, with other bits."},
+      {.key = "save_strategy",
+       .type = Type::choice,
+       .group = kOutputGroup,
+       .value = "steps",
+       .choices = {"steps", "epoch", "no"},
+       .help =
+           "When a checkpoint is written: every save_steps, at the end of each epoch, or never. "
+           "Without one a run that is killed starts again."},
+      {.key = "save_steps",
+       .type = Type::steps,
+       .group = kOutputGroup,
+       .value = "auto",
+       .unit = "steps, or share of all steps below 1",
+       .can_be_auto = true,
+       .range = {0, kMaxInteger},
+       .help =
+           "Steps between two checkpoints; auto is every 30 minutes, at most 2 % of the time, and "
+           "at the end."},
+      {.key = "save_total_limit",
+       .type = Type::integer,
+       .group = kOutputGroup,
+       .value = "2",
+       .unit = "checkpoints",
+       .range = {1, 1000000},
+       .help =
+           "Checkpoints kept; older ones are removed once a newer one is complete. Each takes 12 "
+           "bytes a parameter of disk."},
 
       // ---- Batch and schedule
       {.key = "train_batch_size",

@@ -123,6 +123,12 @@ std::vector<fs::path> site_packages() {
 
 }  // namespace
 
+fs::path run_of_checkpoint(const fs::path& given) {
+  const fs::path path = given.has_filename() ? given : given.parent_path();
+  if (!path.filename().string().starts_with("checkpoint-")) return path;
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
 fs::path find_model(std::string_view name_or_path) {
   const fs::path given(name_or_path);
   std::error_code error;

@@ -12,6 +12,9 @@ namespace ferry::config {
 /** Directory of the running program, from /proc/self/exe. */
 std::filesystem::path program_directory();
 
+/** The run's directory of a path that names a run or one of its checkpoint-N. */
+std::filesystem::path run_of_checkpoint(const std::filesystem::path& path);
+
 /** An environment variable; empty when unset. */
 std::string environment_variable(const char* name);
 

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <exception>
 #include <numeric>
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/data/hash.h"
 
 namespace ferry {
 namespace {
@@ -45,6 +47,18 @@ void TokenizedDataset::add(const TokenizedExample& tokens, const Label& label) {
       classes_.insert(classes_.end(), label.classes.begin(), label.classes.end());
       class_offsets_.push_back(static_cast<int64_t>(classes_.size()));
   }
+}
+
+uint64_t TokenizedDataset::fingerprint() const {
+  uint64_t hash = hash_key(static_cast<uint64_t>(problem_), n_labels_);
+  auto add = [&hash](const auto& values) {
+    for (const auto value : values)
+      hash = mix64(hash + 0x9e3779b97f4a7c15 + std::bit_cast<uint64_t>(static_cast<double>(value)));
+    hash = hash_key(hash, values.size());
+  };
+  add(offsets_), add(ids_), add(type_ids_), add(class_ids_), add(values_);
+  add(class_offsets_), add(classes_);
+  return hash;
 }
 
 int32_t TokenizedDataset::max_type_id() const {

@@ -41,6 +41,9 @@ class TokenizedDataset {
   std::span<const uint8_t> type_ids(int64_t sample) const { return slice(type_ids_, sample); }
   /** Tokens of every sample. */
   std::vector<int32_t> lengths() const;
+  /** Of every token, type and label in their order: the same data through the same tokenizer, and
+   * only that, gives the same. */
+  uint64_t fingerprint() const;
   /** The largest type of a token; 0 of no tokens. */
   int32_t max_type_id() const;
 

@@ -24,26 +24,26 @@ Decision Optimizer::decide(double square_sum) {
   last_norm_ = std::sqrt(square_sum) / scale;
   last_clipped_ = false;
   if (!std::isfinite(last_norm_)) {
-    ++n_skipped_in_a_row_;
-    if (options_.loss_scaling) loss_scale_.overflow();
+    ++state_.n_skipped_in_a_row;
+    if (options_.loss_scaling) state_.loss_scale.overflow();
     return {.skip = true};
   }
-  n_skipped_in_a_row_ = 0;
+  state_.n_skipped_in_a_row = 0;
   float factor = 1.0f;
   if (options_.max_grad_norm > 0 && last_norm_ > options_.max_grad_norm) {
     factor = static_cast<float>(options_.max_grad_norm / (last_norm_ + 1e-6));
     last_clipped_ = true;
   }
   simd::AdamwHyper hyper = options_.adamw;
-  hyper.lr = last_rate_ = options_.schedule.rate_of(n_updates_);
-  ++n_updates_;
+  hyper.lr = last_rate_ = options_.schedule.rate_of(state_.n_updates);
+  ++state_.n_updates;
   // The scale is a power of two: dividing by it is exact, and joins the factor.
   const float multiplier = factor / static_cast<float>(scale);
   Decision decision;
-  decision.decay = simd::make_adamw_step(hyper, n_updates_, multiplier);
+  decision.decay = simd::make_adamw_step(hyper, state_.n_updates, multiplier);
   hyper.weight_decay = 0;
-  decision.no_decay = simd::make_adamw_step(hyper, n_updates_, multiplier);
-  if (options_.loss_scaling) loss_scale_.good_step();
+  decision.no_decay = simd::make_adamw_step(hyper, state_.n_updates, multiplier);
+  if (options_.loss_scaling) state_.loss_scale.good_step();
   return decision;
 }
 

@@ -29,28 +29,34 @@ struct LossScale {
   bool overflow();
 };
 
+/** What goes from step to step beside the Adam states: a checkpoint holds it. */
+struct OptimizerState {
+  LossScale loss_scale;
+  int64_t n_updates = 0;  ///< steps that were not skipped
+  int64_t n_skipped_in_a_row = 0;
+};
+
 class Optimizer {
  public:
   explicit Optimizer(const OptimizerOptions& options)
-      : options_(options), loss_scale_{.scale = options.initial_loss_scale} {}
+      : options_(options), state_{.loss_scale = {.scale = options.initial_loss_scale}} {}
 
   /** From the square sum of the scaled gradients. Above max_norm the factor is float(max_norm /
    * (norm + 1e-6)), else exactly 1; a norm that is not finite skips the step: no state, schedule or
    * step count changes. */
   Decision decide(double square_sum);
 
-  float loss_scale() const { return options_.loss_scaling ? loss_scale_.scale : 1.0f; }
-  int64_t n_updates() const { return n_updates_; }     ///< steps that were not skipped
+  float loss_scale() const { return options_.loss_scaling ? state_.loss_scale.scale : 1.0f; }
+  const OptimizerState& state() const { return state_; }
+  void restore(const OptimizerState& state) { state_ = state; }
   double learning_rate() const { return last_rate_; }  ///< of the last update
   double grad_norm() const { return last_norm_; }      ///< unscaled, before clipping
   bool clipped() const { return last_clipped_; }
-  int64_t n_skipped_in_a_row() const { return n_skipped_in_a_row_; }
+  int64_t n_skipped_in_a_row() const { return state_.n_skipped_in_a_row; }
 
  private:
   OptimizerOptions options_;
-  LossScale loss_scale_;
-  int64_t n_updates_ = 0;
-  int64_t n_skipped_in_a_row_ = 0;
+  OptimizerState state_;
   double last_rate_ = 0;
   double last_norm_ = 0;
   bool last_clipped_ = false;

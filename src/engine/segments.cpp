@@ -50,6 +50,22 @@ void Segments::get_param(int block, int64_t offset, std::span<float> values) con
   simd::convert(values.data(), DType::f32, stored.data(), shape_.compute, n);
 }
 
+void Segments::get_state(int block,
+                         Segment segment,
+                         int64_t offset,
+                         std::span<float> values) const {
+  read(values.data(), memory_.segment(block, segment) + offset * 4, place_of(block),
+       static_cast<int64_t>(values.size_bytes()));
+}
+
+void Segments::set_state(int block,
+                         Segment segment,
+                         int64_t offset,
+                         std::span<const float> values) {
+  write(memory_.segment(block, segment) + offset * 4, place_of(block), values.data(),
+        static_cast<int64_t>(values.size_bytes()));
+}
+
 int64_t Segments::bytes_of_segment(int block, Segment segment) const {
   RegionId id = memory_.layout().segments[static_cast<size_t>(block)][static_cast<size_t>(segment)];
   return id < 0 ? 0 : memory_.layout().region(id).n_bytes;

@@ -40,6 +40,12 @@ struct StepReport {
   int64_t n_skipped_in_a_row = 0;
 };
 
+/** What a session carries from step to step beside its segments. */
+struct SessionState {
+  int64_t n_steps = 0;  ///< taken, skipped ones too
+  OptimizerState optimizer;
+};
+
 class Session {
  public:
   /** All memory of the run is reserved here. `model`, `shape`, `layout` outlive the session. */
@@ -64,6 +70,13 @@ class Session {
   Device& device() { return *device_; }
   ModelRunner& runner() { return *runner_; }
   int64_t n_steps() const { return n_steps_; }
+  /** Of the last step that was taken. */
+  SessionState state() const { return {.n_steps = n_steps_, .optimizer = optimizer_.state()}; }
+  /** The next step is the one after state.n_steps; the caller fills the segments. */
+  void restore(const SessionState& state) {
+    n_steps_ = state.n_steps;
+    optimizer_.restore(state.optimizer);
+  }
 
  private:
   StepOutcome run(std::span<const HostBatch> micro_batches,

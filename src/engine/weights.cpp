@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numbers>
 #include <random>
@@ -12,6 +14,7 @@
 #include "simd/kernels.h"
 #include "simd/random.h"
 #include "src/base/error.h"
+#include "src/files/crc32c.h"
 #include "src/files/safetensors_writer.h"
 
 namespace ferry {
@@ -152,27 +155,100 @@ void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segmen
                segments);
 }
 
-void save_weights(const ModelTable& model,
-                  const Segments& segments,
-                  const std::filesystem::path& directory,
-                  DType dtype,
-                  int64_t max_shard_bytes) {
+namespace {
+
+/** Writes every parameter's values, `dtype` rounded, under its Hugging Face name. */
+TensorChecksums save_values(const ModelTable& model,
+                            CheckpointWriter& writer,
+                            DType dtype,
+                            const std::function<void(int, int64_t, std::span<float>)>& get) {
+  constexpr int64_t kPiece = 65536;  // elements
+  TensorChecksums checksums;
+  std::vector<float> values(kPiece);
+  std::vector<std::byte> rounded(kPiece * sizeof(float));
+  for (const HfEntry& entry : model.hf_names) {
+    const ParamSpec& spec = param_of(model, entry);
+    const int64_t begin = spec.offset + entry.row_begin * row_elements(spec),
+                  n_elements = entry.rows * row_elements(spec);
+    uint32_t checksum = 0;
+    for (int64_t at = 0; at < n_elements; at += kPiece) {
+      const auto n = static_cast<size_t>(std::min(kPiece, n_elements - at));
+      get(entry.block, begin + at, std::span(values).first(n));
+      simd::convert(rounded.data(), dtype, values.data(), DType::f32, static_cast<int64_t>(n));
+      const auto piece = std::span(rounded).first(n * size_of(dtype));
+      checksum = crc32c(piece, checksum);
+      writer.write(entry.hf_name, piece);
+    }
+    checksums[entry.hf_name] = checksum;
+  }
+  writer.finish();
+  return checksums;
+}
+
+std::vector<TensorSpec> specs_of(const ModelTable& model, DType dtype) {
   std::vector<TensorSpec> specs;
   for (const HfEntry& entry : model.hf_names)
     specs.push_back({entry.hf_name, dtype, entry.hf_shape});
-  CheckpointWriter writer(directory, specs, max_shard_bytes);
+  return specs;
+}
+
+}  // namespace
+
+TensorChecksums save_weights(const ModelTable& model,
+                             const Segments& segments,
+                             const std::filesystem::path& directory,
+                             DType dtype,
+                             int64_t max_shard_bytes) {
+  CheckpointWriter writer(directory, specs_of(model, dtype), max_shard_bytes);
+  return save_values(model, writer, dtype, [&](int block, int64_t offset, std::span<float> out) {
+    segments.get_param(block, offset, out);
+  });
+}
+
+TensorChecksums save_states(const ModelTable& model,
+                            const Segments& segments,
+                            Segment segment,
+                            const std::filesystem::path& directory,
+                            int64_t max_shard_bytes) {
+  CheckpointWriter writer(directory, specs_of(model, DType::f32), max_shard_bytes,
+                          std::string(name_of(segment)));
+  return save_values(model, writer, DType::f32,
+                     [&](int block, int64_t offset, std::span<float> out) {
+                       segments.get_state(block, segment, offset, out);
+                     });
+}
+
+void load_states(const ModelTable& model,
+                 const std::filesystem::path& directory,
+                 Segment segment,
+                 const TensorChecksums& checksums,
+                 Segments& segments) {
+  const auto checkpoint = CheckpointReader::open(directory, name_of(segment));
+  check_checksums(checkpoint, checksums);
   std::vector<float> values;
-  std::vector<std::byte> rounded;
   for (const HfEntry& entry : model.hf_names) {
     const ParamSpec& spec = param_of(model, entry);
+    const StoredTensor& tensor = checkpoint.get(entry.hf_name, entry.hf_shape);
     values.resize(static_cast<size_t>(entry.rows * row_elements(spec)));
-    segments.get_param(entry.block, spec.offset + entry.row_begin * row_elements(spec), values);
-    rounded.resize(values.size() * size_of(dtype));
-    simd::convert(rounded.data(), dtype, values.data(), DType::f32,
-                  static_cast<int64_t>(values.size()));
-    writer.write(entry.hf_name, rounded);
+    checkpoint.read_f32(entry.hf_name, values);
+    checkpoint.release_pages(tensor);
+    segments.set_state(entry.block, segment, spec.offset + entry.row_begin * row_elements(spec),
+                       values);
   }
-  writer.finish();
+}
+
+void check_checksums(const CheckpointReader& checkpoint, const TensorChecksums& checksums) {
+  for (const auto& [name, checksum] : checksums) {
+    const StoredTensor& tensor = checkpoint.get(name);
+    const uint32_t found = crc32c(tensor.bytes);
+    checkpoint.release_pages(tensor);
+    if (found != checksum)
+      throw Error(Fault::data, "checkpoint.read",
+                  fmt::format("'{}': tensor '{}' is damaged: its CRC-32C is {:08x}, {:08x} was "
+                              "written",
+                              checkpoint.path().string(), name, found, checksum),
+                  "resume from an earlier checkpoint, and check the disk");
+  }
 }
 
 }  // namespace ferry

@@ -128,6 +128,10 @@ void AtomicDirectory::commit() {
   sync_directory(directory_of(target_));
 }
 
+bool is_temporary_file(std::string_view name) {
+  return name.starts_with('.') && name.find(".tmp-") != name.npos;
+}
+
 void write_text_file(const std::filesystem::path& target, std::string_view text) {
   AtomicFile file(target);
   file.append(text);

@@ -107,7 +107,7 @@ void convert_to_f32(StoredType type, std::span<const std::byte> bytes, std::span
   }
 }
 
-CheckpointReader CheckpointReader::open(const stdfs::path& path) {
+CheckpointReader CheckpointReader::open(const stdfs::path& path, std::string_view stem) {
   CheckpointReader reader;
   reader.path_ = path;
   stdfs::path index_path;
@@ -117,11 +117,11 @@ CheckpointReader CheckpointReader::open(const stdfs::path& path) {
       return reader;
     }
     index_path = path;
-  } else if (path_exists(path / kWeightsName)) {
-    reader.add_file(SafetensorsFile::open(path / kWeightsName));
+  } else if (path_exists(path / weights_name(stem))) {
+    reader.add_file(SafetensorsFile::open(path / weights_name(stem)));
     return reader;
   } else {
-    index_path = path / kWeightsIndexName;
+    index_path = path / weights_index_name(stem);
     if (!path_exists(index_path)) {
       if (path_exists(path / "pytorch_model.bin") ||
           path_exists(path / "pytorch_model.bin.index.json"))
@@ -129,9 +129,9 @@ CheckpointReader CheckpointReader::open(const stdfs::path& path) {
                            path.string()),
                "convert them once with transformers: "
                "AutoModel.from_pretrained(DIR).save_pretrained(DIR, safe_serialization=True)");
-      refuse(
-          fmt::format("'{}' has neither {} nor {}", path.string(), kWeightsName, kWeightsIndexName),
-          "is the download complete?");
+      refuse(fmt::format("'{}' has neither {} nor {}", path.string(), weights_name(stem),
+                         weights_index_name(stem)),
+             "is the download complete?");
     }
   }
 

@@ -17,6 +17,13 @@ namespace ferry {
 
 inline constexpr std::string_view kWeightsName = "model.safetensors";
 inline constexpr std::string_view kWeightsIndexName = "model.safetensors.index.json";
+/** The same for files of another stem than "model". */
+inline std::string weights_name(std::string_view stem) {
+  return std::string(stem) + ".safetensors";
+}
+inline std::string weights_index_name(std::string_view stem) {
+  return weights_name(stem) + ".index.json";
+}
 
 /** Reads a checkpoint of one or more safetensors files.
  *
@@ -30,7 +37,7 @@ class CheckpointReader {
   /** `path`: a model directory, or one .safetensors file, or an index. Every shard is opened and
    * checked at once. Error(data): no weights there; a shard missing; a tensor the index lists
    * absent from its shard; a tensor in two shards. */
-  static CheckpointReader open(const std::filesystem::path& path);
+  static CheckpointReader open(const std::filesystem::path& path, std::string_view stem = "model");
 
   /** Shard by shard, in the order of their bytes. */
   const std::vector<const StoredTensor*>& tensors() const { return tensors_; }

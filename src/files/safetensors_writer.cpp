@@ -22,9 +22,9 @@ int64_t bytes_of(const TensorSpec& tensor) {
 
 /** Names of weight files, ours or another writer's, so that an export over an older one leaves one
  * model. */
-bool is_weights_file(const std::string& name) {
-  return name == kWeightsName || name == kWeightsIndexName ||
-         (name.starts_with("model-") && name.ends_with(".safetensors") &&
+bool is_weights_file(const std::string& name, const std::string& stem) {
+  return name == weights_name(stem) || name == weights_index_name(stem) ||
+         (name.starts_with(stem + "-") && name.ends_with(".safetensors") &&
           name.find("-of-") != name.npos);
 }
 
@@ -88,8 +88,9 @@ void SafetensorsWriter::finish() {
 
 CheckpointWriter::CheckpointWriter(std::filesystem::path directory,
                                    const std::vector<TensorSpec>& tensors,
-                                   int64_t max_shard_bytes)
-    : directory_(std::move(directory)) {
+                                   int64_t max_shard_bytes,
+                                   std::string stem)
+    : directory_(std::move(directory)), stem_(std::move(stem)) {
   FERRY_CHECK(max_shard_bytes > 0, "max_shard_bytes is {}", max_shard_bytes);
   std::vector<std::vector<TensorSpec>> groups(1);
   int64_t group_bytes = 0;
@@ -104,9 +105,9 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path directory,
   }
   make_directories(directory_);
   for (size_t i = 0; i < groups.size(); ++i) {
-    file_names_.push_back(
-        groups.size() == 1 ? std::string(kWeightsName)
-                           : fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, groups.size()));
+    file_names_.push_back(groups.size() == 1 ? weights_name(stem_)
+                                             : fmt::format("{}-{:05}-of-{:05}.safetensors", stem_,
+                                                           i + 1, groups.size()));
     for (const TensorSpec& tensor : groups[i]) {
       bool is_new = shard_of_.emplace(tensor.name, i).second;
       FERRY_CHECK(is_new, "tensor '{}' is declared twice", tensor.name);
@@ -138,15 +139,15 @@ void CheckpointWriter::finish() {
 
   for (SafetensorsWriter& shard : shards_)
     shard.finish();
-  if (shards_.size() > 1) write_json_file(directory_ / kWeightsIndexName, index);
+  if (shards_.size() > 1) write_json_file(directory_ / weights_index_name(stem_), index);
 
   bool removed = false;
   for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
     const std::string name = entry.path().filename().string();
     const bool is_ours =
         std::find(file_names_.begin(), file_names_.end(), name) != file_names_.end() ||
-        (shards_.size() > 1 && name == kWeightsIndexName);
-    if (!is_weights_file(name) || is_ours) continue;
+        (shards_.size() > 1 && name == weights_index_name(stem_));
+    if (!is_weights_file(name, stem_) || is_ours) continue;
     std::error_code code;
     std::filesystem::remove(entry.path(), code);
     if (code)

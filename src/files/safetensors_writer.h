@@ -63,14 +63,16 @@ class SafetensorsWriter {
 };
 
 /** A model directory's weights: `model.safetensors`, or, above max_shard_bytes,
- * model-00001-of-0000n.safetensors and the index that names them. All files appear together at
+ * model-00001-of-0000n.safetensors and the index that names them; another `stem` for other tensors
+ * of the same names, such as adam_m. All files appear together at
  * finish(), the index last; weights of an earlier export are removed then. A tensor larger than a
  * shard gets one of its own. */
 class CheckpointWriter {
  public:
   CheckpointWriter(std::filesystem::path directory,
                    const std::vector<TensorSpec>& tensors,
-                   int64_t max_shard_bytes);
+                   int64_t max_shard_bytes,
+                   std::string stem = "model");
 
   void write(std::string_view name, std::span<const std::byte> piece);
   void finish();
@@ -80,6 +82,7 @@ class CheckpointWriter {
 
  private:
   std::filesystem::path directory_;
+  std::string stem_;
   std::vector<std::string> file_names_;
   std::vector<SafetensorsWriter> shards_;
   std::unordered_map<std::string, size_t> shard_of_;  // tensor -> place in shards_

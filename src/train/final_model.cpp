@@ -9,8 +9,8 @@
 #include "src/base/error.h"
 #include "src/engine/weights.h"
 #include "src/files/atomic_file.h"
-#include "src/files/mapped_file.h"
 #include "src/files/safetensors_writer.h"
+#include "src/runs/checkpoints.h"
 
 namespace ferry {
 namespace {
@@ -26,9 +26,8 @@ const char* architecture_of(const Job& job) {
   return job.loss == LossKind::masked_lm ? "BertForMaskedLM" : "BertForSequenceClassification";
 }
 
-/** Nothing is overwritten; only the settings that an interrupted start of the same run left may
- * stand there. */
-void refuse_used(const fs::path& run, const Job& job) {
+/** Nothing is overwritten. */
+void refuse_used(const fs::path& run) {
   std::error_code error;
   if (!fs::is_directory(run, error)) return;
   if (fs::exists(run / "final", error))
@@ -36,19 +35,34 @@ void refuse_used(const fs::path& run, const Job& job) {
                 fmt::format("'{}' already holds a trained model", run.string()),
                 "choose another output_dir");
   for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().filename() == "config.toml" &&
-        read_text_file(it->path()) == job.config.to_toml())
-      continue;
-    throw Error(Fault::usage, "train.output",
-                fmt::format("'{}' is not empty: it holds '{}'", run.string(),
-                            it->path().filename().string()),
-                "choose another output_dir");
+    const std::string name = it->path().filename().string();
+    if (is_temporary_file(name)) continue;  // of a start that was killed
+    throw Error(
+        Fault::usage, "train.output",
+        fmt::format("'{}' is not empty: it holds '{}'", run.string(), name),
+        fs::exists(run / "run.json", error)
+            ? fmt::format("go on with that run: ferry train --resume '{}'; or choose another "
+                          "output_dir",
+                          run.string())
+            : "choose another output_dir");
   }
+}
+
+/** What a run writes that grows with the model; what it has written already is not needed again. */
+int64_t disk_needed_bytes(const Job& job, const fs::path& run) {
+  constexpr int64_t kFinal_bytes = 4, kCheckpoint_bytes = 12;  // a parameter: fp32; and m, v
+  const auto n_there = static_cast<int64_t>(runs::complete_checkpoints(run).size());
+  // One more than is kept: the oldest goes when the newest is complete.
+  const int64_t n_more =
+      job.config.text("save_strategy") == "no"
+          ? 0
+          : std::max<int64_t>(0, job.config.integer("save_total_limit") + 1 - n_there);
+  return job.model.n_params() * (kFinal_bytes + n_more * kCheckpoint_bytes) + kMiB;
 }
 
 /** A full disk should show before the hours of training, not after. */
 void check_disk(const Job& job, const fs::path& run) {
-  const int64_t needed_bytes = job.model.n_params() * size_of(DType::f32) + kMiB;
+  const int64_t needed_bytes = disk_needed_bytes(job, run);
   std::error_code error;
   const fs::space_info space = fs::space(run, error);
   if (error || static_cast<uintmax_t>(needed_bytes) <= space.available) return;
@@ -56,7 +70,7 @@ void check_disk(const Job& job, const fs::path& run) {
       Fault::machine, "train.output",
       fmt::format("the disk of '{}' has {} free, the trained model needs {}", run.string(),
                   format_bytes(static_cast<int64_t>(space.available)), format_bytes(needed_bytes)),
-      "free some space or choose another output_dir");
+      "free some space, lower save_total_limit, or choose another output_dir");
 }
 
 }  // namespace
@@ -73,24 +87,21 @@ fs::path choose_output_directory(const Job& job) {
                                          stem_of(job.config.text("model_name_or_path")),
                                          stem_of(job.config.text("dataset")));
   }
-  refuse_used(run, job);
+  refuse_used(run);
   return run;
 }
 
-void make_output_directory(const Job& job, const fs::path& run) {
-  std::error_code error;
-  fs::create_directories(run, error);
-  if (error)
-    throw Error(Fault::machine, "train.output",
-                fmt::format("cannot make '{}': {}", run.string(), error.message()),
-                "choose another output_dir");
+runs::RunDirectory make_output_directory(const Job& job, const fs::path& run) {
+  runs::RunDirectory directory(run);
   check_disk(job, run);
-  write_text_file(run / "config.toml", job.config.to_toml());
+  config::Config settings = job.config;
+  settings.choose("resume_from_checkpoint", "", "a new start");
+  settings.choose("new_identity", "false", "a new start");
+  write_text_file(run / "config.toml", settings.to_toml());
+  return directory;
 }
 
-fs::path save_final(Session& session, const Job& job, const fs::path& run) {
-  AtomicDirectory directory(run / "final");
-  save_weights(job.model, session.segments(), directory.path(), DType::f32, kShard_bytes_max);
+void write_model_files(const Job& job, const fs::path& directory) {
   HfConfig config = job.directory.config();
   config.set_architecture(architecture_of(job));
   config.set("torch_dtype", "float32");
@@ -101,8 +112,17 @@ fs::path save_final(Session& session, const Job& job, const fs::path& run) {
                           ? std::vector<std::string>{"LABEL_0"}
                           : job.scheme.labels.names());
   }
-  write_config(directory.path(), config);
-  job.directory.copy_tokenizer_files(directory.path());
+  write_config(directory, config);
+  job.directory.copy_tokenizer_files(directory);
+}
+
+fs::path save_final(Session& session, const Job& job, const fs::path& run) {
+  // What a killed process left of it: the run's own, since nothing else may stand in a run.
+  std::error_code error;
+  fs::remove_all(run / "final.partial", error);
+  AtomicDirectory directory(run / "final");
+  save_weights(job.model, session.segments(), directory.path(), DType::f32, kShard_bytes_max);
+  write_model_files(job, directory.path());
   directory.commit();
   return run / "final";
 }

@@ -4,17 +4,22 @@
 
 #include <filesystem>
 
+#include "src/runs/run_directory.h"
 #include "src/train/evaluation.h"
 
 namespace ferry {
 
-/** The run's directory: output_dir, or runs/<time>_<model>_<data>. Throws Error(usage) where it
- * holds a model or anything else than the settings of this very run, begun before. */
+/** The directory of a new run: output_dir, or runs/<time>_<model>_<data>. Throws Error(usage) where
+ * it holds anything. */
 std::filesystem::path choose_output_directory(const Job& job);
 
-/** Makes it and writes config.toml, before training, so that what cannot be written shows then.
- * Throws Error(machine) where it cannot be made or the disk has no room for the model. */
-void make_output_directory(const Job& job, const std::filesystem::path& run);
+/** Makes it, locks it and writes config.toml, before training, so that what cannot be written shows
+ * then. Throws Error(machine) where it cannot be made or the disk has no room for the model,
+ * Error(usage) where another process trains in it. */
+runs::RunDirectory make_output_directory(const Job& job, const std::filesystem::path& run);
+
+/** config.json with the run's head and labels, and the tokenizer's files. */
+void write_model_files(const Job& job, const std::filesystem::path& directory);
 
 /** Writes `run`/final, complete or not at all. */
 std::filesystem::path save_final(Session& session,

@@ -154,6 +154,15 @@ void plan_steps(Job& job) {
   job.n_steps = max_steps >= 0 ? max_steps : by_epochs;
 }
 
+/** What was chosen here and fixes the bits stands in config.toml, so that a resumed run has it. */
+void fix_identity(Job& job) {
+  config::Config& config = job.config;
+  config.choose("per_device_train_batch_size", fmt::format("{}", job.split.micro_batch_size),
+                "planner");
+  if (config.is_auto("intra_op_threads") && !job.machine.plan.has_gpu)
+    config.choose("intra_op_threads", fmt::format("{}", job.machine.n_cores), "machine");
+}
+
 /** A head drawn from the seed would answer at random. */
 void check_trained(const LoadReport& loaded, const Job& job) {
   if (!loaded.initialised.empty())
@@ -236,6 +245,7 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
                 .micro_batch_size = job->plan.micro_batch_size};
   job->token_sizes = token_sizes_of(*job, job->train, job->plan.largest.tokens);
   plan_steps(*job);
+  fix_identity(*job);
   return job;
 }
 

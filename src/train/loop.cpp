@@ -4,10 +4,14 @@
 
 #include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/runs/metrics_log.h"
 #include "src/term/progress.h"
 #include "src/train/batches.h"
+#include "src/train/checkpoint.h"
+#include "src/train/interrupt.h"
 
 namespace ferry {
 namespace {
@@ -38,9 +42,9 @@ void check_divergence(const StepReport& report, const Job& job, int64_t step) {
 }
 
 /** A run too short for the patience above must not save a model that no step changed. */
-void check_any_update(const TrainingResult& result, const Job& job) {
-  if (job.n_steps == 0 || result.n_skipped < job.n_steps) return;
-  refuse_diverged("all steps", job, job.n_steps - 1, result.losses.back());
+void check_any_update(const SessionState& state, const Job& job, double loss) {
+  if (state.optimizer.n_updates > 0) return;
+  refuse_diverged("all steps", job, job.n_steps - 1, loss);
 }
 
 void log_step(const Job& job, const StepReport& report, int64_t step, term::Progress& progress) {
@@ -57,24 +61,91 @@ void log_step(const Job& job, const StepReport& report, int64_t step, term::Prog
                                         : ""));
 }
 
+/** One step's line of metrics.jsonl. */
+nlohmann::ordered_json metrics_of(const Job& job,
+                                  const StepReport& report,
+                                  int64_t step,
+                                  int64_t n_tokens_seen,
+                                  int64_t n_tokens,
+                                  double seconds) {
+  nlohmann::ordered_json line;
+  line["step"] = step + 1;
+  line["epoch"] = static_cast<double>(step + 1) / static_cast<double>(job.steps_per_epoch);
+  line["loss"] = report.loss;
+  line["grad_norm"] = report.grad_norm;
+  line["learning_rate"] = report.learning_rate;
+  line["num_input_tokens_seen"] = n_tokens_seen;
+  line["train_tokens_per_second"] = static_cast<double>(n_tokens) / std::max(seconds, 1e-9);
+  line["step_ms"] = seconds * 1e3;
+  if (report.skipped) line["skipped"] = true;
+  if (job.model.compute == DType::f16) line["loss_scale"] = report.loss_scale;
+  return line;
+}
+
 /** The evaluation after an epoch, or at the end of the run. */
 void evaluate_now(Session& session,
                   const Job& job,
                   int64_t step,
                   TrainingResult& result,
+                  runs::MetricsLog& metrics,
                   term::Progress& progress) {
   result.evaluation = evaluate(session, job, /*labelled=*/true);
-  std::string line = fmt::format(
-      "epoch {:.2f}: eval_loss {:.4f}",
-      static_cast<double>(step) / static_cast<double>(job.steps_per_epoch), result.evaluation.loss);
-  for (const auto& [name, value] : result.evaluation.metrics)
-    line += fmt::format("  {} {:.4f}", name, value);
-  progress.say(line);
+  const double epoch = static_cast<double>(step) / static_cast<double>(job.steps_per_epoch);
+  std::string text = fmt::format("epoch {:.2f}: eval_loss {:.4f}", epoch, result.evaluation.loss);
+  nlohmann::ordered_json line = {
+      {"step", step}, {"epoch", epoch}, {"eval_loss", result.evaluation.loss}};
+  for (const auto& [name, value] : result.evaluation.metrics) {
+    text += fmt::format("  {} {:.4f}", name, value);
+    line["eval_" + name] = value;
+  }
+  progress.say(text);
+  metrics.append(std::move(line));
+}
+
+/** When a checkpoint is due (options save_strategy and save_steps). */
+class SaveSchedule {
+ public:
+  explicit SaveSchedule(const Job& job)
+      : strategy_(job.config.text("save_strategy")),
+        steps_per_epoch_(job.steps_per_epoch),
+        n_steps_(job.n_steps) {
+    if (!job.config.is_auto("save_steps"))
+      every_ = std::max<int64_t>(1, job.config.steps("save_steps", job.n_steps));
+  }
+
+  bool is_due(int64_t step) const {
+    if (strategy_ == "no") return false;
+    if (step == n_steps_) return true;
+    if (strategy_ == "epoch") return step % steps_per_epoch_ == 0;
+    if (every_ > 0) return step % every_ == 0;
+    constexpr double kAuto_s = 30 * 60, kTimeShare_max = 0.02;
+    return seconds_since(last_end_) >= std::max(kAuto_s, last_seconds_ / kTimeShare_max);
+  }
+  void saved(double seconds) {
+    last_seconds_ = seconds;
+    last_end_ = Clock::now();
+  }
+
+ private:
+  std::string strategy_;
+  int64_t steps_per_epoch_, n_steps_;
+  int64_t every_ = 0;  // steps; 0: by time
+  double last_seconds_ = 0;
+  Clock::time_point last_end_ = Clock::now();
+};
+
+void save_now(Session& session, const Job& job, runs::RunDirectory& run, SaveSchedule& schedule) {
+  run.set_phase(runs::Phase::saving);
+  const auto start = Clock::now();
+  save_checkpoint(session, job, run.path());
+  runs::remove_oldest(run.path(), job.config.integer("save_total_limit"));
+  schedule.saved(seconds_since(start));
+  run.set_phase(runs::Phase::training);
 }
 
 }  // namespace
 
-Promise rehearse(Session& session, const Job& job) {
+Promise rehearse(Session& session, const Job& job, int64_t n_done) {
   StepBatches batches(job);
   Promise promise;
   // The run's first step has the most micro-batches; it comes last, warm, and is timed.
@@ -100,35 +171,53 @@ Promise rehearse(Session& session, const Job& job) {
   session.rehearse(full);
   const auto start = Clock::now();
   session.rehearse(full);
-  promise.seconds = seconds_since(start) * static_cast<double>(job.n_steps);
+  promise.seconds = seconds_since(start) * static_cast<double>(job.n_steps - n_done);
   return promise;
 }
 
-TrainingResult train(Session& session, const Job& job) {
+TrainingResult train(Session& session, const Job& job, runs::RunDirectory& run) {
   TrainingResult result;
   StepBatches batches(job);
+  runs::MetricsLog metrics(run.path(), session.n_steps());
+  SaveSchedule schedule(job);
   term::Progress progress(stderr, term::detect_terminal(2), "training", job.n_steps);
-  const bool evaluates = job.eval.size() > 0 && job.config.text("eval_strategy") == "epoch";
+  const bool has_eval = job.eval.size() > 0,
+             evaluates = has_eval && job.config.text("eval_strategy") == "epoch";
+  bool is_evaluated = false;
+  run.set_phase(runs::Phase::training);
 
-  for (int64_t step = 0; step < job.n_steps; ++step) {
+  for (int64_t step = session.n_steps(); step < job.n_steps; ++step) {
     const auto start = Clock::now();
     // ---- the step
     const std::span<const HostBatch> micro_batches = batches.of_step(step);
     const StepReport report = session.step(micro_batches);
     // ---- diagnostics only from here on
-    result.seconds += seconds_since(start);
-    result.losses.push_back(report.loss);
+    const double seconds = seconds_since(start);
+    result.seconds += seconds;
     result.n_tokens += batches.n_tokens();
     result.n_skipped += report.skipped;
+    ++result.n_steps;
+    metrics.append(metrics_of(job, report, step, metrics.n_tokens() + batches.n_tokens(),
+                              batches.n_tokens(), seconds));
     check_divergence(report, job, step);
     log_step(job, report, step, progress);
     const bool epoch_ends = (step + 1) % job.steps_per_epoch == 0,
                run_ends = step + 1 == job.n_steps;
-    if (job.eval.size() > 0 && (run_ends || (evaluates && epoch_ends)))
-      evaluate_now(session, job, step + 1, result, progress);
+    if (has_eval && (run_ends || (evaluates && epoch_ends))) {
+      run.set_phase(runs::Phase::evaluating);
+      evaluate_now(session, job, step + 1, result, metrics, progress);
+      is_evaluated = run_ends;
+    }
+    result.is_interrupted = is_interrupted() && !run_ends;
+    if (run_ends) check_any_update(session.state(), job, report.loss);
+    if (schedule.is_due(step + 1) || result.is_interrupted) save_now(session, job, run, schedule);
+    if (result.is_interrupted) break;
   }
   progress.finish();
-  check_any_update(result, job);
+  // A run that was killed after its last step has only the rest to do.
+  if (has_eval && !is_evaluated && !result.is_interrupted)
+    result.evaluation = evaluate(session, job, /*labelled=*/true);
+  result.losses = metrics.losses();
   return result;
 }
 

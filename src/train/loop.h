@@ -5,16 +5,19 @@
 #include <cstdint>
 #include <vector>
 
+#include "src/runs/run_directory.h"
 #include "src/train/evaluation.h"
 
 namespace ferry {
 
 struct TrainingResult {
-  std::vector<double> losses;  ///< per step
-  double seconds = 0;          ///< of training, evaluations left out
-  int64_t n_tokens = 0;
+  std::vector<double> losses;  ///< of every step of the run
+  double seconds = 0;          ///< of training by this process, evaluations and saving left out
+  int64_t n_steps = 0;         ///< taken by this process
+  int64_t n_tokens = 0;        ///< of them
   int64_t n_skipped = 0;
-  Evaluation evaluation;  ///< the last one; empty without evaluation data
+  Evaluation evaluation;        ///< the last one; empty without evaluation data
+  bool is_interrupted = false;  ///< saved and left, on a signal
 };
 
 /** What a run will take, from one rehearsal of each micro-batch size it may meet. */
@@ -24,10 +27,12 @@ struct Promise {
 };
 
 /** Runs each size that the first samples fill, largest first: what could run out of memory does so
- * now. */
-Promise rehearse(Session& session, const Job& job);
+ * now. The promise is for what is left after `n_done` steps. */
+Promise rehearse(Session& session, const Job& job, int64_t n_done);
 
-/** Throws Error(diverged) when the gradients stay non-finite. */
-TrainingResult train(Session& session, const Job& job);
+/** From the step after session.n_steps() to the run's last, or until a signal comes; metrics and
+ * checkpoints go to the run's directory. Throws Error(diverged) when the gradients stay non-finite.
+ */
+TrainingResult train(Session& session, const Job& job, runs::RunDirectory& run);
 
 }  // namespace ferry

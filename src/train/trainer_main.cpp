@@ -15,8 +15,11 @@
 #include "src/config/paths.h"
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
+#include "src/train/checkpoint.h"
 #include "src/train/export.h"
 #include "src/train/final_model.h"
+#include "src/train/identity.h"
+#include "src/train/interrupt.h"
 #include "src/train/report.h"
 
 namespace ferry {
@@ -28,26 +31,75 @@ void start_torch(const config::Config& config, const Machine& machine) {
                     config.maybe_integer("intra_op_threads").value_or(machine.n_cores))});
 }
 
+/** Says why in run.json, then goes on as an error. */
+[[noreturn]] void rethrow_failed(runs::RunDirectory& run) {
+  try {
+    throw;
+  } catch (const std::exception& e) {
+    try {
+      run.set_phase(runs::Phase::failed, {{"exit_reason", e.what()}});
+    } catch (const std::exception&) {  // the directory may be what failed; e says more
+    }
+    throw;
+  }
+}
+
+int finish_training(const TrainingResult& result,
+                    Session& session,
+                    const Job& job,
+                    const Promise& promise,
+                    runs::RunDirectory& run,
+                    const term::Terminal& terminal) {
+  save_predictions(result.evaluation, job, run.path() / "predictions.jsonl");
+  run.set_phase(runs::Phase::saving);
+  const auto final = save_final(session, job, run.path());
+  run.set_phase(runs::Phase::finished, {{"exit_reason", "finished"}});
+  print_end(result, job, promise, final, terminal);
+  return 0;
+}
+
 int run_train(config::CommandLine command) {
   const term::Terminal terminal = term::detect_terminal(1);
+  std::optional<runs::ResumePoint> resumed;
+  if (const std::string& from = command.config.text("resume_from_checkpoint"); !from.empty())
+    resumed = runs::find_resume_point(from);
+  std::error_code error;
+  if (resumed && std::filesystem::exists(resumed->run / "final", error)) {
+    fmt::print("the run is finished\nmodel: {}\n", (resumed->run / "final").string());
+    return 0;
+  }
+  catch_interrupts();
   auto job = prepare_training(std::move(command.config));
-  const auto run = choose_output_directory(*job);
+  const auto directory = resumed ? resumed->run : choose_output_directory(*job);
   start_torch(job->config, job->machine);
   const int64_t before_bytes = process_bytes();
   LoadReport loaded;
   auto session = open_session(*job, &loaded);
-  make_output_directory(*job, run);
-  print_start(*job, loaded, terminal);
-  Promise promise = rehearse(*session, *job);
-  promise.peak_bytes = before_bytes + planned_host_bytes(*job);
-  fmt::print("expected: {} of training, {} of host memory\n",
-             term::format_duration(promise.seconds), format_bytes(promise.peak_bytes));
-  std::fflush(stdout);
-  TrainingResult result = train(*session, *job);
-  const auto final = save_final(*session, *job, run);
-  save_predictions(result.evaluation, *job, run / "predictions.jsonl");
-  print_end(result, *job, promise, final, terminal);
-  return 0;
+  runs::RunDirectory run = make_output_directory(*job, directory);
+  run.set_phase(runs::Phase::preparing, {{"identity", identity_of(*job)}});
+  try {
+    print_start(*job, loaded, terminal);
+    // Before the states are loaded: its neutral update may turn a -0 into +0.
+    Promise promise =
+        rehearse(*session, *job, resumed && resumed->checkpoint ? resumed->checkpoint->step : 0);
+    if (resumed && resumed->checkpoint) {
+      load_checkpoint(*resumed->checkpoint, *job, *session);
+      fmt::print("resumed from {}\n", resumed->checkpoint->path.string());
+    }
+    promise.peak_bytes = before_bytes + planned_host_bytes(*job);
+    fmt::print("expected: {} of training, {} of host memory\n",
+               term::format_duration(promise.seconds), format_bytes(promise.peak_bytes));
+    std::fflush(stdout);
+    const TrainingResult result = train(*session, *job, run);
+    if (!result.is_interrupted)
+      return finish_training(result, *session, *job, promise, run, terminal);
+    run.set_phase(runs::Phase::stopped, {{"exit_reason", "interrupted after saving"}});
+    fmt::print(stderr, "stopped after step {}, saved; go on with: ferry train --resume '{}'\n",
+               session->n_steps(), run.path().string());
+    return kInterruptedExit;
+  } catch (...) {
+    rethrow_failed(run);
+  }
 }
 
 nlohmann::ordered_json to_json(const Evaluation& evaluation, const Job& job) {

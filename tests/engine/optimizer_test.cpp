@@ -42,12 +42,12 @@ TEST(Optimizer, ANonFiniteNormSkipsAndCountsNothing) {
     for (double bad :
          {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
       EXPECT_TRUE(optimizer.decide(bad).skip);
-      EXPECT_EQ(optimizer.n_updates(), 0);
+      EXPECT_EQ(optimizer.state().n_updates, 0);
     }
     EXPECT_EQ(optimizer.n_skipped_in_a_row(), 2);
     EXPECT_EQ(optimizer.loss_scale(), scaling ? scale / 4 : 1.0f);
     EXPECT_FALSE(optimizer.decide(1.0).skip);
-    EXPECT_EQ(optimizer.n_updates(), 1);
+    EXPECT_EQ(optimizer.state().n_updates, 1);
     EXPECT_EQ(optimizer.n_skipped_in_a_row(), 0);
   }
 }

@@ -1,0 +1,111 @@
+#include "src/runs/checkpoints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include "src/base/error.h"
+#include "src/files/atomic_file.h"
+
+namespace ferry::runs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "checkpoint-", kPartial = ".tmp", kComplete = "COMPLETE";
+
+/** N of "checkpoint-N". */
+std::optional<int64_t> step_of(const fs::path& directory) {
+  const std::string name = directory.filename().string();
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  int64_t step = 0;
+  const char *begin = name.data() + kPrefix.size(), *end = name.data() + name.size();
+  auto [stop, code] = std::from_chars(begin, end, step);
+  if (code != std::errc{} || stop != end || step < 0) return std::nullopt;
+  return step;
+}
+
+bool is_complete(const fs::path& directory) {
+  std::error_code error;
+  return fs::is_regular_file(directory / kComplete, error);
+}
+
+}  // namespace
+
+std::vector<Checkpoint> complete_checkpoints(const fs::path& run) {
+  std::vector<Checkpoint> found;
+  std::error_code error;
+  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error))
+    if (auto step = step_of(it->path()); step && is_complete(it->path()))
+      found.push_back({*step, it->path()});
+  std::ranges::sort(found, {}, &Checkpoint::step);
+  return found;
+}
+
+ResumePoint find_resume_point(const fs::path& given) {
+  const fs::path path = given.has_filename() ? given : given.parent_path();
+  std::error_code error;
+  if (!fs::is_directory(path, error))
+    throw Error(Fault::data, "runs.resume",
+                fmt::format("there is no run directory '{}'", path.string()),
+                "give a directory under runs/, or one of its checkpoint-N");
+  const auto step = step_of(path);
+  const fs::path run = !step ? path : path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (!fs::exists(run / "config.toml", error))
+    throw Error(Fault::data, "runs.resume", fmt::format("'{}' has no config.toml", run.string()),
+                "it is not the directory of a run");
+  const auto all = complete_checkpoints(run);
+  if (!step) return {run, all.empty() ? std::nullopt : std::optional(all.back())};
+  if (is_complete(path)) return {run, Checkpoint{*step, path}};
+  throw Error(Fault::data, "runs.resume", fmt::format("'{}' is not complete", path.string()),
+              all.empty() ? "the run has no complete checkpoint; give the run itself to start again"
+                          : fmt::format("the last complete one is '{}'", all.back().path.string()));
+}
+
+NewCheckpoint::NewCheckpoint(const fs::path& run, int64_t step)
+    : partial_(run / fmt::format("{}{}{}", kPrefix, step, kPartial)),
+      final_(run / fmt::format("{}{}", kPrefix, step)),
+      step_(step) {
+  std::error_code error;
+  fs::remove_all(partial_, error);
+  // A resumed run may come by a step at which a process was killed between rename and COMPLETE.
+  if (!is_complete(final_)) fs::remove_all(final_, error);
+  make_directories(partial_);
+}
+
+NewCheckpoint::~NewCheckpoint() {
+  std::error_code error;
+  if (!is_committed_) fs::remove_all(partial_, error);
+}
+
+Checkpoint NewCheckpoint::commit() {
+  std::error_code error;
+  if (is_complete(final_)) {  // the same step of the same run: the same bits
+    is_committed_ = true;
+    fs::remove_all(partial_, error);
+    return {step_, final_};
+  }
+  sync_directory(partial_);
+  fs::rename(partial_, final_, error);
+  if (error)
+    throw Error(Fault::machine, "checkpoint.save",
+                fmt::format("'{}' cannot be put in place: {}", final_.string(), error.message()));
+  is_committed_ = true;
+  sync_directory(final_.parent_path());
+  write_text_file(final_ / kComplete, fmt::format("{}\n", step_));
+  return {step_, final_};
+}
+
+void remove_oldest(const fs::path& run, int64_t keep) {
+  const auto all = complete_checkpoints(run);
+  for (int64_t i = 0; i + keep < static_cast<int64_t>(all.size()); ++i) {
+    const fs::path& path = all[static_cast<size_t>(i)].path;
+    std::error_code error;
+    fs::remove(path / kComplete, error);  // first: from here on nobody takes it for whole
+    fs::remove_all(path, error);
+  }
+}
+
+}  // namespace ferry::runs

@@ -1,0 +1,52 @@
+#pragma once
+// The checkpoint-N directories of a run: which are whole, which may go. Complete means that the
+// directory has its final name and holds the file COMPLETE, which is written last.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace ferry::runs {
+
+struct Checkpoint {
+  int64_t step = 0;  ///< steps taken when it was made
+  std::filesystem::path path;
+};
+
+/** Complete ones, oldest first. What a killed process left half-written is not among them. */
+std::vector<Checkpoint> complete_checkpoints(const std::filesystem::path& run);
+
+/** What `resume_from_checkpoint` names: a run directory (its last complete checkpoint), or one
+ * checkpoint-N. */
+struct ResumePoint {
+  std::filesystem::path run;
+  std::optional<Checkpoint> checkpoint;  ///< none: the run was stopped before its first
+};
+/** Throws Error(data) where there is no run, or the checkpoint is not complete (naming the last one
+ * that is). */
+ResumePoint find_resume_point(const std::filesystem::path& path);
+
+/** Fills checkpoint-N.tmp, then puts it in place. Without commit() nothing of it stays. */
+class NewCheckpoint {
+ public:
+  /** Removes what an earlier process left half-written under the same name. */
+  NewCheckpoint(const std::filesystem::path& run, int64_t step);
+  NewCheckpoint(const NewCheckpoint&) = delete;
+  NewCheckpoint& operator=(const NewCheckpoint&) = delete;
+  ~NewCheckpoint();
+
+  const std::filesystem::path& path() const { return partial_; }
+  /** Renames it, marks it complete. */
+  Checkpoint commit();
+
+ private:
+  std::filesystem::path partial_, final_;
+  int64_t step_;
+  bool is_committed_ = false;
+};
+
+/** Removes the oldest complete checkpoints but `keep`; one that is half-removed is not complete. */
+void remove_oldest(const std::filesystem::path& run, int64_t keep);
+
+}  // namespace ferry::runs

@@ -1,0 +1,48 @@
+#pragma once
+// The directory of one run: config.toml, run.json, metrics.jsonl, checkpoint-N/, final/. The
+// trainer holds it locked while it lives; everybody else reads.
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "src/files/unique_fd.h"
+
+namespace ferry::runs {
+
+/** What a run is doing; `lost` is what a reader concludes of a process that is gone. */
+enum class Phase : uint8_t {
+  preparing,
+  training,
+  evaluating,
+  saving,
+  finished,
+  stopped,
+  failed,
+  lost
+};
+std::string_view name_of(Phase phase);
+
+class RunDirectory {
+ public:
+  /** Makes the directory where need be and locks it. Throws Error(machine) where that cannot be,
+   * Error(usage) where another process trains in it (with its pid). */
+  explicit RunDirectory(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  /** run.json, rewritten whole; keys of `more` are kept from now on. */
+  void set_phase(Phase phase,
+                 const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
+
+ private:
+  std::filesystem::path path_;
+  UniqueFd lock_;
+  nlohmann::ordered_json record_;
+};
+
+/** run.json of a run, its phase `lost` where its process is gone. Throws Error(data). */
+nlohmann::ordered_json read_run(const std::filesystem::path& run);
+
+}  // namespace ferry::runs

@@ -1,0 +1,49 @@
+#include "src/train/identity.h"
+
+#include <fmt/format.h>
+
+#include <torch/version.h>
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.h"
+
+namespace ferry {
+
+nlohmann::ordered_json identity_of(const Job& job) {
+  const auto& config = job.config;
+  nlohmann::ordered_json identity;
+  identity["train_batch_size"] = job.split.train_batch_size;
+  identity["per_device_train_batch_size"] = job.split.micro_batch_size;
+  identity["max_length"] = job.max_length;
+  identity["token_sizes"] = job.token_sizes;
+  identity["seed"] = config.integer("seed");
+  identity["data_seed"] = config.maybe_integer("data_seed").value_or(config.integer("seed"));
+  identity["dataset"] = fmt::format("{:016x}", job.train.fingerprint());
+  identity["n_params"] = job.model.n_params();
+  identity["dtype"] = name_of(job.model.compute);
+  identity["attention"] = name_of(job.model.attention);
+  identity["device"] = job.machine.plan.has_gpu
+                           ? fmt::format("sm_{}", job.machine.plan.compute_capability)
+                           : std::string("cpu");
+  // On a GPU the CPU's threads add up nothing that reaches the result.
+  if (!job.machine.plan.has_gpu)
+    identity["intra_op_threads"] =
+        config.maybe_integer("intra_op_threads").value_or(job.machine.n_cores);
+  identity["deterministic"] = config.flag("deterministic");
+  identity["libtorch"] = TORCH_VERSION;
+  identity["ferry"] = FERRY_VERSION;
+  return identity;
+}
+
+void check_identity(const nlohmann::ordered_json& then, const nlohmann::ordered_json& now) {
+  for (const auto& [key, value] : now.items()) {
+    const auto found = then.find(key);
+    if (found != then.end() && *found == value) continue;
+    throw Error(Fault::does_not_fit, "resume.identity",
+                fmt::format("{} was {} when the run began, and is {} now", key,
+                            found == then.end() ? "unset" : found->dump(), value.dump()),
+                "set it back, or go on with --new-identity: the bits will differ from here on");
+  }
+}
+
+}  // namespace ferry

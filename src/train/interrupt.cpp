@@ -1,0 +1,38 @@
+#include "src/train/interrupt.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <string_view>
+
+namespace ferry {
+namespace {
+
+volatile std::sig_atomic_t n_signals = 0;
+
+void on_signal(int) {
+  n_signals = n_signals + 1;
+  const std::string_view text = n_signals == 1
+                                    ? "\nferry: saving after this step; once more leaves at once\n"
+                                    : "\nferry: left without saving\n";
+  // The terminal may be gone; there is nobody to tell then.
+  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
+  if (n_signals > 1) ::_exit(kInterruptedExit);
+}
+
+}  // namespace
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP})
+    ::sigaction(signal, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // a terminal that went away must not end the run
+}
+
+bool is_interrupted() {
+  return n_signals > 0;
+}
+
+}  // namespace ferry
