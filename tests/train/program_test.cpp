@@ -279,15 +279,11 @@ TEST_F(Program, NothingIsOverwritten) {
   expect_fault(ferry(train_arguments("mine") + "--max-steps 1"), 2, {"not empty", "config.toml"});
   EXPECT_EQ(text_of(root_ / "mine/config.toml"), "mine");
   ASSERT_EQ(ferry(train_arguments("begun") + "--max-steps 1").code, 0);
-  fs::remove_all(root_ / "begun/final");
-  expect_fault(ferry(train_arguments("begun") + "--max-steps 1"), 2, {"predictions.jsonl"});
-  fs::remove(root_ / "begun/predictions.jsonl");
-  EXPECT_EQ(ferry(train_arguments("begun") + "--max-steps 1").code, 0) << "only its own settings";
   write("export.partial/precious", "mine");
   expect_fault(ferry("export --model begun --output export"), 2, {"export.partial"});
   EXPECT_EQ(text_of(root_ / "export.partial/precious"), "mine");
   Outcome limited = ferry(train_arguments("limited") + "--max-steps 1", "ulimit -f 20");
-  expect_fault(limited, 5, {"model.safetensors"});
+  expect_fault(limited, 5, {"ulimit -f"});
   EXPECT_FALSE(fs::exists(root_ / "limited/final"));
   EXPECT_FALSE(fs::exists(root_ / "limited/final.partial"));
 }

@@ -1,0 +1,160 @@
+// The run directory: what is whole, what goes, what a second process and a torn line meet.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "src/base/error.h"
+#include "src/files/atomic_file.h"
+#include "src/files/crc32c.h"
+#include "src/runs/checkpoints.h"
+#include "src/runs/metrics_log.h"
+#include "src/runs/run_directory.h"
+
+namespace ferry::runs {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Runs : public ::testing::Test {
+ protected:
+  Runs() : run_(fs::temp_directory_path() / ("ferry_runs_" + std::to_string(getpid()))) {
+    fs::remove_all(run_);
+    fs::create_directories(run_);
+  }
+  ~Runs() override { fs::remove_all(run_); }
+
+  void make_checkpoint(int64_t step) {
+    NewCheckpoint checkpoint(run_, step);
+    write_text_file(checkpoint.path() / "model.safetensors", "weights");
+    checkpoint.commit();
+  }
+  std::string metrics() const {
+    std::ostringstream text;
+    text << std::ifstream(run_ / "metrics.jsonl").rdbuf();
+    return text.str();
+  }
+  template <typename F>
+  static std::string fault_of(Fault fault, F&& f) {
+    try {
+      f();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), fault) << error.what();
+      return error.what();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return {};
+  }
+
+  fs::path run_;
+};
+
+std::vector<int64_t> steps_of(const std::vector<Checkpoint>& all) {
+  std::vector<int64_t> steps;
+  for (const Checkpoint& checkpoint : all)
+    steps.push_back(checkpoint.step);
+  return steps;
+}
+
+TEST_F(Runs, OnlyWholeCheckpointsCount) {
+  for (int64_t step : {9, 10, 100})
+    make_checkpoint(step);
+  {
+    NewCheckpoint abandoned(run_, 120);
+    write_text_file(abandoned.path() / "model.safetensors", "half");
+  }
+  EXPECT_FALSE(fs::exists(run_ / "checkpoint-120.tmp")) << "what is not committed goes";
+  fs::create_directories(run_ / "checkpoint-200.tmp");  // killed while filling
+  fs::create_directories(run_ / "checkpoint-150");      // killed before COMPLETE
+  fs::create_directories(run_ / "checkpoint-x");
+  EXPECT_EQ(steps_of(complete_checkpoints(run_)), (std::vector<int64_t>{9, 10, 100}));
+  remove_oldest(run_, 2);
+  EXPECT_EQ(steps_of(complete_checkpoints(run_)), (std::vector<int64_t>{10, 100}));
+  EXPECT_FALSE(fs::exists(run_ / "checkpoint-9"));
+  make_checkpoint(150);  // the run comes by again
+  EXPECT_EQ(complete_checkpoints(run_).back().step, 150);
+}
+
+TEST_F(Runs, ResumePointNamesTheLastCompleteOne) {
+  EXPECT_NE(fault_of(Fault::data, [&] { find_resume_point(run_); }).find("config.toml"),
+            std::string::npos);
+  write_text_file(run_ / "config.toml", "");
+  EXPECT_FALSE(find_resume_point(run_).checkpoint) << "stopped before its first checkpoint";
+  make_checkpoint(5);
+  make_checkpoint(7);
+  EXPECT_EQ(find_resume_point(run_).checkpoint->step, 7);
+  EXPECT_EQ(find_resume_point(run_ / "checkpoint-5/").checkpoint->step, 5);
+  fs::remove(run_ / "checkpoint-7/COMPLETE");
+  EXPECT_EQ(find_resume_point(run_).checkpoint->step, 5);
+  const std::string said =
+      fault_of(Fault::data, [&] { find_resume_point(run_ / "checkpoint-7"); });
+  EXPECT_NE(said.find("checkpoint-5"), std::string::npos) << said;
+  fault_of(Fault::data, [&] { find_resume_point(run_ / "nowhere"); });
+}
+
+TEST_F(Runs, MetricsAreCutWhereTheRunGoesOn) {
+  {
+    MetricsLog log(run_, 0);
+    for (int step = 1; step <= 5; ++step)
+      log.append({{"step", step}, {"loss", 1.0 / step}, {"num_input_tokens_seen", step * 10}});
+    log.append({{"step", 5}, {"eval_loss", std::nan("")}});
+  }
+  EXPECT_NE(metrics().find(R"({"step":5,"eval_loss":null,"nonfinite":true})"), std::string::npos);
+  std::ofstream(run_ / "metrics.jsonl", std::ios::app) << R"({"step":6,"lo)";  // torn by a kill
+  MetricsLog log(run_, 3);
+  EXPECT_EQ(log.losses(), (std::vector<double>{1.0, 1.0 / 2, 1.0 / 3}));
+  EXPECT_EQ(log.n_tokens(), 30);
+  log.append({{"step", 4}, {"loss", 0.5}, {"num_input_tokens_seen", 44}});
+  EXPECT_EQ(log.losses().size(), 4u);
+  const std::string text = metrics();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
+  EXPECT_EQ(text.find("torn"), std::string::npos);
+}
+
+TEST_F(Runs, OneProcessTrainsInARun) {
+  RunDirectory mine(run_);
+  mine.set_phase(Phase::training, {{"seed", 42}});
+  EXPECT_EQ(read_run(run_)["phase"], "training");
+  EXPECT_EQ(read_run(run_)["seed"], 42);
+  const std::string said = fault_of(Fault::usage, [&] { RunDirectory other(run_); });
+  EXPECT_NE(said.find(std::to_string(getpid())), std::string::npos) << said;
+}
+
+TEST_F(Runs, AProcessThatIsGoneIsLost) {
+  const pid_t child = fork();
+  if (child == 0) {
+    RunDirectory run(run_);
+    run.set_phase(Phase::training);
+    write_text_file(run_ / "config.toml", "");
+    std::ofstream(run_ / ".config.toml.tmp-77-0") << "half";
+    ::kill(::getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(read_run(run_)["phase"], "lost");
+  RunDirectory again(run_);
+  EXPECT_FALSE(fs::exists(run_ / ".config.toml.tmp-77-0")) << "what it left half-written goes";
+  again.set_phase(Phase::finished);
+  EXPECT_EQ(read_run(run_)["phase"], "finished");
+}
+
+/** RFC 3720, B.4. */
+TEST(Crc32c, MatchesTheStandard) {
+  const std::string digits = "123456789";
+  const auto bytes = std::as_bytes(std::span(digits));
+  EXPECT_EQ(crc32c(bytes), 0xE3069283u);
+  EXPECT_EQ(crc32c(bytes.subspan(4), crc32c(bytes.first(4))), 0xE3069283u) << "in pieces";
+  EXPECT_EQ(crc32c({}), 0u);
+  const std::vector<std::byte> zeros(32);
+  EXPECT_EQ(crc32c(zeros), 0x8A9136AAu);
+}
+
+}  // namespace
+}  // namespace ferry::runs
