@@ -1,6 +1,7 @@
-// The CUDA device: three streams and a host thread. GPU queues wait for host work through stream
-// memory operations on pinned flags, so that the submitting thread never blocks; the host thread
-// waits for GPU work on events.
+// The CUDA device: three streams of the step and two host threads, one for updates and one, with a
+// stream of its own, for checkpoints. GPU queues wait for host work through stream memory operations
+// on pinned flags, so that the submitting thread never blocks; a host thread waits for GPU work on
+// events, for the other thread on its flags.
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -93,8 +94,8 @@ class CudaMath final : public DeviceMath {
   std::vector<simd::cuda::TensorRange> ranges_;
 };
 
-/** One word of pinned memory for each event that host work records: GPU queues wait for it to reach
- * a generation. */
+/** One word of pinned memory for each event that host work records: others wait for it to reach a
+ * generation. */
 class HostFlags {
  public:
   HostFlags() : flags_(allocate_pinned<uint32_t>(kFlags_max)) {
@@ -110,6 +111,12 @@ class HostFlags {
     for (uint32_t seen = word.load();
          seen < generation && !word.compare_exchange_weak(seen, generation);) {
     }
+    word.notify_all();
+  }
+  void await(int flag, uint32_t generation) const {
+    auto word = at(flag);
+    for (uint32_t seen = word.load(); seen < generation; seen = word.load())
+      word.wait(seen);
   }
   uint32_t generation(int flag) const { return at(flag).load(std::memory_order_acquire); }
   CUdeviceptr address(int flag) const {
@@ -118,8 +125,10 @@ class HostFlags {
   }
   /** After a failure: whatever waits for host work, now or later, goes on. */
   void release() {
-    for (int flag = 0; flag < kFlags_max; ++flag)
+    for (int flag = 0; flag < kFlags_max; ++flag) {
       at(flag).store(kReleased, std::memory_order_release);
+      at(flag).notify_all();
+    }
   }
 
  private:
@@ -154,6 +163,7 @@ class CudaDevice final : public Device {
   ~CudaDevice() override {
     flags_.release();
     host_.drain();
+    save_.drain();
     cudaDeviceSynchronize();
   }
 
@@ -171,24 +181,24 @@ class CudaDevice final : public Device {
   }
 
   void submit(QueueId queue, std::function<void()> work) override {
-    if (queue == QueueId::host)
-      host_.push([this, work = std::move(work)] { fence_.guard(work); });
+    if (is_of_host(queue))
+      thread_of(queue).push([this, work = std::move(work)] { fence_.guard(work); });
     else
       fence_.guard(work);
   }
 
   void record(QueueId queue, EventId id) override {
     Event& event = events_[static_cast<size_t>(id)];
-    event.on_host = queue == QueueId::host;
+    event.queue = queue;
     ++event.generation;
-    if (!event.on_host)
+    if (!is_of_host(queue))
       return fence_.guard([&] {
         // The host queue may still have to wait for the last record: that one keeps its event.
         if (event.cuda.use_count() > 1) event.cuda = std::make_shared<CudaEvent>();
         FERRY_CUDA(cudaEventRecord(event.cuda->get(), stream(queue)));
       });
     if (event.flag < 0) event.flag = flags_.make();
-    host_.push([this, flag = event.flag, generation = event.generation] {
+    thread_of(queue).push([this, flag = event.flag, generation = event.generation] {
       flags_.raise(flag, generation);
       if (fence_.failed()) flags_.release();
     });
@@ -196,16 +206,17 @@ class CudaDevice final : public Device {
 
   void wait(QueueId queue, EventId id) override {
     const Event& event = events_[static_cast<size_t>(id)];
-    if (event.generation == 0) return;
-    if (queue == QueueId::host) {
-      if (!event.on_host)
-        host_.push([this, e = event.cuda] {
-          fence_.guard([&] { FERRY_CUDA(cudaEventSynchronize(e->get())); });
-        });
-      return;
-    }
+    if (event.generation == 0 || event.queue == queue) return;
+    if (is_of_host(queue) && is_of_host(event.queue))
+      return thread_of(queue).push([this, flag = event.flag, generation = event.generation] {
+        flags_.await(flag, generation);
+      });
+    if (is_of_host(queue))
+      return thread_of(queue).push([this, e = event.cuda] {
+        fence_.guard([&] { FERRY_CUDA(cudaEventSynchronize(e->get())); });
+      });
     fence_.guard([&] {
-      if (!event.on_host)
+      if (!is_of_host(event.queue))
         return FERRY_CUDA(cudaStreamWaitEvent(stream(queue), event.cuda->get(), 0));
       CUresult status =
           stream_wait_value_(reinterpret_cast<CUstream>(stream(queue)), flags_.address(event.flag),
@@ -231,7 +242,7 @@ class CudaDevice final : public Device {
   bool happened(EventId id) override {
     const Event& event = events_[static_cast<size_t>(id)];
     if (event.generation == 0) return true;
-    if (event.on_host) return flags_.generation(event.flag) >= event.generation;
+    if (is_of_host(event.queue)) return flags_.generation(event.flag) >= event.generation;
     const cudaError_t status = cudaEventQuery(event.cuda->get());
     if (status == cudaErrorNotReady) return false;
     fence_.guard([&] { check_cuda(status, "cudaEventQuery"); });
@@ -240,6 +251,7 @@ class CudaDevice final : public Device {
 
   void drain() override {
     host_.drain();
+    save_.drain();
     fence_.guard([] { FERRY_CUDA(cudaDeviceSynchronize()); });
     finish();
   }
@@ -250,8 +262,11 @@ class CudaDevice final : public Device {
   }
   void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) override {
     if (n_bytes == 0) return;
-    auto kind = queue == QueueId::h2d ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost;
+    const auto kind = queue == QueueId::save  ? cudaMemcpyDefault
+                      : queue == QueueId::h2d ? cudaMemcpyHostToDevice
+                                              : cudaMemcpyDeviceToHost;
     FERRY_CUDA(cudaMemcpyAsync(dst, src, static_cast<size_t>(n_bytes), kind, stream(queue)));
+    if (queue == QueueId::save) FERRY_CUDA(cudaStreamSynchronize(stream(queue)));
   }
   DeviceMath& math() override { return math_; }
   void poison(void*, int64_t) override {}
@@ -261,28 +276,36 @@ class CudaDevice final : public Device {
   struct Event {
     std::shared_ptr<CudaEvent> cuda;
     uint32_t generation = 0;
-    int flag = -1;         ///< from its first record on the host queue
-    bool on_host = false;  ///< where it was recorded last
+    int flag = -1;                     ///< from its first record on a host thread
+    QueueId queue = QueueId::compute;  ///< where it was recorded last
   };
 
-  cudaStream_t stream(QueueId queue) const { return streams_[static_cast<size_t>(queue)].get(); }
+  static bool is_of_host(QueueId queue) {
+    return queue == QueueId::host || queue == QueueId::save;
+  }
+  HostQueue& thread_of(QueueId queue) { return queue == QueueId::save ? save_ : host_; }
+  cudaStream_t stream(QueueId queue) const {
+    return (queue == QueueId::save ? save_stream_ : streams_[static_cast<size_t>(queue)]).get();
+  }
   /** After a failure: what is queued runs out, into memory nobody reads any more. */
   void finish() {
     if (!fence_.failed()) return;
     flags_.release();
     host_.drain();
+    save_.drain();
     cudaDeviceSynchronize();
     fence_.rethrow();
   }
 
   std::string name_;
   StepFence fence_;
-  Stream streams_[3];
+  Stream streams_[3];  // compute, h2d, d2h
+  Stream save_stream_;
   CudaMath math_;
   std::vector<Event> events_;
   HostFlags flags_;
   decltype(&cuStreamWaitValue32) stream_wait_value_ = nullptr;
-  HostQueue host_;  // last: its thread ends before what it uses
+  HostQueue host_, save_;  // last: their threads end before what they use
 };
 
 }  // namespace

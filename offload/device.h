@@ -1,5 +1,5 @@
 #pragma once
-// A device: memory in two places, four queues, events between them. CUDA or simulated; the executor
+// A device: memory in two places, five queues, events between them. CUDA or simulated; the executor
 // knows no other difference. Work of one queue runs in the order it was submitted; between queues
 // only record() and wait() order.
 //
@@ -80,7 +80,8 @@ class Device {
   /** As if submitted work had thrown this: what is queued drains without effect. */
   virtual void fail(std::exception_ptr failure) = 0;
 
-  /** Inside work of a transfer queue: dst and src as the queue's direction says. */
+  /** Inside work of a transfer queue: dst and src as the queue's direction says. Inside work of the
+   * save queue: from either place to the host, done when it returns. */
   virtual void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) = 0;
   virtual DeviceMath& math() = 0;
   /** Fills a released slot with bytes that no result survives, where the device can be spared it

@@ -23,9 +23,11 @@ Executor::Executor(const StepShape& shape,
       work_(work),
       overlap_(overlap),
       watchdog_(watchdog_of_environment()),
+      save_ended_(device.make_event()),
       host_square_sums_(shape.blocks.size()) {
   for (int b = 0; b < shape.n_blocks(); ++b) {
     updated_.push_back(device_.make_event());
+    saved_.push_back(device_.make_event());
     for (const BorrowedExtent& borrowed : block(b).borrowed)
       FERRY_CHECK(block(borrowed.block).place == block(b).place,
                   "{} and {} share a tensor but not a place", block(b).name,
@@ -72,7 +74,7 @@ StepOutcome Executor::step(int n_micro, const std::function<Decision(double)>& d
     // The one host synchronisation of a step: what follows needs the decision.
     if (list[i].verb == Verb::decide) wait_for(event(i), list);
   }
-  if (!overlap_) settle();
+  if (!overlap_) await_updates();
   return outcome_;
 }
 
@@ -87,9 +89,13 @@ double Executor::evaluate() {
   return loss;
 }
 
-void Executor::settle() {
+void Executor::await_updates() {
   for (EventId update : updated_)
     wait_for(update, {});
+}
+
+void Executor::settle() {
+  await_updates();
   device_.drain();
 }
 
@@ -99,9 +105,11 @@ void Executor::submit(const StepList& list, size_t i) {
     device_.wait(action.queue, event(static_cast<size_t>(before)));
   for (int b : action.after_update)
     device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
+  const bool is_update = action.verb == Verb::update_gpu || action.verb == Verb::update_host;
+  if (is_update && is_saving()) device_.wait(action.queue, saved_[static_cast<size_t>(action.block)]);
   device_.submit(action.queue, [this, &action] { run(action); });
   device_.record(action.queue, event(i));
-  if (action.verb == Verb::update_gpu || action.verb == Verb::update_host)
+  if (is_update)
     device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);
 }
 

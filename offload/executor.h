@@ -56,6 +56,23 @@ struct StepOutcome {
   Decision decision;
 };
 
+/** Reads one block's segments on the save queue. */
+class BlockStates {
+ public:
+  BlockStates(const StepShape& shape, Device& device, const RunMemory& memory, int block)
+      : shape_(shape), device_(device), memory_(memory), block_(block) {}
+  int block() const { return block_; }
+  /** n_bytes (at most kSavePiece_bytes) of a segment: host memory itself, or a copy that is good
+   * until the next call. */
+  std::span<const std::byte> read(Segment segment, int64_t offset_bytes, int64_t n_bytes);
+
+ private:
+  const StepShape& shape_;
+  Device& device_;
+  const RunMemory& memory_;
+  int block_;
+};
+
 class Executor {
  public:
   /** `overlap`: updates run under the next step; false: step() waits for them. */
@@ -75,6 +92,14 @@ class Executor {
   double evaluate();
   /** Waits for updates under way: segments may be read after it. */
   void settle();
+
+  /** Gives every block as the last step leaves it to `write`, on the save queue, then calls `end`;
+   * returns at once. Steps go on meanwhile: a block's next update waits for its own bytes only.
+   * What they throw fails the step in progress. One at a time. */
+  void save(std::function<void(BlockStates&)> write, std::function<void()> end);
+  bool is_saving();
+  /** Until `end` has returned. */
+  void await_saving();
 
   /** For tests: drops these actions' waits (a planted fault). */
   void set_fault(std::function<void(StepList&)> fault) { fault_ = std::move(fault); }
@@ -112,6 +137,7 @@ class Executor {
   void poison(RegionId region);
   double* step_sum(Place place, int index) const;
   EventId event(size_t action);
+  void await_updates();
 
   const StepShape& shape_;
   Device& device_;
@@ -125,6 +151,11 @@ class Executor {
   StepList evaluation_list_;
   std::vector<EventId> events_;   ///< by action index
   std::vector<EventId> updated_;  ///< by block
+  std::vector<EventId> saved_;    ///< by block
+  EventId save_ended_;
+  bool is_saving_ = false;  ///< as far as seen
+  std::function<void(BlockStates&)> save_write_;
+  std::function<void()> save_end_;
   std::vector<double> host_square_sums_;
   std::function<void(StepList&)> fault_;
   const std::function<Decision(double)>* decide_ = nullptr;

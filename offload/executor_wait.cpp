@@ -58,6 +58,12 @@ std::string Executor::unfinished(const StepList& list) {
     if (!done) text += fmt::format(" {}{};", describe(action, shape_), when);
     done = true;
   };
+  // Updates wait for their bytes to leave: a slow disk moves from block to block.
+  for (int b = 0; b < shape_.n_blocks() && is_saving(); ++b) {
+    if (device_.happened(saved_[static_cast<size_t>(b)])) continue;
+    text += fmt::format(" writing {} to the checkpoint;", block(b).name);
+    break;
+  }
   for (int b = 0; b < shape_.n_blocks(); ++b) {
     if (device_.happened(updated_[static_cast<size_t>(b)])) continue;
     const bool on_host = block(b).place == Place::host;

@@ -1,6 +1,6 @@
 #pragma once
-// The host queue of a CUDA device: one thread that runs host work in order. What it waits for, it
-// waits for inside its work (an event of the GPU), so the submitting thread never blocks.
+// A queue of host work: one thread that runs it in order. What it waits for (an event of the GPU, a
+// flag of another queue), it waits for inside its work, so the submitting thread never blocks.
 
 #include <condition_variable>
 #include <deque>

@@ -23,6 +23,9 @@ class LayoutMaker {
       out_.batches.push_back(add(Tag::batch, Place::gpu, name, shape_.batch_bytes));
       out_.batches_on_host.push_back(add(Tag::batch, Place::host, name, shape_.batch_bytes));
     }
+    const auto on_gpu = [](const BlockShape& b) { return b.place == Place::gpu; };
+    if (shape_.trains && std::ranges::any_of(shape_.blocks, on_gpu))
+      out_.save_staging = add(Tag::staging, Place::host, "checkpoint staging", kSavePiece_bytes);
     out_.step_sums = add(Tag::batch, Place::gpu, "step sums", step_sums_bytes(shape_));
     out_.step_sums_on_host = add(Tag::batch, Place::host, "step sums", step_sums_bytes(shape_));
     return std::move(out_);

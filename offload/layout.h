@@ -49,7 +49,8 @@ struct Layout {
   RegionId library = -1;
   std::vector<RegionId> batches;  ///< per micro-batch
   std::vector<RegionId> batches_on_host;
-  RegionId step_sums = -1;  ///< losses and square sums of a step, GPU
+  RegionId save_staging = -1;  ///< host: a piece of a resident block on its way into a checkpoint
+  RegionId step_sums = -1;     ///< losses and square sums of a step, GPU
   RegionId step_sums_on_host = -1;
 
   const Region& region(RegionId id) const { return regions[static_cast<size_t>(id)]; }
@@ -64,6 +65,9 @@ DType segment_dtype(const StepShape& shape, int block, Segment segment);
 inline int64_t step_sums_bytes(const StepShape& shape) {
   return (shape.n_blocks() + shape.n_micro_max) * static_cast<int64_t>(sizeof(double));
 }
+
+/** Of a resident block's states, at once on their way into a checkpoint. */
+inline constexpr int64_t kSavePiece_bytes = 1 << 20;
 
 Layout make_layout(const StepShape& shape);
 

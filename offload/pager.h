@@ -12,9 +12,10 @@
 
 namespace ferry {
 
-/** Each queue runs its actions in list order; between queues only `after` orders. */
-enum class QueueId : uint8_t { compute, h2d, d2h, host };
-inline constexpr int kQueues = 4;
+/** Each queue runs its actions in list order; between queues only `after` orders. `save` is no part
+ * of a step: a checkpoint's bytes leave on it while steps go on. */
+enum class QueueId : uint8_t { compute, h2d, d2h, host, save };
+inline constexpr int kQueues = 5;
 std::string_view name_of(QueueId queue);
 
 enum class Verb : uint8_t {

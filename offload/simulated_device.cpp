@@ -17,6 +17,7 @@
 
 #include "offload/cpu_math.h"
 #include "offload/device.h"
+#include "offload/host_queue.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 
@@ -94,22 +95,71 @@ class SimulatedDevice : public Device {
                                                std::make_shared<int64_t>(0)};
 };
 
+/** A step's queues run at once, in the caller; checkpoints leave on a thread of their own, so that a
+ * training on a CPU does not stand still for the disk. */
 class SerialDevice final : public SimulatedDevice {
  public:
   using SimulatedDevice::SimulatedDevice;
-  EventId make_event() override { return n_events_++; }
-  void submit(QueueId, std::function<void()> work) override { fence_.guard(work); }
-  void record(QueueId, EventId) override {}
-  void wait(QueueId, EventId) override {}
-  bool wait_host(EventId, std::chrono::milliseconds) override {
+  EventId make_event() override {
+    std::lock_guard lock(mutex_);
+    events_.push_back({});
+    return static_cast<EventId>(events_.size()) - 1;
+  }
+  void submit(QueueId queue, std::function<void()> work) override {
+    if (queue == QueueId::save)
+      save_.push([this, work = std::move(work)] { fence_.guard(work); });
+    else
+      fence_.guard(work);
+  }
+  void record(QueueId queue, EventId id) override {
+    std::lock_guard lock(mutex_);
+    Event& event = events_[static_cast<size_t>(id)];
+    const uint64_t generation = ++event.submitted;
+    if (queue != QueueId::save) {
+      event.happened = generation;
+      return;
+    }
+    save_.push([this, id, generation] {
+      std::lock_guard at_end(mutex_);
+      events_[static_cast<size_t>(id)].happened = generation;
+      changed_.notify_all();
+    });
+  }
+  void wait(QueueId queue, EventId id) override {
+    if (queue == QueueId::save) return;  // what was submitted elsewhere has run
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return has_happened(id); });
+  }
+  bool wait_host(EventId id, std::chrono::milliseconds patience) override {
+    {
+      std::unique_lock lock(mutex_);
+      if (!changed_.wait_for(lock, patience, [&] { return has_happened(id); })) return false;
+    }
     fence_.rethrow();
     return true;
   }
-  bool happened(EventId) override { return true; }
-  void drain() override { fence_.rethrow(); }
+  bool happened(EventId id) override {
+    std::lock_guard lock(mutex_);
+    return has_happened(id);
+  }
+  void drain() override {
+    save_.drain();
+    fence_.rethrow();
+  }
 
  private:
-  int n_events_ = 0;
+  struct Event {
+    uint64_t submitted = 0, happened = 0;
+  };
+  bool has_happened(EventId id) const {
+    const Event& event = events_[static_cast<size_t>(id)];
+    return event.happened >= event.submitted;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Event> events_;
+  HostQueue save_;  // last: its thread ends before what it uses
 };
 
 /** Queues of work, records and waits; the modes below differ in who takes the next item of which

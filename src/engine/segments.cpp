@@ -50,14 +50,6 @@ void Segments::get_param(int block, int64_t offset, std::span<float> values) con
   simd::convert(values.data(), DType::f32, stored.data(), shape_.compute, n);
 }
 
-void Segments::get_state(int block,
-                         Segment segment,
-                         int64_t offset,
-                         std::span<float> values) const {
-  read(values.data(), memory_.segment(block, segment) + offset * 4, place_of(block),
-       static_cast<int64_t>(values.size_bytes()));
-}
-
 void Segments::set_state(int block,
                          Segment segment,
                          int64_t offset,

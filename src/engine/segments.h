@@ -19,9 +19,7 @@ class Segments {
   void set_param(int block, int64_t offset, std::span<const float> values);
   /** fp32 values: the master copy if the run trains, else the weights. */
   void get_param(int block, int64_t offset, std::span<float> values) const;
-  /** fp32 values of one of the optimizer's segments (master, adam_m, adam_v) at a parameter.
-   * Setting the master alone leaves the weights: set_param does both. */
-  void get_state(int block, Segment segment, int64_t offset, std::span<float> values) const;
+  /** Sets fp32 values of adam_m or adam_v at a parameter. */
   void set_state(int block, Segment segment, int64_t offset, std::span<const float> values);
   /** All bytes of a segment; empty if the run has none of it. */
   std::vector<std::byte> bytes_of(int block, Segment segment) const;

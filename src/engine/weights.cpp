@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <numbers>
 #include <random>
@@ -14,7 +13,6 @@
 #include "simd/kernels.h"
 #include "simd/random.h"
 #include "src/base/error.h"
-#include "src/files/crc32c.h"
 #include "src/files/safetensors_writer.h"
 
 namespace ferry {
@@ -105,6 +103,12 @@ const StoredTensor* find(const CheckpointReader& checkpoint,
 
 }  // namespace
 
+EntryExtent extent_of(const ModelTable& model, const HfEntry& entry) {
+  const ParamSpec& param = param_of(model, entry);
+  return {.begin = param.offset + entry.row_begin * row_elements(param),
+          .n_elements = entry.rows * row_elements(param)};
+}
+
 LoadReport load_weights(const ModelTable& model,
                         const CheckpointReader& checkpoint,
                         uint64_t seed,
@@ -115,7 +119,7 @@ LoadReport load_weights(const ModelTable& model,
   for (const HfEntry& entry : model.hf_names) {
     known.insert(entry.hf_name);
     known.insert(entry.also_named.begin(), entry.also_named.end());
-    const ParamSpec& spec = param_of(model, entry);
+    const EntryExtent extent = extent_of(model, entry);
     std::string name;
     const StoredTensor* stored = find(checkpoint, entry, &name);
     if (!stored) {
@@ -138,11 +142,11 @@ LoadReport load_weights(const ModelTable& model,
       continue;
     }
     const StoredTensor& tensor = checkpoint.get(name, entry.hf_shape);
-    values.resize(static_cast<size_t>(entry.rows * row_elements(spec)));
+    values.resize(static_cast<size_t>(extent.n_elements));
     checkpoint.read_f32(name, values);
     checkpoint.release_pages(tensor);
     check_values(values, model.compute, name, checkpoint);
-    segments.set_param(entry.block, spec.offset + entry.row_begin * row_elements(spec), values);
+    segments.set_param(entry.block, extent.begin, values);
   }
   for (const StoredTensor* tensor : checkpoint.tensors())
     if (!known.contains(std::string(tensor->name))) report.unused.emplace_back(tensor->name);
@@ -155,100 +159,32 @@ void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segmen
                segments);
 }
 
-namespace {
+std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype) {
+  std::vector<TensorSpec> tensors;
+  for (const HfEntry& entry : model.hf_names)
+    tensors.push_back({entry.hf_name, dtype, entry.hf_shape});
+  return tensors;
+}
 
-/** Writes every parameter's values, `dtype` rounded, under its Hugging Face name. */
-TensorChecksums save_values(const ModelTable& model,
-                            CheckpointWriter& writer,
-                            DType dtype,
-                            const std::function<void(int, int64_t, std::span<float>)>& get) {
+void save_weights(const ModelTable& model,
+                  const Segments& segments,
+                  const std::filesystem::path& directory,
+                  DType dtype,
+                  int64_t max_shard_bytes) {
   constexpr int64_t kPiece = 65536;  // elements
-  TensorChecksums checksums;
+  CheckpointWriter writer(directory, hf_tensors(model, dtype), max_shard_bytes);
   std::vector<float> values(kPiece);
   std::vector<std::byte> rounded(kPiece * sizeof(float));
   for (const HfEntry& entry : model.hf_names) {
-    const ParamSpec& spec = param_of(model, entry);
-    const int64_t begin = spec.offset + entry.row_begin * row_elements(spec),
-                  n_elements = entry.rows * row_elements(spec);
-    uint32_t checksum = 0;
+    const auto [begin, n_elements] = extent_of(model, entry);
     for (int64_t at = 0; at < n_elements; at += kPiece) {
       const auto n = static_cast<size_t>(std::min(kPiece, n_elements - at));
-      get(entry.block, begin + at, std::span(values).first(n));
+      segments.get_param(entry.block, begin + at, std::span(values).first(n));
       simd::convert(rounded.data(), dtype, values.data(), DType::f32, static_cast<int64_t>(n));
-      const auto piece = std::span(rounded).first(n * size_of(dtype));
-      checksum = crc32c(piece, checksum);
-      writer.write(entry.hf_name, piece);
+      writer.write(entry.hf_name, std::span(rounded).first(n * size_of(dtype)));
     }
-    checksums[entry.hf_name] = checksum;
   }
   writer.finish();
-  return checksums;
-}
-
-std::vector<TensorSpec> specs_of(const ModelTable& model, DType dtype) {
-  std::vector<TensorSpec> specs;
-  for (const HfEntry& entry : model.hf_names)
-    specs.push_back({entry.hf_name, dtype, entry.hf_shape});
-  return specs;
-}
-
-}  // namespace
-
-TensorChecksums save_weights(const ModelTable& model,
-                             const Segments& segments,
-                             const std::filesystem::path& directory,
-                             DType dtype,
-                             int64_t max_shard_bytes) {
-  CheckpointWriter writer(directory, specs_of(model, dtype), max_shard_bytes);
-  return save_values(model, writer, dtype, [&](int block, int64_t offset, std::span<float> out) {
-    segments.get_param(block, offset, out);
-  });
-}
-
-TensorChecksums save_states(const ModelTable& model,
-                            const Segments& segments,
-                            Segment segment,
-                            const std::filesystem::path& directory,
-                            int64_t max_shard_bytes) {
-  CheckpointWriter writer(directory, specs_of(model, DType::f32), max_shard_bytes,
-                          std::string(name_of(segment)));
-  return save_values(model, writer, DType::f32,
-                     [&](int block, int64_t offset, std::span<float> out) {
-                       segments.get_state(block, segment, offset, out);
-                     });
-}
-
-void load_states(const ModelTable& model,
-                 const std::filesystem::path& directory,
-                 Segment segment,
-                 const TensorChecksums& checksums,
-                 Segments& segments) {
-  const auto checkpoint = CheckpointReader::open(directory, name_of(segment));
-  check_checksums(checkpoint, checksums);
-  std::vector<float> values;
-  for (const HfEntry& entry : model.hf_names) {
-    const ParamSpec& spec = param_of(model, entry);
-    const StoredTensor& tensor = checkpoint.get(entry.hf_name, entry.hf_shape);
-    values.resize(static_cast<size_t>(entry.rows * row_elements(spec)));
-    checkpoint.read_f32(entry.hf_name, values);
-    checkpoint.release_pages(tensor);
-    segments.set_state(entry.block, segment, spec.offset + entry.row_begin * row_elements(spec),
-                       values);
-  }
-}
-
-void check_checksums(const CheckpointReader& checkpoint, const TensorChecksums& checksums) {
-  for (const auto& [name, checksum] : checksums) {
-    const StoredTensor& tensor = checkpoint.get(name);
-    const uint32_t found = crc32c(tensor.bytes);
-    checkpoint.release_pages(tensor);
-    if (found != checksum)
-      throw Error(Fault::data, "checkpoint.read",
-                  fmt::format("'{}': tensor '{}' is damaged: its CRC-32C is {:08x}, {:08x} was "
-                              "written",
-                              checkpoint.path().string(), name, found, checksum),
-                  "resume from an earlier checkpoint, and check the disk");
-  }
 }
 
 }  // namespace ferry

@@ -4,13 +4,13 @@
 // Torch-free.
 
 #include <filesystem>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "models/tensor_table.h"
 #include "src/engine/segments.h"
 #include "src/files/checkpoint_reader.h"
+#include "src/files/safetensors_writer.h"
 
 namespace ferry {
 
@@ -33,32 +33,21 @@ LoadReport load_weights(const ModelTable& model,
 /** Every parameter from its Init and the seed; the same values whatever the placement. */
 void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segments);
 
-/** CRC-32C of each tensor's bytes, by its name in the file. */
-using TensorChecksums = std::map<std::string, uint32_t>;
+/** Where a Hugging Face tensor lies in its block's segments, in elements. */
+struct EntryExtent {
+  int64_t begin = 0, n_elements = 0;
+};
+EntryExtent extent_of(const ModelTable& model, const HfEntry& entry);
+
+/** Every parameter under its Hugging Face name, for a file of this type. */
+std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype);
 
 /** model.safetensors (or shards) in `directory`, fp32 by default, sorted as Hugging Face does. In
  * pieces of at most 256 KiB: nothing is allocated that grows with the model. */
-TensorChecksums save_weights(const ModelTable& model,
-                             const Segments& segments,
-                             const std::filesystem::path& directory,
-                             DType dtype,
-                             int64_t max_shard_bytes);
-
-/** One of the optimizer's segments (adam_m, adam_v) under the parameters' names, fp32: files of the
- * segment's name. */
-TensorChecksums save_states(const ModelTable& model,
-                            const Segments& segments,
-                            Segment segment,
-                            const std::filesystem::path& directory,
-                            int64_t max_shard_bytes);
-/** The other way. Throws Error(data) naming the tensor that is missing, of another shape, or whose
- * bytes are not those of `checksums`. */
-void load_states(const ModelTable& model,
-                 const std::filesystem::path& directory,
-                 Segment segment,
-                 const TensorChecksums& checksums,
-                 Segments& segments);
-/** Throws Error(data) that names the first tensor whose bytes are not those of `checksums`. */
-void check_checksums(const CheckpointReader& checkpoint, const TensorChecksums& checksums);
+void save_weights(const ModelTable& model,
+                  const Segments& segments,
+                  const std::filesystem::path& directory,
+                  DType dtype,
+                  int64_t max_shard_bytes);
 
 }  // namespace ferry

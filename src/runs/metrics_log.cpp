@@ -68,4 +68,8 @@ void MetricsLog::append(nlohmann::ordered_json line) {
   }
 }
 
+void MetricsLog::sync() {
+  if (::fsync(fd_.get()) != 0) fail(file_, "synced");
+}
+
 }  // namespace ferry::runs

@@ -21,6 +21,9 @@ class MetricsLog {
    * "nonfinite" is set: JSON has none. */
   void append(nlohmann::ordered_json line);
 
+  /** Until the lines are safe on disk. */
+  void sync();
+
   /** The loss of every step so far, in order. */
   const std::vector<double>& losses() const { return losses_; }
   /** Tokens of all steps so far. */

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
 #include "src/files/atomic_file.h"
+#include "src/files/crc32c.h"
 #include "src/files/mapped_file.h"
 #include "src/files/safetensors_writer.h"
 #include "src/train/final_model.h"
@@ -17,8 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int kFormat_version = 1;
-constexpr const char* kWeightsKey = "model";
+constexpr const char *kRunStateName = "run_state.json", *kChecksumsName = "checksums.json";
 
 ordered_json json_of(const SessionState& state, const Job& job) {
   ordered_json out;
@@ -51,14 +55,11 @@ ordered_json read_json(const fs::path& file) {
   return json;
 }
 
-TensorChecksums checksums_in(const ordered_json& all, const std::string& of, const fs::path& file) {
-  try {
-    return all.at(of).get<TensorChecksums>();
-  } catch (const nlohmann::json::exception&) {
-    throw Error(Fault::data, "checkpoint.read",
-                fmt::format("'{}' has no checksums of '{}'", file.string(), of),
-                "resume from an earlier checkpoint");
-  }
+/** What `text` would have to be for the file to be as it was written. */
+void check_text(const std::string& text, uint32_t checksum, const fs::path& file) {
+  if (crc32c(std::as_bytes(std::span(text))) == checksum) return;
+  throw Error(Fault::data, "checkpoint.read", fmt::format("'{}' is damaged", file.string()),
+              "resume from an earlier checkpoint, and check the disk");
 }
 
 SessionState session_state_in(const ordered_json& json, const fs::path& file) {
@@ -85,41 +86,113 @@ SessionState session_state_in(const ordered_json& json, const fs::path& file) {
 
 }  // namespace
 
-runs::Checkpoint save_checkpoint(Session& session, const Job& job, const fs::path& run) {
-  const SessionState state = session.state();
-  runs::NewCheckpoint checkpoint(run, state.n_steps);
-  const Segments& segments = session.segments();
-  ordered_json checksums;
-  checksums[kWeightsKey] =
-      save_weights(job.model, segments, checkpoint.path(), DType::f32, kShard_bytes_max);
-  for (Segment segment : {Segment::adam_m, Segment::adam_v})
-    checksums[std::string(name_of(segment))] =
-        save_states(job.model, segments, segment, checkpoint.path() / "state", kShard_bytes_max);
-  write_model_files(job, checkpoint.path());
-  write_json_file(checkpoint.path() / "trainer_state.json", trainer_state(state, job));
-  write_json_file(checkpoint.path() / "state" / "checksums.json", checksums);
-  write_json_file(checkpoint.path() / "state" / "run_state.json", json_of(state, job));
-  return checkpoint.commit();
+/** One checkpoint on its way. Made by the training thread; then only the save queue touches it, until
+ * its end. */
+struct CheckpointSaver::Writing {
+  Outcome outcome;
+  ordered_json run_state, trainer_state;
+  Clock::time_point start = Clock::now();
+  std::optional<runs::NewCheckpoint> directory;
+  std::optional<StateWriter> states;
+};
+
+CheckpointSaver::CheckpointSaver(Session& session, const Job& job, fs::path run)
+    : session_(session), job_(job), run_(std::move(run)) {}
+
+CheckpointSaver::~CheckpointSaver() {
+  try {
+    session_.executor().await_saving();
+  } catch (...) {  // the step that failed has said why
+  }
+}
+
+/** The first failure; what follows it is skipped, steps go on. */
+void CheckpointSaver::keep_failure(const std::function<void()>& work) {
+  if (writing_->outcome.failure) return;
+  try {
+    work();
+  } catch (...) {
+    writing_->outcome.failure = std::current_exception();
+    writing_->states.reset();
+    writing_->directory.reset();  // removes what is there
+  }
+}
+
+void CheckpointSaver::begin() {
+  session_.executor().await_saving();
+  const SessionState state = session_.state();
+  writing_ = std::make_unique<Writing>();
+  writing_->outcome.step = state.n_steps;
+  writing_->run_state = json_of(state, job_);
+  writing_->trainer_state = trainer_state(state, job_);
+  session_.executor().save(
+      [this](BlockStates& block) {
+        keep_failure([&] {
+          if (!writing_->states) {
+            writing_->directory.emplace(run_, writing_->outcome.step);
+            writing_->states.emplace(job_.model, writing_->directory->path(), kShard_bytes_max);
+          }
+          writing_->states->write(block);
+        });
+      },
+      [this] {
+        keep_failure([&] {
+          const fs::path directory = writing_->directory->path();
+          ordered_json checksums = writing_->states->finish();
+          const std::string run_state = writing_->run_state.dump(2) + "\n";
+          checksums[kRunStateName] = crc32c(std::as_bytes(std::span(run_state)));
+          write_model_files(job_, directory);
+          write_json_file(directory / "trainer_state.json", writing_->trainer_state);
+          write_text_file(directory / "state" / kRunStateName, run_state);
+          write_json_file(directory / "state" / kChecksumsName, checksums);
+          writing_->directory->commit();
+          runs::remove_oldest(run_, job_.config.integer("save_total_limit"));
+        });
+        writing_->outcome.n_bytes = checkpoint_bytes(job_.model);
+        writing_->outcome.seconds =
+            std::chrono::duration<double>(Clock::now() - writing_->start).count();
+      });
+}
+
+std::optional<CheckpointSaver::Outcome> CheckpointSaver::outcome() {
+  if (!writing_ || session_.executor().is_saving()) return {};
+  const Outcome outcome = writing_->outcome;
+  writing_.reset();
+  return outcome;
+}
+
+std::optional<CheckpointSaver::Outcome> CheckpointSaver::await_outcome() {
+  session_.executor().await_saving();
+  return outcome();
 }
 
 void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
   const fs::path state = checkpoint.path / "state";
-  const ordered_json run_state = read_json(state / "run_state.json");
-  const SessionState restored = session_state_in(run_state, state / "run_state.json");
+  const ordered_json checksums = read_json(state / kChecksumsName);
+  std::map<std::string, TensorChecksums> of_tensors;
+  uint32_t of_run_state = 0;
+  try {
+    for (const auto& [name, value] : checksums.items())
+      if (name == kRunStateName)
+        of_run_state = value.get<uint32_t>();
+      else
+        of_tensors[name] = value.get<TensorChecksums>();
+  } catch (const nlohmann::json::exception&) {
+    throw Error(Fault::data, "checkpoint.read",
+                fmt::format("'{}' is damaged", (state / kChecksumsName).string()),
+                "resume from an earlier checkpoint, and check the disk");
+  }
+  check_text(read_text_file(state / kRunStateName), of_run_state, state / kRunStateName);
+  const ordered_json run_state = read_json(state / kRunStateName);
+  const SessionState restored = session_state_in(run_state, state / kRunStateName);
   if (!job.config.flag("new_identity"))
     check_identity(run_state.value("identity", ordered_json::object()), identity_of(job));
-
-  const fs::path checksums_file = state / "checksums.json";
-  const ordered_json checksums = read_json(checksums_file);
-  const auto weights = CheckpointReader::open(checkpoint.path);
-  check_checksums(weights, checksums_in(checksums, kWeightsKey, checksums_file));
-  Segments& segments = session.segments();
-  load_weights(job.model, weights, 0, segments);
-  for (Segment segment : {Segment::adam_m, Segment::adam_v}) {
-    const std::string name(name_of(segment));
-    load_states(job.model, state, segment, checksums_in(checksums, name, checksums_file), segments);
-  }
+  load_states(job.model, checkpoint.path, of_tensors, session.segments());
   session.restore(restored);
+}
+
+int64_t checkpoint_bytes(const ModelTable& model) {
+  return model.n_params() * static_cast<int64_t>(kSavedSegments.size() * sizeof(float));
 }
 
 }  // namespace ferry

@@ -4,25 +4,59 @@
 //
 //   checkpoint-N/  model.safetensors (fp32: the master weights), config.json, tokenizer files,
 //                  trainer_state.json, COMPLETE
-//   state/         adam_m.safetensors, adam_v.safetensors (fp32, the weights' names),
-//   run_state.json,
-//                  checksums.json (CRC-32C of every tensor)
+//     state/       adam_m.safetensors, adam_v.safetensors (fp32, the weights' names),
+//                  run_state.json, checksums.json (CRC-32C of every tensor and of run_state.json)
 
+#include <exception>
 #include <filesystem>
+#include <optional>
+#include <string>
 
+#include "src/engine/state_files.h"
 #include "src/runs/checkpoints.h"
 #include "src/train/job.h"
 
 namespace ferry {
 
-/** Writes run/checkpoint-N, N = session.n_steps(), complete or not at all. */
-runs::Checkpoint save_checkpoint(Session& session,
-                                 const Job& job,
-                                 const std::filesystem::path& run);
+/** Writes checkpoints under the following steps, one at a time, and removes the oldest. The session
+ * outlives it. */
+class CheckpointSaver {
+ public:
+  CheckpointSaver(Session& session, const Job& job, std::filesystem::path run);
+  ~CheckpointSaver();
+  CheckpointSaver(const CheckpointSaver&) = delete;
+  CheckpointSaver& operator=(const CheckpointSaver&) = delete;
+
+  /** Starts run/checkpoint-N, N = session.n_steps(), complete or not at all; waits for the one before
+   * if that is still being written. */
+  void begin();
+  /** What became of the one that was begun last, told once; nothing while it is being written. */
+  struct Outcome {
+    int64_t step = 0;
+    double seconds = 0;  ///< from begin() to the end of the last byte
+    int64_t n_bytes = 0;
+    std::exception_ptr failure;  ///< e.g. a full disk: Error(machine); nothing is left of it
+  };
+  std::optional<Outcome> outcome();
+  /** The same, waiting for it; nothing when none was begun or it has been told. */
+  std::optional<Outcome> await_outcome();
+
+ private:
+  struct Writing;
+  void keep_failure(const std::function<void()>& work);
+
+  Session& session_;
+  const Job& job_;
+  std::filesystem::path run_;
+  std::unique_ptr<Writing> writing_;  ///< owned by the save queue while it is saving
+};
 
 /** Session and segments as they were when the checkpoint was made. Throws Error(data) where a file
  * is missing or damaged, Error(does_not_fit) where the run's identity is another; nothing of the
  * session is worth keeping then. */
 void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session);
+
+/** Bytes of one checkpoint but for its small files. */
+int64_t checkpoint_bytes(const ModelTable& model);
 
 }  // namespace ferry

@@ -11,6 +11,7 @@
 #include "src/files/atomic_file.h"
 #include "src/files/safetensors_writer.h"
 #include "src/runs/checkpoints.h"
+#include "src/train/checkpoint.h"
 
 namespace ferry {
 namespace {
@@ -50,14 +51,14 @@ void refuse_used(const fs::path& run) {
 
 /** What a run writes that grows with the model; what it has written already is not needed again. */
 int64_t disk_needed_bytes(const Job& job, const fs::path& run) {
-  constexpr int64_t kFinal_bytes = 4, kCheckpoint_bytes = 12;  // a parameter: fp32; and m, v
   const auto n_there = static_cast<int64_t>(runs::complete_checkpoints(run).size());
   // One more than is kept: the oldest goes when the newest is complete.
   const int64_t n_more =
       job.config.text("save_strategy") == "no"
           ? 0
           : std::max<int64_t>(0, job.config.integer("save_total_limit") + 1 - n_there);
-  return job.model.n_params() * (kFinal_bytes + n_more * kCheckpoint_bytes) + kMiB;
+  const int64_t final_bytes = job.model.n_params() * static_cast<int64_t>(sizeof(float));
+  return final_bytes + n_more * checkpoint_bytes(job.model) + kMiB;
 }
 
 /** A full disk should show before the hours of training, not after. */

@@ -10,8 +10,8 @@
 #include "src/runs/metrics_log.h"
 #include "src/term/progress.h"
 #include "src/train/batches.h"
-#include "src/train/checkpoint.h"
 #include "src/train/interrupt.h"
+#include "src/train/saving.h"
 
 namespace ferry {
 namespace {
@@ -102,47 +102,6 @@ void evaluate_now(Session& session,
   metrics.append(std::move(line));
 }
 
-/** When a checkpoint is due (options save_strategy and save_steps). */
-class SaveSchedule {
- public:
-  explicit SaveSchedule(const Job& job)
-      : strategy_(job.config.text("save_strategy")),
-        steps_per_epoch_(job.steps_per_epoch),
-        n_steps_(job.n_steps) {
-    if (!job.config.is_auto("save_steps"))
-      every_ = std::max<int64_t>(1, job.config.steps("save_steps", job.n_steps));
-  }
-
-  bool is_due(int64_t step) const {
-    if (strategy_ == "no") return false;
-    if (step == n_steps_) return true;
-    if (strategy_ == "epoch") return step % steps_per_epoch_ == 0;
-    if (every_ > 0) return step % every_ == 0;
-    constexpr double kAuto_s = 30 * 60, kTimeShare_max = 0.02;
-    return seconds_since(last_end_) >= std::max(kAuto_s, last_seconds_ / kTimeShare_max);
-  }
-  void saved(double seconds) {
-    last_seconds_ = seconds;
-    last_end_ = Clock::now();
-  }
-
- private:
-  std::string strategy_;
-  int64_t steps_per_epoch_, n_steps_;
-  int64_t every_ = 0;  // steps; 0: by time
-  double last_seconds_ = 0;
-  Clock::time_point last_end_ = Clock::now();
-};
-
-void save_now(Session& session, const Job& job, runs::RunDirectory& run, SaveSchedule& schedule) {
-  run.set_phase(runs::Phase::saving);
-  const auto start = Clock::now();
-  save_checkpoint(session, job, run.path());
-  runs::remove_oldest(run.path(), job.config.integer("save_total_limit"));
-  schedule.saved(seconds_since(start));
-  run.set_phase(runs::Phase::training);
-}
-
 }  // namespace
 
 Promise rehearse(Session& session, const Job& job, int64_t n_done) {
@@ -179,8 +138,8 @@ TrainingResult train(Session& session, const Job& job, runs::RunDirectory& run) 
   TrainingResult result;
   StepBatches batches(job);
   runs::MetricsLog metrics(run.path(), session.n_steps());
-  SaveSchedule schedule(job);
   term::Progress progress(stderr, term::detect_terminal(2), "training", job.n_steps);
+  Saving saving(session, job, run, metrics, progress);
   const bool has_eval = job.eval.size() > 0,
              evaluates = has_eval && job.config.text("eval_strategy") == "epoch";
   bool is_evaluated = false;
@@ -210,9 +169,10 @@ TrainingResult train(Session& session, const Job& job, runs::RunDirectory& run) 
     }
     result.is_interrupted = is_interrupted() && !run_ends;
     if (run_ends) check_any_update(session.state(), job, report.loss);
-    if (schedule.is_due(step + 1) || result.is_interrupted) save_now(session, job, run, schedule);
+    saving.after_step(result.is_interrupted);
     if (result.is_interrupted) break;
   }
+  saving.finish();
   progress.finish();
   // A run that was killed after its last step has only the rest to do.
   if (has_eval && !is_evaluated && !result.is_interrupted)

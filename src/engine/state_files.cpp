@@ -1,0 +1,113 @@
+#include "src/engine/state_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/base/error.h"
+#include "src/files/crc32c.h"
+
+namespace ferry {
+namespace {
+
+void check(const CheckpointReader& file, const TensorChecksums& checksums) {
+  for (const auto& [name, checksum] : checksums) {
+    const StoredTensor& tensor = file.get(name);
+    const uint32_t found = crc32c(tensor.bytes);
+    file.release_pages(tensor);
+    if (found != checksum)
+      throw Error(Fault::data, "checkpoint.read",
+                  fmt::format("'{}': tensor '{}' is damaged: its CRC-32C is {:08x}, {:08x} was "
+                              "written",
+                              file.path().string(), name, found, checksum),
+                  "resume from an earlier checkpoint, and check the disk");
+  }
+}
+
+CheckpointReader open_checked(const std::filesystem::path& checkpoint,
+                              Segment segment,
+                              const std::map<std::string, TensorChecksums>& checksums) {
+  auto file =
+      CheckpointReader::open(state_directory(checkpoint, segment), state_stem(segment));
+  const auto found = checksums.find(state_stem(segment));
+  if (found == checksums.end())
+    throw Error(Fault::data, "checkpoint.read",
+                fmt::format("'{}' has no checksums of '{}'", checkpoint.string(),
+                            state_stem(segment)),
+                "resume from an earlier checkpoint");
+  check(file, found->second);
+  return file;
+}
+
+}  // namespace
+
+std::filesystem::path state_directory(const std::filesystem::path& checkpoint, Segment segment) {
+  return segment == Segment::master ? checkpoint : checkpoint / "state";
+}
+
+std::string state_stem(Segment segment) {
+  return segment == Segment::master ? "model" : std::string(name_of(segment));
+}
+
+StateWriter::StateWriter(const ModelTable& model,
+                         const std::filesystem::path& checkpoint,
+                         int64_t max_shard_bytes)
+    : model_(model), entries_(model.blocks.size()) {
+  for (const HfEntry& entry : model.hf_names)
+    entries_[static_cast<size_t>(entry.block)].push_back(&entry);
+  for (Segment segment : kSavedSegments)
+    writers_.emplace_back(state_directory(checkpoint, segment), hf_tensors(model, DType::f32),
+                          max_shard_bytes, state_stem(segment));
+}
+
+void StateWriter::write(BlockStates& block) {
+  constexpr auto kFp32_bytes = static_cast<int64_t>(sizeof(float));
+  for (size_t s = 0; s < kSavedSegments.size(); ++s)
+    for (const HfEntry* entry : entries_[static_cast<size_t>(block.block())]) {
+      const EntryExtent extent = extent_of(model_, *entry);
+      const int64_t begin = extent.begin * kFp32_bytes, n_bytes = extent.n_elements * kFp32_bytes;
+      uint32_t checksum = 0;
+      for (int64_t at = 0; at < n_bytes; at += kSavePiece_bytes) {
+        const auto piece = block.read(kSavedSegments[s], begin + at,
+                                      std::min(kSavePiece_bytes, n_bytes - at));
+        checksum = crc32c(piece, checksum);
+        writers_[s].write(entry->hf_name, piece);
+      }
+      checksums_[state_stem(kSavedSegments[s])][entry->hf_name] = checksum;
+    }
+}
+
+const std::map<std::string, TensorChecksums>& StateWriter::finish() {
+  for (CheckpointWriter& writer : writers_)
+    writer.finish();
+  return checksums_;
+}
+
+void load_states(const ModelTable& model,
+                 const std::filesystem::path& checkpoint,
+                 const std::map<std::string, TensorChecksums>& checksums,
+                 Segments& segments) {
+  std::vector<float> values;
+  for (Segment segment : kSavedSegments) {
+    const CheckpointReader file = open_checked(checkpoint, segment, checksums);
+    for (const HfEntry& entry : model.hf_names) {
+      const EntryExtent extent = extent_of(model, entry);
+      const StoredTensor& tensor = file.get(entry.hf_name, entry.hf_shape);
+      values.resize(static_cast<size_t>(extent.n_elements));
+      file.read_f32(entry.hf_name, values);
+      file.release_pages(tensor);
+      if (segment == Segment::master)
+        segments.set_param(entry.block, extent.begin, values);
+      else
+        segments.set_state(entry.block, segment, extent.begin, values);
+    }
+  }
+}
+
+void check_states(const std::filesystem::path& checkpoint,
+                  const std::map<std::string, TensorChecksums>& checksums) {
+  for (Segment segment : kSavedSegments)
+    open_checked(checkpoint, segment, checksums);
+}
+
+}  // namespace ferry

@@ -1,0 +1,59 @@
+#pragma once
+// Master weights and Adam states as safetensors under the parameters' Hugging Face names: written
+// block by block while steps go on, read back into the segments, every tensor under a checksum.
+// Torch-free; src/train/checkpoint says where the files lie.
+
+#include <array>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/tensor_table.h"
+#include "offload/executor.h"
+#include "src/engine/segments.h"
+#include "src/files/checkpoint_reader.h"
+#include "src/files/safetensors_writer.h"
+
+namespace ferry {
+
+/** The segments that a checkpoint holds; the weights are the master, rounded. */
+inline constexpr std::array kSavedSegments = {Segment::master, Segment::adam_m, Segment::adam_v};
+
+/** CRC-32C of each tensor's bytes, by its name in the file. */
+using TensorChecksums = std::map<std::string, uint32_t>;
+
+/** What `directory` calls the files of a segment: the master is the model itself. */
+std::filesystem::path state_directory(const std::filesystem::path& checkpoint, Segment segment);
+std::string state_stem(Segment segment);
+
+/** The files of one checkpoint while they are being written. */
+class StateWriter {
+ public:
+  /** Declares every tensor and reserves the space. Throws Error(machine). */
+  StateWriter(const ModelTable& model,
+              const std::filesystem::path& checkpoint,
+              int64_t max_shard_bytes);
+  /** All of one block, on the save queue. */
+  void write(BlockStates& block);
+  /** When every block is written: all is safe on disk under its name. The checksums by stem. */
+  const std::map<std::string, TensorChecksums>& finish();
+
+ private:
+  const ModelTable& model_;
+  std::vector<std::vector<const HfEntry*>> entries_;  // by block
+  std::vector<CheckpointWriter> writers_;             // as kSavedSegments
+  std::map<std::string, TensorChecksums> checksums_;
+};
+
+/** Fills master, weights, adam_m and adam_v. Throws Error(data) naming the tensor that is missing,
+ * of another shape, or whose bytes are not those of `checksums`. */
+void load_states(const ModelTable& model,
+                 const std::filesystem::path& checkpoint,
+                 const std::map<std::string, TensorChecksums>& checksums,
+                 Segments& segments);
+/** The same without the filling: what `ferry runs check` does. */
+void check_states(const std::filesystem::path& checkpoint,
+                  const std::map<std::string, TensorChecksums>& checksums);
+
+}  // namespace ferry

@@ -1,0 +1,46 @@
+#pragma once
+// When a run saves (options save_strategy, save_steps, save_total_limit) and what is said of it. The
+// loop calls it after every step; src/train/checkpoint.h is the checkpoint itself.
+
+#include <chrono>
+#include <string>
+
+#include "src/runs/metrics_log.h"
+#include "src/runs/run_directory.h"
+#include "src/term/progress.h"
+#include "src/train/checkpoint.h"
+
+namespace ferry {
+
+class Saving {
+ public:
+  Saving(Session& session,
+         const Job& job,
+         runs::RunDirectory& run,
+         runs::MetricsLog& metrics,
+         term::Progress& progress);
+
+  /** Begins a checkpoint of the session as it is where one is due, or `at_once`. A checkpoint that
+   * could not be written (a full disk) is said, and training goes on: the last complete one is
+   * there, the next is tried when it is due. */
+  void after_step(bool at_once);
+  /** Waits for the one under way; now a failure is thrown. */
+  void finish();
+
+ private:
+  bool is_due() const;
+  void tell(const CheckpointSaver::Outcome& outcome);
+
+  Session& session_;
+  const Job& job_;
+  runs::RunDirectory& run_;
+  runs::MetricsLog& metrics_;
+  term::Progress& progress_;
+  CheckpointSaver saver_;
+  std::string strategy_;
+  int64_t every_ = 0;  ///< steps; 0: by time
+  std::chrono::duration<double> last_took_{};
+  std::chrono::steady_clock::time_point last_began_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace ferry
