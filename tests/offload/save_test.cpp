@@ -1,0 +1,159 @@
+// A checkpoint that is written while steps go on holds what the step before it left, whatever the
+// order of the queues, and changes nothing of the steps.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "tests/offload/toy_run.h"
+
+namespace ferry::test {
+namespace {
+
+constexpr Segment kStates[] = {Segment::master, Segment::adam_m, Segment::adam_v};
+
+/** What a checkpoint would hold: all tensors of all blocks. */
+struct Saved {
+  std::vector<std::byte> bytes;
+  bool has_ended = false;
+};
+
+/** Appends the block's states, in pieces of an odd size. */
+void read_block(const StepShape& shape, BlockStates& block, std::vector<std::byte>& into) {
+  constexpr int64_t kPiece = 777 * sizeof(float);
+  for (const TensorExtent& t : shape.blocks[static_cast<size_t>(block.block())].tensors)
+    for (Segment s : kStates)
+      for (int64_t at = 0, n = t.n_elements * 4; at < n; at += kPiece) {
+        const auto piece = block.read(s, t.offset * 4 + at, std::min(kPiece, n - at));
+        into.insert(into.end(), piece.begin(), piece.end());
+      }
+}
+
+void save(ToyRun& run, const StepShape& shape, Saved& saved) {
+  run.executor().save(
+      [&shape, &saved](BlockStates& block) { read_block(shape, block, saved.bytes); },
+      [&saved] { saved.has_ended = true; });
+}
+
+/** Saves after each step of `after`; the checkpoints, and what the run left. */
+struct SavingRun {
+  std::vector<Saved> saved;
+  ToyResult result;
+};
+SavingRun run_saving(const ToyOptions& options, const std::vector<size_t>& after) {
+  SavingRun out;
+  out.saved.resize(after.size());
+  ToyRun run(options);
+  for (size_t s = 0, next = 0; s < options.n_micro.size(); ++s) {
+    run.step(options.n_micro[s]);
+    if (static_cast<int>(s) == options.evaluate_after) run.evaluate();
+    if (next < after.size() && after[next] == s) {
+      run.executor().await_saving();  // the one before
+      save(run, options.shape, out.saved[next++]);
+    }
+  }
+  run.executor().await_saving();
+  EXPECT_FALSE(run.executor().is_saving());
+  out.result = run.result();
+  return out;
+}
+
+class SaveUnderSteps : public testing::TestWithParam<DType> {
+ protected:
+  ToyOptions options(Placing placing) const {
+    return {.shape = make_shape({.compute = GetParam(), .placing = placing}), .evaluate_after = 2};
+  }
+};
+
+TEST_P(SaveUnderSteps, HoldsWhatTheStepLeft) {
+  // Of runs that end after these steps, and save at rest.
+  const std::vector<size_t> after = {0, 1, 3};
+  std::vector<Saved> expected;
+  for (size_t last : after) {
+    ToyOptions o = options(Placing::host);
+    o.n_micro.resize(last + 1);
+    expected.push_back(run_saving(o, {last}).saved[0]);
+  }
+  EXPECT_NE(expected[0].bytes, expected[1].bytes);
+  const ToyResult whole = run_toy(options(Placing::host));
+
+  int n_seeds = std::getenv("FERRY_LONG") ? 200 : 20;
+  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed})
+    for (bool overlap : {true, false})
+      for (int seed = -2; seed < n_seeds; ++seed) {  // -2: serial, -1: threads
+        ToyOptions o = options(placing);
+        o.overlap = overlap;
+        o.device.mode = seed == -2   ? SimulatedMode::serial
+                        : seed == -1 ? SimulatedMode::threads
+                                     : SimulatedMode::adversarial;
+        o.device.seed = static_cast<uint64_t>(std::max(0, seed));
+        const SavingRun run = run_saving(o, after);
+        EXPECT_EQ(run.result, whole) << "seed " << seed;
+        for (size_t i = 0; i < after.size(); ++i) {
+          EXPECT_TRUE(run.saved[i].has_ended);
+          EXPECT_TRUE(run.saved[i].bytes == expected[i].bytes)
+              << "checkpoint " << i << ", seed " << seed << ", placing "
+              << static_cast<int>(placing);
+        }
+      }
+}
+
+TEST_P(SaveUnderSteps, AStepDoesNotWaitForTheDisk) {
+  for (SimulatedMode mode : {SimulatedMode::serial, SimulatedMode::threads}) {
+    ToyOptions o = options(Placing::host);
+    o.device.mode = mode;
+    ToyRun run(o);
+    run.step(1);
+    std::atomic<bool> disk_moves = false;
+    Saved saved;
+    run.executor().save(
+        [&](BlockStates& block) {
+          if (block.block() == o.shape.n_blocks() - 1) disk_moves.wait(false);
+          read_block(o.shape, block, saved.bytes);
+        },
+        [&] { saved.has_ended = true; });
+    // On threads the next step ends; in the serial mode its last update would wait: an evaluation.
+    mode == SimulatedMode::threads ? static_cast<void>(run.step(1))
+                                   : static_cast<void>(run.evaluate());
+    EXPECT_TRUE(run.executor().is_saving());
+    disk_moves = true;
+    disk_moves.notify_all();
+    run.executor().await_saving();
+    EXPECT_TRUE(saved.has_ended);
+    ToyOptions first = options(Placing::host);
+    first.n_micro = {1};
+    EXPECT_TRUE(run_saving(first, {0}).saved[0].bytes == saved.bytes);
+  }
+}
+
+TEST_P(SaveUnderSteps, WhatItThrowsFailsTheStep) {
+  for (SimulatedMode mode :
+       {SimulatedMode::serial, SimulatedMode::threads, SimulatedMode::adversarial}) {
+    ToyOptions o = options(Placing::mixed);
+    o.device.mode = mode;
+    ToyRun run(o);
+    run.step(1);
+    run.executor().save(
+        [](BlockStates& block) {
+          if (block.block() == 2) throw std::runtime_error("no space");
+        },
+        [] {});
+    try {
+      run.step(1);
+      run.executor().await_saving();
+      FAIL() << "nothing was thrown";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "no space");
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types,
+                         SaveUnderSteps,
+                         testing::Values(DType::f32, DType::bf16),
+                         [](const auto& param) { return std::string(name_of(param.param)); });
+
+}  // namespace
+}  // namespace ferry::test
