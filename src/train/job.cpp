@@ -318,13 +318,15 @@ std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
                                .beta2 = config.number("adam_beta2"),
                                .eps = config.number("adam_epsilon"),
                                .weight_decay = config.number("weight_decay")};
-    const std::string& kind = config.text("lr_scheduler_type");
-    options.optimizer.schedule = {.kind = kind == "cosine"     ? ScheduleKind::cosine
-                                          : kind == "constant" ? ScheduleKind::constant
-                                                               : ScheduleKind::linear,
+    options.optimizer.schedule = {.kind = parse_schedule(config.text("lr_scheduler_type")).value(),
                                   .learning_rate = config.number("learning_rate"),
                                   .n_warmup_steps = config.steps("warmup_steps", job.n_steps),
-                                  .n_steps = job.n_steps};
+                                  .n_steps = job.n_steps,
+                                  .min_lr_rate = config.number("min_lr_rate"),
+                                  .num_cycles = config.number("lr_num_cycles"),
+                                  .power = config.number("lr_power"),
+                                  .gamma = config.number("lr_gamma"),
+                                  .n_decay_steps = config.steps("lr_decay_steps", job.n_steps)};
     options.optimizer.max_grad_norm = config.number("max_grad_norm");
     options.optimizer.loss_scaling = job.model.compute == DType::f16;
   }
