@@ -1,6 +1,8 @@
 // Checkpoints leave beside the steps: block after block on the save queue, each before its next
 // update.
 
+#include <fmt/format.h>
+
 #include "offload/executor.h"
 #include "src/base/error.h"
 

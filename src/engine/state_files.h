@@ -12,6 +12,7 @@
 #include "models/tensor_table.h"
 #include "offload/executor.h"
 #include "src/engine/segments.h"
+#include "src/engine/weights.h"
 #include "src/files/checkpoint_reader.h"
 #include "src/files/safetensors_writer.h"
 

@@ -138,7 +138,8 @@ TrainingResult train(Session& session, const Job& job, runs::RunDirectory& run) 
   TrainingResult result;
   StepBatches batches(job);
   runs::MetricsLog metrics(run.path(), session.n_steps());
-  term::Progress progress(stderr, term::detect_terminal(2), "training", job.n_steps);
+  term::Progress progress(stderr, term::detect_terminal(2), "training", job.n_steps, "step",
+                          session.n_steps());
   Saving saving(session, job, run, metrics, progress);
   const bool has_eval = job.eval.size() > 0,
              evaluates = has_eval && job.config.text("eval_strategy") == "epoch";

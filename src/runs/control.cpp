@@ -1,0 +1,179 @@
+#include "src/runs/control.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+#include "src/base/error.h"
+#include "src/files/crc32c.h"
+
+namespace ferry::runs {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLine_bytes_max = 1 << 16;
+
+[[noreturn]] void fail(const fs::path& path, std::string_view doing, int code) {
+  throw Error(Fault::machine, "runs.control",
+              fmt::format("'{}' could not be {}: {}", path.string(), doing,
+                          std::generic_category().message(code)),
+              "set XDG_RUNTIME_DIR to a directory of your own");
+}
+
+/** A directory that nobody else may enter; what a stranger put there first is not used. */
+fs::path private_directory() {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  const fs::path path = runtime && *runtime
+                            ? fs::path(runtime) / "ferry"
+                            : fs::path("/tmp") / fmt::format("ferry-{}", ::geteuid());
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) fail(path, "made", errno);
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0) fail(path, "read", errno);
+  if (!S_ISDIR(found.st_mode) || found.st_uid != ::geteuid() || (found.st_mode & 077) != 0)
+    fail(path, "used, because others may write there", EACCES);
+  return path;
+}
+
+/** Short, since a socket's path may have 107 bytes, and different for runs of one name. */
+fs::path socket_path(const fs::path& run) {
+  std::error_code error;
+  const std::string whole = fs::weakly_canonical(run, error).string();
+  const std::string name = fs::path(whole).filename().string().substr(0, 40);
+  return private_directory() /
+         fmt::format("{}-{:08x}", name, crc32c(std::as_bytes(std::span(whole))));
+}
+
+sockaddr_un address_of(const fs::path& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.native().size() >= sizeof address.sun_path) fail(path, "used", ENAMETOOLONG);
+  std::memcpy(address.sun_path, path.c_str(), path.native().size());
+  return address;
+}
+
+UniqueFd make_socket(const fs::path& path) {
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) fail(path, "opened", errno);
+  return fd;
+}
+
+/** Up to the end of the line, or nothing. */
+std::optional<std::string> read_line(int fd) {
+  std::string line;
+  char piece[4096];
+  while (line.size() < kLine_bytes_max) {
+    const ssize_t n = ::recv(fd, piece, sizeof piece, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return {};
+    line.append(piece, static_cast<size_t>(n));
+    if (const size_t end = line.find('\n'); end != line.npos) return line.substr(0, end);
+  }
+  return {};
+}
+
+bool write_line(int fd, const std::string& text) {
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t n = ::send(fd, text.data() + done, text.size() - done, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<size_t>(n);
+  }
+  return true;
+}
+
+}  // namespace
+
+void ControlRequest::answer(bool is_done, const std::string& text) {
+  using Json = nlohmann::json;
+  // A client that is gone has no use for it.
+  write_line(client_.get(),
+             Json({{"done", is_done}, {"text", text}})
+                     .dump(-1, ' ', false, Json::error_handler_t::replace) +
+                 "\n");
+  client_ = UniqueFd();
+}
+
+ControlServer::ControlServer(const fs::path& run)
+    : path_(socket_path(run)), listening_(make_socket(path_)), wake_(::eventfd(0, EFD_CLOEXEC)) {
+  if (!wake_) fail(path_, "opened", errno);
+  // Whoever holds the run's lock is its only trainer: a socket that is there is a dead one's.
+  ::unlink(path_.c_str());
+  const sockaddr_un address = address_of(path_);
+  if (::bind(listening_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(listening_.get(), 8) != 0)
+    fail(path_, "opened", errno);
+  thread_ = std::jthread([this](std::stop_token stop) { serve(stop); });
+}
+
+ControlServer::~ControlServer() {
+  thread_.request_stop();
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
+  thread_.join();
+  ::unlink(path_.c_str());
+}
+
+void ControlServer::serve(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    pollfd watched[] = {{listening_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    if (::poll(watched, 2, -1) < 0 && errno != EINTR) return;
+    if (!(watched[0].revents & POLLIN)) continue;
+    UniqueFd client(::accept4(listening_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (client) receive(std::move(client));
+  }
+}
+
+void ControlServer::receive(UniqueFd client) {
+  const timeval patience{.tv_sec = 2, .tv_usec = 0};  // one slow client must not keep others out
+  ::setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  ::setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const auto line = read_line(client.get());
+  if (!line) return;
+  auto asked = nlohmann::json::parse(*line, nullptr, /*allow_exceptions=*/false);
+  const bool is_question =
+      asked.is_object() && std::ranges::all_of(asked, [](const auto& v) { return v.is_string(); });
+  ControlRequest request(is_question ? std::move(asked) : nlohmann::json::object(),
+                         std::move(client));
+  if (!is_question) return request.answer(false, "a JSON object of texts was expected");
+  std::lock_guard lock(mutex_);
+  requests_.push_back(std::move(request));
+  arrived_.notify_all();
+}
+
+std::optional<ControlRequest> ControlServer::take(std::chrono::milliseconds patience) {
+  std::unique_lock lock(mutex_);
+  if (!arrived_.wait_for(lock, patience, [this] { return !requests_.empty(); })) return {};
+  ControlRequest request = std::move(requests_.front());
+  requests_.pop_front();
+  return request;
+}
+
+ControlAnswer ask_run(const fs::path& socket, const nlohmann::json& question) {
+  const UniqueFd fd = make_socket(socket);
+  const sockaddr_un address = address_of(socket);
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    throw Error(Fault::machine, "runs.control",
+                fmt::format("nobody listens at '{}': {}", socket.string(),
+                            std::generic_category().message(errno)),
+                "the run's process is gone; `ferry train --resume RUN` goes on with it");
+  const auto line = write_line(fd.get(), question.dump() + "\n") ? read_line(fd.get()) : std::nullopt;
+  const auto answer =
+      nlohmann::json::parse(line.value_or(""), nullptr, /*allow_exceptions=*/false);
+  if (!answer.is_object())
+    throw Error(Fault::machine, "runs.control", "the run ended before it answered",
+                "`ferry runs show RUN` says how");
+  return {answer.value("done", false), answer.value("text", "")};
+}
+
+}  // namespace ferry::runs

@@ -1,0 +1,70 @@
+#pragma once
+// The control socket of a run: a client writes one JSON object as a line, the run answers with one
+// and closes. The trainer serves (between steps), `ferry runs` and the app ask. The socket lies in
+// $XDG_RUNTIME_DIR/ferry (else /tmp/ferry-UID), which only its owner may enter; run.json names it.
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "src/files/unique_fd.h"
+
+namespace ferry::runs {
+
+/** What a client asks: {"command": "set", "key": "learning_rate", "value": "1e-5"}. Its client hears
+ * nothing until answer(), or that the run is gone when the request is destroyed. */
+class ControlRequest {
+ public:
+  ControlRequest(nlohmann::json asked, UniqueFd client)
+      : asked_(std::move(asked)), client_(std::move(client)) {}
+  std::string command() const { return asked_.value("command", ""); }
+  /** A text argument; empty where there is none. */
+  std::string argument(const char* name) const { return asked_.value(name, ""); }
+  /** Says whether it was done, and what was done or why not. Once. */
+  void answer(bool is_done, const std::string& text);
+
+ private:
+  nlohmann::json asked_;
+  UniqueFd client_;
+};
+
+class ControlServer {
+ public:
+  /** Listens for the run in `run`; takes over a socket that a dead process left. Throws
+   * Error(machine). */
+  explicit ControlServer(const std::filesystem::path& run);
+  ~ControlServer();
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  /** The oldest request that nobody took, waiting for one at most so long. */
+  std::optional<ControlRequest> take(std::chrono::milliseconds patience = {});
+
+ private:
+  void serve(std::stop_token stop);
+  void receive(UniqueFd client);
+
+  std::filesystem::path path_;
+  UniqueFd listening_, wake_;
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<ControlRequest> requests_;
+  std::jthread thread_;  // last: it ends before what it uses
+};
+
+struct ControlAnswer {
+  bool is_done = false;
+  std::string text;
+};
+/** Asks the run that listens at `socket` and waits for its answer. Throws Error(machine) where nobody
+ * listens, or the run ended before it answered. */
+ControlAnswer ask_run(const std::filesystem::path& socket, const nlohmann::json& question);
+
+}  // namespace ferry::runs
