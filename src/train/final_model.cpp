@@ -41,7 +41,7 @@ void refuse_used(const fs::path& run) {
     throw Error(
         Fault::usage, "train.output",
         fmt::format("'{}' is not empty: it holds '{}'", run.string(), name),
-        fs::exists(run / "run.json", error)
+        fs::exists(run / "config.toml", error)
             ? fmt::format("go on with that run: ferry train --resume '{}'; or choose another "
                           "output_dir",
                           run.string())
@@ -95,11 +95,14 @@ fs::path choose_output_directory(const Job& job) {
 runs::RunDirectory make_output_directory(const Job& job, const fs::path& run) {
   runs::RunDirectory directory(run);
   check_disk(job, run);
+  return directory;
+}
+
+void write_settings(const Job& job, const fs::path& run) {
   config::Config settings = job.config;
   settings.choose("resume_from_checkpoint", "", "a new start");
   settings.choose("new_identity", "false", "a new start");
   write_text_file(run / "config.toml", settings.to_toml());
-  return directory;
 }
 
 void write_model_files(const Job& job, const fs::path& directory) {

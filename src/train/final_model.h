@@ -13,10 +13,13 @@ namespace ferry {
  * it holds anything. */
 std::filesystem::path choose_output_directory(const Job& job);
 
-/** Makes it, locks it and writes config.toml, before training, so that what cannot be written shows
- * then. Throws Error(machine) where it cannot be made or the disk has no room for the model,
- * Error(usage) where another process trains in it. */
+/** Makes it and locks it, before training, so that what cannot be written shows then. Throws
+ * Error(machine) where it cannot be made or the disk has no room for the model, Error(usage) where
+ * another process trains in it. */
 runs::RunDirectory make_output_directory(const Job& job, const std::filesystem::path& run);
+
+/** config.toml: every setting as resolved, so that the run can go on or be repeated. */
+void write_settings(const Job& job, const std::filesystem::path& run);
 
 /** config.json with the run's head and labels, and the tokenizer's files. */
 void write_model_files(const Job& job, const std::filesystem::path& directory);

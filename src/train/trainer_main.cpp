@@ -76,6 +76,7 @@ int run_train(config::CommandLine command) {
   LoadReport loaded;
   auto session = open_session(*job, &loaded);
   runs::RunDirectory run = make_output_directory(*job, directory);
+  if (!resumed) write_settings(*job, run.path());  // first: what has them can go on
   run.set_phase(runs::Phase::preparing, {{"identity", identity_of(*job)}});
   try {
     print_start(*job, loaded, terminal);
@@ -86,6 +87,7 @@ int run_train(config::CommandLine command) {
       load_checkpoint(*resumed->checkpoint, *job, *session);
       fmt::print("resumed from {}\n", resumed->checkpoint->path.string());
     }
+    if (resumed) write_settings(*job, run.path());  // the checkpoint has agreed with them
     promise.peak_bytes = before_bytes + planned_host_bytes(*job);
     fmt::print("expected: {} of training, {} of host memory\n",
                term::format_duration(promise.seconds), format_bytes(promise.peak_bytes));
