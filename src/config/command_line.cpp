@@ -215,18 +215,8 @@ void check_json(const CommandLine& command) {
                                   : "leave it out");
 }
 
-/** The run that is resumed, whose settings are then the file; empty when none is. */
-std::string resumed_run(const Reader& reader) {
-  std::string given;
-  for (const Assignment& assignment : reader.assignments)
-    if (find_option(assignment.name).option->key == "resume_from_checkpoint")
-      given = assignment.value;
-  if (given.empty()) return {};
-  if (!reader.config_file.empty() || !reader.preset.empty())
-    throw Error(Fault::usage, "cli.resume",
-                fmt::format("a run is resumed with its own settings, not with {}",
-                            reader.config_file.empty() ? "--preset" : "--config"),
-                "leave it out; single options may be given");
+/** config.toml of the run that is resumed: below everything else that the user gives. */
+std::filesystem::path settings_of_run(const std::string& given) {
   const std::filesystem::path run = run_of_checkpoint(given);
   std::error_code error;
   if (!std::filesystem::exists(run / "config.toml", error))
@@ -234,7 +224,24 @@ std::string resumed_run(const Reader& reader) {
         Fault::data, "cli.resume",
         fmt::format("'{}' is not the directory of a run: it has no config.toml", run.string()),
         "give a directory under runs/, or one of its checkpoint-N");
-  return run.string();
+  return run / "config.toml";
+}
+
+/** Everything the user gave, the weakest first; `run_settings` of the run that is resumed, if one
+ * is. */
+void read_sources(CommandLine& command,
+                  const Reader& reader,
+                  const Environment& environment,
+                  const std::filesystem::path& run_settings) {
+  command.config = Config();
+  command.notes.clear();
+  if (!reader.preset.empty())
+    read_toml_file(command.config, find_preset(reader.preset).file, Source::preset);
+  if (!run_settings.empty()) read_toml_file(command.config, run_settings, Source::file);
+  if (!reader.config_file.empty()) read_toml_file(command.config, reader.config_file, Source::file);
+  read_environment(command, environment);
+  for (const Assignment& given : reader.assignments)
+    command.config.set(given.name, given.value, {Source::command_line, given.where});
 }
 
 }  // namespace
@@ -257,16 +264,15 @@ CommandLine parse_command_line(std::string_view verb_name,
   Reader reader(*command.verb, arguments, command);
   reader.read();
   check_json(command);
-  if (!reader.preset.empty())
-    read_toml_file(command.config, find_preset(reader.preset).file, Source::preset);
-  if (!reader.config_file.empty()) read_toml_file(command.config, reader.config_file, Source::file);
-  const std::string resumed = resumed_run(reader);
-  if (!resumed.empty())
-    read_toml_file(command.config, std::filesystem::path(resumed) / "config.toml", Source::file);
-  read_environment(command, environment);
-  for (const Assignment& given : reader.assignments)
-    command.config.set(given.name, given.value, {Source::command_line, given.where});
-  if (!resumed.empty()) command.config.choose("output_dir", resumed, "resume_from_checkpoint");
+  read_sources(command, reader, environment, {});
+  // Whoever says it, the run's own settings come in below.
+  if (const std::string resumed = command.config.text("resume_from_checkpoint"); !resumed.empty()) {
+    const auto settings = settings_of_run(resumed);
+    read_sources(command, reader, environment, settings);
+    command.config.choose("output_dir", settings.parent_path().string(), "resume_from_checkpoint");
+    if (!reader.preset.empty())
+      command.notes.push_back("the run's own settings take the place of the preset's");
+  }
   if (command.verb->mask & kTraining) command.config.settle();
   command.notes.insert(command.notes.end(), command.config.notes().begin(),
                        command.config.notes().end());

@@ -24,6 +24,12 @@ std::string other_value(const Option& option) {
     case Type::text:
       return "column7";
     case Type::path:
+      // A run to resume is read at once: its settings are among the sources.
+      if (option.key == "resume_from_checkpoint") {
+        std::filesystem::create_directories("config_test_run");
+        std::ofstream("config_test_run/config.toml") << "# all built-in\n";
+        return "config_test_run";
+      }
       return "some/where";
     case Type::boolean:
       return option.value == "true" ? "false" : "true";

@@ -197,6 +197,25 @@ TEST_F(Resume, StoppedBySignalItSavesAndGoesOn) {
   }
 }
 
+TEST_F(Resume, InTenPiecesElsewhereEachTimeTheSameBits) {
+  ASSERT_EQ(ferry(new_run("one_piece")).code(), 0) << text_of(root_ / "err");
+  std::mt19937 random(11);
+  constexpr int kPieces = 10, kSteps_per_piece = 7;
+  for (int piece = 1; piece < kPieces; ++piece) {
+    auto arguments = go_on("pieces", random_placement(random));
+    arguments.push_back("--save-strategy=no");  // only on leaving
+    const pid_t child = start(arguments);
+    const std::string wanted = "\"step\":" + std::to_string(piece * kSteps_per_piece) + ",";
+    while (text_of(root_ / "pieces/metrics.jsonl").find(wanted) == std::string::npos)
+      std::this_thread::sleep_for(1ms);
+    ::kill(child, SIGTERM);
+    const Outcome outcome = wait_for(child);
+    ASSERT_EQ(outcome.code(), 130) << outcome.err;
+  }
+  ASSERT_EQ(ferry(go_on("pieces", {"--save-strategy=steps"})).code(), 0) << text_of(root_ / "err");
+  expect_same_run("one_piece", "pieces");
+}
+
 TEST_F(Resume, DamagedCheckpointsAndOtherIdentities) {
   ASSERT_EQ(ferry(new_run("damaged")).code(), 0) << text_of(root_ / "err");
   fs::remove_all(root_ / "damaged/final");
@@ -208,7 +227,6 @@ TEST_F(Resume, DamagedCheckpointsAndOtherIdentities) {
   };
   expect_fault(go_on("damaged", {"--seed=43"}), 3, "seed");
   expect_fault(go_on("damaged", {"--micro-batch-size=8"}), 3, "per_device_train_batch_size");
-  expect_fault(go_on("damaged", {"--config=x.toml"}), 2, "--config");
   expect_fault(new_run("damaged"), 2, "--resume");
   // The number of threads inside an operation is part of what fixes the bits.
   expect_fault(go_on("damaged", {"--intra-op-threads=2"}), 3, "intra_op_threads");
