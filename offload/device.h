@@ -53,6 +53,12 @@ class Reservation {
   virtual ~Reservation() = default;
   virtual std::byte* data() = 0;
   virtual int64_t n_bytes() const = 0;
+  /** Gives the memory back to the system and keeps its addresses; the content is lost. False, and
+   * nothing happens, where the system cannot do that. Nothing may be under way in it. */
+  virtual bool release() = 0;
+  /** After release(): memory at the same addresses again, whatever is in it. Throws
+   * Error(does_not_fit) where it is not free now; may be tried again. */
+  virtual void acquire() = 0;
 };
 
 class Device {

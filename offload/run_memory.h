@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "offload/device.h"
 #include "offload/layout.h"
@@ -29,9 +30,22 @@ class RunMemory {
   }
   const Layout& layout() const { return layout_; }
 
+  /** Bytes on the GPU that live from step to step: what leave_gpu() keeps in host memory. */
+  int64_t lasting_gpu_bytes() const;
+  /** Between steps, with every queue drained: gives the GPU's memory back and keeps what lasts in
+   * (pageable) host memory. False where the driver cannot. */
+  bool leave_gpu(Device& device);
+  /** Everything is where it was. Throws Error(does_not_fit) where the memory is not free now; may
+   * be tried again. */
+  void return_to_gpu(Device& device);
+
  private:
+  template <class Copy>
+  void for_lasting(Copy&& copy);
+
   const Layout& layout_;
   std::array<std::unique_ptr<Reservation>, kPlaces> reservations_;
+  std::vector<std::byte> kept_;
 };
 
 }  // namespace ferry

@@ -26,9 +26,13 @@ namespace {
 
 class MappedReservation final : public Reservation {
  public:
-  /** `in_use` counts the bytes of the reservations of the place. */
-  MappedReservation(Place place, int64_t n_bytes, std::shared_ptr<int64_t> in_use)
-      : n_bytes_(n_bytes), in_use_(std::move(in_use)) {
+  /** `in_use` counts the bytes of the reservations of the place, of at most `capacity_bytes`. */
+  MappedReservation(Place place,
+                    int64_t n_bytes,
+                    std::shared_ptr<int64_t> in_use,
+                    int64_t capacity_bytes)
+      : n_bytes_(n_bytes), in_use_(std::move(in_use)), capacity_bytes_(capacity_bytes) {
+    check_capacity();
     if (n_bytes == 0) return;
     void* p = mmap(nullptr, static_cast<size_t>(n_bytes), PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -44,17 +48,40 @@ class MappedReservation final : public Reservation {
   ~MappedReservation() override {
     if (!data_) return;
     munmap(data_, static_cast<size_t>(n_bytes_));
-    *in_use_ -= n_bytes_;
+    if (!is_released_) *in_use_ -= n_bytes_;
   }
   MappedReservation(const MappedReservation&) = delete;
   MappedReservation& operator=(const MappedReservation&) = delete;
   std::byte* data() override { return data_; }
   int64_t n_bytes() const override { return n_bytes_; }
+  bool release() override {
+    if (data_) madvise(data_, static_cast<size_t>(n_bytes_), MADV_DONTNEED);
+    *in_use_ -= n_bytes_;
+    is_released_ = true;
+    return true;
+  }
+  void acquire() override {
+    check_capacity();
+    // What a GPU gives is not zero either.
+    if (data_) std::memset(data_, 0xff, static_cast<size_t>(n_bytes_));
+    *in_use_ += n_bytes_;
+    is_released_ = false;
+  }
 
  private:
+  void check_capacity() const {
+    if (n_bytes_ > capacity_bytes_ - *in_use_)
+      throw Error(Fault::does_not_fit, "device.reserve",
+                  fmt::format("{} of GPU memory asked for, {} of {} in use", format_bytes(n_bytes_),
+                              format_bytes(*in_use_), format_bytes(capacity_bytes_)),
+                  "see `ferry plan` for the largest tag and what would make it fit");
+  }
+
   std::byte* data_ = nullptr;
   int64_t n_bytes_;
   std::shared_ptr<int64_t> in_use_;
+  int64_t capacity_bytes_;
+  bool is_released_ = false;
 };
 
 /** What all three modes share: memory, copies, poison. */
@@ -66,13 +93,9 @@ class SimulatedDevice : public Device {
   std::string name() const override { return "CPU"; }
   bool is_cuda() const override { return false; }
   std::unique_ptr<Reservation> reserve(Place place, int64_t n_bytes) override {
-    const auto& in_use = in_use_[static_cast<size_t>(place)];
-    if (place == Place::gpu && n_bytes > options_.gpu_capacity_bytes - *in_use)
-      throw Error(Fault::does_not_fit, "device.reserve",
-                  fmt::format("{} of GPU memory asked for, {} of {} in use", format_bytes(n_bytes),
-                              format_bytes(*in_use), format_bytes(options_.gpu_capacity_bytes)),
-                  "see `ferry plan` for the largest tag and what would make it fit");
-    return std::make_unique<MappedReservation>(place, n_bytes, in_use);
+    return std::make_unique<MappedReservation>(
+        place, n_bytes, in_use_[static_cast<size_t>(place)],
+        place == Place::gpu ? options_.gpu_capacity_bytes : INT64_MAX);
   }
   void fail(std::exception_ptr failure) override { fence_.fail(std::move(failure)); }
   void copy(QueueId, void* dst, const void* src, int64_t n_bytes) override {

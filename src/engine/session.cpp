@@ -97,6 +97,16 @@ double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
   return loss;
 }
 
+bool Session::leave_gpu() {
+  executor_->await_saving();
+  executor_->settle();
+  return memory_->leave_gpu(*device_);
+}
+
+void Session::return_to_gpu() {
+  memory_->return_to_gpu(*device_);
+}
+
 Segments& Session::segments() {
   executor_->settle();
   return segments_;

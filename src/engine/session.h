@@ -64,6 +64,15 @@ class Session {
   /** Forward only: loss (mean over the batch's label items) and logits (n_seqs_real, n_labels). */
   double evaluate(const HostBatch& batch, std::vector<float>* logits);
 
+  /** Between steps: gives the GPU's memory back to others, weights and states stay in host memory.
+   * False where the driver cannot. */
+  bool leave_gpu();
+  /** The next step follows as if nothing had been. Throws Error(does_not_fit) where the memory is
+   * not free now; may be tried again. */
+  void return_to_gpu();
+  /** What leave_gpu() takes of host memory. */
+  int64_t lasting_gpu_bytes() const { return memory_->lasting_gpu_bytes(); }
+
   /** After this, segments are as the last step left them. */
   Segments& segments();
   Executor& executor() { return *executor_; }

@@ -68,6 +68,13 @@ class ToyRun {
   /** As they are. */
   std::vector<std::byte> states() const;
   Executor& executor() { return *executor_; }
+  /** Gives the GPU's memory away and takes it again. */
+  bool leave_and_return() {
+    executor_->settle();
+    if (!memory_.leave_gpu(*device_)) return false;
+    memory_.return_to_gpu(*device_);
+    return true;
+  }
   ToyWork& work() { return work_; }
   /** Replaces the decision's own rule. */
   std::function<Decision(double)> decide;

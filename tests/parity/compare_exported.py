@@ -77,7 +77,7 @@ def run_case(ferry, name, problem, label_of, is_pair, root, seed):
                    stdout=subprocess.DEVNULL)
     check = [sys.executable, pathlib.Path(__file__).with_name("check_export.py")]
     passed = True
-    for directory in ("run/final", "exported"):
+    for directory in ("run/final", "run/checkpoint-5", "exported"):
         done = subprocess.run([*check, root / directory, root / "run/predictions.jsonl", "--max-length", str(MAX_LENGTH)],
                               capture_output=True, text=True)
         passed &= done.returncode == 0
