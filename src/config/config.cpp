@@ -170,6 +170,11 @@ void Config::settle() {
                 fmt::format("num_train_epochs = 0 ({}), expected more than 0",
                             origin("num_train_epochs").where),
                 "or give max_steps");
+  if (steps("eval_steps", 1) == 0)
+    throw Error(Fault::usage, "config.value",
+                fmt::format("eval_steps = 0 ({}), expected at least 1, or a share above 0",
+                            origin("eval_steps").where),
+                "eval_strategy = no evaluates at the end only");
   if (!is_auto("save_steps") && steps("save_steps", 1) == 0)
     throw Error(Fault::usage, "config.value",
                 fmt::format("save_steps = 0 ({}), expected at least 1, or a share above 0",

@@ -1,6 +1,10 @@
 #include "src/engine/optimizer.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
+
+#include "src/base/error.h"
 
 namespace ferry {
 
@@ -17,6 +21,17 @@ bool LossScale::overflow() {
   if (scale <= 1.0f) return false;
   scale /= 2;
   return true;
+}
+
+void Optimizer::change(std::string_view key, double value) {
+  if (key == "learning_rate") {
+    options_.schedule.learning_rate = value;
+  } else if (key == "weight_decay") {
+    options_.adamw.weight_decay = value;
+  } else {
+    FERRY_CHECK(key == "max_grad_norm", "{} of the optimizer", key);
+    options_.max_grad_norm = value;
+  }
 }
 
 Decision Optimizer::decide(double square_sum) {

@@ -4,6 +4,7 @@
 // host queue, between two steps of the loop.
 
 #include <cstdint>
+#include <string_view>
 
 #include "offload/executor.h"
 #include "src/engine/schedule.h"
@@ -49,6 +50,8 @@ class Optimizer {
   float loss_scale() const { return options_.loss_scaling ? state_.loss_scale.scale : 1.0f; }
   const OptimizerState& state() const { return state_; }
   void restore(const OptimizerState& state) { state_ = state; }
+  /** See Session::change_optimizer. */
+  void change(std::string_view key, double value);
   double learning_rate() const { return last_rate_; }  ///< of the last update
   double grad_norm() const { return last_norm_; }      ///< unscaled, before clipping
   bool clipped() const { return last_clipped_; }

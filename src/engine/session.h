@@ -81,6 +81,8 @@ class Session {
   int64_t n_steps() const { return n_steps_; }
   /** Of the last step that was taken. */
   SessionState state() const { return {.n_steps = n_steps_, .optimizer = optimizer_.state()}; }
+  /** From the next step on: learning_rate (the schedule's peak), weight_decay or max_grad_norm. */
+  void change_optimizer(std::string_view key, double value) { optimizer_.change(key, value); }
   /** The next step is the one after state.n_steps; the caller fills the segments. */
   void restore(const SessionState& state) {
     n_steps_ = state.n_steps;

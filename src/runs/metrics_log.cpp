@@ -33,13 +33,11 @@ MetricsLog::MetricsLog(const std::filesystem::path& run, int64_t n_steps)
   if (std::filesystem::exists(file_, error)) {
     const std::string text = read_text_file(file_, std::numeric_limits<size_t>::max());
     for (size_t end; (end = text.find('\n', n_kept_bytes)) != text.npos; n_kept_bytes = end + 1) {
-      const auto line = nlohmann::json::parse(text.begin() + static_cast<long>(n_kept_bytes),
+      const auto line = nlohmann::ordered_json::parse(text.begin() + static_cast<long>(n_kept_bytes),
                                               text.begin() + static_cast<long>(end), nullptr,
                                               /*allow_exceptions=*/false);
       if (!line.is_object() || line.value("step", int64_t{0}) > n_steps) break;
-      if (!line.contains("loss")) continue;
-      losses_.push_back(line["loss"].is_number() ? line["loss"].get<double>() : std::nan(""));
-      n_tokens_ = line.value("num_input_tokens_seen", n_tokens_);
+      note(line);
     }
   }
   fd_ = UniqueFd(::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
@@ -55,10 +53,7 @@ void MetricsLog::append(nlohmann::ordered_json line) {
     is_finite = false;
   }
   if (!is_finite) line["nonfinite"] = true;
-  if (line.contains("loss")) {
-    losses_.push_back(line["loss"].is_number() ? line["loss"].get<double>() : std::nan(""));
-    n_tokens_ = line.value("num_input_tokens_seen", n_tokens_);
-  }
+  note(line);
   const std::string text = line.dump() + "\n";
   for (size_t done = 0; done < text.size();) {
     const ssize_t n = ::write(fd_.get(), text.data() + done, text.size() - done);
@@ -66,6 +61,13 @@ void MetricsLog::append(nlohmann::ordered_json line) {
     if (n < 0) fail(file_, "written");
     done += static_cast<size_t>(n);
   }
+}
+
+void MetricsLog::note(const nlohmann::ordered_json& line) {
+  if (line.contains("eval_loss")) last_evaluation_step_ = line.value("step", last_evaluation_step_);
+  if (!line.contains("loss")) return;
+  losses_.push_back(line["loss"].is_number() ? line["loss"].get<double>() : std::nan(""));
+  n_tokens_ = line.value("num_input_tokens_seen", n_tokens_);
 }
 
 void MetricsLog::sync() {

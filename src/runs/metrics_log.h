@@ -26,14 +26,19 @@ class MetricsLog {
 
   /** The loss of every step so far, in order. */
   const std::vector<double>& losses() const { return losses_; }
+  /** After which step the last evaluation was; -1: there was none. */
+  int64_t last_evaluation_step() const { return last_evaluation_step_; }
   /** Tokens of all steps so far. */
   int64_t n_tokens() const { return n_tokens_; }
 
  private:
+  void note(const nlohmann::ordered_json& line);
+
   std::filesystem::path file_;
   UniqueFd fd_;
   std::vector<double> losses_;
   int64_t n_tokens_ = 0;
+  int64_t last_evaluation_step_ = -1;
 };
 
 }  // namespace ferry::runs

@@ -19,8 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 8> kPhaseNames = {
-    "preparing", "training", "evaluating", "saving", "finished", "stopped", "failed", "lost"};
+constexpr std::array<std::string_view, 9> kPhaseNames = {
+    "preparing", "training", "evaluating", "saving", "finished",
+    "stopped",   "failed",   "lost",       "paused"};
 
 /** "2026-11-21T10:15:00Z" */
 std::string now_in_words() {
@@ -84,6 +85,15 @@ void RunDirectory::set_phase(Phase phase, const nlohmann::ordered_json& more) {
   record_.update(more);
   record_["changed"] = now_in_words();
   write_json_file(path_ / "run.json", record_);
+}
+
+void RunDirectory::set(const std::string& key, nlohmann::ordered_json value) {
+  record_[key] = std::move(value);
+  write_json_file(path_ / "run.json", record_);
+}
+
+nlohmann::ordered_json RunDirectory::get(const std::string& key) const {
+  return record_.value(key, nlohmann::ordered_json());
 }
 
 nlohmann::ordered_json read_run(const fs::path& run) {

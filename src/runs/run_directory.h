@@ -21,7 +21,8 @@ enum class Phase : uint8_t {
   finished,
   stopped,
   failed,
-  lost
+  lost,
+  paused
 };
 std::string_view name_of(Phase phase);
 
@@ -35,6 +36,9 @@ class RunDirectory {
   /** run.json, rewritten whole; keys of `more` are kept from now on. */
   void set_phase(Phase phase,
                  const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
+  /** One more key of run.json, kept from now on and by who resumes; get() is null for none. */
+  void set(const std::string& key, nlohmann::ordered_json value);
+  nlohmann::ordered_json get(const std::string& key) const;
 
  private:
   std::filesystem::path path_;

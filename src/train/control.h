@@ -4,7 +4,6 @@
 // steps; a pause stays inside attend().
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,35 +16,46 @@ namespace ferry {
 
 class Control {
  public:
-  /** Opens the socket and names it in run.json; without one (no directory of its own) the run says
-   * so and obeys signals only. `run` already holds the changes of earlier processes. */
+  /** Opens the socket and names it in run.json; where none can be made the run says so and obeys
+   * signals only. */
   Control(Session& session, const Job& job, runs::RunDirectory& run, term::Progress& progress);
+  ~Control();
 
-  /** Before the step after session.n_steps(): acts on what was asked, pausing here if so; settings
-   * that an earlier process changed at this step change again. */
+  /** Between steps: acts on what was asked; while the run is paused, it stays here. Settings that an
+   * earlier process of the run changed at this step change again. */
   void attend();
-  /** Asked to leave: by signal or `stop`. */
+  /** Asked to leave, by signal or `stop`. */
   bool leaves() const;
-  /** A checkpoint is wanted now: `save`, or leaving but for `stop --no-save`. */
+  /** A checkpoint is wanted of the session as it is: `save`, or leaving, but for `stop --no-save`. */
   bool saves() const;
-  /** The checkpoint that saves() asked for has begun. */
-  void begun();
-  /** Tells those who asked for a checkpoint or the end. `text`: what became of it. */
-  void tell(bool is_done, const std::string& text);
+  /** What became of the checkpoint that saves() asked for, for those who wait for it. */
+  void tell_saved(bool is_done, const std::string& text);
 
  private:
+  /** A setting that changed in the middle of the run; a resumed run changes it at the same step. */
+  struct Change {
+    int64_t step = 0;  ///< taken before it
+    std::string key, value;
+    bool is_applied = false;
+  };
+
   void act(runs::ControlRequest request);
   void pause(runs::ControlRequest request);
-  void change(runs::ControlRequest& request);
-  void apply(const std::string& key, const std::string& value);
+  void return_to_gpu(runs::ControlRequest request);
+  void change(runs::ControlRequest request);
+  void read_changes();
+  void apply_due_changes();
+  void write_changes();
 
   Session& session_;
   const Job& job_;
   runs::RunDirectory& run_;
   term::Progress& progress_;
   std::unique_ptr<runs::ControlServer> server_;  ///< null where no socket could be made
-  std::vector<runs::ControlRequest> waiting_;    ///< for a checkpoint, or the end
-  bool is_paused_ = false, stops_ = false, saves_ = false, leaves_unsaved_ = false;
+  std::vector<runs::ControlRequest> waiting_;    ///< for a checkpoint, or for the end
+  std::vector<Change> changes_;
+  bool is_paused_ = false, has_left_gpu_ = false;
+  bool stops_ = false, stops_unsaved_ = false, saves_ = false;
 };
 
 }  // namespace ferry

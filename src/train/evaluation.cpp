@@ -86,10 +86,14 @@ void score(Evaluation& out, const TokenizedDataset& data, const LabelScheme& sch
 
 }  // namespace
 
-Evaluation evaluate(Session& session,
-                    const Job& job,
-                    bool labelled,
-                    const std::function<void(int64_t)>& progress) {
+Evaluation evaluate(Session& session, const Job& job, bool labelled) {
+  return evaluate_unless(session, job, labelled, [] { return true; }).value();
+}
+
+std::optional<Evaluation> evaluate_unless(Session& session,
+                                          const Job& job,
+                                          bool labelled,
+                                          const std::function<bool()>& goes_on) {
   Evaluation out;
   const bool masked_lm = job.loss == LossKind::masked_lm;
   const MaskOptions mask = mask_options(job);
@@ -97,8 +101,9 @@ Evaluation evaluate(Session& session,
   MicroBatch batch;
   std::vector<float> logits;
   double loss_sum = 0;
-  int64_t n_items = 0, n_done = 0, index = 0;
+  int64_t n_items = 0, index = 0;
   for (const auto& samples : plan_pass(job.eval.size(), job.plan.micro_batch_size)) {
+    if (!goes_on()) return {};
     collate(job.eval, samples, job.token_sizes, pad_id(job), batch, job.max_length);
     // The mask of an evaluation depends on the seed alone, so that two evaluations compare.
     if (masked_lm)
@@ -121,8 +126,6 @@ Evaluation evaluate(Session& session,
         out.predictions.push_back(predict({logits.begin() + static_cast<long>(i * n_labels),
                                            logits.begin() + static_cast<long>((i + 1) * n_labels)},
                                           job.scheme.problem));
-    n_done += static_cast<int64_t>(samples.size());
-    if (progress) progress(n_done);
   }
   if (!labelled || n_items == 0) return out;
   out.loss = loss_sum / static_cast<double>(n_items);

@@ -25,12 +25,13 @@ struct Evaluation {
   std::vector<int64_t> confusion;       ///< (n_labels, n_labels) row = true; single-label only
 };
 
-/** Evaluates job.eval. Labelled: with loss and metrics, else predictions only. `progress` is told
- * samples done. */
-Evaluation evaluate(Session& session,
-                    const Job& job,
-                    bool labelled,
-                    const std::function<void(int64_t)>& progress = {});
+/** Evaluates job.eval. Labelled: with loss and metrics, else predictions only. `goes_on` is asked
+ * between two batches; nothing comes back once it said no. */
+std::optional<Evaluation> evaluate_unless(Session& session,
+                                          const Job& job,
+                                          bool labelled,
+                                          const std::function<bool()>& goes_on);
+Evaluation evaluate(Session& session, const Job& job, bool labelled);
 
 /** "business (0.97)" or "3.52": a prediction in words. */
 std::string describe(const Prediction& prediction, const LabelScheme& scheme);

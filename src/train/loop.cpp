@@ -10,7 +10,8 @@
 #include "src/runs/metrics_log.h"
 #include "src/term/progress.h"
 #include "src/train/batches.h"
-#include "src/train/interrupt.h"
+#include "src/train/control.h"
+#include "src/train/evaluating.h"
 #include "src/train/saving.h"
 
 namespace ferry {
@@ -82,26 +83,6 @@ nlohmann::ordered_json metrics_of(const Job& job,
   return line;
 }
 
-/** The evaluation after an epoch, or at the end of the run. */
-void evaluate_now(Session& session,
-                  const Job& job,
-                  int64_t step,
-                  TrainingResult& result,
-                  runs::MetricsLog& metrics,
-                  term::Progress& progress) {
-  result.evaluation = evaluate(session, job, /*labelled=*/true);
-  const double epoch = static_cast<double>(step) / static_cast<double>(job.steps_per_epoch);
-  std::string text = fmt::format("epoch {:.2f}: eval_loss {:.4f}", epoch, result.evaluation.loss);
-  nlohmann::ordered_json line = {
-      {"step", step}, {"epoch", epoch}, {"eval_loss", result.evaluation.loss}};
-  for (const auto& [name, value] : result.evaluation.metrics) {
-    text += fmt::format("  {} {:.4f}", name, value);
-    line["eval_" + name] = value;
-  }
-  progress.say(text);
-  metrics.append(std::move(line));
-}
-
 }  // namespace
 
 Promise rehearse(Session& session, const Job& job, int64_t n_done) {
@@ -140,13 +121,16 @@ TrainingResult train(Session& session, const Job& job, runs::RunDirectory& run) 
   runs::MetricsLog metrics(run.path(), session.n_steps());
   term::Progress progress(stderr, term::detect_terminal(2), "training", job.n_steps, "step",
                           session.n_steps());
+  Control control(session, job, run, progress);
+  Evaluating evaluating(session, job, run, metrics, progress);
   Saving saving(session, job, run, metrics, progress);
-  const bool has_eval = job.eval.size() > 0,
-             evaluates = has_eval && job.config.text("eval_strategy") == "epoch";
-  bool is_evaluated = false;
-  run.set_phase(runs::Phase::training);
 
-  for (int64_t step = session.n_steps(); step < job.n_steps; ++step) {
+  // A run that was stopped or killed in the middle of an evaluation begins with it.
+  if (session.n_steps() > 0) evaluating.after_step(control);
+  control.attend();
+  run.set_phase(runs::Phase::training);
+  while (session.n_steps() < job.n_steps && !control.leaves()) {
+    const int64_t step = session.n_steps();
     const auto start = Clock::now();
     // ---- the step
     const std::span<const HostBatch> micro_batches = batches.of_step(step);
@@ -161,23 +145,16 @@ TrainingResult train(Session& session, const Job& job, runs::RunDirectory& run) 
                               batches.n_tokens(), seconds));
     check_divergence(report, job, step);
     log_step(job, report, step, progress);
-    const bool epoch_ends = (step + 1) % job.steps_per_epoch == 0,
-               run_ends = step + 1 == job.n_steps;
-    if (has_eval && (run_ends || (evaluates && epoch_ends))) {
-      run.set_phase(runs::Phase::evaluating);
-      evaluate_now(session, job, step + 1, result, metrics, progress);
-      is_evaluated = run_ends;
-    }
-    result.is_interrupted = is_interrupted() && !run_ends;
-    if (run_ends) check_any_update(session.state(), job, report.loss);
-    saving.after_step(result.is_interrupted);
-    if (result.is_interrupted) break;
+    if (session.n_steps() == job.n_steps) check_any_update(session.state(), job, report.loss);
+    evaluating.after_step(control);
+    control.attend();
+    saving.after_step(control);
   }
-  saving.finish();
+  saving.finish(control);
   progress.finish();
-  // A run that was killed after its last step has only the rest to do.
-  if (has_eval && !is_evaluated && !result.is_interrupted)
-    result.evaluation = evaluate(session, job, /*labelled=*/true);
+  result.is_interrupted = control.leaves() && !evaluating.is_done();
+  result.is_saved = control.saves() && session.n_steps() > 0;
+  result.evaluation = evaluating.take_last();
   result.losses = metrics.losses();
   return result;
 }

@@ -17,7 +17,8 @@ struct TrainingResult {
   int64_t n_tokens = 0;        ///< of them
   int64_t n_skipped = 0;
   Evaluation evaluation;        ///< the last one; empty without evaluation data
-  bool is_interrupted = false;  ///< saved and left, on a signal
+  bool is_interrupted = false;  ///< left before the end, as asked
+  bool is_saved = false;        ///< and saved before
 };
 
 /** What a run will take, from one rehearsal of each micro-batch size it may meet. */

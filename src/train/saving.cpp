@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace ferry {
 
@@ -38,39 +39,47 @@ bool Saving::is_due() const {
          std::max<std::chrono::duration<double>>(kAuto, last_took_ / kTimeShare_max);
 }
 
-void Saving::after_step(bool at_once) {
-  const bool begins = at_once || is_due();
-  if (auto outcome = begins ? saver_.await_outcome() : saver_.outcome()) tell(*outcome);
+void Saving::after_step(Control& control) {
+  // One that somebody waits for is under way: it will do, unless the run leaves with later steps.
+  const bool is_asked = control.saves() && (control.leaves() || !is_asked_for_),
+             begins = is_asked || is_due();
+  if (auto outcome = begins ? saver_.await_outcome() : saver_.outcome()) tell(*outcome, control);
   if (!begins) return;
   metrics_.sync();  // a checkpoint has the lines of all its steps, whatever happens to the power
   saver_.begin();
+  is_asked_for_ = is_asked;
   last_began_ = Clock::now();
 }
 
-void Saving::finish() {
+void Saving::finish(Control& control) {
   run_.set_phase(runs::Phase::saving);
   const auto outcome = saver_.await_outcome();
   if (!outcome) return;
+  tell(*outcome, control);
   if (outcome->failure) std::rethrow_exception(outcome->failure);
-  tell(*outcome);
 }
 
-void Saving::tell(const CheckpointSaver::Outcome& outcome) {
+void Saving::tell(const CheckpointSaver::Outcome& outcome, Control& control) {
   last_took_ = std::chrono::duration<double>(outcome.seconds);
-  if (!outcome.failure)
-    return metrics_.append({{"step", outcome.step},
-                            {"save_seconds", outcome.seconds},
-                            {"save_bytes", outcome.n_bytes}});
-  const auto all = runs::complete_checkpoints(run_.path());
-  try {
-    std::rethrow_exception(outcome.failure);
-  } catch (const std::exception& e) {
-    progress_.say(fmt::format(
-        "checkpoint-{} could not be written; training goes on, {}\n{}", outcome.step,
-        all.empty() ? "without a checkpoint so far"
-                    : fmt::format("the last checkpoint is {}", all.back().path.string()),
-        e.what()));
+  std::string text = fmt::format("checkpoint-{}", outcome.step);
+  if (outcome.failure) {
+    const auto all = runs::complete_checkpoints(run_.path());
+    try {
+      std::rethrow_exception(outcome.failure);
+    } catch (const std::exception& e) {
+      text = fmt::format("{} could not be written, {}: {}", text,
+                         all.empty() ? "and there is none before it"
+                                     : fmt::format("the last is {}", all.back().path.string()),
+                         e.what());
+    }
+    progress_.say(text);
+  } else {
+    text = fmt::format("{} is complete", text);
+    metrics_.append({{"step", outcome.step},
+                     {"save_seconds", outcome.seconds},
+                     {"save_bytes", outcome.n_bytes}});
   }
+  if (std::exchange(is_asked_for_, false)) control.tell_saved(!outcome.failure, text);
 }
 
 }  // namespace ferry

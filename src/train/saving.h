@@ -9,6 +9,7 @@
 #include "src/runs/run_directory.h"
 #include "src/term/progress.h"
 #include "src/train/checkpoint.h"
+#include "src/train/control.h"
 
 namespace ferry {
 
@@ -20,16 +21,16 @@ class Saving {
          runs::MetricsLog& metrics,
          term::Progress& progress);
 
-  /** Begins a checkpoint of the session as it is where one is due, or `at_once`. A checkpoint that
+  /** Begins a checkpoint of the session as it is where one is due, or where `control` wants one. A checkpoint that
    * could not be written (a full disk) is said, and training goes on: the last complete one is
    * there, the next is tried when it is due. */
-  void after_step(bool at_once);
+  void after_step(Control& control);
   /** Waits for the one under way; now a failure is thrown. */
-  void finish();
+  void finish(Control& control);
 
  private:
   bool is_due() const;
-  void tell(const CheckpointSaver::Outcome& outcome);
+  void tell(const CheckpointSaver::Outcome& outcome, Control& control);
 
   Session& session_;
   const Job& job_;
@@ -37,6 +38,7 @@ class Saving {
   runs::MetricsLog& metrics_;
   term::Progress& progress_;
   CheckpointSaver saver_;
+  bool is_asked_for_ = false;  ///< the one under way, by somebody who waits
   std::string strategy_;
   int64_t every_ = 0;  ///< steps; 0: by time
   std::chrono::duration<double> last_took_{};

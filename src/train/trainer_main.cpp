@@ -95,8 +95,9 @@ int run_train(config::CommandLine command) {
     const TrainingResult result = train(*session, *job, run);
     if (!result.is_interrupted)
       return finish_training(result, *session, *job, promise, run, terminal);
-    run.set_phase(runs::Phase::stopped, {{"exit_reason", "interrupted after saving"}});
-    fmt::print(stderr, "stopped after step {}, saved; go on with: ferry train --resume '{}'\n",
+    const std::string reason = result.is_saved ? "stopped after saving" : "stopped without saving";
+    run.set_phase(runs::Phase::stopped, {{"exit_reason", reason}});
+    fmt::print(stderr, "{}, after step {}; go on with: ferry train --resume '{}'\n", reason,
                session->n_steps(), run.path().string());
     return kInterruptedExit;
   } catch (...) {

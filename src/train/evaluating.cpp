@@ -1,0 +1,60 @@
+#include "src/train/evaluating.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace ferry {
+
+Evaluating::Evaluating(Session& session,
+                       const Job& job,
+                       runs::RunDirectory& run,
+                       runs::MetricsLog& metrics,
+                       term::Progress& progress)
+    : session_(session),
+      job_(job),
+      run_(run),
+      metrics_(metrics),
+      progress_(progress),
+      strategy_(job.config.text("eval_strategy")),
+      every_(std::max<int64_t>(1, job.config.steps("eval_steps", job.n_steps))) {}
+
+bool Evaluating::is_due() const {
+  const int64_t step = session_.n_steps();
+  if (job_.eval.size() == 0) return false;
+  if (step == job_.n_steps) return true;  // its predictions are part of the result
+  if (strategy_ == "epoch") return step % job_.steps_per_epoch == 0;
+  return strategy_ == "steps" && step % every_ == 0;
+}
+
+bool Evaluating::is_done() const {
+  return session_.n_steps() == job_.n_steps &&
+         (job_.eval.size() == 0 || metrics_.last_evaluation_step() == job_.n_steps);
+}
+
+void Evaluating::after_step(Control& control) {
+  const int64_t step = session_.n_steps();
+  const bool is_known = metrics_.last_evaluation_step() == step;
+  // Of the last step the predictions are wanted, too, which no log holds.
+  if (!is_due() || (is_known && step < job_.n_steps)) return;
+  run_.set_phase(runs::Phase::evaluating);
+  auto evaluation = evaluate_unless(session_, job_, /*labelled=*/true, [&] {
+    control.attend();
+    return !control.leaves();
+  });
+  run_.set_phase(runs::Phase::training);
+  if (!evaluation) return;
+  last_ = std::move(*evaluation);
+  const double epoch = static_cast<double>(step) / static_cast<double>(job_.steps_per_epoch);
+  std::string text = fmt::format("epoch {:.2f}: eval_loss {:.4f}", epoch, last_.loss);
+  nlohmann::ordered_json line = {{"step", step}, {"epoch", epoch}, {"eval_loss", last_.loss}};
+  for (const auto& [name, value] : last_.metrics) {
+    text += fmt::format("  {} {:.4f}", name, value);
+    line["eval_" + name] = value;
+  }
+  progress_.say(text);
+  if (!is_known) metrics_.append(std::move(line));
+}
+
+}  // namespace ferry

@@ -1,0 +1,42 @@
+#pragma once
+// When a run evaluates (options eval_strategy, eval_steps) and what is said of it. The loop calls it
+// after every step; src/train/evaluation.h is the evaluation itself.
+
+#include "src/runs/metrics_log.h"
+#include "src/runs/run_directory.h"
+#include "src/term/progress.h"
+#include "src/train/control.h"
+#include "src/train/evaluation.h"
+
+namespace ferry {
+
+class Evaluating {
+ public:
+  Evaluating(Session& session,
+             const Job& job,
+             runs::RunDirectory& run,
+             runs::MetricsLog& metrics,
+             term::Progress& progress);
+
+  /** Evaluates where that is due after this many steps and not done yet; a run that is to leave drops
+   * it, and begins with it when it is resumed. */
+  void after_step(Control& control);
+  /** Whether the run has nothing more to evaluate: after its last step, or without data. */
+  bool is_done() const;
+  /** The last evaluation; empty where there was none. */
+  Evaluation take_last() { return std::move(last_); }
+
+ private:
+  bool is_due() const;
+
+  Session& session_;
+  const Job& job_;
+  runs::RunDirectory& run_;
+  runs::MetricsLog& metrics_;
+  term::Progress& progress_;
+  std::string strategy_;
+  int64_t every_ = 0;  ///< steps
+  Evaluation last_;
+};
+
+}  // namespace ferry
