@@ -13,12 +13,13 @@
 namespace ferry::cli {
 
 std::span<const Command> commands() {
-  static constexpr std::array<Command, 8> kCommands = {{
+  static constexpr std::array<Command, 9> kCommands = {{
       {"train", "fine-tune a model on texts", run_train},
       {"eval", "measure a trained model on labelled data", run_eval},
       {"predict", "label texts with a trained model", run_predict},
       {"export", "write a trained model as a Hugging Face directory", run_export},
       {"plan", "say beforehand what a run needs and whether it fits", run_plan},
+      {"runs", "look at runs, and pause, resume, save or stop them", run_runs},
       {"presets", "list and show settings that belong together", run_presets},
       {"doctor", "what this machine has, and what is wrong with it", run_doctor},
       {"help", "this text, or the options of a verb: ferry help train", run_help},

@@ -10,18 +10,13 @@
 namespace ferry {
 namespace {
 
-void check(const CheckpointReader& file, const TensorChecksums& checksums) {
-  for (const auto& [name, checksum] : checksums) {
-    const StoredTensor& tensor = file.get(name);
-    const uint32_t found = crc32c(tensor.bytes);
-    file.release_pages(tensor);
-    if (found != checksum)
-      throw Error(Fault::data, "checkpoint.read",
-                  fmt::format("'{}': tensor '{}' is damaged: its CRC-32C is {:08x}, {:08x} was "
-                              "written",
-                              file.path().string(), name, found, checksum),
-                  "resume from an earlier checkpoint, and check the disk");
-  }
+/** The master is the model itself. */
+std::filesystem::path state_directory(const std::filesystem::path& checkpoint, Segment segment) {
+  return segment == Segment::master ? checkpoint : checkpoint / "state";
+}
+
+std::string state_stem(Segment segment) {
+  return segment == Segment::master ? "model" : std::string(name_of(segment));
 }
 
 CheckpointReader open_checked(const std::filesystem::path& checkpoint,
@@ -35,19 +30,11 @@ CheckpointReader open_checked(const std::filesystem::path& checkpoint,
                 fmt::format("'{}' has no checksums of '{}'", checkpoint.string(),
                             state_stem(segment)),
                 "resume from an earlier checkpoint");
-  check(file, found->second);
+  check_checksums(file, found->second);
   return file;
 }
 
 }  // namespace
-
-std::filesystem::path state_directory(const std::filesystem::path& checkpoint, Segment segment) {
-  return segment == Segment::master ? checkpoint : checkpoint / "state";
-}
-
-std::string state_stem(Segment segment) {
-  return segment == Segment::master ? "model" : std::string(name_of(segment));
-}
 
 StateWriter::StateWriter(const ModelTable& model,
                          const std::filesystem::path& checkpoint,
@@ -102,12 +89,6 @@ void load_states(const ModelTable& model,
         segments.set_state(entry.block, segment, extent.begin, values);
     }
   }
-}
-
-void check_states(const std::filesystem::path& checkpoint,
-                  const std::map<std::string, TensorChecksums>& checksums) {
-  for (Segment segment : kSavedSegments)
-    open_checked(checkpoint, segment, checksums);
 }
 
 }  // namespace ferry

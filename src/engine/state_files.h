@@ -15,18 +15,12 @@
 #include "src/engine/weights.h"
 #include "src/files/checkpoint_reader.h"
 #include "src/files/safetensors_writer.h"
+#include "src/files/tensor_checksums.h"
 
 namespace ferry {
 
 /** The segments that a checkpoint holds; the weights are the master, rounded. */
 inline constexpr std::array kSavedSegments = {Segment::master, Segment::adam_m, Segment::adam_v};
-
-/** CRC-32C of each tensor's bytes, by its name in the file. */
-using TensorChecksums = std::map<std::string, uint32_t>;
-
-/** What `directory` calls the files of a segment: the master is the model itself. */
-std::filesystem::path state_directory(const std::filesystem::path& checkpoint, Segment segment);
-std::string state_stem(Segment segment);
 
 /** The files of one checkpoint while they are being written. */
 class StateWriter {
@@ -53,8 +47,4 @@ void load_states(const ModelTable& model,
                  const std::filesystem::path& checkpoint,
                  const std::map<std::string, TensorChecksums>& checksums,
                  Segments& segments);
-/** The same without the filling: what `ferry runs check` does. */
-void check_states(const std::filesystem::path& checkpoint,
-                  const std::map<std::string, TensorChecksums>& checksums);
-
 }  // namespace ferry

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 #include "src/base/error.h"
 #include "src/files/atomic_file.h"
+#include "src/files/crc32c.h"
+#include "src/files/mapped_file.h"
 
 namespace ferry::runs {
 namespace {
@@ -96,6 +100,46 @@ Checkpoint NewCheckpoint::commit() {
   sync_directory(final_.parent_path());
   write_text_file(final_ / kComplete, fmt::format("{}\n", step_));
   return {step_, final_};
+}
+
+StoredChecksums read_checksums(const fs::path& checkpoint) {
+  const fs::path file = checkpoint / "state" / kChecksumsName,
+                 run_state = checkpoint / "state" / kRunStateName;
+  const auto refuse = [](const fs::path& damaged) {
+    throw Error(Fault::data, "checkpoint.read", fmt::format("'{}' is damaged", damaged.string()),
+                "resume from an earlier checkpoint, and check the disk");
+  };
+  StoredChecksums checksums;
+  uint32_t of_run_state = 0;
+  try {
+    const auto all = nlohmann::json::parse(read_text_file(file));
+    for (const auto& [name, value] : all.items())
+      if (name == kRunStateName)
+        of_run_state = value.get<uint32_t>();
+      else
+        checksums[name] = value.get<TensorChecksums>();
+  } catch (const nlohmann::json::exception&) {
+    refuse(file);
+  }
+  const std::string text = read_text_file(run_state);
+  if (crc32c(std::as_bytes(std::span(text))) != of_run_state) refuse(run_state);
+  return checksums;
+}
+
+void write_checksums(const fs::path& checkpoint,
+                     const StoredChecksums& checksums,
+                     const std::string& run_state) {
+  nlohmann::ordered_json all = checksums;
+  all[kRunStateName] = crc32c(std::as_bytes(std::span(run_state)));
+  write_text_file(checkpoint / "state" / kRunStateName, run_state);
+  write_json_file(checkpoint / "state" / kChecksumsName, all);
+}
+
+void check_checkpoint(const fs::path& checkpoint) {
+  for (const auto& [stem, checksums] : read_checksums(checkpoint))
+    check_checksums(
+        CheckpointReader::open(stem == "model" ? checkpoint : checkpoint / "state", stem),
+        checksums);
 }
 
 void remove_oldest(const fs::path& run, int64_t keep) {

@@ -4,8 +4,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
+
+#include "src/files/tensor_checksums.h"
 
 namespace ferry::runs {
 
@@ -45,6 +49,20 @@ class NewCheckpoint {
   int64_t step_;
   bool is_committed_ = false;
 };
+
+/** What state/checksums.json holds: by stem of the tensors' files (model, adam_m, adam_v). */
+using StoredChecksums = std::map<std::string, TensorChecksums>;
+inline constexpr const char *kRunStateName = "run_state.json", *kChecksumsName = "checksums.json";
+
+/** state/checksums.json. Throws Error(data) where it or state/run_state.json is not as it was
+ * written. */
+StoredChecksums read_checksums(const std::filesystem::path& checkpoint);
+/** Writes both; `run_state` as text. */
+void write_checksums(const std::filesystem::path& checkpoint,
+                     const StoredChecksums& checksums,
+                     const std::string& run_state);
+/** Reads every byte that has a checksum. Throws Error(data) that names what is damaged. */
+void check_checkpoint(const std::filesystem::path& checkpoint);
 
 /** Removes the oldest complete checkpoints but `keep`; one that is half-removed is not complete. */
 void remove_oldest(const std::filesystem::path& run, int64_t keep);

@@ -7,7 +7,6 @@
 
 #include "src/base/error.h"
 #include "src/files/atomic_file.h"
-#include "src/files/crc32c.h"
 #include "src/files/mapped_file.h"
 #include "src/files/safetensors_writer.h"
 #include "src/train/final_model.h"
@@ -22,7 +21,6 @@ using nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kFormat_version = 1;
-constexpr const char *kRunStateName = "run_state.json", *kChecksumsName = "checksums.json";
 
 ordered_json json_of(const SessionState& state, const Job& job) {
   ordered_json out;
@@ -53,13 +51,6 @@ ordered_json read_json(const fs::path& file) {
     throw Error(Fault::data, "checkpoint.read", fmt::format("'{}' is damaged", file.string()),
                 "resume from an earlier checkpoint, and check the disk");
   return json;
-}
-
-/** What `text` would have to be for the file to be as it was written. */
-void check_text(const std::string& text, uint32_t checksum, const fs::path& file) {
-  if (crc32c(std::as_bytes(std::span(text))) == checksum) return;
-  throw Error(Fault::data, "checkpoint.read", fmt::format("'{}' is damaged", file.string()),
-              "resume from an earlier checkpoint, and check the disk");
 }
 
 SessionState session_state_in(const ordered_json& json, const fs::path& file) {
@@ -138,13 +129,10 @@ void CheckpointSaver::begin() {
       [this] {
         keep_failure([&] {
           const fs::path directory = writing_->directory->path();
-          ordered_json checksums = writing_->states->finish();
-          const std::string run_state = writing_->run_state.dump(2) + "\n";
-          checksums[kRunStateName] = crc32c(std::as_bytes(std::span(run_state)));
+          const runs::StoredChecksums& checksums = writing_->states->finish();
           write_model_files(job_, directory);
           write_json_file(directory / "trainer_state.json", writing_->trainer_state);
-          write_text_file(directory / "state" / kRunStateName, run_state);
-          write_json_file(directory / "state" / kChecksumsName, checksums);
+          runs::write_checksums(directory, checksums, writing_->run_state.dump(2) + "\n");
           writing_->directory->commit();
           runs::remove_oldest(run_, job_.config.integer("save_total_limit"));
         });
@@ -167,27 +155,13 @@ std::optional<CheckpointSaver::Outcome> CheckpointSaver::await_outcome() {
 }
 
 void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
-  const fs::path state = checkpoint.path / "state";
-  const ordered_json checksums = read_json(state / kChecksumsName);
-  std::map<std::string, TensorChecksums> of_tensors;
-  uint32_t of_run_state = 0;
-  try {
-    for (const auto& [name, value] : checksums.items())
-      if (name == kRunStateName)
-        of_run_state = value.get<uint32_t>();
-      else
-        of_tensors[name] = value.get<TensorChecksums>();
-  } catch (const nlohmann::json::exception&) {
-    throw Error(Fault::data, "checkpoint.read",
-                fmt::format("'{}' is damaged", (state / kChecksumsName).string()),
-                "resume from an earlier checkpoint, and check the disk");
-  }
-  check_text(read_text_file(state / kRunStateName), of_run_state, state / kRunStateName);
-  const ordered_json run_state = read_json(state / kRunStateName);
-  const SessionState restored = session_state_in(run_state, state / kRunStateName);
+  const fs::path file = checkpoint.path / "state" / runs::kRunStateName;
+  const runs::StoredChecksums checksums = runs::read_checksums(checkpoint.path);
+  const ordered_json run_state = read_json(file);
+  const SessionState restored = session_state_in(run_state, file);
   if (!job.config.flag("new_identity"))
     check_identity(run_state.value("identity", ordered_json::object()), identity_of(job));
-  load_states(job.model, checkpoint.path, of_tensors, session.segments());
+  load_states(job.model, checkpoint.path, checksums, session.segments());
   session.restore(restored);
 }
 

@@ -15,6 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kChanges = "changes";
+const config::Origin kSetOrigin = {config::Source::command_line, "ferry runs set"};
 
 /** What may change in the middle of a run: numbers of the optimizer, which no memory depends on. */
 bool is_changeable(const std::string& key) {
@@ -128,7 +129,7 @@ void Control::change(runs::ControlRequest request) {
   const std::string value = request.argument("value");
   try {
     config::Config checked = job_.config;
-    checked.set(request.argument("key"), value, {config::Source::command_line, "ferry runs set"});
+    checked.set(request.argument("key"), value, kSetOrigin);
     const std::string key(config::find_option(request.argument("key")).option->key);
     if (!is_changeable(key))
       return request.answer(
@@ -170,7 +171,7 @@ void Control::apply_due_changes() {
   for (Change& change : changes_) {
     if (change.is_applied || change.step > session_.n_steps()) continue;
     config::Config typed;
-    typed.set(change.key, change.value, {});
+    typed.set(change.key, change.value, kSetOrigin);
     session_.change_optimizer(change.key, typed.number(change.key));
     change.is_applied = true;
     progress_.say(
