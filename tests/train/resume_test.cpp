@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -54,7 +56,8 @@ class Resume : public ::testing::Test {
   }
   static void TearDownTestSuite() { fs::remove_all(root_); }
 
-  static pid_t start(const std::vector<std::string>& arguments) {
+  /** `prefix`: of the files that take its output. */
+  static pid_t start(const std::vector<std::string>& arguments, const std::string& prefix = "") {
     std::vector<std::string> words = {FERRY_BINARY};
     words.insert(words.end(), arguments.begin(), arguments.end());
     const pid_t child = fork();
@@ -66,18 +69,24 @@ class Resume : public ::testing::Test {
     setenv("FERRY_TRAINER", FERRY_TRAINER_BINARY, 1);
     if (chdir(root_.c_str()) != 0) _exit(126);
     for (auto [name, target] : {std::pair{"out", 1}, {"err", 2}})
-      dup2(open(name, O_WRONLY | O_CREAT | O_TRUNC, 0666), target);
+      dup2(open((prefix + name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), target);
     execv(FERRY_BINARY, pointers.data());
     _exit(127);
   }
-  static Outcome wait_for(pid_t child) {
+  static Outcome wait_for(pid_t child, const std::string& prefix = "") {
     Outcome outcome;
     waitpid(child, &outcome.status, 0);
-    outcome.err = text_of(root_ / "err");
+    outcome.err = text_of(root_ / (prefix + "err"));
     return outcome;
   }
-  static Outcome ferry(const std::vector<std::string>& arguments) {
-    return wait_for(start(arguments));
+  static Outcome ferry(const std::vector<std::string>& arguments, const std::string& prefix = "") {
+    return wait_for(start(arguments, prefix), prefix);
+  }
+  /** Until the run has taken so many steps. */
+  static void wait_for_line(const std::string& run, int step) {
+    const std::string wanted = "\"step\":" + std::to_string(step) + ",";
+    while (text_of(root_ / run / "metrics.jsonl").find(wanted) == std::string::npos)
+      std::this_thread::sleep_for(1ms);
   }
   /** Killed after `delay`, unless it has ended. */
   static Outcome ferry_killed_after(const std::vector<std::string>& arguments,
@@ -185,8 +194,7 @@ TEST_F(Resume, StoppedBySignalItSavesAndGoesOn) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     const std::string run = "signal" + std::to_string(signal);
     const pid_t child = start(new_run(run, {"--save-steps=1000"}));
-    while (text_of(root_ / run / "metrics.jsonl").size() < 300)
-      std::this_thread::sleep_for(1ms);
+    wait_for_line(run, 3);
     ::kill(child, signal);
     const Outcome stopped = wait_for(child);
     ASSERT_EQ(stopped.code(), 130) << stopped.err;
@@ -205,15 +213,135 @@ TEST_F(Resume, InTenPiecesElsewhereEachTimeTheSameBits) {
     auto arguments = go_on("pieces", random_placement(random));
     arguments.push_back("--save-strategy=no");  // only on leaving
     const pid_t child = start(arguments);
-    const std::string wanted = "\"step\":" + std::to_string(piece * kSteps_per_piece) + ",";
-    while (text_of(root_ / "pieces/metrics.jsonl").find(wanted) == std::string::npos)
-      std::this_thread::sleep_for(1ms);
+    wait_for_line("pieces", piece * kSteps_per_piece);
     ::kill(child, SIGTERM);
     const Outcome outcome = wait_for(child);
     ASSERT_EQ(outcome.code(), 130) << outcome.err;
   }
   ASSERT_EQ(ferry(go_on("pieces", {"--save-strategy=steps"})).code(), 0) << text_of(root_ / "err");
   expect_same_run("one_piece", "pieces");
+}
+
+/** `ferry runs ...` on a run, once its process listens. */
+Outcome ask_of(const std::function<Outcome(const std::vector<std::string>&)>& ferry,
+               std::vector<std::string> words) {
+  words.insert(words.begin(), "runs");
+  Outcome outcome;
+  do {
+    outcome = ferry(words);  // 5: not listening yet
+  } while (outcome.code() == 5 && outcome.err.find("yet") != std::string::npos);
+  return outcome;
+}
+
+TEST_F(Resume, PausedSavedChangedAndStoppedWhileItRuns) {
+  ASSERT_EQ(ferry(new_run("left_alone")).code(), 0) << text_of(root_ / "err");
+  const auto ask = [](std::vector<std::string> words) {
+    return ask_of([](const auto& all) { return ferry(all, "ask_"); }, std::move(words));
+  };
+  // Paused and saved, with the same bits.
+  const pid_t steered = start(new_run("steered"));
+  wait_for_line("steered", 5);
+  EXPECT_EQ(ask({"pause", "steered"}).code(), 0) << text_of(root_ / "ask_err");
+  EXPECT_EQ(nlohmann::json::parse(text_of(root_ / "steered/run.json"))["phase"], "paused");
+  const std::string lines = text_of(root_ / "steered/metrics.jsonl");
+  std::this_thread::sleep_for(300ms);
+  EXPECT_EQ(text_of(root_ / "steered/metrics.jsonl"), lines) << "a paused run takes no steps";
+  EXPECT_EQ(ask({"set", "steered", "seed=3"}).code(), 2);
+  EXPECT_EQ(ask({"set", "steered", "lr=7"}).code(), 2);
+  EXPECT_EQ(ask({"resume", "steered"}).code(), 0);
+  EXPECT_EQ(ask({"save", "steered"}).code(), 0);
+  EXPECT_NE(text_of(root_ / "ask_out").find("is complete"), std::string::npos);
+  EXPECT_EQ(ask({"check", "steered"}).code(), 0);
+  EXPECT_EQ(wait_for(steered).code(), 0);
+  EXPECT_EQ(ask({"pause", "steered"}).code(), 2) << "it has finished";
+  expect_same_run("left_alone", "steered");
+
+  // Changed in its middle, and killed after that: the change comes again at its step.
+  const pid_t changed = start(new_run("changed"));
+  wait_for_line("changed", 5);
+  ASSERT_EQ(ask({"pause", "changed"}).code(), 0);
+  ASSERT_EQ(ask({"set", "changed", "lr=1e-3"}).code(), 0) << text_of(root_ / "ask_err");
+  ASSERT_EQ(ask({"resume", "changed"}).code(), 0);
+  ASSERT_EQ(wait_for(changed).code(), 0);
+  EXPECT_NE(curve_of("changed"), curve_of("left_alone"));
+  const auto changes = nlohmann::json::parse(text_of(root_ / "changed/run.json"))["changes"];
+  ASSERT_EQ(changes.size(), 1u);
+  const std::string curve = curve_of("changed");
+  // What is left of it when the power fails right after the first checkpoint.
+  fs::copy(root_ / "changed", root_ / "changed_again", fs::copy_options::recursive);
+  fs::remove_all(root_ / "changed_again/final");
+  for (const auto& entry : fs::directory_iterator(root_ / "changed_again"))
+    if (entry.path().filename().string().starts_with("checkpoint-")) fs::remove_all(entry.path());
+  ASSERT_EQ(ferry(go_on("changed_again")).code(), 0) << text_of(root_ / "err");
+  EXPECT_EQ(curve_of("changed_again"), curve);
+
+  // Stopped, with and without a checkpoint.
+  for (bool saves : {true, false}) {
+    const std::string run = saves ? "stopped" : "stopped_unsaved";
+    const pid_t child = start(new_run(run, {"--save-strategy=no"}));
+    wait_for_line(run, 5);
+    std::vector<std::string> words = {"stop", run};
+    if (!saves) words.push_back("--no-save");
+    EXPECT_EQ(ask(words).code(), 0) << text_of(root_ / "ask_err");
+    EXPECT_EQ(wait_for(child).code(), 130);
+    EXPECT_EQ(text_of(root_ / "out").find("resumed"), std::string::npos);
+    ASSERT_EQ(ferry(go_on(run, {"--save-strategy=steps"})).code(), 0) << text_of(root_ / "err");
+    EXPECT_EQ(text_of(root_ / "out").find("resumed from") != std::string::npos, saves);
+    expect_same_run("left_alone", run);
+  }
+}
+
+TEST_F(Resume, AFullDiskInTheMiddleEndsNoTraining) {
+  // Checkpoints do not fit under the limit, lines of metrics do.
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{.rlim_cur = 20000, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Outcome outcome = ferry(new_run("full", {"--save-steps=20"}));
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(outcome.code(), 5) << outcome.err;  // the model cannot be written either
+  EXPECT_NE(outcome.err.find("checkpoint-20 could not be written"), std::string::npos)
+      << outcome.err;
+  EXPECT_NE(outcome.err.find("limit on file sizes"), std::string::npos) << outcome.err;
+  EXPECT_NE(curve_of("full").find("step75 "), std::string::npos) << "it went on to the last step";
+  for (const auto& entry : fs::directory_iterator(root_ / "full"))
+    EXPECT_EQ(entry.path().string().find("checkpoint-"), std::string::npos) << entry.path();
+  EXPECT_EQ(nlohmann::json::parse(text_of(root_ / "full/run.json"))["phase"], "failed");
+  // With room again it goes on from what there is.
+  EXPECT_EQ(ferry(go_on("full")).code(), 0) << text_of(root_ / "err");
+}
+
+TEST_F(Resume, TheSecondSignalLeavesAtOnce) {
+  const pid_t child = start(new_run("twice", {"--save-strategy=no", "--epochs=100000"}));
+  wait_for_line("twice", 3);
+  ::kill(child, SIGSTOP);  // so that both are there before it can act on the first
+  ::kill(child, SIGINT);
+  ::kill(child, SIGCONT);
+  ::kill(child, SIGTERM);
+  const Outcome outcome = wait_for(child);
+  EXPECT_EQ(outcome.code(), 130) << outcome.err;
+  EXPECT_EQ(ferry(go_on("twice", {"--epochs=1"})).code(), 0) << text_of(root_ / "err");
+}
+
+TEST_F(Resume, ASocketOfADeadProcess) {
+  const pid_t child = start(new_run("dead"));
+  wait_for_line("dead", 3);
+  ::kill(child, SIGKILL);
+  wait_for(child);
+  const Outcome outcome = ferry({"runs", "pause", "dead"});
+  EXPECT_EQ(outcome.code(), 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("lost"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("--resume"), std::string::npos) << outcome.err;
+  EXPECT_EQ(ferry(go_on("dead")).code(), 0) << text_of(root_ / "err");
+}
+
+TEST_F(Resume, TwoProcessesOnOneRun) {
+  const pid_t child = start(new_run("shared"));
+  wait_for_line("shared", 3);
+  const Outcome outcome = ferry({"train", "--resume=shared"}, "ask_");
+  EXPECT_EQ(outcome.code(), 2) << outcome.err;
+  EXPECT_NE(outcome.err.find(std::to_string(child)), std::string::npos) << outcome.err;
+  EXPECT_EQ(wait_for(child).code(), 0);
 }
 
 TEST_F(Resume, DamagedCheckpointsAndOtherIdentities) {
