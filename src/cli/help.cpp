@@ -56,7 +56,7 @@ int run_help(Arguments arguments) {
       "texts per label),\n"
       "or           ferry doctor\n\n"
       "Exit codes: 0 done, 2 usage or configuration, 3 does not fit, 4 data or model file,\n"
-      "5 hardware or driver, 6 diverged.\n");
+      "5 hardware or driver, 6 diverged, 130 stopped as asked.\n");
   return 0;
 }
 
