@@ -1,7 +1,7 @@
 // The CUDA device: three streams of the step and two host threads, one for updates and one, with a
-// stream of its own, for checkpoints. GPU queues wait for host work through stream memory operations
-// on pinned flags, so that the submitting thread never blocks; a host thread waits for GPU work on
-// events, for the other thread on its flags.
+// stream of its own, for checkpoints. GPU queues wait for host work through stream memory
+// operations on pinned flags, so that the submitting thread never blocks; a host thread waits for
+// GPU work on events, for the other thread on its flags.
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -280,9 +280,7 @@ class CudaDevice final : public Device {
     QueueId queue = QueueId::compute;  ///< where it was recorded last
   };
 
-  static bool is_of_host(QueueId queue) {
-    return queue == QueueId::host || queue == QueueId::save;
-  }
+  static bool is_of_host(QueueId queue) { return queue == QueueId::host || queue == QueueId::save; }
   HostQueue& thread_of(QueueId queue) { return queue == QueueId::save ? save_ : host_; }
   cudaStream_t stream(QueueId queue) const {
     return (queue == QueueId::save ? save_stream_ : streams_[static_cast<size_t>(queue)]).get();

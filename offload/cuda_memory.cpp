@@ -157,7 +157,8 @@ class VirtualGpuReservation final : public Reservation {
   }
   static void check(CUresult status, const char* call) {
     if (status != CUDA_SUCCESS)
-      throw Error(Fault::machine, "cuda", fmt::format("{}: error {}", call, static_cast<int>(status)),
+      throw Error(Fault::machine, "cuda",
+                  fmt::format("{}: error {}", call, static_cast<int>(status)),
                   "update the NVIDIA driver");
   }
 

@@ -106,11 +106,11 @@ void Executor::submit(const StepList& list, size_t i) {
   for (int b : action.after_update)
     device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
   const bool is_update = action.verb == Verb::update_gpu || action.verb == Verb::update_host;
-  if (is_update && is_saving()) device_.wait(action.queue, saved_[static_cast<size_t>(action.block)]);
+  if (is_update && is_saving())
+    device_.wait(action.queue, saved_[static_cast<size_t>(action.block)]);
   device_.submit(action.queue, [this, &action] { run(action); });
   device_.record(action.queue, event(i));
-  if (is_update)
-    device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);
+  if (is_update) device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);
 }
 
 void Executor::run(const Action& action) {

@@ -118,8 +118,8 @@ class SimulatedDevice : public Device {
                                                std::make_shared<int64_t>(0)};
 };
 
-/** A step's queues run at once, in the caller; checkpoints leave on a thread of their own, so that a
- * training on a CPU does not stand still for the disk. */
+/** A step's queues run at once, in the caller; checkpoints leave on a thread of their own, so that
+ * a training on a CPU does not stand still for the disk. */
 class SerialDevice final : public SimulatedDevice {
  public:
   using SimulatedDevice::SimulatedDevice;

@@ -97,9 +97,10 @@ void show(const fs::path& path, bool wants_json) {
                                                   checkpoints.back().path.string())});
   fmt::print("{}", table.text(term::detect_terminal(1)));
   if (run.phase() == "lost")
-    fmt::print("its process is gone (killed, or out of host memory); go on with: ferry train "
-               "--resume '{}'\n",
-               path.string());
+    fmt::print(
+        "its process is gone (killed, or out of host memory); go on with: ferry train "
+        "--resume '{}'\n",
+        path.string());
 }
 
 /** Settings as their run resolved them. */
@@ -153,11 +154,10 @@ void ask(const fs::path& run, const nlohmann::json& question) {
   const std::string phase = record.value("phase", "");
   const auto socket = record.find("control_socket");
   if (phase == "lost" || phase == "finished" || phase == "stopped" || phase == "failed")
-    throw Error(Fault::usage, "runs.control",
-                fmt::format("'{}' is not going on: {}", run.string(), phase),
-                phase == "finished"
-                    ? "its model is in final/"
-                    : fmt::format("go on with: ferry train --resume '{}'", run.string()));
+    throw Error(
+        Fault::usage, "runs.control", fmt::format("'{}' is not going on: {}", run.string(), phase),
+        phase == "finished" ? "its model is in final/"
+                            : fmt::format("go on with: ferry train --resume '{}'", run.string()));
   if (socket == record.end() || !socket->is_string())
     throw Error(Fault::machine, "runs.control",
                 fmt::format("'{}' has no control socket yet", run.string()),
@@ -177,9 +177,12 @@ int run_runs(Arguments arguments) {
       fmt::print("{}", kHelp);
       return 0;
     }
-    if (argument == "--json") wants_json = true;
-    else if (argument == "--no-save") saves = false;
-    else words.push_back(argument);
+    if (argument == "--json")
+      wants_json = true;
+    else if (argument == "--no-save")
+      saves = false;
+    else
+      words.push_back(argument);
   }
   const std::string verb = words.empty() ? "" : words[0];
   const auto is = [&](std::string_view name, size_t n_words) {

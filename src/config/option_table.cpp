@@ -244,10 +244,11 @@ const std::vector<Option>& option_table() {
        .choices = {"linear", "cosine", "cosine_with_min_lr", "cosine_with_restarts", "polynomial",
                    "inverse_sqrt", "constant", "noam", "exponential", "wsd"},
        .aliases = {{"lr_scheduler"}, {"lr_schedule"}},
-       .help = "How the learning rate goes on after warm-up. linear and cosine end at zero and suit "
-               "fine-tuning; wsd stays and falls over the last lr_decay_steps, so a run can be made "
-               "longer; inverse_sqrt and noam never end. As transformers (noam, exponential: "
-               "BMTrain) defines them."},
+       .help =
+           "How the learning rate goes on after warm-up. linear and cosine end at zero and suit "
+           "fine-tuning; wsd stays and falls over the last lr_decay_steps, so a run can be made "
+           "longer; inverse_sqrt and noam never end. As transformers (noam, exponential: "
+           "BMTrain) defines them."},
       {.key = "min_lr_rate",
        .type = Type::number,
        .group = kScheduleGroup,

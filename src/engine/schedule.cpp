@@ -9,8 +9,9 @@ namespace ferry {
 namespace {
 
 constexpr std::array<std::string_view, 10> kNames = {
-    "linear",       "cosine",   "cosine_with_min_lr", "cosine_with_restarts", "polynomial",
-    "inverse_sqrt", "constant", "noam",               "exponential",          "wsd"};
+    "linear",      "cosine",       "cosine_with_min_lr", "cosine_with_restarts",
+    "polynomial",  "inverse_sqrt", "constant",           "noam",
+    "exponential", "wsd"};
 
 /** 1 at 0, 0 at 1. */
 double half_cosine(double progress) {
@@ -66,8 +67,8 @@ double Schedule::factor_of(int64_t step) const {
       return std::pow(gamma, at - warmup);
     case ScheduleKind::wsd: {
       const auto decay = static_cast<double>(std::max<int64_t>(1, n_decay_steps));
-      return to_min(half_cosine(
-          std::clamp((at - static_cast<double>(n_steps)) / decay + 1, 0.0, 1.0)));
+      return to_min(
+          half_cosine(std::clamp((at - static_cast<double>(n_steps)) / decay + 1, 0.0, 1.0)));
     }
   }
   return 1;

@@ -22,14 +22,13 @@ std::string state_stem(Segment segment) {
 CheckpointReader open_checked(const std::filesystem::path& checkpoint,
                               Segment segment,
                               const std::map<std::string, TensorChecksums>& checksums) {
-  auto file =
-      CheckpointReader::open(state_directory(checkpoint, segment), state_stem(segment));
+  auto file = CheckpointReader::open(state_directory(checkpoint, segment), state_stem(segment));
   const auto found = checksums.find(state_stem(segment));
   if (found == checksums.end())
-    throw Error(Fault::data, "checkpoint.read",
-                fmt::format("'{}' has no checksums of '{}'", checkpoint.string(),
-                            state_stem(segment)),
-                "resume from an earlier checkpoint");
+    throw Error(
+        Fault::data, "checkpoint.read",
+        fmt::format("'{}' has no checksums of '{}'", checkpoint.string(), state_stem(segment)),
+        "resume from an earlier checkpoint");
   check_checksums(file, found->second);
   return file;
 }
@@ -55,8 +54,8 @@ void StateWriter::write(BlockStates& block) {
       const int64_t begin = extent.begin * kFp32_bytes, n_bytes = extent.n_elements * kFp32_bytes;
       uint32_t checksum = 0;
       for (int64_t at = 0; at < n_bytes; at += kSavePiece_bytes) {
-        const auto piece = block.read(kSavedSegments[s], begin + at,
-                                      std::min(kSavePiece_bytes, n_bytes - at));
+        const auto piece =
+            block.read(kSavedSegments[s], begin + at, std::min(kSavePiece_bytes, n_bytes - at));
         checksum = crc32c(piece, checksum);
         writers_[s].write(entry->hf_name, piece);
       }

@@ -13,10 +13,11 @@ void check_checksums(const CheckpointReader& file, const TensorChecksums& checks
     const uint32_t found = crc32c(tensor.bytes);
     file.release_pages(tensor);
     if (found == checksum) continue;
-    throw Error(Fault::data, "checkpoint.read",
-                fmt::format("'{}': tensor '{}' is damaged: its CRC-32C is {:08x}, {:08x} was written",
-                            file.path().string(), name, found, checksum),
-                "resume from an earlier checkpoint, and check the disk");
+    throw Error(
+        Fault::data, "checkpoint.read",
+        fmt::format("'{}': tensor '{}' is damaged: its CRC-32C is {:08x}, {:08x} was written",
+                    file.path().string(), name, found, checksum),
+        "resume from an earlier checkpoint, and check the disk");
   }
 }
 

@@ -97,10 +97,9 @@ bool write_line(int fd, const std::string& text) {
 void ControlRequest::answer(bool is_done, const std::string& text) {
   using Json = nlohmann::json;
   // A client that is gone has no use for it.
-  write_line(client_.get(),
-             Json({{"done", is_done}, {"text", text}})
-                     .dump(-1, ' ', false, Json::error_handler_t::replace) +
-                 "\n");
+  write_line(client_.get(), Json({{"done", is_done}, {"text", text}})
+                                    .dump(-1, ' ', false, Json::error_handler_t::replace) +
+                                "\n");
   client_ = UniqueFd();
 }
 
@@ -167,9 +166,9 @@ ControlAnswer ask_run(const fs::path& socket, const nlohmann::json& question) {
                 fmt::format("nobody listens at '{}': {}", socket.string(),
                             std::generic_category().message(errno)),
                 "the run's process is gone; `ferry train --resume RUN` goes on with it");
-  const auto line = write_line(fd.get(), question.dump() + "\n") ? read_line(fd.get()) : std::nullopt;
-  const auto answer =
-      nlohmann::json::parse(line.value_or(""), nullptr, /*allow_exceptions=*/false);
+  const auto line =
+      write_line(fd.get(), question.dump() + "\n") ? read_line(fd.get()) : std::nullopt;
+  const auto answer = nlohmann::json::parse(line.value_or(""), nullptr, /*allow_exceptions=*/false);
   if (!answer.is_object())
     throw Error(Fault::machine, "runs.control", "the run ended before it answered",
                 "`ferry runs show RUN` says how");

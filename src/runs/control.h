@@ -17,8 +17,8 @@
 
 namespace ferry::runs {
 
-/** What a client asks: {"command": "set", "key": "learning_rate", "value": "1e-5"}. Its client hears
- * nothing until answer(), or that the run is gone when the request is destroyed. */
+/** What a client asks: {"command": "set", "key": "learning_rate", "value": "1e-5"}. Its client
+ * hears nothing until answer(), or that the run is gone when the request is destroyed. */
 class ControlRequest {
  public:
   ControlRequest(nlohmann::json asked, UniqueFd client)
@@ -63,8 +63,8 @@ struct ControlAnswer {
   bool is_done = false;
   std::string text;
 };
-/** Asks the run that listens at `socket` and waits for its answer. Throws Error(machine) where nobody
- * listens, or the run ended before it answered. */
+/** Asks the run that listens at `socket` and waits for its answer. Throws Error(machine) where
+ * nobody listens, or the run ended before it answered. */
 ControlAnswer ask_run(const std::filesystem::path& socket, const nlohmann::json& question);
 
 }  // namespace ferry::runs

@@ -33,9 +33,10 @@ MetricsLog::MetricsLog(const std::filesystem::path& run, int64_t n_steps)
   if (std::filesystem::exists(file_, error)) {
     const std::string text = read_text_file(file_, std::numeric_limits<size_t>::max());
     for (size_t end; (end = text.find('\n', n_kept_bytes)) != text.npos; n_kept_bytes = end + 1) {
-      const auto line = nlohmann::ordered_json::parse(text.begin() + static_cast<long>(n_kept_bytes),
-                                              text.begin() + static_cast<long>(end), nullptr,
-                                              /*allow_exceptions=*/false);
+      const auto line =
+          nlohmann::ordered_json::parse(text.begin() + static_cast<long>(n_kept_bytes),
+                                        text.begin() + static_cast<long>(end), nullptr,
+                                        /*allow_exceptions=*/false);
       if (!line.is_object() || line.value("step", int64_t{0}) > n_steps) break;
       note(line);
     }

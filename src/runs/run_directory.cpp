@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 9> kPhaseNames = {
-    "preparing", "training", "evaluating", "saving", "finished",
-    "stopped",   "failed",   "lost",       "paused"};
+constexpr std::array<std::string_view, 9> kPhaseNames = {"preparing", "training", "evaluating",
+                                                         "saving",    "finished", "stopped",
+                                                         "failed",    "lost",     "paused"};
 
 /** "2026-11-21T10:15:00Z" */
 std::string now_in_words() {

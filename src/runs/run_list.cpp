@@ -26,8 +26,10 @@ RunSummary summarise(const fs::path& run) {
   for (std::string line; std::getline(lines, line);) {
     auto values = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!values.is_object()) continue;  // the line that is being written
-    if (values.contains("loss")) summary.last_step = std::move(values);
-    else if (values.contains("eval_loss")) summary.last_evaluation = std::move(values);
+    if (values.contains("loss"))
+      summary.last_step = std::move(values);
+    else if (values.contains("eval_loss"))
+      summary.last_evaluation = std::move(values);
   }
   return summary;
 }

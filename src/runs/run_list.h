@@ -12,8 +12,8 @@ namespace ferry::runs {
 /** A run in a few words. Numbers that are not known are null. */
 struct RunSummary {
   std::filesystem::path path;
-  nlohmann::ordered_json record;      ///< run.json; its phase is `lost` where the process is gone
-  nlohmann::ordered_json last_step;   ///< the last line of metrics.jsonl with a loss, or null
+  nlohmann::ordered_json record;     ///< run.json; its phase is `lost` where the process is gone
+  nlohmann::ordered_json last_step;  ///< the last line of metrics.jsonl with a loss, or null
   nlohmann::ordered_json last_evaluation;
 
   std::string name() const { return path.filename().string(); }

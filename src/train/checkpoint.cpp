@@ -77,8 +77,8 @@ SessionState session_state_in(const ordered_json& json, const fs::path& file) {
 
 }  // namespace
 
-/** One checkpoint on its way. Made by the training thread; then only the save queue touches it, until
- * its end. */
+/** One checkpoint on its way. Made by the training thread; then only the save queue touches it,
+ * until its end. */
 struct CheckpointSaver::Writing {
   Outcome outcome;
   ordered_json run_state, trainer_state;

@@ -27,8 +27,8 @@ class CheckpointSaver {
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
-  /** Starts run/checkpoint-N, N = session.n_steps(), complete or not at all; waits for the one before
-   * if that is still being written. */
+  /** Starts run/checkpoint-N, N = session.n_steps(), complete or not at all; waits for the one
+   * before if that is still being written. */
   void begin();
   /** What became of the one that was begun last, told once; nothing while it is being written. */
   struct Outcome {

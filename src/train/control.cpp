@@ -99,9 +99,10 @@ void Control::pause(runs::ControlRequest request) {
     const int64_t needed = session_.lasting_gpu_bytes(), free = read_host_memory().budget_bytes();
     if (needed > free)
       return request.answer(
-          false, fmt::format("{} of the GPU would have to go to host memory, and {} are free; `ferry "
-                             "runs stop` saves and leaves",
-                             format_bytes(needed), format_bytes(free)));
+          false,
+          fmt::format("{} of the GPU would have to go to host memory, and {} are free; `ferry "
+                      "runs stop` saves and leaves",
+                      format_bytes(needed), format_bytes(free)));
     has_left_gpu_ = session_.leave_gpu();
     what = has_left_gpu_ ? "paused; the GPU's memory is free"
                          : "paused; this driver cannot give the GPU's memory back before the end";
@@ -154,9 +155,8 @@ void Control::read_changes() {
     // Who resumes with another value wants that one.
     const auto source = job_.config.origin(key).source;
     if (source == config::Source::command_line || source == config::Source::environment) continue;
-    changes_.push_back({.step = change.value("step", int64_t{0}),
-                        .key = key,
-                        .value = change.value("value", "")});
+    changes_.push_back(
+        {.step = change.value("step", int64_t{0}), .key = key, .value = change.value("value", "")});
   }
 }
 

@@ -21,12 +21,13 @@ class Control {
   Control(Session& session, const Job& job, runs::RunDirectory& run, term::Progress& progress);
   ~Control();
 
-  /** Between steps: acts on what was asked; while the run is paused, it stays here. Settings that an
-   * earlier process of the run changed at this step change again. */
+  /** Between steps: acts on what was asked; while the run is paused, it stays here. Settings that
+   * an earlier process of the run changed at this step change again. */
   void attend();
   /** Asked to leave, by signal or `stop`. */
   bool leaves() const;
-  /** A checkpoint is wanted of the session as it is: `save`, or leaving, but for `stop --no-save`. */
+  /** A checkpoint is wanted of the session as it is: `save`, or leaving, but for `stop --no-save`.
+   */
   bool saves() const;
   /** What became of the checkpoint that saves() asked for, for those who wait for it. */
   void tell_saved(bool is_done, const std::string& text);

@@ -1,6 +1,6 @@
 #pragma once
-// When a run evaluates (options eval_strategy, eval_steps) and what is said of it. The loop calls it
-// after every step; src/train/evaluation.h is the evaluation itself.
+// When a run evaluates (options eval_strategy, eval_steps) and what is said of it. The loop calls
+// it after every step; src/train/evaluation.h is the evaluation itself.
 
 #include "src/runs/metrics_log.h"
 #include "src/runs/run_directory.h"
@@ -18,8 +18,8 @@ class Evaluating {
              runs::MetricsLog& metrics,
              term::Progress& progress);
 
-  /** Evaluates where that is due after this many steps and not done yet; a run that is to leave drops
-   * it, and begins with it when it is resumed. */
+  /** Evaluates where that is due after this many steps and not done yet; a run that is to leave
+   * drops it, and begins with it when it is resumed. */
   void after_step(Control& control);
   /** Whether the run has nothing more to evaluate: after its last step, or without data. */
   bool is_done() const;

@@ -1,6 +1,6 @@
 #pragma once
-// When a run saves (options save_strategy, save_steps, save_total_limit) and what is said of it. The
-// loop calls it after every step; src/train/checkpoint.h is the checkpoint itself.
+// When a run saves (options save_strategy, save_steps, save_total_limit) and what is said of it.
+// The loop calls it after every step; src/train/checkpoint.h is the checkpoint itself.
 
 #include <chrono>
 #include <string>
@@ -21,9 +21,9 @@ class Saving {
          runs::MetricsLog& metrics,
          term::Progress& progress);
 
-  /** Begins a checkpoint of the session as it is where one is due, or where `control` wants one. A checkpoint that
-   * could not be written (a full disk) is said, and training goes on: the last complete one is
-   * there, the next is tried when it is due. */
+  /** Begins a checkpoint of the session as it is where one is due, or where `control` wants one. A
+   * checkpoint that could not be written (a full disk) is said, and training goes on: the last
+   * complete one is there, the next is tried when it is due. */
   void after_step(Control& control);
   /** Waits for the one under way; now a failure is thrown. */
   void finish(Control& control);

@@ -93,8 +93,7 @@ TEST_F(Runs, ResumePointNamesTheLastCompleteOne) {
   EXPECT_EQ(find_resume_point(run_ / "checkpoint-5/").checkpoint->step, 5);
   fs::remove(run_ / "checkpoint-7/COMPLETE");
   EXPECT_EQ(find_resume_point(run_).checkpoint->step, 5);
-  const std::string said =
-      fault_of(Fault::data, [&] { find_resume_point(run_ / "checkpoint-7"); });
+  const std::string said = fault_of(Fault::data, [&] { find_resume_point(run_ / "checkpoint-7"); });
   EXPECT_NE(said.find("checkpoint-5"), std::string::npos) << said;
   fault_of(Fault::data, [&] { find_resume_point(run_ / "nowhere"); });
 }

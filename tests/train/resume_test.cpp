@@ -1,6 +1,6 @@
 // Promise 2 of the design under kill -9: a run that is killed at random moments and resumed, at
-// other places and thread counts, ends with the bits of one that never stopped. A seeded sample here;
-// FERRY_LONG=1: all.
+// other places and thread counts, ends with the bits of one that never stopped. A seeded sample
+// here; FERRY_LONG=1: all.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -128,8 +128,8 @@ class Resume : public ::testing::Test {
     for (std::string line; std::getline(lines, line);) {
       const auto json = nlohmann::json::parse(line);
       if (json.contains("save_seconds")) continue;  // written when the disk was done
-      for (const char* key : {"step", "loss", "grad_norm", "learning_rate", "eval_loss",
-                              "num_input_tokens_seen"})
+      for (const char* key :
+           {"step", "loss", "grad_norm", "learning_rate", "eval_loss", "num_input_tokens_seen"})
         if (json.contains(key)) curve += std::string(key) + json[key].dump() + " ";
       curve += "\n";
     }
@@ -178,8 +178,9 @@ TEST_F(Resume, KilledAtRandomMomentsTheSameBits) {
     int n_kills_of_run = 0;
     do {
       const auto delay = std::chrono::milliseconds(random() % static_cast<unsigned>(whole_ms));
-      outcome = n_kills_of_run < 12 ? ferry_killed_after(go_on(run, random_placement(random)), delay)
-                                    : ferry(go_on(run, random_placement(random)));
+      outcome = n_kills_of_run < 12
+                    ? ferry_killed_after(go_on(run, random_placement(random)), delay)
+                    : ferry(go_on(run, random_placement(random)));
       n_kills += outcome.was_killed();
       n_kills_of_run += outcome.was_killed();
       ASSERT_TRUE(outcome.was_killed() || outcome.code() == 0) << outcome.err;
