@@ -19,6 +19,7 @@ int run_plan(Arguments arguments);
 int run_doctor(Arguments arguments);
 int run_runs(Arguments arguments);
 int run_presets(Arguments arguments);
+int run_completion(Arguments arguments);
 int run_help(Arguments arguments);
 
 struct Command {

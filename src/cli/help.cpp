@@ -13,15 +13,16 @@
 namespace ferry::cli {
 
 std::span<const Command> commands() {
-  static constexpr std::array<Command, 9> kCommands = {{
+  static constexpr std::array<Command, 10> kCommands = {{
       {"train", "fine-tune a model on texts", run_train},
       {"eval", "measure a trained model on labelled data", run_eval},
       {"predict", "label texts with a trained model", run_predict},
       {"export", "write a trained model as a Hugging Face directory", run_export},
       {"plan", "say beforehand what a run needs and whether it fits", run_plan},
       {"runs", "look at runs, and pause, resume, save or stop them", run_runs},
-      {"presets", "list and show settings that belong together", run_presets},
+      {"presets", "list, show and copy settings that belong together", run_presets},
       {"doctor", "what this machine has, and what is wrong with it", run_doctor},
+      {"completion", "a script that completes command lines in bash, zsh or fish", run_completion},
       {"help", "this text, or the options of a verb: ferry help train", run_help},
   }};
   return kCommands;
@@ -50,7 +51,7 @@ int run_help(Arguments arguments) {
       "[options]\n\n",
       FERRY_VERSION);
   for (const Command& command : commands())
-    fmt::print("  {:<9} {}\n", command.name, command.summary);
+    fmt::print("  {:<10} {}\n", command.name, command.summary);
   fmt::print(
       "\nStart with   ferry train --preset minilm-classify --dataset FOLDER   (one sub-folder of "
       "texts per label),\n"

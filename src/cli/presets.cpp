@@ -1,7 +1,11 @@
-// ferry presets ls | show NAME.
+// ferry presets ls | show NAME | cp NAME FILE.
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -17,12 +21,21 @@ namespace ferry::cli {
 namespace {
 
 constexpr std::string_view kHelp =
-    "ferry presets - list and show settings that belong together\n\n"
-    "usage: ferry presets ls [--json]\n"
-    "       ferry presets show NAME\n\n"
+    "ferry presets - list, show and copy settings that belong together\n\n"
+    "usage: ferry presets ls [--json | --names]\n"
+    "       ferry presets show NAME\n"
+    "       ferry presets cp NAME FILE\n\n"
     "Presets are TOML files that come with Ferry, or your own in $XDG_CONFIG_HOME/ferry/presets "
     "(~/.config);\n"
-    "your own hides a built-in one of the same name. Use one with ferry train --preset NAME.\n";
+    "your own hides a built-in one of the same name. Use one with ferry train --preset NAME, or "
+    "copy it, "
+    "change it, and use the copy with --config FILE.\n";
+
+/** One a line, for shells: the table gives way where a terminal is narrow. */
+void list_names() {
+  for (const config::Preset& preset : config::list_presets())
+    if (preset.name.find('\n') == std::string::npos) fmt::print("{}\n", preset.name);
+}
 
 void list(bool wants_json) {
   nlohmann::ordered_json entries = nlohmann::ordered_json::array();
@@ -41,14 +54,39 @@ void list(bool wants_json) {
     fmt::print("{}", table.text(term::detect_terminal(1)));
 }
 
+/** The preset's file as it is; one that is no preset says so. */
+std::string text_of(const config::Preset& preset) {
+  config::Config checked;
+  config::read_toml_file(checked, preset.file, config::Source::preset);
+  std::ifstream stream(preset.file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
 void show(const std::string& name) {
   const config::Preset preset = config::find_preset(name);
-  config::Config checked;
-  config::read_toml_file(checked, preset.file, config::Source::preset);  // a broken one says so
-  std::ifstream stream(preset.file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const std::string text = text_of(preset);
   fmt::print(stderr, "# {}\n", preset.file.string());
   fmt::print("{}", text);
+}
+
+void copy(const std::string& name, const std::filesystem::path& given) {
+  const config::Preset preset = config::find_preset(name);
+  const std::string text = text_of(preset);
+  std::error_code error;
+  const std::filesystem::path to =
+      std::filesystem::is_directory(given, error) ? given / (preset.name + ".toml") : given;
+  auto refuse = [&](Fault fault, std::string_view why, std::string_view hint) {
+    throw Error(fault, "cli.presets", fmt::format("cannot write '{}': {}", to.string(), why), hint);
+  };
+  // "x": only a file that is not there yet, also where two are copied at once.
+  std::FILE* file = std::fopen(to.c_str(), "wbx");
+  if (!file && errno == EEXIST)
+    refuse(Fault::usage, "it is there already", "give a new name; nothing is overwritten");
+  if (!file) refuse(Fault::machine, std::strerror(errno), "is the directory there?");
+  const bool is_written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (std::fclose(file) != 0 || !is_written)
+    refuse(Fault::machine, std::strerror(errno), "is the disk full?");
+  fmt::print(stderr, "{}: use it with ferry train --config {}\n", preset.name, to.string());
 }
 
 }  // namespace
@@ -68,12 +106,16 @@ int run_presets(Arguments arguments) {
   }
   if (words == std::vector<std::string>{"ls"})
     list(wants_json);
+  else if (words == std::vector<std::string>{"ls", "--names"} && !wants_json)
+    list_names();
   else if (words.size() == 2 && words[0] == "show" && !wants_json)
     show(words[1]);
+  else if (words.size() == 3 && words[0] == "cp" && !wants_json)
+    copy(words[1], words[2]);
   else
     throw Error(Fault::usage, "cli.presets",
                 fmt::format("'ferry presets {}'", fmt::join(words, " ")),
-                "usage: ferry presets ls [--json] | show NAME");
+                "usage: ferry presets ls [--json | --names] | show NAME | cp NAME FILE");
   return 0;
 }
 

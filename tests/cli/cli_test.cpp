@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -28,6 +29,10 @@ class Ferry : public testing::Test {
     environment.emplace_back("XDG_CONFIG_HOME", directory_.path().string());
     return run_ferry({arguments, environment});
   }
+  static std::string text_of(const std::filesystem::path& file) {
+    std::ifstream stream(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+  }
   Outcome with_trainer(const std::vector<std::string>& arguments) const {
     return run(arguments, {{"FERRY_TRAINER", trainer_}});
   }
@@ -46,7 +51,7 @@ TEST_F(Ferry, HelpNamesEveryVerb) {
     Outcome outcome = run(words);
     EXPECT_EQ(outcome.exit_code, 0);
     for (const char* verb :
-         {"train", "eval", "predict", "export", "plan", "presets", "doctor", "help"})
+         {"train", "eval", "predict", "export", "plan", "presets", "doctor", "completion", "help"})
       EXPECT_CONTAINS(outcome.out, std::string("\n  ") + verb + " ");
     EXPECT_TRUE(outcome.err.empty()) << outcome.err;
   }
@@ -54,7 +59,8 @@ TEST_F(Ferry, HelpNamesEveryVerb) {
 }
 
 TEST_F(Ferry, EveryVerbHasHelpInBothForms) {
-  for (const char* verb : {"train", "eval", "predict", "export", "plan", "presets", "doctor"}) {
+  for (const char* verb :
+       {"train", "eval", "predict", "export", "plan", "presets", "doctor", "completion"}) {
     Outcome first = run({"help", verb}), second = run({verb, "--help"});
     EXPECT_EQ(first.exit_code, 0) << verb;
     EXPECT_EQ(first.out, second.out);
@@ -237,6 +243,37 @@ TEST_F(Ferry, PresetsAreListedAndShown) {
   EXPECT_CONTAINS(shown, "all-MiniLM-L6-v2");
   directory_.write("ferry/presets/bad.toml", "# bad\nnonsense = 1\n");
   EXPECT_EQ(run({"presets", "show", "bad"}).exit_code, 2);
+}
+
+TEST_F(Ferry, PresetsAreCopiedToNewFilesOnly) {
+  const std::string file = (directory_.path() / "mine.toml").string();
+  Outcome outcome = run({"presets", "cp", "minilm-classify", file});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_CONTAINS(outcome.err, "--config " + file);
+  EXPECT_EQ(text_of(file), run({"presets", "show", "minilm-classify"}).out);
+  EXPECT_EQ(run({"train", "--config", file, "--dataset", data_, "--dry-run"}).exit_code, 0);
+
+  directory_.write("mine.toml", "# changed\n");
+  outcome = run({"presets", "cp", "minilm-classify", file});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_CONTAINS(outcome.err, "is there already");
+  EXPECT_EQ(text_of(file), "# changed\n");
+
+  std::filesystem::create_directory(directory_.path() / "to");
+  EXPECT_EQ(
+      run({"presets", "cp", "minilm-classify", (directory_.path() / "to").string()}).exit_code, 0);
+  EXPECT_TRUE(std::filesystem::exists(directory_.path() / "to/minilm-classify.toml"));
+  EXPECT_EQ(run({"presets", "cp", "minilm-classify", "/no/such/place.toml"}).exit_code, 5);
+  EXPECT_CONTAINS(run({"presets", "cp", "minilm-clasify", file}).err, "did you mean");
+  EXPECT_EQ(run({"presets", "cp", "minilm-classify"}).exit_code, 2);
+}
+
+TEST_F(Ferry, PresetNamesComeOneALine) {
+  directory_.write("ferry/presets/my own.toml", "# Mine\nseed = 1\n");
+  const std::string names = "\n" + run({"presets", "ls", "--names"}).out;
+  EXPECT_CONTAINS(names, "\nmy own\n");
+  EXPECT_CONTAINS(names, "\nminilm-classify\n");
+  EXPECT_EQ(run({"presets", "ls", "--names", "--json"}).exit_code, 2);
 }
 
 TEST_F(Ferry, FullDiskIsToldNotSwallowed) {

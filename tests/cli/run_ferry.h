@@ -1,6 +1,6 @@
 #pragma once
-// Runs the built ferry as a user would: arguments, environment, standard input; gives exit code and
-// both outputs.
+// Runs the built ferry (or a shell) as a user would: arguments, environment, standard input; gives
+// exit code and both outputs.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -27,6 +27,7 @@ struct Start {
   std::vector<std::pair<std::string, std::string>> environment = {};  // added
   std::string directory = {};                                         // empty: the test's
   std::string out_file = {};  // standard output goes here instead
+  std::string program = {};   // empty: ferry; else looked for in PATH
 };
 
 /** The program under test, from FERRY_BINARY. */
@@ -74,7 +75,7 @@ inline Outcome run_ferry(const Start& start) {
     ADD_FAILURE() << "no pipe";
     return outcome;
   }
-  std::vector<std::string> words = {ferry_binary()};
+  std::vector<std::string> words = {start.program.empty() ? ferry_binary() : start.program};
   words.insert(words.end(), start.arguments.begin(), start.arguments.end());
   const pid_t child = fork();
   if (child == 0) {
@@ -92,7 +93,7 @@ inline Outcome run_ferry(const Start& start) {
     for (std::string& word : words)
       pointers.push_back(word.data());
     pointers.push_back(nullptr);
-    execv(pointers[0], pointers.data());
+    execvp(pointers[0], pointers.data());
     _exit(98);
   }
   close(out[1]);

@@ -1,0 +1,82 @@
+// ferry completion bash | zsh | fish: prints a script for the shell.
+
+#include "src/config/completion.h"
+
+#include <fmt/format.h>
+
+#include "src/base/error.h"
+#include "src/cli/commands.h"
+
+namespace ferry::cli {
+
+namespace {
+
+using config::CompletedProgram;
+using config::CompletedVerb;
+using config::Completes;
+
+struct ShellName {
+  std::string_view name;
+  config::Shell shell;
+};
+constexpr ShellName kShells[] = {
+    {"bash", config::Shell::bash}, {"zsh", config::Shell::zsh}, {"fish", config::Shell::fish}};
+
+constexpr std::string_view kHelp =
+    "ferry completion - a script that completes ferry's command lines\n\n"
+    "usage: ferry completion bash | zsh | fish\n\n"
+    "Completes verbs, flags, values of choices, files and names of presets. To have it in every "
+    "shell:\n"
+    "  bash   echo 'source <(ferry completion bash)' >> ~/.bashrc\n"
+    "  zsh    echo 'source <(ferry completion zsh)' >> ~/.zshrc      (after compinit)\n"
+    "  fish   ferry completion fish > ~/.config/fish/completions/ferry.fish\n";
+
+/** Every verb: those with settings from their table, the others from what follows them. */
+CompletedProgram whole_program() {
+  const CompletedProgram settings = config::completed_settings();
+  CompletedProgram program{.flags = settings.flags};
+  for (const Command& command : commands()) {
+    CompletedVerb verb{std::string(command.name), std::string(command.summary)};
+    if (command.name == "presets")
+      verb.words = {
+          {"ls"}, {"show", {Completes::preset}}, {"cp", {Completes::preset, Completes::file}}};
+    if (command.name == "completion")
+      for (const ShellName& shell : kShells)
+        verb.words.push_back({std::string(shell.name)});
+    if (command.name == "help")
+      for (const Command& other : commands())
+        verb.words.push_back({std::string(other.name)});
+    program.verbs.push_back(std::move(verb));
+  }
+  program.flags.push_back({.names = {"help"},
+                           .verbs = {"presets", "doctor", "completion"},
+                           .help = "What the verb does",
+                           .takes_value = false});
+  program.flags.push_back({.names = {"json"},
+                           .verbs = {"presets", "doctor"},
+                           .help = "Results as JSON",
+                           .takes_value = false});
+  return program;
+}
+
+}  // namespace
+
+int run_completion(Arguments arguments) {
+  for (const std::string& argument : arguments) {
+    if (argument != "--help" && argument != "-h") continue;
+    fmt::print("{}", kHelp);
+    return 0;
+  }
+  if (arguments.size() == 1) {
+    for (const ShellName& known : kShells) {
+      if (known.name != arguments[0]) continue;
+      fmt::print("{}", config::completion_script(known.shell, whole_program()));
+      return 0;
+    }
+  }
+  throw Error(Fault::usage, "cli.completion",
+              fmt::format("'ferry completion {}'", fmt::join(arguments, " ")),
+              "usage: ferry completion bash | zsh | fish");
+}
+
+}  // namespace ferry::cli
