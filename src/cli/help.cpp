@@ -1,4 +1,4 @@
-// ferry help [VERB], ferry --help, and the list of verbs.
+// ferry help [VERB | --markdown], ferry --help, and the list of verbs.
 
 #include <fmt/format.h>
 
@@ -41,6 +41,10 @@ const Command& find_command(std::string_view name) {
 }
 
 int run_help(Arguments arguments) {
+  if (arguments.size() == 1 && arguments[0] == "--markdown") {  // for scripts/renew_readme
+    fmt::print("{}", config::options_markdown());
+    return 0;
+  }
   if (!arguments.empty() && !arguments[0].starts_with('-')) {
     const Command& command = find_command(arguments[0]);
     const std::string flag = "--help";

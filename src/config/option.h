@@ -79,6 +79,9 @@ std::string normalized_name(std::string_view name);
 /** The candidate nearest to what was typed, or empty when none is near enough to be meant. */
 std::string nearest_name(std::string_view typed, const std::vector<std::string_view>& candidates);
 
+/** README.md's section of options, in Markdown: a table for each group, a line for each option. */
+std::string options_markdown();
+
 /** Keys and aliases that `verbs` act on: the candidates for a misspelt option. */
 std::vector<std::string_view> option_names(VerbMask verbs);
 

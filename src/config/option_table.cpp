@@ -264,7 +264,8 @@ const std::vector<Option>& option_table() {
        .unit = "cycles",
        .range = {0, 1000000},
        .aliases = {{"num_cycles"}},
-       .help = "How often cosine_with_restarts falls from the whole learning rate."},
+       .help = "How often cosine_with_restarts falls from the whole learning rate; "
+               "more falls leave each less time to settle."},
       {.key = "lr_power",
        .type = Type::number,
        .group = kScheduleGroup,
@@ -284,7 +285,9 @@ const std::vector<Option>& option_table() {
        .value = "0.1",
        .unit = "steps, or share of all steps below 1",
        .range = {0, kMaxInteger},
-       .help = "The last steps of a wsd schedule, in which the rate falls."},
+       .help =
+           "The last steps of a wsd schedule, in which the rate falls; fewer learn longer at the "
+           "whole rate and settle less."},
       {.key = "warmup_steps",
        .type = Type::steps,
        .group = kScheduleGroup,
@@ -302,7 +305,8 @@ const std::vector<Option>& option_table() {
        .value = "adamw",
        .choices = {"adamw"},
        .aliases = {{"optimizer"}},
-       .help = "AdamW with fp32 states, decoupled weight decay, as torch.optim.AdamW defines it."},
+       .help = "AdamW with fp32 states, decoupled weight decay, as torch.optim.AdamW defines it; "
+               "the states take 8 bytes a parameter."},
       {.key = "weight_decay",
        .type = Type::number,
        .group = kOptimizerGroup,
@@ -317,7 +321,7 @@ const std::vector<Option>& option_table() {
        .value = "0.9",
        .range = {0, 1, true},
        .aliases = {{"beta1"}},
-       .help = "Decay of AdamW's mean of gradients."},
+       .help = "Decay of AdamW's mean of gradients; higher is smoother and turns later."},
       {.key = "adam_beta2",
        .type = Type::number,
        .group = kOptimizerGroup,
@@ -507,7 +511,7 @@ const std::vector<Option>& option_table() {
        .choices = {"epoch", "steps", "no"},
        .aliases = {{"evaluation_strategy"}},
        .help = "Evaluate at the end of each epoch or every eval_steps, where there is data for it, "
-               "and once at the end. Training waits meanwhile."},
+               "and once at the end. Training waits meanwhile; no leaves more time to it."},
       {.key = "eval_steps",
        .type = Type::steps,
        .group = kReportGroup,
@@ -522,7 +526,8 @@ const std::vector<Option>& option_table() {
        .value = "500",
        .unit = "steps",
        .range = {1, kMaxInteger},
-       .help = "Write a line with loss, learning rate and gradient norm every so many steps."},
+       .help = "Write a line with loss, learning rate and gradient norm every so many steps; "
+               "a smaller number shows trouble sooner and makes a longer log."},
   };
   return table;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <set>
+#include <sstream>
 
 #include "src/config/option.h"
 #include "tests/config/config_fixture.h"
@@ -221,6 +222,13 @@ TEST_P(EveryOption, AliasesSetIt) {
       EXPECT_EQ(by_flag.notes.front(),
                 "using " + std::string(option.key) + " (from --" + dashed(name) + ")");
     }
+    TemporaryDirectory directory;
+    const bool is_bare = !alias.means_value.empty();
+    const std::string line =
+        is_bare ? name + " = true\n" : name + in_toml(option, text).substr(option.key.size());
+    CommandLine by_file =
+        parse(verb_for(option), {"--config", directory.write("c.toml", line).string()});
+    EXPECT_EQ(by_file.config.value(option.key), value_from_text(option, means)) << name;
     CommandLine by_environment = parse(verb_for(option), {}, {{upper(name), text}});
     EXPECT_EQ(by_environment.config.value(option.key), value_from_text(option, means)) << name;
   }
@@ -260,24 +268,98 @@ TEST(OptionTable, HasNoNameTwice) {
 
 /** An option that nobody reads promises what does not happen. */
 TEST(OptionTable, EveryOptionIsReadBySomebody) {
-  const std::set<std::string_view> settled_here = {
+  const std::set<std::string_view> settled = {
       "gradient_accumulation_steps",  // Config::settle turns it into the micro-batch
-      "optim",                        // has one choice
   };
   namespace fs = std::filesystem;
   const fs::path source = fs::path(FERRY_SOURCE_ROOT) / "src";
   if (!fs::exists(source)) GTEST_SKIP() << "no source tree at " << source;
-  std::string all;
+  std::string readers, settle;
   for (const auto& entry : fs::recursive_directory_iterator(source)) {
-    if (entry.path().extension() != ".cpp" || contains(entry.path().string(), "/src/config/"))
-      continue;
+    if (entry.path().extension() != ".cpp") continue;
+    const bool is_here = contains(entry.path().string(), "/src/config/");
+    if (is_here && entry.path().filename() != "config.cpp") continue;
     std::ifstream stream(entry.path());
-    all.append(std::istreambuf_iterator<char>(stream), {});
+    for (std::string line; std::getline(stream, line);)  // a comment reads nothing
+      (is_here ? settle : readers) += line.substr(0, line.find("//")) + "\n";
   }
-  for (const Option& option : option_table())
-    EXPECT_TRUE(contains(all, '"' + std::string(option.key) + '"') ||
-                settled_here.contains(option.key))
+  for (const Option& option : option_table()) {
+    if (option.choices.size() == 1) continue;  // nothing to decide
+    const std::string quoted = '"' + std::string(option.key) + '"';
+    EXPECT_TRUE(contains(settled.contains(option.key) ? settle : readers, quoted))
         << option.key << " is read nowhere";
+  }
+}
+
+TEST_P(EveryOption, TypeRangeUnitAndChoicesAgree) {
+  const Option& option = GetParam();
+  EXPECT_TRUE(value_from_text(option, option.value)) << "built-in: " << option.value;
+  EXPECT_EQ(option.type == Type::choice, !option.choices.empty());
+  EXPECT_EQ(std::set(option.choices.begin(), option.choices.end()).size(), option.choices.size());
+  const bool is_bounded = option.type == Type::integer || option.type == Type::number ||
+                          option.type == Type::bytes || option.type == Type::steps;
+  EXPECT_EQ(std::isfinite(option.range.min), is_bounded);
+  EXPECT_EQ(std::isfinite(option.range.max), is_bounded);
+  EXPECT_LT(option.range.min, option.range.max);
+  if (option.type == Type::bytes || option.type == Type::steps) {
+    EXPECT_FALSE(option.unit.empty());
+  } else if (!is_bounded) {
+    EXPECT_TRUE(option.unit.empty()) << option.unit;
+  }
+  if (option.type == Type::choice) {
+    EXPECT_FALSE(option.can_be_auto) << "auto is one of the choices";
+  }
+  if (option.type == Type::steps) {
+    EXPECT_TRUE(value_from_text(option, "0") && value_from_text(option, "0.5"));
+    EXPECT_FALSE(value_from_text(option, "-1") || value_from_text(option, "1.5"));
+  }
+}
+
+/** After what a setting does comes what more or less of it costs: a second clause. */
+TEST_P(EveryOption, HelpSaysTheTradeOff) {
+  const Option& option = GetParam();
+  if (option.type == Type::text || option.type == Type::path) return;  // names, nothing to weigh
+  size_t end = option.help.find_first_of(".;:");
+  while (end != std::string_view::npos && end + 1 < option.help.size() &&
+         option.help[end + 1] != ' ')
+    end = option.help.find_first_of(".;:", end + 1);  // inside of 0.95 or config.json
+  ASSERT_NE(end, std::string_view::npos);
+  EXPECT_GE(option.help.size() - end, 15u) << option.help;
+}
+
+constexpr std::string_view kOptionsBegin = "<!-- options ", kOptionsEnd = "<!-- end of options -->";
+
+TEST(Readme, HasTheOptionsOfTheTable) {
+  std::ifstream stream(FERRY_SOURCE_ROOT "/README.md");
+  if (!stream) GTEST_SKIP() << "no README.md at " << FERRY_SOURCE_ROOT;
+  const std::string readme{std::istreambuf_iterator<char>(stream), {}};
+  const size_t begin = readme.find('\n', readme.find(kOptionsBegin)),
+               end = readme.find(kOptionsEnd);
+  ASSERT_LT(begin, end);
+  ASSERT_NE(end, std::string::npos);
+  EXPECT_TRUE(readme.substr(begin + 1, end - begin - 1) == options_markdown())
+      << "README.md's options are not those of the table; renew them: scripts/renew_readme "
+         "BUILD_DIRECTORY/src/cli/ferry";
+}
+
+TEST(Readme, GivesEachOptionOneLineOfFiveCells) {
+  std::istringstream text(options_markdown());
+  size_t n_options = 0;
+  for (std::string line; std::getline(text, line);) {
+    if (!line.starts_with("| `")) continue;
+    ASSERT_LT(n_options, option_table().size());
+    const Option& option = option_table()[n_options++];
+    EXPECT_TRUE(line.starts_with("| `" + std::string(option.key) + "` | ")) << line;
+    size_t n_bars = 0;
+    for (size_t i = 0; i < line.size(); ++i)
+      n_bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\');
+    EXPECT_EQ(n_bars, 6u) << line;
+    for (const Alias& alias : option.aliases)
+      EXPECT_CONTAINS(line, "`" + std::string(alias.name) + "`");
+    for (std::string_view choice : option.choices)
+      EXPECT_CONTAINS(line, choice);
+  }
+  EXPECT_EQ(n_options, option_table().size());
 }
 
 TEST(OptionTable, GroupsStandTogether) {
