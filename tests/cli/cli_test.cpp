@@ -245,6 +245,31 @@ TEST_F(Ferry, PresetsAreListedAndShown) {
   EXPECT_EQ(run({"presets", "show", "bad"}).exit_code, 2);
 }
 
+TEST_F(Ferry, BertLargePresetFitsTheCardItIsFor) {
+  auto config = nlohmann::json::parse(kTinyBert);
+  config.update({{"vocab_size", 30522},
+                 {"hidden_size", 1024},
+                 {"num_hidden_layers", 24},
+                 {"num_attention_heads", 16},
+                 {"intermediate_size", 4096},
+                 {"max_position_embeddings", 512}});
+  directory_.write("models/bert-large-uncased/config.json", config.dump());
+  const std::vector<std::string> words = {"plan",     "--preset", "bert-large-2080ti",
+                                          "--device", "cuda",     "--host-memory",
+                                          "16GiB",    "--json"};
+  Outcome outcome = run(words, {{"FERRY_MODELS", (directory_.path() / "models").string()}});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  auto plan = nlohmann::json::parse(outcome.out);
+  EXPECT_NEAR(plan["n_parameters"].get<double>(), 335.1e6, 0.5e6);
+  EXPECT_EQ(plan["train_batch_size"], 32);
+  EXPECT_LE(plan["gpu_bytes"].get<int64_t>(), plan["gpu_budget_bytes"].get<int64_t>());
+  EXPECT_LT(plan["gpu_budget_bytes"].get<int64_t>(), 11ll << 30);
+
+  outcome = run({"plan", "--preset", "bert-large-2080ti"}, {{"FERRY_MODELS", ""}});
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_CONTAINS(outcome.err, "huggingface.co/google-bert/bert-large-uncased");
+}
+
 TEST_F(Ferry, PresetsAreCopiedToNewFilesOnly) {
   const std::string file = (directory_.path() / "mine.toml").string();
   Outcome outcome = run({"presets", "cp", "minilm-classify", file});

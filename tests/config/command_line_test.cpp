@@ -368,6 +368,44 @@ TEST_F(Presets, MinilmClassifyIsTheQuickstarts) {
   EXPECT_EQ(config.number("eval_fraction"), 0.2);
 }
 
+TEST_F(Presets, BertLargeIsForAnElevenGibCard) {
+  Config config = parse("train", {"--preset", "bert-large-2080ti", "--dataset", "d"}).config;
+  EXPECT_EQ(config.integer("gpu_memory"), 11ll << 30);
+  EXPECT_EQ(config.integer("train_batch_size"), 32);
+  EXPECT_EQ(config.number("learning_rate"), 2e-5);
+  EXPECT_EQ(config.number("num_train_epochs"), 3);
+  EXPECT_EQ(config.steps("warmup_steps", 1000), 100);
+  Config with_dev =
+      parse("train", {"--preset", "bert-large-2080ti", "--eval-dataset", "dev.tsv"}).config;
+  EXPECT_EQ(with_dev.number("eval_fraction"), 0);
+}
+
+/** The message is the whole of what a user of the preset has to do. */
+TEST_F(Presets, AModelOfTheHubSaysWhatToFetchAndWhereTo) {
+  const std::string model =
+      parse("train", {"--preset", "bert-large-2080ti"}).config.text("model_name_or_path");
+  std::string message = usage_error([&] { find_model(model); }, Fault::data);
+  for (const char* part : {"model 'bert-large-uncased' is not on this machine", "model.safetensors",
+                           "https://huggingface.co/google-bert/bert-large-uncased", "FERRY_MODELS"})
+    EXPECT_CONTAINS(message, part);
+
+  const auto models = directory_.path() / "models";
+  setenv("FERRY_MODELS", models.c_str(), 1);
+  for (const char* name : {"bert-large-uncased", "google-bert/bert-large-uncased"})
+    EXPECT_CONTAINS(usage_error([&] { find_model(name); }, Fault::data),
+                    "into " + (models / "bert-large-uncased").string());
+  EXPECT_CONTAINS(usage_error([] { find_model("bert-large-uncase"); }, Fault::data),
+                  "did you mean 'bert-large-uncased'?");
+  for (const char* path : {"/no/bert-large-uncased", "mine/bert-large-uncased"}) {
+    message = usage_error([&] { find_model(path); }, Fault::data);
+    EXPECT_FALSE(contains(message, "huggingface.co")) << message;  // a path, no hub's name
+  }
+  auto found = directory_.write("models/bert-large-uncased/config.json", "{}").parent_path();
+  EXPECT_EQ(find_model("bert-large-uncased"), found);
+  EXPECT_EQ(find_model("google-bert/bert-large-uncased"), found);
+  usage_error([] { find_model("mine/bert-large-uncased"); }, Fault::data);  // another model
+}
+
 TEST_F(Presets, ModelsAreFoundByDirectoryRunAndName) {
   auto model = directory_.write("models/tiny/config.json", "{}").parent_path();
   EXPECT_EQ(find_model(model.string()), model);
