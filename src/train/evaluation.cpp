@@ -63,13 +63,16 @@ void score(Evaluation& out, const TokenizedDataset& data, const LabelScheme& sch
       out.metrics = {{"mean_absolute_error", scores.mean_absolute_error()},
                      {"mean_squared_error", scores.mean_squared_error()}};
       if (auto r = scores.pearson()) out.metrics.emplace_back("pearson", *r);
+      if (auto r = scores.spearman()) out.metrics.emplace_back("spearman", *r);
       return;
     }
     case ProblemType::multi_label: {
-      MultiLabelScores scores;
+      MultiLabelScores scores(scheme.labels.size());
       for (int64_t i = 0; i < data.size(); ++i)
         scores.add(data.classes(i), out.predictions[static_cast<size_t>(i)].logits);
-      out.metrics = {{"accuracy", scores.exact_match()}, {"f1_micro", scores.micro_f1()}};
+      out.metrics = {{"accuracy", scores.exact_match()},
+                     {"f1_micro", scores.micro_f1()},
+                     {"f1_macro", scores.macro_f1()}};
       return;
     }
     default: {
@@ -77,6 +80,9 @@ void score(Evaluation& out, const TokenizedDataset& data, const LabelScheme& sch
       for (int64_t i = 0; i < data.size(); ++i)
         matrix.add(data.class_id(i), out.predictions[static_cast<size_t>(i)].classes[0]);
       out.metrics = {{"accuracy", matrix.accuracy()}};
+      if (matrix.n_classes() == 2) out.metrics.emplace_back("f1", matrix.f1(1));
+      out.metrics.emplace_back("f1_macro", matrix.macro_f1());
+      out.metrics.emplace_back("matthews_correlation", matrix.matthews_correlation());
       for (int32_t actual = 0; actual < matrix.n_classes(); ++actual)
         for (int32_t predicted = 0; predicted < matrix.n_classes(); ++predicted)
           out.confusion.push_back(matrix.at(actual, predicted));

@@ -20,7 +20,7 @@ struct Prediction {
 struct Evaluation {
   double loss = 0;  ///< mean over samples (or masked tokens)
   std::vector<std::pair<std::string, double>>
-      metrics;  ///< "accuracy", "mean_absolute_error", ... in the order to print
+      metrics;  ///< "accuracy", "f1_macro", "pearson", ... in the order to print; no undefined ones
   std::vector<Prediction> predictions;  ///< one a sample; none for a masked-LM run
   std::vector<int64_t> confusion;       ///< (n_labels, n_labels) row = true; single-label only
 };
