@@ -11,6 +11,7 @@
 
 #include "src/base/error.h"
 #include "src/files/mapped_file.h"
+#include "src/files/write_error.h"
 
 namespace ferry {
 namespace {
@@ -18,22 +19,6 @@ namespace {
 /** The directory that holds the file; "." for a bare name. */
 std::filesystem::path directory_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
-}
-
-[[noreturn]] void fail(const std::filesystem::path& target, std::string_view doing, int code) {
-  std::string_view hint = "check the disk and its file system";
-  if (code == ENOSPC || code == EDQUOT)
-    hint = "the disk is full: free some space or choose another directory";
-  else if (code == EACCES || code == EPERM || code == EROFS)
-    hint = "choose a directory you may write to";
-  else if (code == ENOENT || code == ENOTDIR)
-    hint = "the directory does not exist: make it first";
-  else if (code == EFBIG)
-    hint = "the file would exceed the limit on file sizes (ulimit -f)";
-  throw Error(Fault::machine, "files.write",
-              fmt::format("'{}' could not be {}: {}", target.string(), doing,
-                          std::generic_category().message(code)),
-              hint);
 }
 
 }  // namespace
@@ -49,7 +34,7 @@ AtomicFile::AtomicFile(std::filesystem::path target) : target_(std::move(target)
     if (fd_)
       temporary_ = candidate;
     else if (errno != EEXIST || attempt == 1000)
-      fail(target_, "created", errno);
+      throw_write_error(target_, "created", errno);
   }
 }
 
@@ -67,8 +52,8 @@ void AtomicFile::reserve(int64_t size_bytes) {
   FERRY_CHECK(fd_, "'{}' is sealed", target_.string());
   if (size_bytes == 0) return;
   if (::fallocate(fd_.get(), 0, 0, size_bytes) == 0) return;
-  if (errno != EOPNOTSUPP && errno != ENOSYS) fail(target_, "given its space", errno);
-  if (::ftruncate(fd_.get(), size_bytes) != 0) fail(target_, "given its space", errno);
+  if (errno != EOPNOTSUPP && errno != ENOSYS) throw_write_error(target_, "given its space", errno);
+  if (::ftruncate(fd_.get(), size_bytes) != 0) throw_write_error(target_, "given its space", errno);
 }
 
 void AtomicFile::write_at(int64_t offset_bytes, std::span<const std::byte> bytes) {
@@ -76,7 +61,7 @@ void AtomicFile::write_at(int64_t offset_bytes, std::span<const std::byte> bytes
   while (!bytes.empty()) {
     ssize_t count = ::pwrite(fd_.get(), bytes.data(), bytes.size(), offset_bytes);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(target_, "written", errno);
+    if (count < 0) throw_write_error(target_, "written", errno);
     bytes = bytes.subspan(static_cast<size_t>(count));
     offset_bytes += count;
   }
@@ -89,15 +74,15 @@ void AtomicFile::append(std::span<const std::byte> bytes) {
 
 void AtomicFile::seal() {
   if (!fd_) return;
-  if (::fsync(fd_.get()) != 0) fail(target_, "written", errno);
-  if (fd_.close() != 0) fail(target_, "written", errno);
+  if (::fsync(fd_.get()) != 0) throw_write_error(target_, "written", errno);
+  if (fd_.close() != 0) throw_write_error(target_, "written", errno);
 }
 
 void AtomicFile::commit() {
   seal();
   FERRY_CHECK(!temporary_.empty(), "'{}' is committed twice", target_.string());
   if (::rename(temporary_.c_str(), target_.c_str()) != 0)
-    fail(target_, "renamed into place", errno);
+    throw_write_error(target_, "renamed into place", errno);
   temporary_.clear();
   sync_directory(directory_of(target_));
 }
@@ -109,7 +94,7 @@ AtomicDirectory::AtomicDirectory(std::filesystem::path target)
   // What stands there may be the user's: it is not ours to remove.
   std::error_code error;
   if (std::filesystem::create_directory(partial_, error)) return;
-  if (error) fail(target_, "created", error.value());
+  if (error) throw_write_error(target_, "created", error.value());
   throw Error(Fault::usage, "files.write", fmt::format("'{}' exists", partial_.string()),
               "it may be left of an interrupted save: remove it, or choose another directory");
 }
@@ -123,7 +108,7 @@ void AtomicDirectory::commit() {
   std::error_code error;
   std::filesystem::remove(target_, error);  // an empty directory may stand there
   std::filesystem::rename(partial_, target_, error);
-  if (error) fail(target_, "put in place", error.value());
+  if (error) throw_write_error(target_, "put in place", error.value());
   is_committed_ = true;
   sync_directory(directory_of(target_));
 }
@@ -153,9 +138,9 @@ void copy_file_atomically(const std::filesystem::path& from, const std::filesyst
 
 void sync_directory(const std::filesystem::path& directory) {
   UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) fail(directory, "opened", errno);
+  if (!fd) throw_write_error(directory, "opened", errno);
   // Some file systems cannot sync a directory and say EINVAL; there is nothing more to do on those.
-  if (::fsync(fd.get()) != 0 && errno != EINVAL) fail(directory, "synced", errno);
+  if (::fsync(fd.get()) != 0 && errno != EINVAL) throw_write_error(directory, "synced", errno);
 }
 
 void make_directories(const std::filesystem::path& directory) {
@@ -163,7 +148,7 @@ void make_directories(const std::filesystem::path& directory) {
   std::filesystem::create_directories(directory, code);
   if (!code && !std::filesystem::is_directory(directory, code))
     code = std::make_error_code(std::errc::not_a_directory);
-  if (code) fail(directory, "created", code.value());
+  if (code) throw_write_error(directory, "created", code.value());
 }
 
 }  // namespace ferry

@@ -1,7 +1,7 @@
 #pragma once
 // Files that appear whole or not at all: written under a temporary name beside the target, fsynced,
-// renamed, the directory fsynced. Every writer of src/files goes through here; a failure leaves the
-// old file, or none.
+// renamed, the directory fsynced. Every writer of whole files in src/files goes through here; a
+// failure leaves the old file, or none.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,5 @@
 #include <gmock/gmock.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <cstring>
 #include <numeric>
 
@@ -15,6 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::error_of;
+using testing::FileSizeLimit;
 using ::testing::HasSubstr;
 using testing::raw_safetensors;
 using testing::read_file;
@@ -225,27 +224,6 @@ save_file(tensors, d + "/theirs.safetensors", metadata={{"format": "pt"}})
   EXPECT_EQ(read_file(dir / "ours.safetensors"), read_file(dir / "theirs.safetensors"));
   expect_all(CheckpointReader::open(dir / "theirs.safetensors"), kTensors);
 }
-
-/** Lowers the limit on file sizes for its lifetime: the nearest to a full disk that a test can have
- * anywhere. */
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t n_bytes) {
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    ::getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit limit = before_;
-    limit.rlim_cur = n_bytes;
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    ::setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = nullptr;
-};
 
 TEST(AtomicFile, NoRoomIsAFaultOfTheMachineAndLeavesNothing) {
   TempDir dir;

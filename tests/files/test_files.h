@@ -1,11 +1,13 @@
 #pragma once
-// What the tests of files and data share: a directory that goes away, raw safetensors text, errors
-// as text.
+// What the tests of files and data share: a directory that goes away, a disk that is nearly full,
+// raw safetensors text, errors as text.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -52,6 +54,27 @@ class TempDir {
 
  private:
   std::filesystem::path path_;
+};
+
+/** Lowers the limit on file sizes for its lifetime: the nearest to a full disk that a test can have
+ * anywhere. */
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t n_bytes) {
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = n_bytes;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
 };
 
 inline std::string read_file(const std::filesystem::path& path) {

@@ -1,0 +1,32 @@
+#include "src/files/append_only_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "src/files/write_error.h"
+
+namespace ferry {
+
+AppendOnlyFile::AppendOnlyFile(std::filesystem::path path, int64_t n_kept_bytes)
+    : path_(std::move(path)),
+      fd_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
+  if (!fd_) throw_write_error(path_, "opened", errno);
+  if (::ftruncate(fd_.get(), n_kept_bytes) != 0) throw_write_error(path_, "shortened", errno);
+}
+
+void AppendOnlyFile::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw_write_error(path_, "written", errno);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+void AppendOnlyFile::sync() {
+  if (::fsync(fd_.get()) != 0) throw_write_error(path_, "written", errno);
+}
+
+}  // namespace ferry

@@ -1,0 +1,31 @@
+#pragma once
+// A file that only grows, for logs that others follow while they are written: metrics.jsonl,
+// TensorBoard's events.
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+
+#include "src/files/unique_fd.h"
+
+namespace ferry {
+
+/** Every failure is Error(machine) that names the file. */
+class AppendOnlyFile {
+ public:
+  /** Opens the file, or makes it, and cuts it to its first n_kept_bytes. */
+  AppendOnlyFile(std::filesystem::path path, int64_t n_kept_bytes);
+
+  /** Written when it returns: safe from the end of the process, though not from a power cut. */
+  void append(std::string_view bytes);
+  /** Until all that was appended is safe on disk. */
+  void sync();
+
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  UniqueFd fd_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,15 @@
+#pragma once
+// The one message for a file that could not be made or written. Private to src/files.
+
+#include <filesystem>
+#include <string_view>
+
+namespace ferry {
+
+/** Throws Error(machine): "'target' could not be <doing>: <what errno `code` says>", and what to do
+ * about it. */
+[[noreturn]] void throw_write_error(const std::filesystem::path& target,
+                                    std::string_view doing,
+                                    int code);
+
+}  // namespace ferry
