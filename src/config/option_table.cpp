@@ -528,6 +528,13 @@ const std::vector<Option>& option_table() {
        .range = {1, kMaxInteger},
        .help = "Write a line with loss, learning rate and gradient norm every so many steps; "
                "a smaller number shows trouble sooner and makes a longer log."},
+      {.key = "report_to",
+       .type = Type::choice,
+       .group = kReportGroup,
+       .value = "tensorboard",
+       .choices = {"tensorboard", "none"},
+       .help = "Curves for TensorBoard in the run's tensorboard/; none leaves metrics.jsonl alone, "
+               "which is always written."},
   };
   return table;
 }

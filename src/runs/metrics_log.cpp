@@ -1,49 +1,66 @@
 #include "src/runs/metrics_log.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <system_error>
 
-#include "src/base/error.h"
 #include "src/files/mapped_file.h"
 
 namespace ferry::runs {
 namespace {
 
-[[noreturn]] void fail(const std::filesystem::path& file, std::string_view doing) {
-  throw Error(Fault::machine, "runs.metrics",
-              fmt::format("'{}' cannot be {}: {}", file.string(), doing,
-                          std::generic_category().message(errno)),
-              "is the disk full, or the run directory gone?");
+/** Seconds since 1970. */
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/** TensorBoard's name for a key of metrics.jsonl; empty for one it does not get. */
+std::string tag_of(std::string_view key) {
+  constexpr std::string_view kEval = "eval_";
+  if (key == "loss" || key == "learning_rate" || key == "grad_norm")
+    return "train/" + std::string(key);
+  if (key == "train_tokens_per_second") return "throughput/" + std::string(key);
+  if (key.starts_with(kEval)) return "eval/" + std::string(key.substr(kEval.size()));
+  return {};
+}
+
+/** The numbers of a line that TensorBoard gets; a null is one that was not finite. */
+std::vector<TensorboardScalar> scalars_of(const nlohmann::ordered_json& line) {
+  std::vector<TensorboardScalar> scalars;
+  for (const auto& [key, value] : line.items()) {
+    std::string tag = tag_of(key);
+    if (tag.empty() || !(value.is_number() || value.is_null())) continue;
+    const double number =
+        value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+    scalars.push_back({std::move(tag), static_cast<float>(number)});
+  }
+  return scalars;
 }
 
 }  // namespace
 
-MetricsLog::MetricsLog(const std::filesystem::path& run, int64_t n_steps)
-    : file_(run / "metrics.jsonl") {
+MetricsLog::MetricsLog(const std::filesystem::path& run, int64_t n_steps, bool with_tensorboard)
+    : file_(run / "metrics.jsonl", read_kept(run / "metrics.jsonl", n_steps)) {
+  if (with_tensorboard) tensorboard_.emplace(run / "tensorboard", n_steps, now_s());
+}
+
+int64_t MetricsLog::read_kept(const std::filesystem::path& file, int64_t n_steps) {
   size_t n_kept_bytes = 0;
   std::error_code error;
-  if (std::filesystem::exists(file_, error)) {
-    const std::string text = read_text_file(file_, std::numeric_limits<size_t>::max());
-    for (size_t end; (end = text.find('\n', n_kept_bytes)) != text.npos; n_kept_bytes = end + 1) {
-      const auto line =
-          nlohmann::ordered_json::parse(text.begin() + static_cast<long>(n_kept_bytes),
-                                        text.begin() + static_cast<long>(end), nullptr,
-                                        /*allow_exceptions=*/false);
-      if (!line.is_object() || line.value("step", int64_t{0}) > n_steps) break;
-      note(line);
-    }
+  if (!std::filesystem::exists(file, error)) return 0;
+  const std::string text = read_text_file(file, std::numeric_limits<size_t>::max());
+  for (size_t end; (end = text.find('\n', n_kept_bytes)) != text.npos; n_kept_bytes = end + 1) {
+    const auto line = nlohmann::ordered_json::parse(text.begin() + static_cast<long>(n_kept_bytes),
+                                                    text.begin() + static_cast<long>(end), nullptr,
+                                                    /*allow_exceptions=*/false);
+    if (!line.is_object() || line.value("step", int64_t{0}) > n_steps) break;
+    note(line);
   }
-  fd_ = UniqueFd(::open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!fd_) fail(file_, "opened");
-  if (::ftruncate(fd_.get(), static_cast<off_t>(n_kept_bytes)) != 0) fail(file_, "shortened");
+  return static_cast<int64_t>(n_kept_bytes);
 }
 
 void MetricsLog::append(nlohmann::ordered_json line) {
@@ -55,13 +72,10 @@ void MetricsLog::append(nlohmann::ordered_json line) {
   }
   if (!is_finite) line["nonfinite"] = true;
   note(line);
-  const std::string text = line.dump() + "\n";
-  for (size_t done = 0; done < text.size();) {
-    const ssize_t n = ::write(fd_.get(), text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) fail(file_, "written");
-    done += static_cast<size_t>(n);
-  }
+  file_.append(line.dump() + "\n");
+  if (!tensorboard_) return;
+  const auto scalars = scalars_of(line);
+  if (!scalars.empty()) tensorboard_->add(line.value("step", int64_t{0}), now_s(), scalars);
 }
 
 void MetricsLog::note(const nlohmann::ordered_json& line) {
@@ -72,7 +86,8 @@ void MetricsLog::note(const nlohmann::ordered_json& line) {
 }
 
 void MetricsLog::sync() {
-  if (::fsync(fd_.get()) != 0) fail(file_, "synced");
+  file_.sync();
+  if (tensorboard_) tensorboard_->sync();
 }
 
 }  // namespace ferry::runs

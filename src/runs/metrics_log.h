@@ -1,24 +1,30 @@
 #pragma once
 // metrics.jsonl: one JSON object a step, append-only, in the names of transformers' log_history
-// where those exist. The app and `ferry runs` read it while it grows.
+// where those exist. The app and `ferry runs` read it while it grows. On request the same curves go
+// to tensorboard/ beside it.
 
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <vector>
 
-#include "src/files/unique_fd.h"
+#include "src/files/append_only_file.h"
+#include "src/files/tensorboard_events.h"
 
 namespace ferry::runs {
 
 class MetricsLog {
  public:
   /** Opens run/metrics.jsonl; lines of steps after `n_steps` (and a torn last line) go, so that a
-   * resumed run writes each step once. Throws Error(machine) where it cannot be written. */
-  MetricsLog(const std::filesystem::path& run, int64_t n_steps);
+   * resumed run writes each step once. Throws Error(machine) where it cannot be written.
+   * with_tensorboard: run/tensorboard/ gets train/loss, train/learning_rate, train/grad_norm,
+   * throughput/train_tokens_per_second and eval/<name> of the lines to come; the steps gone are
+   * void there too. */
+  MetricsLog(const std::filesystem::path& run, int64_t n_steps, bool with_tensorboard = false);
 
   /** Writes the object as one line, at once. A number that is not finite becomes null, and
-   * "nonfinite" is set: JSON has none. */
+   * "nonfinite" is set: JSON has none. TensorBoard gets NaN. */
   void append(nlohmann::ordered_json line);
 
   /** Until the lines are safe on disk. */
@@ -32,13 +38,15 @@ class MetricsLog {
   int64_t n_tokens() const { return n_tokens_; }
 
  private:
+  /** Reads and counts the lines up to n_steps, and returns their bytes. */
+  int64_t read_kept(const std::filesystem::path& file, int64_t n_steps);
   void note(const nlohmann::ordered_json& line);
 
-  std::filesystem::path file_;
-  UniqueFd fd_;
-  std::vector<double> losses_;
+  std::vector<double> losses_;  // before file_: read_kept() fills them to open it
   int64_t n_tokens_ = 0;
   int64_t last_evaluation_step_ = -1;
+  AppendOnlyFile file_;
+  std::optional<TensorboardWriter> tensorboard_;
 };
 
 }  // namespace ferry::runs

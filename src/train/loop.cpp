@@ -118,7 +118,8 @@ Promise rehearse(Session& session, const Job& job, int64_t n_done) {
 TrainingResult train(Session& session, const Job& job, runs::RunDirectory& run) {
   TrainingResult result;
   StepBatches batches(job);
-  runs::MetricsLog metrics(run.path(), session.n_steps());
+  runs::MetricsLog metrics(run.path(), session.n_steps(),
+                           /*with_tensorboard=*/job.config.text("report_to") == "tensorboard");
   term::Progress progress(stderr, term::detect_terminal(2), "training", job.n_steps, "step",
                           session.n_steps());
   Control control(session, job, run, progress);

@@ -66,6 +66,10 @@ def regression(rng):
     return {"actual": actual.tolist(), "predicted": predicted.tolist()}, expected
 
 
+def is_close(a, b):
+    return abs(a - b) <= TOLERANCE * max(1, abs(b))
+
+
 def main():
     warnings.simplefilter("ignore")  # of the undefined cases, which are what is compared here
     rng = np.random.default_rng(SEED)
@@ -82,7 +86,7 @@ def main():
     assert len(scored) == N_SETS, f"{len(scored)} lines of {N_SETS}"
     n_failed = 0
     for request, expected, got in zip(requests, expectations, scored):
-        if expected.keys() == got.keys() and all(abs(got[k] - expected[k]) <= TOLERANCE * max(1, abs(expected[k])) for k in got):
+        if expected.keys() == got.keys() and all(is_close(got[name], expected[name]) for name in got):
             continue
         n_failed += 1
         if n_failed <= 5:

@@ -117,6 +117,25 @@ TEST_F(Runs, MetricsAreCutWhereTheRunGoesOn) {
   EXPECT_EQ(text.find("torn"), std::string::npos);
 }
 
+TEST_F(Runs, MetricsGoToTensorBoardOnRequestOnly) {
+  { MetricsLog log(run_, 0); }
+  EXPECT_FALSE(fs::exists(run_ / "tensorboard"));
+  {
+    MetricsLog log(run_, 0, /*with_tensorboard=*/true);
+    log.append({{"step", 1}, {"loss", 1.0}, {"step_ms", 5.0}, {"skipped", true}});
+    log.append({{"step", 1}, {"save_seconds", 2.0}});
+    log.append({{"step", 1}, {"eval_f1", 0.5}, {"eval_name", "dev"}});
+  }
+  std::ostringstream bytes;
+  for (const auto& entry : fs::directory_iterator(run_ / "tensorboard"))
+    bytes << std::ifstream(entry.path(), std::ios::binary).rdbuf();
+  const std::string text = bytes.str();
+  for (const char* tag : {"train/loss", "eval/f1"})
+    EXPECT_NE(text.find(tag), std::string::npos) << tag;
+  for (const char* key : {"step_ms", "skipped", "save_seconds", "eval/name"})
+    EXPECT_EQ(text.find(key), std::string::npos) << key;
+}
+
 TEST_F(Runs, OneProcessTrainsInARun) {
   RunDirectory mine(run_);
   mine.set_phase(Phase::training, {{"seed", 42}});
