@@ -96,13 +96,18 @@ class Resume : public ::testing::Test {
     ::kill(child, SIGKILL);
     return wait_for(child);
   }
+  /** FERRY_TEST_DEVICE=cuda: the same on a real GPU. */
+  static std::string device() {
+    const char* text = std::getenv("FERRY_TEST_DEVICE");
+    return text ? text : "simulated";
+  }
   static std::vector<std::string> new_run(const std::string& run,
                                           std::vector<std::string> more = {}) {
     std::vector<std::string> words = {"train",
                                       "--model=model",
                                       "--dataset=train.tsv",
                                       "--eval-dataset=dev.tsv",
-                                      "--device=simulated",
+                                      "--device=" + device(),
                                       "--micro-batch-size=4",
                                       "--train-batch-size=8",
                                       "--lr=3e-3",
@@ -169,7 +174,7 @@ TEST_F(Resume, KilledAtRandomMomentsTheSameBits) {
   const auto whole_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
                             std::chrono::steady_clock::now() - start)
                             .count();
-  const int n_kills_wanted = is_long() ? 200 : 20;
+  const int n_kills_wanted = device() == "cuda" ? 40 : is_long() ? 200 : 20;
   std::mt19937 random(7);
   int n_kills = 0;
   for (int round = 0; n_kills < n_kills_wanted; ++round) {
