@@ -16,7 +16,8 @@ class AppendOnlyFile {
   /** Opens the file, or makes it, and cuts it to its first n_kept_bytes. */
   AppendOnlyFile(std::filesystem::path path, int64_t n_kept_bytes);
 
-  /** Written when it returns: safe from the end of the process, though not from a power cut. */
+  /** Written when it returns: safe from the end of the process, though not from a power cut. A
+   * failure leaves nothing of it, and it may be tried again. */
   void append(std::string_view bytes);
   /** Until all that was appended is safe on disk. */
   void sync();
@@ -26,6 +27,7 @@ class AppendOnlyFile {
  private:
   std::filesystem::path path_;
   UniqueFd fd_;
+  int64_t n_bytes_;
 };
 
 }  // namespace ferry

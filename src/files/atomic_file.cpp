@@ -42,6 +42,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : target_(std::move(other.target_)),
       temporary_(std::exchange(other.temporary_, {})),
       fd_(std::move(other.fd_)),
+      direct_(std::move(other.direct_)),
       end_bytes_(other.end_bytes_) {}
 
 AtomicFile::~AtomicFile() {
@@ -58,14 +59,20 @@ void AtomicFile::reserve(int64_t size_bytes) {
 
 void AtomicFile::write_at(int64_t offset_bytes, std::span<const std::byte> bytes) {
   FERRY_CHECK(fd_, "'{}' is sealed", target_.string());
-  while (!bytes.empty()) {
-    ssize_t count = ::pwrite(fd_.get(), bytes.data(), bytes.size(), offset_bytes);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw_write_error(target_, "written", errno);
-    bytes = bytes.subspan(static_cast<size_t>(count));
-    offset_bytes += count;
-  }
-  end_bytes_ = std::max(end_bytes_, offset_bytes);
+  const int code =
+      direct_ ? direct_->write(offset_bytes, bytes) : write_all(fd_.get(), offset_bytes, bytes);
+  if (code != 0) throw_write_error(target_, "written", code);
+  end_bytes_ = std::max(end_bytes_, offset_bytes + static_cast<int64_t>(bytes.size()));
+}
+
+void AtomicFile::write_directly(std::span<std::byte> buffer) {
+  FERRY_CHECK(fd_, "'{}' is sealed", target_.string());
+  direct_.emplace(temporary_, fd_.get(), buffer);
+}
+
+void AtomicFile::end_run() {
+  if (!direct_) return;
+  if (const int code = direct_->end_run()) throw_write_error(target_, "written", code);
 }
 
 void AtomicFile::append(std::span<const std::byte> bytes) {
@@ -74,6 +81,7 @@ void AtomicFile::append(std::span<const std::byte> bytes) {
 
 void AtomicFile::seal() {
   if (!fd_) return;
+  direct_.reset();
   if (::fsync(fd_.get()) != 0) throw_write_error(target_, "written", errno);
   if (fd_.close() != 0) throw_write_error(target_, "written", errno);
 }

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "src/files/direct_writer.h"
 #include "src/files/unique_fd.h"
 
 namespace ferry {
@@ -35,6 +37,10 @@ class AtomicFile {
   void reserve(int64_t size_bytes);
   void write_at(int64_t offset_bytes, std::span<const std::byte> bytes);
   void append(std::span<const std::byte> bytes);
+  /** From now on write_at() takes runs of bytes, each ended by end_run(), and sends them past the
+   * page cache; see DirectWriter for the buffer. */
+  void write_directly(std::span<std::byte> buffer);
+  void end_run();
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
 
   /** fsync and close; the content is safe, the name is still the temporary one. For several files
@@ -48,6 +54,7 @@ class AtomicFile {
  private:
   std::filesystem::path target_, temporary_;  // temporary_ is empty once renamed or moved from
   UniqueFd fd_;
+  std::optional<DirectWriter> direct_;
   int64_t end_bytes_ = 0;  // where append() goes on
 };
 

@@ -72,6 +72,7 @@ void SafetensorsWriter::write(std::string_view name, std::span<const std::byte> 
               progress.end_bytes - progress.next_bytes, n_bytes);
   file_.write_at(progress.next_bytes, piece);
   progress.next_bytes += n_bytes;
+  if (progress.next_bytes == progress.end_bytes) file_.end_run();
 }
 
 void SafetensorsWriter::seal() {
@@ -114,6 +115,11 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path directory,
     }
     shards_.emplace_back(directory_ / file_names_.back(), std::move(groups[i]));
   }
+}
+
+void CheckpointWriter::write_directly(std::span<std::byte> buffer) {
+  for (SafetensorsWriter& shard : shards_)
+    shard.write_directly(buffer);
 }
 
 void CheckpointWriter::write(std::string_view name, std::span<const std::byte> piece) {

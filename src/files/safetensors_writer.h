@@ -42,6 +42,10 @@ class SafetensorsWriter {
                     std::vector<TensorSpec> tensors,
                     const std::map<std::string, std::string>& metadata = kTorchMetadata);
 
+  /** Tensors go past the page cache (AtomicFile::write_directly); from now on one is written to its
+   * end before the next. */
+  void write_directly(std::span<std::byte> buffer) { file_.write_directly(buffer); }
+
   /** The next bytes of the tensor. */
   void write(std::string_view name, std::span<const std::byte> piece);
   /** The bytes are complete and safe under the temporary name; a tensor that is not complete is our
@@ -74,6 +78,8 @@ class CheckpointWriter {
                    int64_t max_shard_bytes,
                    std::string stem = "model");
 
+  /** Tensors go past the page cache; one is written to its end before the next. */
+  void write_directly(std::span<std::byte> buffer);
   void write(std::string_view name, std::span<const std::byte> piece);
   void finish();
 
