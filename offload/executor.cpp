@@ -8,6 +8,11 @@
 #include "src/base/error.h"
 
 namespace ferry {
+namespace {
+
+constexpr QueueId kGpuQueues[] = {QueueId::compute, QueueId::h2d, QueueId::d2h};
+
+}  // namespace
 
 Executor::Executor(const StepShape& shape,
                    Device& device,
@@ -25,6 +30,8 @@ Executor::Executor(const StepShape& shape,
       watchdog_(watchdog_of_environment()),
       save_ended_(device.make_event()),
       host_square_sums_(shape.blocks.size()) {
+  for (EventId& idle : idle_)
+    idle = device_.make_event();
   for (int b = 0; b < shape.n_blocks(); ++b) {
     updated_.push_back(device_.make_event());
     saved_.push_back(device_.make_event());
@@ -65,17 +72,60 @@ EventId Executor::event(size_t action) {
   return events_[action];
 }
 
-StepOutcome Executor::step(int n_micro, const std::function<Decision(double)>& decide) {
+std::optional<StepOutcome> Executor::step(int n_micro,
+                                          const std::function<Decision(double)>& decide,
+                                          const std::function<bool()>& drops) {
+  using Clock = std::chrono::steady_clock;
   const StepList& list = training_list(n_micro);
+  if (has_dropped_) await_idle({{QueueId::host}});
+  has_dropped_ = false;
   decide_ = &decide;
   n_micro_ = n_micro;
+  const auto start = Clock::now();
+  compute_actions_.clear();
+  bool is_decided = false;
   for (size_t i = 0; i < list.size(); ++i) {
+    if (!is_decided && drops) {
+      stay_near(list);
+      if (drops()) return drop_step();
+    }
     submit(list, i);
-    // The one host synchronisation of a step: what follows needs the decision.
-    if (list[i].verb == Verb::decide) wait_for(event(i), list);
+    if (list[i].queue == QueueId::compute) compute_actions_.push_back(i);
+    if (list[i].verb != Verb::decide) continue;
+    // The one host synchronisation of a step of seconds: what follows needs the decision.
+    wait_for(event(i), list);
+    is_decided = true;
+    measure_run_ahead(Clock::now() - start);
   }
   if (!overlap_) await_updates();
   return outcome_;
+}
+
+/** A step that shall be dropped must not have minutes of work before it on the GPU; one of a second
+ * or two is never waited for. */
+void Executor::stay_near(const StepList& list) {
+  const size_t n_ahead = fixed_run_ahead_.value_or(run_ahead_);
+  if (compute_actions_.size() >= n_ahead)
+    wait_for(event(compute_actions_[compute_actions_.size() - n_ahead]), list);
+}
+
+void Executor::measure_run_ahead(std::chrono::duration<double> step) {
+  constexpr std::chrono::duration<double> kAhead{2.0};
+  const double n = static_cast<double>(compute_actions_.size()) * (kAhead / step);
+  run_ahead_ = static_cast<size_t>(std::clamp(n, 2.0, static_cast<double>(kRunAhead_max)));
+}
+
+std::optional<StepOutcome> Executor::drop_step() {
+  has_dropped_ = true;
+  await_idle(kGpuQueues);
+  return std::nullopt;
+}
+
+void Executor::await_idle(std::span<const QueueId> queues) {
+  for (QueueId queue : queues)
+    device_.record(queue, idle_[static_cast<size_t>(queue)]);
+  for (QueueId queue : queues)
+    wait_for(idle_[static_cast<size_t>(queue)], {});
 }
 
 double Executor::evaluate() {
@@ -97,6 +147,12 @@ void Executor::await_updates() {
 void Executor::settle() {
   await_updates();
   device_.drain();
+}
+
+void Executor::settle_gpu() {
+  await_idle(kGpuQueues);  // updates of blocks that live there among them
+  for (int b = 0; b < shape_.n_blocks() && is_saving(); ++b)
+    if (block(b).place == Place::gpu) await_disk(saved_[static_cast<size_t>(b)]);
 }
 
 void Executor::submit(const StepList& list, size_t i) {

@@ -4,9 +4,12 @@
 // called by the training loop. Between two calls only updates are under way: each block's weights
 // are fetched after its own update.
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,6 +68,8 @@ class BlockStates {
   /** n_bytes (at most kSavePiece_bytes) of a segment: host memory itself, or a copy that is good
    * until the next call. */
   std::span<const std::byte> read(Segment segment, int64_t offset_bytes, int64_t n_bytes);
+  /** kSavePiece_bytes that start on a page, for the writer's use while a checkpoint is saved. */
+  std::span<std::byte> buffer() const;
 
  private:
   const StepShape& shape_;
@@ -86,12 +91,19 @@ class Executor {
 
   /** One optimizer step. `decide` maps the total square sum to a decision; it runs on the host
    * queue. Batches are in the layout's host batch regions; they may be rewritten when step()
-   * returns. */
-  StepOutcome step(int n_micro, const std::function<Decision(double square_sum)>& decide);
+   * returns. Until the decision nothing lasting has changed: where `drops` says so before it, the
+   * step ends there without effect, the GPU's queues are empty, and there is no outcome. It is
+   * asked again and again; the GPU has at most about two seconds of work ahead then. */
+  std::optional<StepOutcome> step(int n_micro,
+                                  const std::function<Decision(double square_sum)>& decide,
+                                  const std::function<bool()>& drops = {});
   /** Forward only, micro-batch 0: returns its loss. */
   double evaluate();
   /** Waits for updates under way: segments may be read after it. */
   void settle();
+  /** Waits until nothing is under way on the GPU and what lies there is as the last step left it;
+   * the host's updates, and a checkpoint's host blocks, go on. */
+  void settle_gpu();
 
   /** Gives every block as the last step leaves it to `write`, on the save queue, then calls `end`;
    * returns at once. Steps go on meanwhile: a block's next update waits for its own bytes only.
@@ -101,6 +113,8 @@ class Executor {
   /** Until `end` has returned. */
   void await_saving();
 
+  /** For tests: at most this many unfinished actions of the compute queue, for every step. */
+  void set_run_ahead(size_t n_actions) { fixed_run_ahead_ = n_actions; }
   /** For tests: drops these actions' waits (a planted fault). */
   void set_fault(std::function<void(StepList&)> fault) { fault_ = std::move(fault); }
   /** How long a step may stand still before it counts as hung. At first FERRY_WATCHDOG_S, or ten
@@ -138,6 +152,12 @@ class Executor {
   double* step_sum(Place place, int index) const;
   EventId event(size_t action);
   void await_updates();
+  /** Waits until the compute queue has fewer than run_ahead_ unfinished actions of this step. */
+  void stay_near(const StepList& list);
+  void measure_run_ahead(std::chrono::duration<double> step);
+  std::optional<StepOutcome> drop_step();
+  void await_disk(EventId event);
+  void await_idle(std::span<const QueueId> queues);
 
   const StepShape& shape_;
   Device& device_;
@@ -158,6 +178,12 @@ class Executor {
   std::function<void()> save_end_;
   std::vector<double> host_square_sums_;
   std::function<void(StepList&)> fault_;
+  static constexpr size_t kRunAhead_max = 1'000'000;
+  std::vector<size_t> compute_actions_;  ///< of the step in progress, as submitted
+  size_t run_ahead_ = kRunAhead_max;     ///< actions; two seconds of them once a step was timed
+  std::optional<size_t> fixed_run_ahead_;
+  bool has_dropped_ = false;  ///< the host may still be at work for a step that was dropped
+  std::array<EventId, kQueues> idle_{};
   const std::function<Decision(double)>* decide_ = nullptr;
   int n_micro_ = 0;
   StepOutcome outcome_;

@@ -13,7 +13,13 @@ void Executor::save(std::function<void(BlockStates&)> write, std::function<void(
   is_saving_ = true;
   save_write_ = std::move(write);
   save_end_ = std::move(end);
-  for (int b = 0; b < shape_.n_blocks(); ++b) {  // in the order of the updates that will wait
+  // In the order of the updates that will wait. Blocks on the GPU come first: their updates hold up
+  // the compute queue itself, and a pause waits for them.
+  std::vector<int> order;
+  for (Place place : {Place::gpu, Place::host})
+    for (int b = 0; b < shape_.n_blocks(); ++b)
+      if (block(b).place == place) order.push_back(b);
+  for (int b : order) {
     device_.wait(QueueId::save, updated_[static_cast<size_t>(b)]);
     device_.submit(QueueId::save, [this, b] {
       BlockStates states(shape_, device_, memory_, b);
@@ -31,9 +37,13 @@ bool Executor::is_saving() {
 }
 
 void Executor::await_saving() {
-  while (!device_.wait_host(save_ended_, std::chrono::seconds(10))) {  // as long as the disk takes
-  }
+  await_disk(save_ended_);
   is_saving_ = false;
+}
+
+void Executor::await_disk(EventId event) {
+  while (!device_.wait_host(event, std::chrono::seconds(10))) {  // as long as the disk takes
+  }
 }
 
 std::span<const std::byte> BlockStates::read(Segment segment,
@@ -46,6 +56,13 @@ std::span<const std::byte> BlockStates::read(Segment segment,
   std::byte* staging = memory_.at(memory_.layout().save_staging);
   device_.copy(QueueId::save, staging, from, n_bytes);
   return {staging, n};
+}
+
+std::span<std::byte> BlockStates::buffer() const {
+  constexpr uintptr_t kPage_bytes = 4096;
+  const auto at = reinterpret_cast<uintptr_t>(memory_.at(memory_.layout().save_buffer));
+  return {memory_.at(memory_.layout().save_buffer) + (kPage_bytes - at % kPage_bytes) % kPage_bytes,
+          static_cast<size_t>(kSavePiece_bytes)};
 }
 
 }  // namespace ferry

@@ -24,6 +24,10 @@ class LayoutMaker {
       out_.batches_on_host.push_back(add(Tag::batch, Place::host, name, shape_.batch_bytes));
     }
     const auto on_gpu = [](const BlockShape& b) { return b.place == Place::gpu; };
+    constexpr int64_t kPage_bytes = 4096;  // the buffer starts on one, regions need not
+    if (shape_.trains)
+      out_.save_buffer =
+          add(Tag::staging, Place::host, "checkpoint buffer", kSavePiece_bytes + kPage_bytes);
     if (shape_.trains && std::ranges::any_of(shape_.blocks, on_gpu))
       out_.save_staging = add(Tag::staging, Place::host, "checkpoint staging", kSavePiece_bytes);
     out_.step_sums = add(Tag::batch, Place::gpu, "step sums", step_sums_bytes(shape_));

@@ -17,6 +17,14 @@ bool lasts(const Region& region) {
   }
 }
 
+/** The host's queues go on. */
+void await(Device& device, QueueId queue) {
+  const EventId end = device.make_event();
+  device.record(queue, end);
+  while (!device.wait_host(end, std::chrono::seconds(10))) {
+  }
+}
+
 }  // namespace
 
 int64_t RunMemory::lasting_gpu_bytes() const {
@@ -42,7 +50,7 @@ bool RunMemory::leave_gpu(Device& device) {
   for_lasting([&](std::byte* gpu, std::byte* kept, int64_t n_bytes) {
     device.submit(QueueId::d2h, [=, &device] { device.copy(QueueId::d2h, kept, gpu, n_bytes); });
   });
-  device.drain();
+  await(device, QueueId::d2h);
   if (reservations_[static_cast<size_t>(Place::gpu)]->release()) return true;
   kept_ = {};
   return false;
@@ -53,7 +61,7 @@ void RunMemory::return_to_gpu(Device& device) {
   for_lasting([&](std::byte* gpu, std::byte* kept, int64_t n_bytes) {
     device.submit(QueueId::h2d, [=, &device] { device.copy(QueueId::h2d, gpu, kept, n_bytes); });
   });
-  device.drain();
+  await(device, QueueId::h2d);
   kept_ = {};
 }
 

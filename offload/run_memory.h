@@ -32,8 +32,8 @@ class RunMemory {
 
   /** Bytes on the GPU that live from step to step: what leave_gpu() keeps in host memory. */
   int64_t lasting_gpu_bytes() const;
-  /** Between steps, with every queue drained: gives the GPU's memory back and keeps what lasts in
-   * (pageable) host memory. False where the driver cannot. */
+  /** Between steps, with nothing under way on the GPU: gives the GPU's memory back and keeps what
+   * lasts in (pageable) host memory. False where the driver cannot. */
   bool leave_gpu(Device& device);
   /** Everything is where it was. Throws Error(does_not_fit) where the memory is not free now; may
    * be tried again. */

@@ -46,26 +46,33 @@ Session::Session(const ModelTable& model,
 
 Session::~Session() = default;
 
-StepOutcome Session::run(std::span<const HostBatch> micro_batches,
-                         const std::function<Decision(double)>& decide) {
+std::optional<StepOutcome> Session::run(std::span<const HostBatch> micro_batches,
+                                        const std::function<Decision(double)>& decide,
+                                        const std::function<bool()>& drops) {
   int64_t n_label_items = 0;
   for (size_t m = 0; m < micro_batches.size(); ++m) {
     runner_->load(static_cast<int>(m), micro_batches[m]);
     n_label_items += micro_batches[m].n_label_items;
   }
   runner_->begin_step(n_steps_, /*training=*/true, optimizer_.loss_scale(), n_label_items);
-  return executor_->step(static_cast<int>(micro_batches.size()), decide);
+  return executor_->step(static_cast<int>(micro_batches.size()), decide, drops);
 }
 
 StepReport Session::step(std::span<const HostBatch> micro_batches) {
+  return step_unless(micro_batches, {}).value();
+}
+
+std::optional<StepReport> Session::step_unless(std::span<const HostBatch> micro_batches,
+                                               const std::function<bool()>& drops) {
   StepReport report{.loss_scale = optimizer_.loss_scale()};
-  StepOutcome outcome =
-      run(micro_batches, [this](double square_sum) { return optimizer_.decide(square_sum); });
+  const std::optional<StepOutcome> outcome = run(
+      micro_batches, [this](double square_sum) { return optimizer_.decide(square_sum); }, drops);
+  if (!outcome) return std::nullopt;
   ++n_steps_;
-  report.loss = outcome.loss;
+  report.loss = outcome->loss;
   report.grad_norm = optimizer_.grad_norm();
   report.learning_rate = optimizer_.learning_rate();
-  report.skipped = outcome.decision.skip;
+  report.skipped = outcome->decision.skip;
   report.clipped = optimizer_.clipped();
   report.n_skipped_in_a_row = optimizer_.n_skipped_in_a_row();
   return report;
@@ -98,8 +105,7 @@ double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
 }
 
 bool Session::leave_gpu() {
-  executor_->await_saving();
-  executor_->settle();
+  executor_->settle_gpu();
   return memory_->leave_gpu(*device_);
 }
 

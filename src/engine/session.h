@@ -6,7 +6,9 @@
 //   load_weights(model, checkpoint, seed, session.segments());
 //   StepReport r = session.step(batches);
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "offload/executor.h"
@@ -58,6 +60,10 @@ class Session {
 
   /** One optimizer update over these micro-batches (at most shape.n_micro_max). */
   StepReport step(std::span<const HostBatch> micro_batches);
+  /** The same, or nothing where `drops` says so while the step can still be dropped (see
+   * Executor::step); the session is as before it then. */
+  std::optional<StepReport> step_unless(std::span<const HostBatch> micro_batches,
+                                        const std::function<bool()>& drops);
   /** A step in everything but its effect: no state, no random key, no loss scale changes. What
    * could run out of memory does so here, before step 1; its duration is the promise's. */
   void rehearse(std::span<const HostBatch> micro_batches);
@@ -90,8 +96,9 @@ class Session {
   }
 
  private:
-  StepOutcome run(std::span<const HostBatch> micro_batches,
-                  const std::function<Decision(double)>& decide);
+  std::optional<StepOutcome> run(std::span<const HostBatch> micro_batches,
+                                 const std::function<Decision(double)>& decide,
+                                 const std::function<bool()>& drops = {});
 
   const StepShape& shape_;
   std::unique_ptr<WorkerPool> pool_;

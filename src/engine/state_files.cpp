@@ -37,13 +37,16 @@ CheckpointReader open_checked(const std::filesystem::path& checkpoint,
 
 StateWriter::StateWriter(const ModelTable& model,
                          const std::filesystem::path& checkpoint,
-                         int64_t max_shard_bytes)
+                         int64_t max_shard_bytes,
+                         std::span<std::byte> buffer)
     : model_(model), entries_(model.blocks.size()) {
   for (const HfEntry& entry : model.hf_names)
     entries_[static_cast<size_t>(entry.block)].push_back(&entry);
   for (Segment segment : kSavedSegments)
-    writers_.emplace_back(state_directory(checkpoint, segment), hf_tensors(model, DType::f32),
-                          max_shard_bytes, state_stem(segment));
+    writers_
+        .emplace_back(state_directory(checkpoint, segment), hf_tensors(model, DType::f32),
+                      max_shard_bytes, state_stem(segment))
+        .write_directly(buffer);
 }
 
 void StateWriter::write(BlockStates& block) {

@@ -25,10 +25,12 @@ inline constexpr std::array kSavedSegments = {Segment::master, Segment::adam_m, 
 /** The files of one checkpoint while they are being written. */
 class StateWriter {
  public:
-  /** Declares every tensor and reserves the space. Throws Error(machine). */
+  /** Declares every tensor and reserves the space; `buffer` is BlockStates::buffer(). Throws
+   * Error(machine). */
   StateWriter(const ModelTable& model,
               const std::filesystem::path& checkpoint,
-              int64_t max_shard_bytes);
+              int64_t max_shard_bytes,
+              std::span<std::byte> buffer);
   /** All of one block, on the save queue. */
   void write(BlockStates& block);
   /** When every block is written: all is safe on disk under its name. The checksums by stem. */

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/offload/toy_run.h"
 
 namespace ferry::test {
@@ -23,6 +25,61 @@ TEST_P(Pause, BetweenAnyTwoStepsTheSameBits) {
       }
       EXPECT_EQ(run.result(), whole) << "placing " << static_cast<int>(placing);
     }
+}
+
+// Wherever a step is dropped, and whether the GPU's memory goes away before it comes again: the
+// same bits, also of a checkpoint that is on its way meanwhile.
+TEST_P(Pause, AStepThatIsDroppedAnywhereComesAgain) {
+  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed}) {
+    ToyOptions options{.shape = make_shape({.compute = GetParam(), .placing = placing})};
+    const ToyResult whole = run_toy(options);
+    bool is_taken = false;
+    int n_dropped = 0;
+    for (int at = 0; !is_taken; ++at) {
+      constexpr SimulatedMode kModes[] = {SimulatedMode::adversarial, SimulatedMode::threads,
+                                          SimulatedMode::adversarial, SimulatedMode::serial};
+      options.device.mode = kModes[at % 4];
+      options.device.seed = static_cast<uint64_t>(at);
+      ToyRun run(options);
+      if (at % 2 == 0) run.executor().set_run_ahead(static_cast<size_t>(1 + at % 5));
+      is_taken = true;
+      for (size_t s = 0; s < options.n_micro.size(); ++s) {
+        if (!run.drop_step(options.n_micro[s], at)) continue;
+        is_taken = false;
+        ++n_dropped;
+        if (at % 3 == 0) {
+          EXPECT_TRUE(run.leave_and_return());
+        }
+        run.step(options.n_micro[s]);
+        if (s == 1 && at % 5 == 0) run.executor().save([](BlockStates&) {}, [] {});
+      }
+      run.executor().await_saving();
+      ASSERT_EQ(run.result(), whole) << "placing " << static_cast<int>(placing) << " at " << at;
+    }
+    EXPECT_GT(n_dropped, 100);
+  }
+}
+
+// Otherwise minutes of work would lie before a pause.
+TEST_P(Pause, TheGpuHasNoMoreThanTheLimitBeforeIt) {
+  ToyOptions options{.shape = make_shape({.compute = GetParam(), .placing = Placing::host})};
+  options.device.mode = SimulatedMode::adversarial;  // runs what is waited for, and nothing else
+  for (size_t limit : {1, 2, 7}) {
+    ToyRun run(options);
+    run.executor().set_run_ahead(limit);
+    int n_run = 0;
+    run.work().before = [&](const Action&) { ++n_run; };
+    const StepList& list = run.executor().training_list(3);
+    run.drop_step(3, -1, [&](int asked) {
+      const auto n_submitted =
+          std::count_if(list.begin(), list.begin() + asked, [](const Action& action) {
+            return action.verb == Verb::forward || action.verb == Verb::recompute ||
+                   action.verb == Verb::backward;
+          });
+      EXPECT_LT(n_submitted - n_run, static_cast<int>(limit) + 1);
+    });
+    EXPECT_GT(n_run, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types,

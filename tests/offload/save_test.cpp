@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <map>
 #include <stdexcept>
 
 #include "tests/offload/toy_run.h"
@@ -14,9 +15,9 @@ namespace {
 
 constexpr Segment kStates[] = {Segment::master, Segment::adam_m, Segment::adam_v};
 
-/** What a checkpoint would hold: all tensors of all blocks. */
+/** What a checkpoint would hold: all tensors of all blocks, whatever order they come in. */
 struct Saved {
-  std::vector<std::byte> bytes;
+  std::map<int, std::vector<std::byte>> bytes;  // by block
   bool has_ended = false;
 };
 
@@ -33,7 +34,9 @@ void read_block(const StepShape& shape, BlockStates& block, std::vector<std::byt
 
 void save(ToyRun& run, const StepShape& shape, Saved& saved) {
   run.executor().save(
-      [&shape, &saved](BlockStates& block) { read_block(shape, block, saved.bytes); },
+      [&shape, &saved](BlockStates& block) {
+        read_block(shape, block, saved.bytes[block.block()]);
+      },
       [&saved] { saved.has_ended = true; });
 }
 
@@ -111,7 +114,7 @@ TEST_P(SaveUnderSteps, AStepDoesNotWaitForTheDisk) {
     run.executor().save(
         [&](BlockStates& block) {
           if (block.block() == o.shape.n_blocks() - 1) disk_moves.wait(false);
-          read_block(o.shape, block, saved.bytes);
+          read_block(o.shape, block, saved.bytes[block.block()]);
         },
         [&] { saved.has_ended = true; });
     // On threads the next step ends; in the serial mode its last update would wait: an evaluation.

@@ -183,17 +183,38 @@ void ToyRun::write_batches(int n_micro) {
 StepOutcome ToyRun::step(int n_micro) {
   write_batches(n_micro);
   work_.begin_step(step_);
-  StepOutcome outcome = executor_->step(n_micro, decide);
+  StepOutcome outcome = executor_->step(n_micro, decide).value();
+  note(outcome);
+  spoil_batches(n_micro);
+  return outcome;
+}
+
+bool ToyRun::drop_step(int n_micro, int n_asked, const std::function<void(int)>& look) {
+  write_batches(n_micro);
+  work_.begin_step(step_);
+  int asked = 0;
+  const auto outcome = executor_->step(n_micro, decide, [&] {
+    if (look) look(asked);
+    return asked++ == n_asked;
+  });
+  spoil_batches(n_micro);
+  if (outcome) note(*outcome);
+  return !outcome;
+}
+
+void ToyRun::note(const StepOutcome& outcome) {
   ++step_;
   result_.losses.push_back(outcome.loss);
   result_.square_sums.push_back(outcome.square_sum);
-  // Its batches may be rewritten now.
+}
+
+/** A step's batches may be rewritten when it has returned. */
+void ToyRun::spoil_batches(int n_micro) {
   for (int m = 0; m < n_micro; ++m) {
     const Region& region = layout_.region(layout_.batches_on_host[static_cast<size_t>(m)]);
     std::memset(memory_.at(layout_.batches_on_host[static_cast<size_t>(m)]), 0xff,
                 static_cast<size_t>(region.n_bytes));
   }
-  return outcome;
 }
 
 double ToyRun::evaluate() {

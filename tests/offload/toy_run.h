@@ -62,15 +62,18 @@ class ToyRun {
   explicit ToyRun(const ToyOptions& options, std::unique_ptr<WorkerPool> pool = nullptr);
   /** Writes the batches of the step and takes it. */
   StepOutcome step(int n_micro);
+  /** Begins the step and drops it when it asks for the n-th time; false where it has gone too far
+   * by then and was taken. The next step() is the same one. */
+  bool drop_step(int n_micro, int n_asked, const std::function<void(int asked)>& look = {});
   double evaluate();
   /** Waits for updates under way. */
   ToyResult result();
   /** As they are. */
   std::vector<std::byte> states() const;
   Executor& executor() { return *executor_; }
-  /** Gives the GPU's memory away and takes it again. */
+  /** Gives the GPU's memory away and takes it again; updates of host blocks go on. */
   bool leave_and_return() {
-    executor_->settle();
+    executor_->settle_gpu();
     if (!memory_.leave_gpu(*device_)) return false;
     memory_.return_to_gpu(*device_);
     return true;
@@ -81,6 +84,8 @@ class ToyRun {
 
  private:
   void write_batches(int n_micro);
+  void spoil_batches(int n_micro);
+  void note(const StepOutcome& outcome);
   void write_weights();
 
   ToyOptions options_;
