@@ -142,8 +142,17 @@ void check_checkpoint(const fs::path& checkpoint) {
         checksums);
 }
 
-void remove_oldest(const fs::path& run, int64_t keep) {
-  const auto all = complete_checkpoints(run);
+void remove_oldest(const fs::path& run, int64_t keep, const std::vector<int64_t>& wanted) {
+  auto all = complete_checkpoints(run);
+  for (int64_t step : wanted) {
+    const auto found = std::ranges::find(all, step, &Checkpoint::step);
+    if (found == all.end()) continue;
+    if (std::next(found) != all.end()) {  // the newest stays in any case
+      all.erase(found);
+      keep = std::max<int64_t>(1, keep - 1);
+    }
+    break;
+  }
   for (int64_t i = 0; i + keep < static_cast<int64_t>(all.size()); ++i) {
     const fs::path& path = all[static_cast<size_t>(i)].path;
     std::error_code error;

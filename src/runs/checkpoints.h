@@ -64,7 +64,11 @@ void write_checksums(const std::filesystem::path& checkpoint,
 /** Reads every byte that has a checksum. Throws Error(data) that names what is damaged. */
 void check_checkpoint(const std::filesystem::path& checkpoint);
 
-/** Removes the oldest complete checkpoints but `keep`; one that is half-removed is not complete. */
-void remove_oldest(const std::filesystem::path& run, int64_t keep);
+/** Removes the oldest complete checkpoints but `keep`; one that is half-removed is not complete.
+ * The first step of `wanted` that has a checkpoint keeps it: it is one of the `keep`, but never the
+ * only one. */
+void remove_oldest(const std::filesystem::path& run,
+                   int64_t keep,
+                   const std::vector<int64_t>& wanted = {});
 
 }  // namespace ferry::runs

@@ -7,7 +7,9 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
+#include "src/base/error.h"
 #include "src/files/mapped_file.h"
 
 namespace ferry::runs {
@@ -71,21 +73,48 @@ void MetricsLog::append(nlohmann::ordered_json line) {
     is_finite = false;
   }
   if (!is_finite) line["nonfinite"] = true;
+  line["time"] = now_s();
   note(line);
-  file_.append(line.dump() + "\n");
-  if (!tensorboard_) return;
-  const auto scalars = scalars_of(line);
-  if (!scalars.empty()) tensorboard_->add(line.value("step", int64_t{0}), now_s(), scalars);
+  std::lock_guard lock(writing_);
+  unwritten_ += line.dump() + "\n";
+  try {
+    write();
+    if (!tensorboard_) return;
+    const auto scalars = scalars_of(line);
+    if (!scalars.empty()) tensorboard_->add(line.value("step", int64_t{0}), now_s(), scalars);
+  } catch (const Error& error) {
+    if (!std::exchange(is_failing_, true)) failure_ = error.what();
+  }
+}
+
+void MetricsLog::write() {
+  if (unwritten_.empty()) return;
+  file_.append(unwritten_);
+  unwritten_.clear();
+  is_failing_ = false;
+}
+
+std::optional<std::string> MetricsLog::take_failure() {
+  std::lock_guard lock(writing_);
+  return std::exchange(failure_, std::nullopt);
 }
 
 void MetricsLog::note(const nlohmann::ordered_json& line) {
-  if (line.contains("eval_loss")) last_evaluation_step_ = line.value("step", last_evaluation_step_);
+  if (line.contains("eval_loss")) {
+    EvaluationLine evaluation{.step = line.value("step", int64_t{0})};
+    for (const auto& [key, value] : line.items())
+      if (key.starts_with("eval_") && (value.is_number() || value.is_null()))
+        evaluation.values[key] = value.is_null() ? std::nan("") : value.get<double>();
+    evaluations_.push_back(std::move(evaluation));
+  }
   if (!line.contains("loss")) return;
   losses_.push_back(line["loss"].is_number() ? line["loss"].get<double>() : std::nan(""));
   n_tokens_ = line.value("num_input_tokens_seen", n_tokens_);
 }
 
 void MetricsLog::sync() {
+  std::lock_guard lock(writing_);
+  write();
   file_.sync();
   if (tensorboard_) tensorboard_->sync();
 }

@@ -5,14 +5,23 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "src/files/append_only_file.h"
 #include "src/files/tensorboard_events.h"
 
 namespace ferry::runs {
+
+/** What one evaluation found. */
+struct EvaluationLine {
+  int64_t step = 0;
+  std::map<std::string, double> values;  ///< "eval_loss", "eval_accuracy", ...; NaN: not finite
+};
 
 class MetricsLog {
  public:
@@ -23,17 +32,25 @@ class MetricsLog {
    * void there too. */
   MetricsLog(const std::filesystem::path& run, int64_t n_steps, bool with_tensorboard = false);
 
-  /** Writes the object as one line, at once. A number that is not finite becomes null, and
-   * "nonfinite" is set: JSON has none. TensorBoard gets NaN. */
+  /** Writes the object as one line, at once, with the time (seconds since 1970). A number that is
+   * not finite becomes null, and "nonfinite" is set: JSON has none. TensorBoard gets NaN. */
   void append(nlohmann::ordered_json line);
 
-  /** Until the lines are safe on disk. */
+  /** Until the lines are safe on disk; from any thread. Throws Error(machine) where they are not.
+   */
   void sync();
+  /** Why lines could not be written, once: a full disk. They are kept, and written when there is
+   * room. */
+  std::optional<std::string> take_failure();
 
   /** The loss of every step so far, in order. */
   const std::vector<double>& losses() const { return losses_; }
+  /** Every evaluation so far, in order. */
+  const std::vector<EvaluationLine>& evaluations() const { return evaluations_; }
   /** After which step the last evaluation was; -1: there was none. */
-  int64_t last_evaluation_step() const { return last_evaluation_step_; }
+  int64_t last_evaluation_step() const {
+    return evaluations_.empty() ? -1 : evaluations_.back().step;
+  }
   /** Tokens of all steps so far. */
   int64_t n_tokens() const { return n_tokens_; }
 
@@ -41,11 +58,17 @@ class MetricsLog {
   /** Reads and counts the lines up to n_steps, and returns their bytes. */
   int64_t read_kept(const std::filesystem::path& file, int64_t n_steps);
   void note(const nlohmann::ordered_json& line);
+  /** What append() did not write; with the lock held. */
+  void write();
 
   std::vector<double> losses_;  // before file_: read_kept() fills them to open it
   int64_t n_tokens_ = 0;
-  int64_t last_evaluation_step_ = -1;
+  std::vector<EvaluationLine> evaluations_;
   AppendOnlyFile file_;
+  std::mutex writing_;  // sync() comes from the thread that saves
+  std::string unwritten_;
+  bool is_failing_ = false;
+  std::optional<std::string> failure_;
   std::optional<TensorboardWriter> tensorboard_;
 };
 

@@ -82,13 +82,17 @@ SessionState session_state_in(const ordered_json& json, const fs::path& file) {
 struct CheckpointSaver::Writing {
   Outcome outcome;
   ordered_json run_state, trainer_state;
+  std::vector<int64_t> wanted;
   Clock::time_point start = Clock::now();
   std::optional<runs::NewCheckpoint> directory;
   std::optional<StateWriter> states;
 };
 
-CheckpointSaver::CheckpointSaver(Session& session, const Job& job, fs::path run)
-    : session_(session), job_(job), run_(std::move(run)) {}
+CheckpointSaver::CheckpointSaver(Session& session,
+                                 const Job& job,
+                                 fs::path run,
+                                 std::function<void()> before_end)
+    : session_(session), job_(job), run_(std::move(run)), before_end_(std::move(before_end)) {}
 
 CheckpointSaver::~CheckpointSaver() {
   try {
@@ -109,19 +113,21 @@ void CheckpointSaver::keep_failure(const std::function<void()>& work) {
   }
 }
 
-void CheckpointSaver::begin() {
+void CheckpointSaver::begin(std::vector<int64_t> wanted) {
   session_.executor().await_saving();
   const SessionState state = session_.state();
   writing_ = std::make_unique<Writing>();
   writing_->outcome.step = state.n_steps;
   writing_->run_state = json_of(state, job_);
   writing_->trainer_state = trainer_state(state, job_);
+  writing_->wanted = std::move(wanted);
   session_.executor().save(
       [this](BlockStates& block) {
         keep_failure([&] {
           if (!writing_->states) {
             writing_->directory.emplace(run_, writing_->outcome.step);
-            writing_->states.emplace(job_.model, writing_->directory->path(), kShard_bytes_max);
+            writing_->states.emplace(job_.model, writing_->directory->path(), kShard_bytes_max,
+                                     block.buffer());
           }
           writing_->states->write(block);
         });
@@ -133,8 +139,9 @@ void CheckpointSaver::begin() {
           write_model_files(job_, directory);
           write_json_file(directory / "trainer_state.json", writing_->trainer_state);
           runs::write_checksums(directory, checksums, writing_->run_state.dump(2) + "\n");
+          before_end_();  // it has the lines of all its steps, whatever happens to the power
           writing_->directory->commit();
-          runs::remove_oldest(run_, job_.config.integer("save_total_limit"));
+          runs::remove_oldest(run_, job_.config.integer("save_total_limit"), writing_->wanted);
         });
         writing_->outcome.n_bytes = checkpoint_bytes(job_.model);
         writing_->outcome.seconds =

@@ -9,8 +9,10 @@
 
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/engine/state_files.h"
 #include "src/runs/checkpoints.h"
@@ -22,14 +24,18 @@ namespace ferry {
  * outlives it. */
 class CheckpointSaver {
  public:
-  CheckpointSaver(Session& session, const Job& job, std::filesystem::path run);
+  /** `before_end`: called on the save queue before a checkpoint counts as complete. */
+  CheckpointSaver(Session& session,
+                  const Job& job,
+                  std::filesystem::path run,
+                  std::function<void()> before_end);
   ~CheckpointSaver();
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
   /** Starts run/checkpoint-N, N = session.n_steps(), complete or not at all; waits for the one
-   * before if that is still being written. */
-  void begin();
+   * before if that is still being written. `wanted`: see runs::remove_oldest. */
+  void begin(std::vector<int64_t> wanted);
   /** What became of the one that was begun last, told once; nothing while it is being written. */
   struct Outcome {
     int64_t step = 0;
@@ -40,6 +46,7 @@ class CheckpointSaver {
   std::optional<Outcome> outcome();
   /** The same, waiting for it; nothing when none was begun or it has been told. */
   std::optional<Outcome> await_outcome();
+  bool is_writing() const { return session_.executor().is_saving(); }
 
  private:
   struct Writing;
@@ -48,6 +55,7 @@ class CheckpointSaver {
   Session& session_;
   const Job& job_;
   std::filesystem::path run_;
+  std::function<void()> before_end_;
   std::unique_ptr<Writing> writing_;  ///< owned by the save queue while it is saving
 };
 

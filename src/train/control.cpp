@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "src/base/bytes.h"
@@ -42,20 +43,40 @@ Control::Control(Session& session,
 Control::~Control() {
   for (runs::ControlRequest& request : waiting_)
     request.answer(false, "the run has ended");
+  for (runs::ControlRequest& request : arrived_)
+    request.answer(false, "the run has ended");
 }
 
 void Control::attend() {
   apply_due_changes();
   if (!server_) return;
-  while (auto request = server_->take())
+  while (auto request = next(0ms))
     act(std::move(*request));
   while (is_paused_ && !leaves())  // a signal is looked for now and then
-    if (auto request = server_->take(100ms)) act(std::move(*request));
+    if (auto request = next(100ms)) act(std::move(*request));
   // A checkpoint, and the end, need what went to host memory no less than the next step does.
   if (has_left_gpu_) {
     session_.return_to_gpu();
     has_left_gpu_ = false;
   }
+}
+
+bool Control::interrupts() {
+  while (server_) {
+    auto request = server_->take();
+    if (!request) break;
+    arrived_.push_back(std::move(*request));
+  }
+  return leaves() || std::ranges::any_of(arrived_, [](const runs::ControlRequest& request) {
+           return request.command() == "pause" || request.command() == "stop";
+         });
+}
+
+std::optional<runs::ControlRequest> Control::next(std::chrono::milliseconds patience) {
+  if (arrived_.empty()) return server_->take(patience);
+  std::optional request = std::move(arrived_.front());
+  arrived_.pop_front();
+  return request;
 }
 
 bool Control::leaves() const {

@@ -3,7 +3,10 @@
 // control socket (`ferry runs pause | resume | stop | save | set`). The loop attends between two
 // steps; a pause stays inside attend().
 
+#include <chrono>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +27,9 @@ class Control {
   /** Between steps: acts on what was asked; while the run is paused, it stays here. Settings that
    * an earlier process of the run changed at this step change again. */
   void attend();
+  /** Whether the step in progress shall be dropped: somebody wants the run to pause or to leave.
+   * Asked inside a step, many times. */
+  bool interrupts();
   /** Asked to leave, by signal or `stop`. */
   bool leaves() const;
   /** A checkpoint is wanted of the session as it is: `save`, or leaving, but for `stop --no-save`.
@@ -40,6 +46,7 @@ class Control {
     bool is_applied = false;
   };
 
+  std::optional<runs::ControlRequest> next(std::chrono::milliseconds patience);
   void act(runs::ControlRequest request);
   void pause(runs::ControlRequest request);
   void return_to_gpu(runs::ControlRequest request);
@@ -53,6 +60,7 @@ class Control {
   runs::RunDirectory& run_;
   term::Progress& progress_;
   std::unique_ptr<runs::ControlServer> server_;  ///< null where no socket could be made
+  std::deque<runs::ControlRequest> arrived_;     ///< inside a step, to be attended after it
   std::vector<runs::ControlRequest> waiting_;    ///< for a checkpoint, or for the end
   std::vector<Change> changes_;
   bool is_paused_ = false, has_left_gpu_ = false;

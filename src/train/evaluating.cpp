@@ -18,26 +18,31 @@ Evaluating::Evaluating(Session& session,
       metrics_(metrics),
       progress_(progress),
       strategy_(job.config.text("eval_strategy")),
-      every_(std::max<int64_t>(1, job.config.steps("eval_steps", job.n_steps))) {}
+      every_(std::max<int64_t>(1, job.config.steps("eval_steps", job.n_steps))),
+      best_(job, metrics) {}
 
 bool Evaluating::is_due() const {
   const int64_t step = session_.n_steps();
   if (job_.eval.size() == 0) return false;
-  if (step == job_.n_steps) return true;  // its predictions are part of the result
+  if (is_last_step()) return true;  // its predictions are part of the result
   if (strategy_ == "epoch") return step % job_.steps_per_epoch == 0;
   return strategy_ == "steps" && step % every_ == 0;
 }
 
+bool Evaluating::is_last_step() const {
+  return session_.n_steps() == job_.n_steps || best_.is_out_of_patience();
+}
+
 bool Evaluating::is_done() const {
-  return session_.n_steps() == job_.n_steps &&
-         (job_.eval.size() == 0 || metrics_.last_evaluation_step() == job_.n_steps);
+  return is_last_step() &&
+         (job_.eval.size() == 0 || metrics_.last_evaluation_step() == session_.n_steps());
 }
 
 void Evaluating::after_step(Control& control) {
   const int64_t step = session_.n_steps();
   const bool is_known = metrics_.last_evaluation_step() == step;
   // Of the last step the predictions are wanted, too, which no log holds.
-  if (!is_due() || (is_known && step < job_.n_steps)) return;
+  if (!is_due() || (is_known && !is_last_step())) return;
   run_.set_phase(runs::Phase::evaluating);
   auto evaluation = evaluate_unless(session_, job_, /*labelled=*/true, [&] {
     control.attend();
@@ -54,7 +59,11 @@ void Evaluating::after_step(Control& control) {
     line["eval_" + name] = value;
   }
   progress_.say(text);
-  if (!is_known) metrics_.append(std::move(line));
+  if (is_known) return;
+  metrics_.append(std::move(line));
+  if (best_.is_out_of_patience())
+    progress_.say(fmt::format("{} has not become better than after step {}: stopping early",
+                              best_.metric(), best_.ranking().front()));
 }
 
 }  // namespace ferry

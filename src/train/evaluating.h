@@ -5,6 +5,7 @@
 #include "src/runs/metrics_log.h"
 #include "src/runs/run_directory.h"
 #include "src/term/progress.h"
+#include "src/train/best_model.h"
 #include "src/train/control.h"
 #include "src/train/evaluation.h"
 
@@ -21,8 +22,11 @@ class Evaluating {
   /** Evaluates where that is due after this many steps and not done yet; a run that is to leave
    * drops it, and begins with it when it is resumed. */
   void after_step(Control& control);
-  /** Whether the run has nothing more to evaluate: after its last step, or without data. */
+  /** Whether the run ends here: after its last step, or out of early_stopping_patience. */
+  bool is_last_step() const;
+  /** Whether nothing is left to evaluate then: all was, or there is no data. */
   bool is_done() const;
+  const BestModel& best() const { return best_; }
   /** The last evaluation; empty where there was none. */
   Evaluation take_last() { return std::move(last_); }
 
@@ -36,6 +40,7 @@ class Evaluating {
   term::Progress& progress_;
   std::string strategy_;
   int64_t every_ = 0;  ///< steps
+  BestModel best_;
   Evaluation last_;
 };
 

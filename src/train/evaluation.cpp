@@ -92,6 +92,20 @@ void score(Evaluation& out, const TokenizedDataset& data, const LabelScheme& sch
 
 }  // namespace
 
+std::vector<std::string> metric_names(const LabelScheme& scheme, LossKind loss) {
+  if (loss == LossKind::masked_lm) return {"loss"};
+  switch (scheme.problem) {
+    case ProblemType::regression:
+      return {"loss", "mean_absolute_error", "mean_squared_error", "pearson", "spearman"};
+    case ProblemType::multi_label:
+      return {"loss", "accuracy", "f1_micro", "f1_macro"};
+    default:
+      if (scheme.labels.size() == 2)
+        return {"loss", "accuracy", "f1", "f1_macro", "matthews_correlation"};
+      return {"loss", "accuracy", "f1_macro", "matthews_correlation"};
+  }
+}
+
 Evaluation evaluate(Session& session, const Job& job, bool labelled) {
   return evaluate_unless(session, job, labelled, [] { return true; }).value();
 }

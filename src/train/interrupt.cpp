@@ -13,7 +13,7 @@ volatile std::sig_atomic_t n_signals = 0;
 void on_signal(int) {
   n_signals = n_signals + 1;
   const std::string_view text = n_signals == 1
-                                    ? "\nferry: saving after this step; once more leaves at once\n"
+                                    ? "\nferry: saving and leaving; once more leaves at once\n"
                                     : "\nferry: left without saving\n";
   // The terminal may be gone; there is nobody to tell then.
   [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());

@@ -14,6 +14,7 @@
 #include "src/data/sampler.h"
 #include "src/data/text_file.h"
 #include "src/plan/run_plan.h"
+#include "src/train/best_model.h"
 
 namespace ferry {
 namespace {
@@ -232,6 +233,7 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
     job->notes.push_back(fmt::format("{} of {} texts are longer than {} tokens and were cut",
                                      job->train.n_truncated(), job->train.size(), job->max_length));
 
+  check_best_model(*job);
   if (job->config.number("label_smoothing_factor") > 0 &&
       (job->loss == LossKind::multi_label || job->loss == LossKind::regression))
     throw Error(Fault::usage, "config.label_smoothing_factor",

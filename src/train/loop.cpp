@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -83,6 +84,17 @@ nlohmann::ordered_json metrics_of(const Job& job,
   return line;
 }
 
+/** Of the first of these steps that has one. */
+std::optional<runs::Checkpoint> find_checkpoint(const std::filesystem::path& run,
+                                                const std::vector<int64_t>& steps) {
+  const auto all = runs::complete_checkpoints(run);
+  for (int64_t step : steps)
+    if (const auto found = std::ranges::find(all, step, &runs::Checkpoint::step);
+        found != all.end())
+      return *found;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Promise rehearse(Session& session, const Job& job, int64_t n_done) {
@@ -124,39 +136,47 @@ TrainingResult train(Session& session, const Job& job, runs::RunDirectory& run) 
                           session.n_steps());
   Control control(session, job, run, progress);
   Evaluating evaluating(session, job, run, metrics, progress);
-  Saving saving(session, job, run, metrics, progress);
+  Saving saving(session, job, run, metrics, evaluating.best(), progress);
 
   // A run that was stopped or killed in the middle of an evaluation begins with it.
   if (session.n_steps() > 0) evaluating.after_step(control);
   control.attend();
   run.set_phase(runs::Phase::training);
-  while (session.n_steps() < job.n_steps && !control.leaves()) {
+  while (!evaluating.is_last_step() && !control.leaves()) {
     const int64_t step = session.n_steps();
     const auto start = Clock::now();
     // ---- the step
     const std::span<const HostBatch> micro_batches = batches.of_step(step);
-    const StepReport report = session.step(micro_batches);
+    const std::optional<StepReport> report =
+        session.step_unless(micro_batches, [&] { return control.interrupts(); });
     // ---- diagnostics only from here on
-    const double seconds = seconds_since(start);
-    result.seconds += seconds;
-    result.n_tokens += batches.n_tokens();
-    result.n_skipped += report.skipped;
-    ++result.n_steps;
-    metrics.append(metrics_of(job, report, step, metrics.n_tokens() + batches.n_tokens(),
-                              batches.n_tokens(), seconds));
-    check_divergence(report, job, step);
-    log_step(job, report, step, progress);
-    if (session.n_steps() == job.n_steps) check_any_update(session.state(), job, report.loss);
-    evaluating.after_step(control);
+    if (report) {
+      const double seconds = seconds_since(start);
+      result.seconds += seconds;
+      result.n_tokens += batches.n_tokens();
+      result.n_skipped += report->skipped;
+      ++result.n_steps;
+      metrics.append(metrics_of(job, *report, step, metrics.n_tokens() + batches.n_tokens(),
+                                batches.n_tokens(), seconds));
+      if (const auto failure = metrics.take_failure())
+        progress.say(fmt::format("{}; the lines wait for room", *failure));
+      check_divergence(*report, job, step);
+      log_step(job, *report, step, progress);
+      if (session.n_steps() == job.n_steps) check_any_update(session.state(), job, report->loss);
+      evaluating.after_step(control);
+    }  // else it was dropped for a pause or the end, and comes again
     control.attend();
     saving.after_step(control);
   }
   saving.finish(control);
+  metrics.sync();
   progress.finish();
   result.is_interrupted = control.leaves() && !evaluating.is_done();
   result.is_saved = control.saves() && session.n_steps() > 0;
   result.evaluation = evaluating.take_last();
   result.losses = metrics.losses();
+  if (evaluating.best().is_loaded_at_end())
+    result.best = find_checkpoint(run.path(), evaluating.best().ranking());
   return result;
 }
 

@@ -3,8 +3,10 @@
 // src/engine/session.h is the step itself.
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "src/runs/checkpoints.h"
 #include "src/runs/run_directory.h"
 #include "src/train/evaluation.h"
 
@@ -16,7 +18,9 @@ struct TrainingResult {
   int64_t n_steps = 0;         ///< taken by this process
   int64_t n_tokens = 0;        ///< of them
   int64_t n_skipped = 0;
-  Evaluation evaluation;        ///< the last one; empty without evaluation data
+  Evaluation evaluation;  ///< the last one; empty without evaluation data
+  /** The run's best evaluations that have a checkpoint still, with load_best_model_at_end. */
+  std::optional<runs::Checkpoint> best;
   bool is_interrupted = false;  ///< left before the end, as asked
   bool is_saved = false;        ///< and saved before
 };

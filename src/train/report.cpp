@@ -113,6 +113,9 @@ void print_end(const TrainingResult& result,
   fmt::print("{:.0f} tokens/s, {} steps skipped\n",
              static_cast<double>(result.n_tokens) / std::max(result.seconds, 1e-9),
              result.n_skipped);
+  if (result.best)
+    fmt::print("the best evaluation was after step {}: the model is of that step\n",
+               result.best->step);
   fmt::print("model: {}\n", final.string());
 }
 

@@ -15,22 +15,33 @@ Saving::Saving(Session& session,
                const Job& job,
                runs::RunDirectory& run,
                runs::MetricsLog& metrics,
+               const BestModel& best,
                term::Progress& progress)
     : session_(session),
       job_(job),
       run_(run),
       metrics_(metrics),
+      best_(best),
       progress_(progress),
-      saver_(session, job, run.path()),
-      strategy_(job.config.text("save_strategy")) {
+      saver_(session, job, run.path(), [&metrics] { metrics.sync(); }),
+      strategy_(job.config.text("save_strategy")),
+      begun_step_(session.n_steps()) {
   if (!job.config.is_auto("save_steps"))
     every_ = std::max<int64_t>(1, job.config.steps("save_steps", job.n_steps));
 }
 
+/** The final model will be this one, unless a better one comes. */
+bool Saving::is_best() const {
+  if (!best_.is_loaded_at_end()) return false;
+  const std::vector<int64_t> ranking = best_.ranking();
+  return !ranking.empty() && ranking.front() == session_.n_steps();
+}
+
 bool Saving::is_due() const {
   const int64_t step = session_.n_steps();
+  if (is_best()) return true;
   if (strategy_ == "no") return false;
-  if (step == job_.n_steps) return true;
+  if (step == job_.n_steps || best_.is_out_of_patience()) return true;
   if (strategy_ == "epoch") return step % job_.steps_per_epoch == 0;
   if (every_ > 0) return step % every_ == 0;
   constexpr auto kAuto = 30min;
@@ -41,12 +52,29 @@ bool Saving::is_due() const {
 
 void Saving::after_step(Control& control) {
   // One that somebody waits for is under way: it will do, unless the run leaves with later steps.
-  const bool is_asked = control.saves() && (control.leaves() || !is_asked_for_),
-             begins = is_asked || is_due();
+  const bool is_asked = control.saves() && (control.leaves() || !is_asked_for_);
+  if (session_.n_steps() == begun_step_) return after_dropped_step(control, is_asked);
+  const bool begins = is_asked || is_due();
   if (auto outcome = begins ? saver_.await_outcome() : saver_.outcome()) tell(*outcome, control);
-  if (!begins) return;
-  metrics_.sync();  // a checkpoint has the lines of all its steps, whatever happens to the power
-  saver_.begin();
+  if (begins) begin(is_asked);
+}
+
+/** The session is as the last checkpoint has it, or as it was loaded. */
+void Saving::after_dropped_step(Control& control, bool is_asked) {
+  if (auto outcome = saver_.outcome()) tell(*outcome, control);
+  if (!is_asked) return;
+  if (has_failed_) return begin(is_asked);
+  is_asked_for_ = true;
+  if (saver_.is_writing()) return;
+  is_asked_for_ = false;
+  control.tell_saved(true, begun_step_ == 0
+                               ? "no step was taken: there is nothing to save"
+                               : fmt::format("checkpoint-{} is complete", begun_step_));
+}
+
+void Saving::begin(bool is_asked) {
+  saver_.begin(best_.is_loaded_at_end() ? best_.ranking() : std::vector<int64_t>());
+  begun_step_ = session_.n_steps();
   is_asked_for_ = is_asked;
   last_began_ = Clock::now();
 }
@@ -61,6 +89,7 @@ void Saving::finish(Control& control) {
 
 void Saving::tell(const CheckpointSaver::Outcome& outcome, Control& control) {
   last_took_ = std::chrono::duration<double>(outcome.seconds);
+  has_failed_ = outcome.failure != nullptr;
   std::string text = fmt::format("checkpoint-{}", outcome.step);
   if (outcome.failure) {
     const auto all = runs::complete_checkpoints(run_.path());

@@ -1,6 +1,7 @@
 #pragma once
-// When a run saves (options save_strategy, save_steps, save_total_limit) and what is said of it.
-// The loop calls it after every step; src/train/checkpoint.h is the checkpoint itself.
+// When a run saves (options save_strategy, save_steps, save_total_limit, load_best_model_at_end)
+// and what is said of it. The loop calls it after every step; src/train/checkpoint.h is the
+// checkpoint itself.
 
 #include <chrono>
 #include <string>
@@ -8,6 +9,7 @@
 #include "src/runs/metrics_log.h"
 #include "src/runs/run_directory.h"
 #include "src/term/progress.h"
+#include "src/train/best_model.h"
 #include "src/train/checkpoint.h"
 #include "src/train/control.h"
 
@@ -19,6 +21,7 @@ class Saving {
          const Job& job,
          runs::RunDirectory& run,
          runs::MetricsLog& metrics,
+         const BestModel& best,
          term::Progress& progress);
 
   /** Begins a checkpoint of the session as it is where one is due, or where `control` wants one. A
@@ -30,17 +33,23 @@ class Saving {
 
  private:
   bool is_due() const;
+  bool is_best() const;
+  void after_dropped_step(Control& control, bool is_asked);
+  void begin(bool is_asked);
   void tell(const CheckpointSaver::Outcome& outcome, Control& control);
 
   Session& session_;
   const Job& job_;
   runs::RunDirectory& run_;
   runs::MetricsLog& metrics_;
+  const BestModel& best_;
   term::Progress& progress_;
   CheckpointSaver saver_;
   bool is_asked_for_ = false;  ///< the one under way, by somebody who waits
   std::string strategy_;
-  int64_t every_ = 0;  ///< steps; 0: by time
+  int64_t every_ = 0;   ///< steps; 0: by time
+  int64_t begun_step_;  ///< of the last checkpoint, or where this process began
+  bool has_failed_ = false;
   std::chrono::duration<double> last_took_{};
   std::chrono::steady_clock::time_point last_began_ = std::chrono::steady_clock::now();
 };

@@ -44,12 +44,20 @@ void start_torch(const config::Config& config, const Machine& machine) {
   }
 }
 
-int finish_training(const TrainingResult& result,
+/** The model that was best, not the last one; its predictions too. */
+void load_best(TrainingResult& result, Session& session, const Job& job) {
+  if (!result.best || result.best->step == session.n_steps()) return;
+  load_checkpoint(*result.best, job, session);
+  result.evaluation = evaluate(session, job, /*labelled=*/true);
+}
+
+int finish_training(TrainingResult result,
                     Session& session,
                     const Job& job,
                     const Promise& promise,
                     runs::RunDirectory& run,
                     const term::Terminal& terminal) {
+  load_best(result, session, job);
   save_predictions(result.evaluation, job, run.path() / "predictions.jsonl");
   run.set_phase(runs::Phase::saving);
   const auto final = save_final(session, job, run.path());
@@ -92,9 +100,9 @@ int run_train(config::CommandLine command) {
     fmt::print("expected: {} of training, {} of host memory\n",
                term::format_duration(promise.seconds), format_bytes(promise.peak_bytes));
     std::fflush(stdout);
-    const TrainingResult result = train(*session, *job, run);
+    TrainingResult result = train(*session, *job, run);
     if (!result.is_interrupted)
-      return finish_training(result, *session, *job, promise, run, terminal);
+      return finish_training(std::move(result), *session, *job, promise, run, terminal);
     const std::string reason = result.is_saved ? "stopped after saving" : "stopped without saving";
     run.set_phase(runs::Phase::stopped, {{"exit_reason", reason}});
     fmt::print(stderr, "{}, after step {}; go on with: ferry train --resume '{}'\n", reason,

@@ -17,6 +17,7 @@
 #include "src/runs/checkpoints.h"
 #include "src/runs/metrics_log.h"
 #include "src/runs/run_directory.h"
+#include "tests/files/test_files.h"
 
 namespace ferry::runs {
 namespace {
@@ -105,7 +106,7 @@ TEST_F(Runs, MetricsAreCutWhereTheRunGoesOn) {
       log.append({{"step", step}, {"loss", 1.0 / step}, {"num_input_tokens_seen", step * 10}});
     log.append({{"step", 5}, {"eval_loss", std::nan("")}});
   }
-  EXPECT_NE(metrics().find(R"({"step":5,"eval_loss":null,"nonfinite":true})"), std::string::npos);
+  EXPECT_NE(metrics().find(R"({"step":5,"eval_loss":null,"nonfinite":true,)"), std::string::npos);
   std::ofstream(run_ / "metrics.jsonl", std::ios::app) << R"({"step":6,"lo)";  // torn by a kill
   MetricsLog log(run_, 3);
   EXPECT_EQ(log.losses(), (std::vector<double>{1.0, 1.0 / 2, 1.0 / 3}));
@@ -115,6 +116,22 @@ TEST_F(Runs, MetricsAreCutWhereTheRunGoesOn) {
   const std::string text = metrics();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
   EXPECT_EQ(text.find("torn"), std::string::npos);
+}
+
+TEST_F(Runs, MetricsWaitForRoomOnAFullDisk) {
+  MetricsLog log(run_, 0);
+  log.append({{"step", 1}, {"loss", 1.0}});
+  {
+    const ferry::testing::FileSizeLimit limit(metrics().size() + 10);
+    for (int step = 2; step <= 4; ++step)
+      log.append({{"step", step}, {"loss", 1.0}});
+    EXPECT_TRUE(log.take_failure().has_value());
+    EXPECT_FALSE(log.take_failure().has_value()) << "it is said once";
+    fault_of(Fault::machine, [&] { log.sync(); });
+  }
+  log.append({{"step", 5}, {"loss", 1.0}});
+  log.sync();
+  EXPECT_EQ(MetricsLog(run_, 9).losses().size(), 5u) << metrics();
 }
 
 TEST_F(Runs, MetricsGoToTensorBoardOnRequestOnly) {

@@ -8,14 +8,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -295,6 +298,78 @@ TEST_F(Resume, PausedSavedChangedAndStoppedWhileItRuns) {
     EXPECT_EQ(text_of(root_ / "out").find("resumed from") != std::string::npos, saves);
     expect_same_run("left_alone", run);
   }
+}
+
+/** Steps of the run's evaluations and what they found. */
+std::map<int64_t, double> evaluations_of(const std::string& metrics) {
+  std::map<int64_t, double> found;
+  std::istringstream lines(metrics);
+  for (std::string line; std::getline(lines, line);)
+    if (const auto json = nlohmann::json::parse(line); json.contains("eval_loss"))
+      found[json["step"].get<int64_t>()] = json["eval_loss"].get<double>();
+  return found;
+}
+
+TEST_F(Resume, TheBestModelIsKeptAndBecomesTheFinalOne) {
+  // Steps so long that the last model is not the best.
+  const std::vector<std::string> options = {"--eval-strategy=steps", "--eval-steps=5",
+                                            "--load-best-model-at-end=true", "--save-total-limit=1",
+                                            "--lr=0.05"};
+  ASSERT_EQ(ferry(new_run("best", options)).code(), 0) << text_of(root_ / "err");
+  const auto found = evaluations_of(text_of(root_ / "best/metrics.jsonl"));
+  ASSERT_EQ(found.size(), 15u);
+  const auto best =
+      std::ranges::min_element(found, {}, [](const auto& evaluation) { return evaluation.second; });
+  ASSERT_NE(best->first, 75) << "the last step would be the final model anyhow";
+  std::set<std::string> checkpoints;
+  for (const auto& entry : fs::directory_iterator(root_ / "best"))
+    if (const auto name = entry.path().filename().string(); name.starts_with("checkpoint-"))
+      checkpoints.insert(name);
+  const std::string of_best = "checkpoint-" + std::to_string(best->first);
+  EXPECT_EQ(checkpoints, (std::set<std::string>{of_best, "checkpoint-75"}));
+  const std::string final_model = text_of(root_ / "best/final/model.safetensors");
+  EXPECT_EQ(final_model, text_of(root_ / "best" / of_best / "model.safetensors"));
+  EXPECT_NE(final_model, text_of(root_ / "best/checkpoint-75/model.safetensors"));
+
+  // Killed wherever it may be, the same one is chosen.
+  std::mt19937 random(5);
+  for (int kill = 0, code = 1; code != 0; ++kill) {
+    const auto outcome = kill < 6
+                             ? ferry_killed_after(go_on("best_killed", options),
+                                                  std::chrono::milliseconds(200 + random() % 2000))
+                             : ferry(go_on("best_killed", options));
+    ASSERT_TRUE(outcome.was_killed() || outcome.code() == 0) << outcome.err;
+    code = outcome.was_killed() ? 1 : 0;
+  }
+  EXPECT_EQ(curve_of("best_killed"), curve_of("best"));
+  EXPECT_EQ(text_of(root_ / "best_killed/final/model.safetensors"), final_model);
+  EXPECT_EQ(text_of(root_ / "best_killed/predictions.jsonl"),
+            text_of(root_ / "best/predictions.jsonl"));
+}
+
+TEST_F(Resume, StopsEarlyWhenNothingGetsBetter) {
+  const std::vector<std::string> options = {"--eval-strategy=steps", "--eval-steps=4",
+                                            "--early-stopping-patience=3",
+                                            "--metric-for-best-model=eval_loss", "--lr=0"};
+  ASSERT_EQ(ferry(new_run("early", options)).code(), 0) << text_of(root_ / "err");
+  EXPECT_NE(text_of(root_ / "err").find("stopping early"), std::string::npos);
+  const auto found = evaluations_of(text_of(root_ / "early/metrics.jsonl"));
+  EXPECT_EQ(found.rbegin()->first, 16) << "the first, and three that are no better";
+  EXPECT_EQ(curve_of("early").find("step17 "), std::string::npos);
+  EXPECT_TRUE(fs::exists(root_ / "early/final/model.safetensors"));
+  EXPECT_TRUE(fs::exists(root_ / "early/checkpoint-16/COMPLETE"));
+  EXPECT_EQ(nlohmann::json::parse(text_of(root_ / "early/run.json"))["phase"], "finished");
+  // Killed before the final model was there: it is made, and no step more is taken.
+  fs::remove_all(root_ / "early/final");
+  ASSERT_EQ(ferry(go_on("early")).code(), 0) << text_of(root_ / "err");
+  EXPECT_TRUE(fs::exists(root_ / "early/final/model.safetensors"));
+  EXPECT_EQ(curve_of("early").find("step17 "), std::string::npos);
+  EXPECT_EQ(
+      ferry(new_run("no", {"--metric-for-best-model=bleu", "--early-stopping-patience=1"})).code(),
+      2);
+  EXPECT_NE(text_of(root_ / "err").find("accuracy"), std::string::npos) << text_of(root_ / "err");
+  EXPECT_EQ(ferry(new_run("no", {"--load-best-model-at-end=true", "--eval-strategy=no"})).code(),
+            2);
 }
 
 TEST_F(Resume, AFullDiskInTheMiddleEndsNoTraining) {
