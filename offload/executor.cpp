@@ -151,8 +151,6 @@ void Executor::settle() {
 
 void Executor::settle_gpu() {
   await_idle(kGpuQueues);  // updates of blocks that live there among them
-  for (int b = 0; b < shape_.n_blocks() && is_saving(); ++b)
-    if (block(b).place == Place::gpu) await_disk(saved_[static_cast<size_t>(b)]);
 }
 
 void Executor::submit(const StepList& list, size_t i) {

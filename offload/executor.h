@@ -102,7 +102,7 @@ class Executor {
   /** Waits for updates under way: segments may be read after it. */
   void settle();
   /** Waits until nothing is under way on the GPU and what lies there is as the last step left it;
-   * the host's updates, and a checkpoint's host blocks, go on. */
+   * the host's updates go on, and so does a checkpoint (RunMemory::read_lasting). */
   void settle_gpu();
 
   /** Gives every block as the last step leaves it to `write`, on the save queue, then calls `end`;
@@ -156,7 +156,6 @@ class Executor {
   void stay_near(const StepList& list);
   void measure_run_ahead(std::chrono::duration<double> step);
   std::optional<StepOutcome> drop_step();
-  void await_disk(EventId event);
   void await_idle(std::span<const QueueId> queues);
 
   const StepShape& shape_;

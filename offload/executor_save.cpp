@@ -14,7 +14,7 @@ void Executor::save(std::function<void(BlockStates&)> write, std::function<void(
   save_write_ = std::move(write);
   save_end_ = std::move(end);
   // In the order of the updates that will wait. Blocks on the GPU come first: their updates hold up
-  // the compute queue itself, and a pause waits for them.
+  // the compute queue itself.
   std::vector<int> order;
   for (Place place : {Place::gpu, Place::host})
     for (int b = 0; b < shape_.n_blocks(); ++b)
@@ -37,13 +37,9 @@ bool Executor::is_saving() {
 }
 
 void Executor::await_saving() {
-  await_disk(save_ended_);
-  is_saving_ = false;
-}
-
-void Executor::await_disk(EventId event) {
-  while (!device_.wait_host(event, std::chrono::seconds(10))) {  // as long as the disk takes
+  while (!device_.wait_host(save_ended_, std::chrono::seconds(10))) {  // as long as the disk takes
   }
+  is_saving_ = false;
 }
 
 std::span<const std::byte> BlockStates::read(Segment segment,
@@ -54,7 +50,7 @@ std::span<const std::byte> BlockStates::read(Segment segment,
   const auto n = static_cast<size_t>(n_bytes);
   if (shape_.blocks[static_cast<size_t>(block_)].place == Place::host) return {from, n};
   std::byte* staging = memory_.at(memory_.layout().save_staging);
-  device_.copy(QueueId::save, staging, from, n_bytes);
+  memory_.read_lasting(device_, staging, from, n_bytes);
   return {staging, n};
 }
 

@@ -1,5 +1,11 @@
 #include "offload/run_memory.h"
 
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "src/base/error.h"
+
 namespace ferry {
 namespace {
 
@@ -51,9 +57,10 @@ bool RunMemory::leave_gpu(Device& device) {
     device.submit(QueueId::d2h, [=, &device] { device.copy(QueueId::d2h, kept, gpu, n_bytes); });
   });
   await(device, QueueId::d2h);
-  if (reservations_[static_cast<size_t>(Place::gpu)]->release()) return true;
-  kept_ = {};
-  return false;
+  std::lock_guard lock(leaving_);
+  has_left_gpu_ = reservations_[static_cast<size_t>(Place::gpu)]->release();
+  if (!has_left_gpu_) kept_ = {};
+  return has_left_gpu_;
 }
 
 void RunMemory::return_to_gpu(Device& device) {
@@ -62,7 +69,29 @@ void RunMemory::return_to_gpu(Device& device) {
     device.submit(QueueId::h2d, [=, &device] { device.copy(QueueId::h2d, gpu, kept, n_bytes); });
   });
   await(device, QueueId::h2d);
+  std::lock_guard lock(leaving_);
+  has_left_gpu_ = false;
   kept_ = {};
+}
+
+void RunMemory::read_lasting(Device& device,
+                             std::byte* to,
+                             const std::byte* from,
+                             int64_t n_bytes) const {
+  std::lock_guard lock(leaving_);
+  if (!has_left_gpu_) return device.copy(QueueId::save, to, from, n_bytes);
+  const auto* gpu = reservations_[static_cast<size_t>(Place::gpu)]->data();
+  const std::byte* kept = kept_.data();
+  for (const Region& region : layout_.regions) {
+    if (!lasts(region)) continue;
+    const int64_t at = from - (gpu + region.offset);
+    if (at >= 0 && at < region.n_bytes) {
+      std::memcpy(to, kept + at, static_cast<size_t>(n_bytes));
+      return;
+    }
+    kept += region.n_bytes;
+  }
+  FERRY_CHECK(false, "{} bytes that nobody kept", n_bytes);
 }
 
 }  // namespace ferry

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "offload/device.h"
@@ -38,6 +39,9 @@ class RunMemory {
   /** Everything is where it was. Throws Error(does_not_fit) where the memory is not free now; may
    * be tried again. */
   void return_to_gpu(Device& device);
+  /** Copies what lasts from the GPU, or from where leave_gpu() keeps it, to host memory: a
+   * checkpoint goes on while the run is paused. On the save queue. */
+  void read_lasting(Device& device, std::byte* to, const std::byte* from, int64_t n_bytes) const;
 
  private:
   template <class Copy>
@@ -46,6 +50,8 @@ class RunMemory {
   const Layout& layout_;
   std::array<std::unique_ptr<Reservation>, kPlaces> reservations_;
   std::vector<std::byte> kept_;
+  bool has_left_gpu_ = false;
+  mutable std::mutex leaving_;  // read_lasting() reads where things are
 };
 
 }  // namespace ferry

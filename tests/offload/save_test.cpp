@@ -131,6 +131,35 @@ TEST_P(SaveUnderSteps, AStepDoesNotWaitForTheDisk) {
   }
 }
 
+// The disk is slow; the run pauses, and the rest of the checkpoint is read where it is kept.
+TEST_P(SaveUnderSteps, GoesOnWhileTheGpuIsGivenAway) {
+  for (Placing placing : {Placing::gpu, Placing::mixed})
+    for (SimulatedMode mode : {SimulatedMode::serial, SimulatedMode::threads}) {
+      ToyOptions o = options(placing);
+      o.n_micro = {1};
+      const Saved expected = run_saving(o, {0}).saved[0];
+      o.device.mode = mode;
+      ToyRun run(o);
+      run.step(1);
+      std::atomic<bool> disk_moves = false;
+      std::atomic<int> n_blocks = 0;
+      Saved saved;
+      run.executor().save(
+          [&](BlockStates& block) {
+            if (n_blocks++ == 1) disk_moves.wait(false);
+            read_block(o.shape, block, saved.bytes[block.block()]);
+          },
+          [&] { saved.has_ended = true; });
+      EXPECT_TRUE(run.leave_and_return([&] {
+        disk_moves = true;
+        disk_moves.notify_all();
+        run.executor().await_saving();
+      }));
+      EXPECT_TRUE(saved.has_ended);
+      EXPECT_TRUE(saved.bytes == expected.bytes) << static_cast<int>(placing);
+    }
+}
+
 TEST_P(SaveUnderSteps, WhatItThrowsFailsTheStep) {
   for (SimulatedMode mode :
        {SimulatedMode::serial, SimulatedMode::threads, SimulatedMode::adversarial}) {

@@ -72,9 +72,10 @@ class ToyRun {
   std::vector<std::byte> states() const;
   Executor& executor() { return *executor_; }
   /** Gives the GPU's memory away and takes it again; updates of host blocks go on. */
-  bool leave_and_return() {
+  bool leave_and_return(const std::function<void()>& meanwhile = {}) {
     executor_->settle_gpu();
     if (!memory_.leave_gpu(*device_)) return false;
+    if (meanwhile) meanwhile();
     memory_.return_to_gpu(*device_);
     return true;
   }
