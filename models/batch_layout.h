@@ -16,15 +16,16 @@ struct BatchLayout {
   int64_t type_ids = 0;      ///< (tokens) int32
   int64_t position_ids = 0;  ///< (tokens) int32
   int64_t cu_seqlens = 0;    ///< (n_seqs + 1) int32
-  /** (n_seqs) int32 | (n_seqs, n_labels) fp32 | (n_seqs) fp32 | (tokens) int32 */
+  /** (n_seqs) int32 | (n_seqs, n_labels) fp32 | (n_seqs) fp32 | (tokens) int32 | (n_seqs, 2) int32
+   */
   int64_t labels = 0;
-  int64_t label_rows = 0;  ///< (label tokens) int32, at most tokens; only with token labels
-  int64_t logits = 0;      ///< (n_seqs, n_labels) fp32, written by an evaluation
+  int64_t label_rows = 0;  ///< (label tokens) int32, at most tokens; only of a language model
+  int64_t logits = 0;      ///< (n_seqs | tokens, n_labels) fp32, written by an evaluation
   int64_t n_bytes = 0;
 };
 
-/** n_labels = 0: a language-model head, one label a token and no logits kept. */
-inline BatchLayout make_batch_layout(const BatchShape& largest, int64_t n_labels) {
+/** A language-model head keeps no logits. */
+inline BatchLayout make_batch_layout(const BatchShape& largest, const ModelTable& model) {
   BatchLayout layout;
   auto next = [&layout](int64_t n_items) {
     int64_t at = layout.n_bytes;
@@ -35,11 +36,13 @@ inline BatchLayout make_batch_layout(const BatchShape& largest, int64_t n_labels
   layout.type_ids = next(largest.tokens);
   layout.position_ids = next(largest.tokens);
   layout.cu_seqlens = next(largest.n_seqs_max + 1);
-  const int64_t per_seq = largest.n_seqs_max * std::max<int64_t>(n_labels, 1);
-  const int64_t per_token = n_labels == 0 ? largest.tokens : 0;
-  layout.labels = next(std::max(per_token, per_seq));
-  layout.label_rows = next(per_token);
-  layout.logits = next(per_seq);
+  const int64_t n_labels = std::max<int64_t>(model.n_labels, 1);
+  const bool is_lm = model.head == HeadKind::masked_lm;
+  const bool has_token_labels = is_lm || model.head == HeadKind::token_classification;
+  const int64_t per_seq = largest.n_seqs_max * n_labels;
+  layout.labels = next(has_token_labels ? std::max(largest.tokens, per_seq) : per_seq);
+  layout.label_rows = next(is_lm ? largest.tokens : 0);
+  layout.logits = next(has_token_logits(model.head) ? largest.tokens * n_labels : per_seq);
   return layout;
 }
 

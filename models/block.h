@@ -15,8 +15,16 @@
 
 namespace ferry {
 
-/** What the loss is (design 5: the mean over all label tokens or samples of the step). */
-enum class LossKind : uint8_t { cross_entropy, multi_label, regression, masked_lm };
+/** What the loss is (design 5: the mean over all label tokens or samples of the step). Question
+ * answering: half the mean over the starts plus half the mean over the ends. */
+enum class LossKind : uint8_t {
+  cross_entropy,
+  multi_label,
+  regression,
+  masked_lm,
+  token_classification,
+  question_answering,
+};
 
 /** One micro-batch on the compute device: sequences laid end to end, then the dummy tail. */
 struct BatchTensors {
@@ -29,12 +37,15 @@ struct BatchTensors {
   at::Tensor cu_seqlens;    ///< (n_seqs + 1) int32
   std::span<const int32_t> cu_seqlens_host;
   at::Tensor labels;  ///< (n_seqs_real) int32 | (n_seqs_real, n_labels) fp32 | (n_seqs_real) fp32 |
-                      ///< (tokens) int32, -100 = none
+                      ///< (tokens) int32, -100 = none | question_answering: (n_seqs_real, 2) int32,
+                      ///< the answer's first and last token counted from its sequence's first;
+                      ///< below 0 is 0, past the sequence's end is none
   /** masked_lm, optional: (n) int32, the tokens that have a label, ascending. Given, the head works
    * on these rows alone; undefined, on all tokens. */
   at::Tensor label_rows;
-  float loss_weight = 1;  ///< 1 / label items of the whole step: samples, or label tokens
-  float grad_scale = 1;   ///< loss scale (a power of two)
+  float loss_weight = 1;  ///< 1 / label items of the whole step: samples, label tokens, or starts
+  float end_loss_weight = 1;  ///< question_answering: 1 / ends of the whole step
+  float grad_scale = 1;       ///< loss scale (a power of two)
   float label_smoothing = 0;
 };
 
@@ -100,9 +111,9 @@ class Block {
   virtual ~Block() = default;
   /** x (tokens, width), undefined for the first block; y (tokens, width). A head's y is unused: it
    * writes the loss contribution (fp32 scalar, already times loss_weight) to `loss` if defined and
-   * logits to `logits` if defined: (n_seqs, n_labels) fp32, or for masked_lm (rows, vocabulary)
-   * fp32 where rows are the tokens or label_rows. A multi-label or regression sample's loss is the
-   * mean over its labels. */
+   * logits to `logits` if defined: (n_seqs, n_labels) fp32, (tokens, n_labels) where they are the
+   * tokens', or for masked_lm (rows, vocabulary) fp32 where rows are the tokens or label_rows. A
+   * multi-label or regression sample's loss is the mean over its labels. */
   virtual void forward(const RandomKey& key,
                        const BatchTensors& batch,
                        BlockMemory& memory,
@@ -119,6 +130,9 @@ class Block {
                         at::Tensor& dy,
                         at::Tensor& dx) = 0;
 };
+
+/** The head that a loss belongs to. */
+HeadKind head_of(LossKind loss);
 
 /** The block's code for this table entry. */
 std::unique_ptr<Block> make_block(const ModelTable& model, int block, LossKind loss);

@@ -5,6 +5,41 @@
 #include "src/base/error.h"
 
 namespace ferry {
+namespace {
+
+std::unique_ptr<Block> make_head(HeadKind head,
+                                 const bert::BlockSettings& settings,
+                                 LossKind loss) {
+  switch (head) {
+    case HeadKind::classification:
+      return bert::make_classifier(settings, loss);
+    case HeadKind::masked_lm:
+      return bert::make_masked_lm(settings);
+    case HeadKind::token_classification:
+      return bert::make_token_classifier(settings);
+    case HeadKind::question_answering:
+      return bert::make_question_answering();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+HeadKind head_of(LossKind loss) {
+  switch (loss) {
+    case LossKind::cross_entropy:
+    case LossKind::multi_label:
+    case LossKind::regression:
+      return HeadKind::classification;
+    case LossKind::masked_lm:
+      return HeadKind::masked_lm;
+    case LossKind::token_classification:
+      return HeadKind::token_classification;
+    case LossKind::question_answering:
+      return HeadKind::question_answering;
+  }
+  return HeadKind::classification;
+}
 
 std::unique_ptr<Block> make_block(const ModelTable& model, int block, LossKind loss) {
   FERRY_CHECK(model.family == "bert", "family '{}' has no code", model.family);
@@ -20,10 +55,9 @@ std::unique_ptr<Block> make_block(const ModelTable& model, int block, LossKind l
     case BlockKind::layer:
       return bert::make_layer(settings);
     case BlockKind::head:
-      FERRY_CHECK((loss == LossKind::masked_lm) == (model.n_labels == 0), "loss {} with {} labels",
-                  static_cast<int>(loss), model.n_labels);
-      return loss == LossKind::masked_lm ? bert::make_masked_lm(settings)
-                                         : bert::make_classifier(settings, loss);
+      FERRY_CHECK(head_of(loss) == model.head, "loss {} with a head of kind {}",
+                  static_cast<int>(loss), static_cast<int>(model.head));
+      return make_head(model.head, settings, loss);
   }
   return nullptr;
 }

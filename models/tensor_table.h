@@ -104,9 +104,24 @@ struct HfEntry {
   std::vector<std::string> also_named;
 };
 
+/** What a model says of its input: it decides the shapes of labels and logits (models/block.h). */
+enum class HeadKind : uint8_t {
+  classification,        ///< labels of each sequence
+  masked_lm,             ///< a word of the vocabulary for each token
+  token_classification,  ///< a label of each token
+  question_answering,    ///< where in each sequence the answer starts, and where it ends
+};
+
+/** Logits of each token, not of each sequence. */
+constexpr bool has_token_logits(HeadKind head) {
+  return head == HeadKind::token_classification || head == HeadKind::question_answering;
+}
+
 struct ModelTable {
-  std::string family;  ///< "bert"
-  int64_t width = 0;   ///< of the hidden states between blocks
+  std::string family;           ///< "bert"
+  std::string hf_architecture;  ///< transformers' class of it: "BertForTokenClassification"
+  HeadKind head = HeadKind::classification;
+  int64_t width = 0;  ///< of the hidden states between blocks
   int64_t n_heads = 0;
   float norm_eps = 0;
   DType compute = DType::f32;
@@ -118,7 +133,7 @@ struct ModelTable {
   int64_t max_positions = 0;
   int64_t vocab_size = 0;
   int64_t n_token_types = 1;  ///< type ids are below it
-  int64_t n_labels = 0;       ///< classification; 0 for a language-model head
+  int64_t n_labels = 0;       ///< logits of a sequence or token; 0 for a language-model head
   std::vector<BlockTable> blocks;
   std::vector<HfEntry> hf_names;
   std::vector<std::string>

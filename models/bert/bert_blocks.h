@@ -23,6 +23,11 @@ std::unique_ptr<Block> make_embeddings(const BlockSettings& settings);
 std::unique_ptr<Block> make_layer(const BlockSettings& settings);
 /** Pooler, dropout, classifier; loss cross_entropy, multi_label or regression. */
 std::unique_ptr<Block> make_classifier(const BlockSettings& settings, LossKind loss);
+/** Dropout and a classifier of each token; cross entropy over the tokens that have a label. */
+std::unique_ptr<Block> make_token_classifier(const BlockSettings& settings);
+/** Logits of each token as the answer's start and end; cross entropy over each sequence's tokens.
+ */
+std::unique_ptr<Block> make_question_answering();
 /** Transform, and the vocabulary through the embeddings' own matrix. */
 std::unique_ptr<Block> make_masked_lm(const BlockSettings& settings);
 

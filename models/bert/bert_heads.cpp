@@ -1,16 +1,15 @@
-// BERT's heads, forward and backward with their losses, on the layer operations.
+// BERT's heads that classify a sequence or predict a word, forward and backward with their losses,
+// on the layer operations.
 
 #include <ATen/ops/index_select.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/tanh_backward.h>
-#include <fmt/format.h>
 
 #include "models/bert/bert_blocks.h"
 #include "models/bert/bert_table.h"
 #include "models/ops/fused.h"
 #include "models/ops/linear.h"
 #include "models/ops/losses.h"
-#include "src/base/error.h"
 
 namespace ferry::bert {
 namespace {
@@ -19,9 +18,7 @@ namespace {
  * logits but no loss. */
 class Classifier final : public Block {
  public:
-  Classifier(const BlockSettings& settings, LossKind loss) : settings_(settings), loss_(loss) {
-    FERRY_CHECK(loss != LossKind::masked_lm, "a classifier has no token labels");
-  }
+  Classifier(const BlockSettings& settings, LossKind loss) : settings_(settings), loss_(loss) {}
 
   void forward(const RandomKey& key,
                const BatchTensors& batch,
@@ -33,7 +30,7 @@ class Classifier final : public Block {
     using namespace classifier;
     const auto& p = memory.params;
     Scratch& scratch = *memory.scratch;
-    const int64_t n = batch.n_seqs, W = x.size(1), L = p[weight].size(0);
+    const int64_t n = batch.n_seqs, W = x.size(1);
     at::Tensor first = scratch.take({n, W}, x.scalar_type());
     at::Tensor dropped = scratch.take({n, W}, x.scalar_type());
     at::Tensor pooled = rows_of(memory.saved[classifier::pooled], n);
@@ -43,13 +40,7 @@ class Classifier final : public Block {
     ops::linear_forward(first, p[pooler_weight], p[pooler_bias], pooled);
     pooled.tanh_();
     const at::Tensor input = dropped_out(key, pooled, dropped, scratch);
-    if (x.scalar_type() == at::kFloat) {
-      ops::linear_forward(input, p[weight], p[bias], logits);
-    } else {
-      at::Tensor rounded = scratch.take({n, L}, x.scalar_type());
-      ops::linear_forward(input, p[weight], p[bias], rounded);
-      logits.copy_(rounded);
-    }
+    ops::linear_forward_f32(input, p[weight], p[bias], logits, scratch);
     if (logits_out.defined()) logits_out.copy_(logits);
     if (!loss.defined()) return;
 
@@ -57,9 +48,8 @@ class Classifier final : public Block {
     if (batch.n_seqs_real == 0) {
       loss.zero_();
     } else if (loss_ == LossKind::cross_entropy) {
-      const ScratchScope scope(scratch);
-      at::Tensor lse = scratch.take({batch.n_seqs_real}, at::kFloat);
-      log_sum_exp(batch, real, lse, loss, scratch);
+      ops::label_cross_entropy_forward(real, batch.labels, batch.label_smoothing, batch.loss_weight,
+                                       loss, scratch);
     } else {
       ops::label_loss_forward(loss_, real, batch.labels, batch.loss_weight, loss);
     }
@@ -119,17 +109,6 @@ class Classifier final : public Block {
     return room;
   }
 
-  static void log_sum_exp(const BatchTensors& batch,
-                          const at::Tensor& logits,
-                          at::Tensor& lse,
-                          at::Tensor& loss,
-                          Scratch& scratch) {
-    ops::LogitsState state = ops::LogitsState::take(logits.size(0), scratch);
-    ops::take_logits(logits, 0, batch.labels, state, scratch);
-    ops::cross_entropy_forward(state, batch.labels, logits.size(1), batch.label_smoothing,
-                               batch.loss_weight, lse, loss);
-  }
-
   void logits_gradient(const BatchTensors& batch,
                        const at::Tensor& logits,
                        at::Tensor& d_logits,
@@ -142,12 +121,8 @@ class Classifier final : public Block {
     at::Tensor d_real = rows_of(d_logits, n);
     if (loss_ != LossKind::cross_entropy)
       return ops::label_loss_backward(loss_, real, batch.labels, factor, d_real);
-    const ScratchScope scope(scratch);
-    at::Tensor lse = scratch.take({n}, at::kFloat), no_loss;
-    log_sum_exp(batch, real, lse, no_loss, scratch);
-    d_real.copy_(real);
-    ops::cross_entropy_backward(d_real, 0, batch.labels, lse, real.size(1), batch.label_smoothing,
-                                factor, scratch);
+    ops::label_cross_entropy_backward(real, batch.labels, batch.label_smoothing, factor, d_real,
+                                      scratch);
   }
 
   BlockSettings settings_;

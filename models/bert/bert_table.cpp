@@ -186,10 +186,53 @@ void add_classifier(TableBuilder& builder, const Sizes& sizes) {
         stacked_bytes(ops::column_sum_scratch_bytes(n, std::max(sizes.W, sizes.L), sizes.cuda()));
     const int64_t dropout = ops::dropout_scratch_bytes(n, sizes.W, sizes.type, sizes.cuda());
     const ScratchNeed loss = ops::cross_entropy_scratch(n, sizes.L, sizes.cuda());
-    return {.forward_bytes = 2 * rows + std::max(dropout, rounded + loss.forward_bytes),
+    return {.forward_bytes = 2 * rows + std::max({dropout, rounded, loss.forward_bytes}),
             .backward_bytes =
                 3 * rows + logits + rounded + std::max({loss.backward_bytes, bias, dropout}),
             .library_bytes = loss.library_bytes};
+  };
+}
+
+void add_token_classifier(TableBuilder& builder, const Sizes& sizes) {
+  builder.begin("head", BlockKind::head);
+  builder.weight("classifier.weight", sizes.L, sizes.W, "classifier.weight", true);
+  builder.bias("classifier.bias", sizes.L, "classifier.bias", true);
+  builder.block().saved = [sizes](const BatchShape& shape) -> std::vector<SavedSpec> {
+    return {{"logits", {shape.tokens, sizes.L}, DType::f32}};
+  };
+  builder.block().scratch = [sizes](const BatchShape& shape) -> ScratchNeed {
+    const int64_t T = shape.tokens, W = sizes.W, L = sizes.L;
+    const int64_t logits = stacked_bytes(T * L * ops::kF32_bytes);
+    const int64_t rounded = sizes.type == DType::f32 ? 0 : sizes.bytes(T * L);
+    const int64_t bias = stacked_bytes(ops::column_sum_scratch_bytes(T, L, sizes.cuda()));
+    const int64_t dropped =
+        sizes.bytes(T * W) + ops::dropout_scratch_bytes(T, W, sizes.type, sizes.cuda());
+    const ScratchNeed loss = ops::cross_entropy_scratch(T, L, sizes.cuda());
+    return {.forward_bytes = std::max({dropped, sizes.bytes(T * W) + rounded, loss.forward_bytes}),
+            .backward_bytes = logits + rounded + std::max({loss.backward_bytes, dropped, bias}),
+            .library_bytes = loss.library_bytes};
+  };
+}
+
+void add_question_answering(TableBuilder& builder, const Sizes& sizes) {
+  const int64_t L = sizes.L;  // start and end
+  builder.begin("head", BlockKind::head);
+  builder.weight("qa_outputs.weight", L, sizes.W, "qa_outputs.weight", true);
+  builder.bias("qa_outputs.bias", L, "qa_outputs.bias", true);
+  builder.block().saved = [L](const BatchShape& shape) -> std::vector<SavedSpec> {
+    return {{"logits", {L, shape.tokens}, DType::f32}, {"lse", {shape.n_seqs_max, L}, DType::f32}};
+  };
+  builder.block().scratch = [sizes, L](const BatchShape& shape) -> ScratchNeed {
+    const int64_t T = shape.tokens, n = shape.n_seqs_max;
+    const int64_t wide = stacked_bytes(T * L * ops::kF32_bytes);
+    const int64_t rounded = sizes.type == DType::f32 ? 0 : sizes.bytes(T * L);
+    return {
+        .forward_bytes = std::max(wide + rounded, ops::span_loss_scratch_bytes(n, sizes.cuda())),
+        .backward_bytes = sizes.bytes(T * L) + wide,
+        // The sum of the losses, and what ATen adds it up in.
+        .library_bytes =
+            sizes.cuda() ? stacked_bytes(ops::kF32_bytes) + ops::span_loss_scratch_bytes(n, true)
+                         : 0};
   };
 }
 
@@ -224,38 +267,74 @@ void add_masked_lm(TableBuilder& builder, const Sizes& sizes) {
   };
 }
 
-/** What BERT checkpoints carry besides the weights that this model uses. */
+/** What BERT checkpoints carry besides the weights that this model uses, other heads' among them.
+ */
 std::vector<std::string> ignored_names(BertHead head) {
   std::vector<std::string> names = {
       "embeddings.position_ids",        "bert.embeddings.position_ids", "embeddings.token_type_ids",
       "bert.embeddings.token_type_ids", "cls.seq_relationship.weight",  "cls.seq_relationship.bias",
       "cls.predictions.decoder.weight"};
-  const std::vector<std::string> pooled = {"pooler.dense.weight",      "pooler.dense.bias",
-                                           "bert.pooler.dense.weight", "bert.pooler.dense.bias",
-                                           "classifier.weight",        "classifier.bias"};
-  const std::vector<std::string> predictions = {"cls.predictions.transform.dense.weight",
-                                                "cls.predictions.transform.dense.bias",
-                                                "cls.predictions.transform.LayerNorm.weight",
-                                                "cls.predictions.transform.LayerNorm.bias",
-                                                "cls.predictions.transform.LayerNorm.gamma",
-                                                "cls.predictions.transform.LayerNorm.beta",
-                                                "cls.predictions.bias",
-                                                "cls.predictions.decoder.bias"};
-  const auto& unused = head == BertHead::masked_lm ? pooled : predictions;
-  names.insert(names.end(), unused.begin(), unused.end());
+  const auto ignore_unless = [&names](bool used, std::initializer_list<const char*> more) {
+    if (!used) names.insert(names.end(), more.begin(), more.end());
+  };
+  ignore_unless(head == BertHead::classification,
+                {"pooler.dense.weight", "pooler.dense.bias", "bert.pooler.dense.weight",
+                 "bert.pooler.dense.bias"});
+  ignore_unless(head == BertHead::classification || head == BertHead::token_classification,
+                {"classifier.weight", "classifier.bias"});
+  ignore_unless(head == BertHead::question_answering, {"qa_outputs.weight", "qa_outputs.bias"});
+  ignore_unless(
+      head == BertHead::masked_lm,
+      {"cls.predictions.transform.dense.weight", "cls.predictions.transform.dense.bias",
+       "cls.predictions.transform.LayerNorm.weight", "cls.predictions.transform.LayerNorm.bias",
+       "cls.predictions.transform.LayerNorm.gamma", "cls.predictions.transform.LayerNorm.beta",
+       "cls.predictions.bias", "cls.predictions.decoder.bias"});
   return names;
+}
+
+const char* architecture_of(BertHead head) {
+  constexpr const char* kNames[] = {"BertForSequenceClassification", "BertForMaskedLM",
+                                    "BertForTokenClassification", "BertForQuestionAnswering"};
+  return kNames[static_cast<size_t>(head)];
+}
+
+int64_t n_labels_of(const BertTableOptions& options) {
+  switch (options.head) {
+    case BertHead::classification:
+    case BertHead::token_classification:
+      FERRY_CHECK(options.n_labels >= 1, "{} labels", options.n_labels);
+      return options.n_labels;
+    case BertHead::masked_lm:
+      return 0;
+    case BertHead::question_answering:
+      return 2;  // start and end
+  }
+  return 0;
+}
+
+void add_head(TableBuilder& builder, BertHead head, const Sizes& sizes) {
+  switch (head) {
+    case BertHead::classification:
+      return add_classifier(builder, sizes);
+    case BertHead::masked_lm:
+      return add_masked_lm(builder, sizes);
+    case BertHead::token_classification:
+      return add_token_classifier(builder, sizes);
+    case BertHead::question_answering:
+      return add_question_answering(builder, sizes);
+  }
 }
 
 }  // namespace
 
 ModelTable make_bert_table(const BertConfig& config, const BertTableOptions& options) {
-  const bool classifies = options.head == BertHead::classification;
-  FERRY_CHECK(!classifies || options.n_labels >= 1, "{} labels", options.n_labels);
   FERRY_CHECK(options.attention != AttentionBackend::flash || options.compute != DType::f32,
               "flash attention has no fp32 form");
 
   ModelTable model;
   model.family = "bert";
+  model.hf_architecture = architecture_of(options.head);
+  model.head = options.head;
   model.width = config.hidden_size;
   model.n_heads = config.num_attention_heads;
   model.norm_eps = config.layer_norm_eps;
@@ -269,7 +348,7 @@ ModelTable make_bert_table(const BertConfig& config, const BertTableOptions& opt
   model.max_positions = config.max_position_embeddings;
   model.vocab_size = config.vocab_size;
   model.n_token_types = config.type_vocab_size;
-  model.n_labels = classifies ? options.n_labels : 0;
+  model.n_labels = n_labels_of(options);
 
   const Sizes sizes = {.W = config.hidden_size,
                        .F = config.intermediate_size,
@@ -283,7 +362,7 @@ ModelTable make_bert_table(const BertConfig& config, const BertTableOptions& opt
   add_embeddings(builder, config, sizes);
   for (int64_t i = 0; i < config.num_hidden_layers; i++)
     add_layer(builder, i, sizes);
-  classifies ? add_classifier(builder, sizes) : add_masked_lm(builder, sizes);
+  add_head(builder, options.head, sizes);
   model.hf_ignored = ignored_names(options.head);
   return model;
 }

@@ -11,11 +11,12 @@
 
 namespace ferry {
 
-enum class BertHead : uint8_t { classification, masked_lm };
+/** BERT has every kind of head. */
+using BertHead = HeadKind;
 
 struct BertTableOptions {
   BertHead head = BertHead::classification;
-  int64_t n_labels = 2;  ///< of the classification head
+  int64_t n_labels = 2;  ///< of a classification head, of sequences or tokens
   DType compute = DType::f32;
   AttentionBackend attention = AttentionBackend::cpu_math;
   std::optional<float> hidden_dropout;  ///< these three: in place of the configuration's
@@ -74,6 +75,19 @@ enum Saved {
   logits,  // (n_seqs, L) fp32
 };
 }  // namespace classifier
+
+namespace token_classifier {
+enum Param { weight, bias };
+enum Saved { logits };  // (T, L) fp32
+}  // namespace token_classifier
+
+namespace question_answering {
+enum Param { weight, bias };  // of the start, of the end
+enum Saved {
+  logits,  // (2, T) fp32: of every token as the start, then as the end
+  lse,     // (n_seqs, 2) fp32: log of the sum of exponentials over a sequence
+};
+}  // namespace question_answering
 
 namespace masked_lm {
 /** `word` is borrowed from the embeddings. */

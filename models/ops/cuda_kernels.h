@@ -199,6 +199,31 @@ void scatter_first_rows(void* stream,
                         const int32_t* cu_seqlens,  // (n_seqs + 1)
                         void* dx);                  // (T, W)
 
+/** Question answering over sequences laid end to end, of which the first n_seqs have labels: the
+ * log of the sum of exponentials over a sequence's own tokens, and weight * (that - the label's
+ * logit). Labels count from their sequence's first token; below 0 is 0, past the end is no item. */
+void span_loss_forward(void* stream,
+                       int64_t T,
+                       int64_t n_seqs,
+                       const float* logits,        // (2, T): starts, ends
+                       const int32_t* cu_seqlens,  // (at least n_seqs + 1)
+                       const int32_t* labels,      // (n_seqs, 2)
+                       float start_weight,
+                       float end_weight,
+                       float* lse,      // (n_seqs, 2)
+                       float* losses);  // (n_seqs, 2), 0 for no item
+/** d_logits = factor * (softmax - [token is label]), 0 where there is no item. */
+void span_loss_backward(void* stream,
+                        int64_t T,
+                        int64_t n_seqs,
+                        const float* logits,
+                        const int32_t* cu_seqlens,
+                        const int32_t* labels,
+                        const float* lse,
+                        float start_factor,
+                        float end_factor,
+                        float* d_logits);  // (2, T)
+
 /** Zero bytes. */
 void zero(void* stream, void* data, int64_t n_bytes);
 

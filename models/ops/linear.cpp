@@ -16,6 +16,18 @@ void linear_forward(const at::Tensor& x,
   }
 }
 
+void linear_forward_f32(const at::Tensor& x,
+                        const at::Tensor& w,
+                        const at::Tensor& bias,
+                        at::Tensor& y,
+                        Scratch& scratch) {
+  if (x.scalar_type() == at::kFloat) return linear_forward(x, w, bias, y);
+  const ScratchScope scope(scratch);
+  at::Tensor rounded = scratch.take(y.sizes(), x.scalar_type());
+  linear_forward(x, w, bias, rounded);
+  y.copy_(rounded);
+}
+
 void linear_backward_input(const at::Tensor& dy, const at::Tensor& w, at::Tensor& dx) {
   at::mm_out(dx, dy, w);
 }

@@ -1,8 +1,11 @@
 #pragma once
 // Fully connected layer: y = x w^T + b and its gradients, on ATen's GEMM with given outputs. All
-// tensors are dense and of one type; T tokens, weights (out, in) as Hugging Face stores them.
+// tensors are dense and of one type unless said; T tokens, weights (out, in) as Hugging Face stores
+// them.
 
 #include <ATen/core/Tensor.h>
+
+#include "models/block.h"
 
 namespace ferry::ops {
 
@@ -11,6 +14,12 @@ void linear_forward(const at::Tensor& x,
                     const at::Tensor& w,
                     const at::Tensor& bias,
                     at::Tensor& y);
+/** y (T, out) fp32, whatever the type of x: a product of 16 bits is rounded to these first. */
+void linear_forward_f32(const at::Tensor& x,
+                        const at::Tensor& w,
+                        const at::Tensor& bias,
+                        at::Tensor& y,
+                        Scratch& scratch);
 /** dx (T, in) = dy (T, out) w. */
 void linear_backward_input(const at::Tensor& dy, const at::Tensor& w, at::Tensor& dx);
 /** dx = dy w + residual, rounded once; dx may be residual. */

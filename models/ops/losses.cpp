@@ -190,6 +190,47 @@ void cross_entropy_backward(at::Tensor& logits,
   }
 }
 
+namespace {
+
+/** Of each row, taken from the scratch; the loss with it, if defined. */
+at::Tensor log_sum_exp(const at::Tensor& logits,
+                       const at::Tensor& labels,
+                       float smoothing,
+                       float weight,
+                       at::Tensor& loss,
+                       Scratch& scratch) {
+  at::Tensor lse = scratch.take({logits.size(0)}, at::kFloat);
+  LogitsState state = LogitsState::take(logits.size(0), scratch);
+  take_logits(logits, 0, labels, state, scratch);
+  cross_entropy_forward(state, labels, logits.size(1), smoothing, weight, lse, loss);
+  return lse;
+}
+
+}  // namespace
+
+void label_cross_entropy_forward(const at::Tensor& logits,
+                                 const at::Tensor& labels,
+                                 float smoothing,
+                                 float weight,
+                                 at::Tensor& loss,
+                                 Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  log_sum_exp(logits, labels, smoothing, weight, loss, scratch);
+}
+
+void label_cross_entropy_backward(const at::Tensor& logits,
+                                  const at::Tensor& labels,
+                                  float smoothing,
+                                  float factor,
+                                  at::Tensor& d_logits,
+                                  Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  at::Tensor no_loss;
+  const at::Tensor lse = log_sum_exp(logits, labels, smoothing, 0, no_loss, scratch);
+  d_logits.copy_(logits);
+  cross_entropy_backward(d_logits, 0, labels, lse, logits.size(1), smoothing, factor, scratch);
+}
+
 void label_loss_forward(LossKind kind,
                         const at::Tensor& logits,
                         const at::Tensor& labels,

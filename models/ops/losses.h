@@ -50,6 +50,37 @@ void cross_entropy_backward(at::Tensor& logits,  // (rows, C)
                             float factor,
                             Scratch& scratch);
 
+/** Both directions where the classes are few: logits (rows, C) fp32, all at once; d_logits is not
+ * logits. */
+void label_cross_entropy_forward(const at::Tensor& logits,
+                                 const at::Tensor& labels,  // (rows) int32
+                                 float smoothing,
+                                 float weight,
+                                 at::Tensor& loss,
+                                 Scratch& scratch);
+void label_cross_entropy_backward(const at::Tensor& logits,
+                                  const at::Tensor& labels,
+                                  float smoothing,
+                                  float factor,
+                                  at::Tensor& d_logits,
+                                  Scratch& scratch);
+
+/** Question answering (transformers' BertForQuestionAnswering, but over each sequence's own
+ * tokens): cross entropy of the start and of the end, whose classes are the tokens of their
+ * sequence. batch.labels (n_seqs_real, 2) int32. loss, if defined = 0.5 * (loss_weight * sum over
+ * starts + end_loss_weight * sum over ends); a start or end past its sequence is no item. lse is
+ * kept for the backward. */
+void span_loss_forward(const at::Tensor& logits,  // (2, T) fp32
+                       const BatchTensors& batch,
+                       at::Tensor& lse,  // (n_seqs_real, 2) fp32
+                       at::Tensor& loss,
+                       Scratch& scratch);
+/** d_logits (2, T), zero in the dummy tail; with the batch's grad_scale. */
+void span_loss_backward(const at::Tensor& logits,
+                        const BatchTensors& batch,
+                        const at::Tensor& lse,
+                        at::Tensor& d_logits);
+
 /** Binary cross entropy with logits (multi_label) or squared error (regression): a sample's loss is
  * the mean over its labels. logits (n, L) fp32, labels n * L fp32. Small: temporaries of n * L
  * elements come from LibTorch. */

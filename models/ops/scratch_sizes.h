@@ -68,6 +68,12 @@ ScratchNeed attention_scratch(AttentionBackend backend,
 /** Scratch and library bytes of a classifier's loss over (n, L) logits. */
 ScratchNeed cross_entropy_scratch(int64_t n, int64_t L, bool cuda);
 
+/** Question answering's loss over n sequences: the losses of start and end before they are added
+ * up. */
+constexpr int64_t span_loss_scratch_bytes(int64_t n, bool cuda) {
+  return cuda ? stacked_bytes(n * 2 * kF32_bytes) : 0;
+}
+
 /** Scratch of the language-model head's logits over `rows` rows: forward and backward, without what
  * the head itself takes. */
 ScratchNeed vocabulary_scratch(DType type, int64_t rows, int64_t vocab, int64_t width, bool cuda);

@@ -38,7 +38,7 @@ ModelRunner::ModelRunner(const ModelTable& model,
       memory_(memory),
       device_(device),
       options_(options),
-      layout_(make_batch_layout(options.largest, model.n_labels)),
+      layout_(make_batch_layout(options.largest, model)),
       scratch_(memory.at(memory.layout().scratch), shape.scratch_bytes, options.device),
       batches_(static_cast<size_t>(shape.n_micro_max)),
       views_(std::make_unique<Views>()) {
@@ -100,7 +100,11 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
       b.labels = on_device(layout_.labels, {batch.n_seqs_real}, at::kFloat);
       break;
     case LossKind::masked_lm:
+    case LossKind::token_classification:
       b.labels = on_device(layout_.labels, {batch.shape.tokens}, at::kInt);
+      break;
+    case LossKind::question_answering:
+      b.labels = on_device(layout_.labels, {batch.n_seqs_real, 2}, at::kInt);
       break;
   }
   b.label_rows = batch.label_rows
@@ -109,12 +113,16 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
                      : at::Tensor();
 }
 
-void ModelRunner::begin_step(int64_t step, bool training, float grad_scale, int64_t n_label_items) {
+void ModelRunner::begin_step(
+    int64_t step, bool training, float grad_scale, int64_t n_label_items, int64_t n_end_items) {
+  const auto weight_of = [](int64_t n_items) {
+    return n_items > 0 ? static_cast<float>(1.0 / static_cast<double>(n_items)) : 0.0f;
+  };
   step_ = step;
   training_ = training;
   grad_scale_ = grad_scale;
-  loss_weight_ =
-      n_label_items > 0 ? static_cast<float>(1.0 / static_cast<double>(n_label_items)) : 0.0f;
+  loss_weight_ = weight_of(n_label_items);
+  end_loss_weight_ = weight_of(n_end_items);
 }
 
 RandomKey ModelRunner::key(const Action& action) const {
@@ -130,6 +138,7 @@ RandomKey ModelRunner::key(const Action& action) const {
 BatchTensors& ModelRunner::batch(const Action& action, const ActionMemory&) {
   BatchTensors& b = batches_[static_cast<size_t>(action.micro)];
   b.loss_weight = loss_weight_;
+  b.end_loss_weight = end_loss_weight_;
   b.grad_scale = grad_scale_;
   return b;
 }
@@ -195,9 +204,10 @@ void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
              logits;
   if (!memory.output) {
     loss = view(memory.loss, {}, at::kFloat, options_.device);
+    const int64_t rows = has_token_logits(model_.head) ? b.shape.tokens : b.n_seqs;
     if (model_.n_labels > 0)
-      logits = view(memory.batch + layout_.logits, {b.n_seqs, model_.n_labels}, at::kFloat,
-                    options_.device);
+      logits =
+          view(memory.batch + layout_.logits, {rows, model_.n_labels}, at::kFloat, options_.device);
   }
   blocks_[static_cast<size_t>(action.block)]->forward(key(action), b, views_of_block, x, y, loss,
                                                       logits);
@@ -215,7 +225,11 @@ void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
 }
 
 std::vector<float> ModelRunner::logits() {
-  std::vector<float> out(static_cast<size_t>(batches_[0].n_seqs_real * model_.n_labels));
+  const BatchTensors& b = batches_[0];
+  const int64_t rows = has_token_logits(model_.head)
+                           ? b.cu_seqlens_host[static_cast<size_t>(b.n_seqs_real)]
+                           : b.n_seqs_real;
+  std::vector<float> out(static_cast<size_t>(rows * model_.n_labels));
   std::byte* from = memory_.at(memory_.layout().batches[0]) + layout_.logits;
   device_.submit(QueueId::d2h, [&] {
     device_.copy(QueueId::d2h, out.data(), from, static_cast<int64_t>(out.size() * sizeof(float)));

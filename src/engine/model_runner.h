@@ -25,11 +25,16 @@ struct HostBatch {
   BatchShape shape;
   int64_t n_seqs = 0;
   int64_t n_seqs_real = 0;
-  int64_t n_label_items = 0;  ///< samples, or label tokens: what the loss is the mean over
+  /** What the loss is the mean over: samples, label tokens, or with question_answering the starts
+   * that their sequence holds. */
+  int64_t n_label_items = 0;
+  int64_t n_end_items = 0;  ///< question_answering: the ends that their sequence holds
   std::span<const int32_t> input_ids, type_ids, position_ids;  ///< (tokens) each
   std::span<const int32_t> cu_seqlens;  ///< (n_seqs + 1), where each sequence begins, then tokens
   /** Raw bytes by the run's loss: (n_seqs_real) int32 | (n_seqs_real, n_labels) fp32 |
-   * (n_seqs_real) fp32 | masked_lm: (tokens) int32, -100 = none. */
+   * (n_seqs_real) fp32 | masked_lm, token_classification: (tokens) int32, -100 = none |
+   * question_answering: (n_seqs_real, 2) int32, start and end counted from the sequence's first
+   * token, below 0 as 0, past its last token = none. */
   std::span<const std::byte> labels;
   /** masked_lm: (label tokens), the tokens that have a label, ascending; maybe none. The head works
    * on these alone; without them on all tokens. */
@@ -56,9 +61,11 @@ class ModelRunner final : public ComputeWork {
   /** Copies a micro-batch into its host region. Call before Executor::step() or evaluate(). */
   void load(int micro, const HostBatch& batch);
   /** Set before each step: the step's index keys its random numbers; the loss is the mean over
-   * n_label_items. */
-  void begin_step(int64_t step, bool training, float grad_scale, int64_t n_label_items);
-  /** (n_seqs_real, n_labels) fp32 of the last evaluation. */
+   * n_label_items, with question answering half of it over n_end_items. */
+  void begin_step(
+      int64_t step, bool training, float grad_scale, int64_t n_label_items, int64_t n_end_items);
+  /** (n_seqs_real, n_labels) fp32 of the last evaluation, (tokens before the tail, n_labels) where
+   * logits are the tokens'. */
   std::vector<float> logits();
 
   /** For tests: changes the keys of some actions (a planted fault). */
@@ -88,7 +95,7 @@ class ModelRunner final : public ComputeWork {
   int64_t step_ = 0;
   bool training_ = false;
   float grad_scale_ = 1;
-  float loss_weight_ = 1;
+  float loss_weight_ = 1, end_loss_weight_ = 1;
   std::function<void(RandomKey&, const Action&)> key_fault_;
   std::unique_ptr<Views> views_;
 };

@@ -49,12 +49,14 @@ Session::~Session() = default;
 std::optional<StepOutcome> Session::run(std::span<const HostBatch> micro_batches,
                                         const std::function<Decision(double)>& decide,
                                         const std::function<bool()>& drops) {
-  int64_t n_label_items = 0;
+  int64_t n_label_items = 0, n_end_items = 0;
   for (size_t m = 0; m < micro_batches.size(); ++m) {
     runner_->load(static_cast<int>(m), micro_batches[m]);
     n_label_items += micro_batches[m].n_label_items;
+    n_end_items += micro_batches[m].n_end_items;
   }
-  runner_->begin_step(n_steps_, /*training=*/true, optimizer_.loss_scale(), n_label_items);
+  runner_->begin_step(n_steps_, /*training=*/true, optimizer_.loss_scale(), n_label_items,
+                      n_end_items);
   return executor_->step(static_cast<int>(micro_batches.size()), decide, drops);
 }
 
@@ -98,7 +100,7 @@ void Session::rehearse(std::span<const HostBatch> micro_batches) {
 
 double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
   runner_->load(0, batch);
-  runner_->begin_step(n_steps_, /*training=*/false, 1.0f, batch.n_label_items);
+  runner_->begin_step(n_steps_, /*training=*/false, 1.0f, batch.n_label_items, batch.n_end_items);
   double loss = executor_->evaluate();
   if (logits) *logits = runner_->logits();
   return loss;

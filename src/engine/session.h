@@ -67,7 +67,8 @@ class Session {
   /** A step in everything but its effect: no state, no random key, no loss scale changes. What
    * could run out of memory does so here, before step 1; its duration is the promise's. */
   void rehearse(std::span<const HostBatch> micro_batches);
-  /** Forward only: loss (mean over the batch's label items) and logits (n_seqs_real, n_labels). */
+  /** Forward only: loss (mean over the batch's label items) and logits (n_seqs_real, n_labels),
+   * of a head for tokens (tokens before the tail, n_labels); question answering: start and end. */
   double evaluate(const HostBatch& batch, std::vector<float>* logits);
 
   /** Between steps: gives the GPU's memory back to others, weights and states stay in host memory.

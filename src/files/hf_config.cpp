@@ -67,7 +67,8 @@ void HfConfig::read_labels() {
   if (!labels) {
     // transformers leaves out what is its default: two labels, LABEL_0 and LABEL_1.
     const bool classifies = std::ranges::any_of(architectures, [](const std::string& name) {
-      return name.ends_with("ForSequenceClassification");
+      return name.ends_with("ForSequenceClassification") ||
+             name.ends_with("ForTokenClassification");
     });
     const int64_t n = classifies ? get_int("num_labels", 2, 1, 1'000'000) : 0;
     for (int64_t id = 0; id < n; ++id)

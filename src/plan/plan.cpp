@@ -27,7 +27,7 @@ StepShape make_step_shape(const ModelTable& model,
   shape.n_weight_slots = request.n_weight_slots.value_or(3);
   shape.trains = request.trains;
   shape.boundary_bytes = model.boundary_bytes(largest);
-  shape.batch_bytes = make_batch_layout(largest, model.n_labels).n_bytes;
+  shape.batch_bytes = make_batch_layout(largest, model).n_bytes;
   for (const BlockTable& table : model.blocks) {
     BlockShape block;
     block.name = table.name;

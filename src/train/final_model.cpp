@@ -23,10 +23,6 @@ std::string stem_of(const fs::path& path) {
   return name.stem().string();
 }
 
-const char* architecture_of(const Job& job) {
-  return job.loss == LossKind::masked_lm ? "BertForMaskedLM" : "BertForSequenceClassification";
-}
-
 /** Nothing is overwritten. */
 void refuse_used(const fs::path& run) {
   std::error_code error;
@@ -107,7 +103,7 @@ void write_settings(const Job& job, const fs::path& run) {
 
 void write_model_files(const Job& job, const fs::path& directory) {
   HfConfig config = job.directory.config();
-  config.set_architecture(architecture_of(job));
+  config.set_architecture(job.model.hf_architecture);
   config.set("torch_dtype", "float32");
   config.set("dtype", "float32");  // what newer releases of transformers read
   if (job.loss != LossKind::masked_lm) {

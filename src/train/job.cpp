@@ -373,6 +373,9 @@ HostBatch host_batch(const MicroBatch& batch, const Job& job) {
       out.labels = std::as_bytes(std::span(batch.token_labels));
       out.label_rows = batch.label_rows;
       break;
+    case LossKind::token_classification:
+    case LossKind::question_answering:
+      FERRY_CHECK(false, "no task has the loss {}", static_cast<int>(job.loss));
   }
   return out;
 }

@@ -163,10 +163,7 @@ ToyModel wide_bert(LossKind loss) {
                                  {"pad_token_id", 0},
                                  {"initializer_range", 0.02}};
   ToyModel model = small_bert(DType::f32, loss);
-  model.table = make_bert_table(
-      parse_bert_config(config),
-      {.head = loss == LossKind::masked_lm ? BertHead::masked_lm : BertHead::classification,
-       .n_labels = 3});
+  model.table = make_bert_table(parse_bert_config(config), {.head = head_of(loss), .n_labels = 3});
   model.n_micro = 2;
   model.micro_batch_size = 16;
   model.max_length = 128;
@@ -174,7 +171,8 @@ ToyModel wide_bert(LossKind loss) {
 }
 
 TEST(Allocations, NoneAfterWarmup) {
-  for (LossKind loss : {LossKind::cross_entropy, LossKind::masked_lm}) {
+  for (LossKind loss : {LossKind::cross_entropy, LossKind::masked_lm,
+                        LossKind::token_classification, LossKind::question_answering}) {
     const ToyModel model = wide_bert(loss);
     // MKL keeps packing buffers per thread, as large as the largest product it has met: here it
     // meets all of these batches' products, as a run does in its rehearsal.
@@ -187,8 +185,8 @@ TEST(Allocations, NoneAfterWarmup) {
       // Reading the segments for comparison comes after the last step, so the count is the steps'
       // own.
       EXPECT_EQ(large_allocations_after_warmup(model, placement), 0)
-          << name_of(place) << ", " << (loss == LossKind::masked_lm ? "masked LM" : "labels")
-          << ", largest " << largest.load();
+          << name_of(place) << ", " << model.table.hf_architecture << ", largest "
+          << largest.load();
     }
   }
 }

@@ -148,6 +148,12 @@ TEST(SameBits, TiedMaskedLmBf16) {
 TEST(SameBits, TiedMaskedLmFp32) {
   expect_same_bits(small_bert(DType::f32, LossKind::masked_lm), false);
 }
+TEST(SameBits, TokenClassificationFp32) {
+  expect_same_bits(small_bert(DType::f32, LossKind::token_classification), false);
+}
+TEST(SameBits, QuestionAnsweringBf16) {
+  expect_same_bits(small_bert(DType::bf16, LossKind::question_answering), false);
+}
 TEST(SameBits, OneMicroBatch) {
   ToyModel model = small_bert(DType::bf16, LossKind::multi_label);
   model.n_micro = 1;
@@ -186,6 +192,12 @@ TEST_P(SameBitsOnGpu, SmallBertWithMemoryEfficientAttention) {  // what Turing t
 }
 TEST_P(SameBitsOnGpu, TiedMaskedLm) {
   expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::masked_lm, attention()));
+}
+TEST_P(SameBitsOnGpu, TokenClassification) {
+  expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::token_classification, attention()));
+}
+TEST_P(SameBitsOnGpu, QuestionAnswering) {
+  expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::question_answering, attention()));
 }
 TEST_P(SameBitsOnGpu, MiniLm) {
   auto model = minilm(GetParam(), attention());

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -50,7 +51,7 @@ ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
     ++n_seqs;
   }
   const int64_t n_labels = std::max<int64_t>(model.table.n_labels, 1);
-  int64_t items = n_real;
+  int64_t items = n_real, end_items = 0;
   switch (model.loss) {
     case LossKind::cross_entropy:
       for (int64_t s = 0; s < n_real; ++s)
@@ -75,6 +76,32 @@ ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
       }
       items = static_cast<int64_t>(batch.label_rows.size());
       break;
+    case LossKind::token_classification:
+      // Now and then none in the micro-batch, or in one of its sequences.
+      for (size_t t = 0; t < batch.ids.size(); ++t) {
+        const bool labelled = seed % 7 != 5 && t < static_cast<size_t>(n_real_tokens) &&
+                              t >= static_cast<size_t>(batch.cu[1]) && random() % 3 > 0;
+        batch.int_labels.push_back(
+            labelled ? static_cast<int32_t>(random() % static_cast<uint64_t>(n_labels)) : -100);
+      }
+      items = std::ranges::count_if(batch.int_labels, [](int32_t label) { return label >= 0; });
+      break;
+    case LossKind::question_answering:
+      // From one before the sequence's first token to some past its last.
+      items = 0;
+      for (size_t s = 0; s < static_cast<size_t>(n_real); ++s) {
+        const int32_t length = batch.cu[s + 1] - batch.cu[s];
+        const auto place = [&] {
+          return seed % 7 == 5
+                     ? length
+                     : static_cast<int32_t>(random() % static_cast<uint64_t>(length + 3)) - 1;
+        };
+        batch.int_labels.push_back(place());
+        items += batch.int_labels.back() < length;
+        batch.int_labels.push_back(place());
+        end_items += batch.int_labels.back() < length;
+      }
+      break;
   }
   batch.view = {.shape = {.tokens = static_cast<int64_t>(batch.ids.size()),
                           .n_seqs_max = n_seqs,
@@ -82,6 +109,7 @@ ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
                 .n_seqs = n_seqs,
                 .n_seqs_real = n_real,
                 .n_label_items = items,
+                .n_end_items = end_items,
                 .input_ids = batch.ids,
                 .type_ids = batch.types,
                 .position_ids = batch.positions,
@@ -155,6 +183,8 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
     result.n_skipped += report.skipped;
   }
   if (placement.before_step) placement.before_step(n_steps);
+  const ToyBatch unseen = make_batch(model, 1'000'000);
+  result.losses.push_back(session.evaluate(unseen.view, &result.logits));
   for (int b = 0; b < shape.n_blocks(); ++b)
     for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v})
       result.segments.push_back(session.segments().bytes_of(b, s));
@@ -167,6 +197,9 @@ std::string first_difference(const ToyModel& model, const ToyResult& a, const To
   for (size_t s = 0; s < a.losses.size(); ++s)
     if (std::memcmp(&a.losses[s], &b.losses[s], sizeof(double)) != 0)
       return fmt::format("loss of step {}: {} and {}", s, a.losses[s], b.losses[s]);
+  if (a.logits.size() != b.logits.size() ||
+      std::memcmp(a.logits.data(), b.logits.data(), a.logits.size() * sizeof(float)) != 0)
+    return "logits of the evaluation";
   for (size_t i = 0; i < a.segments.size(); ++i) {
     if (a.segments[i].size() != b.segments[i].size())
       return fmt::format("segment {} has another size", i);
@@ -194,7 +227,7 @@ ToyModel small_bert(DType compute, LossKind loss, AttentionBackend attention) {
                          {"pad_token_id", 0},
                          {"initializer_range", 0.05}};
   BertTableOptions options;
-  options.head = loss == LossKind::masked_lm ? BertHead::masked_lm : BertHead::classification;
+  options.head = head_of(loss);
   options.n_labels = loss == LossKind::regression ? 1 : 3;
   options.compute = compute;
   options.attention = attention;

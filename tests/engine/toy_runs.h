@@ -1,6 +1,7 @@
 #pragma once
 // Short training runs for comparing bits: a model, batches drawn from a seed, one placement of the
-// bytes, 20 steps; what is left is every byte of weights, master and states. Used by same_bits_test
+// bytes, 20 steps and an evaluation; what is left is every byte of weights, master and states, and
+// the evaluation's logits. Used by same_bits_test
 // on the simulated device and on a GPU.
 
 #include <optional>
@@ -45,7 +46,8 @@ struct ToyPlacement {
 
 struct ToyResult {
   std::vector<std::vector<std::byte>> segments;  ///< block by block: weights, master, m, v
-  std::vector<double> losses;
+  std::vector<double> losses;                    ///< of each step, and of an evaluation after them
+  std::vector<float> logits;                     ///< of the evaluation
   std::vector<double> grad_norms;
   int n_clipped = 0;
   int n_skipped = 0;

@@ -103,6 +103,14 @@ TEST(HfConfig, WritesBackWhatItDoesNotKnowAndOnlyTheChanges) {
   EXPECT_FALSE(read.json().contains("num_labels"));
 }
 
+TEST(HfConfig, AClassifierOfTokensWithoutNamesHasTwoLabels) {
+  auto config = HfConfig::parse(kConfig, "c");
+  config.set_architecture("BertForTokenClassification");
+  auto json = config.json();
+  json.erase("id2label");
+  EXPECT_THAT(HfConfig::parse(json.dump(), "c").id2label, ElementsAre("LABEL_0", "LABEL_1"));
+}
+
 TEST(HfDirectory, SaysWhatIsMissing) {
   TempDir dir;
   auto open = [](const std::filesystem::path& path) {

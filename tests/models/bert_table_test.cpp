@@ -133,7 +133,8 @@ TEST(BertTable, BlocksAndParameterCount) {
 }
 
 TEST(BertTable, EveryParameterIsNamedWholeAndOnce) {
-  for (const BertHead head : {BertHead::classification, BertHead::masked_lm}) {
+  for (const BertHead head : {BertHead::classification, BertHead::masked_lm,
+                              BertHead::token_classification, BertHead::question_answering}) {
     const ModelTable model = table_of(head);
     std::set<std::string> names;
     std::map<std::pair<int, int>, int64_t> rows;
@@ -180,6 +181,29 @@ TEST(BertTable, NamesOfOldAndBareCheckpoints) {
             std::vector<std::string>{"cls.predictions.decoder.bias"});
   ASSERT_EQ(lm.blocks.back().borrowed.size(), 1u);
   EXPECT_EQ(lm.blocks[lm.blocks.back().borrowed[0].block].params[0].name, "word.weight");
+}
+
+TEST(BertTable, HeadsForTokensHaveNoPooler) {
+  const int64_t W = 24;
+  const int64_t body = table_of(BertHead::classification).n_params() - (W * W + W + 5 * W + 5);
+  const ModelTable tokens = table_of(BertHead::token_classification);
+  EXPECT_EQ(tokens.hf_architecture, "BertForTokenClassification");
+  EXPECT_EQ(tokens.n_params(), body + 5 * W + 5);
+  EXPECT_EQ(tokens.hf_names.back().hf_name, "classifier.bias");
+  const ModelTable answers = table_of(BertHead::question_answering);
+  EXPECT_EQ(answers.hf_architecture, "BertForQuestionAnswering");
+  EXPECT_EQ(answers.n_labels, 2) << "start and end, whatever number of labels is asked for";
+  EXPECT_EQ(answers.n_params(), body + 2 * W + 2);
+  EXPECT_EQ(answers.hf_names.back().hf_name, "qa_outputs.bias");
+  const auto ignores = [](const ModelTable& model, const char* name) {
+    return std::find(model.hf_ignored.begin(), model.hf_ignored.end(), name) !=
+           model.hf_ignored.end();
+  };
+  EXPECT_TRUE(ignores(tokens, "bert.pooler.dense.weight"));
+  EXPECT_TRUE(ignores(tokens, "qa_outputs.weight"));
+  EXPECT_TRUE(ignores(answers, "pooler.dense.bias"));
+  EXPECT_TRUE(ignores(answers, "classifier.bias"));
+  EXPECT_TRUE(ignores(answers, "cls.predictions.bias"));
 }
 
 TEST(BertTable, DropoutsComeFromConfigUnlessGiven) {

@@ -27,7 +27,7 @@ ModelTable table_of(const Case& its) {
   config.intermediate_size = 80;
   config.max_position_embeddings = 64;
   BertTableOptions options;
-  options.head = its.loss == LossKind::masked_lm ? BertHead::masked_lm : BertHead::classification;
+  options.head = head_of(its.loss);
   options.n_labels = 3;
   options.compute = its.type;
   options.hidden_dropout = options.attention_dropout = options.classifier_dropout = its.dropout;
@@ -58,18 +58,33 @@ test::TestBatch batch_of(const Case& its, uint64_t seed = 4) {
       if (its.names_rows) b.label_rows = rows.to(at::kInt);
       break;
     }
+    case LossKind::token_classification:
+      b.labels = at::randint(0, 3, {b.shape.tokens}, at::kInt);
+      b.labels.masked_fill_(at::arange(b.shape.tokens).remainder(3).eq(1), -100);
+      b.labels.narrow(0, 40, 7).fill_(-100);                    // the second sequence has none
+      b.labels.narrow(0, b.shape.tokens - 20, 20).fill_(-100);  // nor has the tail
+      break;
+    case LossKind::question_answering:
+      // Starts and ends out of range; the tail begins where the last sequence ends.
+      b.labels = at::tensor({3, 9, 7, 2, -1, 63, 0, 1}, at::kInt).view({n, 2});
+      break;
   }
   b.loss_weight = 0.25f;
+  b.end_loss_weight = 0.5f;
   b.label_smoothing = 0.1f;
   return batch;
 }
 
+constexpr LossKind kOneOfEachHead[] = {LossKind::cross_entropy, LossKind::masked_lm,
+                                       LossKind::token_classification,
+                                       LossKind::question_answering};
 constexpr RandomKey kKey = {.training = true, .seed = 3, .step = 7, .micro_batch = 1};
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const LossKind loss : {LossKind::cross_entropy, LossKind::multi_label, LossKind::regression,
-                              LossKind::masked_lm}) {
+  for (const LossKind loss :
+       {LossKind::cross_entropy, LossKind::multi_label, LossKind::regression, LossKind::masked_lm,
+        LossKind::token_classification, LossKind::question_answering}) {
     for (const DType type : {DType::f32, DType::bf16, DType::f16})
       cases.push_back({loss, type});
   }
@@ -122,7 +137,7 @@ TEST(Blocks, WriteEveryGradientAndNothingUnwrittenIsRead) {
 TEST(Blocks, GradientsFitTheLossWithDropout) {
   // Along a random direction the loss changes as the gradient says; a mask drawn again with another
   // key in the backward would be off by tens of percent.
-  for (const LossKind loss : {LossKind::cross_entropy, LossKind::masked_lm}) {
+  for (const LossKind loss : kOneOfEachHead) {
     const Case its = {loss};
     const test::TestBatch batch = batch_of(its);
     test::ModelRunner runner(table_of(its), loss, batch.tensors.shape);
@@ -187,7 +202,7 @@ TEST(Blocks, SameBitsAgainAndElsewhere) {
 }
 
 TEST(Blocks, SixteenBitsFollowFp32) {
-  for (const LossKind loss : {LossKind::cross_entropy, LossKind::masked_lm}) {
+  for (const LossKind loss : kOneOfEachHead) {
     const test::TestBatch batch = batch_of({loss});
     test::ModelRunner wide(table_of({loss}), loss, batch.tensors.shape);
     wide.randomise(1, 0.1f);
@@ -243,15 +258,57 @@ TEST(Blocks, KeysDecideTheMasks) {
   EXPECT_EQ(runner.forward(evaluation, batch.tensors), plain.forward(kKey, batch.tensors));
 }
 
-TEST(Blocks, MicroBatchWithoutLabelTokens) {
-  const Case its = {LossKind::masked_lm, DType::f32, 0.1f, true};
-  test::TestBatch batch = batch_of(its);
-  batch.tensors.label_rows = at::empty({0}, at::kInt);
-  test::ModelRunner runner(table_of(its), its.loss, batch.tensors.shape);
-  runner.randomise(1, 0.1f);
-  EXPECT_EQ(runner.forward(kKey, batch.tensors), 0.0f);
-  for (const auto& [name, grad] : gradients(runner, batch.tensors))
-    EXPECT_TRUE(grad.eq(0).all().item<bool>()) << name;
+TEST(Blocks, MicroBatchWithoutLabelItems) {
+  for (const LossKind loss :
+       {LossKind::masked_lm, LossKind::token_classification, LossKind::question_answering}) {
+    const Case its = {loss, DType::f32, 0.1f, true};
+    test::TestBatch batch = batch_of(its);
+    if (loss == LossKind::masked_lm) batch.tensors.label_rows = at::empty({0}, at::kInt);
+    batch.tensors.labels.fill_(loss == LossKind::question_answering ? 64 : -100);
+    test::ModelRunner runner(table_of(its), its.loss, batch.tensors.shape);
+    runner.randomise(1, 0.1f);
+    EXPECT_EQ(runner.forward(kKey, batch.tensors), 0.0f);
+    for (const auto& [name, grad] : gradients(runner, batch.tensors))
+      EXPECT_TRUE(grad.eq(0).all().item<bool>()) << name;
+  }
+}
+
+TEST(Blocks, MicroBatchOfTheTailAlone) {
+  for (const LossKind loss : {LossKind::token_classification, LossKind::question_answering}) {
+    const Case its = {loss};
+    test::TestBatch batch({17, 3}, 2, 300, 4);
+    batch.tensors.labels = loss == LossKind::question_answering
+                               ? at::empty({0, 2}, at::kInt)
+                               : at::full({batch.tensors.shape.tokens}, -100, at::kInt);
+    test::ModelRunner runner(table_of(its), its.loss, batch.tensors.shape);
+    runner.randomise(1, 0.1f);
+    EXPECT_EQ(runner.forward(kKey, batch.tensors), 0.0f);
+    for (const auto& [name, grad] : gradients(runner, batch.tensors))
+      EXPECT_TRUE(grad.eq(0).all().item<bool>()) << name;
+  }
+}
+
+/** One sequence's answer is a softmax over its own tokens: other sequences beside it change
+ * nothing.
+ */
+TEST(Blocks, AnswersAreSoughtInTheirOwnSequence) {
+  const Case its = {LossKind::question_answering, DType::f32, 0.0f};
+  const test::TestBatch all = batch_of(its);
+  test::ModelRunner together(table_of(its), its.loss, all.tensors.shape);
+  together.randomise(1, 0.3f);
+  at::Tensor logits = at::zeros({all.tensors.shape.tokens, 2});
+  const double loss = together.forward(kKey, all.tensors, logits);
+  double expected = 0;
+  for (int64_t s = 0; s < all.tensors.n_seqs_real; s++) {
+    const int64_t first = all.cu_seqlens[s], length = all.cu_seqlens[s + 1] - first;
+    const at::Tensor mine = logits.narrow(0, first, length).to(at::kDouble).log_softmax(0);
+    const auto item = [&](int which) {
+      const int64_t place = std::max(0, all.tensors.labels[s][which].item<int>());
+      return place < length ? -mine[place][which].item<double>() : 0.0;
+    };
+    expected += 0.5 * (0.25 * item(0) + 0.5 * item(1));
+  }
+  EXPECT_NEAR(loss / expected, 1, 1e-6);
 }
 
 TEST(Blocks, NamedRowsGiveTheGradientsOfAllRows) {

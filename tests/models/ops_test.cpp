@@ -273,6 +273,32 @@ TEST_F(Ops, CrossEntropyInPieces) {
   }
 }
 
+TEST_F(Ops, SpanLoss) {
+  // One token, one dummy sequence; labels inside, below, past the end.
+  test::TestBatch batch({40, 1, 70, 300, 9}, 1, 50, 3);
+  BatchTensors& b = batch.tensors;
+  const int64_t tokens = b.shape.tokens;
+  b.labels = at::tensor({39, 0, 0, 1, -5, 70, 299, 1000}, at::kInt).view({4, 2});
+  b.loss_weight = 0.25f, b.end_loss_weight = 0.5f, b.grad_scale = 8;
+  const at::Tensor logits = random({2, tokens}, 4), logits64 = leaf(logits);
+  at::Tensor expected = at::zeros({}, at::kDouble);
+  for (int64_t s = 0; s < b.n_seqs_real; s++) {
+    const int64_t first = batch.cu_seqlens[s], length = batch.cu_seqlens[s + 1] - first;
+    const at::Tensor labels = b.labels[s].to(at::kLong).clamp(0, length);
+    for (int which = 0; which < 2; which++)
+      expected = expected + (which == 0 ? 0.125 : 0.25) *
+                                at::cross_entropy_loss(
+                                    logits64[which].narrow(0, first, length).unsqueeze(0),
+                                    labels[which].unsqueeze(0), {}, at::Reduction::Sum, length);
+  }
+  (expected * 8).backward();
+  at::Tensor lse = at::full({4, 2}, NAN), loss = at::full({}, NAN), d = like(logits);
+  span_loss_forward(logits, b, lse, loss, room_.scratch);
+  span_loss_backward(logits, b, lse, d);
+  expect_close(loss, expected.detach(), "loss");
+  expect_close(d, logits64.grad(), "d_logits");
+}
+
 TEST_F(Ops, LabelLosses) {
   const at::Tensor logits = random({9, 4}, 3), targets = random({9, 4});
   for (const LossKind kind : {LossKind::multi_label, LossKind::regression}) {

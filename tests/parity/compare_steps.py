@@ -1,10 +1,12 @@
 """Ten optimizer steps of Ferry's engine (streamed, recomputed, two micro-batches) against transformers with
-torch.optim.AdamW, in fp32, from the same weights on the same rows: losses, gradient norms and every weight.
+torch.optim.AdamW, in fp32, from the same weights on the same rows: losses, gradient norms and every weight. Before them the
+loss and logits of an evaluation; after them that transformers loads what was saved, no weight missing or left over.
 
     compare_steps.py TRAIN_DUMP_PROGRAM
 
 A tensor's difference in norm must be at most 1e-5 x max(its norm, 1e-3 x the median norm); where its gradient is exactly zero
-(key biases), at most the sum of the learning rates x sqrt(elements). Dropout off; no weight decay on biases and norms.
+(key biases; in question answering the head's bias and the last norm's), at most the sum of the learning rates x
+sqrt(elements). Dropout off; no weight decay on biases and norms.
 Prints one line a case, a last line "N passed, N failed"; exits 1 when one failed, 77 when a package is missing."""
 import json, math, pathlib, subprocess, sys, tempfile
 
@@ -15,7 +17,7 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
-from compare import minilm_directory, randomise, small_config
+from compare import last_norm_bias, minilm_directory, randomise, small_config, span_loss
 
 BAR, N_STEPS, RATE, N_WARMUP, DECAY, MAX_NORM = 1e-5, 10, 1e-4, 3, 0.01, 1.0
 
@@ -33,29 +35,77 @@ def make_steps(vocab, loss, n_labels, max_length):
                     chosen = torch.rand(length, generator=generator) < 0.2
                     targets = torch.randint(0, vocab, (length,), generator=generator)
                     labels += torch.where(chosen, targets, torch.full_like(targets, -100)).tolist()
-            if loss != "masked_lm":
+                elif loss == "token_classification":  # short rows have no label
+                    targets = torch.randint(-1, n_labels, (length,), generator=generator)
+                    labels += [-100 if target < 0 or length < 20 else target for target in targets.tolist()]
+                elif loss == "question_answering":  # some lie before or behind the row
+                    labels += torch.randint(-2, length + 3, (2,), generator=generator).tolist()
+            if loss == "cross_entropy":
                 labels = torch.randint(0, n_labels, (len(rows),), generator=generator).tolist()
             step.append(dict(rows=rows, labels=labels))
         steps.append(step)
     return steps
 
 
+def forward(model, rows):
+    width = max(map(len, rows))
+    ids, mask = (torch.zeros(len(rows), width, dtype=torch.long) for _ in range(2))
+    for i, row in enumerate(rows):
+        ids[i, :len(row)], mask[i, :len(row)] = torch.tensor(row), 1
+    return model(input_ids=ids, attention_mask=mask)
+
+
+def logits_of(out, rows, loss):
+    """As Ferry lays them out: a row a sequence, or a row a token."""
+    if loss == "cross_entropy":
+        return out.logits
+    logits = torch.stack([out.start_logits, out.end_logits], -1) if loss == "question_answering" else out.logits
+    return torch.cat([logits[i, :len(row)] for i, row in enumerate(rows)])
+
+
 def step_loss(model, step, loss):
-    """The mean over all label items of the step, micro-batch by micro-batch; gradients added up."""
+    """The mean over all label items of the step, gradients added up: micro-batch by micro-batch but for question answering,
+    where the starts and the ends of the whole step have a mean each."""
+    if loss == "question_answering":
+        outs = [forward(model, micro["rows"]) for micro in step]
+        starts, ends = ([row for out in outs for row in out[which]] for which in ("start_logits", "end_logits"))
+        pad = torch.nn.utils.rnn.pad_sequence
+        value = span_loss(pad(starts, batch_first=True), pad(ends, batch_first=True),
+                          [len(row) for micro in step for row in micro["rows"]],
+                          torch.tensor([label for micro in step for label in micro["labels"]]).view(-1, 2))
+        value.backward()
+        return value.item()
     items = sum(sum(label >= 0 for label in micro["labels"]) for micro in step)
     total = 0.0
     for micro in step:
-        width = max(map(len, micro["rows"]))
-        ids, mask = torch.zeros(len(micro["rows"]), width, dtype=torch.long), torch.zeros(len(micro["rows"]), width, dtype=torch.long)
-        for i, row in enumerate(micro["rows"]):
-            ids[i, :len(row)], mask[i, :len(row)] = torch.tensor(row), 1
-        logits = model(input_ids=ids, attention_mask=mask).logits
-        if loss == "masked_lm":
-            logits = torch.cat([logits[i, :len(row)] for i, row in enumerate(micro["rows"])])
+        logits = logits_of(forward(model, micro["rows"]), micro["rows"], loss)
         part = torch.nn.functional.cross_entropy(logits, torch.tensor(micro["labels"]), reduction="sum", ignore_index=-100) / items
         part.backward()
         total += part.item()
     return total
+
+
+def evaluation_problems(model, micro, loss, ours):
+    """Loss and logits of rows before any step; a language model's evaluation keeps no logits."""
+    problems = []
+    with torch.no_grad():
+        logits = logits_of(forward(model, micro["rows"]), micro["rows"], loss).flatten()
+    if loss != "masked_lm":
+        mine = torch.tensor(ours["logits"])
+        if len(mine) != len(logits) or not (mine - logits).norm() <= BAR * logits.norm():
+            problems.append("logits of the evaluation")
+    value = step_loss(model, [micro], loss)
+    model.zero_grad()
+    if not abs(ours["loss"] - value) <= BAR * abs(value):
+        problems.append("loss of the evaluation")
+    return problems
+
+
+def loading_problems(model, directory):
+    _, report = type(model).from_pretrained(directory, output_loading_info=True)
+    problems = [f"{kind}: {sorted(map(str, names))}" for kind, names in report.items() if names]
+    architectures = json.loads((directory / "config.json").read_text())["architectures"]
+    return problems + ([] if architectures == [type(model).__name__] else [f"architectures {architectures}"])
 
 
 def run_case(program, name, model, loss, n_labels, max_length):
@@ -63,19 +113,23 @@ def run_case(program, name, model, loss, n_labels, max_length):
     with tempfile.TemporaryDirectory() as directory:
         directory = pathlib.Path(directory)
         model.save_pretrained(directory / "model")
+        config = directory / "model/config.json"
+        config.write_text(json.dumps(json.loads(config.read_text()) | dict(architectures=["BertModel"])))
         (directory / "steps.json").write_text(json.dumps(dict(
             loss=loss, n_labels=n_labels, max_length=max_length, steps=steps, learning_rate=RATE, n_warmup_steps=N_WARMUP,
             weight_decay=DECAY, max_grad_norm=MAX_NORM)))
         subprocess.run([program, str(directory)], check=True)
-        ours, ours_steps = load_file(directory / "trained/model.safetensors"), json.loads((directory / "losses.json").read_text())
+        ours, losses = load_file(directory / "trained/model.safetensors"), json.loads((directory / "losses.json").read_text())
+        problems = loading_problems(model, directory / "trained")
+    problems += evaluation_problems(model, steps[0][0], loss, losses["evaluation"])
 
     named = dict(model.named_parameters())
     decay = [p for n, p in named.items() if not n.endswith("bias") and "LayerNorm" not in n]
     rest = [p for n, p in named.items() if n.endswith("bias") or "LayerNorm" in n]
     optimizer = torch.optim.AdamW([dict(params=decay, weight_decay=DECAY), dict(params=rest, weight_decay=0.0)], lr=RATE)
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, N_WARMUP, N_STEPS)
-    problems, rates, n_clipped, worst_loss, worst_norm = [], [], 0, 0.0, 0.0
-    for step, ours_step in zip(steps, ours_steps):
+    rates, n_clipped, worst_loss, worst_norm = [], 0, 0.0, 0.0
+    for step, ours_step in zip(steps, losses["steps"], strict=True):
         optimizer.zero_grad()
         value = step_loss(model, step, loss)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM).item()
@@ -96,7 +150,7 @@ def run_case(program, name, model, loss, n_labels, max_length):
     worst = 0.0
     for n in sorted(set(theirs) & set(ours)):
         error = (ours[n] - theirs[n]).norm().item()
-        if n.endswith("key.bias"):
+        if n.endswith("key.bias") or loss == "question_answering" and n in ("qa_outputs.bias", last_norm_bias(model)):
             if not error <= sum(rates) * math.sqrt(theirs[n].numel()):
                 problems.append(f"{n} {error:.1e}")
             continue
@@ -119,7 +173,10 @@ def main():
         model = transformers.BertForSequenceClassification.from_pretrained(directory, num_labels=5, attn_implementation="eager")
         results.append(run_case(sys.argv[1], "minilm classification", model.eval().float(), "cross_entropy", 5, 64))
     for name, head, loss, labels in (("classification", transformers.BertForSequenceClassification, "cross_entropy", dict(num_labels=3)),
-                                     ("masked lm", transformers.BertForMaskedLM, "masked_lm", {})):
+                                     ("masked lm", transformers.BertForMaskedLM, "masked_lm", {}),
+                                     ("token classification", transformers.BertForTokenClassification, "token_classification",
+                                      dict(num_labels=9)),
+                                     ("question answering", transformers.BertForQuestionAnswering, "question_answering", {})):
         model = head(small_config(attn_implementation="eager", **labels))
         randomise(model, 5)
         results.append(run_case(sys.argv[1], name, model.eval().float(), loss, labels.get("num_labels", 1), 64))

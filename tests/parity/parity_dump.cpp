@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "models/bert/bert_table.h"
@@ -64,17 +65,24 @@ void write(const std::filesystem::path& path, const std::map<std::string, at::Te
   writer.finish();
 }
 
+LossKind loss_named(const std::string& name) {
+  static const std::map<std::string, LossKind> kLosses = {
+      {"cross_entropy", LossKind::cross_entropy},
+      {"multi_label", LossKind::multi_label},
+      {"regression", LossKind::regression},
+      {"masked_lm", LossKind::masked_lm},
+      {"token_classification", LossKind::token_classification},
+      {"question_answering", LossKind::question_answering}};
+  return kLosses.at(name);
+}
+
 void run(const std::filesystem::path& directory) {
   const json config = read_json(directory / "config.json"),
              its = read_json(directory / "case.json");
-  const std::string kind = its.at("loss");
-  const LossKind loss = kind == "masked_lm"     ? LossKind::masked_lm
-                        : kind == "regression"  ? LossKind::regression
-                        : kind == "multi_label" ? LossKind::multi_label
-                                                : LossKind::cross_entropy;
+  const LossKind loss = loss_named(its.at("loss"));
   const bool is_lm = loss == LossKind::masked_lm;
   BertTableOptions options;
-  options.head = is_lm ? BertHead::masked_lm : BertHead::classification;
+  options.head = head_of(loss);
   options.n_labels = its.at("n_labels");
   options.hidden_dropout = options.attention_dropout = options.classifier_dropout = 0.0f;
 
@@ -85,16 +93,18 @@ void run(const std::filesystem::path& directory) {
   batch.tensors.labels = tensor_of(given, "labels");
   batch.tensors.label_rows = tensor_of(given, "label_rows");
   batch.tensors.loss_weight = its.at("loss_weight");
+  batch.tensors.end_loss_weight = its.at("end_loss_weight");
   batch.tensors.label_smoothing = its.at("label_smoothing");
 
   test::ModelRunner runner(make_bert_table(parse_bert_config(config), options), loss,
                            batch.tensors.shape);
   load_weights(SafetensorsFile::open(directory / "model.safetensors"), runner);
   const RandomKey key;
-  const int64_t n_rows = !is_lm                               ? batch.tensors.n_seqs
-                         : batch.tensors.label_rows.defined() ? batch.tensors.label_rows.size(0)
-                                                              : batch.tensors.shape.tokens;
-  at::Tensor logits = at::zeros({n_rows, is_lm ? runner.table().vocab_size : options.n_labels});
+  const ModelTable& table = runner.table();
+  const int64_t n_rows = batch.tensors.label_rows.defined()      ? batch.tensors.label_rows.size(0)
+                         : is_lm || has_token_logits(table.head) ? batch.tensors.shape.tokens
+                                                                 : batch.tensors.n_seqs;
+  at::Tensor logits = at::zeros({n_rows, is_lm ? table.vocab_size : table.n_labels});
   std::map<std::string, at::Tensor> result;
   result["loss"] = at::zeros({1}).fill_(runner.forward(key, batch.tensors, logits));
   result["logits"] = logits;

@@ -2,12 +2,15 @@
 // writes the weights back, for comparison with transformers and torch.optim.AdamW.
 //
 //   train_dump DIR     reads  model/ (Hugging Face directory), steps.json
-//                      writes trained/model.safetensors, losses.json
+//                      writes trained/ (config.json, model.safetensors), losses.json: of an
+//                             evaluation before the steps, on the first rows with a dummy tail
+//                             behind them, and of each step
 
 #include <fmt/format.h>
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "models/bert/bert_table.h"
@@ -15,6 +18,7 @@
 #include "src/engine/session.h"
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
+#include "src/files/hf_directory.h"
 #include "src/plan/plan.h"
 
 namespace ferry {
@@ -33,9 +37,9 @@ struct Rows {
   HostBatch view;
 };
 
-Rows rows_of(const json& micro, int64_t max_length, bool masked_lm) {
+Rows rows_of(const json& micro, int64_t max_length, LossKind loss, int32_t n_tail = 0) {
   Rows rows;
-  int64_t items = 0;
+  int64_t items = 0, end_items = 0;
   for (const json& row : micro["rows"]) {
     int32_t position = 0;
     for (int32_t id : row) {
@@ -50,27 +54,61 @@ Rows rows_of(const json& micro, int64_t max_length, bool masked_lm) {
     rows.labels.push_back(label);
     items += label >= 0;
   }
+  const auto n_real = static_cast<int64_t>(rows.cu.size()) - 1;
+  if (loss == LossKind::question_answering) {  // a start and an end a row
+    items = 0;
+    for (size_t i = 0; i < rows.labels.size(); ++i) {
+      const bool inside = rows.labels[i] < rows.cu[i / 2 + 1] - rows.cu[i / 2];
+      (i % 2 == 0 ? items : end_items) += inside;
+    }
+  }
+  for (int32_t i = 0; i < n_tail; ++i) {
+    rows.ids.push_back(0), rows.types.push_back(0), rows.positions.push_back(i);
+    if (loss == LossKind::masked_lm || loss == LossKind::token_classification)
+      rows.labels.push_back(-100);
+  }
+  if (n_tail > 0) rows.cu.push_back(static_cast<int32_t>(rows.ids.size()));
   const auto n_seqs = static_cast<int64_t>(rows.cu.size()) - 1;
   rows.view = {.shape = {.tokens = static_cast<int64_t>(rows.ids.size()),
                          .n_seqs_max = n_seqs,
                          .max_length = max_length},
                .n_seqs = n_seqs,
-               .n_seqs_real = n_seqs,
+               .n_seqs_real = n_real,
                .n_label_items = items,
+               .n_end_items = end_items,
                .input_ids = rows.ids,
                .type_ids = rows.types,
                .position_ids = rows.positions,
                .cu_seqlens = rows.cu,
                .labels = std::as_bytes(std::span(rows.labels))};
-  if (masked_lm) rows.view.label_rows = rows.label_rows;
+  if (loss == LossKind::masked_lm) rows.view.label_rows = rows.label_rows;
   return rows;
 }
 
+LossKind loss_named(const std::string& name) {
+  static const std::map<std::string, LossKind> kLosses = {
+      {"cross_entropy", LossKind::cross_entropy},
+      {"masked_lm", LossKind::masked_lm},
+      {"token_classification", LossKind::token_classification},
+      {"question_answering", LossKind::question_answering}};
+  return kLosses.at(name);
+}
+
+/** The model as Hugging Face reads it. */
+void save(const ModelTable& model, Session& session, const std::filesystem::path& directory) {
+  std::filesystem::create_directories(directory / "trained");
+  save_weights(model, session.segments(), directory / "trained", DType::f32, INT64_MAX);
+  HfConfig config = HfConfig::load(directory / "model/config.json");
+  config.set_architecture(model.hf_architecture);
+  write_config(directory / "trained", config);
+}
+
 void run(const std::filesystem::path& directory) {
+  constexpr int32_t kTail = 7;
   const json steps = read_json(directory / "steps.json");
-  const bool masked_lm = steps["loss"] == "masked_lm";
+  const LossKind loss = loss_named(steps["loss"]);
   BertTableOptions table_options;
-  table_options.head = masked_lm ? BertHead::masked_lm : BertHead::classification;
+  table_options.head = head_of(loss);
   table_options.n_labels = steps["n_labels"];
   table_options.hidden_dropout = table_options.attention_dropout =
       table_options.classifier_dropout = 0.0f;
@@ -82,7 +120,7 @@ void run(const std::filesystem::path& directory) {
   for (const json& step : steps["steps"]) {
     n_micro = std::max(n_micro, static_cast<int64_t>(step.size()));
     for (const json& micro : step) {
-      Rows rows = rows_of(micro, largest.max_length, masked_lm);
+      Rows rows = rows_of(micro, largest.max_length, loss, kTail);
       largest.tokens = std::max(largest.tokens, rows.view.shape.tokens);
       largest.n_seqs_max = std::max(largest.n_seqs_max, rows.view.n_seqs);
     }
@@ -91,7 +129,7 @@ void run(const std::filesystem::path& directory) {
                                           AccumulationOrder::horizontal, n_micro);
   const Layout layout = make_layout(shape);
   SessionOptions options;
-  options.loss = masked_lm ? LossKind::masked_lm : LossKind::cross_entropy;
+  options.loss = loss;
   options.n_workers = 2;
   options.optimizer.adamw.weight_decay = steps["weight_decay"];
   options.optimizer.schedule = {.kind = ScheduleKind::linear,
@@ -101,12 +139,15 @@ void run(const std::filesystem::path& directory) {
   options.optimizer.max_grad_norm = steps["max_grad_norm"];
   Session session(model, shape, layout, largest, options);
   load_weights(model, CheckpointReader::open(directory / "model"), 1, session.segments());
+  const Rows first = rows_of(steps["steps"][0][0], largest.max_length, loss, kTail);
+  std::vector<float> logits;
   json losses = json::array();
+  const double first_loss = session.evaluate(first.view, &logits);
   for (const json& step : steps["steps"]) {
     std::vector<Rows> rows;
     std::vector<HostBatch> views;
     for (const json& micro : step)
-      rows.push_back(rows_of(micro, largest.max_length, masked_lm));
+      rows.push_back(rows_of(micro, largest.max_length, loss));
     for (Rows& r : rows)
       views.push_back(r.view);
     StepReport report = session.step(views);
@@ -115,9 +156,9 @@ void run(const std::filesystem::path& directory) {
                       {"clipped", report.clipped},
                       {"rate", report.learning_rate}});
   }
-  std::filesystem::create_directories(directory / "trained");
-  save_weights(model, session.segments(), directory / "trained", DType::f32, INT64_MAX);
-  std::ofstream(directory / "losses.json") << losses.dump();
+  save(model, session, directory);
+  const json all = {{"evaluation", {{"loss", first_loss}, {"logits", logits}}}, {"steps", losses}};
+  std::ofstream(directory / "losses.json") << all.dump();
 }
 
 }  // namespace

@@ -1,0 +1,120 @@
+// Question answering's softmaxes on CUDA: one block of threads for the start, one for the end of
+// each sequence, over the sequence's own tokens. Sums run in an order that the length alone fixes.
+
+#include "models/ops/cuda_common.h"
+
+namespace ferry::ops::cuda {
+namespace {
+
+constexpr int kSpanThreads = 256;
+
+/** combine() over all threads' values, in every thread. */
+template <typename Combine>
+__device__ float combine_block(float value, Combine combine) {
+  __shared__ float part[kSpanThreads];
+  part[threadIdx.x] = value;
+  __syncthreads();
+  for (int distance = kSpanThreads / 2; distance > 0; distance /= 2) {
+    if (threadIdx.x < distance)
+      part[threadIdx.x] = combine(part[threadIdx.x], part[threadIdx.x + distance]);
+    __syncthreads();
+  }
+  const float total = part[0];
+  __syncthreads();
+  return total;
+}
+
+/** What one block works on: blockIdx.x = sequence, blockIdx.y = 0 for the start, 1 for the end. */
+struct Softmax {
+  int64_t at;      ///< of its first token in logits (2, T)
+  int64_t length;  ///< of the sequence
+  int64_t item;    ///< in labels, lse and losses (n_seqs, 2)
+  int64_t place;   ///< of the label in the sequence; `length` when there is none
+
+  __device__ Softmax(int64_t T, const int32_t* cu_seqlens, const int32_t* labels) {
+    const int64_t first = cu_seqlens[blockIdx.x];
+    at = blockIdx.y * T + first;
+    length = cu_seqlens[blockIdx.x + 1] - first;
+    item = 2 * static_cast<int64_t>(blockIdx.x) + blockIdx.y;
+    place = min(max(static_cast<int64_t>(labels[item]), int64_t{0}), length);
+  }
+};
+
+__global__ void __launch_bounds__(kSpanThreads) span_forward(int64_t T,
+                                                             const float* logits,
+                                                             const int32_t* cu_seqlens,
+                                                             const int32_t* labels,
+                                                             float start_weight,
+                                                             float end_weight,
+                                                             float* lse,
+                                                             float* losses) {
+  const Softmax its(T, cu_seqlens, labels);
+  const float* x = logits + its.at;
+  float largest = -INFINITY;
+  for (int64_t i = threadIdx.x; i < its.length; i += kSpanThreads)
+    largest = fmaxf(largest, x[i]);
+  largest = combine_block(largest, [](float a, float b) { return fmaxf(a, b); });
+  float sum = 0;
+  for (int64_t i = threadIdx.x; i < its.length; i += kSpanThreads)
+    sum += expf(x[i] - largest);
+  sum = combine_block(sum, [](float a, float b) { return a + b; });
+  if (threadIdx.x != 0) return;
+  const float log_sum = largest + logf(sum);
+  const float weight = blockIdx.y == 0 ? start_weight : end_weight;
+  lse[its.item] = log_sum;
+  losses[its.item] = its.place < its.length ? weight * (log_sum - x[its.place]) : 0.0f;
+}
+
+__global__ void __launch_bounds__(kSpanThreads) span_backward(int64_t T,
+                                                              const float* logits,
+                                                              const int32_t* cu_seqlens,
+                                                              const int32_t* labels,
+                                                              const float* lse,
+                                                              float start_factor,
+                                                              float end_factor,
+                                                              float* d_logits) {
+  const Softmax its(T, cu_seqlens, labels);
+  if (its.place == its.length) return;  // stays zero
+  const float factor = blockIdx.y == 0 ? start_factor : end_factor;
+  for (int64_t i = threadIdx.x; i < its.length; i += kSpanThreads) {
+    const float p = expf(logits[its.at + i] - lse[its.item]);
+    d_logits[its.at + i] = factor * (i == its.place ? p - 1.0f : p);
+  }
+}
+
+}  // namespace
+
+void span_loss_forward(void* stream,
+                       int64_t T,
+                       int64_t n_seqs,
+                       const float* logits,
+                       const int32_t* cu_seqlens,
+                       const int32_t* labels,
+                       float start_weight,
+                       float end_weight,
+                       float* lse,
+                       float* losses) {
+  if (n_seqs == 0) return;
+  span_forward<<<dim3(static_cast<unsigned>(n_seqs), 2), kSpanThreads, 0, as_stream(stream)>>>(
+      T, logits, cu_seqlens, labels, start_weight, end_weight, lse, losses);
+  check_launch("span_forward");
+}
+
+void span_loss_backward(void* stream,
+                        int64_t T,
+                        int64_t n_seqs,
+                        const float* logits,
+                        const int32_t* cu_seqlens,
+                        const int32_t* labels,
+                        const float* lse,
+                        float start_factor,
+                        float end_factor,
+                        float* d_logits) {
+  zero(stream, d_logits, 2 * T * static_cast<int64_t>(sizeof(float)));
+  if (n_seqs == 0) return;
+  span_backward<<<dim3(static_cast<unsigned>(n_seqs), 2), kSpanThreads, 0, as_stream(stream)>>>(
+      T, logits, cu_seqlens, labels, lse, start_factor, end_factor, d_logits);
+  check_launch("span_backward");
+}
+
+}  // namespace ferry::ops::cuda
