@@ -44,7 +44,7 @@ std::vector<TensorboardScalar> scalars_of(const nlohmann::ordered_json& line) {
 }  // namespace
 
 MetricsLog::MetricsLog(const std::filesystem::path& run, int64_t n_steps, bool with_tensorboard)
-    : file_(run / "metrics.jsonl", read_kept(run / "metrics.jsonl", n_steps)) {
+    : place_(run), file_(run / "metrics.jsonl", read_kept(run / "metrics.jsonl", n_steps)) {
   if (with_tensorboard) tensorboard_.emplace(run / "tensorboard", n_steps, now_s());
 }
 
@@ -72,6 +72,7 @@ void MetricsLog::append(nlohmann::ordered_json line) {
   }
   if (!is_finite) line["nonfinite"] = true;
   note(line);
+  place_.check();
   file_.append(line.dump() + "\n");
   if (!tensorboard_) return;
   const auto scalars = scalars_of(line);
