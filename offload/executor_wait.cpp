@@ -11,6 +11,7 @@
 
 #include "offload/executor.h"
 #include "src/base/error.h"
+#include "src/base/say.h"
 
 namespace ferry {
 
@@ -44,7 +45,7 @@ void Executor::wait_for(EventId event, const StepList& list) {
                     std::chrono::duration<double>(watchdog_).count(), seen),
         "see `ferry doctor` and the kernel's log; FERRY_WATCHDOG_S sets how long a step may stand");
     // Said at once: what unwinds waits for the work that hangs, though for no other.
-    std::fprintf(stderr, "ferry: %s\n", error.what());
+    say(fmt::format("ferry: {}", error.what()));
     device_.fail(std::make_exception_ptr(error));
     throw error;
   }

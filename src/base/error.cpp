@@ -1,8 +1,8 @@
 #include "src/base/error.h"
 
-#include <cstdio>
 #include <cstdlib>
 
+#include "src/base/say.h"
 #include "src/base/utf8.h"
 
 namespace ferry {
@@ -14,9 +14,8 @@ Error::Error(Fault fault, std::string_view where, std::string_view what, std::st
 }
 
 void check_failed(const char* file, int line, const char* expression, const std::string& message) {
-  std::fprintf(stderr, "ferry: internal error at %s:%d: %s: %s\n", file, line, expression,
-               message.c_str());
-  std::fflush(stderr);
+  say("ferry: internal error at " + std::string(file) + ":" + std::to_string(line) + ": " +
+      expression + ": " + message);
   std::abort();
 }
 

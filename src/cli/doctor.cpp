@@ -10,6 +10,7 @@
 #include "src/base/error.h"
 #include "src/cli/commands.h"
 #include "src/cli/machine/diagnosis.h"
+#include "src/cli/run_report.h"
 #include "src/cli/settings.h"
 #include "src/config/paths.h"
 #include "src/term/table.h"
@@ -50,7 +51,11 @@ ordered_json optional_json(const std::optional<int64_t>& value) {
   return value ? ordered_json(*value) : nullptr;
 }
 
-ordered_json json_of(const Facts& facts, const std::vector<Finding>& findings, bool is_usable) {
+bool is_usable(const std::vector<Finding>& findings) {
+  return findings.empty() || findings.front().severity != Severity::error;
+}
+
+ordered_json json_of(const Facts& facts, const std::vector<Finding>& findings, bool usable) {
   ordered_json gpus = ordered_json::array(), faults = ordered_json::array();
   for (const Gpu& gpu : facts.nvidia.gpus)
     gpus.push_back({{"name", gpu.name},
@@ -64,7 +69,7 @@ ordered_json json_of(const Facts& facts, const std::vector<Finding>& findings, b
     faults.push_back(
         {{"severity", name_of(finding.severity)}, {"what", finding.what}, {"cure", finding.cure}});
   const Host& host = facts.host;
-  return {{"usable", is_usable},
+  return {{"usable", usable},
           {"ferry",
            {{"version", FERRY_VERSION},
             {"trainer", facts.trainer ? ordered_json(facts.trainer->string()) : nullptr},
@@ -135,7 +140,7 @@ void print_facts(const Facts& facts, const term::Terminal& terminal) {
 }
 
 void print_findings(const std::vector<Finding>& findings,
-                    bool is_usable,
+                    bool usable,
                     const term::Terminal& terminal) {
   constexpr term::Style kStyles[] = {term::Style::cyan, term::Style::yellow, term::Style::red};
   fmt::print("\n");
@@ -146,11 +151,17 @@ void print_findings(const std::vector<Finding>& findings,
                finding.what);
     if (!finding.cure.empty()) fmt::print("    {}\n", finding.cure);
   }
-  fmt::print("{}\n", is_usable ? "Ferry can train here."
-                               : "Ferry cannot train here until the errors are mended.");
+  fmt::print("{}\n", usable ? "Ferry can train here."
+                            : "Ferry cannot train here until the errors are mended.");
 }
 
 }  // namespace
+
+ordered_json machine_report() {
+  const Facts facts = gather();
+  const std::vector<Finding> findings = diagnose(facts);
+  return json_of(facts, findings, is_usable(findings));
+}
 
 int run_doctor(Arguments arguments) {
   bool wants_json = false;
@@ -172,16 +183,16 @@ int run_doctor(Arguments arguments) {
   }
   const Facts facts = gather();
   const std::vector<Finding> findings = diagnose(facts);
-  const bool is_usable = findings.empty() || findings.front().severity != Severity::error;
+  const bool usable = is_usable(findings);
   const term::Terminal terminal = term::detect_terminal(1);
   if (wants_json) {
-    fmt::print("{}\n", json_of(facts, findings, is_usable)
+    fmt::print("{}\n", json_of(facts, findings, usable)
                            .dump(2, ' ', false, ordered_json::error_handler_t::replace));
   } else {
     print_facts(facts, terminal);
-    print_findings(findings, is_usable, terminal);
+    print_findings(findings, usable, terminal);
   }
-  return is_usable ? 0 : static_cast<int>(Fault::machine);
+  return usable ? 0 : static_cast<int>(Fault::machine);
 }
 
 }  // namespace ferry::cli

@@ -13,6 +13,7 @@
 #include "src/cli/machine/nvidia.h"
 #include "src/cli/settings.h"
 #include "src/config/paths.h"
+#include "src/plan/disk.h"
 #include "src/plan/host_memory.h"
 #include "src/plan/run_plan.h"
 #include "src/term/table.h"
@@ -65,6 +66,22 @@ PlannedFor machine_for(const config::Config& config) {
   return planned;
 }
 
+struct Disk {
+  DiskNeed need;
+  std::filesystem::path directory;
+  std::optional<int64_t> free_bytes;  // nullopt: the file system does not tell
+
+  bool fits() const { return !free_bytes || need.bytes() <= *free_bytes; }
+};
+
+Disk disk_for(const config::Config& config, const ModelTable& model) {
+  Disk disk{.need = disk_needed(model, config),
+            .directory = config.maybe_text("output_dir").value_or("runs"),
+            .free_bytes = {}};
+  disk.free_bytes = free_disk_bytes(disk.directory);
+  return disk;
+}
+
 /** The rows as the table shows them: without a GPU a tag has one row, all of it is in memory. */
 std::vector<PlanRow> shown_rows(const Plan& plan, bool has_gpu) {
   std::vector<PlanRow> rows = rows_of(plan);
@@ -86,7 +103,8 @@ std::vector<PlanRow> shown_rows(const Plan& plan, bool has_gpu) {
 void print_text(const Plan& plan,
                 const ModelTable& model,
                 const PlanRequest& request,
-                const PlannedFor& planned) {
+                const PlannedFor& planned,
+                const Disk& disk) {
   const term::Terminal terminal = term::detect_terminal(1);
   constexpr int kBarWidth = 24;
   fmt::print("{} of {:.1f} M parameters in {} blocks, {}, at most {} tokens, on {}\n{}\n\n",
@@ -114,19 +132,30 @@ void print_text(const Plan& plan,
   } else {
     add_sum("memory", gpu_bytes + host_bytes, request.host_budget_bytes);
   }
-  fmt::print("{}\nIt fits.\n", table.text(terminal));
+  table.add_rule();
+  table.add_row({"checkpoints", "disk",
+                 format_bytes(disk.need.checkpoint_bytes * disk.need.n_checkpoints),
+                 fmt::format("{} of {} each", disk.need.n_checkpoints,
+                             format_bytes(disk.need.checkpoint_bytes))});
+  table.add_row({"final", "disk", format_bytes(disk.need.final_bytes), ""});
+  table.add_row({"tokenizers, logs", "disk", format_bytes(disk.need.small_bytes), "at most"});
+  table.add_row({"in all", "disk", format_bytes(disk.need.bytes()),
+                 disk.free_bytes ? fmt::format("of {} free", format_bytes(*disk.free_bytes)) : ""});
+  fmt::print("{}\n", table.text(terminal));
+  if (disk.fits()) fmt::print("It fits.\n");
 }
 
 void print_json(const Plan& plan,
                 const ModelTable& model,
                 const PlanRequest& request,
-                const PlannedFor& planned) {
+                const PlannedFor& planned,
+                const Disk& disk) {
   ordered_json rows = ordered_json::array();
   for (const PlanRow& row : rows_of(plan))
     rows.push_back(
         {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
   const ordered_json result = {
-      {"fits", true},
+      {"fits", disk.fits()},
       {"device", planned.name},
       {"has_gpu", request.has_gpu},
       {"family", model.family},
@@ -142,7 +171,15 @@ void print_json(const Plan& plan,
       {"gpu_bytes", plan.layout.n_bytes[static_cast<size_t>(Place::gpu)]},
       {"host_bytes", plan.layout.n_bytes[static_cast<size_t>(Place::host)]},
       {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
-      {"host_budget_bytes", request.host_budget_bytes}};
+      {"host_budget_bytes", request.host_budget_bytes},
+      {"disk",
+       {{"directory", disk.directory.string()},
+        {"checkpoint_bytes", disk.need.checkpoint_bytes},
+        {"n_checkpoints", disk.need.n_checkpoints},
+        {"final_bytes", disk.need.final_bytes},
+        {"small_bytes", disk.need.small_bytes},
+        {"bytes", disk.need.bytes()},
+        {"free_bytes", disk.free_bytes ? ordered_json(*disk.free_bytes) : nullptr}}}};
   fmt::print("{}\n", result.dump(2, ' ', false, ordered_json::error_handler_t::replace));
 }
 
@@ -163,10 +200,12 @@ int run_plan(Arguments arguments) {
   const ModelTable model = make_model_table(config, hf, n_labels, planned.machine);
   const PlanRequest request = make_plan_request(config, model, planned.machine, /*trains=*/true);
   const Plan plan = make_plan(model, request);
+  const Disk disk = disk_for(config, model);
   if (command->wants_json)
-    print_json(plan, model, request, planned);
+    print_json(plan, model, request, planned, disk);
   else
-    print_text(plan, model, request, planned);
+    print_text(plan, model, request, planned, disk);
+  check_disk(disk.need, disk.directory);
   return 0;
 }
 

@@ -1,5 +1,5 @@
-// ferry runs ls | show | compare | pause | resume | stop | save | set | check: a client of run
-// directories and of their control sockets.
+// ferry runs ls | show | compare | pause | resume | stop | save | set | check | report: a client of
+// run directories and of their control sockets.
 
 #include <fmt/format.h>
 
@@ -9,7 +9,10 @@
 #include <set>
 
 #include "src/base/error.h"
+#include "src/base/say.h"
 #include "src/cli/commands.h"
+#include "src/cli/run_report.h"
+#include "src/cli/run_tables.h"
 #include "src/config/config.h"
 #include "src/runs/checkpoints.h"
 #include "src/runs/control.h"
@@ -25,7 +28,7 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kHelp =
     "ferry runs - look at runs, and steer those that are going on\n\n"
-    "usage: ferry runs ls [DIRECTORY]         all runs under runs/, or elsewhere\n"
+    "usage: ferry runs ls [DIRECTORY]         all known runs, or those in a directory\n"
     "       ferry runs show RUN               what it is doing, and how far it is\n"
     "       ferry runs compare RUN RUN        settings that differ, and what came of them\n"
     "       ferry runs pause RUN              after the step in progress; frees the GPU\n"
@@ -33,75 +36,16 @@ constexpr std::string_view kHelp =
     "       ferry runs save RUN               a checkpoint now\n"
     "       ferry runs stop RUN [--no-save]   a checkpoint, and the end\n"
     "       ferry runs set RUN KEY=VALUE      learning_rate, weight_decay or max_grad_norm\n"
-    "       ferry runs check RUN              reads its checkpoints and compares the checksums\n\n"
-    "RUN is a directory, or a name under runs/. ls, show and compare take --json.\n"
+    "       ferry runs check RUN              reads its checkpoints and compares the checksums\n"
+    "       ferry runs report RUN [--output FILE]   one zip to send along: settings, log, "
+    "metrics,\n"
+    "                                         this machine; no tokens, no texts, paths "
+    "shortened\n\n"
+    "RUN is a directory, or a name that ls shows, or the beginning of just one. ls, show and\n"
+    "compare take --json.\n"
     "A run whose process is gone goes on with: ferry train --resume RUN\n";
 
-std::string number(const ordered_json& line, const char* key, std::string_view form) {
-  const auto found = line.is_object() ? line.find(key) : line.end();
-  if (!line.is_object() || found == line.end() || !found->is_number()) return "-";
-  return fmt::format(fmt::runtime(form), found->get<double>());
-}
-
-ordered_json to_json(const runs::RunSummary& run) {
-  ordered_json out = run.record;
-  out["path"] = run.path.string();
-  out["last_step"] = run.last_step;
-  out["last_evaluation"] = run.last_evaluation;
-  return out;
-}
-
-void print_json(const ordered_json& value) {
-  fmt::print("{}\n", value.dump(2, ' ', false, ordered_json::error_handler_t::replace));
-}
-
-void list(const fs::path& directory, bool wants_json) {
-  ordered_json all = ordered_json::array();
-  term::Table table({{"run"}, {"phase"}, {"step"}, {"loss"}, {"eval loss"}, {"started"}});
-  for (const runs::RunSummary& run : runs::list_runs(directory)) {
-    all.push_back(to_json(run));
-    table.add_row({run.name(), run.phase(), number(run.last_step, "step", "{:.0f}"),
-                   number(run.last_step, "loss", "{:.4f}"),
-                   number(run.last_evaluation, "eval_loss", "{:.4f}"),
-                   run.record.value("started", "-")});
-  }
-  if (wants_json) return print_json(all);
-  if (all.empty()) return fmt::print("no runs in {}\n", directory.string());
-  fmt::print("{}", table.text(term::detect_terminal(1)));
-}
-
-void show(const fs::path& path, bool wants_json) {
-  const runs::RunSummary run = runs::summarise(path);
-  const auto checkpoints = runs::complete_checkpoints(path);
-  if (wants_json) {
-    ordered_json out = to_json(run);
-    out["checkpoints"] = ordered_json::array();
-    for (const runs::Checkpoint& checkpoint : checkpoints)
-      out["checkpoints"].push_back(checkpoint.path.string());
-    return print_json(out);
-  }
-  term::Table table({{"run"}, {run.name()}});
-  table.add_row({"phase", run.phase()});
-  if (const auto reason = run.record.value("exit_reason", ""); !reason.empty())
-    table.add_row({"why", reason});
-  table.add_row({"process", fmt::format("{} on {}", run.record.value("pid", 0),
-                                        run.record.value("host", "?"))});
-  table.add_row({"started", run.record.value("started", "-")});
-  for (const ordered_json* line : {&run.last_step, &run.last_evaluation})
-    if (line->is_object())
-      for (const auto& [key, value] : line->items())
-        table.add_row({key, value.dump()});
-  table.add_row({"checkpoints", checkpoints.empty()
-                                    ? "none"
-                                    : fmt::format("{}, the last is {}", checkpoints.size(),
-                                                  checkpoints.back().path.string())});
-  fmt::print("{}", table.text(term::detect_terminal(1)));
-  if (run.phase() == "lost")
-    fmt::print(
-        "its process is gone (killed, or out of host memory); go on with: ferry train "
-        "--resume '{}'\n",
-        path.string());
-}
+constexpr std::string_view kOutputFlag = "--output=";
 
 /** Settings as their run resolved them. */
 config::Config settings_of(const fs::path& run) {
@@ -132,11 +76,11 @@ void compare(const fs::path& a, const fs::path& b, bool wants_json) {
           if (value.is_number()) keys.insert(key);
   const auto last = [](const runs::RunSummary& run, const std::string& key) {
     const bool in_step = run.last_step.is_object() && run.last_step.contains(key);
-    return number(in_step ? run.last_step : run.last_evaluation, key.c_str(), "{:.6g}");
+    return number_text(in_step ? run.last_step : run.last_evaluation, key.c_str(), "{:.6g}");
   };
   for (const std::string& key : keys)
     add(key, last(run_a, key), last(run_b, key));
-  wants_json ? print_json(out) : fmt::print("{}", table.text(term::detect_terminal(1)));
+  wants_json ? print_run_json(out) : fmt::print("{}", table.text(term::detect_terminal(1)));
 }
 
 void check(const fs::path& run) {
@@ -146,6 +90,14 @@ void check(const fs::path& run) {
     runs::check_checkpoint(checkpoint.path);
     fmt::print("{}: whole\n", checkpoint.path.string());
   }
+}
+
+void report(const fs::path& run, const fs::path& output) {
+  const fs::path written = write_run_report(run, output);
+  say("settings, the log's end, metrics, this machine, plan against actual; tokens, texts and "
+      "paths "
+      "are left out: look through it before you send it");
+  fmt::print("{}\n", written.string());
 }
 
 /** Asks the process of the run; its answer is the output. */
@@ -171,8 +123,10 @@ void ask(const fs::path& run, const nlohmann::json& question) {
 
 int run_runs(Arguments arguments) {
   bool wants_json = false, saves = true;
+  std::string output;
   std::vector<std::string> words;
-  for (const std::string& argument : arguments) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
     if (argument == "--help" || argument == "-h") {
       fmt::print("{}", kHelp);
       return 0;
@@ -181,21 +135,28 @@ int run_runs(Arguments arguments) {
       wants_json = true;
     else if (argument == "--no-save")
       saves = false;
+    else if (argument == "--output" && i + 1 < arguments.size())
+      output = arguments[++i];
+    else if (argument.starts_with(kOutputFlag))
+      output = argument.substr(kOutputFlag.size());
     else
       words.push_back(argument);
   }
   const std::string verb = words.empty() ? "" : words[0];
   const auto is = [&](std::string_view name, size_t n_words) {
-    return verb == name && words.size() == n_words + 1 && (saves || name == "stop");
+    return verb == name && words.size() == n_words + 1 && (saves || name == "stop") &&
+           (output.empty() || name == "report");
   };
   if (is("ls", 0) || is("ls", 1)) {
-    list(words.size() > 1 ? words[1] : "runs", wants_json);
+    list_runs(words.size() > 1 ? words[1] : "", wants_json);
   } else if (is("show", 1)) {
-    show(runs::find_run(words[1]), wants_json);
+    show_run(runs::find_run(words[1]), wants_json);
   } else if (is("compare", 2)) {
     compare(runs::find_run(words[1]), runs::find_run(words[2]), wants_json);
   } else if (is("check", 1) && !wants_json) {
     check(runs::find_run(words[1]));
+  } else if (is("report", 1) && !wants_json) {
+    report(runs::find_run(words[1]), output);
   } else if ((is("pause", 1) || is("resume", 1) || is("save", 1) || is("stop", 1)) && !wants_json) {
     ask(runs::find_run(words[1]), {{"command", verb}, {"save", saves ? "yes" : "no"}});
   } else if (is("set", 2) && !wants_json && words[2].find('=') != std::string::npos) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
+#include "src/base/say.h"
 #include "src/config/paths.h"
 #include "src/term/terminal.h"
 
@@ -21,7 +22,7 @@ std::optional<config::CommandLine> read_settings(std::string_view verb, Argument
     return std::nullopt;
   }
   for (const std::string& note : command.notes)
-    fmt::print(stderr, "ferry: {}\n", note);
+    say(fmt::format("ferry: {}", note));
   config::check_required(command);
   return command;
 }

@@ -4,8 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "src/base/error.h"
+#include "src/base/say.h"
 #include "src/cli/settings.h"
 #include "src/config/paths.h"
+#include "src/runs/run_directory.h"
 
 namespace ferry::cli {
 
@@ -32,6 +35,14 @@ void print_settings(const config::CommandLine& command) {
              settings.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
 
+/** Says what is wrong, and where a run is resumed how to report it; the exit code. */
+int fail_training(const Error& error, const std::string& resumed_from) {
+  say(fmt::format("ferry: {}", error.what()));
+  if (!resumed_from.empty() && error.exit_code() >= runs::kFirstReportedExit)
+    say(runs::report_advice(config::run_of_checkpoint(resumed_from)));
+  return error.exit_code();
+}
+
 }  // namespace
 
 int run_train(Arguments arguments) {
@@ -41,9 +52,13 @@ int run_train(Arguments arguments) {
     print_settings(*command);
     return 0;
   }
-  config::find_model(command->config.text("model_name_or_path"));
-  check_data_exists(command->config, "dataset");
-  check_data_exists(command->config, "eval_dataset");
+  try {
+    config::find_model(command->config.text("model_name_or_path"));
+    check_data_exists(command->config, "dataset");
+    check_data_exists(command->config, "eval_dataset");
+  } catch (const Error& error) {
+    return fail_training(error, command->config.text("resume_from_checkpoint"));
+  }
   become_trainer("train", arguments);
 }
 

@@ -87,7 +87,11 @@ class Config {
   std::vector<std::string> notes_;
 };
 
+/** The first lines of a run's config.toml: which form it has, and which Ferry wrote it. */
+std::string format_lines();
+
 /** Reads a TOML file of `key = value` lines into config. Throws Error(usage) naming file and line:
+ * of a newer form (naming both versions),
  * not readable, not TOML, a table, an unknown key, a key given twice (also by alias), a value of
  * the wrong type or range. */
 void read_toml_file(Config& config, const std::filesystem::path& file, Source source);

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "src/base/error.h"
+#include "src/base/version.h"
 #include "src/config/config.h"
 
 namespace ferry::config {
@@ -17,6 +18,10 @@ namespace {
 
 /** A file of settings is a page; more is a wrong file (a model given as --config). */
 constexpr std::uintmax_t kConfigLimit_bytes = 1 << 20;
+
+/** Not settings: what a run's config.toml says of itself. */
+constexpr std::string_view kFormatKey = "format_version", kWriterKey = "ferry_version";
+constexpr int64_t kFormat_version = 1;
 
 std::string read_text(const std::filesystem::path& file) {
   auto refuse = [&](std::string_view why) {
@@ -50,7 +55,25 @@ std::optional<std::pair<Value, std::string>> value_of(const toml::node& node) {
   return std::nullopt;
 }
 
+/** A form that is not known may mean something else by the same keys. */
+void check_format(const toml::table& table, const std::filesystem::path& file) {
+  const int64_t version = table[kFormatKey].value_or(kFormat_version);
+  if (version <= kFormat_version) return;
+  const std::string writer = table[kWriterKey].value_or(std::string("a newer one"));
+  throw Error(
+      Fault::usage, "config.file",
+      fmt::format("'{}' has format_version {} (written by Ferry {}); this is Ferry {}, which "
+                  "reads up to {}",
+                  file.string(), version, writer, ferry_version(), kFormat_version),
+      "use the Ferry that wrote it, or a newer one");
+}
+
 }  // namespace
+
+std::string format_lines() {
+  return fmt::format("{} = {}\n{} = \"{}\"\n\n", kFormatKey, kFormat_version, kWriterKey,
+                     ferry_version());
+}
 
 void read_toml_file(Config& config, const std::filesystem::path& file, Source source) {
   const std::string text = read_text(file);
@@ -64,8 +87,10 @@ void read_toml_file(Config& config, const std::filesystem::path& file, Source so
         "text needs quotes, as in dataset = \"train.tsv\"");
   }
 
+  check_format(table, file);
   std::map<std::string_view, std::string> given;  // key -> where
   for (auto&& [key, node] : table) {
+    if (key.str() == kFormatKey || key.str() == kWriterKey) continue;
     const std::string where = fmt::format("{}:{}", file.string(), key.source().begin.line);
     auto value = value_of(node);
     if (node.is_table())

@@ -76,7 +76,12 @@ NewCheckpoint::NewCheckpoint(const fs::path& run, int64_t step)
   fs::remove_all(partial_, error);
   // A resumed run may come by a step at which a process was killed between rename and COMPLETE.
   if (!is_complete(final_)) fs::remove_all(final_, error);
-  make_directories(partial_);
+  // Not its parents: a run whose directory was removed does not come back as a checkpoint alone.
+  fs::create_directory(partial_, error);
+  if (error)
+    throw Error(Fault::machine, "checkpoint.save",
+                fmt::format("'{}' could not be created: {}", partial_.string(), error.message()),
+                "is the run's directory there, and may it be written to?");
 }
 
 NewCheckpoint::~NewCheckpoint() {
@@ -140,6 +145,16 @@ void check_checkpoint(const fs::path& checkpoint) {
     check_checksums(
         CheckpointReader::open(stem == "model" ? checkpoint : checkpoint / "state", stem),
         checksums);
+}
+
+void remove_unfinished(const fs::path& run) {
+  std::error_code error;
+  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
+    const fs::path stem =
+        it->path().extension() == kPartial ? it->path().stem() : it->path().filename();
+    std::error_code ignored;
+    if (step_of(stem) && !is_complete(it->path())) fs::remove_all(it->path(), ignored);
+  }
 }
 
 void remove_oldest(const fs::path& run, int64_t keep, const std::vector<int64_t>& wanted) {

@@ -64,6 +64,9 @@ void write_checksums(const std::filesystem::path& checkpoint,
 /** Reads every byte that has a checksum. Throws Error(data) that names what is damaged. */
 void check_checkpoint(const std::filesystem::path& checkpoint);
 
+/** Removes what killed processes left of checkpoints they were writing or removing; only the run's
+ * trainer may. */
+void remove_unfinished(const std::filesystem::path& run);
 /** Removes the oldest complete checkpoints but `keep`; one that is half-removed is not complete.
  * The first step of `wanted` that has a checkpoint keeps it: it is one of the `keep`, but never the
  * only one. */

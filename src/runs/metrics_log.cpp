@@ -46,7 +46,7 @@ std::vector<TensorboardScalar> scalars_of(const nlohmann::ordered_json& line) {
 }  // namespace
 
 MetricsLog::MetricsLog(const std::filesystem::path& run, int64_t n_steps, bool with_tensorboard)
-    : file_(run / "metrics.jsonl", read_kept(run / "metrics.jsonl", n_steps)) {
+    : place_(run), file_(run / "metrics.jsonl", read_kept(run / "metrics.jsonl", n_steps)) {
   if (with_tensorboard) tensorboard_.emplace(run / "tensorboard", n_steps, now_s());
 }
 
@@ -75,6 +75,7 @@ void MetricsLog::append(nlohmann::ordered_json line) {
   if (!is_finite) line["nonfinite"] = true;
   line["time"] = now_s();
   note(line);
+  place_.check();
   std::lock_guard lock(writing_);
   unwritten_ += line.dump() + "\n";
   try {

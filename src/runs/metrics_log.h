@@ -14,6 +14,7 @@
 
 #include "src/files/append_only_file.h"
 #include "src/files/tensorboard_events.h"
+#include "src/runs/run_place.h"
 
 namespace ferry::runs {
 
@@ -26,7 +27,8 @@ struct EvaluationLine {
 class MetricsLog {
  public:
   /** Opens run/metrics.jsonl; lines of steps after `n_steps` (and a torn last line) go, so that a
-   * resumed run writes each step once. Throws Error(machine) where it cannot be written.
+   * resumed run writes each step once. Throws Error(machine) where it cannot be written,
+   * append() also where the run's directory was moved or removed.
    * with_tensorboard: run/tensorboard/ gets train/loss, train/learning_rate, train/grad_norm,
    * throughput/train_tokens_per_second and eval/<name> of the lines to come; the steps gone are
    * void there too. */
@@ -64,6 +66,7 @@ class MetricsLog {
   std::vector<double> losses_;  // before file_: read_kept() fills them to open it
   int64_t n_tokens_ = 0;
   std::vector<EvaluationLine> evaluations_;
+  RunPlace place_;
   AppendOnlyFile file_;
   std::mutex writing_;  // sync() comes from the thread that saves
   std::string unwritten_;

@@ -1,43 +1,28 @@
 #include "src/runs/run_directory.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <chrono>
-#include <ctime>
 
 #include "src/base/error.h"
+#include "src/base/version.h"
 #include "src/files/atomic_file.h"
 #include "src/files/mapped_file.h"
+#include "src/runs/checkpoints.h"
+#include "src/runs/wall_time.h"
 
 namespace ferry::runs {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kFormat_version = 1;
+
 constexpr std::array<std::string_view, 9> kPhaseNames = {"preparing", "training", "evaluating",
                                                          "saving",    "finished", "stopped",
                                                          "failed",    "lost",     "paused"};
-
-/** "2026-11-21T10:15:00Z" */
-std::string now_in_words() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
-
-/** Of a directory: a file of its own would be one more thing to leave behind, and run.json is
- * replaced at every change. */
-UniqueFd open_directory(const fs::path& path) {
-  return UniqueFd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-}
 
 nlohmann::ordered_json parse_run(const fs::path& run) {
   auto record = nlohmann::ordered_json::parse(read_text_file(run / "run.json"), nullptr, false);
@@ -45,6 +30,16 @@ nlohmann::ordered_json parse_run(const fs::path& run) {
     throw Error(Fault::data, "runs.open",
                 fmt::format("'{}' is not a JSON object", (run / "run.json").string()),
                 "the other files of the run are not touched by that");
+  const auto version = record.find("format_version");
+  if (version != record.end() && version->is_number_integer() &&
+      version->get<int64_t>() > kFormat_version)
+    throw Error(
+        Fault::data, "runs.open",
+        fmt::format("'{}' has format_version {} (written by Ferry {}); this is Ferry {}, which "
+                    "reads up to {}",
+                    (run / "run.json").string(), version->get<int64_t>(),
+                    record.value("ferry_version", "?"), ferry_version(), kFormat_version),
+        "use the Ferry that wrote it, or a newer one");
   return record;
 }
 
@@ -54,12 +49,10 @@ std::string_view name_of(Phase phase) {
   return kPhaseNames.at(static_cast<size_t>(phase));
 }
 
-RunDirectory::RunDirectory(const fs::path& path) : path_(path) {
-  make_directories(path);
-  lock_ = open_directory(path);
+RunDirectory::RunDirectory(const fs::path& path) : place_((make_directories(path), path)) {
   std::error_code error;
   const bool has_record = fs::exists(path / "run.json", error);
-  if (!lock_ || ::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (!place_.lock()) {
     const int64_t pid = has_record ? parse_run(path).value("pid", int64_t{0}) : 0;
     throw Error(Fault::usage, "runs.lock",
                 fmt::format("another process{} is training in '{}'",
@@ -68,9 +61,12 @@ RunDirectory::RunDirectory(const fs::path& path) : path_(path) {
   }
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
     if (is_temporary_file(it->path().filename().string())) fs::remove(it->path(), error);
+  remove_unfinished(path);
   if (has_record) record_ = parse_run(path);
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
+  record_["format_version"] = kFormat_version;
+  record_["ferry_version"] = ferry_version();
   record_["id"] = fs::absolute(path, error).filename().string();
   record_["phase"] = name_of(Phase::preparing);
   record_["pid"] = ::getpid();
@@ -78,18 +74,24 @@ RunDirectory::RunDirectory(const fs::path& path) : path_(path) {
   if (!record_.contains("created")) record_["created"] = now_in_words();
   record_["started"] = now_in_words();
   record_.erase("exit_reason");
+  record_.erase("actual");
 }
 
 void RunDirectory::set_phase(Phase phase, const nlohmann::ordered_json& more) {
   record_["phase"] = name_of(phase);
   record_.update(more);
   record_["changed"] = now_in_words();
-  write_json_file(path_ / "run.json", record_);
+  write();
 }
 
 void RunDirectory::set(const std::string& key, nlohmann::ordered_json value) {
   record_[key] = std::move(value);
-  write_json_file(path_ / "run.json", record_);
+  write();
+}
+
+void RunDirectory::write() {
+  place_.check();
+  write_json_file(path() / "run.json", record_);
 }
 
 nlohmann::ordered_json RunDirectory::get(const std::string& key) const {
@@ -101,11 +103,13 @@ nlohmann::ordered_json read_run(const fs::path& run) {
   const std::string phase = record.value("phase", "");
   const bool has_ended = phase == name_of(Phase::finished) || phase == name_of(Phase::stopped) ||
                          phase == name_of(Phase::failed);
-  const UniqueFd lock = open_directory(run);
-  // Whoever can lock it has no trainer beside him.
-  if (!has_ended && lock && ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0)
-    record["phase"] = name_of(Phase::lost);
+  if (!has_ended && !RunPlace(run).is_locked()) record["phase"] = name_of(Phase::lost);
   return record;
+}
+
+std::string report_advice(const fs::path& run) {
+  return fmt::format("`ferry runs report '{}'` makes a file to send along when you ask for help",
+                     run.string());
 }
 
 }  // namespace ferry::runs

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/files/unique_fd.h"
+#include "src/runs/run_place.h"
 
 namespace ferry::runs {
 
@@ -32,8 +32,9 @@ class RunDirectory {
    * Error(usage) where another process trains in it (with its pid). */
   explicit RunDirectory(const std::filesystem::path& path);
 
-  const std::filesystem::path& path() const { return path_; }
-  /** run.json, rewritten whole; keys of `more` are kept from now on. */
+  const std::filesystem::path& path() const { return place_.path(); }
+  /** run.json, rewritten whole; throws Error(machine) where the directory was moved or removed;
+   * keys of `more` are kept from now on. */
   void set_phase(Phase phase,
                  const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
   /** One more key of run.json, kept from now on and by who resumes; get() is null for none. */
@@ -41,12 +42,17 @@ class RunDirectory {
   nlohmann::ordered_json get(const std::string& key) const;
 
  private:
-  std::filesystem::path path_;
-  UniqueFd lock_;
+  void write();
+
+  RunPlace place_;
   nlohmann::ordered_json record_;
 };
 
 /** run.json of a run, its phase `lost` where its process is gone. Throws Error(data). */
 nlohmann::ordered_json read_run(const std::filesystem::path& run);
+
+/** What a failed run says last, at exit codes from this one on: how to send it to somebody. */
+inline constexpr int kFirstReportedExit = 3;
+std::string report_advice(const std::filesystem::path& run);
 
 }  // namespace ferry::runs

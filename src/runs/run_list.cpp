@@ -6,7 +6,9 @@
 #include <fstream>
 
 #include "src/base/error.h"
+#include "src/base/say.h"
 #include "src/runs/run_directory.h"
+#include "src/runs/run_index.h"
 
 namespace ferry::runs {
 namespace {
@@ -18,6 +20,42 @@ bool is_run(const fs::path& path) {
   return fs::is_regular_file(path / "run.json", error);
 }
 
+void sort_by_age(std::vector<RunSummary>& all) {
+  std::ranges::sort(all, {}, [](const RunSummary& run) {
+    return std::pair(run.record.value("created", ""), run.path);
+  });
+}
+
+void add_runs(const std::vector<fs::path>& paths, std::vector<RunSummary>& all) {
+  for (const fs::path& path : paths)
+    try {
+      all.push_back(summarise(path));
+    } catch (const std::exception& error) {  // a broken one must not hide the others
+      say(fmt::format("'{}' is left out: {}", path.string(), error.what()));
+    }
+}
+
+std::vector<fs::path> runs_in(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+    if (is_run(it->path())) found.push_back(it->path());
+  return found;
+}
+
+/** Of runs/ and of the index, each once; those of runs/ as paths from here. */
+std::vector<fs::path> known_runs() {
+  RunIndex index;
+  std::vector<fs::path> known = runs_in("runs");
+  std::error_code error;
+  const fs::path here = fs::weakly_canonical(fs::absolute("runs", error), error);
+  for (const fs::path& run : known)
+    index.add(run);
+  for (const fs::path& run : index.all())
+    if (run.parent_path() != here) known.push_back(run);
+  return known;
+}
+
 }  // namespace
 
 RunSummary summarise(const fs::path& run) {
@@ -26,6 +64,8 @@ RunSummary summarise(const fs::path& run) {
   for (std::string line; std::getline(lines, line);) {
     auto values = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!values.is_object()) continue;  // the line that is being written
+    if (const auto ms = values.find("step_ms"); ms != values.end() && ms->is_number())
+      summary.training_seconds += ms->get<double>() / 1e3;
     if (values.contains("loss"))
       summary.last_step = std::move(values);
     else if (values.contains("eval_loss"))
@@ -35,18 +75,20 @@ RunSummary summarise(const fs::path& run) {
 }
 
 std::vector<RunSummary> list_runs(const fs::path& directory) {
+  const std::vector<fs::path> found = runs_in(directory);
+  RunIndex index;
+  for (const fs::path& run : found)
+    index.add(run);
   std::vector<RunSummary> all;
-  std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    if (!is_run(it->path())) continue;
-    try {
-      all.push_back(summarise(it->path()));
-    } catch (const Error&) {  // a broken one must not hide the others
-    }
-  }
-  std::ranges::sort(all, {}, [](const RunSummary& run) {
-    return std::pair(run.record.value("created", ""), run.path);
-  });
+  add_runs(found, all);
+  sort_by_age(all);
+  return all;
+}
+
+std::vector<RunSummary> list_known_runs() {
+  std::vector<RunSummary> all;
+  add_runs(known_runs(), all);
+  sort_by_age(all);
   return all;
 }
 
@@ -54,8 +96,20 @@ fs::path find_run(const std::string& given) {
   const fs::path path(given);
   for (const fs::path& candidate : {path, fs::path("runs") / path})
     if (is_run(candidate)) return candidate.has_filename() ? candidate : candidate.parent_path();
-  throw Error(Fault::data, "runs.open", fmt::format("there is no run '{}'", given),
-              "`ferry runs ls` lists those under runs/");
+  std::vector<fs::path> meant, begun;
+  for (const fs::path& run : known_runs()) {
+    const std::string name = run.filename().string();
+    if (name == given) meant.push_back(run);
+    if (!given.empty() && name.starts_with(given)) begun.push_back(run);
+  }
+  if (meant.empty()) meant = begun;
+  if (meant.size() == 1) return meant[0];
+  if (meant.empty())
+    throw Error(Fault::data, "runs.open", fmt::format("there is no run '{}'", given),
+                "`ferry runs ls` lists those that are known; a directory is taken as well");
+  throw Error(Fault::data, "runs.open",
+              fmt::format("'{}' may be any of {} runs", given, meant.size()),
+              fmt::format("say more of it, or give a directory such as '{}'", meant[0].string()));
 }
 
 }  // namespace ferry::runs

@@ -1,6 +1,6 @@
 #pragma once
-// Runs as others see them: the directories under runs/, what run.json and metrics.jsonl say. Reads
-// only; `ferry runs` and the app call it.
+// Runs as others see them: the directories under runs/ and elsewhere, what run.json and
+// metrics.jsonl say. Of runs it only reads; `ferry runs` and the app call it.
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -15,6 +15,7 @@ struct RunSummary {
   nlohmann::ordered_json record;     ///< run.json; its phase is `lost` where the process is gone
   nlohmann::ordered_json last_step;  ///< the last line of metrics.jsonl with a loss, or null
   nlohmann::ordered_json last_evaluation;
+  double training_seconds = 0;  ///< of all steps, as their process measured them
 
   std::string name() const { return path.filename().string(); }
   std::string phase() const { return record.value("phase", "unreadable"); }
@@ -26,8 +27,12 @@ RunSummary summarise(const std::filesystem::path& run);
 /** The runs right under `directory`, the newest last; what cannot be read is left out. */
 std::vector<RunSummary> list_runs(const std::filesystem::path& directory);
 
-/** The directory that a user means: a path, or a name under runs/. Throws Error(data) with the
- * nearest name. */
+/** Those under runs/ and those that the index knows, the newest last; the index knows them all from
+ * then on. */
+std::vector<RunSummary> list_known_runs();
+
+/** The directory that a user means: a path, a name under runs/, a name that the index knows, or the
+ * beginning of just one of these names. Throws Error(data) that names what it might be. */
 std::filesystem::path find_run(const std::string& given);
 
 }  // namespace ferry::runs

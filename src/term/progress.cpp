@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "src/base/say.h"
 #include "src/term/table.h"
 
 namespace ferry::term {
@@ -75,20 +76,27 @@ void Progress::update(int64_t done, std::string_view detail) {
   done_ = done;
   detail_ = detail;
   const Clock::time_point now = Clock::now();
-  if (terminal_.is_terminal) {
-    if (last_drawn_ < 0 || now - last_draw_ >= kRedraw) draw(now);
-    return;
-  }
-  bool is_next_tenth =
-      total_ > 0 && 10 * done / total_ > 10 * std::max<int64_t>(last_drawn_, 0) / total_;
-  if (last_drawn_ < 0 || is_next_tenth || now - last_draw_ >= kPlainLine) draw(now);
+  const bool is_next_tenth =
+      total_ > 0 && 10 * done / total_ > 10 * std::max<int64_t>(last_noted_, 0) / total_;
+  const bool is_due = last_noted_ < 0 || is_next_tenth || now - last_note_ >= kPlainLine;
+  if (is_due) note_progress(now);
+  if (terminal_.is_terminal ? last_drawn_ < 0 || now - last_draw_ >= kRedraw : is_due) draw(now);
+}
+
+std::string Progress::text(Clock::time_point now, const Terminal& terminal) const {
+  return progress_text({what_, unit_, done_, total_, first_done_,
+                        std::chrono::duration<double>(now - start_).count(), detail_},
+                       terminal);
+}
+
+void Progress::note_progress(Clock::time_point now) {
+  note(text(now, {.has_utf8 = true}));
+  last_note_ = now;
+  last_noted_ = done_;
 }
 
 void Progress::draw(Clock::time_point now) {
-  ProgressState state{what_,  unit_,       done_,
-                      total_, first_done_, std::chrono::duration<double>(now - start_).count(),
-                      detail_};
-  const std::string line = progress_text(state, terminal_);
+  const std::string line = text(now, terminal_);
   if (terminal_.is_terminal) {
     clear();
     std::fputs(line.c_str(), out_);
@@ -110,11 +118,13 @@ void Progress::say(std::string_view line) {
   const bool was_open = is_open_;
   clear();
   std::fputs((std::string(line) + '\n').c_str(), out_);
+  note(line);
   if (was_open) draw(Clock::now());
   std::fflush(out_);
 }
 
 void Progress::finish() {
+  if (last_noted_ != done_) note_progress(Clock::now());
   if (last_drawn_ != done_ || terminal_.is_terminal) draw(Clock::now());
   if (is_open_) std::fputc('\n', out_);
   is_open_ = false;

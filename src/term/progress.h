@@ -1,7 +1,7 @@
 #pragma once
 // One status line: bar, count, rate, time left, a few numbers. On a terminal the line is rewritten;
-// elsewhere a plain line appears now and then. Called from one thread; rewriting costs nothing when
-// called too often.
+// elsewhere, and in the program's log (src/base/say.h), a plain line appears now and then. Called
+// from one thread; rewriting costs nothing when called too often.
 //
 //   Progress progress(stderr, detect_terminal(2), "training", n_steps);
 //   for (...) progress.update(step, fmt::format("loss {:.3f}", loss));
@@ -52,16 +52,18 @@ class Progress {
 
  private:
   using Clock = std::chrono::steady_clock;
+  std::string text(Clock::time_point now, const Terminal& terminal) const;
   void draw(Clock::time_point now);
+  void note_progress(Clock::time_point now);
   void clear();
 
   std::FILE* out_;
   Terminal terminal_;
   std::string what_, unit_, detail_;
   int64_t total_, first_done_, done_ = 0;
-  Clock::time_point start_ = Clock::now(), last_draw_;
-  int64_t last_drawn_ = -1;
-  bool is_open_ = false;  // a rewritable line stands at the cursor
+  Clock::time_point start_ = Clock::now(), last_draw_, last_note_;
+  int64_t last_drawn_ = -1, last_noted_ = -1;  // -1: never
+  bool is_open_ = false;                       // a rewritable line stands at the cursor
 };
 
 }  // namespace ferry::term

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/base/version.h"
 #include "src/files/atomic_file.h"
 #include "src/files/mapped_file.h"
 #include "src/files/safetensors_writer.h"
@@ -17,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
+using namespace nlohmann::json_literals;
 
 using Clock = std::chrono::steady_clock;
 
@@ -57,8 +59,10 @@ SessionState session_state_in(const ordered_json& json, const fs::path& file) {
   const int version = json.value("format_version", 0);
   if (version != kFormat_version)
     throw Error(Fault::data, "checkpoint.read",
-                fmt::format("'{}' has format_version {}, this Ferry reads {}", file.string(),
-                            version, kFormat_version),
+                fmt::format("'{}' has format_version {} (written by Ferry {}); this is Ferry {}, "
+                            "which reads {}",
+                            file.string(), version, json.value("/identity/ferry"_json_pointer, "?"),
+                            ferry_version(), kFormat_version),
                 "resume with the Ferry that wrote it");
   try {
     SessionState state;

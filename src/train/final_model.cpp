@@ -5,11 +5,11 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/engine/weights.h"
 #include "src/files/atomic_file.h"
 #include "src/files/safetensors_writer.h"
+#include "src/plan/disk.h"
 #include "src/runs/checkpoints.h"
 #include "src/train/checkpoint.h"
 
@@ -45,31 +45,6 @@ void refuse_used(const fs::path& run) {
   }
 }
 
-/** What a run writes that grows with the model; what it has written already is not needed again. */
-int64_t disk_needed_bytes(const Job& job, const fs::path& run) {
-  const auto n_there = static_cast<int64_t>(runs::complete_checkpoints(run).size());
-  // One more than is kept: the oldest goes when the newest is complete.
-  const int64_t n_more =
-      job.config.text("save_strategy") == "no"
-          ? 0
-          : std::max<int64_t>(0, job.config.integer("save_total_limit") + 1 - n_there);
-  const int64_t final_bytes = job.model.n_params() * static_cast<int64_t>(sizeof(float));
-  return final_bytes + n_more * checkpoint_bytes(job.model) + kMiB;
-}
-
-/** A full disk should show before the hours of training, not after. */
-void check_disk(const Job& job, const fs::path& run) {
-  const int64_t needed_bytes = disk_needed_bytes(job, run);
-  std::error_code error;
-  const fs::space_info space = fs::space(run, error);
-  if (error || static_cast<uintmax_t>(needed_bytes) <= space.available) return;
-  throw Error(
-      Fault::machine, "train.output",
-      fmt::format("the disk of '{}' has {} free, the trained model needs {}", run.string(),
-                  format_bytes(static_cast<int64_t>(space.available)), format_bytes(needed_bytes)),
-      "free some space, lower save_total_limit, or choose another output_dir");
-}
-
 }  // namespace
 
 fs::path choose_output_directory(const Job& job) {
@@ -80,17 +55,28 @@ fs::path choose_output_directory(const Job& job) {
     const std::time_t now = std::time(nullptr);
     char stamp[32];
     std::strftime(stamp, sizeof stamp, "%Y-%m-%d_%H%M%S", std::localtime(&now));
-    run = fs::path("runs") / fmt::format("{}_{}_{}", stamp,
-                                         stem_of(job.config.text("model_name_or_path")),
-                                         stem_of(job.config.text("dataset")));
+    const std::string name =
+        fmt::format("{}_{}_{}", stamp, stem_of(job.config.text("model_name_or_path")),
+                    stem_of(job.config.text("dataset")));
+    run = fs::path("runs") / name;
+    // In the same second, or after the clock was set back.
+    std::error_code error;
+    for (int n = 2; fs::exists(run, error); ++n)
+      run = fs::path("runs") / fmt::format("{}-{}", name, n);
   }
   refuse_used(run);
   return run;
 }
 
 runs::RunDirectory make_output_directory(const Job& job, const fs::path& run) {
-  runs::RunDirectory directory(run);
-  check_disk(job, run);
+  const auto check = [&] {
+    const auto n_there = static_cast<int64_t>(runs::complete_checkpoints(run).size());
+    check_disk(disk_needed(job.model, job.config, n_there), run);
+  };
+  std::error_code error;
+  if (!fs::exists(run, error)) check();  // a run that is refused leaves nothing behind
+  runs::RunDirectory directory(run);     // what a killed process left half-written is gone now
+  check();
   return directory;
 }
 
@@ -98,7 +84,7 @@ void write_settings(const Job& job, const fs::path& run) {
   config::Config settings = job.config;
   settings.choose("resume_from_checkpoint", "", "a new start");
   settings.choose("new_identity", "false", "a new start");
-  write_text_file(run / "config.toml", settings.to_toml());
+  write_text_file(run / "config.toml", config::format_lines() + settings.to_toml());
 }
 
 void write_model_files(const Job& job, const fs::path& directory) {

@@ -14,8 +14,8 @@ namespace ferry {
 std::filesystem::path choose_output_directory(const Job& job);
 
 /** Makes it and locks it, before training, so that what cannot be written shows then. Throws
- * Error(machine) where it cannot be made or the disk has no room for the model, Error(usage) where
- * another process trains in it. */
+ * Error(machine) where it cannot be made, Error(does_not_fit) where the disk has no room for what
+ * the run will write, Error(usage) where another process trains in it. */
 runs::RunDirectory make_output_directory(const Job& job, const std::filesystem::path& run);
 
 /** config.toml: every setting as resolved, so that the run can go on or be repeated. */

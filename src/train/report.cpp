@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <span>
 
 #include "src/base/bytes.h"
+#include "src/base/say.h"
 #include "src/term/confusion.h"
 #include "src/term/curve.h"
 #include "src/term/table.h"
@@ -21,7 +23,7 @@ void print_plan(const Plan& plan, bool has_gpu, const term::Terminal& terminal) 
       table.add_row({std::string(name_of(row.tag)),
                      has_gpu ? std::string(name_of(row.place)) : "host",
                      format_bytes(row.n_bytes)});
-  fmt::print("{}", table.text(terminal));
+  put(table.text(terminal));
 }
 
 std::string shortened(const std::string& text, size_t length) {
@@ -40,42 +42,42 @@ void print_unused(const std::vector<std::string>& unused, const term::Terminal& 
   std::vector<std::string> names;
   for (const std::string& name : std::span(unused).first(std::min(kShown, unused.size())))
     names.push_back(term::printable(shortened(name, kName_bytes), terminal));
-  fmt::print(stderr, "not used: {} tensor{} of the checkpoint ({}{})\n", unused.size(),
-             unused.size() == 1 ? "" : "s", fmt::join(names, ", "),
-             unused.size() > kShown ? ", ..." : "");
+  say(fmt::format("not used: {} tensor{} of the checkpoint ({}{})", unused.size(),
+                  unused.size() == 1 ? "" : "s", fmt::join(names, ", "),
+                  unused.size() > kShown ? ", ..." : ""));
 }
 
 }  // namespace
 
 void print_start(const Job& job, const LoadReport& loaded, const term::Terminal& terminal) {
   for (const std::string& note : job.notes)
-    fmt::print(stderr, "{}\n", note);
+    say(note);
   if (!loaded.initialised.empty())
-    fmt::print(stderr, "new, drawn from the seed: {}\n", fmt::join(loaded.initialised, ", "));
+    say(fmt::format("new, drawn from the seed: {}", fmt::join(loaded.initialised, ", ")));
   if (!loaded.redrawn.empty())
-    fmt::print(stderr, "drawn anew for these labels: the checkpoint has {}\n",
-               fmt::join(loaded.redrawn, ", "));
+    say(fmt::format("drawn anew for these labels: the checkpoint has {}",
+                    fmt::join(loaded.redrawn, ", ")));
   print_unused(loaded.unused, terminal);
-  fmt::print("{} parameters on {}, {}: {}\n", job.model.n_params(), job.machine.device_name,
-             name_of(job.model.compute), job.plan.why);
+  put(fmt::format("{} parameters on {}, {}: {}\n", job.model.n_params(), job.machine.device_name,
+                  name_of(job.model.compute), job.plan.why));
   print_plan(job.plan, job.machine.plan.has_gpu, terminal);
-  fmt::print("{} training samples, {} held out; {} steps of {}, {} an epoch\n", job.train.size(),
-             job.eval.size(), job.n_steps, job.split.train_batch_size, job.steps_per_epoch);
+  put(fmt::format("{} training samples, {} held out; {} steps of {}, {} an epoch\n",
+                  job.train.size(), job.eval.size(), job.n_steps, job.split.train_batch_size,
+                  job.steps_per_epoch));
 }
 
 void print_metrics(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal) {
   if (!evaluation.confusion.empty())
-    fmt::print("{}", term::draw_confusion_matrix(job.scheme.labels.names(), evaluation.confusion,
-                                                 terminal));
-  fmt::print("eval_loss: {:.4f}\n", evaluation.loss);
+    put(term::draw_confusion_matrix(job.scheme.labels.names(), evaluation.confusion, terminal));
+  put(fmt::format("eval_loss: {:.4f}\n", evaluation.loss));
   for (const auto& [name, value] : evaluation.metrics)
-    fmt::print("{}: {:.4f}\n", name, value);
+    put(fmt::format("{}: {:.4f}\n", name, value));
 }
 
 void print_examples(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal) {
   const size_t n = evaluation.predictions.size();
   if (n == 0) return;
-  fmt::print("\npredictions on held-out texts:\n");
+  put("\npredictions on held-out texts:\n");
   for (size_t i : {size_t{0}, n / 2, n - 1}) {
     const Example& example = job.eval_examples.examples[i];
     std::string truth = example.label.class_id >= 0 ? job.scheme.labels.name(example.label.class_id)
@@ -88,10 +90,25 @@ void print_examples(const Evaluation& evaluation, const Job& job, const term::Te
     }
     if (job.scheme.problem == ProblemType::regression)
       truth = fmt::format("{:.4g}", example.label.value);
-    fmt::print("  {:<28} true: {:<14} {}\n", describe(evaluation.predictions[i], job.scheme), truth,
-               term::printable(shortened(example.text, 60), terminal));
+    put(fmt::format("  {:<28} true: {:<14} {}\n", describe(evaluation.predictions[i], job.scheme),
+                    truth, term::printable(shortened(example.text, 60), terminal)));
     if (n < 3) break;
   }
+}
+
+nlohmann::ordered_json plan_json(const Plan& plan) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const PlanRow& row : rows_of(plan))
+    rows.push_back(
+        {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
+  return {{"why", plan.why}, {"micro_batch_size", plan.micro_batch_size}, {"rows", rows}};
+}
+
+nlohmann::ordered_json actual_json(double training_seconds) {
+  nlohmann::ordered_json actual;
+  if (training_seconds >= 0) actual["training_seconds"] = training_seconds;
+  actual["host_bytes_peak"] = peak_process_bytes();
+  return actual;
 }
 
 void print_end(const TrainingResult& result,
@@ -99,7 +116,7 @@ void print_end(const TrainingResult& result,
                const Promise& promise,
                const std::filesystem::path& final,
                const term::Terminal& terminal) {
-  fmt::print("\n{}", term::draw_curve(result.losses, {.title = "training loss"}, terminal));
+  put(fmt::format("\n{}", term::draw_curve(result.losses, {.title = "training loss"}, terminal)));
   if (job.eval.size() > 0) {
     print_metrics(result.evaluation, job, terminal);
     print_examples(result.evaluation, job, terminal);
@@ -109,14 +126,14 @@ void print_end(const TrainingResult& result,
                  term::format_duration(result.seconds)});
   table.add_row(
       {"peak host memory", format_bytes(promise.peak_bytes), format_bytes(peak_process_bytes())});
-  fmt::print("\n{}", table.text(terminal));
-  fmt::print("{:.0f} tokens/s, {} steps skipped\n",
-             static_cast<double>(result.n_tokens) / std::max(result.seconds, 1e-9),
-             result.n_skipped);
+  put(fmt::format("\n{}", table.text(terminal)));
+  put(fmt::format("{:.0f} tokens/s, {} steps skipped\n",
+                  static_cast<double>(result.n_tokens) / std::max(result.seconds, 1e-9),
+                  result.n_skipped));
   if (result.best)
-    fmt::print("the best evaluation was after step {}: the model is of that step\n",
-               result.best->step);
-  fmt::print("model: {}\n", final.string());
+    put(fmt::format("the best evaluation was after step {}: the model is of that step\n",
+                    result.best->step));
+  put(fmt::format("model: {}\n", final.string()));
 }
 
 }  // namespace ferry

@@ -1,8 +1,10 @@
 #pragma once
 // What a run says before and after: the plan in bytes, the loss curve, the confusion matrix, a few
-// predictions, promise against outcome. Text to stdout; nothing here computes.
+// predictions, promise against outcome. Text to stdout, and plan and outcome as run.json keeps
+// them; nothing here computes.
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 
 #include "src/term/terminal.h"
 #include "src/train/loop.h"
@@ -18,5 +20,10 @@ void print_end(const TrainingResult& result,
                const Promise& promise,
                const std::filesystem::path& final,
                const term::Terminal& terminal);
+
+/** run.json's "plan": why, and bytes by tag and place. */
+nlohmann::ordered_json plan_json(const Plan& plan);
+/** run.json's "actual"; -1: the training did not come to its end. */
+nlohmann::ordered_json actual_json(double training_seconds = -1);
 
 }  // namespace ferry

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -11,10 +12,13 @@
 
 #include "simd/level.h"
 #include "src/base/error.h"
+#include "src/base/say.h"
 #include "src/config/command_line.h"
 #include "src/config/paths.h"
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
+#include "src/runs/run_index.h"
+#include "src/runs/train_log.h"
 #include "src/train/checkpoint.h"
 #include "src/train/export.h"
 #include "src/train/final_model.h"
@@ -31,13 +35,34 @@ void start_torch(const config::Config& config, const Machine& machine) {
                     config.maybe_integer("intra_op_threads").value_or(machine.n_cores))});
 }
 
+/** The run that `ferry train` works on, as far as there is one. */
+struct OpenRun {
+  std::filesystem::path path;  ///< empty: there is no directory yet
+  std::optional<runs::RunDirectory> directory;
+  std::optional<runs::TrainLog> log;
+  std::optional<Listening> listening;  // last: it ends before the log
+};
+
+/** Makes and locks the directory; from here on train.log hears what is said. */
+void open_run(OpenRun& run,
+              const Job& job,
+              const std::vector<std::string>& notes,
+              std::vector<std::string> words) {
+  run.directory.emplace(make_output_directory(job, run.path));
+  words.insert(words.begin(), {"ferry", "train"});
+  run.log.emplace(run.path, words);
+  run.listening.emplace([&run](std::string_view line) { run.log->add(line); });
+  for (const std::string& line : notes)
+    note(fmt::format("ferry: {}", line));  // the ferry binary has said them
+}
+
 /** Says why in run.json, then goes on as an error. */
 [[noreturn]] void rethrow_failed(runs::RunDirectory& run) {
   try {
     throw;
   } catch (const std::exception& e) {
     try {
-      run.set_phase(runs::Phase::failed, {{"exit_reason", e.what()}});
+      run.set_phase(runs::Phase::failed, {{"exit_reason", e.what()}, {"actual", actual_json()}});
     } catch (const std::exception&) {  // the directory may be what failed; e says more
     }
     throw;
@@ -61,19 +86,22 @@ int finish_training(TrainingResult result,
   save_predictions(result.evaluation, job, run.path() / "predictions.jsonl");
   run.set_phase(runs::Phase::saving);
   const auto final = save_final(session, job, run.path());
-  run.set_phase(runs::Phase::finished, {{"exit_reason", "finished"}});
+  run.set_phase(runs::Phase::finished,
+                {{"exit_reason", "finished"}, {"actual", actual_json(result.seconds)}});
   print_end(result, job, promise, final, terminal);
   return 0;
 }
 
-int run_train(config::CommandLine command) {
+int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::string>& words) {
   const term::Terminal terminal = term::detect_terminal(1);
   std::optional<runs::ResumePoint> resumed;
-  if (const std::string& from = command.config.text("resume_from_checkpoint"); !from.empty())
+  if (const std::string& from = command.config.text("resume_from_checkpoint"); !from.empty()) {
     resumed = runs::find_resume_point(from);
+    run.path = resumed->run;
+  }
   std::error_code error;
   if (resumed && std::filesystem::exists(resumed->run / "final", error)) {
-    fmt::print("the run is finished\nmodel: {}\n", (resumed->run / "final").string());
+    put(fmt::format("the run is finished\nmodel: {}\n", (resumed->run / "final").string()));
     return 0;
   }
   catch_interrupts();
@@ -83,9 +111,16 @@ int run_train(config::CommandLine command) {
   const int64_t before_bytes = process_bytes();
   LoadReport loaded;
   auto session = open_session(*job, &loaded);
-  runs::RunDirectory run = make_output_directory(*job, directory);
-  if (!resumed) write_settings(*job, run.path());  // first: what has them can go on
-  run.set_phase(runs::Phase::preparing, {{"identity", identity_of(*job)}});
+  run.path = directory;
+  open_run(run, *job, command.notes, words);
+  if (!resumed) write_settings(*job, run.path);  // first: what has them can go on
+  run.directory->set_phase(runs::Phase::preparing,
+                           {{"model", job->config.text("model_name_or_path")},
+                            {"dataset", job->config.text("dataset")},
+                            {"n_steps", job->n_steps},
+                            {"identity", identity_of(*job)},
+                            {"plan", plan_json(job->plan)}});
+  runs::RunIndex().add(run.path);
   try {
     print_start(*job, loaded, terminal);
     // Before the states are loaded: its neutral update may turn a -0 into +0.
@@ -93,23 +128,44 @@ int run_train(config::CommandLine command) {
         rehearse(*session, *job, resumed && resumed->checkpoint ? resumed->checkpoint->step : 0);
     if (resumed && resumed->checkpoint) {
       load_checkpoint(*resumed->checkpoint, *job, *session);
-      fmt::print("resumed from {}\n", resumed->checkpoint->path.string());
+      put(fmt::format("resumed from {}\n", resumed->checkpoint->path.string()));
     }
-    if (resumed) write_settings(*job, run.path());  // the checkpoint has agreed with them
+    if (resumed) write_settings(*job, run.path);  // the checkpoint has agreed with them
     promise.peak_bytes = before_bytes + planned_host_bytes(*job);
-    fmt::print("expected: {} of training, {} of host memory\n",
-               term::format_duration(promise.seconds), format_bytes(promise.peak_bytes));
-    std::fflush(stdout);
-    TrainingResult result = train(*session, *job, run);
+    put(fmt::format("expected: {} of training, {} of host memory\n",
+                    term::format_duration(promise.seconds), format_bytes(promise.peak_bytes)));
+    run.directory->set("promised", {{"training_seconds", promise.seconds},
+                                    {"host_bytes_peak", promise.peak_bytes}});
+    TrainingResult result = train(*session, *job, *run.directory);
     if (!result.is_interrupted)
-      return finish_training(std::move(result), *session, *job, promise, run, terminal);
+      return finish_training(std::move(result), *session, *job, promise, *run.directory, terminal);
     const std::string reason = result.is_saved ? "stopped after saving" : "stopped without saving";
-    run.set_phase(runs::Phase::stopped, {{"exit_reason", reason}});
-    fmt::print(stderr, "{}, after step {}; go on with: ferry train --resume '{}'\n", reason,
-               session->n_steps(), run.path().string());
+    run.directory->set_phase(runs::Phase::stopped,
+                             {{"exit_reason", reason}, {"actual", actual_json(result.seconds)}});
+    say(fmt::format("{}, after step {}; go on with: ferry train --resume '{}'", reason,
+                    session->n_steps(), run.path.string()));
     return kInterruptedExit;
   } catch (...) {
-    rethrow_failed(run);
+    rethrow_failed(*run.directory);
+  }
+}
+
+int fail_training(const OpenRun& run, const std::exception& error, int exit_code) {
+  say(fmt::format("ferry: {}", error.what()));
+  std::error_code code;
+  if (exit_code >= runs::kFirstReportedExit && std::filesystem::is_directory(run.path, code))
+    say(runs::report_advice(run.path));
+  return exit_code;
+}
+
+int run_train(config::CommandLine command, const std::vector<std::string>& words) {
+  OpenRun run;
+  try {
+    return train_in(run, std::move(command), words);
+  } catch (const Error& error) {
+    return fail_training(run, error, error.exit_code());
+  } catch (const std::exception& error) {
+    return fail_training(run, error, static_cast<int>(Fault::machine));
   }
 }
 
@@ -174,7 +230,7 @@ int run(const std::string& verb, const std::vector<std::string>& arguments) {
   simd::level();  // a FERRY_SIMD that this machine cannot do shows before any work
   config::CommandLine command = config::parse_command_line(verb, arguments);
   config::check_required(command);
-  if (verb == "train") return run_train(std::move(command));
+  if (verb == "train") return run_train(std::move(command), arguments);
   if (verb == "eval") return run_eval(std::move(command));
   if (verb == "predict") return run_predict(std::move(command));
   if (verb == "export") return run_export(command);
@@ -192,15 +248,17 @@ int main(int argc, char** argv) {
     if (argc < 2)
       throw ferry::Error(ferry::Fault::usage, "trainer", "no verb", "start it through `ferry`");
     const int exit_code = ferry::run(argv[1], std::vector<std::string>(argv + 2, argv + argc));
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    const int failure = ferry::put_failure();  // a reader that went away is no fault of the run
+    const bool is_reader_gone = failure == EPIPE || failure == EIO;
+    if (!is_reader_gone && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
       throw ferry::Error(ferry::Fault::machine, "cli.output", "cannot write to standard output",
                          "is the disk full?");
     return exit_code;
   } catch (const ferry::Error& e) {
-    fmt::print(stderr, "ferry: {}\n", e.what());
+    ferry::say(fmt::format("ferry: {}", e.what()));
     return e.exit_code();
   } catch (const std::exception& e) {
-    fmt::print(stderr, "ferry: {}\n", e.what());
+    ferry::say(fmt::format("ferry: {}", e.what()));
     return static_cast<int>(ferry::Fault::machine);
   }
 }

@@ -27,6 +27,7 @@ class Ferry : public testing::Test {
   Outcome run(const std::vector<std::string>& arguments,
               std::vector<std::pair<std::string, std::string>> environment = {}) const {
     environment.emplace_back("XDG_CONFIG_HOME", directory_.path().string());
+    environment.emplace_back("XDG_DATA_HOME", directory_.path().string());
     return run_ferry({arguments, environment});
   }
   static std::string text_of(const std::filesystem::path& file) {
@@ -196,6 +197,51 @@ TEST_F(Ferry, PlanPrintsBytesThatAddUp) {
   EXPECT_EQ(text.out.find('\x1b'), std::string::npos);
   EXPECT_EQ(text.out.find("\xe2"), std::string::npos)
       << "no drawing beyond ASCII without a UTF-8 locale";
+}
+
+TEST_F(Ferry, PlanCountsTheDisk) {
+  const auto plan_of = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"plan", "--model", model_, "--device", "cpu", "--json"});
+    const Outcome outcome = run(more);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["disk"];
+  };
+  const std::string here = "--output-dir=" + (directory_.path() / "not/there/yet").string();
+  const auto two = plan_of({here}), five = plan_of({here, "--save-total-limit=5"}),
+             none = plan_of({here, "--save-strategy=no"});
+  EXPECT_EQ(two["n_checkpoints"], 3);
+  EXPECT_EQ(two["checkpoint_bytes"], 3 * two["final_bytes"].get<int64_t>());
+  EXPECT_EQ(two["bytes"], 3 * two["checkpoint_bytes"].get<int64_t>() +
+                              two["final_bytes"].get<int64_t>() +
+                              two["small_bytes"].get<int64_t>());
+  EXPECT_EQ(five["n_checkpoints"], 6);
+  EXPECT_EQ(none["n_checkpoints"], 0);
+  EXPECT_GT(two["free_bytes"].get<int64_t>(), 0);
+  const Outcome text = run({"plan", "--model", model_, "--device", "cpu", here});
+  EXPECT_CONTAINS(text.out, "checkpoints");
+  EXPECT_CONTAINS(text.out, " free");
+
+  const Outcome never = run({"plan", "--model", model_, "--device", "cpu", here, "--json",
+                             "--save-total-limit=1000000", "--hidden-dropout=0"});
+  const auto need = nlohmann::json::parse(never.out)["disk"];
+  if (need["bytes"] <= need["free_bytes"]) GTEST_SKIP() << "a disk for a million checkpoints";
+  EXPECT_EQ(never.exit_code, 3);
+  EXPECT_FALSE(nlohmann::json::parse(never.out)["fits"]);
+  for (const char* part : {"save_total_limit", "save_strategy = no", "output_dir"})
+    EXPECT_CONTAINS(never.err, part);
+}
+
+TEST_F(Ferry, ConfigOfANewerFerryNamesBothVersions) {
+  const auto file = directory_.write(
+      "config.toml", "format_version = 9\nferry_version = \"77.0\"\nseed = 3\nnew_option = 1\n");
+  const Outcome newer = run({"train", "--config", file.string(), "--dry-run"});
+  EXPECT_EQ(newer.exit_code, 2);
+  for (const char* part : {"77.0", "format_version 9", "this is Ferry ", "up to 1"})
+    EXPECT_CONTAINS(newer.err, part);
+  const auto same = directory_.write("same.toml", "format_version = 1\nseed = 3\n");
+  const Outcome read =
+      run({"train", "--config", same.string(), "--model", model_, "--dataset", data_, "--dry-run"});
+  EXPECT_EQ(read.exit_code, 0) << read.err;
 }
 
 TEST_F(Ferry, PlanForAGpuThatIsNotHere) {

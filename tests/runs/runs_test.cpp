@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -177,6 +178,63 @@ TEST_F(Runs, AProcessThatIsGoneIsLost) {
   RunDirectory again(run_);
   EXPECT_FALSE(fs::exists(run_ / ".config.toml.tmp-77-0")) << "what it left half-written goes";
   again.set_phase(Phase::finished);
+  EXPECT_EQ(read_run(run_)["phase"], "finished");
+}
+
+TEST_F(Runs, ADirectoryThatWasMovedOrRemovedIsToldAtTheNextLine) {
+  RunDirectory run(run_);
+  run.set_phase(Phase::training);
+  MetricsLog log(run_, 0);
+  log.append({{"step", 1}, {"loss", 1.0}});
+  make_checkpoint(1);
+  const fs::path elsewhere = run_.string() + "_elsewhere";
+  fs::rename(run_, elsewhere);
+  for (const auto& write :
+       std::vector<std::function<void()>>{[&] {
+                                            log.append({{"step", 2}, {"loss", 1.0}});
+                                          },
+                                          [&] { run.set_phase(Phase::evaluating); }}) {
+    const std::string said = fault_of(Fault::machine, write);
+    EXPECT_NE(said.find("moved to '" + elsewhere.string()), std::string::npos) << said;
+    EXPECT_NE(said.find("checkpoint-1'"), std::string::npos) << said;
+    EXPECT_NE(said.find("--resume"), std::string::npos) << said;
+  }
+  EXPECT_FALSE(fs::exists(run_)) << "nothing comes back where it was";
+  fs::remove_all(elsewhere);
+  const std::string said = fault_of(Fault::machine, [&] {
+    log.append({{"step", 2}, {"loss", 1.0}});
+  });
+  EXPECT_NE(said.find("was removed"), std::string::npos) << said;
+  fault_of(Fault::machine, [&] { NewCheckpoint checkpoint(run_, 2); });
+  EXPECT_FALSE(fs::exists(run_));
+}
+
+TEST_F(Runs, WhatKilledProcessesLeftOfCheckpointsGoes) {
+  make_checkpoint(5);
+  for (const char* name : {"checkpoint-7.tmp", "checkpoint-6", "checkpoint-x.tmp", "final"})
+    write_text_file((fs::create_directories(run_ / name), run_ / name / "weights"), "half");
+  { RunDirectory run(run_); }
+  EXPECT_TRUE(fs::exists(run_ / "checkpoint-5/COMPLETE"));
+  EXPECT_FALSE(fs::exists(run_ / "checkpoint-6")) << "removed by half";
+  EXPECT_FALSE(fs::exists(run_ / "checkpoint-7.tmp")) << "written by half";
+  EXPECT_TRUE(fs::exists(run_ / "checkpoint-x.tmp")) << "not ours";
+  EXPECT_TRUE(fs::exists(run_ / "final"));
+}
+
+TEST_F(Runs, ARecordOfANewerFerryNamesBothVersions) {
+  { RunDirectory(run_).set_phase(Phase::training); }
+  auto record = nlohmann::json::parse(std::ifstream(run_ / "run.json"));
+  const std::string here = record["ferry_version"];
+  record["format_version"] = 77;
+  record["ferry_version"] = "99.1";
+  write_text_file(run_ / "run.json", record.dump());
+  for (const auto& read : std::vector<std::function<void()>>{[&] { read_run(run_); },
+                                                             [&] { RunDirectory again(run_); }}) {
+    const std::string said = fault_of(Fault::data, read);
+    for (const std::string& part : {std::string("99.1"), std::string("77"), here})
+      EXPECT_NE(said.find(part), std::string::npos) << said;
+  }
+  write_text_file(run_ / "run.json", R"({"phase": "finished"})");  // an older one has no version
   EXPECT_EQ(read_run(run_)["phase"], "finished");
 }
 

@@ -53,6 +53,7 @@ class Resume : public ::testing::Test {
   static void SetUpTestSuite() {
     root_ = fs::temp_directory_path() / ("ferry_resume_" + std::to_string(getpid()));
     fs::create_directories(root_);
+    setenv("XDG_DATA_HOME", (root_ / "data").c_str(), 1);  // an index of runs of its own
     write_tiny_model(root_ / "model");
     write_tiny_data(root_ / "train.tsv", 200, 1);
     write_tiny_data(root_ / "dev.tsv", 40, 2);

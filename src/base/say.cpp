@@ -1,0 +1,72 @@
+#include "src/base/say.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <mutex>
+#include <string>
+
+namespace ferry {
+namespace {
+
+// A listener may speak itself (its file is full): once more into the same lock, but not into
+// itself.
+std::recursive_mutex mutex;
+Listening::Listener listener;
+bool is_listening = false;
+int failure = 0;
+
+/** Writing where nobody reads any more is then an error like any other. */
+class IgnoredPipeSignal {
+ public:
+  ~IgnoredPipeSignal() { std::signal(SIGPIPE, before_); }
+
+ private:
+  void (*before_)(int) = std::signal(SIGPIPE, SIG_IGN);
+};
+
+}  // namespace
+
+void note(std::string_view line) {
+  std::lock_guard lock(mutex);
+  if (!listener || is_listening) return;
+  is_listening = true;
+  try {
+    listener(line);
+  } catch (const std::exception&) {  // it has no one to tell but us
+  }
+  is_listening = false;
+}
+
+void say(std::string_view line) {
+  std::lock_guard lock(mutex);
+  const IgnoredPipeSignal ignored;
+  std::fputs((std::string(line) + '\n').c_str(), stderr);
+  std::fflush(stderr);
+  note(line);
+}
+
+Listening::Listening(Listener hears) {
+  std::lock_guard lock(mutex);
+  listener = std::move(hears);
+}
+
+Listening::~Listening() {
+  std::lock_guard lock(mutex);
+  listener = nullptr;
+}
+
+void put(std::string_view text) {
+  std::lock_guard lock(mutex);
+  errno = 0;
+  const bool is_written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if ((!is_written || std::fflush(stdout) != 0) && failure == 0) failure = errno ? errno : EIO;
+}
+
+int put_failure() {
+  std::lock_guard lock(mutex);
+  return failure;
+}
+
+}  // namespace ferry

@@ -1,0 +1,31 @@
+#pragma once
+// What a program says while it works: lines for people to standard error and, where somebody
+// listens, to a log; results to standard output. Nothing here throws or stops: a terminal that went
+// away, or a pipe that nobody reads any more, must not end a run. Any thread may speak.
+
+#include <functional>
+#include <string_view>
+
+namespace ferry {
+
+/** One line, without its newline, to standard error and the listener. */
+void say(std::string_view line);
+/** To the listener only: what standard error shows in another form. */
+void note(std::string_view line);
+
+/** Hears every line while it lives; one at a time. What it throws is lost. */
+class Listening {
+ public:
+  using Listener = std::function<void(std::string_view line)>;
+  explicit Listening(Listener listener);
+  ~Listening();
+  Listening(const Listening&) = delete;
+  Listening& operator=(const Listening&) = delete;
+};
+
+/** Text to standard output, at once. */
+void put(std::string_view text);
+/** errno of the first put() that did not arrive; 0: all did. */
+int put_failure();
+
+}  // namespace ferry

@@ -1,0 +1,19 @@
+#pragma once
+// What somebody sends along who asks for help with a run: one zip of settings, log, metrics, this
+// machine, plan against actual; no tokens, no texts of the data, paths shortened.
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+
+namespace ferry::cli {
+
+/** Writes the zip and gives its path: `output`, or where that is empty ferry-report-<run>.zip here
+ * (-2, -3 where there is one). Files of the run that are missing or damaged are no reason to fail.
+ * Throws Error(usage) where `output` exists, Error(machine) where it cannot be written. */
+std::filesystem::path write_run_report(const std::filesystem::path& run,
+                                       const std::filesystem::path& output);
+
+/** What `ferry doctor --json` prints. */
+nlohmann::ordered_json machine_report();
+
+}  // namespace ferry::cli

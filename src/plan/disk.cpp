@@ -1,0 +1,96 @@
+#include "src/plan/disk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kFp32_bytes = 4;
+constexpr int64_t kSegmentsSaved = 3;  // master, adam_m, adam_v
+/** The most that a tokenizer's files take; headers and configurations are small beside them. */
+constexpr int64_t kBesideWeights_bytes = 4 * kMiB;
+constexpr int64_t kLogs_bytes = 4 * kMiB;
+
+/** a + b * c, or INT64_MAX where that is more. */
+int64_t add_product(int64_t a, int64_t b, int64_t c) {
+  const auto product = checked_mul(b, c);
+  return product && *product <= INT64_MAX - a ? a + *product : INT64_MAX;
+}
+
+/** Of all tensors as they are written under their Hugging Face names. */
+int64_t n_stored_elements(const ModelTable& model) {
+  int64_t n = 0;
+  for (const HfEntry& entry : model.hf_names) {
+    int64_t n_elements = 1;
+    for (int64_t extent : entry.hf_shape)
+      n_elements *= extent;
+    n += n_elements;
+  }
+  return n;
+}
+
+}  // namespace
+
+int64_t DiskNeed::bytes() const {
+  const int64_t n_more = std::max<int64_t>(0, n_checkpoints - n_checkpoints_there);
+  return add_product(add_product(final_bytes, 1, small_bytes), checkpoint_bytes, n_more);
+}
+
+DiskNeed disk_needed(const ModelTable& model, const config::Config& config, int64_t n_there) {
+  DiskNeed need;
+  need.final_bytes = n_stored_elements(model) * kFp32_bytes;
+  need.checkpoint_bytes = need.final_bytes * kSegmentsSaved;
+  if (config.text("save_strategy") != "no")
+    need.n_checkpoints = config.integer("save_total_limit") + 1;
+  need.n_checkpoints_there = std::min(n_there, need.n_checkpoints);
+  const int64_t n_more = need.n_checkpoints - need.n_checkpoints_there;
+  need.small_bytes = add_product(kLogs_bytes, kBesideWeights_bytes, n_more + 1);
+  return need;
+}
+
+std::optional<int64_t> free_disk_bytes(const fs::path& directory) {
+  std::error_code error;
+  fs::path place = fs::absolute(directory, error);
+  while (!fs::exists(place, error) && place.has_relative_path())
+    place = place.parent_path();
+  const fs::space_info space = fs::space(place, error);
+  if (error) return std::nullopt;
+  return static_cast<int64_t>(std::min<uintmax_t>(space.available, INT64_MAX));
+}
+
+void check_disk(const DiskNeed& need, const fs::path& directory) {
+  const auto free_bytes = free_disk_bytes(directory);
+  if (!free_bytes || need.bytes() <= *free_bytes) return;
+  std::vector<std::string> advice;
+  if (need.n_checkpoints > 0) {
+    DiskNeed less = need;
+    less.n_checkpoints = 2;
+    less.small_bytes = kLogs_bytes + 3 * kBesideWeights_bytes;
+    if (need.n_checkpoints > 2 && less.bytes() <= *free_bytes)
+      advice.emplace_back("lower save_total_limit (1 would do)");
+    advice.emplace_back("set save_strategy = no (a run that is killed then starts again)");
+  }
+  advice.emplace_back("choose an output_dir on another disk");
+  throw Error(
+      Fault::does_not_fit, "plan.disk",
+      fmt::format(
+          "the disk of '{}' has {} free, and the run needs {}: {} checkpoints of {} each{}, "
+          "the trained model of {}",
+          directory.string(), format_bytes(*free_bytes), format_bytes(need.bytes()),
+          need.n_checkpoints, format_bytes(need.checkpoint_bytes),
+          need.n_checkpoints_there > 0
+              ? fmt::format(" ({} there already)", need.n_checkpoints_there)
+              : "",
+          format_bytes(need.final_bytes)),
+      fmt::format("free some space, {}", fmt::join(advice, ", or ")));
+}
+
+}  // namespace ferry

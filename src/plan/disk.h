@@ -1,0 +1,35 @@
+#pragma once
+// The disk a run needs, from the tensor table: `ferry plan` shows it, `ferry train` refuses before
+// the first step where it is not there.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "models/tensor_table.h"
+#include "src/config/config.h"
+
+namespace ferry {
+
+struct DiskNeed {
+  int64_t checkpoint_bytes = 0;  ///< one: master weights, adam_m and adam_v in fp32
+  int64_t n_checkpoints = 0;  ///< kept, and one more: the oldest goes when the newest is complete
+  int64_t n_checkpoints_there = 0;  ///< of them written already
+  int64_t final_bytes = 0;          ///< the trained model in fp32
+  int64_t small_bytes = 0;          ///< tokenizers beside the weights, configurations, log, metrics
+
+  /** What is still to be written; INT64_MAX where no disk would do. */
+  int64_t bytes() const;
+};
+
+/** n_there: complete checkpoints that the run has, where it is resumed. */
+DiskNeed disk_needed(const ModelTable& model, const config::Config& config, int64_t n_there = 0);
+
+/** What a user may write to the file system of the directory, or of the nearest one above it that
+ * is there; nullopt where it does not tell. */
+std::optional<int64_t> free_disk_bytes(const std::filesystem::path& directory);
+
+/** Throws Error(does_not_fit) with what to change. */
+void check_disk(const DiskNeed& need, const std::filesystem::path& directory);
+
+}  // namespace ferry

@@ -1,0 +1,196 @@
+// ferry runs ls, show and report from outside: what stands on 80 columns, what is found from
+// elsewhere, what a report tells and what not.
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/run_ferry.h"
+#include "tests/config/config_fixture.h"
+
+namespace ferry::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using config::contains;
+
+class RunsVerb : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (ferry_binary().empty())
+      GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
+  }
+  /** In the test's directory or one below it; with an index of runs of its own. */
+  Outcome run(const std::vector<std::string>& arguments, const std::string& below = "") const {
+    return run_ferry({arguments,
+                      {{"XDG_DATA_HOME", (directory_.path() / "data").string()},
+                       {"HOME", (directory_.path() / "home").string()},
+                       {"LC_ALL", "C"},
+                       {"COLUMNS", "80"}},
+                      (directory_.path() / below).string()});
+  }
+  fs::path make_run(const std::string& path, int n_done, const std::string& phase = "finished") {
+    const nlohmann::json record = {{"phase", phase},
+                                   {"created", "2026-11-21T10:15:00Z"},
+                                   {"model", "/models/bert-base-uncased/"},
+                                   {"dataset", "data/sst2.tsv"},
+                                   {"n_steps", 40}};
+    std::string lines;
+    for (int step = 1; step <= n_done; ++step)
+      lines +=
+          nlohmann::json({{"step", step}, {"loss", 1.0 / step}, {"step_ms", 1500}}).dump() + "\n";
+    directory_.write(path + "/metrics.jsonl", lines);
+    return directory_.write(path + "/run.json", record.dump()).parent_path();
+  }
+  static std::vector<std::string> names_in(const std::string& json) {
+    std::vector<std::string> names;
+    for (const auto& run : nlohmann::json::parse(json))
+      names.push_back(fs::path(run["path"].get<std::string>()).filename().string());
+    std::ranges::sort(names);
+    return names;
+  }
+  config::TemporaryDirectory directory_;
+};
+
+TEST_F(RunsVerb, ListsOnEightyColumns) {
+  make_run("runs/2026-11-21_101500_bert-base-uncased_sst2", 10, "training");
+  make_run("runs/2026-11-22_101500_bert-base-uncased_sst2", 40);
+  // On a terminal: a pipe gets names in full.
+  const Outcome outcome = run_ferry(
+      {.arguments = {"-qec", "stty cols 80; '" + ferry_binary() + "' runs ls", "/dev/null"},
+       .environment = {{"XDG_DATA_HOME", (directory_.path() / "data").string()},
+                       {"LC_ALL", "C"},
+                       {"NO_COLOR", "1"},
+                       {"TERM", "xterm"}},
+       .directory = directory_.path().string(),
+       .program = "script"});
+  if (outcome.exit_code == 98) GTEST_SKIP() << "no script here to make a terminal";
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+  std::istringstream lines(outcome.out);
+  size_t n_lines = 0;
+  for (std::string line; std::getline(lines, line); ++n_lines)
+    EXPECT_LE(line.substr(0, line.find('\r')).size(), 80u) << line;
+  EXPECT_EQ(n_lines, 3u) << outcome.out;
+  EXPECT_TRUE(contains(run({"runs", "ls"}).out, "2026-11-22_101500_bert-base-uncased_sst2\n"));
+  for (const char* part : {"lost", "finished", "25 %", "100 %", "0.1000", "15 s", "1 min",
+                           "bert-base", "sst2", "2026-11-21_1015", "2026-11-22_1015"})
+    EXPECT_TRUE(contains(outcome.out, part)) << part << " in:\n" << outcome.out;
+}
+
+TEST_F(RunsVerb, KnowsRunsElsewhereAndTakesTheBeginningOfAName) {
+  make_run("other/place/alpha-one", 3);
+  make_run("runs/beta", 3);
+  EXPECT_EQ(names_in(run({"runs", "ls", "--json"}).out), std::vector<std::string>{"beta"});
+  EXPECT_EQ(run({"runs", "ls", "other/place"}).exit_code, 0);
+  fs::create_directories(directory_.path() / "home/deep");
+  EXPECT_EQ(names_in(run({"runs", "ls", "--json"}, "home/deep").out),
+            (std::vector<std::string>{"alpha-one", "beta"}));
+  const Outcome shown = run({"runs", "show", "alpha"}, "home/deep");
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  for (const char* part : {"alpha-one", "finished", "3 of 40 steps (8 %)", "bert-base-uncased",
+                           "sst2.tsv", "0.333333"})
+    EXPECT_TRUE(contains(shown.out, part)) << part << " in:\n" << shown.out;
+  make_run("runs/alpha-two", 3);
+  const Outcome either = run({"runs", "show", "alpha"});
+  EXPECT_EQ(either.exit_code, 4);
+  EXPECT_TRUE(contains(either.err, "any of 2 runs")) << either.err;
+  EXPECT_EQ(run({"runs", "show", "gamma"}).exit_code, 4);
+  fs::remove_all(directory_.path() / "other/place/alpha-one");
+  EXPECT_EQ(names_in(run({"runs", "ls", "--json"}).out),
+            (std::vector<std::string>{"alpha-two", "beta"}));
+}
+
+TEST_F(RunsVerb, ABrokenIndexFailsNoCommand) {
+  make_run("runs/alpha", 3);
+  const fs::path file = directory_.write("data/ferry/runs.db", std::string(9000, 'z'));
+  Outcome outcome = run({"runs", "ls", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(names_in(outcome.out), std::vector<std::string>{"alpha"});
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+  fs::remove(file);
+  fs::create_directory(file);  // no file at all
+  outcome = run({"runs", "ls", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(names_in(outcome.out), std::vector<std::string>{"alpha"});
+  EXPECT_EQ(std::ranges::count(outcome.err, '\n'), 1) << outcome.err;
+}
+
+/** The zip as Python reads it: {"name": "text"}. */
+nlohmann::json unzipped(const fs::path& zip) {
+  const Outcome outcome =
+      run_ferry({.arguments = {"-c",
+                               "import json, sys, zipfile\n"
+                               "z = zipfile.ZipFile(sys.argv[1])\n"
+                               "assert z.testzip() is None\n"
+                               "print(json.dumps({n: z.read(n).decode() for n in z.namelist()}))",
+                               zip.string()},
+                 .program = "python3"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  return nlohmann::json::parse(outcome.out, nullptr, false);
+}
+
+TEST_F(RunsVerb, AReportTellsTheRunAndKeepsSecretsTextsAndPlaces) {
+  if (run_ferry({.arguments = {"-c", "import zipfile"}, .program = "python3"}).exit_code != 0)
+    GTEST_SKIP() << "no python3 here to read the zip";
+  const fs::path made = make_run("home/work/runs/alpha", 5000, "failed");
+  const std::string home = (directory_.path() / "home").string(), text = "PRIVATE-SENTENCE";
+  const std::string token = "hf_AbCdEfGhIjKlMnOpQrStUvWxYz012345";
+  auto record = nlohmann::json::parse(std::ifstream(made / "run.json"));
+  record["host"] = "PRIVATE-HOST";
+  record["exit_reason"] = "[x] '" + home + "/work/deep/data.tsv' with " + token + " failed";
+  record["plan"] = {{"why", "all resident"},
+                    {"rows", {{{"tag", "weights"}, {"place", "gpu"}, {"bytes", 4096}}}}};
+  record["promised"] = {{"training_seconds", 60.0}, {"host_bytes_peak", 1 << 20}};
+  record["actual"] = {{"training_seconds", 75.0}, {"host_bytes_peak", 1 << 21}};
+  const std::string below = "home/work/runs/alpha/";
+  directory_.write(below + "run.json", record.dump());
+  directory_.write(below + "config.toml",
+                   "dataset = \"" + home + "/PRIVATE-FOLDER/train.tsv\"\nhub_token = \"S3CRET\"\n");
+  std::string log =
+      "2026-11-21T10:15:00Z ferry train --hub-token S3CRET --dataset /PRIVATE-DISK/a.tsv\n";
+  for (int line = 0; line < 3000; ++line)
+    log += "2026-11-21T10:15:00Z line " + std::to_string(line) + "\n";
+  directory_.write(below + "train.log", log + "2026-11-21T10:16:00Z refused " + token + "\n");
+  directory_.write(below + "predictions.jsonl", "{\"text\": \"" + text + "\"}\n");
+  std::ofstream(made / "metrics.jsonl", std::ios::app)
+      << R"({"step":5001,"loss":0.25,"text":")" + text + "\"}\n";
+  directory_.write(below + "checkpoint-5/COMPLETE", "5\n");
+
+  const Outcome outcome = run({"runs", "report", made.string(), "--output", "out.zip"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "out.zip\n");
+  const auto files = unzipped(directory_.path() / "out.zip");
+  ASSERT_EQ(files.size(), 6u) << files.dump();
+  for (const auto& [name, content] : files.items())
+    for (const std::string& secret : {token, std::string("S3CRET"), std::string("PRIVATE"), home})
+      EXPECT_FALSE(contains(content.get<std::string>(), secret)) << secret << " in " << name;
+  const auto holds = [&](const char* name, const char* part) {
+    EXPECT_TRUE(contains(files[name].get<std::string>(), part)) << part << "\n" << files[name];
+  };
+  holds("config.toml", "dataset = \"~/.../train.tsv\"");
+  holds("run.json", "'~/.../data.tsv' with *** failed");
+  holds("train.log", "line 2999\n");
+  EXPECT_FALSE(contains(files["train.log"].get<std::string>(), "line 500\n")) << "the end only";
+  holds("metrics.jsonl", R"({"step":5001,"loss":0.25})");
+  holds("plan.txt", "all resident");
+  holds("plan.txt", "1 min 00 s  1 min 15 s");
+  holds("plan.txt", "checkpoint-5 is complete");
+  EXPECT_TRUE(nlohmann::json::parse(files["doctor.json"].get<std::string>()).contains("memory"));
+
+  // Nothing is overwritten; the name it chooses itself is a new one each time.
+  EXPECT_EQ(run({"runs", "report", made.string(), "--output=out.zip"}).exit_code, 2);
+  EXPECT_EQ(run({"runs", "report", made.string()}).out, "ferry-report-alpha.zip\n");
+  EXPECT_EQ(run({"runs", "report", made.string()}).out, "ferry-report-alpha-2.zip\n");
+  EXPECT_EQ(run({"runs", "report", made.string(), "--output=no/where.zip"}).exit_code, 5);
+}
+
+TEST_F(RunsVerb, AReportOfABrokenRunIsMadeAllTheSame) {
+  const fs::path broken = directory_.write("runs/broken/run.json", "{ half").parent_path();
+  const Outcome outcome = run({"runs", "report", "broken"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(fs::exists(directory_.path() / "ferry-report-broken.zip"));
+  EXPECT_EQ(run({"runs", "ls"}).exit_code, 0);
+}
+
+}  // namespace
+}  // namespace ferry::cli

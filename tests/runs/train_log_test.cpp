@@ -1,0 +1,89 @@
+// train.log: what is said, once each, whatever happens to the disk or to who listens.
+
+#include "src/runs/train_log.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "src/base/say.h"
+#include "tests/config/config_fixture.h"
+
+namespace ferry::runs {
+namespace {
+
+using config::TemporaryDirectory;
+using Words = std::vector<std::string>;
+
+std::vector<std::string> lines_of(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);)
+    lines.push_back(line);
+  return lines;
+}
+
+/** "2026-11-21T10:15:00Z text" without its time. */
+std::string without_time(const std::string& line) {
+  EXPECT_GT(line.size(), 21u) << line;
+  EXPECT_EQ(line[10], 'T') << line;
+  EXPECT_EQ(line.substr(19, 2), "Z ") << line;
+  return line.substr(21);
+}
+
+TEST(TrainLog, BeginsWithTheCommandAndGoesOnWithOne) {
+  TemporaryDirectory run;
+  {
+    TrainLog log(run.path(),
+                 Words{"ferry", "train", "--lr=1e-5", "--dataset", "my data.tsv", "it's"});
+    const Listening listening([&](std::string_view line) { log.add(line); });
+    say("first\nsecond \x1b[31mred");
+  }
+  say("nobody hears this");
+  std::ofstream(run.path() / kTrainLogName, std::ios::app) << "torn by a ki";
+  TrainLog(run.path(), Words{"ferry", "train", "--resume", "here"}).add("third");
+  const auto lines = lines_of(run.path() / kTrainLogName);
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(without_time(lines[0]), R"(ferry train --lr=1e-5 --dataset 'my data.tsv' 'it'\''s')");
+  EXPECT_EQ(without_time(lines[1]), "first");
+  EXPECT_EQ(without_time(lines[2]), "second \\x1b[31mred");
+  EXPECT_EQ(lines[3], "torn by a ki");
+  EXPECT_EQ(without_time(lines[4]), "the run goes on: ferry train --resume here");
+  EXPECT_EQ(without_time(lines[5]), "third");
+}
+
+TEST(TrainLog, AFullDiskIsSaidOnceAndTheLogGoesOnAfterIt) {
+  TemporaryDirectory run;
+  TrainLog log(run.path(), Words{"ferry"});
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small{.rlim_cur = 60, .rlim_max = before.rlim_max};
+  std::signal(SIGXFSZ, SIG_IGN);
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  log.add("this line is longer than what is left");
+  log.add("so is this");
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, SIG_DFL);
+  const std::string said = testing::internal::GetCapturedStderr();
+  const size_t at = said.find("cannot be written");
+  EXPECT_NE(at, said.npos) << said;
+  EXPECT_EQ(said.find("cannot be written", at + 1), said.npos) << said;
+  log.add("room again");
+  EXPECT_EQ(without_time(lines_of(run.path() / kTrainLogName).back()), "room again");
+}
+
+TEST(TrainLog, ADirectoryThatIsNotThereIsSaid) {
+  TemporaryDirectory run;
+  testing::internal::CaptureStderr();
+  TrainLog log(run.path() / "gone", Words{"ferry"});
+  log.add("lost");
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("training goes on"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ferry::runs

@@ -1,0 +1,219 @@
+// What a run does when its surroundings fail it: nobody reads its output, its directory moves or
+// may not be written to, the disk is too small, files are of a newer Ferry; and what it leaves to
+// read.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <thread>
+
+#include "src/runs/checkpoints.h"
+#include "tests/cli/run_ferry.h"
+#include "tests/config/config_fixture.h"
+#include "tests/train/tiny_model.h"
+
+namespace ferry::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using cli::Outcome;
+using cli::run_ferry;
+using config::contains;
+using Words = std::vector<std::string>;
+
+std::string text_of(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+class BadDays : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = std::make_unique<config::TemporaryDirectory>();
+    root_ = directory_->path();
+    fs::permissions(root_, fs::perms::all);
+    write_tiny_model(root_ / "model");
+    write_tiny_data(root_ / "train.tsv", 80, 1);
+    write_tiny_data(root_ / "dev.tsv", 20, 2);
+    setenv("FERRY_BINARY", FERRY_BINARY, 1);
+    setenv("FERRY_TRAINER", FERRY_TRAINER_BINARY, 1);
+    setenv("XDG_DATA_HOME", (root_ / "data").c_str(), 1);
+  }
+  static void TearDownTestSuite() { directory_.reset(); }
+
+  static Outcome ferry(const Words& words) { return run_ferry({words, {}, root_.string()}); }
+  static Words new_run(const std::string& run, const Words& more = {}) {
+    Words words = {
+        "train",          "--model=model",        "--dataset=train.tsv",  "--eval-dataset=dev.tsv",
+        "--device=cpu",   "--train-batch-size=8", "--intra-op-threads=1", "--epochs=2",
+        "--save-steps=5", "--logging-steps=1",    "--output-dir=" + run};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  /** As if the run had been killed at its end. */
+  static void forget_end(const std::string& run) { fs::remove_all(root_ / run / "final"); }
+  static nlohmann::json record_of(const std::string& run) {
+    return nlohmann::json::parse(text_of(root_ / run / "run.json"));
+  }
+  static void expect_holds(const std::string& text, const Words& parts) {
+    for (const std::string& part : parts)
+      EXPECT_TRUE(contains(text, part)) << part << " in: " << text;
+  }
+
+  static inline std::unique_ptr<config::TemporaryDirectory> directory_;
+  static inline fs::path root_;
+};
+
+TEST_F(BadDays, TheLogTellsTheRun) {
+  ASSERT_EQ(ferry(new_run("told", {"--lr=3e-3"})).exit_code, 0);
+  const std::string log = text_of(root_ / "told/train.log");
+  const std::string first = log.substr(0, log.find('\n'));
+  EXPECT_TRUE(std::regex_match(
+      first,
+      std::regex(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ferry train --model=model .*--lr=3e-3)")))
+      << first;
+  expect_holds(log, {"using learning_rate", "step 1: loss", "step 20: loss", "100 %"});
+  for (const char* never : {"\r", "\x1b", "predictions on", "the old"})
+    EXPECT_FALSE(contains(log, never)) << never << " in: " << log;
+  const auto record = record_of("told");
+  EXPECT_EQ(record["n_steps"], 20);
+  EXPECT_FALSE(record["plan"]["rows"].empty());
+  EXPECT_GT(record["promised"]["host_bytes_peak"], 0);
+  EXPECT_GT(record["actual"]["training_seconds"], 0);
+  EXPECT_TRUE(contains(run_ferry({{"runs", "ls"}, {}, "/"}).out, "told")) << "known from anywhere";
+
+  // What it goes on with stands below; a log that cannot be written is said once.
+  forget_end("told");
+  ASSERT_EQ(ferry({"train", "--resume=told"}).exit_code, 0);
+  expect_holds(text_of(root_ / "told/train.log"),
+               {first, "Z the run goes on: ferry train --resume=told\n"});
+  if (access("/dev/full", W_OK) != 0) return;
+  forget_end("told");
+  fs::remove(root_ / "told/train.log");
+  fs::create_symlink("/dev/full", root_ / "told/train.log");
+  const Outcome full = ferry({"train", "--resume=told/checkpoint-15"});
+  EXPECT_EQ(full.exit_code, 0) << full.err;
+  const size_t said = full.err.find("train.log' cannot be written");
+  EXPECT_NE(said, std::string::npos) << full.err;
+  EXPECT_EQ(full.err.find("train.log' cannot be written", said + 1), std::string::npos) << full.err;
+}
+
+TEST_F(BadDays, NobodyReadsItsOutput) {
+  // `true` has gone before the first line; both outputs are pipes that nobody reads.
+  const Outcome outcome = run_ferry(
+      {.arguments = {"-c", "{ \"$@\"; echo $? >code; } 2>&1 | true", "bash", FERRY_BINARY, "train",
+                     "--model=model", "--dataset=train.tsv", "--device=cpu", "--lr=1e-3",
+                     "--max-steps=5", "--logging-steps=1", "--output-dir=unread"},
+       .directory = root_.string(),
+       .program = "bash"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(text_of(root_ / "code"), "0\n");
+  EXPECT_TRUE(fs::exists(root_ / "unread/final/model.safetensors"));
+  EXPECT_EQ(record_of("unread")["phase"], "finished");
+  expect_holds(text_of(root_ / "unread/train.log"), {"step 5: loss"});
+}
+
+TEST_F(BadDays, AFailureSaysHowToReportIt) {
+  ASSERT_EQ(ferry(new_run("reported")).exit_code, 0);
+  forget_end("reported");
+  const Outcome failed = ferry({"train", "--resume=reported", "--seed=43"});
+  EXPECT_EQ(failed.exit_code, 3);
+  expect_holds(failed.err, {"seed was 42", "`ferry runs report 'reported'`"});
+  EXPECT_EQ(record_of("reported")["phase"], "failed");
+  fs::rename(root_ / "model", root_ / "model_away");
+  const Outcome no_model = ferry({"train", "--resume=reported"});
+  fs::rename(root_ / "model_away", root_ / "model");
+  EXPECT_EQ(no_model.exit_code, 4);
+  expect_holds(no_model.err, {"`ferry runs report 'reported'`"});
+  const Outcome usage = ferry({"train", "--resume=reported", "--lr=-7"});
+  EXPECT_EQ(usage.exit_code, 2);
+  EXPECT_FALSE(contains(usage.err, "runs report")) << usage.err;
+  const Outcome report = ferry({"runs", "report", "reported", "--output", "report.zip"});
+  EXPECT_EQ(report.exit_code, 0) << report.err;
+}
+
+/** What the plan says of a checkpoint is what stands in its files. */
+TEST_F(BadDays, ThePlanKnowsACheckpointsBytes) {
+  ASSERT_EQ(ferry(new_run("measured", {"--max-steps=5"})).exit_code, 0);
+  int64_t n_bytes = 0;
+  for (const char* file :
+       {"model.safetensors", "state/adam_m.safetensors", "state/adam_v.safetensors"}) {
+    const std::string bytes = text_of(root_ / "measured/checkpoint-5" / file);
+    uint64_t n_header = 0;
+    ASSERT_GT(bytes.size(), sizeof n_header) << file;
+    std::memcpy(&n_header, bytes.data(), sizeof n_header);
+    n_bytes += static_cast<int64_t>(bytes.size() - sizeof n_header - n_header);
+  }
+  // Of the trained model, which has the head that was trained.
+  const Outcome plan = ferry({"plan", "--model=measured", "--device=cpu", "--json"});
+  ASSERT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_EQ(nlohmann::json::parse(plan.out)["disk"]["checkpoint_bytes"], n_bytes);
+}
+
+TEST_F(BadDays, ADiskThatIsTooSmallIsToldBeforeTheFirstStep) {
+  const auto disk =
+      nlohmann::json::parse(ferry({"plan", "--model=model", "--device=cpu", "--json"}).out)["disk"];
+  const int64_t each = disk["checkpoint_bytes"], free = disk["free_bytes"],
+                too_many = free / (each + (4 << 20)) + 2;
+  if (too_many > 1'000'000) GTEST_SKIP() << "a disk for a million checkpoints";
+  const std::string limit = "--save-total-limit=" + std::to_string(too_many);
+  const Outcome refused = ferry(new_run("too_much", {limit}));
+  EXPECT_EQ(refused.exit_code, 3);
+  expect_holds(refused.err, {"save_total_limit", "save_strategy = no", "output_dir", " free"});
+  EXPECT_FALSE(fs::exists(root_ / "too_much"));
+  EXPECT_EQ(ferry(new_run("no_checkpoints", {limit, "--save-strategy=no"})).exit_code, 0);
+}
+
+TEST_F(BadDays, ItsDirectoryIsMovedAway) {
+  Outcome outcome;
+  std::thread running([&] { outcome = ferry(new_run("before", {"--epochs=100000"})); });
+  while (runs::complete_checkpoints(root_ / "before").empty())
+    std::this_thread::sleep_for(5ms);
+  fs::rename(root_ / "before", root_ / "after");
+  running.join();
+  EXPECT_EQ(outcome.exit_code, 5);
+  expect_holds(outcome.err, {"was moved to '" + (root_ / "after").string() + "'",
+                             "last complete checkpoint is '", "--resume"});
+  EXPECT_FALSE(fs::exists(root_ / "before"));
+  EXPECT_EQ(ferry({"train", "--resume=after", "--epochs=2", "--max-steps=1"}).exit_code, 0);
+}
+
+/** Written as a user who may not: root may everything. */
+TEST_F(BadDays, ADirectoryThatMayNotBeWrittenTo) {
+  ASSERT_EQ(ferry(new_run("fixed", {"--max-steps=5"})).exit_code, 0);
+  forget_end("fixed");
+  Words words = {FERRY_BINARY, "train", "--resume=fixed"};
+  if (geteuid() == 0) words.insert(words.begin(), {"setpriv", "--reuid=65534", "--clear-groups"});
+  fs::permissions(root_ / "fixed", fs::perms::owner_write | fs::perms::group_write,
+                  fs::perm_options::remove);
+  Outcome outcome = run_ferry({.arguments = {words.begin() + 1, words.end()},
+                               .directory = root_.string(),
+                               .program = words[0]});
+  if (outcome.exit_code == 98 || outcome.exit_code == 126 || contains(outcome.err, "setpriv:") ||
+      contains(outcome.err, "shared libraries"))
+    GTEST_SKIP() << "another user cannot be had here: " << outcome.err;
+  EXPECT_EQ(outcome.exit_code, 5) << outcome.err;
+  expect_holds(outcome.err, {"run.json", "Permission denied", "may write to"});
+  EXPECT_TRUE(fs::exists(root_ / "fixed/checkpoint-5/COMPLETE"));
+}
+
+TEST_F(BadDays, ACheckpointOfANewerFerryNamesBothVersions) {
+  ASSERT_EQ(ferry(new_run("newer", {"--max-steps=5"})).exit_code, 0);
+  forget_end("newer");
+  const fs::path checkpoint = root_ / "newer/checkpoint-5";
+  auto state = nlohmann::json::parse(text_of(checkpoint / "state" / runs::kRunStateName));
+  state["format_version"] = 9;
+  state["identity"]["ferry"] = "77.0";
+  runs::write_checksums(checkpoint, runs::read_checksums(checkpoint), state.dump());
+  const Outcome outcome = ferry({"train", "--resume=newer"});
+  EXPECT_EQ(outcome.exit_code, 4);
+  expect_holds(outcome.err, {"format_version 9", "Ferry 77.0", "this is Ferry "});
+}
+
+}  // namespace
+}  // namespace ferry::testing
