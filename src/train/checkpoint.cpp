@@ -166,7 +166,9 @@ void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session
 }
 
 int64_t checkpoint_bytes(const ModelTable& model) {
-  return model.n_params() * static_cast<int64_t>(kSavedSegments.size() * sizeof(float));
+  constexpr auto kFp32_bytes = static_cast<int64_t>(sizeof(float));
+  const auto n_adam = static_cast<int64_t>(kSavedSegments.size()) - 1;
+  return (model.n_params() + model.n_trainable_params() * n_adam) * kFp32_bytes;
 }
 
 }  // namespace ferry
