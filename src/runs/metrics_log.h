@@ -36,6 +36,8 @@ class MetricsLog {
   int64_t last_evaluation_step() const { return last_evaluation_step_; }
   /** Tokens of all steps so far. */
   int64_t n_tokens() const { return n_tokens_; }
+  /** Time that all steps so far have taken. */
+  double step_seconds() const { return step_seconds_; }
 
  private:
   /** Reads and counts the lines up to n_steps, and returns their bytes. */
@@ -44,6 +46,7 @@ class MetricsLog {
 
   std::vector<double> losses_;  // before file_: read_kept() fills them to open it
   int64_t n_tokens_ = 0;
+  double step_seconds_ = 0;
   int64_t last_evaluation_step_ = -1;
   AppendOnlyFile file_;
   std::optional<TensorboardWriter> tensorboard_;

@@ -56,8 +56,11 @@ void print_start(const Job& job, const LoadReport& loaded, const term::Terminal&
     fmt::print(stderr, "drawn anew for these labels: the checkpoint has {}\n",
                fmt::join(loaded.redrawn, ", "));
   print_unused(loaded.unused, terminal);
-  fmt::print("{} parameters on {}, {}: {}\n", job.model.n_params(), job.machine.device_name,
-             name_of(job.model.compute), job.plan.why);
+  const int64_t n_trained = job.model.n_trainable_params();
+  fmt::print(
+      "{} parameters{} on {}, {}: {}\n", job.model.n_params(),
+      n_trained < job.model.n_params() ? fmt::format(", {} of them trained,", n_trained) : "",
+      job.machine.device_name, name_of(job.model.compute), job.plan.why);
   print_plan(job.plan, job.machine.plan.has_gpu, terminal);
   fmt::print("{} training samples, {} held out; {} steps of {}, {} an epoch\n", job.train.size(),
              job.eval.size(), job.n_steps, job.split.train_batch_size, job.steps_per_epoch);
