@@ -100,9 +100,11 @@ struct RandomKey {
 
 struct BlockMemory {
   std::vector<at::Tensor> params;  ///< table order, then borrowed ones; compute type
-  std::vector<at::Tensor> grads;   ///< the same order; backward overwrites every one (compute type)
-  std::vector<at::Tensor> saved;   ///< table order, with room for the run's most sequences
-  Scratch* scratch = nullptr;      ///< reset by the engine before each call
+  /** The same order, compute type; backward overwrites every one but the undefined: a frozen
+   * matrix's is not computed. */
+  std::vector<at::Tensor> grads;
+  std::vector<at::Tensor> saved;  ///< table order, with room for the run's most sequences
+  Scratch* scratch = nullptr;     ///< reset by the engine before each call
 };
 
 /** One block of a model. Thread-compatible; called with the compute stream current. */

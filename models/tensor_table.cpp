@@ -25,6 +25,7 @@ int BlockTable::add(std::string param_name, std::vector<int64_t> shape, bool dec
   spec.n_elements = product(shape);
   spec.shape = std::move(shape);
   spec.decay = decay;
+  spec.group = decay ? 0 : 1;
   spec.init = init;
   spec.offset = n_segment_elements;
   n_segment_elements += round_up(spec.n_elements, kParamAlignment_elements);
@@ -43,6 +44,14 @@ int64_t ModelTable::n_params() const {
   int64_t n = 0;
   for (const BlockTable& b : blocks)
     n += b.n_params();
+  return n;
+}
+
+int64_t ModelTable::n_trainable_params() const {
+  int64_t n = 0;
+  for (const BlockTable& b : blocks)
+    for (const ParamSpec& p : b.params)
+      if (p.trainable) n += p.n_elements;
   return n;
 }
 

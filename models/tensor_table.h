@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,9 +27,20 @@ struct ParamSpec {
   std::vector<int64_t> shape;  ///< row-major
   bool decay = true;           ///< weight decay applies (not to biases and norms)
   Init init = Init::normal;
-  bool trainable = true;
+  bool trainable = true;   ///< false: frozen; no step changes a bit of it
+  int group = 0;           ///< of ModelTable::groups; set by BlockTable::add
   int64_t offset = 0;      ///< elements from the segment's start; set by BlockTable::add
   int64_t n_elements = 0;  ///< product of shape; set by BlockTable::add
+};
+
+/** Parameters that are updated alike. */
+struct UpdateGroup {
+  bool decays = true;                   ///< the run's weight decay applies
+  double lr_factor = 1;                 ///< of the learning rate
+  std::optional<double> learning_rate;  ///< in place of the run's; the schedule applies to it too
+  std::optional<double> weight_decay;   ///< in place of the run's, whatever `decays` says
+
+  bool operator==(const UpdateGroup&) const = default;
 };
 
 /** A parameter that lives in another block and is used here too (tied embeddings). */
@@ -135,11 +147,16 @@ struct ModelTable {
   int64_t n_token_types = 1;  ///< type ids are below it
   int64_t n_labels = 0;       ///< logits of a sequence or token; 0 for a language-model head
   std::vector<BlockTable> blocks;
+  std::vector<UpdateGroup> groups = {{.decays = true}, {.decays = false}};
   std::vector<HfEntry> hf_names;
   std::vector<std::string>
       hf_ignored;  ///< names a checkpoint may carry that the model does not use
 
   int64_t n_params() const;
+  int64_t n_trainable_params() const;
+  const ParamSpec& param_of(const HfEntry& entry) const {
+    return blocks[static_cast<size_t>(entry.block)].params[static_cast<size_t>(entry.param)];
+  }
   /** Bytes between blocks for this shape: one (tokens, width) tensor of the compute type. */
   int64_t boundary_bytes(const BatchShape& shape) const;
 };

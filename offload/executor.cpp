@@ -35,6 +35,8 @@ Executor::Executor(const StepShape& shape,
   for (int b = 0; b < shape.n_blocks(); ++b) {
     updated_.push_back(device_.make_event());
     saved_.push_back(device_.make_event());
+    std::ranges::copy_if(block(b).tensors, std::back_inserter(trained_.emplace_back()),
+                         &TensorExtent::trainable);
     for (const BorrowedExtent& borrowed : block(b).borrowed)
       FERRY_CHECK(block(borrowed.block).place == block(b).place,
                   "{} and {} share a tensor but not a place", block(b).name,
@@ -236,8 +238,7 @@ ActionMemory Executor::memory_of(const Action& action) const {
     m.saved = memory_.at(layout_.saved_recomputed);
   auto boundary = [&](int of) {
     if (of < 0 || of >= shape_.n_blocks() - 1) return static_cast<std::byte*>(nullptr);
-    return memory_.at(layout_.boundaries[static_cast<size_t>(
-        (shape_.trains ? of : of % 2) * shape_.n_live() + lane)]);
+    return memory_.at(layout_.boundaries[static_cast<size_t>(of * shape_.n_live() + lane)]);
   };
   m.input = boundary(b - 1);
   m.output = boundary(b);
@@ -251,7 +252,7 @@ ActionMemory Executor::memory_of(const Action& action) const {
   };
   m.grad_output = gradient(b);
   m.grad_input = gradient(b - 1);
-  if (shape_.sums_on_gpu(b))
+  if (shape_.sums_on_gpu(b) || !shape_.has_grads(b))
     m.grads = memory_.at(layout_.grad_temp);
   else
     m.grads = action.grad_slot >= 0
@@ -269,8 +270,8 @@ void Executor::run_backward(const Action& action) {
                          : memory_.segment(action.block, Segment::grads);
     device_.math().accumulate(reinterpret_cast<float*>(sum), m.grads, shape_.compute,
                               shape_.n_grad_elements(action.block), action.first_sum);
-    poison(layout_.grad_temp);
   }
+  if (m.grads == memory_.at(layout_.grad_temp)) poison(layout_.grad_temp);
   if (action.saved_slot >= 0) poison(layout_.saved_slots[static_cast<size_t>(action.saved_slot)]);
   if (block(action.block).activations == Activations::recompute) poison(layout_.saved_recomputed);
 }
@@ -328,6 +329,7 @@ void Executor::combine(const Action& action) {
   for (int i = 0; i < static_cast<int>(block(user).borrowed.size()); ++i) {
     const int owner = block(user).borrowed[static_cast<size_t>(i)].block;
     const TensorExtent& tensor = shape_.borrowed_tensor(user, i);
+    if (!tensor.trainable) continue;
     auto* sum = reinterpret_cast<float*>(memory_.segment(owner, Segment::grads)) + tensor.offset;
     auto* use = reinterpret_cast<float*>(memory_.segment(user, Segment::grads)) +
                 shape_.borrowed_offset(user, i);
@@ -347,7 +349,7 @@ void Executor::square_sum(const Action& action) {
       action.grad_slot >= 0 ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
                             : memory_.segment(b, Segment::grads);
   math_of(on_gpu ? Place::gpu : Place::host)
-      .square_sum(grads, segment_dtype(shape_, b, Segment::grads), block(b).tensors,
+      .square_sum(grads, segment_dtype(shape_, b, Segment::grads), trained_[static_cast<size_t>(b)],
                   on_gpu ? step_sum(Place::gpu, b) : &host_square_sums_[static_cast<size_t>(b)]);
 }
 
@@ -385,7 +387,7 @@ void Executor::update(const Action& action) {
   auto bytes_of = [](DType type, const TensorExtent& t) {
     return t.offset * static_cast<int64_t>(size_of(type));
   };
-  for (const TensorExtent& t : block(b).tensors)
+  for (const TensorExtent& t : trained_[static_cast<size_t>(b)])
     args.push_back({.master = fp32(Segment::master, t),
                     .m = fp32(Segment::adam_m, t),
                     .v = fp32(Segment::adam_v, t),
@@ -396,7 +398,7 @@ void Executor::update(const Action& action) {
                                                                  bytes_of(shape_.compute, t),
                     .weights_type = shape_.compute,
                     .n = t.n_elements,
-                    .step = t.decay ? outcome_.decision.decay : outcome_.decision.no_decay});
+                    .step = outcome_.decision.steps.at(static_cast<size_t>(t.group))});
   math_of(block(b).place).adamw(args);
 }
 

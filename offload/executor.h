@@ -48,9 +48,8 @@ class ComputeWork {
 
 /** What the optimizer does with a step's gradients. */
 struct Decision {
-  bool skip = false;        ///< overflow or non-finite norm: no state changes
-  simd::AdamwStep decay{};  ///< tensors with weight decay
-  simd::AdamwStep no_decay{};
+  bool skip = false;                   ///< overflow or non-finite norm: no state changes
+  std::vector<simd::AdamwStep> steps;  ///< by TensorExtent::group
 };
 
 struct StepOutcome {
@@ -168,9 +167,10 @@ class Executor {
   std::chrono::milliseconds watchdog_;
   std::map<int, StepList> lists_;  ///< by number of micro-batches
   StepList evaluation_list_;
-  std::vector<EventId> events_;   ///< by action index
-  std::vector<EventId> updated_;  ///< by block
-  std::vector<EventId> saved_;    ///< by block
+  std::vector<std::vector<TensorExtent>> trained_;  ///< by block: its tensors but the frozen ones
+  std::vector<EventId> events_;                     ///< by action index
+  std::vector<EventId> updated_;                    ///< by block
+  std::vector<EventId> saved_;                      ///< by block
   EventId save_ended_;
   bool is_saving_ = false;  ///< as far as seen
   std::function<void(BlockStates&)> save_write_;

@@ -48,7 +48,7 @@ std::span<const std::byte> BlockStates::read(Segment segment,
   FERRY_CHECK(n_bytes <= kSavePiece_bytes, "a piece of {} bytes", n_bytes);
   const std::byte* from = memory_.segment(block_, segment) + offset_bytes;
   const auto n = static_cast<size_t>(n_bytes);
-  if (shape_.blocks[static_cast<size_t>(block_)].place == Place::host) return {from, n};
+  if (memory_.place_of(block_, segment) == Place::host) return {from, n};
   std::byte* staging = memory_.at(memory_.layout().save_staging);
   memory_.read_lasting(device_, staging, from, n_bytes);
   return {staging, n};

@@ -52,19 +52,25 @@ class LayoutMaker {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       auto& ids = out_.segments[static_cast<size_t>(b)];
       ids.fill(-1);
-      auto place_segment = [&](Segment s, Tag tag, int64_t n_elements) {
+      const auto place_segment_at = [&](Place place, Segment s, Tag tag, int64_t n_elements) {
         int64_t bytes = n_elements * static_cast<int64_t>(size_of(segment_dtype(shape_, b, s)));
         ids[static_cast<size_t>(s)] =
-            add(tag, block(b).place, block(b).name + " " + std::string(name_of(tag)), bytes);
+            add(tag, place, block(b).name + " " + std::string(name_of(tag)), bytes);
+      };
+      const auto place_segment = [&](Segment s, Tag tag, int64_t n_elements) {
+        place_segment_at(block(b).place, s, tag, n_elements);
       };
       int64_t n = block(b).n_elements;
-      if (shape_.trains) place_segment(Segment::master, Tag::master, n);
+      // No step reads the master of a frozen block: it is kept for checkpoints alone.
+      const bool in_use = shape_.is_trained(b) || shape_.weights_are_master();
+      if (shape_.trains)
+        place_segment_at(in_use ? block(b).place : Place::host, Segment::master, Tag::master, n);
       if (shape_.trains && shape_.weights_are_master())
         ids[static_cast<size_t>(Segment::weights)] = ids[static_cast<size_t>(Segment::master)];
       else
         place_segment(Segment::weights, Tag::weights, n);
-      if (!shape_.trains) continue;
-      place_segment(Segment::grads, Tag::grads, shape_.n_grad_elements(b));
+      if (shape_.has_grads(b)) place_segment(Segment::grads, Tag::grads, shape_.n_grad_elements(b));
+      if (!shape_.is_trained(b)) continue;
       place_segment(Segment::adam_m, Tag::adam_m, n);
       place_segment(Segment::adam_v, Tag::adam_v, n);
     }
@@ -78,13 +84,14 @@ class LayoutMaker {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       int64_t n = shape_.n_grad_elements(b);
       const bool host = block(b).place == Place::host;
-      if (host) {
-        weights = std::max(weights, n * compute_bytes);
+      if (host) weights = std::max(weights, n * compute_bytes);
+      if (host && shape_.has_grads(b)) {
         grads_host =
             std::max(grads_host, n * (vertical && shape_.grads_fp32(b) ? 4 : compute_bytes));
         staged |= shape_.sums_on_host(b);
       }
-      if (shape_.sums_on_gpu(b)) temp = std::max(temp, n * compute_bytes);
+      const bool for_nobody = b >= first_backward_ && !shape_.has_grads(b);
+      if (shape_.sums_on_gpu(b) || for_nobody) temp = std::max(temp, n * compute_bytes);
     }
     if (weights > 0)
       for (int s = 0; s < shape_.n_weight_slots; ++s)
@@ -108,8 +115,8 @@ class LayoutMaker {
     out_.saved_on_host.assign(n, -1);
     int64_t recomputed = 0, on_host = 0;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
-      // A run that only evaluates writes every block's saved tensors to one region and reads none.
-      if (!shape_.trains || block(b).activations == Activations::recompute) {
+      // Blocks without a backward write their saved tensors to one region, and none is read.
+      if (b < first_backward_ || block(b).activations == Activations::recompute) {
         recomputed = std::max(recomputed, block(b).saved_bytes);
         continue;
       }
@@ -130,12 +137,14 @@ class LayoutMaker {
   }
 
   void boundaries() {
-    const int kept = shape_.trains ? shape_.n_blocks() - 1 : 2;  // forward only: two, in turn
-    for (int b = 0; b < kept; ++b)
+    // What no backward reads, two regions hold in turn.
+    const int n_passing = std::min(first_backward_, shape_.n_blocks()) - 1;
+    for (int b = 0; b < shape_.n_blocks() - 1; ++b)
       for (int live = 0; live < shape_.n_live(); ++live)
-        out_.boundaries.push_back(add(Tag::saved, Place::gpu,
-                                      "output of " + block(std::min(b, shape_.n_blocks() - 1)).name,
-                                      shape_.boundary_bytes));
+        out_.boundaries.push_back(
+            b >= 2 && b < n_passing
+                ? out_.boundaries[static_cast<size_t>((b - 2) * shape_.n_live() + live)]
+                : add(Tag::saved, Place::gpu, "output of " + block(b).name, shape_.boundary_bytes));
     if (!shape_.trains) return;
     for (int i = 0; i < 2 * shape_.n_live(); ++i)
       out_.grad_boundaries.push_back(
@@ -143,6 +152,7 @@ class LayoutMaker {
   }
 
   const StepShape& shape_;
+  const int first_backward_ = shape_.first_backward();
   Layout out_;
 };
 

@@ -19,10 +19,14 @@ struct Turn {
 
 std::vector<Turn> turns_of(const StepShape& shape, int n_micro, bool trains) {
   std::vector<Turn> turns;
-  const int n = shape.n_blocks();
+  const int n = shape.n_blocks(), first_backward = shape.first_backward();
   auto pass = [&](bool backward, auto&& each) {
-    for (int i = 0; i < n; ++i)
-      each(backward ? n - 1 - i : i);
+    if (backward)
+      for (int b = n - 1; b >= first_backward; --b)
+        each(b);
+    else
+      for (int b = 0; b < n; ++b)
+        each(b);
   };
   if (shape.order == AccumulationOrder::vertical) {
     pass(false, [&](int b) {
@@ -50,6 +54,7 @@ class ListMaker {
       : shape_(shape),
         n_micro_(n_micro),
         trains_(trains),
+        first_backward_(shape.first_backward()),
         turns_(turns_of(shape, n_micro, trains)),
         weight_slots_(static_cast<size_t>(shape.n_weight_slots)),
         grad_slots_(static_cast<size_t>(shape.n_grad_slots)),
@@ -102,9 +107,10 @@ class ListMaker {
 
   const BlockShape& block_of(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
   bool on_host(int b) const { return block_of(b).place == Place::host; }
-  /** A block that saves nothing has nothing to move or to make again. */
+  /** A block that saves nothing, or for no backward, has nothing to move or to make again. */
   Activations activations_of(int b) const {
-    return block_of(b).saved_bytes > 0 ? block_of(b).activations : Activations::keep;
+    const bool saves = block_of(b).saved_bytes > 0 && b >= first_backward_;
+    return saves ? block_of(b).activations : Activations::keep;
   }
 
   int add(Action action) {
@@ -244,8 +250,8 @@ class ListMaker {
     run.last_sum = turn.micro == n_micro_ - 1;
     run.slot = weights(t, run.after);
     run.saved_slot = saved(t, run.slot, run.after);
-    const bool vertical = shape_.order == AccumulationOrder::vertical;
-    if (on_host(b)) {
+    const bool vertical = shape_.order == AccumulationOrder::vertical, sends = sends_grads(b);
+    if (sends) {
       // Vertical: the sum stays in its slot through all micro-batches. Horizontal: each goes to the
       // host.
       if (!vertical || run.first_sum) {
@@ -260,14 +266,14 @@ class ListMaker {
     int action = add(std::move(run));
     used_weights(list_[static_cast<size_t>(action)].slot, action);
     if (saved_slot >= 0) saved_slots_[static_cast<size_t>(saved_slot)].free_after = action;
-    if (!on_host(b)) {
+    if (!sends) {
       if (last) final_grads_[static_cast<size_t>(b)] = action;
       return;
     }
     if (vertical && !last) return;
     // The final sum passes through the GPU: its norm is taken there, without a pass over host
     // memory.
-    if (last && norm_on_gpu(b))
+    if (last && norm_on_gpu(b) && shape_.is_trained(b))
       final_norm_.push_back(action = add({.verb = Verb::square_sum_gpu,
                                           .queue = QueueId::compute,
                                           .block = b,
@@ -294,27 +300,33 @@ class ListMaker {
     final_grads_[static_cast<size_t>(b)] = sum;
   }
 
+  /** Gradients of a frozen block stay where its backward writes them, for nobody. */
+  bool sends_grads(int b) const { return on_host(b) && shape_.has_grads(b); }
   bool norm_on_gpu(int b) const { return !shape_.sums_on_host(b) && !shape_.tied(b); }
 
   /** One action for all that a block borrows; users in forward order, as design 5 adds them. */
   void combine_tied() {
     for (int user = 0; user < shape_.n_blocks(); ++user) {
-      const auto& borrowed = block_of(user).borrowed;
-      if (borrowed.empty()) continue;
+      std::vector<int> owners;
+      for (int i = 0; i < static_cast<int>(block_of(user).borrowed.size()); ++i)
+        if (shape_.borrowed_tensor(user, i).trainable)
+          owners.push_back(block_of(user).borrowed[static_cast<size_t>(i)].block);
+      if (owners.empty()) continue;
       Action combine{.verb = Verb::combine,
                      .queue = on_host(user) ? QueueId::host : QueueId::compute,
                      .block = user,
                      .after = {final_grads_[static_cast<size_t>(user)]}};
-      for (const BorrowedExtent& b : borrowed)
-        combine.after.push_back(final_grads_[static_cast<size_t>(b.block)]);
+      for (int owner : owners)
+        combine.after.push_back(final_grads_[static_cast<size_t>(owner)]);
       int action = add(std::move(combine));
-      for (const BorrowedExtent& b : borrowed)
-        final_grads_[static_cast<size_t>(b.block)] = action;
+      for (int owner : owners)
+        final_grads_[static_cast<size_t>(owner)] = action;
     }
   }
 
   void square_sums() {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
+      if (!shape_.is_trained(b)) continue;
       if (on_host(b) && norm_on_gpu(b)) continue;  // taken on the way
       Verb verb = on_host(b) ? Verb::square_sum_host : Verb::square_sum_gpu;
       QueueId queue = on_host(b) ? QueueId::host : QueueId::compute;
@@ -338,6 +350,7 @@ class ListMaker {
 
   void update_in_need_order() {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
+      if (!shape_.is_trained(b)) continue;
       Verb verb = on_host(b) ? Verb::update_host : Verb::update_gpu;
       QueueId queue = on_host(b) ? QueueId::host : QueueId::compute;
       add({.verb = verb, .queue = queue, .block = b, .after = {decide_}});
@@ -347,6 +360,7 @@ class ListMaker {
   const StepShape& shape_;
   int n_micro_;
   bool trains_;
+  int first_backward_;
   std::vector<Turn> turns_;
   StepList list_;
   std::vector<WeightSlot> weight_slots_;

@@ -29,6 +29,11 @@ class RunMemory {
   std::byte* segment(int block, Segment segment) const {
     return at(layout_.segments[static_cast<size_t>(block)][static_cast<size_t>(segment)]);
   }
+  /** Where a segment that the run has lies. */
+  Place place_of(int block, Segment segment) const {
+    const auto& ids = layout_.segments[static_cast<size_t>(block)];
+    return layout_.region(ids[static_cast<size_t>(segment)]).place;
+  }
   const Layout& layout() const { return layout_; }
 
   /** Bytes on the GPU that live from step to step: what leave_gpu() keeps in host memory. */

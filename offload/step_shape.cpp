@@ -10,22 +10,45 @@ namespace {
 constexpr int64_t kExtentAlignment_elements = 256;
 }
 
+bool StepShape::is_trained(int block) const {
+  return trains &&
+         std::ranges::any_of(blocks[static_cast<size_t>(block)].tensors, &TensorExtent::trainable);
+}
+
+bool StepShape::has_grads(int block) const {
+  if (is_trained(block)) return true;
+  const BlockShape& b = blocks[static_cast<size_t>(block)];
+  for (int i = 0; i < static_cast<int>(b.borrowed.size()); ++i)
+    if (trains && borrowed_tensor(block, i).trainable) return true;
+  return false;
+}
+
+int StepShape::first_backward() const {
+  int block = 0;
+  while (block < n_blocks() && !has_grads(block))
+    ++block;
+  return block;
+}
+
 bool StepShape::tied(int block) const {
-  if (!blocks[static_cast<size_t>(block)].borrowed.empty()) return true;
-  return std::any_of(blocks.begin(), blocks.end(), [block](const BlockShape& other) {
-    return std::any_of(other.borrowed.begin(), other.borrowed.end(),
-                       [block](const BorrowedExtent& b) { return b.block == block; });
-  });
+  for (int user = 0; user < n_blocks(); ++user) {
+    const auto n_borrowed = static_cast<int>(blocks[static_cast<size_t>(user)].borrowed.size());
+    for (int i = 0; i < n_borrowed; ++i) {
+      const int owner = blocks[static_cast<size_t>(user)].borrowed[static_cast<size_t>(i)].block;
+      if ((user == block || owner == block) && borrowed_tensor(user, i).trainable) return true;
+    }
+  }
+  return false;
 }
 
 bool StepShape::sums_on_host(int block) const {
   if (blocks[static_cast<size_t>(block)].place != Place::host) return false;
-  if (order != AccumulationOrder::horizontal) return false;
+  if (order != AccumulationOrder::horizontal || !has_grads(block)) return false;
   return n_micro_max > 1 || (tied(block) && compute != DType::f32);
 }
 
 bool StepShape::sums_on_gpu(int block) const {
-  if (sums_on_host(block)) return false;
+  if (sums_on_host(block) || !has_grads(block)) return false;
   return n_micro_max > 1 || (tied(block) && compute != DType::f32);
 }
 

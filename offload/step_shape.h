@@ -17,7 +17,8 @@ namespace ferry {
 struct TensorExtent {
   int64_t offset = 0;  ///< elements, a multiple of 256
   int64_t n_elements = 0;
-  bool decay = true;
+  int group = 0;          ///< which of Decision::steps updates it
+  bool trainable = true;  ///< false: no update, no part in the gradient norm
 };
 
 /** A tensor of another block that this one uses too (tied embeddings): read from that block's
@@ -57,7 +58,15 @@ struct StepShape {
   int n_blocks() const { return static_cast<int>(blocks.size()); }
   /** Micro-batches whose activations are alive at once. */
   int n_live() const { return order == AccumulationOrder::vertical ? n_micro_max : 1; }
-  /** True if a tensor of this block has two uses: its gradients are always summed in fp32. */
+  /** A tensor of the block is trained: it has states and an update. */
+  bool is_trained(int block) const;
+  /** Its backward is for gradients that are wanted: of its own tensors or of those it borrows. */
+  bool has_grads(int block) const;
+  /** The first block with a backward; those before it are frozen. n_blocks(): nothing is trained.
+   */
+  int first_backward() const;
+  /** True if a trained tensor of this block has two uses: its gradients are always summed in fp32.
+   */
   bool tied(int block) const;
   bool grads_fp32(int block) const {
     return compute == DType::f32 || n_micro_max > 1 || tied(block);

@@ -177,7 +177,7 @@ class MaskedLm final : public Block {
     SavedRows s = saved_of(batch, memory, x);
     if (s.rows == 0) {
       for (at::Tensor& grad : d)
-        grad.zero_();
+        if (grad.defined()) grad.zero_();
       dx.zero_();
       return;
     }

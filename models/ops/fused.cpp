@@ -191,6 +191,7 @@ void embedding_backward(const at::Tensor& ids,
                         const at::Tensor& dx,
                         at::Tensor& d_table,
                         Scratch& scratch) {
+  if (!d_table.defined()) return;
   const int64_t T = dx.size(0), W = dx.size(1);
   const ScratchScope scope(scratch);
   void* order = take_bytes(scratch, embedding_backward_scratch_bytes(T, W, on_cuda(dx)));

@@ -84,7 +84,8 @@ void embedding_forward(const BatchTensors& batch,
                        const at::Tensor& position,
                        const at::Tensor& type,
                        at::Tensor& sum);
-/** d_table (n, W) = for each row the sum of dx over the tokens with that id, in token order. */
+/** d_table (n, W) = for each row the sum of dx over the tokens with that id, in token order;
+ * nothing where it is undefined. */
 void embedding_backward(const at::Tensor& ids,
                         const at::Tensor& dx,
                         at::Tensor& d_table,

@@ -40,6 +40,7 @@ void linear_backward_input_add(const at::Tensor& dy,
 }
 
 void linear_backward_weight(const at::Tensor& dy, const at::Tensor& x, at::Tensor& dw) {
+  if (!dw.defined()) return;
   at::mm_out(dw, dy.t(), x);
 }
 

@@ -27,7 +27,7 @@ void linear_backward_input_add(const at::Tensor& dy,
                                const at::Tensor& w,
                                const at::Tensor& residual,
                                at::Tensor& dx);
-/** dw (out, in) = dy^T x. */
+/** dw (out, in) = dy^T x; nothing where dw is undefined. */
 void linear_backward_weight(const at::Tensor& dy, const at::Tensor& x, at::Tensor& dw);
 
 }  // namespace ferry::ops

@@ -108,7 +108,7 @@ void vocabulary_loss_forward(const at::Tensor& t,       // (rows, W)
                              at::Tensor& loss,
                              at::Tensor& logits,
                              Scratch& scratch);
-/** dt summed over the chunks in fp32, dword and dbias written whole. */
+/** dt summed over the chunks in fp32, dword (unless undefined) and dbias written whole. */
 void vocabulary_loss_backward(const at::Tensor& t,
                               const at::Tensor& word,
                               const at::Tensor& bias,

@@ -86,7 +86,8 @@ void vocabulary_loss_backward(const at::Tensor& t,
     const at::Tensor words = word.narrow(0, first, n);
     linear_forward(t, words, bias.narrow(0, first, n), chunk);
     cross_entropy_backward(chunk, first, labels, lse, vocab, smoothing, factor, scratch);
-    at::Tensor d_words = dword.narrow(0, first, n), d_bias = dbias.narrow(0, first, n);
+    at::Tensor d_words = dword.defined() ? dword.narrow(0, first, n) : dword;
+    at::Tensor d_bias = dbias.narrow(0, first, n);
     linear_backward_weight(chunk, t, d_words);
     column_sum(chunk, d_bias, scratch);
     if (!is_f32) {

@@ -15,6 +15,7 @@
 #include "src/config/paths.h"
 #include "src/plan/disk.h"
 #include "src/plan/host_memory.h"
+#include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
 #include "src/term/table.h"
 
@@ -107,9 +108,13 @@ void print_text(const Plan& plan,
                 const Disk& disk) {
   const term::Terminal terminal = term::detect_terminal(1);
   constexpr int kBarWidth = 24;
-  fmt::print("{} of {:.1f} M parameters in {} blocks, {}, at most {} tokens, on {}\n{}\n\n",
-             model.family, static_cast<double>(model.n_params()) / 1e6, model.blocks.size(),
-             name_of(model.compute), request.max_length, planned.name, plan.why);
+  const auto millions = [](int64_t n) { return static_cast<double>(n) / 1e6; };
+  const bool is_frozen = model.n_trainable_params() < model.n_params();
+  fmt::print(
+      "{} of {:.1f} M parameters{} in {} blocks, {}, at most {} tokens, on {}\n{}\n\n",
+      model.family, millions(model.n_params()),
+      is_frozen ? fmt::format(" ({:.1f} M trained)", millions(model.n_trainable_params())) : "",
+      model.blocks.size(), name_of(model.compute), request.max_length, planned.name, plan.why);
   const std::vector<PlanRow> rows = shown_rows(plan, request.has_gpu);
   const int64_t most_bytes = rows.empty() ? 0 : rows.front().n_bytes;
   term::Table table({{"what"}, {"where"}, {"bytes", term::Align::right}, {""}});
@@ -160,6 +165,7 @@ void print_json(const Plan& plan,
       {"has_gpu", request.has_gpu},
       {"family", model.family},
       {"n_parameters", model.n_params()},
+      {"n_trained_parameters", model.n_trainable_params()},
       {"n_blocks", model.blocks.size()},
       {"dtype", name_of(model.compute)},
       {"max_length", request.max_length},
@@ -197,7 +203,8 @@ int run_plan(Arguments arguments) {
   const int64_t n_labels =
       hf.id2label.empty() ? kAssumedLabels : static_cast<int64_t>(hf.id2label.size());
   const PlannedFor planned = machine_for(config);
-  const ModelTable model = make_model_table(config, hf, n_labels, planned.machine);
+  ModelTable model = make_model_table(config, hf, n_labels, planned.machine);
+  apply_param_options(config, model);
   const PlanRequest request = make_plan_request(config, model, planned.machine, /*trains=*/true);
   const Plan plan = make_plan(model, request);
   const Disk disk = disk_for(config, model);

@@ -8,6 +8,8 @@
 #include "src/base/say.h"
 #include "src/cli/settings.h"
 #include "src/config/paths.h"
+#include "src/plan/param_groups.h"
+#include "src/plan/run_plan.h"
 #include "src/runs/run_directory.h"
 
 namespace ferry::cli {
@@ -43,11 +45,22 @@ int fail_training(const Error& error, const std::string& resumed_from) {
   return error.exit_code();
 }
 
+/** A pattern that names nothing shows here, before any data is read. */
+void check_patterns(const config::Config& config) {
+  if (config.text("freeze").empty() && config.text("param_groups").empty()) return;
+  constexpr int64_t kAnyLabels = 2;
+  const auto directory = config::find_model(config.text("model_name_or_path"));
+  ModelTable model =
+      make_model_table(config, HfConfig::load(directory / "config.json"), kAnyLabels, {});
+  apply_param_options(config, model);
+}
+
 }  // namespace
 
 int run_train(Arguments arguments) {
   auto command = read_settings("train", arguments);
   if (!command) return 0;
+  check_patterns(command->config);
   if (command->wants_dry_run) {
     print_settings(*command);
     return 0;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "src/base/error.h"
+#include "src/config/param_groups.h"
 
 namespace ferry::config {
 
@@ -89,6 +90,7 @@ void Config::set(std::string_view name,
                            ? "write it without quotes"
                            : fmt::format("the built-in value is {}",
                                          option.value.empty() ? "empty" : option.value);
+    if (text && option.type == Type::groups) hint = parse_param_groups(*text).problem;
     refuse(expectation(option), hint);
   }
   settings_[index_of(option.key)] = {std::move(*value), origin};
@@ -121,6 +123,12 @@ const std::string& Config::text(std::string_view key) const {
   const auto* held = std::get_if<std::string>(&value(key));
   FERRY_CHECK(held, "{} is not text, or is auto", key);
   return *held;
+}
+
+std::vector<std::string> Config::list(std::string_view key) const {
+  auto items = parse_list(text(key));
+  FERRY_CHECK(items, "{} is not a list", key);
+  return std::move(*items);
 }
 
 bool Config::flag(std::string_view key) const {

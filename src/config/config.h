@@ -47,9 +47,10 @@ class Config {
   // Reading. The key must be one of the table and of that type, else FERRY_CHECK. The plain readers
   // want a value that is not "auto"; the maybe_ ones give nullopt for it. A choice named "auto" is
   // plain text.
-  const std::string& text(std::string_view key) const;  // text, path, choice
+  const std::string& text(std::string_view key) const;  // text, path, choice, groups
+  std::vector<std::string> list(std::string_view key) const;
   bool flag(std::string_view key) const;
-  int64_t integer(std::string_view key) const;  // integer, bytes
+  int64_t integer(std::string_view key) const;  // integer, bytes, duration
   double number(std::string_view key) const;
   std::optional<std::string> maybe_text(std::string_view key) const;
   std::optional<int64_t> maybe_integer(std::string_view key) const;

@@ -56,6 +56,12 @@ std::string placeholder(const Option& option) {
       return "SIZE";
     case Type::steps:
       return "N|SHARE";
+    case Type::duration:
+      return "TIME";
+    case Type::list:
+      return "A,B,...";
+    case Type::groups:
+      return "PATTERN:lr=N,...";
   }
   return "";
 }

@@ -21,8 +21,11 @@ enum class Type : uint8_t {
   boolean,
   integer,
   number,
-  bytes,  // "11GiB", "512 MiB", or plain bytes
-  steps,  // a whole number of steps, or a share of all steps in [0, 1)
+  bytes,     // "11GiB", "512 MiB", or plain bytes
+  steps,     // a whole number of steps, or a share of all steps in [0, 1)
+  duration,  // "30min", "8h", "90s", or plain seconds
+  list,      // "a,b": text items; in TOML also ["a", "b"]
+  groups,    // src/config/param_groups.h; in TOML also an array of tables
 };
 
 /** Bit set of the verbs that act on an option; the others refuse it on their command line. */

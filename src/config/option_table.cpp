@@ -228,6 +228,17 @@ const std::vector<Option>& option_table() {
        .aliases = {{"steps"}},
        .help = "Stop after this many optimizer steps, whatever num_train_epochs says; -1 goes by "
                "epochs."},
+      {.key = "max_time",
+       .type = Type::duration,
+       .group = kScheduleGroup,
+       .value = "0",
+       .unit = "time: 90s, 30min, 8h, 2d",
+       .range = {0, 315360000},
+       .help =
+           "End after this much time in training steps of the whole run, resumed parts "
+           "included: it evaluates, saves and finishes as at its last step. The schedule is not "
+           "shortened, so a run that ends early has not seen its lowest rates; 0 sets no "
+           "limit."},
       {.key = "learning_rate",
        .type = Type::number,
        .group = kScheduleGroup,
@@ -344,6 +355,39 @@ const std::vector<Option>& option_table() {
        .range = {0, 1e9},
        .aliases = {{"clip_grad_norm"}, {"grad_clip"}, {"gradient_clipping"}},
        .help = "Gradients with a larger norm are scaled down to it; 0 switches clipping off."},
+
+      {.key = "freeze",
+       .type = Type::list,
+       .group = kOptimizerGroup,
+       .value = "",
+       .aliases = {{"freeze_patterns"}},
+       .help = "Parameters that stay as they are, as patterns over their Hugging Face names "
+               "separated by commas: 'bert.embeddings.*,bert.encoder.layer.[0-3].*' (* any text, ? "
+               "one character, [0-3] one of these). Below the lowest trained block there is no "
+               "backward; a block frozen whole has no gradients and Adam states. Freezing more "
+               "saves memory and time, and adapts less."},
+      {.key = "param_groups",
+       .type = Type::groups,
+       .group = kOptimizerGroup,
+       .value = "",
+       .help =
+           "Learning rate (lr), factor of the learning rate (factor) and weight decay (decay) "
+           "of the parameters that a pattern names (see freeze): 'classifier.*:lr=1e-4,decay=0; "
+           "bert.embeddings.*:factor=0.1'. The first pattern that names a parameter counts. The "
+           "schedule applies to each; lr leaves layerwise_lr_decay out, and decay is for biases "
+           "and norms too where they are named. In TOML also [[param_groups]] with pattern, "
+           "learning_rate, lr_factor, weight_decay, at the end of the file."},
+      {.key = "layerwise_lr_decay",
+       .type = Type::number,
+       .group = kOptimizerGroup,
+       .value = "1",
+       .range = {0.01, 1},
+       .aliases = {{"layer_decay"}, {"llrd"}},
+       .help =
+           "Factor x of the learning rate from layer to layer towards the input: layer i = 0, 1, "
+           "... of n has learning_rate * x^(n - i), the head the whole, the embeddings "
+           "x^(n + 1) (ULMFiT's discriminative rates, counted as BEiT does). 1 is the same for "
+           "all; 0.8 to 0.95 keeps more of what was pre-trained."},
 
       // ---- Regularisation
       {.key = "label_smoothing_factor",

@@ -42,8 +42,40 @@ std::string read_text(const std::filesystem::path& file) {
   return text.str();
 }
 
-/** The node's value and how the user wrote it; nullopt for what no option takes (dates, arrays,
- * tables). */
+/** ["a", "b"] as "a,b"; nullopt for other arrays. */
+std::optional<std::string> list_text(const toml::array& array) {
+  std::string text;
+  for (const toml::node& item : array) {
+    if (!item.is_string()) return std::nullopt;
+    if (&item != &array.front()) text += ',';
+    text += item.as_string()->get();
+  }
+  return text;
+}
+
+std::optional<std::pair<Value, std::string>> value_of(const toml::node& node);
+
+/** Tables of a pattern and settings in the one-line form of param_groups; nullopt for others. */
+std::optional<std::string> groups_text(const toml::array& array) {
+  std::string text;
+  for (const toml::node& item : array) {
+    const toml::table* group = item.as_table();
+    if (!group) return std::nullopt;
+    std::string settings;
+    for (auto&& [key, node] : *group) {
+      if (key == "pattern") continue;
+      const auto value = value_of(node);
+      settings += fmt::format("{}{}={}", settings.empty() ? "" : ",", key.str(),
+                              value ? value->second : "?");
+    }
+    text += fmt::format("{}{}:{}", text.empty() ? "" : "; ",
+                        (*group)["pattern"].value_or(std::string()), settings);
+  }
+  return text;
+}
+
+/** The node's value and how the user wrote it; nullopt for what no option takes (dates, tables,
+ * arrays but those of list and groups). */
 std::optional<std::pair<Value, std::string>> value_of(const toml::node& node) {
   if (auto text = node.as_string()) return std::pair{Value(text->get()), toml_quoted(text->get())};
   if (auto integer = node.as_integer())
@@ -93,10 +125,17 @@ void read_toml_file(Config& config, const std::filesystem::path& file, Source so
     if (key.str() == kFormatKey || key.str() == kWriterKey) continue;
     const std::string where = fmt::format("{}:{}", file.string(), key.source().begin.line);
     auto value = value_of(node);
+    const NameMatch match = find_option(key.str());
+    if (const toml::array* array = node.as_array(); array && match.option) {
+      std::optional<std::string> text_of_array;
+      if (match.option->type == Type::list) text_of_array = list_text(*array);
+      if (match.option->type == Type::groups) text_of_array = groups_text(*array);
+      if (text_of_array) value = std::pair{Value(*text_of_array), *text_of_array};
+    }
     if (node.is_table())
       throw Error(Fault::usage, "config.file", fmt::format("table [{}] ({})", key.str(), where),
                   "settings stand at the top level, without tables");
-    if (NameMatch match = find_option(key.str()); match.option) {
+    if (match.option) {
       auto [entry, is_new] = given.emplace(match.option->key, where);
       if (!is_new)
         throw Error(

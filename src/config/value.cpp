@@ -1,11 +1,14 @@
 #include "src/config/value.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <array>
 #include <charconv>
 #include <cmath>
 
 #include "src/base/bytes.h"
+#include "src/config/param_groups.h"
 
 namespace ferry::config {
 
@@ -26,7 +29,44 @@ bool in_range(const Range& range, double value) {
 }
 
 bool is_text(Type type) {
-  return type == Type::text || type == Type::path || type == Type::choice;
+  return type == Type::text || type == Type::path || type == Type::choice || type == Type::list ||
+         type == Type::groups;
+}
+
+struct TimeUnit {
+  std::string_view name;
+  int64_t seconds;
+};
+/** Largest first: a duration is written in the largest that divides it. */
+constexpr std::array kTimeUnits = {TimeUnit{"d", 86400}, TimeUnit{"h", 3600}, TimeUnit{"min", 60},
+                                   TimeUnit{"s", 1}};
+
+/** "1.5h" in whole seconds. */
+std::optional<int64_t> parse_duration(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || !std::isfinite(value)) return std::nullopt;
+  std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
+  for (const auto& [name, seconds] : kTimeUnits)
+    if (const double total = value * static_cast<double>(seconds);
+        (unit == name || (unit.empty() && name == "s")) && std::abs(total) < 9e15)
+      return static_cast<int64_t>(std::llround(total));
+  return std::nullopt;
+}
+
+std::string format_duration(int64_t seconds) {
+  for (const TimeUnit& unit : kTimeUnits)
+    if (seconds % unit.seconds == 0) return fmt::format("{}{}", seconds / unit.seconds, unit.name);
+  return {};
+}
+
+/** The items of a list as TOML writes them. */
+std::string list_to_toml(const std::string& text) {
+  std::vector<std::string> items;
+  for (const std::string& item : parse_list(text).value_or(std::vector<std::string>()))
+    items.push_back(toml_quoted(item));
+  return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
 std::string trimmed(std::string_view text) {
@@ -88,6 +128,16 @@ std::string expectation(const Option& option) {
     case Type::choice:
       text = fmt::format("one of {}", fmt::join(option.choices, ", "));
       break;
+    case Type::duration:
+      text = fmt::format("a time such as 90s, 30min or 8h, at most {}",
+                         format_duration(static_cast<int64_t>(option.range.max)));
+      break;
+    case Type::list:
+      text = "items separated by commas";
+      break;
+    case Type::groups:
+      text = "groups such as 'classifier.*:lr=1e-4,decay=0', separated by ;";
+      break;
   }
   if (option.can_be_auto) text += ", or auto";
   return text;
@@ -97,7 +147,8 @@ std::optional<Value> value_from_typed(const Option& option, const Value& typed) 
   if (std::holds_alternative<Auto>(typed))
     return option.can_be_auto ? std::optional(typed) : std::nullopt;
   if (const auto* text = std::get_if<std::string>(&typed)) {
-    if (is_text(option.type) || option.type == Type::bytes || *text == "auto")
+    if (is_text(option.type) || option.type == Type::bytes || option.type == Type::duration ||
+        *text == "auto")
       return value_from_text(option, *text);
     return std::nullopt;
   }
@@ -107,8 +158,8 @@ std::optional<Value> value_from_typed(const Option& option, const Value& typed) 
   if (const auto* integer = std::get_if<int64_t>(&typed)) {
     if (option.type == Type::text) return std::to_string(*integer);  // a column by its number
     if (option.type == Type::number) return value_from_typed(option, static_cast<double>(*integer));
-    bool is_whole =
-        option.type == Type::integer || option.type == Type::bytes || option.type == Type::steps;
+    bool is_whole = option.type == Type::integer || option.type == Type::bytes ||
+                    option.type == Type::steps || option.type == Type::duration;
     if (!is_whole || !in_range(option.range, static_cast<double>(*integer))) return std::nullopt;
     return *integer;
   }
@@ -148,6 +199,16 @@ std::optional<Value> value_from_text(const Option& option, std::string_view raw)
     case Type::number:
       if (auto number = parse_whole<double>(text)) return value_from_typed(option, *number);
       return std::nullopt;
+    case Type::duration:
+      if (auto seconds = parse_duration(text)) return value_from_typed(option, *seconds);
+      return std::nullopt;
+    case Type::list:
+      if (auto items = parse_list(raw)) return fmt::format("{}", fmt::join(*items, ","));
+      return std::nullopt;
+    case Type::groups: {
+      const ParamGroups parsed = parse_param_groups(raw);
+      return parsed.problem.empty() ? std::optional<Value>(to_text(parsed.groups)) : std::nullopt;
+    }
     case Type::text:
     case Type::path:
       break;  // returned above
@@ -174,12 +235,15 @@ std::string to_toml(const Option& option, const Value& value) {
   if (std::holds_alternative<Auto>(value)) return "\"auto\"";
   if (const auto* boolean = std::get_if<bool>(&value)) return *boolean ? "true" : "false";
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
-  if (const auto* text = std::get_if<std::string>(&value)) return toml_quoted(*text);
+  if (const auto* text = std::get_if<std::string>(&value))
+    return option.type == Type::list ? list_to_toml(*text) : toml_quoted(*text);
   const int64_t integer = std::get<int64_t>(value);
   if (option.type == Type::bytes && integer > 0) {
     if (integer % kGiB == 0) return fmt::format("\"{}GiB\"", integer / kGiB);
     if (integer % kMiB == 0) return fmt::format("\"{}MiB\"", integer / kMiB);
   }
+  if (option.type == Type::duration && integer > 0)
+    return fmt::format("\"{}\"", format_duration(integer));
   return fmt::format("{}", integer);
 }
 

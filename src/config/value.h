@@ -16,8 +16,8 @@ struct Auto {
   bool operator==(const Auto&) const = default;
 };
 
-/** text, path and choice hold a string; integer and bytes an int64_t; number a double;
- *  steps an int64_t (steps) or a double (share of all steps). */
+/** text, path, choice, list and groups hold a string; integer, bytes and duration (seconds) an
+ *  int64_t; number a double; steps an int64_t (steps) or a double (share of all steps). */
 using Value = std::variant<Auto, bool, int64_t, double, std::string>;
 
 /** What `option` takes, for messages: "an integer of at least 1, or auto". */

@@ -16,6 +16,12 @@ at::Tensor view(void* data, at::IntArrayRef shape, at::ScalarType type, at::Devi
   return at::from_blob(data, shape, at::TensorOptions().dtype(type).device(device));
 }
 
+/** Nobody wants a frozen matrix's gradient, and it would cost a product. Those of vectors fall off
+ * other work. */
+bool is_skipped(const ParamSpec& param) {
+  return !param.trainable && param.shape.size() >= 2;
+}
+
 }  // namespace
 
 /** Views by the addresses they stand on and the micro-batch's token count. Addresses are fixed for
@@ -165,21 +171,22 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
   if (!is_new) return out;
   const at::ScalarType compute = scalar_type_of(shape_.compute);
   const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
+  const auto add_grad = [&](const ParamSpec& p, int64_t offset) {
+    if (!memory.grads) return;
+    out.grads.push_back(is_skipped(p) ? at::Tensor()
+                                      : view(memory.grads + offset * compute_bytes, p.shape,
+                                             compute, options_.device));
+  };
   for (const ParamSpec& p : table.params) {
     out.params.push_back(
         view(memory.weights + p.offset * compute_bytes, p.shape, compute, options_.device));
-    if (memory.grads)
-      out.grads.push_back(
-          view(memory.grads + p.offset * compute_bytes, p.shape, compute, options_.device));
+    add_grad(p, p.offset);
   }
   for (size_t i = 0; i < table.borrowed.size(); ++i) {
     const ParamSpec& p = model_.blocks[static_cast<size_t>(table.borrowed[i].block)]
                              .params[static_cast<size_t>(table.borrowed[i].param)];
     out.params.push_back(view(memory.borrowed[i], p.shape, compute, options_.device));
-    if (memory.grads)
-      out.grads.push_back(view(
-          memory.grads + shape_.borrowed_offset(action.block, static_cast<int>(i)) * compute_bytes,
-          p.shape, compute, options_.device));
+    add_grad(p, shape_.borrowed_offset(action.block, static_cast<int>(i)));
   }
   int64_t offset = 0;
   for (const SavedSpec& s : table.saved(saved_shape)) {

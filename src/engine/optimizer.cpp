@@ -34,6 +34,15 @@ void Optimizer::change(std::string_view key, double value) {
   }
 }
 
+simd::AdamwStep Optimizer::step_of(const UpdateGroup& group, float multiplier) const {
+  Schedule schedule = options_.schedule;
+  schedule.learning_rate = group.learning_rate.value_or(schedule.learning_rate) * group.lr_factor;
+  simd::AdamwHyper hyper = options_.adamw;
+  hyper.lr = schedule.rate_of(state_.n_updates);
+  hyper.weight_decay = group.weight_decay.value_or(group.decays ? hyper.weight_decay : 0.0);
+  return simd::make_adamw_step(hyper, state_.n_updates + 1, multiplier);
+}
+
 Decision Optimizer::decide(double square_sum) {
   const double scale = loss_scale();
   last_norm_ = std::sqrt(square_sum) / scale;
@@ -49,15 +58,13 @@ Decision Optimizer::decide(double square_sum) {
     factor = static_cast<float>(options_.max_grad_norm / (last_norm_ + 1e-6));
     last_clipped_ = true;
   }
-  simd::AdamwHyper hyper = options_.adamw;
-  hyper.lr = last_rate_ = options_.schedule.rate_of(state_.n_updates);
-  ++state_.n_updates;
+  last_rate_ = options_.schedule.rate_of(state_.n_updates);
   // The scale is a power of two: dividing by it is exact, and joins the factor.
   const float multiplier = factor / static_cast<float>(scale);
   Decision decision;
-  decision.decay = simd::make_adamw_step(hyper, state_.n_updates, multiplier);
-  hyper.weight_decay = 0;
-  decision.no_decay = simd::make_adamw_step(hyper, state_.n_updates, multiplier);
+  for (const UpdateGroup& group : groups_)
+    decision.steps.push_back(step_of(group, multiplier));
+  ++state_.n_updates;
   if (options_.loss_scaling) state_.loss_scale.good_step();
   return decision;
 }

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
+#include "models/tensor_table.h"
 #include "offload/executor.h"
 #include "src/engine/schedule.h"
 
@@ -39,8 +41,11 @@ struct OptimizerState {
 
 class Optimizer {
  public:
-  explicit Optimizer(const OptimizerOptions& options)
-      : options_(options), state_{.loss_scale = {.scale = options.initial_loss_scale}} {}
+  explicit Optimizer(const OptimizerOptions& options,
+                     std::vector<UpdateGroup> groups = ModelTable().groups)
+      : options_(options),
+        groups_(std::move(groups)),
+        state_{.loss_scale = {.scale = options.initial_loss_scale}} {}
 
   /** From the square sum of the scaled gradients. Above max_norm the factor is float(max_norm /
    * (norm + 1e-6)), else exactly 1; a norm that is not finite skips the step: no state, schedule or
@@ -50,15 +55,23 @@ class Optimizer {
   float loss_scale() const { return options_.loss_scaling ? state_.loss_scale.scale : 1.0f; }
   const OptimizerState& state() const { return state_; }
   void restore(const OptimizerState& state) { state_ = state; }
+  /** A decision's steps: this one for each group. */
+  std::vector<simd::AdamwStep> for_all_groups(const simd::AdamwStep& step) const {
+    return std::vector(groups_.size(), step);
+  }
   /** See Session::change_optimizer. */
   void change(std::string_view key, double value);
-  double learning_rate() const { return last_rate_; }  ///< of the last update
-  double grad_norm() const { return last_norm_; }      ///< unscaled, before clipping
+  /** Of the last update, where no group has its own. */
+  double learning_rate() const { return last_rate_; }
+  double grad_norm() const { return last_norm_; }  ///< unscaled, before clipping
   bool clipped() const { return last_clipped_; }
   int64_t n_skipped_in_a_row() const { return state_.n_skipped_in_a_row; }
 
  private:
+  simd::AdamwStep step_of(const UpdateGroup& group, float multiplier) const;
+
   OptimizerOptions options_;
+  std::vector<UpdateGroup> groups_;
   OptimizerState state_;
   double last_rate_ = 0;
   double last_norm_ = 0;

@@ -26,27 +26,28 @@ void Segments::read(void* to, const std::byte* from, Place place, int64_t n_byte
 
 void Segments::set_param(int block, int64_t offset, std::span<const float> values) {
   const auto n = static_cast<int64_t>(values.size());
-  const Place place = place_of(block);
   if (shape_.trains)
-    write(memory_.segment(block, Segment::master) + offset * 4, place, values.data(), n * 4);
+    write(memory_.segment(block, Segment::master) + offset * 4,
+          memory_.place_of(block, Segment::master), values.data(), n * 4);
   if (shape_.trains && shape_.weights_are_master()) return;
   const auto width = static_cast<int64_t>(size_of(shape_.compute));
   std::vector<std::byte> rounded(values.size() * static_cast<size_t>(width));
   simd::convert(rounded.data(), shape_.compute, values.data(), DType::f32, n);
-  write(memory_.segment(block, Segment::weights) + offset * width, place, rounded.data(),
-        n * width);
+  write(memory_.segment(block, Segment::weights) + offset * width,
+        memory_.place_of(block, Segment::weights), rounded.data(), n * width);
 }
 
 void Segments::get_param(int block, int64_t offset, std::span<float> values) const {
   const auto n = static_cast<int64_t>(values.size());
-  const Place place = place_of(block);
   if (shape_.trains) {
-    read(values.data(), memory_.segment(block, Segment::master) + offset * 4, place, n * 4);
+    read(values.data(), memory_.segment(block, Segment::master) + offset * 4,
+         memory_.place_of(block, Segment::master), n * 4);
     return;
   }
   const auto width = static_cast<int64_t>(size_of(shape_.compute));
   std::vector<std::byte> stored(values.size() * static_cast<size_t>(width));
-  read(stored.data(), memory_.segment(block, Segment::weights) + offset * width, place, n * width);
+  read(stored.data(), memory_.segment(block, Segment::weights) + offset * width,
+       memory_.place_of(block, Segment::weights), n * width);
   simd::convert(values.data(), DType::f32, stored.data(), shape_.compute, n);
 }
 
@@ -54,8 +55,8 @@ void Segments::set_state(int block,
                          Segment segment,
                          int64_t offset,
                          std::span<const float> values) {
-  write(memory_.segment(block, segment) + offset * 4, place_of(block), values.data(),
-        static_cast<int64_t>(values.size_bytes()));
+  write(memory_.segment(block, segment) + offset * 4, memory_.place_of(block, segment),
+        values.data(), static_cast<int64_t>(values.size_bytes()));
 }
 
 int64_t Segments::bytes_of_segment(int block, Segment segment) const {
@@ -66,7 +67,7 @@ int64_t Segments::bytes_of_segment(int block, Segment segment) const {
 std::vector<std::byte> Segments::bytes_of(int block, Segment segment) const {
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_of_segment(block, segment)));
   if (!bytes.empty())
-    read(bytes.data(), memory_.segment(block, segment), place_of(block),
+    read(bytes.data(), memory_.segment(block, segment), memory_.place_of(block, segment),
          static_cast<int64_t>(bytes.size()));
   return bytes;
 }

@@ -28,7 +28,6 @@ class Segments {
   void write(std::byte* to, Place place, const void* from, int64_t n_bytes);
   void read(void* to, const std::byte* from, Place place, int64_t n_bytes) const;
   int64_t bytes_of_segment(int block, Segment segment) const;
-  Place place_of(int block) const { return shape_.blocks[static_cast<size_t>(block)].place; }
 
   const StepShape& shape_;
   Device& device_;

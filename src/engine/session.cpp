@@ -42,7 +42,7 @@ Session::Session(const ModelTable& model,
       executor_(
           std::make_unique<Executor>(shape, *device_, *pool_, *memory_, *runner_, options.overlap)),
       segments_(shape, *device_, *memory_),
-      optimizer_(options.optimizer) {}
+      optimizer_(options.optimizer, model.groups) {}
 
 Session::~Session() = default;
 
@@ -92,7 +92,7 @@ void Session::rehearse(std::span<const HostBatch> micro_batches) {
                                    .step_size = 0,
                                    .decay = 0};
   run(micro_batches, [&](double square_sum) {
-    return std::isfinite(square_sum) ? Decision{.decay = neutral, .no_decay = neutral}
+    return std::isfinite(square_sum) ? Decision{.steps = optimizer_.for_all_groups(neutral)}
                                      : Decision{.skip = true};
   });
   executor_->settle();

@@ -33,6 +33,19 @@ CheckpointReader open_checked(const std::filesystem::path& checkpoint,
   return file;
 }
 
+/** Adam states of a frozen parameter are in no checkpoint: it has none. */
+bool holds(Segment segment, const ModelTable& model, const HfEntry& entry) {
+  return segment == Segment::master || model.param_of(entry).trainable;
+}
+
+std::vector<TensorSpec> saved_tensors(const ModelTable& model, Segment segment) {
+  std::vector<TensorSpec> tensors;
+  for (const HfEntry& entry : model.hf_names)
+    if (holds(segment, model, entry))
+      tensors.push_back({entry.hf_name, DType::f32, entry.hf_shape});
+  return tensors;
+}
+
 }  // namespace
 
 StateWriter::StateWriter(const ModelTable& model,
@@ -44,7 +57,7 @@ StateWriter::StateWriter(const ModelTable& model,
     entries_[static_cast<size_t>(entry.block)].push_back(&entry);
   for (Segment segment : kSavedSegments)
     writers_
-        .emplace_back(state_directory(checkpoint, segment), hf_tensors(model, DType::f32),
+        .emplace_back(state_directory(checkpoint, segment), saved_tensors(model, segment),
                       max_shard_bytes, state_stem(segment))
         .write_directly(buffer);
 }
@@ -53,6 +66,7 @@ void StateWriter::write(BlockStates& block) {
   constexpr auto kFp32_bytes = static_cast<int64_t>(sizeof(float));
   for (size_t s = 0; s < kSavedSegments.size(); ++s)
     for (const HfEntry* entry : entries_[static_cast<size_t>(block.block())]) {
+      if (!holds(kSavedSegments[s], model_, *entry)) continue;
       const EntryExtent extent = extent_of(model_, *entry);
       const int64_t begin = extent.begin * kFp32_bytes, n_bytes = extent.n_elements * kFp32_bytes;
       uint32_t checksum = 0;
@@ -80,7 +94,15 @@ void load_states(const ModelTable& model,
   for (Segment segment : kSavedSegments) {
     const CheckpointReader file = open_checked(checkpoint, segment, checksums);
     for (const HfEntry& entry : model.hf_names) {
+      if (!holds(segment, model, entry)) continue;
       const EntryExtent extent = extent_of(model, entry);
+      // Frozen when the checkpoint was written, and trained now: its states begin as of step 1.
+      if (segment != Segment::master &&
+          !checksums.at(state_stem(segment)).contains(entry.hf_name)) {
+        values.assign(static_cast<size_t>(extent.n_elements), 0.0f);
+        segments.set_state(entry.block, segment, extent.begin, values);
+        continue;
+      }
       const StoredTensor& tensor = file.get(entry.hf_name, entry.hf_shape);
       values.resize(static_cast<size_t>(extent.n_elements));
       file.read_f32(entry.hf_name, values);

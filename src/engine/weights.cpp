@@ -18,10 +18,6 @@
 namespace ferry {
 namespace {
 
-const ParamSpec& param_of(const ModelTable& model, const HfEntry& entry) {
-  return model.blocks[static_cast<size_t>(entry.block)].params[static_cast<size_t>(entry.param)];
-}
-
 int64_t row_elements(const ParamSpec& param) {
   return param.n_elements / param.shape[0];
 }
@@ -104,7 +100,7 @@ const StoredTensor* find(const CheckpointReader& checkpoint,
 }  // namespace
 
 EntryExtent extent_of(const ModelTable& model, const HfEntry& entry) {
-  const ParamSpec& param = param_of(model, entry);
+  const ParamSpec& param = model.param_of(entry);
   return {.begin = param.offset + entry.row_begin * row_elements(param),
           .n_elements = entry.rows * row_elements(param)};
 }

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kFp32_bytes = 4;
-constexpr int64_t kSegmentsSaved = 3;  // master, adam_m, adam_v
+constexpr int64_t kAdamSegments = 2;
 /** The most that a tokenizer's files take; headers and configurations are small beside them. */
 constexpr int64_t kBesideWeights_bytes = 4 * kMiB;
 constexpr int64_t kLogs_bytes = 4 * kMiB;
@@ -25,19 +25,11 @@ int64_t add_product(int64_t a, int64_t b, int64_t c) {
   return product && *product <= INT64_MAX - a ? a + *product : INT64_MAX;
 }
 
-/** Of all tensors as they are written under their Hugging Face names. */
-int64_t n_stored_elements(const ModelTable& model) {
-  int64_t n = 0;
-  for (const HfEntry& entry : model.hf_names) {
-    int64_t n_elements = 1;
-    for (int64_t extent : entry.hf_shape)
-      n_elements *= extent;
-    n += n_elements;
-  }
-  return n;
-}
-
 }  // namespace
+
+int64_t checkpoint_bytes(const ModelTable& model) {
+  return (model.n_params() + model.n_trainable_params() * kAdamSegments) * kFp32_bytes;
+}
 
 int64_t DiskNeed::bytes() const {
   const int64_t n_more = std::max<int64_t>(0, n_checkpoints - n_checkpoints_there);
@@ -46,10 +38,12 @@ int64_t DiskNeed::bytes() const {
 
 DiskNeed disk_needed(const ModelTable& model, const config::Config& config, int64_t n_there) {
   DiskNeed need;
-  need.final_bytes = n_stored_elements(model) * kFp32_bytes;
-  need.checkpoint_bytes = need.final_bytes * kSegmentsSaved;
-  if (config.text("save_strategy") != "no")
-    need.n_checkpoints = config.integer("save_total_limit") + 1;
+  need.final_bytes = model.n_params() * kFp32_bytes;
+  need.checkpoint_bytes = checkpoint_bytes(model);
+  const bool keeps_best = config.flag("load_best_model_at_end");
+  if (config.text("save_strategy") != "no" || keeps_best)
+    need.n_checkpoints =  // the best one is never the only one
+        std::max<int64_t>(config.integer("save_total_limit"), keeps_best ? 2 : 1) + 1;
   need.n_checkpoints_there = std::min(n_there, need.n_checkpoints);
   const int64_t n_more = need.n_checkpoints - need.n_checkpoints_there;
   need.small_bytes = add_product(kLogs_bytes, kBesideWeights_bytes, n_more + 1);

@@ -12,7 +12,8 @@
 namespace ferry {
 
 struct DiskNeed {
-  int64_t checkpoint_bytes = 0;  ///< one: master weights, adam_m and adam_v in fp32
+  int64_t checkpoint_bytes =
+      0;  ///< one: master weights, and adam_m and adam_v of what is trained, in fp32
   int64_t n_checkpoints = 0;  ///< kept, and one more: the oldest goes when the newest is complete
   int64_t n_checkpoints_there = 0;  ///< of them written already
   int64_t final_bytes = 0;          ///< the trained model in fp32
@@ -21,6 +22,9 @@ struct DiskNeed {
   /** What is still to be written; INT64_MAX where no disk would do. */
   int64_t bytes() const;
 };
+
+/** Of one checkpoint but for its small files. */
+int64_t checkpoint_bytes(const ModelTable& model);
 
 /** n_there: complete checkpoints that the run has, where it is resumed. */
 DiskNeed disk_needed(const ModelTable& model, const config::Config& config, int64_t n_there = 0);

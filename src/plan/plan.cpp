@@ -33,7 +33,10 @@ StepShape make_step_shape(const ModelTable& model,
     block.name = table.name;
     block.n_elements = table.n_segment_elements;
     for (const ParamSpec& p : table.params)
-      block.tensors.push_back({p.offset, p.n_elements, p.decay});
+      block.tensors.push_back({.offset = p.offset,
+                               .n_elements = p.n_elements,
+                               .group = p.group,
+                               .trainable = p.trainable});
     for (const BorrowedParam& b : table.borrowed)
       block.borrowed.push_back({b.block, b.param});
     block.saved_bytes = laid_out_bytes(table.saved(largest));

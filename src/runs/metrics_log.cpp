@@ -111,6 +111,8 @@ void MetricsLog::note(const nlohmann::ordered_json& line) {
   if (!line.contains("loss")) return;
   losses_.push_back(line["loss"].is_number() ? line["loss"].get<double>() : std::nan(""));
   n_tokens_ = line.value("num_input_tokens_seen", n_tokens_);
+  if (const auto ms = line.find("step_ms"); ms != line.end() && ms->is_number())
+    step_seconds_ += ms->get<double>() * 1e-3;
 }
 
 void MetricsLog::sync() {

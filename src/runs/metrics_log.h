@@ -55,6 +55,8 @@ class MetricsLog {
   }
   /** Tokens of all steps so far. */
   int64_t n_tokens() const { return n_tokens_; }
+  /** Time that all steps so far have taken. */
+  double step_seconds() const { return step_seconds_; }
 
  private:
   /** Reads and counts the lines up to n_steps, and returns their bytes. */
@@ -65,6 +67,7 @@ class MetricsLog {
 
   std::vector<double> losses_;  // before file_: read_kept() fills them to open it
   int64_t n_tokens_ = 0;
+  double step_seconds_ = 0;
   std::vector<EvaluationLine> evaluations_;
   RunPlace place_;
   AppendOnlyFile file_;

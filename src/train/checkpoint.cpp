@@ -176,8 +176,4 @@ void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session
   session.restore(restored);
 }
 
-int64_t checkpoint_bytes(const ModelTable& model) {
-  return model.n_params() * static_cast<int64_t>(kSavedSegments.size() * sizeof(float));
-}
-
 }  // namespace ferry

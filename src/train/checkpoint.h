@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "src/engine/state_files.h"
+#include "src/plan/disk.h"
 #include "src/runs/checkpoints.h"
 #include "src/train/job.h"
 
@@ -63,8 +64,5 @@ class CheckpointSaver {
  * is missing or damaged, Error(does_not_fit) where the run's identity is another; nothing of the
  * session is worth keeping then. */
 void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session);
-
-/** Bytes of one checkpoint but for its small files. */
-int64_t checkpoint_bytes(const ModelTable& model);
 
 }  // namespace ferry

@@ -13,6 +13,7 @@
 #include "src/data/batch.h"
 #include "src/data/sampler.h"
 #include "src/data/text_file.h"
+#include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
 #include "src/train/best_model.h"
 
@@ -218,6 +219,7 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
 
   job->model = make_model_table(job->config, job->directory.config(), n_labels_of(job->scheme),
                                 job->machine.plan);
+  apply_param_options(job->config, job->model);
   check_vocabulary(job->tokenizer, job->model, job->directory);
   note_unreached_rows(*job);
   job->max_length = choose_max_length(job->config, job->model.max_positions);

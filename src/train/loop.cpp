@@ -13,6 +13,7 @@
 #include "src/train/batches.h"
 #include "src/train/control.h"
 #include "src/train/evaluating.h"
+#include "src/train/max_time.h"
 #include "src/train/saving.h"
 
 namespace ferry {
@@ -124,10 +125,12 @@ Promise rehearse(Session& session, const Job& job, int64_t n_done) {
   const auto start = Clock::now();
   session.rehearse(full);
   promise.seconds = seconds_since(start) * static_cast<double>(job.n_steps - n_done);
+  if (const int64_t most_s = job.config.integer("max_time"); most_s > 0)
+    promise.seconds = std::min(promise.seconds, static_cast<double>(most_s));
   return promise;
 }
 
-TrainingResult train(Session& session, const Job& job, runs::RunDirectory& run) {
+TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
   TrainingResult result;
   StepBatches batches(job);
   runs::MetricsLog metrics(run.path(), session.n_steps(),
@@ -137,7 +140,9 @@ TrainingResult train(Session& session, const Job& job, runs::RunDirectory& run) 
   Control control(session, job, run, progress);
   Evaluating evaluating(session, job, run, metrics, progress);
   Saving saving(session, job, run, metrics, evaluating.best(), progress);
+  MaxTime max_time(job, metrics, progress);
 
+  max_time.after_step(session.n_steps());  // a run that was killed between its end and its result
   // A run that was stopped or killed in the middle of an evaluation begins with it.
   if (session.n_steps() > 0) evaluating.after_step(control);
   control.attend();
@@ -158,6 +163,7 @@ TrainingResult train(Session& session, const Job& job, runs::RunDirectory& run) 
       ++result.n_steps;
       metrics.append(metrics_of(job, *report, step, metrics.n_tokens() + batches.n_tokens(),
                                 batches.n_tokens(), seconds));
+      max_time.after_step(session.n_steps());
       if (const auto failure = metrics.take_failure())
         progress.say(fmt::format("{}; the lines wait for room", *failure));
       check_divergence(*report, job, step);

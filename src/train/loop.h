@@ -35,9 +35,10 @@ struct Promise {
  * now. The promise is for what is left after `n_done` steps. */
 Promise rehearse(Session& session, const Job& job, int64_t n_done);
 
-/** From the step after session.n_steps() to the run's last, or until a signal comes; metrics and
- * checkpoints go to the run's directory. Throws Error(diverged) when the gradients stay non-finite.
+/** From the step after session.n_steps() to the run's last (max_time may move it), or until a
+ * signal comes; metrics and checkpoints go to the run's directory. Throws Error(diverged) when the
+ * gradients stay non-finite.
  */
-TrainingResult train(Session& session, const Job& job, runs::RunDirectory& run);
+TrainingResult train(Session& session, Job& job, runs::RunDirectory& run);
 
 }  // namespace ferry

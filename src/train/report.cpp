@@ -58,8 +58,11 @@ void print_start(const Job& job, const LoadReport& loaded, const term::Terminal&
     say(fmt::format("drawn anew for these labels: the checkpoint has {}",
                     fmt::join(loaded.redrawn, ", ")));
   print_unused(loaded.unused, terminal);
-  put(fmt::format("{} parameters on {}, {}: {}\n", job.model.n_params(), job.machine.device_name,
-                  name_of(job.model.compute), job.plan.why));
+  const int64_t n_trained = job.model.n_trainable_params();
+  put(fmt::format(
+      "{} parameters{} on {}, {}: {}\n", job.model.n_params(),
+      n_trained < job.model.n_params() ? fmt::format(", {} of them trained,", n_trained) : "",
+      job.machine.device_name, name_of(job.model.compute), job.plan.why));
   print_plan(job.plan, job.machine.plan.has_gpu, terminal);
   put(fmt::format("{} training samples, {} held out; {} steps of {}, {} an epoch\n",
                   job.train.size(), job.eval.size(), job.n_steps, job.split.train_batch_size,

@@ -46,6 +46,12 @@ std::string other_value(const Option& option) {
       return "11GiB";
     case Type::steps:
       return "0.25";
+    case Type::duration:
+      return "90s";
+    case Type::list:
+      return "bert.embeddings.*,*.bias";
+    case Type::groups:
+      return "classifier.*:lr=0.0001,decay=0";
   }
   return {};
 }
@@ -68,6 +74,12 @@ std::string bad_value(const Option& option) {
       return "11 elephants";
     case Type::steps:
       return "1.5";
+    case Type::duration:
+      return "8 elephants";
+    case Type::list:
+      return "a,,b";
+    case Type::groups:
+      return "classifier.*";
   }
   return {};
 }
@@ -173,7 +185,8 @@ TEST_P(EveryOption, RefusesABadValueNamingKeyValueExpectationAndOrigin) {
 std::vector<Option> bounded_options() {
   std::vector<Option> options;
   for (const Option& option : option_table())
-    if (option.type == Type::integer || option.type == Type::number || option.type == Type::bytes)
+    if (option.type == Type::integer || option.type == Type::number || option.type == Type::bytes ||
+        option.type == Type::duration)
       options.push_back(option);
   return options;
 }
@@ -203,7 +216,8 @@ TEST_P(EveryOption, TakesAutoOnlyWhereItMeansSomething) {
   const Option& option = GetParam();
   bool is_choice =
       std::find(option.choices.begin(), option.choices.end(), "auto") != option.choices.end();
-  if (option.type == Type::text || option.type == Type::path) return;  // any text is a value
+  if (option.type == Type::text || option.type == Type::path || option.type == Type::list)
+    return;  // any text is a value
   EXPECT_EQ(value_from_text(option, "auto").has_value(), option.can_be_auto || is_choice);
   EXPECT_EQ(value_from_typed(option, Value(std::string("auto"))).has_value(),
             option.can_be_auto || is_choice);
@@ -297,11 +311,12 @@ TEST_P(EveryOption, TypeRangeUnitAndChoicesAgree) {
   EXPECT_EQ(option.type == Type::choice, !option.choices.empty());
   EXPECT_EQ(std::set(option.choices.begin(), option.choices.end()).size(), option.choices.size());
   const bool is_bounded = option.type == Type::integer || option.type == Type::number ||
-                          option.type == Type::bytes || option.type == Type::steps;
+                          option.type == Type::bytes || option.type == Type::steps ||
+                          option.type == Type::duration;
   EXPECT_EQ(std::isfinite(option.range.min), is_bounded);
   EXPECT_EQ(std::isfinite(option.range.max), is_bounded);
   EXPECT_LT(option.range.min, option.range.max);
-  if (option.type == Type::bytes || option.type == Type::steps) {
+  if (option.type == Type::bytes || option.type == Type::steps || option.type == Type::duration) {
     EXPECT_FALSE(option.unit.empty());
   } else if (!is_bounded) {
     EXPECT_TRUE(option.unit.empty()) << option.unit;

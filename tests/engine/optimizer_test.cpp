@@ -19,9 +19,10 @@ OptimizerOptions options(double max_grad_norm, bool loss_scaling) {
 
 TEST(Optimizer, ClipsAboveTheNormAndIsExactlyOneBelow) {
   Optimizer optimizer(options(1.0, false));
-  EXPECT_EQ(optimizer.decide(1.0).decay.grad_multiplier, 1.0f);
+  EXPECT_EQ(optimizer.decide(1.0).steps[0].grad_multiplier, 1.0f);
   EXPECT_FALSE(optimizer.clipped());
-  EXPECT_EQ(optimizer.decide(16.0).decay.grad_multiplier, static_cast<float>(1.0 / (4.0 + 1e-6)));
+  EXPECT_EQ(optimizer.decide(16.0).steps[0].grad_multiplier,
+            static_cast<float>(1.0 / (4.0 + 1e-6)));
   EXPECT_TRUE(optimizer.clipped());
   EXPECT_DOUBLE_EQ(optimizer.grad_norm(), 4.0);
 }
@@ -29,10 +30,43 @@ TEST(Optimizer, ClipsAboveTheNormAndIsExactlyOneBelow) {
 TEST(Optimizer, DecayIsOnlyForTensorsThatDecay) {
   Optimizer optimizer(options(0, false));
   Decision d = optimizer.decide(100.0);
-  EXPECT_EQ(d.decay.grad_multiplier, 1.0f);
-  EXPECT_EQ(d.decay.decay, static_cast<float>(1e-3 * 0.1));
-  EXPECT_EQ(d.no_decay.decay, 0.0f);
-  EXPECT_EQ(d.decay.step_size, d.no_decay.step_size);
+  EXPECT_EQ(d.steps[0].grad_multiplier, 1.0f);
+  EXPECT_EQ(d.steps[0].decay, static_cast<float>(1e-3 * 0.1));
+  EXPECT_EQ(d.steps[1].decay, 0.0f);
+  EXPECT_EQ(d.steps[0].step_size, d.steps[1].step_size);
+}
+
+TEST(Optimizer, EachGroupHasItsRateAndDecayUnderOneSchedule) {
+  OptimizerOptions o = options(0, false);
+  o.schedule = {
+      .kind = ScheduleKind::linear, .learning_rate = 1e-3, .n_warmup_steps = 2, .n_steps = 10};
+  Optimizer optimizer(o, {{.decays = true},
+                          {.decays = false, .lr_factor = 0.25},
+                          {.learning_rate = 5e-2, .weight_decay = 0.5},
+                          {.decays = false, .weight_decay = 0.5}});
+  for (int t = 1; t <= 4; ++t) {
+    const double factor = o.schedule.rate_of(t - 1) / 1e-3;
+    const Decision d = optimizer.decide(1.0);
+    EXPECT_DOUBLE_EQ(optimizer.learning_rate(), 1e-3 * factor);
+    const auto step = [&](double lr, double decay) {
+      return simd::make_adamw_step({.lr = lr * factor, .weight_decay = decay}, t, 1.0f);
+    };
+    const simd::AdamwStep expected[] = {step(1e-3, 0.1), step(0.25e-3, 0), step(5e-2, 0.5),
+                                        step(1e-3, 0.5)};
+    ASSERT_EQ(d.steps.size(), 4u);
+    for (size_t g = 0; g < 4; ++g) {
+      EXPECT_FLOAT_EQ(d.steps[g].step_size, expected[g].step_size) << g;
+      EXPECT_FLOAT_EQ(d.steps[g].decay, expected[g].decay) << g;
+    }
+  }
+  // What changes in the middle of a run reaches the groups that have nothing of their own.
+  optimizer.change("learning_rate", 2e-3);
+  optimizer.change("weight_decay", 0.2);
+  const double factor = o.schedule.rate_of(4) / 1e-3;
+  const Decision d = optimizer.decide(1.0);
+  EXPECT_FLOAT_EQ(d.steps[0].decay, static_cast<float>(2e-3 * factor * 0.2));
+  EXPECT_FLOAT_EQ(d.steps[1].step_size, d.steps[0].step_size / 4);
+  EXPECT_FLOAT_EQ(d.steps[2].decay, static_cast<float>(5e-2 * factor * 0.5));
 }
 
 TEST(Optimizer, ANonFiniteNormSkipsAndCountsNothing) {
@@ -57,7 +91,7 @@ TEST(Optimizer, TheLossScaleIsTakenOutOfNormAndGradients) {
   ASSERT_EQ(optimizer.loss_scale(), 65536.0f);
   Decision d = optimizer.decide(65536.0 * 65536.0 * 0.25);
   EXPECT_DOUBLE_EQ(optimizer.grad_norm(), 0.5);
-  EXPECT_EQ(d.decay.grad_multiplier, 1.0f / 65536.0f);
+  EXPECT_EQ(d.steps[0].grad_multiplier, 1.0f / 65536.0f);
 }
 
 TEST(LossScale, DoublesAfterTwoThousandGoodStepsInARow) {

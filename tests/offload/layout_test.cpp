@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "src/base/bytes.h"
 #include "tests/offload/shapes.h"
@@ -70,7 +71,57 @@ TEST(Layout, AModelThatOnlyEvaluatesHoldsItsWeightsAlone) {
   const Layout layout = make_layout(shape);
   EXPECT_TRUE(layout.grad_slots.empty());
   EXPECT_TRUE(layout.saved_slots.empty());
-  EXPECT_EQ(layout.boundaries.size(), 2u);
+  EXPECT_EQ(std::set(layout.boundaries.begin(), layout.boundaries.end()).size(), 2u);
+}
+
+int64_t bytes_of(const Layout& layout, std::string_view block, std::string_view tag) {
+  for (const Region& r : layout.regions)
+    if (r.name == std::string(block) + " " + std::string(tag)) return r.n_bytes;
+  return 0;
+}
+
+TEST(Layout, AFrozenBlockHoldsItsWeightsAndOnTheHostWhatACheckpointNeeds) {
+  for (Placing placing : {Placing::gpu, Placing::host})
+    for (int n_micro : {1, 3}) {
+      ShapeOptions o{.n_layers = 5,
+                     .compute = DType::bf16,
+                     .n_micro_max = n_micro,
+                     .placing = placing,
+                     .tied = false};
+      const Layout whole = make_layout(make_shape(o));
+      o.frozen = Frozen::first_blocks;  // embeddings and layer 0
+      const Layout frozen = make_layout(make_shape(o));
+      int64_t saved_bytes = 0;
+      for (std::string_view block : {"embeddings", "layer.0"}) {
+        EXPECT_EQ(bytes_of(frozen, block, "weights"), bytes_of(whole, block, "weights"));
+        EXPECT_EQ(bytes_of(frozen, block, "master"), bytes_of(whole, block, "master"));
+        for (std::string_view tag : {"grads", "adam_m", "adam_v"}) {
+          EXPECT_GT(bytes_of(whole, block, tag), 0);
+          EXPECT_EQ(bytes_of(frozen, block, tag), 0) << block << " " << tag;
+        }
+        saved_bytes += bytes_of(whole, block, "saved");
+      }
+      EXPECT_EQ(frozen.region(frozen.segments[0][static_cast<size_t>(Segment::master)]).place,
+                Place::host);
+      // One region for what their forwards save, in place of one each.
+      EXPECT_EQ(bytes_of(frozen, "saved,", "recomputed"), saved_bytes / 2);
+      for (Tag tag : {Tag::grads, Tag::adam_m, Tag::adam_v})
+        EXPECT_GT(frozen.bytes_of(tag, placing == Placing::gpu ? Place::gpu : Place::host), 0);
+    }
+}
+
+TEST(Layout, OutputsBelowTheLowestBackwardPassThroughTwoRegions) {
+  StepShape shape = make_shape({.n_layers = 8, .tied = false});
+  const auto n_outputs = [&] {
+    const Layout layout = make_layout(shape);
+    return std::set(layout.boundaries.begin(), layout.boundaries.end()).size();
+  };
+  EXPECT_EQ(n_outputs(), 9u);  // embeddings and 8 layers
+  for (size_t b = 0; b < 6; ++b)
+    for (TensorExtent& t : shape.blocks[b].tensors)
+      t.trainable = false;
+  EXPECT_EQ(shape.first_backward(), 6);
+  EXPECT_EQ(n_outputs(), 2u + 4u);  // those of blocks 5 to 8 are read again
 }
 
 TEST(Layout, OnTheHostMoreLayersTakeNoMoreOfTheGpuThanWhatForwardsLeave) {
@@ -95,7 +146,7 @@ TEST(Layout, SlotsHoldTheLargestBlockOnTheHostAndNoOther) {
   StepShape shape = make_shape({.n_layers = 2, .n_micro_max = 1, .tied = false});
   const Layout small = make_layout(shape);
   shape.blocks[1].n_elements += 1024;
-  shape.blocks[1].tensors.push_back({shape.blocks[1].n_elements - 1024, 1024, true});
+  shape.blocks[1].tensors.push_back({shape.blocks[1].n_elements - 1024, 1024});
   EXPECT_EQ(make_layout(shape).region(make_layout(shape).weight_slots[0]).n_bytes,
             small.region(small.weight_slots[0]).n_bytes + 4096);
   for (BlockShape& b : shape.blocks)

@@ -56,11 +56,26 @@ class Program {
   int lane(int micro) const { return shape_.order == AccumulationOrder::vertical ? micro : 0; }
   bool sums() const { return shape_.n_micro_max > 1; }
 
+  /** What a block borrows that is not frozen. */
+  std::vector<BorrowedExtent> trained_borrowed(int b) const {
+    std::vector<BorrowedExtent> trained = block(b).borrowed;
+    std::erase_if(trained, [this](const BorrowedExtent& borrowed) {
+      return !block(borrowed.block).tensors[static_cast<size_t>(borrowed.tensor)].trainable;
+    });
+    return trained;
+  }
+
+  /** Outputs that no backward reads lie in two regions in turn. */
+  Region boundary(int b, int micro) const {
+    const bool passes = b + 1 < shape_.first_backward();
+    return {Kind::boundary, passes ? b % 2 : b, lane(micro)};
+  }
+
   /** A block's own gradients once every micro-batch and every borrower before `user` is in. */
   Content final_grads(int b, int user) const {
     Content c{b, n_micro_ - 1, step_, 0};
     for (int u = 0; u < user; ++u)
-      for (const BorrowedExtent& borrowed : block(u).borrowed)
+      for (const BorrowedExtent& borrowed : trained_borrowed(u))
         if (borrowed.block == b) ++c.added;
     return c;
   }
@@ -80,7 +95,8 @@ class Program {
     auto saved = [&]() -> Region {
       if (a.saved_slot >= 0) return {Kind::saved_slot, a.saved_slot};
       if (!training_) return {Kind::saved_recomputed};  // wherever there is room: nobody reads it
-      if (block(b).saved_bytes > 0 && block(b).activations == Activations::recompute)
+      if (block(b).saved_bytes > 0 &&
+          (block(b).activations == Activations::recompute || b < shape_.first_backward()))
         return {Kind::saved_recomputed};
       return {Kind::saved, b, lane(m)};
     };
@@ -112,10 +128,10 @@ class Program {
       case Verb::recompute:
         read_weights();
         reads({Kind::batch, m}, {0, m, step_});
-        if (b > 0) reads({Kind::boundary, b - 1, lane(m)}, {b - 1, m, step_});
+        if (b > 0) reads(boundary(b - 1, m), {b - 1, m, step_});
         if (block(b).saved_bytes > 0) writes(saved(), now);
         if (b < shape_.n_blocks() - 1)
-          writes({Kind::boundary, b, lane(m)}, now);
+          writes(boundary(b, m), now);
         else
           writes({Kind::sum_on_gpu, shape_.n_blocks() + m}, now);
         if (a.releases_slot) writes({Kind::weight_slot, a.slot}, {});  // poison
@@ -123,19 +139,20 @@ class Program {
       case Verb::backward: {
         read_weights();
         reads({Kind::batch, m}, {0, m, step_});
-        if (b > 0) reads({Kind::boundary, b - 1, lane(m)}, {b - 1, m, step_});
+        if (b > 0) reads(boundary(b - 1, m), {b - 1, m, step_});
         if (block(b).saved_bytes > 0) reads(saved(), now);
         if (b < shape_.n_blocks() - 1) reads({Kind::grad_boundary, b % 2, lane(m)}, {b, m, step_});
         if (b > 0) writes({Kind::grad_boundary, (b - 1) % 2, lane(m)}, {b - 1, m, step_});
         const bool sums_here =
             (sums() || (shape_.tied(b) && shape_.compute != DType::f32)) &&
             (block(b).place == Place::gpu || shape_.order == AccumulationOrder::vertical);
-        if (sums_here) {
-          writes({Kind::grad_temp}, now);
+        const bool for_nobody = !shape_.has_grads(b);
+        if (sums_here || for_nobody) writes({Kind::grad_temp}, now);
+        if (sums_here && !for_nobody) {
           reads({Kind::grad_temp}, now);
           if (m > 0) reads(grads(), {b, m - 1, step_, 0});
         }
-        write_grads(now);
+        if (!for_nobody) write_grads(now);
         if (a.saved_slot >= 0) writes({Kind::saved_slot, a.saved_slot}, {});
         if (a.releases_slot) writes({Kind::weight_slot, a.slot}, {});
         break;
@@ -176,9 +193,9 @@ class Program {
         break;
       case Verb::combine:
         reads({Kind::grads_borrowed, b}, {b, n_micro_ - 1, step_, 0});
-        for (const BorrowedExtent& borrowed : block(b).borrowed) {
+        for (const auto all = trained_borrowed(b); const BorrowedExtent& borrowed : all) {
           Content before = final_grads(borrowed.block, b);
-          for (const BorrowedExtent& earlier : block(b).borrowed) {
+          for (const BorrowedExtent& earlier : all) {
             if (&earlier == &borrowed) break;
             if (earlier.block == borrowed.block) ++before.added;
           }
@@ -193,13 +210,15 @@ class Program {
                 {shape_.n_blocks() - 1, micro, step_, 0});
         if (training_)
           for (int s = 0; s < shape_.n_blocks(); ++s)
-            if (sum_from_gpu(s)) reads({Kind::sum_on_gpu, s}, {s, -1, step_, 0});
+            if (shape_.is_trained(s) && sum_from_gpu(s))
+              reads({Kind::sum_on_gpu, s}, {s, -1, step_, 0});
         writes({Kind::sums_sent}, {0, 0, step_, 0});
         break;
       case Verb::decide:
         reads({Kind::sums_sent}, {0, 0, step_, 0});
         for (int s = 0; s < shape_.n_blocks(); ++s)
-          if (!sum_from_gpu(s)) reads({Kind::square_sum_on_host, s}, {s, -1, step_, 0});
+          if (shape_.is_trained(s) && !sum_from_gpu(s))
+            reads({Kind::square_sum_on_host, s}, {s, -1, step_, 0});
         writes({Kind::decision}, {0, 0, step_, 0});
         break;
       case Verb::update_gpu:

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "src/base/error.h"
 #include "tests/offload/toy_run.h"
 
 namespace ferry::test {
@@ -72,6 +73,71 @@ TEST_P(SameBits, InEveryPlaceOrderAndActivation) {
             << "placing " << static_cast<int>(placing) << ", order " << static_cast<int>(order)
             << ", activations " << static_cast<int>(activations);
       }
+}
+
+constexpr Frozen kFrozen[] = {Frozen::first_blocks, Frozen::middle_block,
+                              Frozen::all_but_embeddings, Frozen::second_tensors};
+
+TEST_P(SameBits, WithFrozenTensorsToo) {
+  for (Frozen frozen : kFrozen)
+    for (bool tied : {true, false}) {
+      ShapeOptions o = shape();
+      o.frozen = frozen;
+      o.tied = tied;
+      o.placing = Placing::gpu;
+      const ToyResult expected = run_toy(serial(o));
+      for (double sum : expected.square_sums)
+        EXPECT_TRUE(std::isfinite(sum) && sum > 0);
+      for (int seed = 0; seed < n_seeds(); ++seed) {
+        o.placing = kPlacings[seed % 3];
+        o.order = kOrders[seed / 3 % 2];
+        o.activations = kActivations[seed / 2 % 3];
+        o.mixed_activations = seed % 4 == 3;
+        ToyOptions options = with_seed(o, seed);
+        options.overlap = seed % 5 != 4;
+        EXPECT_EQ(run_toy(options), expected)
+            << "frozen " << static_cast<int>(frozen) << ", seed " << seed;
+      }
+    }
+}
+
+TEST_P(SameBits, AFrozenTensorChangesNoBitAndHasNoPartInTheNorm) {
+  for (Frozen frozen : kFrozen) {
+    ShapeOptions o = shape();
+    o.frozen = frozen;
+    const StepShape its = make_shape(o);
+    ToyRun run({.shape = its});
+    const auto before = run.tensors();
+    run.step(3);
+    run.executor().settle();
+    const auto after = run.tensors();
+    ToyRun free({.shape = make_shape(shape())});
+    const StepOutcome all = free.step(3);
+    size_t at = 0, n_frozen = 0;
+    for (const BlockShape& block : its.blocks)
+      for (const TensorExtent& t : block.tensors) {
+        EXPECT_EQ(after[at] == before[at], !t.trainable) << block.name;
+        n_frozen += !t.trainable;
+        ++at;
+      }
+    EXPECT_GT(n_frozen, 0u);
+    EXPECT_LT(run.result().square_sums[0], all.square_sum);
+  }
+}
+
+TEST_P(SameBits, FrozenBlocksFitADeviceThatIsTooSmallForTheWhole) {
+  ShapeOptions o = shape();
+  o.placing = Placing::gpu;
+  ToyOptions whole = serial(o);
+  o.frozen = Frozen::first_blocks;
+  ToyOptions frozen = serial(o);
+  const ToyResult expected = run_toy(frozen);
+  const int64_t most = make_layout(frozen.shape).n_bytes[static_cast<size_t>(Place::gpu)];
+  frozen.device.gpu_capacity_bytes = whole.device.gpu_capacity_bytes = most;
+  EXPECT_EQ(run_toy(frozen), expected);
+  EXPECT_THROW(run_toy(whole), Error);
+  frozen.device.gpu_capacity_bytes = most - 1;
+  EXPECT_THROW(run_toy(frozen), Error) << "the layout has no byte to spare";
 }
 
 TEST_P(SameBits, UnderAdversarialOrders) {

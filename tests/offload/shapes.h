@@ -9,6 +9,9 @@
 namespace ferry::test {
 
 enum class Placing { gpu, host, mixed };
+/** What is frozen: the embeddings and layer 0, layer 1 between trained ones, every block but the
+ * embeddings, or each block's second tensor. */
+enum class Frozen { nothing, first_blocks, middle_block, all_but_embeddings, second_tensors };
 
 struct ShapeOptions {
   int n_layers = 3;
@@ -24,9 +27,22 @@ struct ShapeOptions {
   int n_saved_slots = 2;
   int64_t large_tensor_elements = 0;  ///< in layer 0
   bool trains = true;
+  Frozen frozen = Frozen::nothing;
 };
 
 inline constexpr int64_t kWidth = 64;  ///< elements of a boundary
+
+inline void freeze(StepShape& shape, Frozen frozen) {
+  for (int b = 0; b < shape.n_blocks(); ++b) {
+    auto& tensors = shape.blocks[static_cast<size_t>(b)].tensors;
+    if (frozen == Frozen::second_tensors) tensors[1].trainable = false;
+    const bool is_whole = (frozen == Frozen::first_blocks && b < 2) ||
+                          (frozen == Frozen::middle_block && b == 2) ||
+                          (frozen == Frozen::all_but_embeddings && b > 0);
+    for (TensorExtent& t : tensors)
+      t.trainable &= !is_whole;
+  }
+}
 
 /** Embeddings, layers, head; every tensor starts at a multiple of 256 elements. */
 inline StepShape make_shape(const ShapeOptions& o) {
@@ -36,7 +52,8 @@ inline StepShape make_shape(const ShapeOptions& o) {
     BlockShape b;
     b.name = std::move(name);
     for (size_t t = 0; t < sizes.size(); ++t) {
-      b.tensors.push_back({b.n_elements, sizes[t], t % 2 == 0});
+      b.tensors.push_back(
+          {.offset = b.n_elements, .n_elements = sizes[t], .group = static_cast<int>(t % 2)});
       b.n_elements += (sizes[t] + 255) / 256 * 256;
     }
     b.saved_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
@@ -66,6 +83,7 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.scratch_bytes = 1024;
   shape.batch_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
   shape.trains = o.trains;
+  freeze(shape, o.frozen);
   return shape;
 }
 
@@ -100,6 +118,14 @@ inline StepShape random_shape(std::mt19937_64& random) {
     shape.blocks[2].borrowed = {{0, 1}};
     shape.blocks[2].place = shape.blocks[0].place;
   }
+  const int frozen = up_to(8);  // mostly nothing
+  if (frozen < 5) freeze(shape, static_cast<Frozen>(frozen));
+  if (frozen == 5)
+    for (BlockShape& b : shape.blocks)
+      for (TensorExtent& t : b.tensors)
+        t.trainable = up_to(3) == 0;
+  // Something is trained.
+  if (shape.first_backward() == shape.n_blocks()) shape.blocks.back().tensors[0].trainable = true;
   return shape;
 }
 

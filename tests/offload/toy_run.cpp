@@ -148,10 +148,10 @@ ToyRun::ToyRun(const ToyOptions& options, std::unique_ptr<WorkerPool> pool)
     const float factor = norm > max_norm ? static_cast<float>(max_norm / (norm + 1e-6)) : 1.0f;
     ++n_updates_;
     simd::AdamwHyper hyper{.lr = 0.01, .weight_decay = 0.1};
-    Decision decision{.decay = simd::make_adamw_step(hyper, n_updates_, factor)};
-    hyper.weight_decay = 0;
-    decision.no_decay = simd::make_adamw_step(hyper, n_updates_, factor);
-    return decision;
+    simd::AdamwHyper no_decay = hyper;
+    no_decay.weight_decay = 0;
+    return Decision{.steps = {simd::make_adamw_step(hyper, n_updates_, factor),
+                              simd::make_adamw_step(no_decay, n_updates_, factor)}};
   };
   write_weights();
 }
@@ -237,11 +237,26 @@ std::vector<std::byte> ToyRun::states() const {
   for (int b = 0; b < options_.shape.n_blocks(); ++b)
     for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors)
       for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v}) {
+        if (!memory_.segment(b, s)) continue;  // frozen
         const auto bytes = static_cast<int64_t>(size_of(segment_dtype(options_.shape, b, s)));
         const std::byte* at = memory_.segment(b, s) + t.offset * bytes;
         states.insert(states.end(), at, at + t.n_elements * bytes);
       }
   return states;
+}
+
+std::vector<std::vector<std::byte>> ToyRun::tensors() const {
+  std::vector<std::vector<std::byte>> tensors;
+  for (int b = 0; b < options_.shape.n_blocks(); ++b)
+    for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors) {
+      auto& bytes = tensors.emplace_back();
+      for (Segment s : {Segment::weights, Segment::master}) {
+        const auto width = static_cast<int64_t>(size_of(segment_dtype(options_.shape, b, s)));
+        const std::byte* at = memory_.segment(b, s) + t.offset * width;
+        bytes.insert(bytes.end(), at, at + t.n_elements * width);
+      }
+    }
+  return tensors;
 }
 
 ToyResult run_toy(const ToyOptions& options) {

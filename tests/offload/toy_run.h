@@ -70,6 +70,8 @@ class ToyRun {
   ToyResult result();
   /** As they are. */
   std::vector<std::byte> states() const;
+  /** Master and weights of each tensor, block by block. */
+  std::vector<std::vector<std::byte>> tensors() const;
   Executor& executor() { return *executor_; }
   /** Gives the GPU's memory away and takes it again; updates of host blocks go on. */
   bool leave_and_return(const std::function<void()>& meanwhile = {}) {

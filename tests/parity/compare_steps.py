@@ -2,6 +2,8 @@
 torch.optim.AdamW, in fp32, from the same weights on the same rows: losses, gradient norms and every weight. Before them the
 loss and logits of an evaluation; after them that transformers loads what was saved, no weight missing or left over.
 
+Then the same with frozen parameters, groups of their own rates and decays, and layer-wise rates.
+
     compare_steps.py TRAIN_DUMP_PROGRAM
 
 A tensor's difference in norm must be at most 1e-5 x max(its norm, 1e-3 x the median norm); where its gradient is exactly zero
@@ -108,8 +110,34 @@ def loading_problems(model, directory):
     return problems + ([] if architectures == [type(model).__name__] else [f"architectures {architectures}"])
 
 
-def run_case(program, name, model, loss, n_labels, max_length):
+GROUP_OPTIONS = dict(freeze="bert.embeddings.*,bert.encoder.layer.0.*", layerwise_lr_decay="0.8", param_groups=
+                     "bert.encoder.layer.1.output.*.bias:lr=3e-4,decay=0.1; classifier.*:factor=5,decay=0; cls.*:factor=5,decay=0")
+
+
+def parameter_groups(model, options):
+    """torch's groups for GROUP_OPTIONS, or the plain two; what is frozen needs no gradient."""
+    groups, n_layers = [], model.config.num_hidden_layers
+    for name, p in model.named_parameters():
+        decay = 0.0 if name.endswith("bias") or "LayerNorm" in name else DECAY
+        if not options:
+            groups.append(dict(params=[p], lr=RATE, weight_decay=decay))
+            continue
+        layer = int(name.split(".")[3]) if name.startswith("bert.encoder.layer.") else None
+        p.grad = None
+        p.requires_grad_(not name.startswith("bert.embeddings.") and layer != 0)
+        rate = RATE * 0.8 ** (n_layers - layer) if layer is not None else RATE * 0.8 ** (n_layers + 1) if ".embeddings." in name else RATE
+        if ".layer.1.output." in name and name.endswith("bias"):
+            rate, decay = 3e-4, 0.1
+        if name.startswith(("classifier.", "cls.")):
+            rate, decay = 5 * RATE, 0.0
+        if p.requires_grad:
+            groups.append(dict(params=[p], lr=rate, weight_decay=decay))
+    return groups
+
+
+def run_case(program, name, model, loss, n_labels, max_length, options={}):
     steps = make_steps(model.config.vocab_size, loss, n_labels, max_length)
+    before = {n: p.detach().clone() for n, p in model.named_parameters()}
     with tempfile.TemporaryDirectory() as directory:
         directory = pathlib.Path(directory)
         model.save_pretrained(directory / "model")
@@ -117,25 +145,26 @@ def run_case(program, name, model, loss, n_labels, max_length):
         config.write_text(json.dumps(json.loads(config.read_text()) | dict(architectures=["BertModel"])))
         (directory / "steps.json").write_text(json.dumps(dict(
             loss=loss, n_labels=n_labels, max_length=max_length, steps=steps, learning_rate=RATE, n_warmup_steps=N_WARMUP,
-            weight_decay=DECAY, max_grad_norm=MAX_NORM)))
+            weight_decay=DECAY, max_grad_norm=MAX_NORM, options=options)))
         subprocess.run([program, str(directory)], check=True)
         ours, losses = load_file(directory / "trained/model.safetensors"), json.loads((directory / "losses.json").read_text())
         problems = loading_problems(model, directory / "trained")
     problems += evaluation_problems(model, steps[0][0], loss, losses["evaluation"])
 
     named = dict(model.named_parameters())
-    decay = [p for n, p in named.items() if not n.endswith("bias") and "LayerNorm" not in n]
-    rest = [p for n, p in named.items() if n.endswith("bias") or "LayerNorm" in n]
-    optimizer = torch.optim.AdamW([dict(params=decay, weight_decay=DECAY), dict(params=rest, weight_decay=0.0)], lr=RATE)
+    optimizer = torch.optim.AdamW(parameter_groups(model, options), lr=RATE)
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, N_WARMUP, N_STEPS)
+    base = transformers.get_linear_schedule_with_warmup(torch.optim.SGD([torch.zeros(1)], lr=RATE), N_WARMUP, N_STEPS)
     rates, n_clipped, worst_loss, worst_norm = [], 0, 0.0, 0.0
     for step, ours_step in zip(steps, losses["steps"], strict=True):
         optimizer.zero_grad()
         value = step_loss(model, step, loss)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), MAX_NORM).item()
-        rates.append(schedule.get_last_lr()[0])
+        rates.append(base.get_last_lr()[0])
         optimizer.step()
         schedule.step()
+        base.optimizer.step()
+        base.step()
         n_clipped += norm > MAX_NORM
         worst_loss = max(worst_loss, abs(ours_step["loss"] - value) / abs(value))
         worst_norm = max(worst_norm, abs(ours_step["grad_norm"] - norm) / norm)
@@ -148,6 +177,7 @@ def run_case(program, name, model, loss, n_labels, max_length):
         problems.append(f"missing: {sorted(set(theirs) - set(ours))}")
     median = float(numpy.median([p.norm().item() for p in theirs.values()]))
     worst = 0.0
+    problems += [f"{n} was not frozen" for n, p in named.items() if not p.requires_grad and not torch.equal(ours[n], before[n])]
     for n in sorted(set(theirs) & set(ours)):
         error = (ours[n] - theirs[n]).norm().item()
         if n.endswith("key.bias") or loss == "question_answering" and n in ("qa_outputs.bias", last_norm_bias(model)):
@@ -180,6 +210,10 @@ def main():
         model = head(small_config(attn_implementation="eager", **labels))
         randomise(model, 5)
         results.append(run_case(sys.argv[1], name, model.eval().float(), loss, labels.get("num_labels", 1), 64))
+        randomise(model, 6)
+        options = {k: v if k != "param_groups" else "; ".join(g for g in v.split("; ") if not g.startswith(
+            "classifier" if loss == "masked_lm" else "cls")) for k, v in GROUP_OPTIONS.items()}
+        results.append(run_case(sys.argv[1], f"{name}, frozen and grouped", model, loss, labels.get("num_labels", 1), 64, options))
     passed, failed = results.count(True), results.count(False)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)

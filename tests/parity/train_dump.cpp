@@ -19,6 +19,7 @@
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
 #include "src/files/hf_directory.h"
+#include "src/plan/param_groups.h"
 #include "src/plan/plan.h"
 
 namespace ferry {
@@ -112,8 +113,13 @@ void run(const std::filesystem::path& directory) {
   table_options.n_labels = steps["n_labels"];
   table_options.hidden_dropout = table_options.attention_dropout =
       table_options.classifier_dropout = 0.0f;
-  const ModelTable model =
+  ModelTable model =
       make_bert_table(parse_bert_config(read_json(directory / "model/config.json")), table_options);
+  config::Config config;
+  const json said = steps.value("options", json::object());
+  for (const auto& [key, value] : said.items())
+    config.set(key, value.get<std::string>(), {config::Source::command_line, key});
+  apply_param_options(config, model);
 
   BatchShape largest{.max_length = steps["max_length"]};
   int64_t n_micro = 1;

@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <set>
 #include <sstream>
@@ -197,6 +198,73 @@ TEST_F(Resume, KilledAtRandomMomentsTheSameBits) {
     expect_same_run("whole", run);
     fs::remove_all(root_ / run);
   }
+}
+
+/** The freedom to place frozen blocks, and rates and decays of their own, survive kills too. */
+TEST_F(Resume, FrozenAndGroupedTheSameBits) {
+  const std::vector<std::string> options = {
+      "--freeze=bert.embeddings.*,bert.encoder.layer.0.*",
+      "--param-groups=classifier.*:lr=1e-2,decay=0.1;*.LayerNorm.*:factor=0.5",
+      "--layerwise-lr-decay=0.9", "--weight-decay=0.01"};
+  ASSERT_EQ(ferry(new_run("frozen", options)).code(), 0) << text_of(root_ / "err");
+  const std::string states = text_of(last_checkpoint("frozen") / "state/adam_m.safetensors");
+  EXPECT_EQ(states.find("embeddings"), std::string::npos) << "no states of what is frozen";
+  EXPECT_NE(states.find("layer.1"), std::string::npos);
+  std::mt19937 random(5);
+  for (int step : {3, 20, 40}) {
+    auto arguments = go_on("frozen_killed", random_placement(random));
+    if (step == 3) arguments.insert(arguments.end(), options.begin(), options.end());
+    const pid_t child = start(arguments);
+    wait_for_line("frozen_killed", step);
+    ::kill(child, SIGKILL);
+    wait_for(child);
+  }
+  ASSERT_EQ(ferry(go_on("frozen_killed", random_placement(random))).code(), 0)
+      << text_of(root_ / "err");
+  expect_same_run("frozen", "frozen_killed");
+
+  // Thawed in the middle, as learning_rate may change: states that no checkpoint has begin at zero.
+  fs::remove_all(root_ / "frozen_killed/final");
+  fs::remove_all(last_checkpoint("frozen_killed"));
+  ASSERT_EQ(ferry({"train", "--resume=frozen_killed/checkpoint-70", "--freeze="}).code(), 0)
+      << text_of(root_ / "err");
+  EXPECT_NE(text_of(last_checkpoint("frozen_killed") / "state/adam_m.safetensors")
+                .find("bert.embeddings.word_embeddings.weight"),
+            std::string::npos);
+}
+
+TEST_F(Resume, MaxTimeEndsTheRunInOrder) {
+  constexpr double kMost_ms = 1000;
+  const auto step_times = [](const std::string& run) {
+    std::istringstream lines(text_of(root_ / run / "metrics.jsonl"));
+    std::vector<double> times_ms;
+    for (std::string line; std::getline(lines, line);)
+      if (const auto json = nlohmann::json::parse(line); json.contains("step_ms"))
+        times_ms.push_back(json["step_ms"]);
+    return times_ms;
+  };
+  const std::vector<std::string> options = {"--max-time=1s", "--epochs=100000",
+                                            "--save-strategy=no"};
+  // In two pieces: the time of both counts.
+  const pid_t child = start(new_run("timed", options));
+  wait_for_line("timed", 5);
+  ::kill(child, SIGTERM);
+  ASSERT_EQ(wait_for(child).code(), 130);
+  ASSERT_GE(step_times("timed").size(), 5u);
+  const Outcome outcome = ferry(go_on("timed", {"--save-strategy=steps"}));
+  ASSERT_EQ(outcome.code(), 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("max_time"), std::string::npos) << outcome.err;
+  const std::vector<double> times_ms = step_times("timed");
+  const double all_ms = std::accumulate(times_ms.begin(), times_ms.end(), 0.0);
+  EXPECT_GE(all_ms, kMost_ms);
+  EXPECT_LT(all_ms - times_ms.back(), kMost_ms) << "one step too many";
+  const std::string last = std::to_string(times_ms.size());
+  EXPECT_TRUE(fs::exists(root_ / "timed/final/model.safetensors"));
+  EXPECT_TRUE(fs::exists(root_ / "timed" / ("checkpoint-" + last) / "COMPLETE"));
+  EXPECT_EQ(text_of(root_ / "timed" / ("checkpoint-" + last) / "model.safetensors"),
+            text_of(root_ / "timed/final/model.safetensors"));
+  EXPECT_EQ(nlohmann::json::parse(text_of(root_ / "timed/run.json"))["phase"], "finished");
+  EXPECT_NE(curve_of("timed").find("eval_loss"), std::string::npos);
 }
 
 TEST_F(Resume, StoppedBySignalItSavesAndGoesOn) {
