@@ -21,6 +21,7 @@ nlohmann::ordered_json json_of(const config::Value& value) {
   if (const auto* boolean = std::get_if<bool>(&value)) return *boolean;
   if (const auto* integer = std::get_if<int64_t>(&value)) return *integer;
   if (const auto* number = std::get_if<double>(&value)) return *number;
+  if (const auto* time = std::get_if<config::Seconds>(&value)) return to_text(*time);
   return "auto";
 }
 

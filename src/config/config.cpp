@@ -159,6 +159,11 @@ std::optional<double> Config::maybe_number(std::string_view key) const {
   return is_auto(key) ? std::nullopt : std::optional(number(key));
 }
 
+std::optional<Seconds> Config::maybe_time(std::string_view key) const {
+  const auto* held = std::get_if<Seconds>(&value(key));
+  return held ? std::optional(*held) : std::nullopt;
+}
+
 int64_t Config::steps(std::string_view key, int64_t total_steps) const {
   const Value& held = value(key);
   if (const auto* count = std::get_if<int64_t>(&held)) return *count;
@@ -178,12 +183,12 @@ void Config::settle() {
                 fmt::format("num_train_epochs = 0 ({}), expected more than 0",
                             origin("num_train_epochs").where),
                 "or give max_steps");
-  if (steps("eval_steps", 1) == 0)
+  if (!maybe_time("eval_steps") && steps("eval_steps", 1) == 0)
     throw Error(Fault::usage, "config.value",
                 fmt::format("eval_steps = 0 ({}), expected at least 1, or a share above 0",
                             origin("eval_steps").where),
                 "eval_strategy = no evaluates at the end only");
-  if (!is_auto("save_steps") && steps("save_steps", 1) == 0)
+  if (!is_auto("save_steps") && !maybe_time("save_steps") && steps("save_steps", 1) == 0)
     throw Error(Fault::usage, "config.value",
                 fmt::format("save_steps = 0 ({}), expected at least 1, or a share above 0",
                             origin("save_steps").where),

@@ -57,6 +57,8 @@ class Config {
   std::optional<double> maybe_number(std::string_view key) const;
   /** An option of type steps as a count: its steps, or its share of total_steps rounded up. */
   int64_t steps(std::string_view key, int64_t total_steps) const;
+  /** Of an option of type interval, where it is a time. */
+  std::optional<Seconds> maybe_time(std::string_view key) const;
   bool is_auto(std::string_view key) const;
 
   const Value& value(std::string_view key) const;

@@ -56,6 +56,8 @@ std::string placeholder(const Option& option) {
       return "SIZE";
     case Type::steps:
       return "N|SHARE";
+    case Type::interval:
+      return "N|SHARE|TIME";
     case Type::duration:
       return "TIME";
     case Type::list:

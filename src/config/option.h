@@ -23,6 +23,7 @@ enum class Type : uint8_t {
   number,
   bytes,     // "11GiB", "512 MiB", or plain bytes
   steps,     // a whole number of steps, or a share of all steps in [0, 1)
+  interval,  // steps, or a time such as "30min"
   duration,  // "30min", "8h", "90s", or plain seconds
   list,      // "a,b": text items; in TOML also ["a", "b"]
   groups,    // src/config/param_groups.h; in TOML also an array of tables

@@ -160,15 +160,15 @@ const std::vector<Option>& option_table() {
            "When a checkpoint is written: every save_steps, at the end of each epoch, or never. "
            "Without one a run that is killed starts again."},
       {.key = "save_steps",
-       .type = Type::steps,
+       .type = Type::interval,
        .group = kOutputGroup,
        .value = "auto",
-       .unit = "steps, or share of all steps below 1",
+       .unit = "steps, share of all steps below 1, or time",
        .can_be_auto = true,
        .range = {0, kMaxInteger},
-       .help =
-           "Steps between two checkpoints; auto is every 30 minutes, at most 2 % of the time, and "
-           "at the end."},
+       .help = "Steps or time (30min) between two checkpoints; auto is every 30 minutes, at most 2 "
+               "% of the time, and "
+               "at the end."},
       {.key = "save_total_limit",
        .type = Type::integer,
        .group = kOutputGroup,
@@ -557,12 +557,13 @@ const std::vector<Option>& option_table() {
        .help = "Evaluate at the end of each epoch or every eval_steps, where there is data for it, "
                "and once at the end. Training waits meanwhile; no leaves more time to it."},
       {.key = "eval_steps",
-       .type = Type::steps,
+       .type = Type::interval,
        .group = kReportGroup,
        .value = "500",
-       .unit = "steps, or share of all steps below 1",
+       .unit = "steps, share of all steps below 1, or time",
        .range = {0, kMaxInteger},
-       .help = "Steps between two evaluations with eval_strategy = steps. More often shows sooner "
+       .help = "Steps or time (30min) between two evaluations with eval_strategy = steps. More "
+               "often shows sooner "
                "where overfitting begins, and takes more time."},
       {.key = "load_best_model_at_end",
        .type = Type::boolean,

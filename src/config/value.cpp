@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -31,6 +32,10 @@ bool in_range(const Range& range, double value) {
 bool is_text(Type type) {
   return type == Type::text || type == Type::path || type == Type::choice || type == Type::list ||
          type == Type::groups;
+}
+
+bool is_steps(Type type) {
+  return type == Type::steps || type == Type::interval;
 }
 
 struct TimeUnit {
@@ -92,6 +97,10 @@ std::string range_text(const Option& option) {
 
 }  // namespace
 
+std::string to_text(Seconds time) {
+  return format_duration(time.count);
+}
+
 std::optional<bool> parse_boolean(std::string_view text) {
   const std::string word = normalized_name(text);
   for (std::string_view yes : {"true", "yes", "on", "1"})
@@ -125,6 +134,11 @@ std::string expectation(const Option& option) {
     case Type::steps:
       text = "a whole number of steps, or a share of all steps from 0 to below 1";
       break;
+    case Type::interval:
+      text =
+          "a whole number of steps, a share of all steps from 0 to below 1, or a time such as "
+          "30min";
+      break;
     case Type::choice:
       text = fmt::format("one of {}", fmt::join(option.choices, ", "));
       break;
@@ -148,7 +162,7 @@ std::optional<Value> value_from_typed(const Option& option, const Value& typed) 
     return option.can_be_auto ? std::optional(typed) : std::nullopt;
   if (const auto* text = std::get_if<std::string>(&typed)) {
     if (is_text(option.type) || option.type == Type::bytes || option.type == Type::duration ||
-        *text == "auto")
+        option.type == Type::interval || *text == "auto")
       return value_from_text(option, *text);
     return std::nullopt;
   }
@@ -159,12 +173,14 @@ std::optional<Value> value_from_typed(const Option& option, const Value& typed) 
     if (option.type == Type::text) return std::to_string(*integer);  // a column by its number
     if (option.type == Type::number) return value_from_typed(option, static_cast<double>(*integer));
     bool is_whole = option.type == Type::integer || option.type == Type::bytes ||
-                    option.type == Type::steps || option.type == Type::duration;
+                    is_steps(option.type) || option.type == Type::duration;
     if (!is_whole || !in_range(option.range, static_cast<double>(*integer))) return std::nullopt;
     return *integer;
   }
+  if (const auto* time = std::get_if<Seconds>(&typed))
+    return option.type == Type::interval && time->count > 0 ? std::optional(typed) : std::nullopt;
   const double number = std::get<double>(typed);
-  if (option.type == Type::steps) {
+  if (is_steps(option.type)) {
     if (number == 0) return int64_t{0};
     return number > 0 && number < 1 ? std::optional<Value>(number) : std::nullopt;
   }
@@ -191,6 +207,12 @@ std::optional<Value> value_from_text(const Option& option, std::string_view raw)
     case Type::bytes:
       if (auto bytes = parse_bytes(text)) return value_from_typed(option, *bytes);
       return std::nullopt;
+    case Type::interval:
+      if (!text.empty() && std::isalpha(static_cast<unsigned char>(text.back()))) {
+        const auto seconds = parse_duration(text);
+        return seconds ? value_from_typed(option, Seconds{*seconds}) : std::nullopt;
+      }
+      [[fallthrough]];
     case Type::integer:
     case Type::steps:
       if (auto integer = parse_whole<int64_t>(text)) return value_from_typed(option, *integer);
@@ -237,6 +259,7 @@ std::string to_toml(const Option& option, const Value& value) {
   if (const auto* number = std::get_if<double>(&value)) return fmt::format("{}", *number);
   if (const auto* text = std::get_if<std::string>(&value))
     return option.type == Type::list ? list_to_toml(*text) : toml_quoted(*text);
+  if (const auto* time = std::get_if<Seconds>(&value)) return toml_quoted(to_text(*time));
   const int64_t integer = std::get<int64_t>(value);
   if (option.type == Type::bytes && integer > 0) {
     if (integer % kGiB == 0) return fmt::format("\"{}GiB\"", integer / kGiB);

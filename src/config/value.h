@@ -16,9 +16,18 @@ struct Auto {
   bool operator==(const Auto&) const = default;
 };
 
+/** An interval that is a time. */
+struct Seconds {
+  int64_t count = 0;
+  bool operator==(const Seconds&) const = default;
+};
+/** "30min" */
+std::string to_text(Seconds time);
+
 /** text, path, choice, list and groups hold a string; integer, bytes and duration (seconds) an
- *  int64_t; number a double; steps an int64_t (steps) or a double (share of all steps). */
-using Value = std::variant<Auto, bool, int64_t, double, std::string>;
+ *  int64_t; number a double; steps an int64_t (steps) or a double (share of all steps),
+ *  interval these or Seconds. */
+using Value = std::variant<Auto, bool, int64_t, double, std::string, Seconds>;
 
 /** What `option` takes, for messages: "an integer of at least 1, or auto". */
 std::string expectation(const Option& option);

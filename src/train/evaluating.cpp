@@ -18,15 +18,21 @@ Evaluating::Evaluating(Session& session,
       metrics_(metrics),
       progress_(progress),
       strategy_(job.config.text("eval_strategy")),
-      every_(std::max<int64_t>(1, job.config.steps("eval_steps", job.n_steps))),
-      best_(job, metrics) {}
+      best_(job, metrics) {
+  if (const auto time = job.config.maybe_time("eval_steps"))
+    every_time_ = std::chrono::seconds(time->count);
+  else
+    every_ = std::max<int64_t>(1, job.config.steps("eval_steps", job.n_steps));
+}
 
 bool Evaluating::is_due() const {
   const int64_t step = session_.n_steps();
   if (job_.eval.size() == 0) return false;
   if (is_last_step()) return true;  // its predictions are part of the result
   if (strategy_ == "epoch") return step % job_.steps_per_epoch == 0;
-  return strategy_ == "steps" && step % every_ == 0;
+  if (strategy_ != "steps") return false;
+  if (every_ > 0) return step % every_ == 0;
+  return std::chrono::steady_clock::now() - last_end_ >= every_time_;
 }
 
 bool Evaluating::is_last_step() const {
@@ -50,6 +56,7 @@ void Evaluating::after_step(Control& control) {
   });
   run_.set_phase(runs::Phase::training);
   if (!evaluation) return;
+  last_end_ = std::chrono::steady_clock::now();
   last_ = std::move(*evaluation);
   const double epoch = static_cast<double>(step) / static_cast<double>(job_.steps_per_epoch);
   std::string text = fmt::format("epoch {:.2f}: eval_loss {:.4f}", epoch, last_.loss);

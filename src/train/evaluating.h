@@ -2,6 +2,8 @@
 // When a run evaluates (options eval_strategy, eval_steps) and what is said of it. The loop calls
 // it after every step; src/train/evaluation.h is the evaluation itself.
 
+#include <chrono>
+
 #include "src/runs/metrics_log.h"
 #include "src/runs/run_directory.h"
 #include "src/term/progress.h"
@@ -39,7 +41,9 @@ class Evaluating {
   runs::MetricsLog& metrics_;
   term::Progress& progress_;
   std::string strategy_;
-  int64_t every_ = 0;  ///< steps
+  int64_t every_ = 0;  ///< steps; 0: by time
+  std::chrono::seconds every_time_{};
+  std::chrono::steady_clock::time_point last_end_ = std::chrono::steady_clock::now();
   BestModel best_;
   Evaluation last_;
 };

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/runs/metrics_log.h"
 #include "src/term/progress.h"
@@ -50,10 +51,25 @@ void check_any_update(const SessionState& state, const Job& job, double loss) {
   refuse_diverged("all steps", job, job.n_steps - 1, loss);
 }
 
-void log_step(const Job& job, const StepReport& report, int64_t step, term::Progress& progress) {
+/** What a step took. */
+struct StepCost {
+  int64_t n_tokens = 0;
+  double seconds = 0;
+  int64_t host_bytes = 0;  ///< of this process, after it
+  double tokens_per_second() const {
+    return static_cast<double>(n_tokens) / std::max(seconds, 1e-9);
+  }
+};
+
+void log_step(const Job& job,
+              const StepReport& report,
+              int64_t step,
+              const StepCost& cost,
+              term::Progress& progress) {
   const std::string values =
-      fmt::format("loss {:.4f}  lr {:.2e}  grad {:.2f}{}", report.loss, report.learning_rate,
-                  report.grad_norm, report.skipped ? "  skipped" : "");
+      fmt::format("loss {:.4f}  lr {:.2e}  grad {:.2f}{}  {:.0f} tokens/s  {}", report.loss,
+                  report.learning_rate, report.grad_norm, report.skipped ? "  skipped" : "",
+                  cost.tokens_per_second(), format_bytes(cost.host_bytes));
   progress.update(step + 1, values);
   if ((step + 1) % job.config.integer("logging_steps") == 0)
     progress.say(fmt::format("step {}: {}", step + 1, values));
@@ -69,8 +85,7 @@ nlohmann::ordered_json metrics_of(const Job& job,
                                   const StepReport& report,
                                   int64_t step,
                                   int64_t n_tokens_seen,
-                                  int64_t n_tokens,
-                                  double seconds) {
+                                  const StepCost& cost) {
   nlohmann::ordered_json line;
   line["step"] = step + 1;
   line["epoch"] = static_cast<double>(step + 1) / static_cast<double>(job.steps_per_epoch);
@@ -78,8 +93,9 @@ nlohmann::ordered_json metrics_of(const Job& job,
   line["grad_norm"] = report.grad_norm;
   line["learning_rate"] = report.learning_rate;
   line["num_input_tokens_seen"] = n_tokens_seen;
-  line["train_tokens_per_second"] = static_cast<double>(n_tokens) / std::max(seconds, 1e-9);
-  line["step_ms"] = seconds * 1e3;
+  line["train_tokens_per_second"] = cost.tokens_per_second();
+  line["step_ms"] = cost.seconds * 1e3;
+  line["host_bytes"] = cost.host_bytes;
   if (report.skipped) line["skipped"] = true;
   if (job.model.compute == DType::f16) line["loss_scale"] = report.loss_scale;
   return line;
@@ -156,18 +172,19 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
         session.step_unless(micro_batches, [&] { return control.interrupts(); });
     // ---- diagnostics only from here on
     if (report) {
-      const double seconds = seconds_since(start);
-      result.seconds += seconds;
-      result.n_tokens += batches.n_tokens();
+      const StepCost cost = {.n_tokens = batches.n_tokens(),
+                             .seconds = seconds_since(start),
+                             .host_bytes = process_bytes()};
+      result.seconds += cost.seconds;
+      result.n_tokens += cost.n_tokens;
       result.n_skipped += report->skipped;
       ++result.n_steps;
-      metrics.append(metrics_of(job, *report, step, metrics.n_tokens() + batches.n_tokens(),
-                                batches.n_tokens(), seconds));
+      metrics.append(metrics_of(job, *report, step, metrics.n_tokens() + cost.n_tokens, cost));
       max_time.after_step(session.n_steps());
       if (const auto failure = metrics.take_failure())
         progress.say(fmt::format("{}; the lines wait for room", *failure));
       check_divergence(*report, job, step);
-      log_step(job, *report, step, progress);
+      log_step(job, *report, step, cost, progress);
       if (session.n_steps() == job.n_steps) check_any_update(session.state(), job, report->loss);
       evaluating.after_step(control);
     }  // else it was dropped for a pause or the end, and comes again

@@ -26,7 +26,8 @@ Saving::Saving(Session& session,
       saver_(session, job, run.path(), [&metrics] { metrics.sync(); }),
       strategy_(job.config.text("save_strategy")),
       begun_step_(session.n_steps()) {
-  if (!job.config.is_auto("save_steps"))
+  every_time_ = job.config.maybe_time("save_steps");
+  if (!job.config.is_auto("save_steps") && !every_time_)
     every_ = std::max<int64_t>(1, job.config.steps("save_steps", job.n_steps));
 }
 
@@ -44,6 +45,7 @@ bool Saving::is_due() const {
   if (step == job_.n_steps || best_.is_out_of_patience()) return true;
   if (strategy_ == "epoch") return step % job_.steps_per_epoch == 0;
   if (every_ > 0) return step % every_ == 0;
+  if (every_time_) return Clock::now() - last_began_ >= std::chrono::seconds(every_time_->count);
   constexpr auto kAuto = 30min;
   constexpr double kTimeShare_max = 0.02;
   return Clock::now() - last_began_ >=

@@ -4,6 +4,7 @@
 // checkpoint itself.
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "src/runs/metrics_log.h"
@@ -47,7 +48,8 @@ class Saving {
   CheckpointSaver saver_;
   bool is_asked_for_ = false;  ///< the one under way, by somebody who waits
   std::string strategy_;
-  int64_t every_ = 0;   ///< steps; 0: by time
+  int64_t every_ = 0;  ///< steps; 0: by time
+  std::optional<config::Seconds> every_time_;
   int64_t begun_step_;  ///< of the last checkpoint, or where this process began
   bool has_failed_ = false;
   std::chrono::duration<double> last_took_{};

@@ -46,6 +46,8 @@ std::string other_value(const Option& option) {
       return "11GiB";
     case Type::steps:
       return "0.25";
+    case Type::interval:
+      return "45min";
     case Type::duration:
       return "90s";
     case Type::list:
@@ -74,6 +76,7 @@ std::string bad_value(const Option& option) {
       return "11 elephants";
     case Type::steps:
       return "1.5";
+    case Type::interval:
     case Type::duration:
       return "8 elephants";
     case Type::list:
@@ -312,11 +315,12 @@ TEST_P(EveryOption, TypeRangeUnitAndChoicesAgree) {
   EXPECT_EQ(std::set(option.choices.begin(), option.choices.end()).size(), option.choices.size());
   const bool is_bounded = option.type == Type::integer || option.type == Type::number ||
                           option.type == Type::bytes || option.type == Type::steps ||
-                          option.type == Type::duration;
+                          option.type == Type::interval || option.type == Type::duration;
   EXPECT_EQ(std::isfinite(option.range.min), is_bounded);
   EXPECT_EQ(std::isfinite(option.range.max), is_bounded);
   EXPECT_LT(option.range.min, option.range.max);
-  if (option.type == Type::bytes || option.type == Type::steps || option.type == Type::duration) {
+  if (option.type == Type::bytes || option.type == Type::steps || option.type == Type::interval ||
+      option.type == Type::duration) {
     EXPECT_FALSE(option.unit.empty());
   } else if (!is_bounded) {
     EXPECT_TRUE(option.unit.empty()) << option.unit;
@@ -324,7 +328,11 @@ TEST_P(EveryOption, TypeRangeUnitAndChoicesAgree) {
   if (option.type == Type::choice) {
     EXPECT_FALSE(option.can_be_auto) << "auto is one of the choices";
   }
-  if (option.type == Type::steps) {
+  if (option.type == Type::interval) {
+    EXPECT_EQ(value_from_text(option, "90min"), Value(Seconds{5400}));
+    EXPECT_FALSE(value_from_text(option, "0min") || value_from_text(option, "-5s"));
+  }
+  if (option.type == Type::steps || option.type == Type::interval) {
     EXPECT_TRUE(value_from_text(option, "0") && value_from_text(option, "0.5"));
     EXPECT_FALSE(value_from_text(option, "-1") || value_from_text(option, "1.5"));
   }

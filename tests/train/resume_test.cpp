@@ -416,6 +416,23 @@ TEST_F(Resume, TheBestModelIsKeptAndBecomesTheFinalOne) {
             text_of(root_ / "best/predictions.jsonl"));
 }
 
+TEST_F(Resume, EvaluatesAndSavesByTheClock) {
+  ASSERT_EQ(ferry(new_run("clock", {"--max-time=3s", "--epochs=100000", "--eval-strategy=steps",
+                                    "--eval-steps=1s", "--save-steps=1s"}))
+                .code(),
+            0)
+      << text_of(root_ / "err");
+  const std::string metrics = text_of(root_ / "clock/metrics.jsonl");
+  const auto n_evaluations = evaluations_of(metrics).size();
+  EXPECT_GE(n_evaluations, 2u) << "in the middle, and at the end";
+  EXPECT_LE(n_evaluations, 20u) << "not at every step";
+  size_t n_saves = 0;
+  for (size_t at = 0; (at = metrics.find("save_seconds", at)) != metrics.npos; ++at)
+    ++n_saves;
+  EXPECT_GE(n_saves, 2u);
+  EXPECT_LE(n_saves, 20u);
+}
+
 TEST_F(Resume, StopsEarlyWhenNothingGetsBetter) {
   const std::vector<std::string> options = {"--eval-strategy=steps", "--eval-steps=4",
                                             "--early-stopping-patience=3",
