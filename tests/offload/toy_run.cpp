@@ -245,6 +245,18 @@ std::vector<std::byte> ToyRun::states() const {
   return states;
 }
 
+std::vector<double> ToyRun::square_sums() const {
+  std::vector<double> sums;
+  for (int b = 0; b < options_.shape.n_blocks(); ++b)
+    for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors) {
+      const DType type = segment_dtype(options_.shape, b, Segment::grads);
+      const std::byte* grads = memory_.segment(b, Segment::grads);
+      sums.push_back(simd::square_sum(grads + t.offset * static_cast<int64_t>(size_of(type)), type,
+                                      t.n_elements));
+    }
+  return sums;
+}
+
 std::vector<std::vector<std::byte>> ToyRun::tensors() const {
   std::vector<std::vector<std::byte>> tensors;
   for (int b = 0; b < options_.shape.n_blocks(); ++b)

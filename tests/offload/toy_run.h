@@ -70,6 +70,8 @@ class ToyRun {
   ToyResult result();
   /** As they are. */
   std::vector<std::byte> states() const;
+  /** Of each tensor's gradients as the last step left them, block by block. */
+  std::vector<double> square_sums() const;
   /** Master and weights of each tensor, block by block. */
   std::vector<std::vector<std::byte>> tensors() const;
   Executor& executor() { return *executor_; }

@@ -98,9 +98,9 @@ TEST(CpuMath, HasTheBitsOfTheKernelsWhateverTheWorkers) {
   for (size_t i = 0; i < g.size(); ++i)
     g[i] = 0.001f * static_cast<float>(static_cast<int64_t>(i * 7919 % 10007) - 5000);
   const std::vector<TensorExtent> tensors = {
-      {0, simd::kTask_elements + 256, true},
-      {simd::kTask_elements + 256, 100, true},
-      {simd::kTask_elements + 512, n - simd::kTask_elements - 512, true}};
+      {0, simd::kTask_elements + 256},
+      {simd::kTask_elements + 256, 100},
+      {simd::kTask_elements + 512, n - simd::kTask_elements - 512}};
   double expected = 0;
   for (const TensorExtent& t : tensors)
     expected += simd::square_sum(g.data() + t.offset, DType::f32, t.n_elements);
