@@ -597,8 +597,9 @@ const std::vector<Option>& option_table() {
        .type = Type::number,
        .group = kReportGroup,
        .value = "0",
-       .range = {0},
-       .help = "By how much a metric must improve to count for early_stopping_patience."},
+       .range = {0, 1e6},
+       .help = "By how much a metric must improve to count for early_stopping_patience; more stops "
+               "sooner on a plateau."},
       {.key = "logging_steps",
        .type = Type::integer,
        .group = kReportGroup,

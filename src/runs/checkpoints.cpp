@@ -1,9 +1,11 @@
 #include "src/runs/checkpoints.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -91,12 +93,19 @@ NewCheckpoint::~NewCheckpoint() {
 
 Checkpoint NewCheckpoint::commit() {
   std::error_code error;
-  if (is_complete(final_)) {  // the same step of the same run: the same bits
-    is_committed_ = true;
-    fs::remove_all(partial_, error);
-    return {step_, final_};
-  }
   sync_directory(partial_);
+  // A run that went back to an earlier step and goes on otherwise comes by the same steps again:
+  // what it wrote before is replaced. One of the two is there at any time.
+  if (is_complete(final_)) {
+    write_text_file(partial_ / kComplete, fmt::format("{}\n", step_));
+    if (::renameat2(AT_FDCWD, partial_.c_str(), AT_FDCWD, final_.c_str(), RENAME_EXCHANGE) == 0) {
+      is_committed_ = true;
+      sync_directory(final_.parent_path());
+      fs::remove_all(partial_, error);
+      return {step_, final_};
+    }
+    fs::remove_all(final_, error);  // a file system that cannot swap
+  }
   fs::rename(partial_, final_, error);
   if (error)
     throw Error(Fault::machine, "checkpoint.save",
@@ -150,11 +159,27 @@ void check_checkpoint(const fs::path& checkpoint) {
 void remove_unfinished(const fs::path& run) {
   std::error_code error;
   for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
-    const fs::path stem =
-        it->path().extension() == kPartial ? it->path().stem() : it->path().filename();
+    const bool is_partial = it->path().extension() == kPartial;
+    const fs::path stem = is_partial ? it->path().stem() : it->path().filename();
     std::error_code ignored;
-    if (step_of(stem) && !is_complete(it->path())) fs::remove_all(it->path(), ignored);
+    if (step_of(stem) && (is_partial || !is_complete(it->path())))
+      fs::remove_all(it->path(), ignored);
   }
+}
+
+namespace {
+
+void remove_checkpoint(const fs::path& checkpoint) {
+  std::error_code error;
+  fs::remove(checkpoint / kComplete, error);  // first: from here on nobody takes it for whole
+  fs::remove_all(checkpoint, error);
+}
+
+}  // namespace
+
+void remove_later(const fs::path& run, int64_t step) {
+  for (const Checkpoint& checkpoint : complete_checkpoints(run))
+    if (checkpoint.step > step) remove_checkpoint(checkpoint.path);
 }
 
 void remove_oldest(const fs::path& run, int64_t keep, const std::vector<int64_t>& wanted) {
@@ -168,12 +193,8 @@ void remove_oldest(const fs::path& run, int64_t keep, const std::vector<int64_t>
     }
     break;
   }
-  for (int64_t i = 0; i + keep < static_cast<int64_t>(all.size()); ++i) {
-    const fs::path& path = all[static_cast<size_t>(i)].path;
-    std::error_code error;
-    fs::remove(path / kComplete, error);  // first: from here on nobody takes it for whole
-    fs::remove_all(path, error);
-  }
+  for (int64_t i = 0; i + keep < static_cast<int64_t>(all.size()); ++i)
+    remove_checkpoint(all[static_cast<size_t>(i)].path);
 }
 
 }  // namespace ferry::runs

@@ -41,7 +41,7 @@ class NewCheckpoint {
   ~NewCheckpoint();
 
   const std::filesystem::path& path() const { return partial_; }
-  /** Renames it, marks it complete. */
+  /** Renames it, marks it complete; replaces one of the same step. */
   Checkpoint commit();
 
  private:
@@ -67,6 +67,10 @@ void check_checkpoint(const std::filesystem::path& checkpoint);
 /** Removes what killed processes left of checkpoints they were writing or removing; only the run's
  * trainer may. */
 void remove_unfinished(const std::filesystem::path& run);
+/** Removes complete checkpoints of later steps: those of a continuation that the run went back
+ * from.
+ */
+void remove_later(const std::filesystem::path& run, int64_t step);
 /** Removes the oldest complete checkpoints but `keep`; one that is half-removed is not complete.
  * The first step of `wanted` that has a checkpoint keeps it: it is one of the `keep`, but never the
  * only one. */

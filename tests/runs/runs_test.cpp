@@ -84,6 +84,22 @@ TEST_F(Runs, OnlyWholeCheckpointsCount) {
   EXPECT_EQ(complete_checkpoints(run_).back().step, 150);
 }
 
+TEST_F(Runs, WhatARunWentBackFromIsReplaced) {
+  for (int64_t step : {5, 10, 15})
+    make_checkpoint(step);
+  {
+    NewCheckpoint again(run_, 10);
+    write_text_file(again.path() / "model.safetensors", "other weights");
+    again.commit();
+  }
+  std::ostringstream text;
+  text << std::ifstream(run_ / "checkpoint-10/model.safetensors").rdbuf();
+  EXPECT_EQ(text.str(), "other weights");
+  EXPECT_FALSE(fs::exists(run_ / "checkpoint-10.tmp"));
+  remove_later(run_, 10);
+  EXPECT_EQ(steps_of(complete_checkpoints(run_)), (std::vector<int64_t>{5, 10}));
+}
+
 TEST_F(Runs, ResumePointNamesTheLastCompleteOne) {
   EXPECT_NE(fault_of(Fault::data, [&] { find_resume_point(run_); }).find("config.toml"),
             std::string::npos);
