@@ -43,10 +43,17 @@ bool find_entry(const char* name, Function& function) {
   return true;
 }
 
-/** Null where the driver has none, as on some virtual GPUs. */
+/** Null where the device has none, as some virtual GPUs. */
 const VirtualMemory* virtual_memory() {
-  static const std::optional<VirtualMemory> found = [] {
+  static const std::optional<VirtualMemory> found = []() -> std::optional<VirtualMemory> {
     VirtualMemory v{};
+    decltype(&cuDeviceGetAttribute) attribute = nullptr;
+    int device = 0, is_supported = 0;
+    if (cudaGetDevice(&device) != cudaSuccess || !find_entry("cuDeviceGetAttribute", attribute) ||
+        attribute(&is_supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) !=
+            CUDA_SUCCESS ||
+        !is_supported)
+      return std::nullopt;
     const bool all = find_entry("cuMemGetAllocationGranularity", v.granularity) &&
                      find_entry("cuMemAddressReserve", v.reserve_addresses) &&
                      find_entry("cuMemAddressFree", v.free_addresses) &&
@@ -134,8 +141,9 @@ class VirtualGpuReservation final : public Reservation {
   }
   void acquire() override {
     const CUmemAllocationProp properties = allocation();
-    if (calls_.create(&memory_, mapped_bytes_, &properties, 0) != CUDA_SUCCESS)
-      refuse_gpu(n_bytes_);
+    const CUresult created = calls_.create(&memory_, mapped_bytes_, &properties, 0);
+    if (created == CUDA_ERROR_OUT_OF_MEMORY) refuse_gpu(n_bytes_);
+    check(created, "cuMemCreate");
     const CUmemAccessDesc access = {.location = location_,
                                     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUresult status = calls_.map(address_, mapped_bytes_, 0, memory_, 0);

@@ -79,8 +79,8 @@ std::optional<StepOutcome> Executor::step(int n_micro,
                                           const std::function<bool()>& drops) {
   using Clock = std::chrono::steady_clock;
   const StepList& list = training_list(n_micro);
-  if (has_dropped_) await_idle({{QueueId::host}});
-  has_dropped_ = false;
+  if (dropped_) await_idle({{QueueId::host}}, *dropped_);
+  dropped_ = nullptr;
   decide_ = &decide;
   n_micro_ = n_micro;
   const auto start = Clock::now();
@@ -89,7 +89,7 @@ std::optional<StepOutcome> Executor::step(int n_micro,
   for (size_t i = 0; i < list.size(); ++i) {
     if (!is_decided && drops) {
       stay_near(list);
-      if (drops()) return drop_step();
+      if (drops() || !await_saved(list[i], drops)) return drop_step(list);
     }
     submit(list, i);
     if (list[i].queue == QueueId::compute) compute_actions_.push_back(i);
@@ -117,17 +117,27 @@ void Executor::measure_run_ahead(std::chrono::duration<double> step) {
   run_ahead_ = static_cast<size_t>(std::clamp(n, 2.0, static_cast<double>(kRunAhead_max)));
 }
 
-std::optional<StepOutcome> Executor::drop_step() {
-  has_dropped_ = true;
-  await_idle(kGpuQueues);
+/** What an action needs of a host block may wait for a checkpoint to have the block's bytes, as
+ * long as the disk takes. It is not submitted before: a pause would wait for the disk, too. */
+bool Executor::await_saved(const Action& action, const std::function<bool()>& drops) {
+  using namespace std::chrono_literals;
+  for (int b : action.after_update)
+    while (is_saving() && !device_.wait_host(saved_[static_cast<size_t>(b)], 50ms))
+      if (drops()) return false;
+  return true;
+}
+
+std::optional<StepOutcome> Executor::drop_step(const StepList& list) {
+  dropped_ = &list;
+  await_idle(kGpuQueues, list);
   return std::nullopt;
 }
 
-void Executor::await_idle(std::span<const QueueId> queues) {
+void Executor::await_idle(std::span<const QueueId> queues, const StepList& list) {
   for (QueueId queue : queues)
     device_.record(queue, idle_[static_cast<size_t>(queue)]);
   for (QueueId queue : queues)
-    wait_for(idle_[static_cast<size_t>(queue)], {});
+    wait_for(idle_[static_cast<size_t>(queue)], list);
 }
 
 double Executor::evaluate() {
@@ -152,7 +162,7 @@ void Executor::settle() {
 }
 
 void Executor::settle_gpu() {
-  await_idle(kGpuQueues);  // updates of blocks that live there among them
+  await_idle(kGpuQueues, {});  // updates of blocks that live there among them
 }
 
 void Executor::submit(const StepList& list, size_t i) {

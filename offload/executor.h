@@ -1,8 +1,8 @@
 #pragma once
 // Walks the list of a step: submits each action to its queue after what it waits for, moves the
 // bytes itself, and calls ComputeWork for what needs layer operations. One object a run; step() is
-// called by the training loop. Between two calls only updates are under way: each block's weights
-// are fetched after its own update.
+// called by the training loop. Between two calls updates are under way (each block's weights are
+// fetched after its own update), a checkpoint may be, and what the host does for a dropped step.
 
 #include <array>
 #include <chrono>
@@ -98,7 +98,7 @@ class Executor {
                                   const std::function<bool()>& drops = {});
   /** Forward only, micro-batch 0: returns its loss. */
   double evaluate();
-  /** Waits for updates under way: segments may be read after it. */
+  /** Waits for updates under way, and for a checkpoint: segments may be read after it. */
   void settle();
   /** Waits until nothing is under way on the GPU and what lies there is as the last step left it;
    * the host's updates go on, and so does a checkpoint (RunMemory::read_lasting). */
@@ -109,7 +109,7 @@ class Executor {
    * What they throw fails the step in progress. One at a time. */
   void save(std::function<void(BlockStates&)> write, std::function<void()> end);
   bool is_saving();
-  /** Until `end` has returned. */
+  /** Until `end` has returned: as long as the disk takes. */
   void await_saving();
 
   /** For tests: at most this many unfinished actions of the compute queue, for every step. */
@@ -154,8 +154,9 @@ class Executor {
   /** Waits until the compute queue has fewer than run_ahead_ unfinished actions of this step. */
   void stay_near(const StepList& list);
   void measure_run_ahead(std::chrono::duration<double> step);
-  std::optional<StepOutcome> drop_step();
-  void await_idle(std::span<const QueueId> queues);
+  bool await_saved(const Action& action, const std::function<bool()>& drops);
+  std::optional<StepOutcome> drop_step(const StepList& list);
+  void await_idle(std::span<const QueueId> queues, const StepList& list);
 
   const StepShape& shape_;
   Device& device_;
@@ -181,7 +182,8 @@ class Executor {
   std::vector<size_t> compute_actions_;  ///< of the step in progress, as submitted
   size_t run_ahead_ = kRunAhead_max;     ///< actions; two seconds of them once a step was timed
   std::optional<size_t> fixed_run_ahead_;
-  bool has_dropped_ = false;  ///< the host may still be at work for a step that was dropped
+  /** The host may still be at work for this step, which was dropped. */
+  const StepList* dropped_ = nullptr;
   std::array<EventId, kQueues> idle_{};
   const std::function<Decision(double)>* decide_ = nullptr;
   int n_micro_ = 0;

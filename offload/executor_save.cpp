@@ -37,7 +37,8 @@ bool Executor::is_saving() {
 }
 
 void Executor::await_saving() {
-  while (!device_.wait_host(save_ended_, std::chrono::seconds(10))) {  // as long as the disk takes
+  if (is_saving()) await_updates();  // one that hangs is named; after them there is the disk only
+  while (!device_.wait_host(save_ended_, std::chrono::seconds(10))) {
   }
   is_saving_ = false;
 }

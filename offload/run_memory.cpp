@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstring>
 
 #include "src/base/error.h"
@@ -42,7 +43,7 @@ int64_t RunMemory::lasting_gpu_bytes() const {
 
 template <class Copy>
 void RunMemory::for_lasting(Copy&& copy) {
-  std::byte* kept = kept_.data();
+  std::byte* kept = kept_->data();
   std::byte* gpu = reservations_[static_cast<size_t>(Place::gpu)]->data();
   for (const Region& region : layout_.regions) {
     if (!lasts(region)) continue;
@@ -52,14 +53,14 @@ void RunMemory::for_lasting(Copy&& copy) {
 }
 
 bool RunMemory::leave_gpu(Device& device) {
-  kept_.resize(static_cast<size_t>(lasting_gpu_bytes()));
+  kept_ = device.reserve(Place::host, lasting_gpu_bytes());
   for_lasting([&](std::byte* gpu, std::byte* kept, int64_t n_bytes) {
     device.submit(QueueId::d2h, [=, &device] { device.copy(QueueId::d2h, kept, gpu, n_bytes); });
   });
   await(device, QueueId::d2h);
   std::lock_guard lock(leaving_);
   has_left_gpu_ = reservations_[static_cast<size_t>(Place::gpu)]->release();
-  if (!has_left_gpu_) kept_ = {};
+  if (!has_left_gpu_) kept_.reset();
   return has_left_gpu_;
 }
 
@@ -71,7 +72,7 @@ void RunMemory::return_to_gpu(Device& device) {
   await(device, QueueId::h2d);
   std::lock_guard lock(leaving_);
   has_left_gpu_ = false;
-  kept_ = {};
+  kept_.reset();
 }
 
 void RunMemory::read_lasting(Device& device,
@@ -81,7 +82,7 @@ void RunMemory::read_lasting(Device& device,
   std::lock_guard lock(leaving_);
   if (!has_left_gpu_) return device.copy(QueueId::save, to, from, n_bytes);
   const auto* gpu = reservations_[static_cast<size_t>(Place::gpu)]->data();
-  const std::byte* kept = kept_.data();
+  const std::byte* kept = kept_->data();
   for (const Region& region : layout_.regions) {
     if (!lasts(region)) continue;
     const int64_t at = from - (gpu + region.offset);

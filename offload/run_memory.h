@@ -39,7 +39,8 @@ class RunMemory {
   /** Bytes on the GPU that live from step to step: what leave_gpu() keeps in host memory. */
   int64_t lasting_gpu_bytes() const;
   /** Between steps, with nothing under way on the GPU: gives the GPU's memory back and keeps what
-   * lasts in (pageable) host memory. False where the driver cannot. */
+   * lasts in host memory. False where the driver cannot; throws Error(does_not_fit) where the host
+   * has no room. */
   bool leave_gpu(Device& device);
   /** Everything is where it was. Throws Error(does_not_fit) where the memory is not free now; may
    * be tried again. */
@@ -54,7 +55,7 @@ class RunMemory {
 
   const Layout& layout_;
   std::array<std::unique_ptr<Reservation>, kPlaces> reservations_;
-  std::vector<std::byte> kept_;
+  std::unique_ptr<Reservation> kept_;  ///< of the host, while the GPU is given away
   bool has_left_gpu_ = false;
   mutable std::mutex leaving_;  // read_lasting() reads where things are
 };

@@ -39,11 +39,15 @@ void note(std::string_view line) {
   is_listening = false;
 }
 
-void say(std::string_view line) {
+void show(std::string_view line) {
   std::lock_guard lock(mutex);
   const IgnoredPipeSignal ignored;
   std::fputs((std::string(line) + '\n').c_str(), stderr);
   std::fflush(stderr);
+}
+
+void say(std::string_view line) {
+  show(line);
   note(line);
 }
 

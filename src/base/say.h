@@ -10,6 +10,8 @@ namespace ferry {
 
 /** One line, without its newline, to standard error and the listener. */
 void say(std::string_view line);
+/** One line to standard error, and to no listener: what a log must not keep. */
+void show(std::string_view line);
 /** To the listener only: what standard error shows in another form. */
 void note(std::string_view line);
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "src/base/bytes.h"
 #include "src/config/paths.h"
 #include "src/runs/checkpoints.h"
 #include "src/runs/run_list.h"
@@ -95,6 +96,17 @@ std::string number_text(const ordered_json& line, const char* key, std::string_v
   return fmt::format(fmt::runtime(form), found->get<double>());
 }
 
+namespace {
+
+std::string value_text(const ordered_json& line, const std::string& key) {
+  const ordered_json& value = line.at(key);
+  if (key.ends_with("_bytes") && value.is_number_integer())
+    return format_bytes(value.get<int64_t>());
+  return value.is_number() ? number_text(line, key.c_str(), "{:.6g}") : value.dump();
+}
+
+}  // namespace
+
 void print_run_json(const ordered_json& value) {
   fmt::print("{}\n", value.dump(2, ' ', false, ordered_json::error_handler_t::replace));
 }
@@ -147,9 +159,8 @@ void show_run(const fs::path& path, bool wants_json) {
   for (const ordered_json* line : {&run.last_step, &run.last_evaluation})
     if (line->is_object())
       for (const auto& [key, value] : line->items())
-        if (key != "step" || line == &run.last_step)
-          table.add_row(
-              {key, value.is_number() ? number_text(*line, key.c_str(), "{:.6g}") : value.dump()});
+        if (key != "time" && (line == &run.last_step || key.starts_with("eval_")))
+          table.add_row({key, value_text(*line, key)});
   table.add_rule();
   table.add_row({"checkpoints", checkpoints.empty()
                                     ? "none"

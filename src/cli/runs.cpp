@@ -31,7 +31,7 @@ constexpr std::string_view kHelp =
     "usage: ferry runs ls [DIRECTORY]         all known runs, or those in a directory\n"
     "       ferry runs show RUN               what it is doing, and how far it is\n"
     "       ferry runs compare RUN RUN        settings that differ, and what came of them\n"
-    "       ferry runs pause RUN              after the step in progress; frees the GPU\n"
+    "       ferry runs pause RUN              drops the step in progress; frees the GPU\n"
     "       ferry runs resume RUN             goes on with a paused one\n"
     "       ferry runs save RUN               a checkpoint now\n"
     "       ferry runs stop RUN [--no-save]   a checkpoint, and the end\n"

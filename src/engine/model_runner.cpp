@@ -4,6 +4,7 @@
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstring>
 
 #include "src/base/error.h"
@@ -45,6 +46,7 @@ ModelRunner::ModelRunner(const ModelTable& model,
       device_(device),
       options_(options),
       layout_(make_batch_layout(options.largest, model)),
+      logits_sent_(device.make_event()),
       scratch_(memory.at(memory.layout().scratch), shape.scratch_bytes, options.device),
       batches_(static_cast<size_t>(shape.n_micro_max)),
       views_(std::make_unique<Views>()) {
@@ -241,7 +243,10 @@ std::vector<float> ModelRunner::logits() {
   device_.submit(QueueId::d2h, [&] {
     device_.copy(QueueId::d2h, out.data(), from, static_cast<int64_t>(out.size() * sizeof(float)));
   });
-  device_.drain();
+  // Not drain(): a checkpoint on its way is none of an evaluation's business.
+  device_.record(QueueId::d2h, logits_sent_);
+  while (!device_.wait_host(logits_sent_, std::chrono::seconds(10))) {
+  }
   return out;
 }
 

@@ -89,6 +89,7 @@ class ModelRunner final : public ComputeWork {
   Device& device_;
   RunnerOptions options_;
   BatchLayout layout_;
+  EventId logits_sent_;
   std::vector<std::unique_ptr<Block>> blocks_;
   Scratch scratch_;
   std::vector<BatchTensors> batches_;  ///< by micro-batch; tensors on the compute device

@@ -89,20 +89,21 @@ const std::map<std::string, TensorChecksums>& StateWriter::finish() {
 void load_states(const ModelTable& model,
                  const std::filesystem::path& checkpoint,
                  const std::map<std::string, TensorChecksums>& checksums,
+                 std::span<const Segment> which,
                  Segments& segments) {
   std::vector<float> values;
-  for (Segment segment : kSavedSegments) {
+  for (Segment segment : which) {
     const CheckpointReader file = open_checked(checkpoint, segment, checksums);
     for (const HfEntry& entry : model.hf_names) {
       if (!holds(segment, model, entry)) continue;
       const EntryExtent extent = extent_of(model, entry);
-      // Frozen when the checkpoint was written, and trained now: its states begin as of step 1.
-      if (segment != Segment::master &&
-          !checksums.at(state_stem(segment)).contains(entry.hf_name)) {
-        values.assign(static_cast<size_t>(extent.n_elements), 0.0f);
-        segments.set_state(entry.block, segment, extent.begin, values);
-        continue;
-      }
+      // Zeros would not do: their bias corrections belong to step 1, the run's to a later one.
+      if (segment != Segment::master && !checksums.at(state_stem(segment)).contains(entry.hf_name))
+        throw Error(
+            Fault::does_not_fit, "checkpoint.read",
+            fmt::format("'{}' was frozen when '{}' was written, and has no states of AdamW",
+                        entry.hf_name, checkpoint.string()),
+            fmt::format("start a new run from its weights: --model '{}'", checkpoint.string()));
       const StoredTensor& tensor = file.get(entry.hf_name, entry.hf_shape);
       values.resize(static_cast<size_t>(extent.n_elements));
       file.read_f32(entry.hf_name, values);

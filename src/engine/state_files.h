@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,10 +44,11 @@ class StateWriter {
   std::map<std::string, TensorChecksums> checksums_;
 };
 
-/** Fills master, weights, adam_m and adam_v. Throws Error(data) naming the tensor that is missing,
- * of another shape, or whose bytes are not those of `checksums`. */
+/** Fills these of kSavedSegments; with the master the weights. Throws Error(data) naming the tensor
+ * that is missing, of another shape, or whose bytes are not those of `checksums`. */
 void load_states(const ModelTable& model,
                  const std::filesystem::path& checkpoint,
                  const std::map<std::string, TensorChecksums>& checksums,
+                 std::span<const Segment> which,
                  Segments& segments);
 }  // namespace ferry

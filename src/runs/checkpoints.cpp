@@ -104,7 +104,11 @@ Checkpoint NewCheckpoint::commit() {
       fs::remove_all(partial_, error);
       return {step_, final_};
     }
-    fs::remove_all(final_, error);  // a file system that cannot swap
+    fs::rename(final_, partial_.string() + ".old", error);  // a file system that cannot swap
+    fs::rename(partial_, final_, error);
+    if (!error) fs::remove_all(partial_.string() + ".old", error);
+    is_committed_ = !error;
+    if (is_committed_) return {step_, final_};
   }
   fs::rename(partial_, final_, error);
   if (error)
@@ -177,9 +181,23 @@ void remove_checkpoint(const fs::path& checkpoint) {
 
 }  // namespace
 
-void remove_later(const fs::path& run, int64_t step) {
-  for (const Checkpoint& checkpoint : complete_checkpoints(run))
-    if (checkpoint.step > step) remove_checkpoint(checkpoint.path);
+std::vector<std::string> put_aside_later(const fs::path& run, int64_t step) {
+  std::vector<std::string> names;
+  for (const Checkpoint& checkpoint : complete_checkpoints(run)) {
+    if (checkpoint.step <= step) continue;
+    const fs::path aside = checkpoint.path.string() + ".left";
+    std::error_code error;
+    fs::remove_all(aside, error);
+    fs::rename(checkpoint.path, aside, error);
+    if (error)
+      throw Error(
+          Fault::machine, "checkpoint.resume",
+          fmt::format("'{}' cannot be renamed: {}", checkpoint.path.string(), error.message()),
+          "move it away: the run would go on from it");
+    names.push_back(aside.filename().string());
+  }
+  if (!names.empty()) sync_directory(run);
+  return names;
 }
 
 void remove_oldest(const fs::path& run, int64_t keep, const std::vector<int64_t>& wanted) {

@@ -67,10 +67,9 @@ void check_checkpoint(const std::filesystem::path& checkpoint);
 /** Removes what killed processes left of checkpoints they were writing or removing; only the run's
  * trainer may. */
 void remove_unfinished(const std::filesystem::path& run);
-/** Removes complete checkpoints of later steps: those of a continuation that the run went back
- * from.
- */
-void remove_later(const std::filesystem::path& run, int64_t step);
+/** A run that goes back to `step` must not meet the checkpoints of later ones again: renames them
+ * to checkpoint-N.left, and gives these names. */
+std::vector<std::string> put_aside_later(const std::filesystem::path& run, int64_t step);
 /** Removes the oldest complete checkpoints but `keep`; one that is half-removed is not complete.
  * The first step of `wanted` that has a checkpoint keeps it: it is one of the `keep`, but never the
  * only one. */

@@ -1,5 +1,7 @@
 #include "src/runs/metrics_log.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -80,11 +82,17 @@ void MetricsLog::append(nlohmann::ordered_json line) {
   unwritten_ += line.dump() + "\n";
   try {
     write();
-    if (!tensorboard_) return;
-    const auto scalars = scalars_of(line);
+  } catch (const Error& error) {
+    if (!std::exchange(is_failing_, true))
+      failure_ = fmt::format("{}; the lines wait for room", error.what());
+  }
+  if (!tensorboard_) return;
+  const auto scalars = scalars_of(line);
+  try {
     if (!scalars.empty()) tensorboard_->add(line.value("step", int64_t{0}), now_s(), scalars);
   } catch (const Error& error) {
-    if (!std::exchange(is_failing_, true)) failure_ = error.what();
+    failure_ = fmt::format("{}; the rest of its curves goes to metrics.jsonl only", error.what());
+    tensorboard_.reset();
   }
 }
 
@@ -116,10 +124,11 @@ void MetricsLog::note(const nlohmann::ordered_json& line) {
 }
 
 void MetricsLog::sync() {
-  std::lock_guard lock(writing_);
-  write();
-  file_.sync();
-  if (tensorboard_) tensorboard_->sync();
+  {
+    std::lock_guard lock(writing_);
+    write();
+  }
+  file_.sync();  // without the lock: the disk may take seconds, and steps go on
 }
 
 }  // namespace ferry::runs

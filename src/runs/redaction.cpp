@@ -53,8 +53,11 @@ std::string replaced(const std::string& text, const std::regex& pattern, Make ma
   return out.append(end, text.cend());
 }
 
-bool is_absolute(const std::string& text) {
-  return text.starts_with('/') || text.starts_with("~/");
+/** Absolute, or one word with a slash in it. */
+bool is_path(const std::string& text) {
+  if (text.starts_with('/') || text.starts_with("~/")) return true;
+  return text.find('/') != text.npos && text.find_first_of(" \t") == text.npos &&
+         text.find("://") == text.npos;
 }
 
 }  // namespace
@@ -75,7 +78,7 @@ std::string Redaction::line(std::string line) const {
   line = std::regex_replace(line, patterns().user_in_url, "$1***@");
   line = replaced(line, patterns().quoted, [this](const std::smatch& match) {
     const std::string inside = match[2].str();
-    if (is_absolute(inside)) return match[1].str() + shortened(inside) + match[3].str();
+    if (is_path(inside)) return match[1].str() + shortened(inside) + match[3].str();
     return inside.size() > kQuoted_bytes_max ? match[1].str() + "..." + match[3].str()
                                              : match[0].str();
   });
@@ -102,7 +105,7 @@ std::string Redaction::text(std::string_view text) const {
 void Redaction::clean(nlohmann::ordered_json& value) const {
   if (value.is_string()) {
     const auto whole = value.get<std::string>();
-    value = is_absolute(whole) ? shortened(whole) : text(whole);
+    value = is_path(whole) ? shortened(whole) : text(whole);
   } else if (value.is_array()) {
     for (auto& element : value)
       clean(element);

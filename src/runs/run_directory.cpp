@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "src/base/error.h"
+#include "src/base/say.h"
 #include "src/base/version.h"
 #include "src/files/atomic_file.h"
 #include "src/files/mapped_file.h"
@@ -74,6 +76,7 @@ RunDirectory::RunDirectory(const fs::path& path) : place_((make_directories(path
   if (!record_.contains("created")) record_["created"] = now_in_words();
   record_["started"] = now_in_words();
   record_.erase("exit_reason");
+  record_.erase("control_socket");  // of the process before
   record_.erase("actual");
 }
 
@@ -91,7 +94,15 @@ void RunDirectory::set(const std::string& key, nlohmann::ordered_json value) {
 
 void RunDirectory::write() {
   place_.check();
-  write_json_file(path() / "run.json", record_);
+  try {
+    write_json_file(path() / "run.json", record_);
+    has_written_ = true;
+    is_failing_ = false;
+  } catch (const Error& error) {
+    if (!has_written_) throw;  // a directory that cannot be written to shows before the first step
+    // A full disk ends no training: the next change is written with all before it.
+    if (!std::exchange(is_failing_, true)) say(fmt::format("{}; training goes on", error.what()));
+  }
 }
 
 nlohmann::ordered_json RunDirectory::get(const std::string& key) const {

@@ -33,8 +33,9 @@ class RunDirectory {
   explicit RunDirectory(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return place_.path(); }
-  /** run.json, rewritten whole; throws Error(machine) where the directory was moved or removed;
-   * keys of `more` are kept from now on. */
+  /** run.json, rewritten whole; throws Error(machine) where the directory was moved or removed.
+   * What a full disk does not take is said once and written with the next change. Keys of `more`
+   * are kept from now on. */
   void set_phase(Phase phase,
                  const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
   /** One more key of run.json, kept from now on and by who resumes; get() is null for none. */
@@ -46,6 +47,7 @@ class RunDirectory {
 
   RunPlace place_;
   nlohmann::ordered_json record_;
+  bool has_written_ = false, is_failing_ = false;
 };
 
 /** run.json of a run, its phase `lost` where its process is gone. Throws Error(data). */

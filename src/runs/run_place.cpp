@@ -24,7 +24,8 @@ RunPlace::RunPlace(fs::path path)
 bool RunPlace::lock() {
   // A reader holds it for a moment, to see whether he can.
   for (int attempt = 0; fd_ && attempt < 20; ++attempt) {
-    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0) return true;
+    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+      return true;  // a file system without locks cannot tell
     std::this_thread::sleep_for(10ms);
   }
   return false;
@@ -32,7 +33,8 @@ bool RunPlace::lock() {
 
 bool RunPlace::is_locked() const {
   // Whoever can lock it has no trainer beside him.
-  if (!fd_ || ::flock(fd_.get(), LOCK_SH | LOCK_NB) != 0) return true;
+  if (fd_ && ::flock(fd_.get(), LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  if (!fd_) return true;
   ::flock(fd_.get(), LOCK_UN);
   return false;
 }

@@ -145,7 +145,6 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
           runs::write_checksums(directory, checksums, writing_->run_state.dump(2) + "\n");
           before_end_();  // it has the lines of all its steps, whatever happens to the power
           writing_->directory->commit();
-          runs::remove_later(run_, writing_->outcome.step);
           runs::remove_oldest(run_, job_.config.integer("save_total_limit"), writing_->wanted);
         });
         writing_->outcome.n_bytes = checkpoint_bytes(job_.model);
@@ -173,8 +172,14 @@ void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session
   const SessionState restored = session_state_in(run_state, file);
   if (!job.config.flag("new_identity"))
     check_identity(run_state.value("identity", ordered_json::object()), identity_of(job));
-  load_states(job.model, checkpoint.path, checksums, session.segments());
+  load_states(job.model, checkpoint.path, checksums, kSavedSegments, session.segments());
   session.restore(restored);
+}
+
+void load_model(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
+  constexpr std::array kMaster = {Segment::master};
+  load_states(job.model, checkpoint.path, runs::read_checksums(checkpoint.path), kMaster,
+              session.segments());
 }
 
 }  // namespace ferry

@@ -64,5 +64,7 @@ class CheckpointSaver {
  * is missing or damaged, Error(does_not_fit) where the run's identity is another; nothing of the
  * session is worth keeping then. */
 void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session);
+/** The model only, of a checkpoint of this run: nothing goes on from it. */
+void load_model(const runs::Checkpoint& checkpoint, const Job& job, Session& session);
 
 }  // namespace ferry

@@ -23,6 +23,10 @@ bool is_changeable(const std::string& key) {
   return key == "learning_rate" || key == "weight_decay" || key == "max_grad_norm";
 }
 
+std::string value_in_words(const config::Config& config, const std::string& key) {
+  return to_toml(*config::find_option(key).option, config.value(key));
+}
+
 }  // namespace
 
 Control::Control(Session& session,
@@ -45,6 +49,10 @@ Control::~Control() {
     request.answer(false, "the run has ended");
   for (runs::ControlRequest& request : arrived_)
     request.answer(false, "the run has ended");
+  try {
+    if (server_) run_.set("control_socket", nullptr);
+  } catch (const std::exception&) {  // the directory has gone, which others tell
+  }
 }
 
 void Control::attend() {
@@ -52,13 +60,15 @@ void Control::attend() {
   if (!server_) return;
   while (auto request = next(0ms))
     act(std::move(*request));
-  while (is_paused_ && !leaves())  // a signal is looked for now and then
+  while (is_paused_ && !leaves()) {  // a signal is looked for now and then
     if (auto request = next(100ms)) act(std::move(*request));
-  // A checkpoint, and the end, need what went to host memory no less than the next step does.
-  if (has_left_gpu_) {
-    session_.return_to_gpu();
-    has_left_gpu_ = false;
+    if (saves_) return;  // the loop saves, and comes back
   }
+}
+
+void Control::return_to_gpu() {
+  if (has_left_gpu_) session_.return_to_gpu();
+  has_left_gpu_ = is_paused_ = false;
 }
 
 bool Control::interrupts() {
@@ -97,7 +107,7 @@ void Control::tell_saved(bool is_done, const std::string& text) {
 void Control::act(runs::ControlRequest request) {
   const std::string command = request.command();
   if (command == "pause") return pause(std::move(request));
-  if (command == "resume") return return_to_gpu(std::move(request));
+  if (command == "resume") return go_on(std::move(request));
   if (command == "set") return change(std::move(request));
   if (command == "save" || command == "stop") {
     stops_ |= command == "stop";
@@ -124,7 +134,12 @@ void Control::pause(runs::ControlRequest request) {
           fmt::format("{} of the GPU would have to go to host memory, and {} are free; `ferry "
                       "runs stop` saves and leaves",
                       format_bytes(needed), format_bytes(free)));
-    has_left_gpu_ = session_.leave_gpu();
+    try {
+      has_left_gpu_ = session_.leave_gpu();
+    } catch (const Error& error) {
+      if (error.fault() != Fault::does_not_fit) throw;
+      return request.answer(false, fmt::format("it goes on: {}", error.what()));
+    }
     what = has_left_gpu_ ? "paused; the GPU's memory is free"
                          : "paused; this driver cannot give the GPU's memory back before the end";
   }
@@ -134,15 +149,14 @@ void Control::pause(runs::ControlRequest request) {
   request.answer(true, fmt::format("{} after step {}", what, session_.n_steps()));
 }
 
-void Control::return_to_gpu(runs::ControlRequest request) {
+void Control::go_on(runs::ControlRequest request) {
   if (!is_paused_) return request.answer(true, "the run is not paused");
   try {
-    if (has_left_gpu_) session_.return_to_gpu();
+    return_to_gpu();
   } catch (const Error& error) {
     if (error.fault() != Fault::does_not_fit) throw;
     return request.answer(false, fmt::format("it stays paused: {}", error.what()));
   }
-  has_left_gpu_ = is_paused_ = false;
   run_.set_phase(runs::Phase::training);
   request.answer(true, fmt::format("goes on after step {}", session_.n_steps()));
 }
@@ -161,7 +175,8 @@ void Control::change(runs::ControlRequest request) {
     // What an earlier process changed after this step is superseded.
     const int64_t step = session_.n_steps();
     std::erase_if(changes_, [&](const Change& c) { return c.key == key && c.step >= step; });
-    changes_.push_back({.step = step, .key = key, .value = value});
+    changes_.push_back(
+        {.step = step, .key = key, .value = value, .instead_of = value_in_words(job_.config, key)});
     write_changes();
     apply_due_changes();
     request.answer(true, fmt::format("{} = {} from step {} on", key, value, step + 1));
@@ -173,18 +188,24 @@ void Control::change(runs::ControlRequest request) {
 void Control::read_changes() {
   for (const auto& change : run_.get(kChanges)) {
     const auto key = change.value("key", "");
-    // Who resumes with another value wants that one.
+    // Who resumes with another value than the run began with wants that one.
     const auto source = job_.config.origin(key).source;
-    if (source == config::Source::command_line || source == config::Source::environment) continue;
-    changes_.push_back(
-        {.step = change.value("step", int64_t{0}), .key = key, .value = change.value("value", "")});
+    const bool is_given =
+        source == config::Source::command_line || source == config::Source::environment;
+    if (is_given && value_in_words(job_.config, key) != change.value("instead_of", "")) continue;
+    changes_.push_back({.step = change.value("step", int64_t{0}),
+                        .key = key,
+                        .value = change.value("value", ""),
+                        .instead_of = change.value("instead_of", "")});
   }
+  if (changes_.size() != run_.get(kChanges).size()) write_changes();
 }
 
 void Control::write_changes() {
   auto all = nlohmann::ordered_json::array();
   for (const Change& c : changes_)
-    all.push_back({{"step", c.step}, {"key", c.key}, {"value", c.value}});
+    all.push_back(
+        {{"step", c.step}, {"key", c.key}, {"value", c.value}, {"instead_of", c.instead_of}});
   run_.set(kChanges, std::move(all));
 }
 

@@ -30,6 +30,12 @@ class Control {
   /** Whether the step in progress shall be dropped: somebody wants the run to pause or to leave.
    * Asked inside a step, many times. */
   bool interrupts();
+  /** While the run is paused, and not to leave, no step may follow attend(): it came back for a
+   * checkpoint that somebody asked for. */
+  bool is_paused() const { return is_paused_ && !leaves(); }
+  /** After a pause that ended in leaving, where the GPU's memory is needed once more. Throws
+   * Error(does_not_fit) where others have it. */
+  void return_to_gpu();
   /** Asked to leave, by signal or `stop`. */
   bool leaves() const;
   /** A checkpoint is wanted of the session as it is: `save`, or leaving, but for `stop --no-save`.
@@ -43,13 +49,14 @@ class Control {
   struct Change {
     int64_t step = 0;  ///< taken before it
     std::string key, value;
+    std::string instead_of;  ///< what the run's settings say
     bool is_applied = false;
   };
 
   std::optional<runs::ControlRequest> next(std::chrono::milliseconds patience);
   void act(runs::ControlRequest request);
   void pause(runs::ControlRequest request);
-  void return_to_gpu(runs::ControlRequest request);
+  void go_on(runs::ControlRequest request);
   void change(runs::ControlRequest request);
   void read_changes();
   void apply_due_changes();

@@ -36,7 +36,7 @@ bool Evaluating::is_due() const {
 }
 
 bool Evaluating::is_last_step() const {
-  return session_.n_steps() == job_.n_steps || best_.is_out_of_patience();
+  return session_.n_steps() >= job_.n_steps || best_.is_out_of_patience();
 }
 
 bool Evaluating::is_done() const {
@@ -51,7 +51,9 @@ void Evaluating::after_step(Control& control) {
   if (!is_due() || (is_known && !is_last_step())) return;
   run_.set_phase(runs::Phase::evaluating);
   auto evaluation = evaluate_unless(session_, job_, /*labelled=*/true, [&] {
-    control.attend();
+    do {
+      control.attend();
+    } while (control.is_paused());
     return !control.leaves();
   });
   run_.set_phase(runs::Phase::training);

@@ -11,6 +11,7 @@
 #include "src/files/safetensors_writer.h"
 #include "src/plan/disk.h"
 #include "src/runs/checkpoints.h"
+#include "src/runs/train_log.h"
 #include "src/train/checkpoint.h"
 
 namespace ferry {
@@ -33,7 +34,8 @@ void refuse_used(const fs::path& run) {
                 "choose another output_dir");
   for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (is_temporary_file(name)) continue;  // of a start that was killed
+    const bool is_of_killed_start = is_temporary_file(name) || name == runs::kTrainLogName;
+    if (is_of_killed_start && !fs::exists(run / "config.toml", error)) continue;
     throw Error(
         Fault::usage, "train.output",
         fmt::format("'{}' is not empty: it holds '{}'", run.string(), name),

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <ATen/Version.h>
 #include <torch/version.h>
 #include <nlohmann/json.hpp>
 
@@ -22,13 +23,14 @@ nlohmann::ordered_json identity_of(const Job& job) {
   identity["n_params"] = job.model.n_params();
   identity["dtype"] = name_of(job.model.compute);
   identity["attention"] = name_of(job.model.attention);
-  identity["device"] = job.machine.plan.has_gpu
-                           ? fmt::format("sm_{}", job.machine.plan.compute_capability)
-                           : std::string("cpu");
+  // Libraries choose their kernels by the GPU's model, and by the CPU's instructions.
+  identity["device"] =
+      job.machine.plan.has_gpu ? job.machine.device_name : "cpu " + at::get_cpu_capability();
   // On a GPU the CPU's threads add up nothing that reaches the result.
   if (!job.machine.plan.has_gpu)
     identity["intra_op_threads"] =
         config.maybe_integer("intra_op_threads").value_or(job.machine.n_cores);
+  identity["freeze"] = config.text("freeze");
   identity["deterministic"] = config.flag("deterministic");
   identity["libtorch"] = TORCH_VERSION;
   identity["ferry"] = FERRY_VERSION;

@@ -26,8 +26,12 @@ void catch_interrupts() {
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
-  for (int signal : {SIGINT, SIGTERM, SIGHUP})
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // What is ignored from the start stays so: nohup, and a shell's jobs in the background.
+    struct sigaction before {};
+    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
     ::sigaction(signal, &action, nullptr);
+  }
   std::signal(SIGPIPE, SIG_IGN);  // a terminal that went away must not end the run
 }
 

@@ -6,7 +6,8 @@ namespace ferry {
 /** Exit code of a run that was interrupted (design 6). */
 inline constexpr int kInterruptedExit = 130;
 
-/** Installs the handlers; before that, and without it, the signals end the process as usual. */
+/** Installs the handlers, but for signals that the process was started to ignore (nohup); before
+ * that, and without it, the signals end the process as usual. */
 void catch_interrupts();
 /** Whether one has come. */
 bool is_interrupted();

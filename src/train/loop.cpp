@@ -112,6 +112,10 @@ std::optional<runs::Checkpoint> find_checkpoint(const std::filesystem::path& run
   return std::nullopt;
 }
 
+bool has_checkpoint(const std::filesystem::path& run, int64_t step) {
+  return find_checkpoint(run, {step}).has_value();
+}
+
 }  // namespace
 
 Promise rehearse(Session& session, const Job& job, int64_t n_done) {
@@ -161,7 +165,9 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
   max_time.after_step(session.n_steps());  // a run that was killed between its end and its result
   // A run that was stopped or killed in the middle of an evaluation begins with it.
   if (session.n_steps() > 0) evaluating.after_step(control);
-  control.attend();
+  do {
+    control.attend();
+  } while (control.is_paused());
   run.set_phase(runs::Phase::training);
   while (!evaluating.is_last_step() && !control.leaves()) {
     const int64_t step = session.n_steps();
@@ -181,21 +187,24 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
       ++result.n_steps;
       metrics.append(metrics_of(job, *report, step, metrics.n_tokens() + cost.n_tokens, cost));
       max_time.after_step(session.n_steps());
-      if (const auto failure = metrics.take_failure())
-        progress.say(fmt::format("{}; the lines wait for room", *failure));
+      if (const auto failure = metrics.take_failure()) progress.say(*failure);
       check_divergence(*report, job, step);
       log_step(job, *report, step, cost, progress);
       if (session.n_steps() == job.n_steps) check_any_update(session.state(), job, report->loss);
       evaluating.after_step(control);
     }  // else it was dropped for a pause or the end, and comes again
-    control.attend();
-    saving.after_step(control);
+    do {
+      control.attend();
+      saving.after_step(control);
+    } while (control.is_paused());
   }
-  saving.finish(control);
+  if (control.leaves()) saving.after_step(control);  // a signal may have come after it
+  result.is_interrupted = control.leaves() && !evaluating.is_done();
+  saving.finish(control, result.is_interrupted);
   metrics.sync();
   progress.finish();
-  result.is_interrupted = control.leaves() && !evaluating.is_done();
-  result.is_saved = control.saves() && session.n_steps() > 0;
+  result.is_saved = has_checkpoint(run.path(), session.n_steps());
+  if (!result.is_interrupted) control.return_to_gpu();  // the model is read from there
   result.evaluation = evaluating.take_last();
   result.losses = metrics.losses();
   if (evaluating.best().is_loaded_at_end())

@@ -51,7 +51,7 @@ void print_unused(const std::vector<std::string>& unused, const term::Terminal& 
 
 void print_start(const Job& job, const LoadReport& loaded, const term::Terminal& terminal) {
   for (const std::string& note : job.notes)
-    say(note);
+    show(note);  // they quote labels: with the wrong column whole texts
   if (!loaded.initialised.empty())
     say(fmt::format("new, drawn from the seed: {}", fmt::join(loaded.initialised, ", ")));
   if (!loaded.redrawn.empty())

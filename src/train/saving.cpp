@@ -42,7 +42,7 @@ bool Saving::is_due() const {
   const int64_t step = session_.n_steps();
   if (is_best()) return true;
   if (strategy_ == "no") return false;
-  if (step == job_.n_steps || best_.is_out_of_patience()) return true;
+  if (step >= job_.n_steps || best_.is_out_of_patience()) return true;
   if (strategy_ == "epoch") return step % job_.steps_per_epoch == 0;
   if (every_ > 0) return step % every_ == 0;
   if (every_time_) return Clock::now() - last_began_ >= std::chrono::seconds(every_time_->count);
@@ -81,12 +81,12 @@ void Saving::begin(bool is_asked) {
   last_began_ = Clock::now();
 }
 
-void Saving::finish(Control& control) {
+void Saving::finish(Control& control, bool is_interrupted) {
   run_.set_phase(runs::Phase::saving);
   const auto outcome = saver_.await_outcome();
   if (!outcome) return;
   tell(*outcome, control);
-  if (outcome->failure) std::rethrow_exception(outcome->failure);
+  if (outcome->failure && is_interrupted) std::rethrow_exception(outcome->failure);
 }
 
 void Saving::tell(const CheckpointSaver::Outcome& outcome, Control& control) {

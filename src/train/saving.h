@@ -29,8 +29,9 @@ class Saving {
    * checkpoint that could not be written (a full disk) is said, and training goes on: the last
    * complete one is there, the next is tried when it is due. */
   void after_step(Control& control);
-  /** Waits for the one under way; now a failure is thrown. */
-  void finish(Control& control);
+  /** Waits for the one under way. A failure is thrown where the run is left with it; else the
+   * trained model, a third of its size, may still find room. */
+  void finish(Control& control, bool is_interrupted);
 
  private:
   bool is_due() const;

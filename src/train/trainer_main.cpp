@@ -72,7 +72,7 @@ void open_run(OpenRun& run,
 /** The model that was best, not the last one; its predictions too. */
 void load_best(TrainingResult& result, Session& session, const Job& job) {
   if (!result.best || result.best->step == session.n_steps()) return;
-  load_checkpoint(*result.best, job, session);
+  load_model(*result.best, job, session);
   result.evaluation = evaluate(session, job, /*labelled=*/true);
 }
 
@@ -92,6 +92,21 @@ int finish_training(TrainingResult result,
   return 0;
 }
 
+/** What is asked of a run that is finished cannot be had any more. */
+void refuse_changes(const config::Config& config, const runs::ResumePoint& finished) {
+  std::string asks;
+  for (const char* key : {"num_train_epochs", "max_steps", "max_time"})
+    if (config.origin(key).source == config::Source::command_line) asks = config.origin(key).where;
+  const auto all = runs::complete_checkpoints(finished.run);
+  if (finished.checkpoint && finished.checkpoint->step != all.back().step)
+    asks = finished.checkpoint->path.filename().string();
+  if (asks.empty()) return;
+  throw Error(Fault::usage, "train.resume",
+              fmt::format("'{}' is finished, and {} asks for more", finished.run.string(), asks),
+              fmt::format("start a new run from its model: --model '{}'; or remove '{}' first",
+                          (finished.run / "final").string(), (finished.run / "final").string()));
+}
+
 int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::string>& words) {
   const term::Terminal terminal = term::detect_terminal(1);
   std::optional<runs::ResumePoint> resumed;
@@ -101,6 +116,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   }
   std::error_code error;
   if (resumed && std::filesystem::exists(resumed->run / "final", error)) {
+    refuse_changes(command.config, *resumed);
     put(fmt::format("the run is finished\nmodel: {}\n", (resumed->run / "final").string()));
     return 0;
   }
@@ -129,6 +145,8 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     if (resumed && resumed->checkpoint) {
       load_checkpoint(*resumed->checkpoint, *job, *session);
       put(fmt::format("resumed from {}\n", resumed->checkpoint->path.string()));
+      for (const std::string& name : runs::put_aside_later(run.path, resumed->checkpoint->step))
+        say(fmt::format("{} is of the continuation that the run leaves: put aside", name));
     }
     if (resumed) write_settings(*job, run.path);  // the checkpoint has agreed with them
     promise.peak_bytes = before_bytes + planned_host_bytes(*job);

@@ -96,8 +96,9 @@ TEST_F(Runs, WhatARunWentBackFromIsReplaced) {
   text << std::ifstream(run_ / "checkpoint-10/model.safetensors").rdbuf();
   EXPECT_EQ(text.str(), "other weights");
   EXPECT_FALSE(fs::exists(run_ / "checkpoint-10.tmp"));
-  remove_later(run_, 10);
+  EXPECT_EQ(put_aside_later(run_, 10), std::vector<std::string>{"checkpoint-15.left"});
   EXPECT_EQ(steps_of(complete_checkpoints(run_)), (std::vector<int64_t>{5, 10}));
+  EXPECT_TRUE(fs::exists(run_ / "checkpoint-15.left/model.safetensors"));
 }
 
 TEST_F(Runs, ResumePointNamesTheLastCompleteOne) {

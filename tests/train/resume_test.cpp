@@ -223,14 +223,20 @@ TEST_F(Resume, FrozenAndGroupedTheSameBits) {
       << text_of(root_ / "err");
   expect_same_run("frozen", "frozen_killed");
 
-  // Thawed in the middle, as learning_rate may change: states that no checkpoint has begin at zero.
+  // Thawed in the middle its Adam states would be of another step than the run's.
   fs::remove_all(root_ / "frozen_killed/final");
-  fs::remove_all(last_checkpoint("frozen_killed"));
-  ASSERT_EQ(ferry({"train", "--resume=frozen_killed/checkpoint-70", "--freeze="}).code(), 0)
+  for (auto [more, says] :
+       {std::pair{"--new-identity=false", "freeze"}, std::pair{"--new-identity=true", "frozen"}}) {
+    EXPECT_EQ(ferry({"train", "--resume=frozen_killed/checkpoint-70", "--freeze=", more}).code(),
+              3);
+    EXPECT_NE(text_of(root_ / "err").find(says), std::string::npos) << text_of(root_ / "err");
+  }
+  // Gone back with another rate: what it leaves does not come again.
+  ASSERT_EQ(ferry({"train", "--resume=frozen_killed/checkpoint-70", "--lr=1e-4"}).code(), 0)
       << text_of(root_ / "err");
-  EXPECT_NE(text_of(last_checkpoint("frozen_killed") / "state/adam_m.safetensors")
-                .find("bert.embeddings.word_embeddings.weight"),
-            std::string::npos);
+  EXPECT_TRUE(fs::exists(root_ / "frozen_killed/checkpoint-75.left"));
+  EXPECT_NE(curve_of("frozen_killed"), curve_of("frozen"));
+  EXPECT_EQ(ferry({"train", "--resume=frozen_killed", "--epochs=9"}).code(), 2) << "it is finished";
 }
 
 TEST_F(Resume, MaxTimeEndsTheRunInOrder) {
@@ -283,6 +289,15 @@ TEST_F(Resume, StoppedBySignalItSavesAndGoesOn) {
   }
 }
 
+TEST_F(Resume, WhatNohupIgnoresStaysIgnored) {
+  void (*before)(int) = std::signal(SIGHUP, SIG_IGN);
+  const pid_t child = start(new_run("nohup"));
+  std::signal(SIGHUP, before);
+  wait_for_line("nohup", 3);
+  ::kill(child, SIGHUP);
+  EXPECT_EQ(wait_for(child).code(), 0) << text_of(root_ / "err");
+}
+
 TEST_F(Resume, InTenPiecesElsewhereEachTimeTheSameBits) {
   ASSERT_EQ(ferry(new_run("one_piece")).code(), 0) << text_of(root_ / "err");
   std::mt19937 random(11);
@@ -326,6 +341,9 @@ TEST_F(Resume, PausedSavedChangedAndStoppedWhileItRuns) {
   EXPECT_EQ(text_of(root_ / "steered/metrics.jsonl"), lines) << "a paused run takes no steps";
   EXPECT_EQ(ask({"set", "steered", "seed=3"}).code(), 2);
   EXPECT_EQ(ask({"set", "steered", "lr=7"}).code(), 2);
+  EXPECT_EQ(ask({"save", "steered"}).code(), 0) << "a checkpoint needs no step";
+  EXPECT_EQ(nlohmann::json::parse(text_of(root_ / "steered/run.json"))["phase"], "paused");
+  EXPECT_EQ(text_of(root_ / "steered/metrics.jsonl").find("\"step\":40,"), std::string::npos);
   EXPECT_EQ(ask({"resume", "steered"}).code(), 0);
   EXPECT_EQ(ask({"save", "steered"}).code(), 0);
   EXPECT_NE(text_of(root_ / "ask_out").find("is complete"), std::string::npos);
