@@ -9,6 +9,7 @@
 #include "src/base/error.h"
 #include "src/files/checkpoint_reader.h"
 #include "src/files/safetensors_header.h"
+#include "src/files/write_error.h"
 
 namespace ferry {
 namespace {
@@ -104,7 +105,10 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path directory,
     groups.back().push_back(tensor);
     group_bytes += bytes;
   }
-  make_directories(directory_);
+  // Not its parents: a run whose directory was moved away must not come back as a checkpoint alone.
+  std::error_code error;
+  std::filesystem::create_directory(directory_, error);
+  if (error) throw_write_error(directory_, "created", error.value());
   for (size_t i = 0; i < groups.size(); ++i) {
     file_names_.push_back(groups.size() == 1 ? weights_name(stem_)
                                              : fmt::format("{}-{:05}-of-{:05}.safetensors", stem_,

@@ -110,8 +110,9 @@ def loading_problems(model, directory):
     return problems + ([] if architectures == [type(model).__name__] else [f"architectures {architectures}"])
 
 
+HEADS = dict(cross_entropy="classifier", token_classification="classifier", masked_lm="cls", question_answering="qa_outputs")
 GROUP_OPTIONS = dict(freeze="bert.embeddings.*,bert.encoder.layer.0.*", layerwise_lr_decay="0.8", param_groups=
-                     "bert.encoder.layer.1.output.*.bias:lr=3e-4,decay=0.1; classifier.*:factor=5,decay=0; cls.*:factor=5,decay=0")
+                     "bert.encoder.layer.1.output.*.bias:lr=3e-4,decay=0.1; HEAD.*:factor=5,decay=0")
 
 
 def parameter_groups(model, options):
@@ -128,7 +129,7 @@ def parameter_groups(model, options):
         rate = RATE * 0.8 ** (n_layers - layer) if layer is not None else RATE * 0.8 ** (n_layers + 1) if ".embeddings." in name else RATE
         if ".layer.1.output." in name and name.endswith("bias"):
             rate, decay = 3e-4, 0.1
-        if name.startswith(("classifier.", "cls.")):
+        if name.startswith(tuple(f"{head}." for head in HEADS.values())):
             rate, decay = 5 * RATE, 0.0
         if p.requires_grad:
             groups.append(dict(params=[p], lr=rate, weight_decay=decay))
@@ -211,8 +212,7 @@ def main():
         randomise(model, 5)
         results.append(run_case(sys.argv[1], name, model.eval().float(), loss, labels.get("num_labels", 1), 64))
         randomise(model, 6)
-        options = {k: v if k != "param_groups" else "; ".join(g for g in v.split("; ") if not g.startswith(
-            "classifier" if loss == "masked_lm" else "cls")) for k, v in GROUP_OPTIONS.items()}
+        options = {k: v.replace("HEAD", HEADS[loss]) for k, v in GROUP_OPTIONS.items()}
         results.append(run_case(sys.argv[1], f"{name}, frozen and grouped", model, loss, labels.get("num_labels", 1), 64, options))
     passed, failed = results.count(True), results.count(False)
     print(f"{passed} passed, {failed} failed")
