@@ -94,9 +94,8 @@ void check(const fs::path& run) {
 
 void report(const fs::path& run, const fs::path& output) {
   const fs::path written = write_run_report(run, output);
-  say("settings, the log's end, metrics, this machine, plan against actual; tokens, texts and "
-      "paths "
-      "are left out: look through it before you send it");
+  say("settings, the log's end, metrics, this machine, plan against actual; tokens and texts are "
+      "left out, paths shortened: look through it before you send it");
   fmt::print("{}\n", written.string());
 }
 

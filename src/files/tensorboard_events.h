@@ -37,9 +37,6 @@ class TensorboardWriter {
   /** Values of one step, as one event. */
   void add(int64_t step, double time_s, std::span<const TensorboardScalar> scalars);
 
-  /** Until the events are safe on disk. */
-  void sync() { file_.sync(); }
-
   const std::filesystem::path& path() const { return file_.path(); }
 
  private:

@@ -93,6 +93,7 @@ NewCheckpoint::~NewCheckpoint() {
 
 Checkpoint NewCheckpoint::commit() {
   std::error_code error;
+  fs::path replaced;
   sync_directory(partial_);
   // A run that went back to an earlier step and goes on otherwise comes by the same steps again:
   // what it wrote before is replaced. One of the two is there at any time.
@@ -104,11 +105,8 @@ Checkpoint NewCheckpoint::commit() {
       fs::remove_all(partial_, error);
       return {step_, final_};
     }
-    fs::rename(final_, partial_.string() + ".old", error);  // a file system that cannot swap
-    fs::rename(partial_, final_, error);
-    if (!error) fs::remove_all(partial_.string() + ".old", error);
-    is_committed_ = !error;
-    if (is_committed_) return {step_, final_};
+    replaced = partial_.string() + ".old";
+    fs::rename(final_, replaced, error);  // a file system that cannot swap
   }
   fs::rename(partial_, final_, error);
   if (error)
@@ -117,6 +115,7 @@ Checkpoint NewCheckpoint::commit() {
   is_committed_ = true;
   sync_directory(final_.parent_path());
   write_text_file(final_ / kComplete, fmt::format("{}\n", step_));
+  if (!replaced.empty()) fs::remove_all(replaced, error);
   return {step_, final_};
 }
 

@@ -18,21 +18,15 @@ Evaluating::Evaluating(Session& session,
       metrics_(metrics),
       progress_(progress),
       strategy_(job.config.text("eval_strategy")),
-      best_(job, metrics) {
-  if (const auto time = job.config.maybe_time("eval_steps"))
-    every_time_ = std::chrono::seconds(time->count);
-  else
-    every_ = std::max<int64_t>(1, job.config.steps("eval_steps", job.n_steps));
-}
+      every_(job.config, "eval_steps", job.n_steps),
+      best_(job, metrics) {}
 
 bool Evaluating::is_due() const {
   const int64_t step = session_.n_steps();
   if (job_.eval.size() == 0) return false;
   if (is_last_step()) return true;  // its predictions are part of the result
   if (strategy_ == "epoch") return step % job_.steps_per_epoch == 0;
-  if (strategy_ != "steps") return false;
-  if (every_ > 0) return step % every_ == 0;
-  return std::chrono::steady_clock::now() - last_end_ >= every_time_;
+  return strategy_ == "steps" && every_.is_over(step, last_end_);
 }
 
 bool Evaluating::is_last_step() const {

@@ -10,6 +10,7 @@
 #include "src/train/best_model.h"
 #include "src/train/control.h"
 #include "src/train/evaluation.h"
+#include "src/train/interval.h"
 
 namespace ferry {
 
@@ -41,8 +42,7 @@ class Evaluating {
   runs::MetricsLog& metrics_;
   term::Progress& progress_;
   std::string strategy_;
-  int64_t every_ = 0;  ///< steps; 0: by time
-  std::chrono::seconds every_time_{};
+  Interval every_;
   std::chrono::steady_clock::time_point last_end_ = std::chrono::steady_clock::now();
   BestModel best_;
   Evaluation last_;

@@ -1,6 +1,6 @@
 #pragma once
-// The training loop: steps, log lines, an evaluation after each epoch. It calls named stages only;
-// src/engine/session.h is the step itself.
+// The training loop: steps, log lines, and when they are due evaluations and checkpoints. It calls
+// named stages only; src/engine/session.h is the step itself.
 
 #include <cstdint>
 #include <optional>

@@ -26,16 +26,13 @@ Saving::Saving(Session& session,
       saver_(session, job, run.path(), [&metrics] { metrics.sync(); }),
       strategy_(job.config.text("save_strategy")),
       begun_step_(session.n_steps()) {
-  every_time_ = job.config.maybe_time("save_steps");
-  if (!job.config.is_auto("save_steps") && !every_time_)
-    every_ = std::max<int64_t>(1, job.config.steps("save_steps", job.n_steps));
+  if (!job.config.is_auto("save_steps")) every_.emplace(job.config, "save_steps", job.n_steps);
 }
 
 /** The final model will be this one, unless a better one comes. */
 bool Saving::is_best() const {
-  if (!best_.is_loaded_at_end()) return false;
-  const std::vector<int64_t> ranking = best_.ranking();
-  return !ranking.empty() && ranking.front() == session_.n_steps();
+  return best_.is_loaded_at_end() && metrics_.last_evaluation_step() == session_.n_steps() &&
+         best_.ranking().front() == session_.n_steps();
 }
 
 bool Saving::is_due() const {
@@ -44,8 +41,7 @@ bool Saving::is_due() const {
   if (strategy_ == "no") return false;
   if (step >= job_.n_steps || best_.is_out_of_patience()) return true;
   if (strategy_ == "epoch") return step % job_.steps_per_epoch == 0;
-  if (every_ > 0) return step % every_ == 0;
-  if (every_time_) return Clock::now() - last_began_ >= std::chrono::seconds(every_time_->count);
+  if (every_) return every_->is_over(step, last_began_);
   constexpr auto kAuto = 30min;
   constexpr double kTimeShare_max = 0.02;
   return Clock::now() - last_began_ >=

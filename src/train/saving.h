@@ -13,6 +13,7 @@
 #include "src/train/best_model.h"
 #include "src/train/checkpoint.h"
 #include "src/train/control.h"
+#include "src/train/interval.h"
 
 namespace ferry {
 
@@ -49,9 +50,8 @@ class Saving {
   CheckpointSaver saver_;
   bool is_asked_for_ = false;  ///< the one under way, by somebody who waits
   std::string strategy_;
-  int64_t every_ = 0;  ///< steps; 0: by time
-  std::optional<config::Seconds> every_time_;
-  int64_t begun_step_;  ///< of the last checkpoint, or where this process began
+  std::optional<Interval> every_;  ///< none: Ferry chooses
+  int64_t begun_step_;             ///< of the last checkpoint, or where this process began
   bool has_failed_ = false;
   std::chrono::duration<double> last_took_{};
   std::chrono::steady_clock::time_point last_began_ = std::chrono::steady_clock::now();

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <span>
 
 #include "models/bert/bert_table.h"
 #include "src/base/error.h"
@@ -197,8 +198,7 @@ std::string first_difference(const ToyModel& model, const ToyResult& a, const To
   for (size_t s = 0; s < a.losses.size(); ++s)
     if (std::memcmp(&a.losses[s], &b.losses[s], sizeof(double)) != 0)
       return fmt::format("loss of step {}: {} and {}", s, a.losses[s], b.losses[s]);
-  if (a.logits.size() != b.logits.size() ||
-      std::memcmp(a.logits.data(), b.logits.data(), a.logits.size() * sizeof(float)) != 0)
+  if (!std::ranges::equal(std::as_bytes(std::span(a.logits)), std::as_bytes(std::span(b.logits))))
     return "logits of the evaluation";
   for (size_t i = 0; i < a.segments.size(); ++i) {
     if (a.segments[i].size() != b.segments[i].size())

@@ -1,7 +1,6 @@
 // A run of many steps takes no more memory, descriptors and threads at its end than near its
 // beginning, and its log has every step once. 1,500 steps here; FERRY_LONG=1: 10,000.
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/train/start_ferry.h"
 #include "tests/train/tiny_model.h"
 
 namespace ferry::testing {
@@ -68,31 +68,12 @@ class LogFollower {
 };
 
 pid_t start_training(const fs::path& root, int64_t n_steps) {
-  std::vector<std::string> words = {FERRY_BINARY,
-                                    "train",
-                                    "--model=model",
-                                    "--dataset=train.tsv",
-                                    "--eval-dataset=dev.tsv",
-                                    "--device=cpu",
-                                    "--train-batch-size=8",
-                                    "--intra-op-threads=1",
-                                    "--max-steps=" + std::to_string(n_steps),
-                                    "--eval-strategy=steps",
-                                    "--output-dir=run",
-                                    "--eval-steps=" + std::to_string(n_steps / 15),
-                                    "--save-steps=" + std::to_string(n_steps / 30)};
-  const pid_t child = fork();
-  if (child != 0) return child;
-  std::vector<char*> pointers;
-  for (std::string& word : words)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  setenv("FERRY_TRAINER", FERRY_TRAINER_BINARY, 1);
-  if (chdir(root.c_str()) != 0) _exit(126);
-  for (auto [name, target] : {std::pair{"out", 1}, {"err", 2}})
-    dup2(open(name, O_WRONLY | O_CREAT | O_TRUNC, 0666), target);
-  execv(FERRY_BINARY, pointers.data());
-  _exit(127);
+  return start_ferry(
+      root,
+      {"train", "--model=model", "--dataset=train.tsv", "--eval-dataset=dev.tsv", "--device=cpu",
+       "--train-batch-size=8", "--intra-op-threads=1", "--max-steps=" + std::to_string(n_steps),
+       "--eval-strategy=steps", "--output-dir=run", "--eval-steps=" + std::to_string(n_steps / 15),
+       "--save-steps=" + std::to_string(n_steps / 30)});
 }
 
 /** Most (or fewest) of a quantity among the samples of these steps. */

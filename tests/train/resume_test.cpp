@@ -2,7 +2,6 @@
 // other places and thread counts, ends with the bits of one that never stopped. A seeded sample
 // here; FERRY_LONG=1: all.
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -23,6 +22,7 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/train/start_ferry.h"
 #include "tests/train/tiny_model.h"
 
 namespace ferry::testing {
@@ -54,7 +54,6 @@ class Resume : public ::testing::Test {
   static void SetUpTestSuite() {
     root_ = fs::temp_directory_path() / ("ferry_resume_" + std::to_string(getpid()));
     fs::create_directories(root_);
-    setenv("XDG_DATA_HOME", (root_ / "data").c_str(), 1);  // an index of runs of its own
     write_tiny_model(root_ / "model");
     write_tiny_data(root_ / "train.tsv", 200, 1);
     write_tiny_data(root_ / "dev.tsv", 40, 2);
@@ -63,20 +62,7 @@ class Resume : public ::testing::Test {
 
   /** `prefix`: of the files that take its output. */
   static pid_t start(const std::vector<std::string>& arguments, const std::string& prefix = "") {
-    std::vector<std::string> words = {FERRY_BINARY};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    const pid_t child = fork();
-    if (child != 0) return child;
-    std::vector<char*> pointers;
-    for (std::string& word : words)
-      pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    setenv("FERRY_TRAINER", FERRY_TRAINER_BINARY, 1);
-    if (chdir(root_.c_str()) != 0) _exit(126);
-    for (auto [name, target] : {std::pair{"out", 1}, {"err", 2}})
-      dup2(open((prefix + name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), target);
-    execv(FERRY_BINARY, pointers.data());
-    _exit(127);
+    return start_ferry(root_, arguments, prefix);
   }
   static Outcome wait_for(pid_t child, const std::string& prefix = "") {
     Outcome outcome;

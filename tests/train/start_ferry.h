@@ -1,0 +1,18 @@
+#pragma once
+// Starts the built ferry as a user would, in a directory of the test's own.
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace ferry::testing {
+
+/** `ferry ARGUMENTS` in `root`, where it knows no other runs; its output goes to files
+ * <prefix>out and <prefix>err there. The caller waits for the process. */
+pid_t start_ferry(const std::filesystem::path& root,
+                  std::vector<std::string> arguments,
+                  const std::string& prefix = "");
+
+}  // namespace ferry::testing
