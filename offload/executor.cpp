@@ -22,6 +22,7 @@ Executor::Executor(const StepShape& shape,
                    bool overlap)
     : shape_(shape),
       device_(device),
+      pool_(pool),
       host_math_(pool),
       memory_(memory),
       layout_(memory.layout()),
@@ -118,13 +119,19 @@ void Executor::measure_run_ahead(std::chrono::duration<double> step) {
 }
 
 /** What an action needs of a host block may wait for a checkpoint to have the block's bytes, as
- * long as the disk takes. It is not submitted before: a pause would wait for the disk, too. */
+ * long as the disk takes. It is not submitted before: a pause would wait for the disk, too. Nor is
+ * the decision before the blocks that live on the GPU, whose updates follow it there. */
 bool Executor::await_saved(const Action& action, const std::function<bool()>& drops) {
   using namespace std::chrono_literals;
-  for (int b : action.after_update)
+  const auto await = [&](int b) {
     while (is_saving() && !device_.wait_host(saved_[static_cast<size_t>(b)], 50ms))
       if (drops()) return false;
-  return true;
+    return true;
+  };
+  if (action.verb == Verb::decide)
+    for (int b = 0; b < shape_.n_blocks(); ++b)
+      if (block(b).place == Place::gpu && !await(b)) return false;
+  return std::ranges::all_of(action.after_update, await);
 }
 
 std::optional<StepOutcome> Executor::drop_step(const StepList& list) {

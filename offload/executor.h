@@ -61,18 +61,22 @@ struct StepOutcome {
 /** Reads one block's segments on the save queue. */
 class BlockStates {
  public:
-  BlockStates(const StepShape& shape, Device& device, const RunMemory& memory, int block)
-      : shape_(shape), device_(device), memory_(memory), block_(block) {}
+  BlockStates(Device& device, WorkerPool& pool, const RunMemory& memory, int block)
+      : device_(device), pool_(pool), memory_(memory), block_(block) {}
   int block() const { return block_; }
-  /** n_bytes (at most kSavePiece_bytes) of a segment: host memory itself, or a copy that is good
-   * until the next call. */
-  std::span<const std::byte> read(Segment segment, int64_t offset_bytes, int64_t n_bytes);
-  /** kSavePiece_bytes that start on a page, for the writer's use while a checkpoint is saved. */
+  /** Copies a segment's bytes from offset_bytes on to `parts`, end to end; then, on the workers,
+   * calls `look(i)` for each part while the caches have it. Parts lie in buffer(), or elsewhere in
+   * host memory. */
+  void read(Segment segment,
+            int64_t offset_bytes,
+            std::span<const std::span<std::byte>> parts,
+            const std::function<void(size_t part)>& look);
+  /** Memory that starts on a page, for the writer's use while a checkpoint is saved. */
   std::span<std::byte> buffer() const;
 
  private:
-  const StepShape& shape_;
   Device& device_;
+  WorkerPool& pool_;
   const RunMemory& memory_;
   int block_;
 };
@@ -160,6 +164,7 @@ class Executor {
 
   const StepShape& shape_;
   Device& device_;
+  WorkerPool& pool_;
   CpuMath host_math_;
   RunMemory& memory_;
   const Layout& layout_;

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <memory>
+
 #include "offload/executor.h"
 #include "src/base/error.h"
 
@@ -22,7 +25,7 @@ void Executor::save(std::function<void(BlockStates&)> write, std::function<void(
   for (int b : order) {
     device_.wait(QueueId::save, updated_[static_cast<size_t>(b)]);
     device_.submit(QueueId::save, [this, b] {
-      BlockStates states(shape_, device_, memory_, b);
+      BlockStates states(device_, pool_, memory_, b);
       save_write_(states);
     });
     device_.record(QueueId::save, saved_[static_cast<size_t>(b)]);
@@ -43,23 +46,34 @@ void Executor::await_saving() {
   is_saving_ = false;
 }
 
-std::span<const std::byte> BlockStates::read(Segment segment,
-                                             int64_t offset_bytes,
-                                             int64_t n_bytes) {
-  FERRY_CHECK(n_bytes <= kSavePiece_bytes, "a piece of {} bytes", n_bytes);
-  const std::byte* from = memory_.segment(block_, segment) + offset_bytes;
-  const auto n = static_cast<size_t>(n_bytes);
-  if (memory_.place_of(block_, segment) == Place::host) return {from, n};
-  std::byte* staging = memory_.at(memory_.layout().save_staging);
-  memory_.read_lasting(device_, staging, from, n_bytes);
-  return {staging, n};
+void BlockStates::read(Segment segment,
+                       int64_t offset_bytes,
+                       std::span<const std::span<std::byte>> parts,
+                       const std::function<void(size_t part)>& look) {
+  std::vector<const std::byte*> from;
+  from.reserve(parts.size());
+  const std::byte* next = memory_.segment(block_, segment) + offset_bytes;
+  for (const auto part : parts) {
+    from.push_back(next);
+    next += part.size();
+  }
+  const bool is_on_host = memory_.place_of(block_, segment) == Place::host;
+  for (size_t i = 0; i < parts.size() && !is_on_host; ++i)
+    memory_.read_lasting(device_, parts[i].data(), from[i], static_cast<int64_t>(parts[i].size()));
+  pool_.parallel_for(static_cast<int64_t>(parts.size()), [&](int64_t task) {
+    const auto i = static_cast<size_t>(task);
+    if (is_on_host) std::memcpy(parts[i].data(), from[i], parts[i].size());
+    look(i);
+  });
 }
 
 std::span<std::byte> BlockStates::buffer() const {
-  constexpr uintptr_t kPage_bytes = 4096;
-  const auto at = reinterpret_cast<uintptr_t>(memory_.at(memory_.layout().save_buffer));
-  return {memory_.at(memory_.layout().save_buffer) + (kPage_bytes - at % kPage_bytes) % kPage_bytes,
-          static_cast<size_t>(kSavePiece_bytes)};
+  constexpr size_t kPage_bytes = 4096;
+  const Layout& layout = memory_.layout();
+  void* at = memory_.at(layout.save_buffer);
+  auto n_bytes = static_cast<size_t>(layout.region(layout.save_buffer).n_bytes);
+  FERRY_CHECK(std::align(kPage_bytes, kPage_bytes, at, n_bytes), "no page in the buffer");
+  return {static_cast<std::byte*>(at), n_bytes};
 }
 
 }  // namespace ferry

@@ -23,13 +23,7 @@ class LayoutMaker {
       out_.batches.push_back(add(Tag::batch, Place::gpu, name, shape_.batch_bytes));
       out_.batches_on_host.push_back(add(Tag::batch, Place::host, name, shape_.batch_bytes));
     }
-    const auto on_gpu = [](const BlockShape& b) { return b.place == Place::gpu; };
-    constexpr int64_t kPage_bytes = 4096;  // the buffer starts on one, regions need not
-    if (shape_.trains)
-      out_.save_buffer =
-          add(Tag::staging, Place::host, "checkpoint buffer", kSavePiece_bytes + kPage_bytes);
-    if (shape_.trains && std::ranges::any_of(shape_.blocks, on_gpu))
-      out_.save_staging = add(Tag::staging, Place::host, "checkpoint staging", kSavePiece_bytes);
+    if (shape_.trains) save_buffer();
     out_.step_sums = add(Tag::batch, Place::gpu, "step sums", step_sums_bytes(shape_));
     out_.step_sums_on_host = add(Tag::batch, Place::host, "step sums", step_sums_bytes(shape_));
     return std::move(out_);
@@ -149,6 +143,23 @@ class LayoutMaker {
     for (int i = 0; i < 2 * shape_.n_live(); ++i)
       out_.grad_boundaries.push_back(
           add(Tag::scratch, Place::gpu, "gradient between blocks", shape_.boundary_bytes));
+  }
+
+  /** Room for every state where the shape allows it: a checkpoint then holds up the steps for as
+   * long as the copy takes, whatever the disk does. */
+  void save_buffer() {
+    constexpr int64_t kPage_bytes = 4096;  // the buffer starts on one, regions need not
+    // Each segment of a block is a run in a file, which begins and ends within a slot of the
+    // buffer.
+    constexpr int64_t kRun_bytes = 512 << 10;
+    int64_t n_bytes = 0;
+    for (int b = 0; b < shape_.n_blocks(); ++b)
+      for (Segment s : {Segment::master, Segment::adam_m, Segment::adam_v}) {
+        const RegionId id = out_.segments[static_cast<size_t>(b)][static_cast<size_t>(s)];
+        if (id >= 0) n_bytes += out_.region(id).n_bytes + kRun_bytes;
+      }
+    out_.save_buffer = add(Tag::staging, Place::host, "checkpoint buffer",
+                           std::min(n_bytes, shape_.save_buffer_bytes_max) + kPage_bytes);
   }
 
   const StepShape& shape_;

@@ -49,9 +49,8 @@ struct Layout {
   RegionId library = -1;
   std::vector<RegionId> batches;  ///< per micro-batch
   std::vector<RegionId> batches_on_host;
-  RegionId save_staging = -1;  ///< host: a piece of a resident block on its way into a checkpoint
-  RegionId save_buffer = -1;   ///< host: what gathers a checkpoint's pieces into pages
-  RegionId step_sums = -1;     ///< losses and square sums of a step, GPU
+  RegionId save_buffer = -1;  ///< host: a checkpoint's bytes on their way to the disk
+  RegionId step_sums = -1;    ///< losses and square sums of a step, GPU
   RegionId step_sums_on_host = -1;
 
   const Region& region(RegionId id) const { return regions[static_cast<size_t>(id)]; }
@@ -66,10 +65,6 @@ DType segment_dtype(const StepShape& shape, int block, Segment segment);
 inline int64_t step_sums_bytes(const StepShape& shape) {
   return (shape.n_blocks() + shape.n_micro_max) * static_cast<int64_t>(sizeof(double));
 }
-
-/** Of a block's states, at once on their way into a checkpoint: as much as a disk likes to take in
- * one write. */
-inline constexpr int64_t kSavePiece_bytes = 4 << 20;
 
 Layout make_layout(const StepShape& shape);
 

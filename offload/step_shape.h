@@ -41,6 +41,10 @@ struct BlockShape {
   Activations activations = Activations::keep;
 };
 
+/** Host memory that a checkpoint's bytes may take on their way to the disk: what is wanted, and
+ * what has to do. */
+inline constexpr int64_t kSaveBuffer_bytes = 512 << 20, kSaveBuffer_bytes_least = 32 << 20;
+
 struct StepShape {
   std::vector<BlockShape> blocks;  ///< forward order; the last is the head
   DType compute = DType::f32;
@@ -53,7 +57,8 @@ struct StepShape {
   int64_t scratch_bytes = 0;
   int64_t library_bytes = 0;
   int64_t batch_bytes = 0;  ///< ids, labels, lengths of one micro-batch
-  bool trains = true;       ///< false: forward only, no gradients or states
+  int64_t save_buffer_bytes_max = kSaveBuffer_bytes;
+  bool trains = true;  ///< false: forward only, no gradients or states
 
   int n_blocks() const { return static_cast<int>(blocks.size()); }
   /** Micro-batches whose activations are alive at once. */

@@ -52,32 +52,52 @@ StateWriter::StateWriter(const ModelTable& model,
                          const std::filesystem::path& checkpoint,
                          int64_t max_shard_bytes,
                          std::span<std::byte> buffer)
-    : model_(model), entries_(model.blocks.size()) {
+    : model_(model), entries_(model.blocks.size()), behind_(buffer) {
   for (const HfEntry& entry : model.hf_names)
     entries_[static_cast<size_t>(entry.block)].push_back(&entry);
+  // As their files have them: what follows each other is one run of bytes.
+  for (auto& entries : entries_)
+    std::ranges::sort(entries, {}, &HfEntry::hf_name);
   for (Segment segment : kSavedSegments)
     writers_
         .emplace_back(state_directory(checkpoint, segment), saved_tensors(model, segment),
                       max_shard_bytes, state_stem(segment))
-        .write_directly(buffer);
+        .write_directly(behind_);
 }
 
 void StateWriter::write(BlockStates& block) {
+  for (const HfEntry* entry : entries_[static_cast<size_t>(block.block())])
+    write(block, *entry);
+  // What a writer holds back, the others' blocks would lack.
+  for (CheckpointWriter& writer : writers_)
+    writer.end_run();
+}
+
+void StateWriter::write(BlockStates& block, const HfEntry& entry) {
   constexpr auto kFp32_bytes = static_cast<int64_t>(sizeof(float));
-  for (size_t s = 0; s < kSavedSegments.size(); ++s)
-    for (const HfEntry* entry : entries_[static_cast<size_t>(block.block())]) {
-      if (!holds(kSavedSegments[s], model_, *entry)) continue;
-      const EntryExtent extent = extent_of(model_, *entry);
-      const int64_t begin = extent.begin * kFp32_bytes, n_bytes = extent.n_elements * kFp32_bytes;
-      uint32_t checksum = 0;
-      for (int64_t at = 0; at < n_bytes; at += kSavePiece_bytes) {
-        const auto piece =
-            block.read(kSavedSegments[s], begin + at, std::min(kSavePiece_bytes, n_bytes - at));
-        checksum = crc32c(piece, checksum);
-        writers_[s].write(entry->hf_name, piece);
-      }
-      checksums_[state_stem(kSavedSegments[s])][entry->hf_name] = checksum;
+  constexpr int64_t kPiece_bytes = 4 << 20;  // the files in turn, so that all are being written
+  const EntryExtent extent = extent_of(model_, entry);
+  const int64_t begin = extent.begin * kFp32_bytes, n_bytes = extent.n_elements * kFp32_bytes;
+  std::array<uint32_t, kSavedSegments.size()> checksums{};
+  std::vector<uint32_t> of_parts;
+  for (int64_t piece = 0; piece < n_bytes; piece += kPiece_bytes)
+    for (size_t s = 0; s < kSavedSegments.size(); ++s) {
+      if (!holds(kSavedSegments[s], model_, entry)) continue;
+      int64_t at = begin + piece;
+      writers_[s].fill(entry.hf_name, std::min(kPiece_bytes, n_bytes - piece), [&](auto parts) {
+        of_parts.resize(parts.size());
+        block.read(kSavedSegments[s], at, parts,
+                   [&](size_t part) { of_parts[part] = crc32c(parts[part]); });
+        for (size_t part = 0; part < parts.size(); ++part) {
+          const auto part_bytes = static_cast<int64_t>(parts[part].size());
+          checksums[s] = crc32c_combine(checksums[s], of_parts[part], part_bytes);
+          at += part_bytes;
+        }
+      });
     }
+  for (size_t s = 0; s < kSavedSegments.size(); ++s)
+    if (holds(kSavedSegments[s], model_, entry))
+      checksums_[state_stem(kSavedSegments[s])][entry.hf_name] = checksums[s];
 }
 
 const std::map<std::string, TensorChecksums>& StateWriter::finish() {

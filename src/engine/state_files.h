@@ -17,6 +17,7 @@
 #include "src/files/checkpoint_reader.h"
 #include "src/files/safetensors_writer.h"
 #include "src/files/tensor_checksums.h"
+#include "src/files/write_behind.h"
 
 namespace ferry {
 
@@ -26,21 +27,25 @@ inline constexpr std::array kSavedSegments = {Segment::master, Segment::adam_m, 
 /** The files of one checkpoint while they are being written. */
 class StateWriter {
  public:
-  /** Declares every tensor and reserves the space; `buffer` is BlockStates::buffer(). Throws
-   * Error(machine). */
+  /** Declares every tensor and reserves the space; `buffer` is BlockStates::buffer(), which the
+   * bytes are in until they are written. Throws Error(machine). */
   StateWriter(const ModelTable& model,
               const std::filesystem::path& checkpoint,
               int64_t max_shard_bytes,
               std::span<std::byte> buffer);
-  /** All of one block, on the save queue. */
+  /** Takes all of one block, on the save queue: waits for the disk only where the buffer is full.
+   */
   void write(BlockStates& block);
   /** When every block is written: all is safe on disk under its name. The checksums by stem. */
   const std::map<std::string, TensorChecksums>& finish();
 
  private:
+  void write(BlockStates& block, const HfEntry& entry);
+
   const ModelTable& model_;
-  std::vector<std::vector<const HfEntry*>> entries_;  // by block
-  std::vector<CheckpointWriter> writers_;             // as kSavedSegments
+  std::vector<std::vector<const HfEntry*>> entries_;  // by block, each in the order of its files
+  WriteBehind behind_;
+  std::vector<CheckpointWriter> writers_;  // as kSavedSegments
   std::map<std::string, TensorChecksums> checksums_;
 };
 

@@ -46,6 +46,7 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
       end_bytes_(other.end_bytes_) {}
 
 AtomicFile::~AtomicFile() {
+  direct_.reset();
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
@@ -58,21 +59,21 @@ void AtomicFile::reserve(int64_t size_bytes) {
 }
 
 void AtomicFile::write_at(int64_t offset_bytes, std::span<const std::byte> bytes) {
-  FERRY_CHECK(fd_, "'{}' is sealed", target_.string());
-  const int code =
-      direct_ ? direct_->write(offset_bytes, bytes) : write_all(fd_.get(), offset_bytes, bytes);
-  if (code != 0) throw_write_error(target_, "written", code);
+  FERRY_CHECK(fd_ && !direct_, "'{}' is sealed, or written directly", target_.string());
+  if (const int code = write_all(fd_.get(), offset_bytes, bytes))
+    throw_write_error(target_, "written", code);
   end_bytes_ = std::max(end_bytes_, offset_bytes + static_cast<int64_t>(bytes.size()));
 }
 
-void AtomicFile::write_directly(std::span<std::byte> buffer) {
+void AtomicFile::write_directly(WriteBehind& behind) {
   FERRY_CHECK(fd_, "'{}' is sealed", target_.string());
-  direct_.emplace(temporary_, fd_.get(), buffer);
+  direct_ = std::make_unique<DirectWriter>(temporary_, fd_.get(), behind);
 }
 
-void AtomicFile::end_run() {
-  if (!direct_) return;
-  if (const int code = direct_->end_run()) throw_write_error(target_, "written", code);
+void AtomicFile::fill_at(int64_t offset_bytes, int64_t n_bytes, const FillParts& fill) {
+  FERRY_CHECK(direct_, "'{}' is not written directly", target_.string());
+  if (const int code = direct_->fill(offset_bytes, n_bytes, fill))
+    throw_write_error(target_, "written", code);
 }
 
 void AtomicFile::append(std::span<const std::byte> bytes) {
@@ -81,6 +82,7 @@ void AtomicFile::append(std::span<const std::byte> bytes) {
 
 void AtomicFile::seal() {
   if (!fd_) return;
+  if (const int code = direct_ ? direct_->finish() : 0) throw_write_error(target_, "written", code);
   direct_.reset();
   if (::fsync(fd_.get()) != 0) throw_write_error(target_, "written", errno);
   if (fd_.close() != 0) throw_write_error(target_, "written", errno);

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,10 +37,14 @@ class AtomicFile {
   void reserve(int64_t size_bytes);
   void write_at(int64_t offset_bytes, std::span<const std::byte> bytes);
   void append(std::span<const std::byte> bytes);
-  /** From now on write_at() takes runs of bytes, each ended by end_run(), and sends them past the
-   * page cache; see DirectWriter for the buffer. */
-  void write_directly(std::span<std::byte> buffer);
-  void end_run();
+  /** From now on bytes come through fill_at() alone, and go past the page cache behind the caller's
+   * back: a failure shows at a later call, seal() at the latest. `behind` outlives the file. */
+  void write_directly(WriteBehind& behind);
+  /** See DirectWriter::fill. */
+  void fill_at(int64_t offset_bytes, int64_t n_bytes, const FillParts& fill);
+  void end_run() {
+    if (direct_) direct_->end_run();
+  }
   void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
 
   /** fsync and close; the content is safe, the name is still the temporary one. For several files
@@ -54,7 +58,7 @@ class AtomicFile {
  private:
   std::filesystem::path target_, temporary_;  // temporary_ is empty once renamed or moved from
   UniqueFd fd_;
-  std::optional<DirectWriter> direct_;
+  std::unique_ptr<DirectWriter> direct_;
   int64_t end_bytes_ = 0;  // where append() goes on
 };
 

@@ -5,6 +5,34 @@
 #include <algorithm>
 
 namespace ferry {
+namespace {
+
+/** Polynomials over GF(2) modulo that of CRC-32C, the highest bit the coefficient of x^0. */
+constexpr uint32_t kPolynomial = 0x82F63B78, kOne = 0x80000000, kX = 0x40000000;
+
+uint32_t multiply(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (uint32_t power = kOne; power != 0; power >>= 1) {
+    if (a & power) product ^= b;
+    b = (b & 1) ? (b >> 1) ^ kPolynomial : b >> 1;
+  }
+  return product;
+}
+
+uint32_t x_to_the(uint64_t exponent) {
+  uint32_t result = kOne;
+  for (uint32_t square = kX; exponent != 0; exponent >>= 1, square = multiply(square, square))
+    if (exponent & 1) result = multiply(result, square);
+  return result;
+}
+
+}  // namespace
+
+uint32_t crc32c_combine(uint32_t first, uint32_t second, int64_t second_bytes) {
+  // A CRC is linear: bytes behind the first run multiply its remainder by x^8 each. The complements
+  // at both ends cancel out.
+  return multiply(first, x_to_the(8 * static_cast<uint64_t>(second_bytes))) ^ second;
+}
 
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before) {
   // ISA-L starts from and returns the register itself; the CRC is its complement. Lengths are int.

@@ -12,4 +12,8 @@ namespace ferry {
  * 0xE3069283. */
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
+/** Of two runs of bytes laid end to end, from the CRC of each and the length of the second. Cost
+ * grows with the logarithm of the length. */
+uint32_t crc32c_combine(uint32_t first, uint32_t second, int64_t second_bytes);
+
 }  // namespace ferry

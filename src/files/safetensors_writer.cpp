@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/files/checkpoint_reader.h"
@@ -63,17 +64,22 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
   }
 }
 
-void SafetensorsWriter::write(std::string_view name, std::span<const std::byte> piece) {
+int64_t SafetensorsWriter::take_place(std::string_view name, int64_t n_bytes) {
   auto found = progress_.find(std::string(name));
   FERRY_CHECK(found != progress_.end(), "tensor '{}' was not declared", name);
   Progress& progress = found->second;
-  const auto n_bytes = static_cast<int64_t>(piece.size());
   FERRY_CHECK(n_bytes <= progress.end_bytes - progress.next_bytes,
               "tensor '{}' has room for {} bytes, not {}", name,
               progress.end_bytes - progress.next_bytes, n_bytes);
-  file_.write_at(progress.next_bytes, piece);
-  progress.next_bytes += n_bytes;
-  if (progress.next_bytes == progress.end_bytes) file_.end_run();
+  return std::exchange(progress.next_bytes, progress.next_bytes + n_bytes);
+}
+
+void SafetensorsWriter::write(std::string_view name, std::span<const std::byte> piece) {
+  file_.write_at(take_place(name, static_cast<int64_t>(piece.size())), piece);
+}
+
+void SafetensorsWriter::fill(std::string_view name, int64_t n_bytes, const FillParts& fill) {
+  file_.fill_at(take_place(name, n_bytes), n_bytes, fill);
 }
 
 void SafetensorsWriter::seal() {
@@ -121,15 +127,26 @@ CheckpointWriter::CheckpointWriter(std::filesystem::path directory,
   }
 }
 
-void CheckpointWriter::write_directly(std::span<std::byte> buffer) {
-  for (SafetensorsWriter& shard : shards_)
-    shard.write_directly(buffer);
+size_t CheckpointWriter::shard_of(std::string_view name) const {
+  auto found = shard_of_.find(std::string(name));
+  FERRY_CHECK(found != shard_of_.end(), "tensor '{}' was not declared", name);
+  return found->second;
 }
 
 void CheckpointWriter::write(std::string_view name, std::span<const std::byte> piece) {
-  auto found = shard_of_.find(std::string(name));
-  FERRY_CHECK(found != shard_of_.end(), "tensor '{}' was not declared", name);
-  shards_[found->second].write(name, piece);
+  shards_[shard_of(name)].write(name, piece);
+}
+
+void CheckpointWriter::write_directly(WriteBehind& behind) {
+  for (SafetensorsWriter& shard : shards_)
+    shard.write_directly(behind);
+}
+
+void CheckpointWriter::fill(std::string_view name, int64_t n_bytes, const FillParts& fill) {
+  const size_t shard = shard_of(name);
+  if (shard != filled_) end_run();
+  filled_ = shard;
+  shards_[shard].fill(name, n_bytes, fill);
 }
 
 void CheckpointWriter::finish() {

@@ -42,12 +42,15 @@ class SafetensorsWriter {
                     std::vector<TensorSpec> tensors,
                     const std::map<std::string, std::string>& metadata = kTorchMetadata);
 
-  /** Tensors go past the page cache (AtomicFile::write_directly); from now on one is written to its
-   * end before the next. */
-  void write_directly(std::span<std::byte> buffer) { file_.write_directly(buffer); }
-
   /** The next bytes of the tensor. */
   void write(std::string_view name, std::span<const std::byte> piece);
+
+  /** From now on tensors come through fill() alone, and go past the page cache
+   * (AtomicFile::write_directly). Tensors that follow each other in the file make one run. */
+  void write_directly(WriteBehind& behind) { file_.write_directly(behind); }
+  /** The next n_bytes of the tensor, filled in place. */
+  void fill(std::string_view name, int64_t n_bytes, const FillParts& fill);
+  void end_run() { file_.end_run(); }
   /** The bytes are complete and safe under the temporary name; a tensor that is not complete is our
    * own bug. */
   void seal();
@@ -60,6 +63,8 @@ class SafetensorsWriter {
   struct Progress {
     int64_t next_bytes, end_bytes;  // places in the file
   };
+  /** Where the tensor's next n_bytes go. */
+  int64_t take_place(std::string_view name, int64_t n_bytes);
 
   AtomicFile file_;
   std::unordered_map<std::string, Progress> progress_;
@@ -78,20 +83,25 @@ class CheckpointWriter {
                    int64_t max_shard_bytes,
                    std::string stem = "model");
 
-  /** Tensors go past the page cache; one is written to its end before the next. */
-  void write_directly(std::span<std::byte> buffer);
   void write(std::string_view name, std::span<const std::byte> piece);
+  /** See SafetensorsWriter. */
+  void write_directly(WriteBehind& behind);
+  void fill(std::string_view name, int64_t n_bytes, const FillParts& fill);
+  void end_run() { shards_[filled_].end_run(); }
   void finish();
 
   /** Of the weight files, without the index. */
   const std::vector<std::string>& file_names() const { return file_names_; }
 
  private:
+  size_t shard_of(std::string_view name) const;
+
   std::filesystem::path directory_;
   std::string stem_;
   std::vector<std::string> file_names_;
   std::vector<SafetensorsWriter> shards_;
   std::unordered_map<std::string, size_t> shard_of_;  // tensor -> place in shards_
+  size_t filled_ = 0;  // the shard that fill() was last at: the others have no open run
 };
 
 }  // namespace ferry

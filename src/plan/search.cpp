@@ -93,7 +93,8 @@ double bytes_at_most(const StepShape& shape) {
   return bytes + largest_elements * 4 * slots + largest_saved_bytes * (1 + shape.n_saved_slots) +
          2.0 * static_cast<double>(shape.boundary_bytes) * shape.n_live() +
          static_cast<double>(shape.scratch_bytes) + static_cast<double>(shape.library_bytes) +
-         2.0 * static_cast<double>(shape.batch_bytes) * shape.n_micro_max;
+         2.0 * static_cast<double>(shape.batch_bytes) * shape.n_micro_max +
+         static_cast<double>(shape.save_buffer_bytes_max);
 }
 
 /** What a layout takes beyond the budgets; 0: it fits. Without a GPU all is in host memory. */
@@ -145,7 +146,12 @@ Search search_plan(const ModelTable& model, const PlanRequest& request) {
     if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) continue;
     plan.layout = make_layout(plan.shape);
     plan.why = reason(request, plan, choice);
-    const int64_t lacking = lacking_bytes(request, plan.layout);
+    int64_t lacking = lacking_bytes(request, plan.layout);
+    if (lacking > 0) {
+      plan.shape.save_buffer_bytes_max = kSaveBuffer_bytes_least;
+      plan.layout = make_layout(plan.shape);
+      lacking = lacking_bytes(request, plan.layout);
+    }
     if (lacking == 0) {
       search.plan = std::move(plan);
       return search;

@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kFormat_version = 1;
 
-ordered_json json_of(const SessionState& state, const Job& job) {
+ordered_json json_of(const SessionState& state, const ordered_json& identity) {
   ordered_json out;
   out["format_version"] = kFormat_version;
   out["n_steps"] = state.n_steps;
@@ -32,7 +32,7 @@ ordered_json json_of(const SessionState& state, const Job& job) {
   out["n_skipped_in_a_row"] = state.optimizer.n_skipped_in_a_row;
   out["loss_scale"] = state.optimizer.loss_scale.scale;
   out["n_good_steps"] = state.optimizer.loss_scale.n_good_steps;
-  out["identity"] = identity_of(job);
+  out["identity"] = identity;
   return out;
 }
 
@@ -96,7 +96,11 @@ CheckpointSaver::CheckpointSaver(Session& session,
                                  const Job& job,
                                  fs::path run,
                                  std::function<void()> before_end)
-    : session_(session), job_(job), run_(std::move(run)), before_end_(std::move(before_end)) {}
+    : session_(session),
+      job_(job),
+      run_(std::move(run)),
+      before_end_(std::move(before_end)),
+      identity_(identity_of(job)) {}
 
 CheckpointSaver::~CheckpointSaver() {
   try {
@@ -122,7 +126,7 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
   const SessionState state = session_.state();
   writing_ = std::make_unique<Writing>();
   writing_->outcome.step = state.n_steps;
-  writing_->run_state = json_of(state, job_);
+  writing_->run_state = json_of(state, identity_);
   writing_->trainer_state = trainer_state(state, job_);
   writing_->wanted = std::move(wanted);
   session_.executor().save(

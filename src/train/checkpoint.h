@@ -10,6 +10,7 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,7 +58,8 @@ class CheckpointSaver {
   const Job& job_;
   std::filesystem::path run_;
   std::function<void()> before_end_;
-  std::unique_ptr<Writing> writing_;  ///< owned by the save queue while it is saving
+  const nlohmann::ordered_json identity_;  ///< made once: it reads all of the data
+  std::unique_ptr<Writing> writing_;       ///< owned by the save queue while it is saving
 };
 
 /** Session and segments as they were when the checkpoint was made. Throws Error(data) where a file

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <map>
@@ -27,8 +28,13 @@ void read_block(const StepShape& shape, BlockStates& block, std::vector<std::byt
   for (const TensorExtent& t : shape.blocks[static_cast<size_t>(block.block())].tensors)
     for (Segment s : kStates)
       for (int64_t at = 0, n = t.n_elements * 4; at < n; at += kPiece) {
-        const auto piece = block.read(s, t.offset * 4 + at, std::min(kPiece, n - at));
-        into.insert(into.end(), piece.begin(), piece.end());
+        const auto begin = into.size();
+        into.resize(begin + static_cast<size_t>(std::min(kPiece, n - at)));
+        const std::span piece = std::span(into).subspan(begin);
+        const std::array parts = {piece.first(piece.size() / 3), piece.subspan(piece.size() / 3)};
+        std::array<std::atomic<int>, 2> n_looks{};
+        block.read(s, t.offset * 4 + at, parts, [&](size_t part) { ++n_looks[part]; });
+        EXPECT_TRUE(n_looks[0] == 1 && n_looks[1] == 1);
       }
 }
 
