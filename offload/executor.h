@@ -58,19 +58,22 @@ struct StepOutcome {
   Decision decision;
 };
 
+/** Bytes of a segment, and host memory of as many. */
+struct StatePiece {
+  Segment segment{};
+  int64_t offset_bytes = 0;
+  std::span<std::byte> to;
+};
+
 /** Reads one block's segments on the save queue. */
 class BlockStates {
  public:
   BlockStates(Device& device, WorkerPool& pool, const RunMemory& memory, int block)
       : device_(device), pool_(pool), memory_(memory), block_(block) {}
   int block() const { return block_; }
-  /** Copies a segment's bytes from offset_bytes on to `parts`, end to end; then, on the workers,
-   * calls `look(i)` for each part while the caches have it. Parts lie in buffer(), or elsewhere in
-   * host memory. */
-  void read(Segment segment,
-            int64_t offset_bytes,
-            std::span<const std::span<std::byte>> parts,
-            const std::function<void(size_t part)>& look);
+  /** Copies all pieces; on the workers, which call `look` with the piece's index as soon as it is
+   * there. Pieces of some hundred KiB keep all of them busy. */
+  void read(std::span<const StatePiece> pieces, const std::function<void(size_t piece)>& look);
   /** Memory that starts on a page, for the writer's use while a checkpoint is saved. */
   std::span<std::byte> buffer() const;
 

@@ -46,24 +46,22 @@ void Executor::await_saving() {
   is_saving_ = false;
 }
 
-void BlockStates::read(Segment segment,
-                       int64_t offset_bytes,
-                       std::span<const std::span<std::byte>> parts,
-                       const std::function<void(size_t part)>& look) {
-  std::vector<const std::byte*> from;
-  from.reserve(parts.size());
-  const std::byte* next = memory_.segment(block_, segment) + offset_bytes;
-  for (const auto part : parts) {
-    from.push_back(next);
-    next += part.size();
-  }
-  const bool is_on_host = memory_.place_of(block_, segment) == Place::host;
-  for (size_t i = 0; i < parts.size() && !is_on_host; ++i)
-    memory_.read_lasting(device_, parts[i].data(), from[i], static_cast<int64_t>(parts[i].size()));
-  pool_.parallel_for(static_cast<int64_t>(parts.size()), [&](int64_t task) {
-    const auto i = static_cast<size_t>(task);
-    if (is_on_host) std::memcpy(parts[i].data(), from[i], parts[i].size());
-    look(i);
+void BlockStates::read(std::span<const StatePiece> pieces,
+                       const std::function<void(size_t piece)>& look) {
+  const auto from = [&](const StatePiece& piece) {
+    return memory_.segment(block_, piece.segment) + piece.offset_bytes;
+  };
+  const auto is_on_host = [&](const StatePiece& piece) {
+    return memory_.place_of(block_, piece.segment) == Place::host;
+  };
+  for (const StatePiece& piece : pieces)
+    if (!is_on_host(piece))
+      memory_.read_lasting(device_, piece.to.data(), from(piece),
+                           static_cast<int64_t>(piece.to.size()));
+  pool_.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) {
+    const StatePiece& piece = pieces[static_cast<size_t>(i)];
+    if (is_on_host(piece)) std::memcpy(piece.to.data(), from(piece), piece.to.size());
+    look(static_cast<size_t>(i));
   });
 }
 

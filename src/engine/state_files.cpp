@@ -52,52 +52,67 @@ StateWriter::StateWriter(const ModelTable& model,
                          const std::filesystem::path& checkpoint,
                          int64_t max_shard_bytes,
                          std::span<std::byte> buffer)
-    : model_(model), entries_(model.blocks.size()), behind_(buffer) {
-  for (const HfEntry& entry : model.hf_names)
-    entries_[static_cast<size_t>(entry.block)].push_back(&entry);
-  // As their files have them: what follows each other is one run of bytes.
-  for (auto& entries : entries_)
-    std::ranges::sort(entries, {}, &HfEntry::hf_name);
-  for (Segment segment : kSavedSegments)
+    : behind_(buffer) {
+  for (size_t s = 0; s < kSavedSegments.size(); ++s) {
     writers_
-        .emplace_back(state_directory(checkpoint, segment), saved_tensors(model, segment),
-                      max_shard_bytes, state_stem(segment))
+        .emplace_back(state_directory(checkpoint, kSavedSegments[s]),
+                      saved_tensors(model, kSavedSegments[s]), max_shard_bytes,
+                      state_stem(kSavedSegments[s]))
         .write_directly(behind_);
+    auto& of_blocks = names_[s];
+    of_blocks.resize(model.blocks.size());
+    for (const HfEntry& entry : model.hf_names)
+      if (holds(kSavedSegments[s], model, entry))
+        of_blocks[static_cast<size_t>(entry.block)].push_back(entry.hf_name);
+    // As the files have them: what follows each other is one run of bytes.
+    for (auto& names : of_blocks)
+      std::ranges::sort(names);
+  }
+  for (const HfEntry& entry : model.hf_names)
+    extents_[entry.hf_name] = extent_of(model, entry);
 }
 
 void StateWriter::write(BlockStates& block) {
-  for (const HfEntry* entry : entries_[static_cast<size_t>(block.block())])
-    write(block, *entry);
-  // What a writer holds back, the others' blocks would lack.
-  for (CheckpointWriter& writer : writers_)
-    writer.end_run();
+  for (size_t s = 0; s < kSavedSegments.size(); ++s) {
+    write(block, s);
+    // What a writer holds back, the others would lack.
+    writers_[s].end_run();
+  }
 }
 
-void StateWriter::write(BlockStates& block, const HfEntry& entry) {
+void StateWriter::write(BlockStates& block, size_t s) {
   constexpr auto kFp32_bytes = static_cast<int64_t>(sizeof(float));
-  constexpr int64_t kPiece_bytes = 4 << 20;  // the files in turn, so that all are being written
-  const EntryExtent extent = extent_of(model_, entry);
-  const int64_t begin = extent.begin * kFp32_bytes, n_bytes = extent.n_elements * kFp32_bytes;
-  std::array<uint32_t, kSavedSegments.size()> checksums{};
-  std::vector<uint32_t> of_parts;
-  for (int64_t piece = 0; piece < n_bytes; piece += kPiece_bytes)
-    for (size_t s = 0; s < kSavedSegments.size(); ++s) {
-      if (!holds(kSavedSegments[s], model_, entry)) continue;
-      int64_t at = begin + piece;
-      writers_[s].fill(entry.hf_name, std::min(kPiece_bytes, n_bytes - piece), [&](auto parts) {
-        of_parts.resize(parts.size());
-        block.read(kSavedSegments[s], at, parts,
-                   [&](size_t part) { of_parts[part] = crc32c(parts[part]); });
-        for (size_t part = 0; part < parts.size(); ++part) {
-          const auto part_bytes = static_cast<int64_t>(parts[part].size());
-          checksums[s] = crc32c_combine(checksums[s], of_parts[part], part_bytes);
-          at += part_bytes;
-        }
-      });
+  const auto& names = names_[s][static_cast<size_t>(block.block())];
+  TensorChecksums& checksums = checksums_[state_stem(kSavedSegments[s])];
+  size_t tensor = 0;       // of names: the one that comes next,
+  int64_t done_bytes = 0;  // and of it
+  std::vector<StatePiece> pieces;
+  std::vector<size_t> tensor_of;  // by piece
+  std::vector<uint32_t> checksum_of;
+  writers_[s].fill(names, [&](std::span<const std::span<std::byte>> parts) {
+    pieces.clear(), tensor_of.clear();
+    for (auto part : parts)
+      while (!part.empty()) {
+        const EntryExtent& extent = extents_.at(names[tensor]);
+        const int64_t left_bytes = extent.n_elements * kFp32_bytes - done_bytes;
+        const auto n = std::min(part.size(), static_cast<size_t>(left_bytes));
+        pieces.push_back(
+            {kSavedSegments[s], extent.begin * kFp32_bytes + done_bytes, part.first(n)});
+        tensor_of.push_back(tensor);
+        part = part.subspan(n);
+        done_bytes += static_cast<int64_t>(n);
+        if (done_bytes < extent.n_elements * kFp32_bytes) continue;
+        ++tensor;
+        done_bytes = 0;
+      }
+    checksum_of.resize(pieces.size());
+    block.read(pieces, [&](size_t i) { checksum_of[i] = crc32c(pieces[i].to); });
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      uint32_t& checksum = checksums[names[tensor_of[i]]];
+      checksum =
+          crc32c_combine(checksum, checksum_of[i], static_cast<int64_t>(pieces[i].to.size()));
     }
-  for (size_t s = 0; s < kSavedSegments.size(); ++s)
-    if (holds(kSavedSegments[s], model_, entry))
-      checksums_[state_stem(kSavedSegments[s])][entry.hf_name] = checksums[s];
+  });
 }
 
 const std::map<std::string, TensorChecksums>& StateWriter::finish() {

@@ -8,6 +8,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "models/tensor_table.h"
@@ -40,10 +41,11 @@ class StateWriter {
   const std::map<std::string, TensorChecksums>& finish();
 
  private:
-  void write(BlockStates& block, const HfEntry& entry);
+  void write(BlockStates& block, size_t segment);
 
-  const ModelTable& model_;
-  std::vector<std::vector<const HfEntry*>> entries_;  // by block, each in the order of its files
+  std::array<std::vector<std::vector<std::string>>, kSavedSegments.size()>
+      names_;  // by segment and block, each in the order of its files
+  std::unordered_map<std::string, EntryExtent> extents_;
   WriteBehind behind_;
   std::vector<CheckpointWriter> writers_;  // as kSavedSegments
   std::map<std::string, TensorChecksums> checksums_;

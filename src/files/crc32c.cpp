@@ -3,6 +3,8 @@
 #include <isa-l/crc.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 
 namespace ferry {
 namespace {
@@ -10,7 +12,7 @@ namespace {
 /** Polynomials over GF(2) modulo that of CRC-32C, the highest bit the coefficient of x^0. */
 constexpr uint32_t kPolynomial = 0x82F63B78, kOne = 0x80000000, kX = 0x40000000;
 
-uint32_t multiply(uint32_t a, uint32_t b) {
+constexpr uint32_t multiply(uint32_t a, uint32_t b) {
   uint32_t product = 0;
   for (uint32_t power = kOne; power != 0; power >>= 1) {
     if (a & power) product ^= b;
@@ -19,10 +21,18 @@ uint32_t multiply(uint32_t a, uint32_t b) {
   return product;
 }
 
+/** x^(2^i). */
+constexpr auto kSquares = [] {
+  std::array<uint32_t, 64> squares = {kX};
+  for (size_t i = 1; i < squares.size(); ++i)
+    squares[i] = multiply(squares[i - 1], squares[i - 1]);
+  return squares;
+}();
+
 uint32_t x_to_the(uint64_t exponent) {
   uint32_t result = kOne;
-  for (uint32_t square = kX; exponent != 0; exponent >>= 1, square = multiply(square, square))
-    if (exponent & 1) result = multiply(result, square);
+  for (; exponent != 0; exponent &= exponent - 1)
+    result = multiply(result, kSquares[static_cast<size_t>(std::countr_zero(exponent))]);
   return result;
 }
 

@@ -13,7 +13,7 @@ namespace ferry {
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
 /** Of two runs of bytes laid end to end, from the CRC of each and the length of the second. Cost
- * grows with the logarithm of the length. */
+ * grows with the ones in the length as a binary number. */
 uint32_t crc32c_combine(uint32_t first, uint32_t second, int64_t second_bytes);
 
 }  // namespace ferry

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "src/base/error.h"
 #include "src/files/checkpoint_reader.h"
@@ -64,22 +63,30 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
   }
 }
 
-int64_t SafetensorsWriter::take_place(std::string_view name, int64_t n_bytes) {
+SafetensorsWriter::Progress& SafetensorsWriter::progress_of(std::string_view name) {
   auto found = progress_.find(std::string(name));
   FERRY_CHECK(found != progress_.end(), "tensor '{}' was not declared", name);
-  Progress& progress = found->second;
-  FERRY_CHECK(n_bytes <= progress.end_bytes - progress.next_bytes,
-              "tensor '{}' has room for {} bytes, not {}", name,
-              progress.end_bytes - progress.next_bytes, n_bytes);
-  return std::exchange(progress.next_bytes, progress.next_bytes + n_bytes);
+  return found->second;
 }
 
 void SafetensorsWriter::write(std::string_view name, std::span<const std::byte> piece) {
-  file_.write_at(take_place(name, static_cast<int64_t>(piece.size())), piece);
+  Progress& progress = progress_of(name);
+  const auto n_bytes = static_cast<int64_t>(piece.size());
+  FERRY_CHECK(n_bytes <= progress.end_bytes - progress.next_bytes,
+              "tensor '{}' has room for {} bytes, not {}", name,
+              progress.end_bytes - progress.next_bytes, n_bytes);
+  file_.write_at(progress.next_bytes, piece);
+  progress.next_bytes += n_bytes;
 }
 
-void SafetensorsWriter::fill(std::string_view name, int64_t n_bytes, const FillParts& fill) {
-  file_.fill_at(take_place(name, n_bytes), n_bytes, fill);
+void SafetensorsWriter::fill(std::span<const std::string> names, const FillParts& fill) {
+  for (size_t i = 0; i < names.size();) {
+    const int64_t begin = progress_of(names[i]).next_bytes;
+    int64_t end = begin;
+    for (; i < names.size() && progress_of(names[i]).next_bytes == end; ++i)
+      end = progress_of(names[i]).next_bytes = progress_of(names[i]).end_bytes;
+    file_.fill_at(begin, end - begin, fill);
+  }
 }
 
 void SafetensorsWriter::seal() {
@@ -142,11 +149,17 @@ void CheckpointWriter::write_directly(WriteBehind& behind) {
     shard.write_directly(behind);
 }
 
-void CheckpointWriter::fill(std::string_view name, int64_t n_bytes, const FillParts& fill) {
-  const size_t shard = shard_of(name);
-  if (shard != filled_) end_run();
-  filled_ = shard;
-  shards_[shard].fill(name, n_bytes, fill);
+void CheckpointWriter::fill(std::span<const std::string> names, const FillParts& fill) {
+  while (!names.empty()) {
+    const size_t shard = shard_of(names.front());
+    const auto others = std::ranges::find_if(
+        names, [&](const std::string& name) { return shard_of(name) != shard; });
+    const auto n = static_cast<size_t>(others - names.begin());
+    if (shard != filled_) end_run();
+    filled_ = shard;
+    shards_[shard].fill(names.first(n), fill);
+    names = names.subspan(n);
+  }
 }
 
 void CheckpointWriter::finish() {

@@ -46,10 +46,11 @@ class SafetensorsWriter {
   void write(std::string_view name, std::span<const std::byte> piece);
 
   /** From now on tensors come through fill() alone, and go past the page cache
-   * (AtomicFile::write_directly). Tensors that follow each other in the file make one run. */
+   * (AtomicFile::write_directly). */
   void write_directly(WriteBehind& behind) { file_.write_directly(behind); }
-  /** The next n_bytes of the tensor, filled in place. */
-  void fill(std::string_view name, int64_t n_bytes, const FillParts& fill);
+  /** These tensors as a whole, one after the other: `fill` is called until all are filled. Those
+   * that follow each other in the file make one run. */
+  void fill(std::span<const std::string> names, const FillParts& fill);
   void end_run() { file_.end_run(); }
   /** The bytes are complete and safe under the temporary name; a tensor that is not complete is our
    * own bug. */
@@ -63,8 +64,7 @@ class SafetensorsWriter {
   struct Progress {
     int64_t next_bytes, end_bytes;  // places in the file
   };
-  /** Where the tensor's next n_bytes go. */
-  int64_t take_place(std::string_view name, int64_t n_bytes);
+  Progress& progress_of(std::string_view name);
 
   AtomicFile file_;
   std::unordered_map<std::string, Progress> progress_;
@@ -86,7 +86,7 @@ class CheckpointWriter {
   void write(std::string_view name, std::span<const std::byte> piece);
   /** See SafetensorsWriter. */
   void write_directly(WriteBehind& behind);
-  void fill(std::string_view name, int64_t n_bytes, const FillParts& fill);
+  void fill(std::span<const std::string> names, const FillParts& fill);
   void end_run() { shards_[filled_].end_run(); }
   void finish();
 

@@ -149,11 +149,12 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
           runs::write_checksums(directory, checksums, writing_->run_state.dump(2) + "\n");
           before_end_();  // it has the lines of all its steps, whatever happens to the power
           writing_->directory->commit();
+          // Before the others go, which takes a disk as long as it likes.
+          writing_->outcome.seconds =
+              std::chrono::duration<double>(Clock::now() - writing_->start).count();
           runs::remove_oldest(run_, job_.config.integer("save_total_limit"), writing_->wanted);
         });
         writing_->outcome.n_bytes = checkpoint_bytes(job_.model);
-        writing_->outcome.seconds =
-            std::chrono::duration<double>(Clock::now() - writing_->start).count();
       });
 }
 

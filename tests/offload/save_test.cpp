@@ -31,9 +31,12 @@ void read_block(const StepShape& shape, BlockStates& block, std::vector<std::byt
         const auto begin = into.size();
         into.resize(begin + static_cast<size_t>(std::min(kPiece, n - at)));
         const std::span piece = std::span(into).subspan(begin);
-        const std::array parts = {piece.first(piece.size() / 3), piece.subspan(piece.size() / 3)};
+        const auto third = static_cast<int64_t>(piece.size() / 3);
+        const std::array pieces = {
+            StatePiece{s, t.offset * 4 + at, piece.first(static_cast<size_t>(third))},
+            StatePiece{s, t.offset * 4 + at + third, piece.subspan(static_cast<size_t>(third))}};
         std::array<std::atomic<int>, 2> n_looks{};
-        block.read(s, t.offset * 4 + at, parts, [&](size_t part) { ++n_looks[part]; });
+        block.read(pieces, [&](size_t i) { ++n_looks[i]; });
         EXPECT_TRUE(n_looks[0] == 1 && n_looks[1] == 1);
       }
 }
