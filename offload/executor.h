@@ -5,6 +5,7 @@
 // fetched after its own update), a checkpoint may be, and what the host does for a dropped step.
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -68,8 +69,13 @@ struct StatePiece {
 /** Reads one block's segments on the save queue. */
 class BlockStates {
  public:
-  BlockStates(Device& device, WorkerPool& pool, const RunMemory& memory, int block)
-      : device_(device), pool_(pool), memory_(memory), block_(block) {}
+  /** Counts in n_read_bytes what read() has done. */
+  BlockStates(Device& device,
+              WorkerPool& pool,
+              const RunMemory& memory,
+              int block,
+              std::atomic<int64_t>& n_read_bytes)
+      : device_(device), pool_(pool), memory_(memory), block_(block), n_read_bytes_(n_read_bytes) {}
   int block() const { return block_; }
   /** Copies all pieces; on the workers, which call `look` with the piece's index as soon as it is
    * there. Pieces of some hundred KiB keep all of them busy. */
@@ -82,6 +88,7 @@ class BlockStates {
   WorkerPool& pool_;
   const RunMemory& memory_;
   int block_;
+  std::atomic<int64_t>& n_read_bytes_;
 };
 
 class Executor {
@@ -182,6 +189,7 @@ class Executor {
   std::vector<EventId> saved_;                      ///< by block
   EventId save_ended_;
   bool is_saving_ = false;  ///< as far as seen
+  std::atomic<int64_t> n_saved_bytes_ = 0;
   std::function<void(BlockStates&)> save_write_;
   std::function<void()> save_end_;
   std::vector<double> host_square_sums_;

@@ -14,6 +14,7 @@ namespace ferry {
 void Executor::save(std::function<void(BlockStates&)> write, std::function<void()> end) {
   FERRY_CHECK(!is_saving(), "a checkpoint is being written");
   is_saving_ = true;
+  n_saved_bytes_ = 0;
   save_write_ = std::move(write);
   save_end_ = std::move(end);
   // In the order of the updates that will wait. Blocks on the GPU come first: their updates hold up
@@ -25,7 +26,7 @@ void Executor::save(std::function<void(BlockStates&)> write, std::function<void(
   for (int b : order) {
     device_.wait(QueueId::save, updated_[static_cast<size_t>(b)]);
     device_.submit(QueueId::save, [this, b] {
-      BlockStates states(device_, pool_, memory_, b);
+      BlockStates states(device_, pool_, memory_, b, n_saved_bytes_);
       save_write_(states);
     });
     device_.record(QueueId::save, saved_[static_cast<size_t>(b)]);
@@ -62,6 +63,7 @@ void BlockStates::read(std::span<const StatePiece> pieces,
     const StatePiece& piece = pieces[static_cast<size_t>(i)];
     if (is_on_host(piece)) std::memcpy(piece.to.data(), from(piece), piece.to.size());
     look(static_cast<size_t>(i));
+    n_read_bytes_ += static_cast<int64_t>(piece.to.size());
   });
 }
 

@@ -59,10 +59,11 @@ std::string Executor::unfinished(const StepList& list) {
     if (!done) text += fmt::format(" {}{};", describe(action, shape_), when);
     done = true;
   };
-  // Updates wait for their bytes to leave: a slow disk moves from block to block.
+  // Updates wait for their bytes to leave: a slow disk moves.
   for (int b = 0; b < shape_.n_blocks() && is_saving(); ++b) {
     if (device_.happened(saved_[static_cast<size_t>(b)])) continue;
-    text += fmt::format(" writing {} to the checkpoint;", block(b).name);
+    text += fmt::format(" writing {} to the checkpoint, which has {} bytes;", block(b).name,
+                        n_saved_bytes_.load());
     break;
   }
   for (int b = 0; b < shape_.n_blocks(); ++b) {

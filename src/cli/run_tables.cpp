@@ -149,6 +149,9 @@ void show_run(const fs::path& path, bool wants_json) {
   if (const auto reason = run.record.value("exit_reason", ""); !reason.empty())
     table.add_row({"why", reason});
   table.add_row({"model", run.record.value("model", "-")});
+  if (const auto parent = run.record.find("parent");
+      parent != run.record.end() && parent->is_object())
+    table.add_row({"which is of run", parent->value("run", "-")});
   table.add_row({"data", run.record.value("dataset", "-")});
   table.add_row({"progress", progress_text(run)});
   table.add_row({"trained for", duration_text(run)});

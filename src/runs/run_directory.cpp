@@ -109,6 +109,17 @@ nlohmann::ordered_json RunDirectory::get(const std::string& key) const {
   return record_.value(key, nlohmann::ordered_json());
 }
 
+nlohmann::ordered_json parent_of(const fs::path& model) {
+  std::error_code error;
+  const fs::path directory = fs::weakly_canonical(model, error);
+  const std::string name = directory.filename().string();
+  const fs::path run = directory.parent_path();
+  if (error || !(name == "final" || name.starts_with("checkpoint-")) ||
+      !fs::exists(run / "run.json", error))
+    return nullptr;
+  return {{"run", run.string()}, {"id", run.filename().string()}, {"model", name}};
+}
+
 nlohmann::ordered_json read_run(const fs::path& run) {
   nlohmann::ordered_json record = parse_run(run);
   const std::string phase = record.value("phase", "");

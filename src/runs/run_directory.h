@@ -50,6 +50,10 @@ class RunDirectory {
   bool has_written_ = false, is_failing_ = false;
 };
 
+/** Of which run this model directory is the final one or a checkpoint: `run`, its `id`, `model`
+ * (the directory's name). null where it is of none. */
+nlohmann::ordered_json parent_of(const std::filesystem::path& model);
+
 /** run.json of a run, its phase `lost` where its process is gone. Throws Error(data). */
 nlohmann::ordered_json read_run(const std::filesystem::path& run);
 

@@ -129,7 +129,10 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   auto session = open_session(*job, &loaded);
   run.path = directory;
   open_run(run, *job, command.notes, words);
-  if (!resumed) write_settings(*job, run.path);  // first: what has them can go on
+  if (!resumed) {
+    write_settings(*job, run.path);  // first: what has them can go on
+    run.directory->set("parent", runs::parent_of(job->directory.path()));
+  }
   run.directory->set_phase(runs::Phase::preparing,
                            {{"model", job->config.text("model_name_or_path")},
                             {"dataset", job->config.text("dataset")},

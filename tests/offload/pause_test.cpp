@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 
 #include "tests/offload/toy_run.h"
 
@@ -33,6 +35,7 @@ TEST_P(Pause, AStepThatIsDroppedAnywhereComesAgain) {
   for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed}) {
     ToyOptions options{.shape = make_shape({.compute = GetParam(), .placing = placing})};
     const ToyResult whole = run_toy(options);
+    Saved first;  // of the run before
     bool is_taken = false;
     int n_dropped = 0;
     for (int at = 0; !is_taken; ++at) {
@@ -41,23 +44,68 @@ TEST_P(Pause, AStepThatIsDroppedAnywhereComesAgain) {
       options.device.mode = kModes[at % 4];
       options.device.seed = static_cast<uint64_t>(at);
       ToyRun run(options);
+      Saved saved;
       if (at % 2 == 0) run.executor().set_run_ahead(static_cast<size_t>(1 + at % 5));
       is_taken = true;
       for (size_t s = 0; s < options.n_micro.size(); ++s) {
-        if (!run.drop_step(options.n_micro[s], at)) continue;
-        is_taken = false;
-        ++n_dropped;
-        if (at % 3 == 0) {
-          EXPECT_TRUE(run.leave_and_return());
+        if (run.drop_step(options.n_micro[s], at)) {
+          is_taken = false;
+          ++n_dropped;
+          if (at % 3 == 0) {
+            EXPECT_TRUE(run.leave_and_return());
+          }
+          run.step(options.n_micro[s]);
         }
-        run.step(options.n_micro[s]);
-        if (s == 1 && at % 5 == 0) run.executor().save([](BlockStates&) {}, [] {});
+        if (s == 1) save(run, options.shape, saved);
       }
       run.executor().await_saving();
       ASSERT_EQ(run.result(), whole) << "placing " << static_cast<int>(placing) << " at " << at;
+      ASSERT_TRUE(saved.has_ended && (at == 0 || saved.bytes == first.bytes)) << "at " << at;
+      first = std::move(saved);
     }
     EXPECT_GT(n_dropped, 100);
   }
+}
+
+// A checkpoint still has blocks of the GPU to read, and the disk stands: a step that shall be
+// dropped is dropped at once, for it has not been decided.
+TEST_P(Pause, DoesNotWaitForTheDisk) {
+  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed})
+    for (int stops_at : {0, 1}) {
+      ToyOptions options{.shape = make_shape({.compute = GetParam(), .placing = placing})};
+      options.device.mode = SimulatedMode::threads;
+      const ToyResult whole = run_toy(options);
+      ToyRun run(options);
+      run.step(options.n_micro[0]);
+      std::atomic<bool> disk_moves = false;
+      std::atomic<int> n_blocks = 0;
+      Saved saved;
+      run.executor().save(
+          [&](BlockStates& block) {
+            if (n_blocks++ == stops_at) disk_moves.wait(false);
+            read_block(options.shape, block, saved.bytes[block.block()]);
+          },
+          [&] { saved.has_ended = true; });
+      const auto began = std::chrono::steady_clock::now();
+      const auto is_late = [&](int) {
+        if (std::chrono::steady_clock::now() - began < std::chrono::seconds(10)) return;
+        ADD_FAILURE() << "it waits";
+        disk_moves = true;
+        disk_moves.notify_all();
+      };
+      // At the last moment that it is asked; where nothing waits for the disk it may be too late.
+      const bool is_dropped = run.drop_step(
+          options.n_micro[1], static_cast<int>(run.executor().training_list(1).size()), is_late);
+      EXPECT_TRUE(run.leave_and_return()) << "the GPU's queues are empty, or wait for the disk";
+      EXPECT_FALSE(saved.has_ended);
+      disk_moves = true;
+      disk_moves.notify_all();
+      for (size_t s = is_dropped ? 1 : 2; s < options.n_micro.size(); ++s)
+        run.step(options.n_micro[s]);
+      run.executor().await_saving();
+      EXPECT_EQ(run.result(), whole) << static_cast<int>(placing);
+      EXPECT_TRUE(saved.has_ended);
+    }
 }
 
 // Otherwise minutes of work would lie before a pause.

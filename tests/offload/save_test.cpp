@@ -3,51 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <atomic>
 #include <cstdlib>
-#include <map>
 #include <stdexcept>
 
 #include "tests/offload/toy_run.h"
 
 namespace ferry::test {
 namespace {
-
-constexpr Segment kStates[] = {Segment::master, Segment::adam_m, Segment::adam_v};
-
-/** What a checkpoint would hold: all tensors of all blocks, whatever order they come in. */
-struct Saved {
-  std::map<int, std::vector<std::byte>> bytes;  // by block
-  bool has_ended = false;
-};
-
-/** Appends the block's states, in pieces of an odd size. */
-void read_block(const StepShape& shape, BlockStates& block, std::vector<std::byte>& into) {
-  constexpr int64_t kPiece = 777 * sizeof(float);
-  for (const TensorExtent& t : shape.blocks[static_cast<size_t>(block.block())].tensors)
-    for (Segment s : kStates)
-      for (int64_t at = 0, n = t.n_elements * 4; at < n; at += kPiece) {
-        const auto begin = into.size();
-        into.resize(begin + static_cast<size_t>(std::min(kPiece, n - at)));
-        const std::span piece = std::span(into).subspan(begin);
-        const auto third = static_cast<int64_t>(piece.size() / 3);
-        const std::array pieces = {
-            StatePiece{s, t.offset * 4 + at, piece.first(static_cast<size_t>(third))},
-            StatePiece{s, t.offset * 4 + at + third, piece.subspan(static_cast<size_t>(third))}};
-        std::array<std::atomic<int>, 2> n_looks{};
-        block.read(pieces, [&](size_t i) { ++n_looks[i]; });
-        EXPECT_TRUE(n_looks[0] == 1 && n_looks[1] == 1);
-      }
-}
-
-void save(ToyRun& run, const StepShape& shape, Saved& saved) {
-  run.executor().save(
-      [&shape, &saved](BlockStates& block) {
-        read_block(shape, block, saved.bytes[block.block()]);
-      },
-      [&saved] { saved.has_ended = true; });
-}
 
 /** Saves after each step of `after`; the checkpoints, and what the run left. */
 struct SavingRun {

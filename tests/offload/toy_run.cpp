@@ -1,5 +1,10 @@
 #include "tests/offload/toy_run.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 
@@ -278,6 +283,33 @@ ToyResult run_toy(const ToyOptions& options) {
     if (static_cast<int>(s) == options.evaluate_after) run.evaluate();
   }
   return run.result();
+}
+
+void read_block(const StepShape& shape, BlockStates& block, std::vector<std::byte>& into) {
+  constexpr Segment kStates[] = {Segment::master, Segment::adam_m, Segment::adam_v};
+  constexpr int64_t kPiece = 777 * sizeof(float);
+  for (const TensorExtent& t : shape.blocks[static_cast<size_t>(block.block())].tensors)
+    for (Segment s : kStates)
+      for (int64_t at = 0, n = t.n_elements * 4; at < n; at += kPiece) {
+        const auto begin = into.size();
+        into.resize(begin + static_cast<size_t>(std::min(kPiece, n - at)));
+        const std::span piece = std::span(into).subspan(begin);
+        const auto third = static_cast<int64_t>(piece.size() / 3);
+        const std::array pieces = {
+            StatePiece{s, t.offset * 4 + at, piece.first(static_cast<size_t>(third))},
+            StatePiece{s, t.offset * 4 + at + third, piece.subspan(static_cast<size_t>(third))}};
+        std::array<std::atomic<int>, 2> n_looks{};
+        block.read(pieces, [&](size_t i) { ++n_looks[i]; });
+        EXPECT_TRUE(n_looks[0] == 1 && n_looks[1] == 1);
+      }
+}
+
+void save(ToyRun& run, const StepShape& shape, Saved& saved) {
+  run.executor().save(
+      [&shape, &saved](BlockStates& block) {
+        read_block(shape, block, saved.bytes[block.block()]);
+      },
+      [&saved] { saved.has_ended = true; });
 }
 
 }  // namespace ferry::test

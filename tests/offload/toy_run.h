@@ -5,6 +5,7 @@
 // compare them between shapes, devices and orders.
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -106,5 +107,16 @@ class ToyRun {
 };
 
 ToyResult run_toy(const ToyOptions& options);
+
+/** What a checkpoint would hold: all tensors of all blocks, whatever order they come in. */
+struct Saved {
+  std::map<int, std::vector<std::byte>> bytes;  // by block
+  bool has_ended = false;
+};
+
+/** Appends the block's states, in pieces of an odd size. */
+void read_block(const StepShape& shape, BlockStates& block, std::vector<std::byte>& into);
+/** Saves all as it is, under the next steps. */
+void save(ToyRun& run, const StepShape& shape, Saved& saved);
 
 }  // namespace ferry::test

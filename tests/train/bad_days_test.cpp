@@ -1,11 +1,15 @@
-// What a run does when its surroundings fail it: nobody reads its output, its directory moves or
-// may not be written to, the disk is too small, files are of a newer Ferry; and what it leaves to
-// read.
+// What a run does when its surroundings fail it: nobody reads its output, its terminal closes, the
+// clock jumps, its directory moves or may not be written to, the disk is too small, files are of a
+// newer Ferry; and what it leaves to read.
 
 #include <fcntl.h>
+#include <pty.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -181,6 +185,103 @@ TEST_F(BadDays, ItsDirectoryIsMovedAway) {
                              "last complete checkpoint is '", "--resume"});
   EXPECT_FALSE(fs::exists(root_ / "before"));
   EXPECT_EQ(ferry({"train", "--resume=after", "--epochs=2", "--max-steps=1"}).exit_code, 0);
+}
+
+TEST_F(BadDays, ItsDirectoryIsRemoved) {
+  Outcome outcome;
+  std::thread running([&] { outcome = ferry(new_run("gone", {"--epochs=100000"})); });
+  while (runs::complete_checkpoints(root_ / "gone").empty())
+    std::this_thread::sleep_for(5ms);
+  std::error_code error;
+  do {
+    fs::remove_all(root_ / "gone", error);  // again, while the run still puts files there
+  } while (fs::exists(root_ / "gone"));
+  running.join();
+  EXPECT_EQ(outcome.exit_code, 5);
+  expect_holds(outcome.err, {"gone'", "was removed"});
+  EXPECT_FALSE(fs::exists(root_ / "gone")) << "nothing comes back that is no run";
+}
+
+/** Reads what the run says until it says `word`; then the terminal's window is closed. */
+int run_in_terminal_that_closes(const fs::path& root,
+                                Words words,
+                                bool knows_nohup,
+                                const std::string& word) {
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    if (knows_nohup) std::signal(SIGHUP, SIG_IGN);
+    words.insert(words.begin(), FERRY_BINARY);
+    std::vector<char*> pointers;
+    for (std::string& w : words)
+      pointers.push_back(w.data());
+    pointers.push_back(nullptr);
+    if (::chdir(root.c_str()) == 0) ::execv(FERRY_BINARY, pointers.data());
+    ::_exit(127);
+  }
+  std::string said;
+  char buffer[4096];
+  for (ssize_t n; !contains(said, word) && (n = ::read(terminal, buffer, sizeof buffer)) > 0;)
+    said.append(buffer, static_cast<size_t>(n));
+  EXPECT_TRUE(contains(said, word)) << said;
+  ::close(terminal);
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST_F(BadDays, ItsTerminalIsClosed) {
+  // Who said nohup wants it to go on: its words go nowhere.
+  EXPECT_EQ(run_in_terminal_that_closes(root_, new_run("nohup", {"--epochs=20"}), true, "/200"), 0);
+  EXPECT_EQ(record_of("nohup")["phase"], "finished");
+  expect_holds(text_of(root_ / "nohup/train.log"), {"step 200: loss"});
+  // Others find it saved.
+  EXPECT_EQ(run_in_terminal_that_closes(root_, new_run("closed", {"--epochs=100000"}), false, "/1"),
+            130);
+  EXPECT_EQ(record_of("closed")["phase"], "stopped");
+  EXPECT_FALSE(runs::complete_checkpoints(root_ / "closed").empty());
+}
+
+TEST_F(BadDays, TheClockJumps) {
+  const Words more = {"--epochs=20", "--eval-steps=1s", "--save-steps=1s", "--max-time=1h"};
+  ASSERT_EQ(ferry(new_run("even", more)).exit_code, 0);
+  const Outcome jumping = run_ferry({.arguments = new_run("jumping", more),
+                                     .environment = {{"LD_PRELOAD", JUMPING_CLOCK}},
+                                     .directory = root_.string()});
+  ASSERT_EQ(jumping.exit_code, 0) << jumping.err;
+  EXPECT_TRUE(text_of(root_ / "jumping/final/model.safetensors") ==
+              text_of(root_ / "even/final/model.safetensors"));
+  // It did jump, and every step is there with a duration that is none of the wall clock's.
+  std::ifstream lines(root_ / "jumping/metrics.jsonl");
+  double latest = 0;
+  bool went_back = false;
+  int n_steps = 0;
+  for (std::string text; std::getline(lines, text);) {
+    const auto line = nlohmann::json::parse(text);
+    went_back |= line["time"] < latest;
+    latest = line["time"];
+    if (!line.contains("loss")) continue;
+    ++n_steps;
+    EXPECT_GT(line["step_ms"], 0);
+    EXPECT_LT(line["step_ms"], 60'000);
+  }
+  EXPECT_TRUE(went_back);
+  EXPECT_EQ(n_steps, 200);
+  EXPECT_LT(record_of("jumping")["actual"]["training_seconds"], 600);
+}
+
+TEST_F(BadDays, ARunKnowsWhichRunItsModelIsOf) {
+  ASSERT_EQ(ferry(new_run("first", {"--max-steps=5"})).exit_code, 0);
+  EXPECT_TRUE(record_of("first")["parent"].is_null());
+  ASSERT_EQ(ferry(new_run("second", {"--max-steps=5", "--model=first/final"})).exit_code, 0);
+  const nlohmann::json expected = {
+      {"run", fs::canonical(root_ / "first").string()}, {"id", "first"}, {"model", "final"}};
+  EXPECT_EQ(record_of("second")["parent"], expected);
+  forget_end("second");
+  ASSERT_EQ(ferry({"train", "--resume=second"}).exit_code, 0);
+  EXPECT_EQ(record_of("second")["parent"], expected) << "who resumes keeps it";
+  EXPECT_TRUE(
+      contains(ferry({"runs", "show", "second"}).out, (root_ / "first").filename().string()));
 }
 
 /** Written as a user who may not: root may everything. */
