@@ -266,8 +266,8 @@ class CudaDevice final : public Device {
                       : queue == QueueId::h2d ? cudaMemcpyHostToDevice
                                               : cudaMemcpyDeviceToHost;
     FERRY_CUDA(cudaMemcpyAsync(dst, src, static_cast<size_t>(n_bytes), kind, stream(queue)));
-    if (queue == QueueId::save) FERRY_CUDA(cudaStreamSynchronize(stream(queue)));
   }
+  void await_copies() override { FERRY_CUDA(cudaStreamSynchronize(save_stream_.get())); }
   DeviceMath& math() override { return math_; }
   void poison(void*, int64_t) override {}
   void* compute_stream() override { return streams_[0].get(); }

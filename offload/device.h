@@ -87,8 +87,9 @@ class Device {
   virtual void fail(std::exception_ptr failure) = 0;
 
   /** Inside work of a transfer queue: dst and src as the queue's direction says. Inside work of the
-   * save queue: from either place to the host, done when it returns. */
+   * save queue: from either place to the host, done when await_copies() returns. */
   virtual void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) = 0;
+  virtual void await_copies() = 0;
   virtual DeviceMath& math() = 0;
   /** Fills a released slot with bytes that no result survives, where the device can be spared it
    * (simulated). */

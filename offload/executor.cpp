@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "src/base/error.h"
 
@@ -29,6 +30,7 @@ Executor::Executor(const StepShape& shape,
       work_(work),
       overlap_(overlap),
       watchdog_(watchdog_of_environment()),
+      update_waits_for_save_(shape.blocks.size()),
       save_ended_(device.make_event()),
       host_square_sums_(shape.blocks.size()) {
   for (EventId& idle : idle_)
@@ -43,6 +45,13 @@ Executor::Executor(const StepShape& shape,
                   "{} and {} share a tensor but not a place", block(b).name,
                   block(borrowed.block).name);
   }
+  // As steps will ask for them: the decision waits for the blocks on the GPU, the updates of the
+  // host follow it in this order, and nobody waits for what is frozen.
+  save_order_.resize(updated_.size());
+  std::iota(save_order_.begin(), save_order_.end(), 0);
+  std::ranges::stable_sort(save_order_, {}, [&](int b) {
+    return !shape_.is_trained(b) ? 2 : block(b).place == Place::host ? 1 : 0;
+  });
 }
 
 Executor::~Executor() {
@@ -80,17 +89,17 @@ std::optional<StepOutcome> Executor::step(int n_micro,
                                           const std::function<bool()>& drops) {
   using Clock = std::chrono::steady_clock;
   const StepList& list = training_list(n_micro);
-  if (dropped_) await_idle({{QueueId::host}}, *dropped_);
-  dropped_ = nullptr;
+  if (dropped_ && !await_dropped(drops)) return std::nullopt;
   decide_ = &decide;
   n_micro_ = n_micro;
   const auto start = Clock::now();
   compute_actions_.clear();
+  waited_for_disk_ = {};
   bool is_decided = false;
   for (size_t i = 0; i < list.size(); ++i) {
     if (!is_decided && drops) {
       stay_near(list);
-      if (drops() || !await_saved(list[i], drops)) return drop_step(list);
+      if (drops() || !await_saved(list[i], list, drops)) return drop_step(list);
     }
     submit(list, i);
     if (list[i].queue == QueueId::compute) compute_actions_.push_back(i);
@@ -98,7 +107,7 @@ std::optional<StepOutcome> Executor::step(int n_micro,
     // The one host synchronisation of a step of seconds: what follows needs the decision.
     wait_for(event(i), list);
     is_decided = true;
-    measure_run_ahead(Clock::now() - start);
+    measure_run_ahead(Clock::now() - start - waited_for_disk_);
   }
   if (!overlap_) await_updates();
   return outcome_;
@@ -118,20 +127,35 @@ void Executor::measure_run_ahead(std::chrono::duration<double> step) {
   run_ahead_ = static_cast<size_t>(std::clamp(n, 2.0, static_cast<double>(kRunAhead_max)));
 }
 
-/** What an action needs of a host block may wait for a checkpoint to have the block's bytes, as
- * long as the disk takes. It is not submitted before: a pause would wait for the disk, too. Nor is
- * the decision before the blocks that live on the GPU, whose updates follow it there. */
-bool Executor::await_saved(const Action& action, const std::function<bool()>& drops) {
-  using namespace std::chrono_literals;
+/** What an action needs of a host block may be an update that waits for a checkpoint to have the
+ * block's bytes, as long as the disk takes. It is not submitted before: a pause would wait for the
+ * disk, too. Nor is the decision before the blocks that live on the GPU, whose updates follow it
+ * there. */
+bool Executor::await_saved(const Action& action,
+                           const StepList& list,
+                           const std::function<bool()>& drops) {
+  if (!is_saving()) return true;
+  const auto start = std::chrono::steady_clock::now();
   const auto await = [&](int b) {
-    while (is_saving() && !device_.wait_host(saved_[static_cast<size_t>(b)], 50ms))
-      if (drops()) return false;
-    return true;
+    return wait_unless(saved_[static_cast<size_t>(b)], list, drops);
   };
-  if (action.verb == Verb::decide)
-    for (int b = 0; b < shape_.n_blocks(); ++b)
-      if (block(b).place == Place::gpu && !await(b)) return false;
-  return std::ranges::all_of(action.after_update, await);
+  bool has_all = std::ranges::all_of(action.after_update, [&](int b) {
+    return !update_waits_for_save_[static_cast<size_t>(b)] || await(b);
+  });
+  for (int b = 0; b < shape_.n_blocks() && action.verb == Verb::decide && has_all; ++b)
+    if (block(b).place == Place::gpu && shape_.is_trained(b)) has_all = await(b);
+  waited_for_disk_ += std::chrono::steady_clock::now() - start;
+  return has_all;
+}
+
+/** The host may still be at work for a step that was dropped, in memory that the next one uses, and
+ * before that with updates that wait for a checkpoint. */
+bool Executor::await_dropped(const std::function<bool()>& drops) {
+  const EventId idle = idle_[static_cast<size_t>(QueueId::host)];
+  device_.record(QueueId::host, idle);
+  if (!wait_unless(idle, *dropped_, drops)) return false;
+  dropped_ = nullptr;
+  return true;
 }
 
 std::optional<StepOutcome> Executor::drop_step(const StepList& list) {
@@ -179,8 +203,11 @@ void Executor::submit(const StepList& list, size_t i) {
   for (int b : action.after_update)
     device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
   const bool is_update = action.verb == Verb::update_gpu || action.verb == Verb::update_host;
-  if (is_update && is_saving())
-    device_.wait(action.queue, saved_[static_cast<size_t>(action.block)]);
+  if (is_update) {
+    const bool waits = is_saving();
+    update_waits_for_save_[static_cast<size_t>(action.block)] = waits;
+    if (waits) device_.wait(action.queue, saved_[static_cast<size_t>(action.block)]);
+  }
   device_.submit(action.queue, [this, &action] { run(action); });
   device_.record(action.queue, event(i));
   if (is_update) device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);

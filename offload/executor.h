@@ -77,11 +77,10 @@ class BlockStates {
               std::atomic<int64_t>& n_read_bytes)
       : device_(device), pool_(pool), memory_(memory), block_(block), n_read_bytes_(n_read_bytes) {}
   int block() const { return block_; }
-  /** Copies all pieces; on the workers, which call `look` with the piece's index as soon as it is
-   * there. Pieces of some hundred KiB keep all of them busy. */
+  /** Copies all pieces, from the GPU itself or on the workers, who then call `look` with each
+   * piece's index. Pieces of some hundred KiB keep all workers busy and are still in their caches.
+   */
   void read(std::span<const StatePiece> pieces, const std::function<void(size_t piece)>& look);
-  /** Memory that starts on a page, for the writer's use while a checkpoint is saved. */
-  std::span<std::byte> buffer() const;
 
  private:
   Device& device_;
@@ -119,10 +118,13 @@ class Executor {
   void settle_gpu();
 
   /** Gives every block as the last step leaves it to `write`, on the save queue, then calls `end`;
-   * returns at once. Steps go on meanwhile: a block's next update waits for its own bytes only.
-   * What they throw fails the step in progress. One at a time. */
+   * returns at once. Steps go on meanwhile: the next update of a block of the host waits for its
+   * own bytes, the next decision for those of all blocks on the GPU. What they throw fails the step
+   * in progress. One at a time. */
   void save(std::function<void(BlockStates&)> write, std::function<void()> end);
   bool is_saving();
+  /** Memory that starts on a page, for what writes a checkpoint. */
+  std::span<std::byte> save_buffer() const;
   /** Until `end` has returned: as long as the disk takes. */
   void await_saving();
 
@@ -142,7 +144,9 @@ class Executor {
   void submit(const StepList& list, size_t i);
   /** Waits for the event as long as actions end; when none has for the watchdog's time, throws
    * Error(machine) that names the oldest unfinished action of each queue. */
-  void wait_for(EventId event, const StepList& list);
+  void wait_for(EventId event, const StepList& list) { wait_unless(event, list, {}); }
+  /** The same; false as soon as `drops`, where there is one, says so. */
+  bool wait_unless(EventId event, const StepList& list, const std::function<bool()>& drops);
   /** What has not ended: the oldest action of each queue, in the order of the lists. */
   std::string unfinished(const StepList& list);
   static std::chrono::milliseconds watchdog_of_environment();
@@ -168,7 +172,10 @@ class Executor {
   /** Waits until the compute queue has fewer than run_ahead_ unfinished actions of this step. */
   void stay_near(const StepList& list);
   void measure_run_ahead(std::chrono::duration<double> step);
-  bool await_saved(const Action& action, const std::function<bool()>& drops);
+  /** Waits for the bytes that the action's memory may have to give to a checkpoint first; false:
+   * the step is to be dropped. */
+  bool await_saved(const Action& action, const StepList& list, const std::function<bool()>& drops);
+  bool await_dropped(const std::function<bool()>& drops);
   std::optional<StepOutcome> drop_step(const StepList& list);
   void await_idle(std::span<const QueueId> queues, const StepList& list);
 
@@ -183,10 +190,13 @@ class Executor {
   std::chrono::milliseconds watchdog_;
   std::map<int, StepList> lists_;  ///< by number of micro-batches
   StepList evaluation_list_;
-  std::vector<std::vector<TensorExtent>> trained_;  ///< by block: its tensors but the frozen ones
-  std::vector<EventId> events_;                     ///< by action index
-  std::vector<EventId> updated_;                    ///< by block
-  std::vector<EventId> saved_;                      ///< by block
+  std::vector<std::vector<TensorExtent>> trained_;   ///< by block: its tensors but the frozen ones
+  std::vector<EventId> events_;                      ///< by action index
+  std::vector<EventId> updated_;                     ///< by block
+  std::vector<EventId> saved_;                       ///< by block
+  std::vector<int> save_order_;                      ///< of blocks
+  std::vector<bool> update_waits_for_save_;          ///< by block: its last update
+  std::chrono::duration<double> waited_for_disk_{};  ///< in the step in progress
   EventId save_ended_;
   bool is_saving_ = false;  ///< as far as seen
   std::atomic<int64_t> n_saved_bytes_ = 0;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -17,13 +18,8 @@ void Executor::save(std::function<void(BlockStates&)> write, std::function<void(
   n_saved_bytes_ = 0;
   save_write_ = std::move(write);
   save_end_ = std::move(end);
-  // In the order of the updates that will wait. Blocks on the GPU come first: their updates hold up
-  // the compute queue itself.
-  std::vector<int> order;
-  for (Place place : {Place::gpu, Place::host})
-    for (int b = 0; b < shape_.n_blocks(); ++b)
-      if (block(b).place == place) order.push_back(b);
-  for (int b : order) {
+  update_waits_for_save_.assign(update_waits_for_save_.size(), false);
+  for (int b : save_order_) {
     device_.wait(QueueId::save, updated_[static_cast<size_t>(b)]);
     device_.submit(QueueId::save, [this, b] {
       BlockStates states(device_, pool_, memory_, b, n_saved_bytes_);
@@ -55,10 +51,11 @@ void BlockStates::read(std::span<const StatePiece> pieces,
   const auto is_on_host = [&](const StatePiece& piece) {
     return memory_.place_of(block_, piece.segment) == Place::host;
   };
+  std::vector<HostCopy> copies;
   for (const StatePiece& piece : pieces)
     if (!is_on_host(piece))
-      memory_.read_lasting(device_, piece.to.data(), from(piece),
-                           static_cast<int64_t>(piece.to.size()));
+      copies.push_back({piece.to.data(), from(piece), static_cast<int64_t>(piece.to.size())});
+  memory_.read_lasting(device_, copies);
   pool_.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) {
     const StatePiece& piece = pieces[static_cast<size_t>(i)];
     if (is_on_host(piece)) std::memcpy(piece.to.data(), from(piece), piece.to.size());
@@ -67,11 +64,10 @@ void BlockStates::read(std::span<const StatePiece> pieces,
   });
 }
 
-std::span<std::byte> BlockStates::buffer() const {
+std::span<std::byte> Executor::save_buffer() const {
   constexpr size_t kPage_bytes = 4096;
-  const Layout& layout = memory_.layout();
-  void* at = memory_.at(layout.save_buffer);
-  auto n_bytes = static_cast<size_t>(layout.region(layout.save_buffer).n_bytes);
+  void* at = memory_.at(layout_.save_buffer);
+  auto n_bytes = static_cast<size_t>(layout_.region(layout_.save_buffer).n_bytes);
   FERRY_CHECK(std::align(kPage_bytes, kPage_bytes, at, n_bytes), "no page in the buffer");
   return {static_cast<std::byte*>(at), n_bytes};
 }

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "offload/executor.h"
+#include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/say.h"
 
@@ -29,14 +30,21 @@ std::chrono::milliseconds Executor::watchdog_of_environment() {
   return std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(seconds * 1000)));
 }
 
-void Executor::wait_for(EventId event, const StepList& list) {
+bool Executor::wait_unless(EventId event,
+                           const StepList& list,
+                           const std::function<bool()>& drops) {
   const auto look = std::clamp<std::chrono::milliseconds>(watchdog_ / 8, 1ms, 10s);
-  // Looks are counted, not the clock read: a run that was stopped and continued has not hung.
-  std::chrono::milliseconds still{0};
+  const auto patience = drops ? std::min<std::chrono::milliseconds>(look, 50ms) : look;
+  // Waits are counted, not the clock read: a run that was stopped and continued has not hung.
+  std::chrono::milliseconds since_look{0}, still{0};
   std::string seen;
-  while (!device_.wait_host(event, look)) {
+  while (!device_.wait_host(event, patience)) {
+    if (drops && drops()) return false;
+    since_look += patience;
+    if (since_look < look) continue;
     std::string now = unfinished(list);
-    still = now == seen ? still + look : 0ms;
+    still = now == seen ? still + since_look : 0ms;
+    since_look = 0ms;
     seen = std::move(now);
     if (still < watchdog_) continue;
     Error error(
@@ -49,6 +57,7 @@ void Executor::wait_for(EventId event, const StepList& list) {
     device_.fail(std::make_exception_ptr(error));
     throw error;
   }
+  return true;
 }
 
 std::string Executor::unfinished(const StepList& list) {
@@ -60,11 +69,12 @@ std::string Executor::unfinished(const StepList& list) {
     done = true;
   };
   // Updates wait for their bytes to leave: a slow disk moves.
-  for (int b = 0; b < shape_.n_blocks() && is_saving(); ++b) {
-    if (device_.happened(saved_[static_cast<size_t>(b)])) continue;
-    text += fmt::format(" writing {} to the checkpoint, which has {} bytes;", block(b).name,
-                        n_saved_bytes_.load());
-    break;
+  if (is_saving()) {
+    const auto next = std::ranges::find_if(
+        save_order_, [&](int b) { return !device_.happened(saved_[static_cast<size_t>(b)]); });
+    if (next != save_order_.end())
+      text += fmt::format(" writing {} to the checkpoint, which has taken {};", block(*next).name,
+                          format_bytes(n_saved_bytes_));
   }
   for (int b = 0; b < shape_.n_blocks(); ++b) {
     if (device_.happened(updated_[static_cast<size_t>(b)])) continue;

@@ -75,24 +75,27 @@ void RunMemory::return_to_gpu(Device& device) {
   kept_.reset();
 }
 
-void RunMemory::read_lasting(Device& device,
-                             std::byte* to,
-                             const std::byte* from,
-                             int64_t n_bytes) const {
+void RunMemory::read_lasting(Device& device, std::span<const HostCopy> copies) const {
+  if (copies.empty()) return;
   std::lock_guard lock(leaving_);
-  if (!has_left_gpu_) return device.copy(QueueId::save, to, from, n_bytes);
+  for (const HostCopy& copy : copies)
+    if (has_left_gpu_)
+      std::memcpy(copy.to, kept_at(copy), static_cast<size_t>(copy.n_bytes));
+    else
+      device.copy(QueueId::save, copy.to, copy.from, copy.n_bytes);
+  if (!has_left_gpu_) device.await_copies();
+}
+
+const std::byte* RunMemory::kept_at(const HostCopy& copy) const {
   const auto* gpu = reservations_[static_cast<size_t>(Place::gpu)]->data();
   const std::byte* kept = kept_->data();
   for (const Region& region : layout_.regions) {
     if (!lasts(region)) continue;
-    const int64_t at = from - (gpu + region.offset);
-    if (at >= 0 && at < region.n_bytes) {
-      std::memcpy(to, kept + at, static_cast<size_t>(n_bytes));
-      return;
-    }
+    const int64_t at = copy.from - (gpu + region.offset);
+    if (at >= 0 && at < region.n_bytes) return kept + at;
     kept += region.n_bytes;
   }
-  FERRY_CHECK(false, "{} bytes that nobody kept", n_bytes);
+  FERRY_CHECK(false, "{} bytes that nobody kept", copy.n_bytes);
 }
 
 }  // namespace ferry

@@ -6,12 +6,20 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "offload/device.h"
 #include "offload/layout.h"
 
 namespace ferry {
+
+/** Bytes that lie on the GPU, and where in host memory they are wanted. */
+struct HostCopy {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  int64_t n_bytes = 0;
+};
 
 class RunMemory {
  public:
@@ -47,11 +55,12 @@ class RunMemory {
   void return_to_gpu(Device& device);
   /** Copies what lasts from the GPU, or from where leave_gpu() keeps it, to host memory: a
    * checkpoint goes on while the run is paused. On the save queue. */
-  void read_lasting(Device& device, std::byte* to, const std::byte* from, int64_t n_bytes) const;
+  void read_lasting(Device& device, std::span<const HostCopy> copies) const;
 
  private:
   template <class Copy>
   void for_lasting(Copy&& copy);
+  const std::byte* kept_at(const HostCopy& copy) const;
 
   const Layout& layout_;
   std::array<std::unique_ptr<Reservation>, kPlaces> reservations_;

@@ -262,10 +262,11 @@ def part_asan(tally, arguments):
 
 
 def part_tsan(tally, arguments):
-    """The thread sanitizer on how bytes move: offload/, its threads in place of oneTBB, which is not instrumented."""
+    """The thread sanitizer on how bytes move: offload/, its threads in place of oneTBB, which is not instrumented,
+    and the files that are written behind the steps."""
     options = ['b_sanitize=thread', 'b_lundef=false', 'tests=true', 'trainer=false'] + QUICK_TO_COMPILE
     env = {'FERRY_CPU': '1', 'TSAN_OPTIONS': 'halt_on_error=1:second_deadlock_stack=1'}
-    sanitized_part(tally, arguments, 'tsan', 'build-tsan', options, [(env, lambda test: test.room == 'offload')])
+    sanitized_part(tally, arguments, 'tsan', 'build-tsan', options, [(env, lambda test: test.room in ('offload', 'files'))])
 
 
 def is_built(test, directory):

@@ -51,14 +51,13 @@ std::vector<TensorSpec> saved_tensors(const ModelTable& model, Segment segment) 
 StateWriter::StateWriter(const ModelTable& model,
                          const std::filesystem::path& checkpoint,
                          int64_t max_shard_bytes,
-                         std::span<std::byte> buffer)
-    : behind_(buffer) {
+                         WriteBehind& behind) {
   for (size_t s = 0; s < kSavedSegments.size(); ++s) {
     writers_
         .emplace_back(state_directory(checkpoint, kSavedSegments[s]),
                       saved_tensors(model, kSavedSegments[s]), max_shard_bytes,
                       state_stem(kSavedSegments[s]))
-        .write_directly(behind_);
+        .write_directly(behind);
     auto& of_blocks = names_[s];
     of_blocks.resize(model.blocks.size());
     for (const HfEntry& entry : model.hf_names)

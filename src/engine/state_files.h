@@ -28,14 +28,13 @@ inline constexpr std::array kSavedSegments = {Segment::master, Segment::adam_m, 
 /** The files of one checkpoint while they are being written. */
 class StateWriter {
  public:
-  /** Declares every tensor and reserves the space; `buffer` is BlockStates::buffer(), which the
-   * bytes are in until they are written. Throws Error(machine). */
+  /** Declares every tensor and reserves the space. Bytes are in `behind`, which outlives the
+   * writer, until they are on the disk. Throws Error(machine). */
   StateWriter(const ModelTable& model,
               const std::filesystem::path& checkpoint,
               int64_t max_shard_bytes,
-              std::span<std::byte> buffer);
-  /** Takes all of one block, on the save queue: waits for the disk only where the buffer is full.
-   */
+              WriteBehind& behind);
+  /** Takes all of one block, on the save queue: waits for the disk only where no slot is free. */
   void write(BlockStates& block);
   /** When every block is written: all is safe on disk under its name. The checksums by stem. */
   const std::map<std::string, TensorChecksums>& finish();
@@ -46,7 +45,6 @@ class StateWriter {
   std::array<std::vector<std::vector<std::string>>, kSavedSegments.size()>
       names_;  // by segment and block, each in the order of its files
   std::unordered_map<std::string, EntryExtent> extents_;
-  WriteBehind behind_;
   std::vector<CheckpointWriter> writers_;  // as kSavedSegments
   std::map<std::string, TensorChecksums> checksums_;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 namespace ferry {
 namespace {
@@ -38,11 +39,13 @@ DirectWriter::DirectWriter(const std::filesystem::path& file, int cached, WriteB
 
 DirectWriter::~DirectWriter() {
   behind_.give_back(open_.slots);
+  int none = 0;
+  failure_.compare_exchange_strong(none, ECANCELED);  // for nobody
   std::unique_lock lock(mutex_);
-  is_written_.wait(lock, [&] { return n_under_way_ == 0; });
+  piece_ended_.wait(lock, [&] { return n_under_way_ == 0; });
 }
 
-int DirectWriter::fill(int64_t offset_bytes, int64_t n_bytes, const FillParts& fill) {
+int DirectWriter::fill(int64_t offset_bytes, int64_t n_bytes, const FillParts& fill_parts) {
   if (open_.slots.empty() || offset_bytes != open_.end_bytes) {
     end_run();
     open_ = {page_below(offset_bytes), offset_bytes, offset_bytes, {}};
@@ -54,7 +57,7 @@ int DirectWriter::fill(int64_t offset_bytes, int64_t n_bytes, const FillParts& f
     while (open_.base_bytes + static_cast<int64_t>(open_.slots.size()) * WriteBehind::kSlot_bytes <
            end)
       open_.slots.push_back(behind_.take());
-    fill(parts_of(open_, begin, end));
+    fill_parts(parts_of(open_, begin, end));
     open_.end_bytes = end;
     n_bytes -= end - begin;
     if (end < open_.base_bytes + kPiece_bytes) continue;
@@ -75,24 +78,30 @@ void DirectWriter::end_run() {
 int DirectWriter::finish() {
   end_run();
   std::unique_lock lock(mutex_);
-  is_written_.wait(lock, [&] { return n_under_way_ == 0; });
+  piece_ended_.wait(lock, [&] { return n_under_way_ == 0; });
   return failure_;
 }
 
 void DirectWriter::hand_over() {
-  {
-    std::lock_guard lock(mutex_);
-    ++n_under_way_;
-  }
   auto slots = open_.slots;
-  behind_.submit(std::move(slots), [this, piece = std::move(open_)] {
-    const int code = write(piece);
-    int none = 0;
-    if (code != 0) failure_.compare_exchange_strong(none, code);
-    std::lock_guard lock(mutex_);
-    --n_under_way_;
-    is_written_.notify_all();
-  });
+  std::function<void()> job = [this, piece = std::move(open_)] { write_handed_over(piece); };
+  std::lock_guard lock(mutex_);
+  behind_.submit(std::move(slots), std::move(job));
+  ++n_under_way_;
+}
+
+void DirectWriter::write_handed_over(const Piece& piece) {
+  int code = failure_;  // after one the file is for nobody: a disk that fails slowly is spared
+  try {
+    if (code == 0) code = write(piece);
+  } catch (const std::bad_alloc&) {
+    code = ENOMEM;
+  }
+  int none = 0;
+  if (code != 0) failure_.compare_exchange_strong(none, code);
+  std::lock_guard lock(mutex_);
+  --n_under_way_;
+  piece_ended_.notify_all();
 }
 
 std::vector<std::span<std::byte>> DirectWriter::parts_of(const Piece& piece,

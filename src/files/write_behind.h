@@ -15,6 +15,12 @@
 
 namespace ferry {
 
+/** One for many files.
+ *
+ *   std::byte* slot = behind.take();   // waits for the disk where all are in use
+ *   ...                                // fill it
+ *   behind.submit({slot}, [=] { pwrite(fd, slot, WriteBehind::kSlot_bytes, at); });
+ */
 class WriteBehind {
  public:
   static constexpr int64_t kSlot_bytes = 256 << 10;
@@ -22,16 +28,17 @@ class WriteBehind {
    * write. */
   static constexpr size_t kPiece_slots = 16;
 
-  /** `memory` starts on a page and has one slot at least; what is no whole slot is left alone. */
+  /** `memory` starts on a page; what is no whole slot is left alone. */
   explicit WriteBehind(std::span<std::byte> memory);
   /** All that was submitted is written. */
   ~WriteBehind();
   WriteBehind(const WriteBehind&) = delete;
   WriteBehind& operator=(const WriteBehind&) = delete;
 
-  /** Waits until one is free. There must be more slots than those who take hold unsubmitted. */
+  /** Waits until one is free. That all are taken and none is submitted is our own bug. */
   std::byte* take();
-  /** `write` runs on one of the threads and throws nothing; the slots are free after it. */
+  /** `write` runs on one of the threads, in the order of submission, and throws nothing; the slots
+   * are free after it. */
   void submit(std::vector<std::byte*> slots, std::function<void()> write);
   void give_back(std::span<std::byte* const> slots);
 
@@ -43,10 +50,11 @@ class WriteBehind {
   void run(std::stop_token stop);
 
   std::mutex mutex_;
-  std::condition_variable is_free_;
-  std::condition_variable_any has_work_;
+  std::condition_variable slot_came_;
+  std::condition_variable_any job_came_;
   std::vector<std::byte*> free_;
   std::deque<Job> jobs_;
+  int n_unwritten_ = 0;                // jobs in the queue or under way
   std::vector<std::jthread> threads_;  // last: they end before what they use
 };
 

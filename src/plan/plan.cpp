@@ -26,6 +26,8 @@ StepShape make_step_shape(const ModelTable& model,
   shape.order = order;
   shape.n_weight_slots = request.n_weight_slots.value_or(3);
   shape.trains = request.trains;
+  // Steps on a CPU take longer than the disk does, and memory is all there is.
+  if (!request.has_gpu) shape.save_buffer_bytes_max = kSaveBuffer_bytes_least;
   shape.boundary_bytes = model.boundary_bytes(largest);
   shape.batch_bytes = make_batch_layout(largest, model).n_bytes;
   for (const BlockTable& table : model.blocks) {

@@ -15,6 +15,8 @@ constexpr int64_t kTokenMultiple = 64;
 constexpr int64_t kTokens_max = INT32_MAX - kTokenMultiple;
 /** An exbibyte: no machine has it, and twice as much is still far from the end of int64. */
 constexpr double kLaidOut_bytes_max = 0x1p60;
+/** A region may be that much larger than was asked for. */
+constexpr int64_t kBufferRounding_bytes = 8192;
 
 BatchShape largest_shape(const PlanRequest& request, int64_t micro_batch_size) {
   // The token count is rounded up to one of a few sizes, the largest of which holds every row at
@@ -98,12 +100,29 @@ double bytes_at_most(const StepShape& shape) {
 }
 
 /** What a layout takes beyond the budgets; 0: it fits. Without a GPU all is in host memory. */
-int64_t lacking_bytes(const PlanRequest& request, const Layout& layout) {
+struct Lacking {
+  int64_t gpu_bytes = 0, host_bytes = 0;
+  int64_t total() const { return gpu_bytes + host_bytes; }
+};
+Lacking lacking_of(const PlanRequest& request, const Layout& layout) {
   const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::gpu)],
                 host = layout.n_bytes[static_cast<size_t>(Place::host)];
   const auto over = [](int64_t need, int64_t budget) { return need > budget ? need - budget : 0; };
-  if (!request.has_gpu) return over(gpu + host, request.host_budget_bytes);
-  return over(gpu, request.gpu_budget_bytes) + over(host, request.host_budget_bytes);
+  if (!request.has_gpu) return {0, over(gpu + host, request.host_budget_bytes)};
+  return {over(gpu, request.gpu_budget_bytes), over(host, request.host_budget_bytes)};
+}
+
+/** Lays out the plan's shape, with a smaller buffer for checkpoints where that alone makes it fit
+ * the host. */
+Lacking lay_out(const PlanRequest& request, Plan& plan) {
+  plan.layout = make_layout(plan.shape);
+  const Lacking lacking = lacking_of(request, plan.layout);
+  if (lacking.host_bytes == 0 || plan.layout.save_buffer < 0) return lacking;
+  const int64_t buffer = plan.layout.region(plan.layout.save_buffer).n_bytes;
+  plan.shape.save_buffer_bytes_max = std::clamp(buffer - lacking.host_bytes - kBufferRounding_bytes,
+                                                kSaveBuffer_bytes_least, kSaveBuffer_bytes);
+  plan.layout = make_layout(plan.shape);
+  return lacking_of(request, plan.layout);
 }
 
 std::string reason(const PlanRequest& request, const Plan& plan, const Choice& choice) {
@@ -144,14 +163,8 @@ Search search_plan(const ModelTable& model, const PlanRequest& request) {
     plan.shape = make_step_shape(model, plan.largest, request, choice.place, choice.activations,
                                  order, plan.n_micro);
     if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) continue;
-    plan.layout = make_layout(plan.shape);
+    const int64_t lacking = lay_out(request, plan).total();
     plan.why = reason(request, plan, choice);
-    int64_t lacking = lacking_bytes(request, plan.layout);
-    if (lacking > 0) {
-      plan.shape.save_buffer_bytes_max = kSaveBuffer_bytes_least;
-      plan.layout = make_layout(plan.shape);
-      lacking = lacking_bytes(request, plan.layout);
-    }
     if (lacking == 0) {
       search.plan = std::move(plan);
       return search;

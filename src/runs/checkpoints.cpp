@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "checkpoint-", kPartial = ".tmp", kComplete = "COMPLETE";
+constexpr std::string_view kPrefix = "checkpoint-", kPartial = ".tmp", kReplaced = ".old",
+                           kComplete = "COMPLETE";
 
 /** N of "checkpoint-N". */
 std::optional<int64_t> step_of(const fs::path& directory) {
@@ -105,13 +106,18 @@ Checkpoint NewCheckpoint::commit() {
       fs::remove_all(partial_, error);
       return {step_, final_};
     }
-    replaced = partial_.string() + ".old";
-    fs::rename(final_, replaced, error);  // a file system that cannot swap
+    // A file system that cannot swap: who dies in between leaves both, see remove_unfinished.
+    replaced = partial_.string() + std::string(kReplaced);
+    fs::remove_all(replaced, error);
+    fs::rename(final_, replaced, error);
   }
-  fs::rename(partial_, final_, error);
-  if (error)
+  if (!error) fs::rename(partial_, final_, error);
+  if (error) {
+    std::error_code ignored;
+    if (!replaced.empty()) fs::rename(replaced, final_, ignored);
     throw Error(Fault::machine, "checkpoint.save",
                 fmt::format("'{}' cannot be put in place: {}", final_.string(), error.message()));
+  }
   is_committed_ = true;
   sync_directory(final_.parent_path());
   write_text_file(final_ / kComplete, fmt::format("{}\n", step_));
@@ -162,11 +168,18 @@ void check_checkpoint(const fs::path& checkpoint) {
 void remove_unfinished(const fs::path& run) {
   std::error_code error;
   for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
-    const bool is_partial = it->path().extension() == kPartial;
-    const fs::path stem = is_partial ? it->path().stem() : it->path().filename();
+    const fs::path path = it->path();
+    const bool is_replaced = path.extension() == kReplaced;
+    const fs::path name = is_replaced ? path.stem() : path.filename();
+    const bool is_partial = name.extension() == kPartial;
+    if (!step_of(is_partial ? name.stem() : name)) continue;
     std::error_code ignored;
-    if (step_of(stem) && (is_partial || !is_complete(it->path())))
-      fs::remove_all(it->path(), ignored);
+    // Complete, and killed while it took the place of an older one.
+    const fs::path final = run / name.stem();
+    if (is_partial && !is_replaced && is_complete(path) && !fs::exists(final, ignored))
+      fs::rename(path, final, ignored);
+    else if (is_partial || !is_complete(path))
+      fs::remove_all(path, ignored);
   }
 }
 

@@ -100,7 +100,7 @@ CheckpointSaver::CheckpointSaver(Session& session,
       job_(job),
       run_(std::move(run)),
       before_end_(std::move(before_end)),
-      identity_(identity_of(job)) {}
+      behind_(session.executor().save_buffer()) {}
 
 CheckpointSaver::~CheckpointSaver() {
   try {
@@ -126,21 +126,25 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
   const SessionState state = session_.state();
   writing_ = std::make_unique<Writing>();
   writing_->outcome.step = state.n_steps;
-  writing_->run_state = json_of(state, identity_);
+  writing_->run_state = json_of(state, job_.identity);
   writing_->trainer_state = trainer_state(state, job_);
   writing_->wanted = std::move(wanted);
+  const auto note_end = [this] {
+    writing_->outcome.seconds =
+        std::chrono::duration<double>(Clock::now() - writing_->start).count();
+  };
   session_.executor().save(
       [this](BlockStates& block) {
         keep_failure([&] {
           if (!writing_->states) {
             writing_->directory.emplace(run_, writing_->outcome.step);
             writing_->states.emplace(job_.model, writing_->directory->path(), kShard_bytes_max,
-                                     block.buffer());
+                                     behind_);
           }
           writing_->states->write(block);
         });
       },
-      [this] {
+      [this, note_end] {
         keep_failure([&] {
           const fs::path directory = writing_->directory->path();
           const runs::StoredChecksums& checksums = writing_->states->finish();
@@ -149,11 +153,10 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
           runs::write_checksums(directory, checksums, writing_->run_state.dump(2) + "\n");
           before_end_();  // it has the lines of all its steps, whatever happens to the power
           writing_->directory->commit();
-          // Before the others go, which takes a disk as long as it likes.
-          writing_->outcome.seconds =
-              std::chrono::duration<double>(Clock::now() - writing_->start).count();
+          note_end();  // before the others go, which takes a disk as long as it likes
           runs::remove_oldest(run_, job_.config.integer("save_total_limit"), writing_->wanted);
         });
+        if (writing_->outcome.failure) note_end();
         writing_->outcome.n_bytes = checkpoint_bytes(job_.model);
       });
 }
@@ -176,7 +179,7 @@ void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session
   const ordered_json run_state = read_json(file);
   const SessionState restored = session_state_in(run_state, file);
   if (!job.config.flag("new_identity"))
-    check_identity(run_state.value("identity", ordered_json::object()), identity_of(job));
+    check_identity(run_state.value("identity", ordered_json::object()), job.identity);
   load_states(job.model, checkpoint.path, checksums, kSavedSegments, session.segments());
   session.restore(restored);
 }

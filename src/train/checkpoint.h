@@ -10,12 +10,12 @@
 #include <exception>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "src/engine/state_files.h"
+#include "src/files/write_behind.h"
 #include "src/plan/disk.h"
 #include "src/runs/checkpoints.h"
 #include "src/train/job.h"
@@ -41,7 +41,7 @@ class CheckpointSaver {
   /** What became of the one that was begun last, told once; nothing while it is being written. */
   struct Outcome {
     int64_t step = 0;
-    double seconds = 0;  ///< from begin() to the end of the last byte
+    double seconds = 0;  ///< from begin() until it was complete, or had failed
     int64_t n_bytes = 0;
     std::exception_ptr failure;  ///< e.g. a full disk: Error(machine); nothing is left of it
   };
@@ -58,8 +58,8 @@ class CheckpointSaver {
   const Job& job_;
   std::filesystem::path run_;
   std::function<void()> before_end_;
-  const nlohmann::ordered_json identity_;  ///< made once: it reads all of the data
-  std::unique_ptr<Writing> writing_;       ///< owned by the save queue while it is saving
+  WriteBehind behind_;
+  std::unique_ptr<Writing> writing_;  ///< owned by the save queue while it is saving
 };
 
 /** Session and segments as they were when the checkpoint was made. Throws Error(data) where a file

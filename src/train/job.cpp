@@ -16,6 +16,7 @@
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
 #include "src/train/best_model.h"
+#include "src/train/identity.h"
 
 namespace ferry {
 namespace {
@@ -163,6 +164,7 @@ void fix_identity(Job& job) {
                 "planner");
   if (config.is_auto("intra_op_threads") && !job.machine.plan.has_gpu)
     config.choose("intra_op_threads", fmt::format("{}", job.machine.n_cores), "machine");
+  job.identity = identity_of(job);  // once: it reads all of the data
 }
 
 /** A head drawn from the seed would answer at random. */

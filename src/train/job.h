@@ -4,6 +4,7 @@
 // prediction share it.
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,7 +41,8 @@ struct Job {
   StepSplit split;
   int64_t steps_per_epoch = 0;
   int64_t n_steps = 0;
-  std::vector<std::string> notes;  ///< for the user: what was taken for what
+  nlohmann::ordered_json identity;  ///< of a training: identity_of()
+  std::vector<std::string> notes;   ///< for the user: what was taken for what
 };
 
 /** The job of `ferry train`. Throws Error for everything that is wrong with settings, model or

@@ -22,7 +22,6 @@
 #include "src/train/checkpoint.h"
 #include "src/train/export.h"
 #include "src/train/final_model.h"
-#include "src/train/identity.h"
 #include "src/train/interrupt.h"
 #include "src/train/report.h"
 
@@ -137,7 +136,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
                            {{"model", job->config.text("model_name_or_path")},
                             {"dataset", job->config.text("dataset")},
                             {"n_steps", job->n_steps},
-                            {"identity", identity_of(*job)},
+                            {"identity", job->identity},
                             {"plan", plan_json(job->plan)}});
   runs::RunIndex().add(run.path);
   try {

@@ -1,7 +1,12 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <memory>
 #include <numeric>
+#include <random>
 
 #include "src/files/atomic_file.h"
 #include "src/files/checkpoint_reader.h"
@@ -121,6 +126,60 @@ TEST(CheckpointWriter, ReplacesAnEarlierExportOfAnotherLayout) {
   write_all(again, kTensors);
   EXPECT_FALSE(std::filesystem::exists(dir / "model.safetensors"));
   expect_all(CheckpointReader::open(dir.path()), kTensors);
+}
+
+// As a checkpoint leaves: three files beside each other, one buffer of the least size, tensors in
+// any groups, shards that end anywhere.
+TEST(CheckpointWriter, SeveralGoThroughOneSmallBuffer) {
+  constexpr size_t kPage = 4096;
+  constexpr auto kBuffer_bytes = WriteBehind::kPiece_slots * WriteBehind::kSlot_bytes;
+  const std::unique_ptr<std::byte, decltype(&std::free)> memory(
+      static_cast<std::byte*>(std::aligned_alloc(kPage, kBuffer_bytes)), &std::free);
+  std::mt19937_64 random(7);
+  std::vector<TensorSpec> tensors;
+  for (int i = 0; i < 40; ++i) {
+    const int64_t longest = i % 10 == 9 ? 3'000'000 : i % 3 == 0 ? 5 : 200'000;
+    tensors.push_back({"layer." + std::to_string(i),
+                       DType::f32,
+                       {1 + static_cast<int64_t>(random() % static_cast<uint64_t>(longest))}});
+  }
+  const TempDir dir;
+  WriteBehind behind({memory.get(), kBuffer_bytes});
+  const std::vector<std::string> stems = {"model", "adam_m", "adam_v"};
+  std::deque<CheckpointWriter> writers;
+  for (const std::string& stem : stems)
+    writers.emplace_back(dir.path(), tensors, 6'000'000, stem).write_directly(behind);
+  ASSERT_GT(writers[0].file_names().size(), 3u);
+  const auto fill = [&](CheckpointWriter& writer, std::span<const std::string> names) {
+    std::vector<std::byte> bytes;
+    for (const std::string& name : names) {
+      const auto more = bytes_for(*std::ranges::find(tensors, name, &TensorSpec::name));
+      bytes.insert(bytes.end(), more.begin(), more.end());
+    }
+    size_t at = 0;
+    writer.fill(names, [&](std::span<const std::span<std::byte>> parts) {
+      for (const auto part : parts) {
+        std::memcpy(part.data(), bytes.data() + at, part.size());
+        at += part.size();
+      }
+    });
+    writer.end_run();
+    EXPECT_EQ(at, bytes.size());
+  };
+  std::vector<std::string> names;
+  for (const TensorSpec& tensor : tensors)
+    names.push_back(tensor.name);
+  std::ranges::sort(names);
+  for (std::span<const std::string> left = names; !left.empty();) {
+    const auto n = std::min<size_t>(left.size(), 1 + random() % 6);
+    for (CheckpointWriter& writer : writers)
+      fill(writer, left.first(n));
+    left = left.subspan(n);
+  }
+  for (size_t i = 0; i < stems.size(); ++i) {
+    writers[i].finish();
+    expect_all(CheckpointReader::open(dir.path(), stems[i]), tensors);
+  }
 }
 
 TEST(CheckpointReader, NamesWhatIsWrongWithShards) {

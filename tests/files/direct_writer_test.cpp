@@ -77,7 +77,7 @@ TEST(DirectWriter, RunsOfAnyPlaceAndLengthInAnyOrder) {
       byte = static_cast<std::byte>(random());
     const UniqueFd fd = create(path, cuts.back());
     // Room for one piece that is not handed over yet, and hardly more.
-    Slots slots(WriteBehind::kPiece_slots + 1 + static_cast<int64_t>(seed));
+    Slots slots(WriteBehind::kPiece_slots + static_cast<int64_t>(seed));
     DirectWriter writer(path, fd.get(), slots.behind);
     std::vector<size_t> order(cuts.size() - 1);
     for (size_t i = 0; i < order.size(); ++i)
@@ -129,9 +129,9 @@ TEST(DirectWriter, SaysWhatAFullDiskSays) {
 
 // Who takes the bytes of a checkpoint waits for room alone.
 TEST(DirectWriter, NobodyWaitsForTheDiskWhileThereIsRoom) {
-  Slots slots(4);
   std::atomic<bool> disk_moves = false;
   std::atomic<int> n_written = 0;
+  Slots slots(4);  // last: what it writes asks them
   std::vector<std::byte*> taken;
   for (int i = 0; i < 4; ++i)
     taken.push_back(slots.behind.take());
@@ -142,11 +142,20 @@ TEST(DirectWriter, NobodyWaitsForTheDiskWhileThereIsRoom) {
       disk_moves.wait(false);
       ++n_written;
     });
-  EXPECT_EQ(n_written, 0);
   disk_moves = true;
   disk_moves.notify_all();
   EXPECT_TRUE(different.contains(slots.behind.take()));  // waits for one
   EXPECT_GE(n_written, 1);
+}
+
+TEST(DirectWriterDeathTest, ToTakeAllSlotsAndSubmitNoneIsOurBug) {
+  EXPECT_DEATH(
+      {
+        Slots slots(1);
+        slots.behind.take();
+        slots.behind.take();
+      },
+      "all slots are taken");
 }
 
 // As a save that fails does: what is under way ends before the file goes.

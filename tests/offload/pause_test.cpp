@@ -76,6 +76,7 @@ TEST_P(Pause, DoesNotWaitForTheDisk) {
       options.device.mode = SimulatedMode::threads;
       const ToyResult whole = run_toy(options);
       ToyRun run(options);
+      run.executor().set_watchdog(std::chrono::seconds(20));
       run.step(options.n_micro[0]);
       std::atomic<bool> disk_moves = false;
       std::atomic<int> n_blocks = 0;
@@ -93,9 +94,12 @@ TEST_P(Pause, DoesNotWaitForTheDisk) {
         disk_moves = true;
         disk_moves.notify_all();
       };
-      // At the last moment that it is asked; where nothing waits for the disk it may be too late.
+      // At the last moment that it is asked; where nothing waits for the disk that is too late.
       const bool is_dropped = run.drop_step(
           options.n_micro[1], static_cast<int>(run.executor().training_list(1).size()), is_late);
+      const auto n_on_gpu =
+          std::ranges::count(options.shape.blocks, Place::gpu, &BlockShape::place);
+      EXPECT_EQ(is_dropped, stops_at < n_on_gpu);
       EXPECT_TRUE(run.leave_and_return()) << "the GPU's queues are empty, or wait for the disk";
       EXPECT_FALSE(saved.has_ended);
       disk_moves = true;

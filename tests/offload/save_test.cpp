@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <stdexcept>
 
@@ -101,6 +102,39 @@ TEST_P(SaveUnderSteps, AStepDoesNotWaitForTheDisk) {
     first.n_micro = {1};
     EXPECT_TRUE(run_saving(first, {0}).saved[0].bytes == saved.bytes);
   }
+}
+
+// Nor does one that may be dropped: until its updates it needs nothing that is on its way.
+TEST_P(SaveUnderSteps, AStepThatMayBeDroppedDoesNotWaitForTheDisk) {
+  ToyOptions o = options(Placing::host);
+  o.evaluate_after = -1;
+  o.device.mode = SimulatedMode::threads;
+  const ToyResult whole = run_toy(o);
+  ToyRun run(o);
+  run.executor().set_watchdog(std::chrono::seconds(20));
+  run.step(o.n_micro[0]);
+  std::atomic<bool> disk_moves = false;
+  Saved saved;
+  run.executor().save(
+      [&](BlockStates& block) {
+        disk_moves.wait(false);
+        read_block(o.shape, block, saved.bytes[block.block()]);
+      },
+      [&] { saved.has_ended = true; });
+  EXPECT_FALSE(run.drop_step(o.n_micro[1], -1)) << "it is taken";
+  EXPECT_FALSE(saved.has_ended);
+  // The next one needs the updates: it is dropped while the disk stands, and so it is again.
+  for (int i = 0; i < 2; ++i)
+    EXPECT_TRUE(run.drop_step(o.n_micro[2], 3));
+  disk_moves = true;
+  disk_moves.notify_all();
+  for (size_t s = 2; s < o.n_micro.size(); ++s)
+    run.step(o.n_micro[s]);
+  run.executor().await_saving();
+  EXPECT_TRUE(run.result() == whole);
+  ToyOptions first = options(Placing::host);
+  first.n_micro = {o.n_micro[0]};
+  EXPECT_TRUE(run_saving(first, {0}).saved[0].bytes == saved.bytes);
 }
 
 // The disk is slow; the run pauses, and the rest of the checkpoint is read where it is kept.

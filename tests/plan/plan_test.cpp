@@ -121,6 +121,29 @@ TEST(Plan, FillsTheBudgetAndNeverExceedsIt) {
   EXPECT_EQ(last_micro, 32) << "80 GiB hold the whole batch";
 }
 
+TEST(Plan, TheBufferOfCheckpointsTakesWhatTheHostHasLeft) {
+  const ModelTable model = bert_large(DType::bf16);
+  const auto buffer_of = [](const Plan& plan) {
+    return plan.layout.region(plan.layout.save_buffer).n_bytes;
+  };
+  PlanRequest r = request(24 * kGiB);
+  r.placement = Place::host;
+  const Plan roomy = make_plan(model, r);
+  EXPECT_GE(buffer_of(roomy), kSaveBuffer_bytes);
+  EXPECT_LE(buffer_of(roomy), kSaveBuffer_bytes + 8192);
+  const int64_t rest = roomy.layout.n_bytes[1] - buffer_of(roomy);
+  for (int64_t mib : {400, 100}) {
+    r.host_budget_bytes = rest + mib * kMiB;
+    const Plan tight = make_plan(model, r);
+    EXPECT_EQ(tight.why, roomy.why);
+    EXPECT_LE(tight.layout.n_bytes[1], r.host_budget_bytes);
+    EXPECT_GE(tight.layout.n_bytes[1], r.host_budget_bytes - 16384) << "what is given is used";
+  }
+  r.host_budget_bytes = rest + kSaveBuffer_bytes_least / 2;
+  EXPECT_THROW(make_plan(model, r), Error);
+  EXPECT_LE(buffer_of(make_plan(model, request_on_cpu(64 * kGiB))), kSaveBuffer_bytes_least + 8192);
+}
+
 TEST(Plan, StatesOnTheHostTakeSixteenBytesAParameterAndEighteenWithSeveralMicroBatches) {
   ModelTable model = bert_large(DType::bf16);
   for (int64_t micro : {32, 8}) {
