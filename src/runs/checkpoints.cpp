@@ -172,7 +172,7 @@ void remove_unfinished(const fs::path& run) {
     const bool is_replaced = path.extension() == kReplaced;
     const fs::path name = is_replaced ? path.stem() : path.filename();
     const bool is_partial = name.extension() == kPartial;
-    if (!step_of(is_partial ? name.stem() : name)) continue;
+    if (!step_of(is_partial ? name.stem() : name) || (is_replaced && !is_partial)) continue;
     std::error_code ignored;
     // Complete, and killed while it took the place of an older one.
     const fs::path final = run / name.stem();

@@ -52,6 +52,7 @@ void Saving::after_step(Control& control) {
   // One that somebody waits for is under way: it will do, unless the run leaves with later steps.
   const bool is_asked = control.saves() && (control.leaves() || !is_asked_for_);
   if (session_.n_steps() == begun_step_) return after_dropped_step(control, is_asked);
+  if (is_asked) is_asked_for_ = false;  // all who wait get the one that begins now
   const bool begins = is_asked || is_due();
   if (auto outcome = begins ? saver_.await_outcome() : saver_.outcome()) tell(*outcome, control);
   if (begins) begin(is_asked);

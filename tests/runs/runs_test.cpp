@@ -15,6 +15,7 @@
 #include "src/base/error.h"
 #include "src/files/atomic_file.h"
 #include "src/files/crc32c.h"
+#include "src/files/mapped_file.h"
 #include "src/runs/checkpoints.h"
 #include "src/runs/metrics_log.h"
 #include "src/runs/run_directory.h"
@@ -236,6 +237,23 @@ TEST_F(Runs, WhatKilledProcessesLeftOfCheckpointsGoes) {
   EXPECT_FALSE(fs::exists(run_ / "checkpoint-7.tmp")) << "written by half";
   EXPECT_TRUE(fs::exists(run_ / "checkpoint-x.tmp")) << "not ours";
   EXPECT_TRUE(fs::exists(run_ / "final"));
+}
+
+/** Killed between two renames, on a file system that cannot swap. */
+TEST_F(Runs, AReplacementThatWasInterruptedIsFinished) {
+  make_checkpoint(5);
+  fs::rename(run_ / "checkpoint-5", run_ / "checkpoint-5.tmp.old");
+  write_text_file(run_ / "checkpoint-5.tmp.old" / "model.safetensors", "the older ones");
+  fs::create_directory(run_ / "checkpoint-5.tmp");
+  write_text_file(run_ / "checkpoint-5.tmp" / "model.safetensors", "the newer ones");
+  write_text_file(run_ / "checkpoint-5.tmp" / "COMPLETE", "5\n");
+  fs::create_directory(run_ / "checkpoint-5.old");  // a user's own
+  remove_unfinished(run_);
+  EXPECT_EQ(steps_of(complete_checkpoints(run_)), std::vector<int64_t>{5});
+  EXPECT_EQ(read_text_file(run_ / "checkpoint-5" / "model.safetensors"), "the newer ones");
+  EXPECT_FALSE(fs::exists(run_ / "checkpoint-5.tmp.old"));
+  EXPECT_FALSE(fs::exists(run_ / "checkpoint-5.tmp"));
+  EXPECT_TRUE(fs::exists(run_ / "checkpoint-5.old"));
 }
 
 TEST_F(Runs, ARecordOfANewerFerryNamesBothVersions) {
