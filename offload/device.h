@@ -78,6 +78,11 @@ class Device {
   /** Blocks the caller until the event's last record has happened: true, or, with every queue
    * drained, rethrows the first failure. False if it has not within `patience`. */
   virtual bool wait_host(EventId event, std::chrono::milliseconds patience) = 0;
+  /** The same for as long as it takes: for what no watchdog looks at. */
+  void await_host(EventId event) {
+    while (!wait_host(event, std::chrono::seconds(10))) {
+    }
+  }
   /** Whether the event's last record has happened. */
   virtual bool happened(EventId event) = 0;
   /** Blocks until every queue is empty, however long that takes; rethrows the first failure. */

@@ -38,8 +38,7 @@ bool Executor::is_saving() {
 
 void Executor::await_saving() {
   if (is_saving()) await_updates();  // one that hangs is named; after them there is the disk only
-  while (!device_.wait_host(save_ended_, std::chrono::seconds(10))) {
-  }
+  device_.await_host(save_ended_);
   is_saving_ = false;
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstring>
 
 #include "src/base/error.h"
@@ -28,8 +27,7 @@ bool lasts(const Region& region) {
 void await(Device& device, QueueId queue) {
   const EventId end = device.make_event();
   device.record(queue, end);
-  while (!device.wait_host(end, std::chrono::seconds(10))) {
-  }
+  device.await_host(end);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <c10/core/InferenceMode.h>
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstring>
 
 #include "src/base/error.h"
@@ -245,8 +244,7 @@ std::vector<float> ModelRunner::logits() {
   });
   // Not drain(): a checkpoint on its way is none of an evaluation's business.
   device_.record(QueueId::d2h, logits_sent_);
-  while (!device_.wait_host(logits_sent_, std::chrono::seconds(10))) {
-  }
+  device_.await_host(logits_sent_);
   return out;
 }
 

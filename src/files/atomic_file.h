@@ -37,6 +37,7 @@ class AtomicFile {
   void reserve(int64_t size_bytes);
   void write_at(int64_t offset_bytes, std::span<const std::byte> bytes);
   void append(std::span<const std::byte> bytes);
+  void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
   /** From now on bytes come through fill_at() alone, and go past the page cache behind the caller's
    * back: a failure shows at a later call, seal() at the latest. `behind` outlives the file. */
   void write_directly(WriteBehind& behind);
@@ -45,7 +46,6 @@ class AtomicFile {
   void end_run() {
     if (direct_) direct_->end_run();
   }
-  void append(std::string_view text) { append(std::as_bytes(std::span(text))); }
 
   /** fsync and close; the content is safe, the name is still the temporary one. For several files
    * that appear together: seal all, then commit all. */

@@ -119,6 +119,7 @@ Lacking lay_out(const PlanRequest& request, Plan& plan) {
   const Lacking lacking = lacking_of(request, plan.layout);
   if (lacking.host_bytes == 0 || plan.layout.save_buffer < 0) return lacking;
   const int64_t buffer = plan.layout.region(plan.layout.save_buffer).n_bytes;
+  if (buffer <= kSaveBuffer_bytes_least + kBufferRounding_bytes) return lacking;
   plan.shape.save_buffer_bytes_max = std::clamp(buffer - lacking.host_bytes - kBufferRounding_bytes,
                                                 kSaveBuffer_bytes_least, kSaveBuffer_bytes);
   plan.layout = make_layout(plan.shape);

@@ -128,16 +128,14 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   auto session = open_session(*job, &loaded);
   run.path = directory;
   open_run(run, *job, command.notes, words);
-  if (!resumed) {
-    write_settings(*job, run.path);  // first: what has them can go on
-    run.directory->set("parent", runs::parent_of(job->directory.path()));
-  }
-  run.directory->set_phase(runs::Phase::preparing,
-                           {{"model", job->config.text("model_name_or_path")},
-                            {"dataset", job->config.text("dataset")},
-                            {"n_steps", job->n_steps},
-                            {"identity", job->identity},
-                            {"plan", plan_json(job->plan)}});
+  if (!resumed) write_settings(*job, run.path);  // first: what has them can go on
+  nlohmann::ordered_json about = {{"model", job->config.text("model_name_or_path")},
+                                  {"dataset", job->config.text("dataset")},
+                                  {"n_steps", job->n_steps},
+                                  {"identity", job->identity},
+                                  {"plan", plan_json(job->plan)}};
+  if (!resumed) about["parent"] = runs::parent_of(job->directory.path());
+  run.directory->set_phase(runs::Phase::preparing, about);
   runs::RunIndex().add(run.path);
   try {
     print_start(*job, loaded, terminal);

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 
 #include "tests/offload/toy_run.h"
@@ -78,21 +77,12 @@ TEST_P(Pause, DoesNotWaitForTheDisk) {
       ToyRun run(options);
       run.executor().set_watchdog(std::chrono::seconds(20));
       run.step(options.n_micro[0]);
-      std::atomic<bool> disk_moves = false;
-      std::atomic<int> n_blocks = 0;
-      Saved saved;
-      run.executor().save(
-          [&](BlockStates& block) {
-            if (n_blocks++ == stops_at) disk_moves.wait(false);
-            read_block(options.shape, block, saved.bytes[block.block()]);
-          },
-          [&] { saved.has_ended = true; });
+      StandingDisk disk(run, options.shape, stops_at);
       const auto began = std::chrono::steady_clock::now();
       const auto is_late = [&](int) {
         if (std::chrono::steady_clock::now() - began < std::chrono::seconds(10)) return;
         ADD_FAILURE() << "it waits";
-        disk_moves = true;
-        disk_moves.notify_all();
+        disk.move();
       };
       // At the last moment that it is asked; where nothing waits for the disk that is too late.
       const bool is_dropped = run.drop_step(
@@ -101,14 +91,13 @@ TEST_P(Pause, DoesNotWaitForTheDisk) {
           std::ranges::count(options.shape.blocks, Place::gpu, &BlockShape::place);
       EXPECT_EQ(is_dropped, stops_at < n_on_gpu);
       EXPECT_TRUE(run.leave_and_return()) << "the GPU's queues are empty, or wait for the disk";
-      EXPECT_FALSE(saved.has_ended);
-      disk_moves = true;
-      disk_moves.notify_all();
+      EXPECT_FALSE(disk.saved.has_ended);
+      disk.move();
       for (size_t s = is_dropped ? 1 : 2; s < options.n_micro.size(); ++s)
         run.step(options.n_micro[s]);
       run.executor().await_saving();
       EXPECT_EQ(run.result(), whole) << static_cast<int>(placing);
-      EXPECT_TRUE(saved.has_ended);
+      EXPECT_TRUE(disk.saved.has_ended);
     }
 }
 

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <stdexcept>
@@ -82,25 +81,17 @@ TEST_P(SaveUnderSteps, AStepDoesNotWaitForTheDisk) {
     o.device.mode = mode;
     ToyRun run(o);
     run.step(1);
-    std::atomic<bool> disk_moves = false;
-    Saved saved;
-    run.executor().save(
-        [&](BlockStates& block) {
-          if (block.block() == o.shape.n_blocks() - 1) disk_moves.wait(false);
-          read_block(o.shape, block, saved.bytes[block.block()]);
-        },
-        [&] { saved.has_ended = true; });
+    StandingDisk disk(run, o.shape, o.shape.n_blocks() - 1);
     // On threads the next step ends; in the serial mode its last update would wait: an evaluation.
     mode == SimulatedMode::threads ? static_cast<void>(run.step(1))
                                    : static_cast<void>(run.evaluate());
     EXPECT_TRUE(run.executor().is_saving());
-    disk_moves = true;
-    disk_moves.notify_all();
+    disk.move();
     run.executor().await_saving();
-    EXPECT_TRUE(saved.has_ended);
+    EXPECT_TRUE(disk.saved.has_ended);
     ToyOptions first = options(Placing::host);
     first.n_micro = {1};
-    EXPECT_TRUE(run_saving(first, {0}).saved[0].bytes == saved.bytes);
+    EXPECT_TRUE(run_saving(first, {0}).saved[0].bytes == disk.saved.bytes);
   }
 }
 
@@ -113,28 +104,20 @@ TEST_P(SaveUnderSteps, AStepThatMayBeDroppedDoesNotWaitForTheDisk) {
   ToyRun run(o);
   run.executor().set_watchdog(std::chrono::seconds(20));
   run.step(o.n_micro[0]);
-  std::atomic<bool> disk_moves = false;
-  Saved saved;
-  run.executor().save(
-      [&](BlockStates& block) {
-        disk_moves.wait(false);
-        read_block(o.shape, block, saved.bytes[block.block()]);
-      },
-      [&] { saved.has_ended = true; });
+  StandingDisk disk(run, o.shape, 0);
   EXPECT_FALSE(run.drop_step(o.n_micro[1], -1)) << "it is taken";
-  EXPECT_FALSE(saved.has_ended);
+  EXPECT_FALSE(disk.saved.has_ended);
   // The next one needs the updates: it is dropped while the disk stands, and so it is again.
   for (int i = 0; i < 2; ++i)
     EXPECT_TRUE(run.drop_step(o.n_micro[2], 3));
-  disk_moves = true;
-  disk_moves.notify_all();
+  disk.move();
   for (size_t s = 2; s < o.n_micro.size(); ++s)
     run.step(o.n_micro[s]);
   run.executor().await_saving();
   EXPECT_TRUE(run.result() == whole);
   ToyOptions first = options(Placing::host);
   first.n_micro = {o.n_micro[0]};
-  EXPECT_TRUE(run_saving(first, {0}).saved[0].bytes == saved.bytes);
+  EXPECT_TRUE(run_saving(first, {0}).saved[0].bytes == disk.saved.bytes);
 }
 
 // The disk is slow; the run pauses, and the rest of the checkpoint is read where it is kept.
@@ -147,22 +130,13 @@ TEST_P(SaveUnderSteps, GoesOnWhileTheGpuIsGivenAway) {
       o.device.mode = mode;
       ToyRun run(o);
       run.step(1);
-      std::atomic<bool> disk_moves = false;
-      std::atomic<int> n_blocks = 0;
-      Saved saved;
-      run.executor().save(
-          [&](BlockStates& block) {
-            if (n_blocks++ == 1) disk_moves.wait(false);
-            read_block(o.shape, block, saved.bytes[block.block()]);
-          },
-          [&] { saved.has_ended = true; });
+      StandingDisk disk(run, o.shape, 1);
       EXPECT_TRUE(run.leave_and_return([&] {
-        disk_moves = true;
-        disk_moves.notify_all();
+        disk.move();
         run.executor().await_saving();
       }));
-      EXPECT_TRUE(saved.has_ended);
-      EXPECT_TRUE(saved.bytes == expected.bytes) << static_cast<int>(placing);
+      EXPECT_TRUE(disk.saved.has_ended);
+      EXPECT_TRUE(disk.saved.bytes == expected.bytes) << static_cast<int>(placing);
     }
 }
 

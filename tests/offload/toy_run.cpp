@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <cstring>
 
@@ -310,6 +309,15 @@ void save(ToyRun& run, const StepShape& shape, Saved& saved) {
         read_block(shape, block, saved.bytes[block.block()]);
       },
       [&saved] { saved.has_ended = true; });
+}
+
+StandingDisk::StandingDisk(ToyRun& run, const StepShape& shape, int stands_before) {
+  run.executor().save(
+      [this, &shape, stands_before](BlockStates& block) {
+        if (n_blocks_++ == stands_before) moves_.wait(false);
+        read_block(shape, block, saved.bytes[block.block()]);
+      },
+      [this] { saved.has_ended = true; });
 }
 
 }  // namespace ferry::test

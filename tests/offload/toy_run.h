@@ -4,6 +4,7 @@
 // parameter a gradient. A run takes a few steps and returns all bits that training leaves; tests
 // compare them between shapes, devices and orders.
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -118,5 +119,23 @@ struct Saved {
 void read_block(const StepShape& shape, BlockStates& block, std::vector<std::byte>& into);
 /** Saves all as it is, under the next steps. */
 void save(ToyRun& run, const StepShape& shape, Saved& saved);
+
+/** The same on a disk that stands before one of the blocks, counted as they are saved, until it is
+ * told to move. Outlives the saving. */
+class StandingDisk {
+ public:
+  StandingDisk(ToyRun& run, const StepShape& shape, int stands_before);
+  StandingDisk(const StandingDisk&) = delete;
+  StandingDisk& operator=(const StandingDisk&) = delete;
+  void move() {
+    moves_ = true;
+    moves_.notify_all();
+  }
+  Saved saved;
+
+ private:
+  std::atomic<bool> moves_ = false;
+  int n_blocks_ = 0;  // on the save queue
+};
 
 }  // namespace ferry::test
