@@ -9,7 +9,8 @@
 namespace ferry {
 
 std::string_view name_of(QueueId queue) {
-  constexpr std::array<std::string_view, kQueues> names = {"compute", "h2d", "d2h", "host", "save"};
+  constexpr std::array<std::string_view, kQueues> names = {"compute", "h2d",      "d2h",
+                                                           "host",    "decision", "save"};
   return names[static_cast<size_t>(queue)];
 }
 

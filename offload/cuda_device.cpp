@@ -1,7 +1,7 @@
-// The CUDA device: three streams of the step and two host threads, one for updates and one, with a
-// stream of its own, for checkpoints. GPU queues wait for host work through stream memory
-// operations on pinned flags, so that the submitting thread never blocks; a host thread waits for
-// GPU work on events, for the other thread on its flags.
+// The CUDA device: three streams of the step and three host threads, for updates, for decisions
+// and, with a stream of its own, for checkpoints. GPU queues wait for host work through stream
+// memory operations on pinned flags, so that the submitting thread never blocks; a host thread
+// waits for GPU work on events, for the other thread on its flags.
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -9,6 +9,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <deque>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -38,8 +40,8 @@ class Stream {
 class CudaEvent {
  public:
   // Blocking: who waits for a GPU leaves its core to the workers.
-  CudaEvent() {
-    FERRY_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming | cudaEventBlockingSync));
+  explicit CudaEvent(unsigned int flags = cudaEventDisableTiming | cudaEventBlockingSync) {
+    FERRY_CUDA(cudaEventCreateWithFlags(&event_, flags));
   }
   ~CudaEvent() { cudaEventDestroy(event_); }
   CudaEvent(const CudaEvent&) = delete;
@@ -162,8 +164,7 @@ class CudaDevice final : public Device {
 
   ~CudaDevice() override {
     flags_.release();
-    host_.drain();
-    save_.drain();
+    drain_host();
     cudaDeviceSynchronize();
   }
 
@@ -250,8 +251,7 @@ class CudaDevice final : public Device {
   }
 
   void drain() override {
-    host_.drain();
-    save_.drain();
+    drain_host();
     fence_.guard([] { FERRY_CUDA(cudaDeviceSynchronize()); });
     finish();
   }
@@ -268,6 +268,31 @@ class CudaDevice final : public Device {
     FERRY_CUDA(cudaMemcpyAsync(dst, src, static_cast<size_t>(n_bytes), kind, stream(queue)));
   }
   void await_copies() override { FERRY_CUDA(cudaStreamSynchronize(save_stream_.get())); }
+  StampId stamp(QueueId queue) override {
+    Stamp& stamp = stamps_.emplace_back();
+    if (is_of_host(queue))
+      thread_of(queue).push([&stamp] { stamp.host_s = host_seconds(); });
+    else
+      fence_.guard([&] {
+        if (!clock_) start_clock();
+        stamp.cuda = std::make_unique<CudaEvent>(cudaEventDefault);
+        FERRY_CUDA(cudaEventRecord(stamp.cuda->get(), stream(queue)));
+      });
+    return stamps_.size() - 1;
+  }
+  double seconds_of(StampId id) override {
+    const Stamp& stamp = stamps_.at(id);
+    if (!stamp.cuda) return stamp.host_s;
+    float ms = 0;
+    if (cudaEventElapsedTime(&ms, clock_->get(), stamp.cuda->get()) == cudaSuccess)
+      return clock_start_s_ + 1e-3 * static_cast<double>(ms);
+    cudaGetLastError();
+    return stamp.host_s;
+  }
+  void forget_stamps() override {
+    stamps_.clear();
+    clock_.reset();
+  }
   DeviceMath& math() override { return math_; }
   void poison(void*, int64_t) override {}
   void* compute_stream() override { return streams_[0].get(); }
@@ -280,8 +305,34 @@ class CudaDevice final : public Device {
     QueueId queue = QueueId::compute;  ///< where it was recorded last
   };
 
-  static bool is_of_host(QueueId queue) { return queue == QueueId::host || queue == QueueId::save; }
-  HostQueue& thread_of(QueueId queue) { return queue == QueueId::save ? save_ : host_; }
+  struct Stamp {
+    std::unique_ptr<CudaEvent> cuda;  ///< of a stream
+    double host_s = std::numeric_limits<double>::quiet_NaN();
+  };
+
+  static double host_seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+  /** An event that the host saw happen: GPU times are counted from it. */
+  void start_clock() {
+    clock_ = std::make_unique<CudaEvent>(cudaEventDefault);
+    FERRY_CUDA(cudaEventRecord(clock_->get(), save_stream_.get()));
+    FERRY_CUDA(cudaEventSynchronize(clock_->get()));
+    clock_start_s_ = host_seconds();
+  }
+
+  static bool is_of_host(QueueId queue) {
+    return queue == QueueId::host || queue == QueueId::decision || queue == QueueId::save;
+  }
+  HostQueue& thread_of(QueueId queue) {
+    return queue == QueueId::save ? save_ : queue == QueueId::decision ? decision_ : host_;
+  }
+  void drain_host() {
+    host_.drain();
+    decision_.drain();
+    save_.drain();
+  }
   cudaStream_t stream(QueueId queue) const {
     return (queue == QueueId::save ? save_stream_ : streams_[static_cast<size_t>(queue)]).get();
   }
@@ -289,8 +340,7 @@ class CudaDevice final : public Device {
   void finish() {
     if (!fence_.failed()) return;
     flags_.release();
-    host_.drain();
-    save_.drain();
+    drain_host();
     cudaDeviceSynchronize();
     fence_.rethrow();
   }
@@ -301,9 +351,12 @@ class CudaDevice final : public Device {
   Stream save_stream_;
   CudaMath math_;
   std::vector<Event> events_;
+  std::deque<Stamp> stamps_;
+  std::unique_ptr<CudaEvent> clock_;
+  double clock_start_s_ = 0;
   HostFlags flags_;
   decltype(&cuStreamWaitValue32) stream_wait_value_ = nullptr;
-  HostQueue host_, save_;  // last: their threads end before what they use
+  HostQueue host_, decision_, save_;  // last: their threads end before what they use
 };
 
 }  // namespace

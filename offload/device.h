@@ -29,6 +29,7 @@
 namespace ferry {
 
 using EventId = int;
+using StampId = size_t;
 
 /** Arithmetic on a place's memory, on the queue whose work calls it; the same bits on CPU and GPU.
  */
@@ -85,6 +86,13 @@ class Device {
   }
   /** Whether the event's last record has happened. */
   virtual bool happened(EventId event) = 0;
+  /** For traces: marks a moment of the queue, after what was submitted to it before. */
+  virtual StampId stamp(QueueId queue) = 0;
+  /** When it was, in seconds of one clock for all queues; NaN where it has not been. After drain().
+   */
+  virtual double seconds_of(StampId stamp) = 0;
+  /** Their numbers may come again. */
+  virtual void forget_stamps() = 0;
   /** Blocks until every queue is empty, however long that takes; rethrows the first failure. */
   virtual void drain() = 0;
 

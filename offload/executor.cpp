@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -12,6 +13,10 @@ namespace ferry {
 namespace {
 
 constexpr QueueId kGpuQueues[] = {QueueId::compute, QueueId::h2d, QueueId::d2h};
+
+bool is_update(const Action& action) {
+  return action.verb == Verb::update_gpu || action.verb == Verb::update_host;
+}
 
 }  // namespace
 
@@ -61,10 +66,10 @@ Executor::~Executor() {
   }
 }
 
-const StepList& Executor::training_list(int n_micro) {
-  auto [at, made] = lists_.try_emplace(n_micro);
+const StepList& Executor::training_list(int n_micro, UpdateOrder order) {
+  auto [at, made] = lists_.try_emplace({n_micro, order});
   if (made) {
-    at->second = make_training_list(shape_, n_micro);
+    at->second = make_training_list(shape_, n_micro, order);
     if (fault_) fault_(at->second);
     check_order(at->second);
   }
@@ -85,28 +90,34 @@ EventId Executor::event(size_t action) {
 }
 
 std::optional<StepOutcome> Executor::step(int n_micro,
-                                          const std::function<Decision(double)>& decide,
+                                          const UpdateRule& rule,
                                           const std::function<bool()>& drops) {
   using Clock = std::chrono::steady_clock;
-  const StepList& list = training_list(n_micro);
+  const auto order =
+      rule.steps_ahead.empty() ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive;
+  const StepList& list = training_list(n_micro, order);
   if (dropped_ && !await_dropped(drops)) return std::nullopt;
-  decide_ = &decide;
+  rule_ = &rule;
   n_micro_ = n_micro;
+  current_ = 1 - current_;
+  updates_[current_] = {.order = order, .decision = {.steps = rule.steps_ahead}};
   const auto start = Clock::now();
+  if (tracer_) tracer_->begin_step();
   compute_actions_.clear();
   waited_for_disk_ = {};
-  bool is_decided = false;
+  bool may_drop = true;
   for (size_t i = 0; i < list.size(); ++i) {
-    if (!is_decided && drops) {
+    if (may_drop && drops) {
       stay_near(list);
       if (drops() || !await_saved(list[i], list, drops)) return drop_step(list);
     }
+    may_drop = may_drop && !is_update(list[i]);
     submit(list, i);
     if (list[i].queue == QueueId::compute) compute_actions_.push_back(i);
     if (list[i].verb != Verb::decide) continue;
     // The one host synchronisation of a step of seconds: what follows needs the decision.
     wait_for(event(i), list);
-    is_decided = true;
+    may_drop = false;
     measure_run_ahead(Clock::now() - start - waited_for_disk_);
   }
   if (!overlap_) await_updates();
@@ -202,18 +213,20 @@ void Executor::submit(const StepList& list, size_t i) {
     device_.wait(action.queue, event(static_cast<size_t>(before)));
   for (int b : action.after_update)
     device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
-  const bool is_update = action.verb == Verb::update_gpu || action.verb == Verb::update_host;
-  if (is_update) {
+  if (is_update(action)) {
     const bool waits = is_saving();
     update_waits_for_save_[static_cast<size_t>(action.block)] = waits;
     if (waits) device_.wait(action.queue, saved_[static_cast<size_t>(action.block)]);
   }
-  device_.submit(action.queue, [this, &action] { run(action); });
+  if (tracer_) tracer_->begin(action);
+  device_.submit(action.queue,
+                 [this, &action, updates = &updates_[current_]] { run(action, *updates); });
+  if (tracer_) tracer_->end(action);
   device_.record(action.queue, event(i));
-  if (is_update) device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);
+  if (is_update(action)) device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);
 }
 
-void Executor::run(const Action& action) {
+void Executor::run(const Action& action, Updates& updates) {
   switch (action.verb) {
     case Verb::fetch_batch:
       return device_.copy(QueueId::h2d,
@@ -236,7 +249,7 @@ void Executor::run(const Action& action) {
     case Verb::square_sum_host:
       return square_sum(action);
     case Verb::send_grads:
-      return send_grads(action);
+      return send_grads(action, updates.order);
     case Verb::accumulate:
       return accumulate(action);
     case Verb::combine:
@@ -244,10 +257,10 @@ void Executor::run(const Action& action) {
     case Verb::send_step_sums:
       return send_step_sums();
     case Verb::decide:
-      return decide();
+      return decide(updates);
     case Verb::update_gpu:
     case Verb::update_host:
-      return update(action);
+      return update(action, updates);
   }
   if (action.releases_slot) poison(layout_.weight_slots[static_cast<size_t>(action.slot)]);
 }
@@ -348,7 +361,7 @@ void Executor::fetch_weights(const Action& action) {
   }
 }
 
-void Executor::send_grads(const Action& action) {
+void Executor::send_grads(const Action& action, UpdateOrder order) {
   const int b = action.block;
   const bool staged = shape_.sums_on_host(b);
   std::byte* to = staged ? memory_.at(layout_.grad_staging[static_cast<size_t>(action.grad_slot)])
@@ -357,6 +370,9 @@ void Executor::send_grads(const Action& action) {
   const RegionId slot = layout_.grad_slots[static_cast<size_t>(action.grad_slot)];
   device_.copy(QueueId::d2h, to, memory_.at(slot),
                shape_.n_grad_elements(b) * static_cast<int64_t>(size_of(type)));
+  // The update that follows asks whether they are finite; the step's sums come too late for it.
+  if (order == UpdateOrder::as_grads_arrive && !staged && shape_.is_trained(b) && !shape_.tied(b))
+    device_.copy(QueueId::d2h, arrived_sum(b), step_sum(Place::gpu, b), sizeof(double));
   poison(slot);
 }
 
@@ -386,6 +402,10 @@ double* Executor::step_sum(Place place, int index) const {
   return reinterpret_cast<double*>(memory_.at(region)) + index;
 }
 
+double* Executor::arrived_sum(int block) const {
+  return reinterpret_cast<double*>(memory_.at(layout_.arrived_sums)) + block;
+}
+
 void Executor::square_sum(const Action& action) {
   const int b = action.block;
   const bool on_gpu = action.verb == Verb::square_sum_gpu;
@@ -402,25 +422,38 @@ void Executor::send_step_sums() {
                step_sums_bytes(shape_));
 }
 
-void Executor::decide() {
+void Executor::decide(Updates& updates) {
   outcome_ = {};
-  const StepList& list = lists_.at(n_micro_);
+  const StepList& list = lists_.at({n_micro_, updates.order});
+  StepSums sums;
   for (const Action& action : list) {
-    if (action.verb == Verb::square_sum_gpu)
-      host_square_sums_[static_cast<size_t>(action.block)] = *step_sum(Place::host, action.block);
+    if (action.verb != Verb::square_sum_gpu && action.verb != Verb::square_sum_host) continue;
+    double& sum = host_square_sums_[static_cast<size_t>(action.block)];
+    if (action.verb == Verb::square_sum_gpu) sum = *step_sum(Place::host, action.block);
+    sums.has_finite_block |= std::isfinite(sum);
   }
-  outcome_.square_sum =
+  outcome_.square_sum = sums.square_sum =
       simd::sum_in_order(host_square_sums_.data(), static_cast<int64_t>(host_square_sums_.size()));
   for (int m = 0; m < n_micro_; ++m) {
     float loss;
     std::memcpy(&loss, step_sum(Place::host, shape_.n_blocks() + m), sizeof loss);
     outcome_.loss += static_cast<double>(loss);
   }
-  outcome_.decision = (*decide_)(outcome_.square_sum);
+  outcome_.decision = rule_->decide(sums);
+  // With steps ahead each block decides for itself, the late ones as the early ones did.
+  if (updates.order == UpdateOrder::after_decision) updates.decision = outcome_.decision;
 }
 
-void Executor::update(const Action& action) {
-  if (outcome_.decision.skip) return;
+bool Executor::is_finite(const Action& update) const {
+  const int b = update.block;
+  const bool has_arrived =
+      update.verb == Verb::update_host && !shape_.sums_on_host(b) && !shape_.tied(b);
+  return std::isfinite(has_arrived ? *arrived_sum(b) : host_square_sums_[static_cast<size_t>(b)]);
+}
+
+void Executor::update(const Action& action, const Updates& updates) {
+  if (updates.order == UpdateOrder::as_grads_arrive && !is_finite(action)) return;
+  if (updates.decision.skip) return;
   const int b = action.block;
   auto& args = action.verb == Verb::update_gpu ? update_gpu_args_ : update_host_args_;
   args.clear();
@@ -442,7 +475,7 @@ void Executor::update(const Action& action) {
                                                                  bytes_of(shape_.compute, t),
                     .weights_type = shape_.compute,
                     .n = t.n_elements,
-                    .step = outcome_.decision.steps.at(static_cast<size_t>(t.group))});
+                    .step = updates.decision.steps.at(static_cast<size_t>(t.group))});
   math_of(block(b).place).adamw(args);
 }
 

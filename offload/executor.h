@@ -19,6 +19,7 @@
 #include "offload/layout.h"
 #include "offload/pager.h"
 #include "offload/run_memory.h"
+#include "offload/step_tracer.h"
 
 namespace ferry {
 
@@ -47,10 +48,26 @@ class ComputeWork {
   virtual void backward(const Action& action, const ActionMemory& memory) = 0;
 };
 
+/** What is known of a step's gradients when all have been summed. */
+struct StepSums {
+  double square_sum = 0;          ///< of all trained blocks
+  bool has_finite_block = false;  ///< the gradients of one of them at least are finite
+};
+
 /** What the optimizer does with a step's gradients. */
 struct Decision {
   bool skip = false;                   ///< overflow or non-finite norm: no state changes
   std::vector<simd::AdamwStep> steps;  ///< by TensorExtent::group
+};
+
+/** How the optimizer comes to it. */
+struct UpdateRule {
+  std::function<Decision(const StepSums&)> decide;  ///< called on the decision queue
+  /** The decision's steps, where they depend on no gradient (neither clipping nor loss scaling):
+   * blocks are updated as their gradients arrive, and one whose gradients are not finite stays as
+   * it is, whatever lives where. Empty: all blocks wait for the decision, and it says skip or go.
+   */
+  std::vector<simd::AdamwStep> steps_ahead;
 };
 
 struct StepOutcome {
@@ -101,13 +118,13 @@ class Executor {
            bool overlap);
   ~Executor();
 
-  /** One optimizer step. `decide` maps the total square sum to a decision; it runs on the host
-   * queue. Batches are in the layout's host batch regions; they may be rewritten when step()
-   * returns. Until the decision nothing lasting has changed: where `drops` says so before it, the
+  /** One optimizer step. Batches are in the layout's host batch regions; they may be rewritten when
+   * step() returns. Until the first update is submitted (after the decision, or with steps_ahead
+   * before the end of the backward) nothing lasting has changed: where `drops` says so by then, the
    * step ends there without effect, the GPU's queues are empty, and there is no outcome. It is
    * asked again and again; the GPU has at most about two seconds of work ahead then. */
   std::optional<StepOutcome> step(int n_micro,
-                                  const std::function<Decision(double square_sum)>& decide,
+                                  const UpdateRule& rule,
                                   const std::function<bool()>& drops = {});
   /** Forward only, micro-batch 0: returns its loss. */
   double evaluate();
@@ -128,6 +145,10 @@ class Executor {
   /** Until `end` has returned: as long as the disk takes. */
   void await_saving();
 
+  /** Marks what the steps from now on submit; null: no more. `tracer` outlives what is under way.
+   */
+  void set_tracer(StepTracer* tracer) { tracer_ = tracer; }
+
   /** For tests: at most this many unfinished actions of the compute queue, for every step. */
   void set_run_ahead(size_t n_actions) { fixed_run_ahead_ = n_actions; }
   /** For tests: drops these actions' waits (a planted fault). */
@@ -135,9 +156,14 @@ class Executor {
   /** How long a step may stand still before it counts as hung. At first FERRY_WATCHDOG_S, or ten
    * minutes. */
   void set_watchdog(std::chrono::milliseconds patience) { watchdog_ = patience; }
-  const StepList& training_list(int n_micro);
+  const StepList& training_list(int n_micro, UpdateOrder order = UpdateOrder::after_decision);
 
  private:
+  /** What the updates of a step follow. */
+  struct Updates {
+    UpdateOrder order{};
+    Decision decision;
+  };
   /** No action waits for a later one: so no list can lock up. */
   void check_order(const StepList& list) const;
   /** Action i of the list, after what it waits for. */
@@ -150,23 +176,26 @@ class Executor {
   /** What has not ended: the oldest action of each queue, in the order of the lists. */
   std::string unfinished(const StepList& list);
   static std::chrono::milliseconds watchdog_of_environment();
-  void run(const Action& action);
+  void run(const Action& action, Updates& updates);
   void run_backward(const Action& action);
   void fetch_weights(const Action& action);
   void move_saved(const Action& action);
-  void send_grads(const Action& action);
+  void send_grads(const Action& action, UpdateOrder order);
   void accumulate(const Action& action);
   void combine(const Action& action);
   void square_sum(const Action& action);
   void send_step_sums();
-  void decide();
-  void update(const Action& action);
+  void decide(Updates& updates);
+  void update(const Action& action, const Updates& updates);
+  /** Of a block whose update does not wait for the decision. */
+  bool is_finite(const Action& update) const;
   ActionMemory memory_of(const Action& action) const;
   DeviceMath& math_of(Place place) { return place == Place::gpu ? device_.math() : host_math_; }
   int live(int micro) const { return shape_.n_live() == 1 ? 0 : micro; }
   const BlockShape& block(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
   void poison(RegionId region);
   double* step_sum(Place place, int index) const;
+  double* arrived_sum(int block) const;
   EventId event(size_t action);
   void await_updates();
   /** Waits until the compute queue has fewer than run_ahead_ unfinished actions of this step. */
@@ -188,7 +217,7 @@ class Executor {
   ComputeWork& work_;
   bool overlap_;
   std::chrono::milliseconds watchdog_;
-  std::map<int, StepList> lists_;  ///< by number of micro-batches
+  std::map<std::pair<int, UpdateOrder>, StepList> lists_;  ///< by number of micro-batches
   StepList evaluation_list_;
   std::vector<std::vector<TensorExtent>> trained_;   ///< by block: its tensors but the frozen ones
   std::vector<EventId> events_;                      ///< by action index
@@ -204,6 +233,7 @@ class Executor {
   std::function<void()> save_end_;
   std::vector<double> host_square_sums_;
   std::function<void(StepList&)> fault_;
+  StepTracer* tracer_ = nullptr;
   static constexpr size_t kRunAhead_max = 1'000'000;
   std::vector<size_t> compute_actions_;  ///< of the step in progress, as submitted
   size_t run_ahead_ = kRunAhead_max;     ///< actions; two seconds of them once a step was timed
@@ -211,8 +241,11 @@ class Executor {
   /** The host may still be at work for this step, which was dropped. */
   const StepList* dropped_ = nullptr;
   std::array<EventId, kQueues> idle_{};
-  const std::function<Decision(double)>* decide_ = nullptr;
+  const UpdateRule* rule_ = nullptr;
   int n_micro_ = 0;
+  /** Of the step that is submitted, and of the one before: its last updates may be under way. */
+  std::array<Updates, 2> updates_;
+  size_t current_ = 0;
   StepOutcome outcome_;
   std::vector<simd::AdamwArgs> update_gpu_args_, update_host_args_;
 };

@@ -82,7 +82,9 @@ std::string Executor::unfinished(const StepList& list) {
     name({.verb = on_host ? Verb::update_host : Verb::update_gpu,
           .queue = on_host ? QueueId::host : QueueId::compute,
           .block = b},
-         list.empty() ? "" : " of the step before");
+         list.empty() || updates_[current_].order == UpdateOrder::as_grads_arrive
+             ? ""
+             : " of the step before");
   }
   for (size_t i = 0; i < list.size(); ++i)
     if (!device_.happened(event(i))) name(list[i], "");

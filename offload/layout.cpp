@@ -26,6 +26,9 @@ class LayoutMaker {
     if (shape_.trains) save_buffer();
     out_.step_sums = add(Tag::batch, Place::gpu, "step sums", step_sums_bytes(shape_));
     out_.step_sums_on_host = add(Tag::batch, Place::host, "step sums", step_sums_bytes(shape_));
+    if (shape_.trains)
+      out_.arrived_sums = add(Tag::batch, Place::host, "arrived sums",
+                              shape_.n_blocks() * static_cast<int64_t>(sizeof(double)));
     return std::move(out_);
   }
 

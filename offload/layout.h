@@ -52,6 +52,7 @@ struct Layout {
   RegionId save_buffer = -1;  ///< host: a checkpoint's bytes on their way to the disk
   RegionId step_sums = -1;    ///< losses and square sums of a step, GPU
   RegionId step_sums_on_host = -1;
+  RegionId arrived_sums = -1;  ///< host, fp64 by block: square sums that came with the gradients
 
   const Region& region(RegionId id) const { return regions[static_cast<size_t>(id)]; }
   /** Bytes of a tag in a place. */

@@ -50,16 +50,18 @@ std::vector<Turn> turns_of(const StepShape& shape, int n_micro, bool trains) {
 /** Builds a list turn by turn; holds what lies in each slot and who used it last. */
 class ListMaker {
  public:
-  ListMaker(const StepShape& shape, int n_micro, bool trains)
+  ListMaker(const StepShape& shape, int n_micro, bool trains, UpdateOrder order)
       : shape_(shape),
         n_micro_(n_micro),
         trains_(trains),
+        order_(order),
         first_backward_(shape.first_backward()),
         turns_(turns_of(shape, n_micro, trains)),
         weight_slots_(static_cast<size_t>(shape.n_weight_slots)),
         grad_slots_(static_cast<size_t>(shape.n_grad_slots)),
         saved_slots_(static_cast<size_t>(shape.n_saved_slots)),
         final_grads_(shape.blocks.size(), -1),
+        updated_(shape.blocks.size(), false),
         weight_slot_of_(shape.blocks.size(), -1),
         grad_slot_of_(shape.blocks.size(), -1),
         fetched_before_(shape.blocks.size(), false),
@@ -287,7 +289,10 @@ class ListMaker {
                     .after = {action, slot.staging_free_after}});
     slot.free_after = send;
     final_grads_[static_cast<size_t>(b)] = send;
-    if (!shape_.sums_on_host(b)) return;
+    if (!shape_.sums_on_host(b)) {
+      if (last) update_as_grads_arrive(b);
+      return;
+    }
     int sum = add({.verb = Verb::accumulate,
                    .queue = QueueId::host,
                    .block = b,
@@ -298,6 +303,27 @@ class ListMaker {
                    .after = {send}});
     slot.staging_free_after = sum;
     final_grads_[static_cast<size_t>(b)] = sum;
+    if (last) update_as_grads_arrive(b);
+  }
+
+  /** The block's weights are not read any more in this step: its backward has. */
+  void update_as_grads_arrive(int b) {
+    if (order_ != UpdateOrder::as_grads_arrive || !shape_.is_trained(b) || shape_.tied(b) ||
+        block_of(b).updates_late)
+      return;
+    if (!norm_on_gpu(b)) square_sum_on_host(b);
+    updated_[static_cast<size_t>(b)] = true;
+    add({.verb = Verb::update_host,
+         .queue = QueueId::host,
+         .block = b,
+         .after = {final_grads_[static_cast<size_t>(b)]}});
+  }
+
+  void square_sum_on_host(int b) {
+    final_norm_.push_back(add({.verb = Verb::square_sum_host,
+                               .queue = QueueId::host,
+                               .block = b,
+                               .after = {final_grads_[static_cast<size_t>(b)]}}));
   }
 
   /** Gradients of a frozen block stay where its backward writes them, for nobody. */
@@ -327,20 +353,20 @@ class ListMaker {
   void square_sums() {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       if (!shape_.is_trained(b)) continue;
-      if (on_host(b) && norm_on_gpu(b)) continue;  // taken on the way
-      Verb verb = on_host(b) ? Verb::square_sum_host : Verb::square_sum_gpu;
-      QueueId queue = on_host(b) ? QueueId::host : QueueId::compute;
-      final_norm_.push_back(add({.verb = verb,
-                                 .queue = queue,
-                                 .block = b,
-                                 .after = {final_grads_[static_cast<size_t>(b)]}}));
+      if (!on_host(b))
+        final_norm_.push_back(add({.verb = Verb::square_sum_gpu,
+                                   .queue = QueueId::compute,
+                                   .block = b,
+                                   .after = {final_grads_[static_cast<size_t>(b)]}}));
+      else if (!norm_on_gpu(b) && !updated_[static_cast<size_t>(b)])  // else taken on the way
+        square_sum_on_host(b);
     }
   }
 
   /** Waits for the GPU's sums, for every norm part made on the host, and for every transfer of the
    * step: what follows may use each slot as new. */
   void decide(int sums) {
-    Action decide{.verb = Verb::decide, .queue = QueueId::host, .after = {sums}};
+    Action decide{.verb = Verb::decide, .queue = QueueId::decision, .after = {sums}};
     for (int action : final_norm_)
       decide.after.push_back(action);
     for (int action : final_grads_)
@@ -350,7 +376,7 @@ class ListMaker {
 
   void update_in_need_order() {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
-      if (!shape_.is_trained(b)) continue;
+      if (!shape_.is_trained(b) || updated_[static_cast<size_t>(b)]) continue;
       Verb verb = on_host(b) ? Verb::update_host : Verb::update_gpu;
       QueueId queue = on_host(b) ? QueueId::host : QueueId::compute;
       add({.verb = verb, .queue = queue, .block = b, .after = {decide_}});
@@ -360,6 +386,7 @@ class ListMaker {
   const StepShape& shape_;
   int n_micro_;
   bool trains_;
+  UpdateOrder order_;
   int first_backward_;
   std::vector<Turn> turns_;
   StepList list_;
@@ -367,6 +394,7 @@ class ListMaker {
   std::vector<GradSlot> grad_slots_;
   std::vector<SavedSlot> saved_slots_;
   std::vector<int> final_grads_;  ///< per block: the action after which its gradients are final
+  std::vector<bool> updated_;     ///< per block: as its gradients arrived
   std::vector<int> final_norm_;
   std::vector<int> batches_;  ///< per micro-batch: the fetch of its ids and labels
   std::vector<int> weight_slot_of_;
@@ -381,14 +409,14 @@ class ListMaker {
 
 }  // namespace
 
-StepList make_training_list(const StepShape& shape, int n_micro) {
+StepList make_training_list(const StepShape& shape, int n_micro, UpdateOrder order) {
   FERRY_CHECK(n_micro >= 1 && n_micro <= shape.n_micro_max, "{} micro-batches, planned {}", n_micro,
               shape.n_micro_max);
-  return ListMaker(shape, n_micro, true).training();
+  return ListMaker(shape, n_micro, true, order).training();
 }
 
 StepList make_evaluation_list(const StepShape& shape) {
-  return ListMaker(shape, 1, false).evaluation();
+  return ListMaker(shape, 1, false, UpdateOrder::after_decision).evaluation();
 }
 
 }  // namespace ferry

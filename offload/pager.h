@@ -12,10 +12,11 @@
 
 namespace ferry {
 
-/** Each queue runs its actions in list order; between queues only `after` orders. `save` is no part
- * of a step: a checkpoint's bytes leave on it while steps go on. */
-enum class QueueId : uint8_t { compute, h2d, d2h, host, save };
-inline constexpr int kQueues = 5;
+/** Each queue runs its actions in list order; between queues only `after` orders. `decision` has
+ * what a step waits for, so that updates on `host` do not stand before it. `save` is no part of a
+ * step: a checkpoint's bytes leave on it while steps go on. */
+enum class QueueId : uint8_t { compute, h2d, d2h, host, decision, save };
+inline constexpr int kQueues = 6;
 std::string_view name_of(QueueId queue);
 
 enum class Verb : uint8_t {
@@ -32,7 +33,7 @@ enum class Verb : uint8_t {
   combine,          ///< sum of a tied tensor's uses, where they lie
   square_sum_host,  ///< host
   send_step_sums,   ///< d2h: losses and norm parts of the GPU
-  decide,           ///< host: norm, clip factor, skip or go
+  decide,           ///< decision: norm, clip factor, skip or go
   update_gpu,       ///< compute: AdamW of a resident block
   update_host,      ///< host: AdamW of a host block, into its weights
 };
@@ -55,8 +56,16 @@ struct Action {
 
 using StepList = std::vector<Action>;
 
+/** When blocks of the host are updated. Clipping and loss scaling need all gradients first. */
+enum class UpdateOrder : uint8_t {
+  after_decision,   ///< in the order the next forward needs them, under that forward
+  as_grads_arrive,  ///< under the backward, but for BlockShape::updates_late and tied blocks
+};
+
 /** The list of a training step with `n_micro` (<= shape.n_micro_max) micro-batches. */
-StepList make_training_list(const StepShape& shape, int n_micro);
+StepList make_training_list(const StepShape& shape,
+                            int n_micro,
+                            UpdateOrder order = UpdateOrder::after_decision);
 /** Forward only, one micro-batch: fetch, forward, losses to the host. */
 StepList make_evaluation_list(const StepShape& shape);
 /** "backward(layer.3, micro 1) on compute": for messages and traces. */

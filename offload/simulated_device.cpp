@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -108,6 +110,28 @@ class SimulatedDevice : public Device {
   }
   DeviceMath& math() override { return math_; }
   void* compute_stream() override { return nullptr; }
+  StampId stamp(QueueId queue) override {
+    StampId id;
+    {
+      std::lock_guard lock(stamping_);
+      id = stamps_.size();
+      stamps_.push_back(std::numeric_limits<double>::quiet_NaN());
+    }
+    submit(queue, [this, id] {
+      const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+      std::lock_guard lock(stamping_);
+      stamps_[id] = now.count();
+    });
+    return id;
+  }
+  double seconds_of(StampId stamp) override {
+    std::lock_guard lock(stamping_);
+    return stamps_.at(stamp);
+  }
+  void forget_stamps() override {
+    std::lock_guard lock(stamping_);
+    stamps_.clear();
+  }
 
  protected:
   SimulatedOptions options_;
@@ -115,6 +139,8 @@ class SimulatedDevice : public Device {
 
  private:
   CpuMath math_;
+  std::mutex stamping_;
+  std::vector<double> stamps_;
   std::shared_ptr<int64_t> in_use_[kPlaces] = {std::make_shared<int64_t>(0),
                                                std::make_shared<int64_t>(0)};
 };

@@ -39,6 +39,9 @@ struct BlockShape {
   int64_t saved_bytes = 0;   ///< of one micro-batch of the largest shape
   Place place = Place::gpu;  ///< weights, gradients and states together
   Activations activations = Activations::keep;
+  /** Without clipping: its update waits for the end of the backward all the same. Updates in the
+   * order gradients arrive leave the backlog on the blocks that the next forward needs first. */
+  bool updates_late = false;
 };
 
 /** Host memory that a checkpoint's bytes may take on their way to the disk: what is wanted, and

@@ -354,7 +354,9 @@ const std::vector<Option>& option_table() {
        .value = "1",
        .range = {0, 1e9},
        .aliases = {{"clip_grad_norm"}, {"grad_clip"}, {"gradient_clipping"}},
-       .help = "Gradients with a larger norm are scaled down to it; 0 switches clipping off."},
+       .help = "Gradients with a larger norm are scaled down to it; 0 switches clipping off: "
+               "then the CPU updates weights while the backward still runs, which is faster "
+               "where they live in host memory, but a pause waits for the end of the step."},
 
       {.key = "freeze",
        .type = Type::list,
@@ -615,6 +617,15 @@ const std::vector<Option>& option_table() {
        .choices = {"tensorboard", "none"},
        .help = "Curves for TensorBoard in the run's tensorboard/; none leaves metrics.jsonl alone, "
                "which is always written."},
+      {.key = "trace",
+       .type = Type::path,
+       .group = kReportGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .help =
+           "A file for a Chrome trace (chrome://tracing, Perfetto) of the first ten steps: when "
+           "each block was computed, copied and updated. auto writes none. Costs some "
+           "microseconds an action in those steps."},
   };
   return table;
 }

@@ -43,6 +43,32 @@ simd::AdamwStep Optimizer::step_of(const UpdateGroup& group, float multiplier) c
   return simd::make_adamw_step(hyper, state_.n_updates + 1, multiplier);
 }
 
+std::vector<simd::AdamwStep> Optimizer::steps_ahead() const {
+  if (options_.max_grad_norm > 0 || options_.loss_scaling) return {};
+  return steps_of(1.0f);
+}
+
+std::vector<simd::AdamwStep> Optimizer::steps_of(float multiplier) const {
+  std::vector<simd::AdamwStep> steps;
+  for (const UpdateGroup& group : groups_)
+    steps.push_back(step_of(group, multiplier));
+  return steps;
+}
+
+Decision Optimizer::decide_each(const StepSums& sums) {
+  last_norm_ = std::sqrt(sums.square_sum);
+  last_clipped_ = false;
+  if (std::isfinite(last_norm_))
+    state_.n_skipped_in_a_row = 0;
+  else
+    ++state_.n_skipped_in_a_row;
+  if (!sums.has_finite_block) return {.skip = true};
+  last_rate_ = options_.schedule.rate_of(state_.n_updates);
+  Decision decision = {.steps = steps_ahead()};
+  ++state_.n_updates;
+  return decision;
+}
+
 Decision Optimizer::decide(double square_sum) {
   const double scale = loss_scale();
   last_norm_ = std::sqrt(square_sum) / scale;
@@ -61,9 +87,7 @@ Decision Optimizer::decide(double square_sum) {
   last_rate_ = options_.schedule.rate_of(state_.n_updates);
   // The scale is a power of two: dividing by it is exact, and joins the factor.
   const float multiplier = factor / static_cast<float>(scale);
-  Decision decision;
-  for (const UpdateGroup& group : groups_)
-    decision.steps.push_back(step_of(group, multiplier));
+  Decision decision = {.steps = steps_of(multiplier)};
   ++state_.n_updates;
   if (options_.loss_scaling) state_.loss_scale.good_step();
   return decision;

@@ -51,6 +51,12 @@ class Optimizer {
    * (norm + 1e-6)), else exactly 1; a norm that is not finite skips the step: no state, schedule or
    * step count changes. */
   Decision decide(double square_sum);
+  /** Without clipping and loss scaling a step's update depends on no gradient but the block's own,
+   * and no norm is waited for: the steps that decide_each() will take, by group. Else empty. */
+  std::vector<simd::AdamwStep> steps_ahead() const;
+  /** Of such a step, where each block whose gradients are finite has been updated: it counts if
+   * there was one. */
+  Decision decide_each(const StepSums& sums);
 
   float loss_scale() const { return options_.loss_scaling ? state_.loss_scale.scale : 1.0f; }
   const OptimizerState& state() const { return state_; }
@@ -69,6 +75,7 @@ class Optimizer {
 
  private:
   simd::AdamwStep step_of(const UpdateGroup& group, float multiplier) const;
+  std::vector<simd::AdamwStep> steps_of(float multiplier) const;
 
   OptimizerOptions options_;
   std::vector<UpdateGroup> groups_;

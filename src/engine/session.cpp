@@ -47,7 +47,7 @@ Session::Session(const ModelTable& model,
 Session::~Session() = default;
 
 std::optional<StepOutcome> Session::run(std::span<const HostBatch> micro_batches,
-                                        const std::function<Decision(double)>& decide,
+                                        const UpdateRule& rule,
                                         const std::function<bool()>& drops) {
   int64_t n_label_items = 0, n_end_items = 0;
   for (size_t m = 0; m < micro_batches.size(); ++m) {
@@ -57,7 +57,7 @@ std::optional<StepOutcome> Session::run(std::span<const HostBatch> micro_batches
   }
   runner_->begin_step(n_steps_, /*training=*/true, optimizer_.loss_scale(), n_label_items,
                       n_end_items);
-  return executor_->step(static_cast<int>(micro_batches.size()), decide, drops);
+  return executor_->step(static_cast<int>(micro_batches.size()), rule, drops);
 }
 
 StepReport Session::step(std::span<const HostBatch> micro_batches) {
@@ -67,8 +67,12 @@ StepReport Session::step(std::span<const HostBatch> micro_batches) {
 std::optional<StepReport> Session::step_unless(std::span<const HostBatch> micro_batches,
                                                const std::function<bool()>& drops) {
   StepReport report{.loss_scale = optimizer_.loss_scale()};
-  const std::optional<StepOutcome> outcome = run(
-      micro_batches, [this](double square_sum) { return optimizer_.decide(square_sum); }, drops);
+  UpdateRule rule = {.decide = {}, .steps_ahead = optimizer_.steps_ahead()};
+  rule.decide = [&](const StepSums& sums) {
+    return rule.steps_ahead.empty() ? optimizer_.decide(sums.square_sum)
+                                    : optimizer_.decide_each(sums);
+  };
+  const std::optional<StepOutcome> outcome = run(micro_batches, rule, drops);
   if (!outcome) return std::nullopt;
   ++n_steps_;
   report.loss = outcome->loss;
@@ -91,10 +95,12 @@ void Session::rehearse(std::span<const HostBatch> micro_batches) {
                                    .eps = 1,
                                    .step_size = 0,
                                    .decay = 0};
-  run(micro_batches, [&](double square_sum) {
-    return std::isfinite(square_sum) ? Decision{.steps = optimizer_.for_all_groups(neutral)}
-                                     : Decision{.skip = true};
-  });
+  const std::vector<simd::AdamwStep> steps = optimizer_.for_all_groups(neutral);
+  UpdateRule rule = {.decide = [&](const StepSums& sums) {
+    return std::isfinite(sums.square_sum) ? Decision{.steps = steps} : Decision{.skip = true};
+  }};
+  if (!optimizer_.steps_ahead().empty()) rule.steps_ahead = steps;
+  run(micro_batches, rule);
   executor_->settle();
 }
 

@@ -98,7 +98,7 @@ class Session {
 
  private:
   std::optional<StepOutcome> run(std::span<const HostBatch> micro_batches,
-                                 const std::function<Decision(double)>& decide,
+                                 const UpdateRule& rule,
                                  const std::function<bool()>& drops = {});
 
   const StepShape& shape_;

@@ -16,6 +16,7 @@
 #include "src/train/evaluating.h"
 #include "src/train/max_time.h"
 #include "src/train/saving.h"
+#include "src/train/tracing.h"
 
 namespace ferry {
 namespace {
@@ -73,6 +74,11 @@ void log_step(const Job& job,
   progress.update(step + 1, values);
   if ((step + 1) % job.config.integer("logging_steps") == 0)
     progress.say(fmt::format("step {}: {}", step + 1, values));
+  if (!report.skipped && !std::isfinite(report.grad_norm))
+    progress.say(fmt::format(
+        "step {}: the gradients are not finite; without clipping, blocks that have such gradients "
+        "stay as they are and the others are updated",
+        step + 1));
   if (report.skipped)
     progress.say(fmt::format(
         "step {}: the gradients are not finite{}; the step is skipped", step + 1,
@@ -161,6 +167,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
   Evaluating evaluating(session, job, run, metrics, progress);
   Saving saving(session, job, run, metrics, evaluating.best(), progress);
   MaxTime max_time(job, metrics, progress);
+  Tracing tracing(session, job, metrics, progress);
 
   max_time.after_step(session.n_steps());  // a run that was killed between its end and its result
   // A run that was stopped or killed in the middle of an evaluation begins with it.
@@ -191,6 +198,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
       check_divergence(*report, job, step);
       log_step(job, *report, step, cost, progress);
       if (session.n_steps() == job.n_steps) check_any_update(session.state(), job, report->loss);
+      tracing.after_step();
       evaluating.after_step(control);
     }  // else it was dropped for a pause or the end, and comes again
     do {
@@ -198,6 +206,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
       saving.after_step(control);
     } while (control.is_paused());
   }
+  tracing.finish();
   if (control.leaves()) saving.after_step(control);  // a signal may have come after it
   result.is_interrupted = control.leaves() && !evaluating.is_done();
   saving.finish(control, result.is_interrupted);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace ferry {
@@ -25,6 +26,30 @@ TEST(Optimizer, ClipsAboveTheNormAndIsExactlyOneBelow) {
             static_cast<float>(1.0 / (4.0 + 1e-6)));
   EXPECT_TRUE(optimizer.clipped());
   EXPECT_DOUBLE_EQ(optimizer.grad_norm(), 4.0);
+}
+
+TEST(Optimizer, StepsAreKnownAheadWithoutClippingAndLossScaling) {
+  EXPECT_TRUE(Optimizer(options(1.0, false)).steps_ahead().empty());
+  EXPECT_TRUE(Optimizer(options(0, true)).steps_ahead().empty());
+  Optimizer ahead(options(0, false)), after(options(0, false));
+  for (int step = 0; step < 3; ++step) {
+    const auto steps = ahead.steps_ahead();
+    const Decision decision = ahead.decide_each({.square_sum = 9.0, .has_finite_block = true});
+    const Decision expected = after.decide(9.0);
+    ASSERT_EQ(steps.size(), expected.steps.size());
+    for (size_t g = 0; g < steps.size(); ++g) {
+      EXPECT_EQ(std::memcmp(&steps[g], &expected.steps[g], sizeof steps[g]), 0);
+      EXPECT_EQ(std::memcmp(&steps[g], &decision.steps[g], sizeof steps[g]), 0);
+    }
+    EXPECT_DOUBLE_EQ(ahead.grad_norm(), 3.0);
+  }
+  // A step counts if a block of it was updated; two in a row may be a model that diverges.
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(ahead.decide_each({.square_sum = nan, .has_finite_block = true}).skip);
+  EXPECT_EQ(ahead.state().n_updates, 4);
+  EXPECT_TRUE(ahead.decide_each({.square_sum = nan, .has_finite_block = false}).skip);
+  EXPECT_EQ(ahead.state().n_updates, 4);
+  EXPECT_EQ(ahead.n_skipped_in_a_row(), 2);
 }
 
 TEST(Optimizer, DecayIsOnlyForTensorsThatDecay) {

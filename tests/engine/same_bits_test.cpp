@@ -115,12 +115,9 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
   return all;
 }
 
-void expect_same_bits(ToyModel model, bool wants_skip, DeviceKind device = DeviceKind::cpu) {
-  choose_max_grad_norm(model, device);
-  const ToyResult reference = run_toy(model, resident(device), kSteps);
-  EXPECT_GE(reference.n_clipped, 3);
-  EXPECT_GE(kSteps - reference.n_clipped - reference.n_skipped, 3);
-  EXPECT_EQ(reference.n_skipped > 0, wants_skip);
+void expect_same_bits_everywhere(const ToyModel& model,
+                                 const ToyResult& reference,
+                                 DeviceKind device) {
   for (ToyPlacement placement : placements(model)) {
     // A GPU orders its queues itself.
     if (device == DeviceKind::cuda && placement.mode == SimulatedMode::adversarial) continue;
@@ -128,6 +125,23 @@ void expect_same_bits(ToyModel model, bool wants_skip, DeviceKind device = Devic
     EXPECT_EQ(first_difference(model, reference, run_toy(model, placement, kSteps)), "")
         << placement.name;
   }
+}
+
+void expect_same_bits(ToyModel model, bool wants_skip, DeviceKind device = DeviceKind::cpu) {
+  choose_max_grad_norm(model, device);
+  const ToyResult reference = run_toy(model, resident(device), kSteps);
+  EXPECT_GE(reference.n_clipped, 3);
+  EXPECT_GE(kSteps - reference.n_clipped - reference.n_skipped, 3);
+  EXPECT_EQ(reference.n_skipped > 0, wants_skip);
+  expect_same_bits_everywhere(model, reference, device);
+}
+
+/** Blocks are updated as their gradients arrive. */
+void expect_same_bits_without_clipping(ToyModel model, DeviceKind device = DeviceKind::cpu) {
+  model.max_grad_norm = 0;
+  const ToyResult reference = run_toy(model, resident(device), kSteps);
+  EXPECT_EQ(reference.n_clipped, 0);
+  expect_same_bits_everywhere(model, reference, device);
 }
 
 TEST(SameBits, RunTwice) {
@@ -143,6 +157,12 @@ TEST(SameBits, SmallBertBf16) {
 }
 TEST(SameBits, SmallBertFp16WithOverflow) {
   expect_same_bits(small_bert(DType::f16, LossKind::cross_entropy), true);
+}
+TEST(SameBits, WithoutClippingBf16) {
+  expect_same_bits_without_clipping(small_bert(DType::bf16, LossKind::cross_entropy));
+}
+TEST(SameBits, WithoutClippingTiedFp32) {
+  expect_same_bits_without_clipping(small_bert(DType::f32, LossKind::masked_lm));
 }
 TEST(SameBits, TiedMaskedLmBf16) {
   expect_same_bits(small_bert(DType::bf16, LossKind::masked_lm), false);
@@ -262,6 +282,14 @@ TEST_P(SameBitsOnGpu, SmallBertWithMemoryEfficientAttention) {  // what Turing t
   if (GetParam() == DType::f32) GTEST_SKIP() << "SmallBert has it in fp32";
   expect_same_bits_on_gpu(
       small_bert(GetParam(), LossKind::cross_entropy, AttentionBackend::memory_efficient));
+}
+TEST_P(SameBitsOnGpu, WithoutClipping) {
+  if (GetParam() == DType::f16) GTEST_SKIP() << "its loss scale needs all gradients";
+  for (int n_micro : {1, 3}) {
+    ToyModel model = small_bert(GetParam(), LossKind::cross_entropy, attention());
+    model.n_micro = n_micro;
+    expect_same_bits_without_clipping(model, DeviceKind::cuda);
+  }
 }
 TEST_P(SameBitsOnGpu, TiedMaskedLm) {
   expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::masked_lm, attention()));

@@ -182,7 +182,7 @@ TEST(Throw, LeavesTheStatesOfTheStepBefore) {
 TEST(Throw, InTheDecisionComesBackFromTheStep) {
   for (SimulatedMode mode : kModes) {
     ToyRun run({.shape = make_shape({}), .device = {.mode = mode}});
-    run.decide = [](double) -> Decision { throw std::runtime_error("planted"); };
+    run.decide = [](const StepSums&) -> Decision { throw std::runtime_error("planted"); };
     EXPECT_EQ(failure_of(run, 1), "planted");
   }
 }

@@ -17,6 +17,7 @@ struct ListRun {
   const StepList* list;
   int n_micro;
   bool training;
+  UpdateOrder order = UpdateOrder::after_decision;
 };
 
 /** One sentence a hazard; empty: none. */

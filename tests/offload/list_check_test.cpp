@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "tests/offload/shapes.h"
@@ -28,13 +29,17 @@ TEST(Lists, HaveNoHazardWhateverTheShape) {
   for (int i = 0; i < n_shapes; ++i) {
     const StepShape shape = random_shape(random);
     const int first = 1 + static_cast<int>(random() % static_cast<uint64_t>(shape.n_micro_max));
-    const StepList full = make_training_list(shape, shape.n_micro_max);
-    const StepList other = make_training_list(shape, first);
+    // Clipping may be switched on and off in a run.
+    constexpr UpdateOrder kUpdateOrders[] = {UpdateOrder::after_decision,
+                                             UpdateOrder::as_grads_arrive};
+    const UpdateOrder order = kUpdateOrders[random() % 2], next = kUpdateOrders[random() % 2];
+    const StepList full = make_training_list(shape, shape.n_micro_max, order);
+    const StepList other = make_training_list(shape, first, next);
     const StepList evaluation = make_evaluation_list(shape);
-    const std::vector<ListRun> runs = {{&full, shape.n_micro_max, true},
-                                       {&other, first, true},
+    const std::vector<ListRun> runs = {{&full, shape.n_micro_max, true, order},
+                                       {&other, first, true, next},
                                        {&evaluation, 1, false},
-                                       {&full, shape.n_micro_max, true}};
+                                       {&full, shape.n_micro_max, true, order}};
     const auto hazards = find_hazards(shape, runs);
     ASSERT_TRUE(hazards.empty()) << "shape " << i << " of seed 1\n" << joined(hazards);
   }
@@ -69,8 +74,8 @@ void for_each_edge(const StepList& list, Visit&& visit) {
 }
 
 /** A list and the next step's. */
-std::vector<ListRun> twice(const StepList& list, int n_micro) {
-  return {{&list, n_micro, true}, {&list, n_micro, true}};
+std::vector<ListRun> twice(const StepList& list, int n_micro, UpdateOrder order) {
+  return {{&list, n_micro, true, order}, {&list, n_micro, true, order}};
 }
 
 TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdge) {
@@ -83,6 +88,8 @@ TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdge) {
         for (auto activations : {Activations::keep, Activations::recompute, Activations::host})
           for (bool tied : {false, true}) {
             if (!run_long() && random() % 2 != 0) continue;
+            const UpdateOrder updates =
+                random() % 2 ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive;
             const StepShape shape = make_shape({.n_layers = n_layers,
                                                 .n_micro_max = n_micro,
                                                 .order = order,
@@ -91,12 +98,13 @@ TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdge) {
                                                 .tied = tied,
                                                 .n_weight_slots = 1 + n_layers,
                                                 .n_grad_slots = 1 + n_layers});
-            const StepList list = make_training_list(shape, n_micro);
-            ASSERT_FALSE(can_go_wrong(shape, twice(list, n_micro)));
+            const StepList list = make_training_list(shape, n_micro, updates);
+            ASSERT_FALSE(can_go_wrong(shape, twice(list, n_micro, updates)));
             for_each_edge(list, [&](const StepList& dropped, size_t i) {
               size_t n_states = 0;
-              const bool found = !find_hazards(shape, twice(dropped, n_micro)).empty();
-              const bool possible = can_go_wrong(shape, twice(dropped, n_micro), &n_states);
+              const bool found = !find_hazards(shape, twice(dropped, n_micro, updates)).empty();
+              const bool possible =
+                  can_go_wrong(shape, twice(dropped, n_micro, updates), &n_states);
               EXPECT_EQ(found, possible) << "an edge into " << describe(list[i], shape);
               (found ? n_needed : n_spare) += 1;
               n_states_most = std::max(n_states_most, n_states);
@@ -134,6 +142,38 @@ TEST(Checker, FindsWrongContent) {
   for (Action& a : list)
     if (a.verb == Verb::forward && a.block == 3) a.slot = 1 - a.slot;
   EXPECT_FALSE(find_hazards(shape, {{&list, 1, true}}).empty());
+}
+
+TEST(Lists, UpdateAsGradientsArriveButForLateAndTiedBlocks) {
+  for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+    for (bool tied : {false, true}) {
+      const StepShape shape = make_shape({.n_layers = 5,
+                                          .n_micro_max = 2,
+                                          .order = order,
+                                          .placing = Placing::mixed,
+                                          .tied = tied,
+                                          .some_update_late = true});
+      const StepList list = make_training_list(shape, 2, UpdateOrder::as_grads_arrive);
+      const auto index_of = [&](Verb verb, int b) {
+        const auto at = std::ranges::find_if(list, [&](const Action& a) {
+          return a.verb == verb && (b < 0 || a.block == b) &&
+                 (verb != Verb::backward || a.last_sum);
+        });
+        return at - list.begin();
+      };
+      for (int b = 0; b < shape.n_blocks(); ++b) {
+        const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
+        const bool arrives = block.place == Place::host && !block.updates_late && !shape.tied(b);
+        const auto update =
+            index_of(block.place == Place::host ? Verb::update_host : Verb::update_gpu, b);
+        ASSERT_LT(update, std::ssize(list));
+        EXPECT_EQ(update < index_of(Verb::decide, -1), arrives) << block.name;
+        // Before the backward of the next block.
+        if (arrives && b > 0) {
+          EXPECT_LT(update, index_of(Verb::backward, b - 1)) << block.name;
+        }
+      }
+    }
 }
 
 TEST(Lists, FetchEachBlockOncePerPassInVerticalOrder) {

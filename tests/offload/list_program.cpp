@@ -18,6 +18,7 @@ class Program {
   void add(const ListRun& run) {
     n_micro_ = run.n_micro;
     training_ = run.training;
+    order_ = run.order;
     Node load{.name = "load", .queue = kMain, .after = {}, .touches = {}};
     for (int m = 0; m < run.n_micro; ++m)
       load.touches.push_back({{Kind::batch_on_host, m}, true, {0, m, step_}});
@@ -182,6 +183,10 @@ class Program {
           writes({Kind::staging, a.grad_slot}, now);
         else
           write_host_grads(now);
+        if (order_ == UpdateOrder::as_grads_arrive && shape_.is_trained(b) && sum_from_gpu(b)) {
+          reads({Kind::sum_on_gpu, b}, {b, -1, step_, 0});
+          writes({Kind::arrived_sum, b}, {b, -1, step_, 0});
+        }
         writes({Kind::grad_slot, a.grad_slot}, {});
         break;
       }
@@ -223,7 +228,12 @@ class Program {
         break;
       case Verb::update_gpu:
       case Verb::update_host:
-        reads({Kind::decision}, {0, 0, step_, 0});
+        // Where blocks decide for themselves: each by its own sum, wherever it is known first.
+        if (order_ == UpdateOrder::after_decision || block(b).place == Place::gpu)
+          reads({Kind::decision}, {0, 0, step_, 0});
+        else
+          reads({sum_from_gpu(b) ? Kind::arrived_sum : Kind::square_sum_on_host, b},
+                {b, -1, step_, 0});
         reads({Kind::grads, b}, final_grads(b, shape_.n_blocks()));
         reads({Kind::states, b}, weights);
         writes({Kind::states, b}, {b, -1, version_ + 1, 0});
@@ -249,6 +259,7 @@ class Program {
   int version_ = 0;  ///< of the weights
   int n_micro_ = 1;
   bool training_ = true;
+  UpdateOrder order_ = UpdateOrder::after_decision;
 };
 
 }  // namespace

@@ -34,6 +34,7 @@ enum class Kind {
   batch_on_host,
   sum_on_gpu,
   sums_sent,
+  arrived_sum,
   square_sum_on_host,
   decision,
 };

@@ -30,9 +30,10 @@ TEST_P(Pause, BetweenAnyTwoStepsTheSameBits) {
 
 // Wherever a step is dropped, and whether the GPU's memory goes away before it comes again: the
 // same bits, also of a checkpoint that is on its way meanwhile.
-TEST_P(Pause, AStepThatIsDroppedAnywhereComesAgain) {
+void expect_dropped_anywhere_comes_again(DType compute, bool clips) {
   for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed}) {
-    ToyOptions options{.shape = make_shape({.compute = GetParam(), .placing = placing})};
+    ToyOptions options{.shape = make_shape({.compute = compute, .placing = placing})};
+    options.clips = clips;
     const ToyResult whole = run_toy(options);
     Saved first;  // of the run before
     bool is_taken = false;
@@ -64,6 +65,13 @@ TEST_P(Pause, AStepThatIsDroppedAnywhereComesAgain) {
     }
     EXPECT_GT(n_dropped, 100);
   }
+}
+TEST_P(Pause, AStepThatIsDroppedAnywhereComesAgain) {
+  expect_dropped_anywhere_comes_again(GetParam(), true);
+}
+// As far as its first update.
+TEST_P(Pause, AStepThatIsDroppedWithoutClippingToo) {
+  expect_dropped_anywhere_comes_again(GetParam(), false);
 }
 
 // A checkpoint still has blocks of the GPU to read, and the disk stands: a step that shall be

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 
 #include "src/base/error.h"
 #include "tests/offload/toy_run.h"
@@ -271,6 +272,75 @@ TEST_P(SameBits, WhenOnlyEvaluating) {
         o.activations = activations;
         ToyRun run(with_seed(o, seed));
         EXPECT_EQ(run.evaluate(), expected);
+      }
+}
+
+TEST_P(SameBits, WithoutClippingUnderTheBackward) {
+  ShapeOptions o = shape();
+  o.placing = Placing::gpu;
+  ToyOptions serially = serial(o);
+  serially.clips = false;
+  const ToyResult expected = run_toy(serially);
+  EXPECT_NE(expected.states, reference().states);
+  for (Placing placing : kPlacings)
+    for (bool tied : {true, false})
+      for (int seed = 0; seed < n_seeds(); ++seed) {
+        o.placing = placing;
+        o.tied = tied;
+        o.order = kOrders[seed % 2];
+        o.activations = kActivations[seed / 2 % 3];
+        o.some_update_late = seed % 3 == 2;
+        ToyOptions options = with_seed(o, seed);
+        options.clips = false;
+        options.overlap = seed % 5 != 4;
+        if (tied) {
+          EXPECT_EQ(run_toy(options), expected) << "seed " << seed;
+          continue;
+        }
+        ToyOptions untied = serially;
+        untied.shape = make_shape({.compute = GetParam(), .placing = Placing::gpu, .tied = false});
+        EXPECT_EQ(run_toy(options), run_toy(untied)) << "untied, seed " << seed;
+      }
+}
+
+/** Without clipping no other block waits for it. */
+TEST_P(SameBits, ABlockWhoseGradientsAreNotFiniteStaysAsItIs) {
+  constexpr int kBad = 2;
+  std::vector<std::vector<std::byte>> expected;
+  for (Placing placing : kPlacings)
+    for (AccumulationOrder order : kOrders)
+      for (int seed = 0; seed < 4; ++seed) {
+        ShapeOptions o = shape();
+        o.placing = placing;
+        o.order = order;
+        o.some_update_late = seed % 2 == 1;
+        ToyOptions options = with_seed(o, seed);
+        options.clips = false;
+        ToyRun run(options);
+        run.step(3);
+        run.executor().settle();
+        const auto before = run.tensors();
+        run.work().after_backward = [&](const Action& action, const ActionMemory& memory) {
+          if (action.block == kBad && action.micro == 1)
+            std::memset(memory.grads, 0xff, size_of(GetParam()));  // NaN
+        };
+        const StepOutcome outcome = run.step(3);
+        EXPECT_FALSE(std::isfinite(outcome.square_sum));
+        EXPECT_FALSE(outcome.decision.skip);
+        run.executor().settle();
+        const auto after = run.tensors();
+        size_t at = 0;
+        for (int b = 0; b < options.shape.n_blocks(); ++b)
+          for (size_t t = 0; t < options.shape.blocks[static_cast<size_t>(b)].tensors.size(); ++t) {
+            EXPECT_EQ(before[at] == after[at], b == kBad) << "block " << b << ", tensor " << t;
+            ++at;
+          }
+        run.work().after_backward = {};
+        run.step(3);
+        run.executor().settle();
+        if (expected.empty()) expected = run.tensors();
+        EXPECT_EQ(run.tensors(), expected)
+            << "placing " << static_cast<int>(placing) << ", seed " << seed;
       }
 }
 

@@ -37,28 +37,31 @@ SavingRun run_saving(const ToyOptions& options, const std::vector<size_t>& after
 
 class SaveUnderSteps : public testing::TestWithParam<DType> {
  protected:
-  ToyOptions options(Placing placing) const {
-    return {.shape = make_shape({.compute = GetParam(), .placing = placing}), .evaluate_after = 2};
+  ToyOptions options(Placing placing, bool clips = true) const {
+    return {.shape = make_shape({.compute = GetParam(), .placing = placing}),
+            .evaluate_after = 2,
+            .clips = clips};
   }
+  void expect_holds_what_the_step_left(bool clips) const;
 };
 
-TEST_P(SaveUnderSteps, HoldsWhatTheStepLeft) {
+void SaveUnderSteps::expect_holds_what_the_step_left(bool clips) const {
   // Of runs that end after these steps, and save at rest.
   const std::vector<size_t> after = {0, 1, 3};
   std::vector<Saved> expected;
   for (size_t last : after) {
-    ToyOptions o = options(Placing::host);
+    ToyOptions o = options(Placing::host, clips);
     o.n_micro.resize(last + 1);
     expected.push_back(run_saving(o, {last}).saved[0]);
   }
   EXPECT_NE(expected[0].bytes, expected[1].bytes);
-  const ToyResult whole = run_toy(options(Placing::host));
+  const ToyResult whole = run_toy(options(Placing::host, clips));
 
   int n_seeds = std::getenv("FERRY_LONG") ? 200 : 20;
   for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed})
     for (bool overlap : {true, false})
       for (int seed = -2; seed < n_seeds; ++seed) {  // -2: serial, -1: threads
-        ToyOptions o = options(placing);
+        ToyOptions o = options(placing, clips);
         o.overlap = overlap;
         o.device.mode = seed == -2   ? SimulatedMode::serial
                         : seed == -1 ? SimulatedMode::threads
@@ -73,6 +76,13 @@ TEST_P(SaveUnderSteps, HoldsWhatTheStepLeft) {
               << static_cast<int>(placing);
         }
       }
+}
+
+TEST_P(SaveUnderSteps, HoldsWhatTheStepLeft) {
+  expect_holds_what_the_step_left(true);
+}
+TEST_P(SaveUnderSteps, HoldsWhatTheStepLeftWithoutClipping) {
+  expect_holds_what_the_step_left(false);
 }
 
 TEST_P(SaveUnderSteps, AStepDoesNotWaitForTheDisk) {

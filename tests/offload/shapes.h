@@ -28,6 +28,7 @@ struct ShapeOptions {
   int64_t large_tensor_elements = 0;  ///< in layer 0
   bool trains = true;
   Frozen frozen = Frozen::nothing;
+  bool some_update_late = false;  ///< every second block's update waits for the decision
 };
 
 inline constexpr int64_t kWidth = 64;  ///< elements of a boundary
@@ -65,6 +66,7 @@ inline StepShape make_shape(const ShapeOptions& o) {
                   : Place::host;
     constexpr Activations kAll[] = {Activations::keep, Activations::recompute, Activations::host};
     b.activations = o.mixed_activations ? kAll[index % 3] : o.activations;
+    b.updates_late = o.some_update_late && index % 2 == 1;
     shape.blocks.push_back(std::move(b));
   };
   block("embeddings", {700, 300});
@@ -109,6 +111,7 @@ inline StepShape random_shape(std::mt19937_64& random) {
     b.place = place ? Place::host : Place::gpu;
     b.activations = static_cast<Activations>(activations == 3 ? up_to(3) : activations);
     if (up_to(10) == 0) b.saved_bytes = 0;
+    b.updates_late = up_to(3) == 0;
   }
   for (BlockShape& b : shape.blocks)
     for (const BorrowedExtent& borrowed : b.borrowed)

@@ -98,6 +98,11 @@ void ToyWork::forward(const Action& action, const ActionMemory& memory) {
 }
 
 void ToyWork::backward(const Action& action, const ActionMemory& memory) {
+  run_backward(action, memory);
+  if (after_backward) after_backward(action, memory);
+}
+
+void ToyWork::run_backward(const Action& action, const ActionMemory& memory) {
   if (before) before(action);
   const std::vector<float> batch = read(memory.batch, DType::f32, 2 * kWidth);
   std::vector<float> dy(batch.begin() + kWidth, batch.end());
@@ -145,19 +150,35 @@ ToyRun::ToyRun(const ToyOptions& options, std::unique_ptr<WorkerPool> pool)
       executor_(std::make_unique<Executor>(
           options_.shape, *device_, *pool_, memory_, work_, options_.overlap)) {
   if (options_.fault) executor_->set_fault(options_.fault);
-  decide = [this](double square_sum) {
+  decide = [this](const StepSums& sums) {
+    if (!options_.clips) {
+      Decision decision = {.skip = !sums.has_finite_block, .steps = steps_of(1.0f)};
+      n_updates_ += sums.has_finite_block;
+      return decision;
+    }
     if (step_ == options_.skipped_step) return Decision{.skip = true};
     // Active in some of the steps.
-    const double norm = std::sqrt(square_sum), max_norm = 1.5 + 20.0 * (step_ % 2);
+    const double norm = std::sqrt(sums.square_sum), max_norm = 1.5 + 20.0 * (step_ % 2);
     const float factor = norm > max_norm ? static_cast<float>(max_norm / (norm + 1e-6)) : 1.0f;
+    Decision decision = {.steps = steps_of(factor)};
     ++n_updates_;
-    simd::AdamwHyper hyper{.lr = 0.01, .weight_decay = 0.1};
-    simd::AdamwHyper no_decay = hyper;
-    no_decay.weight_decay = 0;
-    return Decision{.steps = {simd::make_adamw_step(hyper, n_updates_, factor),
-                              simd::make_adamw_step(no_decay, n_updates_, factor)}};
+    return decision;
   };
   write_weights();
+}
+
+std::vector<simd::AdamwStep> ToyRun::steps_of(float factor) const {
+  simd::AdamwHyper hyper{.lr = 0.01, .weight_decay = 0.1};
+  simd::AdamwHyper no_decay = hyper;
+  no_decay.weight_decay = 0;
+  return {simd::make_adamw_step(hyper, n_updates_ + 1, factor),
+          simd::make_adamw_step(no_decay, n_updates_ + 1, factor)};
+}
+
+UpdateRule ToyRun::rule() {
+  UpdateRule rule = {.decide = decide};
+  if (!options_.clips) rule.steps_ahead = steps_of(1.0f);
+  return rule;
 }
 
 void ToyRun::write_weights() {
@@ -187,7 +208,7 @@ void ToyRun::write_batches(int n_micro) {
 StepOutcome ToyRun::step(int n_micro) {
   write_batches(n_micro);
   work_.begin_step(step_);
-  StepOutcome outcome = executor_->step(n_micro, decide).value();
+  StepOutcome outcome = executor_->step(n_micro, rule()).value();
   note(outcome);
   spoil_batches(n_micro);
   return outcome;
@@ -197,7 +218,7 @@ bool ToyRun::drop_step(int n_micro, int n_asked, const std::function<void(int)>&
   write_batches(n_micro);
   work_.begin_step(step_);
   int asked = 0;
-  const auto outcome = executor_->step(n_micro, decide, [&] {
+  const auto outcome = executor_->step(n_micro, rule(), [&] {
     if (look) look(asked);
     return asked++ == n_asked;
   });

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,11 @@ class ToyWork : public ComputeWork {
   void begin_step(int step) { step_ = step; }
   /** Called before each forward, recompute and backward: to throw or to wait in. */
   std::function<void(const Action&)> before;
+  /** May spoil the gradients that a backward has made. */
+  std::function<void(const Action&, const ActionMemory&)> after_backward;
 
  private:
+  void run_backward(const Action& action, const ActionMemory& memory);
   /** All weights of the block, folded to a boundary's width. */
   std::vector<float> fold(const Action& action, const ActionMemory& memory) const;
   float noise(const Action& action, uint64_t operation, int64_t index) const;
@@ -46,6 +50,7 @@ struct ToyOptions {
   std::vector<int> n_micro = {3, 1, 3, 2, 3};  ///< of each step
   int skipped_step = 2;
   int evaluate_after = -1;  ///< this step
+  bool clips = true;        ///< false: blocks are updated as their gradients arrive
   std::function<void(StepList&)> fault;
 };
 
@@ -86,13 +91,20 @@ class ToyRun {
     return true;
   }
   ToyWork& work() { return work_; }
+  /** Traces the steps from now on. */
+  StepTracer& trace() {
+    executor_->set_tracer(&tracer_.emplace(*device_, options_.shape));
+    return *tracer_;
+  }
   /** Replaces the decision's own rule. */
-  std::function<Decision(double)> decide;
+  std::function<Decision(const StepSums&)> decide;
 
  private:
   void write_batches(int n_micro);
   void spoil_batches(int n_micro);
   void note(const StepOutcome& outcome);
+  UpdateRule rule();
+  std::vector<simd::AdamwStep> steps_of(float factor) const;
   void write_weights();
 
   ToyOptions options_;
@@ -101,6 +113,7 @@ class ToyRun {
   std::unique_ptr<Device> device_;
   RunMemory memory_;
   ToyWork work_;
+  std::optional<StepTracer> tracer_;  // outlives the executor's work
   std::unique_ptr<Executor> executor_;
   int step_ = 0;
   int n_updates_ = 0;

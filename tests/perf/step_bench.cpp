@@ -32,7 +32,8 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
       {"shape", "bert-large"}, {"dtype", "bf16"},   {"batch", "32"},       {"micro", "0"},
       {"length", "512"},       {"gpu-memory", "0"}, {"placement", "auto"}, {"activations", "auto"},
       {"order", "horizontal"}, {"slots", "3"},      {"steps", "10"},       {"warmup", "3"},
-      {"workers", "0"},        {"clip", "1.0"},     {"device", "cuda"},    {"threads", "0"}};
+      {"workers", "0"},        {"trace", ""},       {"resident", "0"},     {"clip", "1.0"},
+      {"device", "cuda"},      {"threads", "0"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string key = argv[i];
     auto found = values.find(key.substr(std::min<size_t>(2, key.size())));
@@ -98,7 +99,12 @@ int run(int argc, char** argv) {
   request.order =
       args["order"] == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
   request.n_weight_slots = static_cast<int>(number("slots"));
-  const Plan plan = make_plan(model, request);
+  Plan plan = make_plan(model, request);
+  if (number("resident") > 0) {  // the first blocks, whatever the planner says
+    for (int64_t b = 0; b < number("resident"); ++b)
+      plan.shape.blocks.at(static_cast<size_t>(b)).place = Place::gpu;
+    plan.layout = make_layout(plan.shape);
+  }
 
   set_up_torch({.deterministic = true, .intra_op_threads = static_cast<int>(number("threads"))});
   SessionOptions session_options;
@@ -141,7 +147,10 @@ int run(int argc, char** argv) {
   std::vector<double> ms;
   int64_t driver_bytes_max = 0;
   StepReport report;
+  StepTracer tracer(session.device(), plan.shape);
   for (int64_t step = 0; step < number("warmup") + number("steps"); ++step) {
+    if (step == number("warmup") + number("steps") - 3 && !args["trace"].empty())
+      session.executor().set_tracer(&tracer);
     const auto start = Clock::now();
     report = session.step(batches);
     const double took = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
@@ -149,6 +158,8 @@ int run(int argc, char** argv) {
     if (cuda) driver_bytes_max = std::max(driver_bytes_max, cuda_driver_used_bytes());
   }
   session.executor().settle();
+  const std::vector<TimedAction> actions = tracer.take();
+  if (!args["trace"].empty()) write_chrome_trace(args["trace"], actions);
   std::sort(ms.begin(), ms.end());
   const double median = ms[ms.size() / 2];
   nlohmann::ordered_json out;
@@ -157,6 +168,13 @@ int run(int argc, char** argv) {
   out["why"] = plan.why;
   out["step_ms"] = median;
   out["samples_per_s"] = static_cast<double>(plan.n_micro * micro) / median * 1000;
+  if (!actions.empty()) {
+    const Overlap overlap = overlap_of(actions);
+    out["overlap_percent"] = 100 * overlap.hidden_share();
+    for (int q = 0; q < kQueues; ++q)
+      out[fmt::format("{}_busy_ms", name_of(static_cast<QueueId>(q)))] =
+          1e3 * overlap.busy_s[static_cast<size_t>(q)] / 3;
+  }
   out["loss"] = report.loss;
   out["grad_norm"] = report.grad_norm;
   out["planned_gpu_bytes"] = plan.layout.n_bytes[0];

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
@@ -173,6 +174,53 @@ TEST_F(Program, TheSameBitsWhateverThePlacement) {
   ASSERT_EQ(ferry(train_arguments("other") + "--max-steps 6 --seed 43").code, 0);
   EXPECT_NE(text_of(root_ / "resident/final/model.safetensors"),
             text_of(root_ / "other/final/model.safetensors"));
+}
+
+// Without clipping blocks are updated as their gradients arrive, on queues of their own here.
+TEST_F(Program, TheSameBitsWithoutClipping) {
+  const std::string options = "--max-steps 6 --max-grad-norm 0 ";
+  ASSERT_EQ(ferry(train_arguments("unclipped") + options).code, 0);
+  ASSERT_EQ(ferry(train_arguments("unclipped_queues") + options +
+                  "--placement host --device simulated --activations recompute")
+                .code,
+            0);
+  EXPECT_EQ(text_of(root_ / "unclipped/final/model.safetensors"),
+            text_of(root_ / "unclipped_queues/final/model.safetensors"));
+}
+
+TEST_F(Program, TracesItsFirstSteps) {
+  ASSERT_EQ(ferry(train_arguments("untraced") + "--max-steps 12 --placement host").code, 0);
+  const Outcome traced =
+      ferry(train_arguments("traced") + "--max-steps 12 --placement host --trace steps.trace");
+  ASSERT_EQ(traced.code, 0) << traced.err;
+  EXPECT_NE(traced.err.find("trace of 10 steps in 'steps.trace'"), std::string::npos) << traced.err;
+  EXPECT_EQ(text_of(root_ / "untraced/final/model.safetensors"),
+            text_of(root_ / "traced/final/model.safetensors"));
+  const auto trace = nlohmann::json::parse(text_of(root_ / "steps.trace"));
+  std::map<std::string, int> n_of;  // by what was done
+  for (const auto& event : trace.at("traceEvents"))
+    if (event.at("ph") == "X") ++n_of[event.at("cat").get<std::string>()];
+  EXPECT_EQ(n_of["decide"], 10);
+  EXPECT_GT(n_of["forward"], 20);
+  EXPECT_EQ(n_of["forward"], n_of["backward"]);
+  EXPECT_EQ(n_of["update_host"] % 10, 0);
+  std::ifstream lines(root_ / "traced/metrics.jsonl");
+  int n_overlaps = 0;
+  for (std::string text; std::getline(lines, text);) {
+    const auto line = nlohmann::json::parse(text);
+    if (!line.contains("overlap_percent")) continue;
+    ++n_overlaps;
+    EXPECT_EQ(line["traced_steps"], 10);
+    EXPECT_GE(line["overlap_percent"], 0);
+    EXPECT_LE(line["overlap_percent"], 100);
+    EXPECT_GT(line["compute_busy_ms"], 0);
+  }
+  EXPECT_EQ(n_overlaps, 1);
+  // A run that ends before leaves what there was; a place that cannot be written is an error.
+  ASSERT_EQ(ferry(train_arguments("short_trace") + "--max-steps 3 --trace short.trace").code, 0);
+  EXPECT_EQ(text_of(root_ / "short.trace").find("\"step\":4"), std::string::npos);
+  expect_fault(ferry(train_arguments("no_trace") + "--max-steps 3 --trace no/such/dir/trace"), 5,
+               {"no/such/dir/trace", "cannot be written"});
 }
 
 TEST_F(Program, MaskedLmAdaptsToTextsWithoutLabels) {

@@ -1,0 +1,26 @@
+#include "offload/step_tracer.h"
+
+#include <cmath>
+
+namespace ferry {
+
+std::vector<TimedAction> StepTracer::take() {
+  std::vector<TimedAction> actions;
+  for (const Mark& mark : marks_) {
+    TimedAction timed = {.name = describe(mark.action, shape_),
+                         .queue = mark.action.queue,
+                         .verb = mark.action.verb,
+                         .block = mark.action.block,
+                         .step = mark.step,
+                         .begin_s = device_.seconds_of(mark.begin),
+                         .end_s = device_.seconds_of(mark.end)};
+    // A failed step has stamps that never happened.
+    if (std::isfinite(timed.begin_s) && std::isfinite(timed.end_s))
+      actions.push_back(std::move(timed));
+  }
+  marks_.clear();
+  device_.forget_stamps();
+  return actions;
+}
+
+}  // namespace ferry
