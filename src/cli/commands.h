@@ -17,10 +17,14 @@ int run_predict(Arguments arguments);
 int run_export(Arguments arguments);
 int run_plan(Arguments arguments);
 int run_doctor(Arguments arguments);
+int run_bench(Arguments arguments);
 int run_runs(Arguments arguments);
 int run_presets(Arguments arguments);
 int run_completion(Arguments arguments);
 int run_help(Arguments arguments);
+
+/** What `ferry bench` takes. */
+std::span<const std::string_view> bench_parts();
 
 struct Command {
   std::string_view name;

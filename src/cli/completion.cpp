@@ -40,6 +40,9 @@ CompletedProgram whole_program() {
     if (command.name == "presets")
       verb.words = {
           {"ls"}, {"show", {Completes::preset}}, {"cp", {Completes::preset, Completes::file}}};
+    if (command.name == "bench")
+      for (const std::string_view part : bench_parts())
+        verb.words.push_back({std::string(part)});
     if (command.name == "completion")
       for (const ShellName& shell : kShells)
         verb.words.push_back({std::string(shell.name)});
@@ -49,13 +52,24 @@ CompletedProgram whole_program() {
     program.verbs.push_back(std::move(verb));
   }
   program.flags.push_back({.names = {"help"},
-                           .verbs = {"presets", "doctor", "completion"},
+                           .verbs = {"presets", "doctor", "bench", "completion"},
                            .help = "What the verb does",
                            .takes_value = false});
   program.flags.push_back({.names = {"json"},
-                           .verbs = {"presets", "doctor"},
+                           .verbs = {"presets", "doctor", "bench"},
                            .help = "Results as JSON",
                            .takes_value = false});
+  program.flags.push_back({.names = {"no-measure"},
+                           .verbs = {"doctor"},
+                           .help = "Look only; figures are those of the last time",
+                           .takes_value = false});
+  program.flags.push_back({.names = {"seconds"},
+                           .verbs = {"doctor", "bench"},
+                           .help = "About how long measuring may take"});
+  program.flags.push_back({.names = {"output"},
+                           .verbs = {"bench"},
+                           .help = "The file that describes the card",
+                           .completes = Completes::file});
   return program;
 }
 

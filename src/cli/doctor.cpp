@@ -1,4 +1,5 @@
-// ferry doctor: what is there, what is wrong, and the cure of each fault. Exit code 0 when training
+// ferry doctor: what is there, what it can do, what is wrong, and the cure of each fault. Measuring
+// is the trainer's work; its figures are kept as the machine's profile. Exit code 0 when training
 // can run, else 5.
 
 #include <fmt/format.h>
@@ -10,6 +11,8 @@
 #include "src/base/error.h"
 #include "src/cli/commands.h"
 #include "src/cli/machine/diagnosis.h"
+#include "src/cli/machine/measured.h"
+#include "src/cli/profile_tables.h"
 #include "src/cli/run_report.h"
 #include "src/cli/settings.h"
 #include "src/config/paths.h"
@@ -20,6 +23,46 @@ namespace ferry::cli {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr std::string_view kHelp =
+    "ferry doctor - what this machine has and can do, and what is wrong with it\n\n"
+    "usage: ferry doctor [--no-measure] [--seconds S] [--json]\n\n"
+    "Looks at processor, memory and its limits, disk, NVIDIA driver and GPUs, and Ferry's own "
+    "parts; measures\n"
+    "AdamW, copies, products, attention and the disk of the current directory in under 20 "
+    "seconds; and says how to\n"
+    "mend each fault. The figures are kept as the machine's profile in\n"
+    "$XDG_DATA_HOME/ferry/machine.json (~/.local/share). Exit code 0 when training can run, 5 "
+    "when something\n"
+    "prevents it.\n\n"
+    "  --no-measure   look only; figures are those of the last time\n"
+    "  --seconds S    about how long measuring may take (12 by itself, and what starting takes)\n";
+
+struct Request {
+  bool measures = true;
+  std::string seconds;
+  bool wants_json = false;
+  bool wants_help = false;
+};
+
+Request parse(Arguments arguments) {
+  Request request;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--help" || argument == "-h")
+      request.wants_help = true;
+    else if (argument == "--json")
+      request.wants_json = true;
+    else if (argument == "--no-measure")
+      request.measures = false;
+    else if (argument == "--seconds" && i + 1 < arguments.size())
+      request.seconds = checked_seconds(arguments[++i]);
+    else
+      throw Error(Fault::usage, "cli.argument", fmt::format("unexpected argument '{}'", argument),
+                  "usage: ferry doctor [--no-measure] [--seconds S] [--json]");
+  }
+  return request;
+}
 
 Facts gather() {
   Facts facts;
@@ -43,6 +86,34 @@ Facts gather() {
   return facts;
 }
 
+/** The profile that was kept, if any; a damaged one is a fault. */
+void load_profile(Facts& facts) {
+  try {
+    facts.profile = load_machine_profile();
+  } catch (const Error& error) {
+    facts.measure_trouble = error.what();
+  }
+}
+
+/** Measures and keeps the profile; what goes wrong is in the facts. */
+Measured measure_and_store(Facts& facts, const std::string& seconds) {
+  Measured measured;
+  if (!facts.trainer) return measured;  // a fault of its own
+  std::vector<std::string> words = {"all", "--json"};
+  if (!seconds.empty()) words.insert(words.end(), {"--seconds", seconds});
+  measured = run_trainer_bench(*facts.trainer, words);
+  add_facts(measured, facts.host, facts.nvidia);
+  facts.measure_trouble = measured.trouble;
+  facts.profile = measured.profile;
+  if (!measured.profile) return measured;
+  try {
+    store_machine_profile(*measured.profile);
+  } catch (const Error& error) {
+    facts.store_trouble = error.what();
+  }
+  return measured;
+}
+
 std::string_view name_of(Severity severity) {
   return severity == Severity::error ? "error" : severity == Severity::warning ? "warning" : "note";
 }
@@ -55,7 +126,10 @@ bool is_usable(const std::vector<Finding>& findings) {
   return findings.empty() || findings.front().severity != Severity::error;
 }
 
-ordered_json json_of(const Facts& facts, const std::vector<Finding>& findings, bool usable) {
+ordered_json json_of(const Facts& facts,
+                     const std::vector<Finding>& findings,
+                     bool usable,
+                     const Measured& measured) {
   ordered_json gpus = ordered_json::array(), faults = ordered_json::array();
   for (const Gpu& gpu : facts.nvidia.gpus)
     gpus.push_back({{"name", gpu.name},
@@ -64,6 +138,7 @@ ordered_json json_of(const Facts& facts, const std::vector<Finding>& findings, b
                     {"compute_capability", gpu.compute_capability},
                     {"pcie_generation", gpu.pcie_generation},
                     {"pcie_width", gpu.pcie_width},
+                    {"power_limit_w", gpu.power_limit_w},
                     {"drives_display", gpu.drives_display}});
   for (const Finding& finding : findings)
     faults.push_back(
@@ -87,6 +162,7 @@ ordered_json json_of(const Facts& facts, const std::vector<Finding>& findings, b
             {"cgroup_limit_bytes", optional_json(facts.memory.cgroup_limit_bytes)},
             {"budget_bytes", facts.memory.budget_bytes()},
             {"memlock_limit_bytes", optional_json(host.memlock_limit_bytes)},
+            {"huge_pages", host.huge_pages},
             {"swap_total_bytes", host.swap_total_bytes},
             {"swap_free_bytes", host.swap_free_bytes}}},
           {"disk", {{"total_bytes", host.disk_total_bytes}, {"free_bytes", host.disk_free_bytes}}},
@@ -95,6 +171,8 @@ ordered_json json_of(const Facts& facts, const std::vector<Finding>& findings, b
             {"cuda_version", facts.nvidia.cuda_version},
             {"trouble", facts.nvidia.trouble},
             {"gpus", gpus}}},
+          {"profile", facts.profile ? ordered_json::parse(to_json(*facts.profile)) : nullptr},
+          {"skipped", measured.skipped},
           {"findings", faults}};
 }
 
@@ -134,9 +212,25 @@ void print_facts(const Facts& facts, const term::Terminal& terminal) {
                                       format_bytes(gpu.memory_total_bytes), gpu.compute_capability,
                                       gpu.pcie_generation, gpu.pcie_width,
                                       gpu.drives_display ? ", drives the display" : "")});
+  if (facts.profile)
+    for (const auto& [name, figures] : profile_summary(*facts.profile))
+      table.add_row({name, figures});
   table.add_row({"trainer", facts.trainer ? facts.trainer->string() : "not found"});
   table.add_row({"presets", fmt::format("{}", fmt::join(facts.presets, ", "))});
   fmt::print("{}", table.text(terminal));
+}
+
+/** Where the figures are from, and which are missing. */
+void print_measuring(const Facts& facts, const Measured& measured) {
+  if (!facts.profile) return;
+  fmt::print("\nfigures: {}", facts.profile->source);
+  if (measured.profile) {
+    fmt::print(" in {:.0f} s", measured.seconds);
+    if (facts.store_trouble.empty()) fmt::print(", kept in {}", machine_profile_path().string());
+  }
+  fmt::print("\n");
+  for (const std::string& line : measured.skipped)
+    fmt::print("left out: {}\n", line);
 }
 
 void print_findings(const std::vector<Finding>& findings,
@@ -158,38 +252,34 @@ void print_findings(const std::vector<Finding>& findings,
 }  // namespace
 
 ordered_json machine_report() {
-  const Facts facts = gather();
+  Facts facts = gather();
+  load_profile(facts);
+  if (facts.profile) facts.profile->disk.directory.clear();  // a path of the user's
   const std::vector<Finding> findings = diagnose(facts);
-  return json_of(facts, findings, is_usable(findings));
+  return json_of(facts, findings, is_usable(findings), {});
 }
 
 int run_doctor(Arguments arguments) {
-  bool wants_json = false;
-  for (const std::string& argument : arguments) {
-    if (argument == "--help" || argument == "-h") {
-      fmt::print(
-          "ferry doctor - what this machine has, and what is wrong with it\n\nusage: ferry doctor "
-          "[--json]\n\n"
-          "Looks at processor, memory and its limits, disk, NVIDIA driver and GPUs, and Ferry's "
-          "own parts, and says\n"
-          "how to mend each fault. Exit code 0 when training can run, 5 when something prevents "
-          "it.\n");
-      return 0;
-    }
-    if (argument != "--json")
-      throw Error(Fault::usage, "cli.argument", fmt::format("unexpected argument '{}'", argument),
-                  "usage: ferry doctor [--json]");
-    wants_json = true;
+  const Request request = parse(arguments);
+  if (request.wants_help) {
+    fmt::print("{}", kHelp);
+    return 0;
   }
-  const Facts facts = gather();
+  Facts facts = gather();
+  Measured measured;
+  if (request.measures)
+    measured = measure_and_store(facts, request.seconds);
+  else
+    load_profile(facts);
   const std::vector<Finding> findings = diagnose(facts);
   const bool usable = is_usable(findings);
   const term::Terminal terminal = term::detect_terminal(1);
-  if (wants_json) {
-    fmt::print("{}\n", json_of(facts, findings, usable)
+  if (request.wants_json) {
+    fmt::print("{}\n", json_of(facts, findings, usable, measured)
                            .dump(2, ' ', false, ordered_json::error_handler_t::replace));
   } else {
     print_facts(facts, terminal);
+    print_measuring(facts, measured);
     print_findings(findings, usable, terminal);
   }
   return usable ? 0 : static_cast<int>(Fault::machine);

@@ -13,7 +13,7 @@
 namespace ferry::cli {
 
 std::span<const Command> commands() {
-  static constexpr std::array<Command, 10> kCommands = {{
+  static constexpr std::array<Command, 11> kCommands = {{
       {"train", "fine-tune a model on texts", run_train},
       {"eval", "measure a trained model on labelled data", run_eval},
       {"predict", "label texts with a trained model", run_predict},
@@ -21,7 +21,8 @@ std::span<const Command> commands() {
       {"plan", "say beforehand what a run needs and whether it fits", run_plan},
       {"runs", "look at runs, and pause, resume, save or stop them", run_runs},
       {"presets", "list, show and copy settings that belong together", run_presets},
-      {"doctor", "what this machine has, and what is wrong with it", run_doctor},
+      {"doctor", "what this machine has and can do, and what is wrong with it", run_doctor},
+      {"bench", "measure one part of this machine, as a run uses it", run_bench},
       {"completion", "a script that completes command lines in bash, zsh or fish", run_completion},
       {"help", "this text, or the options of a verb: ferry help train", run_help},
   }};

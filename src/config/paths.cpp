@@ -50,6 +50,11 @@ std::string first_comment(const fs::path& file) {
 
 }  // namespace
 
+std::vector<fs::path> own_preset_directories() {
+  return {program_directory().parent_path() / "share" / "ferry" / "presets",
+          fs::path(FERRY_SOURCE_ROOT) / "presets"};
+}
+
 std::vector<Preset> list_presets() {
   std::map<std::string, Preset> presets;  // the first found of a name wins
   auto add_directory = [&](const fs::path& directory, bool is_users) {
@@ -62,8 +67,8 @@ std::vector<Preset> list_presets() {
     }
   };
   add_directory(users_preset_directory(), true);
-  add_directory(program_directory().parent_path() / "share" / "ferry" / "presets", false);
-  add_directory(fs::path(FERRY_SOURCE_ROOT) / "presets", false);
+  for (const fs::path& directory : own_preset_directories())
+    add_directory(directory, false);
   std::vector<Preset> list;
   for (auto& [name, preset] : presets)
     list.push_back(std::move(preset));

@@ -25,6 +25,9 @@ struct Preset {
   std::string description;  // first comment line of the file
 };
 
+/** Where the presets lie that come with Ferry, the installed ones first. */
+std::vector<std::filesystem::path> own_preset_directories();
+
 /** All presets by name; a user's own hides a built-in one of the same name. */
 std::vector<Preset> list_presets();
 

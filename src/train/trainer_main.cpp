@@ -1,5 +1,6 @@
 // ferry-trainer: the torch half. `ferry train | eval | predict | export` check their command line
-// and become this program; it reads the same command line with the same table.
+// and become this program; it reads the same command line with the same table. `ferry doctor` and
+// `ferry bench` start it to measure.
 
 #include <fmt/format.h>
 
@@ -17,6 +18,7 @@
 #include "src/config/paths.h"
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
+#include "src/measure/bench_verb.h"
 #include "src/runs/run_index.h"
 #include "src/runs/train_log.h"
 #include "src/train/checkpoint.h"
@@ -246,6 +248,7 @@ int run_export(const config::CommandLine& command) {
 
 int run(const std::string& verb, const std::vector<std::string>& arguments) {
   simd::level();  // a FERRY_SIMD that this machine cannot do shows before any work
+  if (verb == "bench") return measure::run_bench_verb(arguments);
   config::CommandLine command = config::parse_command_line(verb, arguments);
   config::check_required(command);
   if (verb == "train") return run_train(std::move(command), arguments);

@@ -51,8 +51,8 @@ TEST_F(Ferry, HelpNamesEveryVerb) {
        {std::vector<std::string>{"--help"}, {"-h"}, {"help"}}) {
     Outcome outcome = run(words);
     EXPECT_EQ(outcome.exit_code, 0);
-    for (const char* verb :
-         {"train", "eval", "predict", "export", "plan", "presets", "doctor", "completion", "help"})
+    for (const char* verb : {"train", "eval", "predict", "export", "plan", "presets", "doctor",
+                             "bench", "completion", "help"})
       EXPECT_CONTAINS(outcome.out, std::string("\n  ") + verb + " ");
     EXPECT_TRUE(outcome.err.empty()) << outcome.err;
   }
@@ -61,7 +61,7 @@ TEST_F(Ferry, HelpNamesEveryVerb) {
 
 TEST_F(Ferry, EveryVerbHasHelpInBothForms) {
   for (const char* verb :
-       {"train", "eval", "predict", "export", "plan", "presets", "doctor", "completion"}) {
+       {"train", "eval", "predict", "export", "plan", "presets", "doctor", "bench", "completion"}) {
     Outcome first = run({"help", verb}), second = run({verb, "--help"});
     EXPECT_EQ(first.exit_code, 0) << verb;
     EXPECT_EQ(first.out, second.out);
@@ -99,6 +99,12 @@ TEST_F(Ferry, WrongUseIsTwoAndNamesTheNearest) {
       {{"presets"}, "usage: ferry presets ls"},
       {{"presets", "show", "nothing-like-it"}, "no preset"},
       {{"doctor", "--fast"}, "unexpected argument '--fast'"},
+      {{"doctor", "--seconds", "soon"}, "--seconds soon, expected a number"},
+      {{"bench"}, "usage: ferry bench PART"},
+      {{"bench", "gem"}, "did you mean 'gemm'?"},
+      {{"bench", "gemm", "dram"}, "unexpected argument 'dram'"},
+      {{"bench", "gemm", "--seconds"}, "--seconds needs a value"},
+      {{"bench", "gemm", "--output", "x.json"}, "goes with `ferry bench card` only"},
       {{"plan", "--model", model_, "--max-length", "65"}, "at most 64"},
       {{"plan", "--model", model_, "--max-length", "2"}, "expected an integer of at least 3"},
   };
@@ -378,7 +384,7 @@ TEST_F(Ferry, LoadsNoLibTorch) {
                                                 {"plan", "--help"},
                                                 {"plan", "--model", model_},
                                                 {"presets", "ls"},
-                                                {"doctor"}}) {
+                                                {"doctor", "--no-measure"}}) {
     Outcome outcome = run(words, {{"LD_DEBUG", "files"}});
     EXPECT_CONTAINS(outcome.err, "libc.so");  // the listing works
     for (const char* library : {"torch", "libc10", "libcudart", "libpython"})

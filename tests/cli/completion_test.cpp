@@ -178,7 +178,10 @@ TEST_P(Completion, VerbsAndTheirWords) {
           {"ferry completion ", {"bash", "zsh", "fish"}},
           {"ferry help tr", {"train"}},
           {"ferry help train tr", {}},
-          {"ferry doctor --j", {"--json"}}});
+          {"ferry doctor --j", {"--json"}},
+          {"ferry doctor --no", {"--no-measure"}},
+          {"ferry bench a", {"adamw", "attention", "all"}},
+          {"ferry bench gemm --", {"--help", "--json", "--seconds", "--output"}}});
 }
 
 /** Every flag of every verb, from the tables. */

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/bytes.h"
+#include "src/base/error.h"
 #include "src/cli/machine/diagnosis.h"
+#include "src/cli/machine/measured.h"
 #include "tests/cli/run_ferry.h"
 #include "tests/config/config_fixture.h"
 
@@ -30,8 +32,32 @@ Facts healthy() {
   return facts;
 }
 
+/** Of the healthy machine, with nothing to say about it. */
+MachineProfile measured_profile() {
+  MachineProfile profile{.name = "a desktop"};
+  profile.gpu =
+      GpuProfile{.name = "RTX 2080 Ti",
+                 .compute_capability = 75,
+                 .memory_bytes = 11 * kGiB,
+                 .pcie_generation = 3,
+                 .pcie_width = 16,
+                 .copies = {{kMiB, 6e9, 6e9, 5e9, 5e9}, {64 * kMiB, 12e9, 12e9, 11e9, 11e9}}};
+  profile.host = {.adamw = {{8, 1.3e9}}, .memory_bytes_per_s = 36e9, .dram_bytes_per_s = 40e9};
+  profile.disk = {.write_bytes_per_s = 1e9, .read_bytes_per_s = 2e9};
+  return profile;
+}
+
 TEST(Diagnosis, AHealthyMachineHasNothingToSay) {
   EXPECT_TRUE(diagnose(healthy()).empty());
+  Facts facts = healthy();
+  facts.profile = measured_profile();
+  EXPECT_TRUE(diagnose(facts).empty());
+  // A limit that the driver does not count is none; an unknown link has no rate.
+  facts.host.memlock_limit_bytes = 8 * kMiB;
+  facts.host.huge_pages = "madvise";
+  facts.profile->gpu->pcie_generation = 0;
+  facts.profile->gpu->copies = {{kMiB, 1e6, 1e6, 1e6, 1e6}};
+  EXPECT_TRUE(diagnose(facts).empty());
 }
 
 TEST(Diagnosis, EveryFaultHasASeverityAndACure) {
@@ -103,6 +129,48 @@ TEST(Diagnosis, EveryFaultHasASeverityAndACure) {
       {"hidden", [](Facts& f) { f.hides_gpus = true; }, Severity::warning, "hides",
        "unset CUDA_VISIBLE"},
       {"empty", [](Facts& f) { f.nvidia.gpus.clear(); }, Severity::note, "sees no GPU", ""},
+      {"memlock, not measured", [](Facts& f) { f.host.memlock_limit_bytes = 8 * kMiB; },
+       Severity::note, "limited to 8.0 MiB", "ulimit -l"},
+      {"memlock",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->gpu->copies.clear();
+         f.host.memlock_limit_bytes = 8 * kMiB;
+       },
+       Severity::warning, "pinning failed", "ulimit -l"},
+      {"pinning",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->gpu->copies.clear();
+       },
+       Severity::warning, "could be pinned", "end other"},
+      {"link",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         for (CopyRate& copy : f.profile->gpu->copies)
+           copy.h2d = copy.d2h = 6.3e9;
+       },
+       Severity::warning, "reach 6.3 GB/s; PCIe 3 x16 gives 15.8", "slot"},
+      {"display", [](Facts& f) { f.nvidia.gpus[0].drives_display = true; }, Severity::note,
+       "drives the display", "--gpu-memory"},
+      {"huge pages", [](Facts& f) { f.host.huge_pages = "never"; }, Severity::note, "huge pages",
+       "echo madvise"},
+      {"slow AdamW",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->host.memory_bytes_per_s = 20e9;
+       },
+       Severity::warning, "AdamW moves 20.0 GB/s where memory gives 40.0", "FERRY_SIMD"},
+      {"slow disk",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->disk.write_bytes_per_s = 120e6;
+       },
+       Severity::warning, "writes 120 MB/s", "--output-dir"},
+      {"not measured", [](Facts& f) { f.measure_trouble = "no figures"; }, Severity::warning,
+       "could not be measured: no figures", "again"},
+      {"not stored", [](Facts& f) { f.store_trouble = "read-only"; }, Severity::warning,
+       "not be stored: read-only", "XDG_DATA_HOME"},
   };
   for (const Case& each : cases) {
     Facts facts = healthy();
@@ -133,6 +201,7 @@ TEST(Host, IsReadFromProc) {
              "processor\t: 2\nmodel name\t: Ryzen 5\nphysical id\t: 0\ncore id\t\t: 1\n");
   root.write("proc/meminfo", "MemTotal: 100 kB\nSwapTotal:  2048 kB\nSwapFree:  1024 kB\n");
   root.write("proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n");
+  root.write("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
   root.write("etc/os-release", "NAME=\"Ubuntu\"\nPRETTY_NAME=\"Ubuntu 24.04 LTS\"\n");
   Host host = read_host(root.path());
   EXPECT_EQ(host.cpu, "Ryzen 5");
@@ -140,6 +209,7 @@ TEST(Host, IsReadFromProc) {
   EXPECT_GE(host.n_threads, 1);
   EXPECT_EQ(host.distribution, "Ubuntu 24.04 LTS");
   EXPECT_TRUE(host.is_wsl);
+  EXPECT_EQ(host.huge_pages, "madvise");
   EXPECT_EQ(host.swap_total_bytes, 2 * kMiB);
   EXPECT_EQ(host.swap_free_bytes, kMiB);
 }
@@ -148,6 +218,7 @@ TEST(Host, AMissingOrHostileProcIsNoFault) {
   TemporaryDirectory root;
   Host empty = read_host(root.path());
   EXPECT_EQ(empty.n_cores, 0);
+  EXPECT_EQ(empty.huge_pages, "");
   EXPECT_FALSE(empty.is_wsl);
   root.write("proc/cpuinfo", std::string("model name\0:\n:\nx", 16));
   root.write("proc/meminfo", "SwapTotal: many\n");
@@ -163,6 +234,90 @@ TEST(Nvidia, DevicesAreCountedOnTheBus) {
   root.write("sys/bus/pci/devices/0000:02:00.0/vendor", "0x8086\n");
   root.write("sys/bus/pci/devices/0000:02:00.0/class", "0x030000\n");
   EXPECT_EQ(read_nvidia(root.path()).n_pci_devices, 1);
+}
+
+Host host_named(const std::string& cpu) {
+  Host host;
+  host.cpu = cpu;
+  return host;
+}
+
+/** What the trainer prints, of a GPU of that name. */
+std::string printed(const std::string& gpu_name, int64_t free_bytes) {
+  MachineProfile profile{.name = "x"};
+  profile.gpu = GpuProfile{
+      .name = gpu_name, .compute_capability = 75, .memory_bytes = kGiB, .context_bytes = 99};
+  return nlohmann::json({{"profile", nlohmann::json::parse(to_json(profile))},
+                         {"skipped", {"disk: full"}},
+                         {"gpu_trouble", ""},
+                         {"gpu_free_bytes", free_bytes},
+                         {"steps", nlohmann::json::array()},
+                         {"seconds", 12.5}})
+      .dump();
+}
+
+TEST(Measured, IsReadAndCompletedByTheDriversFacts) {
+  Measured measured = parse_measured(printed("RTX 2080 Ti", 10 * kGiB - 300 * kMiB));
+  ASSERT_TRUE(measured.profile) << measured.trouble;
+  EXPECT_EQ(measured.skipped, std::vector<std::string>{"disk: full"});
+  EXPECT_EQ(measured.seconds, 12.5);
+  Nvidia nvidia = healthy().nvidia;
+  nvidia.gpus.insert(nvidia.gpus.begin(), Gpu{.name = "another", .pcie_generation = 5});
+  nvidia.gpus[1].drives_display = true;
+  nvidia.gpus[1].power_limit_w = 250;
+  add_facts(measured, host_named("Ryzen 5"), nvidia);
+  const GpuProfile& gpu = *measured.profile->gpu;
+  EXPECT_EQ(measured.profile->name, "RTX 2080 Ti, Ryzen 5");
+  EXPECT_EQ(measured.profile->host.cpu, "Ryzen 5");
+  EXPECT_EQ(gpu.context_bytes, 300 * kMiB);
+  EXPECT_EQ(gpu.driver, "580.65.06");
+  EXPECT_EQ(gpu.pcie_generation, 3);
+  EXPECT_EQ(gpu.pcie_width, 16);
+  EXPECT_EQ(gpu.power_w, 250);
+  EXPECT_TRUE(gpu.drives_display);
+}
+
+TEST(Measured, ACardThatTheDriverDoesNotNameKeepsWhatWasMeasured) {
+  Measured measured = parse_measured(printed("another", kGiB));
+  add_facts(measured, host_named(""), healthy().nvidia);
+  ASSERT_TRUE(measured.profile) << measured.trouble;
+  EXPECT_EQ(measured.profile->gpu->context_bytes, 99);
+  EXPECT_EQ(measured.profile->gpu->pcie_generation, 0);
+  EXPECT_EQ(measured.profile->name, "another, an unknown processor");
+}
+
+TEST(Measured, WhatIsNoFiguresIsATrouble) {
+  for (const std::string text : {"", "{}", "[1]", "{\"profile\": {\"version\": 9}}"}) {
+    const Measured measured = parse_measured(text);
+    EXPECT_FALSE(measured.profile);
+    EXPECT_FALSE(measured.trouble.empty()) << text;
+  }
+  EXPECT_CONTAINS(parse_measured("{\"profile\": {\"version\": 9}}").trouble, "version 9");
+}
+
+TEST(Measured, ATrainerMayPrintFailHangOrNotStart) {
+  TemporaryDirectory directory;
+  const auto trainer = [&](const std::string& script) {
+    const auto file = directory.write("trainer", "#!/bin/sh\n" + script + "\n");
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    return file;
+  };
+  directory.write("out", printed("RTX", kGiB));
+  const std::string out = (directory.path() / "out").string();
+  const Measured good = run_trainer_bench(trainer("[ \"$*\" = 'bench all --json' ] && cat " + out),
+                                          {"all", "--json"});
+  ASSERT_TRUE(good.profile) << good.trouble;
+  EXPECT_EQ(good.profile->gpu->name, "RTX");
+  EXPECT_CONTAINS(run_trainer_bench(trainer("cat " + out + "; exit 5"), {}).trouble, "exit code 5");
+  EXPECT_CONTAINS(run_trainer_bench(trainer("kill -9 $$"), {}).trouble, "signal 9");
+  EXPECT_CONTAINS(run_trainer_bench(trainer("exec sleep 60"), {}, 0.2).trouble, "did not end");
+  EXPECT_CONTAINS(run_trainer_bench("/no/trainer", {}).trouble, "cannot start '/no/trainer'");
+}
+
+TEST(Measured, SecondsAreATime) {
+  EXPECT_EQ(checked_seconds("2.5"), "2.5");
+  for (const char* text : {"", "x", "0", "-1", "nan", "1e9", "5s"})
+    EXPECT_THROW(checked_seconds(text), Error) << text;
 }
 
 class Doctor : public testing::Test {
@@ -211,6 +366,28 @@ TEST_F(Doctor, JsonHasItsShape) {
   }
 }
 
+TEST_F(Doctor, WithoutFiguresTheRestIsReported) {
+  const TemporaryDirectory home;
+  Outcome outcome =
+      run_ferry({{"doctor", "--json"},
+                 {{"FERRY_TRAINER", "/bin/true"}, {"XDG_DATA_HOME", home.path().string()}}});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  auto report = nlohmann::json::parse(outcome.out);
+  EXPECT_TRUE(report["profile"].is_null());
+  EXPECT_TRUE(finds(report, "could not be measured"));
+  EXPECT_TRUE(std::filesystem::is_empty(home.path()));
+  // Not asked for, it is no fault; a damaged profile is one.
+  const std::vector<std::pair<std::string, std::string>> environment = {
+      {"FERRY_TRAINER", "/bin/true"}, {"XDG_DATA_HOME", home.path().string()}};
+  report =
+      nlohmann::json::parse(run_ferry({{"doctor", "--json", "--no-measure"}, environment}).out);
+  EXPECT_FALSE(finds(report, "could not be measured"));
+  home.write("ferry/machine.json", "{\"version\": 7}");
+  report =
+      nlohmann::json::parse(run_ferry({{"doctor", "--json", "--no-measure"}, environment}).out);
+  EXPECT_TRUE(finds(report, "version 7"));
+}
+
 TEST_F(Doctor, SaysFiveWhenTrainingCannotRun) {
   Outcome outcome = run_ferry({{"doctor", "--json"}, {{"FERRY_TRAINER", "/no/trainer"}}});
   EXPECT_EQ(outcome.exit_code, 5);
@@ -234,6 +411,7 @@ TEST_F(Doctor, ReadsADriver) {
   EXPECT_EQ(gpu["compute_capability"], 75);
   EXPECT_EQ(gpu["pcie_generation"], 3);
   EXPECT_EQ(gpu["pcie_width"], 16);
+  EXPECT_EQ(gpu["power_limit_w"], 250);
   EXPECT_EQ(gpu["drives_display"], false);  // the fake library does not know
   EXPECT_EQ(report["nvidia"]["driver_version"], "580.65.06");
   EXPECT_EQ(report["nvidia"]["cuda_version"], 13000);

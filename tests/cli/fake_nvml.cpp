@@ -62,5 +62,9 @@ int nvmlDeviceGetMaxPcieLinkWidth(void*, unsigned* width) {
   *width = 16;
   return 0;
 }
+int nvmlDeviceGetEnforcedPowerLimit(void*, unsigned* milliwatts) {
+  *milliwatts = 250000;
+  return 0;
+}
 // nvmlDeviceGetDisplayActive is missing on purpose: an older library.
 }

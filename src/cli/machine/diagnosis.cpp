@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/base/bytes.h"
+#include "src/cli/machine/findings.h"
 
 namespace ferry::cli {
 
@@ -16,14 +17,6 @@ constexpr int64_t kHostMemoryLittle_bytes = 3 * kGiB;
 constexpr int64_t kDiskLittle_bytes = 2 * kGiB;
 
 constexpr std::string_view kOnCpu = "training runs on the CPU until then";
-
-class Findings {
- public:
-  void add(Severity severity, std::string what, std::string cure = {}) {
-    list.push_back({severity, std::move(what), std::move(cure)});
-  }
-  std::vector<Finding> list;
-};
 
 void diagnose_program(const Facts& facts, Findings& findings) {
   if (!facts.trainer)
@@ -128,6 +121,7 @@ std::vector<Finding> diagnose(const Facts& facts) {
   diagnose_program(facts, findings);
   diagnose_driver(facts, findings);
   diagnose_host(facts, findings);
+  diagnose_measured(facts, findings);
   std::stable_sort(findings.list.begin(), findings.list.end(),
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
   return findings.list;

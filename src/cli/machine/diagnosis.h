@@ -10,6 +10,7 @@
 #include "src/cli/machine/host.h"
 #include "src/cli/machine/nvidia.h"
 #include "src/plan/host_memory.h"
+#include "src/plan/machine_profile.h"
 
 namespace ferry::cli {
 
@@ -22,7 +23,10 @@ struct Facts {
   std::optional<std::filesystem::path> trainer;  // nullopt: see trainer_trouble
   std::string trainer_trouble;
   std::vector<std::string> presets;
-  bool hides_gpus = false;  // CUDA_VISIBLE_DEVICES is set and empty or -1
+  bool hides_gpus = false;                // CUDA_VISIBLE_DEVICES is set and empty or -1
+  std::optional<MachineProfile> profile;  // measured now, or stored
+  std::string measure_trouble;            // why there is none; empty: none was asked for
+  std::string store_trouble;              // why it could not be kept
 };
 
 enum class Severity { note, warning, error };  // error: training cannot run

@@ -68,6 +68,14 @@ void read_system(const fs::path& root, Host& host) {
       host.kernel.find("icrosoft") != std::string::npos;  // "Microsoft" in WSL 1, "microsoft" in 2
 }
 
+/** The word in brackets of "always [madvise] never". */
+void read_huge_pages(const fs::path& root, Host& host) {
+  std::ifstream stream(root / "sys/kernel/mm/transparent_hugepage/enabled");
+  for (std::string word; stream >> word;)
+    if (word.size() > 2 && word.front() == '[' && word.back() == ']')
+      host.huge_pages = word.substr(1, word.size() - 2);
+}
+
 }  // namespace
 
 Host read_host(const fs::path& root) {
@@ -75,6 +83,7 @@ Host read_host(const fs::path& root) {
   read_cpu(root, host);
   read_swap(root, host);
   read_system(root, host);
+  read_huge_pages(root, host);
   rlimit limit{};
   if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     host.memlock_limit_bytes = static_cast<int64_t>(limit.rlim_cur);

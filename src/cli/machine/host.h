@@ -18,13 +18,14 @@ struct Host {
   bool is_wsl = false;
   int64_t swap_total_bytes = 0;
   int64_t swap_free_bytes = 0;
+  std::string huge_pages;  // transparent ones: "always", "madvise", "never"; empty: not told
   std::optional<int64_t> memlock_limit_bytes;  // nullopt: unlimited
   int64_t disk_total_bytes = 0;                // of the current directory's file system
   int64_t disk_free_bytes = 0;                 // for this user
 };
 
-/** `root` holds proc/ and etc/ (tests give another); limits, threads and disk are this process's.
- * Never throws. */
+/** `root` holds proc/, sys/ and etc/ (tests give another); limits, threads and disk are this
+ * process's. Never throws. */
 Host read_host(const std::filesystem::path& root = "/");
 
 }  // namespace ferry::cli

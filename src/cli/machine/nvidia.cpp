@@ -77,6 +77,9 @@ Gpu read_gpu(const Library& library, Device device) {
     gpu.pcie_generation = static_cast<int>(value);
   if (succeeds(library, "nvmlDeviceGetMaxPcieLinkWidth", device, &value))
     gpu.pcie_width = static_cast<int>(value);
+  unsigned power_mw = 0;
+  if (succeeds(library, "nvmlDeviceGetEnforcedPowerLimit", device, &power_mw))
+    gpu.power_limit_w = power_mw / 1000.0;
   int is_active = 0;
   if (succeeds(library, "nvmlDeviceGetDisplayActive", device, &is_active))
     gpu.drives_display = is_active != 0;

@@ -17,6 +17,7 @@ struct Gpu {
   int pcie_generation = 0;     // the most that card and slot allow; 0: not told
   int pcie_width = 0;
   bool drives_display = false;
+  double power_limit_w = 0;  // 0: not told
 };
 
 struct Nvidia {

@@ -1,0 +1,22 @@
+#pragma once
+// The list that diagnose() makes. Private to src/cli/machine.
+
+#include <string>
+#include <vector>
+
+#include "src/cli/machine/diagnosis.h"
+
+namespace ferry::cli {
+
+class Findings {
+ public:
+  void add(Severity severity, std::string what, std::string cure = {}) {
+    list.push_back({severity, std::move(what), std::move(cure)});
+  }
+  std::vector<Finding> list;
+};
+
+/** What the figures say: pinning, links, memory, disk. */
+void diagnose_measured(const Facts& facts, Findings& findings);
+
+}  // namespace ferry::cli

@@ -1,0 +1,50 @@
+#pragma once
+// What ferry-trainer measured of this machine, as `ferry doctor` and `ferry bench` have it: they
+// start it as a child process, for measuring needs LibTorch and they have none.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/cli/machine/host.h"
+#include "src/cli/machine/nvidia.h"
+#include "src/plan/machine_profile.h"
+
+namespace ferry::cli {
+
+/** Of `bench step`. */
+struct StepTime {
+  std::string model, placement;
+  double ms = 0;
+};
+
+struct Measured {
+  std::optional<MachineProfile> profile;
+  std::vector<std::string> skipped;  // what was left out and why
+  std::string gpu_trouble;           // why the trainer can use no GPU
+  int64_t gpu_free_bytes = 0;        // of the GPU's memory once the trainer had its context
+  double seconds = 0;
+  std::vector<StepTime> steps;
+  std::string trouble;  // why there is no profile
+};
+
+/** Runs `trainer bench words...`; its talk goes to standard error. Never throws: what goes wrong is
+ * the trouble. A trainer that hangs is ended after `patience_s`. */
+Measured run_trainer_bench(const std::filesystem::path& trainer,
+                           const std::vector<std::string>& words,
+                           double patience_s = 180);
+
+/** The value of --seconds, as it is; Error(usage) where it is no time to measure in. */
+std::string checked_seconds(const std::string& text);
+
+/** What the trainer printed. */
+Measured parse_measured(std::string_view json);
+
+/** Adds what only /proc and the driver's library know, and puts the machine's name together.
+ * `nvidia` was read before the trainer started: what it counts as free less what was free
+ * afterwards is what an empty context takes. */
+void add_facts(Measured& measured, const Host& host, const Nvidia& nvidia);
+
+}  // namespace ferry::cli

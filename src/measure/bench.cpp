@@ -1,0 +1,112 @@
+#include "src/measure/bench.h"
+
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/normal.h>
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "src/base/error.h"
+#include "src/plan/host_memory.h"
+
+namespace ferry::measure {
+namespace {
+
+constexpr int64_t kGpu_bytes = 1152 * kMiB;     ///< two copies' ends, AdamW, or a GEMM's matrices
+constexpr int64_t kLibrary_bytes = 640 * kMiB;  ///< cuBLAS's workspaces, what attention returns
+constexpr int64_t kCpuTensors_bytes = 256 * kMiB;
+constexpr int64_t kCopies_bytes = 256 * kMiB;  ///< each way
+
+std::unique_ptr<Device> make_device(bool cuda, WorkerPool& pool) {
+  return cuda ? make_cuda_device() : make_simulated_device({}, pool);
+}
+
+}  // namespace
+
+int n_usable_threads() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return CPU_COUNT(&cores);
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+std::byte* Arena::take(int64_t n_bytes) {
+  const int64_t begin = used_bytes_;
+  if (begin + n_bytes > n_bytes_)
+    throw Error(
+        Fault::does_not_fit, "measure.memory",
+        fmt::format("{} more of {} asked for", format_bytes(n_bytes), format_bytes(n_bytes_)));
+  used_bytes_ = round_up(begin + n_bytes, kTensorAlignment_bytes);
+  return base_ + begin;
+}
+
+Bench::Bench(const MeasureOptions& options,
+             const CudaProbe& probe,
+             std::vector<std::string>& skipped)
+    : pool_(make_tbb_pool(n_usable_threads())) {
+  bool cuda = probe.usable && options.uses_gpu;
+  // A desktop needs room beside what is measured.
+  if (cuda && probe.free_bytes < (kGpu_bytes + kLibrary_bytes) * 5 / 4) {
+    skipped.push_back(fmt::format("the GPU was left out: {} of its memory are free, {} are needed",
+                                  format_bytes(probe.free_bytes),
+                                  format_bytes((kGpu_bytes + kLibrary_bytes) * 5 / 4)));
+    cuda = false;
+  }
+  device_ = make_device(cuda, *pool_);
+  reserve_host(std::min(options.host_bytes_max, read_host_memory().budget_bytes() / 2), skipped);
+  gpu_memory_ =
+      device_->reserve(Place::gpu, cuda ? kGpu_bytes + kLibrary_bytes : kCpuTensors_bytes);
+  gpu = Arena(gpu_memory_->data(), cuda ? kGpu_bytes : kCpuTensors_bytes);
+  if (cuda) {
+    library_region_ =
+        std::make_unique<CudaLibraryRegion>(gpu_memory_->data() + kGpu_bytes, kLibrary_bytes);
+    stream_ = std::make_unique<ComputeStream>(device_->compute_stream());
+  }
+  done_ = device_->make_event();
+}
+
+/** AdamW's segments take what the ends of the copies leave. */
+void Bench::reserve_host(int64_t most_bytes, std::vector<std::string>& skipped) {
+  const int64_t copies_bytes =
+      is_cuda() ? std::min(kCopies_bytes, most_bytes / 8 / kMiB * kMiB) : 0;
+  const int64_t all_bytes = most_bytes / kMiB * kMiB;
+  try {
+    host_memory_ = device_->reserve(Place::host, all_bytes);
+  } catch (const Error& error) {
+    skipped.push_back(fmt::format("memory for AdamW and copies: {}", error.what()));
+    return;
+  }
+  std::byte* const base = host_memory_->data();
+  from_host = Arena(base, copies_bytes);
+  to_host = Arena(base + copies_bytes, copies_bytes);
+  adamw = Arena(base + 2 * copies_bytes, all_bytes - 2 * copies_bytes);
+}
+
+at::Tensor Bench::tensor(at::IntArrayRef shape, at::ScalarType type) {
+  int64_t n_bytes = static_cast<int64_t>(at::elementSize(type));
+  for (const int64_t n : shape)
+    n_bytes *= n;
+  const at::Device on = is_cuda() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU);
+  at::Tensor made =
+      at::from_blob(gpu.take(n_bytes), shape, at::TensorOptions().device(on).dtype(type));
+  return at::isFloatingType(type) ? made.normal_(0, 0.02) : made.zero_();
+}
+
+double Bench::seconds_of(int n, const std::function<void()>& work) {
+  using namespace std::chrono_literals;
+  const auto start = Clock::now();
+  // Not submitted: what throws there ends the device, and a size that does not fit is no end here.
+  for (int i = 0; i < n; ++i)
+    work();
+  device_->record(QueueId::compute, done_);
+  // Without sleeping: most of what is timed is shorter than a sleep.
+  while (!device_->happened(done_)) {
+  }
+  const double seconds = seconds_since(start);
+  device_->wait_host(done_, 0ms);  // rethrows
+  return seconds;
+}
+
+}  // namespace ferry::measure

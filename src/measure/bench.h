@@ -1,0 +1,69 @@
+#pragma once
+// The device under test with its memory and threads, reserved once for all parts: a CUDA device, or
+// the simulated one that training on a CPU uses. Private to src/measure.
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "offload/device.h"
+#include "offload/worker_pool.h"
+#include "src/engine/compute_stream.h"
+#include "src/engine/cuda_allocator.h"
+#include "src/measure/measure.h"
+#include "src/measure/timing.h"
+
+namespace ferry::measure {
+
+/** Memory given out from its start; all of it again after reset(). */
+class Arena {
+ public:
+  Arena() = default;
+  Arena(std::byte* base, int64_t n_bytes) : base_(base), n_bytes_(n_bytes) {}
+  /** On a tensor's boundary. Throws Error(does_not_fit). */
+  std::byte* take(int64_t n_bytes);
+  void reset() { used_bytes_ = 0; }
+  int64_t n_bytes() const { return n_bytes_; }
+
+ private:
+  std::byte* base_ = nullptr;
+  int64_t n_bytes_ = 0, used_bytes_ = 0;
+};
+
+class Bench {
+ public:
+  /** Reserves host memory, pinned where there is a GPU, and GPU memory. What cannot be had is told
+   * in `skipped`, and the arena for it is empty. */
+  Bench(const MeasureOptions& options, const CudaProbe& probe, std::vector<std::string>& skipped);
+
+  bool is_cuda() const { return device_->is_cuda(); }
+  Device& device() { return *device_; }
+  WorkerPool& pool() { return *pool_; }
+  int n_threads() const { return pool_->n_workers(); }
+
+  Arena adamw;               ///< host: segments of AdamW
+  bool is_adamw_filled = false;
+  Arena from_host, to_host;  ///< host: what copies read and write, of one size
+  Arena gpu;                 ///< of the device; on a CPU, host memory
+
+  /** A dense tensor in `gpu` of normal numbers: zeros would let a GPU clock higher than it can. */
+  at::Tensor tensor(at::IntArrayRef shape, at::ScalarType type);
+  /** Seconds that `work`, called n times as the compute queue's, takes until it has run. */
+  double seconds_of(int n, const std::function<void()>& work);
+
+ private:
+  void reserve_host(int64_t most_bytes, std::vector<std::string>& skipped);
+
+  std::unique_ptr<WorkerPool> pool_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Reservation> host_memory_, gpu_memory_;
+  std::unique_ptr<CudaLibraryRegion> library_region_;
+  std::unique_ptr<ComputeStream> stream_;
+  EventId done_;
+};
+
+/** Hardware threads this process may run on. */
+int n_usable_threads();
+
+}  // namespace ferry::measure

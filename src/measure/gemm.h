@@ -1,0 +1,35 @@
+#pragma once
+// Products and attention at the sizes that training meets, through the operations that training
+// calls. Private to src/measure.
+
+#include "models/tensor_table.h"
+#include "src/measure/bench.h"
+
+namespace ferry::measure {
+
+/** Products for so long: a GPU leaves its idle clocks under load only. */
+void wake(Bench& bench, double seconds);
+
+struct GemmGrid {
+  std::vector<DType> types;
+  std::vector<int64_t> rows, widths;
+};
+/** `seconds` for the whole grid, as far as it can be done in that: the shortest once each. */
+std::vector<GemmRate> measure_gemms(Bench& bench, const GemmGrid& grid, double seconds);
+
+struct AttentionKind {
+  DType type;
+  AttentionBackend backend;
+};
+struct AttentionGrid {
+  std::vector<AttentionKind> kinds;
+  std::vector<int64_t> lengths, head_widths;
+  int64_t tokens = 0;  ///< of a call: sequences of one length
+  int64_t width = 0;   ///< of all heads
+};
+std::vector<AttentionRate> measure_attention(Bench& bench,
+                                             const AttentionGrid& grid,
+                                             double seconds,
+                                             std::vector<std::string>& skipped);
+
+}  // namespace ferry::measure

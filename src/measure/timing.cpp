@@ -1,0 +1,37 @@
+#include "src/measure/timing.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ferry::measure {
+
+double median(std::vector<double> values) {
+  const size_t half = values.size() / 2;
+  std::sort(values.begin(), values.end());
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+double sample(const Bound& bound, const std::function<double(int n)>& run) {
+  constexpr int kTimes_max = 1000;
+  constexpr double kShort_s = 1e-9;
+  const auto start = Clock::now();
+  run(1);
+  const double once = std::max(run(1), kShort_s);
+  const double times = bound.seconds / std::max(1, bound.n_samples) / once;
+  if (times <= 1 && once >= bound.seconds) return once;
+  const int n = static_cast<int>(std::clamp(times, 1.0, double{kTimes_max}));
+  std::vector<double> seconds;
+  for (int i = 0; i < bound.n_samples && (seconds.empty() || seconds_since(start) < bound.seconds);
+       ++i)
+    seconds.push_back(run(n) / n);
+  return std::max(median(std::move(seconds)), kShort_s);
+}
+
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double unit = std::pow(10.0, std::floor(std::log10(std::abs(value))) - 3);
+  // Above one the unit is whole and so is the product; below, dividing keeps the digits short.
+  return unit >= 1 ? std::round(value / unit) * unit : std::round(value / unit) / (1 / unit);
+}
+
+}  // namespace ferry::measure

@@ -1,0 +1,34 @@
+#pragma once
+// Durations of work that varies from run to run: medians, after a warm-up, bounded by time and not
+// by counts, so that a slow machine waits no longer than a fast one. Private to src/measure.
+
+#include <chrono>
+#include <functional>
+#include <vector>
+
+namespace ferry::measure {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/** The middle one; of an even number, the mean of the middle two. `values` is not empty. */
+double median(std::vector<double> values);
+
+/** What one figure may take: about `seconds`, the warm-up among them, in up to `n_samples` samples,
+ * at least one. */
+struct Bound {
+  double seconds = 0.1;
+  int n_samples = 5;
+};
+
+/** Median seconds of one piece of work. `run(n)` does it n times and gives the seconds that took;
+ * the first call is a warm-up and does not count. */
+double sample(const Bound& bound, const std::function<double(int n)>& run);
+
+/** To four digits: more are not known, and files stay readable. */
+double rounded(double value);
+
+}  // namespace ferry::measure

@@ -1,0 +1,138 @@
+// `ferry doctor` and `ferry bench` with the real trainer: figures in JSON, tables for people, and
+// the profile that is kept.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "src/base/bytes.h"
+#include "src/plan/machine_profile.h"
+#include "tests/cli/run_ferry.h"
+#include "tests/config/config_fixture.h"
+
+namespace ferry::cli {
+namespace {
+
+using config::TemporaryDirectory;
+
+class BenchProgram : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (ferry_binary().empty())
+      GTEST_SKIP() << "FERRY_BINARY names no ferry; run through meson test";
+  }
+  Outcome run(std::vector<std::string> words) const {
+    return run_ferry({.arguments = std::move(words),
+                      .environment = {{"FERRY_TRAINER", FERRY_TRAINER_BINARY},
+                                      {"XDG_DATA_HOME", (home_.path() / "data").string()}},
+                      .directory = home_.path().string()});
+  }
+  std::filesystem::path stored() const { return home_.path() / "data/ferry/machine.json"; }
+  TemporaryDirectory home_;
+};
+
+TEST_F(BenchProgram, DoctorMeasuresAndKeepsTheProfile) {
+  const Outcome outcome = run({"doctor", "--json", "--seconds", "0.3"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto report = nlohmann::ordered_json::parse(outcome.out);
+  const MachineProfile profile = parse_machine_profile(report["profile"].dump(), "doctor");
+  EXPECT_EQ(profile.host.cpu, report["cpu"]["name"]);
+  EXPECT_EQ(profile.host.n_threads, report["cpu"]["n_threads"]);
+  EXPECT_EQ(profile.host.simd, report["cpu"]["simd"]);
+  EXPECT_FALSE(profile.host.adamw.empty());
+  EXPECT_FALSE(profile.host.gemms.empty());
+  EXPECT_TRUE(report["skipped"].is_array());
+  EXPECT_CONTAINS(profile.name, profile.host.cpu);
+  ASSERT_TRUE(std::filesystem::is_regular_file(stored())) << outcome.err;
+
+  // Looking only shows what was kept, word for word.
+  const Outcome again = run({"doctor", "--json", "--no-measure"});
+  EXPECT_EQ(nlohmann::ordered_json::parse(again.out)["profile"], report["profile"]);
+  const Outcome text = run({"doctor", "--no-measure"});
+  EXPECT_CONTAINS(text.out, profile.source);
+  EXPECT_CONTAINS(text.out, "M parameters/s with");
+  EXPECT_CONTAINS(text.out, "GEMM, CPU");
+}
+
+TEST_F(BenchProgram, APartGivesItsFiguresAndStoresNothing) {
+  const Outcome json = run({"bench", "gemm", "--json", "--seconds", "0.3"});
+  EXPECT_EQ(json.exit_code, 0) << json.err;
+  const auto out = nlohmann::ordered_json::parse(json.out);
+  EXPECT_EQ(out["part"], "gemm");
+  const MachineProfile profile = parse_machine_profile(out["profile"].dump(), "bench");
+  EXPECT_EQ(profile.host.gemms.size(), 6u);
+  EXPECT_TRUE(profile.host.adamw.empty());
+  EXPECT_FALSE(std::filesystem::exists(stored()));
+
+  const Outcome text = run({"bench", "adamw", "--seconds", "0.3"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_CONTAINS(text.out, "AdamW on the CPU");
+  EXPECT_EQ(text.out.find("TFLOP/s"), std::string::npos) << text.out;
+}
+
+TEST_F(BenchProgram, AStepIsOneOfTheEngine) {
+  const Outcome json = run({"bench", "step", "--json", "--seconds", "0.3"});
+  EXPECT_EQ(json.exit_code, 0) << json.err;
+  const auto out = nlohmann::ordered_json::parse(json.out);
+  ASSERT_FALSE(out["steps"].empty()) << json.out;
+  for (const auto& step : out["steps"]) {
+    EXPECT_CONTAINS(step["model"].get<std::string>(), "BERT");
+    EXPECT_GT(step["ms"].get<double>(), 0);
+  }
+  EXPECT_FALSE(out.contains("profile"));
+  EXPECT_CONTAINS(run({"bench", "step", "--seconds", "0.3"}).out, "ms a step");
+}
+
+TEST_F(BenchProgram, DiskLeavesNothing) {
+  const Outcome outcome = run({"bench", "disk", "--seconds", "0.3"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(std::filesystem::is_empty(home_.path()));
+  EXPECT_TRUE(outcome.out.find("written past") != std::string::npos ||
+              outcome.err.find("O_DIRECT") != std::string::npos)
+      << outcome.out << outcome.err;
+}
+
+TEST_F(BenchProgram, WithoutAGpuThereAreNoCopiesAndNoCard) {
+  const Outcome copies = run({"bench", "copy", "--seconds", "0.3", "--json"});
+  ASSERT_EQ(copies.exit_code, 0) << copies.err;
+  if (nlohmann::ordered_json::parse(copies.out)["profile"].contains("gpu"))
+    GTEST_SKIP() << "there is a GPU";
+  EXPECT_CONTAINS(run({"bench", "copy", "--seconds", "0.3"}).err, "no usable GPU");
+  const Outcome card = run({"bench", "card", "--seconds", "0.3"});
+  EXPECT_EQ(card.exit_code, 5);
+  EXPECT_CONTAINS(card.err, "no usable GPU to describe");
+}
+
+TEST_F(BenchProgram, ACardSaysNothingOfItsHost) {
+  const Outcome outcome = run({"bench", "card", "--seconds", "0.5", "--output", "card.json"});
+  if (outcome.exit_code == 5) GTEST_SKIP() << "there is no GPU";
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const MachineProfile card = find_machine_preset((home_.path() / "card.json").string());
+  ASSERT_TRUE(card.gpu);
+  EXPECT_EQ(card.name, card.gpu->name);
+  EXPECT_FALSE(card.gpu->gemms.empty());
+  EXPECT_EQ(card.host.n_threads, 0);
+  EXPECT_TRUE(card.host.cpu.empty());
+  EXPECT_TRUE(card.host.gemms.empty());
+  EXPECT_TRUE(card.disk.directory.empty());
+  const Outcome again = run({"bench", "card", "--seconds", "0.5", "--output", "card.json"});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_CONTAINS(again.err, "is there already");
+}
+
+TEST_F(BenchProgram, TheTrainerRefusesWhatItDoesNotKnow) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"bench"},
+                                                {"bench", "gem"},
+                                                {"bench", "gemm", "dram"},
+                                                {"bench", "gemm", "--seconds", "x"},
+                                                {"bench", "gemm", "--fast", "1"}}) {
+    const Outcome outcome = run_ferry({.arguments = words, .program = FERRY_TRAINER_BINARY});
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+    EXPECT_TRUE(outcome.out.empty()) << outcome.out;
+    EXPECT_CONTAINS(outcome.err, "usage: ferry-trainer bench");
+  }
+}
+
+}  // namespace
+}  // namespace ferry::cli
