@@ -83,6 +83,31 @@ struct ScratchNeed {
       0;  ///< returned by ATen entries that allocate; from Ferry's own allocator
 };
 
+/** What one forward or one backward of a block computes: what the planner's cost model needs. */
+struct BlockWork {
+  /** A product (rows, inner) x (inner, columns): 2 * rows * inner * columns FLOPs. */
+  struct Product {
+    int64_t rows = 0, inner = 0, columns = 0;
+    double flops() const {
+      return 2.0 * static_cast<double>(rows) * static_cast<double>(inner) *
+             static_cast<double>(columns);
+    }
+  };
+  std::vector<Product> products;
+  int64_t attention_tokens = 0;  ///< 0: none
+  int64_t attention_length = 0;  ///< of the sequences, which attend to all of themselves
+  int64_t attention_width = 0;   ///< of all heads
+  int64_t memory_bytes = 0;      ///< what the other operations read and write
+  int n_kernels = 0;             ///< about: where blocks are small, launches are what takes time
+
+  /** 4 * length * width for each token forward, 2.5 times that backward (it makes the scores anew).
+   */
+  double attention_flops(bool backward) const {
+    return (backward ? 10.0 : 4.0) * static_cast<double>(attention_tokens) *
+           static_cast<double>(attention_length) * static_cast<double>(attention_width);
+  }
+};
+
 enum class BlockKind : uint8_t { embeddings, layer, head };
 
 /** One block: what is paged as one. Order in ModelTable::blocks is forward order. */
@@ -95,6 +120,8 @@ struct BlockTable {
   /** Saved tensors for a micro-batch of this shape, in the order the block's code expects them. */
   std::function<std::vector<SavedSpec>(const BatchShape&)> saved;
   std::function<ScratchNeed(const BatchShape&)> scratch;
+  /** Of one micro-batch of this shape, all of its sequences as long as the longest. */
+  std::function<BlockWork(const BatchShape&, bool backward)> work;
 
   /** Appends a parameter, sets its offset and count; returns its index. */
   int add(std::string name, std::vector<int64_t> shape, bool decay, Init init);

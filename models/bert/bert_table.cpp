@@ -28,6 +28,13 @@ struct Sizes {
   }
 };
 
+/** A linear layer's products: one forward; backward one for its input and one for its weights. */
+void add_linear(BlockWork& work, bool backward, int64_t rows, int64_t inner, int64_t columns) {
+  if (!backward) return work.products.push_back({rows, inner, columns});
+  work.products.push_back({rows, columns, inner});
+  work.products.push_back({columns, rows, inner});
+}
+
 /** Adds blocks and their Hugging Face names side by side. */
 class TableBuilder {
  public:
@@ -120,6 +127,14 @@ void add_embeddings(TableBuilder& builder, const BertConfig& config, const Sizes
     const int64_t table = stacked_bytes(ops::embedding_backward_scratch_bytes(T, W, sizes.cuda()));
     return {.forward_bytes = 0, .backward_bytes = std::max(sizes.bytes(T * W) + norm, table)};
   };
+  const int64_t n_words = config.vocab_size + config.max_position_embeddings;
+  builder.block().work = [sizes, n_words](const BatchShape& shape, bool backward) -> BlockWork {
+    const int64_t row = sizes.bytes(shape.tokens * sizes.W);
+    // Three lookups and a norm; backward three sums into tables that are cleared first.
+    return backward ? BlockWork{.memory_bytes = 12 * row + sizes.bytes(n_words * sizes.W),
+                                .n_kernels = 24}
+                    : BlockWork{.memory_bytes = 6 * row, .n_kernels = 4};
+  };
 }
 
 void add_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
@@ -164,6 +179,22 @@ void add_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
                                                      std::max(attention.backward_bytes, qkv_bias)}),
             .library_bytes = attention.library_bytes};
   };
+  builder.block().work = [sizes](const BatchShape& shape, bool backward) {
+    const int64_t T = shape.tokens, W = sizes.W, F = sizes.F;
+    BlockWork work = {
+        .attention_tokens = T, .attention_length = shape.max_length, .attention_width = W};
+    add_linear(work, backward, T, W, 3 * W);
+    add_linear(work, backward, T, W, W);
+    add_linear(work, backward, T, W, F);
+    add_linear(work, backward, T, F, W);
+    // Forward: two norms with dropout and residual (read two rows, write two), gelu (read one,
+    // write two). Backward: the norms' (four each), the first norm again (two), two residual sums
+    // (two), the gradients of attention put together (six), gelu's (four).
+    const int64_t narrow = sizes.bytes(T * W), wide = sizes.bytes(T * F);
+    work.memory_bytes = backward ? 18 * narrow + 4 * wide : 8 * narrow + 3 * wide;
+    work.n_kernels = backward ? 26 : 9;
+    return work;
+  };
 }
 
 void add_classifier(TableBuilder& builder, const Sizes& sizes) {
@@ -191,6 +222,14 @@ void add_classifier(TableBuilder& builder, const Sizes& sizes) {
                 3 * rows + logits + rounded + std::max({loss.backward_bytes, bias, dropout}),
             .library_bytes = loss.library_bytes};
   };
+  builder.block().work = [sizes](const BatchShape& shape, bool backward) {
+    BlockWork work = {.n_kernels = backward ? 24 : 14};
+    add_linear(work, backward, shape.n_seqs_max, sizes.W, sizes.W);
+    add_linear(work, backward, shape.n_seqs_max, sizes.W, sizes.L);
+    // The gradient of what the layers gave is zero but for each sequence's first token.
+    work.memory_bytes = backward ? sizes.bytes(shape.tokens * sizes.W) : 0;
+    return work;
+  };
 }
 
 void add_token_classifier(TableBuilder& builder, const Sizes& sizes) {
@@ -211,6 +250,12 @@ void add_token_classifier(TableBuilder& builder, const Sizes& sizes) {
     return {.forward_bytes = std::max({dropped, sizes.bytes(T * W) + rounded, loss.forward_bytes}),
             .backward_bytes = logits + rounded + std::max({loss.backward_bytes, dropped, bias}),
             .library_bytes = loss.library_bytes};
+  };
+  builder.block().work = [sizes](const BatchShape& shape, bool backward) {
+    BlockWork work = {.memory_bytes = 4 * sizes.bytes(shape.tokens * sizes.W),
+                      .n_kernels = backward ? 16 : 10};
+    add_linear(work, backward, shape.tokens, sizes.W, sizes.L);
+    return work;
   };
 }
 
@@ -233,6 +278,12 @@ void add_question_answering(TableBuilder& builder, const Sizes& sizes) {
         .library_bytes =
             sizes.cuda() ? stacked_bytes(ops::kF32_bytes) + ops::span_loss_scratch_bytes(n, true)
                          : 0};
+  };
+  builder.block().work = [sizes, L](const BatchShape& shape, bool backward) {
+    BlockWork work = {.memory_bytes = 2 * sizes.bytes(shape.tokens * sizes.W),
+                      .n_kernels = backward ? 14 : 10};
+    add_linear(work, backward, shape.tokens, sizes.W, L);
+    return work;
   };
 }
 
@@ -264,6 +315,16 @@ void add_masked_lm(TableBuilder& builder, const Sizes& sizes) {
             .backward_bytes =
                 2 * rows + std::max({labels + vocabulary.backward_bytes, norm, gelu, rows}),
             .library_bytes = vocabulary.library_bytes};
+  };
+  builder.block().work = [sizes](const BatchShape& shape, bool backward) {
+    // The head works on the tokens that have a label: 15 of 100, as masks are drawn.
+    const int64_t rows = std::max<int64_t>(1, shape.tokens * 15 / 100);
+    BlockWork work = {.n_kernels = backward ? 40 : 20};
+    add_linear(work, backward, rows, sizes.W, sizes.W);
+    add_linear(work, backward, rows, sizes.W, sizes.V);
+    work.memory_bytes = 8 * sizes.bytes(rows * sizes.W) + 4 * sizes.bytes(rows * sizes.V) +
+                        sizes.bytes(shape.tokens * sizes.W);
+    return work;
   };
 }
 

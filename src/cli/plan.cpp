@@ -11,6 +11,7 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/cli/machine/nvidia.h"
+#include "src/cli/plan_time.h"
 #include "src/cli/settings.h"
 #include "src/config/paths.h"
 #include "src/plan/disk.h"
@@ -39,8 +40,14 @@ struct PlannedFor {
 
 PlannedFor machine_for(const config::Config& config) {
   PlannedFor planned;
+  if (const auto name = config.maybe_text("machine")) {
+    planned.machine = machine_of(find_machine_preset(*name));
+    planned.name = fmt::format("a {} that is not here", planned.machine.profile->name);
+    return planned;
+  }
   planned.machine.host_budget_bytes = read_host_memory().budget_bytes();
   planned.name = "the CPU";
+  planned.machine.profile = profile_of_this_machine("");
   const std::string& device = config.text("device");
   if (device == "cpu" || device == "simulated") return planned;
 
@@ -50,8 +57,12 @@ PlannedFor machine_for(const config::Config& config) {
   if (is_usable) {
     const Gpu& gpu = nvidia.gpus.front();
     const int64_t used_bytes = gpu.memory_total_bytes - gpu.memory_free_bytes;
-    planned.machine = {true, gpu.compute_capability, gpu.memory_free_bytes - kContext_bytes,
-                       used_bytes + kContext_bytes, planned.machine.host_budget_bytes};
+    planned.machine = {true,
+                       gpu.compute_capability,
+                       gpu.memory_free_bytes - kContext_bytes,
+                       used_bytes + kContext_bytes,
+                       planned.machine.host_budget_bytes,
+                       profile_of_this_machine(gpu.name)};
     planned.name = gpu.name;
     return planned;
   }
@@ -61,8 +72,12 @@ PlannedFor machine_for(const config::Config& config) {
     throw Error(Fault::usage, "plan.device",
                 "device = cuda, but there is no usable GPU to ask for its memory",
                 "give --gpu-memory, for example 11GiB, to plan for a GPU that is not here");
-  planned.machine = {true, kAssumedCapability, *gpu_memory - kContext_bytes, kContext_bytes,
-                     planned.machine.host_budget_bytes};
+  planned.machine = {true,
+                     kAssumedCapability,
+                     *gpu_memory - kContext_bytes,
+                     kContext_bytes,
+                     planned.machine.host_budget_bytes,
+                     std::nullopt};
   planned.name = fmt::format("a GPU with {} that is not here", format_bytes(*gpu_memory));
   return planned;
 }
@@ -147,6 +162,7 @@ void print_text(const Plan& plan,
   table.add_row({"in all", "disk", format_bytes(disk.need.bytes()),
                  disk.free_bytes ? fmt::format("of {} free", format_bytes(*disk.free_bytes)) : ""});
   fmt::print("{}\n", table.text(terminal));
+  print_plan_time(plan, model, request, terminal);
   if (disk.fits()) fmt::print("It fits.\n");
 }
 
@@ -178,6 +194,8 @@ void print_json(const Plan& plan,
       {"host_bytes", plan.layout.n_bytes[static_cast<size_t>(Place::host)]},
       {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
       {"host_budget_bytes", request.host_budget_bytes},
+      {"n_resident_blocks", plan.n_resident},
+      {"time", plan_time_json(plan, model, request)},
       {"disk",
        {{"directory", disk.directory.string()},
         {"checkpoint_bytes", disk.need.checkpoint_bytes},
@@ -208,6 +226,12 @@ int run_plan(Arguments arguments) {
   const PlanRequest request = make_plan_request(config, model, planned.machine, /*trains=*/true);
   const Plan plan = make_plan(model, request);
   const Disk disk = disk_for(config, model);
+  if (const auto file = config.maybe_text("simulate")) {
+    if (!request.machine)
+      throw Error(Fault::usage, "plan.simulate", "nothing is known of what this machine can do",
+                  "run `ferry doctor` first, or give --machine, for example 2080ti-11g");
+    write_chrome_trace(*file, simulate_plan(model, request, plan, /*keeps_actions=*/true).actions);
+  }
   if (command->wants_json)
     print_json(plan, model, request, planned, disk);
   else

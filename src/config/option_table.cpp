@@ -617,6 +617,23 @@ const std::vector<Option>& option_table() {
        .choices = {"tensorboard", "none"},
        .help = "Curves for TensorBoard in the run's tensorboard/; none leaves metrics.jsonl alone, "
                "which is always written."},
+      {.key = "machine",
+       .type = Type::text,
+       .group = kReportGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .verbs = kPlan,
+       .help = "Plans for a machine that is not here, by its profile's name: 2080ti-11g, 4090-24g "
+               "and others (presets/machines/); auto is this one, as ferry doctor measured it."},
+      {.key = "simulate",
+       .type = Type::path,
+       .group = kReportGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .verbs = kPlan,
+       .help =
+           "A file for a Chrome trace of two steps as they are expected to run: when each block "
+           "is computed, copied and updated. auto writes none."},
       {.key = "trace",
        .type = Type::path,
        .group = kReportGroup,

@@ -56,6 +56,30 @@ StepShape make_step_shape(const ModelTable& model,
   return shape;
 }
 
+Simulation simulate_plan(const ModelTable& model,
+                         const PlanRequest& request,
+                         const Plan& plan,
+                         bool keeps_actions) {
+  const CostModel cost(*request.machine, request.has_gpu, model, plan.shape, plan.largest);
+  const auto steps_of = [&](int64_t n_micro, bool keeps) {
+    return simulate_steps(cost, plan.shape, static_cast<int>(n_micro), update_order_of(request),
+                          /*serial=*/!request.has_gpu, keeps);
+  };
+  // Past many micro-batches each one more adds the same.
+  constexpr int64_t kPasses_most = 2048;
+  const int64_t n =
+      std::min(plan.n_micro, std::max<int64_t>(2, kPasses_most / plan.shape.n_blocks()));
+  Simulation simulation = steps_of(n, keeps_actions);
+  if (plan.n_micro <= n) return simulation;
+  const Simulation fewer = steps_of(n / 2, false);
+  const double more = static_cast<double>(plan.n_micro - n) / static_cast<double>(n - n / 2);
+  simulation.step_s += more * (simulation.step_s - fewer.step_s);
+  for (size_t q = 0; q < kQueues; ++q)
+    simulation.busy_s[q] += more * (simulation.busy_s[q] - fewer.busy_s[q]);
+  simulation.step_s = std::max(simulation.step_s, *std::ranges::max_element(simulation.busy_s));
+  return simulation;
+}
+
 Plan make_plan(const ModelTable& model, const PlanRequest& request) {
   Search search = search_plan(model, request);
   if (!search.plan) refuse(model, request, search);

@@ -9,6 +9,8 @@
 #include "models/batch_layout.h"
 #include "models/tensor_table.h"
 #include "offload/layout.h"
+#include "src/plan/machine_profile.h"
+#include "src/plan/simulate.h"
 
 namespace ferry {
 
@@ -27,6 +29,11 @@ struct PlanRequest {
   std::optional<AccumulationOrder> order;
   std::optional<int> n_weight_slots;
   bool trains = true;
+  /** Updates wait for the gradients' norm: clipping, or loss scaling. */
+  bool clips = true;
+  /** What the machine can do. Candidates are compared by the time they would take; without it the
+   * first that fits in the order of make_plan() is taken. */
+  std::optional<MachineProfile> machine;
 };
 
 struct Plan {
@@ -35,14 +42,29 @@ struct Plan {
   BatchShape largest;  ///< largest micro-batch
   int64_t micro_batch_size = 0;
   int64_t n_micro = 1;  ///< of a full step
+  int n_resident = 0;   ///< blocks on the GPU where others are on the host
   std::string why;      ///< one line: what was chosen and what bound it
+  /** A full step of texts as long as max_length, with a machine profile. */
+  std::optional<Simulation> predicted;
 };
 
-/** The first of these that fits the budgets, in this order: all resident and kept; recomputed;
- * weights and states on the host; and so on with smaller micro-batches. Throws Error(does_not_fit)
+/** With a machine profile the fastest of these that fit the budgets, else the first: all resident
+ * and kept; recomputed; weights and states on the host, but for as many blocks as the GPU has room
+ * for; and so on with smaller micro-batches. Throws Error(does_not_fit)
  * that names the largest tag and changes with which it would fit, each tried; Error(usage) when the
  * micro-batch asked for is more than can be computed at once, or too small for its number. */
 Plan make_plan(const ModelTable& model, const PlanRequest& request);
+
+/** The order in which a request's blocks are updated. */
+constexpr UpdateOrder update_order_of(const PlanRequest& request) {
+  return request.clips ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive;
+}
+
+/** A step of the plan on the request's machine; with `keeps_actions` its trace. */
+Simulation simulate_plan(const ModelTable& model,
+                         const PlanRequest& request,
+                         const Plan& plan,
+                         bool keeps_actions = false);
 
 /** The step's shape for one choice. */
 StepShape make_step_shape(const ModelTable& model,

@@ -54,8 +54,14 @@ struct Change {
   PlanRequest request;
 };
 
+/** Whatever time it takes. */
+Search search_for_room(const ModelTable& model, PlanRequest request) {
+  request.machine.reset();
+  return search_plan(model, request);
+}
+
 bool fits(const ModelTable& model, const Change& change) {
-  return search_plan(model, change.request).plan.has_value();
+  return search_for_room(model, change.request).plan.has_value();
 }
 
 std::optional<Change> first_that_fits(const ModelTable& model, const std::vector<Change>& changes) {
@@ -211,7 +217,7 @@ std::string least_text(const ModelTable& model, const std::vector<Change>& chang
   Search search;
   Change smallest;
   for (const Change& change : changes)
-    if (Search found = search_plan(model, change.request);
+    if (Search found = search_for_room(model, change.request);
         found.nearest && found.lacking_bytes < search.lacking_bytes) {
       search = std::move(found);
       smallest = change;

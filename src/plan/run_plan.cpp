@@ -11,8 +11,33 @@ namespace ferry {
 
 ProcessHostMemory process_host_memory(bool has_gpu) {
   // Read off VmHWM of runs of several sizes: 2 CPU cores; H200 with 16 cores.
-  if (has_gpu) return {.at_start_bytes = 460 * kMiB, .later_bytes = 536 * kMiB};
-  return {.at_start_bytes = 120 * kMiB, .later_bytes = 96 * kMiB};
+  if (has_gpu) return {.at_start_bytes = 460 * kMiB, .later_bytes = 416 * kMiB};
+  return {.at_start_bytes = 120 * kMiB, .later_bytes = 48 * kMiB};
+}
+
+std::optional<MachineProfile> profile_of_this_machine(const std::string& gpu_name) {
+  std::optional<MachineProfile> profile;
+  try {
+    profile = load_machine_profile();
+  } catch (const Error&) {  // `ferry doctor` says so, and measures anew
+    return std::nullopt;
+  }
+  const bool is_of_gpu = profile && profile->gpu && profile->gpu->name == gpu_name;
+  return profile && (gpu_name.empty() || is_of_gpu) ? profile : std::nullopt;
+}
+
+PlanMachine machine_of(const MachineProfile& profile) {
+  PlanMachine machine;
+  machine.profile = profile;
+  machine.host_budget_bytes = profile.host.memory_bytes / 10 * 9;
+  if (!profile.gpu) return machine;
+  constexpr int64_t kDisplay_bytes = 512 * kMiB;
+  const GpuProfile& gpu = *profile.gpu;
+  machine.has_gpu = true;
+  machine.compute_capability = gpu.compute_capability;
+  machine.gpu_context_bytes = gpu.context_bytes + (gpu.drives_display ? kDisplay_bytes : 0);
+  machine.gpu_free_bytes = gpu.memory_bytes - machine.gpu_context_bytes;
+  return machine;
 }
 
 DType choose_dtype(const config::Config& config, const PlanMachine& machine) {
@@ -89,6 +114,8 @@ PlanRequest make_plan_request(const config::Config& config,
                               int64_t dataset_bytes) {
   PlanRequest request;
   request.trains = trains;
+  request.machine = trains ? machine.profile : std::nullopt;
+  request.clips = !trains || config.number("max_grad_norm") > 0 || model.compute == DType::f16;
   request.train_batch_size = trains
                                  ? config.integer("train_batch_size")
                                  : config.maybe_integer("per_device_train_batch_size").value_or(32);

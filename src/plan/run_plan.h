@@ -17,7 +17,16 @@ struct PlanMachine {
   /** What the driver counts before this process allocates anything: its context, other programs. */
   int64_t gpu_context_bytes = 0;
   int64_t host_budget_bytes = INT64_MAX;
+  /** What it can do, as measured or from a preset; nothing: times are not known. */
+  std::optional<MachineProfile> profile;
 };
+
+/** The stored profile, if it was measured with this GPU ("" for none). */
+std::optional<MachineProfile> profile_of_this_machine(const std::string& gpu_name);
+
+/** A machine that is not here: all of its GPU's memory is free but for the context and what a
+ * display takes, and nine tenths of the host's. */
+PlanMachine machine_of(const MachineProfile& profile);
 
 /** What the process takes of host memory besides what is planned, texts and tokenizer apart: at its
  * start LibTorch and the driver's context; as it goes libraries' first use, worker threads and, on

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace ferry {
 namespace {
@@ -53,7 +54,20 @@ constexpr int64_t kMicroBatchTokens_min = 2048;
 struct Candidate {
   Choice choice;
   int64_t micro_batch_size;
+  AccumulationOrder order = AccumulationOrder::horizontal;
 };
+
+/** Vertical moves each block's weights once a step and keeps more alive: resident blocks gain
+ * nothing by it, and where times are not known horizontal is taken. */
+std::vector<AccumulationOrder> orders_of(const PlanRequest& request,
+                                         const Choice& choice,
+                                         int64_t size) {
+  if (request.order) return {*request.order};
+  const bool can_gain = request.machine && request.trains && choice.place == Place::host &&
+                        size < request.train_batch_size;
+  if (can_gain) return {AccumulationOrder::vertical, AccumulationOrder::horizontal};
+  return {AccumulationOrder::horizontal};
+}
 
 /** In order of preference. Smaller micro-batches cost less than recomputing, recomputing less than
  * streaming. */
@@ -71,7 +85,8 @@ std::vector<Candidate> candidates_of(const PlanRequest& request) {
     for (int64_t size : sizes) {
       const bool large =
           size == sizes.front() || size * request.max_length >= kMicroBatchTokens_min;
-      (large ? preferred : last).push_back({choice, size});
+      for (AccumulationOrder order : orders_of(request, choice, size))
+        (large ? preferred : last).push_back({choice, size, order});
     }
   preferred.insert(preferred.end(), last.begin(), last.end());
   return preferred;
@@ -126,14 +141,119 @@ Lacking lay_out(const PlanRequest& request, Plan& plan) {
   return lacking_of(request, plan.layout);
 }
 
+/** Blocks that live together because they share tensors, in forward order of the first. */
+std::vector<std::vector<int>> groups_of(const StepShape& shape) {
+  std::vector<int> group(shape.blocks.size());
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    group[static_cast<size_t>(b)] = b;
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    for (const BorrowedExtent& borrowed : shape.blocks[static_cast<size_t>(b)].borrowed) {
+      const int from = group[static_cast<size_t>(b)],
+                to = group[static_cast<size_t>(borrowed.block)];
+      std::ranges::replace(group, std::max(from, to), std::min(from, to));
+    }
+  std::vector<std::vector<int>> groups;
+  for (int first = 0; first < shape.n_blocks(); ++first) {
+    std::vector<int> members;
+    for (int b = 0; b < shape.n_blocks(); ++b)
+      if (group[static_cast<size_t>(b)] == first) members.push_back(b);
+    if (!members.empty()) groups.push_back(std::move(members));
+  }
+  return groups;
+}
+
+/** The plan with the first `n` groups of blocks on the GPU: the CPU then has the longest until the
+ * next forward needs what it updates. */
+Plan with_resident(const Plan& plan, const std::vector<std::vector<int>>& groups, size_t n) {
+  Plan out = plan;
+  out.n_resident = 0;
+  for (size_t g = 0; g < n; ++g)
+    for (int b : groups[g]) {
+      out.shape.blocks[static_cast<size_t>(b)].place = Place::gpu;
+      ++out.n_resident;
+    }
+  return out;
+}
+
+/** Fills the card: what slots, activations and workspace leave holds weights and states of as many
+ * blocks as fit; the host may only then have room for the others. What is lacking after that. */
+Lacking fill(const PlanRequest& request, Plan& plan) {
+  const auto groups = groups_of(plan.shape);
+  Lacking lacking = lay_out(request, plan);
+  // All of them would be the choice "on the GPU".
+  size_t fits = 0, too_many = groups.size();
+  const Plan empty = plan;
+  while (lacking.gpu_bytes == 0 && too_many - fits > 1) {
+    const size_t n = (fits + too_many) / 2;
+    Plan tried = with_resident(empty, groups, n);
+    const Lacking its = lay_out(request, tried);
+    if (its.gpu_bytes > 0) {
+      too_many = n;
+      continue;
+    }
+    plan = std::move(tried);
+    lacking = its;
+    fits = n;
+  }
+  return lacking;
+}
+
+/** Leaves a share of the updates for the next forward, where that is faster: spread over the
+ * blocks, as the forward needs them. */
+void choose_late_updates(const ModelTable& model, const PlanRequest& request, Plan& plan) {
+  std::vector<int> on_host;
+  for (int b = 0; b < plan.shape.n_blocks(); ++b)
+    if (plan.shape.blocks[static_cast<size_t>(b)].place == Place::host &&
+        plan.shape.is_trained(b) && !plan.shape.tied(b))
+      on_host.push_back(b);
+  if (request.clips || on_host.empty()) return;
+  Plan tried = plan;
+  for (double share : {0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0}) {
+    double late = 0;
+    for (size_t i = 0; i < on_host.size(); ++i) {
+      const bool is_late = std::floor(late + share) > std::floor(late);
+      tried.shape.blocks[static_cast<size_t>(on_host[i])].updates_late = is_late;
+      late += share;
+    }
+    tried.predicted = simulate_plan(model, request, tried);
+    constexpr double kWorthIt = 0.995;
+    if (tried.predicted->step_s < plan.predicted->step_s * kWorthIt) {
+      plan.shape = tried.shape;
+      plan.predicted = tried.predicted;
+    }
+  }
+}
+
 std::string reason(const PlanRequest& request, const Plan& plan, const Choice& choice) {
-  return fmt::format("{} micro-batch{} of {}; weights and states {}; saved tensors {}",
-                     plan.n_micro, plan.n_micro == 1 ? "" : "es", plan.micro_batch_size,
+  const std::string resident = plan.n_resident > 0
+                                   ? fmt::format("of {} of {} blocks on the GPU, of the others",
+                                                 plan.n_resident, plan.shape.n_blocks())
+                                   : "";
+  return fmt::format("{} micro-batch{} of {}; weights and states {}{}{}; saved tensors {}",
+                     plan.n_micro, plan.n_micro == 1 ? "" : "es", plan.micro_batch_size, resident,
+                     resident.empty() ? "" : " ",
                      choice.place == Place::gpu ? (request.has_gpu ? "on the GPU" : "in memory")
                                                 : "on the host, streamed block by block",
                      choice.activations == Activations::keep        ? "kept"
                      : choice.activations == Activations::recompute ? "recomputed"
                                                                     : "on the host");
+}
+
+/** A prediction tells no smaller difference: then the one that moves less is taken, which comes
+ * first. */
+constexpr double kPrediction_share = 0.02;
+
+bool is_faster(const Plan& plan, const Plan& than) {
+  return plan.predicted->step_s < than.predicted->step_s * (1 - kPrediction_share);
+}
+
+/** Whether it would be if nothing but computing took time. */
+bool can_be_faster(const ModelTable& model,
+                   const PlanRequest& request,
+                   const Plan& plan,
+                   const Plan& than) {
+  const CostModel cost(*request.machine, request.has_gpu, model, plan.shape, plan.largest);
+  return cost.passes_seconds(plan.n_micro) < than.predicted->step_s * (1 - kPrediction_share);
 }
 
 }  // namespace
@@ -148,7 +268,7 @@ int64_t n_micro_most(const ModelTable& model, const PlanRequest& request) {
 
 Search search_plan(const ModelTable& model, const PlanRequest& request) {
   Search search;
-  for (const auto& [choice, size] : candidates_of(request)) {
+  for (const auto& [choice, size, order] : candidates_of(request)) {
     if (size > kTokens_max / request.max_length) continue;
     Plan plan;
     plan.largest = largest_shape(request, size);
@@ -158,18 +278,25 @@ Search search_plan(const ModelTable& model, const PlanRequest& request) {
       search.too_many = std::move(plan);
       continue;
     }
-    // Vertical moves each block's weights once a step; resident blocks gain nothing by it and it
-    // keeps more alive.
-    auto order = request.order.value_or(AccumulationOrder::horizontal);
     plan.shape = make_step_shape(model, plan.largest, request, choice.place, choice.activations,
                                  order, plan.n_micro);
     if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) continue;
-    const int64_t lacking = lay_out(request, plan).total();
-    plan.why = reason(request, plan, choice);
+    if (search.plan && request.machine && !can_be_faster(model, request, plan, *search.plan))
+      continue;
+    const bool fills =
+        request.has_gpu && request.trains && !request.placement && choice.place == Place::host;
+    const int64_t lacking = (fills ? fill(request, plan) : lay_out(request, plan)).total();
     if (lacking == 0) {
-      search.plan = std::move(plan);
-      return search;
+      if (request.machine) {
+        plan.predicted = simulate_plan(model, request, plan);
+        choose_late_updates(model, request, plan);
+      }
+      plan.why = reason(request, plan, choice);
+      if (!search.plan || is_faster(plan, *search.plan)) search.plan = std::move(plan);
+      if (!request.machine) return search;
+      continue;
     }
+    plan.why = reason(request, plan, choice);
     if (lacking < search.lacking_bytes) {
       search.lacking_bytes = lacking;
       search.nearest = std::move(plan);

@@ -30,6 +30,7 @@ Machine detect_machine(const config::Config& config) {
   if (sched_getaffinity(0, sizeof cores, &cores) == 0) machine.n_cores = CPU_COUNT(&cores);
   machine.plan.host_budget_bytes = read_host_memory().budget_bytes();
   machine.device_name = "CPU";
+  machine.plan.profile = profile_of_this_machine("");
   const std::string& wish = config.text("device");
   if (wish == "cpu" || wish == "simulated") return machine;
   CudaProbe probe = probe_cuda();
@@ -44,6 +45,7 @@ Machine detect_machine(const config::Config& config) {
   machine.plan.gpu_free_bytes = probe.free_bytes;
   machine.plan.gpu_context_bytes = probe.total_bytes - probe.free_bytes;
   machine.device_name = probe.gpu_name;
+  machine.plan.profile = profile_of_this_machine(probe.gpu_name);
   return machine;
 }
 

@@ -1,6 +1,8 @@
 // Times whole optimizer steps of a BERT of any size on the GPU (or CPU) that is here: random
-// weights, full-length rows, the planner's choice or a forced one. Prints one JSON object; the
-// driver's count of GPU memory is sampled after each step.
+// weights, full-length rows, the planner's choice or a forced one. Prints two JSON objects, a line
+// each: what the plan predicts (times with --profile, a file of `ferry bench all --json` or
+// presets/machines/), before anything runs; then what was measured. The driver's count of GPU
+// memory is sampled after each step.
 //
 //   step_bench --shape bert-large --dtype bf16 --batch 32 --length 512 --gpu-memory 11GiB
 //   --placement host --steps 10
@@ -10,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -21,6 +24,7 @@
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
 #include "src/plan/plan.h"
+#include "src/plan/run_plan.h"
 
 namespace ferry {
 namespace {
@@ -32,8 +36,8 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
       {"shape", "bert-large"}, {"dtype", "bf16"},   {"batch", "32"},       {"micro", "0"},
       {"length", "512"},       {"gpu-memory", "0"}, {"placement", "auto"}, {"activations", "auto"},
       {"order", "horizontal"}, {"slots", "3"},      {"steps", "10"},       {"warmup", "3"},
-      {"workers", "0"},        {"trace", ""},       {"resident", "0"},     {"clip", "1.0"},
-      {"device", "cuda"},      {"threads", "0"}};
+      {"workers", "0"},        {"trace", ""},       {"profile", ""},       {"resident", "0"},
+      {"clip", "1.0"},         {"device", "cuda"},  {"threads", "0"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string key = argv[i];
     auto found = values.find(key.substr(std::min<size_t>(2, key.size())));
@@ -44,17 +48,34 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
   return values;
 }
 
+MachineProfile read_profile(const std::string& file) {
+  std::ifstream in(file);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  return parse_machine_profile(text, file);
+}
+
+int64_t peak_host_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6)) * kKiB;
+  return 0;
+}
+
 nlohmann::json config_of(const std::string& shape) {
   struct Size {
-    int width, layers, heads, inner, vocab;
+    int width, layers, heads, inner, vocab, positions = 512;
   };
   const std::map<std::string, Size> sizes = {{"minilm", {384, 6, 12, 1536, 30522}},
                                              {"bert-base", {768, 12, 12, 3072, 30522}},
-                                             {"bert-large", {1024, 24, 16, 4096, 30522}}};
+                                             {"bert-large", {1024, 24, 16, 4096, 30522}},
+                                             {"six-layers", {1024, 6, 16, 4096, 30522}},
+                                             // 3.0 and 12.7 G parameters
+                                             {"stack-3g", {3072, 26, 24, 12288, 32000, 1024}},
+                                             {"stack-13g", {5120, 40, 40, 20480, 32000, 1024}}};
   const auto size = sizes.find(shape);
   if (size == sizes.end())
     throw Error(Fault::usage, "step_bench", "unknown shape " + shape,
-                "minilm, bert-base or bert-large");
+                "minilm, bert-base, bert-large, six-layers, stack-3g or stack-13g");
   const Size& s = size->second;
   return {{"model_type", "bert"},
           {"vocab_size", s.vocab},
@@ -62,7 +83,7 @@ nlohmann::json config_of(const std::string& shape) {
           {"num_hidden_layers", s.layers},
           {"num_attention_heads", s.heads},
           {"intermediate_size", s.inner},
-          {"max_position_embeddings", 512},
+          {"max_position_embeddings", s.positions},
           {"type_vocab_size", 2},
           {"hidden_act", "gelu"}};
 }
@@ -98,13 +119,32 @@ int run(int argc, char** argv) {
                                                           : Activations::recompute;
   request.order =
       args["order"] == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
+  if (args["order"] == "auto") request.order.reset();
   request.n_weight_slots = static_cast<int>(number("slots"));
+  request.clips = std::strtod(args["clip"].c_str(), nullptr) > 0 || options.compute == DType::f16;
+  if (!args["profile"].empty()) request.machine = read_profile(args["profile"]);
   Plan plan = make_plan(model, request);
   if (number("resident") > 0) {  // the first blocks, whatever the planner says
     for (int64_t b = 0; b < number("resident"); ++b)
       plan.shape.blocks.at(static_cast<size_t>(b)).place = Place::gpu;
     plan.layout = make_layout(plan.shape);
+    if (request.machine) plan.predicted = simulate_plan(model, request, plan);
   }
+  const int64_t promised_gpu_bytes = plan.layout.n_bytes[0] + context_bytes + kLoadedKernels_bytes;
+  const ProcessHostMemory process = process_host_memory(cuda);
+  const int64_t promised_host_bytes =
+      plan.layout.n_bytes[1] + process.at_start_bytes + process.later_bytes;
+  nlohmann::ordered_json promise = {
+      {"why", plan.why}, {"gpu_bytes", promised_gpu_bytes}, {"host_bytes", promised_host_bytes}};
+  if (plan.predicted) {
+    promise["step_ms"] = 1e3 * plan.predicted->step_s;
+    promise["binding"] = name_of(plan.predicted->binding());
+    for (int q = 0; q < kQueues; ++q)
+      promise[fmt::format("{}_busy_ms", name_of(static_cast<QueueId>(q)))] =
+          1e3 * plan.predicted->busy_s[static_cast<size_t>(q)];
+  }
+  fmt::print("{}\n", nlohmann::ordered_json{{"promised", promise}}.dump());
+  std::fflush(stdout);
 
   set_up_torch({.deterministic = true, .intra_op_threads = static_cast<int>(number("threads"))});
   SessionOptions session_options;
@@ -181,6 +221,7 @@ int run(int argc, char** argv) {
   out["planned_host_bytes"] = plan.layout.n_bytes[1];
   out["context_bytes"] = context_bytes;
   out["driver_bytes_max"] = driver_bytes_max;
+  out["host_bytes_max"] = peak_host_bytes();
   if (cuda) {
     out["library_peak_bytes"] = CudaLibraryRegion::allocator().peak_bytes();
     out["library_planned_bytes"] = plan.shape.library_bytes;

@@ -1,0 +1,117 @@
+#include "src/cli/plan_time.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/term/progress.h"
+
+namespace ferry::cli {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Resource {
+  QueueId queue;
+  const char* name;  ///< for people
+  const char* key;   ///< of the JSON
+};
+constexpr Resource kResources[] = {{QueueId::compute, "GPU", "compute_s"},
+                                   {QueueId::h2d, "copies to the GPU", "h2d_s"},
+                                   {QueueId::d2h, "copies from the GPU", "d2h_s"},
+                                   {QueueId::host, "CPU updates", "host_s"}};
+
+double samples_per_second(const Plan& plan, const PlanRequest& request) {
+  return static_cast<double>(request.train_batch_size) / plan.predicted->step_s;
+}
+
+/** The step with one more GiB of each; nothing where that changes nothing. */
+struct MoreMemory {
+  const char* what;
+  double step_s;
+};
+std::vector<MoreMemory> with_more_memory(const Plan& plan,
+                                         const ModelTable& model,
+                                         const PlanRequest& request) {
+  constexpr double kWorthSaying = 0.01;
+  std::vector<MoreMemory> found;
+  const auto attempt = [&](const char* what, auto&& change) {
+    PlanRequest more = request;
+    change(more);
+    const Plan better = make_plan(model, more);
+    if (better.predicted->step_s < plan.predicted->step_s * (1 - kWorthSaying))
+      found.push_back({what, better.predicted->step_s});
+  };
+  if (request.has_gpu)
+    attempt("GPU memory", [](PlanRequest& more) { more.gpu_budget_bytes += kGiB; });
+  attempt("host memory", [](PlanRequest& more) { more.host_budget_bytes += kGiB; });
+  return found;
+}
+
+/** Most that the GPU takes: its limit for as long as the step lasts. */
+double joules_at_most(const Plan& plan, const PlanRequest& request) {
+  return request.has_gpu ? request.machine->gpu->power_w * plan.predicted->step_s : 0;
+}
+
+}  // namespace
+
+void print_plan_time(const Plan& plan,
+                     const ModelTable& model,
+                     const PlanRequest& request,
+                     const term::Terminal& terminal) {
+  if (!plan.predicted) {
+    fmt::print(
+        "How long it takes is not known: run `ferry doctor` once to measure this machine, or give "
+        "--machine.\n\n");
+    return;
+  }
+  const Simulation& predicted = *plan.predicted;
+  constexpr int kBarWidth = 24;
+  term::Table table({{"a step"}, {"time", term::Align::right}, {""}, {""}});
+  for (const Resource& resource : kResources) {
+    const double busy_s = predicted.busy_s[static_cast<size_t>(resource.queue)];
+    if (busy_s <= 0) continue;
+    const bool is_cpu = !request.has_gpu && resource.queue == QueueId::compute;
+    table.add_row({is_cpu ? "CPU" : resource.name, fmt::format("{:.1f} ms", 1e3 * busy_s),
+                   term::bar(busy_s, predicted.step_s, kBarWidth, terminal),
+                   resource.queue == predicted.binding() ? "binds" : ""});
+  }
+  table.add_rule();
+  const double tokens = static_cast<double>(request.train_batch_size * request.max_length);
+  table.add_row({"in all", fmt::format("{:.1f} ms", 1e3 * predicted.step_s), "",
+                 fmt::format("{:.1f} samples/s, {:.0f} tokens/s", samples_per_second(plan, request),
+                             tokens / predicted.step_s)});
+  fmt::print("{}\n", table.text(terminal));
+  fmt::print("With texts of {} tokens; 1000 such steps take {}.\n", request.max_length,
+             term::format_duration(1000 * predicted.step_s));
+  if (const double joules = joules_at_most(plan, request); joules > 0)
+    fmt::print("The GPU takes at most {:.1f} Wh for them.\n", 1000 * joules / 3600);
+  for (const MoreMemory& more : with_more_memory(plan, model, request))
+    fmt::print("With 1 GiB more of {} a step would take {:.1f} ms.\n", more.what,
+               1e3 * more.step_s);
+  fmt::print("Figures of the machine: {}.\n", request.machine->source);
+  for (const std::string& assumption : request.machine->assumptions)
+    fmt::print("  assumed: {}\n", assumption);
+  fmt::print("\n");
+}
+
+ordered_json plan_time_json(const Plan& plan, const ModelTable& model, const PlanRequest& request) {
+  if (!plan.predicted) return nullptr;
+  ordered_json json = {{"step_s", plan.predicted->step_s},
+                       {"samples_per_second", samples_per_second(plan, request)},
+                       {"binding", name_of(plan.predicted->binding())}};
+  for (const Resource& resource : kResources)
+    json[resource.key] = plan.predicted->busy_s[static_cast<size_t>(resource.queue)];
+  json["gpu_joules_at_most"] = joules_at_most(plan, request);
+  json["with_one_more_gib"] = ordered_json::object();
+  for (const MoreMemory& more : with_more_memory(plan, model, request))
+    json["with_one_more_gib"][more.what] = more.step_s;
+  json["machine"] = request.machine->name;
+  json["source"] = request.machine->source;
+  json["assumptions"] = request.machine->assumptions;
+  return json;
+}
+
+}  // namespace ferry::cli

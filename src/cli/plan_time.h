@@ -1,0 +1,23 @@
+#pragma once
+// The times of `ferry plan`: what each resource of the machine does in a step, which one binds, and
+// what more memory would buy.
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "src/plan/plan.h"
+#include "src/term/table.h"
+
+namespace ferry::cli {
+
+/** Says where figures could come from if the machine is not known. */
+void print_plan_time(const Plan& plan,
+                     const ModelTable& model,
+                     const PlanRequest& request,
+                     const term::Terminal& terminal);
+
+/** Null if the machine is not known. */
+nlohmann::ordered_json plan_time_json(const Plan& plan,
+                                      const ModelTable& model,
+                                      const PlanRequest& request);
+
+}  // namespace ferry::cli

@@ -1,0 +1,321 @@
+#include "src/plan/cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "offload/layout.h"
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+/** Bytes that AdamW's rate in a profile counts for a parameter. */
+constexpr double kProfileBytes_per_param = 28;
+/** A copy's start, seen on the queue: event, launch. */
+constexpr double kCopyStart_s = 5e-6;
+/** A decision and the wake-up of who waits for it; the pool's wake-up for a host action, and its
+ * last worker's end. */
+constexpr double kDecision_s = 60e-6, kHostAction_s = 60e-6;
+/** How much of what copies both ways take from updates those to the GPU take alone, and those from
+ * it: DMA writes cost the memory more than reads (H200, 16 cores: 4,471 M parameters/s alone, 3,870
+ * and 3,337 beside one way, 3,071 beside both). */
+constexpr double kTakenByH2d = 0.45, kTakenByD2h = 0.8;
+/** Launches of a square sum on the GPU. */
+constexpr int kSquareSumKernels = 3;
+
+/** y at x on the line through two points of a function that is smooth in the logarithms. */
+double between(double x, double x0, double y0, double x1, double y1) {
+  if (x0 == x1) return y0;
+  const double t = (std::log(x) - std::log(x0)) / (std::log(x1) - std::log(x0));
+  return std::exp(std::log(y0) + std::clamp(t, 0.0, 1.0) * (std::log(y1) - std::log(y0)));
+}
+
+/** Values of the member, ascending, each once. */
+template <class Item, class Member>
+std::vector<Member> axis_of(const std::vector<Item>& items, Member Item::*member) {
+  std::vector<Member> values;
+  for (const Item& item : items)
+    values.push_back(item.*member);
+  std::ranges::sort(values);
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
+}
+
+/** The neighbours of x on an ascending axis; both the same at its ends. */
+template <class T>
+std::pair<T, T> around(const std::vector<T>& axis, double x) {
+  const auto above =
+      std::ranges::find_if(axis, [&](T value) { return static_cast<double>(value) >= x; });
+  if (above == axis.begin()) return {axis.front(), axis.front()};
+  if (above == axis.end()) return {axis.back(), axis.back()};
+  return {*(above - 1), *above};
+}
+
+std::vector<GemmRate> of_type(const std::vector<GemmRate>& rates, DType type) {
+  std::vector<GemmRate> found;
+  std::ranges::copy_if(rates, std::back_inserter(found),
+                       [&](const GemmRate& rate) { return rate.type == type; });
+  return found;
+}
+
+/** Rate of attention at this length, with the heads' width nearest. */
+double attention_rate(const std::vector<AttentionRate>& all,
+                      const ModelTable& model,
+                      int64_t length,
+                      bool backward) {
+  const int64_t head_width = model.width / std::max<int64_t>(1, model.n_heads);
+  std::vector<AttentionRate> found;
+  for (const AttentionRate& rate : all)
+    if (rate.type == model.compute && rate.backend == name_of(model.attention))
+      found.push_back(rate);
+  if (found.empty()) return 0;
+  const auto distance = [&](const AttentionRate& rate) {
+    return std::abs(
+        std::log(static_cast<double>(rate.head_width) / static_cast<double>(head_width)));
+  };
+  const double nearest = distance(*std::ranges::min_element(found, {}, distance));
+  std::erase_if(found, [&](const AttentionRate& rate) { return distance(rate) > nearest; });
+  const auto [short_length, long_length] =
+      around(axis_of(found, &AttentionRate::length), static_cast<double>(length));
+  // Narrower heads than measured leave tiles of the products half empty.
+  const double narrow = std::min(1.0, std::sqrt(static_cast<double>(head_width) /
+                                                static_cast<double>(found.front().head_width)));
+  const auto rate_at = [&](int64_t at) {
+    const auto& rate = *std::ranges::find(found, at, &AttentionRate::length);
+    return narrow * (backward ? rate.backward_flops_per_s : rate.forward_flops_per_s);
+  };
+  return between(static_cast<double>(length), static_cast<double>(short_length),
+                 rate_at(short_length), static_cast<double>(long_length), rate_at(long_length));
+}
+
+}  // namespace
+
+double gemm_rate(const std::vector<GemmRate>& all, DType type, const BlockWork::Product& product) {
+  const std::vector<GemmRate> rates = of_type(all, type);
+  if (rates.empty()) return 0;
+  // The largest extent is the rows of a measured product, whichever of the three it is here.
+  std::array<double, 3> extents = {static_cast<double>(product.rows),
+                                   static_cast<double>(product.inner),
+                                   static_cast<double>(product.columns)};
+  std::ranges::sort(extents);
+  const double rows = extents[2], width = std::sqrt(extents[0] * extents[1]);
+  const auto [fewer, more] = around(axis_of(rates, &GemmRate::rows), rows);
+  const auto at_rows = [&](int64_t n) {
+    std::vector<GemmRate> line;
+    std::ranges::copy_if(rates, std::back_inserter(line),
+                         [&](const GemmRate& rate) { return rate.rows == n; });
+    const auto [narrow, wide] = around(axis_of(line, &GemmRate::width), width);
+    const auto rate_at = [&](int64_t w) {
+      return std::ranges::find(line, w, &GemmRate::width)->flops_per_s;
+    };
+    double rate = between(width, static_cast<double>(narrow), rate_at(narrow),
+                          static_cast<double>(wide), rate_at(wide));
+    // Narrower than anything measured: the operands' bytes are what takes time.
+    if (width < static_cast<double>(narrow)) rate *= width / static_cast<double>(narrow);
+    return rate;
+  };
+  double rate = between(rows, static_cast<double>(fewer), at_rows(fewer), static_cast<double>(more),
+                        at_rows(more));
+  if (rows < static_cast<double>(fewer)) rate *= rows / static_cast<double>(fewer);
+  return rate;
+}
+
+CostModel::CostModel(const MachineProfile& machine,
+                     bool gpu,
+                     const ModelTable& model,
+                     const StepShape& shape,
+                     const BatchShape& batch)
+    : machine_(machine), gpu_(gpu), model_(model), shape_(shape), batch_(batch) {
+  FERRY_CHECK(!gpu || machine.gpu, "a profile without a GPU");
+  for (const AdamwRate& rate : machine.host.adamw)
+    if (rate.alone > adamw_alone_) {
+      // Whoever submits the GPU's work has a core of its own; the profile's workers had all.
+      const double workers = std::max(1, rate.n_threads);
+      const double share = gpu && workers > 1 ? (workers - 1) / workers : 1;
+      adamw_alone_ = rate.alone * share;
+      adamw_beside_ = (rate.beside_copies > 0 ? rate.beside_copies : rate.alone) * share;
+    }
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    passes_.push_back({pass_seconds(b, false), pass_seconds(b, true)});
+}
+
+double CostModel::pass_seconds(int block, bool backward) const {
+  const BlockTable& table = model_.blocks[static_cast<size_t>(block)];
+  const BlockWork work = table.work(batch_, backward);
+  const auto& gemms = gpu_ ? machine_.gpu->gemms : machine_.host.gemms;
+  const auto& attentions = gpu_ ? machine_.gpu->attentions : machine_.host.attentions;
+  const double memory = gpu_ ? machine_.gpu->memory_bytes_per_s : machine_.host.memory_bytes_per_s;
+  double seconds = memory > 0 ? static_cast<double>(work.memory_bytes) / memory : 0;
+  for (const BlockWork::Product& product : work.products)
+    if (const double rate = gemm_rate(gemms, model_.compute, product); rate > 0)
+      seconds += product.flops() / rate;
+  if (work.attention_tokens > 0)
+    if (const double rate = attention_rate(attentions, model_, work.attention_length, backward);
+        rate > 0)
+      seconds += work.attention_flops(backward) / rate;
+  return gpu_ ? std::max(seconds, work.n_kernels * machine_.gpu->launch_s) : seconds;
+}
+
+double CostModel::copy_seconds(bool to_gpu, int64_t n_bytes) const {
+  const std::vector<CopyRate>& rates = machine_.gpu->copies;
+  if (rates.empty() || n_bytes <= 0) return kCopyStart_s;
+  const auto rate_of = [&](const CopyRate& rate) { return to_gpu ? rate.h2d : rate.d2h; };
+  // A smaller copy than measured takes as long as its bytes and its start.
+  const auto size = static_cast<double>(n_bytes);
+  const auto [small, large] = around(axis_of(rates, &CopyRate::n_bytes), size);
+  const auto rate_at = [&](int64_t n) {
+    return rate_of(*std::ranges::find(rates, n, &CopyRate::n_bytes));
+  };
+  const double rate = size < static_cast<double>(small)
+                          ? rate_at(rates.back().n_bytes)
+                          : between(size, static_cast<double>(small), rate_at(small),
+                                    static_cast<double>(large), rate_at(large));
+  return kCopyStart_s + size / rate;
+}
+
+int64_t CostModel::n_trained(int block) const {
+  int64_t n = 0;
+  for (const TensorExtent& tensor : shape_.blocks[static_cast<size_t>(block)].tensors)
+    if (tensor.trainable) n += tensor.n_elements;
+  return n;
+}
+
+double CostModel::update_seconds(int block) const {
+  const auto n = static_cast<double>(n_trained(block));
+  if (const BlockShape& shape = shape_.blocks[static_cast<size_t>(block)];
+      gpu_ && shape.place == Place::gpu) {
+    const double launches_s = static_cast<double>(shape.tensors.size()) * machine_.gpu->launch_s;
+    const double rate = machine_.gpu->adamw_params_per_s;
+    return std::max(launches_s, rate > 0 ? n / rate : 0);
+  }
+  // Master, m and v are read and written; weights of an fp32 run are the master.
+  const double bytes =
+      24 + (shape_.grads_fp32(block) ? 4 : 2) + (shape_.weights_are_master() ? 0 : 2);
+  return kHostAction_s +
+         (adamw_alone_ > 0 ? n * bytes / kProfileBytes_per_param / adamw_alone_ : 0);
+}
+
+double CostModel::host_pass_seconds(double n_bytes) const {
+  return kHostAction_s + (adamw_alone_ > 0 ? n_bytes / kProfileBytes_per_param / adamw_alone_ : 0);
+}
+
+double CostModel::seconds(const Action& action) const {
+  const int b = action.block;
+  const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
+  const auto gpu_pass_seconds = [&](double n_bytes) {
+    if (!gpu_) return host_pass_seconds(n_bytes);
+    return machine_.gpu->memory_bytes_per_s > 0 ? n_bytes / machine_.gpu->memory_bytes_per_s : 0;
+  };
+  // Without a GPU what moves between the places is copied within memory.
+  const auto move_seconds = [&](bool to_gpu, int64_t n_bytes) {
+    return gpu_ ? copy_seconds(to_gpu, n_bytes)
+                : host_pass_seconds(2 * static_cast<double>(n_bytes));
+  };
+  const auto n_grads = [&] { return static_cast<double>(shape_.n_grad_elements(b)); };
+  const double grad_bytes = b >= 0 && shape_.grads_fp32(b) ? 4 : static_cast<double>(compute_bytes);
+  switch (action.verb) {
+    case Verb::fetch_batch:
+      return move_seconds(true, shape_.batch_bytes);
+    case Verb::fetch_weights:
+      return move_seconds(true, shape_.n_grad_elements(b) * compute_bytes);
+    case Verb::forward:
+    case Verb::recompute:
+      return compute_seconds(b, false);
+    case Verb::backward:
+      return compute_seconds(b, true) +
+             (shape_.sums_on_gpu(b) ? gpu_pass_seconds(10 * n_grads()) : 0);
+    case Verb::send_saved:
+    case Verb::fetch_saved:
+      return move_seconds(action.verb == Verb::fetch_saved,
+                          shape_.blocks[static_cast<size_t>(b)].saved_bytes);
+    case Verb::square_sum_gpu:
+      return gpu_pass_seconds(grad_bytes * n_grads()) +
+             (gpu_ ? kSquareSumKernels * machine_.gpu->launch_s : 0);
+    case Verb::send_grads:
+      return move_seconds(
+          false, static_cast<int64_t>(n_grads()) *
+                     (shape_.sums_on_host(b) ? compute_bytes : static_cast<int64_t>(grad_bytes)));
+    case Verb::accumulate:
+      return host_pass_seconds((action.first_sum ? 6 : 10) * n_grads());
+    case Verb::combine:
+      return host_pass_seconds(
+          12 * (n_grads() - static_cast<double>(shape_.blocks[static_cast<size_t>(b)].n_elements)));
+    case Verb::square_sum_host:
+      return host_pass_seconds(grad_bytes * n_grads());
+    case Verb::send_step_sums:
+      return gpu_ ? kCopyStart_s : 0;
+    case Verb::decide:
+      return gpu_ ? kDecision_s : 0;
+    case Verb::update_gpu:
+    case Verb::update_host:
+      return update_seconds(b);
+  }
+  return 0;
+}
+
+double CostModel::speed(QueueId queue, const Beside& beside) const {
+  if (!gpu_ || machine_.gpu->copies.empty()) return 1;
+  const CopyRate& copies = machine_.gpu->copies.back();
+  const auto ratio = [](double with, double alone) {
+    return with > 0 && alone > 0 ? std::min(1.0, with / alone) : 1.0;
+  };
+  const AdamwRate* widest = nullptr;
+  for (const AdamwRate& rate : machine_.host.adamw)
+    if (rate.beside_copies > 0 && (!widest || rate.n_threads > widest->n_threads)) widest = &rate;
+  switch (queue) {
+    case QueueId::h2d:
+    case QueueId::d2h: {
+      const bool to_gpu = queue == QueueId::h2d;
+      const double alone = to_gpu ? copies.h2d : copies.d2h;
+      const double both = to_gpu ? copies.h2d_beside_d2h : copies.d2h_beside_h2d;
+      double speed =
+          to_gpu ? (beside.d2h ? ratio(both, alone) : 1) : (beside.h2d ? ratio(both, alone) : 1);
+      if (beside.host && widest) {
+        const double shared = ratio(to_gpu ? widest->h2d_beside : widest->d2h_beside, alone);
+        const bool other = to_gpu ? beside.d2h : beside.h2d;
+        // Measured with copies both ways; one way alone lies about half between.
+        speed = std::min(speed, other ? shared : (1 + shared) / 2);
+      }
+      return speed;
+    }
+    case QueueId::host: {
+      const double taken = 1 - ratio(adamw_beside_, adamw_alone_);
+      return beside.h2d && beside.d2h ? 1 - taken
+             : beside.h2d             ? 1 - kTakenByH2d * taken
+             : beside.d2h             ? 1 - kTakenByD2h * taken
+                                      : 1;
+    }
+    default:
+      return 1;
+  }
+}
+
+double CostModel::passes_seconds(int64_t n_micro) const {
+  double seconds = 0;
+  const int first_backward = shape_.first_backward();
+  for (int b = 0; b < shape_.n_blocks(); ++b) {
+    seconds += compute_seconds(b, false);
+    if (b < first_backward) continue;
+    const BlockShape& block = shape_.blocks[static_cast<size_t>(b)];
+    const bool again = block.activations == Activations::recompute && block.saved_bytes > 0;
+    seconds += compute_seconds(b, true) + (again ? compute_seconds(b, false) : 0);
+  }
+  return seconds * static_cast<double>(n_micro);
+}
+
+double CostModel::step_flops(int n_micro) const {
+  double flops = 0;
+  for (const BlockTable& block : model_.blocks)
+    for (bool backward : {false, true}) {
+      const BlockWork work = block.work(batch_, backward);
+      for (const BlockWork::Product& product : work.products)
+        flops += product.flops();
+      // The scores that a backward makes anew are no part of the model's arithmetic.
+      flops += work.attention_flops(backward) * (backward ? 0.8 : 1);
+    }
+  return flops * n_micro;
+}
+
+}  // namespace ferry

@@ -1,0 +1,62 @@
+#pragma once
+// How long an action of a step's list takes on a machine, from the table's work and the machine's
+// profile: what src/plan/simulate.h puts together to a step. Rates of copies and updates are those
+// for having the machine's memory to themselves and for sharing it. No torch, no device.
+
+#include <vector>
+
+#include "models/tensor_table.h"
+#include "offload/pager.h"
+#include "offload/step_shape.h"
+#include "src/plan/machine_profile.h"
+
+namespace ferry {
+
+/** FLOP/s of a product: interpolated between the measured ones, in the logarithms of its size. */
+double gemm_rate(const std::vector<GemmRate>& rates, DType type, const BlockWork::Product& product);
+
+class CostModel {
+ public:
+  /** `gpu`: the run computes on the profile's GPU; false: on its CPU. All outlive the model. */
+  CostModel(const MachineProfile& machine,
+            bool gpu,
+            const ModelTable& model,
+            const StepShape& shape,
+            const BatchShape& batch);
+
+  /** Alone, with nothing beside it. */
+  double seconds(const Action& action) const;
+
+  /** By how much what runs at once slows each other down: copies share lanes with copies the other
+   * way, and updates share the host's memory with both. 1: not at all. */
+  struct Beside {
+    bool h2d = false, d2h = false, host = false;
+  };
+  double speed(QueueId queue, const Beside& beside) const;
+
+  /** What the passes of a step take if nothing ever waits: no step is faster. */
+  double passes_seconds(int64_t n_micro) const;
+
+  /** Floating-point operations of a step's forwards and backwards, without recomputation. */
+  double step_flops(int n_micro) const;
+
+ private:
+  double pass_seconds(int block, bool backward) const;
+  double compute_seconds(int block, bool backward) const {
+    return passes_[static_cast<size_t>(block)][backward ? 1 : 0];
+  }
+  double copy_seconds(bool to_gpu, int64_t n_bytes) const;
+  double update_seconds(int block) const;
+  double host_pass_seconds(double n_bytes) const;
+  int64_t n_trained(int block) const;
+
+  const MachineProfile& machine_;
+  bool gpu_;
+  const ModelTable& model_;
+  const StepShape& shape_;
+  BatchShape batch_;
+  std::vector<std::array<double, 2>> passes_;  ///< seconds of each block's forward, backward
+  double adamw_alone_ = 0, adamw_beside_ = 0;  ///< parameters per second, with all threads
+};
+
+}  // namespace ferry

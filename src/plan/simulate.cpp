@@ -1,0 +1,175 @@
+// Time goes from one end of an action to the next; between two, what is under way goes on at rates
+// that depend on what else is.
+
+#include "src/plan/simulate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+/** The first steps fill the queues. */
+constexpr int kSteps = 4;
+
+class Simulator {
+ public:
+  Simulator(const CostModel& cost, const StepList& list, bool serial)
+      : cost_(cost), list_(list), serial_(serial) {
+    for (size_t i = 0; i < list.size(); ++i) {
+      seconds_.push_back(cost.seconds(list[i]));
+      if (list[i].verb == Verb::decide) decide_ = i;
+      if (list[i].verb == Verb::update_gpu || list[i].verb == Verb::update_host)
+        update_of_.resize(std::max(update_of_.size(), static_cast<size_t>(list[i].block) + 1), -1),
+            update_of_[static_cast<size_t>(list[i].block)] = static_cast<int>(i);
+    }
+    for (int step = 0; step < kSteps; ++step)
+      for (size_t i = 0; i < list.size(); ++i)
+        queues_[queue_of(i)].push_back({step, i});
+    ended_.assign(kSteps, std::vector<double>(list.size(), kNever));
+    began_ = ended_;
+  }
+
+  void run() {
+    while (start_ready() || n_running() > 0)
+      advance();
+    for (size_t q = 0; q < kQueues; ++q)
+      FERRY_CHECK(next_[q] == queues_[q].size(), "the simulation stands still");
+  }
+  double ended(int step, size_t i) const { return ended_[static_cast<size_t>(step)][i]; }
+  double began(int step, size_t i) const { return began_[static_cast<size_t>(step)][i]; }
+  size_t decide() const { return decide_; }
+  double seconds(size_t i) const { return seconds_[i]; }
+
+ private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  struct Item {
+    int step;
+    size_t action;
+  };
+  struct Running {
+    Item item{};
+    double left_s = 0;  ///< of work, at full speed
+    bool is_running = false;
+  };
+
+  size_t queue_of(size_t i) const { return serial_ ? 0 : static_cast<size_t>(list_[i].queue); }
+  bool has_ended(int step, size_t i) const {
+    return step < 0 || ended_[static_cast<size_t>(step)][i] <= now_;
+  }
+  bool is_ready(const Item& item) const {
+    const Action& action = list_[item.action];
+    // Whoever steps waits for the decision before it submits what follows.
+    if (item.action > decide_ && !has_ended(item.step, decide_)) return false;
+    if (!has_ended(item.step - 1, decide_)) return false;
+    for (int before : action.after)
+      if (!has_ended(item.step, static_cast<size_t>(before))) return false;
+    for (int block : action.after_update) {
+      const auto b = static_cast<size_t>(block);
+      if (b < update_of_.size() && update_of_[b] >= 0 &&
+          !has_ended(item.step - 1, static_cast<size_t>(update_of_[b])))
+        return false;
+    }
+    return true;
+  }
+  bool start_ready() {
+    bool any = false;
+    for (bool again = true; again;) {
+      again = false;
+      for (size_t q = 0; q < kQueues; ++q) {
+        if (running_[q].is_running || next_[q] == queues_[q].size()) continue;
+        const Item item = queues_[q][next_[q]];
+        if (!is_ready(item)) continue;
+        ++next_[q];
+        began_[static_cast<size_t>(item.step)][item.action] = now_;
+        running_[q] = {item, seconds_[item.action], true};
+        any = again = true;
+        if (seconds_[item.action] > 0) continue;
+        end(q);
+      }
+    }
+    return any;
+  }
+  void end(size_t q) {
+    const Item item = running_[q].item;
+    ended_[static_cast<size_t>(item.step)][item.action] = now_;
+    running_[q].is_running = false;
+  }
+  int n_running() const {
+    return static_cast<int>(std::ranges::count_if(running_, &Running::is_running));
+  }
+  void advance() {
+    const auto runs = [&](QueueId queue) {
+      return !serial_ && running_[static_cast<size_t>(queue)].is_running;
+    };
+    const CostModel::Beside beside = {
+        .h2d = runs(QueueId::h2d), .d2h = runs(QueueId::d2h), .host = runs(QueueId::host)};
+    std::array<double, kQueues> speed{};
+    double step_s = kNever;
+    for (size_t q = 0; q < kQueues; ++q) {
+      if (!running_[q].is_running) continue;
+      speed[q] = serial_ ? 1 : cost_.speed(static_cast<QueueId>(q), beside);
+      step_s = std::min(step_s, running_[q].left_s / speed[q]);
+    }
+    if (step_s == kNever) return;
+    now_ += step_s;
+    for (size_t q = 0; q < kQueues; ++q) {
+      if (!running_[q].is_running) continue;
+      running_[q].left_s -= step_s * speed[q];
+      if (running_[q].left_s <= 1e-12) end(q);
+    }
+  }
+
+  const CostModel& cost_;
+  const StepList& list_;
+  bool serial_;
+  size_t decide_ = 0;
+  std::vector<double> seconds_;
+  std::vector<int> update_of_;  ///< by block: index of its update; -1: none
+  std::array<std::vector<Item>, kQueues> queues_;
+  std::array<size_t, kQueues> next_{};
+  std::array<Running, kQueues> running_;
+  std::vector<std::vector<double>> began_, ended_;  ///< by step, action
+  double now_ = 0;
+};
+
+}  // namespace
+
+QueueId Simulation::binding() const {
+  return static_cast<QueueId>(std::ranges::max_element(busy_s) - busy_s.begin());
+}
+
+Simulation simulate_steps(const CostModel& cost,
+                          const StepShape& shape,
+                          int n_micro,
+                          UpdateOrder order,
+                          bool serial,
+                          bool keeps_actions) {
+  const StepList list = make_training_list(shape, n_micro, order);
+  Simulator simulator(cost, list, serial);
+  simulator.run();
+  Simulation out;
+  const size_t decide = simulator.decide();
+  out.step_s = simulator.ended(kSteps - 1, decide) - simulator.ended(kSteps - 2, decide);
+  for (size_t i = 0; i < list.size(); ++i)
+    out.busy_s[static_cast<size_t>(list[i].queue)] +=
+        simulator.ended(kSteps - 2, i) - simulator.began(kSteps - 2, i);
+  if (!keeps_actions) return out;
+  const double start = simulator.ended(kSteps - 3, decide);
+  for (int step = kSteps - 2; step < kSteps; ++step)
+    for (size_t i = 0; i < list.size(); ++i)
+      out.actions.push_back({.name = describe(list[i], shape),
+                             .queue = list[i].queue,
+                             .verb = list[i].verb,
+                             .block = list[i].block,
+                             .step = step - (kSteps - 3),
+                             .begin_s = simulator.began(step, i) - start,
+                             .end_s = simulator.ended(step, i) - start});
+  return out;
+}
+
+}  // namespace ferry

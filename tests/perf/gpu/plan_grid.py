@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""The planner against reality on this GPU: predictions are written before each run.
+
+    tests/perf/gpu/plan_grid.py STEP_BENCH PROFILE [--seed 1] [--out DIR] [--only N]
+
+PROFILE is what `ferry bench all --json` measured here. A fixed half of the grid, and another half
+drawn by the seed: shapes x GPU memory x types x clipping. For each: predicted and measured step
+time, peak bytes of GPU (as the driver counts) and host memory. Bars: 15, 5 and 5 percent, and no
+run that was said to fit may run out of memory.
+"""
+import argparse
+import json
+import random
+import subprocess
+from pathlib import Path
+
+FIXED = [  # shape, batch, length, GiB, dtype, clip
+    ("minilm", 256, 256, 4, "bf16", 1), ("bert-base", 64, 512, 6, "bf16", 1),
+    ("bert-large", 32, 512, 4, "bf16", 1), ("bert-large", 32, 512, 8, "fp16", 1),
+    ("bert-large", 32, 512, 11, "bf16", 0), ("bert-large", 64, 384, 24, "bf16", 1),
+    ("six-layers", 64, 512, 16, "fp32", 1), ("stack-3g", 8, 1024, 11, "bf16", 1)]
+
+
+def drawn(seed, n=8):
+    rng = random.Random(seed)
+    while n:
+        case = (rng.choice(["minilm", "bert-base", "bert-large", "six-layers", "stack-3g"]),
+                rng.choice([8, 32, 64, 128]), rng.choice([128, 256, 384, 512]),
+                rng.choice([4, 6, 8, 11, 16, 24]), rng.choice(["bf16", "fp16", "fp32"]),
+                rng.choice([0, 1]))
+        if case[0] == "stack-3g" and case[4] == "fp32":
+            continue  # more host memory than most machines have
+        n -= 1
+        yield case
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("step_bench")
+    parser.add_argument("profile")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("."))
+    parser.add_argument("--only", type=int, default=99)
+    args = parser.parse_args()
+    log = (args.out / "plan_grid.jsonl").open("w")
+    met = 0
+    cases = (FIXED + list(drawn(args.seed)))[:args.only]
+    print("shape batch length GiB type clip | step ms: said, was | GPU GiB | host GiB")
+    for shape, batch, length, gib, dtype, clip in cases:
+        command = [args.step_bench, "--shape", shape, "--batch", batch, "--length", length,
+                   "--gpu-memory", f"{gib}GiB", "--dtype", dtype, "--clip", clip, "--order", "auto",
+                   "--profile", args.profile, "--steps", 7]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        name = f"{shape:10} {batch:3} {length:3} {gib:2} {dtype} {clip}"
+        log.write(json.dumps({"case": name, "lines": lines, "err": done.stderr[-500:]}) + "\n")
+        log.flush()
+        if len(lines) < 2:
+            said = "refused beforehand" if done.returncode == 3 and not lines else "FAILED"
+            print(f"{name} | {said}: {done.stderr.strip()[-160:]}", flush=True)
+            continue
+        said, was = lines[0]["promised"], lines[1]
+        pairs = [(said["step_ms"], was["step_ms"], 1, 15),
+                 (said["gpu_bytes"], was["driver_bytes_max"], 2 ** 30, 5),
+                 (said["host_bytes"], was["host_bytes_max"], 2 ** 30, 5)]
+        text = [f"{p / unit:.1f} {w / unit:.1f} {100 * (p / w - 1):+.0f} %{'' if abs(p / w - 1) * 100 <= bar else ' !'}"
+                for p, w, unit, bar in pairs]
+        met += all(abs(p / w - 1) * 100 <= bar for p, w, _, bar in pairs)
+        print(f"{name} | {' | '.join(text)} | {said['why']}", flush=True)
+    print(f"{met} of {len(cases)} within all bars")
+
+
+if __name__ == "__main__":
+    main()

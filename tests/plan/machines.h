@@ -1,0 +1,58 @@
+#pragma once
+// Machines for the planner's tests: simple rates, so that what a step takes can be worked out by
+// hand.
+
+#include "src/base/bytes.h"
+#include "src/plan/machine_profile.h"
+
+namespace ferry::test {
+
+struct MachineRates {
+  double flops_per_s = 400e12;
+  double copy_bytes_per_s = 50e9;
+  double adamw_params_per_s = 5e9;
+  /** Of the host's memory, when copies and updates share it. */
+  double shared = 1.0;
+};
+
+/** Every product and attention runs at the same rate; other operations cost nothing. */
+inline MachineProfile even_machine(const MachineRates& rates) {
+  MachineProfile machine;
+  machine.name = "even";
+  machine.source = "made for a test";
+  GpuProfile gpu;
+  gpu.name = "even";
+  gpu.compute_capability = 90;
+  gpu.memory_bytes = 80 * kGiB;
+  gpu.adamw_params_per_s = 1e15;
+  for (int64_t n_bytes : {kMiB, 64 * kMiB})
+    gpu.copies.push_back({.n_bytes = n_bytes,
+                          .h2d = rates.copy_bytes_per_s,
+                          .d2h = rates.copy_bytes_per_s,
+                          .h2d_beside_d2h = rates.copy_bytes_per_s,
+                          .d2h_beside_h2d = rates.copy_bytes_per_s});
+  for (DType type : {DType::bf16, DType::f16, DType::f32}) {
+    for (int64_t rows : {64, 16384})
+      for (int64_t width : {64, 8192})
+        gpu.gemms.push_back({type, rows, width, rates.flops_per_s});
+    for (const char* backend : {"flash", "memory_efficient"})
+      for (int64_t length : {128, 2048})
+        gpu.attentions.push_back({type, backend, length, 64, rates.flops_per_s, rates.flops_per_s});
+  }
+  machine.gpu = gpu;
+  machine.host = {.cpu = "even",
+                  .n_threads = 8,
+                  .simd = "avx2",
+                  .memory_bytes = 128 * kGiB,
+                  .adamw = {{.n_threads = 8,
+                             .alone = rates.adamw_params_per_s,
+                             .beside_copies = rates.adamw_params_per_s * rates.shared,
+                             .h2d_beside = rates.copy_bytes_per_s * rates.shared,
+                             .d2h_beside = rates.copy_bytes_per_s * rates.shared}},
+                  .memory_bytes_per_s = 28 * rates.adamw_params_per_s,
+                  .gemms = gpu.gemms,
+                  .attentions = {}};
+  return machine;
+}
+
+}  // namespace ferry::test

@@ -1,0 +1,248 @@
+// Simulated steps against what the formulas of overlap allow, and the planner's choices by them.
+
+#include "src/plan/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "models/bert/bert_table.h"
+#include "src/base/error.h"
+#include "src/plan/plan.h"
+#include "tests/plan/machines.h"
+
+namespace ferry::test {
+namespace {
+
+ModelTable bert(int64_t width, int n_layers, HeadKind head = HeadKind::classification) {
+  const nlohmann::json json = {{"model_type", "bert"},
+                               {"vocab_size", 1024},
+                               {"hidden_size", width},
+                               {"num_hidden_layers", n_layers},
+                               {"num_attention_heads", width / 64},
+                               {"intermediate_size", 4 * width},
+                               {"max_position_embeddings", 512},
+                               {"type_vocab_size", 2}};
+  BertTableOptions options;
+  options.head = head;
+  options.compute = DType::bf16;
+  options.attention = AttentionBackend::flash;
+  return make_bert_table(parse_bert_config(json), options);
+}
+
+PlanRequest on_gpu(const MachineProfile& machine, int64_t gpu_bytes, bool clips = true) {
+  PlanRequest request;
+  request.has_gpu = true;
+  request.gpu_budget_bytes = gpu_bytes;
+  request.host_budget_bytes = 120 * kGiB;
+  request.train_batch_size = 32;
+  request.machine = machine;
+  request.clips = clips;
+  return request;
+}
+
+double busy(const Plan& plan, QueueId queue) {
+  return plan.predicted->busy_s[static_cast<size_t>(queue)];
+}
+
+/** All on the host, one micro-batch, nothing recomputed. */
+Plan all_on_host(const ModelTable& model, const MachineProfile& machine, bool clips) {
+  PlanRequest request = on_gpu(machine, 200 * kGiB, clips);
+  request.placement = Place::host;
+  request.activations = Activations::keep;
+  request.micro_batch_size = 32;
+  return make_plan(model, request);
+}
+
+TEST(GemmRate, IsTheMeasuredOneAndBetweenItsNeighbours) {
+  const std::vector<GemmRate> rates = {{DType::bf16, 1024, 1024, 100e12},
+                                       {DType::bf16, 1024, 4096, 300e12},
+                                       {DType::bf16, 16384, 1024, 400e12},
+                                       {DType::bf16, 16384, 4096, 600e12},
+                                       {DType::f32, 1024, 1024, 1e12}};
+  EXPECT_NEAR(gemm_rate(rates, DType::bf16, {16384, 4096, 4096}), 600e12, 1e6);
+  EXPECT_NEAR(gemm_rate(rates, DType::bf16, {16384, 1024, 1024}), 400e12, 1e6);
+  // The gradient of the weights is the same work turned round.
+  EXPECT_NEAR(gemm_rate(rates, DType::bf16, {1024, 16384, 1024}), 400e12, 1e6);
+  const double between = gemm_rate(rates, DType::bf16, {16384, 1024, 4096});
+  EXPECT_GT(between, 400e12);
+  EXPECT_LT(between, 600e12);
+  EXPECT_NEAR(gemm_rate(rates, DType::bf16, {1 << 20, 8192, 8192}), 600e12, 1e6);
+  EXPECT_LT(gemm_rate(rates, DType::bf16, {16384, 256, 256}), 400e12);
+  EXPECT_DOUBLE_EQ(gemm_rate(rates, DType::f32, {1024, 1024, 1024}), 1e12);
+  EXPECT_DOUBLE_EQ(gemm_rate(rates, DType::f16, {1024, 1024, 1024}), 0);
+}
+
+TEST(Work, OfBertLargeIsWhatTheWorldCounts) {
+  // 6 FLOPs a matrix parameter and token, and 12 * width * length of attention: 1.006 TFLOP a
+  // sequence of 512.
+  ModelTable model = bert(1024, 24);
+  const BatchShape batch = {.tokens = 512, .n_seqs_max = 1, .max_length = 512};
+  const StepShape shape = make_step_shape(model, batch, {}, Place::gpu, Activations::keep, {}, 1);
+  const MachineProfile machine = even_machine({});
+  EXPECT_NEAR(CostModel(machine, true, model, shape, batch).step_flops(1), 1.006e12, 0.01e12);
+}
+
+// With clipping the update hides under the next forward: t = t_bwd + max(t_fwd, t_cpu), and the
+// first block's update, copy and forward stand alone.
+TEST(Simulation, WithClippingIsTheFormula) {
+  const ModelTable model = bert(1024, 24);
+  for (double adamw : {2e9, 5e9, 20e9, 100e9}) {
+    const MachineProfile machine = even_machine({.adamw_params_per_s = adamw});
+    const Plan plan = all_on_host(model, machine, true);
+    const CostModel cost(machine, true, model, plan.shape, plan.largest);
+    double forward_s = 0, backward_s = 0, update_s = 0;
+    for (const Action& action : make_training_list(plan.shape, 1)) {
+      if (action.verb == Verb::forward) forward_s += cost.seconds(action);
+      if (action.verb == Verb::backward) backward_s += cost.seconds(action);
+      if (action.verb == Verb::update_host) update_s += cost.seconds(action);
+    }
+    const double formula_s = backward_s + std::max(forward_s, update_s);
+    EXPECT_GE(plan.predicted->step_s, formula_s * 0.999) << adamw;
+    EXPECT_LE(plan.predicted->step_s, formula_s * 1.06) << adamw;
+  }
+}
+
+// Without, it hides under the backward too: t = max(t_gpu, t_cpu) as far as the order allows.
+TEST(Simulation, WithoutClippingIsTheSlowestResource) {
+  const ModelTable model = bert(1024, 24);
+  for (double adamw : {2e9, 4e9, 5e9, 20e9}) {
+    const Plan plan = all_on_host(model, even_machine({.adamw_params_per_s = adamw}), false);
+    const double slowest_s = std::max(busy(plan, QueueId::compute), busy(plan, QueueId::host));
+    EXPECT_GE(plan.predicted->step_s, slowest_s * 0.999) << adamw;
+    EXPECT_LE(plan.predicted->step_s, slowest_s * 1.1) << adamw;
+  }
+}
+
+TEST(Simulation, LeavesUpdatesForTheNextForwardWhereTheyAreSlow) {
+  const ModelTable model = bert(1024, 24);
+  const auto n_late = [&](double adamw) {
+    const Plan plan = all_on_host(model, even_machine({.adamw_params_per_s = adamw}), false);
+    return std::ranges::count_if(plan.shape.blocks, &BlockShape::updates_late);
+  };
+  EXPECT_GT(n_late(4.5e9), 2);
+  EXPECT_EQ(n_late(50e9), 0);
+}
+
+TEST(Simulation, CopiesBindWhereTheyAreSlow) {
+  const ModelTable model = bert(1024, 24);
+  const Plan plan = all_on_host(
+      model, even_machine({.copy_bytes_per_s = 5e9, .adamw_params_per_s = 100e9}), true);
+  EXPECT_EQ(plan.predicted->binding(), QueueId::h2d);
+  EXPECT_GE(plan.predicted->step_s, busy(plan, QueueId::h2d));
+}
+
+TEST(Simulation, SharingTheHostsMemoryTakesLonger) {
+  const ModelTable model = bert(1024, 24);
+  const MachineRates rates = {.adamw_params_per_s = 4e9};
+  MachineRates shared = rates;
+  shared.shared = 0.6;
+  for (bool clips : {true, false})
+    EXPECT_GT(all_on_host(model, even_machine(shared), clips).predicted->step_s,
+              all_on_host(model, even_machine(rates), clips).predicted->step_s * 1.01);
+}
+
+TEST(Simulation, OnACpuIsTheSum) {
+  const ModelTable model = bert(256, 2);
+  MachineProfile machine = even_machine({.flops_per_s = 1e12});
+  PlanRequest request;
+  request.machine = machine;
+  const Plan plan = make_plan(model, request);
+  EXPECT_NEAR(plan.predicted->step_s,
+              std::accumulate(plan.predicted->busy_s.begin(), plan.predicted->busy_s.end(), 0.0),
+              1e-9);
+}
+
+TEST(Simulation, KeepsATraceOfTwoStepsInOrder) {
+  const ModelTable model = bert(256, 4);
+  const PlanRequest request = on_gpu(even_machine({}), 40 * kGiB);
+  const Plan plan = make_plan(model, request);
+  const auto actions = simulate_plan(model, request, plan, true).actions;
+  EXPECT_EQ(actions.size(),
+            2 * make_training_list(plan.shape, static_cast<int>(plan.n_micro)).size());
+  for (const TimedAction& action : actions)
+    EXPECT_TRUE(action.end_s >= action.begin_s && (action.step == 1 || action.step == 2));
+}
+
+TEST(Search, MoreMemoryNeverMakesAStepSlower) {
+  const ModelTable model = bert(1024, 24);
+  for (bool clips : {true, false})
+    for (double adamw : {2e9, 20e9}) {
+      const MachineProfile machine = even_machine({.adamw_params_per_s = adamw, .shared = 0.7});
+      double last_s = 1e9;
+      for (int64_t gib : {2, 3, 4, 6, 8, 11, 16, 24, 80}) {
+        const Plan plan = make_plan(model, on_gpu(machine, gib * kGiB, clips));
+        EXPECT_LE(plan.layout.n_bytes[0], gib * kGiB);
+        EXPECT_LE(plan.predicted->step_s, last_s * 1.025) << gib << " GiB: " << plan.why;
+        last_s = plan.predicted->step_s;
+      }
+      EXPECT_EQ(make_plan(model, on_gpu(machine, 80 * kGiB, clips)).shape.blocks[5].place,
+                Place::gpu);
+    }
+}
+
+TEST(Search, FillsTheCardWithBlocks) {
+  const ModelTable model = bert(1024, 24);
+  const MachineProfile machine = even_machine({.adamw_params_per_s = 2e9});
+  PlanRequest request = on_gpu(machine, 10 * kGiB);
+  request.micro_batch_size = 32;
+  request.activations = Activations::keep;
+  const Plan filled = make_plan(model, request);
+  EXPECT_GT(filled.n_resident, 2) << filled.why;
+  EXPECT_LT(filled.n_resident, filled.shape.n_blocks());
+  for (int b = 0; b < filled.shape.n_blocks(); ++b)
+    EXPECT_EQ(filled.shape.blocks[static_cast<size_t>(b)].place == Place::gpu,
+              b < filled.n_resident);
+  // One block more would not fit.
+  StepShape more = filled.shape;
+  more.blocks[static_cast<size_t>(filled.n_resident)].place = Place::gpu;
+  EXPECT_GT(make_layout(more).n_bytes[0], 10 * kGiB);
+  // Without a profile, too: times are not needed to know that.
+  PlanRequest unknown = request;
+  unknown.machine.reset();
+  unknown.gpu_budget_bytes = request.gpu_budget_bytes;
+  EXPECT_EQ(make_plan(model, unknown).n_resident, filled.n_resident);
+  // Who asks for the host gets the host.
+  request.placement = Place::host;
+  EXPECT_EQ(make_plan(model, request).n_resident, 0);
+}
+
+TEST(Search, TakesBothMemoriesTogetherWhereNeitherIsEnough) {
+  const ModelTable model = bert(1024, 24);
+  PlanRequest request = on_gpu(even_machine({}), 5 * kGiB);
+  request.host_budget_bytes = 3 * kGiB;  // of 4.9 for weights, gradients and states
+  const Plan plan = make_plan(model, request);
+  EXPECT_GT(plan.n_resident, 0);
+  EXPECT_LE(plan.layout.n_bytes[0], 5 * kGiB);
+  EXPECT_LE(plan.layout.n_bytes[1], 3 * kGiB);
+  request.placement = Place::host;
+  EXPECT_THROW(make_plan(model, request), Error);
+}
+
+TEST(Search, BlocksThatShareTensorsLiveTogether) {
+  const ModelTable model = bert(1024, 24, HeadKind::masked_lm);
+  const MachineProfile machine = even_machine({.adamw_params_per_s = 2e9});
+  for (int64_t gib : {5, 8, 10, 12}) {
+    PlanRequest request = on_gpu(machine, gib * kGiB);
+    const Plan plan = make_plan(model, request);
+    EXPECT_EQ(plan.shape.blocks.front().place, plan.shape.blocks.back().place) << plan.why;
+  }
+}
+
+TEST(Search, TakesMicroBatchesVerticallyWhereCopiesBind) {
+  const ModelTable model = bert(1024, 24);
+  PlanRequest request =
+      on_gpu(even_machine({.copy_bytes_per_s = 4e9, .adamw_params_per_s = 50e9}), 40 * kGiB);
+  request.placement = Place::host;
+  request.micro_batch_size = 8;
+  const Plan plan = make_plan(model, request);
+  EXPECT_EQ(plan.shape.order, AccumulationOrder::vertical) << plan.why;
+  request.order = AccumulationOrder::horizontal;
+  EXPECT_GT(make_plan(model, request).predicted->step_s, plan.predicted->step_s * 1.5);
+}
+
+}  // namespace
+}  // namespace ferry::test
