@@ -62,6 +62,7 @@ struct Call {
 std::vector<AttentionRate> measure_attention(Bench& bench,
                                              const AttentionGrid& grid,
                                              double seconds,
+                                             Allotted& allotted,
                                              std::vector<std::string>& skipped) {
   const auto n_figures =
       static_cast<double>(2 * grid.kinds.size() * grid.lengths.size() * grid.head_widths.size());
@@ -70,6 +71,7 @@ std::vector<AttentionRate> measure_attention(Bench& bench,
   for (const AttentionKind& kind : grid.kinds) {
     for (const int64_t length : grid.lengths) {
       for (const int64_t head_width : grid.head_widths) {
+        if (allotted.is_over()) continue;
         try {
           Call call(bench, kind, grid.tokens, grid.width, length, head_width);
           const double forward_s =

@@ -42,7 +42,7 @@ class Bench {
   WorkerPool& pool() { return *pool_; }
   int n_threads() const { return pool_->n_workers(); }
 
-  Arena adamw;               ///< host: segments of AdamW
+  Arena adamw;  ///< host: segments of AdamW
   bool is_adamw_filled = false;
   Arena from_host, to_host;  ///< host: what copies read and write, of one size
   Arena gpu;                 ///< of the device; on a CPU, host memory

@@ -15,7 +15,10 @@ void wake(Bench& bench, double seconds) {
     bench.seconds_of(10, [&] { ops::linear_forward(x, x, /*bias=*/{}, y); });
 }
 
-std::vector<GemmRate> measure_gemms(Bench& bench, const GemmGrid& grid, double seconds) {
+std::vector<GemmRate> measure_gemms(Bench& bench,
+                                    const GemmGrid& grid,
+                                    double seconds,
+                                    Allotted& allotted) {
   const auto n_figures =
       static_cast<double>(grid.types.size() * grid.rows.size() * grid.widths.size());
   const Bound bound = {.seconds = seconds / n_figures, .n_samples = 3};
@@ -23,6 +26,7 @@ std::vector<GemmRate> measure_gemms(Bench& bench, const GemmGrid& grid, double s
   for (const DType type : grid.types) {
     for (const int64_t rows : grid.rows) {
       for (const int64_t width : grid.widths) {
+        if (allotted.is_over()) continue;
         bench.gpu.reset();
         const at::Tensor x = bench.tensor({rows, width}, scalar_type_of(type));
         const at::Tensor w = bench.tensor({width, width}, scalar_type_of(type));

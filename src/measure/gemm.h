@@ -14,8 +14,11 @@ struct GemmGrid {
   std::vector<DType> types;
   std::vector<int64_t> rows, widths;
 };
-/** `seconds` for the whole grid, as far as it can be done in that: the shortest once each. */
-std::vector<GemmRate> measure_gemms(Bench& bench, const GemmGrid& grid, double seconds);
+/** About `seconds` for the whole grid. */
+std::vector<GemmRate> measure_gemms(Bench& bench,
+                                    const GemmGrid& grid,
+                                    double seconds,
+                                    Allotted& allotted);
 
 struct AttentionKind {
   DType type;
@@ -30,6 +33,7 @@ struct AttentionGrid {
 std::vector<AttentionRate> measure_attention(Bench& bench,
                                              const AttentionGrid& grid,
                                              double seconds,
+                                             Allotted& allotted,
                                              std::vector<std::string>& skipped);
 
 }  // namespace ferry::measure

@@ -130,18 +130,27 @@ class Measuring {
         rounded(host.adamw.back().alone * static_cast<double>(kAdamwTraffic_bytes));
   }
   void gemm(double seconds) {
+    Allotted allotted(2 * seconds + options_.patience_s);
     if (bench_.is_cuda())
-      out_.profile.gpu->gemms =
-          measure_gemms(bench_, gpu_gemms(probe_.compute_capability), seconds * (1 - kCpuShare));
-    out_.profile.host.gemms = measure_gemms(cpu(), cpu_gemms(), seconds * cpu_share());
+      out_.profile.gpu->gemms = measure_gemms(bench_, gpu_gemms(probe_.compute_capability),
+                                              seconds * (1 - kCpuShare), allotted);
+    out_.profile.host.gemms = measure_gemms(cpu(), cpu_gemms(), seconds * cpu_share(), allotted);
+    tell(Part::gemm, allotted);
   }
   void attention(double seconds) {
+    Allotted allotted(2 * seconds + options_.patience_s);
     if (bench_.is_cuda())
       out_.profile.gpu->attentions =
           measure_attention(bench_, gpu_attentions(probe_.compute_capability),
-                            seconds * (1 - kCpuShare), out_.skipped);
+                            seconds * (1 - kCpuShare), allotted, out_.skipped);
     out_.profile.host.attentions =
-        measure_attention(cpu(), cpu_attentions(), seconds * cpu_share(), out_.skipped);
+        measure_attention(cpu(), cpu_attentions(), seconds * cpu_share(), allotted, out_.skipped);
+    tell(Part::attention, allotted);
+  }
+  void tell(Part part, const Allotted& allotted) {
+    if (allotted.n_left_out() > 0)
+      out_.skipped.push_back(fmt::format("{}: {} of {} figures, for their time was up",
+                                         name_of(part), allotted.n_left_out(), allotted.n_asked()));
   }
   double cpu_share() const { return bench_.is_cuda() ? kCpuShare : 1; }
   /** Beside a GPU, the CPU as a device of its own. */

@@ -29,6 +29,9 @@ std::span<const Part> all_parts();
 struct MeasureOptions {
   bool uses_gpu = true;  ///< where there is one
   double seconds = 12;   ///< about what all parts together may take, start-up apart
+  /** A part that has taken so much more than twice its share (others compute too) leaves the rest
+   * of its figures out. */
+  double patience_s = 3;
   int64_t host_bytes_max = 13 * kGiB / 8;
   int64_t disk_bytes_max = kGiB;
   std::filesystem::path directory = ".";                    ///< whose disk is measured

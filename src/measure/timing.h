@@ -28,6 +28,25 @@ struct Bound {
  * the first call is a warm-up and does not count. */
 double sample(const Bound& bound, const std::function<double(int n)>& run);
 
+/** The time of a part: figures whose turn comes after it are left out, and counted. */
+class Allotted {
+ public:
+  explicit Allotted(double seconds) : end_(Clock::now() + std::chrono::duration<double>(seconds)) {}
+  /** Asked before each figure, the first excepted: one is always measured. */
+  bool is_over() {
+    ++n_asked_;
+    if (n_asked_ == 1 || Clock::now() < end_) return false;
+    ++n_left_out_;
+    return true;
+  }
+  int n_asked() const { return n_asked_; }
+  int n_left_out() const { return n_left_out_; }
+
+ private:
+  std::chrono::time_point<Clock, std::chrono::duration<double>> end_;
+  int n_asked_ = 0, n_left_out_ = 0;
+};
+
 /** To four digits: more are not known, and files stay readable. */
 double rounded(double value);
 

@@ -61,7 +61,7 @@ TEST_F(BenchProgram, APartGivesItsFiguresAndStoresNothing) {
   const auto out = nlohmann::ordered_json::parse(json.out);
   EXPECT_EQ(out["part"], "gemm");
   const MachineProfile profile = parse_machine_profile(out["profile"].dump(), "bench");
-  EXPECT_EQ(profile.host.gemms.size(), 6u);
+  EXPECT_FALSE(profile.host.gemms.empty());
   EXPECT_TRUE(profile.host.adamw.empty());
   EXPECT_FALSE(std::filesystem::exists(stored()));
 

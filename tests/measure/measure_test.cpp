@@ -26,6 +26,7 @@ using config::TemporaryDirectory;
 MeasureOptions small(const TemporaryDirectory& directory) {
   return {.uses_gpu = false,
           .seconds = 0.1,
+          .patience_s = 240,
           .host_bytes_max = 64 * kMiB,
           .disk_bytes_max = 16 * kMiB,
           .directory = directory.path()};
@@ -58,6 +59,30 @@ TEST(Timing, FourDigitsAreKept) {
   EXPECT_EQ(rounded(0.00012345678), 0.0001235);
   EXPECT_EQ(rounded(9.9999e12), 1e13);
   EXPECT_EQ(rounded(0), 0);
+}
+
+TEST(Timing, WhatComesAfterItsTimeIsLeftOutButForTheFirst) {
+  Allotted none(0), much(1000);
+  EXPECT_FALSE(none.is_over());
+  EXPECT_TRUE(none.is_over());
+  EXPECT_TRUE(none.is_over());
+  EXPECT_EQ(none.n_asked(), 3);
+  EXPECT_EQ(none.n_left_out(), 2);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_FALSE(much.is_over());
+  EXPECT_EQ(much.n_left_out(), 0);
+}
+
+TEST(Measure, APartThatIsOutOfTimeNamesWhatItLeavesOut) {
+  TemporaryDirectory directory;
+  MeasureOptions options = small(directory);
+  options.seconds = 1e-9;
+  options.patience_s = 0;
+  const Part part = Part::gemm;
+  const Measured measured = measure({&part, 1}, options);
+  EXPECT_EQ(measured.profile.host.gemms.size(), 1u);
+  EXPECT_EQ(measured.skipped,
+            std::vector<std::string>{"gemm: 5 of 6 figures, for their time was up"});
 }
 
 TEST(Measure, ACpuGivesAWholeProfileThatIsReadBack) {
