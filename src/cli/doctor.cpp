@@ -105,6 +105,7 @@ Measured measure_and_store(Facts& facts, const std::string& seconds) {
   add_facts(measured, facts.host, facts.nvidia);
   facts.measure_trouble = measured.trouble;
   facts.profile = measured.profile;
+  facts.is_measured_now = true;
   if (!measured.profile) return measured;
   try {
     store_machine_profile(*measured.profile);

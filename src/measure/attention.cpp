@@ -89,7 +89,7 @@ std::vector<AttentionRate> measure_attention(Bench& bench,
         } catch (const std::exception& error) {  // LibTorch's too
           skipped.push_back(fmt::format("{} attention, {}, length {}, heads of {}: {}",
                                         name_of(kind.backend), name_of(kind.type), length,
-                                        head_width, error.what()));
+                                        head_width, first_line_of(error)));
         }
       }
     }

@@ -19,10 +19,6 @@ constexpr int64_t kLibrary_bytes = 640 * kMiB;  ///< cuBLAS's workspaces, what a
 constexpr int64_t kCpuTensors_bytes = 256 * kMiB;
 constexpr int64_t kCopies_bytes = 256 * kMiB;  ///< each way
 
-std::unique_ptr<Device> make_device(bool cuda, WorkerPool& pool) {
-  return cuda ? make_cuda_device() : make_simulated_device({}, pool);
-}
-
 }  // namespace
 
 int n_usable_threads() {
@@ -46,25 +42,37 @@ Bench::Bench(const MeasureOptions& options,
              const CudaProbe& probe,
              std::vector<std::string>& skipped)
     : pool_(make_tbb_pool(n_usable_threads())) {
-  bool cuda = probe.usable && options.uses_gpu;
-  // A desktop needs room beside what is measured.
-  if (cuda && probe.free_bytes < (kGpu_bytes + kLibrary_bytes) * 5 / 4) {
-    skipped.push_back(fmt::format("the GPU was left out: {} of its memory are free, {} are needed",
-                                  format_bytes(probe.free_bytes),
-                                  format_bytes((kGpu_bytes + kLibrary_bytes) * 5 / 4)));
-    cuda = false;
-  }
-  device_ = make_device(cuda, *pool_);
+  if (!probe.usable || !options.uses_gpu || !open_gpu(probe, skipped)) open_cpu();
   reserve_host(std::min(options.host_bytes_max, read_host_memory().budget_bytes() / 2), skipped);
-  gpu_memory_ =
-      device_->reserve(Place::gpu, cuda ? kGpu_bytes + kLibrary_bytes : kCpuTensors_bytes);
-  gpu = Arena(gpu_memory_->data(), cuda ? kGpu_bytes : kCpuTensors_bytes);
-  if (cuda) {
-    library_region_ =
-        std::make_unique<CudaLibraryRegion>(gpu_memory_->data() + kGpu_bytes, kLibrary_bytes);
-    stream_ = std::make_unique<ComputeStream>(device_->compute_stream());
-  }
   done_ = device_->make_event();
+}
+
+bool Bench::open_gpu(const CudaProbe& probe, std::vector<std::string>& skipped) {
+  constexpr int64_t kNeeded_bytes = kGpu_bytes + kLibrary_bytes;
+  constexpr int64_t kFree_bytes = kNeeded_bytes * 5 / 4;  // a desktop needs some beside
+  try {
+    if (probe.free_bytes < kFree_bytes)
+      throw Error(Fault::does_not_fit, "measure.gpu",
+                  fmt::format("{} of its memory are free, {} are needed",
+                              format_bytes(probe.free_bytes), format_bytes(kFree_bytes)),
+                  "close what else uses the card");
+    device_ = make_cuda_device();
+    gpu_memory_ = device_->reserve(Place::gpu, kNeeded_bytes);
+  } catch (const Error& error) {
+    skipped.push_back(fmt::format("the GPU: {}", error.what()));
+    return false;
+  }
+  gpu = Arena(gpu_memory_->data(), kGpu_bytes);
+  library_region_ =
+      std::make_unique<CudaLibraryRegion>(gpu_memory_->data() + kGpu_bytes, kLibrary_bytes);
+  stream_ = std::make_unique<ComputeStream>(device_->compute_stream());
+  return true;
+}
+
+void Bench::open_cpu() {
+  device_ = make_simulated_device({}, *pool_);
+  gpu_memory_ = device_->reserve(Place::gpu, kCpuTensors_bytes);
+  gpu = Arena(gpu_memory_->data(), kCpuTensors_bytes);
 }
 
 /** AdamW's segments take what the ends of the copies leave. */

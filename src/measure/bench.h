@@ -53,6 +53,8 @@ class Bench {
   double seconds_of(int n, const std::function<void()>& work);
 
  private:
+  bool open_gpu(const CudaProbe& probe, std::vector<std::string>& skipped);
+  void open_cpu();
   void reserve_host(int64_t most_bytes, std::vector<std::string>& skipped);
 
   std::unique_ptr<WorkerPool> pool_;

@@ -194,7 +194,7 @@ Measured measure(std::span<const Part> parts, const MeasureOptions& options) {
     try {
       measuring.run(part);
     } catch (const std::exception& error) {  // LibTorch's too
-      out.skipped.push_back(fmt::format("{}: {}", name_of(part), error.what()));
+      out.skipped.push_back(fmt::format("{}: {}", name_of(part), first_line_of(error)));
     }
   }
   return out;

@@ -27,6 +27,11 @@ double sample(const Bound& bound, const std::function<double(int n)>& run) {
   return std::max(median(std::move(seconds)), kShort_s);
 }
 
+std::string first_line_of(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
 double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
   const double unit = std::pow(10.0, std::floor(std::log10(std::abs(value))) - 3);

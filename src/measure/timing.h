@@ -3,7 +3,9 @@
 // by counts, so that a slow machine waits no longer than a fast one. Private to src/measure.
 
 #include <chrono>
+#include <exception>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace ferry::measure {
@@ -46,6 +48,9 @@ class Allotted {
   std::chrono::time_point<Clock, std::chrono::duration<double>> end_;
   int n_asked_ = 0, n_left_out_ = 0;
 };
+
+/** What went wrong, without the stack that LibTorch adds in lines of its own. */
+std::string first_line_of(const std::exception& error);
 
 /** To four digits: more are not known, and files stay readable. */
 double rounded(double value);

@@ -167,6 +167,24 @@ TEST(Diagnosis, EveryFaultHasASeverityAndACure) {
          f.profile->disk.write_bytes_per_s = 120e6;
        },
        Severity::warning, "writes 120 MB/s", "--output-dir"},
+      {"another CPU",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->host.cpu = "an older one";
+       },
+       Severity::note, "of another machine than this one: a desktop", "ferry doctor"},
+      {"another GPU",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->gpu->name = "RTX 3090";
+       },
+       Severity::note, "of another machine", "ferry doctor"},
+      {"no GPU then",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->gpu.reset();
+       },
+       Severity::note, "of another machine", "ferry doctor"},
       {"not measured", [](Facts& f) { f.measure_trouble = "no figures"; }, Severity::warning,
        "could not be measured: no figures", "again"},
       {"not stored", [](Facts& f) { f.store_trouble = "read-only"; }, Severity::warning,
@@ -311,6 +329,7 @@ TEST(Measured, ATrainerMayPrintFailHangOrNotStart) {
   EXPECT_CONTAINS(run_trainer_bench(trainer("cat " + out + "; exit 5"), {}).trouble, "exit code 5");
   EXPECT_CONTAINS(run_trainer_bench(trainer("kill -9 $$"), {}).trouble, "signal 9");
   EXPECT_CONTAINS(run_trainer_bench(trainer("exec sleep 60"), {}, 0.2).trouble, "did not end");
+  EXPECT_CONTAINS(run_trainer_bench(trainer("exec sleep 60 >&-"), {}, 0.2).trouble, "did not end");
   EXPECT_CONTAINS(run_trainer_bench("/no/trainer", {}).trouble, "cannot start '/no/trainer'");
 }
 

@@ -176,6 +176,22 @@ TEST(Measure, ADirectoryThatTakesNoFilesIsNamed) {
       "no room");
 }
 
+/** A card that is nearly full, or whose driver fails, is left out; the CPU is measured. */
+TEST(Measure, AGpuThatCannotBeUsedIsNamed) {
+  MeasureOptions options;
+  options.host_bytes_max = 0;
+  std::vector<std::string> skipped;
+  const Bench full(options, {.usable = true, .free_bytes = kGiB}, skipped);
+  EXPECT_FALSE(full.is_cuda());
+  ASSERT_EQ(skipped.size(), 1u);
+  EXPECT_CONTAINS(skipped[0], "the GPU: ");
+  EXPECT_CONTAINS(skipped[0], "1.00 GiB of its memory are free");
+  if (probe_cuda().usable) return;
+  const Bench broken(options, {.usable = true, .free_bytes = 80 * kGiB}, skipped);
+  EXPECT_FALSE(broken.is_cuda());
+  EXPECT_EQ(skipped.size(), 2u);
+}
+
 /** The simulated device in place of a GPU: its copies go through the same queues. */
 class Copies : public testing::Test {
  protected:

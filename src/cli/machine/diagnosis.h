@@ -25,8 +25,9 @@ struct Facts {
   std::vector<std::string> presets;
   bool hides_gpus = false;                // CUDA_VISIBLE_DEVICES is set and empty or -1
   std::optional<MachineProfile> profile;  // measured now, or stored
-  std::string measure_trouble;            // why there is none; empty: none was asked for
-  std::string store_trouble;              // why it could not be kept
+  bool is_measured_now = false;
+  std::string measure_trouble;  // why there is none; empty: none was asked for
+  std::string store_trouble;    // why it could not be kept
 };
 
 enum class Severity { note, warning, error };  // error: training cannot run

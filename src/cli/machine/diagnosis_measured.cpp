@@ -24,6 +24,21 @@ double link_bytes_per_s(int generation, int width) {
   return kLane_bytes_per_s[generation] * width;
 }
 
+/** A profile that was kept may be older than the machine. */
+void diagnose_age(const Facts& facts, Findings& findings) {
+  const MachineProfile& profile = *facts.profile;
+  const auto& gpus = facts.nvidia.gpus;
+  const bool has_its_gpu =
+      gpus.empty() ? !profile.gpu
+                   : profile.gpu && std::any_of(gpus.begin(), gpus.end(), [&](const Gpu& gpu) {
+                       return gpu.name == profile.gpu->name;
+                     });
+  if (facts.is_measured_now || (has_its_gpu && profile.host.cpu == facts.host.cpu)) return;
+  findings.add(Severity::note,
+               fmt::format("the figures are of another machine than this one: {}", profile.name),
+               "measure this one: `ferry doctor`");
+}
+
 void diagnose_pinning(const Facts& facts, Findings& findings) {
   if (facts.nvidia.gpus.empty()) return;
   const auto& limit = facts.host.memlock_limit_bytes;
@@ -104,6 +119,7 @@ void diagnose_measured(const Facts& facts, Findings& findings) {
                  fmt::format("the profile could not be stored: {}", facts.store_trouble),
                  "set XDG_DATA_HOME to a directory that can be written");
   if (!facts.profile) return;
+  diagnose_age(facts, findings);
   if (facts.profile->gpu) diagnose_link(*facts.profile->gpu, findings);
   diagnose_memory(facts, findings);
   diagnose_disk(facts.profile->disk, findings);

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "src/base/error.h"
 #include "src/files/unique_fd.h"
@@ -40,12 +41,24 @@ int start(const std::vector<std::string>& words, int out, pid_t& child) {
   return code;
 }
 
-/** Everything until the other end closes; false when the time is up. */
-bool read_all(int descriptor, double patience_s, std::string& text) {
-  constexpr size_t kText_bytes_max = 64 << 20;
-  const auto end = Clock::now() + std::chrono::duration<double>(patience_s);
+using End = std::chrono::time_point<Clock, std::chrono::duration<double>>;
+
+/** Waits for the process; false when the time is up. */
+bool has_ended(pid_t child, End end, int& status) {
+  using namespace std::chrono_literals;
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child) return true;
+    if ((ended < 0 && errno != EINTR) || Clock::now() >= end) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+}
+
+/** Everything until the other end closes; false when the time is up. */
+bool read_all(int descriptor, End end, std::string& text) {
+  constexpr size_t kText_bytes_max = 64 << 20;
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
     if (left.count() <= 0) return false;
     pollfd polled = {descriptor, POLLIN, 0};
     const int n_ready = poll(&polled, 1, static_cast<int>(left.count()));
@@ -128,12 +141,13 @@ Measured run_trainer_bench(const std::filesystem::path& trainer,
     return failed(fmt::format("cannot start '{}': {}", trainer.string(), std::strerror(code)));
   in.close();
   std::string text;
-  const bool is_whole = read_all(out.get(), patience_s, text);
-  if (!is_whole) kill(child, SIGKILL);
+  const auto end = Clock::now() + std::chrono::duration<double>(patience_s);
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  if (!read_all(out.get(), end, text) || !has_ended(child, end, status)) {
+    // Not waited for: one that hangs in a driver does not end of a signal either.
+    kill(child, SIGKILL);
+    return failed(fmt::format("ferry-trainer did not end in {:.0f} s", patience_s));
   }
-  if (!is_whole) return failed(fmt::format("ferry-trainer did not end in {:.0f} s", patience_s));
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return failed(end_in_words(status));
   return parse_measured(text);
 }
