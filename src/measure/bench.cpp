@@ -18,6 +18,8 @@ constexpr int64_t kGpu_bytes = 1152 * kMiB;     ///< two copies' ends, AdamW, or
 constexpr int64_t kLibrary_bytes = 640 * kMiB;  ///< cuBLAS's workspaces, what attention returns
 constexpr int64_t kCpuTensors_bytes = 256 * kMiB;
 constexpr int64_t kCopies_bytes = 256 * kMiB;  ///< each way
+constexpr int64_t kCopiesPart = 5;             ///< where host memory is short, a fifth each way
+static_assert(kHostBytes_default / kCopiesPart >= kCopies_bytes, "the largest copy has room");
 
 }  // namespace
 
@@ -78,7 +80,7 @@ void Bench::open_cpu() {
 /** AdamW's segments take what the ends of the copies leave. */
 void Bench::reserve_host(int64_t most_bytes, std::vector<std::string>& skipped) {
   const int64_t copies_bytes =
-      is_cuda() ? std::min(kCopies_bytes, most_bytes / 8 / kMiB * kMiB) : 0;
+      is_cuda() ? std::min(kCopies_bytes, most_bytes / kCopiesPart / kMiB * kMiB) : 0;
   const int64_t all_bytes = most_bytes / kMiB * kMiB;
   try {
     host_memory_ = device_->reserve(Place::host, all_bytes);

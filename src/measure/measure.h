@@ -26,13 +26,16 @@ std::string_view name_of(Part part);
 /** In the order they are measured. */
 std::span<const Part> all_parts();
 
+/** AdamW's segments, larger than any cache, and both ends of copies. */
+inline constexpr int64_t kHostBytes_default = 13 * kGiB / 8;
+
 struct MeasureOptions {
   bool uses_gpu = true;  ///< where there is one
   double seconds = 12;   ///< about what all parts together may take, start-up apart
   /** A part that has taken so much more than twice its share (others compute too) leaves the rest
    * of its figures out. */
   double patience_s = 3;
-  int64_t host_bytes_max = 13 * kGiB / 8;
+  int64_t host_bytes_max = kHostBytes_default;
   int64_t disk_bytes_max = kGiB;
   std::filesystem::path directory = ".";                    ///< whose disk is measured
   std::function<void(std::string_view part)> on_part = {};  ///< before each

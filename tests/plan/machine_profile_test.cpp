@@ -128,6 +128,62 @@ TEST(MachineProfile, WhatIsWrittenIsRead) {
   EXPECT_EQ(read.disk.read_bytes_per_s, 3e9);
 }
 
+/** Files of earlier builds and of other hands: each key means what it says. */
+TEST(MachineProfile, TheFormatIsFixed) {
+  const MachineProfile read = parse_machine_profile(
+      R"({"version": 1, "name": "n", "source": "s", "assumptions": ["a"],
+    "gpu": {"name": "g", "compute_capability": 75, "memory_bytes": 1, "context_bytes": 2,
+      "drives_display": true, "memory_bytes_per_s": 3, "launch_s": 4, "adamw_params_per_s": 5,
+      "power_w": 6, "driver": "d", "pcie_generation": 7, "pcie_width": 8,
+      "copies": [{"bytes": 9, "h2d": 10, "d2h": 11, "h2d_beside_d2h": 12, "d2h_beside_h2d": 13}],
+      "gemms": [{"type": "fp16", "rows": 14, "width": 15, "flops_per_s": 16}],
+      "attentions": [{"type": "bf16", "backend": "flash", "length": 17, "head_width": 18,
+        "forward_flops_per_s": 19, "backward_flops_per_s": 20}]},
+    "host": {"cpu": "c", "threads": 21, "simd": "avx2", "memory_bytes": 22,
+      "memory_bytes_per_s": 23, "dram_bytes_per_s": 24,
+      "adamw": [{"threads": 25, "alone": 26, "beside_copies": 27, "h2d_beside": 28,
+        "d2h_beside": 29}]},
+    "disk": {"directory": "/", "write_bytes_per_s": 30, "read_bytes_per_s": 31}})",
+      "m.json");
+  const GpuProfile& gpu = read.gpu.value();
+  EXPECT_EQ(gpu.memory_bytes, 1);
+  EXPECT_EQ(gpu.context_bytes, 2);
+  EXPECT_EQ(gpu.memory_bytes_per_s, 3);
+  EXPECT_EQ(gpu.launch_s, 4);
+  EXPECT_EQ(gpu.adamw_params_per_s, 5);
+  EXPECT_EQ(gpu.power_w, 6);
+  EXPECT_EQ(gpu.pcie_generation, 7);
+  EXPECT_EQ(gpu.pcie_width, 8);
+  const CopyRate& copy = gpu.copies.at(0);
+  EXPECT_EQ(copy.n_bytes, 9);
+  EXPECT_EQ(copy.h2d, 10);
+  EXPECT_EQ(copy.d2h, 11);
+  EXPECT_EQ(copy.h2d_beside_d2h, 12);
+  EXPECT_EQ(copy.d2h_beside_h2d, 13);
+  const GemmRate& gemm = gpu.gemms.at(0);
+  EXPECT_EQ(gemm.type, DType::f16);
+  EXPECT_EQ(gemm.rows, 14);
+  EXPECT_EQ(gemm.width, 15);
+  EXPECT_EQ(gemm.flops_per_s, 16);
+  const AttentionRate& attention = gpu.attentions.at(0);
+  EXPECT_EQ(attention.length, 17);
+  EXPECT_EQ(attention.head_width, 18);
+  EXPECT_EQ(attention.forward_flops_per_s, 19);
+  EXPECT_EQ(attention.backward_flops_per_s, 20);
+  EXPECT_EQ(read.host.n_threads, 21);
+  EXPECT_EQ(read.host.memory_bytes, 22);
+  EXPECT_EQ(read.host.memory_bytes_per_s, 23);
+  EXPECT_EQ(read.host.dram_bytes_per_s, 24);
+  const AdamwRate& adamw = read.host.adamw.at(0);
+  EXPECT_EQ(adamw.n_threads, 25);
+  EXPECT_EQ(adamw.alone, 26);
+  EXPECT_EQ(adamw.beside_copies, 27);
+  EXPECT_EQ(adamw.h2d_beside, 28);
+  EXPECT_EQ(adamw.d2h_beside, 29);
+  EXPECT_EQ(read.disk.write_bytes_per_s, 30);
+  EXPECT_EQ(read.disk.read_bytes_per_s, 31);
+}
+
 TEST(MachineProfile, WhatWasNotMeasuredIsLeftOut) {
   const MachineProfile read =
       parse_machine_profile(R"({"version": 1, "name": "a host"})", "m.json");
