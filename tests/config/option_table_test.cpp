@@ -94,7 +94,7 @@ std::string in_toml(const Option& option, const std::string& text) {
 }
 
 const char* verb_for(const Option& option) {
-  return option.verbs & kTrain ? "train" : "export";
+  return option.verbs & kTrain ? "train" : option.verbs & kPlan ? "plan" : "export";
 }
 
 std::string dashed(std::string_view key) {
