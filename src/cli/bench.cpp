@@ -27,7 +27,8 @@ constexpr std::string_view kUsage = "usage: ferry bench PART [--seconds S] [--js
 constexpr std::string_view kHelp =
     "ferry bench - measure one part of this machine, as a run uses it\n\n"
     "usage: ferry bench PART [--seconds S] [--json]\n"
-    "       ferry bench card [--output FILE.json]\n\n"
+    "       ferry bench card [--output FILE.json]\n"
+    "       ferry bench all --output FILE.json\n\n"
     "  adamw      AdamW in host memory over threads, alone and beside copies both ways\n"
     "  dram       what host memory gives a plain sum and AdamW, and what copies leave of it\n"
     "  copy       copies of pinned memory to the GPU, back, and both at once, by size\n"
@@ -35,13 +36,13 @@ constexpr std::string_view kHelp =
     "  gemm       products of each type at the sizes of training\n"
     "  attention  forward and backward of each backend by length and head width\n"
     "  disk       direct writes and reads in the current directory; leaves nothing there\n"
-    "  all        all of these\n"
+    "  all        all of these; with --output the machine's profile is written there\n"
     "  step       training steps of a small model of random weights\n"
     "  card       the GPU's figures as a file that describes the card to others: ferry plan\n"
     "             elsewhere takes it in place of a machine's name\n\n"
     "--seconds is about how long measuring everything may take (12 by itself); a part takes its "
     "share.\n"
-    "Nothing is stored but by card; `ferry doctor` measures all and keeps it for ferry plan.\n";
+    "Nothing is stored else; `ferry doctor` measures all and keeps it for ferry plan.\n";
 
 constexpr std::string_view kParts[] = {"adamw",     "dram", "copy", "gpu", "gemm",
                                        "attention", "disk", "step", "all", "card"};
@@ -91,8 +92,8 @@ Request parse(Arguments arguments) {
   if (request.wants_help) return request;
   if (request.part.empty()) refuse("no part is named", kUsage);
   check_part(request.part);
-  if (!request.output.empty() && request.part != "card")
-    refuse("--output goes with `ferry bench card` only");
+  if (!request.output.empty() && request.part != "card" && request.part != "all")
+    refuse("--output goes with `ferry bench card` and `ferry bench all` only");
   return request;
 }
 
@@ -112,16 +113,21 @@ fs::path file_of(const std::string& gpu_name) {
   return (name.empty() ? "card" : name) + ".json";
 }
 
+/** Before measuring: nothing is overwritten. */
+void check_is_new(const fs::path& file) {
+  std::error_code error;
+  if (fs::exists(file, error))
+    refuse(fmt::format("'{}' is there already", file.string()),
+           "give a new name with --output; nothing is overwritten");
+}
+
 /** The card alone: nothing of the host it was measured in but the link. */
 fs::path write_card(const MachineProfile& measured, const fs::path& output) {
   MachineProfile card{.name = measured.gpu->name, .source = measured.source, .gpu = measured.gpu};
   card.gpu->drives_display = false;
   card.assumptions = {"Copies are those of the machine it was measured in."};
   const fs::path file = output.empty() ? file_of(card.name) : output;
-  std::error_code error;
-  if (fs::exists(file, error))
-    refuse(fmt::format("'{}' is there already", file.string()),
-           "give a new name with --output; nothing is overwritten");
+  check_is_new(file);
   write_text_file(file, to_json(card));
   return file;
 }
@@ -180,7 +186,10 @@ int run_bench(Arguments arguments) {
     fmt::print("{}", kHelp);
     return 0;
   }
+  check_is_new(request.output);
   const Measured measured = measure(request);
+  if (request.part == "all" && !request.output.empty())
+    write_text_file(request.output, to_json(*measured.profile));
   if (request.part == "card" && !measured.profile->gpu)
     throw Error(Fault::machine, "cli.bench",
                 fmt::format("there is no usable GPU to describe: {}",

@@ -68,7 +68,7 @@ CompletedProgram whole_program() {
                            .help = "About how long measuring may take"});
   program.flags.push_back({.names = {"output"},
                            .verbs = {"bench"},
-                           .help = "The file that describes the card",
+                           .help = "The file to write, of bench card or bench all",
                            .completes = Completes::file});
   return program;
 }

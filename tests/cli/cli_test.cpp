@@ -104,7 +104,8 @@ TEST_F(Ferry, WrongUseIsTwoAndNamesTheNearest) {
       {{"bench", "gem"}, "did you mean 'gemm'?"},
       {{"bench", "gemm", "dram"}, "unexpected argument 'dram'"},
       {{"bench", "gemm", "--seconds"}, "--seconds needs a value"},
-      {{"bench", "gemm", "--output", "x.json"}, "goes with `ferry bench card` only"},
+      {{"bench", "all", "--output", data_}, "is there already"},
+      {{"bench", "gemm", "--output", "x.json"}, "goes with `ferry bench card` and"},
       {{"plan", "--model", model_, "--max-length", "65"}, "at most 64"},
       {{"plan", "--model", model_, "--max-length", "2"}, "expected an integer of at least 3"},
   };

@@ -84,6 +84,17 @@ TEST_F(BenchProgram, AStepIsOneOfTheEngine) {
   EXPECT_CONTAINS(run({"bench", "step", "--seconds", "0.3"}).out, "ms a step");
 }
 
+TEST_F(BenchProgram, AWholeProfileIsWrittenWhereItIsAskedFor) {
+  const Outcome outcome =
+      run({"bench", "all", "--seconds", "0.3", "--output", "here.json", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const MachineProfile profile = find_machine_preset((home_.path() / "here.json").string());
+  EXPECT_EQ(nlohmann::ordered_json::parse(to_json(profile)),
+            nlohmann::ordered_json::parse(outcome.out)["profile"]);
+  EXPECT_FALSE(profile.host.adamw.empty());
+  EXPECT_FALSE(std::filesystem::exists(stored()));
+}
+
 TEST_F(BenchProgram, DiskLeavesNothing) {
   const Outcome outcome = run({"bench", "disk", "--seconds", "0.3"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
