@@ -22,6 +22,9 @@ constexpr double kDecision_s = 60e-6, kHostAction_s = 60e-6;
  * it: DMA writes cost the memory more than reads (H200, 16 cores: 4,471 M parameters/s alone, 3,870
  * and 3,337 beside one way, 3,071 beside both). */
 constexpr double kTakenByH2d = 0.45, kTakenByD2h = 0.8;
+/** What LibTorch's own work makes of a launch: 24 to 33 us an operation where a bare one takes 3.7
+ * (the host of an H200). */
+constexpr double kOperation_launches = 7;
 /** Launches of a square sum on the GPU. */
 constexpr int kSquareSumKernels = 3;
 
@@ -79,9 +82,12 @@ double attention_rate(const std::vector<AttentionRate>& all,
   std::erase_if(found, [&](const AttentionRate& rate) { return distance(rate) > nearest; });
   const auto [short_length, long_length] =
       around(axis_of(found, &AttentionRate::length), static_cast<double>(length));
-  // Narrower heads than measured leave tiles of the products half empty.
-  const double narrow = std::min(1.0, std::sqrt(static_cast<double>(head_width) /
-                                                static_cast<double>(found.front().head_width)));
+  // Narrower heads than measured leave tiles of the products half empty; flash has tiles for them.
+  const double narrow =
+      model.attention == AttentionBackend::flash
+          ? 1.0
+          : std::min(1.0, std::sqrt(static_cast<double>(head_width) /
+                                    static_cast<double>(found.front().head_width)));
   const auto rate_at = [&](int64_t at) {
     const auto& rate = *std::ranges::find(found, at, &AttentionRate::length);
     return narrow * (backward ? rate.backward_flops_per_s : rate.forward_flops_per_s);
@@ -155,7 +161,8 @@ double CostModel::pass_seconds(int block, bool backward) const {
     if (const double rate = attention_rate(attentions, model_, work.attention_length, backward);
         rate > 0)
       seconds += work.attention_flops(backward) / rate;
-  return gpu_ ? std::max(seconds, work.n_kernels * machine_.gpu->launch_s) : seconds;
+  if (!gpu_) return seconds;
+  return std::max(seconds, work.n_kernels * kOperation_launches * machine_.gpu->launch_s);
 }
 
 double CostModel::copy_seconds(bool to_gpu, int64_t n_bytes) const {

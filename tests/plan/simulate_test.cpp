@@ -145,6 +145,20 @@ TEST(Simulation, SharingTheHostsMemoryTakesLonger) {
               all_on_host(model, even_machine(rates), clips).predicted->step_s * 1.01);
 }
 
+TEST(Simulation, SmallBlocksTakeAsLongAsTheirLaunches) {
+  const ModelTable model = bert(256, 4);
+  MachineProfile machine = even_machine({});
+  PlanRequest request = on_gpu(machine, 40 * kGiB);
+  request.max_length = 32;
+  request.train_batch_size = 1;
+  const double fast_s = make_plan(model, request).predicted->step_s;
+  request.machine->gpu->launch_s = 4e-6;
+  const double launched_s = make_plan(model, request).predicted->step_s;
+  request.machine->gpu->launch_s = 8e-6;
+  EXPECT_GT(launched_s, 3 * fast_s);
+  EXPECT_NEAR(make_plan(model, request).predicted->step_s, 2 * launched_s, 0.2 * launched_s);
+}
+
 TEST(Simulation, OnACpuIsTheSum) {
   const ModelTable model = bert(256, 2);
   MachineProfile machine = even_machine({.flops_per_s = 1e12});
