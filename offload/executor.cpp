@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "src/base/error.h"
 
@@ -93,14 +94,18 @@ std::optional<StepOutcome> Executor::step(int n_micro,
                                           const UpdateRule& rule,
                                           const std::function<bool()>& drops) {
   using Clock = std::chrono::steady_clock;
+  // Beside a checkpoint updates wait for the disk, a block's for its own bytes: in the order of
+  // need and after the decision they hold up nothing else, and the step can still be dropped.
+  const bool each_decides = !rule.steps_ahead.empty();
   const auto order =
-      rule.steps_ahead.empty() ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive;
+      each_decides && !is_saving() ? UpdateOrder::as_grads_arrive : UpdateOrder::after_decision;
   const StepList& list = training_list(n_micro, order);
   if (dropped_ && !await_dropped(drops)) return std::nullopt;
   rule_ = &rule;
   n_micro_ = n_micro;
   current_ = 1 - current_;
-  updates_[current_] = {.order = order, .decision = {.steps = rule.steps_ahead}};
+  updates_[current_] = {
+      .order = order, .each_decides = each_decides, .decision = {.steps = rule.steps_ahead}};
   const auto start = Clock::now();
   if (tracer_) tracer_->begin_step();
   compute_actions_.clear();
@@ -185,8 +190,10 @@ void Executor::await_idle(std::span<const QueueId> queues, const StepList& list)
 double Executor::evaluate() {
   if (evaluation_list_.empty()) evaluation_list_ = make_evaluation_list(shape_);
   n_micro_ = 1;
+  StepTracer* const tracer = std::exchange(tracer_, nullptr);  // it traces steps
   for (size_t i = 0; i < evaluation_list_.size(); ++i)
     submit(evaluation_list_, i);
+  tracer_ = tracer;
   wait_for(event(evaluation_list_.size() - 1), evaluation_list_);
   float loss;
   std::memcpy(&loss, step_sum(Place::host, shape_.n_blocks()), sizeof loss);
@@ -249,7 +256,7 @@ void Executor::run(const Action& action, Updates& updates) {
     case Verb::square_sum_host:
       return square_sum(action);
     case Verb::send_grads:
-      return send_grads(action, updates.order);
+      return send_grads(action, updates);
     case Verb::accumulate:
       return accumulate(action);
     case Verb::combine:
@@ -361,7 +368,7 @@ void Executor::fetch_weights(const Action& action) {
   }
 }
 
-void Executor::send_grads(const Action& action, UpdateOrder order) {
+void Executor::send_grads(const Action& action, const Updates& updates) {
   const int b = action.block;
   const bool staged = shape_.sums_on_host(b);
   std::byte* to = staged ? memory_.at(layout_.grad_staging[static_cast<size_t>(action.grad_slot)])
@@ -371,7 +378,7 @@ void Executor::send_grads(const Action& action, UpdateOrder order) {
   device_.copy(QueueId::d2h, to, memory_.at(slot),
                shape_.n_grad_elements(b) * static_cast<int64_t>(size_of(type)));
   // The update that follows asks whether they are finite; the step's sums come too late for it.
-  if (order == UpdateOrder::as_grads_arrive && !staged && shape_.is_trained(b) && !shape_.tied(b))
+  if (updates.each_decides && !staged && shape_.is_trained(b) && !shape_.tied(b))
     device_.copy(QueueId::d2h, arrived_sum(b), step_sum(Place::gpu, b), sizeof(double));
   poison(slot);
 }
@@ -441,7 +448,7 @@ void Executor::decide(Updates& updates) {
   }
   outcome_.decision = rule_->decide(sums);
   // With steps ahead each block decides for itself, the late ones as the early ones did.
-  if (updates.order == UpdateOrder::after_decision) updates.decision = outcome_.decision;
+  if (!updates.each_decides) updates.decision = outcome_.decision;
 }
 
 bool Executor::is_finite(const Action& update) const {
@@ -452,7 +459,7 @@ bool Executor::is_finite(const Action& update) const {
 }
 
 void Executor::update(const Action& action, const Updates& updates) {
-  if (updates.order == UpdateOrder::as_grads_arrive && !is_finite(action)) return;
+  if (updates.each_decides && !is_finite(action)) return;
   if (updates.decision.skip) return;
   const int b = action.block;
   auto& args = action.verb == Verb::update_gpu ? update_gpu_args_ : update_host_args_;

@@ -161,7 +161,8 @@ class Executor {
  private:
   /** What the updates of a step follow. */
   struct Updates {
-    UpdateOrder order{};
+    UpdateOrder order{};        ///< of the step's list
+    bool each_decides = false;  ///< a block whose gradients are not finite stays as it is
     Decision decision;
   };
   /** No action waits for a later one: so no list can lock up. */
@@ -180,7 +181,7 @@ class Executor {
   void run_backward(const Action& action);
   void fetch_weights(const Action& action);
   void move_saved(const Action& action);
-  void send_grads(const Action& action, UpdateOrder order);
+  void send_grads(const Action& action, const Updates& updates);
   void accumulate(const Action& action);
   void combine(const Action& action);
   void square_sum(const Action& action);

@@ -96,6 +96,15 @@ void load_profile(Facts& facts) {
 }
 
 /** Measures and keeps the profile; what goes wrong is in the facts. */
+/** Nothing where none can be read: a new one takes its place. */
+std::optional<MachineProfile> kept_profile() {
+  try {
+    return load_machine_profile();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 Measured measure_and_store(Facts& facts, const std::string& seconds) {
   Measured measured;
   if (!facts.trainer) return measured;  // a fault of its own
@@ -108,6 +117,13 @@ Measured measure_and_store(Facts& facts, const std::string& seconds) {
   facts.is_measured_now = true;
   if (!measured.profile) return measured;
   try {
+    const auto kept = kept_profile();
+    const auto& gpu = measured.profile->gpu;
+    if (kept && kept->gpu && !facts.nvidia.gpus.empty() &&
+        (!gpu || gpu->gemms.empty() || gpu->copies.empty()))
+      throw Error(Fault::machine, "doctor.measure",
+                  "the GPU could not be measured now; the figures measured before are kept",
+                  "end what else uses the GPU and run `ferry doctor` again");
     store_machine_profile(*measured.profile);
   } catch (const Error& error) {
     facts.store_trouble = error.what();

@@ -41,8 +41,15 @@ struct PlannedFor {
 PlannedFor machine_for(const config::Config& config) {
   PlannedFor planned;
   if (const auto name = config.maybe_text("machine")) {
-    planned.machine = machine_of(find_machine_preset(*name));
-    planned.name = fmt::format("a {} that is not here", planned.machine.profile->name);
+    MachineProfile profile = find_machine_preset(*name);
+    planned.name = fmt::format("a {} that is not here", profile.name);
+    const bool is_card = profile.host.memory_bytes == 0;  // of `ferry bench card`
+    if (is_card) {
+      if (auto own = load_machine_profile()) profile.host = own->host;
+      planned.name += ", in this machine";
+    }
+    planned.machine = machine_of(profile);
+    if (is_card) planned.machine.host_budget_bytes = read_host_memory().budget_bytes();
     return planned;
   }
   planned.machine.host_budget_bytes = read_host_memory().budget_bytes();
@@ -162,7 +169,7 @@ void print_text(const Plan& plan,
   table.add_row({"in all", "disk", format_bytes(disk.need.bytes()),
                  disk.free_bytes ? fmt::format("of {} free", format_bytes(*disk.free_bytes)) : ""});
   fmt::print("{}\n", table.text(terminal));
-  print_plan_time(plan, model, request, terminal);
+  print_plan_time(plan, model, request, planned.machine, terminal);
   if (disk.fits()) fmt::print("It fits.\n");
 }
 
@@ -228,7 +235,7 @@ int run_plan(Arguments arguments) {
   const Disk disk = disk_for(config, model);
   if (const auto file = config.maybe_text("simulate")) {
     if (!request.machine)
-      throw Error(Fault::usage, "plan.simulate", "nothing is known of what this machine can do",
+      throw Error(Fault::usage, "plan.simulate", "too little is known of what the machine can do",
                   "run `ferry doctor` first, or give --machine, for example 2080ti-11g");
     write_chrome_trace(*file, simulate_plan(model, request, plan, /*keeps_actions=*/true).actions);
   }

@@ -6,6 +6,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/plan/cost.h"
 #include "src/term/progress.h"
 
 namespace ferry::cli {
@@ -60,7 +61,13 @@ double joules_at_most(const Plan& plan, const PlanRequest& request) {
 void print_plan_time(const Plan& plan,
                      const ModelTable& model,
                      const PlanRequest& request,
+                     const PlanMachine& machine,
                      const term::Terminal& terminal) {
+  if (!plan.predicted && machine.profile) {
+    fmt::print("How long it takes is not known: the machine's profile lacks {}.\n\n",
+               missing_figures(*machine.profile, machine.has_gpu, model));
+    return;
+  }
   if (!plan.predicted) {
     fmt::print(
         "How long it takes is not known: run `ferry doctor` once to measure this machine, or give "

@@ -4,15 +4,16 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "src/plan/plan.h"
+#include "src/plan/run_plan.h"
 #include "src/term/table.h"
 
 namespace ferry::cli {
 
-/** Says where figures could come from if the machine is not known. */
+/** Says what is missing if the machine is not known. */
 void print_plan_time(const Plan& plan,
                      const ModelTable& model,
                      const PlanRequest& request,
+                     const PlanMachine& machine,
                      const term::Terminal& terminal);
 
 /** Null if the machine is not known. */

@@ -128,6 +128,25 @@ double gemm_rate(const std::vector<GemmRate>& all, DType type, const BlockWork::
   return rate;
 }
 
+std::string missing_figures(const MachineProfile& machine, bool gpu, const ModelTable& model) {
+  if (gpu && !machine.gpu) return "figures of a GPU";
+  const auto& gemms = gpu ? machine.gpu->gemms : machine.host.gemms;
+  const auto& attentions = gpu ? machine.gpu->attentions : machine.host.attentions;
+  if (of_type(gemms, model.compute).empty())
+    return fmt::format("rates of {} products", name_of(model.compute));
+  const bool has_attention = std::ranges::any_of(attentions, [&](const AttentionRate& rate) {
+    return rate.type == model.compute && rate.backend == name_of(model.attention);
+  });
+  if (!has_attention)
+    return fmt::format("rates of {} attention in {}", name_of(model.attention),
+                       name_of(model.compute));
+  if (machine.host.adamw.empty()) return "the rate of AdamW on the CPU";
+  if (gpu && machine.gpu->copies.empty()) return "rates of copies";
+  if (gpu && (machine.gpu->memory_bytes_per_s <= 0 || machine.gpu->adamw_params_per_s <= 0))
+    return "the rate of the GPU's memory";
+  return "";
+}
+
 CostModel::CostModel(const MachineProfile& machine,
                      bool gpu,
                      const ModelTable& model,
@@ -135,14 +154,15 @@ CostModel::CostModel(const MachineProfile& machine,
                      const BatchShape& batch)
     : machine_(machine), gpu_(gpu), model_(model), shape_(shape), batch_(batch) {
   FERRY_CHECK(!gpu || machine.gpu, "a profile without a GPU");
-  for (const AdamwRate& rate : machine.host.adamw)
-    if (rate.alone > adamw_alone_) {
-      // Whoever submits the GPU's work has a core of its own; the profile's workers had all.
-      const double workers = std::max(1, rate.n_threads);
-      const double share = gpu && workers > 1 ? (workers - 1) / workers : 1;
+  for (const AdamwRate& rate : machine.host.adamw) {
+    // Whoever submits the GPU's work has a core of its own; the profile's workers had all.
+    const double workers = std::max(1, rate.n_threads);
+    const double share = gpu && workers > 1 ? (workers - 1) / workers : 1;
+    if (rate.alone * share > adamw_alone_) {
       adamw_alone_ = rate.alone * share;
       adamw_beside_ = (rate.beside_copies > 0 ? rate.beside_copies : rate.alone) * share;
     }
+  }
   for (int b = 0; b < shape.n_blocks(); ++b)
     passes_.push_back({pass_seconds(b, false), pass_seconds(b, true)});
 }
@@ -220,6 +240,10 @@ double CostModel::seconds(const Action& action) const {
     return gpu_ ? copy_seconds(to_gpu, n_bytes)
                 : host_pass_seconds(2 * static_cast<double>(n_bytes));
   };
+  const auto combine_seconds = [&](double n_bytes) {
+    return action.queue == QueueId::compute ? gpu_pass_seconds(n_bytes)
+                                            : host_pass_seconds(n_bytes);
+  };
   const auto n_grads = [&] { return static_cast<double>(shape_.n_grad_elements(b)); };
   const double grad_bytes = b >= 0 && shape_.grads_fp32(b) ? 4 : static_cast<double>(compute_bytes);
   switch (action.verb) {
@@ -247,7 +271,7 @@ double CostModel::seconds(const Action& action) const {
     case Verb::accumulate:
       return host_pass_seconds((action.first_sum ? 6 : 10) * n_grads());
     case Verb::combine:
-      return host_pass_seconds(
+      return combine_seconds(
           12 * (n_grads() - static_cast<double>(shape_.blocks[static_cast<size_t>(b)].n_elements)));
     case Verb::square_sum_host:
       return host_pass_seconds(grad_bytes * n_grads());

@@ -30,8 +30,8 @@ enum class Need { needed, optional };
 template <class Archive, For<CopyRate> T>
 void visit(Archive& archive, T& copy) {
   archive.count("bytes", copy.n_bytes, Need::needed);
-  archive.rate("h2d", copy.h2d);
-  archive.rate("d2h", copy.d2h);
+  archive.rate("h2d", copy.h2d, Need::needed);
+  archive.rate("d2h", copy.d2h, Need::needed);
   archive.rate("h2d_beside_d2h", copy.h2d_beside_d2h);
   archive.rate("d2h_beside_h2d", copy.d2h_beside_h2d);
 }

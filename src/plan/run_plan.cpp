@@ -6,6 +6,7 @@
 
 #include "models/bert/bert_table.h"
 #include "src/base/error.h"
+#include "src/plan/cost.h"
 
 namespace ferry {
 
@@ -35,7 +36,9 @@ PlanMachine machine_of(const MachineProfile& profile) {
   const GpuProfile& gpu = *profile.gpu;
   machine.has_gpu = true;
   machine.compute_capability = gpu.compute_capability;
-  machine.gpu_context_bytes = gpu.context_bytes + (gpu.drives_display ? kDisplay_bytes : 0);
+  constexpr int64_t kContext_bytes = 512 * kMiB;  // where the profile does not tell
+  machine.gpu_context_bytes = (gpu.context_bytes > 0 ? gpu.context_bytes : kContext_bytes) +
+                              (gpu.drives_display ? kDisplay_bytes : 0);
   machine.gpu_free_bytes = gpu.memory_bytes - machine.gpu_context_bytes;
   return machine;
 }
@@ -114,7 +117,9 @@ PlanRequest make_plan_request(const config::Config& config,
                               int64_t dataset_bytes) {
   PlanRequest request;
   request.trains = trains;
-  request.machine = trains ? machine.profile : std::nullopt;
+  if (trains && machine.profile &&
+      missing_figures(*machine.profile, machine.has_gpu, model).empty())
+    request.machine = machine.profile;
   request.clips = !trains || config.number("max_grad_norm") > 0 || model.compute == DType::f16;
   request.train_batch_size = trains
                                  ? config.integer("train_batch_size")

@@ -17,7 +17,8 @@ struct PlanMachine {
   /** What the driver counts before this process allocates anything: its context, other programs. */
   int64_t gpu_context_bytes = 0;
   int64_t host_budget_bytes = INT64_MAX;
-  /** What it can do, as measured or from a preset; nothing: times are not known. */
+  /** What it can do, as measured or from a preset; nothing, or too little for the model: times are
+   * not known. */
   std::optional<MachineProfile> profile;
 };
 

@@ -9,7 +9,7 @@
 namespace ferry {
 
 struct Search {
-  std::optional<Plan> plan;           ///< the first candidate that fits
+  std::optional<Plan> plan;           ///< what make_plan() takes
   std::optional<Plan> nearest;        ///< none fits: the one that lacks the fewest bytes
   int64_t lacking_bytes = INT64_MAX;  ///< what `nearest` takes beyond the budgets
   /** A candidate that was passed over: its micro-batches are more than one step can list. */

@@ -23,9 +23,10 @@ class Simulator {
     for (size_t i = 0; i < list.size(); ++i) {
       seconds_.push_back(cost.seconds(list[i]));
       if (list[i].verb == Verb::decide) decide_ = i;
-      if (list[i].verb == Verb::update_gpu || list[i].verb == Verb::update_host)
-        update_of_.resize(std::max(update_of_.size(), static_cast<size_t>(list[i].block) + 1), -1),
-            update_of_[static_cast<size_t>(list[i].block)] = static_cast<int>(i);
+      if (list[i].verb != Verb::update_gpu && list[i].verb != Verb::update_host) continue;
+      const auto block = static_cast<size_t>(list[i].block);
+      update_of_.resize(std::max(update_of_.size(), block + 1), -1);
+      update_of_[block] = static_cast<int>(i);
     }
     for (int step = 0; step < kSteps; ++step)
       for (size_t i = 0; i < list.size(); ++i)
@@ -115,7 +116,8 @@ class Simulator {
       speed[q] = serial_ ? 1 : cost_.speed(static_cast<QueueId>(q), beside);
       step_s = std::min(step_s, running_[q].left_s / speed[q]);
     }
-    if (step_s == kNever) return;
+    if (n_running() == 0) return;
+    FERRY_CHECK(step_s < kNever, "an action of the simulation never ends");
     now_ += step_s;
     for (size_t q = 0; q < kQueues; ++q) {
       if (!running_[q].is_running) continue;

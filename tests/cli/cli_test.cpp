@@ -206,6 +206,38 @@ TEST_F(Ferry, PlanPrintsBytesThatAddUp) {
       << "no drawing beyond ASCII without a UTF-8 locale";
 }
 
+// Of a machine that is not here: times, what binds, and a trace of two steps.
+TEST_F(Ferry, PlanKnowsTimesOfOtherMachines) {
+  const std::string trace = (directory_.path() / "plan.trace").string();
+  const std::vector<std::string> words = {"plan", "--model", model_, "--machine", "3090-24g"};
+  auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return more;
+  };
+  const Outcome json = run(with({"--json", "--simulate", trace}));
+  ASSERT_EQ(json.exit_code, 0) << json.err;
+  const auto time = nlohmann::json::parse(json.out)["time"];
+  EXPECT_GT(time["step_s"], 0);
+  EXPECT_GE(time["step_s"], time["compute_s"]);
+  EXPECT_FALSE(time["assumptions"].empty());
+  std::ifstream in(trace);
+  EXPECT_GT(nlohmann::json::parse(in)["traceEvents"].size(), 20u);
+  const Outcome text = run(with({}), {{"LC_ALL", "C"}});
+  for (const char* part : {"binds", "samples/s", "1000 such steps", "published figures"})
+    EXPECT_CONTAINS(text.out, part);
+  // A card's file has no host: this machine's is taken. What nobody measured is said, not guessed.
+  const std::string card =
+      directory_
+          .write("card.json", R"({"version": 1, "name": "a card", "gpu": {"name": "a card",
+                                  "compute_capability": 86, "memory_bytes": 12884901888}})")
+          .string();
+  const Outcome unknown = run({"plan", "--model", model_, "--machine", card});
+  ASSERT_EQ(unknown.exit_code, 0) << unknown.err;
+  EXPECT_CONTAINS(unknown.out, "in this machine");
+  EXPECT_CONTAINS(unknown.out, "profile lacks rates of");
+  EXPECT_EQ(run({"plan", "--model", model_, "--machine", "3090"}).exit_code, 2);
+}
+
 TEST_F(Ferry, PlanCountsTheDisk) {
   const auto plan_of = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"plan", "--model", model_, "--device", "cpu", "--json"});

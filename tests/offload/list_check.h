@@ -18,6 +18,8 @@ struct ListRun {
   int n_micro;
   bool training;
   UpdateOrder order = UpdateOrder::after_decision;
+  /** Blocks decide for themselves: always where they are updated as gradients arrive. */
+  bool each_decides = order == UpdateOrder::as_grads_arrive;
 };
 
 /** One sentence a hazard; empty: none. */

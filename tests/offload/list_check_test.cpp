@@ -37,7 +37,7 @@ TEST(Lists, HaveNoHazardWhateverTheShape) {
     const StepList other = make_training_list(shape, first, next);
     const StepList evaluation = make_evaluation_list(shape);
     const std::vector<ListRun> runs = {{&full, shape.n_micro_max, true, order},
-                                       {&other, first, true, next},
+                                       {&other, first, true, next, /*each_decides=*/true},
                                        {&evaluation, 1, false},
                                        {&full, shape.n_micro_max, true, order}};
     const auto hazards = find_hazards(shape, runs);

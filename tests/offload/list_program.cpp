@@ -18,7 +18,7 @@ class Program {
   void add(const ListRun& run) {
     n_micro_ = run.n_micro;
     training_ = run.training;
-    order_ = run.order;
+    each_decides_ = run.each_decides;
     Node load{.name = "load", .queue = kMain, .after = {}, .touches = {}};
     for (int m = 0; m < run.n_micro; ++m)
       load.touches.push_back({{Kind::batch_on_host, m}, true, {0, m, step_}});
@@ -183,7 +183,7 @@ class Program {
           writes({Kind::staging, a.grad_slot}, now);
         else
           write_host_grads(now);
-        if (order_ == UpdateOrder::as_grads_arrive && shape_.is_trained(b) && sum_from_gpu(b)) {
+        if (each_decides_ && shape_.is_trained(b) && sum_from_gpu(b)) {
           reads({Kind::sum_on_gpu, b}, {b, -1, step_, 0});
           writes({Kind::arrived_sum, b}, {b, -1, step_, 0});
         }
@@ -229,7 +229,7 @@ class Program {
       case Verb::update_gpu:
       case Verb::update_host:
         // Where blocks decide for themselves: each by its own sum, wherever it is known first.
-        if (order_ == UpdateOrder::after_decision || block(b).place == Place::gpu)
+        if (!each_decides_ || block(b).place == Place::gpu)
           reads({Kind::decision}, {0, 0, step_, 0});
         else
           reads({sum_from_gpu(b) ? Kind::arrived_sum : Kind::square_sum_on_host, b},
@@ -259,7 +259,7 @@ class Program {
   int version_ = 0;  ///< of the weights
   int n_micro_ = 1;
   bool training_ = true;
-  UpdateOrder order_ = UpdateOrder::after_decision;
+  bool each_decides_ = false;
 };
 
 }  // namespace

@@ -77,36 +77,38 @@ TEST_P(Pause, AStepThatIsDroppedWithoutClippingToo) {
 // A checkpoint still has blocks of the GPU to read, and the disk stands: a step that shall be
 // dropped is dropped at once, for it has not been decided.
 TEST_P(Pause, DoesNotWaitForTheDisk) {
-  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed})
-    for (int stops_at : {0, 1}) {
-      ToyOptions options{.shape = make_shape({.compute = GetParam(), .placing = placing})};
-      options.device.mode = SimulatedMode::threads;
-      const ToyResult whole = run_toy(options);
-      ToyRun run(options);
-      run.executor().set_watchdog(std::chrono::seconds(20));
-      run.step(options.n_micro[0]);
-      StandingDisk disk(run, options.shape, stops_at);
-      const auto began = std::chrono::steady_clock::now();
-      const auto is_late = [&](int) {
-        if (std::chrono::steady_clock::now() - began < std::chrono::seconds(10)) return;
-        ADD_FAILURE() << "it waits";
+  for (bool clips : {true, false})
+    for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed})
+      for (int stops_at : {0, 1}) {
+        ToyOptions options{.shape = make_shape({.compute = GetParam(), .placing = placing})};
+        options.device.mode = SimulatedMode::threads;
+        options.clips = clips;
+        const ToyResult whole = run_toy(options);
+        ToyRun run(options);
+        run.executor().set_watchdog(std::chrono::seconds(20));
+        run.step(options.n_micro[0]);
+        StandingDisk disk(run, options.shape, stops_at);
+        const auto began = std::chrono::steady_clock::now();
+        const auto is_late = [&](int) {
+          if (std::chrono::steady_clock::now() - began < std::chrono::seconds(10)) return;
+          ADD_FAILURE() << "it waits";
+          disk.move();
+        };
+        // At the last moment that it is asked; where nothing waits for the disk that is too late.
+        const bool is_dropped = run.drop_step(
+            options.n_micro[1], static_cast<int>(run.executor().training_list(1).size()), is_late);
+        const auto n_on_gpu =
+            std::ranges::count(options.shape.blocks, Place::gpu, &BlockShape::place);
+        EXPECT_EQ(is_dropped, stops_at < n_on_gpu);
+        EXPECT_TRUE(run.leave_and_return()) << "the GPU's queues are empty, or wait for the disk";
+        EXPECT_FALSE(disk.saved.has_ended);
         disk.move();
-      };
-      // At the last moment that it is asked; where nothing waits for the disk that is too late.
-      const bool is_dropped = run.drop_step(
-          options.n_micro[1], static_cast<int>(run.executor().training_list(1).size()), is_late);
-      const auto n_on_gpu =
-          std::ranges::count(options.shape.blocks, Place::gpu, &BlockShape::place);
-      EXPECT_EQ(is_dropped, stops_at < n_on_gpu);
-      EXPECT_TRUE(run.leave_and_return()) << "the GPU's queues are empty, or wait for the disk";
-      EXPECT_FALSE(disk.saved.has_ended);
-      disk.move();
-      for (size_t s = is_dropped ? 1 : 2; s < options.n_micro.size(); ++s)
-        run.step(options.n_micro[s]);
-      run.executor().await_saving();
-      EXPECT_EQ(run.result(), whole) << static_cast<int>(placing);
-      EXPECT_TRUE(disk.saved.has_ended);
-    }
+        for (size_t s = is_dropped ? 1 : 2; s < options.n_micro.size(); ++s)
+          run.step(options.n_micro[s]);
+        run.executor().await_saving();
+        EXPECT_EQ(run.result(), whole) << static_cast<int>(placing);
+        EXPECT_TRUE(disk.saved.has_ended);
+      }
 }
 
 // Otherwise minutes of work would lie before a pause.

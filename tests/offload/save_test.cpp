@@ -86,48 +86,53 @@ TEST_P(SaveUnderSteps, HoldsWhatTheStepLeftWithoutClipping) {
 }
 
 TEST_P(SaveUnderSteps, AStepDoesNotWaitForTheDisk) {
-  for (SimulatedMode mode : {SimulatedMode::serial, SimulatedMode::threads}) {
-    ToyOptions o = options(Placing::host);
-    o.device.mode = mode;
-    ToyRun run(o);
-    run.step(1);
-    StandingDisk disk(run, o.shape, o.shape.n_blocks() - 1);
-    // On threads the next step ends; in the serial mode its last update would wait: an evaluation.
-    mode == SimulatedMode::threads ? static_cast<void>(run.step(1))
-                                   : static_cast<void>(run.evaluate());
-    EXPECT_TRUE(run.executor().is_saving());
-    disk.move();
-    run.executor().await_saving();
-    EXPECT_TRUE(disk.saved.has_ended);
-    ToyOptions first = options(Placing::host);
-    first.n_micro = {1};
-    EXPECT_TRUE(run_saving(first, {0}).saved[0].bytes == disk.saved.bytes);
+  for (bool clips : {true, false}) {
+    for (SimulatedMode mode : {SimulatedMode::serial, SimulatedMode::threads}) {
+      ToyOptions o = options(Placing::host, clips);
+      o.device.mode = mode;
+      ToyRun run(o);
+      run.step(1);
+      StandingDisk disk(run, o.shape, o.shape.n_blocks() - 1);
+      // On threads the next step ends; in the serial mode its last update would wait: an
+      // evaluation.
+      mode == SimulatedMode::threads ? static_cast<void>(run.step(1))
+                                     : static_cast<void>(run.evaluate());
+      EXPECT_TRUE(run.executor().is_saving());
+      disk.move();
+      run.executor().await_saving();
+      EXPECT_TRUE(disk.saved.has_ended);
+      ToyOptions first = options(Placing::host, clips);
+      first.n_micro = {1};
+      EXPECT_TRUE(run_saving(first, {0}).saved[0].bytes == disk.saved.bytes);
+    }
   }
 }
 
 // Nor does one that may be dropped: until its updates it needs nothing that is on its way.
 TEST_P(SaveUnderSteps, AStepThatMayBeDroppedDoesNotWaitForTheDisk) {
-  ToyOptions o = options(Placing::host);
-  o.evaluate_after = -1;
-  o.device.mode = SimulatedMode::threads;
-  const ToyResult whole = run_toy(o);
-  ToyRun run(o);
-  run.executor().set_watchdog(std::chrono::seconds(20));
-  run.step(o.n_micro[0]);
-  StandingDisk disk(run, o.shape, 0);
-  EXPECT_FALSE(run.drop_step(o.n_micro[1], -1)) << "it is taken";
-  EXPECT_FALSE(disk.saved.has_ended);
-  // The next one needs the updates: it is dropped while the disk stands, and so it is again.
-  for (int i = 0; i < 2; ++i)
-    EXPECT_TRUE(run.drop_step(o.n_micro[2], 3));
-  disk.move();
-  for (size_t s = 2; s < o.n_micro.size(); ++s)
-    run.step(o.n_micro[s]);
-  run.executor().await_saving();
-  EXPECT_TRUE(run.result() == whole);
-  ToyOptions first = options(Placing::host);
-  first.n_micro = {o.n_micro[0]};
-  EXPECT_TRUE(run_saving(first, {0}).saved[0].bytes == disk.saved.bytes);
+  for (bool clips : {true, false}) {
+    ToyOptions o = options(Placing::host, clips);
+    o.evaluate_after = -1;
+    o.device.mode = SimulatedMode::threads;
+    const ToyResult whole = run_toy(o);
+    ToyRun run(o);
+    run.executor().set_watchdog(std::chrono::seconds(20));
+    run.step(o.n_micro[0]);
+    StandingDisk disk(run, o.shape, 0);
+    EXPECT_FALSE(run.drop_step(o.n_micro[1], -1)) << "it is taken";
+    EXPECT_FALSE(disk.saved.has_ended);
+    // The next one needs the updates: it is dropped while the disk stands, and so it is again.
+    for (int i = 0; i < 2; ++i)
+      EXPECT_TRUE(run.drop_step(o.n_micro[2], 3));
+    disk.move();
+    for (size_t s = 2; s < o.n_micro.size(); ++s)
+      run.step(o.n_micro[s]);
+    run.executor().await_saving();
+    EXPECT_TRUE(run.result() == whole);
+    ToyOptions first = options(Placing::host, clips);
+    first.n_micro = {o.n_micro[0]};
+    EXPECT_TRUE(run_saving(first, {0}).saved[0].bytes == disk.saved.bytes);
+  }
 }
 
 // The disk is slow; the run pauses, and the rest of the checkpoint is read where it is kept.

@@ -24,6 +24,7 @@ inline MachineProfile even_machine(const MachineRates& rates) {
   gpu.name = "even";
   gpu.compute_capability = 90;
   gpu.memory_bytes = 80 * kGiB;
+  gpu.memory_bytes_per_s = 1e18;
   gpu.adamw_params_per_s = 1e15;
   for (int64_t n_bytes : {kMiB, 64 * kMiB})
     gpu.copies.push_back({.n_bytes = n_bytes,

@@ -159,6 +159,30 @@ TEST(Simulation, SmallBlocksTakeAsLongAsTheirLaunches) {
   EXPECT_NEAR(make_plan(model, request).predicted->step_s, 2 * launched_s, 0.2 * launched_s);
 }
 
+// What is not known must not count as taking no time.
+TEST(Figures, AreMissingOneByOne) {
+  const ModelTable model = bert(256, 2);
+  const MachineProfile whole = even_machine({});
+  EXPECT_EQ(missing_figures(whole, true, model), "");
+  const auto lacks = [&](auto&& take) {
+    MachineProfile machine = whole;
+    take(machine);
+    return missing_figures(machine, true, model);
+  };
+  EXPECT_NE(lacks([](auto& m) { m.gpu.reset(); }), "");
+  EXPECT_NE(lacks([](auto& m) { m.gpu->copies.clear(); }), "");
+  EXPECT_NE(lacks([](auto& m) { m.gpu->gemms.clear(); }), "");
+  EXPECT_NE(lacks([](auto& m) { m.gpu->attentions.clear(); }), "");
+  EXPECT_NE(lacks([](auto& m) { m.gpu->memory_bytes_per_s = 0; }), "");
+  EXPECT_NE(lacks([](auto& m) { m.host.adamw.clear(); }), "");
+  EXPECT_NE(lacks([](auto& m) {
+              std::erase_if(m.gpu->gemms, [](const GemmRate& r) { return r.type == DType::bf16; });
+            }),
+            "");
+  // The CPU's attention was not measured there.
+  EXPECT_NE(missing_figures(whole, false, model), "");
+}
+
 TEST(Simulation, OnACpuIsTheSum) {
   const ModelTable model = bert(256, 2);
   MachineProfile machine = even_machine({.flops_per_s = 1e12});

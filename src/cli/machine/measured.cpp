@@ -130,6 +130,8 @@ Measured parse_measured(std::string_view json) {
 Measured run_trainer_bench(const std::filesystem::path& trainer,
                            const std::vector<std::string>& words,
                            double patience_s) {
+  if (const auto at = std::ranges::find(words, "--seconds"); words.end() - at > 1)
+    patience_s += 3 * std::strtod((at + 1)->c_str(), nullptr);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return failed(std::strerror(errno));
   const UniqueFd out(ends[0]);

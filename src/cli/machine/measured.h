@@ -31,7 +31,7 @@ struct Measured {
 };
 
 /** Runs `trainer bench words...`; its talk goes to standard error. Never throws: what goes wrong is
- * the trouble. A trainer that hangs is ended after `patience_s`. */
+ * the trouble. A trainer that hangs is ended after `patience_s` and three times its --seconds. */
 Measured run_trainer_bench(const std::filesystem::path& trainer,
                            const std::vector<std::string>& words,
                            double patience_s = 180);
