@@ -22,7 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kUsage = "usage: ferry bench PART [--seconds S] [--json] [--output FILE.json]";
+constexpr std::string_view kUsage =
+    "usage: ferry bench PART [--seconds S] [--json] [--output FILE.json]";
 
 constexpr std::string_view kHelp =
     "ferry bench - measure one part of this machine, as a run uses it\n\n"
