@@ -6,8 +6,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -94,6 +96,9 @@ struct RandomKey {
   int64_t step = 0;
   int64_t micro_batch = 0;  ///< global index over ranks within the step
   int block = 0;
+  /** While a block's work is recorded into a CUDA graph: GPU memory that holds of(operation) at
+   * [operation] when the graph runs. */
+  const uint64_t* on_gpu = nullptr;
   /** The Philox key of one operation of the block. */
   uint64_t of(int operation) const;
 };
@@ -111,6 +116,11 @@ struct BlockMemory {
 class Block {
  public:
   virtual ~Block() = default;
+  /** A CUDA graph of its forward or backward is right for every call with the same memory, token
+   * count and numbers here: nothing but random keys and what lies in memory differs. None: no graph
+   * can be. */
+  using GraphShape = std::array<int64_t, 2>;
+  virtual std::optional<GraphShape> graph_shape(const BatchTensors&) const { return std::nullopt; }
   /** x (tokens, width), undefined for the first block; y (tokens, width). A head's y is unused: it
    * writes the loss contribution (fp32 scalar, already times loss_weight) to `loss` if defined and
    * logits to `logits` if defined: (n_seqs, n_labels) fp32, (tokens, n_labels) where they are the

@@ -98,13 +98,21 @@ struct BlockWork {
   int64_t attention_length = 0;  ///< of the sequences, which attend to all of themselves
   int64_t attention_width = 0;   ///< of all heads
   int64_t memory_bytes = 0;      ///< what the other operations read and write
-  int n_kernels = 0;             ///< about: where blocks are small, launches are what takes time
+  /** About, since where blocks are small launches are what takes time: all kernels, products among
+   * them; those that are LibTorch's operations, products not among them. */
+  int n_kernels = 0, n_operations = 0;
 
   /** 4 * length * width for each token forward, 2.5 times that backward (it makes the scores anew).
    */
   double attention_flops(bool backward) const {
     return (backward ? 10.0 : 4.0) * static_cast<double>(attention_tokens) *
            static_cast<double>(attention_length) * static_cast<double>(attention_width);
+  }
+  double flops(bool backward) const {
+    double sum = attention_flops(backward);
+    for (const Product& product : products)
+      sum += product.flops();
+    return sum;
   }
 };
 
@@ -190,5 +198,13 @@ struct ModelTable {
 
 /** Bytes of saved tensors laid one after another, each on a 512-byte boundary. */
 int64_t laid_out_bytes(const std::vector<SavedSpec>& specs);
+
+/** As many graphs are kept: each takes about 0.13 MiB of GPU memory beside the plan's. */
+inline constexpr int kBlockGraphs_max = 256;
+
+/** On a GPU: this pass is recorded and replayed as a CUDA graph, since launching its kernels one by
+ * one may take longer than they do. Layers with flash attention alone: other work differs from call
+ * to call (Block::graph_shape). */
+bool runs_as_graph(const ModelTable& model, int block, const BatchShape& batch, bool backward);
 
 }  // namespace ferry

@@ -17,6 +17,7 @@
 
 #include "offload/cuda_memory.h"
 #include "offload/device.h"
+#include "offload/gpu_support.h"
 #include "offload/host_queue.h"
 #include "simd/cuda_kernels.h"
 #include "src/base/bytes.h"
@@ -363,23 +364,42 @@ class CudaDevice final : public Device {
 
 CudaProbe probe_cuda() {
   CudaProbe probe;
+  GpuFacts facts;
+  // 0 without a driver; the other calls would call that too old.
+  cudaDriverGetVersion(&facts.driver_cuda_version);
   int n = 0;
+  cudaDeviceProp properties{};
   cudaError_t status = cudaGetDeviceCount(&n);
+  if (status == cudaSuccess && n > 0) status = cudaGetDeviceProperties(&properties, 0);
+  if (status == cudaSuccess && n > 0) {
+    facts.name = probe.gpu_name = properties.name;
+    facts.compute_capability = properties.major * 10 + properties.minor;
+  }
+  // Before anything runs there: what is missing would show as a kernel that does not.
+  if (auto refusal = refusal_of(facts, gpu_code_of_build())) {
+    cudaGetLastError();
+    probe.why_not = refusal->what;
+    probe.cure = refusal->cure;
+    probe.has_gpu = true;
+    return probe;
+  }
+  size_t free = 0, total = 0;
+  if (status == cudaSuccess && n > 0) status = cudaMemGetInfo(&free, &total);
   if (status != cudaSuccess || n == 0) {
-    probe.why_not = status == cudaSuccess ? "no NVIDIA GPU" : cudaGetErrorString(status);
+    probe.why_not = facts.driver_cuda_version == 0 ? "there is no NVIDIA driver"
+                    : status == cudaSuccess        ? "no NVIDIA GPU"
+                                                   : cudaGetErrorString(status);
+    probe.cure = "use device = cpu, or see `ferry doctor`";
+    probe.has_gpu = n > 0;
+    if (status == cudaErrorMemoryAllocation) {
+      probe.why_not = fmt::format("other programs have taken all memory of the {}", facts.name);
+      probe.cure = "end them, `nvidia-smi` lists them, or use device = cpu";
+    }
     cudaGetLastError();
     return probe;
   }
-  cudaDeviceProp properties{};
-  size_t free = 0, total = 0;
-  if (cudaGetDeviceProperties(&properties, 0) != cudaSuccess ||
-      cudaMemGetInfo(&free, &total) != cudaSuccess) {
-    probe.why_not = cudaGetErrorString(cudaGetLastError());
-    return probe;
-  }
   probe.usable = true;
-  probe.gpu_name = properties.name;
-  probe.compute_capability = properties.major * 10 + properties.minor;
+  probe.compute_capability = facts.compute_capability;
   probe.free_bytes = static_cast<int64_t>(free);
   probe.total_bytes = static_cast<int64_t>(total);
   return probe;
@@ -387,8 +407,7 @@ CudaProbe probe_cuda() {
 
 std::unique_ptr<Device> make_cuda_device() {
   CudaProbe probe = probe_cuda();
-  if (!probe.usable)
-    throw Error(Fault::machine, "cuda", probe.why_not, "use --device cpu, or see `ferry doctor`");
+  if (!probe.usable) throw Error(Fault::machine, "cuda", probe.why_not, probe.cure);
   return std::make_unique<CudaDevice>();
 }
 

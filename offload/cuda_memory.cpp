@@ -13,6 +13,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/threads.h"
 
 namespace ferry {
 namespace {
@@ -218,8 +219,7 @@ class PinnedReservation final : public Reservation {
  private:
   /** Page faults cost more than pinning; several threads take them. */
   void touch() {
-    const auto n_threads =
-        static_cast<int64_t>(std::max(1u, std::min(16u, std::thread::hardware_concurrency())));
+    const auto n_threads = std::min<int64_t>(16, n_usable_threads());
     std::vector<std::jthread> threads;
     for (int64_t t = 0; t < n_threads; ++t)
       threads.emplace_back([this, t, n_threads] {

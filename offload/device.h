@@ -133,6 +133,8 @@ std::unique_ptr<Device> make_simulated_device(const SimulatedOptions& options, W
 struct CudaProbe {
   bool usable = false;
   std::string why_not;
+  std::string cure;      ///< of why_not
+  bool has_gpu = false;  ///< there is one that cannot be used, by this driver or build
   std::string gpu_name;
   int compute_capability = 0;  ///< 90 for 9.0
   int64_t free_bytes = 0;

@@ -243,6 +243,10 @@ void Executor::run(const Action& action, Updates& updates) {
     case Verb::fetch_weights:
       return fetch_weights(action);
     case Verb::forward:
+      // What lay there was sent beside the forward that read it: neither knew whether it was last.
+      if (action.output_slot >= 0)
+        poison(layout_.boundary_slots[static_cast<size_t>(action.output_slot)]);
+      [[fallthrough]];
     case Verb::recompute:
       work_.forward(action, memory_of(action));
       break;
@@ -252,6 +256,9 @@ void Executor::run(const Action& action, Updates& updates) {
     case Verb::send_saved:
     case Verb::fetch_saved:
       return move_saved(action);
+    case Verb::send_boundary:
+    case Verb::fetch_boundary:
+      return move_boundary(action);
     case Verb::square_sum_gpu:
     case Verb::square_sum_host:
       return square_sum(action);
@@ -270,6 +277,7 @@ void Executor::run(const Action& action, Updates& updates) {
       return update(action, updates);
   }
   if (action.releases_slot) poison(layout_.weight_slots[static_cast<size_t>(action.slot)]);
+  if (action.releases_input) poison(layout_.boundary_slots[static_cast<size_t>(action.input_slot)]);
 }
 
 void Executor::poison(RegionId region) {
@@ -300,22 +308,26 @@ ActionMemory Executor::memory_of(const Action& action) const {
     m.saved = memory_.at(layout_.saved_slots[0]);
   else
     m.saved = memory_.at(layout_.saved_recomputed);
-  auto boundary = [&](int of) {
+  auto boundary = [&](int of, int slot) {
     if (of < 0 || of >= shape_.n_blocks() - 1) return static_cast<std::byte*>(nullptr);
+    if (slot >= 0) return memory_.at(layout_.boundary_slots[static_cast<size_t>(slot)]);
     return memory_.at(layout_.boundaries[static_cast<size_t>(of * shape_.n_live() + lane)]);
   };
-  m.input = boundary(b - 1);
-  m.output = boundary(b);
+  auto gradient = [&](int of) {  // of a block's output, for all blocks in two regions in turn
+    return memory_.at(
+        layout_.grad_boundaries[static_cast<size_t>((of + 2) % 2 * shape_.n_live() + lane)]);
+  };
+  const bool is_head = b == shape_.n_blocks() - 1;
+  m.input = boundary(b - 1, action.input_slot);
+  m.output = boundary(b, action.output_slot);
+  // Nobody reads the output again: where it has no region of its own it goes to where the backward
+  // is about to write.
+  if (action.verb == Verb::recompute && !is_head && !m.output) m.output = gradient(b - 1);
   m.batch = memory_.at(layout_.batches[static_cast<size_t>(action.micro)]);
   m.loss = reinterpret_cast<std::byte*>(step_sum(Place::gpu, shape_.n_blocks() + action.micro));
   if (action.verb != Verb::backward) return m;
-  auto gradient = [&](int of) {  // of a block's output
-    if (of < 0 || of >= shape_.n_blocks() - 1) return static_cast<std::byte*>(nullptr);
-    return memory_.at(
-        layout_.grad_boundaries[static_cast<size_t>((of % 2) * shape_.n_live() + lane)]);
-  };
-  m.grad_output = gradient(b);
-  m.grad_input = gradient(b - 1);
+  m.grad_output = is_head ? nullptr : gradient(b);
+  m.grad_input = b == 0 ? nullptr : gradient(b - 1);
   if (shape_.sums_on_gpu(b) || !shape_.has_grads(b))
     m.grads = memory_.at(layout_.grad_temp);
   else
@@ -350,6 +362,16 @@ void Executor::move_saved(const Action& action) {
     return device_.copy(QueueId::h2d, memory_.at(slot), host, n_bytes);
   device_.copy(QueueId::d2h, host, memory_.at(slot), n_bytes);
   poison(slot);
+}
+
+void Executor::move_boundary(const Action& action) {
+  std::byte* slot = memory_.at(layout_.boundary_slots[static_cast<size_t>(action.output_slot)]);
+  const RegionId host = layout_.boundaries_on_host[static_cast<size_t>(
+      action.block * shape_.n_live() + live(action.micro))];
+  FERRY_CHECK(host >= 0, "{} has no room on the host", describe(action, shape_));
+  if (action.verb == Verb::fetch_boundary)
+    return device_.copy(QueueId::h2d, slot, memory_.at(host), shape_.boundary_bytes);
+  device_.copy(QueueId::d2h, memory_.at(host), slot, shape_.boundary_bytes);
 }
 
 void Executor::fetch_weights(const Action& action) {

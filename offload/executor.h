@@ -151,6 +151,8 @@ class Executor {
 
   /** For tests: at most this many unfinished actions of the compute queue, for every step. */
   void set_run_ahead(size_t n_actions) { fixed_run_ahead_ = n_actions; }
+  /** For tests: how often the thread that steps has waited for the device. */
+  int64_t n_host_waits() const { return n_host_waits_; }
   /** For tests: drops these actions' waits (a planted fault). */
   void set_fault(std::function<void(StepList&)> fault) { fault_ = std::move(fault); }
   /** How long a step may stand still before it counts as hung. At first FERRY_WATCHDOG_S, or ten
@@ -181,6 +183,7 @@ class Executor {
   void run_backward(const Action& action);
   void fetch_weights(const Action& action);
   void move_saved(const Action& action);
+  void move_boundary(const Action& action);
   void send_grads(const Action& action, const Updates& updates);
   void accumulate(const Action& action);
   void combine(const Action& action);
@@ -239,6 +242,7 @@ class Executor {
   std::vector<size_t> compute_actions_;  ///< of the step in progress, as submitted
   size_t run_ahead_ = kRunAhead_max;     ///< actions; two seconds of them once a step was timed
   std::optional<size_t> fixed_run_ahead_;
+  int64_t n_host_waits_ = 0;
   /** The host may still be at work for this step, which was dropped. */
   const StepList* dropped_ = nullptr;
   std::array<EventId, kQueues> idle_{};

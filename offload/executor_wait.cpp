@@ -33,6 +33,7 @@ std::chrono::milliseconds Executor::watchdog_of_environment() {
 bool Executor::wait_unless(EventId event,
                            const StepList& list,
                            const std::function<bool()>& drops) {
+  ++n_host_waits_;
   const auto look = std::clamp<std::chrono::milliseconds>(watchdog_ / 8, 1ms, 10s);
   const auto patience = drops ? std::min<std::chrono::milliseconds>(look, 50ms) : look;
   // Waits are counted, not the clock read: a run that was stopped and continued has not hung.

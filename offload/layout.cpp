@@ -136,12 +136,25 @@ class LayoutMaker {
   void boundaries() {
     // What no backward reads, two regions hold in turn.
     const int n_passing = std::min(first_backward_, shape_.n_blocks()) - 1;
-    for (int b = 0; b < shape_.n_blocks() - 1; ++b)
-      for (int live = 0; live < shape_.n_live(); ++live)
+    bool any_in_slots = false;
+    for (int b = 0; b < shape_.n_blocks() - 1; ++b) {
+      const bool in_slots = shape_.boundary_in_slots(b), on_host = shape_.boundary_on_host(b);
+      any_in_slots |= in_slots;
+      for (int live = 0; live < shape_.n_live(); ++live) {
+        const auto output_in = [&](Place place) {
+          return add(Tag::saved, place, "output of " + block(b).name, shape_.boundary_bytes);
+        };
         out_.boundaries.push_back(
-            b >= 2 && b < n_passing
+            in_slots ? -1
+            : b >= 2 && b < n_passing
                 ? out_.boundaries[static_cast<size_t>((b - 2) * shape_.n_live() + live)]
-                : add(Tag::saved, Place::gpu, "output of " + block(b).name, shape_.boundary_bytes));
+                : output_in(Place::gpu));
+        out_.boundaries_on_host.push_back(on_host ? output_in(Place::host) : -1);
+      }
+    }
+    for (int s = 0; s < shape_.n_boundary_slots && any_in_slots; ++s)
+      out_.boundary_slots.push_back(
+          add(Tag::saved, Place::gpu, "boundary slot " + std::to_string(s), shape_.boundary_bytes));
     if (!shape_.trains) return;
     for (int i = 0; i < 2 * shape_.n_live(); ++i)
       out_.grad_boundaries.push_back(

@@ -43,8 +43,11 @@ struct Layout {
   RegionId saved_recomputed = -1;
   std::vector<RegionId> saved_slots;
   std::vector<RegionId> saved_on_host;  ///< [block * n_live + live]
-  std::vector<RegionId> boundaries;     ///< [block * n_live + live]: output of a block but the head
-  std::vector<RegionId> grad_boundaries;  ///< [2 * n_live]
+  std::vector<RegionId> boundaries;  ///< [block * n_live + live]: output of a block but the head;
+                                     ///< -1: in boundary slots
+  std::vector<RegionId> boundary_slots;
+  std::vector<RegionId> boundaries_on_host;  ///< [block * n_live + live]; -1: stays in its slot
+  std::vector<RegionId> grad_boundaries;     ///< [2 * n_live]
   RegionId scratch = -1;
   RegionId library = -1;
   std::vector<RegionId> batches;  ///< per micro-batch

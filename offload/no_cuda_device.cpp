@@ -4,16 +4,22 @@
 #include "src/base/error.h"
 
 namespace ferry {
+namespace {
+
+constexpr const char* kCure = "install the CUDA toolkit and build again, or use device = cpu";
+
+}  // namespace
 
 CudaProbe probe_cuda() {
   CudaProbe probe;
   probe.why_not = "this build has no CUDA";
+  probe.cure = kCure;
   return probe;
 }
 
 std::unique_ptr<Device> make_cuda_device() {
-  throw Error(Fault::machine, "cuda", "this build has no CUDA",
-              "install the CUDA toolkit and build again, or use --device cpu");
+  const CudaProbe probe = probe_cuda();
+  throw Error(Fault::machine, "cuda", probe.why_not, probe.cure);
 }
 
 int64_t cuda_driver_used_bytes() {

@@ -5,47 +5,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "offload/boundary_slots.h"
+#include "offload/turns.h"
 #include "src/base/error.h"
 
 namespace ferry {
 namespace {
-
-/** A block's turn on the compute queue, before slots are known. */
-struct Turn {
-  bool backward = false;
-  int block = 0;
-  int micro = 0;
-};
-
-std::vector<Turn> turns_of(const StepShape& shape, int n_micro, bool trains) {
-  std::vector<Turn> turns;
-  const int n = shape.n_blocks(), first_backward = shape.first_backward();
-  auto pass = [&](bool backward, auto&& each) {
-    if (backward)
-      for (int b = n - 1; b >= first_backward; --b)
-        each(b);
-    else
-      for (int b = 0; b < n; ++b)
-        each(b);
-  };
-  if (shape.order == AccumulationOrder::vertical) {
-    pass(false, [&](int b) {
-      for (int m = 0; m < n_micro; ++m)
-        turns.push_back({false, b, m});
-    });
-    if (trains)
-      pass(true, [&](int b) {
-        for (int m = 0; m < n_micro; ++m)
-          turns.push_back({true, b, m});
-      });
-  } else {
-    for (int m = 0; m < n_micro; ++m) {
-      pass(false, [&](int b) { turns.push_back({false, b, m}); });
-      if (trains) pass(true, [&](int b) { turns.push_back({true, b, m}); });
-    }
-  }
-  return turns;
-}
 
 /** Builds a list turn by turn; holds what lies in each slot and who used it last. */
 class ListMaker {
@@ -57,15 +22,18 @@ class ListMaker {
         order_(order),
         first_backward_(shape.first_backward()),
         turns_(turns_of(shape, n_micro, trains)),
+        boundary_turns_(plan_boundaries(shape, turns_, n_micro)),
         weight_slots_(static_cast<size_t>(shape.n_weight_slots)),
         grad_slots_(static_cast<size_t>(shape.n_grad_slots)),
         saved_slots_(static_cast<size_t>(shape.n_saved_slots)),
+        boundary_slots_(static_cast<size_t>(shape.n_boundary_slots)),
         final_grads_(shape.blocks.size(), -1),
         updated_(shape.blocks.size(), false),
         weight_slot_of_(shape.blocks.size(), -1),
         grad_slot_of_(shape.blocks.size(), -1),
         fetched_before_(shape.blocks.size(), false),
-        sent_saved_(shape.blocks.size() * static_cast<size_t>(n_micro), -1) {}
+        sent_saved_(shape.blocks.size() * static_cast<size_t>(n_micro), -1),
+        sent_boundary_(sent_saved_) {}
 
   StepList training() {
     fetch_batches();
@@ -100,6 +68,12 @@ class ListMaker {
   };
   struct SavedSlot {
     int free_after = -1;  ///< d2h action (forward) or compute action (backward) that read it
+  };
+
+  struct BoundarySlot {
+    int fetch = -1;     ///< action that filled it, where that was no forward
+    int send = -1;      ///< action that sent what it holds
+    int last_use = -1;  ///< compute action
   };
 
   void fetch_batches() {
@@ -190,23 +164,73 @@ class ListMaker {
     return sent_saved_[static_cast<size_t>(turn.block * n_micro_ + turn.micro)];
   }
 
+  int& sent_boundary(int block, int micro) {
+    return sent_boundary_[static_cast<size_t>(block * n_micro_ + micro)];
+  }
+
+  BoundarySlot& boundary_slot(int slot) { return boundary_slots_[static_cast<size_t>(slot)]; }
+
+  /** The slot with the turn's input, fetched where it is not there. */
+  int boundary_input(size_t t, std::vector<int>& after) {
+    const BoundaryTurn& plan = boundary_turns_[t];
+    if (plan.input_slot < 0) return -1;
+    BoundarySlot& slot = boundary_slot(plan.input_slot);
+    if (plan.fetches_input) {
+      const int block = turns_[t].block - 1, micro = turns_[t].micro;
+      const int fetch = add({.verb = Verb::fetch_boundary,
+                             .queue = QueueId::h2d,
+                             .block = block,
+                             .micro = micro,
+                             .output_slot = plan.input_slot,
+                             .after = {slot.last_use, slot.send, sent_boundary(block, micro)}});
+      // Should it have to go again: the host has it.
+      slot = {.fetch = fetch, .send = -1, .last_use = -1};
+    }
+    after.push_back(slot.fetch);
+    return plan.input_slot;
+  }
+
+  /** The action has read the turn's input. */
+  void used_boundary(size_t t, int action) {
+    if (const int slot = boundary_turns_[t].input_slot; slot >= 0)
+      boundary_slot(slot).last_use = action;
+  }
+
   void forward(size_t t) {
     const Turn& turn = turns_[t];
+    const BoundaryTurn& boundary = boundary_turns_[t];
     Action run{
         .verb = Verb::forward, .queue = QueueId::compute, .block = turn.block, .micro = turn.micro};
     run.slot = weights(t, run.after);
     if (turn.block == 0) run.after.push_back(batches_[static_cast<size_t>(turn.micro)]);
     bool saves_on_host = trains_ && activations_of(turn.block) == Activations::host;
     if (saves_on_host) run.saved_slot = take_saved_slot(run.after);
+    run.input_slot = boundary_input(t, run.after);
+    run.releases_input = boundary.releases_input;
+    run.output_slot = boundary.output_slot;
+    if (run.output_slot >= 0) run.after.push_back(boundary_slot(run.output_slot).send);
     int saved_slot = run.saved_slot, action = add(std::move(run));
     used_weights(list_[static_cast<size_t>(action)].slot, action);
-    if (!saves_on_host) return;
+    used_boundary(t, action);
+    if (saves_on_host) send_saved(turn, saved_slot, action);
+    if (boundary.output_slot < 0) return;
+    BoundarySlot& slot = boundary_slot(boundary.output_slot) = {.last_use = action};
+    if (!boundary.sends_output) return;
+    slot.send = sent_boundary(turn.block, turn.micro) = add({.verb = Verb::send_boundary,
+                                                             .queue = QueueId::d2h,
+                                                             .block = turn.block,
+                                                             .micro = turn.micro,
+                                                             .output_slot = boundary.output_slot,
+                                                             .after = {action}});
+  }
+
+  void send_saved(const Turn& turn, int saved_slot, int forward) {
     int send = add({.verb = Verb::send_saved,
                     .queue = QueueId::d2h,
                     .block = turn.block,
                     .micro = turn.micro,
                     .saved_slot = saved_slot,
-                    .after = {action}});
+                    .after = {forward}});
     saved_slots_[static_cast<size_t>(saved_slot)].free_after = send;
     sent_saved(turn) = send;
   }
@@ -226,8 +250,10 @@ class ListMaker {
                          .block = turn.block,
                          .micro = turn.micro,
                          .slot = weight_slot,
+                         .input_slot = boundary_turns_[t].input_slot,
                          .after = after});
         used_weights(weight_slot, again);
+        used_boundary(t, again);
         return -1;
       }
       case Activations::host: {
@@ -251,6 +277,8 @@ class ListMaker {
     run.first_sum = turn.micro == 0;
     run.last_sum = turn.micro == n_micro_ - 1;
     run.slot = weights(t, run.after);
+    run.input_slot = boundary_input(t, run.after);
+    run.releases_input = boundary_turns_[t].releases_input;
     run.saved_slot = saved(t, run.slot, run.after);
     const bool vertical = shape_.order == AccumulationOrder::vertical, sends = sends_grads(b);
     if (sends) {
@@ -267,6 +295,7 @@ class ListMaker {
     const int saved_slot = run.saved_slot, grad_slot = run.grad_slot;
     int action = add(std::move(run));
     used_weights(list_[static_cast<size_t>(action)].slot, action);
+    used_boundary(t, action);
     if (saved_slot >= 0) saved_slots_[static_cast<size_t>(saved_slot)].free_after = action;
     if (!sends) {
       if (last) final_grads_[static_cast<size_t>(b)] = action;
@@ -389,10 +418,12 @@ class ListMaker {
   UpdateOrder order_;
   int first_backward_;
   std::vector<Turn> turns_;
+  std::vector<BoundaryTurn> boundary_turns_;  ///< of each turn
   StepList list_;
   std::vector<WeightSlot> weight_slots_;
   std::vector<GradSlot> grad_slots_;
   std::vector<SavedSlot> saved_slots_;
+  std::vector<BoundarySlot> boundary_slots_;
   std::vector<int> final_grads_;  ///< per block: the action after which its gradients are final
   std::vector<bool> updated_;     ///< per block: as its gradients arrived
   std::vector<int> final_norm_;
@@ -400,7 +431,8 @@ class ListMaker {
   std::vector<int> weight_slot_of_;
   std::vector<int> grad_slot_of_;
   std::vector<bool> fetched_before_;
-  std::vector<int> sent_saved_;
+  std::vector<int> sent_saved_;     ///< [block * n_micro + micro]
+  std::vector<int> sent_boundary_;  ///< the same
   int next_grad_slot_ = 0;
   int next_saved_slot_ = 0;
   int last_compute_ = -1;

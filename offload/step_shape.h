@@ -55,7 +55,11 @@ struct StepShape {
   AccumulationOrder order = AccumulationOrder::horizontal;
   int n_weight_slots = 2;
   int n_grad_slots = 2;
-  int n_saved_slots = 2;       ///< for saved tensors on the host
+  int n_saved_slots = 2;  ///< for saved tensors on the host
+  /** Outputs of blocks that a backward reads again lie in slots of the GPU, and in host memory
+   * while the slots are for others; false: each in its own region of the GPU. */
+  bool boundaries_on_host = false;
+  int n_boundary_slots = 3;    ///< two at least: what a forward reads and what it writes
   int64_t boundary_bytes = 0;  ///< hidden states between two blocks, one micro-batch
   int64_t scratch_bytes = 0;
   int64_t library_bytes = 0;
@@ -73,6 +77,10 @@ struct StepShape {
   /** The first block with a backward; those before it are frozen. n_blocks(): nothing is trained.
    */
   int first_backward() const;
+  /** The block's output lies in boundary slots. */
+  bool boundary_in_slots(int block) const;
+  /** It leaves them for host memory: those of the last blocks stay for the backward. */
+  bool boundary_on_host(int block) const;
   /** True if a trained tensor of this block has two uses: its gradients are always summed in fp32.
    */
   bool tied(int block) const;

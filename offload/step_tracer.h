@@ -14,10 +14,9 @@ class StepTracer {
   StepTracer(Device& device, const StepShape& shape) : device_(device), shape_(shape) {}
 
   void begin_step() { ++step_; }
-  void begin(const Action& action) { begun_ = device_.stamp(action.queue); }
-  void end(const Action& action) {
-    marks_.push_back({action, step_, begun_, device_.stamp(action.queue)});
-  }
+  /** Around the submission of an action, which profilers see as a range. */
+  void begin(const Action& action);
+  void end(const Action& action);
   /** How many steps were begun. */
   int n_steps() const { return step_; }
   /** What was marked, in the order submitted. All of it has run: after Executor::settle(). */

@@ -17,7 +17,8 @@ namespace {
 
 /** The dropout of one operation of this block in this micro-batch. */
 ops::Dropout dropout_of(const RandomKey& key, Operation operation, float p) {
-  return key.training ? ops::Dropout{p, key.of(operation)} : ops::Dropout{};
+  if (!key.training) return {};
+  return {p, key.of(operation), key.on_gpu ? key.on_gpu + operation : nullptr};
 }
 
 class Embeddings final : public Block {
@@ -74,6 +75,10 @@ class Embeddings final : public Block {
 class Layer final : public Block {
  public:
   explicit Layer(const BlockSettings& settings) : settings_(settings) {}
+
+  std::optional<GraphShape> graph_shape(const BatchTensors& batch) const override {
+    return ops::attention_graph_shape(settings_.attention, batch);
+  }
 
   void forward(const RandomKey& key,
                const BatchTensors& batch,

@@ -132,8 +132,8 @@ void add_embeddings(TableBuilder& builder, const BertConfig& config, const Sizes
     const int64_t row = sizes.bytes(shape.tokens * sizes.W);
     // Three lookups and a norm; backward three sums into tables that are cleared first.
     return backward ? BlockWork{.memory_bytes = 12 * row + sizes.bytes(n_words * sizes.W),
-                                .n_kernels = 24}
-                    : BlockWork{.memory_bytes = 6 * row, .n_kernels = 4};
+                                .n_kernels = 16}
+                    : BlockWork{.memory_bytes = 6 * row, .n_kernels = 2};
   };
 }
 
@@ -192,7 +192,8 @@ void add_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
     // (two), the gradients of attention put together (six), gelu's (four).
     const int64_t narrow = sizes.bytes(T * W), wide = sizes.bytes(T * F);
     work.memory_bytes = backward ? 18 * narrow + 4 * wide : 8 * narrow + 3 * wide;
-    work.n_kernels = backward ? 26 : 9;
+    work.n_kernels = backward ? 26 : 11;
+    work.n_operations = 4;  // attention and copies of what it returns; or a slice cleared
     return work;
   };
 }
@@ -223,7 +224,7 @@ void add_classifier(TableBuilder& builder, const Sizes& sizes) {
             .library_bytes = loss.library_bytes};
   };
   builder.block().work = [sizes](const BatchShape& shape, bool backward) {
-    BlockWork work = {.n_kernels = backward ? 24 : 14};
+    BlockWork work = {.n_kernels = backward ? 21 : 11, .n_operations = backward ? 17 : 9};
     add_linear(work, backward, shape.n_seqs_max, sizes.W, sizes.W);
     add_linear(work, backward, shape.n_seqs_max, sizes.W, sizes.L);
     // The gradient of what the layers gave is zero but for each sequence's first token.
@@ -253,7 +254,8 @@ void add_token_classifier(TableBuilder& builder, const Sizes& sizes) {
   };
   builder.block().work = [sizes](const BatchShape& shape, bool backward) {
     BlockWork work = {.memory_bytes = 4 * sizes.bytes(shape.tokens * sizes.W),
-                      .n_kernels = backward ? 16 : 10};
+                      .n_kernels = backward ? 16 : 10,
+                      .n_operations = backward ? 14 : 9};
     add_linear(work, backward, shape.tokens, sizes.W, sizes.L);
     return work;
   };
@@ -281,7 +283,8 @@ void add_question_answering(TableBuilder& builder, const Sizes& sizes) {
   };
   builder.block().work = [sizes, L](const BatchShape& shape, bool backward) {
     BlockWork work = {.memory_bytes = 2 * sizes.bytes(shape.tokens * sizes.W),
-                      .n_kernels = backward ? 14 : 10};
+                      .n_kernels = backward ? 14 : 10,
+                      .n_operations = backward ? 12 : 9};
     add_linear(work, backward, shape.tokens, sizes.W, L);
     return work;
   };
@@ -319,7 +322,7 @@ void add_masked_lm(TableBuilder& builder, const Sizes& sizes) {
   builder.block().work = [sizes](const BatchShape& shape, bool backward) {
     // The head works on the tokens that have a label: 15 of 100, as masks are drawn.
     const int64_t rows = std::max<int64_t>(1, shape.tokens * 15 / 100);
-    BlockWork work = {.n_kernels = backward ? 40 : 20};
+    BlockWork work = {.n_kernels = backward ? 40 : 20, .n_operations = backward ? 36 : 18};
     add_linear(work, backward, rows, sizes.W, sizes.W);
     add_linear(work, backward, rows, sizes.W, sizes.V);
     work.memory_bytes = 8 * sizes.bytes(rows * sizes.W) + 4 * sizes.bytes(rows * sizes.V) +

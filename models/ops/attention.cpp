@@ -102,4 +102,10 @@ void attention_backward(const Attention& attention,
   }
 }
 
+std::optional<Block::GraphShape> attention_graph_shape(AttentionBackend backend,
+                                                       const BatchTensors& batch) {
+  if (backend != AttentionBackend::flash) return std::nullopt;
+  return Block::GraphShape{batch.n_seqs, gpu::flash_length(batch)};
+}
+
 }  // namespace ferry::ops

@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
 #include <span>
 
 #include "models/block.h"
@@ -37,5 +38,11 @@ void attention_backward(const Attention& attention,
                         at::Tensor& d_qkv,          // (T, 3W)
                         at::Tensor& d_bias,         // (3W)
                         Scratch& scratch);
+
+/** What Block::graph_shape says of attention: flash is one call, of as many blocks as the longest
+ * sequence may need. The memory-efficient backend is called by runs of sequences of one length,
+ * which other batches do not share. */
+std::optional<Block::GraphShape> attention_graph_shape(AttentionBackend backend,
+                                                       const BatchTensors& batch);
 
 }  // namespace ferry::ops

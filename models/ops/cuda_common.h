@@ -71,16 +71,23 @@ __device__ inline float rounded(float x) {
 /** Dropout as a kernel wants it. */
 struct Mask {
   uint64_t key = 0;
+  const uint64_t* key_at = nullptr;
   uint32_t threshold = 0;
   float scale = 1;
   bool on = false;
 
   explicit Mask(Dropout dropout)
       : key(dropout.key),
+        key_at(dropout.key_at),
         threshold(simd::dropout_threshold(dropout.p)),
         scale(simd::dropout_scale(dropout.p)),
         on(dropout.p > 0) {
     expect(dropout.p >= 0 && dropout.p < 1, "0 <= dropout p < 1", dropout.p);
+  }
+
+  /** First thing in a kernel. */
+  __device__ void load_key() {
+    if (on && key_at != nullptr) key = *key_at;
   }
 };
 

@@ -26,7 +26,12 @@ namespace ferry::ops::cuda {
 struct Dropout {
   float p = 0;
   uint64_t key = 0;
+  const uint64_t* key_at = nullptr;  ///< in GPU memory: read there when the kernel runs, not `key`
 };
+
+/** What a launch's arguments hold, put into GPU memory. */
+inline constexpr int kKeys_max = 8;
+void store_keys(void* stream, const uint64_t* keys, int n, uint64_t* to);
 
 /** h = a + bias (T, N), g = gelu(h) (T, N), the exact (erf) form; h may be a. */
 void bias_gelu_forward(void* stream,

@@ -31,6 +31,7 @@ __global__ void __launch_bounds__(kMaxThreads, kHeld == 1 ? 2 : 1)
   constexpr int kSums = kBefore ? 3 : 2;
   __shared__ float2 buffers[2][kMaxWarps];
   __shared__ float shared_sum[N][kMaxThreads];
+  mask.load_key();
   float sums[kSums][kHeld][N] = {};
   int turn = 0;
   for (int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.y; first < n_rows;

@@ -42,6 +42,7 @@ __global__ void __launch_bounds__(kMaxThreads) norm_forward(ForwardShape shape,
                                                             float* __restrict__ rstd_out,
                                                             T* y) {
   __shared__ float2 buffers[2][kMaxWarps];
+  mask.load_key();
   const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   const bool has_row = row < shape.n_rows;
   float x[kHeld][N];

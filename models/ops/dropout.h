@@ -10,6 +10,9 @@ namespace ferry::ops {
 struct Dropout {
   float p = 0;
   uint64_t key = 0;
+  /** In GPU memory, where the work is recorded into a CUDA graph: each of its runs reads the key
+   * there. */
+  const uint64_t* key_at = nullptr;
 };
 
 }  // namespace ferry::ops

@@ -12,7 +12,7 @@ namespace ferry::ops {
 namespace {
 
 cuda::Dropout on_gpu(Dropout dropout) {
-  return {.p = dropout.p, .key = dropout.key};
+  return {.p = dropout.p, .key = dropout.key, .key_at = dropout.key_at};
 }
 
 void* take_bytes(Scratch& scratch, int64_t n_bytes) {

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <vector>
 
+#include "models/ops/captured_generator.h"
 #include "models/ops/cuda_kernels.h"
 #include "models/ops/fused.h"
 #include "models/ops/road.h"
@@ -29,6 +30,10 @@ at::Tensor part_of(const at::Tensor& qkv, int64_t part, int64_t n_heads) {
 
 /** LibTorch's kernels draw from the device's default generator: key and offset fix the mask. */
 void seed_generator(const at::Tensor& on, Dropout dropout, uint64_t offset = 0) {
+  if (dropout.key_at) {
+    FERRY_CHECK(offset == 0, "captured with an offset of {}", offset);
+    return seed_captured_generator(dropout.key_at);
+  }
   at::Generator generator = at::globalContext().defaultGenerator(on.device());
   const std::lock_guard lock(generator.mutex());
   generator.set_current_seed(dropout.key);
@@ -54,13 +59,17 @@ void join(const at::Tensor& dq,
 
 }  // namespace
 
+int64_t flash_length(const BatchTensors& batch) {
+  return round_up(batch.shape.max_length, 128);
+}
+
 void flash_forward(const Attention& attention,
                    const BatchTensors& batch,
                    const at::Tensor& qkv,
                    std::span<at::Tensor> state,
                    at::Tensor& context) {
   if (attention.dropout.p > 0) seed_generator(qkv, attention.dropout);
-  const int64_t H = attention.n_heads, length = batch.shape.max_length;
+  const int64_t H = attention.n_heads, length = flash_length(batch);
   const auto [out, lse, rng, unused, mask] = at::_flash_attention_forward(
       part_of(qkv, 0, H), part_of(qkv, 1, H), part_of(qkv, 2, H), batch.cu_seqlens,
       batch.cu_seqlens, length, length, attention.dropout.p, /*is_causal=*/false,
@@ -79,7 +88,7 @@ void flash_backward(const Attention& attention,
                     at::Tensor& d_qkv,
                     at::Tensor& d_bias,
                     Scratch& scratch) {
-  const int64_t H = attention.n_heads, length = batch.shape.max_length;
+  const int64_t H = attention.n_heads, length = flash_length(batch);
   const at::Tensor q = part_of(qkv, 0, H);
   const at::Tensor rng = state[1].view(at::kUInt64);
   const auto [dq, dk, dv] = at::_flash_attention_backward(

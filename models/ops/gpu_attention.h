@@ -10,6 +10,10 @@
 
 namespace ferry::ops::gpu {
 
+/** The longest sequence as flash attention is told it: its kernels work on up to 128 rows at a
+ * time, so that lengths between them are one CUDA graph and give the same bits. */
+int64_t flash_length(const BatchTensors& batch);
+
 void flash_forward(const Attention& attention,
                    const BatchTensors& batch,
                    const at::Tensor& qkv,

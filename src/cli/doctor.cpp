@@ -16,6 +16,7 @@
 #include "src/cli/run_report.h"
 #include "src/cli/settings.h"
 #include "src/config/paths.h"
+#include "src/plan/run_plan.h"
 #include "src/term/table.h"
 
 namespace ferry::cli {
@@ -69,6 +70,7 @@ Facts gather() {
   facts.host = read_host();
   facts.memory = read_host_memory();
   facts.nvidia = read_nvidia();
+  facts.gpu_code = gpu_code_of_build();
   try {
     facts.simd_level = simd::level_name();
   } catch (const Error& error) {
@@ -96,15 +98,6 @@ void load_profile(Facts& facts) {
 }
 
 /** Measures and keeps the profile; what goes wrong is in the facts. */
-/** Nothing where none can be read: a new one takes its place. */
-std::optional<MachineProfile> kept_profile() {
-  try {
-    return load_machine_profile();
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
 Measured measure_and_store(Facts& facts, const std::string& seconds) {
   Measured measured;
   if (!facts.trainer) return measured;  // a fault of its own
@@ -117,7 +110,7 @@ Measured measure_and_store(Facts& facts, const std::string& seconds) {
   facts.is_measured_now = true;
   if (!measured.profile) return measured;
   try {
-    const auto kept = kept_profile();
+    const auto kept = profile_of_this_machine("");  // of any GPU; one that is damaged is none
     const auto& gpu = measured.profile->gpu;
     if (kept && kept->gpu && !facts.nvidia.gpus.empty() &&
         (!gpu || gpu->gemms.empty() || gpu->copies.empty()))

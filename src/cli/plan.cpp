@@ -59,9 +59,10 @@ PlannedFor machine_for(const config::Config& config) {
   if (device == "cpu" || device == "simulated") return planned;
 
   const Nvidia nvidia = read_nvidia();
-  const bool is_usable = !nvidia.gpus.empty() && driver_major(nvidia) >= kDriverNeeded &&
-                         nvidia.gpus.front().compute_capability >= kCapabilityNeeded;
-  if (is_usable) {
+  const auto refusal = nvidia.gpus.empty()
+                           ? std::nullopt
+                           : refusal_of(facts_of(nvidia, nvidia.gpus.front()), gpu_code_of_build());
+  if (!nvidia.gpus.empty() && !refusal) {
     const Gpu& gpu = nvidia.gpus.front();
     const int64_t used_bytes = gpu.memory_total_bytes - gpu.memory_free_bytes;
     planned.machine = {true,
@@ -77,7 +78,8 @@ PlannedFor machine_for(const config::Config& config) {
   if (device == "auto" && !gpu_memory) return planned;
   if (!gpu_memory)
     throw Error(Fault::usage, "plan.device",
-                "device = cuda, but there is no usable GPU to ask for its memory",
+                fmt::format("device = cuda, but there is no usable GPU to ask for its memory{}",
+                            refusal ? ": " + refusal->what : ""),
                 "give --gpu-memory, for example 11GiB, to plan for a GPU that is not here");
   planned.machine = {true,
                      kAssumedCapability,

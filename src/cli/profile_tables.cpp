@@ -15,8 +15,6 @@ namespace {
 using term::Align;
 using term::Table;
 
-constexpr int64_t kAdamwTraffic_bytes = 28;  // of a parameter, as AdamwRate says
-
 std::string gb(double bytes_per_s) {
   return bytes_per_s > 0 ? fmt::format("{:.1f}", bytes_per_s / 1e9) : "-";
 }

@@ -505,6 +505,14 @@ const std::vector<Option>& option_table() {
            "For experiments: what happens to tensors saved for the backward. keep is fastest, "
            "recompute "
            "costs about a third more computing, host costs transfers. Never changes the result."},
+      {.key = "boundaries",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .choices = {"auto", "gpu", "host"},
+       .help = "For experiments: outputs of blocks, which the backward reads again, on the device "
+               "(gpu) or sent to host memory and fetched back (host). auto takes the host only "
+               "where nothing fits otherwise. Never changes the result."},
       {.key = "accumulation_order",
        .type = Type::choice,
        .group = kMemoryGroup,

@@ -48,6 +48,7 @@ ModelRunner::ModelRunner(const ModelTable& model,
       logits_sent_(device.make_event()),
       scratch_(memory.at(memory.layout().scratch), shape.scratch_bytes, options.device),
       batches_(static_cast<size_t>(shape.n_micro_max)),
+      graphs_(options.graphs && device.is_cuda() ? std::make_unique<BlockGraphs>() : nullptr),
       views_(std::make_unique<Views>()) {
   FERRY_CHECK(layout_.n_bytes == shape.batch_bytes, "batch of {} bytes, planned {}",
               layout_.n_bytes, shape.batch_bytes);
@@ -217,8 +218,11 @@ void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
       logits =
           view(memory.batch + layout_.logits, {rows, model_.n_labels}, at::kFloat, options_.device);
   }
-  blocks_[static_cast<size_t>(action.block)]->forward(key(action), b, views_of_block, x, y, loss,
-                                                      logits);
+  run_block(action, b, {.memory = &views_of_block, .x = memory.input, .y = memory.output},
+            [&](const RandomKey& random) {
+              blocks_[static_cast<size_t>(action.block)]->forward(random, b, views_of_block, x, y,
+                                                                  loss, logits);
+            });
 }
 
 void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
@@ -229,7 +233,31 @@ void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
   scratch_.reset();
   at::Tensor x = boundary(memory.input, b.shape);
   at::Tensor dy = boundary(memory.grad_output, b.shape), dx = boundary(memory.grad_input, b.shape);
-  blocks_[static_cast<size_t>(action.block)]->backward(key(action), b, views_of_block, x, dy, dx);
+  run_block(action, b,
+            {.is_backward = true,
+             .memory = &views_of_block,
+             .x = memory.input,
+             .y = memory.grad_output,
+             .dx = memory.grad_input},
+            [&](const RandomKey& random) {
+              blocks_[static_cast<size_t>(action.block)]->backward(random, b, views_of_block, x, dy,
+                                                                   dx);
+            });
+}
+
+void ModelRunner::run_block(const Action& action,
+                            const BatchTensors& batch,
+                            GraphKey graph,
+                            const std::function<void(const RandomKey&)>& work) {
+  const RandomKey random = key(action);
+  if (!graphs_ || !runs_as_graph(model_, action.block, batch.shape, graph.is_backward))
+    return work(random);
+  const auto shape = blocks_[static_cast<size_t>(action.block)]->graph_shape(batch);
+  if (!shape) return work(random);
+  graph.training = random.training;
+  graph.batch = batch.cu_seqlens.const_data_ptr();
+  graph.shape = *shape;
+  graphs_->run(graph, random, work);
 }
 
 std::vector<float> ModelRunner::logits() {

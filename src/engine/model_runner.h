@@ -16,6 +16,7 @@
 #include "models/batch_layout.h"
 #include "models/block.h"
 #include "offload/executor.h"
+#include "src/engine/block_graphs.h"
 
 namespace ferry {
 
@@ -47,6 +48,7 @@ struct RunnerOptions {
   float label_smoothing = 0;
   BatchShape largest;  ///< of the run
   at::Device device = at::kCPU;
+  bool graphs = true;  ///< on CUDA: blocks run as CUDA graphs where they can
 };
 
 class ModelRunner final : public ComputeWork {
@@ -73,6 +75,13 @@ class ModelRunner final : public ComputeWork {
     key_fault_ = std::move(fault);
   }
 
+  /** Null where the blocks run without. */
+  const BlockGraphs* graphs() const { return graphs_.get(); }
+  /** Before the GPU's memory is given away; everything queued has run. */
+  void drop_graphs() {
+    if (graphs_) graphs_->drop();
+  }
+
   void forward(const Action& action, const ActionMemory& memory) override;
   void backward(const Action& action, const ActionMemory& memory) override;
 
@@ -82,6 +91,10 @@ class ModelRunner final : public ComputeWork {
   BatchTensors& batch(const Action& action, const ActionMemory& memory);
   at::Tensor boundary(std::byte* at, const BatchShape& shape);
   RandomKey key(const Action& action) const;
+  void run_block(const Action& action,
+                 const BatchTensors& batch,
+                 GraphKey graph,
+                 const std::function<void(const RandomKey&)>& work);
 
   const ModelTable& model_;
   const StepShape& shape_;
@@ -93,6 +106,7 @@ class ModelRunner final : public ComputeWork {
   std::vector<std::unique_ptr<Block>> blocks_;
   Scratch scratch_;
   std::vector<BatchTensors> batches_;  ///< by micro-batch; tensors on the compute device
+  std::unique_ptr<BlockGraphs> graphs_;
   int64_t step_ = 0;
   bool training_ = false;
   float grad_scale_ = 1;

@@ -38,7 +38,8 @@ Session::Session(const ModelTable& model,
               .seed = options.seed,
               .label_smoothing = options.label_smoothing,
               .largest = largest,
-              .device = device_->is_cuda() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU)})),
+              .device = device_->is_cuda() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU),
+              .graphs = options.graphs})),
       executor_(
           std::make_unique<Executor>(shape, *device_, *pool_, *memory_, *runner_, options.overlap)),
       segments_(shape, *device_, *memory_),
@@ -114,6 +115,7 @@ double Session::evaluate(const HostBatch& batch, std::vector<float>* logits) {
 
 bool Session::leave_gpu() {
   executor_->settle_gpu();
+  runner_->drop_graphs();
   return memory_->leave_gpu(*device_);
 }
 

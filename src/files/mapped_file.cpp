@@ -12,6 +12,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/out_of_memory.h"
 #include "src/files/unique_fd.h"
 
 namespace ferry {
@@ -53,12 +54,14 @@ MappedFile MappedFile::open(const std::filesystem::path& path) {
   file.path_ = path;
   if (opened.size_bytes == 0) return file;  // mmap refuses a length of zero
   void* address = ::mmap(nullptr, opened.size_bytes, PROT_READ, MAP_PRIVATE, opened.fd.get(), 0);
-  if (address == MAP_FAILED)
-    throw Error(Fault::machine, "files.map",
+  if (address == MAP_FAILED) {
+    const int code = errno;
+    throw Error(code == ENOMEM ? Fault::does_not_fit : Fault::machine, "files.map",
                 fmt::format("'{}' ({}) cannot be mapped: {}", path.string(),
                             format_bytes(static_cast<int64_t>(opened.size_bytes)),
-                            std::generic_category().message(errno)),
-                "check the limit on address space (ulimit -v)");
+                            std::generic_category().message(code)),
+                code == ENOMEM ? kNoMemoryHint : "is it on a file system that maps files?");
+  }
   file.bytes_ = {static_cast<const std::byte*>(address), opened.size_bytes};
   return file;
 }

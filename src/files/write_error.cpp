@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "src/base/error.h"
+#include "src/base/out_of_memory.h"
 
 namespace ferry {
 
@@ -17,6 +17,8 @@ void throw_write_error(const std::filesystem::path& target, std::string_view doi
     hint = "choose a directory you may write to";
   else if (code == ENOENT || code == ENOTDIR)
     hint = "the directory does not exist: make it first";
+  else if (code == ENOMEM)
+    hint = kNoMemoryHint;
   else if (code == EFBIG)
     hint = "the file would exceed the limit on file sizes (ulimit -f)";
   throw Error(Fault::machine, "files.write",

@@ -41,16 +41,7 @@ simd::AdamwArgs make_segments(Bench& bench) {
     });
     return at;
   };
-  const simd::AdamwArgs args = {
-      .master = reinterpret_cast<float*>(segment(4)),
-      .m = reinterpret_cast<float*>(segment(4)),
-      .v = reinterpret_cast<float*>(segment(4)),
-      .grad = segment(2),
-      .grad_type = DType::bf16,
-      .weights = segment(2),
-      .weights_type = DType::bf16,
-      .n = n,
-      .step = simd::make_adamw_step({.lr = 1e-4, .weight_decay = 0.01}, 10, 1.0f)};
+  const simd::AdamwArgs args = adamw_args(n, segment);
   bench.is_adamw_filled = true;
   return args;
 }

@@ -2,12 +2,26 @@
 // AdamW in host memory, over threads, alone and beside copies; and what DRAM gives a plain sum.
 // Private to src/measure.
 
+#include "simd/kernels.h"
 #include "src/measure/bench.h"
 
 namespace ferry::measure {
 
-/** Host traffic of a parameter: bf16 gradient and weight, fp32 m, v and master read and written. */
-inline constexpr int64_t kAdamwTraffic_bytes = 28;
+/** AdamW over n parameters with bf16 gradients and weights and fp32 states, in memory that
+ * `segment(bytes of an element)` gives. */
+template <class Segment>
+simd::AdamwArgs adamw_args(int64_t n, Segment&& segment) {
+  // In order: braces are evaluated from first to last.
+  return {.master = reinterpret_cast<float*>(segment(4)),
+          .m = reinterpret_cast<float*>(segment(4)),
+          .v = reinterpret_cast<float*>(segment(4)),
+          .grad = segment(2),
+          .grad_type = DType::bf16,
+          .weights = segment(2),
+          .weights_type = DType::bf16,
+          .n = n,
+          .step = simd::make_adamw_step({.lr = 1e-4, .weight_decay = 0.01}, 10, 1.0f)};
+}
 
 /** By threads: 1, 2, 4, ... and all of them, or all only. `seconds` for all rows together. */
 std::vector<AdamwRate> measure_adamw(Bench& bench, double seconds, bool only_all_threads = false);

@@ -43,7 +43,10 @@ struct Call {
         ops::stacked_bytes(ops::column_sum_scratch_bytes(tokens, 3 * width, bench.is_cuda()));
     scratch = std::make_unique<Scratch>(bench.gpu.take(scratch_bytes), scratch_bytes, qkv.device());
   }
-  void forward() { ops::attention_forward(attention, batch, qkv, state, context, *scratch); }
+  void forward(const RandomKey& keys) {
+    attention.dropout.key_at = keys.on_gpu;
+    ops::attention_forward(attention, batch, qkv, state, context, *scratch);
+  }
   void backward() {
     ops::attention_backward(attention, batch, d_context, qkv, state, context, d_qkv, d_bias,
                             *scratch);
@@ -74,10 +77,11 @@ std::vector<AttentionRate> measure_attention(Bench& bench,
         if (allotted.is_over()) continue;
         try {
           Call call(bench, kind, grid.tokens, grid.width, length, head_width);
-          const double forward_s =
-              sample(bound, [&](int n) { return bench.seconds_of(n, [&] { call.forward(); }); });
-          const double backward_s =
-              sample(bound, [&](int n) { return bench.seconds_of(n, [&] { call.backward(); }); });
+          const bool is_flash = kind.backend == AttentionBackend::flash;  // as layers are
+          Replayed forward(bench, is_flash, [&](const RandomKey& keys) { call.forward(keys); });
+          Replayed backward(bench, is_flash, [&](const RandomKey&) { call.backward(); });
+          const double forward_s = sample(bound, [&](int n) { return forward.seconds_of(n); });
+          const double backward_s = sample(bound, [&](int n) { return backward.seconds_of(n); });
           // Two products of (length, head_width) and (length, length) a head and sequence.
           const auto flops = static_cast<double>(4 * grid.tokens * length * grid.width);
           rates.push_back({.type = kind.type,

@@ -3,12 +3,11 @@
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/normal.h>
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "src/base/error.h"
+#include "src/base/threads.h"
 #include "src/plan/host_memory.h"
 
 namespace ferry::measure {
@@ -22,13 +21,6 @@ constexpr int64_t kCopiesPart = 5;             ///< where host memory is short, 
 static_assert(kHostBytes_default / kCopiesPart >= kCopies_bytes, "the largest copy has room");
 
 }  // namespace
-
-int n_usable_threads() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return CPU_COUNT(&cores);
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
 
 std::byte* Arena::take(int64_t n_bytes) {
   const int64_t begin = used_bytes_;
@@ -117,6 +109,33 @@ double Bench::seconds_of(int n, const std::function<void()>& work) {
   const double seconds = seconds_since(start);
   device_->wait_host(done_, 0ms);  // rethrows
   return seconds;
+}
+
+Replayed::Replayed(Bench& bench, bool can_be_recorded, Work work)
+    : bench_(bench), work_(std::move(work)) {
+  if (!bench.is_cuda() || !BlockGraphs::available() || !can_be_recorded) return;
+  // As many as make the graph's own launch a small part of its time.
+  constexpr double kGraph_s = 200e-6;
+  constexpr int kCalls_max = 32;
+  const auto once = [&] { work_({}); };
+  bench.seconds_of(1, once);  // warm-up
+  n_recorded_ =
+      1 + static_cast<int>(std::min<double>(kCalls_max, kGraph_s / bench.seconds_of(1, once)));
+  seconds_of(1);  // as it is
+  seconds_of(1);  // recorded
+}
+
+double Replayed::seconds_of(int n) {
+  if (n_recorded_ == 0) return bench_.seconds_of(n, [&] { work_({}); });
+  const RandomKey random = {.training = true};
+  const auto replay = [&] {
+    graphs_.run({}, random, [&](const RandomKey& keys) {
+      for (int i = 0; i < n_recorded_; ++i)
+        work_(keys);
+    });
+  };
+  const int n_replays = (n + n_recorded_ - 1) / n_recorded_;
+  return bench_.seconds_of(n_replays, replay) * n / (n_replays * n_recorded_);
 }
 
 }  // namespace ferry::measure

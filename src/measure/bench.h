@@ -9,6 +9,7 @@
 
 #include "offload/device.h"
 #include "offload/worker_pool.h"
+#include "src/engine/block_graphs.h"
 #include "src/engine/compute_stream.h"
 #include "src/engine/cuda_allocator.h"
 #include "src/measure/measure.h"
@@ -29,6 +30,25 @@ class Arena {
  private:
   std::byte* base_ = nullptr;
   int64_t n_bytes_ = 0, used_bytes_ = 0;
+};
+
+class Bench;
+
+/** Work that a GPU repeats from CUDA graphs, so that what the CPU takes to launch it has no part in
+ * its time; called as it is elsewhere. */
+class Replayed {
+ public:
+  using Work = std::function<void(const RandomKey&)>;
+  /** `can_be_recorded`: what a graph cannot hold is called as it is. */
+  Replayed(Bench& bench, bool can_be_recorded, Work work);
+  /** Seconds that n of them take. */
+  double seconds_of(int n);
+
+ private:
+  Bench& bench_;
+  Work work_;
+  BlockGraphs graphs_;
+  int n_recorded_ = 0;  ///< calls in a graph; 0: none
 };
 
 class Bench {
@@ -64,8 +84,5 @@ class Bench {
   std::unique_ptr<ComputeStream> stream_;
   EventId done_;
 };
-
-/** Hardware threads this process may run on. */
-int n_usable_threads();
 
 }  // namespace ferry::measure

@@ -41,16 +41,7 @@ double adamw_params_per_s(Bench& bench, const Bound& bound) {
   constexpr int64_t kParams = 32 << 20;
   bench.gpu.reset();
   const auto take = [&](int64_t element_bytes) { return bench.gpu.take(kParams * element_bytes); };
-  const simd::AdamwArgs args = {
-      .master = reinterpret_cast<float*>(take(4)),
-      .m = reinterpret_cast<float*>(take(4)),
-      .v = reinterpret_cast<float*>(take(4)),
-      .grad = take(2),
-      .grad_type = DType::bf16,
-      .weights = take(2),
-      .weights_type = DType::bf16,
-      .n = kParams,
-      .step = simd::make_adamw_step({.lr = 1e-4, .weight_decay = 0.01}, 10, 1.0f)};
+  const simd::AdamwArgs args = adamw_args(kParams, take);
   return static_cast<double>(kParams) / sample(bound, [&](int n) {
            return bench.seconds_of(n, [&] { bench.device().math().adamw({&args, 1}); });
          });

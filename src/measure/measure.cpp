@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "simd/level.h"
+#include "src/base/threads.h"
 #include "src/base/version.h"
 #include "src/engine/torch_setup.h"
 #include "src/measure/adamw.h"
@@ -48,8 +49,10 @@ GemmGrid cpu_gemms() {
 
 /** Every type with each backend that has it. */
 AttentionGrid gpu_attentions(int compute_capability) {
-  AttentionGrid grid{
-      .lengths = {128, 512, 1024, 2048}, .head_widths = {64, 128}, .tokens = 8192, .width = 1024};
+  AttentionGrid grid{.lengths = {128, 512, 1024, 2048},
+                     .head_widths = {32, 64, 128},
+                     .tokens = 8192,
+                     .width = 1024};
   for (const DType type : {DType::bf16, DType::f16}) {
     if (type == DType::bf16 && compute_capability < kBf16_capability) continue;
     if (compute_capability >= kFlash_capability)

@@ -8,12 +8,13 @@
 
 #include "models/bert/bert_table.h"
 #include "src/base/error.h"
+#include "src/base/threads.h"
 #include "src/engine/session.h"
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
 #include "src/measure/bench.h"
 #include "src/plan/host_memory.h"
-#include "src/plan/plan.h"
+#include "src/plan/run_plan.h"
 
 namespace ferry::measure {
 namespace {
@@ -112,10 +113,8 @@ std::vector<StepTime> measure_steps(const MeasureOptions& options,
   const bool cuda = probe.usable, is_new = cuda && probe.compute_capability >= 80;
   const DType type = !cuda ? DType::f32 : is_new ? DType::bf16 : DType::f16;
   const Shape& shape = cuda ? kGpuShape : kCpuShape;
-  const ModelTable model = make_model(shape, type,
-                                      !cuda    ? AttentionBackend::cpu_math
-                                      : is_new ? AttentionBackend::flash
-                                               : AttentionBackend::memory_efficient);
+  const PlanMachine machine = {.has_gpu = cuda, .compute_capability = probe.compute_capability};
+  const ModelTable model = make_model(shape, type, choose_attention(type, machine));
   std::vector<StepTime> times;
   const std::vector<Place> places =
       cuda ? std::vector<Place>{Place::gpu, Place::host} : std::vector<Place>{Place::gpu};

@@ -11,8 +11,6 @@
 namespace ferry {
 namespace {
 
-/** Bytes that AdamW's rate in a profile counts for a parameter. */
-constexpr double kProfileBytes_per_param = 28;
 /** A copy's start, seen on the queue: event, launch. */
 constexpr double kCopyStart_s = 5e-6;
 /** A decision and the wake-up of who waits for it; the pool's wake-up for a host action, and its
@@ -22,9 +20,14 @@ constexpr double kDecision_s = 60e-6, kHostAction_s = 60e-6;
  * it: DMA writes cost the memory more than reads (H200, 16 cores: 4,471 M parameters/s alone, 3,870
  * and 3,337 beside one way, 3,071 beside both). */
 constexpr double kTakenByH2d = 0.45, kTakenByD2h = 0.8;
-/** What LibTorch's own work makes of a launch: 24 to 33 us an operation where a bare one takes 3.7
- * (the host of an H200). */
-constexpr double kOperation_launches = 7;
+/** What LibTorch's own work makes of a launch: 24 to 33 us an operation, 46 a product, where a bare
+ * launch takes 3.7 (the host of an H200). */
+constexpr double kOperation_launches = 7, kProduct_launches = 12;
+/** What a kernel of a CUDA graph takes however little it does (H200: the 37 of a layer of 256
+ * tokens, forward and backward, products among them, 0.17 ms); launches of the graph: the random
+ * keys and itself. */
+constexpr double kGraphKernel_s = 3e-6;
+constexpr int kGraphLaunches = 2;
 /** Launches of a square sum on the GPU. */
 constexpr int kSquareSumKernels = 3;
 
@@ -61,6 +64,13 @@ std::vector<GemmRate> of_type(const std::vector<GemmRate>& rates, DType type) {
   std::ranges::copy_if(rates, std::back_inserter(found),
                        [&](const GemmRate& rate) { return rate.type == type; });
   return found;
+}
+
+/** As many launches as take the time of the pass's work on the host. */
+double launches_of(const BlockWork& work) {
+  const auto n_products = static_cast<double>(work.products.size());
+  const double n_own = std::max(0.0, work.n_kernels - work.n_operations - n_products);
+  return n_products * kProduct_launches + work.n_operations * kOperation_launches + n_own;
 }
 
 /** Rate of attention at this length, with the heads' width nearest. */
@@ -182,7 +192,18 @@ double CostModel::pass_seconds(int block, bool backward) const {
         rate > 0)
       seconds += work.attention_flops(backward) / rate;
   if (!gpu_) return seconds;
-  return std::max(seconds, work.n_kernels * kOperation_launches * machine_.gpu->launch_s);
+  const double launch_s = machine_.gpu->launch_s;
+  const double launched = std::max(seconds, launches_of(work) * launch_s);
+  if (!runs_as_graph(model_, block, batch_, backward)) return launched;
+  // The rates of products and flash attention are those of graphs, too.
+  const double n_others =
+      work.n_kernels - static_cast<double>(work.products.size()) - (work.attention_tokens > 0);
+  const double replayed =
+      seconds + std::max(0.0, n_others) * kGraphKernel_s + kGraphLaunches * launch_s;
+  // A graph for each layer, direction and micro-batch; no more than are kept.
+  const double n_graphs = 2.0 * static_cast<double>(model_.blocks.size()) * shape_.n_micro_max;
+  const double share = std::min(1.0, kBlockGraphs_max / n_graphs);
+  return share * replayed + (1 - share) * launched;
 }
 
 double CostModel::copy_seconds(bool to_gpu, int64_t n_bytes) const {
@@ -220,12 +241,11 @@ double CostModel::update_seconds(int block) const {
   // Master, m and v are read and written; weights of an fp32 run are the master.
   const double bytes =
       24 + (shape_.grads_fp32(block) ? 4 : 2) + (shape_.weights_are_master() ? 0 : 2);
-  return kHostAction_s +
-         (adamw_alone_ > 0 ? n * bytes / kProfileBytes_per_param / adamw_alone_ : 0);
+  return kHostAction_s + (adamw_alone_ > 0 ? n * bytes / kAdamwTraffic_bytes / adamw_alone_ : 0);
 }
 
 double CostModel::host_pass_seconds(double n_bytes) const {
-  return kHostAction_s + (adamw_alone_ > 0 ? n_bytes / kProfileBytes_per_param / adamw_alone_ : 0);
+  return kHostAction_s + (adamw_alone_ > 0 ? n_bytes / kAdamwTraffic_bytes / adamw_alone_ : 0);
 }
 
 double CostModel::seconds(const Action& action) const {
@@ -261,6 +281,9 @@ double CostModel::seconds(const Action& action) const {
     case Verb::fetch_saved:
       return move_seconds(action.verb == Verb::fetch_saved,
                           shape_.blocks[static_cast<size_t>(b)].saved_bytes);
+    case Verb::send_boundary:
+    case Verb::fetch_boundary:
+      return move_seconds(action.verb == Verb::fetch_boundary, shape_.boundary_bytes);
     case Verb::square_sum_gpu:
       return gpu_pass_seconds(grad_bytes * n_grads()) +
              (gpu_ ? kSquareSumKernels * machine_.gpu->launch_s : 0);
@@ -341,10 +364,9 @@ double CostModel::step_flops(int n_micro) const {
   for (const BlockTable& block : model_.blocks)
     for (bool backward : {false, true}) {
       const BlockWork work = block.work(batch_, backward);
-      for (const BlockWork::Product& product : work.products)
-        flops += product.flops();
+      flops += work.flops(backward);
       // The scores that a backward makes anew are no part of the model's arithmetic.
-      flops += work.attention_flops(backward) * (backward ? 0.8 : 1);
+      if (backward) flops -= 0.2 * work.attention_flops(backward);
     }
   return flops * n_micro;
 }

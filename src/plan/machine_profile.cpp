@@ -18,7 +18,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int64_t kVersion = 1;
+/** 2: small products and flash attention are timed as CUDA graphs run them, without launches. */
+constexpr int64_t kVersion = 2;
 /** Larger counts are no machine's, and would overflow in sums. */
 constexpr int64_t kCount_max = int64_t{1} << 50;
 
@@ -306,6 +307,11 @@ void check_version(const ordered_json& json, const std::string& origin) {
         fmt::format("'{}' has version {}, and this ferry knows {}", origin, version->dump(),
                     kVersion),
         "it is a newer ferry's: use that one, or measure anew with this one's `ferry doctor`");
+  if (version != json.end() && version->is_number_integer())
+    throw Error(Fault::data, "machine.profile",
+                fmt::format("'{}' has version {}: an older ferry measured otherwise", origin,
+                            version->dump()),
+                "`ferry doctor` measures this machine anew");
   throw Error(Fault::data, "machine.profile",
               fmt::format("'{}' is no machine profile: it has no version", origin),
               "`ferry doctor` measures this machine");

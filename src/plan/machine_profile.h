@@ -41,8 +41,11 @@ struct AttentionRate {
   double forward_flops_per_s = 0, backward_flops_per_s = 0;
 };
 
+/** Host traffic of a parameter: bf16 gradient and weight, fp32 m, v and master read and written. */
+inline constexpr int64_t kAdamwTraffic_bytes = 28;
+
 /** AdamW in host memory, parameters per second, with fp32 states and 16-bit gradients and weights:
- * 28 bytes of memory traffic a parameter. */
+ * kAdamwTraffic_bytes a parameter. */
 struct AdamwRate {
   int n_threads = 0;
   double alone = 0;

@@ -10,6 +10,8 @@ namespace {
 /** What cuBLAS and cuBLASLt keep for a stream (32 MiB each with CUBLAS_WORKSPACE_CONFIG=:4096:8,
  * and slack for their alignment). */
 constexpr int64_t kCublasWorkspace_bytes = 72 * kMiB;
+/** Random keys, seed and offset that CUDA graphs read (src/engine/block_graphs.h). */
+constexpr int64_t kGraphKeys_bytes = 3 * kTensorAlignment_bytes;
 
 }  // namespace
 
@@ -19,12 +21,17 @@ StepShape make_step_shape(const ModelTable& model,
                           Place place,
                           Activations activations,
                           AccumulationOrder order,
-                          int64_t n_micro) {
+                          int64_t n_micro,
+                          Place boundaries) {
   StepShape shape;
   shape.compute = model.compute;
   shape.n_micro_max = static_cast<int>(n_micro);
   shape.order = order;
   shape.n_weight_slots = request.n_weight_slots.value_or(3);
+  shape.boundaries_on_host = boundaries == Place::host;
+  // One is read, one is written, and one is on its way; in vertical order the next block's forwards
+  // find all of them where the last block's wrote them.
+  shape.n_boundary_slots = shape.n_live() + 2;
   shape.trains = request.trains;
   // Steps on a CPU take longer than the disk does, and memory is all there is.
   if (!request.has_gpu) shape.save_buffer_bytes_max = kSaveBuffer_bytes_least;
@@ -52,8 +59,19 @@ StepShape make_step_shape(const ModelTable& model,
     shape.library_bytes = std::max(shape.library_bytes, need.library_bytes);
     shape.blocks.push_back(std::move(block));
   }
-  if (request.has_gpu) shape.library_bytes += kCublasWorkspace_bytes;
+  if (request.has_gpu) shape.library_bytes += kCublasWorkspace_bytes + kGraphKeys_bytes;
   return shape;
+}
+
+int64_t loaded_kernels_bytes(const ModelTable& model) {
+  // Measured on an H200: 134 to 142 MiB with heads of up to 64, 186 to 233 with heads of 128, whose
+  // attention spills registers; a graph takes 0.13.
+  constexpr int64_t kKernels_bytes = 142 * kMiB, kWideHeads_bytes = 84 * kMiB,
+                    kGraphs_bytes = kBlockGraphs_max * 136 * kKiB;
+  const int64_t head_width = model.width / std::max<int64_t>(1, model.n_heads);
+  const bool has_graphs = model.attention == AttentionBackend::flash;
+  return kKernels_bytes + (has_graphs ? kGraphs_bytes : 0) +
+         (head_width > 64 ? kWideHeads_bytes : 0);
 }
 
 Simulation simulate_plan(const ModelTable& model,
@@ -61,6 +79,13 @@ Simulation simulate_plan(const ModelTable& model,
                          const Plan& plan,
                          bool keeps_actions) {
   const CostModel cost(*request.machine, request.has_gpu, model, plan.shape, plan.largest);
+  return simulate_plan(cost, request, plan, keeps_actions);
+}
+
+Simulation simulate_plan(const CostModel& cost,
+                         const PlanRequest& request,
+                         const Plan& plan,
+                         bool keeps_actions) {
   const auto steps_of = [&](int64_t n_micro, bool keeps) {
     return simulate_steps(cost, plan.shape, static_cast<int>(n_micro), update_order_of(request),
                           /*serial=*/!request.has_gpu, keeps);

@@ -26,6 +26,8 @@ struct PlanRequest {
   int64_t gpu_reserved_bytes = 0, host_reserved_bytes = 0;
   std::optional<Place> placement;  ///< gpu: resident; host: all on the host
   std::optional<Activations> activations;
+  /** Of the outputs of blocks that a backward reads again. */
+  std::optional<Place> boundaries;
   std::optional<AccumulationOrder> order;
   std::optional<int> n_weight_slots;
   bool trains = true;
@@ -48,11 +50,16 @@ struct Plan {
   std::optional<Simulation> predicted;
 };
 
+/** What the driver counts beside the context and the plan once a step has run: kernels of LibTorch,
+ * local memory of those that need it, CUDA graphs. */
+int64_t loaded_kernels_bytes(const ModelTable& model);
+
 /** With a machine profile the fastest of these that fit the budgets, else the first: all resident
  * and kept; recomputed; weights and states on the host, but for as many blocks as the GPU has room
- * for; and so on with smaller micro-batches. Throws Error(does_not_fit)
- * that names the largest tag and changes with which it would fit, each tried; Error(usage) when the
- * micro-batch asked for is more than can be computed at once, or too small for its number. */
+ * for; and so on with smaller micro-batches. Where none of these fits, the same with the outputs of
+ * blocks on the host. Throws Error(does_not_fit) that names the largest tag and changes with which
+ * it would fit, each tried; Error(usage) when the micro-batch asked for is more than can be
+ * computed at once, or too small for its number. */
 Plan make_plan(const ModelTable& model, const PlanRequest& request);
 
 /** The order in which a request's blocks are updated. */
@@ -60,7 +67,12 @@ constexpr UpdateOrder update_order_of(const PlanRequest& request) {
   return request.clips ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive;
 }
 
-/** A step of the plan on the request's machine; with `keeps_actions` its trace. */
+/** A step of the plan by a cost model of its shape; with `keeps_actions` its trace. */
+Simulation simulate_plan(const CostModel& cost,
+                         const PlanRequest& request,
+                         const Plan& plan,
+                         bool keeps_actions = false);
+/** The same on the request's machine. */
 Simulation simulate_plan(const ModelTable& model,
                          const PlanRequest& request,
                          const Plan& plan,
@@ -73,7 +85,8 @@ StepShape make_step_shape(const ModelTable& model,
                           Place place,
                           Activations activations,
                           AccumulationOrder order,
-                          int64_t n_micro);
+                          int64_t n_micro,
+                          Place boundaries = Place::gpu);
 
 /** One line of the report. */
 struct PlanRow {

@@ -87,6 +87,8 @@ std::vector<Change> without_wishes(const PlanRequest& request) {
                                                     ? "host"
                                                     : "recompute"))
         .activations.reset();
+  if (request.boundaries)
+    add(fmt::format("without boundaries = {}", name_of(*request.boundaries))).boundaries.reset();
   if (request.order == AccumulationOrder::vertical)
     add("without accumulation_order = vertical").order.reset();
   constexpr int kSlots_least = 2;
@@ -169,6 +171,7 @@ Change with_everything(const ModelTable& model, const PlanRequest& request, int6
     say(change.words);
   all.request.placement.reset();
   all.request.activations.reset();
+  all.request.boundaries.reset();
   all.request.order.reset();
   if (request.has_gpu) all.request.n_weight_slots = 2;
   if (request.micro_batch_size.value_or(1) > 1) {

@@ -53,7 +53,7 @@ DType choose_dtype(const config::Config& config, const PlanMachine& machine) {
       throw Error(Fault::usage, "config.dtype",
                   fmt::format("bf16 needs compute capability 8.0, this GPU has {}.{}",
                               machine.compute_capability / 10, machine.compute_capability % 10),
-                  "use dtype = fp16");
+                  "use dtype = fp16, or auto");
     return DType::bf16;
   }
   if (!machine.has_gpu) return DType::f32;
@@ -129,13 +129,13 @@ PlanRequest make_plan_request(const config::Config& config,
   request.has_gpu = machine.has_gpu;
   // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads
   // as it goes too.
-  constexpr int64_t kLoadedKernels_bytes = 224 * kMiB;
+  const int64_t kernels_bytes = loaded_kernels_bytes(model);
   constexpr int64_t kDisplayMargin_bytes = 384 * kMiB;
   const auto gpu_memory = config.maybe_integer("gpu_memory");
-  request.gpu_reserved_bytes = machine.gpu_context_bytes + kLoadedKernels_bytes;
-  request.gpu_budget_bytes =
-      gpu_memory ? *gpu_memory - request.gpu_reserved_bytes
-                 : machine.gpu_free_bytes - kLoadedKernels_bytes - kDisplayMargin_bytes;
+  request.gpu_reserved_bytes = machine.gpu_context_bytes + kernels_bytes;
+  request.gpu_budget_bytes = gpu_memory
+                                 ? *gpu_memory - request.gpu_reserved_bytes
+                                 : machine.gpu_free_bytes - kernels_bytes - kDisplayMargin_bytes;
   if (machine.has_gpu && request.gpu_budget_bytes <= 0)
     throw Error(
         Fault::does_not_fit, "plan.gpu_memory",
@@ -143,7 +143,7 @@ PlanRequest make_plan_request(const config::Config& config,
             "{} of GPU memory hold no more than the driver's context ({}) and LibTorch's kernels "
             "({})",
             format_bytes(gpu_memory.value_or(machine.gpu_free_bytes)),
-            format_bytes(machine.gpu_context_bytes), format_bytes(kLoadedKernels_bytes)),
+            format_bytes(machine.gpu_context_bytes), format_bytes(kernels_bytes)),
         gpu_memory
             ? fmt::format("raise gpu_memory above {}", format_bytes(request.gpu_reserved_bytes))
             : "end what else is on the GPU, or use device = cpu");
@@ -158,6 +158,8 @@ PlanRequest make_plan_request(const config::Config& config,
     request.activations = wish == "keep"   ? Activations::keep
                           : wish == "host" ? Activations::host
                                            : Activations::recompute;
+  if (const std::string& wish = config.text("boundaries"); wish != "auto")
+    request.boundaries = wish == "host" ? Place::host : Place::gpu;
   if (trains)
     if (const std::string& wish = config.text("accumulation_order"); wish != "auto")
       request.order =

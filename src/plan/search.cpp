@@ -32,19 +32,30 @@ BatchShape largest_shape(const PlanRequest& request, int64_t micro_batch_size) {
 struct Choice {
   Place place;
   Activations activations;
+  Place boundaries;
 };
 
-std::vector<Choice> choices_of(const PlanRequest& request) {
-  std::vector<Choice> all = {
-      {Place::gpu, Activations::keep},  {Place::gpu, Activations::recompute},
-      {Place::host, Activations::keep}, {Place::host, Activations::recompute},
-      {Place::gpu, Activations::host},  {Place::host, Activations::host}};
+std::vector<Choice> choices_of(const PlanRequest& request, Place boundaries) {
+  std::vector<Choice> all = {{Place::gpu, Activations::keep, boundaries},
+                             {Place::gpu, Activations::recompute, boundaries},
+                             {Place::host, Activations::keep, boundaries},
+                             {Place::host, Activations::recompute, boundaries},
+                             {Place::gpu, Activations::host, boundaries},
+                             {Place::host, Activations::host, boundaries}};
   std::erase_if(all, [&](const Choice& c) {
     return (request.placement && c.place != *request.placement) ||
            (request.activations ? c.activations != *request.activations
                                 : c.activations == Activations::host);
   });
   return all;
+}
+
+/** Boundaries are on the host only where nothing fits with them on the GPU: a run that fits moves
+ * no more than it must, and keeps its micro-batch. */
+std::vector<Place> boundary_places_of(const PlanRequest& request) {
+  if (request.boundaries) return {*request.boundaries};
+  if (!request.has_gpu || !request.trains) return {Place::gpu};
+  return {Place::gpu, Place::host};
 }
 
 /** Fewer tokens than this leave a GPU idle between launches: smaller micro-batches are tried last.
@@ -71,7 +82,7 @@ std::vector<AccumulationOrder> orders_of(const PlanRequest& request,
 
 /** In order of preference. Smaller micro-batches cost less than recomputing, recomputing less than
  * streaming. */
-std::vector<Candidate> candidates_of(const PlanRequest& request) {
+std::vector<Candidate> candidates_of(const PlanRequest& request, Place boundaries) {
   std::vector<int64_t> sizes;
   if (request.micro_batch_size) {
     sizes = {std::min(*request.micro_batch_size, request.train_batch_size)};
@@ -81,7 +92,7 @@ std::vector<Candidate> candidates_of(const PlanRequest& request) {
     sizes.push_back(1);
   }
   std::vector<Candidate> preferred, last;
-  for (const Choice& choice : choices_of(request))
+  for (const Choice& choice : choices_of(request, boundaries))
     for (int64_t size : sizes) {
       const bool large =
           size == sizes.front() || size * request.max_length >= kMicroBatchTokens_min;
@@ -108,7 +119,8 @@ double bytes_at_most(const StepShape& shape) {
   }
   const double slots = shape.n_weight_slots + 2.0 * shape.n_grad_slots + 1;
   return bytes + largest_elements * 4 * slots + largest_saved_bytes * (1 + shape.n_saved_slots) +
-         2.0 * static_cast<double>(shape.boundary_bytes) * shape.n_live() +
+         static_cast<double>(shape.boundary_bytes) *
+             (2.0 * shape.n_live() + shape.n_boundary_slots) +
          static_cast<double>(shape.scratch_bytes) + static_cast<double>(shape.library_bytes) +
          2.0 * static_cast<double>(shape.batch_bytes) * shape.n_micro_max +
          static_cast<double>(shape.save_buffer_bytes_max);
@@ -198,24 +210,32 @@ Lacking fill(const PlanRequest& request, Plan& plan) {
   return lacking;
 }
 
+/** What no order of its actions makes the plan's step shorter than: its busiest resource's time. */
+double least_seconds(const Plan& plan) {
+  return *std::ranges::max_element(plan.predicted->busy_s);
+}
+
 /** Leaves a share of the updates for the next forward, where that is faster: spread over the
  * blocks, as the forward needs them. */
-void choose_late_updates(const ModelTable& model, const PlanRequest& request, Plan& plan) {
+void choose_late_updates(const CostModel& cost, const PlanRequest& request, Plan& plan) {
   std::vector<int> on_host;
   for (int b = 0; b < plan.shape.n_blocks(); ++b)
     if (plan.shape.blocks[static_cast<size_t>(b)].place == Place::host &&
         plan.shape.is_trained(b) && !plan.shape.tied(b))
       on_host.push_back(b);
   if (request.clips || on_host.empty()) return;
+  constexpr double kNearlyAll = 1.01;
+  const double enough_s = least_seconds(plan) * kNearlyAll;
   Plan tried = plan;
   for (double share : {0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0}) {
+    if (plan.predicted->step_s < enough_s) return;
     double late = 0;
     for (size_t i = 0; i < on_host.size(); ++i) {
       const bool is_late = std::floor(late + share) > std::floor(late);
       tried.shape.blocks[static_cast<size_t>(on_host[i])].updates_late = is_late;
       late += share;
     }
-    tried.predicted = simulate_plan(model, request, tried);
+    tried.predicted = simulate_plan(cost, request, tried);
     constexpr double kWorthIt = 0.995;
     if (tried.predicted->step_s < plan.predicted->step_s * kWorthIt) {
       plan.shape = tried.shape;
@@ -229,14 +249,15 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
                                    ? fmt::format("of {} of {} blocks on the GPU, of the others",
                                                  plan.n_resident, plan.shape.n_blocks())
                                    : "";
-  return fmt::format("{} micro-batch{} of {}; weights and states {}{}{}; saved tensors {}",
+  return fmt::format("{} micro-batch{} of {}; weights and states {}{}{}; saved tensors {}{}",
                      plan.n_micro, plan.n_micro == 1 ? "" : "es", plan.micro_batch_size, resident,
                      resident.empty() ? "" : " ",
                      choice.place == Place::gpu ? (request.has_gpu ? "on the GPU" : "in memory")
                                                 : "on the host, streamed block by block",
                      choice.activations == Activations::keep        ? "kept"
                      : choice.activations == Activations::recompute ? "recomputed"
-                                                                    : "on the host");
+                                                                    : "on the host",
+                     choice.boundaries == Place::host ? "; outputs of blocks on the host" : "");
 }
 
 /** A prediction tells no smaller difference: then the one that moves less is taken, which comes
@@ -247,13 +268,9 @@ bool is_faster(const Plan& plan, const Plan& than) {
   return plan.predicted->step_s < than.predicted->step_s * (1 - kPrediction_share);
 }
 
-/** Whether it would be if nothing but computing took time. */
-bool can_be_faster(const ModelTable& model,
-                   const PlanRequest& request,
-                   const Plan& plan,
-                   const Plan& than) {
-  const CostModel cost(*request.machine, request.has_gpu, model, plan.shape, plan.largest);
-  return cost.passes_seconds(plan.n_micro) < than.predicted->step_s * (1 - kPrediction_share);
+/** Whether a step of so many micro-batches would be if nothing but computing took time. */
+bool can_be_faster(const CostModel& cost, int64_t n_micro, const Plan& than) {
+  return cost.passes_seconds(n_micro) < than.predicted->step_s * (1 - kPrediction_share);
 }
 
 }  // namespace
@@ -266,9 +283,14 @@ int64_t n_micro_most(const ModelTable& model, const PlanRequest& request) {
   return std::max<int64_t>(1, (request.has_gpu ? kPieces_max_gpu : kPieces_max_cpu) / n_blocks);
 }
 
-Search search_plan(const ModelTable& model, const PlanRequest& request) {
-  Search search;
-  for (const auto& [choice, size, order] : candidates_of(request)) {
+namespace {
+
+/** All candidates with the outputs of blocks in one place. */
+void search_with(const ModelTable& model,
+                 const PlanRequest& request,
+                 Place boundaries,
+                 Search& search) {
+  for (const auto& [choice, size, order] : candidates_of(request, boundaries)) {
     if (size > kTokens_max / request.max_length) continue;
     Plan plan;
     plan.largest = largest_shape(request, size);
@@ -279,21 +301,25 @@ Search search_plan(const ModelTable& model, const PlanRequest& request) {
       continue;
     }
     plan.shape = make_step_shape(model, plan.largest, request, choice.place, choice.activations,
-                                 order, plan.n_micro);
+                                 order, plan.n_micro, choice.boundaries);
     if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) continue;
-    if (search.plan && request.machine && !can_be_faster(model, request, plan, *search.plan))
-      continue;
+    // Where blocks live changes what passes between them, not what they cost.
+    std::optional<CostModel> cost;
+    if (request.machine)
+      cost.emplace(*request.machine, request.has_gpu, model, plan.shape, plan.largest);
+    if (search.plan && cost && !can_be_faster(*cost, plan.n_micro, *search.plan)) continue;
     const bool fills =
         request.has_gpu && request.trains && !request.placement && choice.place == Place::host;
     const int64_t lacking = (fills ? fill(request, plan) : lay_out(request, plan)).total();
     if (lacking == 0) {
-      if (request.machine) {
-        plan.predicted = simulate_plan(model, request, plan);
-        choose_late_updates(model, request, plan);
+      if (cost) {
+        plan.predicted = simulate_plan(*cost, request, plan);
+        if (!search.plan || least_seconds(plan) < search.plan->predicted->step_s)
+          choose_late_updates(*cost, request, plan);
       }
       plan.why = reason(request, plan, choice);
       if (!search.plan || is_faster(plan, *search.plan)) search.plan = std::move(plan);
-      if (!request.machine) return search;
+      if (!cost) return;
       continue;
     }
     plan.why = reason(request, plan, choice);
@@ -301,6 +327,16 @@ Search search_plan(const ModelTable& model, const PlanRequest& request) {
       search.lacking_bytes = lacking;
       search.nearest = std::move(plan);
     }
+  }
+}
+
+}  // namespace
+
+Search search_plan(const ModelTable& model, const PlanRequest& request) {
+  Search search;
+  for (Place boundaries : boundary_places_of(request)) {
+    search_with(model, request, boundaries, search);
+    if (search.plan) break;
   }
   return search;
 }

@@ -202,6 +202,7 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
     all = read_dataset(
         dataset_options(job->config, job->config.text("dataset"), LabelUse::required), *scheme);
   job->notes = all.notes;
+  if (!job->machine.note.empty()) job->notes.insert(job->notes.begin(), job->machine.note);
   job->scheme = all.scheme;
   const auto data_seed = static_cast<uint64_t>(
       job->config.maybe_integer("data_seed").value_or(job->config.integer("seed")));
@@ -291,6 +292,7 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
     for (const std::string& text : texts)
       job->eval_examples.examples.push_back({.text = text});
   }
+  if (!job->machine.note.empty()) job->notes.insert(job->notes.begin(), job->machine.note);
   job->model = make_model_table(job->config, hf, n_labels_of(job->scheme), job->machine.plan);
   check_vocabulary(job->tokenizer, job->model, job->directory);
   job->max_length = choose_max_length(job->config, job->model.max_positions);

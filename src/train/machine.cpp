@@ -1,6 +1,6 @@
 #include "src/train/machine.h"
 
-#include <sched.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -8,6 +8,7 @@
 #include "offload/device.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/threads.h"
 #include "src/plan/host_memory.h"
 
 namespace ferry {
@@ -25,9 +26,7 @@ int64_t status_bytes(const char* key) {
 
 Machine detect_machine(const config::Config& config) {
   Machine machine;
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) machine.n_cores = CPU_COUNT(&cores);
+  machine.n_cores = n_usable_threads();
   machine.plan.host_budget_bytes = read_host_memory().budget_bytes();
   machine.device_name = "CPU";
   machine.plan.profile = profile_of_this_machine("");
@@ -36,8 +35,9 @@ Machine detect_machine(const config::Config& config) {
   CudaProbe probe = probe_cuda();
   if (!probe.usable) {
     if (wish == "cuda")
-      throw Error(Fault::machine, "device", "device = cuda, but " + probe.why_not,
-                  "see `ferry doctor`, or use device = cpu");
+      throw Error(Fault::machine, "device", "device = cuda, but " + probe.why_not, probe.cure);
+    if (probe.has_gpu)
+      machine.note = fmt::format("on the CPU, because {} - {}", probe.why_not, probe.cure);
     return machine;
   }
   machine.plan.has_gpu = true;

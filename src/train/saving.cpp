@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "src/base/out_of_memory.h"
+
 namespace ferry {
 
 using namespace std::chrono_literals;
@@ -95,10 +97,11 @@ void Saving::tell(const CheckpointSaver::Outcome& outcome, Control& control) {
     try {
       std::rethrow_exception(outcome.failure);
     } catch (const std::exception& e) {
+      const auto no_memory = out_of_memory(e);
       text = fmt::format("{} could not be written, {}: {}", text,
                          all.empty() ? "and there is none before it"
                                      : fmt::format("the last is {}", all.back().path.string()),
-                         e.what());
+                         no_memory ? no_memory->what() : e.what());
     }
     progress_.say(text);
   } else {

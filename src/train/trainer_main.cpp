@@ -13,6 +13,7 @@
 
 #include "simd/level.h"
 #include "src/base/error.h"
+#include "src/base/out_of_memory.h"
 #include "src/base/say.h"
 #include "src/config/command_line.h"
 #include "src/config/paths.h"
@@ -62,8 +63,10 @@ void open_run(OpenRun& run,
   try {
     throw;
   } catch (const std::exception& e) {
+    const auto no_memory = out_of_memory(e);
     try {
-      run.set_phase(runs::Phase::failed, {{"exit_reason", e.what()}, {"actual", actual_json()}});
+      run.set_phase(runs::Phase::failed, {{"exit_reason", no_memory ? no_memory->what() : e.what()},
+                                          {"actual", actual_json()}});
     } catch (const std::exception&) {  // the directory may be what failed; e says more
     }
     throw;
@@ -185,6 +188,8 @@ int run_train(config::CommandLine command, const std::vector<std::string>& words
   } catch (const Error& error) {
     return fail_training(run, error, error.exit_code());
   } catch (const std::exception& error) {
+    if (const auto no_memory = out_of_memory(error))
+      return fail_training(run, *no_memory, no_memory->exit_code());
     return fail_training(run, error, static_cast<int>(Fault::machine));
   }
 }
@@ -279,7 +284,8 @@ int main(int argc, char** argv) {
     ferry::say(fmt::format("ferry: {}", e.what()));
     return e.exit_code();
   } catch (const std::exception& e) {
-    ferry::say(fmt::format("ferry: {}", e.what()));
-    return static_cast<int>(ferry::Fault::machine);
+    const auto no_memory = ferry::out_of_memory(e);
+    ferry::say(fmt::format("ferry: {}", no_memory ? no_memory->what() : e.what()));
+    return static_cast<int>(no_memory ? no_memory->fault() : ferry::Fault::machine);
   }
 }

@@ -228,7 +228,7 @@ TEST_F(Ferry, PlanKnowsTimesOfOtherMachines) {
   // A card's file has no host: this machine's is taken. What nobody measured is said, not guessed.
   const std::string card =
       directory_
-          .write("card.json", R"({"version": 1, "name": "a card", "gpu": {"name": "a card",
+          .write("card.json", R"({"version": 2, "name": "a card", "gpu": {"name": "a card",
                                   "compute_capability": 86, "memory_bytes": 12884901888}})")
           .string();
   const Outcome unknown = run({"plan", "--model", model_, "--machine", card});
@@ -236,6 +236,18 @@ TEST_F(Ferry, PlanKnowsTimesOfOtherMachines) {
   EXPECT_CONTAINS(unknown.out, "in this machine");
   EXPECT_CONTAINS(unknown.out, "profile lacks rates of");
   EXPECT_EQ(run({"plan", "--model", model_, "--machine", "3090"}).exit_code, 2);
+}
+
+TEST_F(Ferry, Bf16OnACardWithoutItIsRefusedWithWhatItCanDo) {
+  const auto dtype_on = [&](const char* machine, const char* dtype) {
+    return run({"plan", "--model", model_, "--machine", machine, "--dtype", dtype, "--json"});
+  };
+  const Outcome refused = dtype_on("2080ti-11g", "bf16");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_CONTAINS(refused.err, "bf16 needs compute capability 8.0, this GPU has 7.5");
+  EXPECT_CONTAINS(refused.err, "use dtype = fp16, or auto");
+  EXPECT_EQ(nlohmann::json::parse(dtype_on("3090-24g", "bf16").out)["dtype"], "bf16");
+  EXPECT_EQ(nlohmann::json::parse(dtype_on("2080ti-11g", "auto").out)["dtype"], "fp16");
 }
 
 TEST_F(Ferry, PlanCountsTheDisk) {

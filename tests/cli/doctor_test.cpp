@@ -28,6 +28,7 @@ Facts healthy() {
   facts.presets = {"minilm-classify"};
   facts.nvidia.has_library = true;
   facts.nvidia.driver_version = "580.65.06";
+  facts.gpu_code = {.archs = {75, 80, 86}, .ptx_arch = 86};
   facts.nvidia.gpus = {{"RTX 2080 Ti", 11 * kGiB, 10 * kGiB, 75, 3, 16, false}};
   return facts;
 }
@@ -126,6 +127,14 @@ TEST(Diagnosis, EveryFaultHasASeverityAndACure) {
        Severity::warning, "does not answer", "/dev/nvidia"},
       {"old card", [](Facts& f) { f.nvidia.gpus[0].compute_capability = 61; }, Severity::warning,
        "6.1", "cannot"},
+      {"no code for the card",
+       [](Facts& f) {
+         f.gpu_code = {.archs = {80, 90}, .ptx_arch = 90};
+       },
+       Severity::warning, "RTX 2080 Ti has compute capability 7.5, and this build holds",
+       "-Dgpu_archs=75"},
+      {"no CUDA in the build", [](Facts& f) { f.gpu_code = {}; }, Severity::warning,
+       "this build has no CUDA", "build again"},
       {"hidden", [](Facts& f) { f.hides_gpus = true; }, Severity::warning, "hides",
        "unset CUDA_VISIBLE"},
       {"empty", [](Facts& f) { f.nvidia.gpus.clear(); }, Severity::note, "sees no GPU", ""},

@@ -53,13 +53,12 @@ std::vector<Place> mixed_places(const ToyModel& model) {
 }
 
 /** Queues in an order drawn from the seed, and with it another placement: the seeds pass through
- * all 72 before one returns, and the first few differ in everything. */
+ * all 144 before one returns, and the first few differ in everything. */
 ToyPlacement adversarial(const ToyModel& model, uint64_t seed) {
-  uint64_t left = seed * 59 % 72;
+  uint64_t left = seed * 31 % 144;
   auto choose = [&left](uint64_t n) { return std::exchange(left, left / n) % n; };
-  const bool is_mixed = choose(2) == 1;
+  const bool is_mixed = choose(2) == 1, is_vertical = choose(2) == 1;
   const uint64_t activations = choose(3);
-  const bool is_vertical = choose(2) == 1;
   ToyPlacement p;
   p.mode = SimulatedMode::adversarial;
   p.queue_seed = seed;
@@ -68,10 +67,12 @@ ToyPlacement adversarial(const ToyModel& model, uint64_t seed) {
   p.activations =
       std::array{Activations::keep, Activations::host, Activations::recompute}[activations];
   p.order = is_vertical ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
-  p.n_weight_slots = 2 + static_cast<int>(choose(3));
   p.overlap = choose(2) == 1;
+  p.n_weight_slots = 2 + static_cast<int>(choose(3));
+  p.boundaries = choose(2) == 1 ? Place::host : Place::gpu;
   p.name = "adversarial " + std::to_string(seed) + (is_mixed ? ", mixed, " : ", host, ") +
            std::array{"keep", "saved on host", "recompute"}[activations] +
+           (p.boundaries == Place::host ? ", boundaries on host" : "") +
            (is_vertical ? ", vertical, " : ", horizontal, ") + std::to_string(p.n_weight_slots) +
            " slots, " + (p.overlap ? "overlapped" : "serial") + " optimizer";
   return p;
@@ -97,6 +98,11 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
   add("host, vertical, saved on host", [](auto& p) {
     p.place = Place::host, p.order = AccumulationOrder::vertical, p.activations = Activations::host;
   });
+  add("boundaries on host, recompute",
+      [](auto& p) { p.boundaries = Place::host, p.activations = Activations::recompute; });
+  add("host, vertical, boundaries on host", [](auto& p) {
+    p.place = Place::host, p.order = AccumulationOrder::vertical, p.boundaries = Place::host;
+  });
   // On the serial device the two are one execution.
   add("host, serial optimizer",
       [](auto& p) { p.place = Place::host, p.mode = SimulatedMode::threads, p.overlap = false; });
@@ -108,6 +114,10 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
   add("host, 7 workers", [](auto& p) { p.place = Place::host, p.n_workers = 7; });
   add("host, threads", [](auto& p) { p.place = Place::host, p.mode = SimulatedMode::threads; });
   add("mixed", [&](auto& p) { p.places = mixed_places(model); });
+  add("paused", [](auto& p) { p.pauses = true; });
+  add("host, paused", [](auto& p) { p.place = Place::host, p.pauses = true; });
+  add("without CUDA graphs", [](auto& p) { p.graphs = false; });
+  add("host, without CUDA graphs", [](auto& p) { p.place = Place::host, p.graphs = false; });
   const uint64_t n_orders = long_suite() ? 50 : sanitized() ? 1 : 3;
   for (uint64_t seed = 1; seed <= n_orders; ++seed)
     all.push_back(adversarial(model, seed));
@@ -119,8 +129,9 @@ void expect_same_bits_everywhere(const ToyModel& model,
                                  const ToyResult& reference,
                                  DeviceKind device) {
   for (ToyPlacement placement : placements(model)) {
-    // A GPU orders its queues itself.
-    if (device == DeviceKind::cuda && placement.mode == SimulatedMode::adversarial) continue;
+    const bool cuda = device == DeviceKind::cuda;
+    // A GPU orders its queues itself, and has graphs.
+    if (cuda ? placement.mode == SimulatedMode::adversarial : !placement.graphs) continue;
     placement.device = device;
     EXPECT_EQ(first_difference(model, reference, run_toy(model, placement, kSteps)), "")
         << placement.name;
@@ -270,6 +281,7 @@ class SameBitsOnGpu : public ::testing::TestWithParam<DType> {
   static AttentionBackend attention() {
     return GetParam() == DType::f32 ? AttentionBackend::memory_efficient : AttentionBackend::flash;
   }
+  static bool has_graphs() { return attention() == AttentionBackend::flash; }
   static void expect_same_bits_on_gpu(const ToyModel& model) {
     expect_same_bits(model, GetParam() == DType::f16, DeviceKind::cuda);
   }
@@ -306,6 +318,22 @@ TEST_P(SameBitsOnGpu, FrozenAndGrouped) {
                    {{"freeze", "bert.embeddings.*,bert.encoder.layer.1.*,*.LayerNorm.*"},
                     {"param_groups", kGroups},
                     {"layerwise_lr_decay", "0.8"}}));
+}
+TEST_P(SameBitsOnGpu, SixLayers) {
+  expect_same_bits_on_gpu(six_layers(GetParam(), attention()));
+}
+/** Else the rows without graphs would compare a thing with itself. */
+TEST_P(SameBitsOnGpu, BlocksAreReplayedAsGraphs) {
+  const ToyModel model = small_bert(GetParam(), LossKind::cross_entropy, attention());
+  const ToyResult with = run_toy(model, resident(DeviceKind::cuda), kSteps);
+  ToyPlacement placement = resident(DeviceKind::cuda);
+  placement.graphs = false;
+  const ToyResult without = run_toy(model, placement, kSteps);
+  EXPECT_EQ(without.n_graph_replays, 0);
+  if (has_graphs())
+    EXPECT_GT(with.n_graph_replays, kSteps);
+  else
+    EXPECT_EQ(with.n_graph_replays, 0);
 }
 TEST_P(SameBitsOnGpu, MiniLm) {
   auto model = minilm(GetParam(), attention());

@@ -136,7 +136,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   if (placement.device == DeviceKind::cuda)
     FERRY_CHECK(table.attention != AttentionBackend::cpu_math, "built for the CPU");
   StepShape shape = make_step_shape(table, largest, request, placement.place, placement.activations,
-                                    placement.order, model.n_micro);
+                                    placement.order, model.n_micro, placement.boundaries);
   if (placement.places)
     for (size_t b = 0; b < shape.blocks.size(); ++b)
       shape.blocks[b].place = (*placement.places)[b];
@@ -147,6 +147,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
                        .seed = placement.queue_seed,
                        .poison = placement.mode != SimulatedMode::serial};
   options.overlap = placement.overlap;
+  options.graphs = placement.graphs;
   options.n_workers = placement.n_workers;
   options.loss = model.loss;
   options.seed = 7;
@@ -177,12 +178,20 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
       batches.push_back(make_batch(model, static_cast<uint64_t>(step * 100 + m)));
     for (ToyBatch& batch : batches)
       views.push_back(batch.view);
+    if (placement.pauses && step % 4 == 3) {
+      FERRY_CHECK(session.leave_gpu(), "the GPU's memory stays");
+      session.return_to_gpu();
+    }
+    const int64_t n_waits = session.executor().n_host_waits();
     StepReport report = session.step(views);
+    result.n_host_waits.push_back(session.executor().n_host_waits() - n_waits);
     result.losses.push_back(report.loss);
     result.grad_norms.push_back(report.grad_norm);
     result.n_clipped += report.clipped;
     result.n_skipped += report.skipped;
   }
+  if (const BlockGraphs* graphs = session.runner().graphs())
+    result.n_graph_replays = graphs->n_replays();
   if (placement.before_step) placement.before_step(n_steps);
   const ToyBatch unseen = make_batch(model, 1'000'000);
   result.losses.push_back(session.evaluate(unseen.view, &result.logits));
@@ -203,21 +212,31 @@ std::string first_difference(const ToyModel& model, const ToyResult& a, const To
   for (size_t i = 0; i < a.segments.size(); ++i) {
     if (a.segments[i].size() != b.segments[i].size())
       return fmt::format("segment {} has another size", i);
-    for (size_t k = 0; k < a.segments[i].size(); ++k)
-      if (a.segments[i][k] != b.segments[i][k])
-        return fmt::format("{} {} differs at byte {}", model.table.blocks[i / 4].name,
-                           kNames[i % 4], k);
+    const auto at = std::ranges::mismatch(a.segments[i], b.segments[i]).in1;
+    if (at != a.segments[i].end())
+      return fmt::format("{} {} differs at byte {}", model.table.blocks[i / 4].name, kNames[i % 4],
+                         at - a.segments[i].begin());
   }
   return {};
 }
 
-ToyModel small_bert(DType compute, LossKind loss, AttentionBackend attention) {
+namespace {
+
+struct Widths {
+  int width, layers, heads, inner;
+};
+
+ToyModel bert_of(const Widths& widths,
+                 std::string name,
+                 DType compute,
+                 LossKind loss,
+                 AttentionBackend attention) {
   nlohmann::json json = {{"model_type", "bert"},
                          {"vocab_size", 211},
-                         {"hidden_size", 64},
-                         {"num_hidden_layers", 3},
-                         {"num_attention_heads", 4},
-                         {"intermediate_size", 128},
+                         {"hidden_size", widths.width},
+                         {"num_hidden_layers", widths.layers},
+                         {"num_attention_heads", widths.heads},
+                         {"intermediate_size", widths.inner},
                          {"max_position_embeddings", 64},
                          {"type_vocab_size", 2},
                          {"layer_norm_eps", 1e-12},
@@ -232,10 +251,24 @@ ToyModel small_bert(DType compute, LossKind loss, AttentionBackend attention) {
   options.compute = compute;
   options.attention = attention;
   ToyModel model;
-  model.name = fmt::format("small BERT {}", name_of(compute));
+  model.name = fmt::format("{} {}", name, name_of(compute));
   model.table = make_bert_table(parse_bert_config(json), options);
   model.loss = loss;
   model.loss_scaling = compute == DType::f16;
+  return model;
+}
+
+}  // namespace
+
+ToyModel small_bert(DType compute, LossKind loss, AttentionBackend attention) {
+  return bert_of({.width = 64, .layers = 3, .heads = 4, .inner = 128}, "small BERT", compute, loss,
+                 attention);
+}
+
+ToyModel six_layers(DType compute, AttentionBackend attention) {
+  ToyModel model = bert_of({.width = 1024, .layers = 6, .heads = 16, .inner = 4096}, "six layers",
+                           compute, LossKind::cross_entropy, attention);
+  model.learning_rate = 5e-5;
   return model;
 }
 

@@ -32,12 +32,15 @@ struct ToyPlacement {
   Place place = Place::gpu;
   std::optional<std::vector<Place>> places;  ///< per block, in place of `place`
   Activations activations = Activations::keep;
+  Place boundaries = Place::gpu;
   AccumulationOrder order = AccumulationOrder::horizontal;
   int n_weight_slots = 2;
   DeviceKind device = DeviceKind::cpu;
   SimulatedMode mode = SimulatedMode::serial;
   uint64_t queue_seed = 0;
   bool overlap = true;
+  bool graphs = true;
+  bool pauses = false;  ///< gives the GPU's memory away between steps, and takes it back
   int n_workers = 2;
   std::function<void(StepList&)> fault;
   std::function<void(RandomKey&, const Action&)> key_fault;
@@ -51,6 +54,8 @@ struct ToyResult {
   std::vector<double> grad_norms;
   int n_clipped = 0;
   int n_skipped = 0;
+  int64_t n_graph_replays = 0;
+  std::vector<int64_t> n_host_waits;  ///< of each step
 };
 
 ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_steps);
@@ -62,6 +67,8 @@ std::string first_difference(const ToyModel& model, const ToyResult& a, const To
 ToyModel small_bert(DType compute,
                     LossKind loss,
                     AttentionBackend attention = AttentionBackend::cpu_math);
+/** Six layers of BERT-Large's width, a small vocabulary. */
+ToyModel six_layers(DType compute, AttentionBackend attention);
 /** all-MiniLM-L6-v2 out of the virtual environment, or nothing where it is absent. */
 std::optional<ToyModel> minilm(DType compute = DType::f32,
                                AttentionBackend attention = AttentionBackend::cpu_math);

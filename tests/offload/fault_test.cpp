@@ -42,46 +42,73 @@ int seed_that_shows(ToyOptions options, const ToyResult& expected, int n) {
   return -1;
 }
 
-TEST(PlantedFault, EveryNeededEdgeShowsAndNoOtherDoes) {
-  for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
-    const StepShape shape = make_shape({.n_layers = 1,
-                                        .n_micro_max = 2,
-                                        .order = order,
-                                        .activations = Activations::host,
-                                        .n_grad_slots = 1,
-                                        .n_saved_slots = 1});
-    const StepList list = make_training_list(shape, 2);
-    ToyOptions options = adversarial(shape, 0);
-    options.n_micro = {2, 2, 2};
-    options.skipped_step = -1;
-    const ToyResult expected = reference(shape, options);
-    int n_needed = 0, n_edges = 0;
-    for (size_t i = 0; i < list.size(); ++i)
-      for (size_t e = 0; e < list[i].after.size() + list[i].after_update.size(); ++e) {
-        options.fault = [i, e](StepList& faulty) {
-          auto drop = [](auto& edges, size_t at) {
-            edges.erase(edges.begin() + static_cast<std::ptrdiff_t>(at));
-          };
-          Action& a = faulty[i];
-          if (e < a.after.size())
-            drop(a.after, e);
-          else
-            drop(a.after_update, e - a.after.size());
+/** Drops every edge of the list, one at a time, or those from and to copies of boundaries: it shows
+ * where it is needed, and only there. */
+void expect_needed_edges_to_show(const StepShape& shape, bool boundaries_alone) {
+  const StepList list = make_training_list(shape, 2);
+  ToyOptions options = adversarial(shape, 0);
+  options.n_micro = {2, 2, 2};
+  options.skipped_step = -1;
+  const ToyResult expected = reference(shape, options);
+  const auto moves_boundary = [&](size_t i) {
+    return list[i].verb == Verb::send_boundary || list[i].verb == Verb::fetch_boundary;
+  };
+  int n_needed = 0, n_edges = 0;
+  for (size_t i = 0; i < list.size(); ++i)
+    for (size_t e = 0; e < list[i].after.size() + list[i].after_update.size(); ++e) {
+      const bool of_boundary =
+          moves_boundary(i) ||
+          (e < list[i].after.size() && moves_boundary(static_cast<size_t>(list[i].after[e])));
+      if (boundaries_alone && !of_boundary) continue;
+      options.fault = [i, e](StepList& faulty) {
+        auto drop = [](auto& edges, size_t at) {
+          edges.erase(edges.begin() + static_cast<std::ptrdiff_t>(at));
         };
-        StepList faulty = list;
-        options.fault(faulty);
-        const bool needed =
-            !find_hazards(shape, {{&faulty, 2, true}, {&faulty, 2, true}, {&faulty, 2, true}})
-                 .empty();
-        const int seed = seed_that_shows(options, expected, needed ? 400 : 8);
-        EXPECT_EQ(seed >= 0, needed)
-            << "edge " << e << " into " << describe(list[i], shape) << ", action " << i;
-        n_needed += needed;
-        ++n_edges;
-      }
-    EXPECT_GT(n_needed, 10);
-    EXPECT_GT(n_edges, n_needed);
-  }
+        Action& a = faulty[i];
+        if (e < a.after.size())
+          drop(a.after, e);
+        else
+          drop(a.after_update, e - a.after.size());
+      };
+      StepList faulty = list;
+      options.fault(faulty);
+      const bool needed =
+          !find_hazards(shape, {{&faulty, 2, true}, {&faulty, 2, true}, {&faulty, 2, true}})
+               .empty();
+      const int seed = seed_that_shows(options, expected, needed ? 400 : 8);
+      EXPECT_EQ(seed >= 0, needed)
+          << "edge " << e << " into " << describe(list[i], shape) << ", action " << i;
+      n_needed += needed;
+      ++n_edges;
+    }
+  EXPECT_GT(n_needed, 10);
+  EXPECT_GT(n_edges, n_needed);
+}
+
+TEST(PlantedFault, EveryNeededEdgeShowsAndNoOtherDoes) {
+  for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+    expect_needed_edges_to_show(make_shape({.n_layers = 1,
+                                            .n_micro_max = 2,
+                                            .order = order,
+                                            .activations = Activations::host,
+                                            .n_grad_slots = 1,
+                                            .n_saved_slots = 1}),
+                                /*boundaries_alone=*/false);
+}
+
+TEST(PlantedFault, EveryNeededEdgeOfBoundariesShowsAndNoOtherDoes) {
+  for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+    for (auto activations : {Activations::recompute, Activations::keep}) {
+      StepShape shape = make_shape({.n_layers = 3,
+                                    .n_micro_max = 2,
+                                    .order = order,
+                                    .placing = Placing::gpu,
+                                    .activations = activations,
+                                    .boundaries_on_host = true});
+      // As in plans; a head's recomputation would repair what its forward left.
+      shape.blocks.back().activations = Activations::keep;
+      expect_needed_edges_to_show(shape, /*boundaries_alone=*/true);
+    }
 }
 
 TEST(PlantedFault, ASlotReusedOneBlockEarlyShows) {

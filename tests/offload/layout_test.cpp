@@ -124,6 +124,52 @@ TEST(Layout, OutputsBelowTheLowestBackwardPassThroughTwoRegions) {
   EXPECT_EQ(n_outputs(), 2u + 4u);  // those of blocks 5 to 8 are read again
 }
 
+TEST(Layout, BoundariesOnTheHostTakeSlotsOfTheGpuHoweverManyLayersThereAre) {
+  for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+    for (int n_micro : {1, 3}) {
+      ShapeOptions o{.compute = DType::bf16,
+                     .n_micro_max = n_micro,
+                     .order = order,
+                     .activations = Activations::recompute,
+                     .boundaries_on_host = true,
+                     .tied = false,
+                     .n_boundary_slots = 5};
+      const int n_live = order == AccumulationOrder::vertical ? n_micro : 1;
+      const auto bytes = [&](int n_layers, Place place) {
+        o.n_layers = n_layers;
+        return make_layout(make_shape(o)).bytes_of(Tag::saved, place);
+      };
+      EXPECT_EQ(bytes(20, Place::gpu), bytes(6, Place::gpu));
+      const int64_t boundary = round_up(make_shape(o).boundary_bytes, kTensorAlignment_bytes);
+      // Embeddings and layers, less those that stay in the slots.
+      EXPECT_EQ(bytes(20, Place::host), (21 - 5 / n_live) * n_live * boundary);
+      StepShape shape = make_shape(o);
+      const Layout in_slots = make_layout(shape);
+      EXPECT_EQ(in_slots.boundary_slots.size(), 5u);
+      shape.boundaries_on_host = false;
+      const Layout on_gpu = make_layout(shape);
+      EXPECT_EQ(on_gpu.bytes_of(Tag::saved, Place::gpu) - in_slots.bytes_of(Tag::saved, Place::gpu),
+                (21 * n_live - 5) * boundary);
+      EXPECT_EQ(on_gpu.bytes_of(Tag::saved, Place::host), 0);
+      EXPECT_TRUE(on_gpu.boundary_slots.empty());
+    }
+}
+
+TEST(Layout, BoundariesOnTheHostAreThoseThatABackwardReads) {
+  StepShape shape = make_shape({.n_layers = 8, .boundaries_on_host = true, .tied = false});
+  for (size_t b = 0; b < 6; ++b)
+    for (TensorExtent& t : shape.blocks[b].tensors)
+      t.trainable = false;
+  const Layout layout = make_layout(shape);
+  EXPECT_EQ(std::set(layout.boundaries.begin(), layout.boundaries.end()),
+            (std::set{-1, layout.boundaries[0], layout.boundaries[1]}));
+  // Those of blocks 5 to 8 are read again, and two slots hold the last two.
+  EXPECT_EQ(std::ranges::count_if(layout.boundaries_on_host, [](RegionId id) { return id >= 0; }),
+            2);
+  shape.trains = false;
+  EXPECT_TRUE(make_layout(shape).boundary_slots.empty());
+}
+
 TEST(Layout, OnTheHostMoreLayersTakeNoMoreOfTheGpuThanWhatForwardsLeave) {
   for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
     for (auto activations : {Activations::keep, Activations::recompute, Activations::host}) {

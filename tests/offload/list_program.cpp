@@ -67,8 +67,9 @@ class Program {
   }
 
   /** Outputs that no backward reads lie in two regions in turn. */
-  Region boundary(int b, int micro) const {
+  Region boundary(int b, int micro, int slot) const {
     const bool passes = b + 1 < shape_.first_backward();
+    if (shape_.boundaries_on_host && !passes) return {Kind::boundary_slot, slot};
     return {Kind::boundary, passes ? b % 2 : b, lane(micro)};
   }
 
@@ -129,18 +130,22 @@ class Program {
       case Verb::recompute:
         read_weights();
         reads({Kind::batch, m}, {0, m, step_});
-        if (b > 0) reads(boundary(b - 1, m), {b - 1, m, step_});
+        if (b > 0) reads(boundary(b - 1, m, a.input_slot), {b - 1, m, step_});
         if (block(b).saved_bytes > 0) writes(saved(), now);
-        if (b < shape_.n_blocks() - 1)
-          writes(boundary(b, m), now);
-        else
+        if (b == shape_.n_blocks() - 1)
           writes({Kind::sum_on_gpu, shape_.n_blocks() + m}, now);
+        else if (const Region at = boundary(b, m, a.output_slot);
+                 at.kind == Kind::boundary_slot && a.verb == Verb::recompute)
+          writes({Kind::grad_boundary, (b + 1) % 2, lane(m)}, {});  // for nobody
+        else
+          writes(at, now);
         if (a.releases_slot) writes({Kind::weight_slot, a.slot}, {});  // poison
+        if (a.releases_input) writes({Kind::boundary_slot, a.input_slot}, {});
         break;
       case Verb::backward: {
         read_weights();
         reads({Kind::batch, m}, {0, m, step_});
-        if (b > 0) reads(boundary(b - 1, m), {b - 1, m, step_});
+        if (b > 0) reads(boundary(b - 1, m, a.input_slot), {b - 1, m, step_});
         if (block(b).saved_bytes > 0) reads(saved(), now);
         if (b < shape_.n_blocks() - 1) reads({Kind::grad_boundary, b % 2, lane(m)}, {b, m, step_});
         if (b > 0) writes({Kind::grad_boundary, (b - 1) % 2, lane(m)}, {b - 1, m, step_});
@@ -156,8 +161,17 @@ class Program {
         if (!for_nobody) write_grads(now);
         if (a.saved_slot >= 0) writes({Kind::saved_slot, a.saved_slot}, {});
         if (a.releases_slot) writes({Kind::weight_slot, a.slot}, {});
+        if (a.releases_input) writes({Kind::boundary_slot, a.input_slot}, {});
         break;
       }
+      case Verb::send_boundary:
+        reads({Kind::boundary_slot, a.output_slot}, now);
+        writes({Kind::boundary_on_host, b, lane(m)}, now);
+        break;
+      case Verb::fetch_boundary:
+        reads({Kind::boundary_on_host, b, lane(m)}, now);
+        writes({Kind::boundary_slot, a.output_slot}, now);
+        break;
       case Verb::send_saved:
         reads({Kind::saved_slot, a.saved_slot}, now);
         writes({Kind::saved_on_host, b, lane(m)}, now);

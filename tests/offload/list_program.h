@@ -29,6 +29,8 @@ enum class Kind {
   saved_slot,
   saved_on_host,
   boundary,
+  boundary_slot,
+  boundary_on_host,
   grad_boundary,
   batch,
   batch_on_host,

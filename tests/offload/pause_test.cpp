@@ -16,7 +16,9 @@ TEST_P(Pause, BetweenAnyTwoStepsTheSameBits) {
   for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed})
     for (SimulatedMode mode :
          {SimulatedMode::serial, SimulatedMode::threads, SimulatedMode::adversarial}) {
-      ToyOptions options{.shape = make_shape({.compute = GetParam(), .placing = placing})};
+      ToyOptions options{.shape = make_shape({.compute = GetParam(),
+                                              .placing = placing,
+                                              .boundaries_on_host = placing == Placing::mixed})};
       options.device.mode = mode;
       const ToyResult whole = run_toy(options);
       ToyRun run(options);
@@ -32,7 +34,9 @@ TEST_P(Pause, BetweenAnyTwoStepsTheSameBits) {
 // same bits, also of a checkpoint that is on its way meanwhile.
 void expect_dropped_anywhere_comes_again(DType compute, bool clips) {
   for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed}) {
-    ToyOptions options{.shape = make_shape({.compute = compute, .placing = placing})};
+    ToyOptions options{.shape = make_shape({.compute = compute,
+                                            .placing = placing,
+                                            .boundaries_on_host = placing == Placing::mixed})};
     options.clips = clips;
     const ToyResult whole = run_toy(options);
     Saved first;  // of the run before
@@ -80,7 +84,9 @@ TEST_P(Pause, DoesNotWaitForTheDisk) {
   for (bool clips : {true, false})
     for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed})
       for (int stops_at : {0, 1}) {
-        ToyOptions options{.shape = make_shape({.compute = GetParam(), .placing = placing})};
+        ToyOptions options{.shape = make_shape({.compute = GetParam(),
+                                                .placing = placing,
+                                                .boundaries_on_host = placing == Placing::mixed})};
         options.device.mode = SimulatedMode::threads;
         options.clips = clips;
         const ToyResult whole = run_toy(options);

@@ -65,15 +65,18 @@ TEST_P(SameBits, InEveryPlaceOrderAndActivation) {
   const ToyResult expected = reference();
   for (Placing placing : kPlacings)
     for (AccumulationOrder order : kOrders)
-      for (Activations activations : kActivations) {
-        ShapeOptions o = shape();
-        o.placing = placing;
-        o.order = order;
-        o.activations = activations;
-        EXPECT_EQ(run_toy(serial(o)), expected)
-            << "placing " << static_cast<int>(placing) << ", order " << static_cast<int>(order)
-            << ", activations " << static_cast<int>(activations);
-      }
+      for (Activations activations : kActivations)
+        for (bool boundaries_on_host : {false, true}) {
+          ShapeOptions o = shape();
+          o.placing = placing;
+          o.order = order;
+          o.activations = activations;
+          o.boundaries_on_host = boundaries_on_host;
+          EXPECT_EQ(run_toy(serial(o)), expected)
+              << "placing " << static_cast<int>(placing) << ", order " << static_cast<int>(order)
+              << ", activations " << static_cast<int>(activations)
+              << (boundaries_on_host ? ", boundaries on the host" : "");
+        }
 }
 
 constexpr Frozen kFrozen[] = {Frozen::first_blocks, Frozen::middle_block,
@@ -94,6 +97,7 @@ TEST_P(SameBits, WithFrozenTensorsToo) {
         o.order = kOrders[seed / 3 % 2];
         o.activations = kActivations[seed / 2 % 3];
         o.mixed_activations = seed % 4 == 3;
+        o.boundaries_on_host = seed / 2 % 2 == 1;
         ToyOptions options = with_seed(o, seed);
         options.overlap = seed % 5 != 4;
         EXPECT_EQ(run_toy(options), expected)
@@ -165,6 +169,46 @@ TEST_P(SameBits, UnderAdversarialOrders) {
       }
 }
 
+TEST_P(SameBits, WithBoundariesOnTheHostUnderAdversarialOrders) {
+  ShapeOptions o = shape();
+  o.placing = Placing::gpu;
+  o.n_layers = 7;
+  const ToyResult expected = run_toy(serial(o));
+  o.boundaries_on_host = true;
+  for (int seed = 0; seed < n_seeds(); ++seed)
+    for (AccumulationOrder order : kOrders)
+      for (Activations activations : kActivations) {
+        o.placing = kPlacings[seed % 3];
+        o.order = order;
+        o.activations = activations;
+        o.mixed_activations = seed % 4 == 3;
+        o.n_boundary_slots = 2 + seed / 2 % 5;
+        o.n_weight_slots = 1 + seed % 4;
+        ToyOptions options = with_seed(o, seed);
+        options.overlap = seed % 5 != 4;
+        EXPECT_EQ(run_toy(options), expected)
+            << "seed " << seed << ", order " << static_cast<int>(order) << ", activations "
+            << static_cast<int>(activations);
+      }
+}
+
+TEST_P(SameBits, WithBoundariesOnTheHostADeviceTooSmallForThemAll) {
+  ShapeOptions o = shape();
+  o.placing = Placing::gpu;
+  o.activations = Activations::recompute;
+  o.n_layers = 9;
+  ToyOptions whole = serial(o);
+  const ToyResult expected = run_toy(whole);
+  o.boundaries_on_host = true;
+  ToyOptions slots = serial(o);
+  const int64_t most = make_layout(slots.shape).n_bytes[static_cast<size_t>(Place::gpu)];
+  slots.device.gpu_capacity_bytes = whole.device.gpu_capacity_bytes = most;
+  EXPECT_EQ(run_toy(slots), expected);
+  EXPECT_THROW(run_toy(whole), Error);
+  slots.device.gpu_capacity_bytes = most - 1;
+  EXPECT_THROW(run_toy(slots), Error) << "the layout has no byte to spare";
+}
+
 TEST_P(SameBits, WithThreads) {
   const ToyResult expected = reference();
   for (int i = 0; i < (std::getenv("FERRY_LONG") ? 60 : 6); ++i) {
@@ -172,6 +216,7 @@ TEST_P(SameBits, WithThreads) {
     o.placing = i % 2 ? Placing::mixed : Placing::host;
     o.order = kOrders[i / 2 % 2];
     o.mixed_activations = true;
+    o.boundaries_on_host = i % 3 == 1;
     ToyOptions options = serial(o);
     options.device.mode = SimulatedMode::threads;
     options.n_workers = 1 + i % 2;
@@ -253,6 +298,7 @@ TEST_P(SameBits, WithAnEvaluationBetweenSteps) {
         o.placing = placing;
         o.activations = activations;
         o.order = kOrders[seed % 2];
+        o.boundaries_on_host = seed / 2 % 2 == 1;
         options = with_seed(o, seed);
         options.evaluate_after = 1;
         EXPECT_EQ(run_toy(options), expected) << "seed " << seed;
@@ -270,6 +316,7 @@ TEST_P(SameBits, WhenOnlyEvaluating) {
       for (int seed = 0; seed < 3; ++seed) {
         o.placing = placing;
         o.activations = activations;
+        o.boundaries_on_host = seed == 2;
         ToyRun run(with_seed(o, seed));
         EXPECT_EQ(run.evaluate(), expected);
       }
@@ -289,6 +336,7 @@ TEST_P(SameBits, WithoutClippingUnderTheBackward) {
         o.tied = tied;
         o.order = kOrders[seed % 2];
         o.activations = kActivations[seed / 2 % 3];
+        o.boundaries_on_host = seed / 3 % 2 == 1;
         o.some_update_late = seed % 3 == 2;
         ToyOptions options = with_seed(o, seed);
         options.clips = false;

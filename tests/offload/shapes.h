@@ -21,10 +21,12 @@ struct ShapeOptions {
   Placing placing = Placing::host;
   Activations activations = Activations::keep;
   bool mixed_activations = false;  ///< block b: keep, recompute or host by b mod 3
+  bool boundaries_on_host = false;
   bool tied = true;
   int n_weight_slots = 2;
   int n_grad_slots = 2;
   int n_saved_slots = 2;
+  int n_boundary_slots = 2;
   int64_t large_tensor_elements = 0;  ///< in layer 0
   bool trains = true;
   Frozen frozen = Frozen::nothing;
@@ -81,6 +83,8 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.n_weight_slots = o.n_weight_slots;
   shape.n_grad_slots = o.n_grad_slots;
   shape.n_saved_slots = o.n_saved_slots;
+  shape.boundaries_on_host = o.boundaries_on_host;
+  shape.n_boundary_slots = o.n_boundary_slots;
   shape.boundary_bytes = kWidth * static_cast<int64_t>(size_of(o.compute));
   shape.scratch_bytes = 1024;
   shape.batch_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
@@ -99,6 +103,8 @@ inline StepShape random_shape(std::mt19937_64& random) {
   o.n_weight_slots = 1 + up_to(5);
   o.n_grad_slots = 1 + up_to(3);
   o.n_saved_slots = 1 + up_to(3);
+  o.boundaries_on_host = up_to(2) == 0;
+  o.n_boundary_slots = 2 + up_to(6);
   o.tied = up_to(2) == 0;
   o.n_layers = up_to(11);
   StepShape shape = make_shape(o);

@@ -19,14 +19,28 @@ float hashed(uint64_t key) {
   return static_cast<float>(static_cast<int32_t>(key >> 32)) * 0x1p-31f;
 }
 
-std::vector<float> read(const std::byte* from, DType type, int64_t n) {
+/** At once; either may lie on a GPU. */
+void copy(Device& device, void* to, const void* from, int64_t n_bytes) {
+  if (!device.is_cuda()) {
+    std::memcpy(to, from, static_cast<size_t>(n_bytes));
+    return;
+  }
+  device.copy(QueueId::save, to, from, n_bytes);
+  device.await_copies();
+}
+
+std::vector<float> read(Device& device, const std::byte* from, DType type, int64_t n) {
+  std::vector<std::byte> bytes(static_cast<size_t>(n) * size_of(type));
+  copy(device, bytes.data(), from, std::ssize(bytes));
   std::vector<float> values(static_cast<size_t>(n));
-  simd::convert(values.data(), DType::f32, from, type, n);
+  simd::convert(values.data(), DType::f32, bytes.data(), type, n);
   return values;
 }
 
-void write(std::byte* to, DType type, const std::vector<float>& values) {
-  simd::convert(to, type, values.data(), DType::f32, static_cast<int64_t>(values.size()));
+void write(Device& device, std::byte* to, DType type, const std::vector<float>& values) {
+  std::vector<std::byte> bytes(values.size() * size_of(type));
+  simd::convert(bytes.data(), type, values.data(), DType::f32, static_cast<int64_t>(values.size()));
+  copy(device, to, bytes.data(), std::ssize(bytes));
 }
 
 /** A tensor that a block uses, its own or borrowed. */
@@ -64,10 +78,16 @@ float ToyWork::noise(const Action& action, uint64_t operation, int64_t index) co
   return hashed(key);
 }
 
+void ToyWork::reach() {
+  if (!device_.is_cuda()) return;  // others have, or the work would not run
+  device_.record(QueueId::compute, reached_);
+  device_.await_host(reached_);
+}
+
 std::vector<float> ToyWork::fold(const Action& action, const ActionMemory& memory) const {
   std::vector<float> sum(kN, 0.0f);
   for (const Use& use : uses_of(shape_, action, memory)) {
-    const std::vector<float> w = read(use.weights, shape_.compute, use.n);
+    const std::vector<float> w = read(device_, use.weights, shape_.compute, use.n);
     for (size_t j = 0; j < w.size(); ++j)
       sum[j % kN] += w[j] * (0.3f + 0.01f * static_cast<float>(j % 13));
   }
@@ -76,9 +96,10 @@ std::vector<float> ToyWork::fold(const Action& action, const ActionMemory& memor
 
 void ToyWork::forward(const Action& action, const ActionMemory& memory) {
   if (before) before(action);
-  const std::vector<float> batch = read(memory.batch, DType::f32, 2 * kWidth);
+  reach();
+  const std::vector<float> batch = read(device_, memory.batch, DType::f32, 2 * kWidth);
   std::vector<float> x(batch.begin(), batch.begin() + kWidth);
-  if (memory.input) x = read(memory.input, shape_.compute, kWidth);
+  if (memory.input) x = read(device_, memory.input, shape_.compute, kWidth);
   const std::vector<float> w = fold(action, memory);
   std::vector<float> saved(2 * kN);
   std::vector<float> y(kN);
@@ -89,12 +110,12 @@ void ToyWork::forward(const Action& action, const ActionMemory& memory) {
     saved[kN + i] = y[i];
   }
   if (shape_.blocks[static_cast<size_t>(action.block)].saved_bytes > 0)
-    write(memory.saved, DType::f32, saved);
-  if (memory.output) return write(memory.output, shape_.compute, y);
+    write(device_, memory.saved, DType::f32, saved);
+  if (memory.output) return write(device_, memory.output, shape_.compute, y);
   float loss = 0;
   for (size_t i = 0; i < kN; ++i)
     loss += y[i] * batch[kN + i];
-  std::memcpy(memory.loss, &loss, sizeof loss);
+  copy(device_, memory.loss, &loss, sizeof loss);
 }
 
 void ToyWork::backward(const Action& action, const ActionMemory& memory) {
@@ -104,29 +125,30 @@ void ToyWork::backward(const Action& action, const ActionMemory& memory) {
 
 void ToyWork::run_backward(const Action& action, const ActionMemory& memory) {
   if (before) before(action);
-  const std::vector<float> batch = read(memory.batch, DType::f32, 2 * kWidth);
+  reach();
+  const std::vector<float> batch = read(device_, memory.batch, DType::f32, 2 * kWidth);
   std::vector<float> dy(batch.begin() + kWidth, batch.end());
-  if (memory.grad_output) dy = read(memory.grad_output, shape_.compute, kWidth);
+  if (memory.grad_output) dy = read(device_, memory.grad_output, shape_.compute, kWidth);
   std::vector<float> x(batch.begin(), batch.begin() + kWidth);
-  if (memory.input) x = read(memory.input, shape_.compute, kWidth);
+  if (memory.input) x = read(device_, memory.input, shape_.compute, kWidth);
   std::vector<float> saved(2 * kN, 0.5f);
   if (shape_.blocks[static_cast<size_t>(action.block)].saved_bytes > 0)
-    saved = read(memory.saved, DType::f32, 2 * kWidth);
+    saved = read(device_, memory.saved, DType::f32, 2 * kWidth);
   const std::vector<float> w = fold(action, memory);
   uint64_t operation = 1;
   for (const Use& use : uses_of(shape_, action, memory)) {
-    std::vector<float> g = read(use.weights, shape_.compute, use.n);
+    std::vector<float> g = read(device_, use.weights, shape_.compute, use.n);
     for (size_t j = 0; j < g.size(); ++j)
       g[j] = 0.01f * g[j] + dy[j % kN] * saved[kN + (j * 3) % kN] + 0.1f * x[(j + 5) % kN] +
              0.05f * noise(action, operation, static_cast<int64_t>(j));
-    write(use.grads, shape_.compute, g);
+    write(device_, use.grads, shape_.compute, g);
     ++operation;
   }
   if (!memory.grad_input) return;
   std::vector<float> dx(kN);
   for (size_t i = 0; i < kN; ++i)
     dx[i] = 0.7f * dy[i] + 0.1f * saved[i] + 0.02f * w[i];
-  write(memory.grad_input, shape_.compute, dx);
+  write(device_, memory.grad_input, shape_.compute, dx);
 }
 
 bool ToyResult::operator==(const ToyResult& other) const {
@@ -144,9 +166,10 @@ ToyRun::ToyRun(const ToyOptions& options, std::unique_ptr<WorkerPool> pool)
       pool_(pool                         ? std::move(pool)
             : options_.pool == Pool::tbb ? make_tbb_pool(options_.n_workers)
                                          : make_thread_pool(options_.n_workers)),
-      device_(make_simulated_device(options_.device, *pool_)),
+      device_(options_.make_device ? options_.make_device(*pool_)
+                                   : make_simulated_device(options_.device, *pool_)),
       memory_(*device_, layout_),
-      work_(options_.shape),
+      work_(options_.shape, *device_),
       executor_(std::make_unique<Executor>(
           options_.shape, *device_, *pool_, memory_, work_, options_.overlap)) {
   if (options_.fault) executor_->set_fault(options_.fault);
@@ -191,8 +214,8 @@ void ToyRun::write_weights() {
         return memory_.segment(b, s) +
                t.offset * static_cast<int64_t>(size_of(segment_dtype(options_.shape, b, s)));
       };
-      if (options_.shape.trains) write(at(Segment::master), DType::f32, w);
-      write(at(Segment::weights), options_.shape.compute, w);
+      if (options_.shape.trains) write(*device_, at(Segment::master), DType::f32, w);
+      write(*device_, at(Segment::weights), options_.shape.compute, w);
     }
 }
 
@@ -201,7 +224,8 @@ void ToyRun::write_batches(int n_micro) {
     std::vector<float> values(2 * kN);
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = hashed(static_cast<uint64_t>(step_ * 100 + m) << 32 | 0x80000000 | i);
-    write(memory_.at(layout_.batches_on_host[static_cast<size_t>(m)]), DType::f32, values);
+    write(*device_, memory_.at(layout_.batches_on_host[static_cast<size_t>(m)]), DType::f32,
+          values);
   }
 }
 
@@ -264,8 +288,10 @@ std::vector<std::byte> ToyRun::states() const {
       for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v}) {
         if (!memory_.segment(b, s)) continue;  // frozen
         const auto bytes = static_cast<int64_t>(size_of(segment_dtype(options_.shape, b, s)));
-        const std::byte* at = memory_.segment(b, s) + t.offset * bytes;
-        states.insert(states.end(), at, at + t.n_elements * bytes);
+        const size_t begin = states.size();
+        states.resize(begin + static_cast<size_t>(t.n_elements * bytes));
+        copy(*device_, &states[begin], memory_.segment(b, s) + t.offset * bytes,
+             t.n_elements * bytes);
       }
   return states;
 }

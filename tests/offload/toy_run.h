@@ -16,10 +16,11 @@
 
 namespace ferry::test {
 
-/** Layer operations of the toy model. */
+/** Layer operations of the toy model: the CPU's, on copies of what lies on a GPU. */
 class ToyWork : public ComputeWork {
  public:
-  explicit ToyWork(const StepShape& shape) : shape_(shape) {}
+  ToyWork(const StepShape& shape, Device& device)
+      : shape_(shape), device_(device), reached_(device.make_event()) {}
   void forward(const Action& action, const ActionMemory& memory) override;
   void backward(const Action& action, const ActionMemory& memory) override;
   /** Between steps. */
@@ -34,8 +35,12 @@ class ToyWork : public ComputeWork {
   /** All weights of the block, folded to a boundary's width. */
   std::vector<float> fold(const Action& action, const ActionMemory& memory) const;
   float noise(const Action& action, uint64_t operation, int64_t index) const;
+  /** What the compute queue has been given before has happened. */
+  void reach();
 
   const StepShape& shape_;
+  Device& device_;
+  EventId reached_;
   int step_ = 0;
 };
 
@@ -44,6 +49,8 @@ enum class Pool { threads, tbb };
 struct ToyOptions {
   StepShape shape;
   SimulatedOptions device{.poison = true};
+  /** Makes another device than the simulated one. */
+  std::function<std::unique_ptr<Device>(WorkerPool&)> make_device;
   bool overlap = true;
   Pool pool = Pool::threads;
   int n_workers = 1;
@@ -82,6 +89,7 @@ class ToyRun {
   /** Master and weights of each tensor, block by block. */
   std::vector<std::vector<std::byte>> tensors() const;
   Executor& executor() { return *executor_; }
+  Device& device() { return *device_; }
   /** Gives the GPU's memory away and takes it again; updates of host blocks go on. */
   bool leave_and_return(const std::function<void()>& meanwhile = {}) {
     executor_->settle_gpu();

@@ -1,15 +1,19 @@
 // Times whole optimizer steps of a BERT of any size on the GPU (or CPU) that is here: random
 // weights, full-length rows, the planner's choice or a forced one. Prints two JSON objects, a line
 // each: what the plan predicts (times with --profile, a file of `ferry bench all --json` or
-// presets/machines/), before anything runs; then what was measured. The driver's count of GPU
-// memory is sampled after each step.
+// presets/machines/), before anything runs; then what was measured, and where each block lives.
+// The driver's count of GPU memory is sampled after each step.
 //
 //   step_bench --shape bert-large --dtype bf16 --batch 32 --length 512 --gpu-memory 11GiB
 //   --placement host --steps 10
+//
+// --attention flash|memory_efficient takes another backend than training would. Threads follow the
+// affinity mask (taskset), the CPU kernels' instructions FERRY_SIMD.
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -19,10 +23,11 @@
 #include <thread>
 
 #include "models/bert/bert_table.h"
+#include "simd/level.h"
 #include "src/base/error.h"
+#include "src/base/threads.h"
 #include "src/engine/session.h"
 #include "src/engine/torch_setup.h"
-#include "src/engine/weights.h"
 #include "src/plan/plan.h"
 #include "src/plan/run_plan.h"
 
@@ -33,11 +38,14 @@ using Clock = std::chrono::steady_clock;
 
 std::map<std::string, std::string> arguments_of(int argc, char** argv) {
   std::map<std::string, std::string> values = {
-      {"shape", "bert-large"}, {"dtype", "bf16"},   {"batch", "32"},       {"micro", "0"},
-      {"length", "512"},       {"gpu-memory", "0"}, {"placement", "auto"}, {"activations", "auto"},
-      {"order", "horizontal"}, {"slots", "3"},      {"steps", "10"},       {"warmup", "3"},
-      {"workers", "0"},        {"trace", ""},       {"profile", ""},       {"resident", "0"},
-      {"clip", "1.0"},         {"device", "cuda"},  {"threads", "0"}};
+      {"shape", "bert-large"}, {"dtype", "bf16"},       {"batch", "32"},
+      {"micro", "0"},          {"length", "512"},       {"gpu-memory", "0"},
+      {"placement", "auto"},   {"activations", "auto"}, {"order", "horizontal"},
+      {"slots", "3"},          {"steps", "10"},         {"warmup", "3"},
+      {"workers", "0"},        {"trace", ""},           {"profile", ""},
+      {"resident", "0"},       {"clip", "1.0"},         {"device", "cuda"},
+      {"graphs", "on"},        {"deterministic", "on"}, {"threads", "0"},
+      {"attention", "auto"},   {"boundaries", "auto"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string key = argv[i];
     auto found = values.find(key.substr(std::min<size_t>(2, key.size())));
@@ -88,7 +96,76 @@ nlohmann::json config_of(const std::string& shape) {
           {"hidden_act", "gelu"}};
 }
 
+/** What training would take on this device, or what --attention says. */
+AttentionBackend attention_of(const std::string& wish, DType compute, const PlanMachine& machine) {
+  if (wish == "auto") return choose_attention(compute, machine);
+  for (const AttentionBackend backend :
+       {AttentionBackend::flash, AttentionBackend::memory_efficient}) {
+    if (wish != name_of(backend)) continue;
+    if (machine.has_gpu && (backend != AttentionBackend::flash || compute != DType::f32))
+      return backend;
+    throw Error(Fault::usage, "step_bench", fmt::format("{} attention cannot run here", wish),
+                machine.has_gpu ? "flash attention takes --dtype bf16 or fp16"
+                                : "leave --attention out with --device cpu");
+  }
+  throw Error(Fault::usage, "step_bench", "unknown attention " + wish,
+              "auto, flash or memory_efficient");
+}
+
+/** Weights of the right spread, pieces of one row of random numbers, by several threads: drawing
+ * each of some thousand millions would take longer than the steps. */
+void fill_weights(const ModelTable& model, const StepShape& shape, Segments& segments) {
+  constexpr int64_t kDrawn = 4'000'037, kPiece = 1 << 18, kBetweenBlocks = 314'159;
+  std::mt19937_64 random(1);
+  std::normal_distribution<float> normal(0, model.init_std);
+  std::vector<float> drawn(kDrawn);
+  for (float& value : drawn)
+    value = normal(random);
+  const std::vector<float> ones(kPiece, 1.0f), zeros(kPiece, 0.0f);
+  const auto fill = [&](int block) {
+    int64_t next = block * kBetweenBlocks % kDrawn;
+    for (const ParamSpec& param : model.blocks[static_cast<size_t>(block)].params)
+      for (int64_t at = 0, n = 0; at < param.n_elements; at += n) {
+        n = std::min(kPiece, param.n_elements - at);
+        const float* from = (param.init == Init::ones ? ones : zeros).data();
+        if (param.init == Init::normal) {
+          n = std::min(n, kDrawn - next);
+          from = drawn.data() + next;
+          next = (next + n) % kDrawn;
+        }
+        segments.set_param(block, param.offset + at, {from, static_cast<size_t>(n)});
+      }
+  };
+  // What lives on the GPU goes through the device, one after the other.
+  std::atomic<int> next_block{0};
+  const auto fill_those_on = [&](Place place) {
+    for (int block; (block = next_block++) < shape.n_blocks();)
+      if (shape.blocks[static_cast<size_t>(block)].place == place) fill(block);
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < std::min(8, n_usable_threads()); ++t)
+      threads.emplace_back([&] { fill_those_on(Place::host); });
+  }
+  next_block = 0;
+  fill_those_on(Place::gpu);
+}
+
+/** Name, place and number of trained parameters of each. */
+nlohmann::ordered_json blocks_of(const StepShape& shape) {
+  auto blocks = nlohmann::ordered_json::array();
+  for (const BlockShape& block : shape.blocks) {
+    int64_t n_trained = 0;
+    for (const TensorExtent& tensor : block.tensors)
+      if (tensor.trainable) n_trained += tensor.n_elements;
+    blocks.push_back(
+        {{"name", block.name}, {"place", name_of(block.place)}, {"trained", n_trained}});
+  }
+  return blocks;
+}
+
 int run(int argc, char** argv) {
+  simd::level();  // a FERRY_SIMD that this machine cannot do shows before any work
   auto args = arguments_of(argc, argv);
   auto number = [&](const char* key) { return std::strtoll(args.at(key).c_str(), nullptr, 10); };
   const bool cuda = args["device"] == "cuda";
@@ -96,27 +173,30 @@ int run(int argc, char** argv) {
   options.compute = args["dtype"] == "fp16"   ? DType::f16
                     : args["dtype"] == "fp32" ? DType::f32
                                               : DType::bf16;
-  options.attention = !cuda                           ? AttentionBackend::cpu_math
-                      : options.compute == DType::f32 ? AttentionBackend::memory_efficient
-                                                      : AttentionBackend::flash;
+  const CudaProbe probe = cuda ? probe_cuda() : CudaProbe{};
+  options.attention =
+      attention_of(args["attention"], options.compute,
+                   {.has_gpu = cuda, .compute_capability = probe.compute_capability});
   const ModelTable model = make_bert_table(parse_bert_config(config_of(args["shape"])), options);
 
-  const int64_t context_bytes = cuda ? (probe_cuda(), cuda_driver_used_bytes()) : 0;
+  const int64_t context_bytes = cuda ? cuda_driver_used_bytes() : 0;
   PlanRequest request;
   request.has_gpu = cuda;
   request.train_batch_size = number("batch");
   if (number("micro") > 0) request.micro_batch_size = number("micro");
   request.max_length = number("length");
-  constexpr int64_t kLoadedKernels_bytes = 224 * kMiB;
+  const int64_t kernels_bytes = loaded_kernels_bytes(model);
   const int64_t gpu_memory_bytes = parse_bytes(args["gpu-memory"]).value_or(0);
   request.gpu_budget_bytes =
-      gpu_memory_bytes > 0 ? gpu_memory_bytes - context_bytes - kLoadedKernels_bytes : INT64_MAX;
+      gpu_memory_bytes > 0 ? gpu_memory_bytes - context_bytes - kernels_bytes : INT64_MAX;
   if (args["placement"] != "auto")
     request.placement = args["placement"] == "host" ? Place::host : Place::gpu;
   if (args["activations"] != "auto")
     request.activations = args["activations"] == "keep"   ? Activations::keep
                           : args["activations"] == "host" ? Activations::host
                                                           : Activations::recompute;
+  if (args["boundaries"] != "auto")
+    request.boundaries = args["boundaries"] == "host" ? Place::host : Place::gpu;
   request.order =
       args["order"] == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
   if (args["order"] == "auto") request.order.reset();
@@ -130,7 +210,7 @@ int run(int argc, char** argv) {
     plan.layout = make_layout(plan.shape);
     if (request.machine) plan.predicted = simulate_plan(model, request, plan);
   }
-  const int64_t promised_gpu_bytes = plan.layout.n_bytes[0] + context_bytes + kLoadedKernels_bytes;
+  const int64_t promised_gpu_bytes = plan.layout.n_bytes[0] + context_bytes + kernels_bytes;
   const ProcessHostMemory process = process_host_memory(cuda);
   const int64_t promised_host_bytes =
       plan.layout.n_bytes[1] + process.at_start_bytes + process.later_bytes;
@@ -146,17 +226,18 @@ int run(int argc, char** argv) {
   fmt::print("{}\n", nlohmann::ordered_json{{"promised", promise}}.dump());
   std::fflush(stdout);
 
-  set_up_torch({.deterministic = true, .intra_op_threads = static_cast<int>(number("threads"))});
+  set_up_torch({.deterministic = args["deterministic"] == "on",
+                .intra_op_threads = static_cast<int>(number("threads"))});
   SessionOptions session_options;
   session_options.device = cuda ? DeviceKind::cuda : DeviceKind::cpu;
-  session_options.n_workers = number("workers") > 0
-                                  ? static_cast<int>(number("workers"))
-                                  : static_cast<int>(std::thread::hardware_concurrency());
+  session_options.graphs = args["graphs"] == "on";
+  session_options.n_workers =
+      number("workers") > 0 ? static_cast<int>(number("workers")) : n_usable_threads();
   session_options.optimizer.schedule = {.learning_rate = 2e-5, .n_steps = 1000};
   session_options.optimizer.max_grad_norm = std::strtod(args["clip"].c_str(), nullptr);
   session_options.optimizer.loss_scaling = options.compute == DType::f16;
   Session session(model, plan.shape, plan.layout, plan.largest, session_options);
-  initialise_weights(model, 1, session.segments());
+  fill_weights(model, plan.shape, session.segments());
 
   std::mt19937_64 random(3);
   const int64_t length = request.max_length, micro = plan.micro_batch_size;
@@ -185,7 +266,7 @@ int run(int argc, char** argv) {
   }
 
   std::vector<double> ms;
-  int64_t driver_bytes_max = 0;
+  int64_t driver_bytes_max = 0, n_skipped = 0;
   StepReport report;
   StepTracer tracer(session.device(), plan.shape);
   for (int64_t step = 0; step < number("warmup") + number("steps"); ++step) {
@@ -194,7 +275,10 @@ int run(int argc, char** argv) {
     const auto start = Clock::now();
     report = session.step(batches);
     const double took = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-    if (step >= number("warmup")) ms.push_back(took);
+    if (step >= number("warmup")) {
+      ms.push_back(took);
+      n_skipped += report.skipped ? 1 : 0;
+    }
     if (cuda) driver_bytes_max = std::max(driver_bytes_max, cuda_driver_used_bytes());
   }
   session.executor().settle();
@@ -206,6 +290,13 @@ int run(int argc, char** argv) {
   for (const auto& [key, value] : args)
     out[key] = value;
   out["why"] = plan.why;
+  out["attention_backend"] = name_of(options.attention);
+  out["simd"] = simd::level_name();
+  out["n_workers"] = session_options.n_workers;
+  out["micro_batch_size"] = micro;
+  out["n_micro"] = plan.n_micro;
+  out["blocks"] = blocks_of(plan.shape);
+  out["skipped_steps"] = n_skipped;
   out["step_ms"] = median;
   out["samples_per_s"] = static_cast<double>(plan.n_micro * micro) / median * 1000;
   if (!actions.empty()) {
@@ -225,6 +316,9 @@ int run(int argc, char** argv) {
   if (cuda) {
     out["library_peak_bytes"] = CudaLibraryRegion::allocator().peak_bytes();
     out["library_planned_bytes"] = plan.shape.library_bytes;
+    const BlockGraphs* graphs = session.runner().graphs();
+    out["graphs_recorded"] = graphs ? graphs->n_graphs() : 0;
+    out["graphs_replayed"] = graphs ? graphs->n_replays() : 0;
   }
   fmt::print("{}\n", out.dump());
   return 0;

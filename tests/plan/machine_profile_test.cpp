@@ -131,7 +131,7 @@ TEST(MachineProfile, WhatIsWrittenIsRead) {
 /** Files of earlier builds and of other hands: each key means what it says. */
 TEST(MachineProfile, TheFormatIsFixed) {
   const MachineProfile read = parse_machine_profile(
-      R"({"version": 1, "name": "n", "source": "s", "assumptions": ["a"],
+      R"({"version": 2, "name": "n", "source": "s", "assumptions": ["a"],
     "gpu": {"name": "g", "compute_capability": 75, "memory_bytes": 1, "context_bytes": 2,
       "drives_display": true, "memory_bytes_per_s": 3, "launch_s": 4, "adamw_params_per_s": 5,
       "power_w": 6, "driver": "d", "pcie_generation": 7, "pcie_width": 8,
@@ -186,12 +186,12 @@ TEST(MachineProfile, TheFormatIsFixed) {
 
 TEST(MachineProfile, WhatWasNotMeasuredIsLeftOut) {
   const MachineProfile read =
-      parse_machine_profile(R"({"version": 1, "name": "a host"})", "m.json");
+      parse_machine_profile(R"({"version": 2, "name": "a host"})", "m.json");
   EXPECT_FALSE(read.gpu);
   EXPECT_TRUE(read.host.adamw.empty());
   EXPECT_EQ(read.disk.write_bytes_per_s, 0);
   EXPECT_EQ(ordered_json::parse(to_json(read)),
-            ordered_json::parse(R"({"version": 1, "name": "a host"})"));
+            ordered_json::parse(R"({"version": 2, "name": "a host"})"));
 }
 
 TEST(MachineProfile, WrongValuesAreRefusedByKey) {
@@ -247,14 +247,16 @@ TEST(MachineProfile, WrongValuesAreRefusedByKey) {
 
 TEST(MachineProfile, AnotherVersionOrNoJsonIsRefused) {
   ordered_json json = whole_json();
-  json["version"] = 2;
-  EXPECT_CONTAINS(complaint(json), "has version 2, and this ferry knows 1");
+  json["version"] = 3;
+  EXPECT_CONTAINS(complaint(json), "has version 3, and this ferry knows 2");
+  json["version"] = 1;
+  EXPECT_CONTAINS(complaint(json), "has version 1: an older ferry measured otherwise");
   json["version"] = "1";
   EXPECT_CONTAINS(complaint(json), "is no machine profile");
   json.erase("version");
   EXPECT_CONTAINS(complaint(json), "is no machine profile");
   EXPECT_CONTAINS(complaint(ordered_json::array()), "expected an object");
-  for (const char* text : {"", "{", "{\"version\": 1, \"name\": \"x\", \"a\": 1e999}", "\xff"})
+  for (const char* text : {"", "{", "{\"version\": 2, \"name\": \"x\", \"a\": 1e999}", "\xff"})
     EXPECT_THROW(parse_machine_profile(text, "m.json"), Error) << text;
 }
 
@@ -279,7 +281,7 @@ TEST_F(Stored, IsKeptAndReplaced) {
 }
 
 TEST_F(Stored, ADamagedOneIsToldByItsPath) {
-  const auto file = root_.write("data/ferry/machine.json", "{\"version\": 1");
+  const auto file = root_.write("data/ferry/machine.json", "{\"version\": 2");
   EXPECT_CONTAINS(config::usage_error([] { load_machine_profile(); }, Fault::data), file.string());
 }
 

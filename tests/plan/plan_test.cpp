@@ -69,6 +69,7 @@ PlanRequest changed_by(const std::string& advice, PlanRequest r) {
   if (auto slots = number_in(advice, "slots")) r.n_weight_slots = static_cast<int>(*slots);
   if (advice.find("without placement") != std::string::npos) r.placement.reset();
   if (advice.find("without activations") != std::string::npos) r.activations.reset();
+  if (advice.find("without boundaries") != std::string::npos) r.boundaries.reset();
   if (advice.find("without accumulation_order") != std::string::npos) r.order.reset();
   if (advice.find("with activations = host") != std::string::npos)
     r.activations = Activations::host;
@@ -119,6 +120,92 @@ TEST(Plan, FillsTheBudgetAndNeverExceedsIt) {
     last_micro = plan.micro_batch_size;
   }
   EXPECT_EQ(last_micro, 32) << "80 GiB hold the whole batch";
+}
+
+/** 11 GiB less a context and the kernels that LibTorch loads. */
+PlanRequest large_batch_in_eleven_gib() {
+  PlanRequest r = request(11 * kGiB - 524 * kMiB - 224 * kMiB);
+  r.train_batch_size = 256;
+  r.micro_batch_size = 256;
+  return r;
+}
+
+TEST(Plan, BertLargeFitsElevenGibWith256TextsAtOnceWithOutputsOfBlocksOnTheHost) {
+  const ModelTable model = bert_large(DType::bf16);
+  PlanRequest r = large_batch_in_eleven_gib();
+  const Plan plan = make_plan(model, r);
+  EXPECT_LE(plan.layout.n_bytes[static_cast<size_t>(Place::gpu)], r.gpu_budget_bytes);
+  EXPECT_EQ(plan.micro_batch_size, 256);
+  EXPECT_TRUE(plan.shape.boundaries_on_host);
+  EXPECT_NE(plan.why.find("saved tensors recomputed; outputs of blocks on the host"),
+            std::string::npos)
+      << plan.why;
+  // 256 texts of 512 tokens of 1024 values of 2 bytes, for the embeddings and 24 layers; three
+  // slots hold the last.
+  EXPECT_EQ(plan.shape.boundary_bytes, 256 * kMiB);
+  EXPECT_EQ(plan.layout.boundary_slots.size(), 3u);
+  EXPECT_EQ(plan.layout.bytes_of(Tag::saved, Place::host), (25 - 3) * 256 * kMiB);
+  const std::vector<PlanRow> rows = rows_of(plan);
+  EXPECT_TRUE(std::ranges::any_of(rows, [](const PlanRow& row) {
+    return row.tag == Tag::saved && row.place == Place::host && row.n_bytes == 22 * 256 * kMiB;
+  }));
+  for (Place place : {Place::gpu, Place::host}) {
+    int64_t n_bytes = 0;
+    for (const PlanRow& row : rows)
+      if (row.place == place) n_bytes += row.n_bytes;
+    EXPECT_EQ(n_bytes, plan.layout.n_bytes[static_cast<size_t>(place)]);
+    EXPECT_EQ(n_bytes, make_layout(plan.shape).n_bytes[static_cast<size_t>(place)]);
+  }
+  r.boundaries = Place::gpu;
+  const std::string message = refusal(model, r);
+  EXPECT_NE(message.find("it fits without boundaries = gpu"), std::string::npos) << message;
+  // What the host has no room for does not fit either.
+  r = large_batch_in_eleven_gib();
+  r.host_budget_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::host)] - kGiB;
+  EXPECT_NE(refusal(model, r), "");
+}
+
+TEST(Plan, OutputsOfBlocksStayOnTheGpuWhereAnythingFitsSo) {
+  const ModelTable model = bert_large(DType::bf16);
+  int n_on_host = 0, n_on_gpu = 0;
+  for (int64_t gib : {2, 3, 5, 8, 11, 24})
+    for (std::optional<int64_t> micro : {std::optional<int64_t>(), std::optional<int64_t>(8),
+                                         std::optional<int64_t>(32), std::optional<int64_t>(128)}) {
+      PlanRequest r = request(gib * kGiB);
+      r.train_batch_size = 128;
+      r.micro_batch_size = micro;
+      r.boundaries = Place::gpu;
+      const bool fits = refusal(model, r).empty();
+      const std::string why = fits ? make_plan(model, r).why : "";
+      r.boundaries.reset();
+      if (fits) {
+        EXPECT_EQ(make_plan(model, r).why, why);
+        ++n_on_gpu;
+      } else if (refusal(model, r).empty()) {
+        EXPECT_TRUE(make_plan(model, r).shape.boundaries_on_host);
+        ++n_on_host;
+      }
+    }
+  EXPECT_GT(n_on_gpu, 5);
+  EXPECT_GT(n_on_host, 0);
+}
+
+TEST(Plan, ForcedOutputsOfBlocksGoWithEveryWish) {
+  const ModelTable model = bert_large(DType::bf16);
+  for (Place place : {Place::gpu, Place::host})
+    for (Activations activations : {Activations::keep, Activations::recompute, Activations::host})
+      for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
+        PlanRequest r = request(80 * kGiB);
+        r.micro_batch_size = 8;
+        r.placement = place;
+        r.activations = activations;
+        r.order = order;
+        r.boundaries = Place::host;
+        const Plan plan = make_plan(model, r);
+        const size_t n_live = order == AccumulationOrder::vertical ? 4 : 1;
+        EXPECT_TRUE(plan.shape.boundaries_on_host);
+        EXPECT_EQ(plan.layout.boundary_slots.size(), n_live + 2);
+      }
 }
 
 TEST(Plan, TheBufferOfCheckpointsTakesWhatTheHostHasLeft) {
@@ -187,6 +274,7 @@ std::vector<PlanRequest> tight_requests() {
             if (has_wishes) {
               r.placement = mib % 800 == 0 ? Place::host : Place::gpu;
               r.activations = Activations::keep;
+              r.boundaries = Place::gpu;
               r.order = AccumulationOrder::vertical;
             }
             requests.push_back(r);

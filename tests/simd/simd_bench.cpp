@@ -23,12 +23,13 @@
 #include "simd/kernels.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/threads.h"
 
 namespace ferry {
 namespace {
 
 struct Options {
-  int n_threads = static_cast<int>(std::thread::hardware_concurrency());
+  int n_threads = n_usable_threads();
   int64_t n_params = 64 << 20;
   int n_rounds = 7;
   std::string only;

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <pty.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <thread>
@@ -18,6 +20,7 @@
 #include "src/runs/checkpoints.h"
 #include "tests/cli/run_ferry.h"
 #include "tests/config/config_fixture.h"
+#include "tests/train/start_ferry.h"
 #include "tests/train/tiny_model.h"
 
 namespace ferry::testing {
@@ -240,6 +243,124 @@ TEST_F(BadDays, ItsTerminalIsClosed) {
             130);
   EXPECT_EQ(record_of("closed")["phase"], "stopped");
   EXPECT_FALSE(runs::complete_checkpoints(root_ / "closed").empty());
+}
+
+/** Another program takes the rest of the memory: what the process holds stays, what it asks for
+ * from now on it does not get. The stack is no part of that limit. */
+void take_memory_from(pid_t child) {
+  std::ifstream status("/proc/" + std::to_string(child) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmData:")) {
+      const auto bytes = static_cast<rlim_t>(std::stoll(line.substr(7))) << 10;
+      const rlimit limit = {bytes, bytes};
+      ::prlimit(child, RLIMIT_DATA, &limit, nullptr);
+    }
+}
+
+TEST_F(BadDays, HostMemoryRunsOutAtAnyMoment) {
+  const Words more = {"--epochs=5", "--eval-steps=4", "--micro-batch-size=4"};
+  const auto started = [&](const Words& words) { return start_ferry(root_, words, "hungry_"); };
+  const auto await_end = [](pid_t child) {
+    const auto end = std::chrono::steady_clock::now() + 120s;
+    for (int status = 0; std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(2ms))
+      if (::waitpid(child, &status, WNOHANG) == child)
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    return -1000;  // hangs
+  };
+  const auto is_alive = [](pid_t child) {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == 0;
+  };
+  const auto holds = [](const std::string& run, const char* file, const std::string& text) {
+    std::error_code error;
+    return fs::exists(root_ / run / file, error) && contains(text_of(root_ / run / file), text);
+  };
+  struct Moment {
+    const char* name;
+    std::function<bool(const std::string& run)> has_come;
+  };
+  const auto is_in_phase = [&](const char* phase) {
+    return [&holds, phase](const std::string& run) {
+      return holds(run, "run.json", std::string("\"phase\": \"") + phase + '"');
+    };
+  };
+  const auto is_saving = [](const std::string& run) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(root_ / run, error))
+      if (entry.path().extension() == ".tmp") return true;
+    return false;
+  };
+  const Moment moments[] = {{"preparing", is_in_phase("preparing")},
+                            {"stepping", is_in_phase("training")},
+                            {"evaluating", is_in_phase("evaluating")},
+                            {"saving", is_saving}};
+  using Delays = std::vector<int>;
+  for (const char* device : {"cpu", "simulated"}) {
+    const std::string whole = std::string("whole_") + device;
+    Words own = more;
+    own.push_back(std::string("--device=") + device);
+    ASSERT_EQ(ferry(new_run(whole, own)).exit_code, 0);
+    const std::string expected = text_of(root_ / whole / "final/model.safetensors");
+    int n_failed = 0, n_of_library = 0;
+    for (const Moment& moment : moments)
+      for (const bool resumes : {false, true})
+        for (int delay_ms : device == std::string("cpu") ? Delays{0, 15} : Delays{0}) {
+          const std::string run = "hungry";
+          fs::remove_all(root_ / run);
+          if (resumes) {
+            const pid_t first = started(new_run(run, own));
+            while (is_alive(first) && runs::complete_checkpoints(root_ / run).empty())
+              std::this_thread::sleep_for(1ms);
+            ::kill(first, SIGKILL);
+            await_end(first);
+          }
+          SCOPED_TRACE(std::string(device) + ", " + moment.name + (resumes ? ", resumed, " : ", ") +
+                       std::to_string(delay_ms) + " ms later");
+          const pid_t child =
+              started(resumes ? Words{"train", "--resume=" + run} : new_run(run, own));
+          // Not before the process that goes on has said that it is the one.
+          const std::string own_pid = "\"pid\": " + std::to_string(child) + ",";
+          while (is_alive(child) && !(holds(run, "run.json", own_pid) && moment.has_come(run)))
+            std::this_thread::sleep_for(1ms);
+          std::this_thread::sleep_for(std::chrono::milliseconds(delay_ms));
+          take_memory_from(child);
+          const int code = await_end(child);
+          const std::string err = text_of(root_ / "hungry_err");
+          // glibc and libgomp end a process by themselves, with a word, where a thread that begins
+          // has no memory; after the rehearsal all have begun.
+          const bool is_of_library =
+              moment.name == std::string("preparing") &&
+              ((code == -SIGABRT && contains(err, "Fatal glibc error")) ||
+               (code == 1 && contains(err, "libgomp: Thread creation failed")));
+          if (is_of_library) {
+            ++n_of_library;
+          } else if (code != 0) {
+            EXPECT_EQ(code, 3) << err;
+            expect_holds(err, {"memory", "end other programs", "--resume"});
+            EXPECT_EQ(record_of(run)["phase"], "failed");
+          }
+          n_failed += code != 0;
+          // Whatever it left, the run goes on with the same bits where there is memory again.
+          const Outcome again = ferry({"train", "--resume=" + run});
+          EXPECT_EQ(again.exit_code, 0) << again.err;
+          EXPECT_TRUE(text_of(root_ / run / "final/model.safetensors") == expected);
+        }
+    std::printf("%s: %d runs ended early, %d of them by a library\n", device, n_failed,
+                n_of_library);
+  }
+}
+
+/** A machine that cannot even start the threads says so, and nothing is left half made. */
+TEST_F(BadDays, ThereIsTooLittleHostMemoryToStart) {
+  Words words = new_run("starved", {"--max-steps=2"});
+  words.insert(words.begin(), {"-c", "ulimit -d 110000; exec \"$@\"", "bash", FERRY_BINARY});
+  const Outcome starved =
+      run_ferry({.arguments = words, .directory = root_.string(), .program = "bash"});
+  EXPECT_EQ(starved.exit_code, 3) << starved.err;
+  expect_holds(starved.err, {"memory", "end other programs"});
 }
 
 TEST_F(BadDays, TheClockJumps) {

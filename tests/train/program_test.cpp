@@ -122,6 +122,22 @@ TEST_F(Program, TrainerForTheCpuLoadsNoCudaHalf) {
   for (const char* absent : {"libtorch.so", "libtorch_cuda", "not found"})
     EXPECT_EQ(libraries.find(absent), std::string::npos) << libraries;
 }
+#else
+/** Asked for, the GPU is needed; left to Ferry, the CPU does, and the user hears why. */
+TEST_F(Program, DISABLED_AnOldDriverIsRefusedWithTheOneThatIsNeeded) {
+  fs::create_directories(root_ / "driver");
+  fs::create_symlink(OLD_CUDA_DRIVER, root_ / "driver/libcuda.so.1");
+  const char* paths = std::getenv("LD_LIBRARY_PATH");
+  const std::string first = "export LD_LIBRARY_PATH='" + (root_ / "driver").string() +
+                            (paths ? ":" + std::string(paths) : "") + "'";
+  const std::string what = "the NVIDIA driver is too old: it serves CUDA 12.2",
+                    cure = "update the NVIDIA driver to 580 or newer";
+  // The last of two equal options counts.
+  expect_fault(ferry(train_arguments("refused") + "--device cuda", first), 5, {what, cure});
+  EXPECT_FALSE(fs::exists(root_ / "refused"));
+  expect_fault(ferry(train_arguments("on_cpu") + "--device auto --max-steps 1", first), 0,
+               {"on the CPU, because " + what, cure});
+}
 #endif
 
 TEST_F(Program, TrainsEvaluatesPredictsAndExports) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "src/base/bytes.h"
 #include "src/cli/machine/findings.h"
@@ -69,6 +70,22 @@ void diagnose_host(const Facts& facts, Findings& findings) {
                  "raise memory= in %UserProfile%\\.wslconfig, then wsl --shutdown");
 }
 
+/** What training would refuse them for. */
+void diagnose_gpus(const Facts& facts, const std::string& update, Findings& findings) {
+  std::set<std::string> said;  // an old driver is one for all cards
+  std::vector<Gpu> gpus = facts.nvidia.gpus;
+  const bool sees_none = gpus.empty();
+  if (sees_none) gpus.emplace_back();  // it may be too old for the card to be seen
+  for (const Gpu& gpu : gpus) {
+    const auto refusal = refusal_of(facts_of(facts.nvidia, gpu), facts.gpu_code);
+    if (!refusal || !said.insert(refusal->what).second) continue;
+    const bool is_driver = refusal->of == GpuRefusal::Of::driver;
+    if (sees_none && !is_driver) continue;
+    findings.add(Severity::warning, refusal->what,
+                 fmt::format("{}; {}", is_driver ? update : refusal->cure, kOnCpu));
+  }
+}
+
 void diagnose_driver(const Facts& facts, Findings& findings) {
   const Nvidia& nvidia = facts.nvidia;
   const std::string update = facts.host.is_wsl
@@ -95,20 +112,9 @@ void diagnose_driver(const Facts& facts, Findings& findings) {
                  fmt::format("{}; {}", cure, kOnCpu));
     return;
   }
-  if (const int major = driver_major(nvidia); major > 0 && major < kDriverNeeded)
-    findings.add(Severity::warning,
-                 fmt::format("NVIDIA driver {} is too old: CUDA 13 needs {} or newer",
-                             nvidia.driver_version, kDriverNeeded),
-                 fmt::format("{}; {}", update, kOnCpu));
   if (nvidia.gpus.empty())
     findings.add(Severity::note, "the NVIDIA driver sees no GPU: training runs on the CPU");
-  for (const Gpu& gpu : nvidia.gpus)
-    if (gpu.compute_capability > 0 && gpu.compute_capability < kCapabilityNeeded)
-      findings.add(
-          Severity::warning,
-          fmt::format("{} has compute capability {}.{}; LibTorch needs 7.5 (Turing) or newer",
-                      gpu.name, gpu.compute_capability / 10, gpu.compute_capability % 10),
-          "this card cannot be used");
+  diagnose_gpus(facts, update, findings);
   if (facts.hides_gpus && !nvidia.gpus.empty())
     findings.add(Severity::warning, "CUDA_VISIBLE_DEVICES hides every GPU",
                  fmt::format("unset CUDA_VISIBLE_DEVICES; {}", kOnCpu));

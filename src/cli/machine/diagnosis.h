@@ -18,6 +18,7 @@ struct Facts {
   Host host;
   HostMemory memory;
   Nvidia nvidia;
+  GpuCode gpu_code;          // what this build holds
   std::string simd_level;    // in use: "scalar", "avx2", "avx512"; empty: see simd_trouble
   std::string simd_trouble;  // what a wrong FERRY_SIMD gave
   std::optional<std::filesystem::path> trainer;  // nullopt: see trainer_trouble

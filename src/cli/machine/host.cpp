@@ -1,12 +1,12 @@
 #include "src/cli/machine/host.h"
 
-#include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
 #include <set>
-#include <thread>
+
+#include "src/base/threads.h"
 
 namespace ferry::cli {
 
@@ -39,11 +39,7 @@ void read_cpu(const fs::path& root, Host& host) {
     if (key == "core id") cores.insert({package, value});
   }
   host.n_cores = static_cast<int>(cores.size());
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  host.n_threads = sched_getaffinity(0, sizeof allowed, &allowed) == 0
-                       ? CPU_COUNT(&allowed)
-                       : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  host.n_threads = n_usable_threads();
 }
 
 void read_swap(const fs::path& root, Host& host) {

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <charconv>
 #include <fstream>
 #include <memory>
 
@@ -88,11 +87,11 @@ Gpu read_gpu(const Library& library, Device device) {
 
 }  // namespace
 
-int driver_major(const Nvidia& nvidia) {
-  int major = 0;
-  const std::string& text = nvidia.driver_version;
-  std::from_chars(text.data(), text.data() + text.size(), major);
-  return major;
+GpuFacts facts_of(const Nvidia& nvidia, const Gpu& gpu) {
+  return {.name = gpu.name,
+          .compute_capability = gpu.compute_capability,
+          .driver_version = nvidia.driver_version,
+          .driver_cuda_version = nvidia.cuda_version};
 }
 
 Nvidia read_nvidia(const fs::path& root) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "offload/gpu_support.h"
+
 namespace ferry::cli {
 
 struct Gpu {
@@ -33,13 +35,8 @@ struct Nvidia {
 /** nvmlReturn_t values that have a cure of their own. */
 inline constexpr int kNvmlDriverNotLoaded = 9, kNvmlNoPermission = 4, kNvmlVersionMismatch = 18;
 
-/** The driver that CUDA 13 (LibTorch's wheel) asks for. */
-inline constexpr int kDriverNeeded = 580;
-/** The oldest card LibTorch's CUDA 13 builds run on: Turing. */
-inline constexpr int kCapabilityNeeded = 75;
-
-/** 580 of "580.65.06"; 0 when it is no number. */
-int driver_major(const Nvidia& nvidia);
+/** As refusal_of() wants them. */
+GpuFacts facts_of(const Nvidia& nvidia, const Gpu& gpu);
 
 /** `root` holds sys/ (tests give another). Never throws. */
 Nvidia read_nvidia(const std::filesystem::path& root = "/");

@@ -21,7 +21,7 @@ CHECKS = [  # program, GoogleTest filter, seconds
     ('tests/simd/simd_test', '*', 120),
     ('tests/simd/simd_cuda_test', '*', 120),
     ('tests/models/cuda/cuda_kernels_test', '*', 180),
-    ('tests/offload/offload_test', '*Cuda*:*cuda*', 120),
+    ('tests/offload/offload_test', '*Cuda*:*cuda*', 300),
     ('tests/engine/allocation_test', '*', 120),
     ('tests/engine/same_bits_test', '*Gpu*', 400),
 ]

@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""Steps on this GPU against the time that their bytes and operations need, with every rate measured in the same run.
+
+    tests/perf/gpu/against_formula.py BUILD_DIR [CASE]... [--json] [--bar 0.9] [--logs DIR]
+
+CASE is one of those below; none means consumer-host. BUILD_DIR is a build with step_bench, ferry and ferry-trainer. For each
+case: AdamW of the CPU alone and beside copies, copies both ways, forward and backward of the same model with all of it on the
+GPU (or, where that is too large to set up in a moment, of the streamed steps themselves: waiting is not in them), then the
+steps. All under the case's emulation: cores by affinity, one thread a core, instructions by FERRY_SIMD. From these
+
+    clipping or loss scaling   max(backward, copies) + max(forward, CPU update, copies to the GPU) + edges
+    neither                    max(forward + backward, CPU update, copies each way) + edges
+
+where backward has what is recomputed, forward AdamW of the blocks that live on the GPU, copies and CPU updates are those of the
+blocks that live on the host, and the edges are the first block's update and copy and the last one's forward. Exits 1 where a
+step takes longer than formula / bar, or a case fails.
+
+--device, --shape, --dtype, --batch, --length and --gpu-memory replace the case's; with --device cpu it only shows that all
+parts work.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Case:
+    shape: str = "bert-large"
+    dtype: str = "bf16"
+    batch: int = 32
+    length: int = 512
+    clip: float = 1
+    placement: str = "host"
+    activations: str = "keep"
+    attention: str = "auto"
+    gpu_memory: str = "0"
+    device: str = "cuda"
+    cores: int = 0  # 0: all that are usable
+    simd: str = ""  # "": the best here
+    has_reference: bool = True  # all of it fits and is set up quickly
+
+
+STACK = Case(shape="stack-3g", batch=8, length=1024, gpu_memory="11GiB", activations="recompute", has_reference=False)
+CASES = {
+    # A desktop with a Turing card: six cores with AVX2, fp16 with loss scaling, no flash attention.
+    "consumer-host": Case(dtype="fp16", attention="memory_efficient", cores=6, simd="avx2"),
+    "host-clip": Case(),
+    "host-no-clip": Case(clip=0),
+    "stack-host": STACK,
+    "stack-filled": replace(STACK, placement="auto"),
+}
+ADAMW_BYTES = 28  # of a parameter in the profile's rate
+# What copies to the GPU alone take from updates, of what copies both ways do: as in src/plan/cost.cpp.
+TAKEN_BY_H2D = 0.45
+WARM_UP, STEPS = 3, 10
+REFERENCE_STEPS = 4
+LOSS_SCALE_STEPS = 6  # more, in which fp16's scale comes down to what overflows no longer
+TRACED = 3  # step_bench traces its last three
+BENCH_S = 10
+BENCH_LIMIT_S, STEP_LIMIT_S = 60, 60
+
+
+class Failed(Exception):
+    pass
+
+
+def chosen_cores(n):
+    """The first n usable ones, no two of them threads of one core as long as there are others."""
+    firsts, others, seen = [], [], set()
+    for cpu in sorted(os.sched_getaffinity(0)):
+        siblings = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        core = siblings.read_text().strip() if siblings.exists() else str(cpu)
+        (others if core in seen else firsts).append(cpu)
+        seen.add(core)
+    cpus = firsts + others
+    if n > len(cpus):
+        raise Failed(f"the case wants {n} cores, {len(cpus)} are usable here")
+    return set(cpus[:n]) if n else set(cpus)
+
+
+class Runner:
+    """Commands under the case's emulation; each has a limit, its output goes to a log."""
+
+    def __init__(self, build, logs):
+        self.build, self.logs = build, logs
+        self.rates = {}
+
+    def run(self, case, name, command, limit_s):
+        cores = chosen_cores(case.cores)
+        environment = dict(os.environ)
+        environment.pop("FERRY_SIMD", None)
+        if case.simd:
+            environment["FERRY_SIMD"] = case.simd
+        environment["OMP_NUM_THREADS"] = str(len(cores))
+        words = [str(word) for word in command]
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, timeout=limit_s, env=environment,
+                                  preexec_fn=lambda: os.sched_setaffinity(0, cores))
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{name}: not done after {limit_s} s: {' '.join(words)}")
+        except FileNotFoundError:
+            raise Failed(f"{name}: {words[0]} is not there: build step_bench, ferry and ferry-trainer")
+        (self.logs / f"{name}.log").write_text(f"{' '.join(words)}\n{done.stdout}{done.stderr}")
+        if done.returncode:
+            raise Failed(f"{name}: exit {done.returncode}: {done.stderr.strip()[-300:]}")
+        return done.stdout
+
+    def profile_file(self, case):
+        return self.logs / f"machine-{case.cores}-{case.simd or 'best'}.json"
+
+    def rates_of(self, case):
+        """AdamW in parameters per second, copies in bytes per second; once for each emulation. The whole profile goes to the
+        planner, as it does in training."""
+        key = (case.cores, case.simd, case.device)
+        if key not in self.rates:
+            file = self.profile_file(case)
+            self.run(case, file.stem, [self.build / "src/cli/ferry", "bench", "all", "--seconds", BENCH_S, "--output", file],
+                     BENCH_LIMIT_S)
+            profile = json.loads(file.read_text())
+            adamw = max(profile["host"]["adamw"], key=lambda rate: rate["threads"])
+            rates = {"threads": adamw["threads"], "adamw": adamw["alone"], "adamw_beside_copies": adamw.get("beside_copies") or
+                     adamw["alone"]}
+            if case.device == "cuda":
+                copies = max(profile["gpu"]["copies"], key=lambda rate: rate["bytes"])
+                rates |= {name: copies[name] for name in ("h2d", "d2h", "h2d_beside_d2h", "d2h_beside_h2d")}
+            else:  # there are no copies without a GPU
+                rates |= dict.fromkeys(("h2d", "d2h", "h2d_beside_d2h", "d2h_beside_h2d"), float("inf"))
+            self.rates[key] = rates
+        return self.rates[key]
+
+    def steps(self, case, name, n_steps):
+        warm_up = WARM_UP + (LOSS_SCALE_STEPS if case.dtype == "fp16" else 0)
+        trace = self.logs / f"{name}.trace.json"
+        command = [self.build / "tests/perf/step_bench", "--warmup", warm_up, "--steps", n_steps, "--trace", trace]
+        for option in ("shape", "dtype", "batch", "length", "clip", "placement", "activations", "attention", "device"):
+            command += [f"--{option}", getattr(case, option)]
+        command += ["--micro", case.batch, "--gpu-memory", case.gpu_memory, "--profile", self.profile_file(case)]
+        lines = [json.loads(line) for line in self.run(case, name, command, STEP_LIMIT_S).splitlines() if line.startswith("{")]
+        result = lines[-1]
+        if result["n_micro"] != 1:
+            raise Failed(f"{name}: {result['n_micro']} micro-batches; the formula is that of one")
+        if result["skipped_steps"]:
+            raise Failed(f"{name}: {result['skipped_steps']} steps overflowed and updated nothing: raise LOSS_SCALE_STEPS")
+        events = [event for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X"]
+        if len({event["args"]["step"] for event in events}) != TRACED:
+            raise Failed(f"{name}: {TRACED} steps were to be traced")
+        return result, events
+
+
+def milliseconds(events, *verbs, block=None):
+    """Of one step."""
+    return sum(event["dur"] for event in events
+               if event["cat"] in verbs and block in (None, event["args"]["block"])) / TRACED / 1e3
+
+
+def compute_times(blocks, events, is_reference):
+    trained = [block["trained"] for block in blocks]
+    on_gpu = sum(block["trained"] for block in blocks if block["place"] == "gpu")
+    updates = milliseconds(events, "update_gpu")
+    return {
+        "forward_ms": milliseconds(events, "forward"),
+        "backward_ms": milliseconds(events, "backward", "recompute"),
+        "last_forward_ms": milliseconds(events, "forward", block=len(blocks) - 1),
+        # With everything on the GPU all is updated there; of the steps, what lives there.
+        "gpu_update_ms": updates * on_gpu / sum(trained) if is_reference else updates,
+    }
+
+
+def formula(case, blocks, times, rates):
+    """Milliseconds. `rates["adamw"]` alone, less what copies take from it while they run."""
+    wide = case.dtype == "fp32"  # weights are the master, gradients as wide
+    weight_bytes, update_bytes = (4, 24 + 4) if wide else (2, 24 + 2 + 2)
+    on_host = [block["trained"] for block in blocks if block["place"] == "host"]
+    params = sum(on_host)
+    waits = case.clip > 0 or case.dtype == "fp16"
+
+    def copy_ms(n, rate):
+        return 1e3 * n * weight_bytes / rates[rate]
+
+    def update_ms(n, copies_ms=0.0, taken_share=0.0):
+        beside = rates["adamw"] - taken_share * max(0, rates["adamw"] - rates["adamw_beside_copies"])
+        work = 1e3 * n * update_bytes / ADAMW_BYTES
+        alone = work / rates["adamw"]
+        return min(work / beside, alone + copies_ms * (1 - beside / rates["adamw"]))
+
+    sent = copy_ms(params, "d2h_beside_h2d")
+    forward, backward = times["forward_ms"] + times["gpu_update_ms"], times["backward_ms"]
+    if waits:
+        fetched = copy_ms(params, "h2d")
+        update = update_ms(params, fetched, TAKEN_BY_H2D)
+        phases = [max(backward, copy_ms(params, "h2d_beside_d2h"), sent)]
+
+        def whole(update):
+            return phases[0] + max(forward, update, fetched)
+    else:
+        fetched = 2 * copy_ms(params, "h2d_beside_d2h")
+        update = update_ms(params, max(fetched, sent), 1)
+
+        def whole(update):
+            return max(forward + backward, fetched, sent, update)
+
+    edges = 0.0
+    if params:
+        first = blocks[0]["trained"] if blocks[0]["place"] == "host" else 0
+        edges = update_ms(first) + copy_ms(first, "h2d") + times["last_forward_ms"]
+    return {
+        "cpu_update_ms": update,
+        "cpu_update_alone_ms": update_ms(params),
+        "edges_ms": edges,
+        "formula_ms": whole(update) + edges,
+        "formula_adamw_alone_ms": whole(update_ms(params)) + edges,
+    }
+
+
+def measure(runner, name, case):
+    start = time.monotonic()
+    rates = runner.rates_of(case)
+    result, events = runner.steps(case, name, STEPS)
+    blocks, timed = result["blocks"], events
+    if case.has_reference:
+        resident = replace(case, placement="gpu", gpu_memory="0")
+        timed = runner.steps(resident, f"{name}-resident", REFERENCE_STEPS)[1]
+    times = compute_times(blocks, timed, case.has_reference)
+    said = formula(case, blocks, times, rates)
+    return {
+        "case": name,
+        **{key: result[key] for key in ("why", "attention_backend", "simd", "n_workers")},
+        "host_params": sum(block["trained"] for block in blocks if block["place"] == "host"),
+        "gpu_params": sum(block["trained"] for block in blocks if block["place"] == "gpu"),
+        "compute_from": "resident steps" if case.has_reference else "the steps themselves",
+        "rates": {key: None if value == float("inf") else value for key, value in rates.items()},
+        **times,
+        **said,
+        "cpu_update_measured_ms": milliseconds(events, "update_host"),
+        "step_ms": result["step_ms"],
+        "ratio": said["formula_ms"] / result["step_ms"],
+        "ratio_adamw_alone": said["formula_adamw_alone_ms"] / result["step_ms"],
+        "seconds": time.monotonic() - start,
+    }
+
+
+def show(row, bar):
+    rates = row["rates"]
+    print(f"{row['case']}: {row['why']}")
+    print(f"  {row['attention_backend']} attention, {row['simd']}, {row['n_workers']} threads; on the host "
+          f"{row['host_params'] / 1e6:.0f} M parameters, on the GPU {row['gpu_params'] / 1e6:.0f} M")
+    print(f"  AdamW {rates['adamw'] / 1e6:.0f} M parameters/s alone, {rates['adamw_beside_copies'] / 1e6:.0f} beside copies", end="")
+    if rates["h2d"]:
+        print(f"; copies {rates['h2d'] / 1e9:.1f} and {rates['d2h'] / 1e9:.1f} GB/s, both at once "
+              f"{rates['h2d_beside_d2h'] / 1e9:.1f} and {rates['d2h_beside_h2d'] / 1e9:.1f}", end="")
+    print(f"\n  forward {row['forward_ms']:.1f} ms, backward {row['backward_ms']:.1f} (of {row['compute_from']}), AdamW on the GPU "
+          f"{row['gpu_update_ms']:.1f}, on the CPU {row['cpu_update_ms']:.1f} ({row['cpu_update_alone_ms']:.1f} with nothing beside it; "
+          f"in the steps {row['cpu_update_measured_ms']:.1f})")
+    print(f"  formula {row['formula_ms']:.1f} ms, step {row['step_ms']:.1f} ms: {row['ratio']:.2f}{'' if row['ratio'] >= bar else ' !'}"
+          f"   (with the rate of AdamW alone {row['ratio_adamw_alone']:.2f}; took {row['seconds']:.0f} s)", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=Path)
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=f"{', '.join(CASES)}, or all")
+    parser.add_argument("--json", action="store_true", help="one object a case on standard output")
+    parser.add_argument("--bar", type=float, default=0.9)
+    parser.add_argument("--logs", type=Path, help="where outputs and traces are kept")
+    for option in ("device", "shape", "dtype", "attention", "gpu_memory"):
+        parser.add_argument(f"--{option.replace('_', '-')}")
+    for option in ("batch", "length", "cores"):
+        parser.add_argument(f"--{option}", type=int)
+    arguments = parser.parse_args()
+    names = list(CASES) if arguments.cases == ["all"] else arguments.cases or ["consumer-host"]
+    unknown = [name for name in names if name not in CASES]
+    if unknown:
+        parser.error(f"there is no case {unknown[0]}: {', '.join(CASES)}, or all")
+    replaced = {option: getattr(arguments, option)
+                for option in ("device", "shape", "dtype", "attention", "gpu_memory", "batch", "length", "cores")
+                if getattr(arguments, option) is not None}
+    met = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        logs = arguments.logs or Path(scratch)
+        logs.mkdir(parents=True, exist_ok=True)
+        runner = Runner(arguments.build, logs)
+        for name in names:
+            try:
+                row = measure(runner, name, replace(CASES[name], **replaced))
+            except Failed as failed:
+                print(json.dumps({"case": name, "failed": str(failed)}) if arguments.json else f"{name} failed: {failed}", flush=True)
+                continue
+            met += row["ratio"] >= arguments.bar
+            if arguments.json:
+                print(json.dumps(row), flush=True)
+            else:
+                show(row, arguments.bar)
+    sys.exit(0 if met == len(names) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""The formula of against_formula.py, on figures small enough to work out by hand."""
+import unittest
+from dataclasses import replace
+
+from against_formula import CASES, Case, compute_times, formula
+
+# 1 M parameters a millisecond alone, 0.5 M beside copies both ways; 2 bytes a parameter: 0.1 ms a M parameters each way alone.
+RATES = {"adamw": 1e9, "adamw_beside_copies": 0.5e9, "h2d": 2e10, "d2h": 2e10, "h2d_beside_d2h": 1e10, "d2h_beside_h2d": 1e10}
+TIMES = {"forward_ms": 30.0, "backward_ms": 60.0, "last_forward_ms": 0.5, "gpu_update_ms": 0.0}
+HOST = [{"name": name, "place": "host", "trained": n} for name, n in
+        (("embeddings", 20_000_000), ("layer.0", 40_000_000), ("head", 40_000_000))]
+
+
+def resident(blocks, n):
+    return [dict(block, place="gpu" if i < n else "host") for i, block in enumerate(blocks)]
+
+
+class Formula(unittest.TestCase):
+    def test_clipping_hides_the_update_under_the_forward_only(self):
+        said = formula(Case(), HOST, TIMES, RATES)
+        # Copies to the GPU take 10 ms, in which AdamW does 0.775 of what it does alone: 100 + 10 * 0.225.
+        self.assertAlmostEqual(said["cpu_update_ms"], 102.25)
+        self.assertAlmostEqual(said["edges_ms"], 20 + 2 + 0.5)
+        self.assertAlmostEqual(said["formula_ms"], 60 + 102.25 + 22.5)
+        self.assertAlmostEqual(said["formula_adamw_alone_ms"], 60 + 100 + 22.5)
+
+    def test_loss_scaling_waits_as_clipping_does(self):
+        said = formula(Case(dtype="fp16", clip=0), HOST, TIMES, RATES)
+        self.assertAlmostEqual(said["formula_ms"], formula(Case(), HOST, TIMES, RATES)["formula_ms"])
+
+    def test_without_clipping_the_slowest_resource_counts(self):
+        said = formula(Case(clip=0), HOST, TIMES, RATES)
+        # 40 ms of copies each way to the GPU, AdamW at half its rate meanwhile.
+        self.assertAlmostEqual(said["cpu_update_ms"], 120)
+        self.assertAlmostEqual(said["formula_ms"], 120 + 22.5)
+        self.assertAlmostEqual(formula(Case(clip=0), HOST, dict(TIMES, forward_ms=80), RATES)["formula_ms"], 140 + 22.5)
+
+    def test_copies_bind_where_the_link_is_slow(self):
+        slow = dict(RATES, h2d=1e9, d2h=1e9, h2d_beside_d2h=1e9, d2h_beside_h2d=1e9)
+        said = formula(Case(), HOST, TIMES, slow)
+        self.assertAlmostEqual(said["formula_ms"], 200 + 200 + said["edges_ms"])
+
+    def test_blocks_on_the_gpu_are_neither_copied_nor_updated_by_the_cpu(self):
+        times = dict(TIMES, gpu_update_ms=2.0)
+        said = formula(Case(), resident(HOST, 2), times, RATES)
+        self.assertAlmostEqual(said["cpu_update_alone_ms"], 40)
+        self.assertAlmostEqual(said["edges_ms"], 0.5)  # the first block waits for no copy
+        said = formula(Case(), resident(HOST, 3), times, RATES)
+        self.assertAlmostEqual(said["formula_ms"], 60 + 30 + 2)
+
+    def test_fp32_moves_the_master_and_wide_gradients(self):
+        said = formula(Case(dtype="fp32"), HOST, TIMES, RATES)
+        self.assertAlmostEqual(said["cpu_update_alone_ms"], 100)
+        self.assertAlmostEqual(said["edges_ms"], 20 + 4 + 0.5)
+
+    def test_times_are_of_one_step(self):
+        def event(verb, block, ms, step):
+            return {"cat": verb, "dur": ms * 1e3, "args": {"block": block, "step": step}}
+
+        events = [event(verb, block, ms, step) for step in (1, 2, 3)
+                  for verb, block, ms in (("forward", 0, 1), ("forward", 2, 2), ("recompute", 0, 1), ("backward", 0, 3),
+                                          ("update_gpu", 0, 5), ("fetch_weights", 0, 9))]
+        times = compute_times(resident(HOST, 1), events, is_reference=True)
+        self.assertAlmostEqual(times["forward_ms"], 3)
+        self.assertAlmostEqual(times["last_forward_ms"], 2)
+        self.assertAlmostEqual(times["backward_ms"], 4)
+        self.assertAlmostEqual(times["gpu_update_ms"], 1)  # a fifth of the parameters stays there
+        self.assertAlmostEqual(compute_times(resident(HOST, 1), events, is_reference=False)["gpu_update_ms"], 5)
+
+    def test_a_case_is_replaced_in_part(self):
+        case = replace(CASES["consumer-host"], device="cpu", length=32)
+        self.assertEqual((case.cores, case.simd, case.dtype), (6, "avx2", "fp16"))
+
+
+if __name__ == "__main__":
+    unittest.main()
