@@ -38,6 +38,13 @@ DatasetOptions dataset_options(const config::Config& config,
   return options;
 }
 
+/** What the user hears at the start: of the machine, then of the data. */
+std::vector<std::string> notes_of(const Machine& machine, const Dataset& data) {
+  std::vector<std::string> notes = data.notes;
+  if (!machine.note.empty()) notes.insert(notes.begin(), machine.note);
+  return notes;
+}
+
 LossKind loss_of(ProblemType problem, bool masked_lm) {
   if (masked_lm) return LossKind::masked_lm;
   switch (problem) {
@@ -201,8 +208,7 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
   if (auto scheme = scheme_of_same_labels(all.scheme, job->directory.config()))
     all = read_dataset(
         dataset_options(job->config, job->config.text("dataset"), LabelUse::required), *scheme);
-  job->notes = all.notes;
-  if (!job->machine.note.empty()) job->notes.insert(job->notes.begin(), job->machine.note);
+  job->notes = notes_of(job->machine, all);
   job->scheme = all.scheme;
   const auto data_seed = static_cast<uint64_t>(
       job->config.maybe_integer("data_seed").value_or(job->config.integer("seed")));
@@ -287,12 +293,11 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
         read_dataset(dataset_options(job->config, job->config.text("dataset"),
                                      wants_labels ? LabelUse::required : LabelUse::ignored),
                      job->scheme);
-    job->notes = job->eval_examples.notes;
   } else {
     for (const std::string& text : texts)
       job->eval_examples.examples.push_back({.text = text});
   }
-  if (!job->machine.note.empty()) job->notes.insert(job->notes.begin(), job->machine.note);
+  job->notes = notes_of(job->machine, job->eval_examples);
   job->model = make_model_table(job->config, hf, n_labels_of(job->scheme), job->machine.plan);
   check_vocabulary(job->tokenizer, job->model, job->directory);
   job->max_length = choose_max_length(job->config, job->model.max_positions);
@@ -352,6 +357,13 @@ int64_t planned_host_bytes(const Job& job) {
   return bytes[static_cast<size_t>(Place::host)] +
          (job.machine.plan.has_gpu ? 0 : bytes[static_cast<size_t>(Place::gpu)]) +
          process_host_memory(job.machine.plan.has_gpu).later_bytes;
+}
+
+int64_t planned_gpu_bytes(const Job& job) {
+  const PlanMachine& machine = job.machine.plan;
+  if (!machine.has_gpu) return 0;
+  return machine.gpu_context_bytes + loaded_kernels_bytes(job.model) +
+         job.plan.layout.n_bytes[static_cast<size_t>(Place::gpu)];
 }
 
 HostBatch host_batch(const MicroBatch& batch, const Job& job) {

@@ -64,5 +64,7 @@ HostBatch host_batch(const MicroBatch& batch, const Job& job);
 /** What the plan, the dataset and LibTorch's own buffers take in host memory beyond the process as
  * it starts. */
 int64_t planned_host_bytes(const Job& job);
+/** What the driver will count on the card, with what other programs took before; 0 on a CPU. */
+int64_t planned_gpu_bytes(const Job& job);
 
 }  // namespace ferry

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "offload/device.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/runs/metrics_log.h"
@@ -207,6 +208,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
     } while (control.is_paused());
   }
   tracing.finish();
+  if (job.machine.plan.has_gpu) result.gpu_bytes = cuda_driver_used_bytes();
   if (control.leaves()) saving.after_step(control);  // a signal may have come after it
   result.is_interrupted = control.leaves() && !evaluating.is_done();
   saving.finish(control, result.is_interrupted);

@@ -21,6 +21,7 @@ struct TrainingResult {
   Evaluation evaluation;  ///< the last one; empty without evaluation data
   /** The run's best evaluations that have a checkpoint still, with load_best_model_at_end. */
   std::optional<runs::Checkpoint> best;
+  int64_t gpu_bytes = 0;        ///< in use on the card after the last step, as the driver counts
   bool is_interrupted = false;  ///< left before the end, as asked
   bool is_saved = false;        ///< and saved before
 };
@@ -29,6 +30,7 @@ struct TrainingResult {
 struct Promise {
   double seconds = 0;
   int64_t peak_bytes = 0;  ///< of this process in host memory
+  int64_t gpu_bytes = 0;   ///< in use on the card, other programs' with it; 0 on a CPU
 };
 
 /** Runs each size that the first samples fill, largest first: what could run out of memory does so

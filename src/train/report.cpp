@@ -107,10 +107,18 @@ nlohmann::ordered_json plan_json(const Plan& plan) {
   return {{"why", plan.why}, {"micro_batch_size", plan.micro_batch_size}, {"rows", rows}};
 }
 
-nlohmann::ordered_json actual_json(double training_seconds) {
+nlohmann::ordered_json promised_json(const Promise& promise) {
+  nlohmann::ordered_json promised = {{"training_seconds", promise.seconds},
+                                     {"host_bytes_peak", promise.peak_bytes}};
+  if (promise.gpu_bytes > 0) promised["gpu_bytes_peak"] = promise.gpu_bytes;
+  return promised;
+}
+
+nlohmann::ordered_json actual_json(const TrainingResult* result) {
   nlohmann::ordered_json actual;
-  if (training_seconds >= 0) actual["training_seconds"] = training_seconds;
+  if (result) actual["training_seconds"] = result->seconds;
   actual["host_bytes_peak"] = peak_process_bytes();
+  if (result && result->gpu_bytes > 0) actual["gpu_bytes_peak"] = result->gpu_bytes;
   return actual;
 }
 
@@ -129,6 +137,9 @@ void print_end(const TrainingResult& result,
                  term::format_duration(result.seconds)});
   table.add_row(
       {"peak host memory", format_bytes(promise.peak_bytes), format_bytes(peak_process_bytes())});
+  if (promise.gpu_bytes > 0)
+    table.add_row(
+        {"peak GPU memory", format_bytes(promise.gpu_bytes), format_bytes(result.gpu_bytes)});
   put(fmt::format("\n{}", table.text(terminal)));
   put(fmt::format("{:.0f} tokens/s, {} steps skipped\n",
                   static_cast<double>(result.n_tokens) / std::max(result.seconds, 1e-9),

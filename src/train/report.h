@@ -23,7 +23,9 @@ void print_end(const TrainingResult& result,
 
 /** run.json's "plan": why, and bytes by tag and place. */
 nlohmann::ordered_json plan_json(const Plan& plan);
-/** run.json's "actual"; -1: the training did not come to its end. */
-nlohmann::ordered_json actual_json(double training_seconds = -1);
+/** run.json's "promised". */
+nlohmann::ordered_json promised_json(const Promise& promise);
+/** run.json's "actual"; none: the training did not come to its end. */
+nlohmann::ordered_json actual_json(const TrainingResult* result = nullptr);
 
 }  // namespace ferry

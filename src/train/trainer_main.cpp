@@ -91,7 +91,7 @@ int finish_training(TrainingResult result,
   run.set_phase(runs::Phase::saving);
   const auto final = save_final(session, job, run.path());
   run.set_phase(runs::Phase::finished,
-                {{"exit_reason", "finished"}, {"actual", actual_json(result.seconds)}});
+                {{"exit_reason", "finished"}, {"actual", actual_json(&result)}});
   print_end(result, job, promise, final, terminal);
   return 0;
 }
@@ -157,14 +157,14 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     promise.peak_bytes = before_bytes + planned_host_bytes(*job);
     put(fmt::format("expected: {} of training, {} of host memory\n",
                     term::format_duration(promise.seconds), format_bytes(promise.peak_bytes)));
-    run.directory->set("promised", {{"training_seconds", promise.seconds},
-                                    {"host_bytes_peak", promise.peak_bytes}});
+    promise.gpu_bytes = planned_gpu_bytes(*job);
+    run.directory->set("promised", promised_json(promise));
     TrainingResult result = train(*session, *job, *run.directory);
     if (!result.is_interrupted)
       return finish_training(std::move(result), *session, *job, promise, *run.directory, terminal);
     const std::string reason = result.is_saved ? "stopped after saving" : "stopped without saving";
     run.directory->set_phase(runs::Phase::stopped,
-                             {{"exit_reason", reason}, {"actual", actual_json(result.seconds)}});
+                             {{"exit_reason", reason}, {"actual", actual_json(&result)}});
     say(fmt::format("{}, after step {}; go on with: ferry train --resume '{}'", reason,
                     session->n_steps(), run.path.string()));
     return kInterruptedExit;

@@ -135,6 +135,17 @@ TEST_P(SameBits, AFrozenTensorChangesNoBitAndHasNoPartInTheNorm) {
   }
 }
 
+/** `little` computes the same on a device with just the bytes of its layout, where `whole` does not
+ * fit. */
+void expect_smaller(ToyOptions little, ToyOptions whole, const ToyResult& expected) {
+  const int64_t most = make_layout(little.shape).n_bytes[static_cast<size_t>(Place::gpu)];
+  little.device.gpu_capacity_bytes = whole.device.gpu_capacity_bytes = most;
+  EXPECT_EQ(run_toy(little), expected);
+  EXPECT_THROW(run_toy(whole), Error);
+  little.device.gpu_capacity_bytes = most - 1;
+  EXPECT_THROW(run_toy(little), Error) << "the layout has no byte to spare";
+}
+
 TEST_P(SameBits, FrozenBlocksFitADeviceThatIsTooSmallForTheWhole) {
   ShapeOptions o = shape();
   o.placing = Placing::gpu;
@@ -142,12 +153,7 @@ TEST_P(SameBits, FrozenBlocksFitADeviceThatIsTooSmallForTheWhole) {
   o.frozen = Frozen::first_blocks;
   ToyOptions frozen = serial(o);
   const ToyResult expected = run_toy(frozen);
-  const int64_t most = make_layout(frozen.shape).n_bytes[static_cast<size_t>(Place::gpu)];
-  frozen.device.gpu_capacity_bytes = whole.device.gpu_capacity_bytes = most;
-  EXPECT_EQ(run_toy(frozen), expected);
-  EXPECT_THROW(run_toy(whole), Error);
-  frozen.device.gpu_capacity_bytes = most - 1;
-  EXPECT_THROW(run_toy(frozen), Error) << "the layout has no byte to spare";
+  expect_smaller(frozen, whole, expected);
 }
 
 TEST_P(SameBits, UnderAdversarialOrders) {
@@ -201,12 +207,7 @@ TEST_P(SameBits, WithBoundariesOnTheHostADeviceTooSmallForThemAll) {
   const ToyResult expected = run_toy(whole);
   o.boundaries_on_host = true;
   ToyOptions slots = serial(o);
-  const int64_t most = make_layout(slots.shape).n_bytes[static_cast<size_t>(Place::gpu)];
-  slots.device.gpu_capacity_bytes = whole.device.gpu_capacity_bytes = most;
-  EXPECT_EQ(run_toy(slots), expected);
-  EXPECT_THROW(run_toy(whole), Error);
-  slots.device.gpu_capacity_bytes = most - 1;
-  EXPECT_THROW(run_toy(slots), Error) << "the layout has no byte to spare";
+  expect_smaller(slots, whole, expected);
 }
 
 TEST_P(SameBits, WithThreads) {

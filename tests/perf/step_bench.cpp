@@ -7,8 +7,10 @@
 //   step_bench --shape bert-large --dtype bf16 --batch 32 --length 512 --gpu-memory 11GiB
 //   --placement host --steps 10
 //
-// --attention flash|memory_efficient takes another backend than training would. Threads follow the
-// affinity mask (taskset), the CPU kernels' instructions FERRY_SIMD.
+// --attention flash|memory_efficient takes another backend than training would. --force on: where
+// the planner refuses, the plan that takes least GPU memory runs all the same, on the memory that
+// is really there. Threads follow the affinity mask (taskset), the CPU kernels' instructions
+// FERRY_SIMD.
 
 #include <fmt/format.h>
 
@@ -45,7 +47,7 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
       {"workers", "0"},        {"trace", ""},           {"profile", ""},
       {"resident", "0"},       {"clip", "1.0"},         {"device", "cuda"},
       {"graphs", "on"},        {"deterministic", "on"}, {"threads", "0"},
-      {"attention", "auto"},   {"boundaries", "auto"}};
+      {"attention", "auto"},   {"boundaries", "auto"},  {"force", "off"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string key = argv[i];
     auto found = values.find(key.substr(std::min<size_t>(2, key.size())));
@@ -151,6 +153,34 @@ void fill_weights(const ModelTable& model, const StepShape& shape, Segments& seg
   fill_those_on(Place::gpu);
 }
 
+/** The plan that takes least GPU memory, to within 4 MiB, and which the planner refused. */
+Plan make_least_plan(const ModelTable& model, PlanRequest request) {
+  int64_t refused = request.gpu_budget_bytes;
+  request.gpu_budget_bytes = INT64_MAX;
+  Plan plan = make_plan(model, request);
+  int64_t enough = plan.layout.n_bytes[static_cast<size_t>(Place::gpu)];
+  while (enough - refused > 4 * kMiB) {
+    request.gpu_budget_bytes = refused + (enough - refused) / 2;
+    try {
+      plan = make_plan(model, request);
+      enough = std::min(enough - 1, plan.layout.n_bytes[static_cast<size_t>(Place::gpu)]);
+    } catch (const Error& e) {
+      if (e.fault() != Fault::does_not_fit) throw;
+      refused = request.gpu_budget_bytes;
+    }
+  }
+  return plan;
+}
+
+Plan make_or_force_plan(const ModelTable& model, const PlanRequest& request, bool forces) {
+  try {
+    return make_plan(model, request);
+  } catch (const Error& e) {
+    if (!forces || e.fault() != Fault::does_not_fit) throw;
+    return make_least_plan(model, request);
+  }
+}
+
 /** Name, place and number of trained parameters of each. */
 nlohmann::ordered_json blocks_of(const StepShape& shape) {
   auto blocks = nlohmann::ordered_json::array();
@@ -203,7 +233,7 @@ int run(int argc, char** argv) {
   request.n_weight_slots = static_cast<int>(number("slots"));
   request.clips = std::strtod(args["clip"].c_str(), nullptr) > 0 || options.compute == DType::f16;
   if (!args["profile"].empty()) request.machine = read_profile(args["profile"]);
-  Plan plan = make_plan(model, request);
+  Plan plan = make_or_force_plan(model, request, args["force"] == "on");
   if (number("resident") > 0) {  // the first blocks, whatever the planner says
     for (int64_t b = 0; b < number("resident"); ++b)
       plan.shape.blocks.at(static_cast<size_t>(b)).place = Place::gpu;

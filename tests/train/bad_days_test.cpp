@@ -355,10 +355,9 @@ TEST_F(BadDays, HostMemoryRunsOutAtAnyMoment) {
 
 /** A machine that cannot even start the threads says so, and nothing is left half made. */
 TEST_F(BadDays, ThereIsTooLittleHostMemoryToStart) {
-  Words words = new_run("starved", {"--max-steps=2"});
-  words.insert(words.begin(), {"-c", "ulimit -d 110000; exec \"$@\"", "bash", FERRY_BINARY});
-  const Outcome starved =
-      run_ferry({.arguments = words, .directory = root_.string(), .program = "bash"});
+  const Outcome starved = run_ferry({.arguments = new_run("starved", {"--max-steps=2"}),
+                                     .environment = {{"LD_PRELOAD", LITTLE_MEMORY}},
+                                     .directory = root_.string()});
   EXPECT_EQ(starved.exit_code, 3) << starved.err;
   expect_holds(starved.err, {"memory", "end other programs"});
 }

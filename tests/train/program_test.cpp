@@ -124,7 +124,7 @@ TEST_F(Program, TrainerForTheCpuLoadsNoCudaHalf) {
 }
 #else
 /** Asked for, the GPU is needed; left to Ferry, the CPU does, and the user hears why. */
-TEST_F(Program, DISABLED_AnOldDriverIsRefusedWithTheOneThatIsNeeded) {
+TEST_F(Program, AnOldDriverIsRefusedWithTheOneThatIsNeeded) {
   fs::create_directories(root_ / "driver");
   fs::create_symlink(OLD_CUDA_DRIVER, root_ / "driver/libcuda.so.1");
   const char* paths = std::getenv("LD_LIBRARY_PATH");

@@ -2,6 +2,7 @@
 // other places and thread counts, ends with the bits of one that never stopped. A seeded sample
 // here; FERRY_LONG=1: all.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -383,6 +385,105 @@ std::map<int64_t, double> evaluations_of(const std::string& metrics) {
     if (const auto json = nlohmann::json::parse(line); json.contains("eval_loss"))
       found[json["step"].get<int64_t>()] = json["eval_loss"].get<double>();
   return found;
+}
+
+#ifdef GPU_EATER
+/** Another program on the same GPU; see gpu_eater.cpp. */
+class GpuEater {
+ public:
+  GpuEater() {
+    int to[2], from[2];
+    if (::pipe2(to, O_CLOEXEC) != 0 || ::pipe2(from, O_CLOEXEC) != 0) return;
+    child_ = fork();
+    if (child_ == 0) {
+      dup2(to[0], 0);
+      dup2(from[1], 1);
+      execl(GPU_EATER, GPU_EATER, nullptr);
+      _exit(127);
+    }
+    ::close(to[0]);
+    ::close(from[1]);
+    commands_ = fdopen(to[1], "w");
+    answers_ = fdopen(from[0], "r");
+  }
+  ~GpuEater() {
+    std::fclose(commands_);
+    std::fclose(answers_);
+    waitpid(child_, nullptr, 0);
+  }
+  GpuEater(const GpuEater&) = delete;
+  GpuEater& operator=(const GpuEater&) = delete;
+
+  /** Bytes it holds now; -1 where it has ended. */
+  long long take_all() { return ask('t'); }
+  long long free_all() { return ask('f'); }
+
+ private:
+  long long ask(char command) {
+    std::fputc(command, commands_);
+    std::fflush(commands_);
+    long long n_bytes = -1;
+    return std::fscanf(answers_, "%lld", &n_bytes) == 1 ? n_bytes : -1;
+  }
+  pid_t child_ = -1;
+  std::FILE* commands_ = nullptr;
+  std::FILE* answers_ = nullptr;
+};
+#endif
+
+/** What a run needs it holds from the start; what it gave back in a pause may be gone, and then it
+ * stays paused. */
+TEST_F(Resume, AnotherProgramTakesTheGpusMemory) {
+#ifdef GPU_EATER
+  if (device() != "cuda") GTEST_SKIP() << "needs a GPU: FERRY_TEST_DEVICE=cuda";
+  const std::vector<std::string> more = {"--epochs=120", "--save-strategy=no",
+                                         "--eval-strategy=no"};
+  ASSERT_EQ(ferry(new_run("undisturbed", more)).code(), 0) << text_of(root_ / "err");
+  const auto ask = [](std::vector<std::string> words) {
+    return ask_of([](const auto& all) { return ferry(all, "ask_"); }, std::move(words));
+  };
+  constexpr long long kLittle_bytes = 1LL << 28;
+  const auto phase = [] {
+    return nlohmann::json::parse(text_of(root_ / "disturbed/run.json"))["phase"];
+  };
+  const auto n_steps = [] {
+    const std::string lines = text_of(root_ / "disturbed/metrics.jsonl");
+    return std::count(lines.begin(), lines.end(), '\n');
+  };
+  GpuEater eater;
+  ASSERT_EQ(eater.free_all(), 0) << "it does not run";
+
+  const pid_t disturbed = start(new_run("disturbed", more));
+  wait_for_line("disturbed", 20);
+  ASSERT_GT(eater.take_all(), kLittle_bytes);
+  const auto before = n_steps();
+  ASSERT_LT(before, 2500) << "nearly over";
+  while (n_steps() < before + 100 && ::kill(disturbed, 0) == 0)
+    std::this_thread::sleep_for(1ms);
+  ASSERT_EQ(ask({"pause", "disturbed"}).code(), 0) << text_of(root_ / "ask_err");
+  EXPECT_EQ(phase(), "paused");
+  eater.take_all();  // what the pause gave back
+
+  EXPECT_NE(ask({"resume", "disturbed"}).code(), 0);
+  EXPECT_NE(text_of(root_ / "ask_err").find("it stays paused"), std::string::npos)
+      << text_of(root_ / "ask_err");
+  EXPECT_EQ(phase(), "paused");
+
+  // Nobody starts there now, and everybody is told why.
+  const Outcome refused = ferry(new_run("refused", more), "refused_");
+  EXPECT_EQ(refused.code(), 5) << refused.err;
+  EXPECT_NE(refused.err.find("other programs have taken all memory"), std::string::npos)
+      << refused.err;
+
+  ASSERT_EQ(eater.free_all(), 0);
+  EXPECT_EQ(ask({"resume", "disturbed"}).code(), 0) << text_of(root_ / "ask_err");
+  EXPECT_EQ(wait_for(disturbed).code(), 0) << text_of(root_ / "err");
+  EXPECT_EQ(curve_of("disturbed"), curve_of("undisturbed"));
+  EXPECT_EQ(text_of(root_ / "disturbed/final/model.safetensors"),
+            text_of(root_ / "undisturbed/final/model.safetensors"));
+#else
+  GTEST_SKIP() << "this build has no CUDA";
+#endif
 }
 
 TEST_F(Resume, TheBestModelIsKeptAndBecomesTheFinalOne) {

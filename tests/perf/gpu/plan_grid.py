@@ -6,7 +6,9 @@
 PROFILE is what `ferry bench all --json` measured here. A fixed half of the grid, and another half
 drawn by the seed: shapes x GPU memory x types x clipping. For each: predicted and measured step
 time, peak bytes of GPU (as the driver counts) and host memory. Bars: 15, 5 and 5 percent, and no
-run that was said to fit may run out of memory.
+run that was said to fit may run out of memory. Then the other side: the least plan of some shapes
+runs on all of the memory and its peak is taken; a few percent below that the planner must refuse, and
+the peak must be more than what was refused.
 """
 import argparse
 import json
@@ -19,6 +21,10 @@ FIXED = [  # shape, batch, length, GiB, dtype, clip
     ("bert-large", 32, 512, 4, "bf16", 1), ("bert-large", 32, 512, 8, "fp16", 1),
     ("bert-large", 32, 512, 11, "bf16", 0), ("bert-large", 64, 384, 24, "bf16", 1),
     ("six-layers", 64, 512, 16, "fp32", 1), ("stack-3g", 8, 1024, 11, "bf16", 1)]
+REFUSED = [  # shape, batch, length, dtype, clip; at this share of what the least plan takes
+    ("minilm", 256, 256, "bf16", 1), ("bert-base", 8, 512, "fp32", 1),
+    ("bert-large", 8, 512, "bf16", 0), ("six-layers", 16, 384, "fp16", 1)]
+REFUSED_SHARE = 0.95
 
 
 def drawn(seed, n=8):
@@ -34,6 +40,37 @@ def drawn(seed, n=8):
         yield case
 
 
+def step_bench(args, *words):
+    """(exit code, the JSON objects it printed, the end of what it said)."""
+    command = [args.step_bench, "--order", "auto", "--profile", args.profile, *words]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return done.returncode, lines, done.stderr.strip()[-500:]
+
+
+def refuse(args, log):
+    """How many of REFUSED really do not fit where the planner says no."""
+    met = 0
+    print("shape batch length type clip | the least plan took GiB | refused at GiB")
+    for shape, batch, length, dtype, clip in REFUSED:
+        words = ["--shape", shape, "--batch", batch, "--length", length, "--dtype", dtype,
+                 "--clip", clip, "--warmup", 1, "--steps", 2]
+        name = f"{shape:10} {batch:3} {length:3} {dtype} {clip}"
+        _, lines, err = step_bench(args, *words, "--gpu-memory", "1MiB", "--force", "on")
+        if len(lines) < 2:
+            print(f"{name} | FAILED: {err[-160:]}", flush=True)
+            continue
+        took = lines[1]["driver_bytes_max"]
+        cap = int(took * REFUSED_SHARE) >> 20
+        code, none, said = step_bench(args, *words, "--gpu-memory", f"{cap}MiB")
+        is_refused = code == 3 and not none
+        log.write(json.dumps({"refused": name, "lines": lines, "cap_MiB": cap, "err": said}) + "\n")
+        met += is_refused
+        print(f"{name} | {took / 2 ** 30:.2f} | {cap / 2 ** 10:.2f} "
+              f"{'refused' if is_refused else f'NOT refused, exit {code}'}", flush=True)
+    print(f"{met} of {len(REFUSED)} refused where they really do not fit")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("step_bench")
@@ -47,17 +84,15 @@ def main():
     cases = (FIXED + list(drawn(args.seed)))[:args.only]
     print("shape batch length GiB type clip | step ms: said, was | GPU GiB | host GiB")
     for shape, batch, length, gib, dtype, clip in cases:
-        command = [args.step_bench, "--shape", shape, "--batch", batch, "--length", length,
-                   "--gpu-memory", f"{gib}GiB", "--dtype", dtype, "--clip", clip, "--order", "auto",
-                   "--profile", args.profile, "--steps", 7]
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        code, lines, err = step_bench(
+            args, "--shape", shape, "--batch", batch, "--length", length, "--gpu-memory",
+            f"{gib}GiB", "--dtype", dtype, "--clip", clip, "--steps", 7)
         name = f"{shape:10} {batch:3} {length:3} {gib:2} {dtype} {clip}"
-        log.write(json.dumps({"case": name, "lines": lines, "err": done.stderr[-500:]}) + "\n")
+        log.write(json.dumps({"case": name, "lines": lines, "err": err}) + "\n")
         log.flush()
         if len(lines) < 2:
-            said = "refused beforehand" if done.returncode == 3 and not lines else "FAILED"
-            print(f"{name} | {said}: {done.stderr.strip()[-160:]}", flush=True)
+            said = "refused beforehand" if code == 3 and not lines else "FAILED"
+            print(f"{name} | {said}: {err[-160:]}", flush=True)
             continue
         said, was = lines[0]["promised"], lines[1]
         pairs = [(said["step_ms"], was["step_ms"], 1, 15),
@@ -68,6 +103,7 @@ def main():
         met += all(abs(p / w - 1) * 100 <= bar for p, w, _, bar in pairs)
         print(f"{name} | {' | '.join(text)} | {said['why']}", flush=True)
     print(f"{met} of {len(cases)} within all bars")
+    refuse(args, log)
 
 
 if __name__ == "__main__":
