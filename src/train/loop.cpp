@@ -128,6 +128,7 @@ bool has_checkpoint(const std::filesystem::path& run, int64_t step) {
 Promise rehearse(Session& session, const Job& job, int64_t n_done) {
   StepBatches batches(job);
   Promise promise;
+  std::vector<float> logits;
   // The run's first step has the most micro-batches; it comes last, warm, and is timed.
   const auto full = batches.of_step(0);
   for (size_t size = job.token_sizes.size(); size-- > 0;) {
@@ -147,6 +148,9 @@ Promise rehearse(Session& session, const Job& job, int64_t n_done) {
     if (job.loss == LossKind::masked_lm) mask_tokens(batch, mask_options(job), {});
     const HostBatch one[] = {host_batch(batch, job)};
     session.rehearse(one);
+    // An evaluation has kernels of its own: they too are on the card before step 1.
+    if (job.eval.size() > 0)
+      session.evaluate(one[0], job.loss == LossKind::masked_lm ? nullptr : &logits);
   }
   session.rehearse(full);
   const auto start = Clock::now();

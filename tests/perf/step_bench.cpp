@@ -2,7 +2,8 @@
 // weights, full-length rows, the planner's choice or a forced one. Prints two JSON objects, a line
 // each: what the plan predicts (times with --profile, a file of `ferry bench all --json` or
 // presets/machines/), before anything runs; then what was measured, and where each block lives.
-// The driver's count of GPU memory is sampled after each step.
+// The driver's count of GPU memory is sampled after each step. --gpu-memory is what the driver may
+// count in all, --cap what it may beyond the empty context of this process.
 //
 //   step_bench --shape bert-large --dtype bf16 --batch 32 --length 512 --gpu-memory 11GiB
 //   --placement host --steps 10
@@ -39,15 +40,31 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::map<std::string, std::string> arguments_of(int argc, char** argv) {
-  std::map<std::string, std::string> values = {
-      {"shape", "bert-large"}, {"dtype", "bf16"},       {"batch", "32"},
-      {"micro", "0"},          {"length", "512"},       {"gpu-memory", "0"},
-      {"placement", "auto"},   {"activations", "auto"}, {"order", "horizontal"},
-      {"slots", "3"},          {"steps", "10"},         {"warmup", "3"},
-      {"workers", "0"},        {"trace", ""},           {"profile", ""},
-      {"resident", "0"},       {"clip", "1.0"},         {"device", "cuda"},
-      {"graphs", "on"},        {"deterministic", "on"}, {"threads", "0"},
-      {"attention", "auto"},   {"boundaries", "auto"},  {"force", "off"}};
+  std::map<std::string, std::string> values = {{"shape", "bert-large"},
+                                               {"dtype", "bf16"},
+                                               {"batch", "32"},
+                                               {"micro", "0"},
+                                               {"length", "512"},
+                                               {"gpu-memory", "0"},
+                                               {"placement", "auto"},
+                                               {"activations", "auto"},
+                                               {"order", "horizontal"},
+                                               {"slots", "3"},
+                                               {"steps", "10"},
+                                               {"warmup", "3"},
+                                               {"workers", "0"},
+                                               {"trace", ""},
+                                               {"profile", ""},
+                                               {"resident", "0"},
+                                               {"clip", "1.0"},
+                                               {"device", "cuda"},
+                                               {"graphs", "on"},
+                                               {"deterministic", "on"},
+                                               {"threads", "0"},
+                                               {"attention", "auto"},
+                                               {"boundaries", "auto"},
+                                               {"force", "off"},
+                                               {"cap", "0"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string key = argv[i];
     auto found = values.find(key.substr(std::min<size_t>(2, key.size())));
@@ -217,8 +234,11 @@ int run(int argc, char** argv) {
   request.max_length = number("length");
   const int64_t kernels_bytes = loaded_kernels_bytes(model);
   const int64_t gpu_memory_bytes = parse_bytes(args["gpu-memory"]).value_or(0);
-  request.gpu_budget_bytes =
-      gpu_memory_bytes > 0 ? gpu_memory_bytes - context_bytes - kernels_bytes : INT64_MAX;
+  const int64_t cap_bytes = parse_bytes(args["cap"]).value_or(0);
+  request.gpu_budget_bytes = cap_bytes > 0 ? cap_bytes - kernels_bytes
+                             : gpu_memory_bytes > 0
+                                 ? gpu_memory_bytes - context_bytes - kernels_bytes
+                                 : INT64_MAX;
   if (args["placement"] != "auto")
     request.placement = args["placement"] == "host" ? Place::host : Place::gpu;
   if (args["activations"] != "auto")
@@ -295,7 +315,11 @@ int run(int argc, char** argv) {
          .labels = std::as_bytes(std::span(labels[m]))});
   }
 
+  const auto seconds_of = [](Clock::time_point time) {
+    return std::chrono::duration<double>(time.time_since_epoch()).count();
+  };
   std::vector<double> ms;
+  Clock::time_point timed_from;
   int64_t driver_bytes_max = 0, n_skipped = 0;
   StepReport report;
   StepTracer tracer(session.device(), plan.shape);
@@ -303,6 +327,7 @@ int run(int argc, char** argv) {
     if (step == number("warmup") + number("steps") - 3 && !args["trace"].empty())
       session.executor().set_tracer(&tracer);
     const auto start = Clock::now();
+    if (step == number("warmup")) timed_from = start;
     report = session.step(batches);
     const double took = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     if (step >= number("warmup")) {
@@ -312,6 +337,7 @@ int run(int argc, char** argv) {
     if (cuda) driver_bytes_max = std::max(driver_bytes_max, cuda_driver_used_bytes());
   }
   session.executor().settle();
+  const Clock::time_point timed_to = Clock::now();
   const std::vector<TimedAction> actions = tracer.take();
   if (!args["trace"].empty()) write_chrome_trace(args["trace"], actions);
   std::sort(ms.begin(), ms.end());
@@ -328,7 +354,13 @@ int run(int argc, char** argv) {
   out["blocks"] = blocks_of(plan.shape);
   out["skipped_steps"] = n_skipped;
   out["step_ms"] = median;
-  out["samples_per_s"] = static_cast<double>(plan.n_micro * micro) / median * 1000;
+  const int64_t n_samples = plan.n_micro * micro;
+  out["samples_per_s"] = static_cast<double>(n_samples) / median * 1000;
+  out["tokens_per_s"] = static_cast<double>(n_samples * length) / median * 1000;
+  // Of all timed steps together: steady_clock is what other programs call the monotonic one.
+  out["n_tokens"] = n_samples * length * static_cast<int64_t>(ms.size());
+  out["timed_from_s"] = seconds_of(timed_from);
+  out["timed_to_s"] = seconds_of(timed_to);
   if (!actions.empty()) {
     const Overlap overlap = overlap_of(actions);
     out["overlap_percent"] = 100 * overlap.hidden_share();
@@ -342,6 +374,7 @@ int run(int argc, char** argv) {
   out["planned_host_bytes"] = plan.layout.n_bytes[1];
   out["context_bytes"] = context_bytes;
   out["driver_bytes_max"] = driver_bytes_max;
+  out["gpu_bytes_max"] = driver_bytes_max - context_bytes;
   out["host_bytes_max"] = peak_host_bytes();
   if (cuda) {
     out["library_peak_bytes"] = CudaLibraryRegion::allocator().peak_bytes();

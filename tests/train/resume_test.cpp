@@ -437,7 +437,7 @@ TEST_F(Resume, AnotherProgramTakesTheGpusMemory) {
 #ifdef GPU_EATER
   if (device() != "cuda") GTEST_SKIP() << "needs a GPU: FERRY_TEST_DEVICE=cuda";
   const std::vector<std::string> more = {"--epochs=120", "--save-strategy=no",
-                                         "--eval-strategy=no"};
+                                         "--eval-strategy=steps", "--eval-steps=600"};
   ASSERT_EQ(ferry(new_run("undisturbed", more)).code(), 0) << text_of(root_ / "err");
   const auto ask = [](std::vector<std::string> words) {
     return ask_of([](const auto& all) { return ferry(all, "ask_"); }, std::move(words));
@@ -456,10 +456,10 @@ TEST_F(Resume, AnotherProgramTakesTheGpusMemory) {
   const pid_t disturbed = start(new_run("disturbed", more));
   wait_for_line("disturbed", 20);
   ASSERT_GT(eater.take_all(), kLittle_bytes);
-  const auto before = n_steps();
-  ASSERT_LT(before, 2500) << "nearly over";
-  while (n_steps() < before + 100 && ::kill(disturbed, 0) == 0)
+  ASSERT_LT(n_steps(), 600) << "the first evaluation is to come";
+  while (n_steps() < 700 && ::waitpid(disturbed, nullptr, WNOHANG) == 0)
     std::this_thread::sleep_for(1ms);
+  ASSERT_GE(n_steps(), 700) << text_of(root_ / "err");
   ASSERT_EQ(ask({"pause", "disturbed"}).code(), 0) << text_of(root_ / "ask_err");
   EXPECT_EQ(phase(), "paused");
   eater.take_all();  // what the pause gave back

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Ferry beside its peers on the same work, on this machine, in one run.
+
+    tests/perf/compare.py STEP_BENCH [PROFILE] [--work NAME]... [--steps 12] [--out DIR]
+
+Prints a table: samples and tokens a second, GPU memory beyond an empty context, energy by NVML, and
+Ferry's rate over each peer's beside the bar it is held to. Ferry runs before and after the peers of a
+work, so that a machine that drifts shows. PROFILE is what `ferry bench all --output` wrote here: with
+it the planner knows times. A peer whose package is missing is named and left out; so is one that
+runs out of the memory that it is given. All that was printed is in DIR/compare.jsonl.
+"""
+import argparse
+import ctypes
+import importlib.util
+import json
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+PEER = Path(__file__).resolve().parent / "peers" / "peer.py"
+NEEDS = {"transformers": ["transformers"], "plain": ["transformers"],
+         "torchao": ["transformers", "torchao"], "deepspeed2": ["transformers", "deepspeed"],
+         "deepspeed3": ["transformers", "deepspeed"], "fsdp2": ["transformers"]}
+
+# The peers of each work: engine and options, and Ferry's rate over the peer's that is to be reached.
+BEST_PLAIN = [("plain --micro 8", 1.12), ("plain --checkpoint", 1.12),
+              ("plain --checkpoint --compile", 1.12)]
+WORKS = {
+    "bert-bf16": {
+        "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, 11 GiB",
+        "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "11GiB",
+        "peers": BEST_PLAIN + [("transformers --checkpoint --dtype fp16", 1.5),
+                               ("torchao --checkpoint", 1.25)]},
+    "bert-fp16": {
+        "what": "BERT-Large, 512, 32 a step, fp16, clip 1.0, 11 GiB",
+        "model": "--batch 32 --length 512 --dtype fp16", "shape": "bert-large", "cap": "11GiB",
+        "peers": BEST_PLAIN + [("transformers --checkpoint", 1.5)]},
+    "bert-host": {
+        "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, weights and states on the host",
+        "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "11GiB",
+        "ferry": "--placement host",
+        "peers": [("deepspeed2 --checkpoint", 1.8), ("deepspeed3 --checkpoint", 2.8),
+                  ("fsdp2 --checkpoint", 2.8)]},
+    "bert-no-cap": {
+        "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, all of the GPU",
+        "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large",
+        "peers": [("transformers", 1.2), ("plain --compile", 0.97)]},
+}
+
+
+class Energy:
+    """Joules that the first GPU has taken, sampled by NVML beside what runs; none without NVML."""
+
+    INTERVAL_S = 0.02
+
+    def __init__(self):
+        self.samples = []  # (monotonic seconds, joules)
+        self.ends = threading.Event()
+        try:
+            self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
+            self.device = ctypes.c_void_p()
+            works = (self.nvml.nvmlInit_v2() == 0 and self.nvml.nvmlDeviceGetHandleByIndex_v2(
+                0, ctypes.byref(self.device)) == 0)
+        except OSError:
+            works = False
+        self.thread = threading.Thread(target=self.sample, daemon=True)
+        if works:
+            self.thread.start()
+
+    def sample(self):
+        millijoules = ctypes.c_ulonglong()
+        while not self.ends.wait(self.INTERVAL_S):
+            if self.nvml.nvmlDeviceGetTotalEnergyConsumption(
+                    self.device, ctypes.byref(millijoules)) == 0:
+                self.samples.append((time.monotonic(), millijoules.value / 1e3))
+
+    def stop(self):
+        self.ends.set()
+        if self.thread.is_alive():
+            self.thread.join()
+
+    def joules_between(self, start_s, end_s):
+        return joules_between(self.samples, start_s, end_s)
+
+
+def joules_between(samples, start_s, end_s):
+    """Between two times, linear between the samples around each; None where they do not reach."""
+    def at(time_s):
+        for (t0, j0), (t1, j1) in zip(samples, samples[1:]):
+            if t0 <= time_s <= t1:
+                return j0 + (j1 - j0) * (time_s - t0) / max(t1 - t0, 1e-9)
+        return None
+    start, end = at(start_s), at(end_s)
+    return None if start is None or end is None else end - start
+
+
+def measured(command, energy):
+    """The last JSON object that a command prints, with what the GPU took in the timed part."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, capture_output=True, text=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    result = lines[-1] if lines and "step_ms" in lines[-1] else (lines or [{}])[-1]
+    if "step_ms" not in result and "out_of_memory" not in result:
+        result.setdefault("error", done.stderr.strip()[-300:] or f"exit {done.returncode}")
+    if "timed_from_s" in result:
+        result["joules"] = energy.joules_between(result["timed_from_s"], result["timed_to_s"])
+    return dict(result, command=" ".join(words))
+
+
+def missing_of(engine):
+    return [name for name in NEEDS[engine] if importlib.util.find_spec(name) is None]
+
+
+def ferry_command(args, work):
+    words = [args.step_bench, "--shape", work["shape"], *work["model"].split(), "--order", "auto",
+             "--clip", "1.0", "--steps", args.steps, "--warmup", 4, *work.get("ferry", "").split()]
+    if "cap" in work:
+        words += ["--cap", work["cap"]]
+    return words + (["--profile", args.profile] if args.profile else [])
+
+
+def peer_command(args, work, peer):
+    engine, *options = peer.split()
+    words = [sys.executable, PEER, "--engine", engine, "--model", work["shape"],
+             *work["model"].split(), *options, "--steps", args.steps]
+    return words + (["--cap", work["cap"]] if "cap" in work else [])
+
+
+def row(name, result):
+    """A line of the table: rates, memory, energy."""
+    if "step_ms" not in result:
+        said = "out of memory" if result.get("out_of_memory") else result.get("error", "?")
+        return f"  {name:44} {said}"
+    gpu = result["gpu_bytes_max"] / 2**30
+    joules = result.get("joules")
+    energy = f"{joules / result['n_tokens'] * 1e6:7.0f}" if joules else "      -"
+    return (f"  {name:44} {result['samples_per_s']:9.1f} {result['tokens_per_s']:9.0f} "
+            f"{gpu:6.2f} {energy}")
+
+
+def compare(args, name, work, energy, log):
+    """Ferry, its peers, Ferry again; says what was reached."""
+    print(f"{work['what']}\n  {'':44} {'samples/s':>9} {'tokens/s':>9} {'GiB':>6} {'J/Mtok':>7}",
+          flush=True)
+
+    def run(title, command):
+        result = measured(command, energy)
+        log.write(json.dumps(dict(result, work=name)) + "\n")
+        log.flush()
+        print(row(title, result), flush=True)
+        return result
+
+    ferry = [run("Ferry", ferry_command(args, work))]
+    results = []
+    for peer, bar in work["peers"]:
+        missing = missing_of(peer.split()[0])
+        if missing:
+            print(f"  {peer:44} not installed: {', '.join(missing)}", flush=True)
+            continue
+        results.append((peer, bar, run(peer, peer_command(args, work, peer))))
+    ferry.append(run("Ferry again", ferry_command(args, work)))
+    met = all("samples_per_s" in result for result in ferry)
+    for peer, bar, result in results if met else []:
+        if "samples_per_s" not in result:
+            continue
+        ratio = statistics.mean(f["samples_per_s"] for f in ferry) / result["samples_per_s"]
+        met &= ratio >= bar
+        print(f"  {ratio:.2f} x {peer}, bar {bar}: {'met' if ratio >= bar else 'NOT met'}")
+    print(flush=True)
+    return met
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("step_bench")
+    parser.add_argument("profile", nargs="?")
+    parser.add_argument("--work", action="append", choices=sorted(WORKS))
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--out", type=Path, default=Path("."))
+    args = parser.parse_args()
+    energy = Energy()
+    n_met = 0
+    names = args.work or list(WORKS)
+    with (args.out / "compare.jsonl").open("w") as log:
+        for name in names:
+            n_met += compare(args, name, WORKS[name], energy, log)
+    energy.stop()
+    print(f"{n_met} of {len(names)} works with every bar met")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""compare.py without a GPU: energy between samples, and what the table says of peers that fail."""
+import argparse
+import contextlib
+import io
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import compare
+
+WORK = {"what": "a small work", "model": "--batch 8 --length 16", "shape": "tiny", "cap": "11GiB",
+        "peers": [("plain --micro 2", 1.5), ("transformers", 2.0), ("torchao", 9.0)]}
+# Stands in for both sides: answers by the engine that it is asked for.
+PROGRAM = """
+import json, sys
+rates = {"plain": 100.0, None: 210.0}
+engine = sys.argv[sys.argv.index("--engine") + 1] if "--engine" in sys.argv else None
+print(json.dumps({"promised": {}}))
+if engine == "transformers":
+    print(json.dumps({"engine": engine, "out_of_memory": True}))
+else:
+    print(json.dumps({"step_ms": 1.0, "samples_per_s": rates[engine], "tokens_per_s": 1.0,
+                      "n_tokens": 10, "gpu_bytes_max": 2**31, "argv": sys.argv[1:]}))
+"""
+
+
+class Compare(unittest.TestCase):
+    def test_energy_is_linear_between_samples(self):
+        samples = [(0.0, 100.0), (1.0, 300.0), (3.0, 500.0)]
+        self.assertAlmostEqual(compare.joules_between(samples, 0.5, 2.0), 400.0 - 200.0)
+        self.assertAlmostEqual(compare.joules_between(samples, 0.0, 3.0), 400.0)
+        self.assertIsNone(compare.joules_between(samples, 0.5, 3.5))
+        self.assertIsNone(compare.joules_between([], 0.5, 3.5))
+
+    def test_the_table_says_what_was_reached(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "program.py"
+            program.write_text("#!" + sys.executable + PROGRAM)
+            program.chmod(0o755)
+            compare.PEER, compare.NEEDS = program, {"plain": [], "transformers": [],
+                                                    "torchao": ["no_such_package_here"]}
+            args = argparse.Namespace(step_bench=program, profile=None, steps=12)
+            out, log = io.StringIO(), io.StringIO()
+            with contextlib.redirect_stdout(out):
+                met = compare.compare(args, "small", WORK, compare.Energy(), log)
+        said = out.getvalue()
+        self.assertTrue(met, said)
+        self.assertIn("2.10 x plain --micro 2, bar 1.5: met", said)
+        self.assertRegex(said, r"transformers +out of memory")
+        self.assertIn("not installed: no_such_package_here", said)
+        lines = [json.loads(line) for line in log.getvalue().splitlines()]
+        self.assertEqual([line.get("engine") for line in lines], [None, None, "transformers", None])
+        for line in (lines[0], lines[1]):  # both have the same memory and the same steps
+            words = line["argv"]
+            self.assertEqual(words[words.index("--cap") + 1], "11GiB")
+            self.assertEqual(words[words.index("--steps") + 1], "12")
+
+    def test_a_bar_that_is_missed_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "program.py"
+            program.write_text("#!" + sys.executable + PROGRAM)
+            program.chmod(0o755)
+            compare.PEER, compare.NEEDS = program, {"plain": []}
+            args = argparse.Namespace(step_bench=program, profile="p.json", steps=12)
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                met = compare.compare(args, "small", dict(WORK, peers=[("plain", 2.2)]),
+                                      compare.Energy(), io.StringIO())
+        self.assertFalse(met)
+        self.assertIn("bar 2.2: NOT met", out.getvalue())
+
+
+if __name__ == "__main__":
+    unittest.main()
