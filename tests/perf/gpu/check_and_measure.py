@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""Checks Ferry on the GPU that is here, then measures it beside its peers, in one go; builds nothing.
+"""Checks Ferry on the GPU that is here, then measures it beside formulas and peers, in one go; builds nothing.
 
-    check_and_measure.py BUILD_DIR [--logs DIR] [--skip-checks] [--skip-measures]
+    check_and_measure.py BUILD_DIR [--logs DIR] [--part NAME]... [--seed N]
 
-BUILD_DIR is a build with CUDA and tests. Programs that are not there are said to be missing, and count as failed. Logs of
-everything go to DIR (default BUILD_DIR/gpu-logs); what is printed is a short table. Exits 1 if a check failed.
+BUILD_DIR is a build with CUDA and tests. Parts, in this order, all by themselves: checks (every test on the GPU, several at a
+time; the one that fills the GPU's memory alone), profile (what the machine can do, which later parts use), steps, formula,
+grid (whose drawn half --seed picks), layers, adamw, peers. Programs that are not there are said to be missing, and count as
+failed. Logs of everything go to DIR (default BUILD_DIR/gpu-logs); what is printed is a short table. Exits 1 if a check failed.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -23,8 +27,12 @@ CHECKS = [  # program, GoogleTest filter, seconds
     ('tests/models/cuda/cuda_kernels_test', '*', 180),
     ('tests/offload/offload_test', '*Cuda*:*cuda*', 300),
     ('tests/engine/allocation_test', '*', 120),
+    ('tests/engine/gpu_calls_test', '*', 120),
     ('tests/engine/same_bits_test', '*Gpu*', 400),
+    ('tests/train/resume_test', '*Ten*:*Killed*:*Paused*', 400),
 ]
+ALONE = [('tests/train/resume_test', '*AnotherProgram*', 120)]
+PARALLEL = 4
 STEPS = [  # name, arguments of step_bench: BERT-Large, 512 tokens, 32 a step, clip 1.0
     ('resident, bf16', ['--placement', 'gpu', '--activations', 'keep']),
     ('all on host, bf16', ['--placement', 'host', '--activations', 'keep']),
@@ -36,11 +44,11 @@ STEPS = [  # name, arguments of step_bench: BERT-Large, 512 tokens, 32 a step, c
 ]
 
 
-def run(command, log, seconds):
+def run(command, log, seconds, env=None):
     """(exit code, output); 124 where it took longer."""
     try:
         done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=seconds)
+                              timeout=seconds, env=dict(os.environ, **(env or {})))
         code, text = done.returncode, done.stdout
     except subprocess.TimeoutExpired as late:
         code, text = 124, (late.stdout or b'').decode(errors='replace')
@@ -48,27 +56,44 @@ def run(command, log, seconds):
     return code, text
 
 
+def check_one(build, logs, name, which, seconds):
+    """Whether it passed."""
+    program, start = build / name, time.monotonic()
+    if not program.exists():
+        print(f'MISSING  {name}', flush=True)
+        return False
+    log = logs / f"{program.name}{which.replace('*', '').replace(':', ' ')}.log"
+    code, text = run([program, f'--gtest_filter={which}'], log, seconds, {'FERRY_TEST_DEVICE': 'cuda'})
+    n_passed = text.count('[       OK ] ')
+    failed = [line.split()[3] for line in text.splitlines() if line.startswith('[  FAILED  ] ') and line.endswith('ms)')]
+    # A check of which everything was skipped has checked nothing.
+    state = f'FAILED {code}' if code != 0 else 'ok' if n_passed > 0 else 'SKIPPED'
+    print(f"{state:10} {name} {which}: {n_passed} passed, {time.monotonic() - start:.0f} s  {' '.join(failed[:6])}", flush=True)
+    return state == 'ok'
+
+
 def check(build, logs):
-    failed = 0
-    for name, which, seconds in CHECKS:
-        program, start = build / name, time.monotonic()
-        if not program.exists():
-            print(f'MISSING  {name}')
-            failed += 1
-            continue
-        code, text = run([program, f'--gtest_filter={which}'], logs / f'{program.name}.log', seconds)
-        counts = [line for line in text.splitlines() if line.startswith(('[  PASSED  ]', '[  SKIPPED ]', '[  FAILED  ]'))]
-        failed += code != 0
-        print(f"{'ok' if code == 0 else f'FAILED {code}':8} {name}  {time.monotonic() - start:.0f} s  {'; '.join(counts[:6])}",
-              flush=True)
-    return failed
+    """How many failed."""
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        passed = list(pool.map(lambda one: check_one(build, logs, *one), CHECKS))
+    passed += [check_one(build, logs, *one) for one in ALONE]
+    return passed.count(False)
 
 
 def objects(text):
     return [json.loads(line) for line in text.splitlines() if line.startswith('{')]
 
 
-def measure(build, logs):
+def show(title, command, log, seconds, last=30):
+    """Runs a program that prints a table of its own."""
+    print(f'\n{title}', flush=True)
+    code, text = run(command, log, seconds)
+    print('\n'.join('  ' + line for line in text.splitlines()[-last:]), flush=True)
+    if code != 0:
+        print(f'  exit {code}', flush=True)
+
+
+def measure_steps(build, logs, _):
     bench = build / 'tests/perf/step_bench'
     print(f"\n{'BERT-Large, 512 tokens, 32 a step':36} samples/s   ms a step   GPU GiB (driver)")
     for name, arguments in STEPS:
@@ -81,6 +106,8 @@ def measure(build, logs):
         print(f"{name:36} {result['samples_per_s']:9.1f} {result['step_ms']:11.1f} {result['driver_bytes_max'] / 2**30:12.2f}   "
               f"{result['why']}", flush=True)
 
+
+def measure_layers(build, logs, _):
     print('\n24 layers of BERT-Large, 16 x 512, bf16, forward and backward')
     for name, command in [('Ferry', [build / 'tests/perf/gpu/layer_spike']),
                           ('transformers', [sys.executable, HERE / 'layer_peer.py'])]:
@@ -88,23 +115,54 @@ def measure(build, logs):
         print('\n'.join(f'  {name}: {line}' for line in text.splitlines() if 'samples' in line or 'bits' in line)
               or f'  {name}: failed, exit {code}: {text.strip()[-160:]}', flush=True)
 
-    print('\nAdamW on the CPU')
-    code, text = run([sys.executable, SIMD / 'bench_adamw', build / 'tests/simd/simd_bench'], logs / 'adamw.log', 240)
-    print('\n'.join('  ' + line for line in text.splitlines()[-4:]), flush=True)
+
+def profile_of(logs):
+    return logs / 'machine.json'
+
+
+def measure_profile(build, logs, _):
+    os.environ['FERRY_TRAINER'] = str(build / 'src/train/ferry-trainer')
+    show('The machine', [build / 'src/cli/ferry', 'bench', 'all', '--output', profile_of(logs)], logs / 'profile.log', 90, last=3)
+
+
+def measure_formula(build, logs, _):
+    show('Steps against the formula', [sys.executable, HERE / 'against_formula.py', build, 'host-clip', 'host-no-clip',
+                                       'stack-host', 'stack-filled', 'consumer-host', '--logs', logs], logs / 'formula.log', 400)
+
+
+def measure_grid(build, logs, arguments):
+    show('The planner against reality', [sys.executable, HERE / 'plan_grid.py', build / 'tests/perf/step_bench', profile_of(logs),
+                                         '--seed', arguments.seed, '--out', logs], logs / 'grid.log', 500)
+
+
+def measure_adamw(build, logs, _):
+    show('AdamW on the CPU', [sys.executable, SIMD / 'bench_adamw', build / 'tests/simd/simd_bench'], logs / 'adamw.log', 240, last=4)
+
+
+def measure_peers(build, logs, _):
+    show('Beside peers', [sys.executable, HERE.parent / 'compare.py', build / 'tests/perf/step_bench', profile_of(logs), '--out', logs],
+         logs / 'peers.log', 560, last=80)
+
+
+MEASURES = {'profile': measure_profile, 'steps': measure_steps, 'formula': measure_formula, 'grid': measure_grid,
+            'layers': measure_layers, 'adamw': measure_adamw, 'peers': measure_peers}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('build', type=Path)
     parser.add_argument('--logs', type=Path)
-    parser.add_argument('--skip-checks', action='store_true')
-    parser.add_argument('--skip-measures', action='store_true')
+    parser.add_argument('--part', action='append', choices=['checks', *MEASURES])
+    parser.add_argument('--seed', type=int, default=1)
     arguments = parser.parse_args()
-    logs = arguments.logs or arguments.build / 'gpu-logs'
+    build = arguments.build.resolve()
+    logs = (arguments.logs or build / 'gpu-logs').resolve()
     logs.mkdir(parents=True, exist_ok=True)
-    failed = 0 if arguments.skip_checks else check(arguments.build, logs)
-    if not arguments.skip_measures:
-        measure(arguments.build, logs)
+    parts = arguments.part or ['checks', *MEASURES]
+    failed = check(build, logs) if 'checks' in parts else 0
+    for name, measure in MEASURES.items():
+        if name in parts:
+            measure(build, logs, arguments)
     sys.exit(1 if failed else 0)
 
 
