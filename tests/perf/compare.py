@@ -181,6 +181,9 @@ def main():
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--out", type=Path, default=Path("."))
     args = parser.parse_args()
+    if not Path(args.step_bench).exists():
+        parser.error(f"there is no {args.step_bench}; scripts/build --option tests=true "
+                     "tests/perf/step_bench makes build/tests/perf/step_bench")
     energy = Energy()
     n_met = 0
     names = args.work or list(WORKS)
