@@ -155,6 +155,18 @@ std::vector<int64_t> token_sizes_of(const Job& job,
   return choose_token_sizes(std::min(most, largest_tokens), counts, kSizes_max, kMultiple);
 }
 
+/** No memory is kept for longer texts than there are: max_length becomes the longest one's. */
+void count_real_lengths(Job& job) {
+  int32_t longest = 0;
+  for (const TokenizedDataset* data : {&job.train, &job.eval})
+    for (const int32_t length : data->lengths())
+      longest = std::max(longest, length);
+  if (longest == 0 || longest >= job.max_length) return;
+  job.notes.push_back(fmt::format("no text is longer than {} tokens: planned for these, not for {}",
+                                  longest, job.max_length));
+  job.max_length = longest;
+}
+
 void plan_steps(Job& job) {
   const auto& config = job.config;
   job.steps_per_epoch = steps_per_epoch(job.train.size(), job.split);
@@ -251,9 +263,11 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
                 fmt::format("label smoothing is for one label of several, and this is {}",
                             hf_name_of(job->scheme.problem)),
                 "leave it out");
-  job->plan = make_plan(job->model,
-                        make_plan_request(job->config, job->model, job->machine.plan,
-                                          /*trains=*/true, job->train.bytes() + job->eval.bytes()));
+  PlanRequest request = make_plan_request(job->config, job->model, job->machine.plan,
+                                          /*trains=*/true, job->train.bytes() + job->eval.bytes());
+  count_real_lengths(*job);
+  request.max_length = job->max_length;
+  job->plan = make_plan(job->model, request);
   job->split = {.train_batch_size = job->config.integer("train_batch_size"),
                 .micro_batch_size = job->plan.micro_batch_size};
   job->token_sizes = token_sizes_of(*job, job->train, job->plan.largest.tokens);

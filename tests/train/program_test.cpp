@@ -401,6 +401,30 @@ TEST_F(Program, ShortTextsInSmallBatches) {
   }
 }
 
+/** Texts have 9 tokens at most: whatever more max_length allows takes no memory and changes no bit.
+ */
+TEST_F(Program, PlansForTheTextsThereAre) {
+  const auto plan_of = [](const std::string& run) {
+    return nlohmann::json::parse(text_of(root_ / run / "run.json"))["plan"];
+  };
+  for (const char* length : {"9", "16", "32"}) {
+    const Outcome train = ferry(train_arguments(std::string("length_") + length) +
+                                "--max-steps 6 --max-length " + length);
+    ASSERT_EQ(train.code, 0) << train.err;
+    EXPECT_EQ(train.err.find("no text is longer than 9 tokens") != std::string::npos,
+              length != std::string("9"))
+        << train.err;
+  }
+  for (const char* longer : {"length_16", "length_32"}) {
+    EXPECT_EQ(plan_of(longer), plan_of("length_9"));
+    EXPECT_EQ(text_of(root_ / longer / "final/model.safetensors"),
+              text_of(root_ / "length_9/final/model.safetensors"));
+  }
+  // Fewer tokens, less memory.
+  ASSERT_EQ(ferry(train_arguments("length_5") + "--max-steps 1 --max-length 5").code, 0);
+  EXPECT_NE(plan_of("length_5"), plan_of("length_9"));
+}
+
 TEST_F(Program, EvaluatesOnlyATrainedClassifier) {
   ASSERT_EQ(ferry(train_arguments("trained") + "--max-steps 3").code, 0);
   auto config = nlohmann::json::parse(text_of(root_ / "trained/final/config.json"));
