@@ -453,7 +453,7 @@ TEST_F(Program, BadOptions) {
   expect_fault(ferry(train_arguments("never") + "--adam-beta1 1.5"), 2, {"adam_beta1", "1.5"});
   expect_fault(ferry(train_arguments("never") + "--max-length 64"), 2, {"max_length", "32"});
   expect_fault(ferry(train_arguments("never") +
-                     "--micro-batch-size 256 --batch-size 256 --host-memory 1MiB"),
+                     "--micro-batch-size 2048 --batch-size 2048 --host-memory 1MiB"),
                3, {"largest: saved", "per_device_train_batch_size"});
   if (getuid() != 0) {
     fs::create_directories(root_ / "locked");
