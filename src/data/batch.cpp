@@ -126,4 +126,19 @@ void mask_tokens(MicroBatch& batch, const MaskOptions& options, const MaskKey& k
   batch.n_label_items = static_cast<int64_t>(batch.label_rows.size());
 }
 
+void label_next_tokens(MicroBatch& batch) {
+  batch.token_labels.assign(batch.input_ids.size(), kNoLabel);
+  batch.label_rows.clear();
+  batch.n_label_items = 0;
+  for (size_t s = 0; s < static_cast<size_t>(batch.n_real_seqs); ++s) {
+    const auto begin = static_cast<size_t>(batch.cu_seqlens[s]);
+    const auto end = static_cast<size_t>(batch.cu_seqlens[s + 1]);
+    if (begin == end) continue;
+    std::copy(batch.input_ids.begin() + static_cast<int64_t>(begin) + 1,
+              batch.input_ids.begin() + static_cast<int64_t>(end),
+              batch.token_labels.begin() + static_cast<int64_t>(begin));
+    batch.n_label_items += static_cast<int64_t>(end - begin) - 1;
+  }
+}
+
 }  // namespace ferry

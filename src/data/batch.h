@@ -24,12 +24,13 @@ struct MicroBatch {
   int32_t max_len = 0;                // of the S sequences
   int64_t n_real_tokens = 0;          // before the tail
   int64_t n_real_seqs = 0;            // R
-  int64_t n_label_items = 0;  // what the loss is a mean over: labelled samples, or masked tokens
+  int64_t n_label_items =
+      0;  // what the loss is a mean over: labelled samples, or tokens to predict
 
   std::vector<int32_t> class_labels;  // single_label: (R)
   std::vector<float> hot_labels;      // multi_label: (R, n_labels), 0 or 1
   std::vector<float> value_labels;    // regression: (R)
-  // masked LM, both empty before mask_tokens
+  // language models, both empty before mask_tokens or label_next_tokens
   std::vector<int32_t> token_labels;  // (T), kNoLabel where there is no loss
   std::vector<int32_t> label_rows;    // (n_label_items), the tokens that have a label, ascending
   std::vector<int64_t> samples;       // (R), places in the dataset
@@ -72,5 +73,10 @@ struct MaskKey {
 /** Draws the mask: changes input_ids, sets token_labels, label_rows and n_label_items (which may
  * come out 0 in a tiny batch). The tail is never hidden. */
 void mask_tokens(MicroBatch& batch, const MaskOptions& options, const MaskKey& key);
+
+/** Sets each token's label to the next one of its sequence (causal language modelling); a
+ * sequence's last token has none, nor has the tail. Sets token_labels and n_label_items; label_rows
+ * stays empty. */
+void label_next_tokens(MicroBatch& batch);
 
 }  // namespace ferry

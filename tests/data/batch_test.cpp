@@ -183,5 +183,20 @@ TEST(MaskTokens, TheKeyDecides) {
     EXPECT_NE(labels(other).first, first.first);
 }
 
+TEST(LabelNextTokens, ShiftsWithinEachSequenceAndLeavesTheTail) {
+  TokenizedDataset dataset;
+  for (const std::vector<int32_t>& ids : {std::vector<int32_t>{5, 6, 7}, {8}, {9, 10}})
+    dataset.add({.ids = ids}, {});
+  MicroBatch batch = collate(dataset, std::vector<int64_t>{0, 1, 2}, std::vector<int64_t>{9}, 1);
+  batch.label_rows = {3};  // of an earlier use
+  label_next_tokens(batch);
+  const std::vector<int32_t> expected = {6,        7,        kNoLabel, kNoLabel, 10,
+                                         kNoLabel, kNoLabel, kNoLabel, kNoLabel};
+  EXPECT_EQ(batch.token_labels, expected);
+  EXPECT_EQ(batch.n_label_items, 3);
+  EXPECT_TRUE(batch.label_rows.empty());
+  EXPECT_EQ(batch.input_ids, (std::vector<int32_t>{5, 6, 7, 8, 9, 10, 1, 1, 1}));
+}
+
 }  // namespace
 }  // namespace ferry
