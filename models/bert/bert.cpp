@@ -56,8 +56,8 @@ class Embeddings final : public Block {
       ops::embedding_forward(batch, p[word], p[position], p[token_type], sum);
       ops::NormParams d_norm = {d[norm_weight], d[norm_bias]};
       ops::norm_dropout_backward(dy, sum, {p[norm_weight], p[norm_bias]},
-                                 {memory.saved[mean], memory.saved[rstd]}, dropout(key), dy, d_norm,
-                                 scratch);
+                                 {memory.saved[mean], memory.saved[rstd]}, {}, dropout(key), dy,
+                                 d_norm, scratch);
     }
     ops::embedding_backward(batch.input_ids, dy, d[word], scratch);
     ops::embedding_backward(batch.position_ids, dy, d[position], scratch);
@@ -133,7 +133,7 @@ class Layer final : public Block {
     at::Tensor narrow = scratch.take({T, W}, type);
     const ops::NormParams norm = {p[norm_weight], p[norm_bias]};
     ops::NormParams d_norm = {d[norm_weight], d[norm_bias]};
-    ops::dropout_residual_norm_backward(dy, s[sum], norm, {s[mean], s[rstd]},
+    ops::dropout_residual_norm_backward(dy, s[sum], norm, {s[mean], s[rstd]}, {},
                                         hidden_dropout(key, layer_output), dy, narrow, d_norm,
                                         d[down_bias], scratch);
     {
@@ -154,8 +154,8 @@ class Layer final : public Block {
     ops::NormParams d_attention_norm = {d[attention_norm_weight], d[attention_norm_bias]};
     ops::dropout_residual_norm_backward(
         dy, s[attention_sum], {p[attention_norm_weight], p[attention_norm_bias]},
-        {s[attention_mean], s[attention_rstd]}, hidden_dropout(key, attention_output), dy, narrow,
-        d_attention_norm, d[attention_dense_bias], scratch);
+        {s[attention_mean], s[attention_rstd]}, {}, hidden_dropout(key, attention_output), dy,
+        narrow, d_attention_norm, d[attention_dense_bias], scratch);
     at::Tensor d_context = scratch.take({T, W}, type);
     at::Tensor d_qkv = scratch.take({T, 3 * W}, type);
     ops::linear_backward_weight(narrow, s[context], d[attention_dense_weight]);

@@ -193,7 +193,7 @@ class MaskedLm final : public Block {
                                     batch.loss_weight * batch.grad_scale, dt, d[word],
                                     d[decoder_bias], scratch);
     }
-    ops::norm_dropout_backward(dt, s.gelu, norm, s.norm, {}, dt, d_norm, scratch);
+    ops::norm_dropout_backward(dt, s.gelu, norm, s.norm, {}, {}, dt, d_norm, scratch);
     ops::gelu_backward(dt, s.dense, dt, d[dense_bias], {}, scratch);
     {
       const ScratchScope scope(scratch);

@@ -167,8 +167,9 @@ void add_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
   };
   builder.block().scratch = [sizes](const BatchShape& shape) -> ScratchNeed {
     const int64_t T = shape.tokens, W = sizes.W, F = sizes.F;
-    const ScratchNeed attention = ops::attention_scratch(sizes.attention, sizes.type, shape,
-                                                         sizes.H, W, sizes.gpu_multiprocessors);
+    const ScratchNeed attention =
+        ops::attention_scratch(sizes.attention, sizes.type, shape, {sizes.H, sizes.H, W / sizes.H},
+                               sizes.gpu_multiprocessors);
     const int64_t narrow = sizes.bytes(T * W), wide = sizes.bytes(T * F);
     const int64_t norm = stacked_bytes(ops::norm_backward_scratch_bytes(T, W, sizes.cuda()));
     const int64_t gelu = stacked_bytes(ops::column_sum_scratch_bytes(T, F, sizes.cuda()));

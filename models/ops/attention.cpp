@@ -12,7 +12,9 @@ namespace {
 cpu::AttentionShape cpu_shape(const Attention& attention, const BatchTensors& batch, int64_t W) {
   return {.cu_seqlens = batch.cu_seqlens_host.first(static_cast<size_t>(batch.n_seqs) + 1),
           .n_heads = attention.n_heads,
-          .head_width = W / attention.n_heads};
+          .n_kv_heads = attention.kv_heads(),
+          .head_width = W / attention.n_heads,
+          .causal = attention.causal};
 }
 
 /** A fp32 copy out of the scratch, or the tensor itself when it is fp32. */
@@ -76,7 +78,7 @@ void attention_forward(const Attention& attention,
     case AttentionBackend::flash:
       return gpu::flash_forward(attention, batch, qkv, state, context);
     case AttentionBackend::memory_efficient:
-      return gpu::efficient_forward(attention, batch, qkv, state, context);
+      return gpu::efficient_forward(attention, batch, qkv, state, context, scratch);
   }
 }
 
@@ -87,12 +89,13 @@ void attention_backward(const Attention& attention,
                         std::span<at::Tensor> state,
                         const at::Tensor& context,
                         at::Tensor& d_qkv,
-                        at::Tensor& d_bias,
+                        const at::Tensor& d_bias,
                         Scratch& scratch) {
   switch (attention.backend) {
     case AttentionBackend::cpu_math:
       backward_on_cpu(attention, batch, d_context, qkv, state[0], d_qkv, scratch);
-      return column_sum(d_qkv, d_bias, scratch);
+      if (d_bias.defined()) column_sum(d_qkv, d_bias, scratch);
+      return;
     case AttentionBackend::flash:
       return gpu::flash_backward(attention, batch, d_context, qkv, state, context, d_qkv, d_bias,
                                  scratch);

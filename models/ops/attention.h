@@ -1,7 +1,9 @@
 #pragma once
-// Self-attention over sequences laid end to end, (T, 3W) in and (T, W) out, never across a sequence
-// boundary and without padding. Three backends: our own on the CPU; LibTorch's flash attention, and
-// its memory-efficient one where flash does not run (fp32, Turing).
+// Self-attention over sequences laid end to end, queries, keys and values in one row and (T, W)
+// out, never across a sequence boundary and without padding; of all of a sequence, or causal. Heads
+// of keys and values may be fewer than the queries' (grouped-query attention, Ainslie et al. 2023).
+// Three backends: our own on the CPU; LibTorch's flash attention, and its memory-efficient one
+// where flash does not run (fp32, Turing).
 
 #include <ATen/core/Tensor.h>
 
@@ -17,26 +19,32 @@ struct Attention {
   AttentionBackend backend = AttentionBackend::cpu_math;
   int64_t n_heads = 0;
   Dropout dropout;
+  int64_t n_kv_heads = 0;  ///< heads of keys and values, a divisor of n_heads; 0: as many
+  bool causal = false;     ///< a token sees itself and those before it in its sequence
+
+  int64_t kv_heads() const { return n_kv_heads > 0 ? n_kv_heads : n_heads; }
 };
 
-/** context (T, W) = softmax(q k^T / sqrt(head width)) v for each head and sequence. `state` is what
- * attention_saved declares (scratch_sizes.h), written here and read by the backward. */
+/** context (T, W) = softmax(q k^T / sqrt(head width)) v for each head and sequence; query head h
+ * goes with key head h / (n_heads / n_kv_heads). `state` is what attention_saved declares
+ * (scratch_sizes.h), written here and read by the backward. Scratch: attention_scratch. */
 void attention_forward(const Attention& attention,
                        const BatchTensors& batch,
-                       const at::Tensor& qkv,  // (T, 3W): queries, keys, values; heads in order
+                       const at::Tensor& qkv,  // (T, Q): queries, keys, values; heads in order
                        std::span<at::Tensor> state,
                        at::Tensor& context,
                        Scratch& scratch);
 
-/** d_bias is the column sum of d_qkv. Scratch: attention_scratch, then column_sum of (T, 3W). */
+/** d_bias is the column sum of d_qkv, or undefined. Scratch: attention_scratch, then column_sum of
+ * (T, Q) unless it is. */
 void attention_backward(const Attention& attention,
                         const BatchTensors& batch,
                         const at::Tensor& d_context,  // (T, W)
-                        const at::Tensor& qkv,        // (T, 3W)
+                        const at::Tensor& qkv,        // (T, Q)
                         std::span<at::Tensor> state,
                         const at::Tensor& context,  // (T, W)
-                        at::Tensor& d_qkv,          // (T, 3W)
-                        at::Tensor& d_bias,         // (3W)
+                        at::Tensor& d_qkv,          // (T, Q)
+                        const at::Tensor& d_bias,   // (Q) or undefined
                         Scratch& scratch);
 
 /** What Block::graph_shape says of attention: flash is one call, of as many blocks as the longest

@@ -9,11 +9,9 @@
 #include "simd/philox.h"
 
 namespace ferry::ops::cpu {
-namespace {
 
 static_assert(kBlockRows == kSumChunkRows, "scratch_sizes.h counts one partial sum per block");
 
-/** Adds the partial sums (n_blocks, n_sums, N) over blocks, in order, into n_sums tensors of N. */
 void add_partials(
     DType type, int64_t n_blocks, int n_sums, int64_t N, const float* partial, void* const* out) {
   constexpr int64_t kColumns = 256;
@@ -33,8 +31,6 @@ void add_partials(
     }
   });
 }
-
-}  // namespace
 
 void bias_gelu_forward(
     DType type, int64_t T, int64_t N, const void* a, const void* bias, void* h, void* g) {
@@ -132,6 +128,7 @@ void dropout_residual_norm_backward(DType type,
                                     const float* mean,
                                     const float* rstd,
                                     const void* gamma,
+                                    const void* d_sum,
                                     void* dz,
                                     void* da,
                                     void* dgamma,
@@ -143,7 +140,7 @@ void dropout_residual_norm_backward(DType type,
   auto* partial = static_cast<float*>(scratch);
   for_row_blocks(T, W, [&](int64_t block, int64_t begin, int64_t end) {
     Rows d_out(type, W, dy), sums(type, W, z), gammas(type, W, gamma), d_sums(type, W, dz);
-    Rows d_in(type, W, da);
+    Rows d_in(type, W, da), d_others(type, W, d_sum);
     KeepRows keep(dropout, W);
     std::vector<float> without_da(da == nullptr ? static_cast<size_t>(W) : 0);
     const float* g = gammas.read(0);
@@ -151,8 +148,8 @@ void dropout_residual_norm_backward(DType type,
     std::fill_n(sum, 3 * W, 0.0f);
     for (int64_t t = begin; t < end; t++) {
       float* d = d_sums.write(t);
-      kernels.norm_backward(d, d_out.read(t), sums.read(t), mean[t], rstd[t], g, nullptr, 1, sum,
-                            sum + W, W);
+      kernels.norm_backward(d, d_out.read(t), sums.read(t), mean[t], rstd[t], g, d_others.read(t),
+                            nullptr, 1, sum, sum + W, W);
       d_sums.wrote(t);
       float* to = da == nullptr ? without_da.data() : d_in.write(t);
       kernels.combine_backward(to, d, keep.row(t), scale, sum + 2 * W, W);
@@ -218,6 +215,7 @@ void norm_dropout_backward(DType type,
                            const float* mean,
                            const float* rstd,
                            const void* gamma,
+                           const void* d_sum,
                            void* dz,
                            void* dgamma,
                            void* dbeta,
@@ -227,13 +225,14 @@ void norm_dropout_backward(DType type,
   auto* partial = static_cast<float*>(scratch);
   for_row_blocks(T, W, [&](int64_t block, int64_t begin, int64_t end) {
     Rows d_out(type, W, dy), sums(type, W, z), gammas(type, W, gamma), d_sums(type, W, dz);
+    Rows d_others(type, W, d_sum);
     KeepRows keep(dropout, W);
     const float* g = gammas.read(0);
     float* sum = partial + block * 2 * W;
     std::fill_n(sum, 2 * W, 0.0f);
     for (int64_t t = begin; t < end; t++) {
       kernels.norm_backward(d_sums.write(t), d_out.read(t), sums.read(t), mean[t], rstd[t], g,
-                            keep.row(t), scale, sum, sum + W, W);
+                            d_others.read(t), keep.row(t), scale, sum, sum + W, W);
       d_sums.wrote(t);
     }
   });

@@ -46,8 +46,9 @@ void dropout_residual_norm_forward(DType type,
                                    float* rstd,  // (T)
                                    void* y);     // (T, W)
 
-/** dz (also the residual's gradient), da = dropout'(dz), and the column sums dgamma, dbeta, dbias
- * (of da; may be null). da may be null when p == 0. dz or da may be dy. */
+/** dz (also the residual's gradient) with d_sum added, the gradient that reaches z past the norm
+ * (or null); da = dropout'(dz); and the column sums dgamma, dbeta, dbias (of da; may be null). da
+ * may be null when p == 0. dz or da may be dy, dz may be d_sum. */
 void dropout_residual_norm_backward(DType type,
                                     int64_t T,
                                     int64_t W,
@@ -57,6 +58,7 @@ void dropout_residual_norm_backward(DType type,
                                     const float* mean,
                                     const float* rstd,
                                     const void* gamma,
+                                    const void* d_sum,
                                     void* dz,
                                     void* da,
                                     void* dgamma,
@@ -87,7 +89,7 @@ void norm_dropout_forward(DType type,
                           float* mean,
                           float* rstd,
                           void* y);
-/** dz may be dy. */
+/** With d_sum (or null) added to dz. dz may be dy or d_sum. */
 void norm_dropout_backward(DType type,
                            int64_t T,
                            int64_t W,
@@ -97,12 +99,90 @@ void norm_dropout_backward(DType type,
                            const float* mean,
                            const float* rstd,
                            const void* gamma,
+                           const void* d_sum,
                            void* dz,
                            void* dgamma,
                            void* dbeta,
                            void* scratch);  // norm_backward_scratch_bytes
 
-/** sum[t] = word[ids[t]] + position[position_ids[t]] + type[type_ids[t]]. */
+/** z = a + residual, y = z * rstd * weight with rstd = 1 / sqrt(mean(z^2) + eps), over the rounded
+ * z. residual may be null, z then too. z or y may be a, z may be residual. */
+void residual_rms_norm_forward(DType type,
+                               int64_t T,
+                               int64_t W,
+                               float eps,
+                               const void* a,         // (T, W)
+                               const void* residual,  // (T, W) or null
+                               const void* weight,    // (W)
+                               void* z,               // (T, W) or null
+                               float* rstd,           // (T)
+                               void* y);              // (T, W)
+/** dz (also the residual's gradient) with d_sum (or null) added, and the column sum dweight. dz may
+ * be dy or d_sum. */
+void residual_rms_norm_backward(DType type,
+                                int64_t T,
+                                int64_t W,
+                                const void* dy,
+                                const void* z,
+                                const float* rstd,
+                                const void* weight,
+                                const void* d_sum,
+                                void* dz,
+                                void* dweight,
+                                void* scratch);  // rms_norm_backward_scratch_bytes
+/** y again from the rstd that the forward kept: the same bits. */
+void rms_norm_apply(DType type,
+                    int64_t T,
+                    int64_t W,
+                    const void* z,
+                    const void* weight,
+                    const float* rstd,
+                    void* y);
+
+/** y = dropout(a + bias) + residual; bias may be null. y may be a or residual. */
+void dropout_residual_forward(DType type,
+                              int64_t T,
+                              int64_t W,
+                              Dropout dropout,
+                              const void* a,
+                              const void* bias,
+                              const void* residual,
+                              void* y);
+/** da = dropout'(dy) and its column sum dbias. da may be null when p == 0, and may be dy. */
+void dropout_residual_backward(DType type,
+                               int64_t T,
+                               int64_t W,
+                               Dropout dropout,
+                               const void* dy,
+                               void* da,
+                               void* dbias,
+                               void* scratch);  // column_sum_scratch_bytes
+
+/** In place: turns the first n_rotated of each token's n_heads rows of head_width elements by
+ * position * frequency[i], pairs (i, i + head_width / 2); or back. */
+void rotate(DType type,
+            int64_t T,
+            int64_t n_heads,
+            int64_t n_rotated,
+            int64_t head_width,
+            bool back,
+            const int32_t* position_ids,  // (T)
+            const float* frequencies,     // (head_width / 2)
+            void* x);                     // (T, n_heads, head_width)
+
+/** out (T, F) = silu(gate) * up of gate_up (T, 2F) = [gate up]. */
+void silu_gate_forward(DType type, int64_t T, int64_t F, const void* gate_up, void* out);
+/** d_gate_up (T, 2F), and out (T, F) again unless null. out may be d_out. */
+void silu_gate_backward(DType type,
+                        int64_t T,
+                        int64_t F,
+                        const void* d_out,
+                        const void* gate_up,
+                        void* d_gate_up,
+                        void* out);
+
+/** sum[t] = word[ids[t]] + position[position_ids[t]] + type[type_ids[t]]; the tables of positions
+ * and types may be null. */
 void embedding_forward(DType type,
                        int64_t T,
                        int64_t W,

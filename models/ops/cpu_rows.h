@@ -37,6 +37,11 @@ void for_row_blocks(int64_t n_rows, int64_t width, const Work& work) {
   });
 }
 
+/** Adds the partial sums (n_blocks, n_sums, N) over blocks, in order, into n_sums tensors of N;
+ * null: not wanted. */
+void add_partials(
+    DType type, int64_t n_blocks, int n_sums, int64_t N, const float* partial, void* const* out);
+
 /** Rows of n elements of some type, handed out as fp32: in place when the type is fp32, through a
  * buffer otherwise. One object per tensor and thread. */
 class Rows {

@@ -25,8 +25,13 @@ void embedding_forward(DType type,
     Rows out(type, W, sum);
     for (int64_t t = begin; t < end; t++) {
       float* to = out.write(t);
-      kernels.add_bias(to, words.read(ids[t]), positions.read(position_ids[t]), W);
-      kernels.add(to, types.read(type_ids[t]), W);
+      const float* word = words.read(ids[t]);
+      if (position_table != nullptr) {
+        kernels.add_bias(to, word, positions.read(position_ids[t]), W);
+      } else {
+        std::copy_n(word, W, to);
+      }
+      if (type_table != nullptr) kernels.add(to, types.read(type_ids[t]), W);
       out.wrote(t);
     }
   });

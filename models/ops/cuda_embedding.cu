@@ -22,19 +22,20 @@ __global__ void __launch_bounds__(kThreads) embed(int64_t row_packs,
                                                   T* sum) {
   const int64_t t = blockIdx.x;
   const T* word = word_table + ids[t] * row_packs * N;
-  const T* type = type_table + type_ids[t] * row_packs * N;
-  const T* position = position_table + position_ids[t] * row_packs * N;
+  const T* rows[] = {
+      position_table == nullptr ? nullptr : position_table + position_ids[t] * row_packs * N,
+      type_table == nullptr ? nullptr : type_table + type_ids[t] * row_packs * N};
   for (int64_t column = threadIdx.x; column < row_packs; column += blockDim.x) {
     float x[N], more[N];
     load(word, column, x);
-    load(position, column, more);
 #pragma unroll
-    for (int i = 0; i < N; i++)
-      x[i] += more[i];
-    load(type, column, more);
+    for (const T* row : rows) {
+      if (row == nullptr) continue;
+      load(row, column, more);
 #pragma unroll
-    for (int i = 0; i < N; i++)
-      x[i] += more[i];
+      for (int i = 0; i < N; i++)
+        x[i] += more[i];
+    }
     store(x, sum, t * row_packs + column);
   }
 }

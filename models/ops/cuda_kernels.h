@@ -84,9 +84,9 @@ void dropout_residual_norm_forward(void* stream,
                                    float* rstd,           // (T)
                                    void* y);              // (T, W)
 
-/** Gradient of the above: dz (also the residual's gradient), da = dropout'(dz), and the column sums
- * dgamma, dbeta, dbias (that of da). da may be null when p == 0 (then da is dz). dz or da may be
- * dy. */
+/** Gradient of the above: dz (also the residual's gradient) with d_sum added, the gradient that
+ * reaches z past the norm; da = dropout'(dz); and the column sums dgamma, dbeta, dbias (that of
+ * da). da may be null when p == 0 (then da is dz). dz or da may be dy, dz may be d_sum. */
 void dropout_residual_norm_backward(void* stream,
                                     DType type,
                                     int64_t T,
@@ -97,6 +97,7 @@ void dropout_residual_norm_backward(void* stream,
                                     const float* mean,  // (T)
                                     const float* rstd,  // (T)
                                     const void* gamma,  // (W)
+                                    const void* d_sum,  // (T, W) or null
                                     void* dz,           // (T, W)
                                     void* da,           // (T, W) or null
                                     void* dgamma,       // (W)
@@ -130,7 +131,7 @@ void norm_dropout_forward(void* stream,
                           float* mean,        // (T)
                           float* rstd,        // (T)
                           void* y);           // (T, W)
-/** dz, dgamma, dbeta of the above; dz may be dy. */
+/** dz with d_sum added, dgamma, dbeta of the above; dz may be dy or d_sum. */
 void norm_dropout_backward(void* stream,
                            DType type,
                            int64_t T,
@@ -141,13 +142,104 @@ void norm_dropout_backward(void* stream,
                            const float* mean,  // (T)
                            const float* rstd,  // (T)
                            const void* gamma,  // (W)
+                           const void* d_sum,  // (T, W) or null
                            void* dz,           // (T, W)
                            void* dgamma,       // (W)
                            void* dbeta,        // (W)
                            void* scratch);     // norm_backward_scratch_bytes
 
-/** sum[t] = word[ids[t]] + position[position_ids[t]] + type[type_ids[t]]. Ids are not checked here:
- * the caller's batch has valid ones. */
+/** z = a + residual, y = z * rstd * weight with rstd = 1 / sqrt(mean(z^2) + eps), over the rounded
+ * z. z or y may be a, z may be residual. Widths as above. */
+void residual_rms_norm_forward(void* stream,
+                               DType type,
+                               int64_t T,
+                               int64_t W,
+                               float eps,
+                               const void* a,         // (T, W)
+                               const void* residual,  // (T, W) or null
+                               const void* weight,    // (W)
+                               void* z,               // (T, W), or null without residual
+                               float* rstd,           // (T)
+                               void* y);              // (T, W)
+/** y again, from the rstd the forward kept: the same bits. */
+void rms_norm_apply(void* stream,
+                    DType type,
+                    int64_t T,
+                    int64_t W,
+                    const void* z,       // (T, W)
+                    const float* rstd,   // (T)
+                    const void* weight,  // (W)
+                    void* y);            // (T, W)
+/** dz (also the residual's gradient) with d_sum added, and the column sum dweight. dz may be dy or
+ * d_sum. */
+void residual_rms_norm_backward(void* stream,
+                                DType type,
+                                int64_t T,
+                                int64_t W,
+                                const void* dy,      // (T, W)
+                                const void* z,       // (T, W)
+                                const float* rstd,   // (T)
+                                const void* weight,  // (W)
+                                const void* d_sum,   // (T, W) or null
+                                void* dz,            // (T, W)
+                                void* dweight,       // (W)
+                                void* scratch);      // rms_norm_backward_scratch_bytes
+
+/** y = dropout(a + bias) + residual; y may be a or residual. */
+void dropout_residual_forward(void* stream,
+                              DType type,
+                              int64_t T,
+                              int64_t W,
+                              Dropout dropout,
+                              const void* a,         // (T, W)
+                              const void* bias,      // (W) or null
+                              const void* residual,  // (T, W)
+                              void* y);              // (T, W)
+/** da = dropout'(dy) and its column sum dbias. da may be dy, or null when p == 0. */
+void dropout_residual_backward(void* stream,
+                               DType type,
+                               int64_t T,
+                               int64_t W,
+                               Dropout dropout,
+                               const void* dy,  // (T, W)
+                               void* da,        // (T, W) or null
+                               void* dbias,     // (W)
+                               void* scratch);  // column_sum_scratch_bytes
+
+/** Half the widest head that `rotate` takes. */
+inline constexpr int64_t kRotaryPairs_max = 256;
+/** In place: turns the first n_rotated of each token's n_heads rows of head_width elements by
+ * position * frequencies[i], pairs (i, i + head_width / 2); or back. */
+void rotate(void* stream,
+            DType type,
+            int64_t T,
+            int64_t n_heads,
+            int64_t n_rotated,
+            int64_t head_width,
+            bool back,
+            const int32_t* position_ids,  // (T)
+            const float* frequencies,  // (head_width / 2), in host memory, read before the return
+            void* x);                  // (T, n_heads, head_width)
+
+/** out = silu(gate) * up, silu(x) = x / (1 + exp(-x)). */
+void silu_gate_forward(void* stream,
+                       DType type,
+                       int64_t T,
+                       int64_t F,
+                       const void* gate_up,  // (T, 2 F): gate, up
+                       void* out);           // (T, F)
+/** d_gate_up, and out again unless null; out may be d_out. */
+void silu_gate_backward(void* stream,
+                        DType type,
+                        int64_t T,
+                        int64_t F,
+                        const void* d_out,    // (T, F)
+                        const void* gate_up,  // (T, 2 F)
+                        void* d_gate_up,      // (T, 2 F)
+                        void* out);           // (T, F) or null
+
+/** sum[t] = word[ids[t]] + position[position_ids[t]] + type[type_ids[t]]; the last two tables may
+ * be null. Ids are not checked here: the caller's batch has valid ones. */
 void embedding_forward(void* stream,
                        DType type,
                        int64_t T,
@@ -173,17 +265,19 @@ void embedding_backward(void* stream,
                         void* d_table,   // (n_rows, W)
                         void* scratch);
 
-/** The gradients of attention's three inputs side by side, dqkv = [dq dk dv], and dbias, its column
- * sum: what the backward of the fused q, k, v matrix reads. Scratch: column_sum of (T, 3 W). */
+/** The gradients of attention's three inputs side by side, dqkv = [dq dk dv], and dbias (unless
+ * null), its column sum: what the backward of the fused q, k, v matrix reads. q_width is a multiple
+ * of kv_width. Scratch: column_sum of dqkv. */
 void join_qkv_gradients(void* stream,
                         DType type,
                         int64_t T,
-                        int64_t W,
-                        const void* dq,  // (T, W)
-                        const void* dk,  // (T, W)
-                        const void* dv,  // (T, W)
-                        void* dqkv,      // (T, 3 W)
-                        void* dbias,     // (3 W)
+                        int64_t q_width,
+                        int64_t kv_width,
+                        const void* dq,  // (T, q_width)
+                        const void* dk,  // (T, kv_width)
+                        const void* dv,  // (T, kv_width)
+                        void* dqkv,      // (T, q_width + 2 kv_width)
+                        void* dbias,     // (q_width + 2 kv_width) or null
                         void* scratch);
 
 /** out[s] = x[cu_seqlens[s]]: the first row of each sequence. */

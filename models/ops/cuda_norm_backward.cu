@@ -7,11 +7,6 @@
 namespace ferry::ops::cuda {
 namespace {
 
-/** One access a thread where that is enough: the sums take most registers. */
-Groups backward_groups(int64_t row_packs, int pack) {
-  return groups_for(row_packs, kMaxThreads, row_packs <= kMaxThreads && pack > 1 ? 1 : kMaxHeld);
-}
-
 /** kBefore: the gradient of norm(dropout(a + bias) + residual), else of dropout(norm(z)). partial
  * (blocks, kBefore ? 3 : 2, W): the block's sums for dgamma, dbeta and dbias. */
 template <typename T, int N, int kHeld, bool kBefore>
@@ -25,6 +20,7 @@ __global__ void __launch_bounds__(kMaxThreads, kHeld == 1 ? 2 : 1)
                   const float* __restrict__ means,
                   const float* __restrict__ rstds,
                   const T* __restrict__ gamma,
+                  const T* d_sum,
                   T* dz,
                   T* da,
                   float* partial) {
@@ -74,6 +70,13 @@ __global__ void __launch_bounds__(kMaxThreads, kHeld == 1 ? 2 : 1)
       for (int i = 0; i < N; i++) {
         d[held][i] = rstd * (d[held][i] - dots.x - x[held][i] * dots.y);
       }
+      if (d_sum != nullptr) {
+        float other[N];
+        load(d_sum, pack, other);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+          d[held][i] += other[i];
+      }
       store(d[held], dz, pack);
       if constexpr (kBefore) {
         apply_dropout(mask, pack, d[held]);
@@ -84,30 +87,10 @@ __global__ void __launch_bounds__(kMaxThreads, kHeld == 1 ? 2 : 1)
       }
     }
   }
-  // The block's groups into one: group 0 adds them in order.
-  const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
 #pragma unroll
-  for (int which = 0; which < kSums; which++) {
-#pragma unroll
-    for (int held = 0; held < kHeld; held++) {
-      __syncthreads();
-#pragma unroll
-      for (int i = 0; i < N; i++)
-        shared_sum[i][thread] = sums[which][held][i];
-      __syncthreads();
-      const int column = static_cast<int>(threadIdx.x + held * blockDim.x);
-      if (threadIdx.y != 0 || column >= row_packs) continue;
-#pragma unroll
-      for (int i = 0; i < N; i++) {
-        float total = 0;
-        for (int group = 0; group < blockDim.y; group++) {
-          total += shared_sum[i][group * blockDim.x + threadIdx.x];
-        }
-        const int64_t at = static_cast<int64_t>(blockIdx.x) * kSums + which;
-        partial[(at * row_packs + column) * N + i] = total;
-      }
-    }
-  }
+  for (int which = 0; which < kSums; which++)
+    add_groups(sums[which], shared_sum, row_packs,
+               partial + (static_cast<int64_t>(blockIdx.x) * kSums + which) * row_packs * N);
 }
 
 template <bool kBefore>
@@ -121,6 +104,7 @@ void launch_backward(void* stream,
                      const float* mean,
                      const float* rstd,
                      const void* gamma,
+                     const void* d_sum,
                      void* dz,
                      void* da,
                      void* dgamma,
@@ -142,8 +126,8 @@ void launch_backward(void* stream,
                 <<<n_blocks, groups.block(), 0, as_stream(stream)>>>(
                     T, static_cast<int>(W / kPack), 1.0f / static_cast<float>(W), Mask(dropout),
                     static_cast<const E*>(dy), static_cast<const E*>(z), mean, rstd,
-                    static_cast<const E*>(gamma), static_cast<E*>(dz), static_cast<E*>(da),
-                    partial);
+                    static_cast<const E*>(gamma), static_cast<const E*>(d_sum), static_cast<E*>(dz),
+                    static_cast<E*>(da), partial);
           });
           check_launch("norm_backward");
         }
@@ -151,7 +135,7 @@ void launch_backward(void* stream,
                                  static_cast<E*>(dbias)};
         launch_sum_partials<E>(stream, n_blocks, W, kSums, partial, outs);
       },
-      dy, z, gamma, dz, da);
+      dy, z, gamma, d_sum, dz, da);
 }
 
 }  // namespace
@@ -166,6 +150,7 @@ void dropout_residual_norm_backward(void* stream,
                                     const float* mean,
                                     const float* rstd,
                                     const void* gamma,
+                                    const void* d_sum,
                                     void* dz,
                                     void* da,
                                     void* dgamma,
@@ -173,7 +158,7 @@ void dropout_residual_norm_backward(void* stream,
                                     void* dbias,
                                     void* scratch) {
   expect(dropout.p == 0 || (da != nullptr && da != dz), "da of its own under dropout", dropout.p);
-  launch_backward<true>(stream, type, T, W, dropout, dy, z, mean, rstd, gamma, dz,
+  launch_backward<true>(stream, type, T, W, dropout, dy, z, mean, rstd, gamma, d_sum, dz,
                         da == nullptr ? dz : da, dgamma, dbeta, dbias, scratch);
 }
 
@@ -187,12 +172,13 @@ void norm_dropout_backward(void* stream,
                            const float* mean,
                            const float* rstd,
                            const void* gamma,
+                           const void* d_sum,
                            void* dz,
                            void* dgamma,
                            void* dbeta,
                            void* scratch) {
-  launch_backward<false>(stream, type, T, W, dropout, dy, z, mean, rstd, gamma, dz, dz, dgamma,
-                         dbeta, nullptr, scratch);
+  launch_backward<false>(stream, type, T, W, dropout, dy, z, mean, rstd, gamma, d_sum, dz, dz,
+                         dgamma, dbeta, nullptr, scratch);
 }
 
 }  // namespace ferry::ops::cuda

@@ -7,15 +7,6 @@
 namespace ferry::ops::cuda {
 namespace {
 
-constexpr int kForwardThreads = 256;  // of a block, unless one row needs more
-
-/** Few accesses a row: one a thread, else many in flight in each. Odd rows need not be fast. */
-Groups forward_groups(int64_t row_packs, int pack) {
-  const int held = row_packs <= 2 * kWarp && pack > 1 ? 1 : kMaxHeld;
-  return groups_for(row_packs, row_packs > kForwardThreads * held ? kMaxThreads : kForwardThreads,
-                    held);
-}
-
 __device__ inline float normalised(float x, float mean, float rstd, float scale, float shift) {
   return fmaf((x - mean) * rstd, scale, shift);
 }

@@ -1,7 +1,7 @@
 #pragma once
-// How the norms' kernels (cuda_norm_forward.cu, cuda_norm_backward.cu) give rows to threads: a
-// group of whole warps owns a row and holds it in registers, a block has several groups side by
-// side.
+// How the norms' kernels (cuda_norm_forward.cu, cuda_norm_backward.cu, cuda_rms_norm.cu) give rows
+// to threads: a group of whole warps owns a row and holds it in registers, a block has several
+// groups side by side.
 
 #include <bit>
 
@@ -33,6 +33,20 @@ inline Groups groups_for(int64_t row_packs, int block_threads, int held) {
   return result;
 }
 
+constexpr int kForwardThreads = 256;  // of a block, unless one row needs more
+
+/** Few accesses a row: one a thread, else many in flight in each. Odd rows need not be fast. */
+inline Groups forward_groups(int64_t row_packs, int pack) {
+  const int held = row_packs <= 2 * kWarp && pack > 1 ? 1 : kMaxHeld;
+  return groups_for(row_packs, row_packs > kForwardThreads * held ? kMaxThreads : kForwardThreads,
+                    held);
+}
+
+/** One access a thread where that is enough: the sums take most registers. */
+inline Groups backward_groups(int64_t row_packs, int pack) {
+  return groups_for(row_packs, kMaxThreads, row_packs <= kMaxThreads && pack > 1 ? 1 : kMaxHeld);
+}
+
 /** Calls work(IntIs<packs a thread holds>). */
 template <int kPack, typename Work>
 void with_held(int held, Work&& work) {
@@ -59,6 +73,33 @@ __device__ inline float2 group_sum(float2 value, float2* buffer) {
     total.y += mine[warp].y;
   }
   return total;
+}
+
+/** The column sums of a block's groups into one row of `partial`: group 0 adds them in order.
+ * Called by all threads of the block. */
+template <int N, int kHeld>
+__device__ inline void add_groups(const float (&sums)[kHeld][N],
+                                  float (&shared)[N][kMaxThreads],
+                                  int row_packs,
+                                  float* partial) {
+  const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+#pragma unroll
+  for (int held = 0; held < kHeld; held++) {
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      shared[i][thread] = sums[held][i];
+    __syncthreads();
+    const int column = static_cast<int>(threadIdx.x + held * blockDim.x);
+    if (threadIdx.y != 0 || column >= row_packs) continue;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      float total = 0;
+      for (int group = 0; group < blockDim.y; group++)
+        total += shared[i][group * blockDim.x + threadIdx.x];
+      partial[static_cast<int64_t>(column) * N + i] = total;
+    }
+  }
 }
 
 }  // namespace ferry::ops::cuda

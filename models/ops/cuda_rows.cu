@@ -23,21 +23,32 @@ struct JoinPacks {
   const T* dk;
   const T* dv;
   T* dqkv;
-  int64_t third_packs;  ///< of a row of dq
+  int64_t q_packs;   ///< of a row of dq
+  int64_t kv_packs;  ///< of a row of dk or dv
 
   __device__ void operator()(int64_t row, int64_t column, int64_t pack, float (&out)[N]) const {
     const T* from = dq;
-    if (column >= 2 * third_packs) {
-      from = dv;
-      column -= 2 * third_packs;
-    } else if (column >= third_packs) {
-      from = dk;
-      column -= third_packs;
+    int64_t width = q_packs;
+    if (column >= q_packs) {
+      const bool is_v = column >= q_packs + kv_packs;
+      from = is_v ? dv : dk;
+      width = kv_packs;
+      column -= q_packs + (is_v ? kv_packs : 0);
     }
-    load(from, row * third_packs + column, out);
+    load(from, row * width + column, out);
     store(out, dqkv, pack);
   }
 };
+
+/** The joined row blockIdx.x, where no column sum is wanted. */
+template <typename T, int N>
+__global__ void __launch_bounds__(256) join_rows(JoinPacks<T, N> join, int64_t row_packs) {
+  const int64_t row = blockIdx.x;
+  for (int64_t column = threadIdx.x; column < row_packs; column += blockDim.x) {
+    float x[N];
+    join(row, column, row * row_packs + column, x);
+  }
+}
 
 /** Copies row blockIdx.x of `from` (gather: row first[i]) to `to` (scatter: row first[i]). */
 template <typename T, int N, bool kGather>
@@ -93,23 +104,32 @@ void column_sum(
 void join_qkv_gradients(void* stream,
                         DType type,
                         int64_t T,
-                        int64_t W,
+                        int64_t q_width,
+                        int64_t kv_width,
                         const void* dq,
                         const void* dk,
                         const void* dv,
                         void* dqkv,
                         void* dbias,
                         void* scratch) {
+  expect(q_width % kv_width == 0, "queries' width a multiple of the keys'",
+         static_cast<double>(q_width));
   with_packs(
-      type, W,
+      type, kv_width,
       [&](auto element, auto pack) {
         using E = typename decltype(element)::type;
         constexpr int kPack = decltype(pack)::value;
         const JoinPacks<E, kPack> source{static_cast<const E*>(dq), static_cast<const E*>(dk),
                                          static_cast<const E*>(dv), static_cast<E*>(dqkv),
-                                         W / kPack};
-        sum_columns<E, kPack>(stream, T, 3 * W, source, static_cast<E*>(dbias),
-                              static_cast<float*>(scratch));
+                                         q_width / kPack,           kv_width / kPack};
+        const int64_t width = q_width + 2 * kv_width;
+        if (dbias != nullptr)
+          return sum_columns<E, kPack>(stream, T, width, source, static_cast<E*>(dbias),
+                                       static_cast<float*>(scratch));
+        if (T == 0) return;
+        join_rows<E, kPack>
+            <<<static_cast<unsigned>(T), 256, 0, as_stream(stream)>>>(source, width / kPack);
+        check_launch("join_rows");
       },
       dq, dk, dv, dqkv);
 }

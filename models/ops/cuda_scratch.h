@@ -48,6 +48,10 @@ constexpr int64_t gelu_backward_scratch_bytes(int64_t T, int64_t N) {
 constexpr int64_t norm_backward_scratch_bytes(int64_t T, int64_t W) {
   return n_norm_backward_blocks(T) * 3 * W * 4;
 }
+/** residual_rms_norm_backward of (T, W). */
+constexpr int64_t rms_norm_backward_scratch_bytes(int64_t T, int64_t W) {
+  return n_norm_backward_blocks(T) * W * 4;
+}
 /** embedding_backward of (T, W), whatever the table's rows. */
 constexpr int64_t embedding_backward_scratch_bytes(int64_t T, int64_t W) {
   return embedding_order_bytes(T) + n_embedding_chunks(T) * 2 * W * 4;

@@ -11,14 +11,6 @@
 namespace ferry::ops {
 namespace {
 
-cuda::Dropout on_gpu(Dropout dropout) {
-  return {.p = dropout.p, .key = dropout.key, .key_at = dropout.key_at};
-}
-
-void* take_bytes(Scratch& scratch, int64_t n_bytes) {
-  return scratch.take({n_bytes}, at::kByte).data_ptr();
-}
-
 /** Undefined without dropout: then da is dz. */
 void check_da(const at::Tensor& da, Dropout dropout) {
   FERRY_CHECK(da.defined() || dropout.p == 0, "dropout {} needs da", dropout.p);
@@ -54,7 +46,7 @@ void gelu_backward(const at::Tensor& dg,
   }
 }
 
-void column_sum(const at::Tensor& x, at::Tensor& out, Scratch& scratch) {
+void column_sum(const at::Tensor& x, const at::Tensor& out, Scratch& scratch) {
   const int64_t T = x.size(0), N = x.size(1);
   const ScratchScope scope(scratch);
   void* sums = take_bytes(scratch, column_sum_scratch_bytes(T, N, on_cuda(x)));
@@ -92,6 +84,7 @@ void dropout_residual_norm_backward(const at::Tensor& dy,
                                     const at::Tensor& z,
                                     const NormParams& norm,
                                     const NormState& state,
+                                    const at::Tensor& d_sum,
                                     Dropout dropout,
                                     at::Tensor& dz,
                                     const at::Tensor& da,
@@ -105,12 +98,13 @@ void dropout_residual_norm_backward(const at::Tensor& dy,
   if (on_cuda(dy)) {
     cuda::dropout_residual_norm_backward(
         stream_of(dy), dtype_of(dy), T, W, on_gpu(dropout), data_of(dy), data_of(z),
-        floats_of(state.mean), floats_of(state.rstd), data_of(norm.weight), data_of(dz),
-        data_of(da), data_of(d_norm.weight), data_of(d_norm.bias), data_of(dbias), sums);
+        floats_of(state.mean), floats_of(state.rstd), data_of(norm.weight), data_of(d_sum),
+        data_of(dz), data_of(da), data_of(d_norm.weight), data_of(d_norm.bias), data_of(dbias),
+        sums);
   } else {
     cpu::dropout_residual_norm_backward(
         dtype_of(dy), T, W, dropout, data_of(dy), data_of(z), floats_of(state.mean),
-        floats_of(state.rstd), data_of(norm.weight), data_of(dz), data_of(da),
+        floats_of(state.rstd), data_of(norm.weight), data_of(d_sum), data_of(dz), data_of(da),
         data_of(d_norm.weight), data_of(d_norm.bias), data_of(dbias), sums);
   }
 }
@@ -151,6 +145,7 @@ void norm_dropout_backward(const at::Tensor& dy,
                            const at::Tensor& z,
                            const NormParams& norm,
                            const NormState& state,
+                           const at::Tensor& d_sum,
                            Dropout dropout,
                            at::Tensor& dz,
                            NormParams& d_norm,
@@ -161,12 +156,13 @@ void norm_dropout_backward(const at::Tensor& dy,
   if (on_cuda(dy)) {
     cuda::norm_dropout_backward(stream_of(dy), dtype_of(dy), T, W, on_gpu(dropout), data_of(dy),
                                 data_of(z), floats_of(state.mean), floats_of(state.rstd),
-                                data_of(norm.weight), data_of(dz), data_of(d_norm.weight),
-                                data_of(d_norm.bias), sums);
+                                data_of(norm.weight), data_of(d_sum), data_of(dz),
+                                data_of(d_norm.weight), data_of(d_norm.bias), sums);
   } else {
     cpu::norm_dropout_backward(dtype_of(dy), T, W, dropout, data_of(dy), data_of(z),
                                floats_of(state.mean), floats_of(state.rstd), data_of(norm.weight),
-                               data_of(dz), data_of(d_norm.weight), data_of(d_norm.bias), sums);
+                               data_of(d_sum), data_of(dz), data_of(d_norm.weight),
+                               data_of(d_norm.bias), sums);
   }
 }
 

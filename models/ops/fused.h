@@ -33,7 +33,7 @@ void gelu_backward(const at::Tensor& dg,
                    Scratch& scratch);
 
 /** out (N) = column sum of x (T, N). */
-void column_sum(const at::Tensor& x, at::Tensor& out, Scratch& scratch);
+void column_sum(const at::Tensor& x, const at::Tensor& out, Scratch& scratch);
 
 /** z = dropout(a + bias) + residual, y = LayerNorm(z). bias, residual may be undefined; z or y may
  * be a. */
@@ -46,12 +46,14 @@ void dropout_residual_norm_forward(const at::Tensor& a,
                                    at::Tensor& z,
                                    NormState& state,
                                    at::Tensor& y);
-/** dz, which is the residual's gradient too, and da = dropout'(dz) (may be undefined without
- * dropout); the gradients of the norm's parameters and of bias (may be undefined). dz may be dy. */
+/** dz, which is the residual's gradient too, with d_sum added: the gradient that reaches z past the
+ * norm, may be undefined. da = dropout'(dz) (may be undefined without dropout); the gradients of
+ * the norm's parameters and of bias (may be undefined). dz may be dy or d_sum. */
 void dropout_residual_norm_backward(const at::Tensor& dy,
                                     const at::Tensor& z,
                                     const NormParams& norm,
                                     const NormState& state,
+                                    const at::Tensor& d_sum,
                                     Dropout dropout,
                                     at::Tensor& dz,
                                     const at::Tensor& da,
@@ -69,16 +71,78 @@ void norm_dropout_forward(const at::Tensor& z,
                           Dropout dropout,
                           NormState& state,
                           at::Tensor& y);
+/** dz with d_sum (or undefined) added, as above. */
 void norm_dropout_backward(const at::Tensor& dy,
                            const at::Tensor& z,
                            const NormParams& norm,
                            const NormState& state,
+                           const at::Tensor& d_sum,
                            Dropout dropout,
                            at::Tensor& dz,
                            NormParams& d_norm,
                            Scratch& scratch);
 
-/** sum (T, W) = the three tables' rows of each token. */
+/** z = a + residual, y = RMSNorm(z) * weight, with rstd (T) fp32 = 1 / sqrt(mean(z^2) + eps) of
+ * each row. Without residual z is a, and undefined here. z or y may be a, z may be residual. */
+void residual_rms_norm_forward(const at::Tensor& a,
+                               const at::Tensor& residual,
+                               const at::Tensor& weight,  // (W)
+                               float eps,
+                               const at::Tensor& z,
+                               at::Tensor& rstd,
+                               at::Tensor& y);
+/** dz, which is the residual's gradient too, with d_sum (may be undefined) added: the gradient that
+ * reaches z past the norm; dweight (W). dz may be dy or d_sum. */
+void residual_rms_norm_backward(const at::Tensor& dy,
+                                const at::Tensor& z,
+                                const at::Tensor& weight,
+                                const at::Tensor& rstd,
+                                const at::Tensor& d_sum,
+                                at::Tensor& dz,
+                                at::Tensor& dweight,
+                                Scratch& scratch);
+/** y again, from the rstd that the forward kept: the same bits. */
+void rms_norm_apply(const at::Tensor& z,
+                    const at::Tensor& weight,
+                    const at::Tensor& rstd,
+                    at::Tensor& y);
+
+/** y = dropout(a + bias) + residual; bias may be undefined. y may be a or residual. */
+void dropout_residual_forward(const at::Tensor& a,
+                              const at::Tensor& bias,
+                              const at::Tensor& residual,
+                              Dropout dropout,
+                              at::Tensor& y);
+/** da = dropout'(dy) (undefined without dropout: it is dy) and dbias, its column sum. da may be dy.
+ */
+void dropout_residual_backward(const at::Tensor& dy,
+                               Dropout dropout,
+                               const at::Tensor& da,
+                               at::Tensor& dbias,
+                               Scratch& scratch);
+
+/** Rotary positions (Su et al. 2021) as Hugging Face's Llama has them: in each head of width D,
+ * elements (i, i + D / 2) are a pair, turned by position * theta^(-2 i / D), a product of fp32. */
+struct Rotary {
+  int64_t n_heads = 0;     ///< of queries
+  int64_t n_kv_heads = 0;  ///< of keys, and of values, which are not turned
+  double theta = 10000;
+};
+/** In place on the queries and keys of qkv (T, (n_heads + 2 n_kv_heads) D), D even and at most 512;
+ * position_ids (T) int32 below 2^20. */
+void rotary_forward(const Rotary& rotary, const at::Tensor& position_ids, at::Tensor& qkv);
+/** The gradient, likewise in place: turned back. */
+void rotary_backward(const Rotary& rotary, const at::Tensor& position_ids, at::Tensor& d_qkv);
+
+/** out (T, F) = silu(gate) * up, where gate_up (T, 2F) holds gate, then up. */
+void silu_gate_forward(const at::Tensor& gate_up, at::Tensor& out);
+/** d_gate_up (T, 2F), and out (T, F) again if defined; out may be d_out, d_gate_up gate_up. */
+void silu_gate_backward(const at::Tensor& d_out,
+                        const at::Tensor& gate_up,
+                        at::Tensor& d_gate_up,
+                        const at::Tensor& out);
+
+/** sum (T, W) = the three tables' rows of each token; position and type may be undefined. */
 void embedding_forward(const BatchTensors& batch,
                        const at::Tensor& word,
                        const at::Tensor& position,

@@ -7,6 +7,7 @@
 #include <ATen/ops/_flash_attention_backward.h>
 #include <ATen/ops/_flash_attention_forward.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/sum.h>
 #include <fmt/format.h>
 
 #include <mutex>
@@ -22,10 +23,29 @@
 namespace ferry::ops::gpu {
 namespace {
 
-/** Queries, keys or values (part 0, 1, 2) as (T, H, head width), a view of qkv. */
-at::Tensor part_of(const at::Tensor& qkv, int64_t part, int64_t n_heads) {
-  const int64_t W = qkv.size(1) / 3;
-  return qkv.narrow(1, part * W, W).view({qkv.size(0), n_heads, W / n_heads});
+/** The columns of queries, keys or values in a row of qkv. */
+struct Part {
+  int64_t first;
+  int64_t n_heads;
+  int64_t head_width;
+
+  int64_t width() const { return n_heads * head_width; }
+};
+struct Parts {
+  Part q, k, v;
+
+  Parts(const Attention& attention, const at::Tensor& qkv) {
+    const int64_t H = attention.n_heads, kv = attention.kv_heads();
+    const int64_t d = qkv.size(1) / (H + 2 * kv);
+    q = {0, H, d};
+    k = {H * d, kv, d};
+    v = {(H + kv) * d, kv, d};
+  }
+};
+
+/** The part as (T, heads, head width), a view of qkv. */
+at::Tensor view_of(const at::Tensor& qkv, const Part& part) {
+  return qkv.narrow(1, part.first, part.width()).view({qkv.size(0), part.n_heads, part.head_width});
 }
 
 /** LibTorch's kernels draw from the device's default generator: key and offset fix the mask. */
@@ -40,21 +60,24 @@ void seed_generator(const at::Tensor& on, Dropout dropout, uint64_t offset = 0) 
   generator.set_offset(offset);
 }
 
-/** What the backwards of LibTorch give apart, (T, H, head width) each, side by side in d_qkv. */
+/** What the backwards of LibTorch give apart, (T, heads, head width) each, side by side in d_qkv.
+ */
 void join(const at::Tensor& dq,
           const at::Tensor& dk,
           const at::Tensor& dv,
           at::Tensor& d_qkv,
-          at::Tensor& d_bias,
+          const at::Tensor& d_bias,
           Scratch& scratch) {
   const ScratchScope scope(scratch);
-  const int64_t T = d_qkv.size(0), W = d_qkv.size(1) / 3;
+  const int64_t T = d_qkv.size(0), q_width = dq.size(1) * dq.size(2),
+                kv_width = dk.size(1) * dk.size(2);
   FERRY_CHECK(dq.is_contiguous() && dk.is_contiguous() && dv.is_contiguous(),
               "gradients of attention are not contiguous");
-  const int64_t n_bytes = column_sum_scratch_bytes(T, 3 * W, /*cuda=*/true);
-  const at::Tensor sums = scratch.take({n_bytes}, at::kByte);
-  cuda::join_qkv_gradients(stream_of(d_qkv), dtype_of(d_qkv), T, W, data_of(dq), data_of(dk),
-                           data_of(dv), data_of(d_qkv), data_of(d_bias), data_of(sums));
+  const int64_t n_bytes =
+      d_bias.defined() ? column_sum_scratch_bytes(T, d_qkv.size(1), /*cuda=*/true) : 0;
+  void* sums = take_bytes(scratch, n_bytes);
+  cuda::join_qkv_gradients(stream_of(d_qkv), dtype_of(d_qkv), T, q_width, kv_width, data_of(dq),
+                           data_of(dk), data_of(dv), data_of(d_qkv), data_of(d_bias), sums);
 }
 
 }  // namespace
@@ -69,10 +92,11 @@ void flash_forward(const Attention& attention,
                    std::span<at::Tensor> state,
                    at::Tensor& context) {
   if (attention.dropout.p > 0) seed_generator(qkv, attention.dropout);
-  const int64_t H = attention.n_heads, length = flash_length(batch);
+  const Parts parts(attention, qkv);
+  const int64_t length = flash_length(batch);
   const auto [out, lse, rng, unused, mask] = at::_flash_attention_forward(
-      part_of(qkv, 0, H), part_of(qkv, 1, H), part_of(qkv, 2, H), batch.cu_seqlens,
-      batch.cu_seqlens, length, length, attention.dropout.p, /*is_causal=*/false,
+      view_of(qkv, parts.q), view_of(qkv, parts.k), view_of(qkv, parts.v), batch.cu_seqlens,
+      batch.cu_seqlens, length, length, attention.dropout.p, attention.causal,
       /*return_debug_mask=*/false);
   context.copy_(out.view(context.sizes()));
   state[0].copy_(lse.view(state[0].sizes()));
@@ -86,15 +110,16 @@ void flash_backward(const Attention& attention,
                     std::span<at::Tensor> state,
                     const at::Tensor& context,
                     at::Tensor& d_qkv,
-                    at::Tensor& d_bias,
+                    const at::Tensor& d_bias,
                     Scratch& scratch) {
-  const int64_t H = attention.n_heads, length = flash_length(batch);
-  const at::Tensor q = part_of(qkv, 0, H);
+  const Parts parts(attention, qkv);
+  const int64_t length = flash_length(batch);
+  const at::Tensor q = view_of(qkv, parts.q);
   const at::Tensor rng = state[1].view(at::kUInt64);
   const auto [dq, dk, dv] = at::_flash_attention_backward(
-      d_context.view(q.sizes()), q, part_of(qkv, 1, H), part_of(qkv, 2, H), context.view(q.sizes()),
-      state[0], batch.cu_seqlens, batch.cu_seqlens, length, length, attention.dropout.p,
-      /*is_causal=*/false, rng, rng);
+      d_context.view(q.sizes()), q, view_of(qkv, parts.k), view_of(qkv, parts.v),
+      context.view(q.sizes()), state[0], batch.cu_seqlens, batch.cu_seqlens, length, length,
+      attention.dropout.p, attention.causal, rng, rng);
   join(dq, dk, dv, d_qkv, d_bias, scratch);
 }
 
@@ -133,12 +158,54 @@ std::vector<Run> runs_of(const BatchTensors& batch, int64_t n_heads) {
   return runs;
 }
 
-/** The run's rows of a (T, ...) matrix as (n_seqs, length, H, head width), from a column. */
-at::Tensor rectangle(
-    const at::Tensor& x, const Run& run, int64_t n_heads, int64_t width, int64_t column = 0) {
+/** The run's rows of a (T, ...) matrix as (n_seqs, length, heads, head width). */
+at::Tensor rectangle(const at::Tensor& x, const Run& run, const Part& part) {
   return x.narrow(0, run.first_token, run.tokens())
-      .narrow(1, column, width)
-      .view({run.n_seqs, run.length, n_heads, width / n_heads});
+      .narrow(1, part.first, part.width())
+      .view({run.n_seqs, run.length, part.n_heads, part.head_width});
+}
+
+/** Keys and values with a head for each of the queries', which is all that these kernels take. */
+struct KeysAndValues {
+  at::Tensor keys, values;  ///< (T, ...) with the columns of:
+  Part k, v;
+
+  /** Views of qkv, or where heads are grouped copies out of the scratch. */
+  KeysAndValues(const Parts& parts, const at::Tensor& qkv, Scratch& scratch)
+      : keys(qkv), values(qkv), k(parts.k), v(parts.v) {
+    if (parts.q.n_heads == parts.k.n_heads) return;
+    keys = repeated(parts, parts.k, qkv, scratch);
+    values = repeated(parts, parts.v, qkv, scratch);
+    k = v = parts.q;
+  }
+
+ private:
+  static at::Tensor repeated(const Parts& parts,
+                             const Part& part,
+                             const at::Tensor& qkv,
+                             Scratch& scratch) {
+    at::Tensor out = scratch.take({qkv.size(0), parts.q.width()}, qkv.scalar_type());
+    out.view({qkv.size(0), part.n_heads, parts.q.n_heads / part.n_heads, part.head_width})
+        .copy_(view_of(qkv, part).unsqueeze(2));
+    return out;
+  }
+};
+
+/** The gradient (n_seqs, length, heads, head width) into its columns of d_qkv, the heads of a group
+ * added up. */
+void put_gradient(const at::Tensor& grad, const Run& run, const Part& part, at::Tensor& d_qkv) {
+  at::Tensor to = rectangle(d_qkv, run, part);
+  if (grad.size(2) == part.n_heads) {
+    to.copy_(grad);
+    return;
+  }
+  const int64_t group = grad.size(2) / part.n_heads;
+  at::sum_out(to, grad.view({run.n_seqs, run.length, part.n_heads, group, part.head_width}), {3});
+}
+
+/** LibTorch's CustomMaskType: none, or causal from the first token on. */
+int64_t mask_type_of(const Attention& attention) {
+  return attention.causal ? 1 : 0;
 }
 
 at::Tensor lse_of(const at::Tensor& state, const Run& run, int64_t n_heads) {
@@ -153,17 +220,20 @@ void efficient_forward(const Attention& attention,
                        const BatchTensors& batch,
                        const at::Tensor& qkv,
                        std::span<at::Tensor> state,
-                       at::Tensor& context) {
-  const int64_t H = attention.n_heads, W = context.size(1);
-  for (const Run& run : runs_of(batch, H)) {
+                       at::Tensor& context,
+                       Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  const Parts parts(attention, qkv);
+  const KeysAndValues kv(parts, qkv, scratch);
+  for (const Run& run : runs_of(batch, attention.n_heads)) {
     if (attention.dropout.p > 0) seed_generator(qkv, attention.dropout, run.random_offset);
     const auto [out, lse, seed, offset, max_q, max_k] = at::_efficient_attention_forward(
-        rectangle(qkv, run, H, W), rectangle(qkv, run, H, W, W), rectangle(qkv, run, H, W, 2 * W),
-        /*bias=*/{}, /*cu_seqlens_q=*/{}, /*cu_seqlens_k=*/{}, /*max_seqlen_q=*/{},
-        /*max_seqlen_k=*/{}, attention.dropout.p, /*custom_mask_type=*/0,
+        rectangle(qkv, run, parts.q), rectangle(kv.keys, run, kv.k),
+        rectangle(kv.values, run, kv.v), /*bias=*/{}, /*cu_seqlens_q=*/{}, /*cu_seqlens_k=*/{},
+        /*max_seqlen_q=*/{}, /*max_seqlen_k=*/{}, attention.dropout.p, mask_type_of(attention),
         /*compute_log_sumexp=*/true);
-    rectangle(context, run, H, W).copy_(out);
-    lse_of(state[0], run, H).copy_(lse);
+    rectangle(context, run, parts.q).copy_(out);
+    lse_of(state[0], run, attention.n_heads).copy_(lse);
   }
 }
 
@@ -174,24 +244,29 @@ void efficient_backward(const Attention& attention,
                         std::span<at::Tensor> state,
                         const at::Tensor& context,
                         at::Tensor& d_qkv,
-                        at::Tensor& d_bias,
+                        const at::Tensor& d_bias,
                         Scratch& scratch) {
-  const int64_t H = attention.n_heads, W = context.size(1);
   const auto scalar = [](uint64_t value) {
     return at::scalar_tensor(static_cast<int64_t>(value), at::dtype(at::kLong));
   };
-  for (const Run& run : runs_of(batch, H)) {
-    const auto [dq, dk, dv, d_scores] = at::_efficient_attention_backward(
-        rectangle(d_context, run, H, W), rectangle(qkv, run, H, W), rectangle(qkv, run, H, W, W),
-        rectangle(qkv, run, H, W, 2 * W), /*bias=*/{}, rectangle(context, run, H, W),
-        /*cu_seqlens_q=*/{}, /*cu_seqlens_k=*/{}, run.length, run.length, lse_of(state[0], run, H),
-        attention.dropout.p, scalar(attention.dropout.key), scalar(run.random_offset),
-        /*custom_mask_type=*/0, /*bias_requires_grad=*/false);
-    rectangle(d_qkv, run, H, W).copy_(dq);
-    rectangle(d_qkv, run, H, W, W).copy_(dk);
-    rectangle(d_qkv, run, H, W, 2 * W).copy_(dv);
+  {
+    const ScratchScope scope(scratch);
+    const Parts parts(attention, qkv);
+    const KeysAndValues kv(parts, qkv, scratch);
+    for (const Run& run : runs_of(batch, attention.n_heads)) {
+      const auto [dq, dk, dv, d_scores] = at::_efficient_attention_backward(
+          rectangle(d_context, run, parts.q), rectangle(qkv, run, parts.q),
+          rectangle(kv.keys, run, kv.k), rectangle(kv.values, run, kv.v), /*bias=*/{},
+          rectangle(context, run, parts.q), /*cu_seqlens_q=*/{}, /*cu_seqlens_k=*/{}, run.length,
+          run.length, lse_of(state[0], run, attention.n_heads), attention.dropout.p,
+          scalar(attention.dropout.key), scalar(run.random_offset), mask_type_of(attention),
+          /*bias_requires_grad=*/false);
+      put_gradient(dq, run, parts.q, d_qkv);
+      put_gradient(dk, run, parts.k, d_qkv);
+      put_gradient(dv, run, parts.v, d_qkv);
+    }
   }
-  column_sum(d_qkv, d_bias, scratch);
+  if (d_bias.defined()) column_sum(d_qkv, d_bias, scratch);
 }
 
 }  // namespace ferry::ops::gpu

@@ -26,14 +26,15 @@ void flash_backward(const Attention& attention,
                     std::span<at::Tensor> state,
                     const at::Tensor& context,
                     at::Tensor& d_qkv,
-                    at::Tensor& d_bias,
+                    const at::Tensor& d_bias,
                     Scratch& scratch);
 
 void efficient_forward(const Attention& attention,
                        const BatchTensors& batch,
                        const at::Tensor& qkv,
                        std::span<at::Tensor> state,
-                       at::Tensor& context);
+                       at::Tensor& context,
+                       Scratch& scratch);
 void efficient_backward(const Attention& attention,
                         const BatchTensors& batch,
                         const at::Tensor& d_context,
@@ -41,7 +42,7 @@ void efficient_backward(const Attention& attention,
                         std::span<at::Tensor> state,
                         const at::Tensor& context,
                         at::Tensor& d_qkv,
-                        at::Tensor& d_bias,
+                        const at::Tensor& d_bias,
                         Scratch& scratch);
 
 }  // namespace ferry::ops::gpu

@@ -147,6 +147,39 @@ FERRY_LANES_INLINE Floats exp(Floats x) {
   return p * floats_of((half + all(127)) << 23) * floats_of((exponent - half + all(127)) << 23);
 }
 
+/** Cosine and sine of x, |x| < 2^20, to 1e-10 and then rounded: in double, of one element, since
+ * the reduction needs more bits than fp32 has. The compiler takes several at a time. */
+FERRY_LANES_INLINE void cos_sin(float x, float* cos, float* sin) {
+  // x = n pi / 2 + r with |r| <= pi / 4; pi / 2 in two parts, the first with 33 bits, so that n
+  // times it is exact. Taylor's series.
+  constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52: leaves an integer in the low bits
+  const double shifted = static_cast<double>(x) * 0.63661977236758134 + kRound;
+  const double n = shifted - kRound;
+  const double r =
+      (static_cast<double>(x) - n * 1.57079632673412561417e+00) - n * 6.07710050650619224932e-11;
+  const double z = r * r;
+  double s = -1.0 / 39916800.0;
+  s = s * z + 1.0 / 362880.0;
+  s = s * z - 1.0 / 5040.0;
+  s = s * z + 1.0 / 120.0;
+  s = s * z - 1.0 / 6.0;
+  s = s * z * r + r;
+  double c = 1.0 / 479001600.0;
+  c = c * z - 1.0 / 3628800.0;
+  c = c * z + 1.0 / 40320.0;
+  c = c * z - 1.0 / 720.0;
+  c = c * z + 1.0 / 24.0;
+  c = c * z - 0.5;
+  c = c * z + 1.0;
+  // Quarter turns: odd ones swap the two, and each half of the circle has its signs.
+  int64_t quarter;
+  memcpy(&quarter, &shifted, sizeof quarter);
+  const bool odd = (quarter & 1) != 0;
+  const double a = odd ? s : c, b = odd ? c : s;
+  *cos = static_cast<float>(((quarter + 1) & 2) != 0 ? -a : a);
+  *sin = static_cast<float>((quarter & 2) != 0 ? -b : b);
+}
+
 /** The standard normal distribution at x: cdf and density. */
 struct Normal {
   Floats cdf;

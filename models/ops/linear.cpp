@@ -16,6 +16,13 @@ void linear_forward(const at::Tensor& x,
   }
 }
 
+void linear_forward_add(const at::Tensor& x,
+                        const at::Tensor& w,
+                        const at::Tensor& residual,
+                        at::Tensor& y) {
+  at::addmm_out(y, residual, x, w.t());
+}
+
 void linear_forward_f32(const at::Tensor& x,
                         const at::Tensor& w,
                         const at::Tensor& bias,

@@ -14,6 +14,11 @@ void linear_forward(const at::Tensor& x,
                     const at::Tensor& w,
                     const at::Tensor& bias,
                     at::Tensor& y);
+/** y (T, out) = x (T, in) w^T + residual, rounded once; y may be residual. */
+void linear_forward_add(const at::Tensor& x,
+                        const at::Tensor& w,
+                        const at::Tensor& residual,
+                        at::Tensor& y);
 /** y (T, out) fp32, whatever the type of x: a product of 16 bits is rounded to these first. */
 void linear_forward_f32(const at::Tensor& x,
                         const at::Tensor& w,

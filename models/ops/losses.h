@@ -97,10 +97,11 @@ void label_loss_backward(LossKind kind,
 
 /** Cross entropy over a vocabulary, kVocabChunk words at a time: logits = t word^T + bias never
  * exist as a whole, and the backward computes them again. lse is kept for it. `logits`, if defined,
- * (rows, V) fp32, receives them all. */
+ * (rows, V) fp32, receives them all. A causal language model's labels are the next tokens: its
+ * batch has them shifted. */
 void vocabulary_loss_forward(const at::Tensor& t,       // (rows, W)
                              const at::Tensor& word,    // (V, W)
-                             const at::Tensor& bias,    // (V)
+                             const at::Tensor& bias,    // (V) or undefined
                              const at::Tensor& labels,  // (rows) int32
                              float smoothing,
                              float weight,
@@ -108,7 +109,7 @@ void vocabulary_loss_forward(const at::Tensor& t,       // (rows, W)
                              at::Tensor& loss,
                              at::Tensor& logits,
                              Scratch& scratch);
-/** dt summed over the chunks in fp32, dword (unless undefined) and dbias written whole. */
+/** dt summed over the chunks in fp32, dword and dbias (unless undefined) written whole. */
 void vocabulary_loss_backward(const at::Tensor& t,
                               const at::Tensor& word,
                               const at::Tensor& bias,
@@ -118,7 +119,7 @@ void vocabulary_loss_backward(const at::Tensor& t,
                               float factor,
                               at::Tensor& dt,
                               at::Tensor& dword,
-                              at::Tensor& dbias,
+                              const at::Tensor& dbias,
                               Scratch& scratch);
 
 }  // namespace ferry::ops

@@ -56,6 +56,7 @@ void dropout_residual_norm_backward(void*,
                                     const float*,
                                     const float*,
                                     const void*,
+                                    const void*,
                                     void*,
                                     void*,
                                     void*,
@@ -100,10 +101,59 @@ void norm_dropout_backward(void*,
                            const float*,
                            const float*,
                            const void*,
+                           const void*,
                            void*,
                            void*,
                            void*,
                            void*) {
+  not_built();
+}
+void residual_rms_norm_forward(void*,
+                               DType,
+                               int64_t,
+                               int64_t,
+                               float,
+                               const void*,
+                               const void*,
+                               const void*,
+                               void*,
+                               float*,
+                               void*) {
+  not_built();
+}
+void rms_norm_apply(void*, DType, int64_t, int64_t, const void*, const float*, const void*, void*) {
+  not_built();
+}
+void residual_rms_norm_backward(void*,
+                                DType,
+                                int64_t,
+                                int64_t,
+                                const void*,
+                                const void*,
+                                const float*,
+                                const void*,
+                                const void*,
+                                void*,
+                                void*,
+                                void*) {
+  not_built();
+}
+void dropout_residual_forward(
+    void*, DType, int64_t, int64_t, Dropout, const void*, const void*, const void*, void*) {
+  not_built();
+}
+void dropout_residual_backward(
+    void*, DType, int64_t, int64_t, Dropout, const void*, void*, void*, void*) {
+  not_built();
+}
+void rotate(
+    void*, DType, int64_t, int64_t, int64_t, int64_t, bool, const int32_t*, const float*, void*) {
+  not_built();
+}
+void silu_gate_forward(void*, DType, int64_t, int64_t, const void*, void*) {
+  not_built();
+}
+void silu_gate_backward(void*, DType, int64_t, int64_t, const void*, const void*, void*, void*) {
   not_built();
 }
 void embedding_forward(void*,
@@ -123,8 +173,17 @@ void embedding_backward(
     void*, DType, int64_t, int64_t, const int32_t*, int64_t, const void*, void*, void*) {
   not_built();
 }
-void join_qkv_gradients(
-    void*, DType, int64_t, int64_t, const void*, const void*, const void*, void*, void*, void*) {
+void join_qkv_gradients(void*,
+                        DType,
+                        int64_t,
+                        int64_t,
+                        int64_t,
+                        const void*,
+                        const void*,
+                        const void*,
+                        void*,
+                        void*,
+                        void*) {
   not_built();
 }
 void gather_first_rows(void*, DType, int64_t, int64_t, const void*, const int32_t*, void*) {

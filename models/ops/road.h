@@ -1,9 +1,12 @@
 #pragma once
 // What the operations need to hand tensors to raw-pointer kernels (private to models/ops): types,
-// the road of a tensor, the compute stream.
+// the road of a tensor, the compute stream, scratch.
 
 #include <ATen/core/Tensor.h>
 
+#include "models/block.h"
+#include "models/ops/cuda_kernels.h"
+#include "models/ops/dropout.h"
 #include "src/base/dtype.h"
 
 namespace ferry::ops {
@@ -20,5 +23,13 @@ void* stream_of(const at::Tensor& x);
 void* data_of(const at::Tensor& x);
 float* floats_of(const at::Tensor& x);
 const int32_t* ints_of(const at::Tensor& x);
+
+inline void* take_bytes(Scratch& scratch, int64_t n_bytes) {
+  return scratch.take({n_bytes}, at::kByte).data_ptr();
+}
+
+inline cuda::Dropout on_gpu(Dropout dropout) {
+  return {.p = dropout.p, .key = dropout.key, .key_at = dropout.key_at};
+}
 
 }  // namespace ferry::ops

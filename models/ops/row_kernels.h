@@ -31,13 +31,14 @@ struct RowKernels {
                     const uint8_t* keep,
                     float keep_scale,
                     int64_t n);
-  /** dz of normalise; dgamma and dbeta are added to. */
+  /** dz of normalise, plus d_sum (or null); dgamma and dbeta are added to. */
   void (*norm_backward)(float* dz,
                         const float* dy,
                         const float* z,
                         float mean,
                         float rstd,
                         const float* gamma,
+                        const float* d_sum,
                         const uint8_t* keep,
                         float keep_scale,
                         float* dgamma,
@@ -78,6 +79,33 @@ struct RowKernels {
   /** d = (exp(x - lse) - uniform) * factor. d may be x. */
   void (*logits_backward)(
       float* d, const float* x, float lse, float uniform, float factor, int64_t n);
+  /** 1 / sqrt(mean of the squares + eps). */
+  float (*root_mean_square)(const float* z, int64_t n, float eps);
+  /** y = z * rstd * weight. */
+  void (*rms_normalise)(float* y, const float* z, float rstd, const float* weight, int64_t n);
+  /** dz of rms_normalise, plus d_sum (or null); dweight is added to. */
+  void (*rms_backward)(float* dz,
+                       const float* dy,
+                       const float* z,
+                       float rstd,
+                       const float* weight,
+                       const float* d_sum,
+                       float* dweight,
+                       int64_t n);
+  /** Cosine and sine of position * frequency (rounded to fp32 first); |the product| < 2^20. */
+  void (*angles)(float* cos, float* sin, const float* frequency, float position, int64_t n);
+  /** In place, n pairs (x[i], x[i + n]): turned by the angles, or back. */
+  void (*rotate)(float* x, const float* cos, const float* sin, bool back, int64_t n);
+  /** out = silu(gate) * up, silu(x) = x / (1 + exp(-x)). */
+  void (*silu_gate)(float* out, const float* gate, const float* up, int64_t n);
+  /** out = silu(gate) * up again, or null. Outputs may be inputs. */
+  void (*silu_gate_backward)(float* d_gate,
+                             float* d_up,
+                             float* out,
+                             const float* d_out,
+                             const float* gate,
+                             const float* up,
+                             int64_t n);
 };
 
 /** For the instruction set that simd::level() names; AVX-512 machines run the AVX2 form. */

@@ -69,6 +69,7 @@ void norm_backward(float* dz,
                    float mean,
                    float rstd,
                    const float* gamma,
+                   const float* d_sum,
                    const uint8_t* keep,
                    float keep_scale,
                    float* dgamma,
@@ -89,7 +90,9 @@ void norm_backward(float* dz,
     Floats d = access.load(dy + i);
     if (keep != nullptr) d = dropped_out(d, access.load_keep(keep + i), keep_scale);
     const Floats unit = (access.load(z + i) - all(mean)) * all(rstd);
-    access.store(dz + i, (d * access.load(gamma + i) - all(shift) - unit * all(slope)) * all(rstd));
+    Floats dx = (d * access.load(gamma + i) - all(shift) - unit * all(slope)) * all(rstd);
+    if (d_sum != nullptr) dx += access.load(d_sum + i);
+    access.store(dz + i, dx);
   });
 }
 
@@ -218,9 +221,106 @@ void logits_backward(float* d, const float* x, float lse, float uniform, float f
   });
 }
 
-constexpr RowKernels kTable = {
-    combine,       moments, normalise, norm_backward,    combine_backward, add_bias,       gelu,
-    gelu_backward, add,     softmax,   softmax_backward, take_logits,      logits_backward};
+float root_mean_square(const float* z, int64_t n, float eps) {
+  float sum[1];
+  lanes::sums(n, sum, [&](auto access, int64_t i, Floats(&value)[1]) {
+    const Floats x = access.load(z + i);
+    value[0] = x * x;
+  });
+  return 1.0f / __builtin_sqrtf(sum[0] / static_cast<float>(n) + eps);
+}
+
+void rms_normalise(float* y, const float* z, float rstd, const float* weight, int64_t n) {
+  each(n, [&](auto access, int64_t i) {
+    access.store(y + i, access.load(z + i) * all(rstd) * access.load(weight + i));
+  });
+}
+
+void rms_backward(float* dz,
+                  const float* dy,
+                  const float* z,
+                  float rstd,
+                  const float* weight,
+                  const float* d_sum,
+                  float* dweight,
+                  int64_t n) {
+  float sum[1];  // of dy * weight times the normalised value
+  lanes::sums(n, sum, [&](auto access, int64_t i, Floats(&value)[1]) {
+    const Floats d = access.load(dy + i), unit = access.load(z + i) * all(rstd);
+    access.store(dweight + i, access.load(dweight + i) + d * unit);
+    value[0] = d * access.load(weight + i) * unit;
+  });
+  const float slope = sum[0] / static_cast<float>(n);
+  each(n, [&](auto access, int64_t i) {
+    const Floats unit = access.load(z + i) * all(rstd);
+    Floats dx = (access.load(dy + i) * access.load(weight + i) - unit * all(slope)) * all(rstd);
+    if (d_sum != nullptr) dx += access.load(d_sum + i);
+    access.store(dz + i, dx);
+  });
+}
+
+void angles(float* cos, float* sin, const float* frequency, float position, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    lanes::cos_sin(frequency[i] * position, cos + i, sin + i);
+}
+
+void rotate(float* x, const float* cos, const float* sin, bool back, int64_t n) {
+  const float direction = back ? -1.0f : 1.0f;
+  each(n, [&](auto access, int64_t i) {
+    const Floats c = access.load(cos + i), s = access.load(sin + i) * all(direction);
+    const Floats first = access.load(x + i), second = access.load(x + n + i);
+    access.store(x + i, first * c - second * s);
+    access.store(x + n + i, second * c + first * s);
+  });
+}
+
+FERRY_LANES_INLINE Floats sigmoid(Floats x) {
+  return all(1.0f) / (all(1.0f) + lanes::exp(all(0.0f) - x));
+}
+
+void silu_gate(float* out, const float* gate, const float* up, int64_t n) {
+  each(n, [&](auto access, int64_t i) {
+    const Floats x = access.load(gate + i);
+    access.store(out + i, x * sigmoid(x) * access.load(up + i));
+  });
+}
+
+void silu_gate_backward(float* d_gate,
+                        float* d_up,
+                        float* out,
+                        const float* d_out,
+                        const float* gate,
+                        const float* up,
+                        int64_t n) {
+  each(n, [&](auto access, int64_t i) {
+    const Floats x = access.load(gate + i), u = access.load(up + i), d = access.load(d_out + i);
+    const Floats s = sigmoid(x), silu = x * s;
+    access.store(d_gate + i, d * u * (s + silu * (all(1.0f) - s)));
+    access.store(d_up + i, d * silu);
+    if (out != nullptr) access.store(out + i, silu * u);
+  });
+}
+
+constexpr RowKernels kTable = {.combine = combine,
+                               .moments = moments,
+                               .normalise = normalise,
+                               .norm_backward = norm_backward,
+                               .combine_backward = combine_backward,
+                               .add_bias = add_bias,
+                               .gelu = gelu,
+                               .gelu_backward = gelu_backward,
+                               .add = add,
+                               .softmax = softmax,
+                               .softmax_backward = softmax_backward,
+                               .take_logits = take_logits,
+                               .logits_backward = logits_backward,
+                               .root_mean_square = root_mean_square,
+                               .rms_normalise = rms_normalise,
+                               .rms_backward = rms_backward,
+                               .angles = angles,
+                               .rotate = rotate,
+                               .silu_gate = silu_gate,
+                               .silu_gate_backward = silu_gate_backward};
 
 }  // namespace
 

@@ -4,20 +4,31 @@ namespace ferry::ops {
 namespace {
 
 /** fp32 copies that the CPU works on when the compute type has 16 bits. */
-ScratchNeed cpu_attention_scratch(DType type, int64_t T, int64_t W) {
+ScratchNeed cpu_attention_scratch(DType type, int64_t T, const AttentionHeads& heads) {
   if (type == DType::f32) return {};
-  return {.forward_bytes = stacked_bytes(T * 3 * W * kF32_bytes, T * W * kF32_bytes),
-          .backward_bytes =
-              stacked_bytes(T * 3 * W * kF32_bytes, T * W * kF32_bytes, T * 3 * W * kF32_bytes)};
+  const int64_t qkv = T * heads.qkv_width() * kF32_bytes, context = T * heads.width() * kF32_bytes;
+  return {.forward_bytes = stacked_bytes(qkv, context),
+          .backward_bytes = stacked_bytes(qkv, context, qkv)};
+}
+
+/** The memory-efficient backend has no grouped heads: keys and values once for each query. */
+int64_t repeated_heads_bytes(DType type, int64_t T, const AttentionHeads& heads) {
+  const int64_t one = T * heads.width() * static_cast<int64_t>(size_of(type));
+  return heads.is_grouped() ? stacked_bytes(one, one) : 0;
 }
 
 /** What _flash_attention_forward and _backward of LibTorch 2.11 allocate. The backward, where sums
  * are deterministic, holds dq once per split; how many there are depends on the sequences, so the
- * largest over all sequence counts that this shape may have. */
-int64_t flash_library_bytes(
-    DType type, const BatchShape& shape, int64_t n_heads, int64_t width, int gpu_multiprocessors) {
-  const int64_t T = shape.tokens, head_width = width / n_heads;
-  const int64_t row_bytes = width * static_cast<int64_t>(size_of(type));
+ * largest over all sequence counts that this shape may have. Of grouped heads it makes dk and dv
+ * for each query's first, then adds them up. */
+int64_t flash_library_bytes(DType type,
+                            const BatchShape& shape,
+                            const AttentionHeads& heads,
+                            int gpu_multiprocessors) {
+  const int64_t T = shape.tokens, head_width = heads.head_width, n_heads = heads.n_heads;
+  const int64_t element_bytes = static_cast<int64_t>(size_of(type));
+  const int64_t row_bytes = heads.width() * element_bytes;
+  const int64_t kv_row_bytes = heads.n_kv_heads * head_width * element_bytes;
   const int64_t forward = stacked_bytes(T * row_bytes, n_heads * T * kF32_bytes, 16, 8);
   const int64_t rounded_width = round_up(head_width, head_width <= 128 ? 32 : 64);
   const auto backward_bytes = [&](int64_t n_seqs) {
@@ -34,7 +45,9 @@ int64_t flash_library_bytes(
   int64_t backward = backward_bytes(n_seqs_most);
   for (int64_t n = n_seqs_least; n < n_seqs_most && n < gpu_multiprocessors; n++)
     backward = std::max(backward, backward_bytes(n));
-  return std::max(forward, 3 * stacked_bytes(T * row_bytes) + backward);
+  const int64_t gradients = stacked_bytes(T * row_bytes, T * kv_row_bytes, T * kv_row_bytes) +
+                            (heads.is_grouped() ? stacked_bytes(T * row_bytes, T * row_bytes) : 0);
+  return std::max(forward, gradients + backward);
 }
 
 /** Elements of the saved sums of exponentials: each sequence's rows rounded up to 32. */
@@ -91,17 +104,19 @@ std::vector<SavedSpec> attention_saved(AttentionBackend backend,
 ScratchNeed attention_scratch(AttentionBackend backend,
                               DType type,
                               const BatchShape& shape,
-                              int64_t n_heads,
-                              int64_t width,
+                              const AttentionHeads& heads,
                               int gpu_multiprocessors) {
   switch (backend) {
     case AttentionBackend::cpu_math:
-      return cpu_attention_scratch(type, shape.tokens, width);
+      return cpu_attention_scratch(type, shape.tokens, heads);
     case AttentionBackend::flash:
-      return {.library_bytes =
-                  flash_library_bytes(type, shape, n_heads, width, gpu_multiprocessors)};
-    case AttentionBackend::memory_efficient:
-      return {.library_bytes = efficient_library_bytes(type, shape, n_heads, width)};
+      return {.library_bytes = flash_library_bytes(type, shape, heads, gpu_multiprocessors)};
+    case AttentionBackend::memory_efficient: {
+      const int64_t repeated = repeated_heads_bytes(type, shape.tokens, heads);
+      return {.forward_bytes = repeated,
+              .backward_bytes = repeated,
+              .library_bytes = efficient_library_bytes(type, shape, heads.n_heads, heads.width())};
+    }
   }
   return {};
 }

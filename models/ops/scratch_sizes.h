@@ -27,6 +27,10 @@ constexpr int64_t column_sum_scratch_bytes(int64_t T, int64_t N, bool cuda) {
 constexpr int64_t norm_backward_scratch_bytes(int64_t T, int64_t W, bool cuda) {
   return cuda ? cuda::norm_backward_scratch_bytes(T, W) : n_sum_chunks(T) * 3 * W * kF32_bytes;
 }
+/** Backward of an RMSNorm over (T, W). */
+constexpr int64_t rms_norm_backward_scratch_bytes(int64_t T, int64_t W, bool cuda) {
+  return cuda ? cuda::rms_norm_backward_scratch_bytes(T, W) : n_sum_chunks(T) * W * kF32_bytes;
+}
 /** Dropout alone over (n, W): what the fused kernel that serves it on a GPU writes besides. */
 constexpr int64_t dropout_scratch_bytes(int64_t n, int64_t W, DType type, bool cuda) {
   return cuda ? stacked_bytes(n * W * static_cast<int64_t>(size_of(type)), n * kF32_bytes,
@@ -56,13 +60,23 @@ std::vector<SavedSpec> attention_saved(AttentionBackend backend,
                                        const BatchShape& shape,
                                        int64_t n_heads);
 
-/** Scratch and library bytes of attention alone. `gpu_multiprocessors` decides how often flash's
- * deterministic backward splits its sums. */
+/** Heads of attention: a row of queries, keys and values has qkv_width() elements. */
+struct AttentionHeads {
+  int64_t n_heads = 0;     ///< of queries
+  int64_t n_kv_heads = 0;  ///< of keys and values, which n_heads / n_kv_heads queries share
+  int64_t head_width = 0;
+
+  int64_t width() const { return n_heads * head_width; }
+  int64_t qkv_width() const { return (n_heads + 2 * n_kv_heads) * head_width; }
+  bool is_grouped() const { return n_kv_heads != n_heads; }
+};
+
+/** Scratch and library bytes of attention alone, without the column sum for a bias's gradient.
+ * `gpu_multiprocessors` decides how often flash's deterministic backward splits its sums. */
 ScratchNeed attention_scratch(AttentionBackend backend,
                               DType type,
                               const BatchShape& shape,
-                              int64_t n_heads,
-                              int64_t width,
+                              const AttentionHeads& heads,
                               int gpu_multiprocessors);
 
 /** Scratch and library bytes of a classifier's loss over (n, L) logits. */

@@ -30,6 +30,11 @@ at::Tensor take_room(int64_t rows, int64_t vocab, at::ScalarType type, Scratch& 
   return scratch.take({rows * std::min(vocab, kVocabChunk)}, type);
 }
 
+/** Rows [first, first + n) of a parameter or gradient that may be undefined. */
+at::Tensor part_of(const at::Tensor& x, int64_t first, int64_t n) {
+  return x.defined() ? x.narrow(0, first, n) : x;
+}
+
 /** sum += x, which has the compute type. */
 void add_to(at::Tensor& sum, const at::Tensor& x) {
   if (on_cuda(sum)) {
@@ -57,7 +62,7 @@ void vocabulary_loss_forward(const at::Tensor& t,
   const at::Tensor room = take_room(rows, vocab, t.scalar_type(), scratch);
   for_chunks(vocab, [&](int64_t first, int64_t n) {
     at::Tensor chunk = chunk_of(room, rows, n);
-    linear_forward(t, word.narrow(0, first, n), bias.narrow(0, first, n), chunk);
+    linear_forward(t, word.narrow(0, first, n), part_of(bias, first, n), chunk);
     if (logits.defined()) logits.narrow(1, first, n).copy_(chunk);
     take_logits(chunk, first, labels, state, scratch);
   });
@@ -73,7 +78,7 @@ void vocabulary_loss_backward(const at::Tensor& t,
                               float factor,
                               at::Tensor& dt,
                               at::Tensor& dword,
-                              at::Tensor& dbias,
+                              const at::Tensor& dbias,
                               Scratch& scratch) {
   const ScratchScope scope(scratch);
   const int64_t rows = t.size(0), vocab = word.size(0);
@@ -84,12 +89,11 @@ void vocabulary_loss_backward(const at::Tensor& t,
   for_chunks(vocab, [&](int64_t first, int64_t n) {
     at::Tensor chunk = chunk_of(room, rows, n);
     const at::Tensor words = word.narrow(0, first, n);
-    linear_forward(t, words, bias.narrow(0, first, n), chunk);
+    linear_forward(t, words, part_of(bias, first, n), chunk);
     cross_entropy_backward(chunk, first, labels, lse, vocab, smoothing, factor, scratch);
-    at::Tensor d_words = dword.defined() ? dword.narrow(0, first, n) : dword;
-    at::Tensor d_bias = dbias.narrow(0, first, n);
+    at::Tensor d_words = part_of(dword, first, n);
     linear_backward_weight(chunk, t, d_words);
-    column_sum(chunk, d_bias, scratch);
+    if (dbias.defined()) column_sum(chunk, part_of(dbias, first, n), scratch);
     if (!is_f32) {
       linear_backward_input(chunk, words, part);
       add_to(sum, part);

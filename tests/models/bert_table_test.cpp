@@ -231,7 +231,7 @@ TEST(ScratchSizes, FlashSplitsItsSumsWhereSequencesAreFew) {
   const BatchShape one = {.tokens = 512, .n_seqs_max = 1, .max_length = 512};
   const BatchShape many = {.tokens = 512, .n_seqs_max = 32, .max_length = 512};
   const auto bytes = [](const BatchShape& shape, int multiprocessors) {
-    return ops::attention_scratch(AttentionBackend::flash, DType::bf16, shape, 16, 1024,
+    return ops::attention_scratch(AttentionBackend::flash, DType::bf16, shape, {16, 16, 64},
                                   multiprocessors)
         .library_bytes;
   };
@@ -250,9 +250,9 @@ TEST(ScratchSizes, FlashTakesTheWorstOfAllSequenceCounts) {
           worst, ops::stacked_bytes(heads * rows * 4, splits * rows * heads * rounded_width * 4));
     }
     const BatchShape shape = {.tokens = T, .n_seqs_max = n_seqs, .max_length = 512};
-    const int64_t bytes =
-        ops::attention_scratch(AttentionBackend::flash, DType::bf16, shape, heads, width, 132)
-            .library_bytes;
+    const int64_t bytes = ops::attention_scratch(AttentionBackend::flash, DType::bf16, shape,
+                                                 {heads, heads, width / heads}, 132)
+                              .library_bytes;
     EXPECT_EQ(bytes, 3 * ops::stacked_bytes(T * width * 2) + worst) << n_seqs;
   }
 }
@@ -261,7 +261,7 @@ TEST(ScratchSizes, FlashIsCountedAtOnceForMillionsOfSequences) {
   const BatchShape shape = {.tokens = int64_t{1} << 30, .n_seqs_max = 1 << 30, .max_length = 3};
   const auto start = std::chrono::steady_clock::now();
   for (int layer = 0; layer < 100; layer++)
-    EXPECT_GT(ops::attention_scratch(AttentionBackend::flash, DType::bf16, shape, 8, 512, 192)
+    EXPECT_GT(ops::attention_scratch(AttentionBackend::flash, DType::bf16, shape, {8, 8, 64}, 192)
                   .library_bytes,
               0);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));

@@ -10,52 +10,10 @@
 #include "models/ops/linear.h"
 #include "models/ops/losses.h"
 #include "models/ops/scratch_sizes.h"
-#include "simd/kernels.h"
-#include "tests/models/model_runner.h"
+#include "tests/models/ops_case.h"
 
 namespace ferry::ops {
 namespace {
-
-constexpr int64_t T = 150, W = 37;  // neither a multiple of lanes nor of row blocks
-constexpr Dropout kDropout = {.p = 0.3f, .key = 77};
-
-struct Room {
-  test::Region region{64 << 20};
-  Scratch scratch{region.data(), region.n_bytes(), at::kCPU};
-};
-
-at::Tensor random(at::IntArrayRef shape, double std = 1) {
-  return at::randn(shape) * std;
-}
-at::Tensor leaf(const at::Tensor& x) {
-  return x.to(at::kDouble).clone().requires_grad_();
-}
-at::Tensor like(const at::Tensor& x) {
-  return at::full_like(x, NAN);
-}
-
-/** The mask of a dropout as a factor per element, fp64. */
-at::Tensor factor(Dropout dropout, at::IntArrayRef shape, uint64_t first = 0) {
-  at::Tensor keep = at::empty(shape, at::kByte);
-  simd::dropout_mask(keep.data_ptr<uint8_t>(), keep.numel(), first, dropout.key, dropout.p);
-  return keep.to(at::kDouble) / (1.0 - static_cast<double>(dropout.p));
-}
-
-void expect_close(const at::Tensor& ours,
-                  const at::Tensor& theirs,
-                  const char* what,
-                  double bar = 2e-6) {
-  ASSERT_EQ(ours.sizes(), theirs.sizes()) << what;
-  const double error = (ours.to(at::kDouble) - theirs).norm().item<double>();
-  const double size = theirs.norm().item<double>();
-  EXPECT_LE(error, bar * std::max(size, 1e-6)) << what << " of norm " << size;
-}
-
-class Ops : public ::testing::Test {
- protected:
-  Ops() { at::manual_seed(5); }
-  Room room_;
-};
 
 TEST_F(Ops, Linear) {
   const at::Tensor x = random({T, W}), w = random({53, W}), b = random({53}), dy = random({T, 53});
@@ -74,6 +32,10 @@ TEST_F(Ops, Linear) {
   const at::Tensor residual = random({T, W});
   linear_backward_input_add(dy, w, residual, dx);
   expect_close(dx, x64.grad() + residual, "dx + residual");
+  const at::Tensor base = random({T, 53});
+  at::Tensor sum = base.clone();
+  linear_forward_add(x, w, sum, sum);
+  expect_close(sum, y64.detach() - b + base, "x w + residual");
 }
 
 TEST_F(Ops, BiasGelu) {
@@ -110,12 +72,22 @@ TEST_F(Ops, DropoutResidualNorm) {
     EXPECT_TRUE(at::equal(y, again));
     NormParams d_norm = {like(b), like(b)};
     const at::Tensor da = dropout.p > 0 ? like(a) : at::Tensor();
-    dropout_residual_norm_backward(dz, z, norm, state, dropout, dz, da, d_norm, db, room_.scratch);
+    dropout_residual_norm_backward(dz, z, norm, state, {}, dropout, dz, da, d_norm, db,
+                                   room_.scratch);
     expect_close(dz, x64.grad(), "dz");
     expect_close(da.defined() ? da : dz, a64.grad(), "da");
     expect_close(db, b64.grad(), "db");
     expect_close(d_norm.weight, g64.grad(), "dgamma");
     expect_close(d_norm.bias, s64.grad(), "dbeta");
+    // With a gradient that reaches the sum past the norm.
+    const at::Tensor d_sum = random({T, W});
+    at::Tensor in_place = d_sum.clone();
+    const at::Tensor factors = dropout.p > 0 ? factor(dropout, {T, W}) : at::ones({T, W});
+    dropout_residual_norm_backward(dy, z, norm, state, in_place, dropout, in_place, da, d_norm, db,
+                                   room_.scratch);
+    expect_close(in_place, x64.grad() + d_sum, "dz + d_sum");
+    expect_close(da.defined() ? da : in_place, a64.grad() + d_sum * factors, "da + d_sum");
+    expect_close(d_norm.weight, g64.grad(), "dgamma");
   }
 }
 
@@ -129,11 +101,15 @@ TEST_F(Ops, NormDropout) {
   NormState state = {at::full({T}, NAN), at::full({T}, NAN)};
   norm_dropout_forward(z, norm, 1e-5f, kDropout, state, y);
   NormParams d_norm = {like(norm.weight), like(norm.bias)};
-  norm_dropout_backward(dy, z, norm, state, kDropout, dz, d_norm, room_.scratch);
+  norm_dropout_backward(dy, z, norm, state, {}, kDropout, dz, d_norm, room_.scratch);
   expect_close(y, y64.detach(), "y");
   expect_close(dz, z64.grad(), "dz");
   expect_close(d_norm.weight, g64.grad(), "dgamma");
   expect_close(d_norm.bias, s64.grad(), "dbeta");
+  at::Tensor d_sum = random({T, W});
+  const at::Tensor expected = z64.grad() + d_sum;
+  norm_dropout_backward(dy, z, norm, state, d_sum, kDropout, d_sum, d_norm, room_.scratch);
+  expect_close(d_sum, expected, "dz + d_sum");
 }
 
 TEST_F(Ops, Embeddings) {
@@ -150,6 +126,11 @@ TEST_F(Ops, Embeddings) {
   at::Tensor sum = like(dy);
   embedding_forward(b, word, position, type, sum);
   expect_close(sum, sum64.detach(), "sum");
+  at::Tensor words = like(dy), with_positions = like(dy);
+  embedding_forward(b, word, {}, {}, words);
+  EXPECT_TRUE(at::equal(words, word.index_select(0, b.input_ids)));
+  embedding_forward(b, word, position, {}, with_positions);
+  EXPECT_TRUE(at::equal(with_positions, words + position.index_select(0, b.position_ids)));
   at::Tensor d_word = like(word), d_position = like(position), d_type = like(type);
   embedding_backward(b.input_ids, dy, d_word, room_.scratch);
   embedding_backward(b.position_ids, dy, d_position, room_.scratch);
@@ -176,47 +157,6 @@ TEST_F(Ops, DropoutAlone) {
   expect_close(y, x.to(at::kDouble) * factor(kDropout, {T, W}), "y");
 }
 
-/** Attention as its definition says, in fp64. */
-at::Tensor attention_of(const at::Tensor& qkv,
-                        const test::TestBatch& batch,
-                        int64_t H,
-                        Dropout dropout) {
-  const int64_t width = qkv.size(1) / 3, d = width / H;
-  std::vector<at::Tensor> parts;
-  int64_t first_prob = 0;
-  for (size_t s = 0; s + 1 < batch.cu_seqlens.size(); s++) {
-    const int64_t at = batch.cu_seqlens[s], n = batch.cu_seqlens[s + 1] - at;
-    const at::Tensor x = qkv.narrow(0, at, n).view({n, 3, H, d}).permute({1, 2, 0, 3});
-    at::Tensor p =
-        at::softmax(x[0].matmul(x[1].transpose(1, 2)) / std::sqrt(static_cast<double>(d)), -1);
-    if (dropout.p > 0) p = p * factor(dropout, {H, n, n}, static_cast<uint64_t>(first_prob));
-    parts.push_back(p.matmul(x[2]).transpose(0, 1).reshape({n, width}));
-    first_prob += (H * n * n + kProbsAlignment_elements - 1) / kProbsAlignment_elements *
-                  kProbsAlignment_elements;
-  }
-  return at::cat(parts);
-}
-
-struct AttentionRun {
-  at::Tensor context, d_qkv, d_bias;
-};
-AttentionRun run_attention(const at::Tensor& qkv,
-                           const at::Tensor& dy,
-                           const test::TestBatch& batch,
-                           int64_t H,
-                           Dropout dropout,
-                           Room& room) {
-  const Attention attention = {AttentionBackend::cpu_math, H, dropout};
-  const auto specs =
-      attention_saved(AttentionBackend::cpu_math, DType::f32, batch.tensors.shape, H);
-  std::vector<at::Tensor> state = {at::full(specs[0].shape, NAN, qkv.options())};
-  AttentionRun run = {like(dy), like(qkv), at::full({qkv.size(1)}, NAN, qkv.options())};
-  attention_forward(attention, batch.tensors, qkv, state, run.context, room.scratch);
-  attention_backward(attention, batch.tensors, dy, qkv, state, run.context, run.d_qkv, run.d_bias,
-                     room.scratch);
-  return run;
-}
-
 TEST_F(Ops, Attention) {
   // 200 and 131 need several blocks of rows; 1 is a softmax over itself.
   const test::TestBatch batch({200, 1, 17, 131}, 0, 100, 3);
@@ -224,9 +164,10 @@ TEST_F(Ops, Attention) {
   for (const Dropout dropout : {Dropout{}, kDropout}) {
     const at::Tensor qkv = random({tokens, 3 * width}), dy = random({tokens, width});
     const at::Tensor qkv64 = leaf(qkv);
-    const at::Tensor expected = attention_of(qkv64, batch, H, dropout);
+    const Attention attention = {.n_heads = H, .dropout = dropout};
+    const at::Tensor expected = attention_of(qkv64, batch, attention);
     expected.backward(dy.to(at::kDouble));
-    const AttentionRun run = run_attention(qkv, dy, batch, H, dropout, room_);
+    const AttentionRun run = run_attention(qkv, dy, batch, attention, room_);
     expect_close(run.context, expected.detach(), "context");
     expect_close(run.d_qkv, qkv64.grad(), "d_qkv");
     expect_close(run.d_bias, qkv64.grad().sum(0), "d_bias");
@@ -239,9 +180,10 @@ TEST_F(Ops, AttentionIn16Bits) {
   for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
     const at::Tensor qkv = wide.to(type);
     const at::Tensor qkv64 = leaf(qkv.to(at::kFloat));
-    attention_of(qkv64, batch, 4, kDropout).backward(dy.to(type).to(at::kDouble));
-    const AttentionRun run = run_attention(qkv, dy.to(type), batch, 4, kDropout, room_);
-    expect_close(run.context, attention_of(qkv64, batch, 4, kDropout).detach(), "context", 1e-2);
+    const Attention attention = {.n_heads = 4, .dropout = kDropout};
+    attention_of(qkv64, batch, attention).backward(dy.to(type).to(at::kDouble));
+    const AttentionRun run = run_attention(qkv, dy.to(type), batch, attention, room_);
+    expect_close(run.context, attention_of(qkv64, batch, attention).detach(), "context", 1e-2);
     expect_close(run.d_qkv, qkv64.grad(), "d_qkv", 1e-2);
   }
 }
@@ -338,6 +280,17 @@ TEST_F(Ops, VocabularyLoss) {
     expect_close(dt, t64.grad(), "dt", bar);
     expect_close(de, word64.grad(), "dword", bar);
     expect_close(db, bias64.grad(), "dbias", bar);
+    // Without a bias: the same as with one of zeros.
+    const at::Tensor zeros = at::zeros_like(b);
+    at::Tensor other_loss = like(loss), other_dt = like(x), other_de = like(e), none;
+    vocabulary_loss_forward(x, e, zeros, labels, 0.1f, 1.0f, lse, loss, none, room_.scratch);
+    vocabulary_loss_backward(x, e, zeros, labels, lse, 0.1f, 1.0f, dt, de, db, room_.scratch);
+    vocabulary_loss_forward(x, e, {}, labels, 0.1f, 1.0f, lse, other_loss, none, room_.scratch);
+    vocabulary_loss_backward(x, e, {}, labels, lse, 0.1f, 1.0f, other_dt, other_de, {},
+                             room_.scratch);
+    expect_close(other_loss, loss.to(at::kDouble), "loss without bias", bar);
+    expect_close(other_dt, dt.to(at::kDouble), "dt without bias", bar);
+    expect_close(other_de, de.to(at::kDouble), "dword without bias", bar);
   }
 }
 
@@ -352,10 +305,12 @@ TEST_F(Ops, ThreadsChangeNoBit) {
     NormState state = {at::full({T}, NAN), at::full({T}, NAN)};
     NormParams d_norm = {like(b), like(b)};
     dropout_residual_norm_forward(a, b, x, norm, 1e-5f, kDropout, z, state, y);
-    dropout_residual_norm_backward(dy, z, norm, state, kDropout, dz, da, d_norm, db, room_.scratch);
+    dropout_residual_norm_backward(dy, z, norm, state, {}, kDropout, dz, da, d_norm, db,
+                                   room_.scratch);
     gelu_backward(dy, a, dh, db2, g, room_.scratch);
     embedding_backward(batch.tensors.input_ids, dy, d_word, room_.scratch);
-    const AttentionRun attention = run_attention(qkv, d_context, batch, 4, kDropout, room_);
+    const AttentionRun attention =
+        run_attention(qkv, d_context, batch, {.n_heads = 4, .dropout = kDropout}, room_);
     return std::vector<at::Tensor>{z,
                                    y,
                                    dz,

@@ -57,8 +57,8 @@ const std::vector<std::pair<const char*, Call>> kCalls = {
      }},
     {"norm_backward",
      [](const RowKernels& k, Row& r, int64_t n) {
-       k.norm_backward(r.out.data(), r.a.data(), r.b.data(), 0.3f, 0.7f, r.c.data(), r.keep.data(),
-                       1.25f, r.sum.data(), r.d.data(), n);
+       k.norm_backward(r.out.data(), r.a.data(), r.b.data(), 0.3f, 0.7f, r.c.data(), nullptr,
+                       r.keep.data(), 1.25f, r.sum.data(), r.d.data(), n);
        r.out2 = r.d;
      }},
     {"combine_backward",
@@ -94,6 +94,40 @@ const std::vector<std::pair<const char*, Call>> kCalls = {
     {"logits_backward",
      [](const RowKernels& k, Row& r, int64_t n) {
        k.logits_backward(r.out.data(), r.a.data(), 3.0f, 0.01f, 0.5f, n);
+     }},
+    {"root_mean_square",
+     [](const RowKernels& k, Row& r, int64_t n) {
+       r.scalars[0] = k.root_mean_square(r.a.data(), n, 1e-5f);
+     }},
+    {"rms_normalise",
+     [](const RowKernels& k, Row& r, int64_t n) {
+       k.rms_normalise(r.out.data(), r.a.data(), 0.7f, r.b.data(), n);
+     }},
+    {"rms_backward",
+     [](const RowKernels& k, Row& r, int64_t n) {
+       k.rms_backward(r.out.data(), r.a.data(), r.b.data(), 0.7f, r.c.data(), r.d.data(),
+                      r.sum.data(), n);
+     }},
+    {"angles",
+     [](const RowKernels& k, Row& r, int64_t n) {
+       k.angles(r.out.data(), r.sum.data(), r.a.data(), 1021, n);
+     }},
+    {"rotate",
+     [](const RowKernels& k, Row& r, int64_t n) {
+       std::vector<float> pairs(r.b.begin(), r.b.begin() + n);
+       pairs.insert(pairs.end(), r.c.begin(), r.c.begin() + n);
+       k.rotate(pairs.data(), r.a.data(), r.d.data(), n % 2 == 0, n);
+       std::copy_n(pairs.begin(), n, r.out.begin());
+       std::copy_n(pairs.begin() + n, n, r.sum.begin());
+     }},
+    {"silu_gate",
+     [](const RowKernels& k, Row& r, int64_t n) {
+       k.silu_gate(r.out.data(), r.a.data(), r.b.data(), n);
+     }},
+    {"silu_gate_backward",
+     [](const RowKernels& k, Row& r, int64_t n) {
+       k.silu_gate_backward(r.out.data(), r.sum.data(), r.out2.data(), r.a.data(), r.b.data(),
+                            r.c.data(), n);
      }},
 };
 
@@ -147,6 +181,40 @@ TEST(RowKernels, GeluAndItsDerivative) {
   EXPECT_LT(worst, 1.5e-7);
   EXPECT_LT(worst_relative, 2e-6);
   EXPECT_LT(worst_derivative, 4e-7);
+}
+
+TEST(RowKernels, AnglesToTheLastBit) {
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<float> angle(-1048575.0f, 1048575.0f);
+  const int64_t n = 100000;
+  std::vector<float> x(n), cosine(n), sine(n);
+  for (int64_t i = 0; i < n; i++)
+    x[i] = i < 1000 ? static_cast<float>(static_cast<double>(i - 500) * M_PI / 4)
+                    : std::ldexp(angle(random), -static_cast<int>(random() % 24));
+  row_kernels().angles(cosine.data(), sine.data(), x.data(), 1.0f, n);
+  for (int64_t i = 0; i < n; i++) {
+    const double at = x[i];
+    // Half a step of rounding, and what near a zero is left of the reduction.
+    ASSERT_NEAR(cosine[i], std::cos(at), 6e-8 * std::abs(std::cos(at)) + 1e-10) << at;
+    ASSERT_NEAR(sine[i], std::sin(at), 6e-8 * std::abs(std::sin(at)) + 1e-10) << at;
+  }
+}
+
+TEST(RowKernels, SiluGateAndItsDerivative) {
+  const int64_t n = 200001;
+  std::vector<float> x(n), one(n, 1.0f), out(n), again(n), d_gate(n), d_up(n);
+  for (int64_t i = 0; i < n; i++)
+    x[i] = -100.0f + 200.0f * static_cast<float>(i) / static_cast<float>(n - 1);
+  row_kernels().silu_gate(out.data(), x.data(), one.data(), n);
+  row_kernels().silu_gate_backward(d_gate.data(), d_up.data(), again.data(), one.data(), x.data(),
+                                   one.data(), n);
+  EXPECT_EQ(out, again);
+  EXPECT_EQ(out, d_up);
+  for (int64_t i = 0; i < n; i++) {
+    const double at = x[i], sigmoid = 1 / (1 + std::exp(-at));
+    ASSERT_NEAR(out[i], at * sigmoid, 5e-7 * std::abs(at * sigmoid) + 1e-36) << at;
+    ASSERT_NEAR(d_gate[i], sigmoid * (1 + at * (1 - sigmoid)), 1e-6) << at;
+  }
 }
 
 TEST(RowKernels, SoftmaxOfExtremes) {

@@ -21,12 +21,15 @@ struct AttentionCase {
   AttentionBackend backend;
   DType type;
   int64_t head_width;
+  int64_t n_kv_heads = 3;
+  bool causal = false;
 };
 
 std::string name_of_case(const testing::TestParamInfo<AttentionCase>& info) {
   const bool is_flash = info.param.backend == AttentionBackend::flash;
   return std::string(is_flash ? "flash" : "efficient") + "_" +
-         std::string(name_of(info.param.type)) + "_" + std::to_string(info.param.head_width);
+         std::string(name_of(info.param.type)) + "_" + std::to_string(info.param.head_width) +
+         (info.param.causal ? "_causal" : "") + (info.param.n_kv_heads < 3 ? "_grouped" : "");
 }
 
 class CudaAttention : public testing::TestWithParam<AttentionCase> {
@@ -50,7 +53,9 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {
     batch_.n_seqs = batch_.n_seqs_real = kLengths.size();
     batch_.cu_seqlens = cu_seqlens_;
     batch_.cu_seqlens_host = starts_;
-    qkv_ = at::randn({tokens_, 3 * width_}, at::kCUDA).to(options_);
+    kv_width_ = GetParam().n_kv_heads * GetParam().head_width;
+    qkv_width_ = width_ + 2 * kv_width_;
+    qkv_ = at::randn({tokens_, qkv_width_}, at::kCUDA).to(options_);
     d_context_ = at::randn({tokens_, width_}, at::kCUDA).to(options_);
   }
 
@@ -60,18 +65,27 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {
 
   Result run(float p) {
     const auto& its = GetParam();
-    const Attention attention = {its.backend, kHeads, {.p = p, .key = 0x1234567890abcdefull}};
+    const Attention attention = {.backend = its.backend,
+                                 .n_heads = kHeads,
+                                 .dropout = {.p = p, .key = 0x1234567890abcdefull},
+                                 .n_kv_heads = its.n_kv_heads,
+                                 .causal = its.causal};
     std::vector<at::Tensor> state;
     for (const SavedSpec& spec : attention_saved(its.backend, its.type, batch_.shape, kHeads))
       state.push_back(at::zeros(
           spec.shape,
           at::device(at::kCUDA).dtype(spec.dtype == DType::i64 ? at::kLong : at::kFloat)));
-    const int64_t sums_bytes = column_sum_scratch_bytes(tokens_, 3 * width_, true) + 512;
-    const at::Tensor room = at::empty({sums_bytes}, at::device(at::kCUDA).dtype(at::kByte));
-    Scratch scratch(static_cast<std::byte*>(room.data_ptr()), sums_bytes, room.device());
+    const ScratchNeed need = attention_scratch(
+        its.backend, its.type, batch_.shape, {kHeads, its.n_kv_heads, its.head_width},
+        at::cuda::getCurrentDeviceProperties()->multiProcessorCount);
+    const int64_t scratch_bytes =
+        std::max({need.forward_bytes, need.backward_bytes,
+                  stacked_bytes(column_sum_scratch_bytes(tokens_, qkv_width_, true))});
+    const at::Tensor room = at::empty({scratch_bytes}, at::device(at::kCUDA).dtype(at::kByte));
+    Scratch scratch(static_cast<std::byte*>(room.data_ptr()), scratch_bytes, room.device());
     Result result = {at::full({tokens_, width_}, NAN, options_),
-                     at::full({tokens_, 3 * width_}, NAN, options_),
-                     at::full({3 * width_}, NAN, options_)};
+                     at::full({tokens_, qkv_width_}, NAN, options_),
+                     at::full({qkv_width_}, NAN, options_)};
     namespace allocator = c10::cuda::CUDACachingAllocator;
     allocator::resetPeakStats(0);
     const int64_t before = allocator::getDeviceStats(0).requested_bytes[0].current;
@@ -79,10 +93,7 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {
     attention_backward(attention, batch_, d_context_, qkv_, state, result.context, result.d_qkv,
                        result.d_bias, scratch);
     const int64_t taken = allocator::getDeviceStats(0).requested_bytes[0].peak - before;
-    const int64_t declared =
-        attention_scratch(its.backend, its.type, batch_.shape, kHeads, width_,
-                          at::cuda::getCurrentDeviceProperties()->multiProcessorCount)
-            .library_bytes;
+    const int64_t declared = need.library_bytes;
     EXPECT_LE(taken, declared);
     if (its.backend == AttentionBackend::flash) {  // the other declares for sequences of one length
       EXPECT_GE(taken, declared / 3) << "the table declares far more than the kernels take";
@@ -95,10 +106,21 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {
     const int64_t d = GetParam().head_width;
     for (size_t s = 0; s < kLengths.size(); s++) {
       const int64_t n = kLengths[s];
-      const at::Tensor x =
-          qkv.narrow(0, starts_[s], n).view({n, 3, kHeads, d}).permute({1, 2, 0, 3});
-      const at::Tensor scores = x[0].matmul(x[1].transpose(1, 2)) / std::sqrt(double(d));
-      parts.push_back(at::softmax(scores, -1).matmul(x[2]).transpose(0, 1).reshape({n, width_}));
+      const auto heads = [&](int64_t first, int64_t n_heads) {  // (kHeads, n, d)
+        return qkv.narrow(0, starts_[s], n)
+            .narrow(1, first, n_heads * d)
+            .view({n, n_heads, d})
+            .transpose(0, 1)
+            .repeat_interleave(kHeads / n_heads, 0);
+      };
+      const int64_t n_kv = GetParam().n_kv_heads;
+      const at::Tensor q = heads(0, kHeads), k = heads(width_, n_kv),
+                       v = heads(width_ + kv_width_, n_kv);
+      at::Tensor scores = q.matmul(k.transpose(1, 2)) / std::sqrt(double(d));
+      if (GetParam().causal)
+        scores = scores.masked_fill(at::ones({n, n}, scores.options().dtype(at::kBool)).triu(1),
+                                    -INFINITY);
+      parts.push_back(at::softmax(scores, -1).matmul(v).transpose(0, 1).reshape({n, width_}));
     }
     return at::cat(parts);
   }
@@ -114,7 +136,7 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {
   static constexpr int64_t kHeads = 3;
   static constexpr std::array<int64_t, 6> kLengths = {200, 1, 17, 131, 64, 128};
   at::TensorOptions options_;
-  int64_t width_ = 0, tokens_ = 0;
+  int64_t width_ = 0, kv_width_ = 0, qkv_width_ = 0, tokens_ = 0;
   std::vector<int32_t> starts_ = {0};
   at::Tensor cu_seqlens_, qkv_, d_context_;
   BatchTensors batch_;
@@ -138,17 +160,21 @@ TEST_P(CudaAttention, DropsTheSameInForwardAndBackward) {
     return (a.to(at::kDouble) * b.to(at::kDouble)).sum().item<double>();
   };
   const double through_context = dot(d_context_, result.context);
-  const double through_values =
-      dot(result.d_qkv.narrow(1, 2 * width_, width_), qkv_.narrow(1, 2 * width_, width_));
+  const double through_values = dot(result.d_qkv.narrow(1, width_ + kv_width_, kv_width_),
+                                    qkv_.narrow(1, width_ + kv_width_, kv_width_));
   const double scale = d_context_.to(at::kDouble).norm().item<double>() *
                        result.context.to(at::kDouble).norm().item<double>();
   EXPECT_NEAR(through_context / scale, through_values / scale, 2e-4);
   // The sequence of one token keeps its value whole or not at all.
   const at::Tensor alone = result.context.narrow(0, 200, 1).to(at::kFloat).view({kHeads, -1});
-  const at::Tensor value = qkv_.narrow(0, 200, 1).narrow(1, 2 * width_, width_).to(at::kFloat);
+  const int64_t n_kv = GetParam().n_kv_heads;
+  const at::Tensor value = qkv_.narrow(0, 200, 1)
+                               .narrow(1, width_ + kv_width_, kv_width_)
+                               .to(at::kFloat)
+                               .view({n_kv, -1})
+                               .repeat_interleave(kHeads / n_kv, 0);
   for (int64_t h = 0; h < kHeads; h++) {
-    const double kept =
-        alone[h].norm().item<double>() / value.view({kHeads, -1})[h].norm().item<double>();
+    const double kept = alone[h].norm().item<double>() / value[h].norm().item<double>();
     EXPECT_TRUE(kept == 0 || std::abs(kept - 1 / 0.7) < 0.02) << kept;
   }
   EXPECT_FALSE(at::equal(result.context, run(0).context));
@@ -170,7 +196,14 @@ INSTANTIATE_TEST_SUITE_P(Backends,
                                          AttentionCase{kEfficient, DType::f16, 64},
                                          AttentionCase{kEfficient, DType::f16, 32},
                                          AttentionCase{kEfficient, DType::f16, 128},
-                                         AttentionCase{kEfficient, DType::bf16, 64}),
+                                         AttentionCase{kEfficient, DType::bf16, 64},
+                                         AttentionCase{kFlash, DType::bf16, 128, 3, true},
+                                         AttentionCase{kFlash, DType::bf16, 128, 1, true},
+                                         AttentionCase{kFlash, DType::f16, 64, 1, false},
+                                         AttentionCase{kFlash, DType::bf16, 40, 3, true},
+                                         AttentionCase{kEfficient, DType::f32, 64, 3, true},
+                                         AttentionCase{kEfficient, DType::f16, 128, 1, true},
+                                         AttentionCase{kEfficient, DType::f16, 64, 1, true}),
                          name_of_case);
 
 }  // namespace

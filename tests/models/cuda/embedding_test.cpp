@@ -25,6 +25,15 @@ TEST_P(Embedding, Forward) {
                f64(word).index_select(0, ids) + f64(kind).index_select(0, kinds) +
                    f64(position).index_select(0, positions),
                "sum");
+  auto words = poisoned({T, W}), with_positions = poisoned({T, W});
+  embedding_forward(stream, type, T, W, ids_of(ids), nullptr, nullptr, word.data_ptr(), nullptr,
+                    nullptr, words.data_ptr());
+  embedding_forward(stream, type, T, W, ids_of(ids), nullptr, ids_of(positions), word.data_ptr(),
+                    nullptr, position.data_ptr(), with_positions.data_ptr());
+  EXPECT_TRUE(at::equal(words, word.index_select(0, ids)));
+  expect_close(with_positions,
+               f64(word).index_select(0, ids) + f64(position).index_select(0, positions),
+               "words and positions");
 }
 
 TEST_P(Embedding, Backward) {

@@ -105,7 +105,7 @@ TEST_P(Norm, DropoutResidualNormBackward) {
     auto dgamma = poisoned({W}), dbeta = poisoned({W}), dbias = poisoned({W});
     dropout_residual_norm_backward(
         stream, type, T, W, dropout, dy.data_ptr(), z.data_ptr(), mean.const_data_ptr<float>(),
-        rstd.const_data_ptr<float>(), gamma.data_ptr(), dz.data_ptr(), da.data_ptr(),
+        rstd.const_data_ptr<float>(), gamma.data_ptr(), nullptr, dz.data_ptr(), da.data_ptr(),
         dgamma.data_ptr(), dbeta.data_ptr(), dbias.data_ptr(), room.data_ptr());
     const auto exact = norm.gradient(f64(dy), f64(gamma));
     const auto exact_da = exact * mask_of(dropout);
@@ -122,13 +122,24 @@ TEST_P(Norm, DropoutResidualNormBackward) {
     auto da_again = poisoned({T, W});
     dropout_residual_norm_backward(stream, type, T, W, dropout, in_place.data_ptr(), z.data_ptr(),
                                    mean.const_data_ptr<float>(), rstd.const_data_ptr<float>(),
-                                   gamma.data_ptr(), in_place.data_ptr(),
+                                   gamma.data_ptr(), nullptr, in_place.data_ptr(),
                                    dropout.p > 0 ? da_again.data_ptr() : nullptr, dgamma.data_ptr(),
                                    dbeta.data_ptr(), nullptr, room.data_ptr());
     EXPECT_TRUE(at::equal(in_place, dz));
     if (dropout.p > 0) {
       EXPECT_TRUE(at::equal(da_again, da));
     }
+
+    // With the gradient that passes the norm by, in its own place.
+    const auto d_sum = random({T, W});
+    auto total = d_sum.clone();
+    dropout_residual_norm_backward(
+        stream, type, T, W, dropout, dy.data_ptr(), z.data_ptr(), mean.const_data_ptr<float>(),
+        rstd.const_data_ptr<float>(), gamma.data_ptr(), total.data_ptr(), total.data_ptr(),
+        da.data_ptr(), dgamma.data_ptr(), dbeta.data_ptr(), dbias.data_ptr(), room.data_ptr());
+    expect_close(total, exact + f64(d_sum), "dz + d_sum", 2);
+    expect_close(da, (exact + f64(d_sum)) * mask_of(dropout), "da + d_sum", 2);
+    expect_close(dgamma, (f64(dy) * norm.normalised).sum(0), "dgamma");
   }
 }
 
@@ -147,11 +158,18 @@ TEST_P(Norm, NormDropoutBothWays) {
   auto dz = poisoned({T, W}), dgamma = poisoned({W}), dbeta = poisoned({W});
   norm_dropout_backward(stream, type, T, W, dropout, dy.data_ptr(), z.data_ptr(),
                         mean.const_data_ptr<float>(), rstd.const_data_ptr<float>(),
-                        gamma.data_ptr(), dz.data_ptr(), dgamma.data_ptr(), dbeta.data_ptr(),
-                        room.data_ptr());
+                        gamma.data_ptr(), nullptr, dz.data_ptr(), dgamma.data_ptr(),
+                        dbeta.data_ptr(), room.data_ptr());
   const auto dropped = f64(dy) * mask;
   expect_close(dz, norm.gradient(dropped, f64(gamma)), "dz", 2);
   expect_close(dgamma, (dropped * norm.normalised).sum(0), "dgamma");
+  auto total = random({T, W});
+  const auto expected = norm.gradient(dropped, f64(gamma)) + f64(total);
+  norm_dropout_backward(stream, type, T, W, dropout, dy.data_ptr(), z.data_ptr(),
+                        mean.const_data_ptr<float>(), rstd.const_data_ptr<float>(),
+                        gamma.data_ptr(), total.data_ptr(), total.data_ptr(), dgamma.data_ptr(),
+                        dbeta.data_ptr(), room.data_ptr());
+  expect_close(total, expected, "dz + d_sum", 2);
   expect_close(dbeta, dropped.sum(0), "dbeta");
 }
 

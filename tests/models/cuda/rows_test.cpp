@@ -30,9 +30,23 @@ TEST_P(Rows, JoinedGradients) {
   const auto dq = random({T, W}), dk = random({T, W}) + 1, dv = random({T, W}) - 1;
   auto dqkv = poisoned({T, 3 * W}), dbias = poisoned({3 * W});
   auto room = scratch(column_sum_scratch_bytes(T, 3 * W));
-  join_qkv_gradients(stream, type, T, W, dq.data_ptr(), dk.data_ptr(), dv.data_ptr(),
+  join_qkv_gradients(stream, type, T, W, W, dq.data_ptr(), dk.data_ptr(), dv.data_ptr(),
                      dqkv.data_ptr(), dbias.data_ptr(), room.data_ptr());
   EXPECT_TRUE(at::equal(dqkv, at::cat({dq, dk, dv}, 1)));
+  expect_close(dbias, f64(dqkv).sum(0), "dbias");
+}
+
+TEST_P(Rows, JoinedGradientsOfGroupedHeads) {
+  const auto [T, W] = shape;
+  const auto dq = random({T, 3 * W}), dk = random({T, W}) + 1, dv = random({T, W}) - 1;
+  auto dqkv = poisoned({T, 5 * W}), without = poisoned({T, 5 * W}), dbias = poisoned({5 * W});
+  auto room = scratch(column_sum_scratch_bytes(T, 5 * W));
+  join_qkv_gradients(stream, type, T, 3 * W, W, dq.data_ptr(), dk.data_ptr(), dv.data_ptr(),
+                     dqkv.data_ptr(), dbias.data_ptr(), room.data_ptr());
+  join_qkv_gradients(stream, type, T, 3 * W, W, dq.data_ptr(), dk.data_ptr(), dv.data_ptr(),
+                     without.data_ptr(), nullptr, nullptr);
+  EXPECT_TRUE(at::equal(dqkv, at::cat({dq, dk, dv}, 1)));
+  EXPECT_TRUE(at::equal(without, dqkv));
   expect_close(dbias, f64(dqkv).sum(0), "dbias");
 }
 

@@ -1,0 +1,241 @@
+// RMSNorm on CUDA with the residual sum before it, its backward with the gradient that passes the
+// norm by, and the norm again from the kept scale. Called by decoders' layers and heads.
+
+#include "models/ops/cuda_norm_rows.h"
+#include "models/ops/cuda_reduce.h"
+
+namespace ferry::ops::cuda {
+namespace {
+
+struct RowShape {
+  int64_t n_rows;
+  int row_packs;
+  float eps;
+  float inv_width;
+};
+
+/** z (if not null) = a + residual, rounded; y = z * rstd * weight. */
+template <typename T, int N, int kHeld>
+__global__ void __launch_bounds__(kMaxThreads) rms_forward(RowShape shape,
+                                                           const T* a,
+                                                           const T* residual,
+                                                           const T* __restrict__ weight,
+                                                           T* z,
+                                                           float* __restrict__ rstd_out,
+                                                           T* y) {
+  __shared__ float2 buffer[kMaxWarps];
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  const bool has_row = row < shape.n_rows;
+  float x[kHeld][N];
+  float squares = 0;
+#pragma unroll
+  for (int held = 0; held < kHeld; held++) {
+    const int column = static_cast<int>(threadIdx.x + held * blockDim.x);
+    const int64_t pack = row * shape.row_packs + column;
+    if (!has_row || column >= shape.row_packs) continue;
+    load(a, pack, x[held]);
+    if (residual != nullptr) {
+      float other[N];
+      load(residual, pack, other);
+#pragma unroll
+      for (int i = 0; i < N; i++)
+        x[held][i] = rounded<T>(x[held][i] + other[i]);
+    }
+    if (z != nullptr) store(x[held], z, pack);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      squares = fmaf(x[held][i], x[held][i], squares);
+  }
+  const float mean_square = group_sum({squares, 0}, buffer).x * shape.inv_width;
+  const float rstd = 1.0f / sqrtf(mean_square + shape.eps);
+  if (!has_row) return;
+#pragma unroll
+  for (int held = 0; held < kHeld; held++) {
+    const int column = static_cast<int>(threadIdx.x + held * blockDim.x);
+    if (column >= shape.row_packs) continue;
+    float scale[N];
+    load(weight, column, scale);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      x[held][i] = x[held][i] * rstd * scale[i];
+    store(x[held], y, row * shape.row_packs + column);
+  }
+  if (threadIdx.x == 0) rstd_out[row] = rstd;
+}
+
+template <typename T, int N>
+__global__ void __launch_bounds__(256) rms_apply(int64_t n_rows,
+                                                 int row_packs,
+                                                 const T* z,
+                                                 const float* __restrict__ rstds,
+                                                 const T* __restrict__ weight,
+                                                 T* y) {
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= n_rows) return;
+  const float rstd = rstds[row];
+  for (int column = static_cast<int>(threadIdx.x); column < row_packs; column += kWarp) {
+    float x[N], scale[N];
+    load(z, row * row_packs + column, x);
+    load(weight, column, scale);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      x[i] = x[i] * rstd * scale[i];
+    store(x, y, row * row_packs + column);
+  }
+}
+
+/** partial (blocks, W): the block's sums for dweight. */
+template <typename T, int N, int kHeld>
+__global__ void __launch_bounds__(kMaxThreads, kHeld == 1 ? 2 : 1)
+    rms_backward(RowShape shape,
+                 const T* dy,
+                 const T* z,
+                 const float* __restrict__ rstds,
+                 const T* __restrict__ weight,
+                 const T* d_sum,
+                 T* dz,
+                 float* partial) {
+  __shared__ float2 buffers[2][kMaxWarps];
+  __shared__ float shared_sum[N][kMaxThreads];
+  float sums[kHeld][N] = {};
+  int turn = 0;
+  for (int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.y; first < shape.n_rows;
+       first += static_cast<int64_t>(gridDim.x) * blockDim.y) {
+    const int64_t row = first + threadIdx.y;
+    const bool has_row = row < shape.n_rows;
+    const float rstd = has_row ? rstds[row] : 0;
+    float x[kHeld][N], d[kHeld][N];  // normalised z; gradient of it
+    float dot = 0;
+#pragma unroll
+    for (int held = 0; held < kHeld; held++) {
+      const int column = static_cast<int>(threadIdx.x + held * blockDim.x);
+      const int64_t pack = row * shape.row_packs + column;
+      if (!has_row || column >= shape.row_packs) continue;
+      float scale[N];
+      load(z, pack, x[held]);
+      load(dy, pack, d[held]);
+      load(weight, column, scale);
+#pragma unroll
+      for (int i = 0; i < N; i++) {
+        x[held][i] *= rstd;
+        sums[held][i] = fmaf(d[held][i], x[held][i], sums[held][i]);
+        d[held][i] *= scale[i];
+        dot = fmaf(d[held][i], x[held][i], dot);
+      }
+    }
+    dot = group_sum({dot, 0}, buffers[turn]).x * shape.inv_width;
+    turn ^= 1;
+#pragma unroll
+    for (int held = 0; held < kHeld; held++) {
+      const int column = static_cast<int>(threadIdx.x + held * blockDim.x);
+      const int64_t pack = row * shape.row_packs + column;
+      if (!has_row || column >= shape.row_packs) continue;
+      float other[N] = {};
+      if (d_sum != nullptr) load(d_sum, pack, other);
+#pragma unroll
+      for (int i = 0; i < N; i++)
+        d[held][i] = rstd * (d[held][i] - x[held][i] * dot) + other[i];
+      store(d[held], dz, pack);
+    }
+  }
+  add_groups(sums, shared_sum, shape.row_packs,
+             partial + static_cast<int64_t>(blockIdx.x) * shape.row_packs * N);
+}
+
+RowShape row_shape(int64_t T, int64_t W, int pack, float eps) {
+  return {T, static_cast<int>(W / pack), eps, 1.0f / static_cast<float>(W)};
+}
+
+}  // namespace
+
+void residual_rms_norm_forward(void* stream,
+                               DType type,
+                               int64_t T,
+                               int64_t W,
+                               float eps,
+                               const void* a,
+                               const void* residual,
+                               const void* weight,
+                               void* z,
+                               float* rstd,
+                               void* y) {
+  if (T == 0) return;
+  with_packs(
+      type, W,
+      [&](auto element, auto pack) {
+        using E = typename decltype(element)::type;
+        constexpr int kPack = decltype(pack)::value;
+        const Groups groups = forward_groups(W / kPack, kPack);
+        with_held<kPack>(groups.held, [&](auto held) {
+          rms_forward<E, kPack, decltype(held)::value>
+              <<<static_cast<unsigned>(ceil_div(T, groups.groups)), groups.block(), 0,
+                 as_stream(stream)>>>(row_shape(T, W, kPack, eps), static_cast<const E*>(a),
+                                      static_cast<const E*>(residual),
+                                      static_cast<const E*>(weight), static_cast<E*>(z), rstd,
+                                      static_cast<E*>(y));
+        });
+      },
+      a, residual, weight, z, y);
+  check_launch("rms_forward");
+}
+
+void rms_norm_apply(void* stream,
+                    DType type,
+                    int64_t T,
+                    int64_t W,
+                    const void* z,
+                    const float* rstd,
+                    const void* weight,
+                    void* y) {
+  if (T == 0) return;
+  with_packs(
+      type, W,
+      [&](auto element, auto pack) {
+        using E = typename decltype(element)::type;
+        constexpr int kPack = decltype(pack)::value;
+        constexpr int kRows = 256 / kWarp;
+        rms_apply<E, kPack>
+            <<<static_cast<unsigned>(ceil_div(T, kRows)), dim3(kWarp, kRows), 0,
+               as_stream(stream)>>>(T, static_cast<int>(W / kPack), static_cast<const E*>(z), rstd,
+                                    static_cast<const E*>(weight), static_cast<E*>(y));
+      },
+      z, weight, y);
+  check_launch("rms_apply");
+}
+
+void residual_rms_norm_backward(void* stream,
+                                DType type,
+                                int64_t T,
+                                int64_t W,
+                                const void* dy,
+                                const void* z,
+                                const float* rstd,
+                                const void* weight,
+                                const void* d_sum,
+                                void* dz,
+                                void* dweight,
+                                void* scratch) {
+  auto* partial = static_cast<float*>(scratch);
+  const int n_blocks = static_cast<int>(n_norm_backward_blocks(T));
+  with_packs(
+      type, W,
+      [&](auto element, auto pack) {
+        using E = typename decltype(element)::type;
+        constexpr int kPack = decltype(pack)::value;
+        const Groups groups = backward_groups(W / kPack, kPack);
+        if (n_blocks > 0) {
+          with_held<kPack>(groups.held, [&](auto held) {
+            rms_backward<E, kPack, decltype(held)::value>
+                <<<n_blocks, groups.block(), 0, as_stream(stream)>>>(
+                    row_shape(T, W, kPack, 0), static_cast<const E*>(dy), static_cast<const E*>(z),
+                    rstd, static_cast<const E*>(weight), static_cast<const E*>(d_sum),
+                    static_cast<E*>(dz), partial);
+          });
+          check_launch("rms_backward");
+        }
+        launch_sum_partials<E>(stream, n_blocks, W, 1, partial, {static_cast<E*>(dweight)});
+      },
+      dy, z, weight, d_sum, dz);
+}
+
+}  // namespace ferry::ops::cuda

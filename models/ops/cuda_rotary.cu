@@ -1,0 +1,94 @@
+// Rotary positions on CUDA, in place on the queries and keys of a packed row. A thread takes the
+// same pairs of several heads, so that an angle's sine is computed once for all of them.
+
+#include <algorithm>
+
+#include "models/ops/cuda_common.h"
+
+namespace ferry::ops::cuda {
+namespace {
+
+constexpr int64_t kThreads = 256;
+
+/** Of each pair; a kernel's argument, so that the host's rounding of them is everybody's. */
+struct Frequencies {
+  float at[kRotaryPairs_max];
+};
+
+/** Threads (packs of half a head, heads at a time, tokens of a block). */
+template <typename T, int N>
+__global__ void __launch_bounds__(kThreads)
+    rotate_heads(int64_t n_tokens,
+                 int n_heads,
+                 int n_rotated,
+                 int half_packs,
+                 float direction,
+                 const int32_t* __restrict__ position_ids,
+                 const __grid_constant__ Frequencies frequencies,
+                 T* x) {
+  const int64_t token = static_cast<int64_t>(blockIdx.x) * blockDim.z + threadIdx.z;
+  if (token >= n_tokens) return;
+  const auto position = static_cast<float>(position_ids[token]);
+  float cosine[N], sine[N];
+#pragma unroll
+  for (int i = 0; i < N; i++) {
+    sincosf(position * frequencies.at[threadIdx.x * N + i], &sine[i], &cosine[i]);
+    sine[i] *= direction;
+  }
+  for (int head = static_cast<int>(threadIdx.y); head < n_rotated;
+       head += static_cast<int>(blockDim.y)) {
+    const int64_t pack = (token * n_heads + head) * 2 * half_packs + threadIdx.x;
+    float first[N], second[N];
+    load(x, pack, first);
+    load(x, pack + half_packs, second);
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      const float a = first[i], b = second[i];
+      first[i] = a * cosine[i] - b * sine[i];
+      second[i] = b * cosine[i] + a * sine[i];
+    }
+    store(first, x, pack);
+    store(second, x, pack + half_packs);
+  }
+}
+
+}  // namespace
+
+void rotate(void* stream,
+            DType type,
+            int64_t T,
+            int64_t n_heads,
+            int64_t n_rotated,
+            int64_t head_width,
+            bool back,
+            const int32_t* position_ids,
+            const float* frequencies,
+            void* x) {
+  if (T == 0) return;
+  const int64_t half = head_width / 2;
+  expect(head_width % 2 == 0 && half <= kRotaryPairs_max, "heads of an even width up to 512",
+         static_cast<double>(head_width));
+  Frequencies of_pairs = {};
+  std::copy_n(frequencies, half, of_pairs.at);
+  with_packs(
+      type, half,
+      [&](auto element, auto pack) {
+        using E = typename decltype(element)::type;
+        constexpr int kPack = decltype(pack)::value;
+        constexpr int64_t kHeads_each = 4;
+        const int64_t half_packs = half / kPack;
+        const int64_t heads = std::min(ceil_div(n_rotated, kHeads_each), kThreads / half_packs);
+        const int64_t tokens = std::min<int64_t>(kThreads / (half_packs * heads), 64);
+        const dim3 block(static_cast<unsigned>(half_packs), static_cast<unsigned>(heads),
+                         static_cast<unsigned>(tokens));
+        rotate_heads<E, kPack>
+            <<<static_cast<unsigned>(ceil_div(T, tokens)), block, 0, as_stream(stream)>>>(
+                T, static_cast<int>(n_heads), static_cast<int>(n_rotated),
+                static_cast<int>(half_packs), back ? -1.0f : 1.0f, position_ids, of_pairs,
+                static_cast<E*>(x));
+      },
+      x);
+  check_launch("rotate_heads");
+}
+
+}  // namespace ferry::ops::cuda

@@ -1,0 +1,146 @@
+// The kernels that decoders add against fp64 ATen: RMSNorm, residual sums, rotary positions, the
+// gated activation; in place and out of place, and the same bits again.
+
+#include "tests/models/cuda/kernel_case.h"
+
+namespace ferry::ops::cuda::test {
+namespace {
+
+constexpr float kEps = 1e-5f;
+
+using Decoder = KernelTest;
+
+at::Tensor rstd_of(const at::Tensor& z) {
+  return at::rsqrt((z * z).mean(1, true) + static_cast<double>(kEps));
+}
+
+TEST_P(Decoder, ResidualRmsNormForward) {
+  const auto [T, W] = shape;
+  const auto a = random({T, W}), residual = random({T, W}) + 0.25, weight = random({W}) * 0.3 + 1;
+  auto z = poisoned({T, W}), y = poisoned({T, W}), rstd = poisoned_f32({T});
+  residual_rms_norm_forward(stream, type, T, W, kEps, a.data_ptr(), residual.data_ptr(),
+                            weight.data_ptr(), z.data_ptr(), rstd.mutable_data_ptr<float>(),
+                            y.data_ptr());
+  expect_close(z, f64(a) + f64(residual), "z");
+  expect_close(y, f64(z) * rstd_of(f64(z)) * f64(weight), "y");
+  EXPECT_TRUE(at::allclose(f64(rstd), rstd_of(f64(z)).view({T}), 1e-5, 0));
+
+  auto again = poisoned({T, W});
+  rms_norm_apply(stream, type, T, W, z.data_ptr(), rstd.const_data_ptr<float>(), weight.data_ptr(),
+                 again.data_ptr());
+  EXPECT_TRUE(at::equal(again, y));
+  auto alone = z.clone(), rstd_again = poisoned_f32({T});
+  residual_rms_norm_forward(stream, type, T, W, kEps, alone.data_ptr(), nullptr, weight.data_ptr(),
+                            nullptr, rstd_again.mutable_data_ptr<float>(), alone.data_ptr());
+  EXPECT_TRUE(at::equal(alone, y));
+  EXPECT_TRUE(at::equal(rstd_again, rstd));
+}
+
+TEST_P(Decoder, ResidualRmsNormBackward) {
+  const auto [T, W] = shape;
+  const auto z = random({T, W}) + 0.5, dy = random({T, W}) + 0.25, weight = random({W}) + 1;
+  const auto exact_rstd = rstd_of(f64(z));
+  const auto rstd = exact_rstd.view({T}).to(at::kFloat);
+  const auto unit = f64(z) * exact_rstd, d = f64(dy) * f64(weight);
+  const auto exact = exact_rstd * (d - unit * (d * unit).mean(1, true));
+  auto room = scratch(rms_norm_backward_scratch_bytes(T, W));
+  auto dz = poisoned({T, W}), dweight = poisoned({W});
+  const auto run = [&](const at::Tensor& d_sum, at::Tensor& out) {
+    residual_rms_norm_backward(stream, type, T, W, dy.data_ptr(), z.data_ptr(),
+                               rstd.const_data_ptr<float>(), weight.data_ptr(),
+                               d_sum.defined() ? d_sum.data_ptr() : nullptr, out.data_ptr(),
+                               dweight.data_ptr(), room.data_ptr());
+  };
+  run({}, dz);
+  expect_close(dz, exact, "dz", 2);
+  expect_close(dweight, (f64(dy) * unit).sum(0), "dweight");
+  const auto first = dweight.clone();
+  const auto d_sum = random({T, W});
+  auto total = d_sum.clone();
+  run(total, total);
+  expect_close(total, exact + f64(d_sum), "dz + d_sum", 2);
+  EXPECT_TRUE(at::equal(dweight, first));
+}
+
+TEST_P(Decoder, DropoutResidual) {
+  const auto [T, W] = shape;
+  for (const Dropout dropout : {Dropout{}, Dropout{0.1f, 0x123456789abcdefull}}) {
+    const auto a = random({T, W}), bias = random({W}), residual = random({T, W});
+    const auto dy = random({T, W}) + 0.5, mask = mask_of(dropout);
+    auto y = a.clone(), without = poisoned({T, W}), da = poisoned({T, W}), dbias = poisoned({W});
+    dropout_residual_forward(stream, type, T, W, dropout, y.data_ptr(), bias.data_ptr(),
+                             residual.data_ptr(), y.data_ptr());
+    dropout_residual_forward(stream, type, T, W, dropout, a.data_ptr(), nullptr,
+                             residual.data_ptr(), without.data_ptr());
+    expect_close(y, (f64(a) + f64(bias)) * mask + f64(residual), "y");
+    expect_close(without, f64(a) * mask + f64(residual), "y without bias");
+    auto room = scratch(column_sum_scratch_bytes(T, W));
+    dropout_residual_backward(stream, type, T, W, dropout, dy.data_ptr(), da.data_ptr(),
+                              dbias.data_ptr(), room.data_ptr());
+    expect_close(da, f64(dy) * mask, "da");
+    expect_close(dbias, (f64(dy) * mask).sum(0), "dbias");
+  }
+}
+
+TEST_P(Decoder, RotaryThereAndBack) {
+  const auto [T, D] = shape;  // a head is as wide as the case's row
+  if (D % 2 != 0 || D / 2 > kRotaryPairs_max) GTEST_SKIP() << "no head has this width";
+  constexpr int64_t kHeads = 7, kTurned = 5;
+  const auto positions = at::randint(0, 3000, {T}, at::device(at::kCUDA).dtype(at::kInt));
+  const auto frequency =
+      at::pow(10000.0, at::arange(0, D, 2, at::kDouble) / static_cast<double>(-D)).to(at::kFloat);
+  const auto x = random({T, kHeads, D});
+  auto turned = x.clone();
+  const auto run = [&](bool back, at::Tensor& on) {
+    rotate(stream, type, T, kHeads, kTurned, D, back, positions.const_data_ptr<int32_t>(),
+           frequency.const_data_ptr<float>(), on.data_ptr());
+  };
+  run(false, turned);
+  const auto angle = f64(positions.to(at::kFloat).unsqueeze(1) * frequency.to(at::kCUDA));
+  const auto c = angle.cos().unsqueeze(1), s = angle.sin().unsqueeze(1);
+  const auto first = f64(x).narrow(2, 0, D / 2), second = f64(x).narrow(2, D / 2, D / 2);
+  const auto exact = at::cat({first * c - second * s, second * c + first * s}, 2);
+  expect_close(turned.narrow(1, 0, kTurned), exact.narrow(1, 0, kTurned), "turned");
+  EXPECT_TRUE(at::equal(turned.narrow(1, kTurned, kHeads - kTurned),
+                        x.narrow(1, kTurned, kHeads - kTurned)));
+  run(true, turned);
+  expect_close(turned, f64(x), "there and back", 2);
+}
+
+TEST_P(Decoder, SiluGateBothWays) {
+  const auto [T, F] = shape;
+  const auto gate_up = random({T, 2 * F}) * 3, d = random({T, F}) + 0.25;
+  auto out = poisoned({T, F}), again = d.clone(), without = poisoned({T, 2 * F}),
+       d_gate_up = poisoned({T, 2 * F});
+  silu_gate_forward(stream, type, T, F, gate_up.data_ptr(), out.data_ptr());
+  silu_gate_backward(stream, type, T, F, d.data_ptr(), gate_up.data_ptr(), without.data_ptr(),
+                     nullptr);
+  silu_gate_backward(stream, type, T, F, again.data_ptr(), gate_up.data_ptr(), d_gate_up.data_ptr(),
+                     again.data_ptr());
+  const auto gate = f64(gate_up).narrow(1, 0, F), up = f64(gate_up).narrow(1, F, F);
+  const auto s = at::sigmoid(gate);
+  expect_close(out, gate * s * up, "out");
+  expect_close(d_gate_up, at::cat({f64(d) * up * s * (1 + gate * (1 - s)), f64(d) * gate * s}, 1),
+               "d_gate_up");
+  EXPECT_TRUE(at::equal(again, out));
+  EXPECT_TRUE(at::equal(without, d_gate_up));
+}
+
+TEST_P(Decoder, SiluOfLargeGatesIsFinite) {
+  const auto [T, F] = shape;
+  auto gate_up = at::ones({T, 2 * F}, options());
+  gate_up.narrow(1, 0, F).fill_(-300);
+  gate_up.narrow(1, 0, 1).fill_(300);
+  auto out = poisoned({T, F}), d_gate_up = poisoned({T, 2 * F});
+  const auto d = at::ones({T, F}, options());
+  silu_gate_forward(stream, type, T, F, gate_up.data_ptr(), out.data_ptr());
+  silu_gate_backward(stream, type, T, F, d.data_ptr(), gate_up.data_ptr(), d_gate_up.data_ptr(),
+                     nullptr);
+  EXPECT_TRUE(at::allclose(f64(out), at::relu(f64(gate_up).narrow(1, 0, F)), 1e-6, 1e-6));
+  EXPECT_TRUE(d_gate_up.isfinite().all().item<bool>());
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Decoder, all_cases(), case_name);
+
+}  // namespace
+}  // namespace ferry::ops::cuda::test

@@ -1,0 +1,255 @@
+// The operations that decoders add, against autograd in fp64 on the same numbers: RMSNorm, residual
+// sums, rotary positions, the gated activation, causal attention with grouped heads.
+
+#include "models/ops/fused.h"
+#include "tests/models/ops_case.h"
+
+namespace ferry::ops {
+namespace {
+
+constexpr float kEps = 1e-5f;
+
+at::Tensor rms_norm_of(const at::Tensor& z, const at::Tensor& weight) {
+  return z * at::rsqrt((z * z).mean(1, true) + static_cast<double>(kEps)) * weight;
+}
+
+TEST_F(Ops, ResidualRmsNorm) {
+  for (const bool has_residual : {false, true}) {
+    const at::Tensor a = random({T, W}) + 0.5, w = random({W}), dy = random({T, W});
+    const at::Tensor x = has_residual ? random({T, W}) : at::Tensor();
+    const at::Tensor sum64 = leaf(has_residual ? a + x : a), w64 = leaf(w);
+    const at::Tensor y64 = rms_norm_of(sum64, w64);
+    y64.backward(dy.to(at::kDouble));
+
+    const at::Tensor z = has_residual ? like(a) : at::Tensor();
+    at::Tensor y = like(a), rstd = at::full({T}, NAN), again = like(a);
+    residual_rms_norm_forward(a, x, w, kEps, z, rstd, y);
+    const at::Tensor sum = has_residual ? z : a;
+    if (has_residual) {
+      EXPECT_TRUE(at::equal(z, a + x));
+    }
+    expect_close(y, y64.detach(), "y");
+    rms_norm_apply(sum, w, rstd, again);
+    EXPECT_TRUE(at::equal(y, again));
+
+    at::Tensor dz = dy.clone(), dw = like(w), d_sum = random({T, W});
+    residual_rms_norm_backward(dz, sum, w, rstd, {}, dz, dw, room_.scratch);
+    expect_close(dz, sum64.grad(), "dz");
+    expect_close(dw, w64.grad(), "dweight");
+    const at::Tensor expected = sum64.grad() + d_sum;
+    residual_rms_norm_backward(dy, sum, w, rstd, d_sum, d_sum, dw, room_.scratch);
+    expect_close(d_sum, expected, "dz + d_sum");
+    expect_close(dw, w64.grad(), "dweight");
+
+    at::Tensor in_place = a.clone();
+    residual_rms_norm_forward(in_place, x, w, kEps, z, rstd, in_place);
+    EXPECT_TRUE(at::equal(in_place, y));
+  }
+}
+
+TEST_F(Ops, DropoutResidual) {
+  for (const Dropout dropout : {Dropout{}, kDropout}) {
+    const at::Tensor a = random({T, W}), b = random({W}), x = random({T, W}), dy = random({T, W});
+    const at::Tensor factors =
+        dropout.p > 0 ? factor(dropout, {T, W}) : at::ones({T, W}, at::kDouble);
+    at::Tensor y = a.clone(), without_bias = like(a), db = like(b);
+    dropout_residual_forward(y, b, x, dropout, y);
+    dropout_residual_forward(a, {}, x, dropout, without_bias);
+    expect_close(y, (a.to(at::kDouble) + b) * factors + x, "y");
+    expect_close(without_bias, a.to(at::kDouble) * factors + x, "y without bias");
+    const at::Tensor da = dropout.p > 0 ? like(a) : at::Tensor();
+    dropout_residual_backward(dy, dropout, da, db, room_.scratch);
+    if (dropout.p > 0) {
+      expect_close(da, dy * factors, "da");
+    }
+    expect_close(db, (dy * factors).sum(0), "dbias");
+  }
+}
+
+/** Hugging Face's form: x * cos + rotate_half(x) * sin, each angle twice in a row. */
+at::Tensor rotated(const at::Tensor& heads, const at::Tensor& positions, double theta) {
+  const int64_t d = heads.size(2);
+  const at::Tensor frequency =
+      at::pow(theta, at::arange(0, d, 2, at::kDouble) / static_cast<double>(-d));
+  const at::Tensor angle = positions.to(at::kDouble).unsqueeze(1) * frequency.unsqueeze(0);
+  const at::Tensor twice = at::cat({angle, angle}, 1).unsqueeze(1);  // (T, 1, d)
+  const at::Tensor half = at::cat({-heads.narrow(2, d / 2, d / 2), heads.narrow(2, 0, d / 2)}, 2);
+  return heads * twice.cos() + half * twice.sin();
+}
+
+TEST_F(Ops, RotaryPositions) {
+  constexpr int64_t kHeads = 6, kKvHeads = 2, kWidth = 22, kAll = kHeads + 2 * kKvHeads;
+  const at::Tensor positions = at::randint(0, 60, {T}, at::kInt);
+  const at::Tensor qkv = random({T, kAll * kWidth}), dy = random({T, kAll * kWidth});
+  for (const double theta : {10000.0, 500000.0}) {
+    const Rotary rotary = {.n_heads = kHeads, .n_kv_heads = kKvHeads, .theta = theta};
+    const at::Tensor qkv64 = leaf(qkv), heads = qkv64.view({T, kAll, kWidth});
+    const int64_t n_turned = kHeads + kKvHeads;
+    const at::Tensor expected = at::cat({rotated(heads.narrow(1, 0, n_turned), positions, theta),
+                                         heads.narrow(1, n_turned, kKvHeads)},
+                                        1);
+    expected.backward(dy.view({T, kAll, kWidth}).to(at::kDouble));
+    at::Tensor turned = qkv.clone(), d = dy.clone();
+    rotary_forward(rotary, positions, turned);
+    rotary_backward(rotary, positions, d);
+    expect_close(turned, expected.detach().view(turned.sizes()), "qkv");
+    expect_close(d, qkv64.grad(), "d_qkv");
+    rotary_backward(rotary, positions, turned);
+    expect_close(turned, qkv.to(at::kDouble), "there and back");
+  }
+}
+
+TEST_F(Ops, RotaryAnglesFarOut) {
+  // The angle is a product of fp32, as Hugging Face computes it; its sine is exact then.
+  const int64_t d = 128, n = 200;
+  const at::Tensor positions = at::arange(131072 - n, 131072, at::kInt);
+  at::Tensor qkv = at::zeros({n, 3 * d});
+  qkv.narrow(1, 0, d / 2).fill_(1);
+  rotary_forward({.n_heads = 1, .n_kv_heads = 1}, positions, qkv);
+  const at::Tensor frequency =
+      at::pow(10000.0, at::arange(0, d, 2, at::kDouble) / static_cast<double>(-d)).to(at::kFloat);
+  const at::Tensor angle =
+      (positions.to(at::kFloat).unsqueeze(1) * frequency.unsqueeze(0)).to(at::kDouble);
+  EXPECT_LT((qkv.narrow(1, 0, d / 2) - angle.cos()).abs().max().item<double>(), 7e-8);
+  EXPECT_LT((qkv.narrow(1, d / 2, d / 2) - angle.sin()).abs().max().item<double>(), 7e-8);
+}
+
+TEST_F(Ops, SiluGate) {
+  const at::Tensor gate_up = random({T, 2 * W}, 3), d = random({T, W});
+  const at::Tensor in64 = leaf(gate_up);
+  const at::Tensor out64 = at::silu(in64.narrow(1, 0, W)) * in64.narrow(1, W, W);
+  out64.backward(d.to(at::kDouble));
+  at::Tensor out = like(d), again = d.clone(), d_gate_up = like(gate_up), without = like(gate_up);
+  silu_gate_forward(gate_up, out);
+  silu_gate_backward(d, gate_up, without, {});
+  silu_gate_backward(again, gate_up, d_gate_up, again);
+  expect_close(out, out64.detach(), "out");
+  expect_close(d_gate_up, in64.grad(), "d_gate_up");
+  EXPECT_TRUE(at::equal(out, again));
+  EXPECT_TRUE(at::equal(d_gate_up, without));
+}
+
+std::vector<Attention> decoders_attentions() {
+  std::vector<Attention> all;
+  for (const Dropout dropout : {Dropout{}, kDropout}) {
+    for (const bool causal : {false, true}) {
+      for (const int64_t kv : {1, 2, 6})
+        all.push_back({.n_heads = 6, .dropout = dropout, .n_kv_heads = kv, .causal = causal});
+    }
+  }
+  return all;
+}
+
+std::string name_of(const Attention& its) {
+  return std::string(its.causal ? "causal, " : "") + std::to_string(its.n_kv_heads) + " kv heads" +
+         (its.dropout.p > 0 ? ", dropout" : "");
+}
+
+TEST_F(Ops, CausalAndGroupedAttention) {
+  // 200 and 131 need several blocks of rows; 1 is a softmax over itself.
+  const test::TestBatch batch({200, 1, 17, 131}, 0, 100, 3);
+  const int64_t tokens = batch.tensors.shape.tokens, d = 10;
+  for (const Attention& attention : decoders_attentions()) {
+    SCOPED_TRACE(name_of(attention));
+    const at::Tensor qkv = random({tokens, (6 + 2 * attention.n_kv_heads) * d}),
+                     dy = random({tokens, 6 * d});
+    const at::Tensor qkv64 = leaf(qkv), expected = attention_of(qkv64, batch, attention);
+    expected.backward(dy.to(at::kDouble));
+    const AttentionRun run = run_attention(qkv, dy, batch, attention, room_);
+    expect_close(run.context, expected.detach(), "context");
+    expect_close(run.d_qkv, qkv64.grad(), "d_qkv");
+    expect_close(run.d_bias, qkv64.grad().sum(0), "d_bias");
+  }
+}
+
+TEST_F(Ops, CausalAttentionIn16Bits) {
+  const test::TestBatch batch({200, 9}, 0, 100, 3);
+  const Attention attention = {.n_heads = 4, .dropout = kDropout, .n_kv_heads = 2, .causal = true};
+  const at::Tensor wide = random({209, 8 * 8}), dy = random({209, 32});
+  for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
+    const at::Tensor qkv = wide.to(type), qkv64 = leaf(qkv.to(at::kFloat));
+    const at::Tensor expected = attention_of(qkv64, batch, attention);
+    expected.backward(dy.to(type).to(at::kDouble));
+    const AttentionRun run = run_attention(qkv, dy.to(type), batch, attention, room_);
+    expect_close(run.context, expected.detach(), "context", 1e-2);
+    expect_close(run.d_qkv, qkv64.grad(), "d_qkv", 1e-2);
+  }
+}
+
+TEST_F(Ops, ATokenSeesNothingAfterIt) {
+  const test::TestBatch batch({70, 80}, 0, 100, 3);
+  const Attention attention = {.n_heads = 2, .n_kv_heads = 1, .causal = true};
+  const at::Tensor dy = random({T, 16});
+  at::Tensor qkv = random({T, 32});
+  const at::Tensor before = run_attention(qkv, dy, batch, attention, room_).context.clone();
+  qkv.narrow(0, 40, 30).normal_();
+  const at::Tensor after = run_attention(qkv, dy, batch, attention, room_).context;
+  EXPECT_TRUE(at::equal(before.narrow(0, 0, 40), after.narrow(0, 0, 40)));
+  EXPECT_TRUE(at::equal(before.narrow(0, 70, 80), after.narrow(0, 70, 80)));
+  EXPECT_FALSE(at::equal(before.narrow(0, 40, 30), after.narrow(0, 40, 30)));
+}
+
+TEST_F(Ops, ThreadsChangeNoBitOfDecoders) {
+  const test::TestBatch batch({90, 31, 29}, 0, 50, 3);
+  const at::Tensor a = random({T, W}), x = random({T, W}), w = random({W}), dy = random({T, W});
+  const at::Tensor qkv = random({T, 8 * 10}), d_context = random({T, 40});
+  const at::Tensor gate_up = random({T, 2 * W});
+  const auto run = [&] {
+    at::Tensor z = like(a), y = like(a), rstd = at::full({T}, NAN), dz = like(a), dw = like(w);
+    at::Tensor da = like(a), db = like(w), turned = qkv.clone(), d_gate_up = like(gate_up);
+    residual_rms_norm_forward(a, x, w, kEps, z, rstd, y);
+    residual_rms_norm_backward(dy, z, w, rstd, a, dz, dw, room_.scratch);
+    dropout_residual_backward(dy, kDropout, da, db, room_.scratch);
+    rotary_forward({.n_heads = 4, .n_kv_heads = 2}, batch.tensors.position_ids, turned);
+    silu_gate_backward(dy, gate_up, d_gate_up, {});
+    const AttentionRun attention =
+        run_attention(turned, d_context, batch,
+                      {.n_heads = 4, .dropout = kDropout, .n_kv_heads = 2, .causal = true}, room_);
+    return std::vector<at::Tensor>{
+        z, y, rstd, dz, dw, da, db, turned, d_gate_up, attention.context, attention.d_qkv};
+  };
+  const int before = at::get_num_threads();
+  at::set_num_threads(1);
+  const std::vector<at::Tensor> one = run();
+  at::set_num_threads(3);
+  const std::vector<at::Tensor> three = run();
+  at::set_num_threads(before);
+  for (size_t i = 0; i < one.size(); i++)
+    EXPECT_TRUE(at::equal(one[i], three[i])) << i;
+}
+
+TEST_F(Ops, DecodersIn16BitsAreTheRoundedOnes) {
+  // fp32 arithmetic on the rounded values, rounded once.
+  for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
+    const at::Tensor a = random({T, W}).to(type), x = random({T, W}).to(type),
+                     w = random({W}).to(type), dy = random({T, W}).to(type);
+    at::Tensor z = like(a), y = like(a), dz = like(a), dw = like(w);
+    at::Tensor rstd = at::full({T}, NAN), wide_rstd = rstd.clone();
+    residual_rms_norm_forward(a, x, w, kEps, z, rstd, y);
+    EXPECT_TRUE(at::equal(z, (a.to(at::kFloat) + x.to(at::kFloat)).to(type)));
+    const at::Tensor sum = z.to(at::kFloat), wide_w = w.to(at::kFloat), wide_dy = dy.to(at::kFloat);
+    at::Tensor wide_y = like(sum), wide_dz = like(sum), wide_dw = like(wide_w);
+    residual_rms_norm_forward(sum, {}, wide_w, kEps, {}, wide_rstd, wide_y);
+    EXPECT_TRUE(at::equal(y, wide_y.to(type)));
+    EXPECT_TRUE(at::equal(rstd, wide_rstd));
+    residual_rms_norm_backward(dy, z, w, rstd, x, dz, dw, room_.scratch);
+    residual_rms_norm_backward(wide_dy, sum, wide_w, rstd, x.to(at::kFloat), wide_dz, wide_dw,
+                               room_.scratch);
+    EXPECT_TRUE(at::equal(dz, wide_dz.to(type)));
+    EXPECT_TRUE(at::equal(dw, wide_dw.to(type)));
+
+    const at::Tensor positions = at::arange(T, at::kInt), gate_up = random({T, 2 * W}).to(type);
+    const Rotary rotary = {.n_heads = 2, .n_kv_heads = 1};
+    at::Tensor qkv = random({T, 4 * 8}).to(type), wide_qkv = qkv.to(at::kFloat);
+    rotary_forward(rotary, positions, qkv);
+    rotary_forward(rotary, positions, wide_qkv);
+    EXPECT_TRUE(at::equal(qkv, wide_qkv.to(type)));
+    at::Tensor out = like(a), wide_out = like(sum);
+    silu_gate_forward(gate_up, out);
+    silu_gate_forward(gate_up.to(at::kFloat), wide_out);
+    EXPECT_TRUE(at::equal(out, wide_out.to(type)));
+  }
+}
+
+}  // namespace
+}  // namespace ferry::ops
