@@ -37,7 +37,7 @@ inline BatchLayout make_batch_layout(const BatchShape& largest, const ModelTable
   layout.position_ids = next(largest.tokens);
   layout.cu_seqlens = next(largest.n_seqs_max + 1);
   const int64_t n_labels = std::max<int64_t>(model.n_labels, 1);
-  const bool is_lm = model.head == HeadKind::masked_lm;
+  const bool is_lm = is_language_model(model.head);
   const bool has_token_labels = is_lm || model.head == HeadKind::token_classification;
   const int64_t per_seq = largest.n_seqs_max * n_labels;
   layout.labels = next(has_token_labels ? std::max(largest.tokens, per_seq) : per_seq);

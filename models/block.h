@@ -26,6 +26,7 @@ enum class LossKind : uint8_t {
   masked_lm,
   token_classification,
   question_answering,
+  causal_lm,
 };
 
 /** One micro-batch on the compute device: sequences laid end to end, then the dummy tail. */
@@ -39,9 +40,10 @@ struct BatchTensors {
   at::Tensor cu_seqlens;    ///< (n_seqs + 1) int32
   std::span<const int32_t> cu_seqlens_host;
   at::Tensor labels;  ///< (n_seqs_real) int32 | (n_seqs_real, n_labels) fp32 | (n_seqs_real) fp32 |
-                      ///< (tokens) int32, -100 = none | question_answering: (n_seqs_real, 2) int32,
-                      ///< the answer's first and last token counted from its sequence's first;
-                      ///< below 0 is 0, past the sequence's end is none
+                      ///< (tokens) int32, -100 = none (of a causal language model the token that
+                      ///< follows: the batch has them shifted) | question_answering: (n_seqs_real,
+                      ///< 2) int32, the answer's first and last token counted from its sequence's
+                      ///< first; below 0 is 0, past the sequence's end is none
   /** masked_lm, optional: (n) int32, the tokens that have a label, ascending. Given, the head works
    * on these rows alone; undefined, on all tokens. */
   at::Tensor label_rows;
@@ -124,8 +126,8 @@ class Block {
   /** x (tokens, width), undefined for the first block; y (tokens, width). A head's y is unused: it
    * writes the loss contribution (fp32 scalar, already times loss_weight) to `loss` if defined and
    * logits to `logits` if defined: (n_seqs, n_labels) fp32, (tokens, n_labels) where they are the
-   * tokens', or for masked_lm (rows, vocabulary) fp32 where rows are the tokens or label_rows. A
-   * multi-label or regression sample's loss is the mean over its labels. */
+   * tokens', or of a language model (rows, vocabulary) fp32 where rows are the tokens or
+   * label_rows. A multi-label or regression sample's loss is the mean over its labels. */
   virtual void forward(const RandomKey& key,
                        const BatchTensors& batch,
                        BlockMemory& memory,

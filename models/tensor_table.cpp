@@ -19,6 +19,12 @@ int64_t SavedSpec::n_elements() const {
   return product(shape);
 }
 
+void BlockWork::add_linear(bool backward, int64_t rows, int64_t inner, int64_t columns) {
+  if (!backward) return products.push_back({rows, inner, columns});
+  products.push_back({rows, columns, inner});
+  products.push_back({columns, rows, inner});
+}
+
 int BlockTable::add(std::string param_name, std::vector<int64_t> shape, bool decay, Init init) {
   ParamSpec spec;
   spec.name = std::move(param_name);

@@ -94,19 +94,23 @@ struct BlockWork {
     }
   };
   std::vector<Product> products;
-  int64_t attention_tokens = 0;  ///< 0: none
-  int64_t attention_length = 0;  ///< of the sequences, which attend to all of themselves
-  int64_t attention_width = 0;   ///< of all heads
-  int64_t memory_bytes = 0;      ///< what the other operations read and write
+  int64_t attention_tokens = 0;   ///< 0: none
+  int64_t attention_length = 0;   ///< of the sequences, which attend to all of themselves
+  int64_t attention_width = 0;    ///< of all heads
+  bool attention_causal = false;  ///< a token attends to those before it: half the work
+  int64_t memory_bytes = 0;       ///< what the other operations read and write
   /** About, since where blocks are small launches are what takes time: all kernels, products among
    * them; those that are LibTorch's operations, products not among them. */
   int n_kernels = 0, n_operations = 0;
 
-  /** 4 * length * width for each token forward, 2.5 times that backward (it makes the scores anew).
-   */
+  /** A linear layer's products: one forward; backward one for its input and one for its weights. */
+  void add_linear(bool backward, int64_t rows, int64_t inner, int64_t columns);
+  /** 4 * length * width for each token forward, 2.5 times that backward (it makes the scores anew);
+   * half of both where attention is causal. */
   double attention_flops(bool backward) const {
-    return (backward ? 10.0 : 4.0) * static_cast<double>(attention_tokens) *
-           static_cast<double>(attention_length) * static_cast<double>(attention_width);
+    return (backward ? 10.0 : 4.0) * (attention_causal ? 0.5 : 1.0) *
+           static_cast<double>(attention_tokens) * static_cast<double>(attention_length) *
+           static_cast<double>(attention_width);
   }
   double flops(bool backward) const {
     double sum = attention_flops(backward);
@@ -146,6 +150,9 @@ struct HfEntry {
   int64_t rows = 0;
   std::vector<int64_t> hf_shape;
   bool optional = false;  ///< may be absent in the file (a new head): then it is initialised
+  /** The file has it as (columns, rows), the other way round than a linear layer's (GPT-2's
+   * Conv1D): hf_shape is the file's. */
+  bool transposed = false;
   /** Other names checkpoints use ("bert." prefix or none, gamma/beta), in order of preference. One
    * of them beside `hf_name` in the same file is a duplicate, no surprise. */
   std::vector<std::string> also_named;
@@ -157,7 +164,13 @@ enum class HeadKind : uint8_t {
   masked_lm,             ///< a word of the vocabulary for each token
   token_classification,  ///< a label of each token
   question_answering,    ///< where in each sequence the answer starts, and where it ends
+  causal_lm,             ///< the next word of the vocabulary after each token
 };
+
+/** Over the vocabulary: logits exist in pieces alone. */
+constexpr bool is_language_model(HeadKind head) {
+  return head == HeadKind::masked_lm || head == HeadKind::causal_lm;
+}
 
 /** Logits of each token, not of each sequence. */
 constexpr bool has_token_logits(HeadKind head) {
@@ -170,7 +183,9 @@ struct ModelTable {
   HeadKind head = HeadKind::classification;
   int64_t width = 0;  ///< of the hidden states between blocks
   int64_t n_heads = 0;
+  int64_t n_kv_heads = 0;  ///< of keys and values; 0: as many
   float norm_eps = 0;
+  double rope_theta = 0;  ///< base of rotary positions' wavelengths
   DType compute = DType::f32;
   AttentionBackend attention = AttentionBackend::cpu_math;
   float hidden_dropout = 0;

@@ -28,13 +28,6 @@ struct Sizes {
   }
 };
 
-/** A linear layer's products: one forward; backward one for its input and one for its weights. */
-void add_linear(BlockWork& work, bool backward, int64_t rows, int64_t inner, int64_t columns) {
-  if (!backward) return work.products.push_back({rows, inner, columns});
-  work.products.push_back({rows, columns, inner});
-  work.products.push_back({columns, rows, inner});
-}
-
 /** Adds blocks and their Hugging Face names side by side. */
 class TableBuilder {
  public:
@@ -184,10 +177,10 @@ void add_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
     const int64_t T = shape.tokens, W = sizes.W, F = sizes.F;
     BlockWork work = {
         .attention_tokens = T, .attention_length = shape.max_length, .attention_width = W};
-    add_linear(work, backward, T, W, 3 * W);
-    add_linear(work, backward, T, W, W);
-    add_linear(work, backward, T, W, F);
-    add_linear(work, backward, T, F, W);
+    work.add_linear(backward, T, W, 3 * W);
+    work.add_linear(backward, T, W, W);
+    work.add_linear(backward, T, W, F);
+    work.add_linear(backward, T, F, W);
     // Forward: two norms with dropout and residual (read two rows, write two), gelu (read one,
     // write two). Backward: the norms' (four each), the first norm again (two), two residual sums
     // (two), the gradients of attention put together (six), gelu's (four).
@@ -226,8 +219,8 @@ void add_classifier(TableBuilder& builder, const Sizes& sizes) {
   };
   builder.block().work = [sizes](const BatchShape& shape, bool backward) {
     BlockWork work = {.n_kernels = backward ? 21 : 11, .n_operations = backward ? 17 : 9};
-    add_linear(work, backward, shape.n_seqs_max, sizes.W, sizes.W);
-    add_linear(work, backward, shape.n_seqs_max, sizes.W, sizes.L);
+    work.add_linear(backward, shape.n_seqs_max, sizes.W, sizes.W);
+    work.add_linear(backward, shape.n_seqs_max, sizes.W, sizes.L);
     // The gradient of what the layers gave is zero but for each sequence's first token.
     work.memory_bytes = backward ? sizes.bytes(shape.tokens * sizes.W) : 0;
     return work;
@@ -257,7 +250,7 @@ void add_token_classifier(TableBuilder& builder, const Sizes& sizes) {
     BlockWork work = {.memory_bytes = 4 * sizes.bytes(shape.tokens * sizes.W),
                       .n_kernels = backward ? 16 : 10,
                       .n_operations = backward ? 14 : 9};
-    add_linear(work, backward, shape.tokens, sizes.W, sizes.L);
+    work.add_linear(backward, shape.tokens, sizes.W, sizes.L);
     return work;
   };
 }
@@ -286,7 +279,7 @@ void add_question_answering(TableBuilder& builder, const Sizes& sizes) {
     BlockWork work = {.memory_bytes = 2 * sizes.bytes(shape.tokens * sizes.W),
                       .n_kernels = backward ? 14 : 10,
                       .n_operations = backward ? 12 : 9};
-    add_linear(work, backward, shape.tokens, sizes.W, L);
+    work.add_linear(backward, shape.tokens, sizes.W, L);
     return work;
   };
 }
@@ -324,8 +317,8 @@ void add_masked_lm(TableBuilder& builder, const Sizes& sizes) {
     // The head works on the tokens that have a label: 15 of 100, as masks are drawn.
     const int64_t rows = std::max<int64_t>(1, shape.tokens * 15 / 100);
     BlockWork work = {.n_kernels = backward ? 40 : 20, .n_operations = backward ? 36 : 18};
-    add_linear(work, backward, rows, sizes.W, sizes.W);
-    add_linear(work, backward, rows, sizes.W, sizes.V);
+    work.add_linear(backward, rows, sizes.W, sizes.W);
+    work.add_linear(backward, rows, sizes.W, sizes.V);
     work.memory_bytes = 8 * sizes.bytes(rows * sizes.W) + 4 * sizes.bytes(rows * sizes.V) +
                         sizes.bytes(shape.tokens * sizes.W);
     return work;
@@ -373,6 +366,8 @@ int64_t n_labels_of(const BertTableOptions& options) {
       return 0;
     case BertHead::question_answering:
       return 2;  // start and end
+    case BertHead::causal_lm:
+      break;  // refused before
   }
   return 0;
 }
@@ -387,6 +382,8 @@ void add_head(TableBuilder& builder, BertHead head, const Sizes& sizes) {
       return add_token_classifier(builder, sizes);
     case BertHead::question_answering:
       return add_question_answering(builder, sizes);
+    case BertHead::causal_lm:
+      break;  // refused before
   }
 }
 
@@ -395,6 +392,7 @@ void add_head(TableBuilder& builder, BertHead head, const Sizes& sizes) {
 ModelTable make_bert_table(const BertConfig& config, const BertTableOptions& options) {
   FERRY_CHECK(options.attention != AttentionBackend::flash || options.compute != DType::f32,
               "flash attention has no fp32 form");
+  FERRY_CHECK(options.head != BertHead::causal_lm, "BERT sees what follows a token");
 
   ModelTable model;
   model.family = "bert";

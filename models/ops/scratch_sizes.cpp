@@ -130,7 +130,8 @@ ScratchNeed cross_entropy_scratch(int64_t n, int64_t L, bool cuda) {
           .library_bytes = 4 * stacked_bytes(n * L * 8) + 12 * stacked_bytes(n * 8)};
 }
 
-ScratchNeed vocabulary_scratch(DType type, int64_t rows, int64_t vocab, int64_t width, bool cuda) {
+ScratchNeed vocabulary_scratch(
+    DType type, int64_t rows, int64_t vocab, int64_t width, bool cuda, bool has_bias) {
   const int64_t columns = std::min(vocab, kVocabChunk);
   const int64_t element_bytes = static_cast<int64_t>(size_of(type));
   const int64_t logits = stacked_bytes(rows * columns * element_bytes);
@@ -140,7 +141,7 @@ ScratchNeed vocabulary_scratch(DType type, int64_t rows, int64_t vocab, int64_t 
   const int64_t input_sum =
       type == DType::f32 ? 0
                          : stacked_bytes(rows * width * kF32_bytes, rows * width * element_bytes);
-  const int64_t bias = stacked_bytes(column_sum_scratch_bytes(rows, columns, cuda));
+  const int64_t bias = has_bias ? stacked_bytes(column_sum_scratch_bytes(rows, columns, cuda)) : 0;
   return {.forward_bytes = state + logits + widened,
           .backward_bytes = input_sum + logits + std::max(widened + is_label, bias),
           .library_bytes = cuda ? 12 * stacked_bytes(rows * 8) + stacked_bytes(columns * 8) : 0};

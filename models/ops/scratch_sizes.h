@@ -90,6 +90,7 @@ constexpr int64_t span_loss_scratch_bytes(int64_t n, bool cuda) {
 
 /** Scratch of the language-model head's logits over `rows` rows: forward and backward, without what
  * the head itself takes. */
-ScratchNeed vocabulary_scratch(DType type, int64_t rows, int64_t vocab, int64_t width, bool cuda);
+ScratchNeed vocabulary_scratch(
+    DType type, int64_t rows, int64_t vocab, int64_t width, bool cuda, bool has_bias = true);
 
 }  // namespace ferry::ops

@@ -108,6 +108,7 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
       b.labels = on_device(layout_.labels, {batch.n_seqs_real}, at::kFloat);
       break;
     case LossKind::masked_lm:
+    case LossKind::causal_lm:
     case LossKind::token_classification:
       b.labels = on_device(layout_.labels, {batch.shape.tokens}, at::kInt);
       break;

@@ -33,7 +33,8 @@ struct HostBatch {
   std::span<const int32_t> input_ids, type_ids, position_ids;  ///< (tokens) each
   std::span<const int32_t> cu_seqlens;  ///< (n_seqs + 1), where each sequence begins, then tokens
   /** Raw bytes by the run's loss: (n_seqs_real) int32 | (n_seqs_real, n_labels) fp32 |
-   * (n_seqs_real) fp32 | masked_lm, token_classification: (tokens) int32, -100 = none |
+   * (n_seqs_real) fp32 | masked_lm, causal_lm (shifted), token_classification: (tokens) int32,
+   * -100 = none |
    * question_answering: (n_seqs_real, 2) int32, start and end counted from the sequence's first
    * token, below 0 as 0, past its last token = none. */
   std::span<const std::byte> labels;

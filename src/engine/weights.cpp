@@ -98,6 +98,12 @@ bool is_other_head(const StoredTensor& stored, const HfEntry& entry, const Model
          std::equal(wanted.begin() + 1, wanted.end(), stored.shape.begin() + 1);
 }
 
+/** Bytes go between files and segments as they are. */
+void check_order(const ModelTable& model, const HfEntry& entry) {
+  FERRY_CHECK(!entry.transposed, "'{}': files of {} models are not read or written", entry.hf_name,
+              model.family);
+}
+
 /** The name under which the checkpoint has this entry. */
 const StoredTensor* find(const CheckpointReader& checkpoint,
                          const HfEntry& entry,
@@ -128,6 +134,7 @@ LoadReport load_weights(const ModelTable& model,
   std::unordered_set<std::string> known(model.hf_ignored.begin(), model.hf_ignored.end());
   std::vector<float> values;
   for (const HfEntry& entry : model.hf_names) {
+    check_order(model, entry);
     known.insert(entry.hf_name);
     known.insert(entry.also_named.begin(), entry.also_named.end());
     const EntryExtent extent = extent_of(model, entry);
@@ -172,8 +179,10 @@ void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segmen
 
 std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype) {
   std::vector<TensorSpec> tensors;
-  for (const HfEntry& entry : model.hf_names)
+  for (const HfEntry& entry : model.hf_names) {
+    check_order(model, entry);
     tensors.push_back({entry.hf_name, dtype, entry.hf_shape});
+  }
   return tensors;
 }
 

@@ -407,6 +407,7 @@ HostBatch host_batch(const MicroBatch& batch, const Job& job) {
       break;
     case LossKind::token_classification:
     case LossKind::question_answering:
+    case LossKind::causal_lm:
       FERRY_CHECK(false, "no task has the loss {}", static_cast<int>(job.loss));
   }
   return out;

@@ -170,25 +170,51 @@ ToyModel wide_bert(LossKind loss) {
   return model;
 }
 
+/** As wide, with a vocabulary of several chunks. */
+ToyModel wide_decoder(DecoderFamily family) {
+  ToyModel model = small_decoder(family, DType::f32);
+  model.table = make_decoder_table({.family = family,
+                                    .vocab_size = 9000,
+                                    .hidden_size = 384,
+                                    .num_hidden_layers = 2,
+                                    .num_attention_heads = 4,
+                                    .num_key_value_heads = family == DecoderFamily::llama ? 2 : 4,
+                                    .intermediate_size = 768,
+                                    .max_position_embeddings = 128,
+                                    .hidden_dropout = 0.1f,
+                                    .attention_dropout = 0.1f},
+                                   {});
+  model.n_micro = 2;
+  model.micro_batch_size = 16;
+  model.max_length = 128;
+  return model;
+}
+
+void expect_none_after_warmup(const ToyModel& model) {
+  // MKL keeps packing buffers per thread, as large as the largest product it has met: here it meets
+  // all of these batches' products, as a run does in its rehearsal.
+  run_toy(model, {}, kSteps);
+  for (Place place : {Place::gpu, Place::host}) {
+    ToyPlacement placement;
+    placement.place = place;
+    // Each of the two places has its own way to keep what the backward pass needs.
+    if (place == Place::host) placement.activations = Activations::recompute;
+    // Reading the segments for comparison comes after the last step, so the count is the steps'
+    // own.
+    EXPECT_EQ(large_allocations_after_warmup(model, placement), 0)
+        << name_of(place) << ", " << model.table.hf_architecture << ", largest " << largest.load();
+  }
+}
+
 TEST(Allocations, NoneAfterWarmup) {
   for (LossKind loss : {LossKind::cross_entropy, LossKind::masked_lm,
-                        LossKind::token_classification, LossKind::question_answering}) {
-    const ToyModel model = wide_bert(loss);
-    // MKL keeps packing buffers per thread, as large as the largest product it has met: here it
-    // meets all of these batches' products, as a run does in its rehearsal.
-    run_toy(model, {}, kSteps);
-    for (Place place : {Place::gpu, Place::host}) {
-      ToyPlacement placement;
-      placement.place = place;
-      // Each of the two places has its own way to keep what the backward pass needs.
-      if (place == Place::host) placement.activations = Activations::recompute;
-      // Reading the segments for comparison comes after the last step, so the count is the steps'
-      // own.
-      EXPECT_EQ(large_allocations_after_warmup(model, placement), 0)
-          << name_of(place) << ", " << model.table.hf_architecture << ", largest "
-          << largest.load();
-    }
-  }
+                        LossKind::token_classification, LossKind::question_answering})
+    expect_none_after_warmup(wide_bert(loss));
+}
+
+TEST(Allocations, NoneAfterWarmupOfDecoders) {
+  for (DecoderFamily family : {DecoderFamily::llama, DecoderFamily::gpt2})
+    expect_none_after_warmup(wide_decoder(family));
 }
 
 /** Of the region that run_toy plans for LibTorch's own allocations on a GPU. */

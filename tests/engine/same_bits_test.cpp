@@ -187,6 +187,18 @@ TEST(SameBits, TokenClassificationFp32) {
 TEST(SameBits, QuestionAnsweringBf16) {
   expect_same_bits(small_bert(DType::bf16, LossKind::question_answering), false);
 }
+TEST(SameBits, LlamaFp32) {
+  expect_same_bits(small_decoder(DecoderFamily::llama, DType::f32), false);
+}
+TEST(SameBits, LlamaBf16) {
+  expect_same_bits(small_decoder(DecoderFamily::llama, DType::bf16), false);
+}
+TEST(SameBits, LlamaWithoutClippingBf16) {
+  expect_same_bits_without_clipping(small_decoder(DecoderFamily::llama, DType::bf16));
+}
+TEST(SameBits, TiedGpt2Bf16) {
+  expect_same_bits(small_decoder(DecoderFamily::gpt2, DType::bf16), false);
+}
 TEST(SameBits, OneMicroBatch) {
   ToyModel model = small_bert(DType::bf16, LossKind::multi_label);
   model.n_micro = 1;
@@ -311,6 +323,17 @@ TEST_P(SameBitsOnGpu, TokenClassification) {
 }
 TEST_P(SameBitsOnGpu, QuestionAnswering) {
   expect_same_bits_on_gpu(small_bert(GetParam(), LossKind::question_answering, attention()));
+}
+TEST_P(SameBitsOnGpu, Llama) {
+  expect_same_bits_on_gpu(small_decoder(DecoderFamily::llama, GetParam(), attention()));
+}
+TEST_P(SameBitsOnGpu, LlamaWithMemoryEfficientAttention) {
+  if (GetParam() == DType::f32) GTEST_SKIP() << "Llama has it in fp32";
+  expect_same_bits_on_gpu(
+      small_decoder(DecoderFamily::llama, GetParam(), AttentionBackend::memory_efficient));
+}
+TEST_P(SameBitsOnGpu, TiedGpt2) {
+  expect_same_bits_on_gpu(small_decoder(DecoderFamily::gpt2, GetParam(), attention()));
 }
 TEST_P(SameBitsOnGpu, FrozenAndGrouped) {
   expect_same_bits_on_gpu(

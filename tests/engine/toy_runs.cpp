@@ -77,6 +77,15 @@ ToyBatch make_batch(const ToyModel& model, uint64_t seed) {
       }
       items = static_cast<int64_t>(batch.label_rows.size());
       break;
+    case LossKind::causal_lm:
+      // The next token of the sequence; a micro-batch of sequences of one token has none.
+      batch.int_labels.assign(batch.ids.size(), -100);
+      items = 0;
+      for (size_t s = 0; s < static_cast<size_t>(n_real); ++s)
+        for (auto t = static_cast<size_t>(batch.cu[s]) + 1;
+             t < static_cast<size_t>(batch.cu[s + 1]); ++t, ++items)
+          batch.int_labels[t - 1] = batch.ids[t];
+      break;
     case LossKind::token_classification:
       // Now and then none in the micro-batch, or in one of its sequences.
       for (size_t t = 0; t < batch.ids.size(); ++t) {
@@ -263,6 +272,27 @@ ToyModel bert_of(const Widths& widths,
 ToyModel small_bert(DType compute, LossKind loss, AttentionBackend attention) {
   return bert_of({.width = 64, .layers = 3, .heads = 4, .inner = 128}, "small BERT", compute, loss,
                  attention);
+}
+
+ToyModel small_decoder(DecoderFamily family, DType compute, AttentionBackend attention) {
+  const bool is_llama = family == DecoderFamily::llama;
+  const DecoderConfig config = {.family = family,
+                                .vocab_size = 211,
+                                .hidden_size = 64,
+                                .num_hidden_layers = 3,
+                                .num_attention_heads = 4,
+                                .num_key_value_heads = is_llama ? 2 : 4,
+                                .intermediate_size = 128,
+                                .max_position_embeddings = 64,
+                                .hidden_dropout = 0.1f,
+                                .attention_dropout = 0.1f,
+                                .initializer_range = 0.05f};
+  ToyModel model;
+  model.name = fmt::format("small {} {}", is_llama ? "Llama" : "GPT-2", name_of(compute));
+  model.table = make_decoder_table(config, {.compute = compute, .attention = attention});
+  model.loss = LossKind::causal_lm;
+  model.loss_scaling = compute == DType::f16;
+  return model;
 }
 
 ToyModel six_layers(DType compute, AttentionBackend attention) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "models/decoder/decoder_table.h"
 #include "src/engine/session.h"
 
 namespace ferry::testing {
@@ -67,6 +68,10 @@ std::string first_difference(const ToyModel& model, const ToyResult& a, const To
 ToyModel small_bert(DType compute,
                     LossKind loss,
                     AttentionBackend attention = AttentionBackend::cpu_math);
+/** A small decoder: Llama's layers with two queries a key head, or GPT-2's, tied. */
+ToyModel small_decoder(DecoderFamily family,
+                       DType compute,
+                       AttentionBackend attention = AttentionBackend::cpu_math);
 /** Six layers of BERT-Large's width, a small vocabulary. */
 ToyModel six_layers(DType compute, AttentionBackend attention);
 /** all-MiniLM-L6-v2 out of the virtual environment, or nothing where it is absent. */

@@ -187,8 +187,8 @@ std::map<std::string, at::Tensor> ModelRunner::by_hf_name(bool grads) {
           whole = whole.add(blocks_[b].memory.grads[spec.params.size() + i]);
       }
     }
-    result[entry.hf_name] =
-        whole.narrow(0, entry.row_begin, entry.rows).reshape(entry.hf_shape).clone();
+    const at::Tensor part = whole.narrow(0, entry.row_begin, entry.rows);
+    result[entry.hf_name] = (entry.transposed ? part.t() : part).reshape(entry.hf_shape).clone();
   }
   return result;
 }
