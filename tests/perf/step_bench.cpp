@@ -1,12 +1,13 @@
-// Times whole optimizer steps of a BERT of any size on the GPU (or CPU) that is here: random
-// weights, full-length rows, the planner's choice or a forced one. Prints two JSON objects, a line
-// each: what the plan predicts (times with --profile, a file of `ferry bench all --json` or
+// Times whole optimizer steps of a BERT or decoder of any size on the GPU (or CPU) that is here:
+// random weights, full-length rows, the planner's choice or a forced one. Prints two JSON objects,
+// a line each: what the plan predicts (times with --profile, a file of `ferry bench all --json` or
 // presets/machines/), before anything runs; then what was measured, and where each block lives.
 // The driver's count of GPU memory is sampled after each step. --gpu-memory is what the driver may
 // count in all, --cap what it may beyond the empty context of this process.
 //
 //   step_bench --shape bert-large --dtype bf16 --batch 32 --length 512 --gpu-memory 11GiB
 //   --placement host --steps 10
+//   step_bench --shape llama-3g --batch 8 --length 1024 --gpu-memory 11GiB
 //
 // --attention flash|memory_efficient takes another backend than training would. --force on: where
 // the planner refuses, the plan that takes least GPU memory runs all the same, on the memory that
@@ -26,6 +27,7 @@
 #include <thread>
 
 #include "models/bert/bert_table.h"
+#include "models/decoder/decoder_table.h"
 #include "simd/level.h"
 #include "src/base/error.h"
 #include "src/base/threads.h"
@@ -88,6 +90,38 @@ int64_t peak_host_bytes() {
   return 0;
 }
 
+/** Llama's and GPT-2's layers, by shapes that others are measured with; nothing elsewhere. */
+std::optional<DecoderConfig> decoder_of(const std::string& shape) {
+  if (shape == "llama-3g")  // 3.0 G parameters
+    return DecoderConfig{.family = DecoderFamily::llama,
+                         .vocab_size = 32000,
+                         .hidden_size = 3072,
+                         .num_hidden_layers = 28,
+                         .num_attention_heads = 24,
+                         .num_key_value_heads = 8,
+                         .intermediate_size = 8192,
+                         .max_position_embeddings = 2048};
+  if (shape == "gpt2-13g")  // 12.8 G
+    return DecoderConfig{.family = DecoderFamily::gpt2,
+                         .vocab_size = 50257,
+                         .hidden_size = 5120,
+                         .num_hidden_layers = 40,
+                         .num_attention_heads = 128,
+                         .num_key_value_heads = 128,
+                         .intermediate_size = 20480,
+                         .max_position_embeddings = 512};
+  if (shape == "llama-tiny")  // for trying the program out
+    return DecoderConfig{.family = DecoderFamily::llama,
+                         .vocab_size = 30522,
+                         .hidden_size = 128,
+                         .num_hidden_layers = 2,
+                         .num_attention_heads = 4,
+                         .num_key_value_heads = 2,
+                         .intermediate_size = 256,
+                         .max_position_embeddings = 2048};
+  return std::nullopt;
+}
+
 nlohmann::json config_of(const std::string& shape) {
   struct Size {
     int width, layers, heads, inner, vocab, positions = 512;
@@ -102,7 +136,8 @@ nlohmann::json config_of(const std::string& shape) {
   const auto size = sizes.find(shape);
   if (size == sizes.end())
     throw Error(Fault::usage, "step_bench", "unknown shape " + shape,
-                "minilm, bert-base, bert-large, six-layers, stack-3g or stack-13g");
+                "minilm, bert-base, bert-large, six-layers, stack-3g, stack-13g, llama-3g, "
+                "gpt2-13g or llama-tiny");
   const Size& s = size->second;
   return {{"model_type", "bert"},
           {"vocab_size", s.vocab},
@@ -224,7 +259,11 @@ int run(int argc, char** argv) {
   options.attention =
       attention_of(args["attention"], options.compute,
                    {.has_gpu = cuda, .compute_capability = probe.compute_capability});
-  const ModelTable model = make_bert_table(parse_bert_config(config_of(args["shape"])), options);
+  const std::optional<DecoderConfig> decoder = decoder_of(args["shape"]);
+  const ModelTable model =
+      decoder ? make_decoder_table(*decoder,
+                                   {.compute = options.compute, .attention = options.attention})
+              : make_bert_table(parse_bert_config(config_of(args["shape"])), options);
 
   const int64_t context_bytes = cuda ? cuda_driver_used_bytes() : 0;
   PlanRequest request;
@@ -232,6 +271,10 @@ int run(int argc, char** argv) {
   request.train_batch_size = number("batch");
   if (number("micro") > 0) request.micro_batch_size = number("micro");
   request.max_length = number("length");
+  if (request.max_length > model.max_positions)
+    throw Error(Fault::usage, "step_bench",
+                fmt::format("{} has {} positions", args["shape"], model.max_positions),
+                "a shorter --length");
   const int64_t kernels_bytes = loaded_kernels_bytes(model);
   const int64_t gpu_memory_bytes = parse_bytes(args["gpu-memory"]).value_or(0);
   const int64_t cap_bytes = parse_bytes(args["cap"]).value_or(0);
@@ -283,6 +326,7 @@ int run(int argc, char** argv) {
   session_options.graphs = args["graphs"] == "on";
   session_options.n_workers =
       number("workers") > 0 ? static_cast<int>(number("workers")) : n_usable_threads();
+  session_options.loss = decoder ? LossKind::causal_lm : LossKind::cross_entropy;
   session_options.optimizer.schedule = {.learning_rate = 2e-5, .n_steps = 1000};
   session_options.optimizer.max_grad_norm = std::strtod(args["clip"].c_str(), nullptr);
   session_options.optimizer.loss_scaling = options.compute == DType::f16;
@@ -301,13 +345,18 @@ int run(int argc, char** argv) {
   for (size_t m = 0; m < ids.size(); ++m) {
     for (size_t i = 0; i < types.size(); ++i)
       ids[m].push_back(static_cast<int32_t>(random() % 30000));
-    for (int64_t s = 0; s < micro; ++s)
-      labels[m].push_back(static_cast<int32_t>(random() % 2));
+    if (decoder) {  // the next token of the same row
+      for (size_t i = 0; i < types.size(); ++i)
+        labels[m].push_back(positions[i] + 1 < length ? ids[m][i + 1] : -100);
+    } else {
+      for (int64_t s = 0; s < micro; ++s)
+        labels[m].push_back(static_cast<int32_t>(random() % 2));
+    }
     batches.push_back(
         {.shape = {.tokens = micro * length, .n_seqs_max = micro, .max_length = length},
          .n_seqs = micro,
          .n_seqs_real = micro,
-         .n_label_items = micro,
+         .n_label_items = decoder ? micro * (length - 1) : micro,
          .input_ids = ids[m],
          .type_ids = types,
          .position_ids = positions,
