@@ -14,9 +14,6 @@ namespace {
 const void* element(const void* base, DType type, int64_t index) {
   return static_cast<const std::byte*>(base) + index * static_cast<int64_t>(size_of(type));
 }
-void* element(void* base, DType type, int64_t index) {
-  return static_cast<std::byte*>(base) + index * static_cast<int64_t>(size_of(type));
-}
 
 }  // namespace
 
@@ -26,14 +23,7 @@ void CpuMath::adamw(std::span<const simd::AdamwArgs> tensors) {
     split(t, tensors[t].n);
   pool_.parallel_for(static_cast<int64_t>(tasks_.size()), [&](int64_t i) {
     const Task& task = tasks_[static_cast<size_t>(i)];
-    simd::AdamwArgs args = tensors[task.tensor];
-    args.master += task.begin;
-    args.m += task.begin;
-    args.v += task.begin;
-    args.grad = element(args.grad, args.grad_type, task.begin);
-    if (args.weights) args.weights = element(args.weights, args.weights_type, task.begin);
-    args.n = task.n;
-    simd::adamw(args);
+    simd::adamw(simd::part_of(tensors[task.tensor], task.begin, task.n));
   });
 }
 

@@ -1,88 +1,13 @@
-// The element-wise GPU kernels: operations on packs of four elements (or one, where a pointer is
-// not aligned for four), the arithmetic being elementwise.h's.
+// The element-wise GPU kernels but AdamW, over packs of elements; the arithmetic is
+// elementwise.h's.
 
 #include "simd/cuda_kernels.h"
 
-#include "simd/cuda_launch.h"
+#include "simd/cuda_packs.h"
 #include "simd/philox.h"
 
 namespace ferry::simd::cuda {
 namespace {
-
-template <class T, int kPack>
-struct alignas(kPack * sizeof(T)) Pack {
-  T x[kPack];
-};
-
-template <int kPack, class T>
-__device__ Pack<T, kPack> load_pack(const T* from) {
-  return *reinterpret_cast<const Pack<T, kPack>*>(from);
-}
-template <int kPack, class T>
-__device__ void store_pack(T* to, const Pack<T, kPack>& pack) {
-  *reinterpret_cast<Pack<T, kPack>*>(to) = pack;
-}
-
-/** op.run<kPack>(first element) for every whole pack, then op.run<1> for the rest. */
-template <int kPack, class Op>
-__global__ void __launch_bounds__(kBlockThreads) over_packs(Op op, int64_t n) {
-  const int64_t thread = static_cast<int64_t>(blockIdx.x) * kBlockThreads + threadIdx.x;
-  const int64_t n_threads = static_cast<int64_t>(gridDim.x) * kBlockThreads;
-  const int64_t n_packs = n / kPack;
-  for (int64_t pack = thread; pack < n_packs; pack += n_threads)
-    op.template run<kPack>(pack * kPack);
-  const int64_t rest = n_packs * kPack + thread;
-  if (rest < n) op.template run<1>(rest);
-}
-
-/** Whether `pointer` is aligned for packs of four T; null counts, nothing is there. */
-template <class T>
-bool fits_packs(const T* pointer) {
-  return reinterpret_cast<uintptr_t>(pointer) % (4 * sizeof(T)) == 0;
-}
-
-template <class Op>
-void launch(const Op& op, int64_t n, bool packs, void* stream, const char* name) {
-  if (n <= 0) return;
-  const int64_t n_work = packs ? (n + 3) / 4 : n;
-  const int64_t n_blocks = (n_work + kBlockThreads - 1) / kBlockThreads;
-  constexpr int64_t kMaxBlocks = int64_t{1} << 20;
-  const auto grid = static_cast<unsigned>(n_blocks < kMaxBlocks ? n_blocks : kMaxBlocks);
-  const auto queue = static_cast<cudaStream_t>(stream);
-  if (packs) {
-    over_packs<4><<<grid, kBlockThreads, 0, queue>>>(op, n);
-  } else {
-    over_packs<1><<<grid, kBlockThreads, 0, queue>>>(op, n);
-  }
-  check(cudaGetLastError(), name);
-}
-
-template <class Grad, class Weight>
-struct AdamwOp {
-  float *master, *m, *v;
-  const Grad* grad;
-  Weight* weights;
-  AdamwStep step;
-
-  template <int kPack>
-  __device__ void run(int64_t i) const {
-    const auto factors = adamw_factors<ScalarMath>(step);
-    auto p_pack = load_pack<kPack>(master + i), m_pack = load_pack<kPack>(m + i),
-         v_pack = load_pack<kPack>(v + i);
-    const auto g_pack = load_pack<kPack>(grad + i);
-    Pack<Weight, kPack> w_pack;
-#pragma unroll
-    for (int k = 0; k < kPack; ++k) {
-      adamw_element<ScalarMath>(p_pack.x[k], m_pack.x[k], v_pack.x[k], to_float(g_pack.x[k]),
-                                factors);
-      if constexpr (!is_none<Weight>) from_float(p_pack.x[k], &w_pack.x[k]);
-    }
-    store_pack<kPack>(master + i, p_pack);
-    store_pack<kPack>(m + i, m_pack);
-    store_pack<kPack>(v + i, v_pack);
-    if constexpr (!is_none<Weight>) store_pack<kPack>(weights + i, w_pack);
-  }
-};
 
 template <class To, class From>
 struct ConvertOp {
@@ -166,23 +91,6 @@ bool is_available() {
   const bool answers = cudaGetDeviceCount(&n_devices) == cudaSuccess && n_devices > 0;
   cudaGetLastError();  // a failed count must not show up as a later launch's error
   return answers;
-}
-
-void adamw(const AdamwArgs& args, void* stream) {
-  with_type(args.grad_type, "adamw gradients", [&]<class Grad>(Grad*) {
-    const auto* grad = static_cast<const Grad*>(args.grad);
-    const bool packs =
-        fits_packs(args.master) && fits_packs(args.m) && fits_packs(args.v) && fits_packs(grad);
-    if (args.weights == nullptr || args.weights == args.master) {
-      const AdamwOp<Grad, NoWeights> op{args.master, args.m, args.v, grad, nullptr, args.step};
-      return launch(op, args.n, packs, stream, "adamw");
-    }
-    with_type(args.weights_type, "adamw weights", [&]<class Weight>(Weight*) {
-      auto* weights = static_cast<Weight*>(args.weights);
-      const AdamwOp<Grad, Weight> op{args.master, args.m, args.v, grad, weights, args.step};
-      launch(op, args.n, packs && fits_packs(weights), stream, "adamw");
-    });
-  });
 }
 
 void convert(void* to, DType to_type, const void* from, DType from_type, int64_t n, void* stream) {

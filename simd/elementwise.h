@@ -91,6 +91,20 @@ struct ScalarMath {
   static FERRY_INLINE float set(float x) {
     return x;
   }
+  using Words = uint32_t;
+  static FERRY_INLINE uint32_t word(uint32_t x) {
+    return x;
+  }
+  static FERRY_INLINE uint32_t max(uint32_t a, uint32_t b) {
+    return a > b ? a : b;
+  }
+  static FERRY_INLINE uint32_t min(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+  }
+  /** x where `test` is not zero, else zero. */
+  static FERRY_INLINE uint32_t where_nonzero(uint32_t test, uint32_t x) {
+    return test != 0 ? x : 0;
+  }
   static FERRY_INLINE bool any_nan(float x) {
     return x != x;
   }
@@ -166,14 +180,15 @@ FERRY_INLINE AdamwFactors<Math> adamw_factors(const AdamwStep& step) {
           Math::set(step.step_size),       Math::set(step.decay)};
 }
 
-/** The stated order of kernels.h, for one element or one vector of them. */
+/** The stated order of kernels.h, for one element or one vector of them; root = sqrt(v). */
 template <class Math, class Value>
 FERRY_INLINE void adamw_element(
-    Value& p, Value& m, Value& v, Value g, const AdamwFactors<Math>& f) {
+    Value& p, Value& m, Value& v, Value& root, Value g, const AdamwFactors<Math>& f) {
   g = Math::mul(g, f.grad_multiplier);
   m = Math::fma(f.one_minus_beta1, Math::sub(g, m), m);
   v = Math::fma(Math::mul(f.one_minus_beta2, g), g, Math::mul(f.beta2, v));
-  const Value denominator = Math::fma(Math::sqrt(v), f.correction2, f.eps);
+  root = Math::sqrt(v);
+  const Value denominator = Math::fma(root, f.correction2, f.eps);
   const Value change = Math::fma(f.step_size, Math::div(m, denominator), Math::mul(f.decay, p));
   p = Math::sub(p, change);
   // A NaN in m or v has reached p. Machines differ in sign and payload of NaNs, so all become the
@@ -182,6 +197,7 @@ FERRY_INLINE void adamw_element(
     p = Math::canonical(p);
     m = Math::canonical(m);
     v = Math::canonical(v);
+    root = Math::canonical(root);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "simd/kernel_table.h"
 #include "simd/philox.h"
@@ -63,6 +64,28 @@ AdamwStep make_adamw_step(const AdamwHyper& hyper, int64_t t, float grad_multipl
           .decay = static_cast<float>(hyper.lr * hyper.weight_decay)};
 }
 
+AdamwArgs part_of(const AdamwArgs& args, int64_t begin, int64_t n) {
+  const auto at = []<class T>(T* base, int64_t n_bytes) {
+    using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
+    return base == nullptr ? base : static_cast<T*>(static_cast<Byte*>(base) + n_bytes);
+  };
+  const auto size = [](DType type) { return static_cast<int64_t>(size_of(type)); };
+  AdamwArgs part = args;
+  part.master = at(args.master, begin * (args.split_master ? 2 : 4));
+  part.m = at(args.m, state_value_bytes(args.states, begin));
+  part.v = at(args.v, state_value_bytes(args.states, begin));
+  part.grad = at(args.grad, begin * size(args.grad_type));
+  part.weights = at(args.weights, begin * size(args.weights_type));
+  if (args.states == StateType::block8) {
+    FERRY_CHECK(begin % kStateBlock == 0, "8-bit states cut at element {}", begin);
+    part.m_exponents += begin / kStateBlock;
+    part.v_exponents += begin / kStateBlock;
+  }
+  part.first_element += begin;
+  part.n = n;
+  return part;
+}
+
 void adamw(const AdamwArgs& args) {
   FERRY_CHECK(is_float_type(args.grad_type), "gradients are {}", name_of(args.grad_type));
   FERRY_CHECK(args.weights == nullptr || is_float_type(args.weights_type), "weights are {}",
@@ -70,6 +93,10 @@ void adamw(const AdamwArgs& args) {
   FERRY_CHECK(
       args.weights != args.master || args.weights == nullptr || args.weights_type == DType::f32,
       "weights that are the master must be fp32, not {}", name_of(args.weights_type));
+  FERRY_CHECK(!args.split_master || (args.weights != nullptr && args.weights_type == DType::bf16),
+              "the upper halves of a split master are bf16 weights");
+  FERRY_CHECK(args.states != StateType::block8 || args.first_element % kStateBlock == 0,
+              "8-bit states from element {}, inside a block", args.first_element);
   const StandardArithmetic arithmetic;
   kernels().adamw(args);
 }

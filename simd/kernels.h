@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "simd/adam_states.h"
 #include "simd/level.h"
 #include "src/base/dtype.h"
 
@@ -48,25 +49,61 @@ AdamwStep make_adamw_step(const AdamwHyper& hyper, int64_t t, float grad_multipl
 /** Arrays of n elements that do not overlap (but weights == master is allowed for fp32: nothing
  * more is written). */
 struct AdamwArgs {
-  float* master;
-  float* m;
-  float* v;
+  void* master;  // fp32; int16 where split_master
+  void* m;       // of type `states`
+  void* v;
   const void* grad;
   DType grad_type;  // f32, f16, bf16
   void* weights;    // new weights, or null
   DType weights_type;
   int64_t n;
   AdamwStep step;
+  StateType states = StateType::fp32;
+  /** The bf16 weights are the upper halves of the master, `master` the lower ones: fp32 bits =
+   * (weights << 16) + master, exactly, and weights = (bits + 0x8000) >> 16: the nearest bf16, ties
+   * away from zero. Whoever splits a master makes its NaNs canonical first. */
+  bool split_master = false;
+  uint8_t* m_exponents = nullptr;  // block8: (state_blocks(n)) biased exponents, zero at the start
+  uint8_t* v_exponents = nullptr;
+  /** Of reduced states: random bits for this step and tensor, and where in the tensor the arrays
+   * begin; with block8 a multiple of kStateBlock. */
+  uint32_t noise_key = 0;
+  int64_t first_element = 0;
 };
 
+/** Elements [begin, begin + n) of the arrays. Begin is a multiple of kStateBlock for block8. */
+AdamwArgs part_of(const AdamwArgs& args, int64_t begin, int64_t n);
+
 /** One AdamW step (torch.optim.AdamW: decoupled decay, eps outside the corrected root). Order of
- * operations, all fp32, each rounded to nearest even; fma(a, b, c) = a * b + c rounded once: g  =
- * float(grad) * grad_multiplier m  = fma(one_minus_beta1, g - m, m) v  = fma(one_minus_beta2 * g,
- * g, beta2 * v) d  = fma(sqrt(v), correction2, eps) u  = fma(step_size, m / d, decay * master)
- *    master = master - u
- *    weights = round to nearest even of master
- *  The decay joins the update before the one rounding against master: master * (1 - lr *
- * weight_decay) with a factor rounded to fp32 would miss small decays by several percent. */
+ * operations, all fp32, each rounded to nearest even; fma(a, b, c) = a * b + c rounded once:
+ *
+ *     g = float(grad) * grad_multiplier
+ *     m = fma(one_minus_beta1, g - m, m)
+ *     v = fma(one_minus_beta2 * g, g, beta2 * v)
+ *     r = sqrt(v)
+ *     d = fma(r, correction2, eps)
+ *     u = fma(step_size, m / d, decay * master)
+ *     master = master - u
+ *     weights = round to nearest even of master
+ *
+ * The decay joins the update before the one rounding against master: master * (1 - lr *
+ * weight_decay) with a factor rounded to fp32 would miss small decays by several percent.
+ *
+ * Reduced states change what m and v are when the next step reads them, nothing else: the step
+ * itself uses the fp32 m and v above. They round stochastically, up with the probability that makes
+ * the mean exact: rounded to nearest, a v that changes by 1 - beta2 = 0.1 % a step would never move
+ * by half of a bf16 step (0.2 to 0.4 %). The random word of an element is a function of noise_key
+ * and its index modulo 2^32 (noise_word() in simd/reduced_states.h).
+ *
+ * bf16: |m' - m| < 2^-7 |m| and |v' - v| < 2^-7 v (below 2^-126: 2^-133).
+ *
+ * block8: m as sign, 4 bits of exponent and 3 of fraction; r in place of v as 4 and 4. |m' - m| <
+ * 2^-3 |m| and |r' - r| < 2^-4 r. The exponents count down from that of the block's largest value
+ * (rounded up), 15 at most. At the end of that range, below 2^-14 of the largest, an m may become
+ * zero, and an r but zero becomes at most 2^-14 of the largest and never less than it was. So
+ * |m'| / r' < 1.2 |m| / r everywhere: no rounding makes an update blow up. A block's exponent is
+ * 2^-111 at least. An infinite or NaN m, or r, takes the others of its block to zero, or to 2^113;
+ * runs skip a step with such gradients. */
 void adamw(const AdamwArgs& args);
 
 /** Round to nearest even; beyond the range becomes infinity, NaN stays NaN, subnormals are kept. */

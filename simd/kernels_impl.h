@@ -4,15 +4,12 @@
 // KernelsFor<Arch>::table(); only raw pointers and xsimd here, so no function of those files can
 // replace one of the portable program's.
 
+#include "simd/adamw_impl.h"
 #include "simd/kernel_table.h"
 #include "simd/lanes.h"
 #include "simd/scalar_loops.h"
 
 namespace ferry::simd {
-
-/** How far ahead of the loop AdamW asks for its inputs. */
-inline constexpr int64_t kPrefetch_bytes = 1024;
-inline constexpr int64_t kLine_bytes = 64;
 
 template <class Arch>
 struct KernelsFor {
@@ -21,75 +18,6 @@ struct KernelsFor {
   using Doubles = typename L::Doubles;
   using Words = typename L::Words;
   static constexpr int64_t kWidth = L::kWidth;
-
-  // ---- AdamW ----
-
-  /** One turn's elements: a whole line of the 16-bit arrays, so that streaming stores always fill
-   * lines. */
-  static constexpr int64_t kTurn = 32;
-
-  template <class T>
-  static FERRY_INLINE void prefetch_turn(const T* from) {
-    const char* ahead = reinterpret_cast<const char*>(from) + kPrefetch_bytes;
-    for (int64_t at = 0; at < kTurn * static_cast<int64_t>(sizeof(T)); at += kLine_bytes)
-      _mm_prefetch(ahead + at, _MM_HINT_T0);
-  }
-
-  /** Whole turns from `i` on; returns where it stopped. kStream: the new weights go past the
-   * caches, which saves reading their lines first. The states were just read, so their lines are at
-   * hand: ordinary stores. */
-  template <class Grad, class Weight, bool kStream>
-  static FERRY_INLINE int64_t adamw_turns(const AdamwArgs& args, int64_t i) {
-    const auto* grad = static_cast<const Grad*>(args.grad);
-    auto* weights = static_cast<Weight*>(args.weights);
-    const auto factors = adamw_factors<L>(args.step);
-    for (; i + kTurn <= args.n; i += kTurn) {
-      prefetch_turn(args.master + i);
-      prefetch_turn(args.m + i);
-      prefetch_turn(args.v + i);
-      prefetch_turn(grad + i);
-      for (int64_t j = i; j < i + kTurn; j += kWidth) {
-        Value p = L::load(args.master + j), m = L::load(args.m + j), v = L::load(args.v + j);
-        adamw_element<L>(p, m, v, L::load(grad + j), factors);
-        L::store(args.master + j, p);
-        L::store(args.m + j, m);
-        L::store(args.v + j, v);
-        if constexpr (kStream) {
-          L::stream(weights + j, p);
-        } else if constexpr (!is_none<Weight>) {
-          L::store(weights + j, p);
-        }
-      }
-    }
-    return i;
-  }
-
-  template <class Grad, class Weight>
-  static void adamw_typed(const AdamwArgs& args) {
-    int64_t i = 0;
-    if constexpr (is_none<Weight>) {
-      i = adamw_turns<Grad, Weight, false>(args, i);
-    } else {
-      // Streaming needs the weights on a line: up to there one by one (never, for a tensor's
-      // start).
-      i = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(args.weights) % kLine_bytes /
-                               sizeof(Weight));
-      i = i < args.n ? i : args.n;
-      adamw_loop<Grad, Weight>(args, 0, i);
-      i = adamw_turns<Grad, Weight, true>(args, i);
-      _mm_sfence();  // the caller's next lock or flag must not overtake the streamed lines
-    }
-    adamw_loop<Grad, Weight>(args, i, args.n);
-  }
-
-  static void adamw(const AdamwArgs& args) {
-    with_element_type(args.grad_type, [&]<class Grad>(Grad*) {
-      if (args.weights == nullptr || args.weights == args.master)
-        return adamw_typed<Grad, NoWeights>(args);
-      with_element_type(args.weights_type,
-                        [&]<class Weight>(Weight*) { adamw_typed<Grad, Weight>(args); });
-    });
-  }
 
   // ---- conversions and sums ----
 
@@ -214,8 +142,8 @@ struct KernelsFor {
   }
 
   static constexpr KernelTable table() {
-    return {adamw,      f32_to_f16,        f32_to_bf16,  f16_to_f32,   bf16_to_f32,
-            accumulate, square_sum_chunks, dropout_mask, dropout_apply};
+    return {AdamwFor<Arch>::adamw, f32_to_f16,   f32_to_bf16,  f16_to_f32, bf16_to_f32, accumulate,
+            square_sum_chunks,     dropout_mask, dropout_apply};
   }
 };
 

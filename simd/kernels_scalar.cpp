@@ -4,18 +4,24 @@
 
 #include <cstring>
 
+#include "simd/adamw_loops.h"
 #include "simd/kernel_table.h"
-#include "simd/scalar_loops.h"
 
 namespace ferry::simd {
 namespace {
 
 void adamw_scalar(const AdamwArgs& args) {
   with_element_type(args.grad_type, [&]<class Grad>(Grad*) {
-    if (args.weights == nullptr || args.weights == args.master)
-      return adamw_loop<Grad, NoWeights>(args, 0, args.n);
-    with_element_type(args.weights_type,
-                      [&]<class Weight>(Weight*) { adamw_loop<Grad, Weight>(args, 0, args.n); });
+    with_weight_type(args, [&]<class Weight>(Weight*) {
+      switch (args.states) {
+        case StateType::fp32:
+          return adamw_loop<Grad, Weight, float>(args, 0, args.n);
+        case StateType::bf16:
+          return adamw_loop<Grad, Weight, Bfloat>(args, 0, args.n);
+        case StateType::block8:
+          return adamw_block_loop<Grad, Weight>(args, 0, args.n);
+      }
+    });
   });
 }
 

@@ -23,6 +23,7 @@ struct LanesBase {
   static constexpr int64_t kWidth = static_cast<int64_t>(Value::size);
 
   static FERRY_INLINE Value set(float x) { return Value(x); }
+  static FERRY_INLINE Words word(uint32_t x) { return Words(x); }
   static FERRY_INLINE Value add(Value a, Value b) { return a + b; }
   static FERRY_INLINE Value sub(Value a, Value b) { return a - b; }
   static FERRY_INLINE Value mul(Value a, Value b) { return a * b; }
@@ -81,6 +82,38 @@ struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
   template <class Narrow>
   static FERRY_INLINE void stream(Narrow* to, Value x) {
     _mm_stream_si128(reinterpret_cast<__m128i*>(to), narrow(x, Narrow{}));
+  }
+
+  static FERRY_INLINE Words bits(Value x) { return _mm256_castps_si256(x); }
+  static FERRY_INLINE Value from_bits(Words x) { return _mm256_castsi256_ps(x); }
+  static FERRY_INLINE Words max(Words a, Words b) { return _mm256_max_epu32(a, b); }
+  static FERRY_INLINE Words min(Words a, Words b) { return _mm256_min_epu32(a, b); }
+  /** x where `test` is not zero, else zero. */
+  static FERRY_INLINE Words where_nonzero(Words test, Words x) {
+    return _mm256_andnot_si256(_mm256_cmpeq_epi32(test, _mm256_setzero_si256()), x);
+  }
+  static FERRY_INLINE uint32_t largest(Words x) {
+    __m128i most = _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    most = _mm_max_epu32(most, _mm_shuffle_epi32(most, 0x4e));
+    most = _mm_max_epu32(most, _mm_shuffle_epi32(most, 0xb1));
+    return static_cast<uint32_t>(_mm_cvtsi128_si32(most));
+  }
+  static FERRY_INLINE Words load_words(const uint16_t* from) {
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+  static FERRY_INLINE Words load_words(const uint8_t* from) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+  }
+  /** Of words that the narrower type holds. */
+  static FERRY_INLINE void store_words(uint16_t* to, Words x) {
+    const __m128i narrowed =
+        _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), narrowed);
+  }
+  static FERRY_INLINE void store_words(uint8_t* to, Words x) {
+    const __m128i narrowed =
+        _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(narrowed, narrowed));
   }
 
   static FERRY_INLINE Doubles low_doubles(Value x) {
@@ -165,6 +198,29 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
   template <class Narrow>
   static FERRY_INLINE void stream(Narrow* to, Value x) {
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to), narrow(x, Narrow{}));
+  }
+
+  static FERRY_INLINE Words bits(Value x) { return _mm512_castps_si512(x); }
+  static FERRY_INLINE Value from_bits(Words x) { return _mm512_castsi512_ps(x); }
+  static FERRY_INLINE Words max(Words a, Words b) { return _mm512_max_epu32(a, b); }
+  static FERRY_INLINE Words min(Words a, Words b) { return _mm512_min_epu32(a, b); }
+  /** x where `test` is not zero, else zero. */
+  static FERRY_INLINE Words where_nonzero(Words test, Words x) {
+    return _mm512_maskz_mov_epi32(_mm512_test_epi32_mask(test, test), x);
+  }
+  static FERRY_INLINE uint32_t largest(Words x) { return _mm512_reduce_max_epu32(x); }
+  static FERRY_INLINE Words load_words(const uint16_t* from) {
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
+  static FERRY_INLINE Words load_words(const uint8_t* from) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+  /** Of words that the narrower type holds. */
+  static FERRY_INLINE void store_words(uint16_t* to, Words x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(x));
+  }
+  static FERRY_INLINE void store_words(uint8_t* to, Words x) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(x));
   }
 
   static FERRY_INLINE Doubles low_doubles(Value x) {

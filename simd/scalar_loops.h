@@ -24,21 +24,6 @@ FERRY_INLINE void with_element_type(DType type, F f) {
   }
 }
 
-template <class Grad, class Weight>
-FERRY_INLINE void adamw_loop(const AdamwArgs& args, int64_t begin, int64_t end) {
-  const auto* grad = static_cast<const Grad*>(args.grad);
-  auto* weights = static_cast<Weight*>(args.weights);
-  const auto factors = adamw_factors<ScalarMath>(args.step);
-  for (int64_t i = begin; i < end; ++i) {
-    float p = args.master[i], m = args.m[i], v = args.v[i];
-    adamw_element<ScalarMath>(p, m, v, to_float(grad[i]), factors);
-    args.master[i] = p;
-    args.m[i] = m;
-    args.v[i] = v;
-    if constexpr (!is_none<Weight>) from_float(p, weights + i);
-  }
-}
-
 template <class To, class From>
 FERRY_INLINE void convert_loop(To* to, const From* from, int64_t begin, int64_t n) {
   for (int64_t i = begin; i < n; ++i)

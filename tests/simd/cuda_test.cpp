@@ -9,6 +9,7 @@
 
 #include "simd/cuda_kernels.h"
 #include "tests/simd/support.h"
+#include "tests/simd/update_problem.h"
 
 namespace ferry::simd {
 namespace {
@@ -168,6 +169,55 @@ TEST_F(CudaKernels, AdamwEqualsScalarOnMany) {
                 step);
   compare_adamw(DType::f16, {DType::f32, true}, 3'000'001, Values::hostile, {0, 0, 0, 0, 0}, 7,
                 step);
+}
+
+/** One step on reduced states or a split master on both; compares all that was written. */
+void compare_reduced(
+    const UpdateKind& kind, int64_t n, Values values, bool aligned, uint64_t seed) {
+  UpdateProblem host(kind, n, seed, aligned);
+  host.fill(values, seed);
+  std::vector<std::unique_ptr<OnGpu>> gpu;
+  for (Buffer* buffer : host.buffers())
+    gpu.push_back(
+        std::make_unique<OnGpu>(*buffer, aligned ? 0 : static_cast<int64_t>(host.random() % 9)));
+  const AdamwStep step = make_adamw_step({.lr = 1e-3, .weight_decay = 0.01}, 7, 1.0f);
+  AdamwArgs args = host.args(step);
+  args.master = gpu[0]->data();
+  args.m = gpu[1]->data();
+  args.v = gpu[2]->data();
+  args.grad = gpu[3]->data();
+  args.weights = kind.has_weights ? gpu[4]->data() : nullptr;
+  args.m_exponents = gpu[5]->as<uint8_t>();
+  args.v_exponents = gpu[6]->as<uint8_t>();
+  host.run(step);
+  cuda::adamw(args, nullptr);
+  const std::vector<Buffer*> expected = host.buffers();
+  for (size_t i = 0; i < gpu.size(); ++i)
+    EXPECT_TRUE(same_bits(*gpu[i]->back(), *expected[i])) << text_of(kind, n) << ", array " << i;
+}
+
+TEST_F(CudaKernels, ReducedStatesEqualScalarAtEverySizeAndOffset) {
+  uint64_t seed = 1;
+  for (const int64_t n : test_sizes())
+    for (const StateType states : {StateType::fp32, StateType::bf16, StateType::block8})
+      for (const DType grad : kFloatTypes) {
+        for (const WeightKind kind : kWeightKinds)
+          compare_reduced({grad, kind.type, kind.is_there, states, false}, n, values(),
+                          random_() % 2 == 0, seed += 10);
+        compare_reduced({grad, DType::bf16, true, states, true}, n, values(), random_() % 2 == 0,
+                        seed += 10);
+        if (HasFailure()) return;
+      }
+}
+
+TEST_F(CudaKernels, ReducedStatesEqualScalarOnMany) {
+  for (const bool split : {false, true})
+    for (const StateType states : {StateType::bf16, StateType::block8}) {
+      compare_reduced({DType::bf16, DType::bf16, true, states, split}, 3'000'001, Values::plain,
+                      true, 5);
+      compare_reduced({DType::bf16, DType::bf16, true, states, split}, 300'001, Values::hostile,
+                      false, 6);
+    }
 }
 
 TEST_F(CudaKernels, AdamwTakesTheMasterAsWeights) {

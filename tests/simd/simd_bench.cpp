@@ -1,10 +1,11 @@
 // Benchmark of the AdamW kernel against what this machine's memory can do. Every round runs each
 // memory ceiling and each case once on the same threads; best and median rounds are reported, so
 // a busy neighbour harms both alike.
-//   simd_bench [--threads N] [--params N] [--rounds N] [--case GRAD/WEIGHTS] [--pages huge|normal]
-//              [--stagger BYTES] [--json]
-// A case is such as bf16/bf16 or f32/none. GB/s count the bytes that AdamW has to move: gradients
-// read, master, m and v read and written, weights written. FERRY_SIMD chooses the level.
+//   simd_bench [--threads N] [--params N] [--rounds N] [--case GRAD/WEIGHTS[/STATES]]
+//              [--pages huge|normal] [--stagger BYTES] [--json]
+// A case is such as bf16/bf16, f32/none or "bf16/split/8-bit states". GB/s count the bytes that
+// AdamW has to move: gradients read, master, m and v read and written, weights written. FERRY_SIMD
+// chooses the level.
 
 #include <immintrin.h>
 #include <sys/mman.h>
@@ -259,26 +260,45 @@ int run(const Options& o) {
        [=](int64_t b, int64_t e) { ceilings.triad(reinterpret_cast<float*>(pw), pm, pv, b, e); },
        true});
   const simd::AdamwStep step = simd::make_adamw_step({.lr = 1e-4, .weight_decay = 0.01}, 10, 1.0f);
-  for (const Type g :
-       {Type{"f32", DType::f32}, Type{"f16", DType::f16}, Type{"bf16", DType::bf16}}) {
-    for (const Type w : {Type{"none", DType::f32}, Type{"f32", DType::f32}, Type{"f16", DType::f16},
-                         Type{"bf16", DType::bf16}}) {
-      const std::string name = std::string(g.name) + "/" + w.name;
-      if (!o.only.empty() && o.only != name) continue;
-      const bool has_weights = std::string_view(w.name) != "none";
-      const int64_t g_bytes = static_cast<int64_t>(size_of(g.type));
-      const int64_t w_bytes = has_weights ? static_cast<int64_t>(size_of(w.type)) : 0;
-      cases.push_back({name, 24 + g_bytes + w_bytes, [=](int64_t b, int64_t e) {
-                         simd::adamw({.master = p + b,
-                                      .m = pm + b,
-                                      .v = pv + b,
-                                      .grad = pg + b * g_bytes,
-                                      .grad_type = g.type,
-                                      .weights = has_weights ? pw + b * w_bytes : nullptr,
-                                      .weights_type = w.type,
-                                      .n = e - b,
-                                      .step = step});
-                       }});
+  using simd::StateType;
+  for (const auto& [states_name, states] : {std::pair{"", StateType::fp32},
+                                            {"/bf16 states", StateType::bf16},
+                                            {"/8-bit states", StateType::block8}}) {
+    // Exponents lie behind the largest values of v that any type of states has.
+    auto* const exponents = reinterpret_cast<uint8_t*>(pv) + n;
+    for (const Type g :
+         {Type{"f32", DType::f32}, Type{"f16", DType::f16}, Type{"bf16", DType::bf16}}) {
+      for (const Type w :
+           {Type{"none", DType::f32}, Type{"f32", DType::f32}, Type{"f16", DType::f16},
+            Type{"bf16", DType::bf16}, Type{"split", DType::bf16}}) {
+        const std::string name = std::string(g.name) + "/" + w.name + states_name;
+        if (!o.only.empty() && o.only != name) continue;
+        const bool split = std::string_view(w.name) == "split";
+        const bool has_weights = std::string_view(w.name) != "none";
+        const auto g_bytes = static_cast<int64_t>(size_of(g.type));
+        const int64_t w_bytes = has_weights ? static_cast<int64_t>(size_of(w.type)) : 0;
+        const int64_t m_bytes = simd::state_value_bytes(states, 1);
+        // Read and written: m, v and the master, of which the split weights are half.
+        const int64_t n_bytes = 4 * m_bytes + 8 + g_bytes + (split ? 0 : w_bytes);
+        cases.push_back({name, n_bytes, [=](int64_t b, int64_t e) {
+                           const simd::AdamwArgs all{
+                               .master = p,
+                               .m = pm,
+                               .v = pv,
+                               .grad = pg,
+                               .grad_type = g.type,
+                               .weights = has_weights ? pw : nullptr,
+                               .weights_type = w.type,
+                               .n = n,
+                               .step = step,
+                               .states = states,
+                               .split_master = split,
+                               .m_exponents = exponents,
+                               .v_exponents = exponents + simd::state_blocks(n),
+                               .noise_key = 1};
+                           simd::adamw(simd::part_of(all, b, e - b));
+                         }});
+      }
     }
   }
 
@@ -308,13 +328,15 @@ int run(const Options& o) {
   for (const Case& c : cases) {
     const double best = c.gb_per_s(n, 0.0), median = c.gb_per_s(n, 0.5);
     const double params_per_s = static_cast<double>(n) / c.seconds_at(0.0);
-    std::fprintf(talk, "%-22s %7.2f (%6.2f) GB/s", c.name.c_str(), best, median);
+    std::fprintf(talk, "%-24s %7.2f (%6.2f) GB/s", c.name.c_str(), best, median);
     if (!c.is_ceiling)
-      std::fprintf(talk, " %8.1f Mparam/s  %5.1f (%5.1f) %% of the ceiling", params_per_s * 1e-6,
+      std::fprintf(talk, " %3d B/param %8.1f Mparam/s  %5.1f (%5.1f) %% of the ceiling",
+                   static_cast<int>(c.bytes_per_param), params_per_s * 1e-6,
                    best / ceiling_best * 100.0, median / ceiling_median * 100.0);
     std::fprintf(talk, "\n");
     report[c.is_ceiling ? "ceilings" : "adamw"].push_back(
         {{"name", c.name},
+         {"bytes_per_param", c.bytes_per_param},
          {"seconds_best", c.seconds_at(0.0)},
          {"seconds_median", c.seconds_at(0.5)},
          {"gb_per_s", best},

@@ -1,0 +1,115 @@
+#pragma once
+// Private to simd/: AdamW as plain loops over elements. kernels_scalar.cpp is made of these (the
+// reference of the tests); the vector files finish their heads and tails with them.
+
+#include "simd/reduced_states.h"
+#include "simd/scalar_loops.h"
+
+namespace ferry::simd {
+
+/** Calls f with a null pointer to the type of the new weights: NoWeights, float, Half, Bfloat or
+ * Split. */
+template <class F>
+FERRY_INLINE void with_weight_type(const AdamwArgs& args, F f) {
+  if (args.split_master) {
+    f(static_cast<Split*>(nullptr));
+  } else if (args.weights == nullptr || args.weights == args.master) {
+    f(static_cast<NoWeights*>(nullptr));
+  } else {
+    with_element_type(args.weights_type, f);
+  }
+}
+
+template <class Weight>
+FERRY_INLINE float master_at(const AdamwArgs& args, int64_t i) {
+  return static_cast<const float*>(args.master)[i];
+}
+template <>
+FERRY_INLINE float master_at<Split>(const AdamwArgs& args, int64_t i) {
+  return float_of(
+      join_halves<ScalarMath>(static_cast<uint32_t>(static_cast<const uint16_t*>(args.weights)[i]),
+                              static_cast<uint32_t>(static_cast<const uint16_t*>(args.master)[i])));
+}
+
+/** The new master, and the weights that come with it. */
+template <class Weight>
+FERRY_INLINE void set_master(const AdamwArgs& args, int64_t i, float p) {
+  static_cast<float*>(args.master)[i] = p;
+  if constexpr (!is_none<Weight>) from_float(p, static_cast<Weight*>(args.weights) + i);
+}
+template <>
+FERRY_INLINE void set_master<Split>(const AdamwArgs& args, int64_t i, float p) {
+  static_cast<uint16_t*>(args.weights)[i] =
+      static_cast<uint16_t>(split_high<ScalarMath>(bits_of(p)));
+  static_cast<uint16_t*>(args.master)[i] = static_cast<uint16_t>(split_low<ScalarMath>(bits_of(p)));
+}
+
+/** The random word of an element of the arrays. */
+FERRY_INLINE uint32_t noise_at(const AdamwArgs& args, int64_t i) {
+  return noise_word<ScalarMath>(noise_counter(args.first_element + i, args.noise_key));
+}
+
+/** States of type State: float or Bfloat. */
+template <class Grad, class Weight, class State>
+FERRY_INLINE void adamw_loop(const AdamwArgs& args, int64_t begin, int64_t end) {
+  const auto* grad = static_cast<const Grad*>(args.grad);
+  auto *states_m = static_cast<State*>(args.m), *states_v = static_cast<State*>(args.v);
+  const auto factors = adamw_factors<ScalarMath>(args.step);
+  for (int64_t i = begin; i < end; ++i) {
+    float p = master_at<Weight>(args, i), m = to_float(states_m[i]), v = to_float(states_v[i]);
+    float root;
+    adamw_element<ScalarMath>(p, m, v, root, to_float(grad[i]), factors);
+    set_master<Weight>(args, i, p);
+    if constexpr (sizeof(State) == sizeof(float)) {
+      states_m[i] = m;
+      states_v[i] = v;
+    } else {
+      const uint32_t word = noise_at(args, i);
+      states_m[i].bits =
+          static_cast<uint16_t>(stochastic_bf16(bits_of(m), noise_for_m<ScalarMath, 16>(word)));
+      states_v[i].bits =
+          static_cast<uint16_t>(stochastic_bf16(bits_of(v), noise_for_v<ScalarMath, 16>(word)));
+    }
+  }
+}
+
+/** Block8 states; whole blocks, but the last, from `begin` on. */
+template <class Grad, class Weight>
+FERRY_INLINE void adamw_block_loop(const AdamwArgs& args, int64_t begin, int64_t end) {
+  const auto* grad = static_cast<const Grad*>(args.grad);
+  auto *codes_m = static_cast<uint8_t*>(args.m), *codes_r = static_cast<uint8_t*>(args.v);
+  const auto factors = adamw_factors<ScalarMath>(args.step);
+  float new_m[kStateBlock], new_root[kStateBlock];
+  for (; begin < end; begin += kStateBlock) {
+    const int64_t n = end - begin < kStateBlock ? end - begin : kStateBlock;
+    uint8_t& exponent_m = args.m_exponents[begin / kStateBlock];
+    uint8_t& exponent_r = args.v_exponents[begin / kStateBlock];
+    uint32_t base_m = block_base(exponent_m), base_r = block_base(exponent_r);
+    uint32_t largest_m = 0, largest_r = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t i = begin + j;
+      float p = master_at<Weight>(args, i);
+      float m = float_of(decode_m<ScalarMath>(static_cast<uint32_t>(codes_m[i]), base_m));
+      float root = float_of(decode_root<ScalarMath>(static_cast<uint32_t>(codes_r[i]), base_r));
+      float v = ScalarMath::mul(root, root);
+      adamw_element<ScalarMath>(p, m, v, root, to_float(grad[i]), factors);
+      set_master<Weight>(args, i, p);
+      new_m[j] = m;
+      new_root[j] = root;
+      largest_m = ScalarMath::max(largest_m, bits_of(m) & 0x7fffffffu);
+      largest_r = ScalarMath::max(largest_r, bits_of(root));
+    }
+    exponent_m = static_cast<uint8_t>(block_exponent<kFractionDropped_m>(largest_m));
+    exponent_r = static_cast<uint8_t>(block_exponent<kFractionDropped_v>(largest_r));
+    base_m = block_base(exponent_m), base_r = block_base(exponent_r);
+    for (int64_t j = 0; j < n; ++j) {
+      const int64_t i = begin + j;
+      const uint32_t word = noise_at(args, i);
+      codes_m[i] = static_cast<uint8_t>(encode_m<ScalarMath>(bits_of(new_m[j]), word, base_m));
+      codes_r[i] =
+          static_cast<uint8_t>(encode_root<ScalarMath>(bits_of(new_root[j]), word, base_r));
+    }
+  }
+}
+
+}  // namespace ferry::simd

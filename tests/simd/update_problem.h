@@ -1,0 +1,158 @@
+#pragma once
+// The arrays of one AdamW update with any states and master, each at its own offset between guards:
+// shared by the tests of reduced states on the CPU and on a GPU.
+
+#include <cmath>
+#include <string>
+
+#include "tests/simd/support.h"
+
+namespace ferry::simd {
+
+struct UpdateKind {
+  DType grad;
+  DType weights;
+  bool has_weights;
+  StateType states;
+  bool split;
+};
+
+inline std::string text_of(const UpdateKind& kind, int64_t n) {
+  constexpr const char* kStates[] = {"fp32", "bf16", "block8"};
+  return std::string(name_of(kind.grad)) + " -> " +
+         (kind.split         ? "split"
+          : kind.has_weights ? std::string(name_of(kind.weights))
+                             : "none") +
+         ", states " + kStates[static_cast<int>(kind.states)] + ", n " + std::to_string(n);
+}
+
+inline DType element_type(StateType states) {
+  return states == StateType::fp32   ? DType::f32
+         : states == StateType::bf16 ? DType::bf16
+                                     : DType::u8;
+}
+
+struct UpdateProblem {
+  UpdateProblem(const UpdateKind& kind, int64_t n, uint64_t seed, bool aligned = false)
+      : kind(kind),
+        random(seed),
+        master(kind.split ? DType::bf16 : DType::f32, n, offset(aligned)),
+        m(element_type(kind.states), n, offset(aligned)),
+        v(element_type(kind.states), n, offset(aligned)),
+        grad(kind.grad, n, offset(aligned)),
+        weights(kind.weights, kind.has_weights ? n : 0, offset(aligned)),
+        m_exponents(DType::u8, n_exponents(n), offset(aligned)),
+        v_exponents(DType::u8, n_exponents(n), offset(aligned)) {}
+
+  int64_t offset(bool aligned) { return aligned ? 0 : static_cast<int64_t>(random() % 33); }
+  int64_t n_exponents(int64_t n) const {
+    return kind.states == StateType::block8 ? state_blocks(n) : 0;
+  }
+
+  std::vector<Buffer*> buffers() {
+    return {&master, &m, &v, &grad, &weights, &m_exponents, &v_exponents};
+  }
+
+  /** Plain: what a step from zero states leaves, and new gradients. Hostile: any bits at all. */
+  void fill(Values values, uint64_t seed) {
+    if (values == Values::plain) {
+      master.fill(values, seed);
+      if (kind.split) weights.fill(values, seed + 1);
+      clear_states();
+      set_gradient(seed + 2);
+      run(make_adamw_step({}, 1, 1.0f));
+      set_gradient(seed + 3);
+      return;
+    }
+    std::mt19937_64 bits(seed);
+    for (Buffer* buffer : buffers()) {
+      buffer->fill(values, bits());
+      if (buffer->type() == DType::u8)
+        for (int64_t i = 0; i < buffer->n(); ++i)
+          buffer->u8()[i] = static_cast<uint8_t>(bits());
+    }
+  }
+  void set_gradient(uint64_t seed) { grad.fill(Values::plain, seed, 0.1f); }
+  void clear_states() {
+    for (Buffer* buffer : {&m, &v, &m_exponents, &v_exponents})
+      std::fill_n(static_cast<char*>(buffer->data()), buffer->n_bytes(), 0);
+  }
+
+  void copy_from(const UpdateProblem& other) {
+    const std::vector<Buffer*> from = const_cast<UpdateProblem&>(other).buffers();
+    for (size_t i = 0; i < from.size(); ++i)
+      buffers()[i]->copy_from(*from[i]);
+    noise_key = other.noise_key;
+    first_element = other.first_element;
+  }
+
+  AdamwArgs args(const AdamwStep& step) {
+    return {.master = master.data(),
+            .m = m.data(),
+            .v = v.data(),
+            .grad = grad.data(),
+            .grad_type = kind.grad,
+            .weights = kind.has_weights ? weights.data() : nullptr,
+            .weights_type = kind.weights,
+            .n = master.n(),
+            .step = step,
+            .states = kind.states,
+            .split_master = kind.split,
+            .m_exponents = m_exponents.u8(),
+            .v_exponents = v_exponents.u8(),
+            .noise_key = noise_key,
+            .first_element = first_element};
+  }
+  void run(const AdamwStep& step, int64_t begin, int64_t end) {
+    adamw(part_of(args(step), begin, end - begin));
+  }
+  void run(const AdamwStep& step) { adamw(args(step)); }
+
+  void expect_same(const UpdateProblem& other, const std::string& what) {
+    constexpr const char* kNames[] = {"master",  "m",           "v",          "grad",
+                                      "weights", "m_exponents", "v_exponents"};
+    const std::vector<Buffer*> theirs = const_cast<UpdateProblem&>(other).buffers();
+    for (size_t i = 0; i < theirs.size(); ++i) {
+      EXPECT_TRUE(same_bits(*buffers()[i], *theirs[i])) << what << ", " << kNames[i];
+      buffers()[i]->expect_guards(what + ", " + kNames[i]);
+    }
+  }
+
+  /** The value of what is stored; of v with block8 states its root. */
+  double stored_m(int64_t i) const { return stored(m, m_exponents, i, 20, 0x7f); }
+  double stored_v(int64_t i) const { return stored(v, v_exponents, i, 19, 0xff); }
+
+  UpdateKind kind;
+  std::mt19937_64 random;
+  Buffer master, m, v, grad, weights, m_exponents, v_exponents;
+  uint32_t noise_key = 0x12345678;
+  int64_t first_element = 0;
+
+ private:
+  double stored(const Buffer& values,
+                const Buffer& exponents,
+                int64_t i,
+                int n_dropped,
+                uint32_t magnitude) const {
+    const auto at = [&]<class T>(const Buffer& buffer, int64_t j, T) {
+      return static_cast<const T*>(buffer.data())[j];
+    };
+    switch (kind.states) {
+      case StateType::fp32:
+        return static_cast<double>(at(values, i, 0.0f));
+      case StateType::bf16:
+        return static_cast<double>(
+            as_float(static_cast<uint32_t>(at(values, i, uint16_t{})) << 16));
+      case StateType::block8:
+        break;
+    }
+    const uint32_t code = at(values, i, uint8_t{}), size = code & magnitude;
+    if (size == 0) return 0;
+    const uint32_t exponent = at(exponents, i / kStateBlock, uint8_t{});
+    const double value =
+        static_cast<double>(as_float((size << n_dropped) + ((exponent - 15) << 23)));
+    return size == code ? value : -value;
+  }
+};
+
+}  // namespace ferry::simd
