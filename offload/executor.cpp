@@ -486,25 +486,30 @@ void Executor::update(const Action& action, const Updates& updates) {
   const int b = action.block;
   auto& args = action.verb == Verb::update_gpu ? update_gpu_args_ : update_host_args_;
   args.clear();
-  const DType grad_type = segment_dtype(shape_, b, Segment::grads);
-  auto fp32 = [&](Segment s, const TensorExtent& t) {
-    return reinterpret_cast<float*>(memory_.segment(b, s)) + t.offset;
+  const auto at = [&](Segment s, const TensorExtent& t) -> std::byte* {
+    return memory_.segment(b, s) + element_bytes(shape_, b, s, t.offset, t.n_elements).offset;
   };
-  auto bytes_of = [](DType type, const TensorExtent& t) {
-    return t.offset * static_cast<int64_t>(size_of(type));
+  const auto exponents = [&](Segment s, const TensorExtent& t) -> uint8_t* {
+    if (shape_.states != simd::StateType::block8) return nullptr;
+    return reinterpret_cast<uint8_t*>(memory_.segment(b, s)) + exponent_bytes(shape_, b, t).offset;
   };
-  for (const TensorExtent& t : trained_[static_cast<size_t>(b)])
-    args.push_back({.master = fp32(Segment::master, t),
-                    .m = fp32(Segment::adam_m, t),
-                    .v = fp32(Segment::adam_v, t),
-                    .grad = memory_.segment(b, Segment::grads) + bytes_of(grad_type, t),
-                    .grad_type = grad_type,
-                    .weights = shape_.weights_are_master() ? nullptr
-                                                           : memory_.segment(b, Segment::weights) +
-                                                                 bytes_of(shape_.compute, t),
+  for (const TensorExtent& t : trained_[static_cast<size_t>(b)]) {
+    const simd::AdamwStep& step = updates.decision.steps.at(static_cast<size_t>(t.group));
+    args.push_back({.master = at(Segment::master, t),
+                    .m = at(Segment::adam_m, t),
+                    .v = at(Segment::adam_v, t),
+                    .grad = at(Segment::grads, t),
+                    .grad_type = segment_dtype(shape_, b, Segment::grads),
+                    .weights = shape_.weights_are_master() ? nullptr : at(Segment::weights, t),
                     .weights_type = shape_.compute,
                     .n = t.n_elements,
-                    .step = updates.decision.steps.at(static_cast<size_t>(t.group))});
+                    .step = step,
+                    .states = shape_.states,
+                    .split_master = shape_.split_master,
+                    .m_exponents = exponents(Segment::adam_m, t),
+                    .v_exponents = exponents(Segment::adam_v, t),
+                    .noise_key = simd::noise_key(step, b, t.offset)});
+  }
   math_of(block(b).place).adamw(args);
 }
 

@@ -76,7 +76,8 @@ struct StepOutcome {
   Decision decision;
 };
 
-/** Bytes of a segment, and host memory of as many. */
+/** Bytes of a segment, and host memory of as many. Of a split master: of the fp32 values that it
+ * and the weights are, whole ones. */
 struct StatePiece {
   Segment segment{};
   int64_t offset_bytes = 0;
@@ -87,12 +88,18 @@ struct StatePiece {
 class BlockStates {
  public:
   /** Counts in n_read_bytes what read() has done. */
-  BlockStates(Device& device,
+  BlockStates(const StepShape& shape,
+              Device& device,
               WorkerPool& pool,
               const RunMemory& memory,
               int block,
               std::atomic<int64_t>& n_read_bytes)
-      : device_(device), pool_(pool), memory_(memory), block_(block), n_read_bytes_(n_read_bytes) {}
+      : shape_(shape),
+        device_(device),
+        pool_(pool),
+        memory_(memory),
+        block_(block),
+        n_read_bytes_(n_read_bytes) {}
   int block() const { return block_; }
   /** Copies all pieces, from the GPU itself or on the workers, who then call `look` with each
    * piece's index. Pieces of some hundred KiB keep all workers busy and are still in their caches.
@@ -100,6 +107,14 @@ class BlockStates {
   void read(std::span<const StatePiece> pieces, const std::function<void(size_t piece)>& look);
 
  private:
+  /** Where a piece's bytes lie, and to where in it they go: of a split master in two parts, first
+   * those of the upper halves. */
+  std::vector<HostCopy> parts_of(const StatePiece& piece) const;
+  bool is_split(const StatePiece& piece) const {
+    return shape_.split_master && piece.segment == Segment::master;
+  }
+
+  const StepShape& shape_;
   Device& device_;
   WorkerPool& pool_;
   const RunMemory& memory_;

@@ -50,9 +50,9 @@ class LayoutMaker {
       auto& ids = out_.segments[static_cast<size_t>(b)];
       ids.fill(-1);
       const auto place_segment_at = [&](Place place, Segment s, Tag tag, int64_t n_elements) {
-        int64_t bytes = n_elements * static_cast<int64_t>(size_of(segment_dtype(shape_, b, s)));
         ids[static_cast<size_t>(s)] =
-            add(tag, place, block(b).name + " " + std::string(name_of(tag)), bytes);
+            add(tag, place, block(b).name + " " + std::string(name_of(tag)),
+                segment_bytes(shape_, b, s, n_elements));
       };
       const auto place_segment = [&](Segment s, Tag tag, int64_t n_elements) {
         place_segment_at(block(b).place, s, tag, n_elements);
@@ -172,7 +172,10 @@ class LayoutMaker {
     for (int b = 0; b < shape_.n_blocks(); ++b)
       for (Segment s : {Segment::master, Segment::adam_m, Segment::adam_v}) {
         const RegionId id = out_.segments[static_cast<size_t>(b)][static_cast<size_t>(s)];
-        if (id >= 0) n_bytes += out_.region(id).n_bytes + kRun_bytes;
+        if (id < 0) continue;
+        // A split master is read as a whole one.
+        const bool is_half = s == Segment::master && shape_.split_master;
+        n_bytes += out_.region(id).n_bytes * (is_half ? 2 : 1) + kRun_bytes;
       }
     out_.save_buffer = add(Tag::staging, Place::host, "checkpoint buffer",
                            std::min(n_bytes, shape_.save_buffer_bytes_max) + kPage_bytes);
@@ -197,9 +200,48 @@ DType segment_dtype(const StepShape& shape, int block, Segment segment) {
       return shape.compute;
     case Segment::grads:
       return shape.grads_fp32(block) ? DType::f32 : shape.compute;
-    default:
+    case Segment::master:
       return DType::f32;
+    case Segment::adam_m:
+    case Segment::adam_v:
+      break;
   }
+  switch (shape.states) {
+    case simd::StateType::fp32:
+      return DType::f32;
+    case simd::StateType::bf16:
+      return DType::bf16;
+    case simd::StateType::block8:
+      return DType::u8;
+  }
+  return DType::f32;
+}
+
+namespace {
+
+bool has_exponents(const StepShape& shape, Segment segment) {
+  return shape.states == simd::StateType::block8 &&
+         (segment == Segment::adam_m || segment == Segment::adam_v);
+}
+
+}  // namespace
+
+ByteRange element_bytes(
+    const StepShape& shape, int block, Segment segment, int64_t begin, int64_t n) {
+  const bool is_half = segment == Segment::master && shape.split_master;
+  const auto width =
+      is_half ? 2 : static_cast<int64_t>(size_of(segment_dtype(shape, block, segment)));
+  return {begin * width, n * width};
+}
+
+int64_t segment_bytes(const StepShape& shape, int block, Segment segment, int64_t n_elements) {
+  return element_bytes(shape, block, segment, 0, n_elements).n_bytes +
+         (has_exponents(shape, segment) ? simd::state_blocks(n_elements) : 0);
+}
+
+ByteRange exponent_bytes(const StepShape& shape, int block, const TensorExtent& tensor) {
+  return {shape.blocks[static_cast<size_t>(block)].n_elements + tensor.offset / simd::kStateBlock,
+          simd::state_blocks(tensor.n_elements)};
 }
 
 int64_t Layout::bytes_of(Tag tag, Place place) const {

@@ -62,8 +62,22 @@ struct Layout {
   int64_t bytes_of(Tag tag, Place place) const;
 };
 
-/** Element type of a block's segment. */
+/** Element type of a block's segment; of adam_m and adam_v in 8 bits that of their codes. A split
+ * master's is fp32, of whose bytes the segment has half. */
 DType segment_dtype(const StepShape& shape, int block, Segment segment);
+
+/** Bytes of a segment of n elements: with 8-bit states the codes, then the exponents. */
+int64_t segment_bytes(const StepShape& shape, int block, Segment segment, int64_t n_elements);
+
+/** Some of a segment's bytes. */
+struct ByteRange {
+  int64_t offset = 0, n_bytes = 0;
+};
+/** Of elements [begin, begin + n). */
+ByteRange element_bytes(
+    const StepShape& shape, int block, Segment segment, int64_t begin, int64_t n);
+/** Of the exponents of a tensor's 8-bit states in adam_m or adam_v. */
+ByteRange exponent_bytes(const StepShape& shape, int block, const TensorExtent& tensor);
 
 /** Slots of the step-sums vector (fp64): [block] square sums, then [micro-batch] losses. */
 inline int64_t step_sums_bytes(const StepShape& shape) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "offload/place.h"
+#include "simd/adam_states.h"
 #include "src/base/dtype.h"
 
 namespace ferry {
@@ -51,6 +52,9 @@ inline constexpr int64_t kSaveBuffer_bytes = 512 << 20, kSaveBuffer_bytes_least 
 struct StepShape {
   std::vector<BlockShape> blocks;  ///< forward order; the last is the head
   DType compute = DType::f32;
+  simd::StateType states = simd::StateType::fp32;
+  /** Of bf16 runs: the weights are the master's upper halves, its segment holds the lower ones. */
+  bool split_master = false;
   int n_micro_max = 1;  ///< micro-batches of a step, at most
   AccumulationOrder order = AccumulationOrder::horizontal;
   int n_weight_slots = 2;

@@ -12,6 +12,8 @@
 
 #include "simd/kernel_table.h"
 #include "simd/philox.h"
+#include "simd/random.h"
+#include "simd/reduced_states.h"
 #include "src/base/error.h"
 
 namespace ferry::simd {
@@ -61,7 +63,13 @@ AdamwStep make_adamw_step(const AdamwHyper& hyper, int64_t t, float grad_multipl
           .correction2 = static_cast<float>(1.0 / std::sqrt(correction2)),
           .eps = static_cast<float>(hyper.eps),
           .step_size = static_cast<float>(hyper.lr / correction1),
-          .decay = static_cast<float>(hyper.lr * hyper.weight_decay)};
+          .decay = static_cast<float>(hyper.lr * hyper.weight_decay),
+          .noise = 0};
+}
+
+uint32_t noise_key(const AdamwStep& step, int block, int64_t offset) {
+  const auto place = static_cast<uint64_t>(block) << 48 ^ static_cast<uint64_t>(offset);
+  return static_cast<uint32_t>(splitmix64(step.noise ^ place) >> 32);
 }
 
 AdamwArgs part_of(const AdamwArgs& args, int64_t begin, int64_t n) {
@@ -116,6 +124,19 @@ void f16_to_f32(float* to, const uint16_t* from, int64_t n) {
 void bf16_to_f32(float* to, const uint16_t* from, int64_t n) {
   const StandardArithmetic arithmetic;
   kernels().bf16_to_f32(to, from, n);
+}
+
+void split_f32(uint16_t* high, uint16_t* low, const float* from, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t bits = bits_of(ScalarMath::canonical(from[i]));
+    high[i] = static_cast<uint16_t>(split_high<ScalarMath>(bits));
+    low[i] = static_cast<uint16_t>(split_low<ScalarMath>(bits));
+  }
+}
+void join_f32(float* to, const uint16_t* high, const uint16_t* low, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = float_of(
+        join_halves<ScalarMath>(static_cast<uint32_t>(high[i]), static_cast<uint32_t>(low[i])));
 }
 
 void convert(void* to, DType to_type, const void* from, DType from_type, int64_t n) {

@@ -38,8 +38,9 @@ struct AdamwStep {
   float one_minus_beta2;
   float correction2;  // 1 / sqrt(1 - beta2^t)
   float eps;
-  float step_size;  // lr / (1 - beta1^t)
-  float decay;      // lr * weight_decay
+  float step_size;     // lr / (1 - beta1^t)
+  float decay;         // lr * weight_decay
+  uint64_t noise = 0;  // the step's random number: what reduced states round by
 };
 
 /** Factors of step t = 1, 2, ...; beta^t by repeated squaring, so every C library gives the same
@@ -61,7 +62,7 @@ struct AdamwArgs {
   StateType states = StateType::fp32;
   /** The bf16 weights are the upper halves of the master, `master` the lower ones: fp32 bits =
    * (weights << 16) + master, exactly, and weights = (bits + 0x8000) >> 16: the nearest bf16, ties
-   * away from zero. Whoever splits a master makes its NaNs canonical first. */
+   * away from zero. See split_f32(). */
   bool split_master = false;
   uint8_t* m_exponents = nullptr;  // block8: (state_blocks(n)) biased exponents, zero at the start
   uint8_t* v_exponents = nullptr;
@@ -70,6 +71,9 @@ struct AdamwArgs {
   uint32_t noise_key = 0;
   int64_t first_element = 0;
 };
+
+/** The noise_key of the tensor at this offset of a block's segments, in one step. */
+uint32_t noise_key(const AdamwStep& step, int block, int64_t offset);
 
 /** Elements [begin, begin + n) of the arrays. Begin is a multiple of kStateBlock for block8. */
 AdamwArgs part_of(const AdamwArgs& args, int64_t begin, int64_t n);
@@ -112,7 +116,11 @@ void f32_to_bf16(uint16_t* to, const float* from, int64_t n);
 /** Exact. */
 void f16_to_f32(float* to, const uint16_t* from, int64_t n);
 void bf16_to_f32(float* to, const uint16_t* from, int64_t n);
-/** Any of the four above, or a copy when the types are equal; f16 <-> bf16 is not offered. */
+/** fp32 as a split master holds it (AdamwArgs::split_master), every NaN as the canonical one, and
+ * back again, exactly. */
+void split_f32(uint16_t* high, uint16_t* low, const float* from, int64_t n);
+void join_f32(float* to, const uint16_t* high, const uint16_t* low, int64_t n);
+/** Any of the first four above, or a copy when the types are equal; f16 <-> bf16 is not offered. */
 void convert(void* to, DType to_type, const void* from, DType from_type, int64_t n);
 
 /** sum += float(grad); grad f32, f16 or bf16. */

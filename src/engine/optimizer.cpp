@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "simd/random.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -40,7 +41,12 @@ simd::AdamwStep Optimizer::step_of(const UpdateGroup& group, float multiplier) c
   simd::AdamwHyper hyper = options_.adamw;
   hyper.lr = schedule.rate_of(state_.n_updates);
   hyper.weight_decay = group.weight_decay.value_or(group.decays ? hyper.weight_decay : 0.0);
-  return simd::make_adamw_step(hyper, state_.n_updates + 1, multiplier);
+  simd::AdamwStep step = simd::make_adamw_step(hyper, state_.n_updates + 1, multiplier);
+  // Forwards and backwards draw with keys of mix_key() too: no block has this number.
+  constexpr uint64_t kNoBlock = ~uint64_t{0};
+  step.noise =
+      simd::mix_key(options_.seed, static_cast<uint64_t>(state_.n_updates), 0, kNoBlock, 0);
+  return step;
 }
 
 std::vector<simd::AdamwStep> Optimizer::steps_ahead() const {

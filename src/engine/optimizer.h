@@ -19,6 +19,7 @@ struct OptimizerOptions {
   double max_grad_norm = 1.0;  ///< 0: no clipping
   bool loss_scaling = false;   ///< fp16
   float initial_loss_scale = 65536.0f;
+  uint64_t seed = 42;  ///< of the noise that reduced states round by
 };
 
 /** fp16's dynamic loss scale: starts at 65536, doubles after 2000 good steps in a row, halves on an

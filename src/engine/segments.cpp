@@ -26,37 +26,51 @@ void Segments::read(void* to, const std::byte* from, Place place, int64_t n_byte
 
 void Segments::set_param(int block, int64_t offset, std::span<const float> values) {
   const auto n = static_cast<int64_t>(values.size());
-  if (shape_.trains)
-    write(memory_.segment(block, Segment::master) + offset * 4,
-          memory_.place_of(block, Segment::master), values.data(), n * 4);
+  const auto put = [&](Segment segment, const void* from) {
+    const ByteRange range = element_bytes(shape_, block, segment, offset, n);
+    write(memory_.segment(block, segment) + range.offset, memory_.place_of(block, segment), from,
+          range.n_bytes);
+  };
+  if (shape_.trains && shape_.split_master) {
+    std::vector<uint16_t> high(values.size()), low(values.size());
+    simd::split_f32(high.data(), low.data(), values.data(), n);
+    put(Segment::weights, high.data());
+    put(Segment::master, low.data());
+    return;
+  }
+  if (shape_.trains) put(Segment::master, values.data());
   if (shape_.trains && shape_.weights_are_master()) return;
-  const auto width = static_cast<int64_t>(size_of(shape_.compute));
-  std::vector<std::byte> rounded(values.size() * static_cast<size_t>(width));
+  std::vector<std::byte> rounded(values.size() * size_of(shape_.compute));
   simd::convert(rounded.data(), shape_.compute, values.data(), DType::f32, n);
-  write(memory_.segment(block, Segment::weights) + offset * width,
-        memory_.place_of(block, Segment::weights), rounded.data(), n * width);
+  put(Segment::weights, rounded.data());
 }
 
 void Segments::get_param(int block, int64_t offset, std::span<float> values) const {
   const auto n = static_cast<int64_t>(values.size());
-  if (shape_.trains) {
-    read(values.data(), memory_.segment(block, Segment::master) + offset * 4,
-         memory_.place_of(block, Segment::master), n * 4);
+  const auto get = [&](Segment segment, void* to) {
+    const ByteRange range = element_bytes(shape_, block, segment, offset, n);
+    read(to, memory_.segment(block, segment) + range.offset, memory_.place_of(block, segment),
+         range.n_bytes);
+  };
+  if (shape_.trains && shape_.split_master) {
+    std::vector<uint16_t> high(values.size()), low(values.size());
+    get(Segment::weights, high.data());
+    get(Segment::master, low.data());
+    simd::join_f32(values.data(), high.data(), low.data(), n);
     return;
   }
-  const auto width = static_cast<int64_t>(size_of(shape_.compute));
-  std::vector<std::byte> stored(values.size() * static_cast<size_t>(width));
-  read(stored.data(), memory_.segment(block, Segment::weights) + offset * width,
-       memory_.place_of(block, Segment::weights), n * width);
+  if (shape_.trains) return get(Segment::master, values.data());
+  std::vector<std::byte> stored(values.size() * size_of(shape_.compute));
+  get(Segment::weights, stored.data());
   simd::convert(values.data(), DType::f32, stored.data(), shape_.compute, n);
 }
 
-void Segments::set_state(int block,
+void Segments::set_bytes(int block,
                          Segment segment,
                          int64_t offset,
-                         std::span<const float> values) {
-  write(memory_.segment(block, segment) + offset * 4, memory_.place_of(block, segment),
-        values.data(), static_cast<int64_t>(values.size_bytes()));
+                         std::span<const std::byte> bytes) {
+  write(memory_.segment(block, segment) + offset, memory_.place_of(block, segment), bytes.data(),
+        static_cast<int64_t>(bytes.size()));
 }
 
 int64_t Segments::bytes_of_segment(int block, Segment segment) const {

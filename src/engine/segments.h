@@ -19,8 +19,8 @@ class Segments {
   void set_param(int block, int64_t offset, std::span<const float> values);
   /** fp32 values: the master copy if the run trains, else the weights. */
   void get_param(int block, int64_t offset, std::span<float> values) const;
-  /** Sets fp32 values of adam_m or adam_v at a parameter. */
-  void set_state(int block, Segment segment, int64_t offset, std::span<const float> values);
+  /** Sets some of a segment's bytes, as a checkpoint holds them. */
+  void set_bytes(int block, Segment segment, int64_t offset, std::span<const std::byte> bytes);
   /** All bytes of a segment; empty if the run has none of it. */
   std::vector<std::byte> bytes_of(int block, Segment segment) const;
 

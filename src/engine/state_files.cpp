@@ -33,42 +33,70 @@ CheckpointReader open_checked(const std::filesystem::path& checkpoint,
   return file;
 }
 
-/** Adam states of a frozen parameter are in no checkpoint: it has none. */
-bool holds(Segment segment, const ModelTable& model, const HfEntry& entry) {
-  return segment == Segment::master || model.param_of(entry).trainable;
-}
+/** A tensor of a segment's files. */
+struct SavedTensor {
+  TensorSpec spec;
+  int block = 0;
+  ByteRange range;  ///< of the segment, as StatePiece counts
+};
 
-std::vector<TensorSpec> saved_tensors(const ModelTable& model, Segment segment) {
-  std::vector<TensorSpec> tensors;
-  for (const HfEntry& entry : model.hf_names)
-    if (holds(segment, model, entry))
-      tensors.push_back({entry.hf_name, DType::f32, entry.hf_shape});
+/** Adam states of a frozen parameter are in no checkpoint: it has none. */
+std::vector<SavedTensor> saved_tensors(const ModelTable& model,
+                                       const StepShape& shape,
+                                       Segment segment) {
+  std::vector<SavedTensor> tensors;
+  const bool is_master = segment == Segment::master;
+  if (!is_master && shape.states == simd::StateType::block8) {
+    for (int b = 0; b < shape.n_blocks(); ++b) {
+      const BlockTable& block = model.blocks[static_cast<size_t>(b)];
+      for (const ParamSpec& param : block.params) {
+        if (!param.trainable) continue;
+        const std::string name = block.name + "." + param.name;
+        const ByteRange exponents =
+            exponent_bytes(shape, b, {.offset = param.offset, .n_elements = param.n_elements});
+        tensors.push_back({{name, DType::u8, param.shape},
+                           b,
+                           element_bytes(shape, b, segment, param.offset, param.n_elements)});
+        tensors.push_back({{name + ".exponents", DType::u8, {exponents.n_bytes}}, b, exponents});
+      }
+    }
+    return tensors;
+  }
+  for (const HfEntry& entry : model.hf_names) {
+    if (!is_master && !model.param_of(entry).trainable) continue;
+    const EntryExtent extent = extent_of(model, entry);
+    const DType type = is_master ? DType::f32 : segment_dtype(shape, entry.block, segment);
+    const auto width = static_cast<int64_t>(size_of(type));
+    tensors.push_back({{entry.hf_name, type, entry.hf_shape},
+                       entry.block,
+                       {extent.begin * width, extent.n_elements * width}});
+  }
   return tensors;
 }
 
 }  // namespace
 
 StateWriter::StateWriter(const ModelTable& model,
+                         const StepShape& shape,
                          const std::filesystem::path& checkpoint,
                          int64_t max_shard_bytes,
                          WriteBehind& behind) {
   for (size_t s = 0; s < kSavedSegments.size(); ++s) {
+    std::vector<TensorSpec> specs;
+    names_[s].resize(model.blocks.size());
+    for (SavedTensor& tensor : saved_tensors(model, shape, kSavedSegments[s])) {
+      names_[s][static_cast<size_t>(tensor.block)].push_back(tensor.spec.name);
+      ranges_[s][tensor.spec.name] = tensor.range;
+      specs.push_back(std::move(tensor.spec));
+    }
     writers_
-        .emplace_back(state_directory(checkpoint, kSavedSegments[s]),
-                      saved_tensors(model, kSavedSegments[s]), max_shard_bytes,
+        .emplace_back(state_directory(checkpoint, kSavedSegments[s]), specs, max_shard_bytes,
                       state_stem(kSavedSegments[s]))
         .write_directly(behind);
-    auto& of_blocks = names_[s];
-    of_blocks.resize(model.blocks.size());
-    for (const HfEntry& entry : model.hf_names)
-      if (holds(kSavedSegments[s], model, entry))
-        of_blocks[static_cast<size_t>(entry.block)].push_back(entry.hf_name);
     // As the files have them: what follows each other is one run of bytes.
-    for (auto& names : of_blocks)
+    for (auto& names : names_[s])
       std::ranges::sort(names);
   }
-  for (const HfEntry& entry : model.hf_names)
-    extents_[entry.hf_name] = extent_of(model, entry);
 }
 
 void StateWriter::write(BlockStates& block) {
@@ -80,7 +108,6 @@ void StateWriter::write(BlockStates& block) {
 }
 
 void StateWriter::write(BlockStates& block, size_t s) {
-  constexpr auto kFp32_bytes = static_cast<int64_t>(sizeof(float));
   const auto& names = names_[s][static_cast<size_t>(block.block())];
   TensorChecksums& checksums = checksums_[state_stem(kSavedSegments[s])];
   size_t tensor = 0;       // of names: the one that comes next,
@@ -92,15 +119,13 @@ void StateWriter::write(BlockStates& block, size_t s) {
     pieces.clear(), tensor_of.clear();
     for (auto part : parts)
       while (!part.empty()) {
-        const EntryExtent& extent = extents_.at(names[tensor]);
-        const int64_t left_bytes = extent.n_elements * kFp32_bytes - done_bytes;
-        const auto n = std::min(part.size(), static_cast<size_t>(left_bytes));
-        pieces.push_back(
-            {kSavedSegments[s], extent.begin * kFp32_bytes + done_bytes, part.first(n)});
+        const ByteRange& range = ranges_[s].at(names[tensor]);
+        const auto n = std::min(part.size(), static_cast<size_t>(range.n_bytes - done_bytes));
+        pieces.push_back({kSavedSegments[s], range.offset + done_bytes, part.first(n)});
         tensor_of.push_back(tensor);
         part = part.subspan(n);
         done_bytes += static_cast<int64_t>(n);
-        if (done_bytes < extent.n_elements * kFp32_bytes) continue;
+        if (done_bytes < range.n_bytes) continue;
         ++tensor;
         done_bytes = 0;
       }
@@ -120,32 +145,51 @@ const std::map<std::string, TensorChecksums>& StateWriter::finish() {
   return checksums_;
 }
 
+namespace {
+
+void load_master(const ModelTable& model, const CheckpointReader& file, Segments& segments) {
+  std::vector<float> values;
+  for (const HfEntry& entry : model.hf_names) {
+    const EntryExtent extent = extent_of(model, entry);
+    const StoredTensor& tensor = file.get(entry.hf_name, entry.hf_shape);
+    values.resize(static_cast<size_t>(extent.n_elements));
+    file.read_f32(entry.hf_name, values);
+    file.release_pages(tensor);
+    segments.set_param(entry.block, extent.begin, values);
+  }
+}
+
+}  // namespace
+
 void load_states(const ModelTable& model,
+                 const StepShape& shape,
                  const std::filesystem::path& checkpoint,
                  const std::map<std::string, TensorChecksums>& checksums,
                  std::span<const Segment> which,
                  Segments& segments) {
-  std::vector<float> values;
   for (Segment segment : which) {
     const CheckpointReader file = open_checked(checkpoint, segment, checksums);
-    for (const HfEntry& entry : model.hf_names) {
-      if (!holds(segment, model, entry)) continue;
-      const EntryExtent extent = extent_of(model, entry);
+    if (segment == Segment::master) {
+      load_master(model, file, segments);
+      continue;
+    }
+    for (const SavedTensor& saved : saved_tensors(model, shape, segment)) {
       // Zeros would not do: their bias corrections belong to step 1, the run's to a later one.
-      if (segment != Segment::master && !checksums.at(state_stem(segment)).contains(entry.hf_name))
+      if (!checksums.at(state_stem(segment)).contains(saved.spec.name))
         throw Error(
             Fault::does_not_fit, "checkpoint.read",
             fmt::format("'{}' was frozen when '{}' was written, and has no states of AdamW",
-                        entry.hf_name, checkpoint.string()),
+                        saved.spec.name, checkpoint.string()),
             fmt::format("start a new run from its weights: --model '{}'", checkpoint.string()));
-      const StoredTensor& tensor = file.get(entry.hf_name, entry.hf_shape);
-      values.resize(static_cast<size_t>(extent.n_elements));
-      file.read_f32(entry.hf_name, values);
+      const StoredTensor& tensor = file.get(saved.spec.name, saved.spec.shape);
+      if (tensor.type != stored_type_of(saved.spec.dtype))
+        throw Error(
+            Fault::data, "checkpoint.read",
+            fmt::format("'{}' of '{}' is {}, expected {}", saved.spec.name, file.path().string(),
+                        name_of(tensor.type), name_of(saved.spec.dtype)),
+            "resume from an earlier checkpoint");
+      segments.set_bytes(saved.block, segment, saved.range.offset, tensor.bytes);
       file.release_pages(tensor);
-      if (segment == Segment::master)
-        segments.set_param(entry.block, extent.begin, values);
-      else
-        segments.set_state(entry.block, segment, extent.begin, values);
     }
   }
 }

@@ -22,7 +22,11 @@
 
 namespace ferry {
 
-/** The segments that a checkpoint holds; the weights are the master, rounded. */
+/** The segments that a checkpoint holds; the weights are the master, rounded. The master is fp32
+ * however the run keeps it, under the parameters' Hugging Face names; so are fp32 and bf16 states
+ * in their type. A block of 8-bit states may hold parts of two Hugging Face tensors, so these are
+ * one tensor of codes for each parameter of the table, "layer.0.attention.qkv.weight", and one of
+ * exponents, with ".exponents" behind that name. */
 inline constexpr std::array kSavedSegments = {Segment::master, Segment::adam_m, Segment::adam_v};
 
 /** The files of one checkpoint while they are being written. */
@@ -31,6 +35,7 @@ class StateWriter {
   /** Declares every tensor and reserves the space. Bytes are in `behind`, which outlives the
    * writer, until they are on the disk. Throws Error(machine). */
   StateWriter(const ModelTable& model,
+              const StepShape& shape,
               const std::filesystem::path& checkpoint,
               int64_t max_shard_bytes,
               WriteBehind& behind);
@@ -42,9 +47,9 @@ class StateWriter {
  private:
   void write(BlockStates& block, size_t segment);
 
-  std::array<std::vector<std::vector<std::string>>, kSavedSegments.size()>
-      names_;  // by segment and block, each in the order of its files
-  std::unordered_map<std::string, EntryExtent> extents_;
+  // By segment; the names of each block in the order of the files.
+  std::array<std::vector<std::vector<std::string>>, kSavedSegments.size()> names_;
+  std::array<std::unordered_map<std::string, ByteRange>, kSavedSegments.size()> ranges_;
   std::vector<CheckpointWriter> writers_;  // as kSavedSegments
   std::map<std::string, TensorChecksums> checksums_;
 };
@@ -52,8 +57,10 @@ class StateWriter {
 /** Fills these of kSavedSegments; with the master the weights. Throws Error(data) naming the tensor
  * that is missing, of another shape, or whose bytes are not those of `checksums`. */
 void load_states(const ModelTable& model,
+                 const StepShape& shape,
                  const std::filesystem::path& checkpoint,
                  const std::map<std::string, TensorChecksums>& checksums,
                  std::span<const Segment> which,
                  Segments& segments);
+
 }  // namespace ferry

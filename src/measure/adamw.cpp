@@ -101,7 +101,7 @@ double measure_dram(Bench& bench, double seconds) {
   const auto run = [&](int n) {
     const auto start = Clock::now();
     for (int i = 0; i < n; ++i)
-      math.accumulate(args.m, args.v, DType::f32, args.n, /*first=*/false);
+      math.accumulate(static_cast<float*>(args.m), args.v, DType::f32, args.n, /*first=*/false);
     return seconds_since(start);
   };
   constexpr int64_t kTraffic_bytes = 12;

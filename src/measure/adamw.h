@@ -12,9 +12,9 @@ namespace ferry::measure {
 template <class Segment>
 simd::AdamwArgs adamw_args(int64_t n, Segment&& segment) {
   // In order: braces are evaluated from first to last.
-  return {.master = reinterpret_cast<float*>(segment(4)),
-          .m = reinterpret_cast<float*>(segment(4)),
-          .v = reinterpret_cast<float*>(segment(4)),
+  return {.master = segment(4),
+          .m = segment(4),
+          .v = segment(4),
           .grad = segment(2),
           .grad_type = DType::bf16,
           .weights = segment(2),

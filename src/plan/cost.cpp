@@ -232,15 +232,17 @@ int64_t CostModel::n_trained(int block) const {
 
 double CostModel::update_seconds(int block) const {
   const auto n = static_cast<double>(n_trained(block));
+  // m and v are read and written, and so is the master; weights of an fp32 run are the master, of a
+  // split one half of it.
+  const double bytes = 4 * static_cast<double>(simd::state_value_bytes(shape_.states, 1)) + 8 +
+                       (shape_.grads_fp32(block) ? 4 : 2) +
+                       (shape_.weights_are_master() || shape_.split_master ? 0 : 2);
   if (const BlockShape& shape = shape_.blocks[static_cast<size_t>(block)];
       gpu_ && shape.place == Place::gpu) {
     const double launches_s = static_cast<double>(shape.tensors.size()) * machine_.gpu->launch_s;
     const double rate = machine_.gpu->adamw_params_per_s;
-    return std::max(launches_s, rate > 0 ? n / rate : 0);
+    return std::max(launches_s, rate > 0 ? n * bytes / kAdamwTraffic_bytes / rate : 0);
   }
-  // Master, m and v are read and written; weights of an fp32 run are the master.
-  const double bytes =
-      24 + (shape_.grads_fp32(block) ? 4 : 2) + (shape_.weights_are_master() ? 0 : 2);
   return kHostAction_s + (adamw_alone_ > 0 ? n * bytes / kAdamwTraffic_bytes / adamw_alone_ : 0);
 }
 

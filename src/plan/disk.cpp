@@ -7,6 +7,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/plan/run_plan.h"
 
 namespace ferry {
 namespace {
@@ -27,8 +28,12 @@ int64_t add_product(int64_t a, int64_t b, int64_t c) {
 
 }  // namespace
 
-int64_t checkpoint_bytes(const ModelTable& model) {
-  return (model.n_params() + model.n_trainable_params() * kAdamSegments) * kFp32_bytes;
+int64_t checkpoint_bytes(const ModelTable& model, simd::StateType states) {
+  int64_t n_bytes = model.n_params() * kFp32_bytes;
+  for (const BlockTable& block : model.blocks)
+    for (const ParamSpec& param : block.params)
+      if (param.trainable) n_bytes += kAdamSegments * simd::state_bytes(states, param.n_elements);
+  return n_bytes;
 }
 
 int64_t DiskNeed::bytes() const {
@@ -39,7 +44,7 @@ int64_t DiskNeed::bytes() const {
 DiskNeed disk_needed(const ModelTable& model, const config::Config& config, int64_t n_there) {
   DiskNeed need;
   need.final_bytes = model.n_params() * kFp32_bytes;
-  need.checkpoint_bytes = checkpoint_bytes(model);
+  need.checkpoint_bytes = checkpoint_bytes(model, choose_states(config));
   const bool keeps_best = config.flag("load_best_model_at_end");
   if (config.text("save_strategy") != "no" || keeps_best)
     need.n_checkpoints =  // the best one is never the only one

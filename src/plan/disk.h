@@ -7,13 +7,14 @@
 #include <optional>
 
 #include "models/tensor_table.h"
+#include "simd/adam_states.h"
 #include "src/config/config.h"
 
 namespace ferry {
 
 struct DiskNeed {
   int64_t checkpoint_bytes =
-      0;  ///< one: master weights, and adam_m and adam_v of what is trained, in fp32
+      0;  ///< one: master weights in fp32, and adam_m and adam_v of what is trained
   int64_t n_checkpoints = 0;  ///< kept, and one more: the oldest goes when the newest is complete
   int64_t n_checkpoints_there = 0;  ///< of them written already
   int64_t final_bytes = 0;          ///< the trained model in fp32
@@ -24,7 +25,7 @@ struct DiskNeed {
 };
 
 /** Of one checkpoint but for its small files. */
-int64_t checkpoint_bytes(const ModelTable& model);
+int64_t checkpoint_bytes(const ModelTable& model, simd::StateType states);
 
 /** n_there: complete checkpoints that the run has, where it is resumed. */
 DiskNeed disk_needed(const ModelTable& model, const config::Config& config, int64_t n_there = 0);

@@ -25,6 +25,8 @@ StepShape make_step_shape(const ModelTable& model,
                           Place boundaries) {
   StepShape shape;
   shape.compute = model.compute;
+  shape.states = request.states;
+  shape.split_master = request.split_master;
   shape.n_micro_max = static_cast<int>(n_micro);
   shape.order = order;
   shape.n_weight_slots = request.n_weight_slots.value_or(3);

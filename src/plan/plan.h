@@ -31,6 +31,8 @@ struct PlanRequest {
   std::optional<AccumulationOrder> order;
   std::optional<int> n_weight_slots;
   bool trains = true;
+  simd::StateType states = simd::StateType::fp32;
+  bool split_master = false;  ///< of a run that trains in bf16
   /** Updates wait for the gradients' norm: clipping, or loss scaling. */
   bool clips = true;
   /** What the machine can do. Candidates are compared by the time they would take; without it the

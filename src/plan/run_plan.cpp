@@ -60,6 +60,23 @@ DType choose_dtype(const config::Config& config, const PlanMachine& machine) {
   return machine.compute_capability >= kBf16_capability ? DType::bf16 : DType::f16;
 }
 
+simd::StateType choose_states(const config::Config& config) {
+  const std::string& optim = config.text("optim");
+  if (optim == "adamw_bf16") return simd::StateType::bf16;
+  return optim == "adamw_8bit" ? simd::StateType::block8 : simd::StateType::fp32;
+}
+
+bool choose_split_master(const config::Config& config, DType compute) {
+  if (config.text("master") != "split") return false;
+  if (compute != DType::bf16)
+    throw Error(Fault::usage, "config.master",
+                fmt::format("master = split makes bf16 weights one half of the master; this run "
+                            "computes in {}",
+                            name_of(compute)),
+                "set dtype = bf16, where the GPU can, or master = fp32");
+  return true;
+}
+
 AttentionBackend choose_attention(DType compute, const PlanMachine& machine) {
   if (!machine.has_gpu) return AttentionBackend::cpu_math;
   constexpr int kFlash_capability = 80;
@@ -121,6 +138,10 @@ PlanRequest make_plan_request(const config::Config& config,
       missing_figures(*machine.profile, machine.has_gpu, model).empty())
     request.machine = machine.profile;
   request.clips = !trains || config.number("max_grad_norm") > 0 || model.compute == DType::f16;
+  if (trains) {
+    request.states = choose_states(config);
+    request.split_master = choose_split_master(config, model.compute);
+  }
   request.train_batch_size = trains
                                  ? config.integer("train_batch_size")
                                  : config.maybe_integer("per_device_train_batch_size").value_or(32);

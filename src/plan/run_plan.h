@@ -41,6 +41,12 @@ ProcessHostMemory process_host_memory(bool has_gpu);
  * without it. */
 DType choose_dtype(const config::Config& config, const PlanMachine& machine);
 
+/** What optim says of Adam's states. */
+simd::StateType choose_states(const config::Config& config);
+
+/** Whether master is split. Throws Error(usage) where the model does not compute in bf16. */
+bool choose_split_master(const config::Config& config, DType compute);
+
 /** Flash attention takes 16 bits on compute capability 8.0 and newer; the memory-efficient one the
  * rest of the GPUs and fp32. */
 AttentionBackend choose_attention(DType compute, const PlanMachine& machine);

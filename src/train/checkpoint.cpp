@@ -138,8 +138,8 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
         keep_failure([&] {
           if (!writing_->states) {
             writing_->directory.emplace(run_, writing_->outcome.step);
-            writing_->states.emplace(job_.model, writing_->directory->path(), kShard_bytes_max,
-                                     behind_);
+            writing_->states.emplace(job_.model, job_.plan.shape, writing_->directory->path(),
+                                     kShard_bytes_max, behind_);
           }
           writing_->states->write(block);
         });
@@ -157,7 +157,7 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
           runs::remove_oldest(run_, job_.config.integer("save_total_limit"), writing_->wanted);
         });
         if (writing_->outcome.failure) note_end();
-        writing_->outcome.n_bytes = checkpoint_bytes(job_.model);
+        writing_->outcome.n_bytes = checkpoint_bytes(job_.model, job_.plan.shape.states);
       });
 }
 
@@ -178,16 +178,24 @@ void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session
   const runs::StoredChecksums checksums = runs::read_checksums(checkpoint.path);
   const ordered_json run_state = read_json(file);
   const SessionState restored = session_state_in(run_state, file);
-  if (!job.config.flag("new_identity"))
-    check_identity(run_state.value("identity", ordered_json::object()), job.identity);
-  load_states(job.model, checkpoint.path, checksums, kSavedSegments, session.segments());
+  const ordered_json identity = run_state.value("identity", ordered_json::object());
+  if (!job.config.flag("new_identity")) check_identity(identity, job.identity);
+  const std::string optim = identity.value("optim", ""), now = job.config.text("optim");
+  if (optim != now)
+    throw Error(Fault::does_not_fit, "resume.optim",
+                fmt::format("the states of '{}' are those of optim = {}, not of {}",
+                            checkpoint.path.string(), optim, now),
+                fmt::format("set it back, or start a new run from the weights: --model '{}'",
+                            checkpoint.path.string()));
+  load_states(job.model, job.plan.shape, checkpoint.path, checksums, kSavedSegments,
+              session.segments());
   session.restore(restored);
 }
 
 void load_model(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
   constexpr std::array kMaster = {Segment::master};
-  load_states(job.model, checkpoint.path, runs::read_checksums(checkpoint.path), kMaster,
-              session.segments());
+  load_states(job.model, job.plan.shape, checkpoint.path, runs::read_checksums(checkpoint.path),
+              kMaster, session.segments());
 }
 
 }  // namespace ferry

@@ -4,7 +4,7 @@
 //
 //   checkpoint-N/  model.safetensors (fp32: the master weights), config.json, tokenizer files,
 //                  trainer_state.json, COMPLETE
-//     state/       adam_m.safetensors, adam_v.safetensors (fp32, the weights' names),
+//     state/       adam_m.safetensors, adam_v.safetensors (see src/engine/state_files.h),
 //                  run_state.json, checksums.json (CRC-32C of every tensor and of run_state.json)
 
 #include <exception>

@@ -30,6 +30,8 @@ nlohmann::ordered_json identity_of(const Job& job) {
   if (!job.machine.plan.has_gpu)
     identity["intra_op_threads"] =
         config.maybe_integer("intra_op_threads").value_or(job.machine.n_cores);
+  identity["optim"] = config.text("optim");
+  identity["master"] = config.text("master");
   identity["freeze"] = config.text("freeze");
   identity["deterministic"] = config.flag("deterministic");
   identity["libtorch"] = TORCH_VERSION;

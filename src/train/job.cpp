@@ -354,6 +354,7 @@ std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
                                   .power = config.number("lr_power"),
                                   .gamma = config.number("lr_gamma"),
                                   .n_decay_steps = config.steps("lr_decay_steps", job.n_steps)};
+    options.optimizer.seed = options.seed;
     options.optimizer.max_grad_norm = config.number("max_grad_norm");
     options.optimizer.loss_scaling = job.model.compute == DType::f16;
   }

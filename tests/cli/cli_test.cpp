@@ -250,6 +250,37 @@ TEST_F(Ferry, Bf16OnACardWithoutItIsRefusedWithWhatItCanDo) {
   EXPECT_EQ(nlohmann::json::parse(dtype_on("2080ti-11g", "auto").out)["dtype"], "fp16");
 }
 
+TEST_F(Ferry, PlanCountsReducedStatesAndASplitMaster) {
+  const auto plan_of = [&](std::vector<std::string> more) {
+    more.insert(more.begin(),
+                {"plan", "--model", model_, "--device", "cpu", "--dtype", "bf16", "--json"});
+    const Outcome outcome = run(more);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto plan = nlohmann::json::parse(outcome.out);
+    std::map<std::string, int64_t> bytes = {
+        {"checkpoint", plan["disk"]["checkpoint_bytes"].get<int64_t>()}};
+    for (const auto& row : plan["rows"])
+      bytes[row["tag"]] += row["bytes"].get<int64_t>();
+    return bytes;
+  };
+  auto fp32 = plan_of({}), bf16 = plan_of({"--optim=adamw_bf16"}),
+       eight = plan_of({"--optim", "adamw_8bit", "--master", "split"});
+  EXPECT_EQ(bf16["adam_m"], fp32["adam_m"] / 2);
+  EXPECT_EQ(bf16["master"], fp32["master"]);
+  EXPECT_EQ(eight["master"], fp32["master"] / 2);
+  EXPECT_GT(eight["adam_v"], fp32["adam_v"] / 4);
+  // One byte for 256 elements, and every block's segments end on 512 bytes.
+  EXPECT_LT(eight["adam_v"], fp32["adam_v"] * 11 / 40);
+  EXPECT_LT(eight["checkpoint"], bf16["checkpoint"]);
+  EXPECT_LT(bf16["checkpoint"], fp32["checkpoint"]);
+
+  const Outcome refused =
+      run({"plan", "--model", model_, "--device", "cpu", "--dtype", "fp32", "--master", "split"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_CONTAINS(refused.err, "this run computes in fp32");
+  EXPECT_CONTAINS(refused.err, "set dtype = bf16");
+}
+
 TEST_F(Ferry, PlanCountsTheDisk) {
   const auto plan_of = [&](std::vector<std::string> more) {
     more.insert(more.begin(), {"plan", "--model", model_, "--device", "cpu", "--json"});

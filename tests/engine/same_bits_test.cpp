@@ -169,6 +169,21 @@ TEST(SameBits, SmallBertBf16) {
 TEST(SameBits, SmallBertFp16WithOverflow) {
   expect_same_bits(small_bert(DType::f16, LossKind::cross_entropy), true);
 }
+ToyModel with_states(ToyModel model, simd::StateType states, bool split_master) {
+  model.states = states;
+  model.split_master = split_master;
+  return model;
+}
+TEST(SameBits, Bf16StatesFp32) {
+  expect_same_bits(
+      with_states(small_bert(DType::f32, LossKind::cross_entropy), simd::StateType::bf16, false),
+      false);
+}
+TEST(SameBits, EightBitStatesAndSplitMasterBf16) {
+  expect_same_bits(
+      with_states(small_bert(DType::bf16, LossKind::masked_lm), simd::StateType::block8, true),
+      false);
+}
 TEST(SameBits, WithoutClippingBf16) {
   expect_same_bits_without_clipping(small_bert(DType::bf16, LossKind::cross_entropy));
 }

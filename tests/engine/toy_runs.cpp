@@ -141,6 +141,8 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   PlanRequest request;
   request.has_gpu = placement.device == DeviceKind::cuda;
   request.n_weight_slots = placement.n_weight_slots;
+  request.states = model.states;
+  request.split_master = model.split_master;
   ModelTable table = model.table;
   if (placement.device == DeviceKind::cuda)
     FERRY_CHECK(table.attention != AttentionBackend::cpu_math, "built for the CPU");

@@ -25,6 +25,8 @@ struct ToyModel {
   double max_grad_norm = 1.0;
   double learning_rate = 1e-3;
   bool loss_scaling = false;
+  simd::StateType states = simd::StateType::fp32;
+  bool split_master = false;
 };
 
 /** How its bytes are placed and moved: must not change the bits. */

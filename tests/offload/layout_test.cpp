@@ -65,6 +65,22 @@ TEST(Layout, TakesTheHostBytesAParameterOfTheDesign) {
       }
 }
 
+// 256 elements of a block of states have one byte more, and regions end on 512 bytes.
+TEST(Layout, ReducedStatesAndASplitMasterTakeTheirBytes) {
+  const auto bytes = [](simd::StateType states, bool split) {
+    return state_bytes_per_parameter(make_shape({.compute = DType::bf16,
+                                                 .tied = false,
+                                                 .large_tensor_elements = 1 << 20,
+                                                 .states = states,
+                                                 .split_master = split}),
+                                     Place::host);
+  };
+  EXPECT_NEAR(bytes(simd::StateType::bf16, false), 18 - 4, 0.02);  // three micro-batches
+  EXPECT_NEAR(bytes(simd::StateType::block8, false), 18 - 6 + 2 / 256.0, 0.02);
+  EXPECT_NEAR(bytes(simd::StateType::fp32, true), 18 - 2, 0.02);
+  EXPECT_NEAR(bytes(simd::StateType::block8, true), 18 - 8 + 2 / 256.0, 0.02);
+}
+
 TEST(Layout, AModelThatOnlyEvaluatesHoldsItsWeightsAlone) {
   const StepShape shape = make_shape({.compute = DType::bf16, .trains = false});
   EXPECT_EQ(state_bytes_per_parameter(shape, Place::host), 2);

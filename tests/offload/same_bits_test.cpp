@@ -23,9 +23,13 @@ int n_seeds() {
   return std::getenv("FERRY_LONG") ? 200 : 8;
 }
 
-class SameBits : public testing::TestWithParam<DType> {
+class SameBits : public testing::TestWithParam<ToyKind> {
  protected:
-  ShapeOptions shape() const { return {.compute = GetParam()}; }
+  ShapeOptions shape() const {
+    return {.compute = GetParam().compute,
+            .states = GetParam().states,
+            .split_master = GetParam().split_master};
+  }
   static ToyOptions serial(const ShapeOptions& o) { return {.shape = make_shape(o)}; }
   static ToyOptions with_seed(const ShapeOptions& o, int seed) {
     return {.shape = make_shape(o),
@@ -347,7 +351,10 @@ TEST_P(SameBits, WithoutClippingUnderTheBackward) {
           continue;
         }
         ToyOptions untied = serially;
-        untied.shape = make_shape({.compute = GetParam(), .placing = Placing::gpu, .tied = false});
+        ShapeOptions untied_shape = shape();
+        untied_shape.placing = Placing::gpu;
+        untied_shape.tied = false;
+        untied.shape = make_shape(untied_shape);
         EXPECT_EQ(run_toy(options), run_toy(untied)) << "untied, seed " << seed;
       }
 }
@@ -371,7 +378,7 @@ TEST_P(SameBits, ABlockWhoseGradientsAreNotFiniteStaysAsItIs) {
         const auto before = run.tensors();
         run.work().after_backward = [&](const Action& action, const ActionMemory& memory) {
           if (action.block == kBad && action.micro == 1)
-            std::memset(memory.grads, 0xff, size_of(GetParam()));  // NaN
+            std::memset(memory.grads, 0xff, size_of(GetParam().compute));  // NaN
         };
         const StepOutcome outcome = run.step(3);
         EXPECT_FALSE(std::isfinite(outcome.square_sum));
@@ -410,10 +417,9 @@ TEST_P(SameBits, AfterASkippedStepNothingHasChanged) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(,
-                         SameBits,
-                         testing::Values(DType::f32, DType::bf16, DType::f16),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(, SameBits, testing::ValuesIn(kToyKinds), [](const auto& info) {
+  return text_of(info.param);
+});
 
 }  // namespace
 }  // namespace ferry::test

@@ -35,10 +35,13 @@ SavingRun run_saving(const ToyOptions& options, const std::vector<size_t>& after
   return out;
 }
 
-class SaveUnderSteps : public testing::TestWithParam<DType> {
+class SaveUnderSteps : public testing::TestWithParam<ToyKind> {
  protected:
   ToyOptions options(Placing placing, bool clips = true) const {
-    return {.shape = make_shape({.compute = GetParam(), .placing = placing}),
+    return {.shape = make_shape({.compute = GetParam().compute,
+                                 .placing = placing,
+                                 .states = GetParam().states,
+                                 .split_master = GetParam().split_master}),
             .evaluate_after = 2,
             .clips = clips};
   }
@@ -179,8 +182,8 @@ TEST_P(SaveUnderSteps, WhatItThrowsFailsTheStep) {
 
 INSTANTIATE_TEST_SUITE_P(Types,
                          SaveUnderSteps,
-                         testing::Values(DType::f32, DType::bf16),
-                         [](const auto& param) { return std::string(name_of(param.param)); });
+                         testing::ValuesIn(kToyKinds),
+                         [](const auto& param) { return text_of(param.param); });
 
 }  // namespace
 }  // namespace ferry::test

@@ -30,6 +30,8 @@ struct ShapeOptions {
   int64_t large_tensor_elements = 0;  ///< in layer 0
   bool trains = true;
   Frozen frozen = Frozen::nothing;
+  simd::StateType states = simd::StateType::fp32;
+  bool split_master = false;
   bool some_update_late = false;  ///< every second block's update waits for the decision
 };
 
@@ -45,6 +47,25 @@ inline void freeze(StepShape& shape, Frozen frozen) {
     for (TensorExtent& t : tensors)
       t.trainable &= !is_whole;
   }
+}
+
+/** What is computed in, and how states and master are kept. */
+struct ToyKind {
+  DType compute;
+  simd::StateType states = simd::StateType::fp32;
+  bool split_master = false;
+};
+inline constexpr ToyKind kToyKinds[] = {{DType::f32},
+                                        {DType::bf16},
+                                        {DType::f16},
+                                        {DType::f32, simd::StateType::bf16},
+                                        {DType::f16, simd::StateType::block8},
+                                        {DType::bf16, simd::StateType::fp32, true},
+                                        {DType::bf16, simd::StateType::block8, true}};
+inline std::string text_of(const ToyKind& kind) {
+  constexpr std::string_view kStates[] = {"", "_bf16_states", "_8bit_states"};
+  return std::string(name_of(kind.compute)) + std::string(kStates[static_cast<int>(kind.states)]) +
+         (kind.split_master ? "_split" : "");
 }
 
 /** Embeddings, layers, head; every tensor starts at a multiple of 256 elements. */
@@ -78,6 +99,8 @@ inline StepShape make_shape(const ShapeOptions& o) {
   block("head", {256, 33});
   if (o.tied) shape.blocks.back().borrowed = {{0, 0}, {0, 1}};
   shape.compute = o.compute;
+  shape.states = o.states;
+  shape.split_master = o.split_master;
   shape.n_micro_max = o.n_micro_max;
   shape.order = o.order;
   shape.n_weight_slots = o.n_weight_slots;
@@ -107,6 +130,8 @@ inline StepShape random_shape(std::mt19937_64& random) {
   o.n_boundary_slots = 2 + up_to(6);
   o.tied = up_to(2) == 0;
   o.n_layers = up_to(11);
+  o.states = static_cast<simd::StateType>(up_to(3));
+  o.split_master = o.compute == DType::bf16 && up_to(2) == 0;
   StepShape shape = make_shape(o);
   if (up_to(12) == 0) {  // a model of one block
     shape.blocks.resize(1);

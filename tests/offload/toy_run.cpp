@@ -68,6 +68,18 @@ std::vector<Use> uses_of(const StepShape& shape, const Action& action, const Act
 
 constexpr auto kN = static_cast<size_t>(kWidth);
 
+/** Where a tensor's bytes lie in a segment. */
+std::vector<ByteRange> ranges_of(const StepShape& shape,
+                                 int block,
+                                 Segment segment,
+                                 const TensorExtent& tensor) {
+  std::vector<ByteRange> ranges = {
+      element_bytes(shape, block, segment, tensor.offset, tensor.n_elements)};
+  if (segment_dtype(shape, block, segment) == DType::u8)
+    ranges.push_back(exponent_bytes(shape, block, tensor));
+  return ranges;
+}
+
 }  // namespace
 
 float ToyWork::noise(const Action& action, uint64_t operation, int64_t index) const {
@@ -194,8 +206,11 @@ std::vector<simd::AdamwStep> ToyRun::steps_of(float factor) const {
   simd::AdamwHyper hyper{.lr = 0.01, .weight_decay = 0.1};
   simd::AdamwHyper no_decay = hyper;
   no_decay.weight_decay = 0;
-  return {simd::make_adamw_step(hyper, n_updates_ + 1, factor),
-          simd::make_adamw_step(no_decay, n_updates_ + 1, factor)};
+  std::vector<simd::AdamwStep> steps = {simd::make_adamw_step(hyper, n_updates_ + 1, factor),
+                                        simd::make_adamw_step(no_decay, n_updates_ + 1, factor)};
+  for (simd::AdamwStep& step : steps)
+    step.noise = static_cast<uint64_t>(n_updates_);
+  return steps;
 }
 
 UpdateRule ToyRun::rule() {
@@ -212,8 +227,15 @@ void ToyRun::write_weights() {
         w[j] = hashed(static_cast<uint64_t>(b) << 40 | static_cast<uint64_t>(t.offset) << 20 | j);
       auto at = [&](Segment s) {
         return memory_.segment(b, s) +
-               t.offset * static_cast<int64_t>(size_of(segment_dtype(options_.shape, b, s)));
+               element_bytes(options_.shape, b, s, t.offset, t.n_elements).offset;
       };
+      if (options_.shape.trains && options_.shape.split_master) {
+        std::vector<uint16_t> high(w.size()), low(w.size());
+        simd::split_f32(high.data(), low.data(), w.data(), t.n_elements);
+        copy(*device_, at(Segment::weights), high.data(), 2 * t.n_elements);
+        copy(*device_, at(Segment::master), low.data(), 2 * t.n_elements);
+        continue;
+      }
       if (options_.shape.trains) write(*device_, at(Segment::master), DType::f32, w);
       write(*device_, at(Segment::weights), options_.shape.compute, w);
     }
@@ -287,11 +309,11 @@ std::vector<std::byte> ToyRun::states() const {
     for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors)
       for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v}) {
         if (!memory_.segment(b, s)) continue;  // frozen
-        const auto bytes = static_cast<int64_t>(size_of(segment_dtype(options_.shape, b, s)));
-        const size_t begin = states.size();
-        states.resize(begin + static_cast<size_t>(t.n_elements * bytes));
-        copy(*device_, &states[begin], memory_.segment(b, s) + t.offset * bytes,
-             t.n_elements * bytes);
+        for (const ByteRange& range : ranges_of(options_.shape, b, s, t)) {
+          const size_t begin = states.size();
+          states.resize(begin + static_cast<size_t>(range.n_bytes));
+          copy(*device_, &states[begin], memory_.segment(b, s) + range.offset, range.n_bytes);
+        }
       }
   return states;
 }
@@ -314,9 +336,9 @@ std::vector<std::vector<std::byte>> ToyRun::tensors() const {
     for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors) {
       auto& bytes = tensors.emplace_back();
       for (Segment s : {Segment::weights, Segment::master}) {
-        const auto width = static_cast<int64_t>(size_of(segment_dtype(options_.shape, b, s)));
-        const std::byte* at = memory_.segment(b, s) + t.offset * width;
-        bytes.insert(bytes.end(), at, at + t.n_elements * width);
+        const ByteRange range = element_bytes(options_.shape, b, s, t.offset, t.n_elements);
+        const std::byte* at = memory_.segment(b, s) + range.offset;
+        bytes.insert(bytes.end(), at, at + range.n_bytes);
       }
     }
   return tensors;
@@ -334,20 +356,24 @@ ToyResult run_toy(const ToyOptions& options) {
 void read_block(const StepShape& shape, BlockStates& block, std::vector<std::byte>& into) {
   constexpr Segment kStates[] = {Segment::master, Segment::adam_m, Segment::adam_v};
   constexpr int64_t kPiece = 777 * sizeof(float);
-  for (const TensorExtent& t : shape.blocks[static_cast<size_t>(block.block())].tensors)
+  const int b = block.block();
+  for (const TensorExtent& t : shape.blocks[static_cast<size_t>(b)].tensors)
     for (Segment s : kStates)
-      for (int64_t at = 0, n = t.n_elements * 4; at < n; at += kPiece) {
-        const auto begin = into.size();
-        into.resize(begin + static_cast<size_t>(std::min(kPiece, n - at)));
-        const std::span piece = std::span(into).subspan(begin);
-        const auto third = static_cast<int64_t>(piece.size() / 3);
-        const std::array pieces = {
-            StatePiece{s, t.offset * 4 + at, piece.first(static_cast<size_t>(third))},
-            StatePiece{s, t.offset * 4 + at + third, piece.subspan(static_cast<size_t>(third))}};
-        std::array<std::atomic<int>, 2> n_looks{};
-        block.read(pieces, [&](size_t i) { ++n_looks[i]; });
-        EXPECT_TRUE(n_looks[0] == 1 && n_looks[1] == 1);
-      }
+      for (const ByteRange& range :
+           s == Segment::master ? std::vector<ByteRange>{{t.offset * 4, t.n_elements * 4}}  // fp32
+                                : ranges_of(shape, b, s, t))
+        for (int64_t at = 0; at < range.n_bytes; at += kPiece) {
+          const auto begin = into.size();
+          into.resize(begin + static_cast<size_t>(std::min(kPiece, range.n_bytes - at)));
+          const std::span piece = std::span(into).subspan(begin);
+          const auto third = static_cast<int64_t>(piece.size() / 12 * 4);
+          const std::array pieces = {
+              StatePiece{s, range.offset + at, piece.first(static_cast<size_t>(third))},
+              StatePiece{s, range.offset + at + third, piece.subspan(static_cast<size_t>(third))}};
+          std::array<std::atomic<int>, 2> n_looks{};
+          block.read(pieces, [&](size_t i) { ++n_looks[i]; });
+          EXPECT_TRUE(n_looks[0] == 1 && n_looks[1] == 1);
+        }
 }
 
 void save(ToyRun& run, const StepShape& shape, Saved& saved) {

@@ -246,6 +246,27 @@ TEST(Plan, StatesOnTheHostTakeSixteenBytesAParameterAndEighteenWithSeveralMicroB
   }
 }
 
+// A byte more for each 256 states of 8 bits; a tensor's last block counts as a whole one.
+TEST(Plan, ReducedStatesAndASplitMasterTakeLessOfTheHost) {
+  ModelTable model = bert_large(DType::bf16);
+  const auto bytes_per_parameter = [&](simd::StateType states, bool split_master) {
+    PlanRequest r = request(24 * kGiB);
+    r.placement = Place::host;
+    r.micro_batch_size = 32;
+    r.states = states;
+    r.split_master = split_master;
+    const Plan plan = make_plan(model, r);
+    int64_t bytes = 0;
+    for (Tag tag : {Tag::weights, Tag::grads, Tag::master, Tag::adam_m, Tag::adam_v})
+      bytes += plan.layout.bytes_of(tag, Place::host);
+    return static_cast<double>(bytes) / static_cast<double>(model.n_params());
+  };
+  EXPECT_NEAR(bytes_per_parameter(simd::StateType::bf16, false), 12, 0.01);
+  EXPECT_NEAR(bytes_per_parameter(simd::StateType::block8, false), 10 + 2 / 256.0, 0.01);
+  EXPECT_NEAR(bytes_per_parameter(simd::StateType::fp32, true), 14, 0.01);
+  EXPECT_NEAR(bytes_per_parameter(simd::StateType::block8, true), 8 + 2 / 256.0, 0.01);
+}
+
 TEST(Plan, WhatDoesNotFitNamesTheLargestTagAndAChange) {
   PlanRequest r = request(1 * kGiB);
   r.placement = Place::gpu;

@@ -106,6 +106,33 @@ TEST(Simulation, WithClippingIsTheFormula) {
   }
 }
 
+// What an update takes is the bytes it moves: 28 a parameter, 20, 16, and 2 less with a split
+// master.
+TEST(Simulation, ReducedStatesUpdateByTheirBytes) {
+  const ModelTable model = bert(1024, 24);
+  for (const Place place : {Place::host, Place::gpu}) {
+    // So slow that nothing else shows.
+    MachineProfile machine = even_machine({.adamw_params_per_s = 1e6});
+    machine.gpu->adamw_params_per_s = 1e6;
+    const BatchShape batch = {.tokens = 512, .n_seqs_max = 1, .max_length = 512};
+    const auto update_s = [&](simd::StateType states, bool split_master) {
+      PlanRequest request;
+      request.states = states;
+      request.split_master = split_master;
+      const StepShape shape =
+          make_step_shape(model, batch, request, place, Activations::keep, {}, 1);
+      return CostModel(machine, true, model, shape, batch)
+          .seconds(
+              {.verb = place == Place::host ? Verb::update_host : Verb::update_gpu, .block = 1});
+    };
+    const double fp32 = update_s(simd::StateType::fp32, false);
+    EXPECT_NEAR(update_s(simd::StateType::bf16, false) / fp32, 20.0 / 28, 1e-3);
+    EXPECT_NEAR(update_s(simd::StateType::block8, false) / fp32, 16.0 / 28, 1e-3);
+    EXPECT_NEAR(update_s(simd::StateType::fp32, true) / fp32, 26.0 / 28, 1e-3);
+    EXPECT_NEAR(update_s(simd::StateType::block8, true) / fp32, 14.0 / 28, 1e-3);
+  }
+}
+
 // Without, it hides under the backward too: t = max(t_gpu, t_cpu) as far as the order allows.
 TEST(Simulation, WithoutClippingIsTheSlowestResource) {
   const ModelTable model = bert(1024, 24);

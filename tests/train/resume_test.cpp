@@ -229,6 +229,38 @@ TEST_F(Resume, FrozenAndGroupedTheSameBits) {
   EXPECT_EQ(ferry({"train", "--resume=frozen_killed", "--epochs=9"}).code(), 2) << "it is finished";
 }
 
+/** Killed ten times over, wherever the bytes live. */
+TEST_F(Resume, ReducedStatesTheSameBits) {
+  for (const std::vector<std::string>& options :
+       {std::vector<std::string>{"--optim=adamw_8bit", "--master=split", "--dtype=bf16"},
+        {"--optim=adamw_bf16"}}) {
+    const std::string run = "reduced" + std::to_string(options.size()), killed = run + "_killed";
+    ASSERT_EQ(ferry(new_run(run, options)).code(), 0) << text_of(root_ / "err");
+    std::mt19937 random(5);
+    for (int step = 2; step <= 65; step += 7) {
+      auto arguments = go_on(killed, random_placement(random));
+      if (step == 2) arguments.insert(arguments.end(), options.begin(), options.end());
+      const pid_t child = start(arguments);
+      wait_for_line(killed, step);
+      ::kill(child, SIGKILL);
+      wait_for(child);
+    }
+    ASSERT_EQ(ferry(go_on(killed, random_placement(random))).code(), 0) << text_of(root_ / "err");
+    expect_same_run(run, killed);
+  }
+  // The states of one kind are not those of another.
+  fs::remove_all(root_ / "reduced1/final");
+  const auto resumed_as = [](const char* optim, const char* identity) {
+    return ferry({"train", "--resume=reduced1", std::string("--optim=") + optim, identity});
+  };
+  const Outcome other = resumed_as("adamw_8bit", "--new-identity=false");
+  EXPECT_EQ(other.code(), 3) << other.err;
+  EXPECT_NE(other.err.find("optim was \"adamw_bf16\""), std::string::npos) << other.err;
+  const Outcome forced = resumed_as("adamw", "--new-identity=true");
+  EXPECT_EQ(forced.code(), 3) << forced.err;
+  EXPECT_NE(forced.err.find("--model"), std::string::npos) << forced.err;
+}
+
 TEST_F(Resume, MaxTimeEndsTheRunInOrder) {
   constexpr double kMost_ms = 1000;
   const auto step_times = [](const std::string& run) {
