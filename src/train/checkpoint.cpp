@@ -180,7 +180,7 @@ void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session
   const SessionState restored = session_state_in(run_state, file);
   const ordered_json identity = run_state.value("identity", ordered_json::object());
   if (!job.config.flag("new_identity")) check_identity(identity, job.identity);
-  const std::string optim = identity.value("optim", ""), now = job.config.text("optim");
+  const std::string optim = identity.value("optim", "adamw"), now = job.config.text("optim");
   if (optim != now)
     throw Error(Fault::does_not_fit, "resume.optim",
                 fmt::format("the states of '{}' are those of optim = {}, not of {}",

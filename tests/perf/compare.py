@@ -48,6 +48,15 @@ WORKS = {
         "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, all of the GPU",
         "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large",
         "peers": [("transformers", 1.2), ("plain --compile", 0.97)]},
+    "llama": {
+        "what": "Llama shape of 3.0 G, 1024, 8 a step, bf16, clip 1.0, 11 GiB",
+        "model": "--batch 8 --length 1024 --dtype bf16", "shape": "llama-3g", "cap": "11GiB",
+        "peers": [("deepspeed3 --checkpoint", 1.7)]},
+    "llama-8bit": {
+        "what": "the same with Adam's states in 8 bits; DeepSpeed's in fp32",
+        "model": "--batch 8 --length 1024 --dtype bf16", "shape": "llama-3g", "cap": "11GiB",
+        "ferry": "--optim adamw_8bit",
+        "peers": [("deepspeed3 --checkpoint", 2.3)]},
 }
 
 

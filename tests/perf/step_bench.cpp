@@ -66,7 +66,9 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
                                                {"attention", "auto"},
                                                {"boundaries", "auto"},
                                                {"force", "off"},
-                                               {"cap", "0"}};
+                                               {"cap", "0"},
+                                               {"optim", "adamw"},
+                                               {"master", "fp32"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string key = argv[i];
     auto found = values.find(key.substr(std::min<size_t>(2, key.size())));
@@ -294,6 +296,10 @@ int run(int argc, char** argv) {
       args["order"] == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
   if (args["order"] == "auto") request.order.reset();
   request.n_weight_slots = static_cast<int>(number("slots"));
+  request.states = args["optim"] == "adamw_8bit"   ? simd::StateType::block8
+                   : args["optim"] == "adamw_bf16" ? simd::StateType::bf16
+                                                   : simd::StateType::fp32;
+  request.split_master = args["master"] == "split" && options.compute == DType::bf16;
   request.clips = std::strtod(args["clip"].c_str(), nullptr) > 0 || options.compute == DType::f16;
   if (!args["profile"].empty()) request.machine = read_profile(args["profile"]);
   Plan plan = make_or_force_plan(model, request, args["force"] == "on");
