@@ -319,9 +319,10 @@ const std::vector<Option>& option_table() {
        .help =
            "AdamW with decoupled weight decay, as torch.optim.AdamW defines it. adamw: states in "
            "fp32, 8 bytes a parameter. adamw_bf16: in 4 bytes; adamw_8bit: in 2. Fewer bytes "
-           "leave room for larger models and make updates on the CPU faster; what they lose is "
-           "rounded up or down at random, which shows in no average but adds some noise to the "
-           "steps."},
+           "leave room for larger models, and are fewer to move; what they lose is rounded up or "
+           "down at random, which shows in no average but adds some noise to the steps. With "
+           "adamw_8bit a parameter learns too slowly whose gradients are some 10,000 times smaller "
+           "than its neighbours'."},
       {.key = "master",
        .type = Type::choice,
        .group = kOptimizerGroup,
