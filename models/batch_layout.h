@@ -41,7 +41,7 @@ inline BatchLayout make_batch_layout(const BatchShape& largest, const ModelTable
   const bool has_token_labels = is_lm || model.head == HeadKind::token_classification;
   const int64_t per_seq = largest.n_seqs_max * n_labels;
   layout.labels = next(has_token_labels ? std::max(largest.tokens, per_seq) : per_seq);
-  layout.label_rows = next(is_lm ? largest.tokens : 0);
+  layout.label_rows = next(model.head == HeadKind::masked_lm ? largest.tokens : 0);
   layout.logits = next(has_token_logits(model.head) ? largest.tokens * n_labels : per_seq);
   return layout;
 }

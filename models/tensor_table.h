@@ -4,6 +4,7 @@
 // weights. Families fill it (models/bert/bert_table.h); allocation, plan, report, export and
 // checkpoint all read it, and nothing else.
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -97,7 +98,7 @@ struct BlockWork {
   int64_t attention_tokens = 0;   ///< 0: none
   int64_t attention_length = 0;   ///< of the sequences, which attend to all of themselves
   int64_t attention_width = 0;    ///< of all heads
-  bool attention_causal = false;  ///< a token attends to those before it: half the work
+  bool attention_causal = false;  ///< a token attends to itself and those before it
   int64_t memory_bytes = 0;       ///< what the other operations read and write
   /** About, since where blocks are small launches are what takes time: all kernels, products among
    * them; those that are LibTorch's operations, products not among them. */
@@ -106,11 +107,13 @@ struct BlockWork {
   /** A linear layer's products: one forward; backward one for its input and one for its weights. */
   void add_linear(bool backward, int64_t rows, int64_t inner, int64_t columns);
   /** 4 * length * width for each token forward, 2.5 times that backward (it makes the scores anew);
-   * half of both where attention is causal. */
+   * where attention is causal half of both, and of a tile of 128 on the diagonal all. */
   double attention_flops(bool backward) const {
-    return (backward ? 10.0 : 4.0) * (attention_causal ? 0.5 : 1.0) *
-           static_cast<double>(attention_tokens) * static_cast<double>(attention_length) *
-           static_cast<double>(attention_width);
+    constexpr double kTile = 128;
+    const auto length = static_cast<double>(std::max<int64_t>(attention_length, 1));
+    const double share = attention_causal ? std::min(1.0, (length + kTile) / (2 * length)) : 1.0;
+    return (backward ? 10.0 : 4.0) * share * static_cast<double>(attention_tokens) *
+           static_cast<double>(attention_length) * static_cast<double>(attention_width);
   }
   double flops(bool backward) const {
     double sum = attention_flops(backward);

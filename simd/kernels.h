@@ -95,7 +95,8 @@ AdamwArgs part_of(const AdamwArgs& args, int64_t begin, int64_t n);
  *
  * Reduced states change what m and v are when the next step reads them, nothing else: the step
  * itself uses the fp32 m and v above. They round stochastically, up with the probability that makes
- * the mean exact: rounded to nearest, a v that changes by 1 - beta2 = 0.1 % a step would never move
+ * the mean of what is kept exact (of r in block8, so that over a long run v's is some percent
+ * above): rounded to nearest, a v that changes by 1 - beta2 = 0.1 % a step would never move
  * by half of a bf16 step (0.2 to 0.4 %). The random word of an element is a function of noise_key
  * and its index modulo 2^32 (noise_word() in simd/reduced_states.h).
  *

@@ -314,6 +314,8 @@ void check_shape(const DecoderConfig& config, const DecoderTableOptions& options
               kv);
   FERRY_CHECK(config.family == DecoderFamily::gpt2 ? kv == H : W / H % 2 == 0,
               "width {}, {} heads, {} of keys", W, H, kv);
+  FERRY_CHECK(options.attention == AttentionBackend::cpu_math || (W / H % 8 == 0 && W / H <= 256),
+              "heads of width {}; on a GPU they are multiples of 8 up to 256", W / H);
 }
 
 }  // namespace

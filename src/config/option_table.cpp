@@ -320,7 +320,7 @@ const std::vector<Option>& option_table() {
            "AdamW with decoupled weight decay, as torch.optim.AdamW defines it. adamw: states in "
            "fp32, 8 bytes a parameter. adamw_bf16: in 4 bytes; adamw_8bit: in 2. Fewer bytes "
            "leave room for larger models, and are fewer to move; what they lose is rounded up or "
-           "down at random, which shows in no average but adds some noise to the steps. With "
+           "down at random, which adds some noise to the steps and no drift. With "
            "adamw_8bit a parameter learns too slowly whose gradients are some 10,000 times smaller "
            "than its neighbours'."},
       {.key = "master",
@@ -442,9 +442,10 @@ const std::vector<Option>& option_table() {
        .choices = {"auto", "fp32", "bf16", "fp16"},
        .aliases = {{"bf16", "bf16"}, {"fp16", "fp16"}, {"compute_type"}, {"torch_dtype"}},
        .verbs = kRunning,
-       .help = "Type the model computes in; master weights stay fp32. auto: bf16 on GPUs from "
-               "sm_80, fp16 "
-               "with loss scaling on sm_75, fp32 on a CPU. 16-bit halves memory and transfers."},
+       .help =
+           "Type the model computes in; master weights keep fp32's bits. auto: bf16 on GPUs from "
+           "sm_80, fp16 "
+           "with loss scaling on sm_75, fp32 on a CPU. 16-bit halves memory and transfers."},
       {.key = "seed",
        .type = Type::integer,
        .group = kPrecisionGroup,

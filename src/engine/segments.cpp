@@ -1,5 +1,6 @@
 #include "src/engine/segments.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "simd/kernels.h"
@@ -25,6 +26,15 @@ void Segments::read(void* to, const std::byte* from, Place place, int64_t n_byte
 }
 
 void Segments::set_param(int block, int64_t offset, std::span<const float> values) {
+  // Piece by piece: a whole embedding's halves beside its values would be host memory that no plan
+  // knows of.
+  constexpr size_t kPiece = 64 * 1024;
+  for (size_t begin = 0; begin < values.size(); begin += kPiece)
+    set_piece(block, offset + static_cast<int64_t>(begin),
+              values.subspan(begin, std::min(kPiece, values.size() - begin)));
+}
+
+void Segments::set_piece(int block, int64_t offset, std::span<const float> values) {
   const auto n = static_cast<int64_t>(values.size());
   const auto put = [&](Segment segment, const void* from) {
     const ByteRange range = element_bytes(shape_, block, segment, offset, n);

@@ -25,6 +25,7 @@ class Segments {
   std::vector<std::byte> bytes_of(int block, Segment segment) const;
 
  private:
+  void set_piece(int block, int64_t offset, std::span<const float> values);
   void write(std::byte* to, Place place, const void* from, int64_t n_bytes);
   void read(void* to, const std::byte* from, Place place, int64_t n_bytes) const;
   int64_t bytes_of_segment(int block, Segment segment) const;

@@ -67,13 +67,20 @@ StepShape make_step_shape(const ModelTable& model,
 
 int64_t loaded_kernels_bytes(const ModelTable& model) {
   // Measured on an H200: 134 to 142 MiB with heads of up to 64, 186 to 233 with heads of 128, whose
-  // attention spills registers; a graph takes 0.13.
+  // attention spills registers; a graph takes 0.13. Norms of rows of more than 8 KiB spill 248
+  // bytes a thread in their backward (what the compiler says; not measured): 64 MiB for all threads
+  // there.
   constexpr int64_t kKernels_bytes = 142 * kMiB, kWideHeads_bytes = 84 * kMiB,
+                    kWideRows_bytes = 64 * kMiB, kWideRow_bytes = 8 * kKiB,
                     kGraphs_bytes = kBlockGraphs_max * 136 * kKiB;
   const int64_t head_width = model.width / std::max<int64_t>(1, model.n_heads);
   const bool has_graphs = model.attention == AttentionBackend::flash;
-  return kKernels_bytes + (has_graphs ? kGraphs_bytes : 0) +
-         (head_width > 64 ? kWideHeads_bytes : 0);
+  const bool has_wide_rows =
+      model.width * static_cast<int64_t>(size_of(model.compute)) > kWideRow_bytes;
+  // The driver keeps local memory for the kernel that spills most.
+  const int64_t spilled =
+      std::max(head_width > 64 ? kWideHeads_bytes : 0, has_wide_rows ? kWideRows_bytes : 0);
+  return kKernels_bytes + (has_graphs ? kGraphs_bytes : 0) + spilled;
 }
 
 Simulation simulate_plan(const ModelTable& model,
