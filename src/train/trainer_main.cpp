@@ -111,18 +111,27 @@ void refuse_changes(const config::Config& config, const runs::ResumePoint& finis
                           (finished.run / "final").string(), (finished.run / "final").string()));
 }
 
+bool is_finished(const runs::ResumePoint& resumed) {
+  std::error_code error;
+  return std::filesystem::exists(resumed.run / "final", error);
+}
+
+int say_finished(const runs::ResumePoint& finished) {
+  put(fmt::format("the run is finished\nmodel: {}\n", (finished.run / "final").string()));
+  return 0;
+}
+
 int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::string>& words) {
   const term::Terminal terminal = term::detect_terminal(1);
   std::optional<runs::ResumePoint> resumed;
-  if (const std::string& from = command.config.text("resume_from_checkpoint"); !from.empty()) {
+  const std::string from = command.config.text("resume_from_checkpoint");
+  if (!from.empty()) {
     resumed = runs::find_resume_point(from);
     run.path = resumed->run;
   }
-  std::error_code error;
-  if (resumed && std::filesystem::exists(resumed->run / "final", error)) {
+  if (resumed && is_finished(*resumed)) {
     refuse_changes(command.config, *resumed);
-    put(fmt::format("the run is finished\nmodel: {}\n", (resumed->run / "final").string()));
-    return 0;
+    return say_finished(*resumed);
   }
   catch_interrupts();
   auto job = prepare_training(std::move(command.config));
@@ -133,6 +142,11 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   auto session = open_session(*job, &loaded);
   run.path = directory;
   open_run(run, *job, command.notes, words);
+  if (resumed) {  // before the run was locked another process may have taken it further, or ended
+                  // it
+    resumed = runs::find_resume_point(from);
+    if (is_finished(*resumed)) return say_finished(*resumed);
+  }
   if (!resumed) write_settings(*job, run.path);  // first: what has them can go on
   nlohmann::ordered_json about = {{"model", job->config.text("model_name_or_path")},
                                   {"dataset", job->config.text("dataset")},
