@@ -92,11 +92,15 @@ TEST(DecoderTable, NormsAndBiasesDoNotDecay) {
   }
 }
 
-TEST(DecoderTable, CausalAttentionIsHalfTheWork) {
+TEST(DecoderTable, CausalAttentionIsHalfTheWorkAndATileOnTheDiagonal) {
   const ModelTable model = make_decoder_table(llama_3g(), {});
   const BatchShape shape = {.tokens = 8192, .n_seqs_max = 8, .max_length = 1024};
   const BlockWork work = model.blocks[1].work(shape, false);
-  EXPECT_EQ(work.attention_flops(false), 2.0 * 8192 * 1024 * 3072);
+  EXPECT_EQ(work.attention_flops(false), 2.0 * (1 + 128.0 / 1024) * 8192 * 1024 * 3072);
+  EXPECT_EQ(work.attention_flops(true), 2.5 * work.attention_flops(false));
+  const BatchShape within_a_tile = {.tokens = 8192, .n_seqs_max = 128, .max_length = 64};
+  EXPECT_EQ(model.blocks[1].work(within_a_tile, false).attention_flops(false),
+            4.0 * 8192 * 64 * 3072);
   double flops = 0;
   for (const BlockWork::Product& product : work.products)
     flops += product.flops();
