@@ -652,7 +652,13 @@ TEST_F(Resume, TwoProcessesOnOneRun) {
   const pid_t late = start({"train", "--resume=shared"}, "late_");
   ::kill(child, SIGTERM);
   EXPECT_EQ(wait_for(child).code(), 130);
-  std::this_thread::sleep_for(2s);
+  // From where it speaks of its data on it takes signals.
+  const auto says = [](const char* part) {
+    return text_of(root_ / "late_err").find(part) != std::string::npos;
+  };
+  while (!says("label is column") && !says("ferry: ["))
+    std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(1s);
   ::kill(late, SIGTERM);
   const Outcome later = wait_for(late, "late_");
   EXPECT_TRUE(later.code() == 130 || later.code() == 2) << later.code() << ": " << later.err;
