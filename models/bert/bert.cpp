@@ -15,12 +15,6 @@
 namespace ferry::bert {
 namespace {
 
-/** The dropout of one operation of this block in this micro-batch. */
-ops::Dropout dropout_of(const RandomKey& key, Operation operation, float p) {
-  if (!key.training) return {};
-  return {p, key.of(operation), key.on_gpu ? key.on_gpu + operation : nullptr};
-}
-
 class Embeddings final : public Block {
  public:
   explicit Embeddings(const BlockSettings& settings) : settings_(settings) {}
@@ -66,7 +60,7 @@ class Embeddings final : public Block {
 
  private:
   ops::Dropout dropout(const RandomKey& key) const {
-    return dropout_of(key, embedding_dropout, settings_.hidden_dropout);
+    return ops::dropout_of(key, embedding_dropout, settings_.hidden_dropout);
   }
 
   BlockSettings settings_;
@@ -171,11 +165,11 @@ class Layer final : public Block {
 
  private:
   ops::Dropout hidden_dropout(const RandomKey& key, Operation operation) const {
-    return dropout_of(key, operation, settings_.hidden_dropout);
+    return ops::dropout_of(key, operation, settings_.hidden_dropout);
   }
   ops::Attention attention(const RandomKey& key) const {
     return {settings_.attention, settings_.n_heads,
-            dropout_of(key, attention_probs, settings_.attention_dropout)};
+            ops::dropout_of(key, attention_probs, settings_.attention_dropout)};
   }
   static std::span<at::Tensor> attention_state_of(BlockMemory& memory) {
     return std::span(memory.saved).subspan(layer::attention_state);

@@ -6,7 +6,6 @@
 
 #include "models/block.h"
 #include "models/decoder/decoder_table.h"
-#include "models/ops/dropout.h"
 
 namespace ferry::decoder {
 
@@ -20,12 +19,6 @@ struct BlockSettings {
   float hidden_dropout = 0;
   float attention_dropout = 0;
 };
-
-/** The dropout of one operation of a block in its micro-batch. */
-inline ops::Dropout dropout_of(const RandomKey& key, Operation operation, float p) {
-  if (!key.training) return {};
-  return {p, key.of(operation), key.on_gpu ? key.on_gpu + operation : nullptr};
-}
 
 /** Words, and positions where the block has a table of them; dropout. */
 std::unique_ptr<Block> make_embeddings(const BlockSettings& settings);

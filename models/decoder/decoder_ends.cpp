@@ -46,7 +46,7 @@ class Embeddings final : public Block {
     return memory.params.size() > embeddings::position;
   }
   ops::Dropout dropout(const RandomKey& key) const {
-    return dropout_of(key, embedding_dropout, settings_.hidden_dropout);
+    return ops::dropout_of(key, embedding_dropout, settings_.hidden_dropout);
   }
 
   BlockSettings settings_;

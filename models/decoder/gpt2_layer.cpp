@@ -111,12 +111,12 @@ class Gpt2Layer final : public Block {
 
  private:
   ops::Dropout hidden_dropout(const RandomKey& key, Operation operation) const {
-    return dropout_of(key, operation, settings_.hidden_dropout);
+    return ops::dropout_of(key, operation, settings_.hidden_dropout);
   }
   ops::Attention attention(const RandomKey& key) const {
     return {.backend = settings_.attention,
             .n_heads = settings_.n_heads,
-            .dropout = dropout_of(key, attention_probs, settings_.attention_dropout),
+            .dropout = ops::dropout_of(key, attention_probs, settings_.attention_dropout),
             .causal = true};
   }
   static std::span<at::Tensor> attention_state_of(BlockMemory& memory) {

@@ -106,7 +106,7 @@ class LlamaLayer final : public Block {
   ops::Attention attention(const RandomKey& key) const {
     return {.backend = settings_.attention,
             .n_heads = settings_.n_heads,
-            .dropout = dropout_of(key, attention_probs, settings_.attention_dropout),
+            .dropout = ops::dropout_of(key, attention_probs, settings_.attention_dropout),
             .n_kv_heads = settings_.n_kv_heads,
             .causal = true};
   }

@@ -11,6 +11,12 @@
 
 namespace ferry::ops {
 
+/** The dropout of one operation of a block in its micro-batch. */
+inline Dropout dropout_of(const RandomKey& key, int operation, float p) {
+  if (!key.training) return {};
+  return {p, key.of(operation), key.on_gpu ? key.on_gpu + operation : nullptr};
+}
+
 /** A LayerNorm's parameters, and their gradients in the backward. */
 struct NormParams {
   at::Tensor weight;  // (W)

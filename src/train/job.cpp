@@ -157,10 +157,8 @@ std::vector<int64_t> token_sizes_of(const Job& job,
 
 /** No memory is kept for longer texts than there are: max_length becomes the longest one's. */
 void count_real_lengths(Job& job) {
-  int32_t longest = 0;
-  for (const TokenizedDataset* data : {&job.train, &job.eval})
-    for (const int32_t length : data->lengths())
-      longest = std::max(longest, length);
+  const int64_t longest = std::max(max_micro_batch_tokens(job.train.lengths(), 1),
+                                   max_micro_batch_tokens(job.eval.lengths(), 1));
   if (longest == 0 || longest >= job.max_length) return;
   job.notes.push_back(fmt::format("no text is longer than {} tokens: planned for these, not for {}",
                                   longest, job.max_length));

@@ -27,6 +27,15 @@ else:
 """
 
 
+@contextlib.contextmanager
+def program_of_both_sides():
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "program.py"
+        program.write_text("#!" + sys.executable + PROGRAM)
+        program.chmod(0o755)
+        yield program
+
+
 class Compare(unittest.TestCase):
     def test_energy_is_linear_between_samples(self):
         samples = [(0.0, 100.0), (1.0, 300.0), (3.0, 500.0)]
@@ -36,10 +45,7 @@ class Compare(unittest.TestCase):
         self.assertIsNone(compare.joules_between([], 0.5, 3.5))
 
     def test_the_table_says_what_was_reached(self):
-        with tempfile.TemporaryDirectory() as folder:
-            program = Path(folder) / "program.py"
-            program.write_text("#!" + sys.executable + PROGRAM)
-            program.chmod(0o755)
+        with program_of_both_sides() as program:
             compare.PEER, compare.NEEDS = program, {"plain": [], "transformers": [],
                                                     "torchao": ["no_such_package_here"]}
             args = argparse.Namespace(step_bench=program, profile=None, steps=12)
@@ -59,10 +65,7 @@ class Compare(unittest.TestCase):
             self.assertEqual(words[words.index("--steps") + 1], "12")
 
     def test_a_bar_that_is_missed_is_said(self):
-        with tempfile.TemporaryDirectory() as folder:
-            program = Path(folder) / "program.py"
-            program.write_text("#!" + sys.executable + PROGRAM)
-            program.chmod(0o755)
+        with program_of_both_sides() as program:
             compare.PEER, compare.NEEDS = program, {"plain": []}
             args = argparse.Namespace(step_bench=program, profile="p.json", steps=12)
             out = io.StringIO()

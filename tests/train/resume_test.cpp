@@ -2,7 +2,6 @@
 // other places and thread counts, ends with the bits of one that never stopped. A seeded sample
 // here; FERRY_LONG=1: all.
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -11,7 +10,6 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -24,6 +22,9 @@
 #include <sstream>
 #include <thread>
 
+#ifdef GPU_EATER
+#include "tests/train/gpu_eater.h"
+#endif
 #include "tests/train/start_ferry.h"
 #include "tests/train/tiny_model.h"
 
@@ -419,50 +420,6 @@ std::map<int64_t, double> evaluations_of(const std::string& metrics) {
       found[json["step"].get<int64_t>()] = json["eval_loss"].get<double>();
   return found;
 }
-
-#ifdef GPU_EATER
-/** Another program on the same GPU; see gpu_eater.cpp. */
-class GpuEater {
- public:
-  GpuEater() {
-    int to[2], from[2];
-    if (::pipe2(to, O_CLOEXEC) != 0 || ::pipe2(from, O_CLOEXEC) != 0) return;
-    child_ = fork();
-    if (child_ == 0) {
-      dup2(to[0], 0);
-      dup2(from[1], 1);
-      execl(GPU_EATER, GPU_EATER, nullptr);
-      _exit(127);
-    }
-    ::close(to[0]);
-    ::close(from[1]);
-    commands_ = fdopen(to[1], "w");
-    answers_ = fdopen(from[0], "r");
-  }
-  ~GpuEater() {
-    std::fclose(commands_);
-    std::fclose(answers_);
-    waitpid(child_, nullptr, 0);
-  }
-  GpuEater(const GpuEater&) = delete;
-  GpuEater& operator=(const GpuEater&) = delete;
-
-  /** Bytes it holds now; -1 where it has ended. */
-  long long take_all() { return ask('t'); }
-  long long free_all() { return ask('f'); }
-
- private:
-  long long ask(char command) {
-    std::fputc(command, commands_);
-    std::fflush(commands_);
-    long long n_bytes = -1;
-    return std::fscanf(answers_, "%lld", &n_bytes) == 1 ? n_bytes : -1;
-  }
-  pid_t child_ = -1;
-  std::FILE* commands_ = nullptr;
-  std::FILE* answers_ = nullptr;
-};
-#endif
 
 /** What a run needs it holds from the start; what it gave back in a pause may be gone, and then it
  * stays paused. */
