@@ -4,9 +4,9 @@
     tests/perf/gpu/against_formula.py BUILD_DIR [CASE]... [--json] [--bar 0.9] [--logs DIR]
 
 CASE is one of those below; none means consumer-host. BUILD_DIR is a build with step_bench, ferry and ferry-trainer. For each
-case: AdamW of the CPU alone and beside copies, copies both ways, forward and backward of the same model with all of it on the
-GPU (or, where that is too large to set up in a moment, of the streamed steps themselves: waiting is not in them), then the
-steps. All under the case's emulation: cores by affinity, one thread a core, instructions by FERRY_SIMD. From these
+case: copies both ways, AdamW of the CPU alone and beside copies right before the steps and right after them (what else runs on
+a host takes from its memory, and changes within a minute), forward and backward of the same model with all of it on the GPU (or,
+where that is too large to set up in a moment, of the streamed steps themselves: waiting is not in them), the steps. All under the case's emulation: cores by affinity, one thread a core, instructions by FERRY_SIMD. From these
 
     clipping or loss scaling   max(backward, copies) + max(forward, CPU update, copies to the GPU) + edges
     neither                    max(forward + backward, CPU update, copies each way) + edges
@@ -63,6 +63,7 @@ REFERENCE_STEPS = 4
 LOSS_SCALE_STEPS = 6  # more, in which fp16's scale comes down to what overflows no longer
 TRACED = 3  # step_bench traces its last three
 BENCH_S = 10
+ADAMW_BENCH_S = 6
 BENCH_LIMIT_S, STEP_LIMIT_S = 60, 60
 
 
@@ -115,17 +116,14 @@ class Runner:
         return self.logs / f"machine-{case.cores}-{case.simd or 'best'}.json"
 
     def rates_of(self, case):
-        """AdamW in parameters per second, copies in bytes per second; once for each emulation. The whole profile goes to the
-        planner, as it does in training."""
+        """Copies in bytes per second; once for each emulation. The whole profile goes to the planner, as it does in training."""
         key = (case.cores, case.simd, case.device)
         if key not in self.rates:
             file = self.profile_file(case)
             self.run(case, file.stem, [self.build / "src/cli/ferry", "bench", "all", "--seconds", BENCH_S, "--output", file],
                      BENCH_LIMIT_S)
             profile = json.loads(file.read_text())
-            adamw = max(profile["host"]["adamw"], key=lambda rate: rate["threads"])
-            rates = {"threads": adamw["threads"], "adamw": adamw["alone"], "adamw_beside_copies": adamw.get("beside_copies") or
-                     adamw["alone"]}
+            rates = {}
             if case.device == "cuda":
                 copies = max(profile["gpu"]["copies"], key=lambda rate: rate["bytes"])
                 rates |= {name: copies[name] for name in ("h2d", "d2h", "h2d_beside_d2h", "d2h_beside_h2d")}
@@ -133,6 +131,13 @@ class Runner:
                 rates |= dict.fromkeys(("h2d", "d2h", "h2d_beside_d2h", "d2h_beside_h2d"), float("inf"))
             self.rates[key] = rates
         return self.rates[key]
+
+    def adamw_rates(self, case, name):
+        """Parameters per second of all threads as it is now."""
+        said = self.run(case, name, [self.build / "src/cli/ferry", "bench", "adamw", "--seconds", ADAMW_BENCH_S, "--json"],
+                        BENCH_LIMIT_S)
+        rate = max(json.loads(said)["profile"]["host"]["adamw"], key=lambda rate: rate["threads"])
+        return {"adamw": rate["alone"], "adamw_beside_copies": rate.get("beside_copies") or rate["alone"]}
 
     def steps(self, case, name, n_steps):
         warm_up = WARM_UP + (LOSS_SCALE_STEPS if case.dtype == "fp16" else 0)
@@ -221,7 +226,10 @@ def formula(case, blocks, times, rates):
 def measure(runner, name, case):
     start = time.monotonic()
     rates = runner.rates_of(case)
+    before = runner.adamw_rates(case, f"{name}-before")
     result, events = runner.steps(case, name, STEPS)
+    after = runner.adamw_rates(case, f"{name}-after")
+    rates = dict(rates, before=before["adamw"], after=after["adamw"], **{key: (before[key] + after[key]) / 2 for key in before})
     blocks, timed = result["blocks"], events
     if case.has_reference:
         resident = replace(case, placement="gpu", gpu_memory="0")
@@ -250,7 +258,8 @@ def show(row, bar):
     print(f"{row['case']}: {row['why']}")
     print(f"  {row['attention_backend']} attention, {row['simd']}, {row['n_workers']} threads; on the host "
           f"{row['host_params'] / 1e6:.0f} M parameters, on the GPU {row['gpu_params'] / 1e6:.0f} M")
-    print(f"  AdamW {rates['adamw'] / 1e6:.0f} M parameters/s alone, {rates['adamw_beside_copies'] / 1e6:.0f} beside copies", end="")
+    print(f"  AdamW {rates['adamw'] / 1e6:.0f} M parameters/s alone (before the steps {rates['before'] / 1e6:.0f}, after them "
+          f"{rates['after'] / 1e6:.0f}), {rates['adamw_beside_copies'] / 1e6:.0f} beside copies", end="")
     if rates["h2d"]:
         print(f"; copies {rates['h2d'] / 1e9:.1f} and {rates['d2h'] / 1e9:.1f} GB/s, both at once "
               f"{rates['h2d_beside_d2h'] / 1e9:.1f} and {rates['d2h_beside_h2d'] / 1e9:.1f}", end="")
