@@ -88,6 +88,41 @@ int64_t max_micro_batch_tokens(std::span<const int32_t> lengths, int64_t micro_b
   return std::accumulate(longest.begin(), middle, int64_t{0});
 }
 
+LengthsInOrder::LengthsInOrder(const Sampler& sampler,
+                               std::span<const int32_t> lengths,
+                               int64_t n_epochs)
+    : n_(sampler.size()) {
+  lengths_.reserve(static_cast<size_t>(n_ * n_epochs));
+  for (int64_t epoch = 0; epoch < n_epochs; ++epoch)
+    for (int64_t i = 0; i < n_; ++i)
+      lengths_.push_back(lengths[static_cast<size_t>(sampler.at(epoch, i))]);
+}
+
+LengthsInOrder::LengthsInOrder(std::vector<int32_t> lengths)
+    : lengths_(std::move(lengths)), n_(static_cast<int64_t>(lengths_.size())) {}
+
+MicroBatchTokens LengthsInOrder::of_micro_batches(const StepSplit& split) const {
+  check_split(split);
+  MicroBatchTokens tokens;
+  int64_t n_batches = 0, sum = 0;
+  // As plan_step() cuts them: neither an epoch's end nor a step's is inside a micro-batch. What
+  // drop_last leaves out is counted too; it only adds.
+  for (size_t epoch = 0; epoch < lengths_.size(); epoch += static_cast<size_t>(n_))
+    for (int64_t step = 0; step < n_; step += split.train_batch_size) {
+      const int64_t end = std::min(n_, step + split.train_batch_size);
+      for (int64_t first = step; first < end; first += split.micro_batch_size) {
+        const auto from = lengths_.begin() + static_cast<std::ptrdiff_t>(epoch) + first;
+        const int64_t n =
+            std::accumulate(from, from + std::min(split.micro_batch_size, end - first), int64_t{0});
+        tokens.most = std::max(tokens.most, n);
+        sum += n;
+        ++n_batches;
+      }
+    }
+  tokens.mean = static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(1, n_batches));
+  return tokens;
+}
+
 std::vector<int64_t> choose_token_sizes(int64_t max_tokens,
                                         std::span<const int64_t> counts,
                                         int64_t n_max,

@@ -49,6 +49,28 @@ std::vector<int64_t> micro_batch_token_counts(const Sampler& sampler,
 /** The most tokens a micro-batch can have: its longest samples together. */
 int64_t max_micro_batch_tokens(std::span<const int32_t> lengths, int64_t micro_batch_size);
 
+/** What micro-batches of some size have. */
+struct MicroBatchTokens {
+  int64_t most = 0;
+  double mean = 0;
+};
+
+/** The lengths of samples in the order in which training takes them: what micro-batches of any size
+ * will have is known before the first step. */
+class LengthsInOrder {
+ public:
+  /** All of n_epochs epochs. */
+  LengthsInOrder(const Sampler& sampler, std::span<const int32_t> lengths, int64_t n_epochs);
+  /** The dataset in its own order, once: evaluation and prediction. */
+  explicit LengthsInOrder(std::vector<int32_t> lengths);
+
+  MicroBatchTokens of_micro_batches(const StepSplit& split) const;
+
+ private:
+  std::vector<int32_t> lengths_;
+  int64_t n_ = 0;  // of an epoch
+};
+
 /** The token counts that micro-batches are rounded up to: at most n_max, ascending, multiples of
  * `multiple`, the last at least max_tokens; the others placed so that the tokens added to `counts`
  * are fewest. */

@@ -87,7 +87,7 @@ Simulation simulate_plan(const ModelTable& model,
                          const PlanRequest& request,
                          const Plan& plan,
                          bool keeps_actions) {
-  const CostModel cost(*request.machine, request.has_gpu, model, plan.shape, plan.largest);
+  const CostModel cost(*request.machine, request.has_gpu, model, plan.shape, plan.typical);
   return simulate_plan(cost, request, plan, keeps_actions);
 }
 

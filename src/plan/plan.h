@@ -2,6 +2,7 @@
 // From a model's tensor table, budgets and wishes to the placement of every byte. `ferry plan`
 // prints a Plan, training executes the same object. Torch-free; no device is touched.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,11 +15,22 @@
 
 namespace ferry {
 
+/** Tokens of the micro-batches of one size, of texts not all as long as max_length. */
+struct TextTokens {
+  int64_t most = 0;     ///< of any of them: memory is kept for that
+  int64_t typical = 0;  ///< what a step's time is told of
+  int64_t attended =
+      0;  ///< tokens that a token attends to: sum of squared lengths / sum of lengths
+};
+
 /** What the user asked for; what is left open the planner chooses. */
 struct PlanRequest {
   int64_t train_batch_size = 32;
   std::optional<int64_t> micro_batch_size;  ///< sequences
   int64_t max_length = 512;
+  /** Of steps of `train_batch_size` in micro-batches of so many sequences, where the texts are
+   * known; nothing: every text may be as long as max_length. */
+  std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens;
   bool has_gpu = false;
   int64_t gpu_budget_bytes = 0;  ///< beyond the context; with has_gpu
   int64_t host_budget_bytes = INT64_MAX;
@@ -44,11 +56,12 @@ struct Plan {
   StepShape shape;
   Layout layout;
   BatchShape largest;  ///< largest micro-batch
+  BatchShape typical;  ///< what `predicted` is of: the largest where nothing is known of the texts
   int64_t micro_batch_size = 0;
   int64_t n_micro = 1;  ///< of a full step
   int n_resident = 0;   ///< blocks on the GPU where others are on the host
   std::string why;      ///< one line: what was chosen and what bound it
-  /** A full step of texts as long as max_length, with a machine profile. */
+  /** A full step of typical micro-batches, with a machine profile. */
   std::optional<Simulation> predicted;
 };
 

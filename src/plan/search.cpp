@@ -19,14 +19,25 @@ constexpr double kLaidOut_bytes_max = 0x1p60;
 /** A region may be that much larger than was asked for. */
 constexpr int64_t kBufferRounding_bytes = 8192;
 
-BatchShape largest_shape(const PlanRequest& request, int64_t micro_batch_size) {
-  // The token count is rounded up to one of a few sizes, the largest of which holds every row at
-  // full length; what is left over is cut into dummy sequences of max_length.
-  const int64_t tokens = round_up(micro_batch_size * request.max_length, kTokenMultiple);
-  const int64_t n_dummies = (tokens + request.max_length - 1) / request.max_length;
-  return {.tokens = tokens,
-          .n_seqs_max = micro_batch_size + n_dummies,
-          .max_length = request.max_length};
+/** The largest micro-batch and the one whose time is told. */
+struct Shapes {
+  BatchShape largest, typical;
+};
+Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size) {
+  // The token count is rounded up to one of a few sizes, the largest of which holds every
+  // micro-batch there is; what is left over is cut into dummy sequences of max_length.
+  const int64_t full = micro_batch_size * request.max_length;
+  const TextTokens texts = request.text_tokens
+                               ? request.text_tokens(request.train_batch_size, micro_batch_size)
+                               : TextTokens{full, full, request.max_length};
+  const auto shape = [&](int64_t n_tokens, int64_t length) -> BatchShape {
+    const int64_t tokens = round_up(std::clamp<int64_t>(n_tokens, 1, full), kTokenMultiple);
+    const int64_t n_dummies = (tokens + request.max_length - 1) / request.max_length;
+    return {.tokens = tokens,
+            .n_seqs_max = micro_batch_size + n_dummies,
+            .max_length = std::clamp<int64_t>(length, 1, request.max_length)};
+  };
+  return {shape(texts.most, request.max_length), shape(texts.typical, texts.attended)};
 }
 
 struct Choice {
@@ -293,7 +304,9 @@ void search_with(const ModelTable& model,
   for (const auto& [choice, size, order] : candidates_of(request, boundaries)) {
     if (size > kTokens_max / request.max_length) continue;
     Plan plan;
-    plan.largest = largest_shape(request, size);
+    const Shapes shapes = shapes_of(request, size);
+    plan.largest = shapes.largest;
+    plan.typical = shapes.typical;
     plan.micro_batch_size = size;
     plan.n_micro = (request.train_batch_size + size - 1) / size;
     if (plan.n_micro > n_micro_most(model, request)) {
@@ -306,7 +319,7 @@ void search_with(const ModelTable& model,
     // Where blocks live changes what passes between them, not what they cost.
     std::optional<CostModel> cost;
     if (request.machine)
-      cost.emplace(*request.machine, request.has_gpu, model, plan.shape, plan.largest);
+      cost.emplace(*request.machine, request.has_gpu, model, plan.shape, plan.typical);
     if (search.plan && cost && !can_be_faster(*cost, plan.n_micro, *search.plan)) continue;
     const bool fills =
         request.has_gpu && request.trains && !request.placement && choice.place == Place::host;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/train/text_tokens.h"
 
 namespace ferry {
 
@@ -26,9 +27,7 @@ MaskOptions mask_options(const Job& job) {
 
 StepBatches::StepBatches(const Job& job)
     : job_(job),
-      sampler_(job.train.size(),
-               static_cast<uint64_t>(
-                   job.config.maybe_integer("data_seed").value_or(job.config.integer("seed")))),
+      sampler_(job.train.size(), data_seed_of(job.config)),
       mask_(mask_options(job)),
       mask_seed_(static_cast<uint64_t>(job.config.integer("seed"))),
       micro_batches_(static_cast<size_t>(job.plan.n_micro)) {}

@@ -17,6 +17,7 @@
 #include "src/plan/run_plan.h"
 #include "src/train/best_model.h"
 #include "src/train/identity.h"
+#include "src/train/text_tokens.h"
 
 namespace ferry {
 namespace {
@@ -140,21 +141,6 @@ std::vector<Example> read_lines(std::istream& stream) {
   return examples;
 }
 
-/** Token counts of the run's micro-batches, so that the few sizes fit them well. */
-std::vector<int64_t> token_sizes_of(const Job& job,
-                                    const TokenizedDataset& data,
-                                    int64_t largest_tokens) {
-  constexpr int64_t kStepsLookedAt = 500, kSizes_max = 8, kMultiple = 64;
-  if (data.size() == 0) return {largest_tokens};
-  const std::vector<int32_t> lengths = data.lengths();
-  Sampler sampler(data.size(), 0);
-  auto counts = micro_batch_token_counts(sampler, lengths, job.split, kStepsLookedAt);
-  int64_t most = max_micro_batch_tokens(lengths, job.split.micro_batch_size);
-  if (job.eval.size() > 0)
-    most = std::max(most, max_micro_batch_tokens(job.eval.lengths(), job.split.micro_batch_size));
-  return choose_token_sizes(std::min(most, largest_tokens), counts, kSizes_max, kMultiple);
-}
-
 /** No memory is kept for longer texts than there are: max_length becomes the longest one's. */
 void count_real_lengths(Job& job) {
   const int64_t longest = std::max(max_micro_batch_tokens(job.train.lengths(), 1),
@@ -163,6 +149,15 @@ void count_real_lengths(Job& job) {
   job.notes.push_back(fmt::format("no text is longer than {} tokens: planned for these, not for {}",
                                   longest, job.max_length));
   job.max_length = longest;
+}
+
+void note_short_batches(Job& job) {
+  constexpr double kWorthSaying = 0.9;
+  const int64_t most = job.plan.largest.tokens, full = job.split.micro_batch_size * job.max_length;
+  if (static_cast<double>(most) < kWorthSaying * static_cast<double>(full))
+    job.notes.push_back(fmt::format(
+        "no micro-batch of {} texts has more than {} tokens: planned for these, not for {}",
+        job.split.micro_batch_size, most, full));
 }
 
 void plan_steps(Job& job) {
@@ -220,8 +215,7 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
         dataset_options(job->config, job->config.text("dataset"), LabelUse::required), *scheme);
   job->notes = notes_of(job->machine, all);
   job->scheme = all.scheme;
-  const auto data_seed = static_cast<uint64_t>(
-      job->config.maybe_integer("data_seed").value_or(job->config.integer("seed")));
+  const uint64_t data_seed = data_seed_of(job->config);
   Dataset train;
   if (const std::string& eval_path = job->config.text("eval_dataset"); !eval_path.empty()) {
     job->eval_examples = read_dataset(
@@ -265,10 +259,12 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
                                           /*trains=*/true, job->train.bytes() + job->eval.bytes());
   count_real_lengths(*job);
   request.max_length = job->max_length;
+  request.text_tokens = text_tokens_of(*job, /*trains=*/true);
   job->plan = make_plan(job->model, request);
   job->split = {.train_batch_size = job->config.integer("train_batch_size"),
                 .micro_batch_size = job->plan.micro_batch_size};
-  job->token_sizes = token_sizes_of(*job, job->train, job->plan.largest.tokens);
+  note_short_batches(*job);
+  job->token_sizes = token_sizes_of(*job, /*trains=*/true);
   plan_steps(*job);
   fix_identity(*job);
   return job;
@@ -319,11 +315,13 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
   job->eval = tokenize_dataset(data, tokenize_with(job->tokenizer, job->max_length), {},
                                job->machine.n_cores);
   check_types(job->eval, job->model);
-  job->plan = make_plan(job->model, make_plan_request(job->config, job->model, job->machine.plan,
-                                                      /*trains=*/false, job->eval.bytes()));
+  PlanRequest request = make_plan_request(job->config, job->model, job->machine.plan,
+                                          /*trains=*/false, job->eval.bytes());
+  request.text_tokens = text_tokens_of(*job, /*trains=*/false);
+  job->plan = make_plan(job->model, request);
   job->split = {.train_batch_size = job->plan.micro_batch_size,
                 .micro_batch_size = job->plan.micro_batch_size};
-  job->token_sizes = token_sizes_of(*job, job->eval, job->plan.largest.tokens);
+  job->token_sizes = token_sizes_of(*job, /*trains=*/false);
   return job;
 }
 

@@ -93,6 +93,29 @@ TEST(TokenCounts, AreThoseOfTheRunAndBounded) {
   EXPECT_EQ(max_micro_batch_tokens(lengths, 100), 27);
 }
 
+TEST(LengthsInOrder, KnowsEveryMicroBatchOfTheRun) {
+  std::vector<int32_t> lengths;
+  for (int32_t i = 0; i < 103; ++i)
+    lengths.push_back(1 + i * i % 97);
+  constexpr int64_t kEpochs = 7;
+  const Sampler sampler(103, 5);
+  const LengthsInOrder order(sampler, lengths, kEpochs);
+  for (const int64_t batch : {1, 8, 32, 103, 200})
+    for (const int64_t micro : {1, 3, 8, 32}) {
+      const StepSplit split{.train_batch_size = batch, .micro_batch_size = micro};
+      const auto counts =
+          micro_batch_token_counts(sampler, lengths, split, kEpochs * steps_per_epoch(103, split));
+      const MicroBatchTokens tokens = order.of_micro_batches(split);
+      EXPECT_EQ(tokens.most, *std::max_element(counts.begin(), counts.end())) << batch << micro;
+      EXPECT_DOUBLE_EQ(tokens.mean * static_cast<double>(counts.size()),
+                       std::accumulate(counts.begin(), counts.end(), 0.0));
+      EXPECT_LE(tokens.most, max_micro_batch_tokens(lengths, micro));
+    }
+  const LengthsInOrder pass({3, 1, 4, 1, 5});
+  EXPECT_EQ(pass.of_micro_batches({.train_batch_size = 2, .micro_batch_size = 2}).most, 5);
+  EXPECT_EQ(LengthsInOrder(std::vector<int32_t>()).of_micro_batches({}).most, 0);
+}
+
 int64_t tokens_added(const std::vector<int64_t>& sizes, const std::vector<int64_t>& counts) {
   int64_t added = 0;
   for (int64_t count : counts)

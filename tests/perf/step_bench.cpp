@@ -9,10 +9,11 @@
 //   --placement host --steps 10
 //   step_bench --shape llama-3g --batch 8 --length 1024 --gpu-memory 11GiB
 //
-// --attention flash|memory_efficient takes another backend than training would. --force on: where
-// the planner refuses, the plan that takes least GPU memory runs all the same, on the memory that
-// is really there. Threads follow the affinity mask (taskset), the CPU kernels' instructions
-// FERRY_SIMD.
+// --lengths FILE: rows that are not all of --length, each line those of one step; the steps' mean
+// is told then, not their median. --attention flash|memory_efficient takes another backend than
+// training would. --force on: where the planner refuses, the plan that takes least GPU memory runs
+// all the same, on the memory that is really there. Threads follow the affinity mask (taskset), the
+// CPU kernels' instructions FERRY_SIMD.
 
 #include <fmt/format.h>
 
@@ -23,6 +24,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <thread>
 
@@ -35,6 +37,7 @@
 #include "src/engine/torch_setup.h"
 #include "src/plan/plan.h"
 #include "src/plan/run_plan.h"
+#include "tests/perf/random_rows.h"
 
 namespace ferry {
 namespace {
@@ -42,33 +45,17 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::map<std::string, std::string> arguments_of(int argc, char** argv) {
-  std::map<std::string, std::string> values = {{"shape", "bert-large"},
-                                               {"dtype", "bf16"},
-                                               {"batch", "32"},
-                                               {"micro", "0"},
-                                               {"length", "512"},
-                                               {"gpu-memory", "0"},
-                                               {"placement", "auto"},
-                                               {"activations", "auto"},
-                                               {"order", "horizontal"},
-                                               {"slots", "3"},
-                                               {"steps", "10"},
-                                               {"warmup", "3"},
-                                               {"workers", "0"},
-                                               {"trace", ""},
-                                               {"profile", ""},
-                                               {"resident", "0"},
-                                               {"clip", "1.0"},
-                                               {"device", "cuda"},
-                                               {"graphs", "on"},
-                                               {"deterministic", "on"},
-                                               {"threads", "0"},
-                                               {"attention", "auto"},
-                                               {"boundaries", "auto"},
-                                               {"force", "off"},
-                                               {"cap", "0"},
-                                               {"optim", "adamw"},
-                                               {"master", "fp32"}};
+  std::map<std::string, std::string> values = {
+      {"shape", "bert-large"}, {"dtype", "bf16"},     {"batch", "32"},
+      {"micro", "0"},          {"length", "512"},     {"lengths", ""},
+      {"gpu-memory", "0"},     {"placement", "auto"}, {"activations", "auto"},
+      {"order", "horizontal"}, {"slots", "3"},        {"steps", "10"},
+      {"warmup", "3"},         {"workers", "0"},      {"trace", ""},
+      {"profile", ""},         {"resident", "0"},     {"clip", "1.0"},
+      {"device", "cuda"},      {"graphs", "on"},      {"deterministic", "on"},
+      {"threads", "0"},        {"attention", "auto"}, {"boundaries", "auto"},
+      {"force", "off"},        {"cap", "0"},          {"optim", "adamw"},
+      {"master", "fp32"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string key = argv[i];
     auto found = values.find(key.substr(std::min<size_t>(2, key.size())));
@@ -273,6 +260,12 @@ int run(int argc, char** argv) {
   request.train_batch_size = number("batch");
   if (number("micro") > 0) request.micro_batch_size = number("micro");
   request.max_length = number("length");
+  RandomRows rows = args["lengths"].empty()
+                        ? RandomRows::of_one_length(request.train_batch_size, request.max_length,
+                                                    decoder.has_value())
+                        : RandomRows::of_file(args["lengths"], request.train_batch_size,
+                                              request.max_length, decoder.has_value());
+  request.text_tokens = rows.text_tokens();
   if (request.max_length > model.max_positions)
     throw Error(Fault::usage, "step_bench",
                 fmt::format("{} has {} positions", args["shape"], model.max_positions),
@@ -339,54 +332,29 @@ int run(int argc, char** argv) {
   Session session(model, plan.shape, plan.layout, plan.largest, session_options);
   fill_weights(model, plan.shape, session.segments());
 
-  std::mt19937_64 random(3);
-  const int64_t length = request.max_length, micro = plan.micro_batch_size;
-  std::vector<std::vector<int32_t>> ids(static_cast<size_t>(plan.n_micro)), labels(ids.size());
-  std::vector<int32_t> types(static_cast<size_t>(micro * length), 0), positions(types.size()), cu;
-  for (size_t i = 0; i < positions.size(); ++i)
-    positions[i] = static_cast<int32_t>(static_cast<int64_t>(i) % length);
-  for (int64_t s = 0; s <= micro; ++s)
-    cu.push_back(static_cast<int32_t>(s * length));
-  std::vector<HostBatch> batches;
-  for (size_t m = 0; m < ids.size(); ++m) {
-    for (size_t i = 0; i < types.size(); ++i)
-      ids[m].push_back(static_cast<int32_t>(random() % 30000));
-    if (decoder) {  // the next token of the same row
-      for (size_t i = 0; i < types.size(); ++i)
-        labels[m].push_back(positions[i] + 1 < length ? ids[m][i + 1] : -100);
-    } else {
-      for (int64_t s = 0; s < micro; ++s)
-        labels[m].push_back(static_cast<int32_t>(random() % 2));
-    }
-    batches.push_back(
-        {.shape = {.tokens = micro * length, .n_seqs_max = micro, .max_length = length},
-         .n_seqs = micro,
-         .n_seqs_real = micro,
-         .n_label_items = decoder ? micro * (length - 1) : micro,
-         .input_ids = ids[m],
-         .type_ids = types,
-         .position_ids = positions,
-         .cu_seqlens = cu,
-         .labels = std::as_bytes(std::span(labels[m]))});
-  }
+  rows.cut(plan);
 
   const auto seconds_of = [](Clock::time_point time) {
     return std::chrono::duration<double>(time.time_since_epoch()).count();
   };
   std::vector<double> ms;
   Clock::time_point timed_from;
-  int64_t driver_bytes_max = 0, n_skipped = 0;
+  int64_t driver_bytes_max = 0, n_skipped = 0, n_tokens = 0;
+  double first_loss = 0;
   StepReport report;
   StepTracer tracer(session.device(), plan.shape);
   for (int64_t step = 0; step < number("warmup") + number("steps"); ++step) {
     if (step == number("warmup") + number("steps") - 3 && !args["trace"].empty())
       session.executor().set_tracer(&tracer);
+    const std::vector<HostBatch> batches = rows.step(step);
     const auto start = Clock::now();
     if (step == number("warmup")) timed_from = start;
     report = session.step(batches);
     const double took = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+    if (step == 0) first_loss = report.loss;
     if (step >= number("warmup")) {
       ms.push_back(took);
+      n_tokens += rows.n_tokens(step);
       n_skipped += report.skipped ? 1 : 0;
     }
     if (cuda) driver_bytes_max = std::max(driver_bytes_max, cuda_driver_used_bytes());
@@ -395,8 +363,12 @@ int run(int argc, char** argv) {
   const Clock::time_point timed_to = Clock::now();
   const std::vector<TimedAction> actions = tracer.take();
   if (!args["trace"].empty()) write_chrome_trace(args["trace"], actions);
-  std::sort(ms.begin(), ms.end());
-  const double median = ms[ms.size() / 2];
+  // Rows of one length: the median step. Ragged ones: all steps, which are not alike.
+  double typical = std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size());
+  if (!request.text_tokens) {
+    std::sort(ms.begin(), ms.end());
+    typical = ms[ms.size() / 2];
+  }
   nlohmann::ordered_json out;
   for (const auto& [key, value] : args)
     out[key] = value;
@@ -404,16 +376,16 @@ int run(int argc, char** argv) {
   out["attention_backend"] = name_of(options.attention);
   out["simd"] = simd::level_name();
   out["n_workers"] = session_options.n_workers;
-  out["micro_batch_size"] = micro;
+  out["micro_batch_size"] = plan.micro_batch_size;
   out["n_micro"] = plan.n_micro;
   out["blocks"] = blocks_of(plan.shape);
   out["skipped_steps"] = n_skipped;
-  out["step_ms"] = median;
-  const int64_t n_samples = plan.n_micro * micro;
-  out["samples_per_s"] = static_cast<double>(n_samples) / median * 1000;
-  out["tokens_per_s"] = static_cast<double>(n_samples * length) / median * 1000;
+  out["step_ms"] = typical;
+  const double seconds = typical / 1e3, n_steps = static_cast<double>(ms.size());
+  out["samples_per_s"] = static_cast<double>(request.train_batch_size) / seconds;
+  out["tokens_per_s"] = static_cast<double>(n_tokens) / n_steps / seconds;
   // Of all timed steps together: steady_clock is what other programs call the monotonic one.
-  out["n_tokens"] = n_samples * length * static_cast<int64_t>(ms.size());
+  out["n_tokens"] = n_tokens;
   out["timed_from_s"] = seconds_of(timed_from);
   out["timed_to_s"] = seconds_of(timed_to);
   if (!actions.empty()) {
@@ -423,6 +395,7 @@ int run(int argc, char** argv) {
       out[fmt::format("{}_busy_ms", name_of(static_cast<QueueId>(q)))] =
           1e3 * overlap.busy_s[static_cast<size_t>(q)] / 3;
   }
+  out["first_loss"] = first_loss;
   out["loss"] = report.loss;
   out["grad_norm"] = report.grad_norm;
   out["planned_gpu_bytes"] = plan.layout.n_bytes[0];

@@ -267,6 +267,39 @@ TEST(Plan, ReducedStatesAndASplitMasterTakeLessOfTheHost) {
   EXPECT_NEAR(bytes_per_parameter(simd::StateType::block8, true), 8 + 2 / 256.0, 0.01);
 }
 
+TEST(Plan, TextsThatAreKnownTakeTheMemoryOfTheirTokens) {
+  const ModelTable model = bert_large(DType::bf16);
+  PlanRequest request{.micro_batch_size = 32, .has_gpu = true, .gpu_budget_bytes = 10 * kGiB};
+  const Plan full = make_plan(model, request);
+  EXPECT_EQ(full.largest.tokens, 32 * 512);
+  EXPECT_EQ(full.typical, full.largest);
+  // As of questions and answers: 174 tokens on average, 512 at most.
+  std::vector<std::pair<int64_t, int64_t>> asked;
+  request.text_tokens = [&](int64_t train_batch_size, int64_t micro_batch_size) {
+    asked.emplace_back(train_batch_size, micro_batch_size);
+    return TextTokens{.most = std::min<int64_t>(7'001, 512 * micro_batch_size),
+                      .typical = 174 * micro_batch_size,
+                      .attended = 200};
+  };
+  const Plan ragged = make_plan(model, request);
+  EXPECT_EQ(asked.front(), std::pair(request.train_batch_size, int64_t{32}));
+  EXPECT_EQ(ragged.micro_batch_size, 32);
+  EXPECT_EQ(ragged.largest.tokens, 7'040);  // a multiple of 64
+  EXPECT_EQ(ragged.largest.max_length, 512);
+  EXPECT_EQ(ragged.typical.tokens, 5'568);
+  EXPECT_EQ(ragged.typical.max_length, 200);
+  // All of it is on the card now, with nothing recomputed.
+  EXPECT_NE(ragged.why.find("weights and states on the GPU; saved tensors kept"), std::string::npos)
+      << ragged.why;
+  EXPECT_EQ(full.why.find("weights and states on the GPU; saved tensors kept"), std::string::npos)
+      << full.why;
+  // Neither more than texts of max_length nor nothing.
+  request.text_tokens = [](int64_t, int64_t) { return TextTokens{.most = 1 << 30, .typical = 0}; };
+  const Plan clamped = make_plan(model, request);
+  EXPECT_EQ(clamped.largest.tokens, clamped.micro_batch_size * 512);
+  EXPECT_EQ(clamped.typical.tokens, 64);
+}
+
 TEST(Plan, WhatDoesNotFitNamesTheLargestTagAndAChange) {
   PlanRequest r = request(1 * kGiB);
   r.placement = Place::gpu;

@@ -454,7 +454,7 @@ TEST_F(Program, BadOptions) {
   expect_fault(ferry(train_arguments("never") + "--max-length 64"), 2, {"max_length", "32"});
   expect_fault(ferry(train_arguments("never") +
                      "--micro-batch-size 2048 --batch-size 2048 --host-memory 1MiB"),
-               3, {"largest: saved", "per_device_train_batch_size"});
+               3, {"largest: staging", "per_device_train_batch_size"});  // of 300 short texts
   if (getuid() != 0) {
     fs::create_directories(root_ / "locked");
     fs::permissions(root_ / "locked", fs::perms::owner_read | fs::perms::owner_exec);

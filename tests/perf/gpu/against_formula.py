@@ -54,6 +54,7 @@ CASES = {
     "host-no-clip": Case(clip=0),
     "stack-host": STACK,
     "stack-filled": replace(STACK, placement="auto"),
+    "bert-4gib": Case(gpu_memory="4GiB", placement="auto", activations="recompute", has_reference=False),
 }
 ADAMW_BYTES = 28  # of a parameter in the profile's rate
 # What copies to the GPU alone take from updates, of what copies both ways do: as in src/plan/cost.cpp.

@@ -127,7 +127,8 @@ def measure_profile(build, logs, _):
 
 def measure_formula(build, logs, _):
     show('Steps against the formula', [sys.executable, HERE / 'against_formula.py', build, 'host-clip', 'host-no-clip',
-                                       'stack-host', 'stack-filled', 'consumer-host', '--logs', logs], logs / 'formula.log', 400)
+                                       'stack-host', 'stack-filled', 'bert-4gib', 'consumer-host', '--logs',
+                                       logs], logs / 'formula.log', 400)
 
 
 def measure_grid(build, logs, arguments):
