@@ -44,9 +44,17 @@ class Case:
     cores: int = 0  # 0: all that are usable
     simd: str = ""  # "": the best here
     has_reference: bool = True  # all of it fits and is set up quickly
+    optim: str = "adamw"
+    master: str = "fp32"
+    steps: int = 10
+    limit_s: int = 60
+    learns: bool = False  # the loss of the rows, the same in each step, has to fall
 
 
 STACK = Case(shape="stack-3g", batch=8, length=1024, gpu_memory="11GiB", activations="recompute", has_reference=False)
+# 13 G parameters on one card: 6 bytes of each in host memory, and its gradient.
+GPT2 = Case(shape="gpt2-13g", gpu_memory="11GiB", placement="auto", activations="auto", has_reference=False, optim="adamw_8bit",
+            master="split", steps=20, limit_s=280, learns=True)
 CASES = {
     # A desktop with a Turing card: six cores with AVX2, fp16 with loss scaling, no flash attention.
     "consumer-host": Case(dtype="fp16", attention="memory_efficient", cores=6, simd="avx2"),
@@ -54,18 +62,20 @@ CASES = {
     "host-no-clip": Case(clip=0),
     "stack-host": STACK,
     "stack-filled": replace(STACK, placement="auto"),
+    "gpt2-13g-32": GPT2,
+    "gpt2-13g-8": replace(GPT2, batch=8),
     "bert-4gib": Case(gpu_memory="4GiB", placement="auto", activations="recompute", has_reference=False),
 }
 ADAMW_BYTES = 28  # of a parameter in the profile's rate
 # What copies to the GPU alone take from updates, of what copies both ways do: as in src/plan/cost.cpp.
 TAKEN_BY_H2D = 0.45
-WARM_UP, STEPS = 3, 10
+WARM_UP = 3
 REFERENCE_STEPS = 4
 LOSS_SCALE_STEPS = 6  # more, in which fp16's scale comes down to what overflows no longer
 TRACED = 3  # step_bench traces its last three
 BENCH_S = 10
 ADAMW_BENCH_S = 6
-BENCH_LIMIT_S, STEP_LIMIT_S = 60, 60
+BENCH_LIMIT_S = 60
 
 
 class Failed(Exception):
@@ -144,13 +154,16 @@ class Runner:
         warm_up = WARM_UP + (LOSS_SCALE_STEPS if case.dtype == "fp16" else 0)
         trace = self.logs / f"{name}.trace.json"
         command = [self.build / "tests/perf/step_bench", "--warmup", warm_up, "--steps", n_steps, "--trace", trace]
-        for option in ("shape", "dtype", "batch", "length", "clip", "placement", "activations", "attention", "device"):
+        for option in ("shape", "dtype", "batch", "length", "clip", "placement", "activations", "attention", "device", "optim",
+                       "master"):
             command += [f"--{option}", getattr(case, option)]
         command += ["--micro", case.batch, "--gpu-memory", case.gpu_memory, "--profile", self.profile_file(case)]
-        lines = [json.loads(line) for line in self.run(case, name, command, STEP_LIMIT_S).splitlines() if line.startswith("{")]
+        lines = [json.loads(line) for line in self.run(case, name, command, case.limit_s).splitlines() if line.startswith("{")]
         result = lines[-1]
         if result["n_micro"] != 1:
             raise Failed(f"{name}: {result['n_micro']} micro-batches; the formula is that of one")
+        if case.learns and not result["loss"] < result["first_loss"]:
+            raise Failed(f"{name}: the loss went from {result['first_loss']} to {result['loss']} on rows that came again and again")
         if result["skipped_steps"]:
             raise Failed(f"{name}: {result['skipped_steps']} steps overflowed and updated nothing: raise LOSS_SCALE_STEPS")
         events = [event for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X"]
@@ -181,7 +194,11 @@ def compute_times(blocks, events, is_reference):
 def formula(case, blocks, times, rates):
     """Milliseconds. `rates["adamw"]` alone, less what copies take from it while they run."""
     wide = case.dtype == "fp32"  # weights are the master, gradients as wide
-    weight_bytes, update_bytes = (4, 24 + 4) if wide else (2, 24 + 2 + 2)
+    weight_bytes = 4 if wide else 2
+    # Read: gradient, master and both states; written: these but the gradient, and weights of their own. A split master's upper
+    # half is the weights.
+    state_bytes = {"adamw": 8, "adamw_bf16": 4, "adamw_8bit": 2}[case.optim]
+    update_bytes = weight_bytes + 2 * (4 + state_bytes) + (0 if wide or case.master == "split" else 2)
     on_host = [block["trained"] for block in blocks if block["place"] == "host"]
     params = sum(on_host)
     waits = case.clip > 0 or case.dtype == "fp16"
@@ -228,7 +245,7 @@ def measure(runner, name, case):
     start = time.monotonic()
     rates = runner.rates_of(case)
     before = runner.adamw_rates(case, f"{name}-before")
-    result, events = runner.steps(case, name, STEPS)
+    result, events = runner.steps(case, name, case.steps)
     after = runner.adamw_rates(case, f"{name}-after")
     rates = dict(rates, before=before["adamw"], after=after["adamw"], **{key: (before[key] + after[key]) / 2 for key in before})
     blocks, timed = result["blocks"], events
@@ -247,7 +264,7 @@ def measure(runner, name, case):
         **times,
         **said,
         "cpu_update_measured_ms": milliseconds(events, "update_host"),
-        "step_ms": result["step_ms"],
+        **{key: result[key] for key in ("step_ms", "samples_per_s", "first_loss", "loss", "host_bytes_max", "driver_bytes_max")},
         "ratio": said["formula_ms"] / result["step_ms"],
         "ratio_adamw_alone": said["formula_adamw_alone_ms"] / result["step_ms"],
         "seconds": time.monotonic() - start,
@@ -267,6 +284,8 @@ def show(row, bar):
     print(f"\n  forward {row['forward_ms']:.1f} ms, backward {row['backward_ms']:.1f} (of {row['compute_from']}), AdamW on the GPU "
           f"{row['gpu_update_ms']:.1f}, on the CPU {row['cpu_update_ms']:.1f} ({row['cpu_update_alone_ms']:.1f} with nothing beside it; "
           f"in the steps {row['cpu_update_measured_ms']:.1f})")
+    print(f"  {row['samples_per_s']:.1f} samples/s; loss {row['first_loss']:.3f}, {row['loss']:.3f}; driver "
+          f"{row['driver_bytes_max'] / 2**30:.2f} GiB, host {row['host_bytes_max'] / 2**30:.2f} GiB")
     print(f"  formula {row['formula_ms']:.1f} ms, step {row['step_ms']:.1f} ms: {row['ratio']:.2f}{'' if row['ratio'] >= bar else ' !'}"
           f"   (with the rate of AdamW alone {row['ratio_adamw_alone']:.2f}; took {row['seconds']:.0f} s)", flush=True)
 

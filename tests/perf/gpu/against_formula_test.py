@@ -49,6 +49,14 @@ class Formula(unittest.TestCase):
         said = formula(Case(), resident(HOST, 3), times, RATES)
         self.assertAlmostEqual(said["formula_ms"], 60 + 30 + 2)
 
+    def test_reduced_states_move_fewer_bytes(self):
+        def update_ms(**case):
+            return formula(Case(**case), HOST, TIMES, RATES)["cpu_update_alone_ms"]
+        self.assertAlmostEqual(update_ms(), 100)  # 28 bytes a parameter
+        self.assertAlmostEqual(update_ms(optim="adamw_bf16"), 100 * 20 / 28)
+        self.assertAlmostEqual(update_ms(optim="adamw_8bit"), 100 * 16 / 28)
+        self.assertAlmostEqual(update_ms(optim="adamw_8bit", master="split"), 100 * 14 / 28)
+
     def test_fp32_moves_the_master_and_wide_gradients(self):
         said = formula(Case(dtype="fp32"), HOST, TIMES, RATES)
         self.assertAlmostEqual(said["cpu_update_alone_ms"], 100)
