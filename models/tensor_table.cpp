@@ -73,6 +73,13 @@ int64_t laid_out_bytes(const std::vector<SavedSpec>& specs) {
   return bytes;
 }
 
+int64_t remade_bytes(const std::vector<SavedSpec>& specs) {
+  int64_t bytes = 0;
+  for (const SavedSpec& s : specs)
+    if (s.remade) bytes += round_up(s.n_bytes(), kTensorAlignment_bytes);
+  return bytes;
+}
+
 bool runs_as_graph(const ModelTable& model, int block, const BatchShape& batch, bool backward) {
   const BlockTable& table = model.blocks[static_cast<size_t>(block)];
   if (table.kind != BlockKind::layer || model.attention != AttentionBackend::flash) return false;

@@ -71,6 +71,7 @@ struct SavedSpec {
   std::string name;  ///< "attention.qkv"
   std::vector<int64_t> shape;
   DType dtype = DType::f32;
+  bool remade = false;  ///< cheap for its size: Block::remake() makes it again from the others
   int64_t n_elements() const;
   int64_t n_bytes() const { return n_elements() * static_cast<int64_t>(size_of(dtype)); }
 };
@@ -93,6 +94,7 @@ struct BlockWork {
       return 2.0 * static_cast<double>(rows) * static_cast<double>(inner) *
              static_cast<double>(columns);
     }
+    bool operator==(const Product&) const = default;
   };
   std::vector<Product> products;
   int64_t attention_tokens = 0;   ///< 0: none
@@ -121,6 +123,7 @@ struct BlockWork {
       sum += product.flops();
     return sum;
   }
+  bool operator==(const BlockWork&) const = default;
 };
 
 enum class BlockKind : uint8_t { embeddings, layer, head };
@@ -137,6 +140,8 @@ struct BlockTable {
   std::function<ScratchNeed(const BatchShape&)> scratch;
   /** Of one micro-batch of this shape, all of its sequences as long as the longest. */
   std::function<BlockWork(const BatchShape&, bool backward)> work;
+  /** Of Block::remake(); none where no saved tensor is remade. */
+  std::function<BlockWork(const BatchShape&)> remake_work;
 
   /** Appends a parameter, sets its offset and count; returns its index. */
   int add(std::string name, std::vector<int64_t> shape, bool decay, Init init);
@@ -216,6 +221,8 @@ struct ModelTable {
 
 /** Bytes of saved tensors laid one after another, each on a 512-byte boundary. */
 int64_t laid_out_bytes(const std::vector<SavedSpec>& specs);
+/** Of those that are remade, in a region of their own. */
+int64_t remade_bytes(const std::vector<SavedSpec>& specs);
 
 /** As many graphs are kept: each takes about 0.13 MiB of GPU memory beside the plan's. */
 inline constexpr int kBlockGraphs_max = 256;

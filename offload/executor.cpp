@@ -307,7 +307,11 @@ ActionMemory Executor::memory_of(const Action& action) const {
   else if (layout_.saved_on_host[index] >= 0)
     m.saved = memory_.at(layout_.saved_slots[0]);
   else
-    m.saved = memory_.at(layout_.saved_recomputed);
+    m.saved = memory_.at(layout_.saved_remade);
+  // Where no backward follows, all are in one region.
+  if (block(b).activations == Activations::selective && block(b).saved_remade_bytes > 0 &&
+      layout_.saved[index] >= 0)
+    m.saved_remade = memory_.at(layout_.saved_remade);
   auto boundary = [&](int of, int slot) {
     if (of < 0 || of >= shape_.n_blocks() - 1) return static_cast<std::byte*>(nullptr);
     if (slot >= 0) return memory_.at(layout_.boundary_slots[static_cast<size_t>(slot)]);
@@ -349,7 +353,8 @@ void Executor::run_backward(const Action& action) {
   }
   if (m.grads == memory_.at(layout_.grad_temp)) poison(layout_.grad_temp);
   if (action.saved_slot >= 0) poison(layout_.saved_slots[static_cast<size_t>(action.saved_slot)]);
-  if (block(action.block).activations == Activations::recompute) poison(layout_.saved_recomputed);
+  if (block(action.block).saved_bytes > block(action.block).saved_kept_bytes())
+    poison(layout_.saved_remade);
 }
 
 void Executor::move_saved(const Action& action) {

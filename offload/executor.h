@@ -28,8 +28,9 @@ struct ActionMemory {
   std::byte* weights = nullptr;  ///< compute type; borrowed tensors at borrowed(i)
   std::vector<std::byte*> borrowed;
   std::byte* saved = nullptr;
-  std::byte* input = nullptr;   ///< output of the block before
-  std::byte* output = nullptr;  ///< null for the head
+  std::byte* saved_remade = nullptr;  ///< of a selective block: where the others are made again
+  std::byte* input = nullptr;         ///< output of the block before
+  std::byte* output = nullptr;        ///< null for the head
   std::byte* grads =
       nullptr;  ///< compute type, this micro-batch's; borrowed uses behind the segment
   std::byte* grad_output = nullptr;

@@ -110,23 +110,24 @@ class LayoutMaker {
     const auto n = static_cast<size_t>(shape_.n_blocks() * shape_.n_live());
     out_.saved.assign(n, -1);
     out_.saved_on_host.assign(n, -1);
-    int64_t recomputed = 0, on_host = 0;
+    int64_t remade = 0, on_host = 0;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       // Blocks without a backward write their saved tensors to one region, and none is read.
       if (b < first_backward_ || block(b).activations == Activations::recompute) {
-        recomputed = std::max(recomputed, block(b).saved_bytes);
+        remade = std::max(remade, block(b).saved_bytes);
         continue;
       }
+      remade = std::max(remade, block(b).saved_bytes - block(b).saved_kept_bytes());
       const bool host = block(b).activations == Activations::host;
       if (host) on_host = std::max(on_host, block(b).saved_bytes);
       for (int live = 0; live < shape_.n_live(); ++live) {
         auto index = static_cast<size_t>(b * shape_.n_live() + live);
         (host ? out_.saved_on_host : out_.saved)[index] =
             add(Tag::saved, host ? Place::host : Place::gpu, block(b).name + " saved",
-                block(b).saved_bytes);
+                block(b).saved_kept_bytes());
       }
     }
-    out_.saved_recomputed = add(Tag::saved, Place::gpu, "saved, recomputed", recomputed);
+    out_.saved_remade = add(Tag::saved, Place::gpu, "saved, made again", remade);
     if (on_host > 0)
       for (int s = 0; s < shape_.n_saved_slots; ++s)
         out_.saved_slots.push_back(

@@ -40,7 +40,7 @@ struct Layout {
   RegionId grad_temp = -1;  ///< gradients of one micro-batch before they are summed on the GPU
   std::vector<RegionId> grad_staging;  ///< per gradient slot, host
   std::vector<RegionId> saved;         ///< [block * n_live + live]: kept; -1 else
-  RegionId saved_recomputed = -1;
+  RegionId saved_remade = -1;          ///< of recompute and selective: of one block at a time
   std::vector<RegionId> saved_slots;
   std::vector<RegionId> saved_on_host;  ///< [block * n_live + live]
   std::vector<RegionId> boundaries;  ///< [block * n_live + live]: output of a block but the head;

@@ -86,7 +86,10 @@ class ListMaker {
   /** A block that saves nothing, or for no backward, has nothing to move or to make again. */
   Activations activations_of(int b) const {
     const bool saves = block_of(b).saved_bytes > 0 && b >= first_backward_;
-    return saves ? block_of(b).activations : Activations::keep;
+    const BlockShape& block = block_of(b);
+    if (block.activations == Activations::selective && block.saved_remade_bytes == 0)
+      return Activations::keep;
+    return saves ? block.activations : Activations::keep;
   }
 
   int add(Action action) {
@@ -241,6 +244,7 @@ class ListMaker {
     switch (activations_of(turn.block)) {
       case Activations::keep:
         return -1;
+      case Activations::selective:
       case Activations::recompute: {
         // What the head's forward saved is still there when its backward follows at once.
         const Turn& before = turns_[t - 1];

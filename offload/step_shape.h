@@ -29,7 +29,10 @@ struct BorrowedExtent {
   int tensor = 0;  ///< index into that block's tensors
 };
 
-enum class Activations : uint8_t { keep, recompute, host };
+/** What happens to the tensors that a block's forward saves for its backward. selective: those that
+ * cost least for their size are made again by the block right before its backward, the others kept.
+ */
+enum class Activations : uint8_t { keep, selective, recompute, host };
 enum class AccumulationOrder : uint8_t { horizontal, vertical };
 
 struct BlockShape {
@@ -37,12 +40,19 @@ struct BlockShape {
   int64_t n_elements = 0;  ///< of each segment
   std::vector<TensorExtent> tensors;
   std::vector<BorrowedExtent> borrowed;
-  int64_t saved_bytes = 0;   ///< of one micro-batch of the largest shape
-  Place place = Place::gpu;  ///< weights, gradients and states together
+  int64_t saved_bytes = 0;         ///< of one micro-batch of the largest shape
+  int64_t saved_remade_bytes = 0;  ///< of these, what selective makes again
+  Place place = Place::gpu;        ///< weights, gradients and states together
   Activations activations = Activations::keep;
   /** Without clipping: its update waits for the end of the backward all the same. Updates in the
    * order gradients arrive leave the backlog on the blocks that the next forward needs first. */
   bool updates_late = false;
+
+  /** Saved tensors that stay from the forward to the backward. */
+  int64_t saved_kept_bytes() const {
+    if (activations == Activations::recompute) return 0;
+    return saved_bytes - (activations == Activations::selective ? saved_remade_bytes : 0);
+  }
 };
 
 /** Host memory that a checkpoint's bytes may take on their way to the disk: what is wanted, and

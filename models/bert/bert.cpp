@@ -163,6 +163,18 @@ class Layer final : public Block {
     ops::linear_backward_input_add(d_qkv, p[qkv_weight], dy, dx);
   }
 
+  void remake(BlockMemory& memory) override {
+    using namespace layer;
+    const auto& p = memory.params;
+    auto& s = memory.saved;
+    at::Tensor attended = memory.scratch->take(s[attention_sum].sizes(), s[up].scalar_type());
+    at::Tensor activated = memory.scratch->take(s[up].sizes(), s[up].scalar_type());
+    ops::norm_apply(s[attention_sum], {p[attention_norm_weight], p[attention_norm_bias]},
+                    {s[attention_mean], s[attention_rstd]}, attended);
+    ops::linear_forward(attended, p[up_weight], {}, s[up]);
+    ops::bias_gelu_forward(s[up], p[up_bias], s[up], activated);
+  }
+
  private:
   ops::Dropout hidden_dropout(const RandomKey& key, Operation operation) const {
     return ops::dropout_of(key, operation, settings_.hidden_dropout);

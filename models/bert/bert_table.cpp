@@ -150,7 +150,7 @@ void add_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
                                     {"attention.sum", {T, W}, sizes.type},
                                     {"attention.norm.mean", {T}, DType::f32},
                                     {"attention.norm.rstd", {T}, DType::f32},
-                                    {"up", {T, sizes.F}, sizes.type},
+                                    {"up", {T, sizes.F}, sizes.type, /*remade=*/true},
                                     {"sum", {T, W}, sizes.type},
                                     {"norm.mean", {T}, DType::f32},
                                     {"norm.rstd", {T}, DType::f32}};
@@ -188,6 +188,14 @@ void add_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
     work.memory_bytes = backward ? 18 * narrow + 4 * wide : 8 * narrow + 3 * wide;
     work.n_kernels = backward ? 26 : 11;
     work.n_operations = 4;  // attention and copies of what it returns; or a slice cleared
+    return work;
+  };
+  builder.block().remake_work = [sizes](const BatchShape& shape) {
+    const int64_t T = shape.tokens, W = sizes.W, F = sizes.F;
+    BlockWork work;
+    work.add_linear(false, T, W, F);
+    work.memory_bytes = 2 * sizes.bytes(T * W) + 3 * sizes.bytes(T * F);
+    work.n_kernels = 3;
     return work;
   };
 }

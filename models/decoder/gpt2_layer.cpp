@@ -109,6 +109,18 @@ class Gpt2Layer final : public Block {
                                scratch);
   }
 
+  void remake(BlockMemory& memory) override {
+    using namespace gpt2_layer;
+    const auto& p = memory.params;
+    auto& s = memory.saved;
+    at::Tensor normed = memory.scratch->take(s[sum].sizes(), s[sum].scalar_type());
+    at::Tensor activated = memory.scratch->take(s[up].sizes(), s[up].scalar_type());
+    ops::norm_apply(s[sum], {p[mlp_norm_weight], p[mlp_norm_bias]}, {s[mlp_mean], s[mlp_rstd]},
+                    normed);
+    ops::linear_forward(normed, p[up_weight], {}, s[up]);
+    ops::bias_gelu_forward(s[up], p[up_bias], s[up], activated);
+  }
+
  private:
   ops::Dropout hidden_dropout(const RandomKey& key, Operation operation) const {
     return ops::dropout_of(key, operation, settings_.hidden_dropout);

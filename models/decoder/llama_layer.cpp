@@ -97,6 +97,15 @@ class LlamaLayer final : public Block {
                                     dx, d[attention_norm_weight], scratch);
   }
 
+  void remake(BlockMemory& memory) override {
+    using namespace llama_layer;
+    const auto& p = memory.params;
+    auto& s = memory.saved;
+    at::Tensor normed = memory.scratch->take(s[sum].sizes(), s[sum].scalar_type());
+    ops::rms_norm_apply(s[sum], p[mlp_norm_weight], s[mlp_rstd], normed);
+    ops::linear_forward(normed, p[gate_up_weight], {}, s[gate_up]);
+  }
+
  private:
   ops::Rotary rotary() const {
     return {.n_heads = settings_.n_heads,

@@ -515,13 +515,15 @@ const std::vector<Option>& option_table() {
        .type = Type::choice,
        .group = kMemoryGroup,
        .value = "auto",
-       .choices = {"auto", "keep", "recompute", "host"},
+       .choices = {"auto", "keep", "selective", "recompute", "host"},
        .aliases = {{"gradient_checkpointing", "recompute"},
                    {"enable_activation_checkpointing", "recompute"}},
        .help =
            "For experiments: what happens to tensors saved for the backward. keep is fastest, "
-           "recompute "
-           "costs about a third more computing, host costs transfers. Never changes the result."},
+           "selective makes the largest again (a tenth more computing for two fifths of the "
+           "memory), "
+           "recompute all of them (a third more), host costs transfers. auto: as much is kept as "
+           "fits. Never changes the result."},
       {.key = "boundaries",
        .type = Type::choice,
        .group = kMemoryGroup,

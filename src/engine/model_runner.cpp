@@ -191,15 +191,18 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
     out.params.push_back(view(memory.borrowed[i], p.shape, compute, options_.device));
     add_grad(p, shape_.borrowed_offset(action.block, static_cast<int>(i)));
   }
-  int64_t offset = 0;
+  int64_t kept = 0, remade = 0;
   for (const SavedSpec& s : table.saved(saved_shape)) {
-    out.saved.push_back(
-        view(memory.saved + offset, s.shape, scalar_type_of(s.dtype), options_.device));
+    const bool apart = s.remade && memory.saved_remade;
+    int64_t& offset = apart ? remade : kept;
+    out.saved.push_back(view((apart ? memory.saved_remade : memory.saved) + offset, s.shape,
+                             scalar_type_of(s.dtype), options_.device));
     offset += round_up(s.n_bytes(), kTensorAlignment_bytes);
   }
-  FERRY_CHECK(offset <= shape_.blocks[static_cast<size_t>(action.block)].saved_bytes,
-              "{} saves {} bytes, planned {}", table.name, offset,
-              shape_.blocks[static_cast<size_t>(action.block)].saved_bytes);
+  const BlockShape& block = shape_.blocks[static_cast<size_t>(action.block)];
+  FERRY_CHECK(kept + remade <= block.saved_bytes && remade <= block.saved_remade_bytes,
+              "{} saves {} bytes and {} that are made again, planned {} and {}", table.name, kept,
+              remade, block.saved_bytes, block.saved_remade_bytes);
   out.scratch = &scratch_;
   return out;
 }
@@ -210,6 +213,8 @@ void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
   BatchTensors& b = batch(action, memory);
   BlockMemory& views_of_block = views(action, memory);
   scratch_.reset();
+  if (action.verb == Verb::recompute && memory.saved_remade)
+    return blocks_[static_cast<size_t>(action.block)]->remake(views_of_block);
   at::Tensor x = boundary(memory.input, b.shape), y = boundary(memory.output, b.shape), loss,
              logits;
   if (!memory.output) {

@@ -173,24 +173,25 @@ CostModel::CostModel(const MachineProfile& machine,
       adamw_beside_ = (rate.beside_copies > 0 ? rate.beside_copies : rate.alone) * share;
     }
   }
-  for (int b = 0; b < shape.n_blocks(); ++b)
-    passes_.push_back({pass_seconds(b, false), pass_seconds(b, true)});
+  // Most layers are like the one before, and rates are looked up in long tables.
+  std::array<BlockWork, 3> before;
+  for (size_t b = 0; b < model.blocks.size(); ++b) {
+    const BlockTable& table = model.blocks[b];
+    std::array<BlockWork, 3> works = {table.work(batch, false), table.work(batch, true),
+                                      table.remake_work ? table.remake_work(batch) : BlockWork()};
+    if (b > 0 && table.kind == model.blocks[b - 1].kind && works == before) {
+      passes_.push_back(passes_.back());
+      continue;
+    }
+    const int block = static_cast<int>(b);
+    passes_.push_back({pass_seconds(block, works[0], false), pass_seconds(block, works[1], true),
+                       table.remake_work ? remake_seconds(works[2]) : 0});
+    before = std::move(works);
+  }
 }
 
-double CostModel::pass_seconds(int block, bool backward) const {
-  const BlockTable& table = model_.blocks[static_cast<size_t>(block)];
-  const BlockWork work = table.work(batch_, backward);
-  const auto& gemms = gpu_ ? machine_.gpu->gemms : machine_.host.gemms;
-  const auto& attentions = gpu_ ? machine_.gpu->attentions : machine_.host.attentions;
-  const double memory = gpu_ ? machine_.gpu->memory_bytes_per_s : machine_.host.memory_bytes_per_s;
-  double seconds = memory > 0 ? static_cast<double>(work.memory_bytes) / memory : 0;
-  for (const BlockWork::Product& product : work.products)
-    if (const double rate = gemm_rate(gemms, model_.compute, product); rate > 0)
-      seconds += product.flops() / rate;
-  if (work.attention_tokens > 0)
-    if (const double rate = attention_rate(attentions, model_, work.attention_length, backward);
-        rate > 0)
-      seconds += work.attention_flops(backward) / rate;
+double CostModel::pass_seconds(int block, const BlockWork& work, bool backward) const {
+  const double seconds = work_seconds(work, backward);
   if (!gpu_) return seconds;
   const double launch_s = machine_.gpu->launch_s;
   const double launched = std::max(seconds, launches_of(work) * launch_s);
@@ -204,6 +205,32 @@ double CostModel::pass_seconds(int block, bool backward) const {
   const double n_graphs = 2.0 * static_cast<double>(model_.blocks.size()) * shape_.n_micro_max;
   const double share = std::min(1.0, kBlockGraphs_max / n_graphs);
   return share * replayed + (1 - share) * launched;
+}
+
+double CostModel::remake_seconds(const BlockWork& work) const {
+  const double seconds = work_seconds(work, false);
+  return gpu_ ? std::max(seconds, launches_of(work) * machine_.gpu->launch_s) : seconds;
+}
+
+double CostModel::again_seconds(int block, Activations activations) const {
+  return activations == Activations::recompute   ? compute_seconds(block, false)
+         : activations == Activations::selective ? passes_[static_cast<size_t>(block)][2]
+                                                 : 0;
+}
+
+double CostModel::work_seconds(const BlockWork& work, bool backward) const {
+  const auto& gemms = gpu_ ? machine_.gpu->gemms : machine_.host.gemms;
+  const auto& attentions = gpu_ ? machine_.gpu->attentions : machine_.host.attentions;
+  const double memory = gpu_ ? machine_.gpu->memory_bytes_per_s : machine_.host.memory_bytes_per_s;
+  double seconds = memory > 0 ? static_cast<double>(work.memory_bytes) / memory : 0;
+  for (const BlockWork::Product& product : work.products)
+    if (const double rate = gemm_rate(gemms, model_.compute, product); rate > 0)
+      seconds += product.flops() / rate;
+  if (work.attention_tokens > 0)
+    if (const double rate = attention_rate(attentions, model_, work.attention_length, backward);
+        rate > 0)
+      seconds += work.attention_flops(backward) / rate;
+  return seconds;
 }
 
 double CostModel::copy_seconds(bool to_gpu, int64_t n_bytes) const {
@@ -274,8 +301,9 @@ double CostModel::seconds(const Action& action) const {
     case Verb::fetch_weights:
       return move_seconds(true, shape_.n_grad_elements(b) * compute_bytes);
     case Verb::forward:
-    case Verb::recompute:
       return compute_seconds(b, false);
+    case Verb::recompute:
+      return again_seconds(b, shape_.blocks[static_cast<size_t>(b)].activations);
     case Verb::backward:
       return compute_seconds(b, true) +
              (shape_.sums_on_gpu(b) ? gpu_pass_seconds(10 * n_grads()) : 0);
@@ -348,15 +376,17 @@ double CostModel::speed(QueueId queue, const Beside& beside) const {
   }
 }
 
-double CostModel::passes_seconds(int64_t n_micro) const {
+double CostModel::passes_seconds(int64_t n_micro, Activations most) const {
   double seconds = 0;
   const int first_backward = shape_.first_backward();
   for (int b = 0; b < shape_.n_blocks(); ++b) {
     seconds += compute_seconds(b, false);
     if (b < first_backward) continue;
     const BlockShape& block = shape_.blocks[static_cast<size_t>(b)];
-    const bool again = block.activations == Activations::recompute && block.saved_bytes > 0;
-    seconds += compute_seconds(b, true) + (again ? compute_seconds(b, false) : 0);
+    seconds += compute_seconds(b, true);
+    // Nothing is made again of a block that keeps all, and none of what saves nothing.
+    if (block.activations != Activations::keep && block.saved_bytes > 0)
+      seconds += again_seconds(b, most);
   }
   return seconds * static_cast<double>(n_micro);
 }

@@ -38,14 +38,19 @@ class CostModel {
   };
   double speed(QueueId queue, const Beside& beside) const;
 
-  /** What the passes of a step take if nothing ever waits: no step is faster. */
-  double passes_seconds(int64_t n_micro) const;
+  /** What the passes of a step take if nothing ever waits, and no block makes more saved tensors
+   * again than with `most`: no step is faster. */
+  double passes_seconds(int64_t n_micro, Activations most) const;
 
   /** Floating-point operations of a step's forwards and backwards, without recomputation. */
   double step_flops(int n_micro) const;
 
  private:
-  double pass_seconds(int block, bool backward) const;
+  double pass_seconds(int block, const BlockWork& work, bool backward) const;
+  double remake_seconds(const BlockWork& work) const;
+  double work_seconds(const BlockWork& work, bool backward) const;
+  /** What is made again before a backward; 0 where all is kept. */
+  double again_seconds(int block, Activations activations) const;
   double compute_seconds(int block, bool backward) const {
     return passes_[static_cast<size_t>(block)][backward ? 1 : 0];
   }
@@ -59,7 +64,8 @@ class CostModel {
   const ModelTable& model_;
   const StepShape& shape_;
   BatchShape batch_;
-  std::vector<std::array<double, 2>> passes_;  ///< seconds of each block's forward, backward
+  /** Seconds of each block's forward, backward and Block::remake(). */
+  std::vector<std::array<double, 3>> passes_;
   double adamw_alone_ = 0, adamw_beside_ = 0;  ///< parameters per second, with all threads
 };
 

@@ -50,12 +50,15 @@ StepShape make_step_shape(const ModelTable& model,
                                .trainable = p.trainable});
     for (const BorrowedParam& b : table.borrowed)
       block.borrowed.push_back({b.block, b.param});
-    block.saved_bytes = laid_out_bytes(table.saved(largest));
+    const std::vector<SavedSpec> saved = table.saved(largest);
+    block.saved_bytes = laid_out_bytes(saved);
+    block.saved_remade_bytes = remade_bytes(saved);
     block.place = place;
     // The head's backward follows its forward at once: nothing is gained by dropping what it saved.
-    block.activations = table.kind == BlockKind::head && activations == Activations::recompute
-                            ? Activations::keep
-                            : activations;
+    const bool gains_nothing =
+        (activations == Activations::recompute && table.kind == BlockKind::head) ||
+        (activations == Activations::selective && block.saved_remade_bytes == 0);
+    block.activations = gains_nothing ? Activations::keep : activations;
     ScratchNeed need = table.scratch(largest);
     shape.scratch_bytes = std::max({shape.scratch_bytes, need.forward_bytes, need.backward_bytes});
     shape.library_bytes = std::max(shape.library_bytes, need.library_bytes);
@@ -100,7 +103,7 @@ Simulation simulate_plan(const CostModel& cost,
                           /*serial=*/!request.has_gpu, keeps);
   };
   // Past many micro-batches each one more adds the same.
-  constexpr int64_t kPasses_most = 2048;
+  constexpr int64_t kPasses_most = 1024;
   const int64_t n =
       std::min(plan.n_micro, std::max<int64_t>(2, kPasses_most / plan.shape.n_blocks()));
   Simulation simulation = steps_of(n, keeps_actions);

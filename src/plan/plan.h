@@ -60,6 +60,7 @@ struct Plan {
   int64_t micro_batch_size = 0;
   int64_t n_micro = 1;  ///< of a full step
   int n_resident = 0;   ///< blocks on the GPU where others are on the host
+  int n_kept_more = 0;  ///< of the last layers more saved tensors are kept than of the others
   std::string why;      ///< one line: what was chosen and what bound it
   /** A full step of typical micro-batches, with a machine profile. */
   std::optional<Simulation> predicted;

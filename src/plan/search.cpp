@@ -48,8 +48,10 @@ struct Choice {
 
 std::vector<Choice> choices_of(const PlanRequest& request, Place boundaries) {
   std::vector<Choice> all = {{Place::gpu, Activations::keep, boundaries},
+                             {Place::gpu, Activations::selective, boundaries},
                              {Place::gpu, Activations::recompute, boundaries},
                              {Place::host, Activations::keep, boundaries},
+                             {Place::host, Activations::selective, boundaries},
                              {Place::host, Activations::recompute, boundaries},
                              {Place::gpu, Activations::host, boundaries},
                              {Place::host, Activations::host, boundaries}};
@@ -221,6 +223,37 @@ Lacking fill(const PlanRequest& request, Plan& plan) {
   return lacking;
 }
 
+/** What the card has left after that keeps more of the saved tensors: those of the last blocks. The
+ * largest are the first to be made again and the last to be kept. */
+Lacking keep_more(const PlanRequest& request, Plan& plan, const Choice& choice, Lacking lacking) {
+  const bool can =
+      choice.activations == Activations::selective || choice.activations == Activations::recompute;
+  if (lacking.total() > 0 || !can || !request.trains || request.activations) return lacking;
+  const Activations more =
+      choice.activations == Activations::selective ? Activations::keep : Activations::selective;
+  std::vector<size_t> blocks;
+  for (size_t b = plan.shape.blocks.size(); b-- > 0;)
+    if (plan.shape.blocks[b].activations == choice.activations &&
+        plan.shape.blocks[b].saved_remade_bytes > 0)
+      blocks.push_back(b);
+  const Plan less = plan;
+  // All of them would be the choice before this one.
+  for (size_t fits = 0, too_many = blocks.size(); too_many - fits > 1;) {
+    const size_t n = (fits + too_many) / 2;
+    Plan tried = less;
+    for (size_t i = 0; i < n; ++i)
+      tried.shape.blocks[blocks[i]].activations = more;
+    tried.n_kept_more = static_cast<int>(n);
+    if (lay_out(request, tried).total() > 0) {
+      too_many = n;
+      continue;
+    }
+    plan = std::move(tried);
+    fits = n;
+  }
+  return lacking;
+}
+
 /** What no order of its actions makes the plan's step shorter than: its busiest resource's time. */
 double least_seconds(const Plan& plan) {
   return *std::ranges::max_element(plan.predicted->busy_s);
@@ -255,6 +288,28 @@ void choose_late_updates(const CostModel& cost, const PlanRequest& request, Plan
   }
 }
 
+std::string_view words_of(Activations activations) {
+  switch (activations) {
+    case Activations::keep:
+      return "kept";
+    case Activations::selective:
+      return "kept but for the largest";
+    case Activations::recompute:
+      return "recomputed";
+    case Activations::host:
+      return "on the host";
+  }
+  return "";
+}
+
+std::string saved_text(const Plan& plan, Activations activations) {
+  if (plan.n_kept_more == 0) return std::string(words_of(activations));
+  const Activations more =
+      activations == Activations::selective ? Activations::keep : Activations::selective;
+  return fmt::format("of the last {} of {} blocks {}, of the others {}", plan.n_kept_more + 1,
+                     plan.shape.n_blocks(), words_of(more), words_of(activations));
+}
+
 std::string reason(const PlanRequest& request, const Plan& plan, const Choice& choice) {
   const std::string resident = plan.n_resident > 0
                                    ? fmt::format("of {} of {} blocks on the GPU, of the others",
@@ -265,9 +320,7 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
                      resident.empty() ? "" : " ",
                      choice.place == Place::gpu ? (request.has_gpu ? "on the GPU" : "in memory")
                                                 : "on the host, streamed block by block",
-                     choice.activations == Activations::keep        ? "kept"
-                     : choice.activations == Activations::recompute ? "recomputed"
-                                                                    : "on the host",
+                     saved_text(plan, choice.activations),
                      choice.boundaries == Place::host ? "; outputs of blocks on the host" : "");
 }
 
@@ -279,9 +332,16 @@ bool is_faster(const Plan& plan, const Plan& than) {
   return plan.predicted->step_s < than.predicted->step_s * (1 - kPrediction_share);
 }
 
-/** Whether a step of so many micro-batches would be if nothing but computing took time. */
-bool can_be_faster(const CostModel& cost, int64_t n_micro, const Plan& than) {
-  return cost.passes_seconds(n_micro) < than.predicted->step_s * (1 - kPrediction_share);
+/** Whether a step would be if nothing but computing took time, and as little was made again as
+ * keep_more() may leave. */
+bool can_be_faster(const CostModel& cost,
+                   const Plan& plan,
+                   const Choice& choice,
+                   const Plan& than) {
+  const Activations most = choice.activations == Activations::recompute   ? Activations::selective
+                           : choice.activations == Activations::selective ? Activations::keep
+                                                                          : choice.activations;
+  return cost.passes_seconds(plan.n_micro, most) < than.predicted->step_s * (1 - kPrediction_share);
 }
 
 }  // namespace
@@ -320,10 +380,12 @@ void search_with(const ModelTable& model,
     std::optional<CostModel> cost;
     if (request.machine)
       cost.emplace(*request.machine, request.has_gpu, model, plan.shape, plan.typical);
-    if (search.plan && cost && !can_be_faster(*cost, plan.n_micro, *search.plan)) continue;
+    if (search.plan && cost && !can_be_faster(*cost, plan, choice, *search.plan)) continue;
     const bool fills =
         request.has_gpu && request.trains && !request.placement && choice.place == Place::host;
-    const int64_t lacking = (fills ? fill(request, plan) : lay_out(request, plan)).total();
+    const int64_t lacking =
+        keep_more(request, plan, choice, fills ? fill(request, plan) : lay_out(request, plan))
+            .total();
     if (lacking == 0) {
       if (cost) {
         plan.predicted = simulate_plan(*cost, request, plan);

@@ -91,6 +91,11 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
   add("recompute", [](auto& p) { p.activations = Activations::recompute; });
   add("host, recompute",
       [](auto& p) { p.place = Place::host, p.activations = Activations::recompute; });
+  add("selective", [](auto& p) { p.activations = Activations::selective; });
+  add("host, vertical, selective", [](auto& p) {
+    p.place = Place::host, p.order = AccumulationOrder::vertical,
+    p.activations = Activations::selective;
+  });
   add("saved on host", [](auto& p) { p.activations = Activations::host; });
   add("vertical", [](auto& p) { p.order = AccumulationOrder::vertical; });
   add("host, vertical",

@@ -120,7 +120,7 @@ TEST(Layout, AFrozenBlockHoldsItsWeightsAndOnTheHostWhatACheckpointNeeds) {
       EXPECT_EQ(frozen.region(frozen.segments[0][static_cast<size_t>(Segment::master)]).place,
                 Place::host);
       // One region for what their forwards save, in place of one each.
-      EXPECT_EQ(bytes_of(frozen, "saved,", "recomputed"), saved_bytes / 2);
+      EXPECT_EQ(bytes_of(frozen, "saved,", "made again"), saved_bytes / 2);
       for (Tag tag : {Tag::grads, Tag::adam_m, Tag::adam_v})
         EXPECT_GT(frozen.bytes_of(tag, placing == Placing::gpu ? Place::gpu : Place::host), 0);
     }
@@ -188,7 +188,8 @@ TEST(Layout, BoundariesOnTheHostAreThoseThatABackwardReads) {
 
 TEST(Layout, OnTheHostMoreLayersTakeNoMoreOfTheGpuThanWhatForwardsLeave) {
   for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
-    for (auto activations : {Activations::keep, Activations::recompute, Activations::host}) {
+    for (auto activations :
+         {Activations::keep, Activations::selective, Activations::recompute, Activations::host}) {
       ShapeOptions o{.compute = DType::bf16, .order = order, .activations = activations};
       auto bytes = [&](int n_layers, Tag tag) {
         o.n_layers = n_layers;
@@ -202,6 +203,26 @@ TEST(Layout, OnTheHostMoreLayersTakeNoMoreOfTheGpuThanWhatForwardsLeave) {
           EXPECT_EQ(bytes(20, tag), bytes(3, tag)) << name_of(tag);
       }
     }
+}
+
+TEST(Layout, SelectiveKeepsAllButWhatOneBlockMakesAgain) {
+  ShapeOptions o{.n_layers = 6, .n_micro_max = 1, .tied = false};
+  const auto saved = [&](Activations activations) {
+    o.activations = activations;
+    StepShape shape = make_shape(o);
+    for (BlockShape& b : shape.blocks)
+      b.saved_bytes = 4096, b.saved_remade_bytes = 3072;
+    int64_t n_bytes = 0;
+    for (const Region& region : make_layout(shape).regions)
+      if (region.name.find("saved") != std::string::npos) n_bytes += region.n_bytes;
+    return n_bytes;
+  };
+  EXPECT_EQ(saved(Activations::keep), 8 * 4096);
+  EXPECT_EQ(saved(Activations::selective), 8 * 1024 + 3072);
+  EXPECT_EQ(saved(Activations::recompute), 4096);
+  // Blocks without a backward have one region for all, whatever others keep.
+  o.frozen = Frozen::first_blocks;
+  EXPECT_EQ(saved(Activations::selective), 6 * 1024 + 4096);
 }
 
 TEST(Layout, SlotsHoldTheLargestBlockOnTheHostAndNoOther) {

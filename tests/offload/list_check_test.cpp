@@ -89,7 +89,8 @@ TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdge) {
   for (int n_layers : {0, 1, 2})
     for (int n_micro : {1, 2})
       for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
-        for (auto activations : {Activations::keep, Activations::recompute, Activations::host})
+        for (auto activations :
+             {Activations::keep, Activations::selective, Activations::recompute, Activations::host})
           for (bool tied : {false, true}) {
             if (!run_long() && random() % 2 != 0) continue;
             // Two slots: with one layer and two micro-batches, or two layers, something leaves

@@ -96,12 +96,16 @@ class Program {
     };
     auto saved = [&]() -> Region {
       if (a.saved_slot >= 0) return {Kind::saved_slot, a.saved_slot};
-      if (!training_) return {Kind::saved_recomputed};  // wherever there is room: nobody reads it
+      if (!training_) return {Kind::saved_remade};  // wherever there is room: nobody reads it
       if (block(b).saved_bytes > 0 &&
           (block(b).activations == Activations::recompute || b < shape_.first_backward()))
-        return {Kind::saved_recomputed};
+        return {Kind::saved_remade};
       return {Kind::saved, b, lane(m)};
     };
+    // What selective makes again lies apart from what it keeps.
+    const bool has_remade = training_ && b >= 0 && b >= shape_.first_backward() &&
+                            block(b).activations == Activations::selective &&
+                            block(b).saved_remade_bytes > 0;
     auto grads = [&]() -> Region {
       if (a.grad_slot >= 0) return {Kind::grad_slot, a.grad_slot};
       return {Kind::grads, b};
@@ -131,6 +135,8 @@ class Program {
         read_weights();
         reads({Kind::batch, m}, {0, m, step_});
         if (b > 0) reads(boundary(b - 1, m, a.input_slot), {b - 1, m, step_});
+        if (has_remade) writes({Kind::saved_remade}, now);
+        if (has_remade && a.verb == Verb::recompute) break;
         if (block(b).saved_bytes > 0) writes(saved(), now);
         if (b == shape_.n_blocks() - 1)
           writes({Kind::sum_on_gpu, shape_.n_blocks() + m}, now);
@@ -147,6 +153,7 @@ class Program {
         reads({Kind::batch, m}, {0, m, step_});
         if (b > 0) reads(boundary(b - 1, m, a.input_slot), {b - 1, m, step_});
         if (block(b).saved_bytes > 0) reads(saved(), now);
+        if (has_remade) reads({Kind::saved_remade}, now);
         if (b < shape_.n_blocks() - 1) reads({Kind::grad_boundary, b % 2, lane(m)}, {b, m, step_});
         if (b > 0) writes({Kind::grad_boundary, (b - 1) % 2, lane(m)}, {b - 1, m, step_});
         const bool sums_here =

@@ -25,7 +25,7 @@ enum class Kind {
   grad_temp,
   staging,
   saved,
-  saved_recomputed,
+  saved_remade,
   saved_slot,
   saved_on_host,
   boundary,

@@ -47,8 +47,8 @@ class SameBits : public testing::TestWithParam<ToyKind> {
 
 constexpr AccumulationOrder kOrders[] = {AccumulationOrder::horizontal,
                                          AccumulationOrder::vertical};
-constexpr Activations kActivations[] = {Activations::keep, Activations::recompute,
-                                        Activations::host};
+constexpr Activations kActivations[] = {Activations::keep, Activations::selective,
+                                        Activations::recompute, Activations::host};
 constexpr Placing kPlacings[] = {Placing::gpu, Placing::host, Placing::mixed};
 
 TEST_P(SameBits, AReferenceThatLearnsSomething) {

@@ -20,7 +20,7 @@ struct ShapeOptions {
   AccumulationOrder order = AccumulationOrder::horizontal;
   Placing placing = Placing::host;
   Activations activations = Activations::keep;
-  bool mixed_activations = false;  ///< block b: keep, recompute or host by b mod 3
+  bool mixed_activations = false;  ///< block b: keep, recompute, host or selective by b mod 4
   bool boundaries_on_host = false;
   bool tied = true;
   int n_weight_slots = 2;
@@ -83,14 +83,16 @@ inline StepShape make_shape(const ShapeOptions& o) {
       b.n_elements += (sizes[t] + 255) / 256 * 256;
     }
     b.saved_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
+    b.saved_remade_bytes = b.saved_bytes / 2;
     const int index = shape.n_blocks();
     // A borrowed tensor lives where its owner does: the ends are placed alike.
     const bool end = index == 0 || index == n_blocks - 1;
     b.place = o.placing == Placing::gpu || (o.placing == Placing::mixed && !end && index % 2 == 0)
                   ? Place::gpu
                   : Place::host;
-    constexpr Activations kAll[] = {Activations::keep, Activations::recompute, Activations::host};
-    b.activations = o.mixed_activations ? kAll[index % 3] : o.activations;
+    constexpr Activations kAll[] = {Activations::keep, Activations::recompute, Activations::host,
+                                    Activations::selective};
+    b.activations = o.mixed_activations ? kAll[index % 4] : o.activations;
     b.updates_late = o.some_update_late && index % 2 == 1;
     shape.blocks.push_back(std::move(b));
   };
@@ -138,12 +140,12 @@ inline StepShape random_shape(std::mt19937_64& random) {
   if (up_to(12) == 0) {  // a model of one block
     shape.blocks.resize(1);
   }
-  const int placing = up_to(3), activations = up_to(4);
+  const int placing = up_to(3), activations = up_to(5);
   for (BlockShape& b : shape.blocks) {
     const int place = placing == 2 ? up_to(2) : placing;
     b.place = place ? Place::host : Place::gpu;
-    b.activations = static_cast<Activations>(activations == 3 ? up_to(3) : activations);
-    if (up_to(10) == 0) b.saved_bytes = 0;
+    b.activations = static_cast<Activations>(activations == 4 ? up_to(4) : activations);
+    if (up_to(10) == 0) b.saved_bytes = b.saved_remade_bytes = 0;
     b.updates_late = up_to(3) == 0;
   }
   for (BlockShape& b : shape.blocks)

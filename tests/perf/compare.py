@@ -30,8 +30,8 @@ NEEDS = {"transformers": ["transformers"], "plain": ["transformers"],
 
 # The peers of each work: engine and options, and Ferry's rate over the peer's that is to be reached,
 # if any.
-BEST_PLAIN = [("plain --micro 8", 1.12), ("plain --checkpoint", 1.12),
-              ("plain --checkpoint --compile", 1.12)]
+BEST_PLAIN = [("plain --micro 8", 1.12), ("plain --micro 8 --compile", 1.12),
+              ("plain --checkpoint", 1.12), ("plain --checkpoint --compile", 1.12)]
 WORKS = {
     "bert-bf16": {
         "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, 11 GiB",

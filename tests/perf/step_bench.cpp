@@ -280,9 +280,10 @@ int run(int argc, char** argv) {
   if (args["placement"] != "auto")
     request.placement = args["placement"] == "host" ? Place::host : Place::gpu;
   if (args["activations"] != "auto")
-    request.activations = args["activations"] == "keep"   ? Activations::keep
-                          : args["activations"] == "host" ? Activations::host
-                                                          : Activations::recompute;
+    request.activations = args["activations"] == "keep"        ? Activations::keep
+                          : args["activations"] == "host"      ? Activations::host
+                          : args["activations"] == "selective" ? Activations::selective
+                                                               : Activations::recompute;
   if (args["boundaries"] != "auto")
     request.boundaries = args["boundaries"] == "host" ? Place::host : Place::gpu;
   request.order =

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 
 #include "models/bert/bert_table.h"
 #include "src/base/bytes.h"
@@ -265,6 +267,65 @@ TEST(Plan, ReducedStatesAndASplitMasterTakeLessOfTheHost) {
   EXPECT_NEAR(bytes_per_parameter(simd::StateType::block8, false), 10 + 2 / 256.0, 0.01);
   EXPECT_NEAR(bytes_per_parameter(simd::StateType::fp32, true), 14, 0.01);
   EXPECT_NEAR(bytes_per_parameter(simd::StateType::block8, true), 8 + 2 / 256.0, 0.01);
+}
+
+TEST(Plan, KeepsAsMuchOfTheSavedTensorsAsFitsTheLargestLast) {
+  const ModelTable model = bert_large(DType::bf16);
+  PlanRequest request{.micro_batch_size = 32, .has_gpu = true, .gpu_budget_bytes = INT64_MAX};
+  request.placement = Place::gpu;
+  const auto bytes_with = [&](Activations activations) {
+    PlanRequest wish = request;
+    wish.activations = activations;
+    return make_plan(model, wish).layout.n_bytes[static_cast<size_t>(Place::gpu)];
+  };
+  const int64_t all = bytes_with(Activations::keep), none = bytes_with(Activations::recompute),
+                selective = bytes_with(Activations::selective);
+  EXPECT_LT(none, selective);
+  EXPECT_LT(selective, all);
+  const BatchShape largest = make_plan(model, request).largest;
+  // What the next block would take: the largest tensor, or all but it.
+  const std::vector<SavedSpec> saved = model.blocks[1].saved(largest);
+  const int64_t remade = remade_bytes(saved), others = laid_out_bytes(saved) - remade;
+  EXPECT_EQ(remade, int64_t{32} * 512 * 4096 * 2);
+  int64_t kept_before = 0;
+  std::set<std::string> ways;
+  std::set<int64_t> budgets = {none, selective, all};
+  for (int i = 1; i < 40; ++i)
+    budgets.insert(none + (all - none) * i / 40);
+  for (const int64_t budget : budgets) {
+    request.gpu_budget_bytes = budget;
+    const Plan plan = make_plan(model, request);
+    const int64_t taken = plan.layout.n_bytes[static_cast<size_t>(Place::gpu)];
+    EXPECT_LE(taken, budget);
+    int64_t kept = 0;
+    std::map<Activations, int> n_layers;
+    for (const BlockShape& block : plan.shape.blocks) {
+      kept += block.saved_kept_bytes();
+      if (block.saved_remade_bytes > 0) ++n_layers[block.activations];
+    }
+    EXPECT_GE(kept, kept_before) << budget;
+    kept_before = kept;
+    // The last blocks more than the others, never two steps more.
+    EXPECT_TRUE(std::ranges::is_sorted(
+        plan.shape.blocks.begin() + 1, plan.shape.blocks.end() - 1, std::greater<>(),
+        [](const BlockShape& block) { return static_cast<int>(block.activations); }));
+    EXPECT_FALSE(n_layers[Activations::keep] > 0 && n_layers[Activations::recompute] > 0);
+    // The first that is kept more needs a region to be made again in, which others share.
+    if (n_layers[Activations::keep] < 23) {
+      const int64_t next = n_layers[Activations::recompute] > 1 ? others + remade : 2 * remade;
+      EXPECT_LT(budget - taken, next) << plan.why;
+    }
+    ways.insert(std::regex_replace(plan.why, std::regex("last [0-9]+"), "last N"));
+  }
+  std::string said;
+  for (const std::string& way : ways)
+    said += way + "\n";
+  for (const char* part :
+       {"saved tensors kept\n", "saved tensors kept but for the largest\n",
+        "of the last N of 26 blocks kept, of the others kept but for the largest",
+        "of the last N of 26 blocks kept but for the largest, of the others recomputed",
+        "saved tensors recomputed\n"})
+    EXPECT_NE(said.find(part), std::string::npos) << part << "\n" << said;
 }
 
 TEST(Plan, TextsThatAreKnownTakeTheMemoryOfTheirTokens) {
