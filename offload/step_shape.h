@@ -5,7 +5,9 @@
 // executor (which runs the list).
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "offload/place.h"
@@ -33,6 +35,17 @@ struct BorrowedExtent {
  * cost least for their size are made again by the block right before its backward, the others kept.
  */
 enum class Activations : uint8_t { keep, selective, recompute, host };
+constexpr std::string_view name_of(Activations activations) {
+  constexpr std::string_view kNames[] = {"keep", "selective", "recompute", "host"};
+  return kNames[static_cast<size_t>(activations)];
+}
+/** Of its name; nullopt for "auto". */
+constexpr std::optional<Activations> activations_of(std::string_view name) {
+  for (const auto a :
+       {Activations::keep, Activations::selective, Activations::recompute, Activations::host})
+    if (name_of(a) == name) return a;
+  return std::nullopt;
+}
 enum class AccumulationOrder : uint8_t { horizontal, vertical };
 
 struct BlockShape {

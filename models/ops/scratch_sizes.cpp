@@ -31,19 +31,20 @@ int64_t flash_library_bytes(DType type,
   const int64_t kv_row_bytes = heads.n_kv_heads * head_width * element_bytes;
   const int64_t forward = stacked_bytes(T * row_bytes, n_heads * T * kF32_bytes, 16, 8);
   const int64_t rounded_width = round_up(head_width, head_width <= 128 ? 32 : 64);
+  // Of n sequences that fill what they can of the micro-batch: the last one of an epoch has few,
+  // and the fewer there are the more each is split.
+  const int64_t length = std::max<int64_t>(1, shape.max_length);
   const auto backward_bytes = [&](int64_t n_seqs) {
-    const int64_t rows = T + 128 * n_seqs;
+    const int64_t rows = std::min(T, n_seqs * length) + 128 * n_seqs;
     const int64_t pairs = n_seqs * n_heads;
     const int64_t splits = (gpu_multiprocessors + pairs - 1) / pairs;
     return stacked_bytes(n_heads * rows * kF32_bytes, std::max<int64_t>(1, splits) * rows *
                                                           n_heads * rounded_width * kF32_bytes);
   };
-  const int64_t n_seqs_least =
-      std::max<int64_t>(1, (T + shape.max_length - 1) / std::max<int64_t>(1, shape.max_length));
-  const int64_t n_seqs_most = std::max(n_seqs_least, shape.n_seqs_max);
+  const int64_t n_seqs_most = std::max({int64_t{1}, shape.n_seqs_max, (T + length - 1) / length});
   // From one sequence a multiprocessor on there is one split, and more sequences only take more.
   int64_t backward = backward_bytes(n_seqs_most);
-  for (int64_t n = n_seqs_least; n < n_seqs_most && n < gpu_multiprocessors; n++)
+  for (int64_t n = 1; n < n_seqs_most && n < gpu_multiprocessors; n++)
     backward = std::max(backward, backward_bytes(n));
   const int64_t gradients = stacked_bytes(T * row_bytes, T * kv_row_bytes, T * kv_row_bytes) +
                             (heads.is_grouped() ? stacked_bytes(T * row_bytes, T * row_bytes) : 0);

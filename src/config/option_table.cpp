@@ -202,6 +202,15 @@ const std::vector<Option>& option_table() {
        .help = "Samples that go through the model at once (micro-batch). Larger is faster until "
                "memory ends; "
                "auto lets the planner choose."},
+      {.key = "token_sizes",
+       .type = Type::text,
+       .group = kScheduleGroup,
+       .value = "auto",
+       .unit = "tokens",
+       .can_be_auto = true,
+       .help = "What the token counts of micro-batches are rounded up to, as 64,448,512. auto "
+               "takes up to eight that fit the run's texts, when it begins; they belong to what "
+               "fixes its bits, and a run that goes on keeps them."},
       {.key = "gradient_accumulation_steps",
        .type = Type::integer,
        .group = kScheduleGroup,
@@ -520,10 +529,9 @@ const std::vector<Option>& option_table() {
                    {"enable_activation_checkpointing", "recompute"}},
        .help =
            "For experiments: what happens to tensors saved for the backward. keep is fastest, "
-           "selective makes the largest again (a tenth more computing for two fifths of the "
-           "memory), "
-           "recompute all of them (a third more), host costs transfers. auto: as much is kept as "
-           "fits. Never changes the result."},
+           "selective makes each layer's largest again (of BERT two fifths of them, for a tenth "
+           "more computing), recompute all of them (a third more), host costs transfers. auto "
+           "keeps as much as fits. Never changes the result."},
       {.key = "boundaries",
        .type = Type::choice,
        .group = kMemoryGroup,

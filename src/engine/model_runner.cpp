@@ -200,9 +200,11 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
     offset += round_up(s.n_bytes(), kTensorAlignment_bytes);
   }
   const BlockShape& block = shape_.blocks[static_cast<size_t>(action.block)];
-  FERRY_CHECK(kept + remade <= block.saved_bytes && remade <= block.saved_remade_bytes,
+  const int64_t kept_most =
+      memory.saved_remade ? block.saved_bytes - block.saved_remade_bytes : block.saved_bytes;
+  FERRY_CHECK(kept <= kept_most && remade <= block.saved_remade_bytes,
               "{} saves {} bytes and {} that are made again, planned {} and {}", table.name, kept,
-              remade, block.saved_bytes, block.saved_remade_bytes);
+              remade, kept_most, block.saved_remade_bytes);
   out.scratch = &scratch_;
   return out;
 }

@@ -82,11 +82,7 @@ std::vector<Change> without_wishes(const PlanRequest& request) {
                     *request.placement == Place::host ? "host" : "resident"))
         .placement.reset();
   if (request.activations)
-    add(fmt::format("without activations = {}", *request.activations == Activations::keep ? "keep"
-                                                : *request.activations == Activations::host
-                                                    ? "host"
-                                                    : "recompute"))
-        .activations.reset();
+    add(fmt::format("without activations = {}", name_of(*request.activations))).activations.reset();
   if (request.boundaries)
     add(fmt::format("without boundaries = {}", name_of(*request.boundaries))).boundaries.reset();
   if (request.order == AccumulationOrder::vertical)

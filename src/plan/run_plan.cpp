@@ -175,11 +175,7 @@ PlanRequest make_plan_request(const config::Config& config,
                                request.host_reserved_bytes);
   if (const std::string& wish = config.text("placement"); wish != "auto")
     request.placement = wish == "host" ? Place::host : Place::gpu;
-  if (const std::string& wish = config.text("activations"); wish != "auto")
-    request.activations = wish == "keep"        ? Activations::keep
-                          : wish == "host"      ? Activations::host
-                          : wish == "selective" ? Activations::selective
-                                                : Activations::recompute;
+  request.activations = activations_of(config.text("activations"));
   if (const std::string& wish = config.text("boundaries"); wish != "auto")
     request.boundaries = wish == "host" ? Place::host : Place::gpu;
   if (trains)

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "src/base/error.h"
-#include "src/train/text_tokens.h"
 
 namespace ferry {
 

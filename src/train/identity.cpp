@@ -4,6 +4,7 @@
 
 #include <ATen/Version.h>
 #include <torch/version.h>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
@@ -18,7 +19,7 @@ nlohmann::ordered_json identity_of(const Job& job) {
   identity["max_length"] = job.max_length;
   identity["token_sizes"] = job.token_sizes;
   identity["seed"] = config.integer("seed");
-  identity["data_seed"] = config.maybe_integer("data_seed").value_or(config.integer("seed"));
+  identity["data_seed"] = data_seed_of(config);
   identity["dataset"] = fmt::format("{:016x}", job.train.fingerprint());
   identity["n_params"] = job.model.n_params();
   identity["dtype"] = name_of(job.model.compute);
@@ -39,12 +40,26 @@ nlohmann::ordered_json identity_of(const Job& job) {
   return identity;
 }
 
+namespace {
+
+/** A run that is made longer may need a larger size besides those that it began with, which its
+ * micro-batches of before would not have been rounded up to. */
+bool is_same(const std::string& key,
+             const nlohmann::ordered_json& then,
+             const nlohmann::ordered_json& now) {
+  if (key != "token_sizes") return then == now;
+  return then.size() <= now.size() && std::equal(then.begin(), then.end(), now.begin());
+}
+
+}  // namespace
+
 void check_identity(const nlohmann::ordered_json& then, const nlohmann::ordered_json& now) {
   // What older runs do not name was the only way then.
   const nlohmann::ordered_json of_before = {{"optim", "adamw"}, {"master", "fp32"}};
   for (const auto& [key, value] : now.items()) {
     const auto found = then.find(key);
-    if (found != then.end() ? *found == value : of_before.value(key, "") == value) continue;
+    if (found != then.end() ? is_same(key, *found, value) : of_before.value(key, "") == value)
+      continue;
     throw Error(Fault::does_not_fit, "resume.identity",
                 fmt::format("{} was {} when the run began, and is {} now", key,
                             found == then.end() ? "unset" : found->dump(), value.dump()),

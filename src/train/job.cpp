@@ -1,6 +1,7 @@
 #include "src/train/job.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -141,6 +142,27 @@ std::vector<Example> read_lines(std::istream& stream) {
   return examples;
 }
 
+int64_t epochs_of_run(const Job& job) {
+  const config::Config& config = job.config;
+  const int64_t n =
+      steps_per_epoch(job.train.size(), {.train_batch_size = config.integer("train_batch_size")});
+  const int64_t max_steps = config.integer("max_steps");
+  return max_steps >= 0 ? (max_steps + n - 1) / n
+                        : static_cast<int64_t>(std::ceil(config.number("num_train_epochs")));
+}
+
+RunTexts texts_of(const Job& job) {
+  RunTexts texts = {.trained = job.train.lengths(),
+                    .evaluated = job.eval.lengths(),
+                    .data_seed = data_seed_of(job.config),
+                    .max_length = job.max_length};
+  if (job.train.size() == 0) return texts;
+  texts.n_epochs = epochs_of_run(job);
+  if (const auto sizes = job.config.maybe_text("token_sizes"))
+    texts.token_sizes = parse_token_sizes(*sizes);
+  return texts;
+}
+
 /** No memory is kept for longer texts than there are: max_length becomes the longest one's. */
 void count_real_lengths(Job& job) {
   const int64_t longest = std::max(max_micro_batch_tokens(job.train.lengths(), 1),
@@ -174,6 +196,7 @@ void fix_identity(Job& job) {
   config::Config& config = job.config;
   config.choose("per_device_train_batch_size", fmt::format("{}", job.split.micro_batch_size),
                 "planner");
+  config.choose("token_sizes", fmt::format("{}", fmt::join(job.token_sizes, ",")), "planner");
   if (config.is_auto("intra_op_threads") && !job.machine.plan.has_gpu)
     config.choose("intra_op_threads", fmt::format("{}", job.machine.n_cores), "machine");
   job.identity = identity_of(job);  // once: it reads all of the data
@@ -197,6 +220,10 @@ int worker_threads(const Job& job) {
 }
 
 }  // namespace
+
+uint64_t data_seed_of(const config::Config& config) {
+  return static_cast<uint64_t>(config.maybe_integer("data_seed").value_or(config.integer("seed")));
+}
 
 std::unique_ptr<Job> prepare_training(config::Config config) {
   const bool masked_lm = config.text("task") == "mlm";
@@ -259,12 +286,12 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
                                           /*trains=*/true, job->train.bytes() + job->eval.bytes());
   count_real_lengths(*job);
   request.max_length = job->max_length;
-  request.text_tokens = text_tokens_of(*job, /*trains=*/true);
+  request.text_tokens = text_tokens_of(texts_of(*job));
   job->plan = make_plan(job->model, request);
   job->split = {.train_batch_size = job->config.integer("train_batch_size"),
                 .micro_batch_size = job->plan.micro_batch_size};
   note_short_batches(*job);
-  job->token_sizes = token_sizes_of(*job, /*trains=*/true);
+  job->token_sizes = choose_sizes(texts_of(*job), job->split, job->plan.largest.tokens);
   plan_steps(*job);
   fix_identity(*job);
   return job;
@@ -317,11 +344,11 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
   check_types(job->eval, job->model);
   PlanRequest request = make_plan_request(job->config, job->model, job->machine.plan,
                                           /*trains=*/false, job->eval.bytes());
-  request.text_tokens = text_tokens_of(*job, /*trains=*/false);
+  request.text_tokens = text_tokens_of(texts_of(*job));
   job->plan = make_plan(job->model, request);
   job->split = {.train_batch_size = job->plan.micro_batch_size,
                 .micro_batch_size = job->plan.micro_batch_size};
-  job->token_sizes = token_sizes_of(*job, /*trains=*/false);
+  job->token_sizes = choose_sizes(texts_of(*job), job->split, job->plan.largest.tokens);
   return job;
 }
 

@@ -45,6 +45,9 @@ struct Job {
   std::vector<std::string> notes;   ///< for the user: what was taken for what
 };
 
+/** What the texts are shuffled by. */
+uint64_t data_seed_of(const config::Config& config);
+
 /** The job of `ferry train`. Throws Error for everything that is wrong with settings, model or
  * data. */
 std::unique_ptr<Job> prepare_training(config::Config config);

@@ -4,23 +4,38 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
-#include "src/train/job.h"
+#include "src/data/step_plan.h"
+#include "src/plan/plan.h"
 
 namespace ferry {
 
-/** What the texts are shuffled by. */
-uint64_t data_seed_of(const config::Config& config);
+/** Texts as the tokens of each, and the orders in which they are taken. */
+struct RunTexts {
+  std::vector<int32_t> trained;    ///< shuffled by `data_seed`; none where nothing is trained
+  std::vector<int32_t> evaluated;  ///< as they stand
+  uint64_t data_seed = 0;
+  int64_t n_epochs = 1;
+  int64_t max_length = 512;
+  /** Of a run that goes on: what micro-batches were rounded up to when it began. */
+  std::vector<int64_t> token_sizes;
+};
 
-/** What the micro-batches of training and its evaluations, or of an inference, have of tokens:
- * exact, or no less where there are too many epochs to look at. Nothing where all texts are of one
- * length. */
+/** Tokens of its micro-batches, or no fewer: the most in as many epochs as can be looked at, past
+ * which the longest texts are taken to meet. Nothing where all texts are as long as max_length. */
 std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens_of(
-    const Job& job, bool trains);
+    const RunTexts& texts);
 
 /** What micro-batches' token counts are rounded up to: a few sizes that fit them well, the last of
- * which is the plan's largest micro-batch. */
-std::vector<int64_t> token_sizes_of(const Job& job, bool trains);
+ * which is the plan's largest micro-batch. A run that goes on keeps those that it began with; one
+ * that is made longer may need a larger one besides. */
+std::vector<int64_t> choose_sizes(const RunTexts& texts,
+                                  const StepSplit& split,
+                                  int64_t largest_tokens);
+
+/** "64,448,512"; ascending multiples of 64. Throws Error(usage). */
+std::vector<int64_t> parse_token_sizes(const std::string& text);
 
 }  // namespace ferry

@@ -53,25 +53,25 @@ std::vector<Place> mixed_places(const ToyModel& model) {
 }
 
 /** Queues in an order drawn from the seed, and with it another placement: the seeds pass through
- * all 144 before one returns, and the first few differ in everything. */
+ * all 192 before one returns, and the first few differ in everything. */
 ToyPlacement adversarial(const ToyModel& model, uint64_t seed) {
-  uint64_t left = seed * 31 % 144;
+  uint64_t left = seed * 31 % 192;
   auto choose = [&left](uint64_t n) { return std::exchange(left, left / n) % n; };
   const bool is_mixed = choose(2) == 1, is_vertical = choose(2) == 1;
-  const uint64_t activations = choose(3);
+  const uint64_t activations = choose(4);
   ToyPlacement p;
   p.mode = SimulatedMode::adversarial;
   p.queue_seed = seed;
   p.place = Place::host;
   if (is_mixed) p.places = mixed_places(model);
-  p.activations =
-      std::array{Activations::keep, Activations::host, Activations::recompute}[activations];
+  p.activations = std::array{Activations::keep, Activations::host, Activations::recompute,
+                             Activations::selective}[activations];
   p.order = is_vertical ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
   p.overlap = choose(2) == 1;
   p.n_weight_slots = 2 + static_cast<int>(choose(3));
   p.boundaries = choose(2) == 1 ? Place::host : Place::gpu;
   p.name = "adversarial " + std::to_string(seed) + (is_mixed ? ", mixed, " : ", host, ") +
-           std::array{"keep", "saved on host", "recompute"}[activations] +
+           std::string(name_of(p.activations)) +
            (p.boundaries == Place::host ? ", boundaries on host" : "") +
            (is_vertical ? ", vertical, " : ", horizontal, ") + std::to_string(p.n_weight_slots) +
            " slots, " + (p.overlap ? "overlapped" : "serial") + " optimizer";
@@ -95,6 +95,11 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
   add("host, vertical, selective", [](auto& p) {
     p.place = Place::host, p.order = AccumulationOrder::vertical,
     p.activations = Activations::selective;
+  });
+  add("the last kept more", [](auto& p) { p.keeps_last_more = true; });
+  add("host, vertical, boundaries on host, the last kept more", [](auto& p) {
+    p.place = Place::host, p.order = AccumulationOrder::vertical, p.boundaries = Place::host,
+    p.keeps_last_more = true;
   });
   add("saved on host", [](auto& p) { p.activations = Activations::host; });
   add("vertical", [](auto& p) { p.order = AccumulationOrder::vertical; });

@@ -151,6 +151,13 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   if (placement.places)
     for (size_t b = 0; b < shape.blocks.size(); ++b)
       shape.blocks[b].place = (*placement.places)[b];
+  if (placement.keeps_last_more) {
+    const size_t n = shape.blocks.size() - 2;
+    for (size_t layer = 0; layer < n; ++layer)
+      shape.blocks[layer + 1].activations = 3 * layer < n       ? Activations::recompute
+                                            : 3 * layer < 2 * n ? Activations::selective
+                                                                : Activations::keep;
+  }
   Layout layout = make_layout(shape);
   SessionOptions options;
   options.device = placement.device;

@@ -35,6 +35,7 @@ struct ToyPlacement {
   Place place = Place::gpu;
   std::optional<std::vector<Place>> places;  ///< per block, in place of `place`
   Activations activations = Activations::keep;
+  bool keeps_last_more = false;  ///< the first third of the layers recompute, the second selective
   Place boundaries = Place::gpu;
   AccumulationOrder order = AccumulationOrder::horizontal;
   int n_weight_slots = 2;

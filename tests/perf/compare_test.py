@@ -60,7 +60,7 @@ class Compare(unittest.TestCase):
             with contextlib.redirect_stdout(out):
                 met = compare.compare(args, "small", WORK, compare.Energy(), log)
         said = out.getvalue()
-        self.assertTrue(met, said)
+        self.assertFalse(met, said)  # of torchao nothing is known
         self.assertIn("2.10 x plain --micro 2, bar 1.5: met", said)
         self.assertRegex(said, r"transformers +out of memory")
         self.assertIn("not installed: no_such_package_here", said)
@@ -121,7 +121,7 @@ class Compare(unittest.TestCase):
                 met = compare.compare(arguments(program, limit=1), "slow",
                                       dict(WORK, peers=[("deepspeed3", 2.0)]), compare.Energy(),
                                       io.StringIO())
-        self.assertTrue(met)
+        self.assertFalse(met)
         self.assertRegex(out.getvalue(), "deepspeed3 +not done after 1 s")
 
 

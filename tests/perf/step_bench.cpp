@@ -24,7 +24,6 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <random>
 #include <thread>
 
@@ -279,11 +278,7 @@ int run(int argc, char** argv) {
                                  : INT64_MAX;
   if (args["placement"] != "auto")
     request.placement = args["placement"] == "host" ? Place::host : Place::gpu;
-  if (args["activations"] != "auto")
-    request.activations = args["activations"] == "keep"        ? Activations::keep
-                          : args["activations"] == "host"      ? Activations::host
-                          : args["activations"] == "selective" ? Activations::selective
-                                                               : Activations::recompute;
+  request.activations = activations_of(args["activations"]);
   if (args["boundaries"] != "auto")
     request.boundaries = args["boundaries"] == "host" ? Place::host : Place::gpu;
   request.order =
@@ -365,8 +360,11 @@ int run(int argc, char** argv) {
   const std::vector<TimedAction> actions = tracer.take();
   if (!args["trace"].empty()) write_chrome_trace(args["trace"], actions);
   // Rows of one length: the median step. Ragged ones: all steps, which are not alike.
-  double typical = std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size());
-  if (!request.text_tokens) {
+  double typical = 0;
+  if (request.text_tokens) {
+    typical =
+        1e3 * (seconds_of(timed_to) - seconds_of(timed_from)) / static_cast<double>(ms.size());
+  } else {
     std::sort(ms.begin(), ms.end());
     typical = ms[ms.size() / 2];
   }

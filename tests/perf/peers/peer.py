@@ -32,6 +32,7 @@ def arguments():
     parser.add_argument("--micro", type=int, help="samples at a time; all of them by itself")
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--lengths", help="a file: each line the lengths of one step's samples")
+    parser.add_argument("--pad", action="store_true", help="pad all to --length, not to the longest")
     parser.add_argument("--dtype", default="bf16", choices=["bf16", "fp16"])
     parser.add_argument("--checkpoint", action="store_true", help="recompute every layer")
     parser.add_argument("--compile", action="store_true", help="torch.compile each layer")
@@ -55,7 +56,7 @@ class Work:
             step = []
             for first in range(0, len(lengths), micro):
                 some = lengths[first:first + micro]
-                longest = max(some)
+                longest = self.args.length if self.args.pad else max(some)
                 ids = torch.randint(5, 30000, (len(some), longest), generator=generator)
                 batch = {"input_ids": ids}
                 if min(some) < longest:
