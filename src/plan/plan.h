@@ -71,11 +71,11 @@ struct Plan {
 int64_t loaded_kernels_bytes(const ModelTable& model);
 
 /** With a machine profile the fastest of these that fit the budgets, else the first: all resident
- * and kept; the largest or all saved tensors recomputed; weights and states on the host, but for as many blocks as the GPU has room
- * for; and so on with smaller micro-batches. Where none of these fits, the same with the outputs of
- * blocks on the host. Throws Error(does_not_fit) that names the largest tag and changes with which
- * it would fit, each tried; Error(usage) when the micro-batch asked for is more than can be
- * computed at once, or too small for its number. */
+ * and kept; the largest or all saved tensors recomputed; weights and states on the host, but for as
+ * many blocks as the GPU has room for; and so on with smaller micro-batches. Where none of these
+ * fits, the same with the outputs of blocks on the host. Throws Error(does_not_fit) that names the
+ * largest tag and changes with which it would fit, each tried; Error(usage) when the micro-batch
+ * asked for is more than can be computed at once, or too small for its number. */
 Plan make_plan(const ModelTable& model, const PlanRequest& request);
 
 /** The order in which a request's blocks are updated. */
