@@ -206,7 +206,6 @@ const std::vector<Option>& option_table() {
        .type = Type::text,
        .group = kScheduleGroup,
        .value = "auto",
-       .unit = "tokens",
        .can_be_auto = true,
        .help = "What the token counts of micro-batches are rounded up to, as 64,448,512. auto "
                "takes up to eight that fit the run's texts, when it begins; they belong to what "
