@@ -8,6 +8,7 @@
 #include <set>
 
 #include "models/bert/bert_table.h"
+#include "models/decoder/decoder_table.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 
@@ -267,6 +268,36 @@ TEST(Plan, ReducedStatesAndASplitMasterTakeLessOfTheHost) {
   EXPECT_NEAR(bytes_per_parameter(simd::StateType::block8, false), 10 + 2 / 256.0, 0.01);
   EXPECT_NEAR(bytes_per_parameter(simd::StateType::fp32, true), 14, 0.01);
   EXPECT_NEAR(bytes_per_parameter(simd::StateType::block8, true), 8 + 2 / 256.0, 0.01);
+}
+
+TEST(Plan, ThirteenThousandMillionParametersFitElevenGibAndTheirHost) {
+  const ModelTable model =
+      make_decoder_table({.family = DecoderFamily::gpt2,
+                          .vocab_size = 50257,
+                          .hidden_size = 5120,
+                          .num_hidden_layers = 40,
+                          .num_attention_heads = 128,
+                          .num_key_value_heads = 128,
+                          .intermediate_size = 20480,
+                          .max_position_embeddings = 512},
+                         {.compute = DType::bf16, .attention = AttentionBackend::flash});
+  constexpr int64_t kHost = 118 * kGiB, kContext = 600 * kMiB, kProcess = 3 * kGiB;
+  for (const int64_t batch : {8, 16, 24, 32}) {
+    PlanRequest request{.train_batch_size = batch,
+                        .micro_batch_size = batch,
+                        .has_gpu = true,
+                        .gpu_budget_bytes = 11 * kGiB - kContext - loaded_kernels_bytes(model),
+                        .host_budget_bytes = kHost - kProcess};
+    request.states = simd::StateType::block8;
+    request.split_master = true;
+    const Plan plan = make_plan(model, request);
+    EXPECT_EQ(plan.n_micro, 1);
+    // Weights, their lower halves, gradients in 16 bits, two codes: 8 bytes a parameter, less
+    // what is on the GPU.
+    const double host = static_cast<double>(plan.layout.n_bytes[static_cast<size_t>(Place::host)]);
+    EXPECT_GT(host, 0.8 * 8 * 12.845e9) << plan.why;
+    EXPECT_LT(host, 1.1 * 8.1 * 12.845e9) << plan.why;
+  }
 }
 
 TEST(Plan, KeepsAsMuchOfTheSavedTensorsAsFitsTheLargestLast) {
