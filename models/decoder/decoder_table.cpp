@@ -388,4 +388,26 @@ ModelTable make_decoder_table(const DecoderConfig& config, const DecoderTableOpt
   return model;
 }
 
+DecoderConfig llama_3g() {
+  return {.family = DecoderFamily::llama,
+          .vocab_size = 32000,
+          .hidden_size = 3072,
+          .num_hidden_layers = 28,
+          .num_attention_heads = 24,
+          .num_key_value_heads = 8,
+          .intermediate_size = 8192,
+          .max_position_embeddings = 2048};
+}
+
+DecoderConfig gpt2_13g() {
+  return {.family = DecoderFamily::gpt2,
+          .vocab_size = 50257,
+          .hidden_size = 5120,
+          .num_hidden_layers = 40,
+          .num_attention_heads = 128,
+          .num_key_value_heads = 128,
+          .intermediate_size = 20480,
+          .max_position_embeddings = 512};
+}
+
 }  // namespace ferry

@@ -43,6 +43,13 @@ struct DecoderTableOptions {
  * that the operations cannot compute is our bug: FERRY_CHECK. */
 ModelTable make_decoder_table(const DecoderConfig& config, const DecoderTableOptions& options);
 
+// Shapes that Ferry is measured with.
+
+/** Llama's layers: 3,015 M parameters. */
+DecoderConfig llama_3g();
+/** GPT-2's layers: 12,845 M parameters. */
+DecoderConfig gpt2_13g();
+
 namespace decoder {
 
 // Parameters and saved tensors by their place in the block. W: width, Q: of queries, keys and

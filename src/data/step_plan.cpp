@@ -88,6 +88,15 @@ int64_t max_micro_batch_tokens(std::span<const int32_t> lengths, int64_t micro_b
   return std::accumulate(longest.begin(), middle, int64_t{0});
 }
 
+int64_t attended_tokens(std::span<const int32_t> lengths) {
+  double sum = 0, squares = 0;
+  for (const int32_t length : lengths) {
+    sum += length;
+    squares += static_cast<double>(length) * length;
+  }
+  return static_cast<int64_t>(squares / std::max(1.0, sum));
+}
+
 LengthsInOrder::LengthsInOrder(const Sampler& sampler,
                                std::span<const int32_t> lengths,
                                int64_t n_epochs)

@@ -49,6 +49,9 @@ std::vector<int64_t> micro_batch_token_counts(const Sampler& sampler,
 /** The most tokens a micro-batch can have: its longest samples together. */
 int64_t max_micro_batch_tokens(std::span<const int32_t> lengths, int64_t micro_batch_size);
 
+/** Tokens that a token attends to, on average: sum of squared lengths / sum of lengths. */
+int64_t attended_tokens(std::span<const int32_t> lengths);
+
 /** What micro-batches of some size have. */
 struct MicroBatchTokens {
   int64_t most = 0;
@@ -71,12 +74,15 @@ class LengthsInOrder {
   int64_t n_ = 0;  // of an epoch
 };
 
+/** Of every token count that micro-batches are rounded up to. */
+inline constexpr int64_t kTokenMultiple = 64;
+
 /** The token counts that micro-batches are rounded up to: at most n_max, ascending, multiples of
  * `multiple`, the last at least max_tokens; the others placed so that the tokens added to `counts`
  * are fewest. */
 std::vector<int64_t> choose_token_sizes(int64_t max_tokens,
                                         std::span<const int64_t> counts,
                                         int64_t n_max = 8,
-                                        int64_t multiple = 64);
+                                        int64_t multiple = kTokenMultiple);
 
 }  // namespace ferry

@@ -223,14 +223,18 @@ Lacking fill(const PlanRequest& request, Plan& plan) {
   return lacking;
 }
 
-/** What the card has left after that keeps more of the saved tensors: those of the last blocks. The
- * largest are the first to be made again and the last to be kept. */
-Lacking keep_more(const PlanRequest& request, Plan& plan, const Choice& choice, Lacking lacking) {
-  const bool can =
-      choice.activations == Activations::selective || choice.activations == Activations::recompute;
-  if (lacking.total() > 0 || !can || !request.trains || request.activations) return lacking;
-  const Activations more =
-      choice.activations == Activations::selective ? Activations::keep : Activations::selective;
+/** What keeps more of the saved tensors by one step: the largest are the first to be made again and
+ * the last to be kept. The same where nothing is made again. */
+constexpr Activations one_more_kept(Activations activations) {
+  return activations == Activations::recompute   ? Activations::selective
+         : activations == Activations::selective ? Activations::keep
+                                                 : activations;
+}
+
+/** What a plan that fits has left keeps more of the saved tensors: those of the last blocks. */
+void keep_more(const PlanRequest& request, Plan& plan, const Choice& choice) {
+  const Activations more = one_more_kept(choice.activations);
+  if (more == choice.activations || !request.trains || request.activations) return;
   std::vector<size_t> blocks;
   for (size_t b = plan.shape.blocks.size(); b-- > 0;)
     if (plan.shape.blocks[b].activations == choice.activations &&
@@ -251,7 +255,6 @@ Lacking keep_more(const PlanRequest& request, Plan& plan, const Choice& choice, 
     plan = std::move(tried);
     fits = n;
   }
-  return lacking;
 }
 
 /** What no order of its actions makes the plan's step shorter than: its busiest resource's time. */
@@ -304,10 +307,9 @@ std::string_view words_of(Activations activations) {
 
 std::string saved_text(const Plan& plan, Activations activations) {
   if (plan.n_kept_more == 0) return std::string(words_of(activations));
-  const Activations more =
-      activations == Activations::selective ? Activations::keep : Activations::selective;
   return fmt::format("of the last {} of {} blocks {}, of the others {}", plan.n_kept_more + 1,
-                     plan.shape.n_blocks(), words_of(more), words_of(activations));
+                     plan.shape.n_blocks(), words_of(one_more_kept(activations)),
+                     words_of(activations));
 }
 
 std::string reason(const PlanRequest& request, const Plan& plan, const Choice& choice) {
@@ -338,9 +340,7 @@ bool can_be_faster(const CostModel& cost,
                    const Plan& plan,
                    const Choice& choice,
                    const Plan& than) {
-  const Activations most = choice.activations == Activations::recompute   ? Activations::selective
-                           : choice.activations == Activations::selective ? Activations::keep
-                                                                          : choice.activations;
+  const Activations most = one_more_kept(choice.activations);
   return cost.passes_seconds(plan.n_micro, most) < than.predicted->step_s * (1 - kPrediction_share);
 }
 
@@ -383,10 +383,9 @@ void search_with(const ModelTable& model,
     if (search.plan && cost && !can_be_faster(*cost, plan, choice, *search.plan)) continue;
     const bool fills =
         request.has_gpu && request.trains && !request.placement && choice.place == Place::host;
-    const int64_t lacking =
-        keep_more(request, plan, choice, fills ? fill(request, plan) : lay_out(request, plan))
-            .total();
+    const int64_t lacking = (fills ? fill(request, plan) : lay_out(request, plan)).total();
     if (lacking == 0) {
+      keep_more(request, plan, choice);
       if (cost) {
         plan.predicted = simulate_plan(*cost, request, plan);
         if (!search.plan || least_seconds(plan) < search.plan->predicted->step_s)

@@ -142,22 +142,13 @@ std::vector<Example> read_lines(std::istream& stream) {
   return examples;
 }
 
-int64_t epochs_of_run(const Job& job) {
-  const config::Config& config = job.config;
-  const int64_t n =
-      steps_per_epoch(job.train.size(), {.train_batch_size = config.integer("train_batch_size")});
-  const int64_t max_steps = config.integer("max_steps");
-  return max_steps >= 0 ? (max_steps + n - 1) / n
-                        : static_cast<int64_t>(std::ceil(config.number("num_train_epochs")));
-}
-
 RunTexts texts_of(const Job& job) {
   RunTexts texts = {.trained = job.train.lengths(),
                     .evaluated = job.eval.lengths(),
                     .data_seed = data_seed_of(job.config),
                     .max_length = job.max_length};
   if (job.train.size() == 0) return texts;
-  texts.n_epochs = epochs_of_run(job);
+  texts.n_epochs = (job.n_steps + job.steps_per_epoch - 1) / job.steps_per_epoch;
   if (const auto sizes = job.config.maybe_text("token_sizes"))
     texts.token_sizes = parse_token_sizes(*sizes);
   return texts;
@@ -286,13 +277,14 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
                                           /*trains=*/true, job->train.bytes() + job->eval.bytes());
   count_real_lengths(*job);
   request.max_length = job->max_length;
-  request.text_tokens = text_tokens_of(texts_of(*job));
-  job->plan = make_plan(job->model, request);
-  job->split = {.train_batch_size = job->config.integer("train_batch_size"),
-                .micro_batch_size = job->plan.micro_batch_size};
-  note_short_batches(*job);
-  job->token_sizes = choose_sizes(texts_of(*job), job->split, job->plan.largest.tokens);
+  job->split.train_batch_size = job->config.integer("train_batch_size");
   plan_steps(*job);
+  const RunTexts texts = texts_of(*job);
+  request.text_tokens = text_tokens_of(texts);
+  job->plan = make_plan(job->model, request);
+  job->split.micro_batch_size = job->plan.micro_batch_size;
+  note_short_batches(*job);
+  job->token_sizes = choose_sizes(texts, job->split, job->plan.largest.tokens);
   fix_identity(*job);
   return job;
 }
@@ -344,11 +336,12 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
   check_types(job->eval, job->model);
   PlanRequest request = make_plan_request(job->config, job->model, job->machine.plan,
                                           /*trains=*/false, job->eval.bytes());
-  request.text_tokens = text_tokens_of(texts_of(*job));
+  const RunTexts run_texts = texts_of(*job);
+  request.text_tokens = text_tokens_of(run_texts);
   job->plan = make_plan(job->model, request);
   job->split = {.train_batch_size = job->plan.micro_batch_size,
                 .micro_batch_size = job->plan.micro_batch_size};
-  job->token_sizes = choose_sizes(texts_of(*job), job->split, job->plan.largest.tokens);
+  job->token_sizes = choose_sizes(run_texts, job->split, job->plan.largest.tokens);
   return job;
 }
 

@@ -14,8 +14,6 @@
 namespace ferry {
 namespace {
 
-constexpr int64_t kSizeMultiple = 64;
-
 /** Epochs whose order of texts is looked at, more than a run mostly has: what it is begun with is
  * enough for one that is made longer. */
 int64_t epochs_looked_at(int64_t n_samples) {
@@ -27,16 +25,6 @@ LengthsInOrder trained_in_order(const RunTexts& texts) {
   if (texts.trained.empty()) return LengthsInOrder({});
   const auto n = static_cast<int64_t>(texts.trained.size());
   return {Sampler(n, texts.data_seed), texts.trained, epochs_looked_at(n)};
-}
-
-/** Tokens that a token attends to, on average. */
-int64_t attended(const std::vector<int32_t>& lengths) {
-  double sum = 0, squares = 0;
-  for (const int32_t length : lengths) {
-    sum += length;
-    squares += static_cast<double>(length) * length;
-  }
-  return static_cast<int64_t>(squares / std::max(1.0, sum));
 }
 
 /** Plans are made of copies of a request, and ask for few sizes many times. */
@@ -59,7 +47,7 @@ class KnownTexts {
     if (texts_.trained.empty())
       return {.most = std::max(passed.most, kept),
               .typical = static_cast<int64_t>(passed.mean),
-              .attended = attended(texts_.evaluated)};
+              .attended = attended_tokens(texts_.evaluated)};
     const MicroBatchTokens tokens = trained_.of_micro_batches(
         {.train_batch_size = train_batch_size, .micro_batch_size = micro_batch_size});
     const bool sees_all =
@@ -68,7 +56,7 @@ class KnownTexts {
         sees_all ? tokens.most : max_micro_batch_tokens(texts_.trained, micro_batch_size);
     return {.most = std::max({most, passed.most, kept}),
             .typical = static_cast<int64_t>(tokens.mean),
-            .attended = attended(texts_.trained)};
+            .attended = attended_tokens(texts_.trained)};
   }
 
   RunTexts texts_;
@@ -91,7 +79,7 @@ std::function<TextTokens(int64_t, int64_t)> text_tokens_of(const RunTexts& texts
 std::vector<int64_t> choose_sizes(const RunTexts& texts,
                                   const StepSplit& split,
                                   int64_t largest_tokens) {
-  constexpr int64_t kStepsLookedAt = 500, kSizes_max = 8;
+  constexpr int64_t kStepsLookedAt = 500;
   if (!texts.token_sizes.empty()) {
     std::vector<int64_t> sizes = texts.token_sizes;
     std::erase_if(sizes, [&](int64_t size) { return size > largest_tokens; });
@@ -106,8 +94,7 @@ std::vector<int64_t> choose_sizes(const RunTexts& texts,
   const int64_t n_steps = std::min(kStepsLookedAt, epochs_looked_at(n) * steps_per_epoch(n, split));
   const Sampler sampler(n, texts.data_seed, /*shuffle=*/trains);
   return choose_token_sizes(largest_tokens,
-                            micro_batch_token_counts(sampler, lengths, split, n_steps), kSizes_max,
-                            kSizeMultiple);
+                            micro_batch_token_counts(sampler, lengths, split, n_steps));
 }
 
 std::vector<int64_t> parse_token_sizes(const std::string& text) {
@@ -116,7 +103,7 @@ std::vector<int64_t> parse_token_sizes(const std::string& text) {
   while (true) {
     int64_t size = 0;
     const auto [next, error] = std::from_chars(at, end, size);
-    const bool is_good = error == std::errc() && size > 0 && size % kSizeMultiple == 0 &&
+    const bool is_good = error == std::errc() && size > 0 && size % kTokenMultiple == 0 &&
                          (sizes.empty() || size > sizes.back());
     if (!is_good || (next != end && *next != ','))
       throw Error(Fault::usage, "config.token_sizes", fmt::format("'{}' are no sizes", text),

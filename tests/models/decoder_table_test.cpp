@@ -12,16 +12,6 @@
 namespace ferry {
 namespace {
 
-DecoderConfig llama_3g() {
-  return {.family = DecoderFamily::llama,
-          .vocab_size = 32000,
-          .hidden_size = 3072,
-          .num_hidden_layers = 28,
-          .num_attention_heads = 24,
-          .num_key_value_heads = 8,
-          .intermediate_size = 8192,
-          .max_position_embeddings = 2048};
-}
 DecoderConfig gpt2(int64_t width, int64_t layers, int64_t heads, int64_t positions) {
   return {.family = DecoderFamily::gpt2,
           .vocab_size = 50257,
@@ -47,7 +37,7 @@ TEST(DecoderTable, ParameterCountsOfKnownModels) {
                                   .max_position_embeddings = 131072,
                                   .tie_word_embeddings = true};
   EXPECT_EQ(make_decoder_table(llama_1b, {}).n_params(), 1'235'814'400);
-  const int64_t n_13g = make_decoder_table(gpt2(5120, 40, 128, 512), {}).n_params();
+  const int64_t n_13g = make_decoder_table(gpt2_13g(), {}).n_params();
   EXPECT_EQ(n_13g, 50257 * 5120LL + 512 * 5120 + 40 * (12 * 5120LL * 5120 + 13 * 5120) + 2 * 5120);
   EXPECT_NEAR(static_cast<double>(n_13g), 12.84e9, 0.01e9);
 }

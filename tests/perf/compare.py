@@ -169,25 +169,25 @@ def missing_of(engine):
     return [name for name in NEEDS[engine] if importlib.util.find_spec(name) is None]
 
 
-def ferry_command(args, work, variant=""):
+def common_words(args, work):
+    """What Ferry and its peers are told alike."""
     warmup, steps = steps_of(args, work)
-    words = [args.step_bench, "--shape", work["shape"], *work["model"].split(), "--order", "auto",
-             "--clip", "1.0", "--warmup", warmup, "--steps", steps, *work.get("ferry", "").split(), *variant.split()]
+    words = [*work["model"].split(), "--warmup", warmup, "--steps", steps]
     if "cap" in work:
         words += ["--cap", work["cap"]]
-    if work.get("ragged"):
-        words += lengths_file(args, work)
+    return words + (lengths_file(args, work) if work.get("ragged") else [])
+
+
+def ferry_command(args, work, variant=""):
+    words = [args.step_bench, "--shape", work["shape"], *common_words(args, work), "--order", "auto",
+             "--clip", "1.0", *work.get("ferry", "").split(), *variant.split()]
     return words + (["--profile", args.profile] if args.profile else [])
 
 
 def peer_command(args, work, peer):
     engine, *options = peer.split()
-    warmup, steps = steps_of(args, work)
-    words = [sys.executable, PEER, "--engine", engine, "--model", work["shape"],
-             *work["model"].split(), *options, "--warmup", warmup, "--steps", steps]
-    if work.get("ragged"):
-        words += lengths_file(args, work)
-    return words + (["--cap", work["cap"]] if "cap" in work else [])
+    return [sys.executable, PEER, "--engine", engine, "--model", work["shape"],
+            *common_words(args, work), *options]
 
 
 def row(name, result):

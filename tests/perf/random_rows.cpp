@@ -64,14 +64,9 @@ RandomRows RandomRows::of_file(const std::string& file,
 std::function<TextTokens(int64_t, int64_t)> RandomRows::text_tokens() const {
   const std::vector<int32_t> lengths = data_.lengths();
   if (std::ranges::count(lengths, length_max_) == std::ssize(lengths)) return nullptr;
-  double sum = 0, squares = 0;
-  for (const int32_t length : lengths) {
-    sum += length;
-    squares += static_cast<double>(length) * length;
-  }
   const auto order = std::make_shared<LengthsInOrder>(lengths);
-  return [order, attended = static_cast<int64_t>(squares / sum)](int64_t train_batch_size,
-                                                                 int64_t micro_batch_size) {
+  return [order, attended = attended_tokens(lengths)](int64_t train_batch_size,
+                                                      int64_t micro_batch_size) {
     const MicroBatchTokens tokens = order->of_micro_batches(
         {.train_batch_size = train_batch_size, .micro_batch_size = micro_batch_size});
     return TextTokens{

@@ -80,24 +80,8 @@ int64_t peak_host_bytes() {
 
 /** Llama's and GPT-2's layers, by shapes that others are measured with; nothing elsewhere. */
 std::optional<DecoderConfig> decoder_of(const std::string& shape) {
-  if (shape == "llama-3g")  // 3.0 G parameters
-    return DecoderConfig{.family = DecoderFamily::llama,
-                         .vocab_size = 32000,
-                         .hidden_size = 3072,
-                         .num_hidden_layers = 28,
-                         .num_attention_heads = 24,
-                         .num_key_value_heads = 8,
-                         .intermediate_size = 8192,
-                         .max_position_embeddings = 2048};
-  if (shape == "gpt2-13g")  // 12.8 G
-    return DecoderConfig{.family = DecoderFamily::gpt2,
-                         .vocab_size = 50257,
-                         .hidden_size = 5120,
-                         .num_hidden_layers = 40,
-                         .num_attention_heads = 128,
-                         .num_key_value_heads = 128,
-                         .intermediate_size = 20480,
-                         .max_position_embeddings = 512};
+  if (shape == "llama-3g") return llama_3g();
+  if (shape == "gpt2-13g") return gpt2_13g();
   if (shape == "llama-tiny")  // for trying the program out
     return DecoderConfig{.family = DecoderFamily::llama,
                          .vocab_size = 30522,

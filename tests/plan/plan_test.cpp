@@ -271,16 +271,8 @@ TEST(Plan, ReducedStatesAndASplitMasterTakeLessOfTheHost) {
 }
 
 TEST(Plan, ThirteenThousandMillionParametersFitElevenGibAndTheirHost) {
-  const ModelTable model =
-      make_decoder_table({.family = DecoderFamily::gpt2,
-                          .vocab_size = 50257,
-                          .hidden_size = 5120,
-                          .num_hidden_layers = 40,
-                          .num_attention_heads = 128,
-                          .num_key_value_heads = 128,
-                          .intermediate_size = 20480,
-                          .max_position_embeddings = 512},
-                         {.compute = DType::bf16, .attention = AttentionBackend::flash});
+  const ModelTable model = make_decoder_table(
+      gpt2_13g(), {.compute = DType::bf16, .attention = AttentionBackend::flash});
   constexpr int64_t kHost = 118 * kGiB, kContext = 600 * kMiB, kProcess = 3 * kGiB;
   for (const int64_t batch : {8, 16, 24, 32}) {
     PlanRequest request{.train_batch_size = batch,
