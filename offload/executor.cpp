@@ -485,6 +485,14 @@ bool Executor::is_finite(const Action& update) const {
   return std::isfinite(has_arrived ? *arrived_sum(b) : host_square_sums_[static_cast<size_t>(b)]);
 }
 
+double Executor::repeat_host_updates() {
+  const auto start = std::chrono::steady_clock::now();
+  for (int b = 0; b < shape_.n_blocks(); ++b)
+    if (block(b).place == Place::host)
+      update({.verb = Verb::update_host, .block = b}, updates_[current_]);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 void Executor::update(const Action& action, const Updates& updates) {
   if (updates.each_decides && !is_finite(action)) return;
   if (updates.decision.skip) return;

@@ -150,6 +150,11 @@ class Executor {
    * the host's updates go on, and so does a checkpoint (RunMemory::read_lasting). */
   void settle_gpu();
 
+  /** For benchmarks: the seconds that the last step's updates of the blocks in host memory take by
+   * themselves, with nothing beside them. They happen once more, so the states are no run's after
+   * it. In the caller's thread, after settle(). */
+  double repeat_host_updates();
+
   /** Gives every block as the last step leaves it to `write`, on the save queue, then calls `end`;
    * returns at once. Steps go on meanwhile: the next update of a block of the host waits for its
    * own bytes, the next decision for those of all blocks on the GPU. What they throw fails the step

@@ -87,8 +87,9 @@ void check(const fs::path& run) {
   const auto all = runs::complete_checkpoints(run);
   if (all.empty()) fmt::print("{} has no complete checkpoint\n", run.string());
   for (const runs::Checkpoint& checkpoint : all) {
-    runs::check_checkpoint(checkpoint.path);
-    fmt::print("{}: whole\n", checkpoint.path.string());
+    const bool is_there = runs::check_checkpoint(checkpoint.path);
+    fmt::print("{}: {}\n", checkpoint.path.string(),
+               is_there ? "whole" : "removed by its run meanwhile");
   }
 }
 

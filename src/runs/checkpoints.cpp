@@ -158,11 +158,16 @@ void write_checksums(const fs::path& checkpoint,
   write_json_file(checkpoint / "state" / kChecksumsName, all);
 }
 
-void check_checkpoint(const fs::path& checkpoint) {
-  for (const auto& [stem, checksums] : read_checksums(checkpoint))
-    check_checksums(
-        CheckpointReader::open(stem == "model" ? checkpoint : checkpoint / "state", stem),
-        checksums);
+bool check_checkpoint(const fs::path& checkpoint) {
+  try {
+    for (const auto& [stem, checksums] : read_checksums(checkpoint))
+      check_checksums(
+          CheckpointReader::open(stem == "model" ? checkpoint : checkpoint / "state", stem),
+          checksums);
+  } catch (const Error&) {
+    if (is_complete(checkpoint)) throw;
+  }
+  return is_complete(checkpoint);
 }
 
 void remove_unfinished(const fs::path& run) {

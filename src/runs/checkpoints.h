@@ -61,8 +61,9 @@ StoredChecksums read_checksums(const std::filesystem::path& checkpoint);
 void write_checksums(const std::filesystem::path& checkpoint,
                      const StoredChecksums& checksums,
                      const std::string& run_state);
-/** Reads every byte that has a checksum. Throws Error(data) that names what is damaged. */
-void check_checkpoint(const std::filesystem::path& checkpoint);
+/** Reads every byte that has a checksum. Throws Error(data) that names what is damaged. False where
+ * the checkpoint is gone or no longer complete: its run removes the oldest while others look. */
+bool check_checkpoint(const std::filesystem::path& checkpoint);
 
 /** Removes what killed processes left of checkpoints they were writing or removing; only the run's
  * trainer may. */

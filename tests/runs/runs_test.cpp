@@ -85,6 +85,16 @@ TEST_F(Runs, OnlyWholeCheckpointsCount) {
   EXPECT_EQ(complete_checkpoints(run_).back().step, 150);
 }
 
+TEST_F(Runs, ACheckpointThatGoesWhileItIsCheckedIsNotDamaged) {
+  make_checkpoint(10);
+  const fs::path checkpoint = run_ / "checkpoint-10";
+  EXPECT_THROW(check_checkpoint(checkpoint), Error) << "complete, and has no checksums";
+  fs::remove(checkpoint / "COMPLETE");
+  EXPECT_FALSE(check_checkpoint(checkpoint)) << "half removed";
+  fs::remove_all(checkpoint);
+  EXPECT_FALSE(check_checkpoint(checkpoint));
+}
+
 TEST_F(Runs, WhatARunWentBackFromIsReplaced) {
   for (int64_t step : {5, 10, 15})
     make_checkpoint(step);

@@ -5,8 +5,12 @@
 
 CASE is one of those below; none means consumer-host. BUILD_DIR is a build with step_bench, ferry and ferry-trainer. For each
 case: copies both ways, AdamW of the CPU alone and beside copies right before the steps and right after them (what else runs on
-a host takes from its memory, and changes within a minute), forward and backward of the same model with all of it on the GPU (or,
-where that is too large to set up in a moment, of the streamed steps themselves: waiting is not in them), the steps. All under the case's emulation: cores by affinity, one thread a core, instructions by FERRY_SIMD. From these
+a host takes from its memory, and changes within a minute), the same updates alone once more after the steps in the run's own
+memory (on a shared host a rate depends on where memory lies: those of two gigabytes and of forty differed by a third; so with
+fp32 states the formula takes this one, and what copies take of it as measured beside them), forward and backward of the same
+model with all of it on the GPU (or, where that is too large to set up in a moment, of the streamed steps themselves: waiting is
+not in them), the steps. All under the case's emulation: cores by affinity, one thread a core, instructions by FERRY_SIMD. From
+these
 
     clipping or loss scaling   max(backward, copies) + max(forward, CPU update, copies to the GPU) + edges
     neither                    max(forward + backward, CPU update, copies each way) + edges
@@ -191,14 +195,25 @@ def compute_times(blocks, events, is_reference):
     }
 
 
+def bytes_of_update(case):
+    """Of a parameter. Read: gradient, master and both states; written: these but the gradient, and weights of their own. A split
+    master's upper half is the weights."""
+    wide = case.dtype == "fp32"
+    state_bytes = {"adamw": 8, "adamw_bf16": 4, "adamw_8bit": 2}[case.optim]
+    return (4 if wide else 2) + 2 * (4 + state_bytes) + (0 if wide or case.master == "split" else 2)
+
+
+def rate_in_place(case, result):
+    """Parameters per second of the profile's kind that the updates alone are worth, in the memory of the steps themselves."""
+    params = sum(block["trained"] for block in result["blocks"] if block["place"] == "host")
+    return params * bytes_of_update(case) / ADAMW_BYTES / result["update_alone_ms"] * 1e3 if params else None
+
+
 def formula(case, blocks, times, rates):
     """Milliseconds. `rates["adamw"]` alone, less what copies take from it while they run."""
     wide = case.dtype == "fp32"  # weights are the master, gradients as wide
     weight_bytes = 4 if wide else 2
-    # Read: gradient, master and both states; written: these but the gradient, and weights of their own. A split master's upper
-    # half is the weights.
-    state_bytes = {"adamw": 8, "adamw_bf16": 4, "adamw_8bit": 2}[case.optim]
-    update_bytes = weight_bytes + 2 * (4 + state_bytes) + (0 if wide or case.master == "split" else 2)
+    update_bytes = bytes_of_update(case)
     on_host = [block["trained"] for block in blocks if block["place"] == "host"]
     params = sum(on_host)
     waits = case.clip > 0 or case.dtype == "fp16"
@@ -247,7 +262,11 @@ def measure(runner, name, case):
     before = runner.adamw_rates(case, f"{name}-before")
     result, events = runner.steps(case, name, case.steps)
     after = runner.adamw_rates(case, f"{name}-after")
-    rates = dict(rates, before=before["adamw"], after=after["adamw"], **{key: (before[key] + after[key]) / 2 for key in before})
+    rates = dict(rates, before=before["adamw"], after=after["adamw"], in_place=rate_in_place(case, result),
+                 **{key: (before[key] + after[key]) / 2 for key in before})
+    if case.optim == "adamw" and rates["in_place"]:  # reduced states are held to the bytes they move
+        rates["adamw_beside_copies"] *= rates["in_place"] / rates["adamw"]
+        rates["adamw"] = rates["in_place"]
     blocks, timed = result["blocks"], events
     if case.has_reference:
         resident = replace(case, placement="gpu", gpu_memory="0")
@@ -276,8 +295,9 @@ def show(row, bar):
     print(f"{row['case']}: {row['why']}")
     print(f"  {row['attention_backend']} attention, {row['simd']}, {row['n_workers']} threads; on the host "
           f"{row['host_params'] / 1e6:.0f} M parameters, on the GPU {row['gpu_params'] / 1e6:.0f} M")
+    in_place = f", in the run's memory {rates['in_place'] / 1e6:.0f}" if rates["in_place"] else ""
     print(f"  AdamW {rates['adamw'] / 1e6:.0f} M parameters/s alone (before the steps {rates['before'] / 1e6:.0f}, after them "
-          f"{rates['after'] / 1e6:.0f}), {rates['adamw_beside_copies'] / 1e6:.0f} beside copies", end="")
+          f"{rates['after'] / 1e6:.0f}{in_place}), {rates['adamw_beside_copies'] / 1e6:.0f} beside copies", end="")
     if rates["h2d"]:
         print(f"; copies {rates['h2d'] / 1e9:.1f} and {rates['d2h'] / 1e9:.1f} GB/s, both at once "
               f"{rates['h2d_beside_d2h'] / 1e9:.1f} and {rates['d2h_beside_h2d'] / 1e9:.1f}", end="")

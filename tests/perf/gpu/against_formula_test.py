@@ -3,7 +3,7 @@
 import unittest
 from dataclasses import replace
 
-from against_formula import CASES, Case, compute_times, formula
+from against_formula import CASES, Case, compute_times, formula, rate_in_place
 
 # 1 M parameters a millisecond alone, 0.5 M beside copies both ways; 2 bytes a parameter: 0.1 ms a M parameters each way alone.
 RATES = {"adamw": 1e9, "adamw_beside_copies": 0.5e9, "h2d": 2e10, "d2h": 2e10, "h2d_beside_d2h": 1e10, "d2h_beside_h2d": 1e10}
@@ -56,6 +56,12 @@ class Formula(unittest.TestCase):
         self.assertAlmostEqual(update_ms(optim="adamw_bf16"), 100 * 20 / 28)
         self.assertAlmostEqual(update_ms(optim="adamw_8bit"), 100 * 16 / 28)
         self.assertAlmostEqual(update_ms(optim="adamw_8bit", master="split"), 100 * 14 / 28)
+
+    def test_a_rate_in_place_is_that_of_the_blocks_in_host_memory(self):
+        result = {"blocks": resident(HOST, 1), "update_alone_ms": 40.0}
+        self.assertAlmostEqual(rate_in_place(Case(), result), 2e9)  # 80 M parameters
+        self.assertAlmostEqual(rate_in_place(Case(optim="adamw_8bit", master="split"), result), 1e9)
+        self.assertIsNone(rate_in_place(Case(), dict(result, blocks=resident(HOST, 3))))
 
     def test_fp32_moves_the_master_and_wide_gradients(self):
         said = formula(Case(dtype="fp32"), HOST, TIMES, RATES)
