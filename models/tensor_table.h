@@ -52,7 +52,7 @@ struct BorrowedParam {
 
 /** The shape of a micro-batch as far as memory goes: sequences laid end to end (design 4). */
 struct BatchShape {
-  int64_t tokens = 0;      ///< one of the at most 8 token-count sizes, dummy tail included
+  int64_t tokens = 0;      ///< one of the few token-count sizes, dummy tail included
   int64_t n_seqs_max = 0;  ///< sequences, dummy ones included
   int64_t max_length = 0;  ///< longest sequence
 

@@ -82,7 +82,7 @@ inline constexpr int64_t kTokenMultiple = 64;
  * are fewest. */
 std::vector<int64_t> choose_token_sizes(int64_t max_tokens,
                                         std::span<const int64_t> counts,
-                                        int64_t n_max = 8,
+                                        int64_t n_max,
                                         int64_t multiple = kTokenMultiple);
 
 }  // namespace ferry

@@ -86,6 +86,16 @@ int64_t loaded_kernels_bytes(const ModelTable& model) {
   return kKernels_bytes + (has_graphs ? kGraphs_bytes : 0) + spilled;
 }
 
+int64_t n_token_sizes(const ModelTable& model, const Plan& plan) {
+  constexpr int64_t kMost = 8, kFewest = 4;
+  int64_t n_graphs = 0;  // of one size
+  for (int b = 0; b < static_cast<int>(model.blocks.size()); ++b)
+    for (bool backward : {false, true})
+      n_graphs += runs_as_graph(model, b, plan.typical, backward) ? plan.n_micro : 0;
+  const int64_t n_kept = kBlockGraphs_max / std::max<int64_t>(1, n_graphs);
+  return n_kept < kFewest ? kMost : std::min(n_kept, kMost);
+}
+
 Simulation simulate_plan(const ModelTable& model,
                          const PlanRequest& request,
                          const Plan& plan,

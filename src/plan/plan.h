@@ -70,6 +70,10 @@ struct Plan {
  * local memory of those that need it, CUDA graphs. */
 int64_t loaded_kernels_bytes(const ModelTable& model);
 
+/** To how many sizes micro-batches' token counts are rounded up at most: as many as have all their
+ * CUDA graphs kept, where these are not too few for the sizes to fit the texts; else 8. */
+int64_t n_token_sizes(const ModelTable& model, const Plan& plan);
+
 /** With a machine profile the fastest of these that fit the budgets, else the first: all resident
  * and kept; the largest or all saved tensors recomputed; weights and states on the host, but for as
  * many blocks as the GPU has room for; and so on with smaller micro-batches. Where none of these

@@ -284,7 +284,8 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
   job->plan = make_plan(job->model, request);
   job->split.micro_batch_size = job->plan.micro_batch_size;
   note_short_batches(*job);
-  job->token_sizes = choose_sizes(texts, job->split, job->plan.largest.tokens);
+  job->token_sizes = choose_sizes(texts, job->split, job->plan.largest.tokens,
+                                  n_token_sizes(job->model, job->plan));
   fix_identity(*job);
   return job;
 }
@@ -341,7 +342,8 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
   job->plan = make_plan(job->model, request);
   job->split = {.train_batch_size = job->plan.micro_batch_size,
                 .micro_batch_size = job->plan.micro_batch_size};
-  job->token_sizes = choose_sizes(run_texts, job->split, job->plan.largest.tokens);
+  job->token_sizes = choose_sizes(run_texts, job->split, job->plan.largest.tokens,
+                                  n_token_sizes(job->model, job->plan));
   return job;
 }
 

@@ -78,7 +78,8 @@ std::function<TextTokens(int64_t, int64_t)> text_tokens_of(const RunTexts& texts
 
 std::vector<int64_t> choose_sizes(const RunTexts& texts,
                                   const StepSplit& split,
-                                  int64_t largest_tokens) {
+                                  int64_t largest_tokens,
+                                  int64_t n_sizes_max) {
   constexpr int64_t kStepsLookedAt = 500;
   if (!texts.token_sizes.empty()) {
     std::vector<int64_t> sizes = texts.token_sizes;
@@ -93,8 +94,8 @@ std::vector<int64_t> choose_sizes(const RunTexts& texts,
   // Not past the epochs that largest_tokens is of.
   const int64_t n_steps = std::min(kStepsLookedAt, epochs_looked_at(n) * steps_per_epoch(n, split));
   const Sampler sampler(n, texts.data_seed, /*shuffle=*/trains);
-  return choose_token_sizes(largest_tokens,
-                            micro_batch_token_counts(sampler, lengths, split, n_steps));
+  return choose_token_sizes(
+      largest_tokens, micro_batch_token_counts(sampler, lengths, split, n_steps), n_sizes_max);
 }
 
 std::vector<int64_t> parse_token_sizes(const std::string& text) {

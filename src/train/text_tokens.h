@@ -33,7 +33,8 @@ std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> te
  * that is made longer may need a larger one besides. */
 std::vector<int64_t> choose_sizes(const RunTexts& texts,
                                   const StepSplit& split,
-                                  int64_t largest_tokens);
+                                  int64_t largest_tokens,
+                                  int64_t n_sizes_max);
 
 /** "64,448,512"; ascending multiples of 64. Throws Error(usage). */
 std::vector<int64_t> parse_token_sizes(const std::string& text);

@@ -127,7 +127,7 @@ TEST(TokenSizes, CoverTheMaximumInFewMultiples) {
   std::vector<int64_t> counts;
   for (int64_t i = 0; i < 500; ++i)
     counts.push_back(300 + i * i % 700);
-  const auto sizes = choose_token_sizes(2048, counts);
+  const auto sizes = choose_token_sizes(2048, counts, 8);
   EXPECT_EQ(sizes.size(), 8u);
   EXPECT_TRUE(std::is_sorted(sizes.begin(), sizes.end()));
   EXPECT_EQ(sizes.back(), 2048);
@@ -135,8 +135,8 @@ TEST(TokenSizes, CoverTheMaximumInFewMultiples) {
     EXPECT_EQ(size % 64, 0);
   EXPECT_LT(tokens_added(sizes, counts),
             tokens_added({256, 512, 768, 1024, 1280, 1536, 1792, 2048}, counts));
-  EXPECT_THAT(choose_token_sizes(100, std::vector<int64_t>{}), ElementsAre(128));
-  EXPECT_THAT(choose_token_sizes(200, std::vector<int64_t>{10, 70, 200}),
+  EXPECT_THAT(choose_token_sizes(100, std::vector<int64_t>{}, 8), ElementsAre(128));
+  EXPECT_THAT(choose_token_sizes(200, std::vector<int64_t>{10, 70, 200}, 8),
               ElementsAre(64, 128, 256));
 }
 

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Ferry beside its peers on the same work, on this machine, in one run.
 
-    tests/perf/compare.py STEP_BENCH [PROFILE] [--work NAME]... [--steps 12] [--out DIR] [--limit 240]
+    tests/perf/compare.py STEP_BENCH [PROFILE] [--work NAME]... [--peer WORDS]... [--steps 12] [--out DIR]
+                          [--limit 240]
 
 Prints a table: samples and tokens a second, GPU memory beyond an empty context, energy by NVML, and
 Ferry's rate over each peer's beside the bar it is held to. Ferry runs before and after the peers of a
 work, so that a machine that drifts shows. PROFILE is what `ferry bench all --output` wrote here: with
 it the planner knows times. A peer whose package is missing is named and left out; so is one that
-runs out of the memory that it is given, or is not done after so many seconds. All that was printed
+runs out of the memory that it is given, or is not done after so many seconds. --peer "transformers"
+takes only the peers whose words have these. All that was printed
 is in DIR/compare.jsonl. Ragged rows are drawn by a seed, lengths as of questions with a paragraph:
 64 to 503 tokens, 176 on average; peers pad them to the longest of each micro-batch, or with --pad to
 512. Each of the steps comes once before it is timed.
@@ -218,6 +220,8 @@ def compare(args, name, work, energy, log):
     ferry = [run("Ferry", ferry_command(args, work))]
     results = []
     for peer, bar in work["peers"]:
+        if args.peer and not any(words in peer for words in args.peer):
+            continue
         missing = missing_of(peer.split()[0])
         if missing:
             print(f"  {peer:44} not installed: {', '.join(missing)}", flush=True)
@@ -258,6 +262,7 @@ def main():
     parser.add_argument("step_bench")
     parser.add_argument("profile", nargs="?")
     parser.add_argument("--work", action="append", choices=sorted(WORKS))
+    parser.add_argument("--peer", action="append")
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--limit", type=float, default=240, help="seconds that one may take")
     parser.add_argument("--out", type=Path, default=Path("."))

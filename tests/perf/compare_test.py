@@ -39,7 +39,7 @@ def program_of_both_sides():
 
 
 def arguments(program, **others):
-    return argparse.Namespace(**{"step_bench": program, "profile": None, "steps": 12, "limit": 30,
+    return argparse.Namespace(**{"step_bench": program, "profile": None, "peer": None, "steps": 12, "limit": 30,
                                  "out": program.parent, **others})
 
 

@@ -74,11 +74,12 @@ std::function<TextTokens(int64_t, int64_t)> RandomRows::text_tokens() const {
   };
 }
 
-void RandomRows::cut(const Plan& plan) {
+void RandomRows::cut(const Plan& plan, int64_t n_sizes_max) {
   const StepSplit split = {.train_batch_size = n_rows_, .micro_batch_size = plan.micro_batch_size};
   const Sampler in_order(data_.size(), 0, /*shuffle=*/false);
   const auto sizes = choose_token_sizes(
-      plan.largest.tokens, micro_batch_token_counts(in_order, data_.lengths(), split, n_steps()));
+      plan.largest.tokens, micro_batch_token_counts(in_order, data_.lengths(), split, n_steps()),
+      n_sizes_max);
   for (int64_t s = 0; s < n_steps(); ++s) {
     auto& step = steps_.emplace_back();
     for (const auto& rows : plan_step(in_order, {0, s * n_rows_}, split).micro_batches) {

@@ -27,7 +27,7 @@ class RandomRows {
   std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens() const;
 
   /** Lays all steps out. */
-  void cut(const Plan& plan);
+  void cut(const Plan& plan, int64_t n_sizes_max);
   /** Steps come again after the last. */
   std::vector<HostBatch> step(int64_t n) const;
   /** Of a step's rows, their tails not counted. */

@@ -323,7 +323,7 @@ int run(int argc, char** argv) {
   Session session(model, plan.shape, plan.layout, plan.largest, session_options);
   fill_weights(model, plan.shape, session.segments());
 
-  rows.cut(plan);
+  rows.cut(plan, n_token_sizes(model, plan));
 
   const auto seconds_of = [](Clock::time_point time) {
     return std::chrono::duration<double>(time.time_since_epoch()).count();

@@ -264,6 +264,22 @@ TEST(Simulation, SmallBlocksTakeAsLongAsTheirLaunches) {
   EXPECT_GT(step_s(recorded, 8e-6), step_s(recorded, 0));
 }
 
+// All graphs of all sizes are kept: 24 layers both ways are 48 a size, of at most 256.
+TEST(TokenSizes, AreAsManyAsHaveTheirGraphsKept) {
+  const auto n_sizes = [](const ModelTable& model, int64_t length, int64_t n_micro) {
+    MachineProfile machine = even_machine({});
+    PlanRequest request = on_gpu(machine, 40 * kGiB);
+    request.max_length = length;
+    request.micro_batch_size = 4;
+    request.train_batch_size = 4 * n_micro;
+    return n_token_sizes(model, make_plan(model, request));
+  };
+  EXPECT_EQ(n_sizes(bert(1024, 24), 64, 1), 5);
+  EXPECT_EQ(n_sizes(bert(1024, 24), 64, 2), 8) << "2 sizes would have theirs, and fit no text";
+  EXPECT_EQ(n_sizes(bert(256, 12), 64, 1), 8);
+  EXPECT_EQ(n_sizes(bert(1024, 24), 8192, 1), 8) << "whose kernels take longer than launches";
+}
+
 // What is not known must not count as taking no time.
 TEST(Figures, AreMissingOneByOne) {
   const ModelTable model = bert(256, 2);

@@ -15,6 +15,8 @@ namespace {
 
 using testing::ElementsAre;
 
+constexpr int64_t kSizes = 8;
+
 RunTexts random_texts(int64_t n, uint64_t seed, int64_t n_epochs) {
   std::mt19937_64 random(seed);
   RunTexts texts = {.data_seed = seed, .n_epochs = n_epochs, .max_length = 512};
@@ -36,8 +38,8 @@ TEST(TextTokens, EveryMicroBatchOfARunHasASize) {
     // 300: more than are looked at.
     const int64_t n_epochs = seed % 3 == 0 ? 300 : 3;
     const RunTexts texts = random_texts(n, seed, n_epochs);
-    const auto sizes = choose_sizes(texts, split, largest_of(texts, split));
-    EXPECT_LE(sizes.size(), 8u);
+    const auto sizes = choose_sizes(texts, split, largest_of(texts, split), kSizes);
+    EXPECT_LE(std::ssize(sizes), kSizes);
     const auto counts = micro_batch_token_counts(Sampler(n, seed), texts.trained, split,
                                                  n_epochs * steps_per_epoch(n, split));
     EXPECT_LE(*std::ranges::max_element(counts), sizes.back()) << seed;
@@ -73,27 +75,27 @@ TEST(TextTokens, ARunThatGoesOnKeepsItsSizesWhateverItsLength) {
   const StepSplit split = {.train_batch_size = 16, .micro_batch_size = 4};
   for (uint64_t seed = 0; seed < 50; ++seed) {
     RunTexts texts = random_texts(60, seed, 3);
-    texts.token_sizes = choose_sizes(texts, split, largest_of(texts, split));
+    texts.token_sizes = choose_sizes(texts, split, largest_of(texts, split), kSizes);
     const auto begun_with = texts.token_sizes;
     for (const int64_t n_epochs : {1, 3, 90}) {
       texts.n_epochs = n_epochs;
       EXPECT_EQ(largest_of(texts, split), begun_with.back());
-      EXPECT_EQ(choose_sizes(texts, split, largest_of(texts, split)), begun_with);
+      EXPECT_EQ(choose_sizes(texts, split, largest_of(texts, split), kSizes), begun_with);
     }
     // Past what was looked at the longest texts may meet: one larger size beside the others.
     texts.n_epochs = 1000;
-    auto more = choose_sizes(texts, split, largest_of(texts, split));
+    auto more = choose_sizes(texts, split, largest_of(texts, split), kSizes);
     EXPECT_LE(max_micro_batch_tokens(texts.trained, 4), more.back());
     if (more.size() > begun_with.size()) more.pop_back();
     EXPECT_EQ(more, begun_with);
     // And back.
-    texts.token_sizes = choose_sizes(texts, split, largest_of(texts, split));
+    texts.token_sizes = choose_sizes(texts, split, largest_of(texts, split), kSizes);
     texts.n_epochs = 2;
-    EXPECT_EQ(choose_sizes(texts, split, largest_of(texts, split)), texts.token_sizes);
+    EXPECT_EQ(choose_sizes(texts, split, largest_of(texts, split), kSizes), texts.token_sizes);
   }
   // Sizes of other texts than these leave memory alone.
   RunTexts texts = {.trained = {8, 9}, .max_length = 16, .token_sizes = {64, 6400}};
-  EXPECT_THAT(choose_sizes(texts, {.train_batch_size = 2, .micro_batch_size = 2}, 64),
+  EXPECT_THAT(choose_sizes(texts, {.train_batch_size = 2, .micro_batch_size = 2}, 64, kSizes),
               ElementsAre(64));
 }
 
