@@ -2,6 +2,8 @@
 // Private to simd/: AdamW on vectors, over every choice of states and master. Included by
 // kernels_impl.h, under its rules.
 
+#include <type_traits>
+
 #include "simd/adamw_loops.h"
 #include "simd/lanes.h"
 
@@ -16,16 +18,36 @@ struct AdamwFor {
   using L = Lanes<Arch>;
   using Value = typename L::Value;
   using Words = typename L::Words;
+  using Halves = typename L::Halves;
   static constexpr int64_t kWidth = L::kWidth;
+  static constexpr int64_t kPair = 2 * kWidth;
   /** One turn's elements: a whole line of the 16-bit arrays, so that streaming stores always fill
    * lines. */
   static constexpr int64_t kTurn = 32;
 
-  template <class T>
+  template <int64_t kElements = kTurn, class T>
   static FERRY_INLINE void prefetch_turn(const T* from) {
     const char* ahead = reinterpret_cast<const char*>(from) + kPrefetch_bytes;
-    for (int64_t at = 0; at < kTurn * static_cast<int64_t>(sizeof(T)); at += kLine_bytes)
+    for (int64_t at = 0; at < kElements * static_cast<int64_t>(sizeof(T)); at += kLine_bytes)
       _mm_prefetch(ahead + at, _MM_HINT_T0);
+  }
+
+  // The loops go by pairs of vectors, whose 16-bit halves fill a vector.
+  static FERRY_INLINE void widen(Halves upper, Value (&x)[2]) {
+    Words first, second;
+    L::widen(upper, first, second);
+    x[0] = L::from_bits(first), x[1] = L::from_bits(second);
+  }
+  template <class T>
+  static FERRY_INLINE void load_pair(const T* from, Value (&x)[2]) {
+    x[0] = L::load(from), x[1] = L::load(from + kWidth);
+  }
+  static FERRY_INLINE void load_pair(const Bfloat* from, Value (&x)[2]) {
+    widen(L::load_halves(&from->bits), x);
+  }
+  template <class T>
+  static FERRY_INLINE void store_pair(T* to, const Value (&x)[2]) {
+    L::store(to, x[0]), L::store(to + kWidth, x[1]);
   }
 
   /** The arrays of an update but the states. kStream: the new weights go past the caches, which
@@ -45,36 +67,66 @@ struct AdamwFor {
           low(static_cast<uint16_t*>(args.master)),
           weights(static_cast<Weight*>(args.weights)) {}
 
+    template <int64_t kElements = kTurn>
     FERRY_INLINE void prefetch(int64_t i) const {
-      prefetch_turn(grad + i);
+      prefetch_turn<kElements>(grad + i);
       if constexpr (is_split<Weight>) {
-        prefetch_turn(high + i);
-        prefetch_turn(low + i);
+        prefetch_turn<kElements>(high + i);
+        prefetch_turn<kElements>(low + i);
       } else {
-        prefetch_turn(master + i);
+        prefetch_turn<kElements>(master + i);
       }
     }
-    FERRY_INLINE Value load(int64_t i) const {
+    FERRY_INLINE void load(int64_t i, Value (&p)[2]) const {
       if constexpr (is_split<Weight>) {
-        return L::from_bits(join_halves<L>(L::load_words(high + i), L::load_words(low + i)));
+        const Halves lower = L::load_halves(low + i);
+        Words first, second;
+        L::join(split_upper(L::load_halves(high + i), lower), lower, first, second);
+        p[0] = L::from_bits(first), p[1] = L::from_bits(second);
       } else {
-        return L::load(master + i);
+        load_pair(master + i, p);
       }
     }
-    FERRY_INLINE void store(int64_t i, Value p) const {
+    FERRY_INLINE void store(int64_t i, const Value (&p)[2]) const {
       if constexpr (is_split<Weight>) {
-        L::store_words(high + i, split_high<L>(L::bits(p)));
-        L::store_words(low + i, split_low<L>(L::bits(p)));
+        const Words first = L::bits(p[0]), second = L::bits(p[1]);
+        const Halves lower = L::lower_halves(first, second);
+        L::store_halves(low + i, lower);
+        L::store_halves(high + i, split_high(L::upper_halves(first, second), lower));
       } else {
-        L::store(master + i, p);
-        if constexpr (kStream) {
-          L::stream(weights + i, p);
+        store_pair(master + i, p);
+        if constexpr (std::is_same_v<Weight, Bfloat>) {
+          const Halves rounded =
+              L::upper_halves(rounded_bf16<L>(L::bits(p[0])), rounded_bf16<L>(L::bits(p[1])));
+          if constexpr (kStream) {
+            L::stream_halves(&weights[i].bits, rounded);
+          } else {
+            L::store_halves(&weights[i].bits, rounded);
+          }
+        } else if constexpr (kStream) {
+          L::stream(weights + i, p[0]);
+          L::stream(weights + i + kWidth, p[1]);
         } else if constexpr (!is_none<Weight>) {
-          L::store(weights + i, p);
+          store_pair(weights + i, p);
         }
       }
     }
   };
+
+  /** Two vectors of new values, NaNs as the contract wants them. */
+  static FERRY_INLINE void update(Value (&p)[2],
+                                  Value (&m)[2],
+                                  Value (&v)[2],
+                                  Value (&root)[2],
+                                  const Value (&g)[2],
+                                  const AdamwFactors<L>& factors) {
+    for (int k = 0; k < 2; ++k)
+      adamw_arithmetic<L>(p[k], m[k], v[k], root[k], g[k], factors);
+    if (L::any_nan(p[0], p[1])) {
+      for (int k = 0; k < 2; ++k)
+        adamw_canonical<L>(p[k], m[k], v[k], root[k]);
+    }
+  }
 
   /** The counters of the vector from element i of the arrays on. */
   static FERRY_INLINE Words noise_counters(const AdamwArgs& args, int64_t i) {
@@ -94,64 +146,135 @@ struct AdamwFor {
       arrays.prefetch(i);
       prefetch_turn(states_m + i);
       prefetch_turn(states_v + i);
-      for (int64_t j = i; j < i + kTurn; j += kWidth) {
-        Value p = arrays.load(j), m = L::load(states_m + j), v = L::load(states_v + j), root;
-        adamw_element<L>(p, m, v, root, L::load(arrays.grad + j), factors);
+      for (int64_t j = i; j < i + kTurn; j += kPair) {
+        Value p[2], m[2], v[2], root[2], g[2];
+        arrays.load(j, p);
+        load_pair(states_m + j, m);
+        load_pair(states_v + j, v);
+        load_pair(arrays.grad + j, g);
+        update(p, m, v, root, g, factors);
         arrays.store(j, p);
         if constexpr (sizeof(State) == sizeof(float)) {
-          L::store(states_m + j, m);
-          L::store(states_v + j, v);
+          store_pair(states_m + j, m);
+          store_pair(states_v + j, v);
         } else {
-          const Words word = noise_word<L>(counters);
-          counters = counters + Words(kVectorStride);
-          L::store_words(&states_m[j].bits, stochastic_bf16(L::bits(m), noise_for_m<L, 16>(word)));
-          L::store_words(&states_v[j].bits, stochastic_bf16(L::bits(v), noise_for_v<L, 16>(word)));
+          Words new_m[2], new_v[2];
+          for (int k = 0; k < 2; ++k) {
+            const Words word = noise_word<L>(counters);
+            counters = counters + Words(kVectorStride);
+            new_m[k] = stochastic_bf16(L::bits(m[k]), noise_for_m<L, 16>(word));
+            new_v[k] = stochastic_bf16(L::bits(v[k]), noise_for_v<L, 16>(word));
+          }
+          L::store_halves(&states_m[j].bits, L::upper_halves(new_m[0], new_m[1]));
+          L::store_halves(&states_v[j].bits, L::upper_halves(new_v[0], new_v[1]));
         }
       }
     }
     return i;
   }
 
+  /** What is kept of a block of block8 states until it is encoded: upper halves, in the order of
+   * mixed_halves(). */
+  struct Rounded {
+    alignas(64) uint16_t m[kStateBlock], magnitude_m[kStateBlock], root[kStateBlock];
+  };
+  /** Elements that are encoded at once. */
+  static constexpr int64_t kBlockTurn = 2 * kPair;
+  struct Bases {
+    Halves m, root;
+    FERRY_INLINE Bases(const AdamwArgs& args, int64_t i)
+        : m(L::half(block_base(args.m_exponents[i / kStateBlock]))),
+          root(L::half(block_base(args.v_exponents[i / kStateBlock]))) {}
+  };
+
+  /** The codes of a turn, from element i of the arrays and j of its block on. */
+  static FERRY_INLINE void encode_turn(
+      const AdamwArgs& args, int64_t i, const Rounded& rounded, int64_t j, const Bases& bases) {
+    const auto at = [&](const uint16_t* halves, int64_t k) {
+      return L::load_halves(halves + j + k * kPair);
+    };
+    L::store_signed_bytes(static_cast<uint8_t*>(args.m) + i,
+                          encode_magnitude<L>(at(rounded.magnitude_m, 0), bases.m),
+                          encode_magnitude<L>(at(rounded.magnitude_m, 1), bases.m),
+                          at(rounded.m, 0), at(rounded.m, 1));
+    L::store_bytes(static_cast<uint8_t*>(args.v) + i,
+                   encode_root<L>(at(rounded.root, 0), bases.root),
+                   encode_root<L>(at(rounded.root, 1), bases.root));
+  }
+
+  /** Updates the block from `i` on but for its codes, which `now` is to become; meanwhile encodes
+   * `before`, the block before, if there is one. */
+  template <class Arrays>
+  static FERRY_INLINE void update_block(const AdamwArgs& args,
+                                        const Arrays& arrays,
+                                        const AdamwFactors<L>& factors,
+                                        int64_t i,
+                                        Rounded& now,
+                                        const Rounded* before) {
+    const auto *codes_m = static_cast<uint8_t*>(args.m), *codes_r = static_cast<uint8_t*>(args.v);
+    const int64_t i_before = before != nullptr ? i - kStateBlock : i;
+    const Bases bases(args, i), bases_before(args, i_before);
+    Halves largest_m = L::half(0), largest_r = L::half(0);
+    constexpr int64_t kNoiseVectors = kNoiseLanes / kWidth;
+    Words words[kNoiseVectors];
+    for (int64_t k = 0; k < kNoiseVectors; ++k)
+      words[k] = noise_word<L>(noise_counters(args, i + k * kWidth));
+    for (int64_t turn = 0; turn < kStateBlock; turn += kBlockTurn) {
+      arrays.template prefetch<kBlockTurn>(i + turn);
+      prefetch_turn<kBlockTurn>(codes_m + i + turn);
+      prefetch_turn<kBlockTurn>(codes_r + i + turn);
+      for (int64_t j = turn; j < turn + kBlockTurn; j += kPair) {
+        Value p[2], m[2], v[2], root[2], g[2];
+        arrays.load(i + j, p);
+        widen(decode_m<L>(L::load_signed_halves(codes_m + i + j), bases.m), m);
+        widen(decode_root<L>(L::load_halves(codes_r + i + j), bases.root), root);
+        for (int k = 0; k < 2; ++k)
+          v[k] = L::mul(root[k], root[k]);
+        load_pair(arrays.grad + i + j, g);
+        update(p, m, v, root, g, factors);
+        arrays.store(i + j, p);
+        Words new_m[2], new_r[2];
+        for (int k = 0; k < 2; ++k) {
+          Words& word = words[k % kNoiseVectors];
+          new_m[k] = rounded_m<L>(L::bits(m[k]), word);
+          new_r[k] = rounded_root<L>(L::bits(root[k]), word);
+          word = word + Words(kNoiseStep);
+        }
+        const Halves halves_m = L::mixed_halves(new_m[0], new_m[1]);
+        const Halves halves_r = L::mixed_halves(new_r[0], new_r[1]);
+        const Halves magnitude_m = magnitude<L>(halves_m);
+        L::store_halves(now.m + j, halves_m);
+        L::store_halves(now.magnitude_m + j, magnitude_m);
+        L::store_halves(now.root + j, halves_r);
+        largest_m = L::max(largest_m, magnitude_m);
+        largest_r = L::max(largest_r, halves_r);
+      }
+      if (before != nullptr) encode_turn(args, i_before + turn, *before, turn, bases_before);
+    }
+    args.m_exponents[i / kStateBlock] =
+        static_cast<uint8_t>(block_exponent_m(L::largest(largest_m)));
+    args.v_exponents[i / kStateBlock] =
+        static_cast<uint8_t>(block_exponent_root(L::largest(largest_r)));
+  }
+
   /** Whole blocks of block8 states from `i` on; returns where it stopped. */
   template <class Grad, class Weight, bool kStream>
   static FERRY_INLINE int64_t blocks(const AdamwArgs& args, int64_t i) {
     const Arrays<Grad, Weight, kStream> arrays(args);
-    auto *codes_m = static_cast<uint8_t*>(args.m), *codes_r = static_cast<uint8_t*>(args.v);
     const auto factors = adamw_factors<L>(args.step);
-    Words counters = noise_counters(args, i);
-    alignas(64) float new_m[kStateBlock], new_root[kStateBlock];
+    // A block's encoding must wait for its largest values. It is done between the turns of the next
+    // block, whose divisions and roots leave room for it.
+    Rounded rounded[2];
+    const Rounded* before = nullptr;
     for (; i + kStateBlock <= args.n; i += kStateBlock) {
-      uint8_t& exponent_m = args.m_exponents[i / kStateBlock];
-      uint8_t& exponent_r = args.v_exponents[i / kStateBlock];
-      Words base_m(block_base(exponent_m)), base_r(block_base(exponent_r));
-      Words largest_m(0u), largest_r(0u);
-      for (int64_t turn = i; turn < i + kStateBlock; turn += kTurn) {
-        arrays.prefetch(turn);
-        prefetch_turn(codes_m + turn);
-        prefetch_turn(codes_r + turn);
-        for (int64_t j = turn; j < turn + kTurn; j += kWidth) {
-          Value p = arrays.load(j);
-          Value m = L::from_bits(decode_m<L>(L::load_words(codes_m + j), base_m));
-          Value root = L::from_bits(decode_root<L>(L::load_words(codes_r + j), base_r));
-          Value v = L::mul(root, root);
-          adamw_element<L>(p, m, v, root, L::load(arrays.grad + j), factors);
-          arrays.store(j, p);
-          L::store(new_m + (j - i), m);
-          L::store(new_root + (j - i), root);
-          largest_m = L::max(largest_m, L::bits(m) & Words(0x7fffffffu));
-          largest_r = L::max(largest_r, L::bits(root));
-        }
-      }
-      exponent_m = static_cast<uint8_t>(block_exponent<kFractionDropped_m>(L::largest(largest_m)));
-      exponent_r = static_cast<uint8_t>(block_exponent<kFractionDropped_v>(L::largest(largest_r)));
-      base_m = Words(block_base(exponent_m)), base_r = Words(block_base(exponent_r));
-      for (int64_t j = 0; j < kStateBlock; j += kWidth) {
-        const Words word = noise_word<L>(counters);
-        counters = counters + Words(kVectorStride);
-        const Words m = L::bits(L::load(new_m + j)), root = L::bits(L::load(new_root + j));
-        L::store_words(codes_m + i + j, encode_m<L>(m, word, base_m));
-        L::store_words(codes_r + i + j, encode_root<L>(root, word, base_r));
-      }
+      Rounded& now = rounded[i / kStateBlock % 2];
+      update_block(args, arrays, factors, i, now, before);
+      before = &now;
+    }
+    if (before != nullptr) {
+      const Bases bases(args, i - kStateBlock);
+      for (int64_t j = 0; j < kStateBlock; j += kBlockTurn)
+        encode_turn(args, i - kStateBlock + j, *before, j, bases);
     }
     return i;
   }

@@ -26,9 +26,8 @@ FERRY_INLINE float master_at(const AdamwArgs& args, int64_t i) {
 }
 template <>
 FERRY_INLINE float master_at<Split>(const AdamwArgs& args, int64_t i) {
-  return float_of(
-      join_halves<ScalarMath>(static_cast<uint32_t>(static_cast<const uint16_t*>(args.weights)[i]),
-                              static_cast<uint32_t>(static_cast<const uint16_t*>(args.master)[i])));
+  return float_of(join_halves(static_cast<const uint16_t*>(args.weights)[i],
+                              static_cast<const uint16_t*>(args.master)[i]));
 }
 
 /** The new master, and the weights that come with it. */
@@ -39,14 +38,8 @@ FERRY_INLINE void set_master(const AdamwArgs& args, int64_t i, float p) {
 }
 template <>
 FERRY_INLINE void set_master<Split>(const AdamwArgs& args, int64_t i, float p) {
-  static_cast<uint16_t*>(args.weights)[i] =
-      static_cast<uint16_t>(split_high<ScalarMath>(bits_of(p)));
-  static_cast<uint16_t*>(args.master)[i] = static_cast<uint16_t>(split_low<ScalarMath>(bits_of(p)));
-}
-
-/** The random word of an element of the arrays. */
-FERRY_INLINE uint32_t noise_at(const AdamwArgs& args, int64_t i) {
-  return noise_word<ScalarMath>(noise_counter(args.first_element + i, args.noise_key));
+  split_bits(bits_of(p), static_cast<uint16_t*>(args.weights) + i,
+             static_cast<uint16_t*>(args.master) + i);
 }
 
 /** States of type State: float or Bfloat. */
@@ -64,11 +57,12 @@ FERRY_INLINE void adamw_loop(const AdamwArgs& args, int64_t begin, int64_t end) 
       states_m[i] = m;
       states_v[i] = v;
     } else {
-      const uint32_t word = noise_at(args, i);
-      states_m[i].bits =
-          static_cast<uint16_t>(stochastic_bf16(bits_of(m), noise_for_m<ScalarMath, 16>(word)));
-      states_v[i].bits =
-          static_cast<uint16_t>(stochastic_bf16(bits_of(v), noise_for_v<ScalarMath, 16>(word)));
+      const uint32_t word =
+          noise_word<ScalarMath>(noise_counter(args.first_element + i, args.noise_key));
+      states_m[i].bits = static_cast<uint16_t>(
+          stochastic_bf16(bits_of(m), noise_for_m<ScalarMath, 16>(word)) >> 16);
+      states_v[i].bits = static_cast<uint16_t>(
+          stochastic_bf16(bits_of(v), noise_for_v<ScalarMath, 16>(word)) >> 16);
     }
   }
 }
@@ -79,7 +73,7 @@ FERRY_INLINE void adamw_block_loop(const AdamwArgs& args, int64_t begin, int64_t
   const auto* grad = static_cast<const Grad*>(args.grad);
   auto *codes_m = static_cast<uint8_t*>(args.m), *codes_r = static_cast<uint8_t*>(args.v);
   const auto factors = adamw_factors<ScalarMath>(args.step);
-  float new_m[kStateBlock], new_root[kStateBlock];
+  uint32_t new_m[kStateBlock], new_root[kStateBlock];  // rounded
   for (; begin < end; begin += kStateBlock) {
     const int64_t n = end - begin < kStateBlock ? end - begin : kStateBlock;
     uint8_t& exponent_m = args.m_exponents[begin / kStateBlock];
@@ -89,25 +83,25 @@ FERRY_INLINE void adamw_block_loop(const AdamwArgs& args, int64_t begin, int64_t
     for (int64_t j = 0; j < n; ++j) {
       const int64_t i = begin + j;
       float p = master_at<Weight>(args, i);
-      float m = float_of(decode_m<ScalarMath>(static_cast<uint32_t>(codes_m[i]), base_m));
-      float root = float_of(decode_root<ScalarMath>(static_cast<uint32_t>(codes_r[i]), base_r));
+      const uint32_t code_m = static_cast<uint32_t>(static_cast<int8_t>(codes_m[i]));
+      const uint32_t code_r = codes_r[i];
+      float m = float_of(decode_m<ScalarMath>(code_m, base_m) << 16);
+      float root = float_of(decode_root<ScalarMath>(code_r, base_r) << 16);
       float v = ScalarMath::mul(root, root);
       adamw_element<ScalarMath>(p, m, v, root, to_float(grad[i]), factors);
       set_master<Weight>(args, i, p);
-      new_m[j] = m;
-      new_root[j] = root;
-      largest_m = ScalarMath::max(largest_m, bits_of(m) & 0x7fffffffu);
-      largest_r = ScalarMath::max(largest_r, bits_of(root));
+      const uint32_t word = block_noise_word(args.first_element + i, args.noise_key);
+      new_m[j] = rounded_m<ScalarMath>(bits_of(m), word) >> 16;
+      new_root[j] = rounded_root<ScalarMath>(bits_of(root), word) >> 16;
+      largest_m = ScalarMath::max(largest_m, magnitude<ScalarMath>(new_m[j]));
+      largest_r = ScalarMath::max(largest_r, new_root[j]);
     }
-    exponent_m = static_cast<uint8_t>(block_exponent<kFractionDropped_m>(largest_m));
-    exponent_r = static_cast<uint8_t>(block_exponent<kFractionDropped_v>(largest_r));
+    exponent_m = static_cast<uint8_t>(block_exponent_m(largest_m));
+    exponent_r = static_cast<uint8_t>(block_exponent_root(largest_r));
     base_m = block_base(exponent_m), base_r = block_base(exponent_r);
     for (int64_t j = 0; j < n; ++j) {
-      const int64_t i = begin + j;
-      const uint32_t word = noise_at(args, i);
-      codes_m[i] = static_cast<uint8_t>(encode_m<ScalarMath>(bits_of(new_m[j]), word, base_m));
-      codes_r[i] =
-          static_cast<uint8_t>(encode_root<ScalarMath>(bits_of(new_root[j]), word, base_r));
+      codes_m[begin + j] = encode_m(new_m[j], base_m);
+      codes_r[begin + j] = static_cast<uint8_t>(encode_root<ScalarMath>(new_root[j], base_r));
     }
   }
 }

@@ -46,18 +46,15 @@ struct Arrays<Grad, Split> {
     Pack<float, kPack> p;
 #pragma unroll
     for (int k = 0; k < kPack; ++k)
-      p.x[k] = float_of(join_halves<ScalarMath>(static_cast<uint32_t>(highs.x[k]),
-                                                static_cast<uint32_t>(lows.x[k])));
+      p.x[k] = float_of(join_halves(highs.x[k], lows.x[k]));
     return p;
   }
   template <int kPack>
   __device__ void store(int64_t i, const Pack<float, kPack>& p) const {
     Pack<uint16_t, kPack> highs, lows;
 #pragma unroll
-    for (int k = 0; k < kPack; ++k) {
-      highs.x[k] = static_cast<uint16_t>(split_high<ScalarMath>(bits_of(p.x[k])));
-      lows.x[k] = static_cast<uint16_t>(split_low<ScalarMath>(bits_of(p.x[k])));
-    }
+    for (int k = 0; k < kPack; ++k)
+      split_bits(bits_of(p.x[k]), &highs.x[k], &lows.x[k]);
     store_pack<kPack>(high + i, highs);
     store_pack<kPack>(low + i, lows);
   }
@@ -81,6 +78,9 @@ struct Noise {
 
   __device__ uint32_t at(int64_t i) const {
     return noise_word<ScalarMath>(noise_counter(first_element + i, key));
+  }
+  __device__ uint32_t in_block_at(int64_t i) const {
+    return block_noise_word(first_element + i, key);
   }
 };
 
@@ -108,9 +108,9 @@ struct AdamwOp {
       } else {
         const uint32_t word = noise.at(i + k);
         m_pack.x[k].bits = static_cast<uint16_t>(
-            stochastic_bf16(bits_of(new_m), noise_for_m<ScalarMath, 16>(word)));
+            stochastic_bf16(bits_of(new_m), noise_for_m<ScalarMath, 16>(word)) >> 16);
         v_pack.x[k].bits = static_cast<uint16_t>(
-            stochastic_bf16(bits_of(new_v), noise_for_v<ScalarMath, 16>(word)));
+            stochastic_bf16(bits_of(new_v), noise_for_v<ScalarMath, 16>(word)) >> 16);
       }
     }
     arrays.template store<kPack>(i, p_pack);
@@ -145,7 +145,7 @@ struct AdamwBlocks {
     const auto factors = adamw_factors<ScalarMath>(step);
     uint32_t base_m = block_base(m_exponents[block]), base_r = block_base(v_exponents[block]);
     uint32_t largest_m = 0, largest_r = 0;
-    float new_m[kLaneElements], new_root[kLaneElements];
+    uint32_t new_m[kLaneElements], new_root[kLaneElements];  // rounded
 #pragma unroll
     for (int t = 0; t < kTurns; ++t) {
       const int64_t i = block * kStateBlock + (t * kWarp + lane) * kPack;
@@ -155,20 +155,24 @@ struct AdamwBlocks {
       const auto g_pack = load_pack<kPack>(arrays.grad + i);
 #pragma unroll
       for (int k = 0; k < kPack; ++k) {
-        float& m_now = new_m[t * kPack + k];
-        float& root = new_root[t * kPack + k];
-        m_now = float_of(decode_m<ScalarMath>(static_cast<uint32_t>(m_pack.x[k]), base_m));
-        root = float_of(decode_root<ScalarMath>(static_cast<uint32_t>(r_pack.x[k]), base_r));
+        uint32_t &m_kept = new_m[t * kPack + k], &root_kept = new_root[t * kPack + k];
+        const uint32_t code_m = static_cast<uint32_t>(static_cast<int8_t>(m_pack.x[k]));
+        const uint32_t code_r = r_pack.x[k];
+        float m_now = float_of(decode_m<ScalarMath>(code_m, base_m) << 16);
+        float root = float_of(decode_root<ScalarMath>(code_r, base_r) << 16);
         float v_now = ScalarMath::mul(root, root);
         adamw_element<ScalarMath>(p_pack.x[k], m_now, v_now, root, to_float(g_pack.x[k]), factors);
-        largest_m = ScalarMath::max(largest_m, bits_of(m_now) & 0x7fffffffu);
-        largest_r = ScalarMath::max(largest_r, bits_of(root));
+        const uint32_t word = noise.in_block_at(i + k);
+        m_kept = rounded_m<ScalarMath>(bits_of(m_now), word) >> 16;
+        root_kept = rounded_root<ScalarMath>(bits_of(root), word) >> 16;
+        largest_m = ScalarMath::max(largest_m, magnitude<ScalarMath>(m_kept));
+        largest_r = ScalarMath::max(largest_r, root_kept);
       }
       arrays.template store<kPack>(i, p_pack);
     }
     // The exchange is after every lane's reading of the exponents, so one lane may write them.
-    const uint32_t exponent_m = block_exponent<kFractionDropped_m>(warp_largest(largest_m));
-    const uint32_t exponent_r = block_exponent<kFractionDropped_v>(warp_largest(largest_r));
+    const uint32_t exponent_m = block_exponent_m(warp_largest(largest_m));
+    const uint32_t exponent_r = block_exponent_root(warp_largest(largest_r));
     if (lane == 0) {
       m_exponents[block] = static_cast<uint8_t>(exponent_m);
       v_exponents[block] = static_cast<uint8_t>(exponent_r);
@@ -181,11 +185,9 @@ struct AdamwBlocks {
       Pack<uint8_t, kPack> m_pack, r_pack;
 #pragma unroll
       for (int k = 0; k < kPack; ++k) {
-        const uint32_t word = noise.at(i + k);
-        m_pack.x[k] =
-            static_cast<uint8_t>(encode_m<ScalarMath>(bits_of(new_m[t * kPack + k]), word, base_m));
-        r_pack.x[k] = static_cast<uint8_t>(
-            encode_root<ScalarMath>(bits_of(new_root[t * kPack + k]), word, base_r));
+        m_pack.x[k] = encode_m(new_m[t * kPack + k], base_m);
+        r_pack.x[k] =
+            static_cast<uint8_t>(encode_root<ScalarMath>(new_root[t * kPack + k], base_r));
       }
       store_pack<kPack>(m + i, m_pack);
       store_pack<kPack>(v + i, r_pack);

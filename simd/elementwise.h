@@ -95,15 +95,19 @@ struct ScalarMath {
   static FERRY_INLINE uint32_t word(uint32_t x) {
     return x;
   }
+  static FERRY_INLINE uint32_t half(uint32_t x) {
+    return x;
+  }
   static FERRY_INLINE uint32_t max(uint32_t a, uint32_t b) {
     return a > b ? a : b;
   }
-  static FERRY_INLINE uint32_t min(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
+  /** a - b, but zero where that is negative. */
+  static FERRY_INLINE uint32_t sub_floor(uint32_t a, uint32_t b) {
+    return a > b ? a - b : 0;
   }
-  /** x where `test` is not zero, else zero. */
-  static FERRY_INLINE uint32_t where_nonzero(uint32_t test, uint32_t x) {
-    return test != 0 ? x : 0;
+  /** y where x has any bit of the mask, else zero. */
+  static FERRY_INLINE uint32_t where_any(uint32_t x, uint32_t mask, uint32_t y) {
+    return (x & mask) != 0 ? y : 0;
   }
   static FERRY_INLINE bool any_nan(float x) {
     return x != x;
@@ -180,9 +184,10 @@ FERRY_INLINE AdamwFactors<Math> adamw_factors(const AdamwStep& step) {
           Math::set(step.step_size),       Math::set(step.decay)};
 }
 
-/** The stated order of kernels.h, for one element or one vector of them; root = sqrt(v). */
+/** The stated order of kernels.h, for one element or one vector of them; root = sqrt(v). NaNs are
+ * not yet canonical. */
 template <class Math, class Value>
-FERRY_INLINE void adamw_element(
+FERRY_INLINE void adamw_arithmetic(
     Value& p, Value& m, Value& v, Value& root, Value g, const AdamwFactors<Math>& f) {
   g = Math::mul(g, f.grad_multiplier);
   m = Math::fma(f.one_minus_beta1, Math::sub(g, m), m);
@@ -191,14 +196,23 @@ FERRY_INLINE void adamw_element(
   const Value denominator = Math::fma(root, f.correction2, f.eps);
   const Value change = Math::fma(f.step_size, Math::div(m, denominator), Math::mul(f.decay, p));
   p = Math::sub(p, change);
-  // A NaN in m or v has reached p. Machines differ in sign and payload of NaNs, so all become the
-  // same one.
-  if (Math::any_nan(p)) {
-    p = Math::canonical(p);
-    m = Math::canonical(m);
-    v = Math::canonical(v);
-    root = Math::canonical(root);
-  }
+}
+
+/** To be called where p has a NaN, which one in m or v has reached: machines differ in sign and
+ * payload of NaNs, so all become the same one. */
+template <class Math, class Value>
+FERRY_INLINE void adamw_canonical(Value& p, Value& m, Value& v, Value& root) {
+  p = Math::canonical(p);
+  m = Math::canonical(m);
+  v = Math::canonical(v);
+  root = Math::canonical(root);
+}
+
+template <class Math, class Value>
+FERRY_INLINE void adamw_element(
+    Value& p, Value& m, Value& v, Value& root, Value g, const AdamwFactors<Math>& f) {
+  adamw_arithmetic<Math>(p, m, v, root, g, f);
+  if (Math::any_nan(p)) adamw_canonical<Math>(p, m, v, root);
 }
 
 template <class Math, class Value>

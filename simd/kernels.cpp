@@ -128,15 +128,12 @@ void bf16_to_f32(float* to, const uint16_t* from, int64_t n) {
 
 void split_f32(uint16_t* high, uint16_t* low, const float* from, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
-    const uint32_t bits = bits_of(ScalarMath::canonical(from[i]));
-    high[i] = static_cast<uint16_t>(split_high<ScalarMath>(bits));
-    low[i] = static_cast<uint16_t>(split_low<ScalarMath>(bits));
+    split_bits(bits_of(ScalarMath::canonical(from[i])), high + i, low + i);
   }
 }
 void join_f32(float* to, const uint16_t* high, const uint16_t* low, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
-    to[i] = float_of(
-        join_halves<ScalarMath>(static_cast<uint32_t>(high[i]), static_cast<uint32_t>(low[i])));
+    to[i] = float_of(join_halves(high[i], low[i]));
 }
 
 void convert(void* to, DType to_type, const void* from, DType from_type, int64_t n) {

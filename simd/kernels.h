@@ -98,17 +98,22 @@ AdamwArgs part_of(const AdamwArgs& args, int64_t begin, int64_t n);
  * the mean of what is kept exact (of r in block8, so that over a long run v's is some percent
  * above): rounded to nearest, a v that changes by 1 - beta2 = 0.1 % a step would never move
  * by half of a bf16 step (0.2 to 0.4 %). The random word of an element is a function of noise_key
- * and its index modulo 2^32 (noise_word() in simd/reduced_states.h).
+ * and its index modulo 2^32 (noise_word() and block_noise_word() in simd/reduced_states.h).
  *
  * bf16: |m' - m| < 2^-7 |m| and |v' - v| < 2^-7 v (below 2^-126: 2^-133).
  *
- * block8: m as sign, 4 bits of exponent and 3 of fraction; r in place of v as 4 and 4. |m' - m| <
- * 2^-3 |m| and |r' - r| < 2^-4 r. The exponents count down from that of the block's largest value
- * (rounded up), 15 at most. At the end of that range, below 2^-14 of the largest, an m may become
- * zero, and an r but zero becomes at most 2^-14 of the largest and never less than it was. So
- * |m'| / r' < 1.2 |m| / r everywhere: no rounding makes an update blow up. A block's exponent is
- * 2^-111 at least. An infinite or NaN m, or r, takes the others of its block to zero, or to 2^113;
- * runs skip a step with such gradients. */
+ * block8: m as a sign and 7 bits, r in place of v as 8 bits: codes c of
+ *
+ *     m' = sign * (1 + c % 8 / 8) * 2^(E - 15 + c / 8), or 0 for c = 0
+ *     r' = (1 + c % 16 / 16) * 2^(E - 15 + c / 16)
+ *
+ * with integer division, and E the exponent of the block's largest value once that is rounded (of
+ * m's no less than -111). |m' - m| < 2^-3 |m| and |r' - r| < 2^-4 r, but at the end of the range:
+ * below 2^-14 of the largest an m may become zero; and an r, zero too, that is less than code 0
+ * stands for becomes that, at most 2^-14 of the largest. So |m'| / r' < 1.2 |m| / r everywhere: no
+ * rounding makes an update blow up. A block whose r are all zero keeps them. An infinite or NaN m,
+ * or r, takes the others of its block to zero, or to 2^113; runs skip a step with such gradients.
+ */
 void adamw(const AdamwArgs& args);
 
 /** Round to nearest even; beyond the range becomes infinity, NaN stays NaN, subnormals are kept. */

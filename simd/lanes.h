@@ -20,10 +20,12 @@ struct LanesBase {
   using Value = xsimd::batch<float, Arch>;
   using Doubles = xsimd::batch<double, Arch>;
   using Words = xsimd::batch<uint32_t, Arch>;
+  using Halves = xsimd::batch<uint16_t, Arch>;  // of two vectors of elements, in their order
   static constexpr int64_t kWidth = static_cast<int64_t>(Value::size);
 
   static FERRY_INLINE Value set(float x) { return Value(x); }
   static FERRY_INLINE Words word(uint32_t x) { return Words(x); }
+  static FERRY_INLINE Halves half(uint32_t x) { return Halves(static_cast<uint16_t>(x)); }
   static FERRY_INLINE Value add(Value a, Value b) { return a + b; }
   static FERRY_INLINE Value sub(Value a, Value b) { return a - b; }
   static FERRY_INLINE Value mul(Value a, Value b) { return a * b; }
@@ -31,6 +33,12 @@ struct LanesBase {
   static FERRY_INLINE Value sqrt(Value a) { return xsimd::sqrt(a); }
   static FERRY_INLINE Value load(const float* from) { return Value::load_unaligned(from); }
   static FERRY_INLINE void store(float* to, Value x) { x.store_unaligned(to); }
+
+ protected:
+  static FERRY_INLINE uint32_t largest_of_8(__m128i halves) {
+    const __m128i inverse = _mm_xor_si128(halves, _mm_set1_epi32(-1));
+    return ~static_cast<uint32_t>(_mm_cvtsi128_si32(_mm_minpos_epu16(inverse))) & 0xffffu;
+  }
 };
 
 #ifndef __AVX512F__
@@ -44,8 +52,10 @@ struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
   static FERRY_INLINE Doubles fma(Doubles a, Doubles b, Doubles c) {
     return _mm256_fmadd_pd(a, b, c);
   }
-  static FERRY_INLINE bool any_nan(Value x) {
-    return _mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)) != 0;
+  static FERRY_INLINE bool any_nan(Value x) { return any_nan(x, x); }
+  /** In either. */
+  static FERRY_INLINE bool any_nan(Value x, Value y) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_UNORD_Q)) != 0;
   }
   static FERRY_INLINE Value canonical(Value x) {
     const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(kCanonicalNan)));
@@ -86,34 +96,68 @@ struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
 
   static FERRY_INLINE Words bits(Value x) { return _mm256_castps_si256(x); }
   static FERRY_INLINE Value from_bits(Words x) { return _mm256_castsi256_ps(x); }
-  static FERRY_INLINE Words max(Words a, Words b) { return _mm256_max_epu32(a, b); }
-  static FERRY_INLINE Words min(Words a, Words b) { return _mm256_min_epu32(a, b); }
-  /** x where `test` is not zero, else zero. */
-  static FERRY_INLINE Words where_nonzero(Words test, Words x) {
-    return _mm256_andnot_si256(_mm256_cmpeq_epi32(test, _mm256_setzero_si256()), x);
+  static FERRY_INLINE Halves max(Halves a, Halves b) { return _mm256_max_epu16(a, b); }
+  static FERRY_INLINE Halves sub_floor(Halves a, Halves b) { return _mm256_subs_epu16(a, b); }
+  /** y where x has any bit of the mask, else zero. */
+  static FERRY_INLINE Halves where_any(Halves x, Halves mask, Halves y) {
+    const __m256i none = _mm256_cmpeq_epi16(_mm256_and_si256(x, mask), _mm256_setzero_si256());
+    return _mm256_andnot_si256(none, y);
   }
-  static FERRY_INLINE uint32_t largest(Words x) {
-    __m128i most = _mm_max_epu32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    most = _mm_max_epu32(most, _mm_shuffle_epi32(most, 0x4e));
-    most = _mm_max_epu32(most, _mm_shuffle_epi32(most, 0xb1));
-    return static_cast<uint32_t>(_mm_cvtsi128_si32(most));
+  static FERRY_INLINE uint32_t largest(Halves x) {
+    return largest_of_8(_mm_max_epu16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));
   }
-  static FERRY_INLINE Words load_words(const uint16_t* from) {
-    return _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  static FERRY_INLINE Halves load_halves(const uint16_t* from) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
   }
-  static FERRY_INLINE Words load_words(const uint8_t* from) {
-    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+  static FERRY_INLINE Halves load_halves(const uint8_t* from) {
+    return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
   }
-  /** Of words that the narrower type holds. */
-  static FERRY_INLINE void store_words(uint16_t* to, Words x) {
-    const __m128i narrowed =
-        _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), narrowed);
+  static FERRY_INLINE Halves load_signed_halves(const uint8_t* from) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
   }
-  static FERRY_INLINE void store_words(uint8_t* to, Words x) {
-    const __m128i narrowed =
-        _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(narrowed, narrowed));
+  static FERRY_INLINE void store_halves(uint16_t* to, Halves x) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x);
+  }
+  static FERRY_INLINE void stream_halves(uint16_t* to, Halves x) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), x);
+  }
+  /** The upper halves of two vectors, in an order that costs little. */
+  static FERRY_INLINE Halves mixed_halves(Words first, Words second) {
+    return _mm256_blend_epi16(_mm256_srli_epi32(first, 16), second, 0xaa);
+  }
+  /** Two of such as bytes, which hold them, in the order of the elements. */
+  static FERRY_INLINE void store_bytes(uint8_t* to, Halves first, Halves second) {
+    store_mixed(to, _mm256_packus_epi16(first, second));
+  }
+  /** With the sign of `signs` as the first bit of each. */
+  static FERRY_INLINE void store_signed_bytes(
+      uint8_t* to, Halves first, Halves second, Halves first_signs, Halves second_signs) {
+    const __m256i signs = _mm256_and_si256(_mm256_packs_epi16(first_signs, second_signs),
+                                           _mm256_set1_epi8(static_cast<char>(0x80)));
+    store_mixed(to, _mm256_or_si256(_mm256_packus_epi16(first, second), signs));
+  }
+  /** The upper, or lower, halves of two vectors. */
+  static FERRY_INLINE Halves upper_halves(Words first, Words second) {
+    return in_order(
+        _mm256_packus_epi32(_mm256_srli_epi32(first, 16), _mm256_srli_epi32(second, 16)));
+  }
+  static FERRY_INLINE Halves lower_halves(Words first, Words second) {
+    const __m256i lower = _mm256_set1_epi32(0xffff);
+    return in_order(
+        _mm256_packus_epi32(_mm256_and_si256(first, lower), _mm256_and_si256(second, lower)));
+  }
+  /** Two vectors of these halves. */
+  static FERRY_INLINE void join(Halves upper, Halves lower, Words& first, Words& second) {
+    const __m256i u = _mm256_permute4x64_epi64(upper, kEvenFirst);
+    const __m256i l = _mm256_permute4x64_epi64(lower, kEvenFirst);
+    first = _mm256_unpacklo_epi16(l, u);
+    second = _mm256_unpackhi_epi16(l, u);
+  }
+  /** Two vectors whose lower halves are zero. */
+  static FERRY_INLINE void widen(Halves upper, Words& first, Words& second) {
+    const __m256i u = _mm256_permute4x64_epi64(upper, kEvenFirst);
+    first = _mm256_unpacklo_epi16(_mm256_setzero_si256(), u);
+    second = _mm256_unpackhi_epi16(_mm256_setzero_si256(), u);
   }
 
   static FERRY_INLINE Doubles low_doubles(Value x) {
@@ -150,9 +194,29 @@ struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
     }
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(keep), bytes);
   }
+
+ private:
+  /** Packing and unpacking work on each half of a vector: quarters 0, 2, 1, 3 are the order between
+   * theirs and the elements', both ways. */
+  static constexpr int kEvenFirst = 0xd8;
+  static FERRY_INLINE Halves in_order(__m256i packed) {
+    return _mm256_permute4x64_epi64(packed, kEvenFirst);
+  }
+  /** Of mixed halves, packed: a0 b0 a1 b1 ... b3 c0 d0 ... d3, the same from a4 on. */
+  static FERRY_INLINE void store_mixed(uint8_t* to, __m256i packed) {
+    const __m256i by_vector = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                        _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(packed, by_vector),
+                                                    _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+  }
 };
 
 #else
+
+alignas(64) constexpr uint16_t kEvensFirst[] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20,
+                                                22, 24, 26, 28, 30, 1,  3,  5,  7,  9,  11,
+                                                13, 15, 17, 19, 21, 23, 25, 27, 29, 31};
 
 template <>
 struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
@@ -163,7 +227,11 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
   static FERRY_INLINE Doubles fma(Doubles a, Doubles b, Doubles c) {
     return _mm512_fmadd_pd(a, b, c);
   }
-  static FERRY_INLINE bool any_nan(Value x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q) != 0; }
+  static FERRY_INLINE bool any_nan(Value x) { return any_nan(x, x); }
+  /** In either. */
+  static FERRY_INLINE bool any_nan(Value x, Value y) {
+    return _mm512_cmp_ps_mask(x, y, _CMP_UNORD_Q) != 0;
+  }
   static FERRY_INLINE Value canonical(Value x) {
     const __m512 nan = _mm512_castsi512_ps(_mm512_set1_epi32(static_cast<int>(kCanonicalNan)));
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), x, nan);
@@ -202,25 +270,70 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
 
   static FERRY_INLINE Words bits(Value x) { return _mm512_castps_si512(x); }
   static FERRY_INLINE Value from_bits(Words x) { return _mm512_castsi512_ps(x); }
-  static FERRY_INLINE Words max(Words a, Words b) { return _mm512_max_epu32(a, b); }
-  static FERRY_INLINE Words min(Words a, Words b) { return _mm512_min_epu32(a, b); }
-  /** x where `test` is not zero, else zero. */
-  static FERRY_INLINE Words where_nonzero(Words test, Words x) {
-    return _mm512_maskz_mov_epi32(_mm512_test_epi32_mask(test, test), x);
+  static FERRY_INLINE Halves max(Halves a, Halves b) { return _mm512_max_epu16(a, b); }
+  static FERRY_INLINE Halves sub_floor(Halves a, Halves b) { return _mm512_subs_epu16(a, b); }
+  /** y where x has any bit of the mask, else zero. */
+  static FERRY_INLINE Halves where_any(Halves x, Halves mask, Halves y) {
+    return _mm512_maskz_mov_epi16(_mm512_test_epi16_mask(x, mask), y);
   }
-  static FERRY_INLINE uint32_t largest(Words x) { return _mm512_reduce_max_epu32(x); }
-  static FERRY_INLINE Words load_words(const uint16_t* from) {
-    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  static FERRY_INLINE uint32_t largest(Halves x) {
+    const __m256i half =
+        _mm256_max_epu16(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
+    return largest_of_8(
+        _mm_max_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1)));
   }
-  static FERRY_INLINE Words load_words(const uint8_t* from) {
-    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  static FERRY_INLINE Halves load_halves(const uint16_t* from) { return _mm512_loadu_si512(from); }
+  static FERRY_INLINE Halves load_halves(const uint8_t* from) {
+    return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   }
-  /** Of words that the narrower type holds. */
-  static FERRY_INLINE void store_words(uint16_t* to, Words x) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(x));
+  static FERRY_INLINE Halves load_signed_halves(const uint8_t* from) {
+    return _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   }
-  static FERRY_INLINE void store_words(uint8_t* to, Words x) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(x));
+  static FERRY_INLINE void store_halves(uint16_t* to, Halves x) { _mm512_storeu_si512(to, x); }
+  static FERRY_INLINE void stream_halves(uint16_t* to, Halves x) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), x);
+  }
+  /** The upper halves of two vectors, in an order that costs little. */
+  static FERRY_INLINE Halves mixed_halves(Words first, Words second) {
+    const __m512i uppers = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(2, 3, 2, 3, 6, 7, 6, 7, 10, 11, 10, 11, 14, 15, 14, 15));
+    return _mm512_mask_shuffle_epi8(second, 0x3333333333333333u, first, uppers);
+  }
+  /** Two of such as bytes, which hold them, in the order of the elements. */
+  static FERRY_INLINE void store_bytes(uint8_t* to, Halves first, Halves second) {
+    store_mixed(to, _mm512_packus_epi16(first, second));
+  }
+  /** With the sign of `signs` as the first bit of each. */
+  static FERRY_INLINE void store_signed_bytes(
+      uint8_t* to, Halves first, Halves second, Halves first_signs, Halves second_signs) {
+    const __m512i signs = _mm512_and_si512(_mm512_packs_epi16(first_signs, second_signs),
+                                           _mm512_set1_epi8(static_cast<char>(0x80)));
+    store_mixed(to, _mm512_or_si512(_mm512_packus_epi16(first, second), signs));
+  }
+  /** The upper, or lower, halves of two vectors. */
+  static FERRY_INLINE Halves upper_halves(Words first, Words second) {
+    return evens_first(mixed_halves(first, second));
+  }
+  static FERRY_INLINE Halves lower_halves(Words first, Words second) {
+    const __m512i lowers =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13));
+    return evens_first(_mm512_mask_shuffle_epi8(first, 0xccccccccccccccccu, second, lowers));
+  }
+  /** Two vectors of these halves. */
+  static FERRY_INLINE void join(Halves upper, Halves lower, Words& first, Words& second) {
+    const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
+    const __m512i u = _mm512_permutexvar_epi64(order, upper);
+    const __m512i l = _mm512_permutexvar_epi64(order, lower);
+    first = _mm512_unpacklo_epi16(l, u);
+    second = _mm512_unpackhi_epi16(l, u);
+  }
+  /** Two vectors whose lower halves are zero. */
+  static FERRY_INLINE void widen(Halves upper, Words& first, Words& second) {
+    // In the odd halves 0, 1, 2, ..., and 16, 17, ...
+    const __m512i order = _mm512_slli_epi32(iota(), 16);
+    first = _mm512_maskz_permutexvar_epi16(kOddHalves, order, upper);
+    second = _mm512_maskz_permutexvar_epi16(
+        kOddHalves, _mm512_add_epi32(order, _mm512_set1_epi32(16 << 16)), upper);
   }
 
   static FERRY_INLINE Doubles low_doubles(Value x) {
@@ -256,6 +369,20 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
       bytes = _mm512_or_si512(bytes, _mm512_maskz_set1_epi32(kept, 1 << (8 * w)));
     }
     _mm512_storeu_si512(keep, bytes);
+  }
+
+ private:
+  static constexpr __mmask32 kOddHalves = 0xaaaaaaaau;
+  static FERRY_INLINE Halves evens_first(__m512i x) {
+    return _mm512_permutexvar_epi16(_mm512_load_si512(kEvensFirst), x);
+  }
+  /** Of mixed halves, packed: a0 b0 a1 b1 ... b3 c0 d0 ... d3, the same from a4, a8 and a12 on. */
+  static FERRY_INLINE void store_mixed(uint8_t* to, __m512i packed) {
+    const __m512i by_vector =
+        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    _mm512_storeu_si512(to,
+                        _mm512_permutexvar_epi32(order, _mm512_shuffle_epi8(packed, by_vector)));
   }
 };
 

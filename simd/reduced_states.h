@@ -1,7 +1,8 @@
 #pragma once
 // Private to simd/: the bits of reduced Adam states and of the split master, written once for one
-// element, a vector of them and a GPU thread. Words are 32-bit integers, one a lane; Math names the
-// few operations that xsimd has no operator for. kernels.h says what the formats promise.
+// element, a vector of them and a GPU thread. Words are 32-bit integers, one a lane; Halves are of
+// 16 bits (in the lower half of a scalar's 32), two a lane. Math names the few operations that
+// xsimd has no operator for. kernels.h says what the formats promise.
 
 #include "simd/elementwise.h"
 
@@ -42,71 +43,115 @@ FERRY_INLINE Words noise_for_v(Words word) {
   return word & Math::word((1u << kBits) - 1);
 }
 
-/** bf16 bits: the 16 that go, plus 16 random ones, carry into those that stay. Infinity and the
- * canonical NaN have none that go. */
+// bf16 in the upper half of what these return.
+/** The 16 bits that go, plus 16 random ones, carry into those that stay. Infinity and the canonical
+ * NaN have none that go. */
 template <class Words>
 FERRY_INLINE Words stochastic_bf16(Words bits, Words random16) {
-  return (bits + random16) >> 16;
+  return bits + random16;
+}
+/** Nearest even. Of no NaN but the canonical one. */
+template <class Math, class Words>
+FERRY_INLINE Words rounded_bf16(Words bits) {
+  return bits + Math::word(0x7fffu) + ((bits >> 16) & Math::word(1u));
+}
+
+/** Of block8 states, whose blocks are updated whole: hashed for the first 16 elements of a block,
+ * and from there a walk by this step for those that follow 16 further on. Its upper 20 bits, for m,
+ * go by the golden ratio of their range, its lower 19, for r, by sqrt(2) of theirs, which spreads
+ * the walk evenly over both. */
+inline constexpr uint32_t kNoiseStep = 0x9e33504fu;
+inline constexpr int64_t kNoiseLanes = 16;
+FERRY_INLINE uint32_t block_noise_word(int64_t element, uint32_t key) {
+  constexpr int64_t kSteps = kStateBlock - kNoiseLanes;  // as a mask of the element's bits
+  const auto steps = static_cast<uint32_t>((element & kSteps) / kNoiseLanes);
+  return noise_word<ScalarMath>(noise_counter(element & ~kSteps, key)) + steps * kNoiseStep;
 }
 
 // Block8 codes are the upper bits of an fp32, counted from the bits of the smallest value: exponent
 // and fraction of a float are one number that grows with the value, so rounding to fewer fraction
-// bits is adding and shifting, carries into the exponent included.
+// bits is adding and shifting, carries into the exponent included. Rounding needs no exponent of
+// the block. What it leaves lies in the upper half of the fp32, and all that follows (as all before
+// in the next step's decoding) is arithmetic of 16 bits, for vectors twice as many at once.
 
-inline constexpr int kFractionDropped_m = 20, kFractionDropped_v = 19;
+inline constexpr int kFractionDropped_m = 20, kFractionDropped_v = 19;  // of all 32 bits
+inline constexpr int kHalfDropped_m = kFractionDropped_m - 16;          // of the upper half
+inline constexpr int kHalfDropped_v = kFractionDropped_v - 16;
 inline constexpr uint32_t kExponentRange = 15;
 
-/** A block's exponent from the largest magnitude in it: no code overflows after rounding up. */
-template <int kDropped>
-FERRY_INLINE uint32_t block_exponent(uint32_t largest_bits) {
-  constexpr uint32_t kSmallest = kExponentRange + 1;  // codes decode to normal numbers
-  const uint32_t exponent = (largest_bits + ((1u << kDropped) - 1)) >> 23;
-  return exponent < kSmallest ? kSmallest : exponent;
+/** The upper half of these is m, or r, rounded but for dropping bits. */
+template <class Math, class Words>
+FERRY_INLINE Words rounded_m(Words bits, Words word) {
+  return bits + noise_for_m<Math, kFractionDropped_m>(word);
 }
-/** The bits that code 0 would have. */
+template <class Math, class Words>
+FERRY_INLINE Words rounded_root(Words bits, Words word) {
+  return bits + noise_for_v<Math, kFractionDropped_v>(word);
+}
+/** Of a rounded m. */
+template <class Math, class Halves>
+FERRY_INLINE Halves magnitude(Halves rounded) {
+  return rounded & Math::half(0x7fffu);
+}
+
+/** A block's exponents from the largest magnitude of what was rounded. Codes of m decode to normal
+ * numbers; r, a root of an fp32, has them unless all are zero. */
+FERRY_INLINE uint32_t block_exponent_m(uint32_t largest) {
+  const uint32_t exponent = largest >> 7;
+  return exponent > kExponentRange ? exponent : kExponentRange + 1;
+}
+FERRY_INLINE uint32_t block_exponent_root(uint32_t largest) {
+  return largest >> 7;
+}
+/** The upper half of the fp32 that code 0 stands for (of m: would). A block of zeros has exponent 0
+ * and, for r, values from 0 up. */
 FERRY_INLINE uint32_t block_base(uint32_t exponent) {
-  return (exponent - kExponentRange) << 23;
+  return ScalarMath::sub_floor(exponent, kExponentRange) << 7;
 }
 
-template <class Math, class Words>
-FERRY_INLINE Words encode_m(Words bits, Words word, Words base) {
-  const Words rounded =
-      (bits & Math::word(0x7fffffffu)) + noise_for_m<Math, kFractionDropped_m>(word);
-  const Words code = (Math::max(rounded, base) - base) >> kFractionDropped_m;
-  return code | ((bits >> 24) & Math::word(0x80u));
+/** All of m's code but the sign. */
+template <class Math, class Halves>
+FERRY_INLINE Halves encode_magnitude(Halves magnitude, Halves base) {
+  return Math::sub_floor(magnitude, base) >> kHalfDropped_m;
 }
-template <class Math, class Words>
-FERRY_INLINE Words decode_m(Words code, Words base) {
-  const Words magnitude = code & Math::word(0x7fu);
-  const Words bits = Math::where_nonzero(magnitude, (magnitude << kFractionDropped_m) + base);
-  return bits | ((code & Math::word(0x80u)) << 24);
+FERRY_INLINE uint8_t encode_m(uint32_t rounded, uint32_t base) {
+  const uint32_t code = encode_magnitude<ScalarMath>(magnitude<ScalarMath>(rounded), base);
+  return static_cast<uint8_t>(code | ((rounded >> 8) & 0x80u));
 }
-
-/** Of r = sqrt(v); only zero becomes code 0. */
-template <class Math, class Words>
-FERRY_INLINE Words encode_root(Words bits, Words word, Words base) {
-  const Words rounded = bits + noise_for_v<Math, kFractionDropped_v>(word);
-  const Words code = (Math::max(rounded, base) - base) >> kFractionDropped_v;
-  return Math::max(code, Math::min(bits, Math::word(1u)));
-}
-template <class Math, class Words>
-FERRY_INLINE Words decode_root(Words code, Words base) {
-  return Math::where_nonzero(code, (code << kFractionDropped_v) + base);
+/** Of a code that was extended as a signed number. */
+template <class Math, class Halves>
+FERRY_INLINE Halves decode_m(Halves code, Halves base) {
+  const Halves bits = (code << kHalfDropped_m) & Math::half(0x87f0u);
+  return Math::where_any(bits, Math::half(0x7f0u), bits + base);
 }
 
-template <class Math, class Words>
-FERRY_INLINE Words split_high(Words bits) {
-  return (bits + Math::word(0x8000u)) >> 16;
+template <class Math, class Halves>
+FERRY_INLINE Halves encode_root(Halves rounded, Halves base) {
+  return Math::sub_floor(rounded, base) >> kHalfDropped_v;
 }
-template <class Math, class Words>
-FERRY_INLINE Words split_low(Words bits) {
-  return bits & Math::word(0xffffu);
+template <class Math, class Halves>
+FERRY_INLINE Halves decode_root(Halves code, Halves base) {
+  return (code << kHalfDropped_v) + base;
 }
-/** `low` as it was stored: 16 bits, of which the first is a sign. */
-template <class Math, class Words>
-FERRY_INLINE Words join_halves(Words high, Words low) {
-  const Words borrow = (low & Math::word(0x8000u)) << 1;
-  return (high << 16) + low - borrow;
+
+// A split master's bits are (high << 16) + low with the lower half as a signed number, so its upper
+// half is one less than `high` where that sign is set.
+template <class Halves>
+FERRY_INLINE Halves split_high(Halves upper, Halves low) {
+  return upper + (low >> 15);
+}
+template <class Halves>
+FERRY_INLINE Halves split_upper(Halves high, Halves low) {
+  return high - (low >> 15);
+}
+FERRY_INLINE void split_bits(uint32_t bits, uint16_t* high, uint16_t* low) {
+  const uint32_t lower = bits & 0xffffu;
+  *high = static_cast<uint16_t>(split_high(bits >> 16, lower));
+  *low = static_cast<uint16_t>(lower);
+}
+FERRY_INLINE uint32_t join_halves(uint16_t high, uint16_t low) {
+  const uint32_t lower = low;
+  return (split_upper(static_cast<uint32_t>(high), lower) << 16) | lower;
 }
 
 }  // namespace ferry::simd

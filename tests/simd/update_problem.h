@@ -119,8 +119,16 @@ struct UpdateProblem {
   }
 
   /** The value of what is stored; of v with block8 states its root. */
-  double stored_m(int64_t i) const { return stored(m, m_exponents, i, 20, 0x7f); }
-  double stored_v(int64_t i) const { return stored(v, v_exponents, i, 19, 0xff); }
+  double stored_m(int64_t i) const {
+    if (kind.states != StateType::block8) return stored(m, i);
+    const uint32_t code = at<uint8_t>(m, i), size = code & 0x7fu;
+    const double value = block8_value(size << 20, m_exponents, i);
+    return size == 0 ? 0 : size == code ? value : -value;
+  }
+  double stored_v(int64_t i) const {
+    if (kind.states != StateType::block8) return stored(v, i);
+    return block8_value(static_cast<uint32_t>(at<uint8_t>(v, i)) << 19, v_exponents, i);
+  }
 
   UpdateKind kind;
   std::mt19937_64 random;
@@ -129,29 +137,19 @@ struct UpdateProblem {
   int64_t first_element = 0;
 
  private:
-  double stored(const Buffer& values,
-                const Buffer& exponents,
-                int64_t i,
-                int n_dropped,
-                uint32_t magnitude) const {
-    const auto at = [&]<class T>(const Buffer& buffer, int64_t j, T) {
-      return static_cast<const T*>(buffer.data())[j];
-    };
-    switch (kind.states) {
-      case StateType::fp32:
-        return static_cast<double>(at(values, i, 0.0f));
-      case StateType::bf16:
-        return static_cast<double>(
-            as_float(static_cast<uint32_t>(at(values, i, uint16_t{})) << 16));
-      case StateType::block8:
-        break;
-    }
-    const uint32_t code = at(values, i, uint8_t{}), size = code & magnitude;
-    if (size == 0) return 0;
-    const uint32_t exponent = at(exponents, i / kStateBlock, uint8_t{});
-    const double value =
-        static_cast<double>(as_float((size << n_dropped) + ((exponent - 15) << 23)));
-    return size == code ? value : -value;
+  template <class T>
+  static T at(const Buffer& buffer, int64_t i) {
+    return static_cast<const T*>(buffer.data())[i];
+  }
+  double stored(const Buffer& values, int64_t i) const {
+    return static_cast<double>(
+        kind.states == StateType::fp32
+            ? at<float>(values, i)
+            : as_float(static_cast<uint32_t>(at<uint16_t>(values, i)) << 16));
+  }
+  static double block8_value(uint32_t offset, const Buffer& exponents, int64_t i) {
+    const uint32_t exponent = at<uint8_t>(exponents, i / kStateBlock);
+    return static_cast<double>(as_float(offset + ((exponent < 15 ? 0 : exponent - 15) << 23)));
   }
 };
 
