@@ -370,6 +370,13 @@ TEST_P(SameBitsOnGpu, FrozenAndGrouped) {
 TEST_P(SameBitsOnGpu, SixLayers) {
   expect_same_bits_on_gpu(six_layers(GetParam(), attention()));
 }
+TEST_P(SameBitsOnGpu, ReducedStates) {
+  const ToyModel model = small_bert(GetParam(), LossKind::cross_entropy, attention());
+  if (GetParam() != DType::bf16)
+    expect_same_bits_on_gpu(with_states(model, simd::StateType::bf16, /*split_master=*/false));
+  expect_same_bits_on_gpu(
+      with_states(model, simd::StateType::block8, /*split_master=*/GetParam() == DType::bf16));
+}
 /** Else the rows without graphs would compare a thing with itself. */
 TEST_P(SameBitsOnGpu, BlocksAreReplayedAsGraphs) {
   const ToyModel model = small_bert(GetParam(), LossKind::cross_entropy, attention());
