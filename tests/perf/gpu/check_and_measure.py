@@ -5,7 +5,7 @@
 
 BUILD_DIR is a build with CUDA and tests. Parts, in this order, all by themselves: checks (every test on the GPU, several at a
 time; the one that fills the GPU's memory alone), profile (what the machine can do, which later parts use), steps, formula,
-grid (whose drawn half --seed picks), layers, adamw, peers. Programs that are not there are said to be missing, and count as
+grid (whose drawn half --seed picks), layers, ops, adamw, peers. Programs that are not there are said to be missing, and count as
 failed. Logs of everything go to DIR (default BUILD_DIR/gpu-logs); what is printed is a short table. Exits 1 if a check failed.
 """
 
@@ -143,6 +143,12 @@ def measure_grid(build, logs, arguments):
                                          '--seed', arguments.seed, '--out', logs], logs / 'grid.log', 500)
 
 
+def measure_ops(build, logs, _):
+    for shape in ('bert-large', 'llama-3g'):
+        show(f'Each operation alone, {shape}, bf16', [build / 'tests/perf/ops/ops_bench', '--shape', shape],
+             logs / f'ops {shape}.log', 180, last=40)
+
+
 def measure_adamw(build, logs, _):
     show('AdamW on the CPU', [sys.executable, SIMD / 'bench_adamw', build / 'tests/simd/simd_bench'], logs / 'adamw.log', 240, last=4)
 
@@ -153,7 +159,7 @@ def measure_peers(build, logs, _):
 
 
 MEASURES = {'profile': measure_profile, 'steps': measure_steps, 'formula': measure_formula, 'grid': measure_grid,
-            'layers': measure_layers, 'adamw': measure_adamw, 'peers': measure_peers}
+            'layers': measure_layers, 'ops': measure_ops, 'adamw': measure_adamw, 'peers': measure_peers}
 
 
 def main():

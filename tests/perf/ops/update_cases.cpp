@@ -1,0 +1,133 @@
+// What a step does to gradients and states; on a CPU spread over LibTorch's threads, as LibTorch's
+// own kernels are.
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "models/ops/road.h"
+#include "simd/cuda_kernels.h"
+#include "simd/kernels.h"
+#include "tests/perf/ops/cases.h"
+
+namespace ferry::ops_bench {
+namespace {
+
+/** work(begin, end) for parts of [0, n), each a whole number of tasks but the last. */
+template <typename Work>
+void on_threads(int64_t n, const Work& work) {
+  const int64_t n_tasks = (n + simd::kTask_elements - 1) / simd::kTask_elements;
+  at::parallel_for(0, n_tasks, 1, [&](int64_t first, int64_t last) {
+    work(first * simd::kTask_elements, std::min(n, last * simd::kTask_elements));
+  });
+}
+
+const std::byte* element(const at::Tensor& x, int64_t i) {
+  return static_cast<const std::byte*>(ops::data_of(x)) + i * x.element_size();
+}
+
+/** Norm and overflow in one: the sum is finite where every gradient is. */
+Operation square_sum(const Setup& s) {
+  const int64_t n = s.sizes.n_params;
+  const at::Tensor grad = s.random({n});
+  const auto doubles = at::device(s.device).dtype(at::kDouble);
+  const at::Tensor sum = at::empty({1}, doubles),
+                   parts = at::empty({simd::norm_chunks(n)}, doubles);
+  const DType type = ops::dtype_of(grad);
+  const auto ferry = [=] {
+    double *const out = sum.data_ptr<double>(), *const chunks = parts.data_ptr<double>();
+    if (grad.is_cuda()) {
+      simd::cuda::square_sum(ops::data_of(grad), type, n, out, chunks, ops::stream_of(grad));
+    } else {
+      on_threads(n, [&](int64_t begin, int64_t end) {
+        simd::square_sum_chunks(element(grad, begin), type, end - begin,
+                                chunks + begin / simd::kNormChunk);
+      });
+      *out = simd::sum_in_order(chunks, simd::norm_chunks(n));
+    }
+    return Tensors{sum};
+  };
+  // On a CPU LibTorch's sum of so many squares in fp32 would be off by up to a percent.
+  const at::ScalarType sum_type = s.cuda() ? at::kFloat : at::kDouble;
+  const auto libtorch = [=] {
+    return Tensors{at::linalg_vector_norm(grad, 2, {}, /*keepdim=*/false, sum_type).view({1})};
+  };
+  const auto root = [](const Tensors& sums) { return Tensors{sums[0].sqrt()}; };
+  return {"gradient norm, overflow", {{"update", bytes_of({grad}), ferry, libtorch, root}}};
+}
+
+Operation accumulate(const Setup& s) {
+  const int64_t n = s.sizes.n_params;
+  const at::Tensor grad = s.random({n}), sum = s.random({n}).to(at::kFloat).clone();
+  const at::Tensor libtorch_sum = sum.clone();
+  const DType type = ops::dtype_of(grad);
+  const auto ferry = [=] {
+    float* const out = ops::floats_of(sum);
+    if (grad.is_cuda()) {
+      simd::cuda::accumulate(out, ops::data_of(grad), type, n, ops::stream_of(grad));
+    } else {
+      on_threads(n, [&](int64_t begin, int64_t end) {
+        simd::accumulate(out + begin, element(grad, begin), type, end - begin);
+      });
+    }
+    return Tensors{sum};
+  };
+  const auto libtorch = [=] { return Tensors{libtorch_sum.add_(grad)}; };
+  return {"fp32 accumulation", {{"update", bytes_of({sum, sum, grad}), ferry, libtorch, {}}}};
+}
+
+/** Master and states fp32, gradients and weights of the compute type. LibTorch's fused kernel takes
+ * one type, so its gradients are widened before and its weights rounded behind. */
+Operation adamw(const Setup& s) {
+  const simd::AdamwHyper hyper = {.weight_decay = 0.01};
+  const int64_t n = s.sizes.n_params;
+  const bool is_f32 = s.type == at::kFloat;  // then the master is the weights
+  const auto states = [&] {
+    at::manual_seed(9);
+    const at::Tensor master = s.random({n}, 0.02).to(at::kFloat).clone();
+    return Tensors{master, at::zeros_like(master), at::zeros_like(master)};
+  };
+  const Tensors ours = states(), theirs = states();
+  const at::Tensor grad = s.random({n}, 1e-3);
+  const at::Tensor weights = is_f32 ? ours[0] : s.room({n});
+  const at::Tensor their_weights = is_f32 ? theirs[0] : s.room({n});
+  const at::Tensor step = at::ones({}, at::device(s.device).dtype(at::kFloat));
+  const simd::AdamwArgs args = {.master = ops::data_of(ours[0]),
+                                .m = ops::data_of(ours[1]),
+                                .v = ops::data_of(ours[2]),
+                                .grad = ops::data_of(grad),
+                                .grad_type = ops::dtype_of(grad),
+                                .weights = ops::data_of(weights),
+                                .weights_type = ops::dtype_of(weights),
+                                .n = n,
+                                .step = simd::make_adamw_step(hyper, 1, 1.0f)};
+  const auto ferry = [=] {  // holds what args points to
+    if (grad.is_cuda()) {
+      simd::cuda::adamw(args, ops::stream_of(grad));
+    } else {
+      on_threads(n, [&](int64_t begin, int64_t end) {
+        simd::adamw(simd::part_of(args, begin, end - begin));
+      });
+    }
+    return Tensors{ours[0], ours[1], ours[2], weights};
+  };
+  const auto libtorch = [=] {
+    at::_fused_adamw_({theirs[0]}, {grad.to(at::kFloat)}, {theirs[1]}, {theirs[2]}, {}, {step},
+                      hyper.lr, hyper.beta1, hyper.beta2, hyper.weight_decay, hyper.eps,
+                      /*amsgrad=*/false, /*maximize=*/false);
+    if (!is_f32) their_weights.copy_(theirs[0]);
+    return Tensors{theirs[0], theirs[1], theirs[2], their_weights};
+  };
+  int64_t n_bytes = 2 * bytes_of(ours) + bytes_of({grad});
+  if (!is_f32) n_bytes += bytes_of({weights});
+  return {"AdamW", {{"update", n_bytes, ferry, libtorch, {}}}};
+}
+
+}  // namespace
+
+std::vector<MakeOperation> update_operations() {
+  return {square_sum, accumulate, adamw};
+}
+
+}  // namespace ferry::ops_bench
