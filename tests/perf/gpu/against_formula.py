@@ -6,8 +6,8 @@
 CASE is one of those below; none means consumer-host. BUILD_DIR is a build with step_bench, ferry and ferry-trainer. For each
 case: copies both ways, AdamW of the CPU alone and beside copies right before the steps and right after them (what else runs on
 a host takes from its memory, and changes within a minute), the same updates alone once more after the steps in the run's own
-memory (on a shared host a rate depends on where memory lies: those of two gigabytes and of forty differed by a third; so with
-fp32 states the formula takes this one, and what copies take of it as measured beside them), forward and backward of the same
+memory (on a host that is shared a rate depends on where memory lies, and the little that is measured in may lie better: so the
+formula takes this one, and what copies take of it as measured beside them), forward and backward of the same
 model with all of it on the GPU (or, where that is too large to set up in a moment, of the streamed steps themselves: waiting is
 not in them), the steps. All under the case's emulation: cores by affinity, one thread a core, instructions by FERRY_SIMD. From
 these
@@ -264,7 +264,7 @@ def measure(runner, name, case):
     after = runner.adamw_rates(case, f"{name}-after")
     rates = dict(rates, before=before["adamw"], after=after["adamw"], in_place=rate_in_place(case, result),
                  **{key: (before[key] + after[key]) / 2 for key in before})
-    if case.optim == "adamw" and rates["in_place"]:  # reduced states are held to the bytes they move
+    if rates["in_place"]:
         rates["adamw_beside_copies"] *= rates["in_place"] / rates["adamw"]
         rates["adamw"] = rates["in_place"]
     blocks, timed = result["blocks"], events
