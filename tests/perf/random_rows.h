@@ -26,7 +26,7 @@ class RandomRows {
   /** What the planner is told of them; null where all are of one length. */
   std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens() const;
 
-  /** Lays all steps out. */
+  /** Lays all steps out; token counts are rounded up to at most n_sizes_max. */
   void cut(const Plan& plan, int64_t n_sizes_max);
   /** Steps come again after the last. */
   std::vector<HostBatch> step(int64_t n) const;

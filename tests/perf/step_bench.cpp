@@ -353,7 +353,6 @@ int run(int argc, char** argv) {
   session.executor().settle();
   const Clock::time_point timed_to = Clock::now();
   const std::vector<TimedAction> actions = tracer.take();
-  const double update_alone_ms = median_update_alone_ms(session.executor());
   if (!args["trace"].empty()) write_chrome_trace(args["trace"], actions);
   // Rows of one length: the median step. Ragged ones: all steps, which are not alike.
   double typical = 0;
@@ -389,8 +388,8 @@ int run(int argc, char** argv) {
     for (int q = 0; q < kQueues; ++q)
       out[fmt::format("{}_busy_ms", name_of(static_cast<QueueId>(q)))] =
           1e3 * overlap.busy_s[static_cast<size_t>(q)] / 3;
+    out["update_alone_ms"] = median_update_alone_ms(session.executor());
   }
-  out["update_alone_ms"] = update_alone_ms;
   out["first_loss"] = first_loss;
   out["loss"] = report.loss;
   out["grad_norm"] = report.grad_norm;

@@ -203,9 +203,13 @@ def bytes_of_update(case):
     return (4 if wide else 2) + 2 * (4 + state_bytes) + (0 if wide or case.master == "split" else 2)
 
 
+def host_params(blocks):
+    return sum(block["trained"] for block in blocks if block["place"] == "host")
+
+
 def rate_in_place(case, result):
     """Parameters per second of the profile's kind that the updates alone are worth, in the memory of the steps themselves."""
-    params = sum(block["trained"] for block in result["blocks"] if block["place"] == "host")
+    params = host_params(result["blocks"])
     return params * bytes_of_update(case) / ADAMW_BYTES / result["update_alone_ms"] * 1e3 if params else None
 
 
@@ -214,8 +218,7 @@ def formula(case, blocks, times, rates):
     wide = case.dtype == "fp32"  # weights are the master, gradients as wide
     weight_bytes = 4 if wide else 2
     update_bytes = bytes_of_update(case)
-    on_host = [block["trained"] for block in blocks if block["place"] == "host"]
-    params = sum(on_host)
+    params = host_params(blocks)
     waits = case.clip > 0 or case.dtype == "fp16"
 
     def copy_ms(n, rate):
@@ -276,7 +279,7 @@ def measure(runner, name, case):
     return {
         "case": name,
         **{key: result[key] for key in ("why", "attention_backend", "simd", "n_workers")},
-        "host_params": sum(block["trained"] for block in blocks if block["place"] == "host"),
+        "host_params": host_params(blocks),
         "gpu_params": sum(block["trained"] for block in blocks if block["place"] == "gpu"),
         "compute_from": "resident steps" if case.has_reference else "the steps themselves",
         "rates": {key: None if value == float("inf") else value for key, value in rates.items()},
