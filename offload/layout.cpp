@@ -12,6 +12,10 @@ class LayoutMaker {
   explicit LayoutMaker(const StepShape& shape) : shape_(shape) {}
 
   Layout make() {
+    // Thousands of layouts are made in one search.
+    constexpr size_t kRegions_each = 8;
+    out_.regions.reserve(kRegions_each *
+                         static_cast<size_t>(shape_.n_blocks() + shape_.n_micro_max));
     segments();
     slots();
     saved();

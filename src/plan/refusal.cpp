@@ -211,18 +211,10 @@ std::string no_less_than(int64_t n_bytes) {
   return fmt::format("{:.1f}GiB", tenths / 10);
 }
 
-/** None of the changes fits: what the one that comes nearest takes. */
-std::string least_text(const ModelTable& model, const std::vector<Change>& changes) {
-  Search search;
-  Change smallest;
-  for (const Change& change : changes)
-    if (Search found = search_for_room(model, change.request);
-        found.nearest && found.lacking_bytes < search.lacking_bytes) {
-      search = std::move(found);
-      smallest = change;
-    }
+/** "it takes at least ...": of what did not fit, the search that comes nearest. */
+std::string least_text(const Change& change, const Search& search) {
   if (!search.nearest) return "take a smaller model";
-  const PlanRequest& request = smallest.request;
+  const PlanRequest& request = change.request;
   const Layout& layout = search.nearest->layout;
   const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::gpu)],
                 host = layout.n_bytes[static_cast<size_t>(Place::host)];
@@ -231,14 +223,38 @@ std::string least_text(const ModelTable& model, const std::vector<Change>& chang
   if (request.has_gpu)
     memory = fmt::format("gpu_memory = {} and {}", no_less_than(request.gpu_reserved_bytes + gpu),
                          memory);
-  const std::string even = smallest.words.empty() ? "" : fmt::format(", even {}", smallest.words);
+  const std::string even = change.words.empty() ? "" : fmt::format(", even {}", change.words);
   return fmt::format("it takes at least {}{}; take a smaller model or more memory", memory, even);
+}
+
+/** Several changes at once; the least it takes where none of them helps. */
+std::string advice_of_many(const ModelTable& model, const PlanRequest& request) {
+  Search smallest;
+  Change its_change;
+  for (Change& change : with_everything_by_length(model, request)) {
+    Search found = search_for_room(model, change.request);
+    if (found.plan) return "it fits " + change.words;
+    if (!found.nearest || found.lacking_bytes >= smallest.lacking_bytes) continue;
+    smallest = std::move(found);
+    its_change = std::move(change);
+  }
+  return least_text(its_change, smallest);
+}
+
+/** Whether weights and states alone, which no change makes fewer, are more than there is. */
+bool is_model_too_large(const PlanRequest& request, const Search& search) {
+  if (!search.nearest) return false;
+  int64_t n_bytes = 0;
+  for (Tag tag : {Tag::weights, Tag::master, Tag::adam_m, Tag::adam_v})
+    for (Place place : {Place::gpu, Place::host})
+      n_bytes += search.nearest->layout.bytes_of(tag, place);
+  return n_bytes - (request.has_gpu ? request.gpu_budget_bytes : 0) > request.host_budget_bytes;
 }
 
 /** Changes with which it fits, the mildest of each kind; several at once where one is too little;
  * the least it takes where nothing helps. */
 std::string advice(const ModelTable& model, const PlanRequest& request, const Search& search) {
-  const std::vector<Change> all = with_everything_by_length(model, request);
+  if (is_model_too_large(request, search)) return advice_of_many(model, request);
   std::vector<std::string> words;
   const auto try_these = [&](const std::vector<Change>& changes) {
     if (auto change = first_that_fits(model, changes)) words.push_back(change->words);
@@ -248,8 +264,7 @@ std::string advice(const ModelTable& model, const PlanRequest& request, const Se
   try_these(with_shorter_texts(request));
   try_these(with_saved_on_host(request));
   if (search.too_many) try_these(with_smaller_steps(request));
-  if (words.empty()) try_these(all);
-  if (words.empty()) return least_text(model, all);
+  if (words.empty()) return advice_of_many(model, request);
   return fmt::format("it fits {}", fmt::join(words, ", or "));
 }
 
