@@ -63,16 +63,32 @@ __global__ void __launch_bounds__(kBlockThreads)
   if (chunk < table.n_chunks && threadIdx.x % kNormLanes == 0) chunk_sums[chunk] = sum;
 }
 
-/** One warp adds values in order: it loads 32 at once, then every lane adds them one after another.
- */
+/** One warp adds values in order. What takes time is the chain of additions: each lane has the next
+ * values on their way meanwhile. */
 __device__ void warp_sum(const double* values, int64_t n, double* out) {
+  constexpr int kLanes = 32, kPerLane = 8, kBatch = kLanes * kPerLane;
+  __shared__ double batch[kBatch];
+  double next[kPerLane];
+  const auto fetch = [&](int64_t begin) {
+#pragma unroll
+    for (int k = 0; k < kPerLane; ++k) {
+      const int64_t i = begin + k * kLanes + threadIdx.x;
+      next[k] = i < n ? values[i] : 0.0;
+    }
+  };
   double sum = 0.0;
-  for (int64_t begin = 0; begin < n; begin += 32) {
-    const int64_t mine = begin + threadIdx.x;
-    const double value = mine < n ? values[mine] : 0.0;
-    const int count = n - begin < 32 ? static_cast<int>(n - begin) : 32;
+  fetch(0);
+  for (int64_t begin = 0; begin < n; begin += kBatch) {
+    __syncwarp();  // the batch before has been added
+#pragma unroll
+    for (int k = 0; k < kPerLane; ++k)
+      batch[k * kLanes + threadIdx.x] = next[k];
+    __syncwarp();
+    fetch(begin + kBatch);
+    const int count = n - begin < kBatch ? static_cast<int>(n - begin) : kBatch;
+#pragma unroll 16
     for (int k = 0; k < count; ++k)
-      sum = __dadd_rn(sum, __shfl_sync(0xffffffffu, value, k));
+      sum = __dadd_rn(sum, batch[k]);
   }
   if (threadIdx.x == 0) *out = canonical(sum);
 }
