@@ -319,10 +319,11 @@ void add_head(TableBuilder& builder, const DecoderConfig& config, const Sizes& s
     // A chunk's logits are made again by the backward, too.
     if (backward) work.add_linear(false, T, sizes.W, sizes.V);
     work.add_linear(backward, T, sizes.W, sizes.V);
-    // fp32 logits are written, and read and written by each of the operations on them.
-    work.memory_bytes = 4 * sizes.bytes(T * sizes.W) + 14 * T * sizes.V * ops::kF32_bytes;
-    work.n_operations = n_chunks * (backward ? 10 : 16);
-    work.n_kernels = work.n_operations + n_chunks * (backward ? 3 : 1) + 2;
+    // Logits are written and taken in; or made again, turned into their gradient and read twice.
+    work.memory_bytes =
+        4 * sizes.bytes(T * sizes.W) + (backward ? 5 : 2) * sizes.bytes(T * sizes.V);
+    work.n_operations = n_chunks * (backward ? 2 : 1) + 8;
+    work.n_kernels = work.n_operations + n_chunks * (backward ? 3 : 1);
     return work;
   };
 }

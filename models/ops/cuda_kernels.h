@@ -323,6 +323,34 @@ void span_loss_backward(void* stream,
                         float end_factor,
                         float* d_logits);  // (2, T)
 
+/** Takes a piece of each row's logits, classes [first_class, first_class + n_classes), into what is
+ * known of the row: the largest, the sum of exp(logit - largest), the sum, and the label's, which
+ * changes only where the piece holds it. */
+void take_logits(void* stream,
+                 DType type,
+                 int64_t n_rows,
+                 int64_t n_classes,
+                 int64_t first_class,
+                 const void* logits,     // (n_rows, n_classes)
+                 const int32_t* labels,  // (n_rows), below 0: none
+                 float* largest,         // (n_rows), as the next three
+                 float* sum_exp,
+                 float* sum,
+                 float* label_logit);
+/** logits = factor * (exp(logits - lse) - uniform - on_label * [class is label]), 0 in rows without
+ * a label. */
+void logits_backward(void* stream,
+                     DType type,
+                     int64_t n_rows,
+                     int64_t n_classes,
+                     int64_t first_class,
+                     void* logits,
+                     const int32_t* labels,
+                     const float* lse,  // (n_rows)
+                     float uniform,
+                     float on_label,
+                     float factor);
+
 /** Zero bytes. */
 void zero(void* stream, void* data, int64_t n_bytes);
 

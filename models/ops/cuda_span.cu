@@ -1,28 +1,12 @@
 // Question answering's softmaxes on CUDA: one block of threads for the start, one for the end of
 // each sequence, over the sequence's own tokens. Sums run in an order that the length alone fixes.
 
-#include "models/ops/cuda_common.h"
+#include "models/ops/cuda_block_reduce.h"
 
 namespace ferry::ops::cuda {
 namespace {
 
 constexpr int kSpanThreads = 256;
-
-/** combine() over all threads' values, in every thread. */
-template <typename Combine>
-__device__ float combine_block(float value, Combine combine) {
-  __shared__ float part[kSpanThreads];
-  part[threadIdx.x] = value;
-  __syncthreads();
-  for (int distance = kSpanThreads / 2; distance > 0; distance /= 2) {
-    if (threadIdx.x < distance)
-      part[threadIdx.x] = combine(part[threadIdx.x], part[threadIdx.x + distance]);
-    __syncthreads();
-  }
-  const float total = part[0];
-  __syncthreads();
-  return total;
-}
 
 /** What one block works on: blockIdx.x = sequence, blockIdx.y = 0 for the start, 1 for the end. */
 struct Softmax {
@@ -53,11 +37,11 @@ __global__ void __launch_bounds__(kSpanThreads) span_forward(int64_t T,
   float largest = -INFINITY;
   for (int64_t i = threadIdx.x; i < its.length; i += kSpanThreads)
     largest = fmaxf(largest, x[i]);
-  largest = combine_block(largest, [](float a, float b) { return fmaxf(a, b); });
+  largest = combine_block<kSpanThreads>(largest, Larger());
   float sum = 0;
   for (int64_t i = threadIdx.x; i < its.length; i += kSpanThreads)
     sum += expf(x[i] - largest);
-  sum = combine_block(sum, [](float a, float b) { return a + b; });
+  sum = combine_block<kSpanThreads>(sum, Plus());
   if (threadIdx.x != 0) return;
   const float log_sum = largest + logf(sum);
   const float weight = blockIdx.y == 0 ? start_weight : end_weight;

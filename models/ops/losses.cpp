@@ -1,12 +1,7 @@
 #include "models/ops/losses.h"
 
-#include <ATen/ops/amax.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/binary_cross_entropy_with_logits.h>
-#include <ATen/ops/eq.h>
-#include <ATen/ops/exp.h>
 #include <ATen/ops/log.h>
-#include <ATen/ops/maximum.h>
 #include <ATen/ops/mse_loss.h>
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/where.h>
@@ -17,6 +12,7 @@
 #include <limits>
 
 #include "models/ops/cpu_rows.h"
+#include "models/ops/cuda_kernels.h"
 #include "models/ops/road.h"
 #include "models/ops/row_kernels.h"
 #include "src/base/error.h"
@@ -76,53 +72,6 @@ void backward_on_cpu(at::Tensor& logits,
   });
 }
 
-// ---- GPU: ATen over the whole piece, the large temporaries out of the scratch.
-
-at::Tensor widened(const at::Tensor& logits, Scratch& scratch) {
-  at::Tensor wide = scratch.take(logits.sizes(), at::kFloat);
-  wide.copy_(logits);
-  return wide;
-}
-
-void take_logits_on_cuda(const at::Tensor& logits,
-                         int64_t first_class,
-                         const at::Tensor& labels,
-                         LogitsState& state,
-                         Scratch& scratch) {
-  const ScratchScope scope(scratch);
-  const int64_t n_classes = logits.size(1);
-  at::Tensor x = widened(logits, scratch);
-  const at::Tensor at = labels.to(at::kLong).sub_(first_class);
-  const at::Tensor inside = at.ge(0).logical_and_(at.lt(n_classes));
-  const at::Tensor picked = x.gather(1, at.clamp(0, n_classes - 1).unsqueeze(1)).squeeze(1);
-  state.label_logit.copy_(at::where(inside, picked, state.label_logit));
-  state.sum.add_(x.sum(1));
-  const at::Tensor now = at::maximum(state.largest, x.amax({1}));
-  x.sub_(now.unsqueeze(1)).exp_();
-  state.sum_exp.mul_(state.largest.sub(now).exp_()).add_(x.sum(1));
-  state.largest.copy_(now);
-}
-
-void backward_on_cuda(at::Tensor& logits,
-                      int64_t first_class,
-                      const at::Tensor& labels,
-                      const at::Tensor& lse,
-                      float uniform,
-                      float on_label,
-                      float factor,
-                      Scratch& scratch) {
-  const ScratchScope scope(scratch);
-  const int64_t n_classes = logits.size(1);
-  at::Tensor x = widened(logits, scratch);
-  x.sub_(lse.unsqueeze(1)).exp_().sub_(uniform);
-  at::Tensor is_label = scratch.take(logits.sizes(), at::kChar);
-  const at::Tensor classes = at::arange(first_class, first_class + n_classes, labels.options());
-  at::eq_out(is_label, labels.unsqueeze(1), classes.unsqueeze(0));
-  x.sub_(is_label, on_label);
-  x.mul_(labels.ge(0).to(at::kFloat).mul_(factor).unsqueeze(1));
-  logits.copy_(x);
-}
-
 }  // namespace
 
 LogitsState LogitsState::take(int64_t rows, Scratch& scratch) {
@@ -136,10 +85,11 @@ LogitsState LogitsState::take(int64_t rows, Scratch& scratch) {
 void take_logits(const at::Tensor& logits,
                  int64_t first_class,
                  const at::Tensor& labels,
-                 LogitsState& state,
-                 Scratch& scratch) {
+                 LogitsState& state) {
   if (on_cuda(logits)) {
-    take_logits_on_cuda(logits, first_class, labels, state, scratch);
+    cuda::take_logits(stream_of(logits), dtype_of(logits), logits.size(0), logits.size(1),
+                      first_class, data_of(logits), ints_of(labels), floats_of(state.largest),
+                      floats_of(state.sum_exp), floats_of(state.sum), floats_of(state.label_logit));
   } else {
     take_logits_on_cpu(logits, first_class, ints_of(labels), state);
   }
@@ -179,11 +129,12 @@ void cross_entropy_backward(at::Tensor& logits,
                             const at::Tensor& lse,
                             int64_t n_classes,
                             float smoothing,
-                            float factor,
-                            Scratch& scratch) {
+                            float factor) {
   const float uniform = smoothing / static_cast<float>(n_classes), on_label = 1.0f - smoothing;
   if (on_cuda(logits)) {
-    backward_on_cuda(logits, first_class, labels, lse, uniform, on_label, factor, scratch);
+    cuda::logits_backward(stream_of(logits), dtype_of(logits), logits.size(0), logits.size(1),
+                          first_class, data_of(logits), ints_of(labels), floats_of(lse), uniform,
+                          on_label, factor);
   } else {
     backward_on_cpu(logits, first_class, ints_of(labels), floats_of(lse), uniform, on_label,
                     factor);
@@ -201,7 +152,7 @@ at::Tensor log_sum_exp(const at::Tensor& logits,
                        Scratch& scratch) {
   at::Tensor lse = scratch.take({logits.size(0)}, at::kFloat);
   LogitsState state = LogitsState::take(logits.size(0), scratch);
-  take_logits(logits, 0, labels, state, scratch);
+  take_logits(logits, 0, labels, state);
   cross_entropy_forward(state, labels, logits.size(1), smoothing, weight, lse, loss);
   return lse;
 }
@@ -228,7 +179,7 @@ void label_cross_entropy_backward(const at::Tensor& logits,
   at::Tensor no_loss;
   const at::Tensor lse = log_sum_exp(logits, labels, smoothing, 0, no_loss, scratch);
   d_logits.copy_(logits);
-  cross_entropy_backward(d_logits, 0, labels, lse, logits.size(1), smoothing, factor, scratch);
+  cross_entropy_backward(d_logits, 0, labels, lse, logits.size(1), smoothing, factor);
 }
 
 void label_loss_forward(LossKind kind,

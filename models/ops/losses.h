@@ -25,8 +25,7 @@ struct LogitsState {
 void take_logits(const at::Tensor& logits,
                  int64_t first_class,
                  const at::Tensor& labels,  // (rows) int32
-                 LogitsState& state,
-                 Scratch& scratch);
+                 LogitsState& state);
 
 /** lse (rows) = log of the sum of exponentials. loss, if defined = weight * sum over items of
  *  lse - (1 - smoothing) logit[label] - smoothing * mean of the logits,
@@ -47,8 +46,7 @@ void cross_entropy_backward(at::Tensor& logits,  // (rows, C)
                             const at::Tensor& lse,     // (rows)
                             int64_t n_classes,
                             float smoothing,
-                            float factor,
-                            Scratch& scratch);
+                            float factor);
 
 /** Both directions where the classes are few: logits (rows, C) fp32, all at once; d_logits is not
  * logits. */

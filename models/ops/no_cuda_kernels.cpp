@@ -217,6 +217,32 @@ void span_loss_backward(void*,
                         float*) {
   not_built();
 }
+void take_logits(void*,
+                 DType,
+                 int64_t,
+                 int64_t,
+                 int64_t,
+                 const void*,
+                 const int32_t*,
+                 float*,
+                 float*,
+                 float*,
+                 float*) {
+  not_built();
+}
+void logits_backward(void*,
+                     DType,
+                     int64_t,
+                     int64_t,
+                     int64_t,
+                     void*,
+                     const int32_t*,
+                     const float*,
+                     float,
+                     float,
+                     float) {
+  not_built();
+}
 void zero(void*, void*, int64_t) {
   not_built();
 }

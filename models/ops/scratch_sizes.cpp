@@ -122,12 +122,10 @@ ScratchNeed attention_scratch(AttentionBackend backend,
   return {};
 }
 
-ScratchNeed cross_entropy_scratch(int64_t n, int64_t L, bool cuda) {
+ScratchNeed cross_entropy_scratch(int64_t n, int64_t L) {
   const int64_t per_row = 5 * stacked_bytes(n * kF32_bytes);  // the running state, and lse
-  const int64_t widened = cuda ? stacked_bytes(n * L * kF32_bytes) : 0;
-  const int64_t is_label = cuda ? stacked_bytes(n * L) : 0;
-  return {.forward_bytes = per_row + widened,
-          .backward_bytes = per_row + widened + is_label,
+  return {.forward_bytes = per_row,
+          .backward_bytes = per_row,
           .library_bytes = 4 * stacked_bytes(n * L * 8) + 12 * stacked_bytes(n * 8)};
 }
 
@@ -136,16 +134,14 @@ ScratchNeed vocabulary_scratch(
   const int64_t columns = std::min(vocab, kVocabChunk);
   const int64_t element_bytes = static_cast<int64_t>(size_of(type));
   const int64_t logits = stacked_bytes(rows * columns * element_bytes);
-  const int64_t widened = cuda ? stacked_bytes(rows * columns * kF32_bytes) : 0;
-  const int64_t is_label = cuda ? stacked_bytes(rows * columns) : 0;
   const int64_t state = 4 * stacked_bytes(rows * kF32_bytes);
   const int64_t input_sum =
       type == DType::f32 ? 0
                          : stacked_bytes(rows * width * kF32_bytes, rows * width * element_bytes);
   const int64_t bias = has_bias ? stacked_bytes(column_sum_scratch_bytes(rows, columns, cuda)) : 0;
-  return {.forward_bytes = state + logits + widened,
-          .backward_bytes = input_sum + logits + std::max(widened + is_label, bias),
-          .library_bytes = cuda ? 12 * stacked_bytes(rows * 8) + stacked_bytes(columns * 8) : 0};
+  return {.forward_bytes = state + logits,
+          .backward_bytes = input_sum + logits + bias,
+          .library_bytes = cuda ? 12 * stacked_bytes(rows * 8) : 0};
 }
 
 }  // namespace ferry::ops

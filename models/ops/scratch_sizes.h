@@ -80,7 +80,7 @@ ScratchNeed attention_scratch(AttentionBackend backend,
                               int gpu_multiprocessors);
 
 /** Scratch and library bytes of a classifier's loss over (n, L) logits. */
-ScratchNeed cross_entropy_scratch(int64_t n, int64_t L, bool cuda);
+ScratchNeed cross_entropy_scratch(int64_t n, int64_t L);
 
 /** Question answering's loss over n sequences: the losses of start and end before they are added
  * up. */

@@ -64,7 +64,7 @@ void vocabulary_loss_forward(const at::Tensor& t,
     at::Tensor chunk = chunk_of(room, rows, n);
     linear_forward(t, word.narrow(0, first, n), part_of(bias, first, n), chunk);
     if (logits.defined()) logits.narrow(1, first, n).copy_(chunk);
-    take_logits(chunk, first, labels, state, scratch);
+    take_logits(chunk, first, labels, state);
   });
   cross_entropy_forward(state, labels, vocab, smoothing, weight, lse, loss);
 }
@@ -90,7 +90,7 @@ void vocabulary_loss_backward(const at::Tensor& t,
     at::Tensor chunk = chunk_of(room, rows, n);
     const at::Tensor words = word.narrow(0, first, n);
     linear_forward(t, words, part_of(bias, first, n), chunk);
-    cross_entropy_backward(chunk, first, labels, lse, vocab, smoothing, factor, scratch);
+    cross_entropy_backward(chunk, first, labels, lse, vocab, smoothing, factor);
     at::Tensor d_words = part_of(dword, first, n);
     linear_backward_weight(chunk, t, d_words);
     if (dbias.defined()) column_sum(chunk, part_of(dbias, first, n), scratch);

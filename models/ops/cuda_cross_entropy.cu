@@ -1,0 +1,128 @@
+// Cross entropy over classes that come in pieces, on CUDA: one block of threads a row. A piece is
+// read twice, the second time out of a cache. Sums run in an order that its width alone fixes.
+
+#include "models/ops/cuda_block_reduce.h"
+
+namespace ferry::ops::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+template <typename T, int N>
+__global__ void __launch_bounds__(kThreads) take_row(int row_packs,
+                                                     int64_t first_class,
+                                                     const T* logits,
+                                                     const int32_t* labels,
+                                                     float* largest,
+                                                     float* sum_exp,
+                                                     float* sum,
+                                                     float* label_logit) {
+  const int64_t row = blockIdx.x, first_pack = row * row_packs;
+  float x[N], most = -INFINITY, total = 0, total_exp = 0;
+  for (int pack = threadIdx.x; pack < row_packs; pack += kThreads) {
+    load(logits, first_pack + pack, x);
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+      most = fmaxf(most, x[i]);
+      total += x[i];
+    }
+  }
+  const float before = largest[row];
+  most = fmaxf(before, combine_block<kThreads>(most, Larger()));
+  total = combine_block<kThreads>(total, Plus());
+  for (int pack = threadIdx.x; pack < row_packs; pack += kThreads) {
+    load(logits, first_pack + pack, x);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      total_exp += expf(x[i] - most);
+  }
+  total_exp = combine_block<kThreads>(total_exp, Plus());
+  if (threadIdx.x != 0) return;
+  largest[row] = most;
+  sum_exp[row] = sum_exp[row] * expf(before - most) + total_exp;
+  sum[row] += total;
+  const int64_t at = labels[row] - first_class;
+  if (labels[row] >= 0 && at >= 0 && at < int64_t{row_packs} * N)
+    label_logit[row] = to_float(logits[first_pack * N + at]);
+}
+
+template <typename T, int N>
+__global__ void __launch_bounds__(kThreads) take_row_back(int row_packs,
+                                                          int64_t first_class,
+                                                          T* logits,
+                                                          const int32_t* labels,
+                                                          const float* lse,
+                                                          float uniform,
+                                                          float on_label,
+                                                          float factor) {
+  const int64_t row = blockIdx.x;
+  const int32_t label = labels[row];
+  const float log_sum = lse[row];
+  const int64_t at = label - first_class;
+  for (int pack = threadIdx.x; pack < row_packs; pack += kThreads) {
+    float x[N] = {};
+    if (label >= 0) {
+      load(logits, row * row_packs + pack, x);
+#pragma unroll
+      for (int i = 0; i < N; i++) {
+        const float d = expf(x[i] - log_sum) - uniform;
+        x[i] = factor * (int64_t{pack} * N + i == at ? d - on_label : d);
+      }
+    }
+    store(x, logits, row * row_packs + pack);
+  }
+}
+
+}  // namespace
+
+void take_logits(void* stream,
+                 DType type,
+                 int64_t n_rows,
+                 int64_t n_classes,
+                 int64_t first_class,
+                 const void* logits,
+                 const int32_t* labels,
+                 float* largest,
+                 float* sum_exp,
+                 float* sum,
+                 float* label_logit) {
+  if (n_rows == 0) return;
+  with_packs(
+      type, n_classes,
+      [&](auto element, auto pack) {
+        using E = typename decltype(element)::type;
+        constexpr int kPack = decltype(pack)::value;
+        take_row<E, kPack><<<static_cast<unsigned>(n_rows), kThreads, 0, as_stream(stream)>>>(
+            static_cast<int>(n_classes / kPack), first_class, static_cast<const E*>(logits), labels,
+            largest, sum_exp, sum, label_logit);
+      },
+      logits);
+  check_launch("take_row");
+}
+
+void logits_backward(void* stream,
+                     DType type,
+                     int64_t n_rows,
+                     int64_t n_classes,
+                     int64_t first_class,
+                     void* logits,
+                     const int32_t* labels,
+                     const float* lse,
+                     float uniform,
+                     float on_label,
+                     float factor) {
+  if (n_rows == 0) return;
+  with_packs(
+      type, n_classes,
+      [&](auto element, auto pack) {
+        using E = typename decltype(element)::type;
+        constexpr int kPack = decltype(pack)::value;
+        take_row_back<E, kPack><<<static_cast<unsigned>(n_rows), kThreads, 0, as_stream(stream)>>>(
+            static_cast<int>(n_classes / kPack), first_class, static_cast<E*>(logits), labels, lse,
+            uniform, on_label, factor);
+      },
+      logits);
+  check_launch("take_row_back");
+}
+
+}  // namespace ferry::ops::cuda
