@@ -12,7 +12,7 @@ namespace ferry {
 
 ProcessHostMemory process_host_memory(bool has_gpu) {
   // Read off VmHWM of runs of several sizes: 2 CPU cores; H200 with 16 cores.
-  if (has_gpu) return {.at_start_bytes = 460 * kMiB, .later_bytes = 416 * kMiB};
+  if (has_gpu) return {.at_start_bytes = 460 * kMiB, .later_bytes = 324 * kMiB};
   return {.at_start_bytes = 120 * kMiB, .later_bytes = 48 * kMiB};
 }
 

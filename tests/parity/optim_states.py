@@ -2,11 +2,11 @@
 """Fine-tuning of MiniLM with reduced Adam states and a split master beside fp32 ones: same model, data, seeds.
 
     tests/parity/optim_states.py FERRY [--sst2 DIR] [--seeds 42,43] [--max-steps N] [--choices a,b] [--most POINTS]
-                                 [--model DIR] [--out DIR]
+                                 [--model DIR] [--out DIR] [--jobs N]
 
 Without --sst2 the data are the BBC news of the virtual environment, a fifth held out; DIR holds SST-2's train.tsv and
 dev.tsv (sentence, label). Prints the accuracy of each, and, with --most, fails where one ends more points below fp32
-states, over all seeds, than that. Exits 77 where model or data are not there.
+states, over all seeds, than that. --jobs runs so many at a time. Exits 77 where model or data are not there.
 """
 import argparse
 import json
@@ -16,6 +16,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 CHOICES = {"adamw": [], "adamw_bf16": ["--optim=adamw_bf16"], "adamw_8bit": ["--optim=adamw_8bit"],
@@ -52,6 +53,7 @@ def main():
     parser.add_argument("--most", type=float)
     parser.add_argument("--model", type=Path, help="the virtual environment's all-MiniLM-L6-v2 unless given")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
 
     packages = Path(sysconfig.get_path("purelib"))
@@ -71,11 +73,17 @@ def main():
     found = {}
     with tempfile.TemporaryDirectory() as scratch:
         out = options.out or Path(scratch)
-        for seed in options.seeds.split(","):
-            for name in options.choices.split(","):
-                start = time.monotonic()
-                found.setdefault(name, []).append(accuracy_of(options, data, model, name, seed, out))
-                print(f"seed {seed}: {name:16} {found[name][-1]:.4f} ({time.monotonic() - start:.0f} s)", flush=True)
+        def measured(seed, name):
+            start = time.monotonic()
+            accuracy = accuracy_of(options, data, model, name, seed, out)
+            print(f"seed {seed}: {name:16} {accuracy:.4f} ({time.monotonic() - start:.0f} s)", flush=True)
+            return name, accuracy
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            runs = [pool.submit(measured, seed, name) for seed in options.seeds.split(",") for name in options.choices.split(",")]
+        for run in runs:
+            name, accuracy = run.result()
+            found.setdefault(name, []).append(accuracy)
     n_failed = 0
     for name, reference in REFERENCE.items():
         if name not in found or reference not in found:

@@ -28,11 +28,11 @@ CHECKS = [  # program, GoogleTest filter, seconds, into how many processes its t
     ('tests/offload/offload_test', '*Cuda*:*cuda*', 300, 1),
     ('tests/engine/allocation_test', '*', 120, 1),
     ('tests/engine/gpu_calls_test', '*', 120, 1),
-    ('tests/engine/same_bits_test', '*Gpu*', 400, 4),
+    ('tests/engine/same_bits_test', '*Gpu*', 400, 8),
     ('tests/train/resume_test', '*Ten*:*Killed*:*Paused*', 400, 1),
 ]
 ALONE = [('tests/train/resume_test', '*AnotherProgram*', 120, 1)]
-PARALLEL = 6
+PARALLEL = max(1, min(10, (os.cpu_count() or 1) * 5 // 8))
 STEPS = [  # name, arguments of step_bench: BERT-Large, 512 tokens, 32 a step, clip 1.0
     ('resident, bf16', ['--placement', 'gpu', '--activations', 'keep']),
     ('all on host, bf16', ['--placement', 'host', '--activations', 'keep']),
