@@ -42,7 +42,7 @@ PlannedFor machine_for(const config::Config& config) {
   PlannedFor planned;
   if (const auto name = config.maybe_text("machine")) {
     MachineProfile profile = find_machine_preset(*name);
-    planned.name = fmt::format("a {} that is not here", profile.name);
+    planned.name = fmt::format("{}, by its profile", profile.name);
     const bool is_card = profile.host.memory_bytes == 0;  // of `ferry bench card`
     if (is_card) {
       if (auto own = load_machine_profile()) profile.host = own->host;

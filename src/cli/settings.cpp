@@ -65,6 +65,9 @@ void become_trainer(std::string_view verb, Arguments arguments) {
   for (std::string& word : words)
     pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  // LibTorch's threads wait spinning, by default so long that two programs on the same cores spend
+  // their time on it. Set before the program starts: OpenMP reads it as it is loaded.
+  setenv("GOMP_SPINCOUNT", "10000", /*overwrite=*/0);
   std::fflush(nullptr);
   execv(trainer->c_str(), pointers.data());
   throw Error(Fault::machine, "cli.trainer",
