@@ -6,9 +6,13 @@
 Engines: transformers (autocast, fp32 weights and states on the GPU), plain (16-bit weights, fp32
 master and states on the GPU, by hand), torchao (CPUOffloadOptimizer with gradients: 16-bit weights
 and states, no clipping), deepspeed2, deepspeed3 (ZeRO with CPU Adam, stage 3 with the weights on the
-host), fsdp2 (fully_shard with CPUOffloadPolicy). Weights are random from a seed. --cap is what the
-process may use of the GPU beyond its empty context, which is measured first. All clip gradients at
-1.0 but torchao's, which cannot.
+host), fsdp2 (fully_shard with CPUOffloadPolicy). Weights are random from a seed. All clip gradients
+at 1.0 but torchao's, which cannot.
+
+--cap is what torch's allocator may take of the GPU. gpu_bytes_max is counted as Ferry's is, by the
+driver after each step, beyond the empty context, which is measured first: what a step gave back to
+torch's cache is in it, and so are kernels loaded and libraries' memory, which --cap does not bind.
+reserved_bytes_max is the allocator's own peak.
 """
 import argparse
 import json
@@ -35,12 +39,20 @@ def arguments():
     parser.add_argument("--pad", action="store_true", help="pad all to --length, not to the longest")
     parser.add_argument("--dtype", default="bf16", choices=["bf16", "fp16"])
     parser.add_argument("--checkpoint", action="store_true", help="recompute every layer")
+    parser.add_argument("--checkpoint-layers", type=int, default=0, help="recompute the first N layers")
     parser.add_argument("--compile", action="store_true", help="torch.compile each layer")
+    parser.add_argument("--graph", action="store_true",
+                        help="plain: a micro-batch's forward and backward as one CUDA graph")
+    parser.add_argument("--expandable", action="store_true",
+                        help="an allocator that does not break up as sizes change")
     parser.add_argument("--cap", help="GiB, as 11GiB; nothing: no cap")
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--warmup", type=int, default=4)
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.graph and (args.engine != "plain" or args.lengths or args.device != "cuda"):
+        parser.error("--graph is for the plain engine and rows of one length on a GPU")
+    return args
 
 
 class Work:
@@ -85,9 +97,12 @@ class Work:
         else:
             from transformers import BertConfig, BertForSequenceClassification
             model = BertForSequenceClassification(BertConfig(num_labels=2, **common))
-        if self.args.checkpoint:
+        if self.args.checkpoint or self.args.checkpoint_layers:
             model.gradient_checkpointing_enable(
                 gradient_checkpointing_kwargs={"use_reentrant": False})
+            if not self.args.checkpoint:
+                for layer in self.layers_of(model)[self.args.checkpoint_layers:]:
+                    layer.gradient_checkpointing = False
         return model.train()
 
     def layers_of(self, model):
@@ -103,6 +118,28 @@ def compile_layers(work, model):
     if work.args.compile:
         for i in range(len(layers)):
             layers[i] = torch.compile(layers[i])
+
+
+def graph_of(run, batch):
+    """`run` for batches of this one's shape as one CUDA graph: launching some 4,000 kernels one by one
+    takes a slow CPU longer than a GPU takes to run them."""
+    batch = {key: value.clone() for key, value in batch.items()}
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):  # libraries set themselves up, gradients come to be
+            run(batch)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = run(batch)
+
+    def replay(other):
+        for key, value in batch.items():
+            value.copy_(other[key])
+        graph.replay()
+        return loss
+    return replay
 
 
 # --- engines: each returns step(micro_batches) -> loss --------------------------------------------
@@ -136,11 +173,19 @@ def plain_engine(work, start):
     params = list(model.parameters())
     masters = [p.detach().float().clone().requires_grad_() for p in params]
     optimizer = torch.optim.AdamW(masters, lr=2e-5, fused=work.args.device == "cuda")
+    n_micro = len(work.steps[0])
+
+    def pass_both_ways(batch):
+        loss = model(**batch).loss / n_micro
+        loss.backward()
+        return loss.detach()
+    if work.args.graph:
+        pass_both_ways = graph_of(pass_both_ways, work.steps[0][0])
+        model.zero_grad(set_to_none=False)
 
     def step(micro_batches):
         for batch in micro_batches:
-            loss = model(**batch).loss / len(micro_batches)
-            loss.backward()
+            loss = pass_both_ways(batch)
         for master, param in zip(masters, params):
             master.grad = param.grad.float()
         torch.nn.utils.clip_grad_norm_(masters, 1.0)
@@ -148,8 +193,8 @@ def plain_engine(work, start):
         torch._foreach_copy_([p.data for p in params], [m.data for m in masters])
         for master in masters:
             master.grad = None
-        model.zero_grad(set_to_none=True)
-        return loss * len(micro_batches)
+        model.zero_grad(set_to_none=not work.args.graph)  # a graph adds to gradients where they lie
+        return loss * n_micro
     return model, step
 
 
@@ -248,8 +293,10 @@ def peak_host_bytes():
 def measure(args):
     cuda = args.device == "cuda"
     torch.manual_seed(0)
-    context = 0
+    context = driver_max = 0
     if cuda:
+        if args.expandable:
+            torch.cuda.memory._set_allocator_settings("expandable_segments:True")
         torch.cuda.init()
         torch.zeros(1, device="cuda")
         context = used_bytes()
@@ -281,15 +328,18 @@ def measure(args):
             seconds.append(time.monotonic() - before)
             n_tokens += work.n_tokens[i % len(work.steps)]
         losses.append(float(loss.detach()))
+        if cuda:
+            driver_max = max(driver_max, used_bytes())
     timed_to = time.monotonic()
     # Rows of one length: the median step. Ragged rows: all steps, which are not alike.
     median = sorted(seconds)[len(seconds) // 2]
     typical = median if not args.lengths else sum(seconds) / len(seconds)
+    reserved = torch.cuda.max_memory_reserved() if cuda else 0
     return {"params": sum(p.numel() for p in model.parameters()), "step_ms": 1e3 * typical,
             "samples_per_s": args.batch / typical,
             "tokens_per_s": n_tokens / len(seconds) / typical, "n_tokens": n_tokens,
             "timed_from_s": timed_from, "timed_to_s": timed_to, "context_bytes": context,
-            "gpu_bytes_max": torch.cuda.max_memory_reserved() if cuda else 0,
+            "gpu_bytes_max": max(driver_max - context, reserved), "reserved_bytes_max": reserved,
             "host_bytes_max": peak_host_bytes(), "loss": losses[-1], "first_loss": losses[0]}
 
 
