@@ -1,31 +1,46 @@
 #!/usr/bin/env python3
-"""compare.py without a GPU: energy between samples, and what the table says of peers that fail."""
+"""compare.py without a GPU: energy between samples, what the table says of peers that fail, which works are met."""
 import argparse
 import contextlib
 import io
 import json
+import os
+import signal
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
+from unittest import mock
 from pathlib import Path
 
 import compare
 
 WORK = {"what": "a small work", "model": "--batch 8 --length 16", "shape": "tiny", "cap": "11GiB",
         "peers": [("plain --micro 2", 1.5), ("transformers", 2.0), ("torchao", 9.0)]}
-# Stands in for both sides: answers by the engine that it is asked for.
+# Stands in for both sides and the formula: answers by the engine that it is asked for.
 PROGRAM = """
-import json, sys, time
-rates = {"plain": 100.0, None: 210.0}
+import json, os, sys, time
+from pathlib import Path
+rates = {"plain": 100.0, None: 300.0 if "12GiB" in sys.argv else 210.0}
+if "case" in sys.argv:
+    print(json.dumps({"step_ms": 1.0, "formula_ms": 40.0, "argv": sys.argv[1:]}))
+    sys.exit(1)
+if "no case" in sys.argv:
+    sys.exit(print(json.dumps({"case": "no case", "failed": "no ferry"})))
 engine = sys.argv[sys.argv.index("--engine") + 1] if "--engine" in sys.argv else None
 print(json.dumps({"promised": {}}))
 if engine == "deepspeed3":
+    Path(__file__).with_name("pid").write_text(str(os.getpid()))
     time.sleep(60)
+if engine == "fsdp2":
+    sys.exit(print("{'a warning': 1}"))
 if engine == "transformers":
     print(json.dumps({"engine": engine, "out_of_memory": True}))
 else:
-    print(json.dumps({"step_ms": 1.0, "samples_per_s": rates[engine], "tokens_per_s": 1.0,
-                      "n_tokens": 10, "gpu_bytes_max": 2**31, "argv": sys.argv[1:]}))
+    print(json.dumps({"step_ms": 1.0, "samples_per_s": rates[engine], "tokens_per_s": 1000.0,
+                      "n_tokens": 10, "gpu_bytes_max": 2**31, "context_bytes": 2**29, "argv": sys.argv[1:]}))
+    print("{'a warning': 1}")
 """
 
 
@@ -40,7 +55,19 @@ def program_of_both_sides():
 
 def arguments(program, **others):
     return argparse.Namespace(**{"step_bench": program, "profile": None, "peer": None, "steps": 12, "limit": 30,
-                                 "out": program.parent, **others})
+                                 "out": program.parent, "absolute": False, **others})
+
+
+NONE_MISSING = dict.fromkeys(["plain", "transformers", "torchao", "deepspeed3", "fsdp2"], [])
+
+
+def compared(program, work, needs=NONE_MISSING, **others):
+    """(what it was, what was printed, what was logged)."""
+    log = io.StringIO()
+    with mock.patch.multiple(compare, PEER=program, FORMULA=program, NEEDS=needs), \
+            contextlib.redirect_stdout(io.StringIO()) as out:
+        met = compare.compare(arguments(program, **others), "small", work, compare.Energy(), log)
+    return met, out.getvalue(), [json.loads(line) for line in log.getvalue().splitlines()]
 
 
 class Compare(unittest.TestCase):
@@ -53,62 +80,93 @@ class Compare(unittest.TestCase):
 
     def test_the_table_says_what_was_reached(self):
         with program_of_both_sides() as program:
-            compare.PEER, compare.NEEDS = program, {"plain": [], "transformers": [],
-                                                    "torchao": ["no_such_package_here"]}
-            args = arguments(program)
-            out, log = io.StringIO(), io.StringIO()
-            with contextlib.redirect_stdout(out):
-                met = compare.compare(args, "small", WORK, compare.Energy(), log)
-        said = out.getvalue()
-        self.assertFalse(met, said)  # of torchao nothing is known
+            met, said, lines = compared(program, WORK, dict(NONE_MISSING, torchao=["no_such_package_here"]))
+        self.assertIs(met, True, said)  # of the others nothing is known
         self.assertIn("2.10 x plain --micro 2, bar 1.5: met", said)
         self.assertRegex(said, r"transformers +out of memory")
         self.assertIn("not installed: no_such_package_here", said)
-        lines = [json.loads(line) for line in log.getvalue().splitlines()]
+        self.assertIn("  1 bars compared, 1 met, 2 could not be\n", said)
+        self.assertRegex(said, r"samples/s +tokens/s +GiB +context +J/Mtok\n  Ferry +210.0 +1000 +2.00 +0.50 ")
         self.assertEqual([line.get("engine") for line in lines], [None, None, "transformers", None])
         for line in (lines[0], lines[1]):  # both have the same memory and the same steps
             words = line["argv"]
             self.assertEqual(words[words.index("--cap") + 1], "11GiB")
             self.assertEqual(words[words.index("--steps") + 1], "12")
 
+    def test_without_a_bar_that_was_compared_nothing_is_met(self):
+        with program_of_both_sides() as program:
+            for work, others in [(WORK, {"needs": dict.fromkeys(NONE_MISSING, ["no_such_package_here"])}),
+                                 (WORK, {"peer": ["no such words"]}),
+                                 (dict(WORK, peers=[("plain", None)]), {})]:
+                met, said, _ = compared(program, work, **others)
+                self.assertIsNone(met, said)
+                self.assertIn("  0 bars compared, 0 met", said)
+
+    def test_where_ferry_fails_a_work_is_missed(self):
+        with program_of_both_sides() as program:
+            met, said, _ = compared(program, dict(WORK, peers=[], ferry="--engine fsdp2"))
+        self.assertIs(met, False)
+        self.assertIn("  0 bars compared, 0 met; Ferry FAILED\n", said)
+
     def test_a_variant_has_bars_of_its_own(self):
         with program_of_both_sides() as program:
-            compare.PEER, compare.NEEDS = program, {"plain": []}
-            work = dict(WORK, peers=[("plain", 1.5)], variants=[("--optim adamw_8bit", {"plain": 2.3})])
-            log = io.StringIO()
-            with contextlib.redirect_stdout(io.StringIO()) as out:
-                met = compare.compare(arguments(program), "small", work, compare.Energy(), log)
-        self.assertFalse(met)
-        self.assertIn("  2.10 x plain, bar 1.5: met\n", out.getvalue())
-        self.assertIn("  Ferry --optim adamw_8bit: 2.10 x plain, bar 2.3: NOT met\n", out.getvalue())
-        lines = [json.loads(line)["argv"] for line in log.getvalue().splitlines()]
-        self.assertEqual(["adamw_8bit" in words for words in lines], [False, False, True, False])
+            met, said, lines = compared(program, dict(WORK, peers=[("plain", 1.5)],
+                                                      variants=[("--optim adamw_8bit", {"plain": 2.3})]))
+        self.assertIs(met, False)
+        self.assertIn("  2.10 x plain, bar 1.5: met\n", said)
+        self.assertIn("  Ferry --optim adamw_8bit: 2.10 x plain, bar 2.3: NOT met\n", said)
+        self.assertIn("  2 bars compared, 1 met\n", said)
+        self.assertEqual(["adamw_8bit" in line["argv"] for line in lines], [False, False, True, False])
 
-    def test_a_bar_that_is_missed_is_said(self):
+    def test_a_bar_of_one_machine_counts_when_asked_for(self):
         with program_of_both_sides() as program:
-            compare.PEER, compare.NEEDS = program, {"plain": []}
-            args = arguments(program, profile="p.json")
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out):
-                met = compare.compare(args, "small", dict(WORK, peers=[("plain", 2.2)]),
-                                      compare.Energy(), io.StringIO())
-        self.assertFalse(met)
-        self.assertIn("bar 2.2: NOT met", out.getvalue())
+            work = {key: value for key, value in WORK.items() if key != "peers"}
+            for bar, absolute, expected, line in [
+                    (1001, False, None, "  1000 tokens/s; on a box bar 1001, held with --absolute\n"),
+                    (1001, True, False, "  1000 tokens/s; on a box, bar 1001: NOT met\n"),
+                    (1000, True, True, "  1000 tokens/s; on a box, bar 1000: met\n")]:
+                met, said, lines = compared(program, dict(work, absolute=(bar, "a box"), published="24 in a README"),
+                                            absolute=absolute)
+                self.assertIs(met, expected, said)
+                self.assertIn(line, said)
+                self.assertIn("  published: 24 in a README\n", said)
+                self.assertEqual(len(lines), 1)  # alone, Ferry runs once
+
+    def test_ferry_beside_itself_with_more_memory(self):
+        with program_of_both_sides() as program:
+            work = dict(WORK, peers=[])
+            met, said, lines = compared(program, dict(work, own=("--cap 12GiB", 0.7, "case")))
+            self.assertIs(met, True)
+            self.assertIn("  0.70 x Ferry --cap 12GiB, bar 0.7: met\n", said)
+            self.assertEqual(len(lines), 2)  # the formula would not matter
+            # 8 samples in 40 ms are 200 a second.
+            met, said, lines = compared(program, dict(work, own=("--cap 12GiB", 0.85, "case")))
+            self.assertIs(met, True)
+            self.assertIn("  0.70 x Ferry --cap 12GiB, 1.05 x the formula's 200.0, bar 0.85: met\n", said)
+            words = lines[2]["argv"]
+            self.assertEqual(words[words.index("--gpu-memory") + 1], str(11 * 2**30 + 2**29))
+            met, said, _ = compared(program, dict(work, own=("--cap 12GiB", 1.1, "case")))
+            self.assertIs(met, False)
+            self.assertIn("the formula's 200.0, bar 1.1: NOT met\n", said)
+            met, said, _ = compared(program, dict(work, own=("--cap 12GiB", 0.85, "no case")))
+            self.assertIsNone(met)
+            self.assertIn("  0.70 x Ferry --cap 12GiB; no formula: no ferry\n  0 bars compared, 0 met, 1 could", said)
+
+    def test_a_line_that_is_no_json_is_passed_over(self):
+        with program_of_both_sides() as program:
+            met, said, _ = compared(program, dict(WORK, peers=[("fsdp2", 2.0), ("plain", 2.0)]))
+        self.assertIs(met, True)
+        self.assertRegex(said, "fsdp2 +exit 0\n")
+        self.assertIn("1 bars compared, 1 met, 1 could not be", said)
 
     def test_both_sides_have_the_same_ragged_rows(self):
         with program_of_both_sides() as program:
-            compare.PEER, compare.NEEDS = program, {"plain": []}
-            log = io.StringIO()
-            with contextlib.redirect_stdout(io.StringIO()) as out:
-                compare.compare(arguments(program), "ragged",
-                                dict(WORK, ragged=True, peers=[("plain", None)]),
-                                compare.Energy(), log)
-            files = [line["argv"][line["argv"].index("--lengths") + 1]
-                     for line in map(json.loads, log.getvalue().splitlines())]
+            _, said, lines = compared(program, dict(WORK, ragged=True, peers=[("plain", None)]))
+            files = [line["argv"][line["argv"].index("--lengths") + 1] for line in lines]
             self.assertEqual(len(files), 3)
             self.assertEqual(len(set(files)), 1)
             steps = [list(map(int, line.split())) for line in Path(files[0]).read_text().splitlines()]
-        self.assertIn("2.10 x plain\n", out.getvalue())
+        self.assertIn("2.10 x plain\n", said)
         self.assertTrue(all(len(step) == 8 for step in steps))
         of_32 = [length for step in compare.ragged_lengths(32) for length in step]
         self.assertEqual((min(of_32), max(of_32)), (64, 503))
@@ -116,13 +174,55 @@ class Compare(unittest.TestCase):
 
     def test_who_is_not_done_in_time_is_left_out(self):
         with program_of_both_sides() as program:
-            compare.PEER, compare.NEEDS = program, {"deepspeed3": []}
-            with contextlib.redirect_stdout(io.StringIO()) as out:
-                met = compare.compare(arguments(program, limit=1), "slow",
-                                      dict(WORK, peers=[("deepspeed3", 2.0)]), compare.Energy(),
-                                      io.StringIO())
-        self.assertFalse(met)
-        self.assertRegex(out.getvalue(), "deepspeed3 +not done after 1 s")
+            met, said, _ = compared(program, dict(WORK, peers=[("deepspeed3", 2.0)]), limit=1)
+        self.assertIsNone(met)
+        self.assertRegex(said, "deepspeed3 +not done after 1 s")
+
+    def test_the_whole_program_says_how_many_works_were_met(self):
+        works = {"good": dict(WORK, peers=[("plain", 2.0)]), "bad": dict(WORK, peers=[("plain", 3.0)]),
+                 "mute": dict(WORK, peers=[("plain", None)]), "alone": dict(WORK, peers=[])}
+        with program_of_both_sides() as program:
+            folder = program.parent / "a" / "b"
+            for names, code, last in [(["good", "mute"], 0, "1 works met, 0 missed, 1 with nothing to compare"),
+                                      (["good", "bad"], 1, "1 works met, 1 missed, 0 with nothing to compare"),
+                                      ([], 1, "1 works met, 1 missed, 1 with nothing to compare")]:
+                words = [word for name in names for word in ("--work", name)]
+                with mock.patch.multiple(compare, PEER=program, NEEDS=NONE_MISSING, WORKS=works,
+                                         DEFAULT=["good", "bad", "mute"]), \
+                        mock.patch.object(sys, "argv", ["compare.py", str(program), "--out", str(folder), *words]), \
+                        contextlib.redirect_stdout(io.StringIO()) as out, self.assertRaises(SystemExit) as end:
+                    compare.main()
+                self.assertEqual(end.exception.code, code)
+                self.assertEqual(out.getvalue().splitlines()[-1], last)
+                self.assertTrue((folder / "compare.jsonl").exists())
+
+    def test_works_of_ferry_alone_are_not_run_unasked(self):
+        self.assertEqual(set(compare.WORKS) - set(compare.DEFAULT),
+                         {"llama-best-batch", "gpt2-13g-8", "gpt2-13g-16", "gpt2-13g-24", "gpt2-13g-32"})
+        peers = {peer.split()[0] for work in compare.WORKS.values() for peer, _ in work.get("peers", [])}
+        self.assertLessEqual(peers, set(compare.NEEDS))
+        for name, work in compare.WORKS.items():
+            for _, bars in work.get("variants", []):
+                self.assertLessEqual(set(bars), {peer for peer, _ in work["peers"]}, name)
+
+    def test_who_is_told_to_stop_ends_what_was_started(self):
+        with program_of_both_sides() as program:
+            code = ("import compare, sys; from pathlib import Path; compare.PEER = Path(sys.argv[1]);"
+                    "compare.NEEDS = {'deepspeed3': []}; compare.main()")
+            for signal_number, expected in [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)]:
+                process = subprocess.Popen([sys.executable, "-c", code, program, "--work", "llama",
+                                            "--peer", "deepspeed3", "--out", program.parent],
+                                           cwd=Path(compare.__file__).parent, stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.DEVNULL)
+                pid = program.with_name("pid")
+                while not (pid.exists() and pid.read_text()):
+                    self.assertIsNone(process.poll())
+                    time.sleep(0.02)
+                process.send_signal(signal_number)
+                self.assertEqual(process.wait(timeout=20), expected)
+                with self.assertRaises(ProcessLookupError):
+                    os.kill(int(pid.read_text()), 0)
+                pid.unlink()
 
 
 if __name__ == "__main__":
