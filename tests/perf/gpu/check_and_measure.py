@@ -10,7 +10,6 @@ failed. Logs of everything go to DIR (default BUILD_DIR/gpu-logs); what is print
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -20,6 +19,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 SIMD = HERE.parents[1] / 'simd'
+sys.path.insert(0, str(HERE.parent))
+import compare
 
 CHECKS = [  # program, GoogleTest filter, seconds, into how many processes its tests are dealt
     ('tests/simd/simd_test', '*', 120, 1),
@@ -32,6 +33,8 @@ CHECKS = [  # program, GoogleTest filter, seconds, into how many processes its t
     ('tests/train/resume_test', '*Ten*:*Killed*:*Paused*', 400, 1),
 ]
 ALONE = [('tests/train/resume_test', '*AnotherProgram*', 120, 1)]
+GRACE_S = 10
+PEER_S = 240  # of one peer at one work, at most; some are a minute in setting themselves up
 PARALLEL = max(1, min(10, (os.cpu_count() or 1) * 5 // 8))
 STEPS = [  # name, arguments of step_bench: BERT-Large, 512 tokens, 32 a step, clip 1.0
     ('resident, bf16', ['--placement', 'gpu', '--activations', 'keep']),
@@ -46,12 +49,19 @@ STEPS = [  # name, arguments of step_bench: BERT-Large, 512 tokens, 32 a step, c
 
 def run(command, log, seconds, env=None):
     """(exit code, output); 124 where it took longer."""
+    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               env=dict(os.environ, **(env or {})))
     try:
-        done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=seconds, env=dict(os.environ, **(env or {})))
-        code, text = done.returncode, done.stdout
-    except subprocess.TimeoutExpired as late:
-        code, text = 124, (late.stdout or b'').decode(errors='replace')
+        text, code = process.communicate(timeout=seconds)[0], process.returncode
+    except subprocess.TimeoutExpired:
+        process.terminate()  # so that it ends what it started itself
+        try:
+            text = process.communicate(timeout=GRACE_S)[0]
+        except subprocess.TimeoutExpired as late:
+            process.kill()
+            process.wait()
+            text = (late.stdout or b'').decode(errors='replace')
+        code = 124
     log.write_text(text)
     return code, text
 
@@ -87,10 +97,6 @@ def check(build, logs):
     return passed.count(False)
 
 
-def objects(text):
-    return [json.loads(line) for line in text.splitlines() if line.startswith('{')]
-
-
 def show(title, command, log, seconds, last=30):
     """Runs a program that prints a table of its own."""
     print(f'\n{title}', flush=True)
@@ -105,7 +111,7 @@ def measure_steps(build, logs, _):
     print(f"\n{'BERT-Large, 512 tokens, 32 a step':36} samples/s   ms a step   GPU GiB (driver)")
     for name, arguments in STEPS:
         code, text = run([bench] + arguments, logs / f"step {name.replace('/', '-')}.log", 150)
-        found = objects(text)
+        found = compare.objects(text)
         if code != 0 or not found:
             print(f'{name:36} failed, exit {code}: {text.strip()[-160:]}', flush=True)
             continue
@@ -154,8 +160,12 @@ def measure_adamw(build, logs, _):
 
 
 def measure_peers(build, logs, _):
-    show('Beside peers', [sys.executable, HERE.parent / 'compare.py', build / 'tests/perf/step_bench', profile_of(logs), '--out', logs],
-         logs / 'peers.log', 560, last=80)
+    """A work at a time: one that is not done loses no other."""
+    for name in compare.DEFAULT:
+        command = [sys.executable, HERE.parent / 'compare.py', build / 'tests/perf/step_bench', profile_of(logs), '--work', name,
+                   '--limit', PEER_S, '--out', logs / f'peers-{name}']
+        seconds = compare.seconds_of(compare.WORKS[name], PEER_S) + GRACE_S
+        show(f'Beside peers, {name}', command, logs / f'peers-{name}.log', seconds)
 
 
 MEASURES = {'profile': measure_profile, 'steps': measure_steps, 'formula': measure_formula, 'grid': measure_grid,
