@@ -35,7 +35,12 @@ std::string aliases_of(const Option& option) {
 
 std::string values_of(const Option& option) {
   if (option.type == Type::boolean) return "true, false";
-  if (!option.choices.empty()) return cell(fmt::format("{}", fmt::join(option.choices, ", ")));
+  if (!option.choices.empty()) {
+    std::string text = fmt::format("{}", fmt::join(option.choices, ", "));
+    for (const ChoiceAlias& alias : option.choice_aliases)
+      text += fmt::format(", {} (= {})", alias.typed, alias.choice);
+    return cell(text);
+  }
   return cell(option.unit);
 }
 

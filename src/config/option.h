@@ -51,6 +51,11 @@ struct Range {
   bool is_below_max = false;  // max itself is not allowed
 };
 
+/** Another way to write a choice, as other trainers do. */
+struct ChoiceAlias {
+  std::string_view typed, choice;
+};
+
 struct Option {
   std::string_view key;
   Type type = Type::text;
@@ -60,6 +65,7 @@ struct Option {
   bool can_be_auto = false;  // "auto" stands for "Ferry chooses"; choices list it themselves
   Range range = {};
   std::vector<std::string_view> choices = {};
+  std::vector<ChoiceAlias> choice_aliases = {};
   std::vector<Alias> aliases = {};
   VerbMask verbs = kTraining;
   std::string_view help;  // what it does, then what a larger or smaller value costs

@@ -177,7 +177,7 @@ const std::vector<Option>& option_table() {
        .range = {1, 1000000},
        .help =
            "Checkpoints kept; older ones are removed once a newer one is complete. Each takes 12 "
-           "bytes a parameter of disk."},
+           "bytes a parameter of disk, 8 with optim = adamw_bf16, 6 with adamw_8bit."},
 
       // ---- Batch and schedule
       {.key = "train_batch_size",
@@ -323,14 +323,19 @@ const std::vector<Option>& option_table() {
        .group = kOptimizerGroup,
        .value = "adamw",
        .choices = {"adamw", "adamw_bf16", "adamw_8bit"},
+       .choice_aliases = {{"adamw_torch", "adamw"},
+                          {"adamw_torch_fused", "adamw"},
+                          {"adamw_hf", "adamw"},
+                          {"adamw_bnb_8bit", "adamw_8bit"}},
        .aliases = {{"optimizer"}},
        .help =
            "AdamW with decoupled weight decay, as torch.optim.AdamW defines it. adamw: states in "
            "fp32, 8 bytes a parameter. adamw_bf16: in 4 bytes; adamw_8bit: in 2. Fewer bytes "
            "leave room for larger models, and are fewer to move; what they lose is rounded up or "
            "down at random, which adds some noise to the steps and no drift. With "
-           "adamw_8bit a parameter learns too slowly whose gradients are some 10,000 times smaller "
-           "than its neighbours'."},
+           "adamw_8bit, m is off by less than 1/8 of itself and the root of v by 1/16, and a "
+           "parameter learns too slowly whose gradients are some 10,000 times smaller than its "
+           "neighbours'."},
       {.key = "master",
        .type = Type::choice,
        .group = kOptimizerGroup,
@@ -448,6 +453,7 @@ const std::vector<Option>& option_table() {
        .group = kPrecisionGroup,
        .value = "auto",
        .choices = {"auto", "fp32", "bf16", "fp16"},
+       .choice_aliases = {{"float32", "fp32"}, {"bfloat16", "bf16"}, {"float16", "fp16"}},
        .aliases = {{"bf16", "bf16"}, {"fp16", "fp16"}, {"compute_type"}, {"torch_dtype"}},
        .verbs = kRunning,
        .help =

@@ -227,11 +227,39 @@ std::string least_text(const Change& change, const Search& search) {
   return fmt::format("it takes at least {}{}; take a smaller model or more memory", memory, even);
 }
 
+/** What a run may keep in fewer bytes: not the planner's to choose, for it changes what comes out.
+ */
+std::vector<Change> with_reduced_states(const ModelTable& model, const PlanRequest& request) {
+  std::vector<Change> changes;
+  if (!request.trains) return changes;
+  Change change = {"", request};
+  if (request.states != simd::StateType::block8) {
+    change.words = "with optim = adamw_8bit";
+    change.request.states = simd::StateType::block8;
+    changes.push_back(change);
+  }
+  if (model.compute == DType::bf16 && !request.split_master) {
+    change.words += change.words.empty() ? "with master = split" : ", master = split";
+    change.request.split_master = true;
+    changes.push_back(change);
+  }
+  return changes;
+}
+
 /** Several changes at once; the least it takes where none of them helps. */
-std::string advice_of_many(const ModelTable& model, const PlanRequest& request) {
+std::string advice_of_many(const ModelTable& model, const PlanRequest& request, bool is_too_large) {
   Search smallest;
   Change its_change;
-  for (Change& change : with_everything_by_length(model, request)) {
+  std::vector<Change> changes;
+  // Nothing else makes a model that is too large fit.
+  if (!is_too_large) changes = with_everything_by_length(model, request);
+  if (const auto reduced = with_reduced_states(model, request); !reduced.empty())
+    for (Change& change : with_everything_by_length(model, reduced.back().request)) {
+      change.words += (change.words.empty() ? "" : " and ") + reduced.back().words;
+      changes.push_back(std::move(change));
+    }
+  if (changes.empty()) changes = with_everything_by_length(model, request);
+  for (Change& change : changes) {
     Search found = search_for_room(model, change.request);
     if (found.plan) return "it fits " + change.words;
     if (!found.nearest || found.lacking_bytes >= smallest.lacking_bytes) continue;
@@ -241,7 +269,7 @@ std::string advice_of_many(const ModelTable& model, const PlanRequest& request) 
   return least_text(its_change, smallest);
 }
 
-/** Whether weights and states alone, which no change makes fewer, are more than there is. */
+/** Whether weights and states alone, which no other change makes fewer, are more than there is. */
 bool is_model_too_large(const PlanRequest& request, const Search& search) {
   if (!search.nearest) return false;
   int64_t n_bytes = 0;
@@ -254,17 +282,20 @@ bool is_model_too_large(const PlanRequest& request, const Search& search) {
 /** Changes with which it fits, the mildest of each kind; several at once where one is too little;
  * the least it takes where nothing helps. */
 std::string advice(const ModelTable& model, const PlanRequest& request, const Search& search) {
-  if (is_model_too_large(request, search)) return advice_of_many(model, request);
   std::vector<std::string> words;
   const auto try_these = [&](const std::vector<Change>& changes) {
     if (auto change = first_that_fits(model, changes)) words.push_back(change->words);
   };
-  try_these(without_wishes(request));
-  try_these(with_smaller_micro_batches(request));
-  try_these(with_shorter_texts(request));
-  try_these(with_saved_on_host(request));
-  if (search.too_many) try_these(with_smaller_steps(request));
-  if (words.empty()) return advice_of_many(model, request);
+  const bool is_too_large = is_model_too_large(request, search);
+  if (!is_too_large) {
+    try_these(without_wishes(request));
+    try_these(with_smaller_micro_batches(request));
+    try_these(with_shorter_texts(request));
+    try_these(with_saved_on_host(request));
+    if (search.too_many) try_these(with_smaller_steps(request));
+  }
+  try_these(with_reduced_states(model, request));
+  if (words.empty()) return advice_of_many(model, request, is_too_large);
   return fmt::format("it fits {}", fmt::join(words, ", or "));
 }
 

@@ -179,7 +179,6 @@ void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session
   const ordered_json run_state = read_json(file);
   const SessionState restored = session_state_in(run_state, file);
   const ordered_json identity = run_state.value("identity", ordered_json::object());
-  if (!job.config.flag("new_identity")) check_identity(identity, job.identity);
   const std::string optim = identity.value("optim", "adamw"), now = job.config.text("optim");
   if (optim != now)
     throw Error(Fault::does_not_fit, "resume.optim",
@@ -187,6 +186,7 @@ void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session
                             checkpoint.path.string(), optim, now),
                 fmt::format("set it back, or start a new run from the weights: --model '{}'",
                             checkpoint.path.string()));
+  if (!job.config.flag("new_identity")) check_identity(identity, job.identity);
   load_states(job.model, job.plan.shape, checkpoint.path, checksums, kSavedSegments,
               session.segments());
   session.restore(restored);

@@ -226,6 +226,23 @@ TEST_P(EveryOption, TakesAutoOnlyWhereItMeansSomething) {
             option.can_be_auto || is_choice);
 }
 
+TEST_P(EveryOption, OtherNamesOfChoicesMeanThem) {
+  const Option& option = GetParam();
+  const std::string key(option.key);
+  for (const auto& [typed, choice] : option.choice_aliases) {
+    EXPECT_NE(std::ranges::find(option.choices, choice), option.choices.end()) << typed;
+    EXPECT_EQ(std::ranges::find(option.choices, typed), option.choices.end()) << typed;
+    const Value means = Value(std::string(choice));
+    const CommandLine flag =
+        parse(verb_for(option), {"--" + dashed(key) + "=" + dashed(std::string(typed))});
+    EXPECT_EQ(flag.config.value(key), means) << typed;
+    TemporaryDirectory directory;
+    const auto file = directory.write("c.toml", in_toml(option, std::string(typed)));
+    EXPECT_EQ(parse(verb_for(option), {"--config", file.string()}).config.value(key), means)
+        << typed;
+  }
+}
+
 TEST_P(EveryOption, AliasesSetIt) {
   const Option& option = GetParam();
   for (const Alias& alias : option.aliases) {

@@ -76,6 +76,8 @@ PlanRequest changed_by(const std::string& advice, PlanRequest r) {
   if (advice.find("without accumulation_order") != std::string::npos) r.order.reset();
   if (advice.find("with activations = host") != std::string::npos)
     r.activations = Activations::host;
+  if (advice.find("optim = adamw_8bit") != std::string::npos) r.states = simd::StateType::block8;
+  if (advice.find("master = split") != std::string::npos) r.split_master = true;
   return r;
 }
 
@@ -465,6 +467,24 @@ TEST(Plan, ARefusalSaysTheLeastWhereNothingFits) {
       (has_gpu ? least.gpu_budget_bytes : least.host_budget_bytes) -= has_gpu ? 2 * kMiB : kGiB / 5;
       EXPECT_NE(refusal(model, least), "") << message;
     }
+}
+
+TEST(Plan, ARefusalNamesReducedStatesWhereTheyHelp) {
+  const ModelTable model = bert_large(DType::bf16);
+  PlanRequest r = request_on_cpu(3584 * kMiB);  // 14 bytes a parameter with fp32 states: 4.4 GiB
+  r.train_batch_size = 1;
+  r.max_length = 64;
+  const std::string message = refusal(model, r);
+  EXPECT_NE(message.find("it fits with optim = adamw_8bit"), std::string::npos) << message;
+  r.states = simd::StateType::block8;
+  EXPECT_EQ(refusal(model, r), "");
+  // What a run has already is no advice, and one that trains nothing has no states.
+  r.split_master = true;
+  r.host_budget_bytes = 512 * kMiB;
+  EXPECT_EQ(refusal(model, r).find("adamw_8bit"), std::string::npos) << refusal(model, r);
+  PlanRequest evaluation = request_on_cpu(256 * kMiB);
+  evaluation.trains = false;
+  EXPECT_EQ(refusal(model, evaluation).find("optim"), std::string::npos);
 }
 
 TEST(Plan, WithoutAGpuTheTotalCountsAndAllIsMemory) {
