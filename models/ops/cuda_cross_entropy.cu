@@ -30,16 +30,18 @@ __global__ void __launch_bounds__(kThreads) take_row(int row_packs,
   const float before = largest[row];
   most = fmaxf(before, combine_block<kThreads>(most, Larger()));
   total = combine_block<kThreads>(total, Plus());
+  // Where all logits so far are -inf their exponentials add zero, not exp(-inf + inf).
+  const float from = most == -INFINITY ? 0.0f : most;
   for (int pack = threadIdx.x; pack < row_packs; pack += kThreads) {
     load(logits, first_pack + pack, x);
 #pragma unroll
     for (int i = 0; i < N; i++)
-      total_exp += expf(x[i] - most);
+      total_exp += expf(x[i] - from);
   }
   total_exp = combine_block<kThreads>(total_exp, Plus());
   if (threadIdx.x != 0) return;
   largest[row] = most;
-  sum_exp[row] = sum_exp[row] * expf(before - most) + total_exp;
+  sum_exp[row] = sum_exp[row] * expf(before - from) + total_exp;
   sum[row] += total;
   const int64_t at = labels[row] - first_class;
   if (labels[row] >= 0 && at >= 0 && at < int64_t{row_packs} * N)

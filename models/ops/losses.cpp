@@ -103,10 +103,12 @@ void cross_entropy_forward(const LogitsState& state,
                            at::Tensor& lse,
                            at::Tensor& loss) {
   const float uniform = smoothing / static_cast<float>(n_classes);
+  const bool is_smoothed = smoothing != 0;  // else a logit of -inf is none of the loss
   if (on_cuda(labels)) {
     lse.copy_(at::log(state.sum_exp).add_(state.largest));
     if (!loss.defined()) return;
-    at::Tensor item = lse.sub(state.label_logit, 1.0f - smoothing).sub_(state.sum, uniform);
+    at::Tensor item = lse.sub(state.label_logit, 1.0f - smoothing);
+    if (is_smoothed) item.sub_(state.sum, uniform);
     loss.copy_(at::where(labels.ge(0), item, at::zeros_like(item)).sum().mul_(weight));
     return;
   }
@@ -118,7 +120,8 @@ void cross_entropy_forward(const LogitsState& state,
   for (int64_t r = 0; r < labels.size(0); r++) {
     out[r] = largest[r] + std::log(sum_exp[r]);
     if (label[r] < 0) continue;
-    total += static_cast<double>(out[r]) - (1.0 - smoothing) * label_logit[r] - uniform * sum[r];
+    const float smoothed = is_smoothed ? uniform * sum[r] : 0.0f;
+    total += static_cast<double>(out[r]) - (1.0 - smoothing) * label_logit[r] - smoothed;
   }
   if (loss.defined()) loss.fill_(static_cast<float>(total * weight));
 }

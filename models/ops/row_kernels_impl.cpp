@@ -202,13 +202,15 @@ void take_logits(const float* x, int64_t n, float* largest, float* sum_exp, floa
   const float here = largest_of(x, n);
   const float before = *largest;
   const float now = here > before ? here : before;
+  // Where all logits so far are -inf their exponentials add nothing, not exp(-inf + inf).
+  const float from = now == -__builtin_inff() ? 0.0f : now;
   float added[2];
   lanes::sums(n, added, [&](auto access, int64_t i, Floats(&value)[2]) {
     value[1] = access.load(x + i);
-    value[0] = access.or_else(lanes::exp(value[1] - all(now)), 0.0f);
+    value[0] = access.or_else(lanes::exp(value[1] - all(from)), 0.0f);
   });
   // The first call finds -inf, and nothing to rescale.
-  const float rescale = *sum_exp == 0.0f ? 0.0f : lanes::exp(all(before - now))[0];
+  const float rescale = *sum_exp == 0.0f ? 0.0f : lanes::exp(all(before - from))[0];
   *sum_exp = *sum_exp * rescale + added[0];
   *sum += added[1];
   *largest = now;

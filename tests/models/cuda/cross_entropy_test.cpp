@@ -1,7 +1,9 @@
 // Cross entropy in pieces of the classes against autograd in fp64: pieces that are moved 16 bytes
 // at a time and ones that are not, more classes than a block has threads and fewer, rows without a
-// label, smoothing.
+// label, smoothing; and logits that are not finite.
 
+#include <cmath>
+#include <utility>
 #include <vector>
 
 #include "tests/models/cuda/kernel_case.h"
@@ -78,6 +80,41 @@ TEST_P(CrossEntropy, InPiecesIsThatOfAllClassesAndTheSameAgain) {
     if (n > 1) {
       EXPECT_EQ(one[2][1].abs().sum().item<double>(), 0) << "no label, no gradient";
     }
+  }
+}
+
+TEST_P(CrossEntropy, APieceOfMinusInfinitiesAddsNothingAndNanStays) {
+  if (!at::hasCUDA() || at::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA GPU here";
+  void* stream = at::cuda::getCurrentCUDAStream().stream();
+  const DType type = GetParam();
+  const auto labels = at::zeros({1}, at::device(at::kCUDA).dtype(at::kInt));
+  for (const int64_t width : {16, 5}) {  // 16 bytes at a time, and not
+    const auto piece_of = [&](double value) {
+      return at::full({1, width}, value, at::device(at::kCUDA).dtype(torch_type(type)));
+    };
+    const auto take = [&](const std::vector<at::Tensor>& pieces) {
+      const auto state = at::zeros({4}, at::device(at::kCUDA).dtype(at::kFloat));
+      state[0].fill_(-INFINITY);
+      auto* values = state.mutable_data_ptr<float>();
+      int64_t first = 0;
+      for (const auto& piece : pieces) {
+        take_logits(stream, type, 1, width, first, piece.const_data_ptr(),
+                    labels.const_data_ptr<int32_t>(), values, values + 1, values + 2, values + 3);
+        first += width;
+      }
+      const auto taken = state.cpu();
+      return std::pair(taken[0].item<float>(), taken[1].item<float>());
+    };
+    const auto finite = piece_of(3), none = piece_of(-INFINITY), nan = piece_of(NAN);
+    const auto expected = std::pair(3.0f, static_cast<float>(width));
+    EXPECT_EQ(take({finite}), expected);
+    EXPECT_EQ(take({none, finite}), expected);
+    EXPECT_EQ(take({none, none, finite, none}), expected);
+    EXPECT_EQ(take({none}), std::pair(-INFINITY, 0.0f));
+    for (const auto& pieces : {std::vector{nan}, std::vector{nan, none}, std::vector{none, nan},
+                               std::vector{nan, finite}, std::vector{finite, nan}})
+      EXPECT_TRUE(std::isnan(take(pieces).second));
+    EXPECT_TRUE(std::isnan(take({piece_of(INFINITY), finite}).second));
   }
 }
 
