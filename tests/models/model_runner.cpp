@@ -1,10 +1,11 @@
 #include "tests/models/model_runner.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
-#include <cstring>
+#include <cstdlib>
 #include <random>
 
 #include "models/ops/road.h"
@@ -13,21 +14,30 @@
 
 namespace ferry::test {
 
-Region::Region(int64_t n_bytes)
-    : n_bytes_(round_up(std::max<int64_t>(n_bytes, 1), kTensorAlignment_bytes)),
-      data_(static_cast<std::byte*>(
-          std::aligned_alloc(kTensorAlignment_bytes, static_cast<size_t>(n_bytes_)))) {
+namespace {
+
+at::Tensor aligned_bytes(int64_t n_bytes, at::Device device) {
+  const int64_t n = round_up(std::max<int64_t>(n_bytes, 1), kTensorAlignment_bytes);
+  if (!device.is_cpu()) return at::empty({n}, at::device(device).dtype(at::kByte));
+  void* data = std::aligned_alloc(kTensorAlignment_bytes, static_cast<size_t>(n));
+  return at::from_blob(
+      data, {n}, [](void* bytes) { std::free(bytes); }, at::kByte);
+}
+
+}  // namespace
+
+Region::Region(int64_t n_bytes, at::Device device) : bytes_(aligned_bytes(n_bytes, device)) {
   poison();
 }
 
 void Region::poison() {
-  memset(data_.get(), 0xff, static_cast<size_t>(n_bytes_));
+  bytes_.fill_(0xff);
 }
 
 at::Tensor Region::at(int64_t offset_bytes, at::IntArrayRef shape, at::ScalarType type) const {
   const int64_t n = c10::multiply_integers(shape) * static_cast<int64_t>(c10::elementSize(type));
-  FERRY_CHECK(offset_bytes + n <= n_bytes_, "{} + {} of {} bytes", offset_bytes, n, n_bytes_);
-  return at::from_blob(data_.get() + offset_bytes, shape, at::TensorOptions().dtype(type));
+  FERRY_CHECK(offset_bytes + n <= n_bytes(), "{} + {} of {} bytes", offset_bytes, n, n_bytes());
+  return at::from_blob(data() + offset_bytes, shape, bytes_.options().dtype(type));
 }
 
 TestBatch::TestBatch(const std::vector<int64_t>& lengths,
@@ -60,8 +70,20 @@ TestBatch::TestBatch(const std::vector<int64_t>& lengths,
   tensors.cu_seqlens_host = cu_seqlens;
 }
 
-ModelRunner::ModelRunner(ModelTable table, LossKind loss, const BatchShape& shape)
-    : table_(std::move(table)) {
+BatchTensors on_device(at::Device device, BatchTensors batch) {
+  for (at::Tensor* x : {&batch.input_ids, &batch.type_ids, &batch.position_ids, &batch.cu_seqlens,
+                        &batch.labels, &batch.label_rows}) {
+    if (x->defined()) *x = x->to(device);
+  }
+  return batch;
+}
+
+ModelRunner::ModelRunner(ModelTable table,
+                         LossKind loss,
+                         const BatchShape& shape,
+                         at::Device device)
+    : table_(std::move(table)), device_(device) {
+  const auto region = [&](int64_t n_bytes) { return std::make_unique<Region>(n_bytes, device); };
   const at::ScalarType compute = scalar_type_of(table_.compute);
   const int64_t element_bytes = static_cast<int64_t>(size_of(table_.compute));
   blocks_.resize(table_.blocks.size());
@@ -69,39 +91,37 @@ ModelRunner::ModelRunner(ModelTable table, LossKind loss, const BatchShape& shap
     const BlockTable& spec = table_.blocks[b];
     RunBlock& run = blocks_[b];
     run.code = make_block(table_, static_cast<int>(b), loss);
-    run.weights = std::make_unique<Region>(spec.n_segment_elements * element_bytes);
-    run.grads = std::make_unique<Region>(spec.n_segment_elements * element_bytes);
+    run.weights = region(spec.n_segment_elements * element_bytes);
+    run.grads = region(spec.n_segment_elements * element_bytes);
     for (const ParamSpec& p : spec.params) {
       run.memory.params.push_back(run.weights->at(p.offset * element_bytes, p.shape, compute));
       run.memory.grads.push_back(run.grads->at(p.offset * element_bytes, p.shape, compute));
     }
     for (const BorrowedParam& from : spec.borrowed) {
       const ParamSpec& p = table_.blocks[from.block].params[from.param];
-      run.borrowed_grads = std::make_unique<Region>(p.n_elements * element_bytes);
+      run.borrowed_grads = region(p.n_elements * element_bytes);
       run.memory.params.push_back(blocks_[from.block].memory.params[from.param]);
       run.memory.grads.push_back(run.borrowed_grads->at(0, p.shape, compute));
     }
     const std::vector<SavedSpec> saved = spec.saved(shape);
-    run.saved = std::make_unique<Region>(laid_out_bytes(saved));
+    run.saved = region(laid_out_bytes(saved));
     int64_t offset = 0;
     for (const SavedSpec& s : saved) {
       run.memory.saved.push_back(run.saved->at(offset, s.shape, scalar_type_of(s.dtype)));
       offset += round_up(s.n_bytes(), kTensorAlignment_bytes);
     }
     if (spec.kind != BlockKind::head) {
-      run.boundary = std::make_unique<Region>(table_.boundary_bytes(shape));
+      run.boundary = region(table_.boundary_bytes(shape));
       run.y = run.boundary->at(0, {shape.tokens, table_.width}, compute);
     }
     const ScratchNeed need = spec.scratch(shape);
     forward_bytes_.push_back(need.forward_bytes);
     backward_bytes_.push_back(need.backward_bytes);
   }
-  forward_scratch_ =
-      std::make_unique<Region>(*std::max_element(forward_bytes_.begin(), forward_bytes_.end()));
-  backward_scratch_ =
-      std::make_unique<Region>(*std::max_element(backward_bytes_.begin(), backward_bytes_.end()));
+  forward_scratch_ = region(*std::max_element(forward_bytes_.begin(), forward_bytes_.end()));
+  backward_scratch_ = region(*std::max_element(backward_bytes_.begin(), backward_bytes_.end()));
   for (auto& d : d_boundary_)
-    d = std::make_unique<Region>(table_.boundary_bytes(shape));
+    d = region(table_.boundary_bytes(shape));
 }
 
 void ModelRunner::randomise(uint64_t seed, float std) {
@@ -142,12 +162,12 @@ void ModelRunner::poison() {
 }
 
 float ModelRunner::forward(const RandomKey& key, const BatchTensors& batch, at::Tensor logits) {
-  at::Tensor x, loss = at::zeros({});
+  at::Tensor x, loss = at::zeros({}, at::device(device_));
   for (size_t b = 0; b < blocks_.size(); b++) {
     RunBlock& run = blocks_[b];
     RandomKey mine = key;
     mine.block = static_cast<int>(b);
-    Scratch scratch(forward_scratch_->data(), forward_bytes_[b], at::kCPU);
+    Scratch scratch(forward_scratch_->data(), forward_bytes_[b], device_);
     run.memory.scratch = &scratch;
     run.code->forward(mine, batch, run.memory, x, run.y, loss, logits);
     run.forward_peak = scratch.peak_bytes();
@@ -166,7 +186,7 @@ void ModelRunner::backward(const RandomKey& key, const BatchTensors& batch) {
     RunBlock& run = blocks_[b];
     RandomKey mine = key;
     mine.block = static_cast<int>(b);
-    Scratch scratch(backward_scratch_->data(), backward_bytes_[b], at::kCPU);
+    Scratch scratch(backward_scratch_->data(), backward_bytes_[b], device_);
     run.memory.scratch = &scratch;
     at::Tensor dx = b == 0 ? at::Tensor() : d[b % 2];
     run.code->backward(mine, batch, run.memory, b == 0 ? at::Tensor() : blocks_[b - 1].y, dy, dx);

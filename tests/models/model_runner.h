@@ -1,12 +1,11 @@
 #pragma once
-// Runs a model's blocks on the CPU one after another, for tests and benchmarks: every buffer as
-// large as the tensor table says and not a byte more, all of it filled with NaN first, so that
-// reading what nobody wrote shows. The engine does the same with slots and queues in between.
+// Runs a model's blocks one after another on the CPU or a GPU, for tests and benchmarks: every
+// buffer as large as the tensor table says and not a byte more, all of it filled with NaN first, so
+// that reading what nobody wrote shows. The engine does the same with slots and queues in between.
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,19 +19,15 @@ namespace ferry::test {
 /** Memory on a 512-byte boundary, filled with NaN (in every type). */
 class Region {
  public:
-  explicit Region(int64_t n_bytes);
-  std::byte* data() const { return data_.get(); }
-  int64_t n_bytes() const { return n_bytes_; }
+  explicit Region(int64_t n_bytes, at::Device device = at::kCPU);
+  std::byte* data() const { return static_cast<std::byte*>(bytes_.data_ptr()); }
+  int64_t n_bytes() const { return bytes_.numel(); }
   void poison();
   /** A tensor at this byte. */
   at::Tensor at(int64_t offset_bytes, at::IntArrayRef shape, at::ScalarType type) const;
 
  private:
-  struct Free {
-    void operator()(std::byte* data) const { std::free(data); }
-  };
-  int64_t n_bytes_;
-  std::unique_ptr<std::byte, Free> data_;
+  at::Tensor bytes_;
 };
 
 /** One micro-batch with its tensors; sequences of these lengths, the last n_dummy without loss. */
@@ -42,10 +37,15 @@ struct TestBatch {
   std::vector<int32_t> input_ids, type_ids, position_ids, cu_seqlens;
   BatchTensors tensors;  ///< labels are the caller's
 };
+/** The same batch with its tensors on this device. */
+BatchTensors on_device(at::Device device, BatchTensors batch);
 
 class ModelRunner {
  public:
-  ModelRunner(ModelTable table, LossKind loss, const BatchShape& shape);
+  ModelRunner(ModelTable table,
+              LossKind loss,
+              const BatchShape& shape,
+              at::Device device = at::kCPU);
 
   const ModelTable& table() const { return table_; }
   /** Normal weights from a seed (std), norms near one, biases near zero but not zero. */
@@ -55,7 +55,8 @@ class ModelRunner {
   at::Tensor grad(int block, int index) { return blocks_[block].memory.grads[index]; }
   int block_index(const std::string& name) const;
 
-  /** Loss of one micro-batch; logits if a defined tensor is passed. */
+  /** Loss of one micro-batch, which is on the runner's device; logits if a defined tensor is
+   * passed. */
   float forward(const RandomKey& key, const BatchTensors& batch, at::Tensor logits = {});
   /** Gradients of every parameter, fp32, by Hugging Face name (qkv taken apart, tied ones added).
    */
@@ -81,6 +82,7 @@ class ModelRunner {
   std::map<std::string, at::Tensor> by_hf_name(bool grads);
 
   ModelTable table_;
+  at::Device device_;
   std::vector<RunBlock> blocks_;
   std::unique_ptr<Region> forward_scratch_, backward_scratch_, d_boundary_[2];
   std::vector<int64_t> forward_bytes_, backward_bytes_;

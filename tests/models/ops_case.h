@@ -6,6 +6,8 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "models/ops/attention.h"
 #include "models/ops/scratch_sizes.h"
 #include "simd/kernels.h"
@@ -17,8 +19,11 @@ inline constexpr int64_t T = 150, W = 37;  // neither a multiple of lanes nor of
 inline constexpr Dropout kDropout = {.p = 0.3f, .key = 77};
 
 struct Room {
-  test::Region region{64 << 20};
-  Scratch scratch{region.data(), region.n_bytes(), at::kCPU};
+  explicit Room(at::Device device = at::kCPU)
+      : region(64 << 20, device), scratch(region.data(), region.n_bytes(), device) {}
+
+  test::Region region;
+  Scratch scratch;
 };
 
 inline at::Tensor random(at::IntArrayRef shape, double std = 1) {
@@ -43,7 +48,7 @@ inline void expect_close(const at::Tensor& ours,
                          const char* what,
                          double bar = 2e-6) {
   ASSERT_EQ(ours.sizes(), theirs.sizes()) << what;
-  const double error = (ours.to(at::kDouble) - theirs).norm().item<double>();
+  const double error = (ours.to(at::kCPU, at::kDouble) - theirs).norm().item<double>();
   const double size = theirs.norm().item<double>();
   EXPECT_LE(error, bar * std::max(size, 1e-6)) << what << " of norm " << size;
 }
@@ -52,6 +57,27 @@ class Ops : public ::testing::Test {
  protected:
   Ops() { at::manual_seed(5); }
   Room room_;
+};
+
+/** An operation on each device against one reference, which is the CPU's in fp64. */
+class OpsOnDevice : public ::testing::TestWithParam<at::DeviceType> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == at::kCUDA && !at::hasCUDA()) GTEST_SKIP() << "no CUDA GPU here";
+    at::manual_seed(5);
+    room_.emplace(GetParam());
+  }
+
+  /** On a CPU the tensor itself: clone what an operation overwrites. */
+  static at::Tensor there(const at::Tensor& x) { return x.to(GetParam()); }
+  /** fp32 with nothing in it yet. */
+  static at::Tensor unwritten(at::IntArrayRef shape) {
+    return at::full(shape, NAN, at::device(GetParam()));
+  }
+  Scratch& scratch() { return room_->scratch; }
+
+ private:
+  std::optional<Room> room_;  // once a GPU is known to be there
 };
 
 /** Attention as its definition says, in fp64; qkv64 (T, (n_heads + 2 kv heads) d). */

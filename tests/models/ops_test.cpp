@@ -1,5 +1,6 @@
-// Every layer operation against autograd in fp64 on the same numbers and the same dropout masks;
-// and what holds of all of them: no dependence on the thread count, 16-bit types close to fp32.
+// Every layer operation against autograd in fp64 on the same numbers and the same dropout masks
+// (losses_test.cpp has the losses, decoder_ops_test.cpp what decoders add); and what holds of all
+// of them: no dependence on the thread count, 16-bit types close to fp32.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -8,7 +9,6 @@
 #include "models/ops/attention.h"
 #include "models/ops/fused.h"
 #include "models/ops/linear.h"
-#include "models/ops/losses.h"
 #include "models/ops/scratch_sizes.h"
 #include "tests/models/ops_case.h"
 
@@ -150,12 +150,28 @@ TEST_F(Ops, RowsOutAndBack) {
   EXPECT_EQ(back.ne(0).sum().item<int64_t>(), out.ne(0).sum().item<int64_t>());
 }
 
-TEST_F(Ops, DropoutAlone) {
-  const at::Tensor x = random({T, W});
-  at::Tensor y = like(x);
-  dropout(x, kDropout, y, room_.scratch);
-  expect_close(y, x.to(at::kDouble) * factor(kDropout, {T, W}), "y");
+TEST_P(OpsOnDevice, DropoutAlone) {
+  for (const at::ScalarType type : {at::kFloat, at::kHalf, at::kBFloat16}) {
+    for (const int64_t width : {W, int64_t{64}}) {
+      SCOPED_TRACE(std::string(c10::toString(type)) + ", width " + std::to_string(width));
+      const at::Tensor x = random({T, width}).to(type), factors = factor(kDropout, {T, width});
+      const double bar = type == at::kFloat ? 2e-6 : type == at::kHalf ? 5e-4 : 4e-3;
+      at::Tensor y = like(there(x)), in_place = there(x).clone();
+      dropout(there(x), kDropout, y, scratch());
+      dropout(in_place, kDropout, in_place, scratch());
+      expect_close(y, x.to(at::kDouble) * factors, "y", bar);
+      EXPECT_TRUE(at::equal(y.ne(0).cpu(), factors.ne(0))) << "another mask";
+      EXPECT_TRUE(at::equal(in_place, y));
+    }
+  }
 }
+
+INSTANTIATE_TEST_SUITE_P(Devices,
+                         OpsOnDevice,
+                         ::testing::Values(at::kCPU, at::kCUDA),
+                         [](const auto& param) {
+                           return c10::DeviceTypeName(param.param, /*lower_case=*/true);
+                         });
 
 TEST_F(Ops, Attention) {
   // 200 and 131 need several blocks of rows; 1 is a softmax over itself.
@@ -185,112 +201,6 @@ TEST_F(Ops, AttentionIn16Bits) {
     const AttentionRun run = run_attention(qkv, dy.to(type), batch, attention, room_);
     expect_close(run.context, attention_of(qkv64, batch, attention).detach(), "context", 1e-2);
     expect_close(run.d_qkv, qkv64.grad(), "d_qkv", 1e-2);
-  }
-}
-
-TEST_F(Ops, CrossEntropyInPieces) {
-  const int64_t rows = 70, classes = 61;
-  const at::Tensor logits = random({rows, classes}, 4);
-  at::Tensor labels = at::randint(0, classes, {rows}, at::kInt);
-  labels.narrow(0, 10, 30).fill_(-100);
-  for (const float smoothing : {0.0f, 0.2f}) {
-    const at::Tensor logits64 = leaf(logits);
-    const at::Tensor expected = at::cross_entropy_loss(logits64, labels.to(at::kLong), {},
-                                                       at::Reduction::Sum, -100, smoothing) *
-                                0.125;
-    (expected * 8).backward();
-    LogitsState state = LogitsState::take(rows, room_.scratch);
-    at::Tensor lse = at::full({rows}, NAN), loss = at::full({}, NAN);
-    for (const auto& [first, n] : {std::pair<int64_t, int64_t>{0, 20}, {20, 41}})
-      take_logits(logits.narrow(1, first, n).contiguous(), first, labels, state);
-    cross_entropy_forward(state, labels, classes, smoothing, 0.125f, lse, loss);
-    expect_close(loss, expected.detach(), "loss");
-    std::vector<at::Tensor> parts;
-    for (const auto& [first, n] : {std::pair<int64_t, int64_t>{0, 20}, {20, 41}}) {
-      at::Tensor part = logits.narrow(1, first, n).contiguous();
-      cross_entropy_backward(part, first, labels, lse, classes, smoothing, 1.0f);
-      parts.push_back(part);
-    }
-    expect_close(at::cat(parts, 1), logits64.grad(), "d_logits");
-  }
-}
-
-TEST_F(Ops, SpanLoss) {
-  // One token, one dummy sequence; labels inside, below, past the end.
-  test::TestBatch batch({40, 1, 70, 300, 9}, 1, 50, 3);
-  BatchTensors& b = batch.tensors;
-  const int64_t tokens = b.shape.tokens;
-  b.labels = at::tensor({39, 0, 0, 1, -5, 70, 299, 1000}, at::kInt).view({4, 2});
-  b.loss_weight = 0.25f, b.end_loss_weight = 0.5f, b.grad_scale = 8;
-  const at::Tensor logits = random({2, tokens}, 4), logits64 = leaf(logits);
-  at::Tensor expected = at::zeros({}, at::kDouble);
-  for (int64_t s = 0; s < b.n_seqs_real; s++) {
-    const int64_t first = batch.cu_seqlens[s], length = batch.cu_seqlens[s + 1] - first;
-    const at::Tensor labels = b.labels[s].to(at::kLong).clamp(0, length);
-    for (int which = 0; which < 2; which++)
-      expected = expected + (which == 0 ? 0.125 : 0.25) *
-                                at::cross_entropy_loss(
-                                    logits64[which].narrow(0, first, length).unsqueeze(0),
-                                    labels[which].unsqueeze(0), {}, at::Reduction::Sum, length);
-  }
-  (expected * 8).backward();
-  at::Tensor lse = at::full({4, 2}, NAN), loss = at::full({}, NAN), d = like(logits);
-  span_loss_forward(logits, b, lse, loss, room_.scratch);
-  span_loss_backward(logits, b, lse, d);
-  expect_close(loss, expected.detach(), "loss");
-  expect_close(d, logits64.grad(), "d_logits");
-}
-
-TEST_F(Ops, LabelLosses) {
-  const at::Tensor logits = random({9, 4}, 3), targets = random({9, 4});
-  for (const LossKind kind : {LossKind::multi_label, LossKind::regression}) {
-    const at::Tensor y = kind == LossKind::multi_label ? targets.gt(0).to(at::kFloat) : targets;
-    const at::Tensor logits64 = leaf(logits), y64 = y.to(at::kDouble);
-    const at::Tensor expected = kind == LossKind::multi_label
-                                    ? at::binary_cross_entropy_with_logits(logits64, y64)
-                                    : at::mse_loss(logits64, y64);
-    expected.backward();
-    at::Tensor loss = at::full({}, NAN), d = like(logits);
-    label_loss_forward(kind, logits, y, 1.0f / 9, loss);
-    label_loss_backward(kind, logits, y, 1.0f / 9, d);
-    expect_close(loss, expected.detach(), "loss");
-    expect_close(d, logits64.grad(), "d_logits");
-  }
-}
-
-TEST_F(Ops, VocabularyLoss) {
-  const int64_t rows = 33, vocab = 2 * kVocabChunk + 100;
-  const at::Tensor t = random({rows, W}), word = random({vocab, W}, 0.3), bias = random({vocab});
-  at::Tensor labels = at::randint(0, vocab, {rows}, at::kInt);
-  labels[5] = -100;
-  const at::Tensor t64 = leaf(t), word64 = leaf(word), bias64 = leaf(bias);
-  const at::Tensor expected = at::cross_entropy_loss(
-      at::addmm(bias64, t64, word64.t()), labels.to(at::kLong), {}, at::Reduction::Sum, -100, 0.1);
-  expected.backward();
-  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
-    const double bar = type == at::kFloat ? 2e-6 : 2e-2;
-    const at::Tensor x = t.to(type), e = word.to(type), b = bias.to(type);
-    at::Tensor lse = at::full({rows}, NAN), loss = at::full({}, NAN);
-    at::Tensor logits = at::full({rows, vocab}, NAN);
-    at::Tensor dt = like(x), de = like(e), db = like(b);
-    vocabulary_loss_forward(x, e, b, labels, 0.1f, 1.0f, lse, loss, logits, room_.scratch);
-    vocabulary_loss_backward(x, e, b, labels, lse, 0.1f, 1.0f, dt, de, db, room_.scratch);
-    expect_close(loss, expected.detach(), "loss", bar);
-    expect_close(logits, at::addmm(bias64, t64, word64.t()).detach(), "logits", bar);
-    expect_close(dt, t64.grad(), "dt", bar);
-    expect_close(de, word64.grad(), "dword", bar);
-    expect_close(db, bias64.grad(), "dbias", bar);
-    // Without a bias: the same as with one of zeros.
-    const at::Tensor zeros = at::zeros_like(b);
-    at::Tensor other_loss = like(loss), other_dt = like(x), other_de = like(e), none;
-    vocabulary_loss_forward(x, e, zeros, labels, 0.1f, 1.0f, lse, loss, none, room_.scratch);
-    vocabulary_loss_backward(x, e, zeros, labels, lse, 0.1f, 1.0f, dt, de, db, room_.scratch);
-    vocabulary_loss_forward(x, e, {}, labels, 0.1f, 1.0f, lse, other_loss, none, room_.scratch);
-    vocabulary_loss_backward(x, e, {}, labels, lse, 0.1f, 1.0f, other_dt, other_de, {},
-                             room_.scratch);
-    expect_close(other_loss, loss.to(at::kDouble), "loss without bias", bar);
-    expect_close(other_dt, dt.to(at::kDouble), "dt without bias", bar);
-    expect_close(other_de, de.to(at::kDouble), "dword without bias", bar);
   }
 }
 
