@@ -1,0 +1,169 @@
+// Small models of each family on a GPU against the same ones on the CPU: logits, loss and the
+// gradient of every parameter in fp32. Dropout's masks are of both (design 5) but for attention's,
+// which LibTorch draws on a GPU; so attention drops nothing here.
+
+#include <ATen/ATen.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <gtest/gtest.h>
+
+#include "models/bert/bert_table.h"
+#include "models/decoder/decoder_table.h"
+#include "models/ops/scratch_sizes.h"
+#include "tests/models/model_runner.h"
+
+namespace ferry {
+namespace {
+
+/** Both round to fp32, 6e-8 an operation, but add in other orders, and a few layers there and back
+ * make some tens of that: the CPU's gradients are up to 5e-6 from fp64 (decoder_block_test.cpp). A
+ * wrong mask or a row at the wrong place is percents. */
+constexpr double kBar = 1e-5;
+
+constexpr int64_t kVocab = ops::kVocabChunk + 100;  // two chunks of logits
+constexpr int64_t kWidth = 64, kHeads = 4, kInner = 96, kLayers = 2, kPositions = 64;
+constexpr RandomKey kKey = {.training = true, .seed = 3, .step = 7, .micro_batch = 1};
+
+struct Case {
+  std::string name;
+  LossKind loss = LossKind::cross_entropy;
+  DecoderFamily family = DecoderFamily::llama;  ///< of a causal language model
+  float dropout = 0;
+};
+
+ModelTable bert_of(const Case& its, AttentionBackend attention) {
+  BertConfig config;
+  config.vocab_size = kVocab;
+  config.hidden_size = kWidth;
+  config.num_hidden_layers = kLayers;
+  config.num_attention_heads = kHeads;
+  config.intermediate_size = kInner;
+  config.max_position_embeddings = kPositions;
+  BertTableOptions options;
+  options.head = head_of(its.loss);
+  options.n_labels = 3;
+  options.attention = attention;
+  options.hidden_dropout = options.classifier_dropout = its.dropout;
+  options.attention_dropout = 0.0f;
+  return make_bert_table(config, options);
+}
+
+ModelTable decoder_of(const Case& its, AttentionBackend attention) {
+  const bool is_llama = its.family == DecoderFamily::llama;
+  return make_decoder_table({.family = its.family,
+                             .vocab_size = kVocab,
+                             .hidden_size = kWidth,
+                             .num_hidden_layers = kLayers,
+                             .num_attention_heads = kHeads,
+                             .num_key_value_heads = is_llama ? kHeads / 2 : kHeads,
+                             .intermediate_size = kInner,
+                             .max_position_embeddings = kPositions,
+                             .tie_word_embeddings = !is_llama,
+                             .hidden_dropout = its.dropout},
+                            {.attention = attention});
+}
+
+/** Ragged sequences, one of a single token, and a dummy tail. */
+test::TestBatch batch_of(const Case& its) {
+  test::TestBatch batch({40, 7, 64, 1, 20}, 1, kVocab, 4);
+  BatchTensors& b = batch.tensors;
+  at::manual_seed(9);
+  if (its.loss == LossKind::cross_entropy) {
+    b.labels = at::randint(0, 3, {b.n_seqs_real}, at::kInt);
+  } else if (its.loss == LossKind::masked_lm) {
+    b.label_rows = at::arange(1, b.shape.tokens - 20, 5, at::kInt);
+    b.labels = at::full({b.shape.tokens}, -100, at::kInt);
+    b.labels.index_put_({b.label_rows.to(at::kLong)},
+                        at::randint(0, kVocab, b.label_rows.sizes(), at::kInt));
+  } else {
+    b.labels = at::full({b.shape.tokens}, -100, at::kInt);
+    for (int64_t s = 0; s < b.n_seqs_real; s++) {
+      const int64_t begin = batch.cu_seqlens[s], n = batch.cu_seqlens[s + 1] - begin - 1;
+      b.labels.narrow(0, begin, n).copy_(b.input_ids.narrow(0, begin + 1, n));
+    }
+  }
+  b.loss_weight = 0.25f;
+  b.grad_scale = 8;
+  b.label_smoothing = 0.1f;
+  return batch;
+}
+
+struct Result {
+  float loss = 0;
+  at::Tensor logits;
+  std::vector<std::vector<at::Tensor>> grads;  ///< of each block, borrowed parameters at the end
+};
+
+Result run(const Case& its, const BatchTensors& batch, at::Device device) {
+  const auto attention =
+      device.is_cpu() ? AttentionBackend::cpu_math : AttentionBackend::memory_efficient;
+  const bool is_decoder = its.loss == LossKind::causal_lm;
+  test::ModelRunner runner(is_decoder ? decoder_of(its, attention) : bert_of(its, attention),
+                           its.loss, batch.shape, device);
+  runner.randomise(1, 0.1f);
+  const BatchTensors there = test::on_device(device, batch);
+  const int64_t rows = its.loss == LossKind::cross_entropy ? batch.n_seqs
+                       : batch.label_rows.defined()        ? batch.label_rows.size(0)
+                                                           : batch.shape.tokens;
+  const int64_t columns = its.loss == LossKind::cross_entropy ? 3 : kVocab;
+  at::Tensor logits = at::full({rows, columns}, NAN, at::device(device));
+  Result result;
+  result.loss = runner.forward(kKey, there, logits);
+  runner.backward(kKey, there);
+  result.logits = logits.cpu();
+  for (size_t b = 0; b < runner.table().blocks.size(); b++) {
+    const BlockTable& block = runner.table().blocks[b];
+    result.grads.emplace_back();
+    // Cloned: on a CPU they are the runner's memory.
+    for (size_t i = 0; i < block.params.size() + block.borrowed.size(); i++)
+      result.grads[b].push_back(
+          runner.grad(static_cast<int>(b), static_cast<int>(i)).clone().cpu());
+  }
+  return result;
+}
+
+void expect_close(const at::Tensor& ours, const at::Tensor& reference, const std::string& what) {
+  const at::Tensor exact = reference.to(at::kDouble);
+  const double size = exact.norm().item<double>();
+  EXPECT_GT(size, 0) << what;
+  EXPECT_LE((ours.to(at::kDouble) - exact).norm().item<double>(), kBar * size) << what;
+}
+
+class CudaModels : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (!at::hasCUDA() || at::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA GPU here";
+  }
+};
+
+TEST_P(CudaModels, FollowTheCpu) {
+  const Case& its = GetParam();
+  const test::TestBatch batch = batch_of(its);
+  const Result cpu = run(its, batch.tensors, at::kCPU);
+  const Result gpu = run(its, batch.tensors, at::Device(at::kCUDA, 0));
+  EXPECT_NEAR(gpu.loss / cpu.loss, 1, kBar);
+  expect_close(gpu.logits, cpu.logits, "logits");
+  ASSERT_EQ(gpu.grads.size(), cpu.grads.size());
+  for (size_t b = 0; b < cpu.grads.size(); b++) {
+    ASSERT_EQ(gpu.grads[b].size(), cpu.grads[b].size());
+    // As the model keeps them: the gradient of a key's bias alone is zero but for rounding errors,
+    // and lies between those of queries and values.
+    for (size_t i = 0; i < cpu.grads[b].size(); i++)
+      expect_close(gpu.grads[b][i], cpu.grads[b][i],
+                   "block " + std::to_string(b) + ", parameter " + std::to_string(i));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Families,
+    CudaModels,
+    ::testing::Values(Case{"bert_classification", LossKind::cross_entropy},
+                      Case{"bert_classification_dropout", LossKind::cross_entropy, {}, 0.1f},
+                      Case{"bert_masked_lm", LossKind::masked_lm},
+                      Case{"bert_masked_lm_dropout", LossKind::masked_lm, {}, 0.1f},
+                      Case{"llama", LossKind::causal_lm, DecoderFamily::llama},
+                      Case{"gpt2", LossKind::causal_lm, DecoderFamily::gpt2},
+                      Case{"gpt2_dropout", LossKind::causal_lm, DecoderFamily::gpt2, 0.1f}),
+    [](const auto& param) { return param.param.name; });
+
+}  // namespace
+}  // namespace ferry
