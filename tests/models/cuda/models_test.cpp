@@ -1,5 +1,5 @@
 // Small models of each family on a GPU against the same ones on the CPU: logits, loss and the
-// gradient of every parameter in fp32. Dropout's masks are of both (design 5) but for attention's,
+// gradient of every parameter in fp32. Dropout draws the same masks on both but for attention's,
 // which LibTorch draws on a GPU; so attention drops nothing here.
 
 #include <ATen/ATen.h>

@@ -26,6 +26,7 @@ CHECKS = [  # program, GoogleTest filter, seconds, into how many processes its t
     ('tests/simd/simd_test', '*', 120, 1),
     ('tests/simd/simd_cuda_test', '*', 120, 1),
     ('tests/models/cuda/cuda_kernels_test', '*', 180, 1),
+    ('tests/models/models_test', '*OpsOnDevice*', 120, 1),
     ('tests/offload/offload_test', '*Cuda*:*cuda*', 300, 1),
     ('tests/engine/allocation_test', '*', 120, 1),
     ('tests/engine/gpu_calls_test', '*', 120, 1),
