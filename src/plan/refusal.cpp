@@ -54,6 +54,11 @@ struct Change {
   PlanRequest request;
 };
 
+/** Of two changes at once. */
+std::string joined(const std::string& words, const std::string& more) {
+  return words.empty() ? more : words + " and " + more;
+}
+
 /** Whatever time it takes. */
 Search search_for_room(const ModelTable& model, PlanRequest request) {
   request.machine.reset();
@@ -160,9 +165,7 @@ std::vector<Change> with_smaller_steps(const PlanRequest& request) {
 /** All of the above at once, down to texts of `max_length`. */
 Change with_everything(const ModelTable& model, const PlanRequest& request, int64_t max_length) {
   Change all = {"", request};
-  const auto say = [&](const std::string& words) {
-    all.words += (all.words.empty() ? "" : " and ") + words;
-  };
+  const auto say = [&](const std::string& words) { all.words = joined(all.words, words); };
   for (const Change& change : without_wishes(request))
     say(change.words);
   all.request.placement.reset();
@@ -198,8 +201,7 @@ std::vector<Change> with_everything_by_length(const ModelTable& model, const Pla
     changes.push_back(with_everything(model, request, length));
     const Change all = with_everything(model, any_activations, length);
     for (const Change& on_host : with_saved_on_host(all.request))
-      changes.push_back(
-          {all.words + (all.words.empty() ? "" : " and ") + on_host.words, on_host.request});
+      changes.push_back({joined(all.words, on_host.words), on_host.request});
   }
   return changes;
 }
@@ -250,15 +252,13 @@ std::vector<Change> with_reduced_states(const ModelTable& model, const PlanReque
 std::string advice_of_many(const ModelTable& model, const PlanRequest& request, bool is_too_large) {
   Search smallest;
   Change its_change;
+  const std::vector<Change> reduced = with_reduced_states(model, request);
   std::vector<Change> changes;
-  // Nothing else makes a model that is too large fit.
-  if (!is_too_large) changes = with_everything_by_length(model, request);
-  if (const auto reduced = with_reduced_states(model, request); !reduced.empty())
-    for (Change& change : with_everything_by_length(model, reduced.back().request)) {
-      change.words += (change.words.empty() ? "" : " and ") + reduced.back().words;
-      changes.push_back(std::move(change));
-    }
-  if (changes.empty()) changes = with_everything_by_length(model, request);
+  // Nothing but fewer bytes a parameter makes a model that is too large fit.
+  if (!is_too_large || reduced.empty()) changes = with_everything_by_length(model, request);
+  if (!reduced.empty())
+    for (const Change& change : with_everything_by_length(model, reduced.back().request))
+      changes.push_back({joined(change.words, reduced.back().words), change.request});
   for (Change& change : changes) {
     Search found = search_for_room(model, change.request);
     if (found.plan) return "it fits " + change.words;

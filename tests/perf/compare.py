@@ -403,7 +403,7 @@ def main():
     args = parser.parse_args()
     if not Path(args.step_bench).exists():
         parser.error(f"there is no {args.step_bench}; scripts/build --option tests=true "
-                     "tests/perf/step_bench makes build/tests/perf/step_bench")
+                     "benchmarks makes build/tests/perf/step_bench")
     args.out.mkdir(parents=True, exist_ok=True)
     # What was started is ended first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
