@@ -47,7 +47,8 @@ std::vector<MoreMemory> with_more_memory(const Plan& plan,
   };
   if (request.has_gpu)
     attempt("GPU memory", [](PlanRequest& more) { more.gpu_budget_bytes += kGiB; });
-  attempt("host memory", [](PlanRequest& more) { more.host_budget_bytes += kGiB; });
+  if (plan.host_lacking_bytes <= kGiB)
+    attempt("host memory", [](PlanRequest& more) { more.host_budget_bytes += kGiB; });
   return found;
 }
 

@@ -164,6 +164,7 @@ CostModel::CostModel(const MachineProfile& machine,
                      const BatchShape& batch)
     : machine_(machine), gpu_(gpu), model_(model), shape_(shape), batch_(batch) {
   FERRY_CHECK(!gpu || machine.gpu, "a profile without a GPU");
+  if (gpu) copy_sizes_ = axis_of(machine.gpu->copies, &CopyRate::n_bytes);
   for (const AdamwRate& rate : machine.host.adamw) {
     // Whoever submits the GPU's work has a core of its own; the profile's workers had all.
     const double workers = std::max(1, rate.n_threads);
@@ -235,11 +236,11 @@ double CostModel::work_seconds(const BlockWork& work, bool backward) const {
 
 double CostModel::copy_seconds(bool to_gpu, int64_t n_bytes) const {
   const std::vector<CopyRate>& rates = machine_.gpu->copies;
-  if (rates.empty() || n_bytes <= 0) return kCopyStart_s;
+  if (copy_sizes_.empty() || n_bytes <= 0) return kCopyStart_s;
   const auto rate_of = [&](const CopyRate& rate) { return to_gpu ? rate.h2d : rate.d2h; };
   // A smaller copy than measured takes as long as its bytes and its start.
   const auto size = static_cast<double>(n_bytes);
-  const auto [small, large] = around(axis_of(rates, &CopyRate::n_bytes), size);
+  const auto [small, large] = around(copy_sizes_, size);
   const auto rate_at = [&](int64_t n) {
     return rate_of(*std::ranges::find(rates, n, &CopyRate::n_bytes));
   };

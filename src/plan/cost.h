@@ -64,6 +64,7 @@ class CostModel {
   const ModelTable& model_;
   const StepShape& shape_;
   BatchShape batch_;
+  std::vector<int64_t> copy_sizes_;  ///< measured ones, ascending
   /** Seconds of each block's forward, backward and Block::remake(). */
   std::vector<std::array<double, 3>> passes_;
   double adamw_alone_ = 0, adamw_beside_ = 0;  ///< parameters per second, with all threads

@@ -62,6 +62,10 @@ struct Plan {
   int n_resident = 0;   ///< blocks on the GPU where others are on the host
   int n_kept_more = 0;  ///< of the last layers more saved tensors are kept than of the others
   std::string why;      ///< one line: what was chosen and what bound it
+  /** The least that anything laid out in the search lacked of host memory; INT64_MAX: nothing did.
+   * Where it is more than the buffer of checkpoints, the same is chosen with less than this added.
+   */
+  int64_t host_lacking_bytes = INT64_MAX;
   /** A full step of typical micro-batches, with a machine profile. */
   std::optional<Simulation> predicted;
 };

@@ -154,16 +154,21 @@ Lacking lacking_of(const PlanRequest& request, const Layout& layout) {
 
 /** Lays out the plan's shape, with a smaller buffer for checkpoints where that alone makes it fit
  * the host. */
-Lacking lay_out(const PlanRequest& request, Plan& plan) {
+Lacking lay_out(const PlanRequest& request, Plan& plan, Search& search) {
+  const auto noted = [&](Lacking lacking) {
+    if (lacking.host_bytes > 0)
+      search.host_lacking_bytes = std::min(search.host_lacking_bytes, lacking.host_bytes);
+    return lacking;
+  };
   plan.layout = make_layout(plan.shape);
-  const Lacking lacking = lacking_of(request, plan.layout);
+  const Lacking lacking = noted(lacking_of(request, plan.layout));
   if (lacking.host_bytes == 0 || plan.layout.save_buffer < 0) return lacking;
   const int64_t buffer = plan.layout.region(plan.layout.save_buffer).n_bytes;
   if (buffer <= kSaveBuffer_bytes_least + kBufferRounding_bytes) return lacking;
   plan.shape.save_buffer_bytes_max = std::clamp(buffer - lacking.host_bytes - kBufferRounding_bytes,
                                                 kSaveBuffer_bytes_least, kSaveBuffer_bytes);
   plan.layout = make_layout(plan.shape);
-  return lacking_of(request, plan.layout);
+  return noted(lacking_of(request, plan.layout));
 }
 
 /** Blocks that live together because they share tensors, in forward order of the first. */
@@ -202,16 +207,16 @@ Plan with_resident(const Plan& plan, const std::vector<std::vector<int>>& groups
 
 /** Fills the card: what slots, activations and workspace leave holds weights and states of as many
  * blocks as fit; the host may only then have room for the others. What is lacking after that. */
-Lacking fill(const PlanRequest& request, Plan& plan) {
+Lacking fill(const PlanRequest& request, Plan& plan, Search& search) {
   const auto groups = groups_of(plan.shape);
-  Lacking lacking = lay_out(request, plan);
+  Lacking lacking = lay_out(request, plan, search);
   // All of them would be the choice "on the GPU".
   size_t fits = 0, too_many = groups.size();
   const Plan empty = plan;
   while (lacking.gpu_bytes == 0 && too_many - fits > 1) {
     const size_t n = (fits + too_many) / 2;
     Plan tried = with_resident(empty, groups, n);
-    const Lacking its = lay_out(request, tried);
+    const Lacking its = lay_out(request, tried, search);
     if (its.gpu_bytes > 0) {
       too_many = n;
       continue;
@@ -232,7 +237,7 @@ constexpr Activations one_more_kept(Activations activations) {
 }
 
 /** What a plan that fits has left keeps more of the saved tensors: those of the last blocks. */
-void keep_more(const PlanRequest& request, Plan& plan, const Choice& choice) {
+void keep_more(const PlanRequest& request, Plan& plan, const Choice& choice, Search& search) {
   const Activations more = one_more_kept(choice.activations);
   if (more == choice.activations || !request.trains || request.activations) return;
   std::vector<size_t> blocks;
@@ -248,7 +253,7 @@ void keep_more(const PlanRequest& request, Plan& plan, const Choice& choice) {
     for (size_t i = 0; i < n; ++i)
       tried.shape.blocks[blocks[i]].activations = more;
     tried.n_kept_more = static_cast<int>(n);
-    if (lay_out(request, tried).total() > 0) {
+    if (lay_out(request, tried, search).total() > 0) {
       too_many = n;
       continue;
     }
@@ -383,9 +388,10 @@ void search_with(const ModelTable& model,
     if (search.plan && cost && !can_be_faster(*cost, plan, choice, *search.plan)) continue;
     const bool fills =
         request.has_gpu && request.trains && !request.placement && choice.place == Place::host;
-    const int64_t lacking = (fills ? fill(request, plan) : lay_out(request, plan)).total();
+    const int64_t lacking =
+        (fills ? fill(request, plan, search) : lay_out(request, plan, search)).total();
     if (lacking == 0) {
-      keep_more(request, plan, choice);
+      keep_more(request, plan, choice, search);
       if (cost) {
         plan.predicted = simulate_plan(*cost, request, plan);
         if (!search.plan || least_seconds(plan) < search.plan->predicted->step_s)
@@ -412,6 +418,7 @@ Search search_plan(const ModelTable& model, const PlanRequest& request) {
     search_with(model, request, boundaries, search);
     if (search.plan) break;
   }
+  if (search.plan) search.plan->host_lacking_bytes = search.host_lacking_bytes;
   return search;
 }
 

@@ -9,9 +9,10 @@
 namespace ferry {
 
 struct Search {
-  std::optional<Plan> plan;           ///< what make_plan() takes
-  std::optional<Plan> nearest;        ///< none fits: the one that lacks the fewest bytes
-  int64_t lacking_bytes = INT64_MAX;  ///< what `nearest` takes beyond the budgets
+  std::optional<Plan> plan;                ///< what make_plan() takes
+  std::optional<Plan> nearest;             ///< none fits: the one that lacks the fewest bytes
+  int64_t lacking_bytes = INT64_MAX;       ///< what `nearest` takes beyond the budgets
+  int64_t host_lacking_bytes = INT64_MAX;  ///< as Plan's
   /** A candidate that was passed over: its micro-batches are more than one step can list. */
   std::optional<Plan> too_many;
 };

@@ -19,7 +19,7 @@ constexpr int kSteps = 4;
 class Simulator {
  public:
   Simulator(const CostModel& cost, const StepList& list, bool serial)
-      : cost_(cost), list_(list), serial_(serial) {
+      : list_(list), serial_(serial) {
     for (size_t i = 0; i < list.size(); ++i) {
       seconds_.push_back(cost.seconds(list[i]));
       if (list[i].verb == Verb::decide) decide_ = i;
@@ -33,6 +33,13 @@ class Simulator {
         queues_[queue_of(i)].push_back({step, i});
     ended_.assign(kSteps, std::vector<double>(list.size(), kNever));
     began_ = ended_;
+    for (size_t beside = 0; beside < speeds_.size(); ++beside)
+      for (size_t q = 0; q < kQueues; ++q)
+        speeds_[beside][q] = serial
+                                 ? 1
+                                 : cost.speed(static_cast<QueueId>(q), {.h2d = (beside & 1) > 0,
+                                                                        .d2h = (beside & 2) > 0,
+                                                                        .host = (beside & 4) > 0});
   }
 
   void run() {
@@ -62,13 +69,14 @@ class Simulator {
   bool has_ended(int step, size_t i) const {
     return step < 0 || ended_[static_cast<size_t>(step)][i] <= now_;
   }
-  bool is_ready(const Item& item) const {
+  /** `n_seen` of what the item waits for has been seen to have ended. */
+  bool is_ready(const Item& item, size_t& n_seen) const {
     const Action& action = list_[item.action];
     // Whoever steps waits for the decision before it submits what follows.
     if (item.action > decide_ && !has_ended(item.step, decide_)) return false;
     if (!has_ended(item.step - 1, decide_)) return false;
-    for (int before : action.after)
-      if (!has_ended(item.step, static_cast<size_t>(before))) return false;
+    for (; n_seen < action.after.size(); ++n_seen)
+      if (!has_ended(item.step, static_cast<size_t>(action.after[n_seen]))) return false;
     for (int block : action.after_update) {
       const auto b = static_cast<size_t>(block);
       if (b < update_of_.size() && update_of_[b] >= 0 &&
@@ -84,8 +92,9 @@ class Simulator {
       for (size_t q = 0; q < kQueues; ++q) {
         if (running_[q].is_running || next_[q] == queues_[q].size()) continue;
         const Item item = queues_[q][next_[q]];
-        if (!is_ready(item)) continue;
+        if (!is_ready(item, n_seen_[q])) continue;
         ++next_[q];
+        n_seen_[q] = 0;
         began_[static_cast<size_t>(item.step)][item.action] = now_;
         running_[q] = {item, seconds_[item.action], true};
         any = again = true;
@@ -105,15 +114,13 @@ class Simulator {
   }
   void advance() {
     const auto runs = [&](QueueId queue) {
-      return !serial_ && running_[static_cast<size_t>(queue)].is_running;
+      return static_cast<size_t>(running_[static_cast<size_t>(queue)].is_running);
     };
-    const CostModel::Beside beside = {
-        .h2d = runs(QueueId::h2d), .d2h = runs(QueueId::d2h), .host = runs(QueueId::host)};
-    std::array<double, kQueues> speed{};
+    const std::array<double, kQueues>& speed =
+        speeds_[runs(QueueId::h2d) + 2 * runs(QueueId::d2h) + 4 * runs(QueueId::host)];
     double step_s = kNever;
     for (size_t q = 0; q < kQueues; ++q) {
       if (!running_[q].is_running) continue;
-      speed[q] = serial_ ? 1 : cost_.speed(static_cast<QueueId>(q), beside);
       step_s = std::min(step_s, running_[q].left_s / speed[q]);
     }
     if (n_running() == 0) return;
@@ -126,14 +133,15 @@ class Simulator {
     }
   }
 
-  const CostModel& cost_;
   const StepList& list_;
   bool serial_;
   size_t decide_ = 0;
   std::vector<double> seconds_;
+  /** By what runs (1: h2d, 2: d2h, 4: host), queue. */
+  std::array<std::array<double, kQueues>, 8> speeds_{};
   std::vector<int> update_of_;  ///< by block: index of its update; -1: none
   std::array<std::vector<Item>, kQueues> queues_;
-  std::array<size_t, kQueues> next_{};
+  std::array<size_t, kQueues> next_{}, n_seen_{};
   std::array<Running, kQueues> running_;
   std::vector<std::vector<double>> began_, ended_;  ///< by step, action
   double now_ = 0;

@@ -11,9 +11,12 @@
 #include "models/decoder/decoder_table.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "tests/plan/machines.h"
 
 namespace ferry {
 namespace {
+
+using test::even_machine;
 
 ModelTable bert_large(DType compute) {
   nlohmann::json json = {
@@ -234,6 +237,36 @@ TEST(Plan, TheBufferOfCheckpointsTakesWhatTheHostHasLeft) {
   r.host_budget_bytes = rest + kSaveBuffer_bytes_least / 2;
   EXPECT_THROW(make_plan(model, r), Error);
   EXPECT_LE(buffer_of(make_plan(model, request_on_cpu(64 * kGiB))), kSaveBuffer_bytes_least + 8192);
+}
+
+TEST(Plan, MoreHostMemoryChangesNothingUntilItIsWhatWasLacking) {
+  const ModelTable model = bert_large(DType::bf16);
+  PlanRequest r = request(4 * kGiB);
+  r.machine = even_machine({});
+  r.activations = Activations::host;  // what takes the most of it
+  EXPECT_EQ(make_plan(model, r).host_lacking_bytes, INT64_MAX);
+  int n_lacking = 0, n_changed = 0;
+  std::optional<Plan> before;
+  constexpr int64_t kStep_bytes = kGiB / 4;
+  for (int64_t budget = 6 * kGiB; budget < 16 * kGiB; budget += kStep_bytes) {
+    r.host_budget_bytes = budget;
+    const Plan plan = make_plan(model, r);
+    if (before && before->why != plan.why) {
+      ++n_changed;
+      EXPECT_LE(before->host_lacking_bytes, kStep_bytes);
+    }
+    before = plan;
+    if (plan.host_lacking_bytes == INT64_MAX || plan.host_lacking_bytes <= kSaveBuffer_bytes)
+      continue;
+    ++n_lacking;
+    r.host_budget_bytes = budget + plan.host_lacking_bytes - 1;
+    const Plan same = make_plan(model, r);
+    EXPECT_EQ(same.why, plan.why);
+    EXPECT_EQ(same.layout.n_bytes, plan.layout.n_bytes);
+    EXPECT_EQ(same.host_lacking_bytes, 1);
+  }
+  EXPECT_GT(n_lacking, 0);
+  EXPECT_GT(n_changed, 0);
 }
 
 TEST(Plan, StatesOnTheHostTakeSixteenBytesAParameterAndEighteenWithSeveralMicroBatches) {
