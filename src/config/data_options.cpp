@@ -1,0 +1,174 @@
+// What is read and what is written: options of the model, the data and the output.
+
+#include "src/config/option_groups.h"
+
+namespace ferry::config {
+namespace {
+
+constexpr std::string_view kModelGroup = "Model", kDataGroup = "Data", kOutputGroup = "Output";
+
+}  // namespace
+
+std::vector<Option> data_options() {
+  return {
+      // ---- Model
+      {.key = "model_name_or_path",
+       .type = Type::path,
+       .group = kModelGroup,
+       .value = "",
+       .aliases = {{"model", "", true}, {"model_name"}, {"pretrained_model_name_or_path"}},
+       .verbs = kRunning | kExport,
+       .help = "Hugging Face model directory, a run directory (its final/ is taken), or the name "
+               "of a model "
+               "that is on this machine, such as all-MiniLM-L6-v2."},
+      {.key = "task",
+       .type = Type::choice,
+       .group = kModelGroup,
+       .value = "classification",
+       .choices = {"classification", "mlm"},
+       .help = "What is trained: a sequence classifier, or the masked language model (mlm) to "
+               "adapt a model "
+               "to texts without labels."},
+      {.key = "problem_type",
+       .type = Type::choice,
+       .group = kModelGroup,
+       .value = "auto",
+       .choices = {"auto", "single_label_classification", "multi_label_classification",
+                   "regression"},
+       .help = "How labels are read and which loss is used; auto decides by the data: one label a "
+               "sample is "
+               "single label."},
+
+      // ---- Data
+      {.key = "dataset",
+       .type = Type::path,
+       .group = kDataGroup,
+       .value = "",
+       .aliases = {{"train_file"}, {"dataset_name"}, {"train_dataset"}},
+       .verbs = kRunning,
+       .help =
+           "Folder with one sub-folder of text files per label, or a .tsv, .csv or .jsonl file."},
+      {.key = "eval_dataset",
+       .type = Type::path,
+       .group = kDataGroup,
+       .value = "",
+       .aliases = {{"validation_file"}, {"validation_dataset"}},
+       .help =
+           "Data for evaluation, of the same form as dataset; takes the place of eval_fraction."},
+      {.key = "eval_fraction",
+       .type = Type::number,
+       .group = kDataGroup,
+       .value = "0",
+       .range = {0, 1, true},
+       .aliases = {{"val_size"}, {"test_size"}},
+       .help = "Share of dataset that is held out for evaluation, drawn by data_seed. More makes "
+               "the measured "
+               "accuracy surer and leaves less to learn from."},
+      {.key = "dataset_format",
+       .type = Type::choice,
+       .group = kDataGroup,
+       .value = "auto",
+       .choices = {"auto", "folder", "tsv", "csv", "jsonl"},
+       .verbs = kRunning,
+       .help = "Form of the data; auto goes by the directory or the file's ending."},
+      {.key = "dataset_encoding",
+       .type = Type::choice,
+       .group = kDataGroup,
+       .value = "utf8",
+       .choices = {"utf8", "utf8_or_latin1"},
+       .verbs = kRunning,
+       .help = "Encoding of the data. utf8_or_latin1 reads a file that is not UTF-8 as Latin-1, "
+               "which never fails and turns other encodings into wrong letters."},
+      {.key = "text_column",
+       .type = Type::text,
+       .group = kDataGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .aliases = {{"text_column_name"}, {"dataset_text_field"}},
+       .verbs = kRunning,
+       .help = "Column (or JSON key) that holds the text, by name or by number from 0."},
+      {.key = "text_pair_column",
+       .type = Type::text,
+       .group = kDataGroup,
+       .value = "",
+       .verbs = kRunning,
+       .help = "Column that holds a second text, for tasks on pairs; empty for none."},
+      {.key = "label_column",
+       .type = Type::text,
+       .group = kDataGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .aliases = {{"label_column_name"}},
+       .verbs = kRunning,
+       .help = "Column (or JSON key) that holds the label, by name or by number from 0."},
+      {.key = "max_length",
+       .type = Type::integer,
+       .group = kDataGroup,
+       .value = "auto",
+       .unit = "tokens",
+       .can_be_auto = true,
+       .range = {3, 1048576},
+       .aliases =
+           {{"max_seq_length"}, {"max_seq_len"}, {"cutoff_len"}, {"sequence_len"}, {"seq_len"}},
+       .verbs = kRunning,
+       .help = "Longer texts are cut to this many tokens; auto is the model's limit, at most 2048. "
+               "Memory and "
+               "time grow with it, faster than in proportion."},
+
+      // ---- Output
+      {.key = "output_dir",
+       .type = Type::path,
+       .group = kOutputGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .aliases = {{"output", "", true}, {"out_dir"}},
+       .verbs = kTraining | kExport,
+       .help = "Where the result is written; auto makes a new directory under runs/."},
+      {.key = "resume_from_checkpoint",
+       .type = Type::path,
+       .group = kOutputGroup,
+       .value = "",
+       .aliases = {{"resume", "", true}, {"continue"}},
+       .verbs = kTrain,
+       .help =
+           "Go on with a run: its directory (its last complete checkpoint is taken), or one of "
+           "its checkpoint-N. Settings are the run's own; what is given beside it changes them. "
+           "The bits are those of a run that never stopped."},
+      {.key = "new_identity",
+       .type = Type::boolean,
+       .group = kOutputGroup,
+       .value = "false",
+       .verbs = kTrain,
+       .help = "Resume although what fixes the run's bits has changed (batch sizes, dtype, seed, "
+               "data, device, build): it goes on, with other bits."},
+      {.key = "save_strategy",
+       .type = Type::choice,
+       .group = kOutputGroup,
+       .value = "steps",
+       .choices = {"steps", "epoch", "no"},
+       .help =
+           "When a checkpoint is written: every save_steps, at the end of each epoch, or never. "
+           "Without one a run that is killed starts again."},
+      {.key = "save_steps",
+       .type = Type::interval,
+       .group = kOutputGroup,
+       .value = "auto",
+       .unit = "steps, share of all steps below 1, or time",
+       .can_be_auto = true,
+       .range = {0, kMaxInteger},
+       .help = "Steps or time (30min) between two checkpoints; auto is every 30 minutes, at most 2 "
+               "% of the time, and "
+               "at the end."},
+      {.key = "save_total_limit",
+       .type = Type::integer,
+       .group = kOutputGroup,
+       .value = "2",
+       .unit = "checkpoints",
+       .range = {1, 1000000},
+       .help =
+           "Checkpoints kept; older ones are removed once a newer one is complete. Each takes 12 "
+           "bytes a parameter of disk, 8 with optim = adamw_bf16, 6 with adamw_8bit."},
+  };
+}
+
+}  // namespace ferry::config
