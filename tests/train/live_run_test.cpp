@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <random>
 
 #ifdef GPU_EATER
 #include "tests/train/gpu_eater.h"
