@@ -94,7 +94,7 @@ void write_chrome_trace(const std::filesystem::path& file, std::span<const Timed
   std::ofstream out(file);
   if (!(out << text).flush())
     throw Error(Fault::machine, "trace", fmt::format("'{}' cannot be written", file.string()),
-                "give --trace a file in a directory that exists and has room");
+                "name a file in a directory that exists and has room");
 }
 
 }  // namespace ferry

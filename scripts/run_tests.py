@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / os.environ.get('FERRY_VENV', '.venv')
 # Sanitizers find as much without inlining, and compile in half the time; line numbers stay.
-QUICK_TO_COMPILE = ['optimization=1', 'debug=false', 'cpp_args=-g1']
+QUICK_TO_COMPILE = ['optimization=1']
 # The one test of the torch half that is built with sanitizers: the whole engine, streaming on the simulated device.
 ENGINE_TEST, ENGINE_CASES = 'same_bits', 'SameBits.RunTwice:SameBits.OneMicroBatch:SameBits.TiedMaskedLmFp32'
 

@@ -166,6 +166,12 @@ Measured measure(const Request& request) {
                 "build it (scripts/setup, then ninja), or set FERRY_TRAINER to its path");
   const Host host = read_host();
   const Nvidia nvidia = read_nvidia();
+  if (request.part == "card" && nvidia.gpus.empty())
+    throw Error(Fault::machine, "cli.bench",
+                fmt::format("there is no usable GPU to describe: {}", nvidia.trouble),
+                "see `ferry doctor`");
+  if (request.part == "card" && request.output.empty())
+    check_is_new(file_of(nvidia.gpus.front().name));
   std::vector<std::string> words = {request.part, "--json"};
   if (!request.seconds.empty()) words.insert(words.end(), {"--seconds", request.seconds});
   Measured measured = run_trainer_bench(*trainer, words);

@@ -10,10 +10,14 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/say.h"
 #include "src/cli/machine/nvidia.h"
 #include "src/cli/plan_time.h"
 #include "src/cli/settings.h"
 #include "src/config/paths.h"
+#include "src/data/run_dataset.h"
+#include "src/data/sampler.h"
+#include "src/data/step_plan.h"
 #include "src/plan/disk.h"
 #include "src/plan/host_memory.h"
 #include "src/plan/param_groups.h"
@@ -45,7 +49,7 @@ PlannedFor machine_for(const config::Config& config) {
     planned.name = fmt::format("{}, by its profile", profile.name);
     const bool is_card = profile.host.memory_bytes == 0;  // of `ferry bench card`
     if (is_card) {
-      if (auto own = load_machine_profile()) profile.host = own->host;
+      if (auto own = profile_of_this_machine("")) profile.host = own->host;
       planned.name += ", in this machine";
     }
     planned.machine = machine_of(profile);
@@ -103,8 +107,29 @@ Disk disk_for(const config::Config& config, const ModelTable& model) {
   Disk disk{.need = disk_needed(model, config),
             .directory = config.maybe_text("output_dir").value_or("runs"),
             .free_bytes = {}};
-  disk.free_bytes = free_disk_bytes(disk.directory);
+  // A machine that is not here has another disk.
+  if (!config.maybe_text("machine")) disk.free_bytes = free_disk_bytes(disk.directory);
   return disk;
+}
+
+/** Of the run, where max_steps or the dataset tells; the latter is read for it, and an error in it
+ * is one of the run. */
+std::optional<int64_t> steps_of(const config::Config& config) {
+  const int64_t max_steps = config.integer("max_steps");
+  if (max_steps >= 0) return max_steps;
+  const std::string& path = config.text("dataset");
+  if (path.empty()) return std::nullopt;
+  const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
+  const bool masked_lm = config.text("task") == "mlm";
+  auto n = static_cast<int64_t>(
+      read_dataset(
+          dataset_options(setting, path, masked_lm ? LabelUse::ignored : LabelUse::required))
+          .examples.size());
+  if (const double fraction = config.number("eval_fraction");
+      fraction > 0 && config.text("eval_dataset").empty())
+    n = static_cast<int64_t>(split(n, fraction, /*seed=*/0).train.size());
+  const StepSplit steps = {.train_batch_size = config.integer("train_batch_size")};
+  return steps_of_run(steps_per_epoch(n, steps), config.number("num_train_epochs"), max_steps);
 }
 
 /** The rows as the table shows them: without a GPU a tag has one row, all of it is in memory. */
@@ -125,11 +150,18 @@ std::vector<PlanRow> shown_rows(const Plan& plan, bool has_gpu) {
   return by_tag;
 }
 
-void print_text(const Plan& plan,
-                const ModelTable& model,
-                const PlanRequest& request,
-                const PlannedFor& planned,
-                const Disk& disk) {
+/** What is printed, whether it fits or not. */
+struct Report {
+  const ModelTable& model;
+  const PlanRequest& request;
+  const PlannedFor& planned;
+  const Disk& disk;
+  std::optional<int64_t> n_steps;
+};
+
+/** `refusal`: the plan is the nearest to what there is, and this is why it is none. */
+void print_text(const Plan& plan, const Report& report, const Error* refusal) {
+  const auto& [model, request, planned, disk, n_steps] = report;
   const term::Terminal terminal = term::detect_terminal(1);
   constexpr int kBarWidth = 24;
   const auto millions = [](int64_t n) { return static_cast<double>(n) / 1e6; };
@@ -138,7 +170,8 @@ void print_text(const Plan& plan,
       "{} of {:.1f} M parameters{} in {} blocks, {}, at most {} tokens, on {}\n{}\n\n",
       model.family, millions(model.n_params()),
       is_frozen ? fmt::format(" ({:.1f} M trained)", millions(model.n_trainable_params())) : "",
-      model.blocks.size(), name_of(model.compute), request.max_length, planned.name, plan.why);
+      model.blocks.size(), name_of(model.compute), request.max_length, planned.name,
+      refusal ? fmt::format("Does not fit. The nearest: {}", plan.why) : plan.why);
   const std::vector<PlanRow> rows = shown_rows(plan, request.has_gpu);
   const int64_t most_bytes = rows.empty() ? 0 : rows.front().n_bytes;
   term::Table table({{"what"}, {"where"}, {"bytes", term::Align::right}, {""}});
@@ -150,8 +183,9 @@ void print_text(const Plan& plan,
                              kBarWidth, terminal)});
   table.add_rule();
   auto add_sum = [&](const std::string& where, int64_t bytes, int64_t budget_bytes) {
-    table.add_row(
-        {"in all", where, format_bytes(bytes), fmt::format("of {}", format_bytes(budget_bytes))});
+    table.add_row({"in all", where, format_bytes(bytes),
+                   fmt::format("of {}{}", format_bytes(budget_bytes),
+                               bytes > budget_bytes ? ": too much" : "")});
   };
   const int64_t gpu_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::gpu)];
   const int64_t host_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::host)];
@@ -171,21 +205,20 @@ void print_text(const Plan& plan,
   table.add_row({"in all", "disk", format_bytes(disk.need.bytes()),
                  disk.free_bytes ? fmt::format("of {} free", format_bytes(*disk.free_bytes)) : ""});
   fmt::print("{}\n", table.text(terminal));
-  print_plan_time(plan, model, request, planned.machine, terminal);
+  if (refusal) return;
+  print_plan_time(plan, model, request, planned.machine, n_steps, terminal);
   if (disk.fits()) fmt::print("It fits.\n");
 }
 
-void print_json(const Plan& plan,
-                const ModelTable& model,
-                const PlanRequest& request,
-                const PlannedFor& planned,
-                const Disk& disk) {
+void print_json(const Plan& plan, const Report& report, const Error* refusal) {
+  const auto& [model, request, planned, disk, n_steps] = report;
   ordered_json rows = ordered_json::array();
   for (const PlanRow& row : rows_of(plan))
     rows.push_back(
         {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
   const ordered_json result = {
-      {"fits", disk.fits()},
+      {"fits", !refusal && disk.fits()},
+      {"refusal", refusal ? ordered_json(refusal->what()) : nullptr},
       {"device", planned.name},
       {"has_gpu", request.has_gpu},
       {"family", model.family},
@@ -204,7 +237,7 @@ void print_json(const Plan& plan,
       {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
       {"host_budget_bytes", request.host_budget_bytes},
       {"n_resident_blocks", plan.n_resident},
-      {"time", plan_time_json(plan, model, request)},
+      {"time", plan_time_json(plan, model, request, n_steps)},
       {"disk",
        {{"directory", disk.directory.string()},
         {"checkpoint_bytes", disk.need.checkpoint_bytes},
@@ -216,6 +249,10 @@ void print_json(const Plan& plan,
   fmt::print("{}\n", result.dump(2, ' ', false, ordered_json::error_handler_t::replace));
 }
 
+void print(const Plan& plan, const Report& report, bool as_json, const Error* refusal = nullptr) {
+  as_json ? print_json(plan, report, refusal) : print_text(plan, report, refusal);
+}
+
 }  // namespace
 
 int run_plan(Arguments arguments) {
@@ -223,7 +260,6 @@ int run_plan(Arguments arguments) {
   if (!command) return 0;
   const config::Config& config = command->config;
   const auto directory = config::find_model(config.text("model_name_or_path"));
-  // Not read here; but a plan for data that is not there is a plan for a run that cannot start.
   check_data_exists(config, "dataset");
   check_data_exists(config, "eval_dataset");
   const HfConfig hf = HfConfig::load(directory / "config.json");
@@ -233,19 +269,29 @@ int run_plan(Arguments arguments) {
   ModelTable model = make_model_table(config, hf, n_labels, planned.machine);
   apply_param_options(config, model);
   const PlanRequest request = make_plan_request(config, model, planned.machine, /*trains=*/true);
-  const Plan plan = make_plan(model, request);
+  for (const std::string& note : request.notes)
+    say(note);
   const Disk disk = disk_for(config, model);
+  const Report report = {model, request, planned, disk, steps_of(config)};
+  std::optional<Plan> nearest;
+  const auto plan_or_show = [&] {
+    try {
+      return make_plan(model, request, nearest);
+    } catch (const Error& error) {
+      if (error.fault() == Fault::does_not_fit && nearest)
+        print(*nearest, report, command->wants_json, &error);
+      throw;
+    }
+  };
+  const Plan plan = plan_or_show();
   if (const auto file = config.maybe_text("simulate")) {
     if (!request.machine)
       throw Error(Fault::usage, "plan.simulate", "too little is known of what the machine can do",
                   "run `ferry doctor` first, or give --machine, for example 2080ti-11g");
     write_chrome_trace(*file, simulate_plan(model, request, plan, /*keeps_actions=*/true).actions);
   }
-  if (command->wants_json)
-    print_json(plan, model, request, planned, disk);
-  else
-    print_text(plan, model, request, planned, disk);
-  check_disk(disk.need, disk.directory);
+  print(plan, report, command->wants_json);
+  if (disk.free_bytes) check_disk(disk.need, disk.directory);
   return 0;
 }
 

@@ -63,6 +63,7 @@ void print_plan_time(const Plan& plan,
                      const ModelTable& model,
                      const PlanRequest& request,
                      const PlanMachine& machine,
+                     std::optional<int64_t> n_steps,
                      const term::Terminal& terminal) {
   if (!plan.predicted && machine.profile) {
     fmt::print("How long it takes is not known: the machine's profile lacks {}.\n\n",
@@ -92,10 +93,15 @@ void print_plan_time(const Plan& plan,
                  fmt::format("{:.1f} samples/s, {:.0f} tokens/s", samples_per_second(plan, request),
                              tokens / predicted.step_s)});
   fmt::print("{}\n", table.text(terminal));
-  fmt::print("With texts of {} tokens; 1000 such steps take {}.\n", request.max_length,
-             term::format_duration(1000 * predicted.step_s));
+  constexpr int64_t kSteps = 1000;  // to say something of, where the run has no end yet
+  const int64_t n = n_steps.value_or(kSteps);
+  const auto times = static_cast<double>(n);
+  fmt::print("With texts of {} tokens; {} take{} {}.\n", request.max_length,
+             n_steps ? fmt::format("the run's {} step{}", n, n == 1 ? "" : "s")
+                     : fmt::format("{} such steps", n),
+             n == 1 ? "s" : "", term::format_duration(times * predicted.step_s));
   if (const double joules = joules_at_most(plan, request); joules > 0)
-    fmt::print("The GPU takes at most {:.1f} Wh for them.\n", 1000 * joules / 3600);
+    fmt::print("The GPU takes at most {:.1f} Wh for them.\n", times * joules / 3600);
   for (const MoreMemory& more : with_more_memory(plan, model, request))
     fmt::print("With 1 GiB more of {} a step would take {:.1f} ms.\n", more.what,
                1e3 * more.step_s);
@@ -105,11 +111,18 @@ void print_plan_time(const Plan& plan,
   fmt::print("\n");
 }
 
-ordered_json plan_time_json(const Plan& plan, const ModelTable& model, const PlanRequest& request) {
+ordered_json plan_time_json(const Plan& plan,
+                            const ModelTable& model,
+                            const PlanRequest& request,
+                            std::optional<int64_t> n_steps) {
   if (!plan.predicted) return nullptr;
   ordered_json json = {{"step_s", plan.predicted->step_s},
                        {"samples_per_second", samples_per_second(plan, request)},
                        {"binding", name_of(plan.predicted->binding())}};
+  if (n_steps) {
+    json["n_steps"] = *n_steps;
+    json["run_s"] = static_cast<double>(*n_steps) * plan.predicted->step_s;
+  }
   for (const Resource& resource : kResources)
     json[resource.key] = plan.predicted->busy_s[static_cast<size_t>(resource.queue)];
   json["gpu_joules_at_most"] = joules_at_most(plan, request);

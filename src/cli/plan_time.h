@@ -9,16 +9,19 @@
 
 namespace ferry::cli {
 
-/** Says what is missing if the machine is not known. */
+/** Says what is missing if the machine is not known. `n_steps`: of the run, where they are known.
+ */
 void print_plan_time(const Plan& plan,
                      const ModelTable& model,
                      const PlanRequest& request,
                      const PlanMachine& machine,
+                     std::optional<int64_t> n_steps,
                      const term::Terminal& terminal);
 
 /** Null if the machine is not known. */
 nlohmann::ordered_json plan_time_json(const Plan& plan,
                                       const ModelTable& model,
-                                      const PlanRequest& request);
+                                      const PlanRequest& request,
+                                      std::optional<int64_t> n_steps);
 
 }  // namespace ferry::cli

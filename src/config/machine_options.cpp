@@ -71,10 +71,9 @@ std::vector<Option> machine_options() {
        .can_be_auto = true,
        .range = {1048576, kMaxInteger},
        .verbs = kRunning,
-       .help =
-           "GPU memory that may be taken, counted as the driver counts: other programs on the "
-           "card are in it. What does not fit streams from host memory; auto takes what is free "
-           "but a margin."},
+       .help = "GPU memory that may be taken, counted as the driver counts: other programs on the "
+               "card are in it; more than the card has counts as what it has. What does not fit "
+               "streams from host memory; auto takes what is free but a margin."},
       {.key = "host_memory",
        .type = Type::bytes,
        .group = kMemoryGroup,

@@ -10,8 +10,9 @@ namespace ferry {
 
 struct HostMemory {
   int64_t total_bytes = 0;
-  int64_t available_bytes = 0;                ///< MemAvailable
-  std::optional<int64_t> cgroup_limit_bytes;  ///< v2 or v1
+  int64_t available_bytes = 0;  ///< MemAvailable
+  /** v2 or v1: of this process's control group or one above it, the one that leaves least. */
+  std::optional<int64_t> cgroup_limit_bytes;
   int64_t cgroup_used_bytes = 0;
 
   /** What a run may plan with: the smaller of what is available and what the cgroup leaves, less 5

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <concepts>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -22,6 +22,8 @@ using nlohmann::ordered_json;
 constexpr int64_t kVersion = 2;
 /** Larger counts are no machine's, and would overflow in sums. */
 constexpr int64_t kCount_max = int64_t{1} << 50;
+/** Operations, bytes or parameters a second: slower or faster ones are a slip of who wrote them. */
+constexpr double kRate_min = 1, kRate_max = 1e21;
 
 template <class T, class Is>
 concept For = std::same_as<std::remove_const_t<T>, Is>;
@@ -72,9 +74,9 @@ void visit(Archive& archive, T& gpu) {
   archive.count("context_bytes", gpu.context_bytes);
   archive.flag("drives_display", gpu.drives_display);
   archive.rate("memory_bytes_per_s", gpu.memory_bytes_per_s);
-  archive.rate("launch_s", gpu.launch_s);
+  archive.seconds("launch_s", gpu.launch_s);
   archive.rate("adamw_params_per_s", gpu.adamw_params_per_s);
-  archive.rate("power_w", gpu.power_w);
+  archive.watts("power_w", gpu.power_w);
   archive.text("driver", gpu.driver);
   archive.count("pcie_generation", gpu.pcie_generation);
   archive.count("pcie_width", gpu.pcie_width);
@@ -124,6 +126,8 @@ class Writer {
   void rate(const char* key, double value, Need = Need::optional) {
     if (value != 0) out[key] = value;
   }
+  void seconds(const char* key, double value) { rate(key, value); }
+  void watts(const char* key, double value) { rate(key, value); }
   void flag(const char* key, bool value) { out[key] = value; }
   void type(const char* key, DType value) { out[key] = name_of(value); }
   void texts(const char* key, const std::vector<std::string>& values) {
@@ -189,12 +193,10 @@ class Reader {
     value = found->get<Integer>();
   }
   void rate(const char* key, double& value, Need need = Need::optional) {
-    const ordered_json* found = find(key, need);
-    if (!found) return;
-    if (!found->is_number() || !std::isfinite(found->get<double>()) || found->get<double>() <= 0)
-      refuse(whole(key), found, "a number above 0");
-    value = found->get<double>();
+    between(key, value, need, kRate_min, kRate_max);
   }
+  void seconds(const char* key, double& value) { between(key, value, Need::optional, 1e-9, 10); }
+  void watts(const char* key, double& value) { between(key, value, Need::optional, 1, 1e6); }
   void flag(const char* key, bool& value) {
     const ordered_json* found = find(key, Need::optional);
     if (!found) return;
@@ -266,6 +268,13 @@ class Reader {
     if (need == Need::needed) refuse(whole(key), nullptr, "a value");
     return nullptr;
   }
+  void between(const char* key, double& value, Need need, double least, double most) {
+    const ordered_json* found = find(key, need);
+    if (!found) return;
+    if (!found->is_number() || !(found->get<double>() >= least && found->get<double>() <= most))
+      refuse(whole(key), found, fmt::format("a number from {:g} to {:g}", least, most));
+    value = found->get<double>();
+  }
   void for_each(const char* key, auto&& use) {
     const ordered_json* found = find(key, Need::optional);
     if (!found) return;
@@ -276,6 +285,10 @@ class Reader {
   std::string text_of(const std::string& path, const ordered_json& value) const {
     if (!value.is_string() || value.get_ref<const std::string&>().empty())
       refuse(path, &value, "a text");
+    // It is shown to people as it is.
+    if (std::ranges::any_of(value.get_ref<const std::string&>(),
+                            [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+      refuse(path, &value, "a text without control characters");
     return value.get<std::string>();
   }
   [[noreturn]] void refuse(const std::string& path,

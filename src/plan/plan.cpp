@@ -128,9 +128,15 @@ Simulation simulate_plan(const CostModel& cost,
 }
 
 Plan make_plan(const ModelTable& model, const PlanRequest& request) {
+  std::optional<Plan> nearest;
+  return make_plan(model, request, nearest);
+}
+
+Plan make_plan(const ModelTable& model, const PlanRequest& request, std::optional<Plan>& nearest) {
   Search search = search_plan(model, request);
-  if (!search.plan) refuse(model, request, search);
-  return std::move(*search.plan);
+  if (search.plan) return std::move(*search.plan);
+  nearest = search.nearest;
+  refuse(model, request, search);
 }
 
 std::vector<PlanRow> rows_of(const Plan& plan) {

@@ -50,6 +50,8 @@ struct PlanRequest {
   /** What the machine can do. Candidates are compared by the time they would take; without it the
    * first that fits in the order of make_plan() is taken. */
   std::optional<MachineProfile> machine;
+  /** What of the user's wishes was taken otherwise than it was said. */
+  std::vector<std::string> notes;
 };
 
 struct Plan {
@@ -85,6 +87,9 @@ int64_t n_token_sizes(const ModelTable& model, const Plan& plan);
  * largest tag and changes with which it would fit, each tried; Error(usage) when the micro-batch
  * asked for is more than can be computed at once, or too small for its number. */
 Plan make_plan(const ModelTable& model, const PlanRequest& request);
+/** The same; where it throws does_not_fit, `nearest` is what lacked the fewest bytes, if anything
+ * could be laid out. */
+Plan make_plan(const ModelTable& model, const PlanRequest& request, std::optional<Plan>& nearest);
 
 /** The order in which a request's blocks are updated. */
 constexpr UpdateOrder update_order_of(const PlanRequest& request) {

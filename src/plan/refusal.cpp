@@ -213,20 +213,35 @@ std::string no_less_than(int64_t n_bytes) {
   return fmt::format("{:.1f}GiB", tenths / 10);
 }
 
-/** "it takes at least ...": of what did not fit, the search that comes nearest. */
-std::string least_text(const Change& change, const Search& search) {
-  if (!search.nearest) return "take a smaller model";
+/** How near the search comes that comes nearest: with a GPU one pair of two memories of which more
+ * of one takes less of the other. */
+std::string nearest_text(const Change& change, const Search& search) {
+  if (!search.nearest) return "";
   const PlanRequest& request = change.request;
   const Layout& layout = search.nearest->layout;
   const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::gpu)],
                 host = layout.n_bytes[static_cast<size_t>(Place::host)];
-  std::string memory = "host_memory = " + no_less_than(request.host_reserved_bytes + host +
-                                                       (request.has_gpu ? 0 : gpu));
-  if (request.has_gpu)
-    memory = fmt::format("gpu_memory = {} and {}", no_less_than(request.gpu_reserved_bytes + gpu),
-                         memory);
+  const std::string host_memory =
+      "host_memory = " +
+      no_less_than(request.host_reserved_bytes + host + (request.has_gpu ? 0 : gpu));
   const std::string even = change.words.empty() ? "" : fmt::format(", even {}", change.words);
-  return fmt::format("it takes at least {}{}; take a smaller model or more memory", memory, even);
+  if (!request.has_gpu) return fmt::format("it takes at least {}{}; ", host_memory, even);
+  return fmt::format("the nearest is gpu_memory = {} beside {}{}; ",
+                     no_less_than(request.gpu_reserved_bytes + gpu), host_memory, even);
+}
+
+/** What the host would have to have for the GPU that there is. */
+std::string more_host_text(const ModelTable& model, const Change& change) {
+  if (!change.request.has_gpu) return "";
+  PlanRequest request = change.request;
+  constexpr int64_t kAnyHost_bytes = int64_t{1} << 60;
+  request.host_budget_bytes = kAnyHost_bytes;
+  const Search found = search_for_room(model, request);
+  if (!found.plan) return "";
+  return fmt::format("with this GPU memory host_memory = {} would do{}{}; ",
+                     no_less_than(request.host_reserved_bytes +
+                                  found.plan->layout.n_bytes[static_cast<size_t>(Place::host)]),
+                     change.words.empty() ? "" : " ", change.words);
 }
 
 /** What a run may keep in fewer bytes: not the planner's to choose, for it changes what comes out.
@@ -266,7 +281,8 @@ std::string advice_of_many(const ModelTable& model, const PlanRequest& request, 
     smallest = std::move(found);
     its_change = std::move(change);
   }
-  return least_text(its_change, smallest);
+  return fmt::format("{}{}take a smaller model or more memory", nearest_text(its_change, smallest),
+                     more_host_text(model, reduced.empty() ? Change{"", request} : reduced.back()));
 }
 
 /** Whether weights and states alone, which no other change makes fewer, are more than there is. */

@@ -39,7 +39,7 @@ PlanMachine machine_of(const MachineProfile& profile) {
   constexpr int64_t kContext_bytes = 512 * kMiB;  // where the profile does not tell
   machine.gpu_context_bytes = (gpu.context_bytes > 0 ? gpu.context_bytes : kContext_bytes) +
                               (gpu.drives_display ? kDisplay_bytes : 0);
-  machine.gpu_free_bytes = gpu.memory_bytes - machine.gpu_context_bytes;
+  machine.gpu_free_bytes = std::max<int64_t>(0, gpu.memory_bytes - machine.gpu_context_bytes);
   return machine;
 }
 
@@ -154,9 +154,13 @@ PlanRequest make_plan_request(const config::Config& config,
   constexpr int64_t kDisplayMargin_bytes = 384 * kMiB;
   const auto gpu_memory = config.maybe_integer("gpu_memory");
   request.gpu_reserved_bytes = machine.gpu_context_bytes + kernels_bytes;
+  const int64_t there_bytes = machine.gpu_free_bytes + machine.gpu_context_bytes;
   request.gpu_budget_bytes = gpu_memory
-                                 ? *gpu_memory - request.gpu_reserved_bytes
+                                 ? std::min(*gpu_memory, there_bytes) - request.gpu_reserved_bytes
                                  : machine.gpu_free_bytes - kernels_bytes - kDisplayMargin_bytes;
+  if (machine.has_gpu && gpu_memory && *gpu_memory > there_bytes)
+    request.notes.push_back(fmt::format("gpu_memory is {}, and the GPU has {}: planned with that",
+                                        format_bytes(*gpu_memory), format_bytes(there_bytes)));
   if (machine.has_gpu && request.gpu_budget_bytes <= 0)
     throw Error(
         Fault::does_not_fit, "plan.gpu_memory",

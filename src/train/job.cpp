@@ -12,6 +12,7 @@
 #include "src/base/error.h"
 #include "src/config/paths.h"
 #include "src/data/batch.h"
+#include "src/data/run_dataset.h"
 #include "src/data/sampler.h"
 #include "src/data/text_file.h"
 #include "src/plan/param_groups.h"
@@ -26,18 +27,8 @@ namespace {
 DatasetOptions dataset_options(const config::Config& config,
                                const std::string& path,
                                LabelUse labels) {
-  DatasetOptions options;
-  options.path = path;
-  options.format = *parse_dataset_format(config.text("dataset_format"));
-  options.encoding =
-      config.text("dataset_encoding") == "utf8" ? TextEncoding::utf8 : TextEncoding::utf8_or_latin1;
-  if (auto column = config.maybe_text("text_column")) options.text_column = *column;
-  options.text_pair_column = config.text("text_pair_column");
-  if (auto column = config.maybe_text("label_column"); column && !column->empty())
-    options.label_columns = {*column};
-  options.problem = parse_problem_type(config.text("problem_type"));
-  options.labels = labels;
-  return options;
+  return dataset_options([&](std::string_view key) { return config.maybe_text(key); }, path,
+                         labels);
 }
 
 /** What the user hears at the start: of the machine, then of the data. */
@@ -176,10 +167,8 @@ void note_short_batches(Job& job) {
 void plan_steps(Job& job) {
   const auto& config = job.config;
   job.steps_per_epoch = steps_per_epoch(job.train.size(), job.split);
-  const int64_t by_epochs = static_cast<int64_t>(
-      std::ceil(config.number("num_train_epochs") * static_cast<double>(job.steps_per_epoch)));
-  const int64_t max_steps = config.integer("max_steps");
-  job.n_steps = max_steps >= 0 ? max_steps : by_epochs;
+  job.n_steps = steps_of_run(job.steps_per_epoch, config.number("num_train_epochs"),
+                             config.integer("max_steps"));
 }
 
 /** What was chosen here and fixes the bits stands in config.toml, so that a resumed run has it. */
@@ -275,6 +264,7 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
                 "leave it out");
   PlanRequest request = make_plan_request(job->config, job->model, job->machine.plan,
                                           /*trains=*/true, job->train.bytes() + job->eval.bytes());
+  job->notes.insert(job->notes.end(), request.notes.begin(), request.notes.end());
   count_real_lengths(*job);
   request.max_length = job->max_length;
   job->split.train_batch_size = job->config.integer("train_batch_size");
@@ -337,6 +327,7 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
   check_types(job->eval, job->model);
   PlanRequest request = make_plan_request(job->config, job->model, job->machine.plan,
                                           /*trains=*/false, job->eval.bytes());
+  job->notes.insert(job->notes.end(), request.notes.begin(), request.notes.end());
   const RunTexts run_texts = texts_of(*job);
   request.text_tokens = text_tokens_of(run_texts);
   job->plan = make_plan(job->model, request);

@@ -343,6 +343,54 @@ TEST_F(Ferry, PlanThatDoesNotFitIsThree) {
   EXPECT_EQ(outcome.err.find("gpu"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Ferry, APlanThatDoesNotFitIsShownAllTheSame) {
+  std::vector<std::string> words = {"plan",          "--model", model_,          "--device", "cpu",
+                                    "--host-memory", "1MiB",    "--activations", "recompute"};
+  EXPECT_CONTAINS(run(words).out, "Does not fit. The nearest: ");
+  EXPECT_CONTAINS(run(words).out, ": too much");
+  words.emplace_back("--json");
+  const Outcome outcome = run(words);
+  EXPECT_EQ(outcome.exit_code, 3);
+  const auto plan = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(plan["fits"], false);
+  EXPECT_FALSE(plan["rows"].empty());
+  EXPECT_CONTAINS(plan["refusal"].get<std::string>(), "does not fit");
+}
+
+TEST_F(Ferry, PlanTellsTheTimeToFinish) {
+  const auto time_of = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {
+        "plan", "--model", model_, "--machine", "2080ti-11g", "--json", "--train-batch-size", "8"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["time"];
+  };
+  EXPECT_FALSE(time_of({}).contains("run_s"));
+  const auto by_steps = time_of({"--max-steps", "500"});
+  EXPECT_EQ(by_steps["n_steps"], 500);
+  EXPECT_DOUBLE_EQ(by_steps["run_s"], 500 * by_steps["step_s"].get<double>());
+  std::string lines = "text\tlabel\n";
+  for (int i = 0; i < 100; ++i)
+    lines += "text " + std::to_string(i) + "\t" + std::to_string(i % 2) + "\n";
+  const std::string data = directory_.write("hundred.tsv", lines).string();
+  // 90 texts in steps of 8, twice and a half.
+  EXPECT_EQ(time_of({"--dataset", data, "--eval-fraction", "0.1", "--epochs", "2.5"})["n_steps"],
+            30);
+  EXPECT_EQ(
+      run({"plan", "--model", model_, "--dataset", directory_.write("no.tsv", "a\n").string()})
+          .exit_code,
+      4);
+}
+
+TEST_F(Ferry, PlanTakesNoMoreThanTheCardHas) {
+  const Outcome outcome = run(
+      {"plan", "--model", model_, "--machine", "2080ti-11g", "--gpu-memory", "24GiB", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_CONTAINS(outcome.err, "gpu_memory is 24.00 GiB, and the GPU has 10.83 GiB");
+  EXPECT_LT(nlohmann::json::parse(outcome.out)["gpu_budget_bytes"], int64_t{11} << 30);
+}
+
 TEST_F(Ferry, PlanOnACpuCountsMemoryOnly) {
   Outcome outcome = run({"plan", "--model", model_, "--device", "cpu"}, {{"LC_ALL", "C"}});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;

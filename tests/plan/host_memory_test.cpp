@@ -41,6 +41,33 @@ TEST_F(HostMemoryTest, TheCgroupLeavesLess) {
   EXPECT_EQ(read_host_memory(root_).budget_bytes(), 3 * kGiB - 512 * kMiB);
 }
 
+TEST_F(HostMemoryTest, AServiceHasItsLimitInAGroupBelow) {
+  write("sys/fs/cgroup/memory.max", std::to_string(12 * kGiB));
+  write("sys/fs/cgroup/memory.current", std::to_string(1 * kGiB));
+  write("proc/self/cgroup", "0::/system.slice/train.service\n");
+  write("sys/fs/cgroup/system.slice/memory.max", "max\n");
+  write("sys/fs/cgroup/system.slice/train.service/memory.max", std::to_string(6 * kGiB));
+  write("sys/fs/cgroup/system.slice/train.service/memory.current", std::to_string(3 * kGiB));
+  EXPECT_EQ(read_host_memory(root_).cgroup_limit_bytes, 6 * kGiB);
+  EXPECT_EQ(read_host_memory(root_).budget_bytes(), 3 * kGiB - 512 * kMiB);
+  // Pages of files that may be dropped are no use of it.
+  write("sys/fs/cgroup/system.slice/train.service/memory.stat",
+        "anon 5\ninactive_file " + std::to_string(1 * kGiB) + "\nactive_file 7\n");
+  EXPECT_EQ(read_host_memory(root_).budget_bytes(), 4 * kGiB - 512 * kMiB);
+  // The one above leaves less.
+  write("sys/fs/cgroup/memory.current", std::to_string(10 * kGiB));
+  EXPECT_EQ(read_host_memory(root_).cgroup_limit_bytes, 12 * kGiB);
+  EXPECT_EQ(read_host_memory(root_).budget_bytes(), 2 * kGiB - 512 * kMiB);
+}
+
+TEST_F(HostMemoryTest, ABatchSystemsGroupOfTheOlderKind) {
+  write("proc/self/cgroup", "5:cpu,cpuacct:/slurm/job_7\n4:memory:/slurm/job_7\n0::/\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712");
+  write("sys/fs/cgroup/memory/slurm/job_7/memory.limit_in_bytes", std::to_string(8 * kGiB));
+  write("sys/fs/cgroup/memory/slurm/job_7/memory.usage_in_bytes", std::to_string(2 * kGiB));
+  EXPECT_EQ(read_host_memory(root_).budget_bytes(), 6 * kGiB - 512 * kMiB);
+}
+
 TEST_F(HostMemoryTest, TheOlderCgroupWritesAHugeNumberForNone) {
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712");
   EXPECT_FALSE(read_host_memory(root_).cgroup_limit_bytes.has_value());

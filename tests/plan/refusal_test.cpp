@@ -110,9 +110,10 @@ TEST(Refusal, WhatARefusalAdvisesFits) {
 /** What a refusal says that an option must be at least, in bytes. */
 int64_t least_in(const std::string& message, const std::string& option) {
   std::smatch found;
-  if (!std::regex_search(message, found, std::regex("at least .*" + option + " = ([0-9.]+[MG]iB)")))
+  if (!std::regex_search(message, found,
+                         std::regex("(at least|nearest is) .*?" + option + " = ([0-9.]+[MG]iB)")))
     return 0;
-  return parse_bytes(found[1].str()).value();
+  return parse_bytes(found[2].str()).value();
 }
 
 TEST(Refusal, ARefusalSaysTheLeastWhereNothingFits) {
@@ -137,6 +138,24 @@ TEST(Refusal, ARefusalSaysTheLeastWhereNothingFits) {
       (has_gpu ? least.gpu_budget_bytes : least.host_budget_bytes) -= has_gpu ? 2 * kMiB : kGiB / 5;
       EXPECT_NE(refusal(model, least), "") << message;
     }
+}
+
+TEST(Refusal, WhatItSaysOfTheHostIsEnoughForTheGpuThatThereIs) {
+  const ModelTable model = bert_large(DType::bf16);
+  PlanRequest r = request(2 * kGiB);
+  r.host_budget_bytes = 100 * kMiB;
+  r.host_reserved_bytes = 70 * kMiB;
+  const std::string message = refusal(model, r);
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(
+      message, found,
+      std::regex("with this GPU memory host_memory = ([0-9.]+[MG]iB) would do with optim = "
+                 "adamw_8bit, master = split; ")))
+      << message;
+  r.states = simd::StateType::block8;
+  r.split_master = true;
+  r.host_budget_bytes = parse_bytes(found[1].str()).value() - r.host_reserved_bytes;
+  EXPECT_EQ(refusal(model, r), "") << message;
 }
 
 TEST(Refusal, ARefusalNamesReducedStatesWhereTheyHelp) {

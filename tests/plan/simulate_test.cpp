@@ -403,5 +403,18 @@ TEST(Search, TakesMicroBatchesVerticallyWhereCopiesBind) {
   EXPECT_GT(make_plan(model, request).predicted->step_s, plan.predicted->step_s * 1.5);
 }
 
+TEST(Simulate, AShortLastMicroBatchTakesLess) {
+  const ModelTable model = bert(1024, 6);
+  const auto step_s = [&](int64_t batch) {
+    PlanRequest request = on_gpu(even_machine({}), 60 * kGiB);
+    request.train_batch_size = batch;
+    request.micro_batch_size = 32;
+    return make_plan(model, request).predicted->step_s;
+  };
+  EXPECT_LT(step_s(33), 1.2 * step_s(32));
+  EXPECT_GT(step_s(33), step_s(32));
+  EXPECT_LT(step_s(48), 0.9 * step_s(64));
+}
+
 }  // namespace
 }  // namespace ferry::test
