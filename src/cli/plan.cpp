@@ -52,6 +52,7 @@ PlannedFor machine_for(const config::Config& config) {
       if (auto own = profile_of_this_machine("")) profile.host = own->host;
       planned.name += ", in this machine";
     }
+    if (config.text("device") == "cpu") profile.gpu.reset();
     planned.machine = machine_of(profile);
     if (is_card) planned.machine.host_budget_bytes = read_host_memory().budget_bytes();
     return planned;

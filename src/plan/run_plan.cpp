@@ -158,6 +158,8 @@ PlanRequest make_plan_request(const config::Config& config,
   request.gpu_budget_bytes = gpu_memory
                                  ? std::min(*gpu_memory, there_bytes) - request.gpu_reserved_bytes
                                  : machine.gpu_free_bytes - kernels_bytes - kDisplayMargin_bytes;
+  if (!machine.has_gpu && gpu_memory)
+    request.notes.emplace_back("gpu_memory is not used: the run computes on the CPU");
   if (machine.has_gpu && gpu_memory && *gpu_memory > there_bytes)
     request.notes.push_back(fmt::format("gpu_memory is {}, and the GPU has {}: planned with that",
                                         format_bytes(*gpu_memory), format_bytes(there_bytes)));

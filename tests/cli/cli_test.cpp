@@ -389,6 +389,10 @@ TEST_F(Ferry, PlanTakesNoMoreThanTheCardHas) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_CONTAINS(outcome.err, "gpu_memory is 24.00 GiB, and the GPU has 10.83 GiB");
   EXPECT_LT(nlohmann::json::parse(outcome.out)["gpu_budget_bytes"], int64_t{11} << 30);
+  const Outcome cpu = run({"plan", "--model", model_, "--machine", "2080ti-11g", "--gpu-memory",
+                           "24GiB", "--device", "cpu", "--json"});
+  EXPECT_EQ(nlohmann::json::parse(cpu.out)["has_gpu"], false);
+  EXPECT_CONTAINS(cpu.err, "gpu_memory is not used");
 }
 
 TEST_F(Ferry, PlanOnACpuCountsMemoryOnly) {
