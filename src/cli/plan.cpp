@@ -158,11 +158,12 @@ struct Report {
   const PlannedFor& planned;
   const Disk& disk;
   std::optional<int64_t> n_steps;
+  MoreMemory& more;
 };
 
 /** `refusal`: the plan is the nearest to what there is, and this is why it is none. */
 void print_text(const Plan& plan, const Report& report, const Error* refusal) {
-  const auto& [model, request, planned, disk, n_steps] = report;
+  const auto& [model, request, planned, disk, n_steps, more] = report;
   const term::Terminal terminal = term::detect_terminal(1);
   constexpr int kBarWidth = 24;
   const auto millions = [](int64_t n) { return static_cast<double>(n) / 1e6; };
@@ -207,12 +208,12 @@ void print_text(const Plan& plan, const Report& report, const Error* refusal) {
                  disk.free_bytes ? fmt::format("of {} free", format_bytes(*disk.free_bytes)) : ""});
   fmt::print("{}\n", table.text(terminal));
   if (refusal) return;
-  print_plan_time(plan, model, request, planned.machine, n_steps, terminal);
+  print_plan_time(plan, model, request, planned.machine, n_steps, more, terminal);
   if (disk.fits()) fmt::print("It fits.\n");
 }
 
 void print_json(const Plan& plan, const Report& report, const Error* refusal) {
-  const auto& [model, request, planned, disk, n_steps] = report;
+  const auto& [model, request, planned, disk, n_steps, more] = report;
   ordered_json rows = ordered_json::array();
   for (const PlanRow& row : rows_of(plan))
     rows.push_back(
@@ -238,7 +239,7 @@ void print_json(const Plan& plan, const Report& report, const Error* refusal) {
       {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
       {"host_budget_bytes", request.host_budget_bytes},
       {"n_resident_blocks", plan.n_resident},
-      {"time", plan_time_json(plan, model, request, n_steps)},
+      {"time", plan_time_json(plan, request, n_steps, more)},
       {"disk",
        {{"directory", disk.directory.string()},
         {"checkpoint_bytes", disk.need.checkpoint_bytes},
@@ -273,7 +274,8 @@ int run_plan(Arguments arguments) {
   for (const std::string& note : request.notes)
     say(note);
   const Disk disk = disk_for(config, model);
-  const Report report = {model, request, planned, disk, steps_of(config)};
+  MoreMemory more(model, request);
+  const Report report = {model, request, planned, disk, steps_of(config), more};
   std::optional<Plan> nearest;
   const auto plan_or_show = [&] {
     try {

@@ -28,30 +28,6 @@ double samples_per_second(const Plan& plan, const PlanRequest& request) {
   return static_cast<double>(request.train_batch_size) / plan.predicted->step_s;
 }
 
-/** The step with one more GiB of each; nothing where that changes nothing. */
-struct MoreMemory {
-  const char* what;
-  double step_s;
-};
-std::vector<MoreMemory> with_more_memory(const Plan& plan,
-                                         const ModelTable& model,
-                                         const PlanRequest& request) {
-  constexpr double kWorthSaying = 0.01;
-  std::vector<MoreMemory> found;
-  const auto attempt = [&](const char* what, auto&& change) {
-    PlanRequest more = request;
-    change(more);
-    const Plan better = make_plan(model, more);
-    if (better.predicted->step_s < plan.predicted->step_s * (1 - kWorthSaying))
-      found.push_back({what, better.predicted->step_s});
-  };
-  if (request.has_gpu)
-    attempt("GPU memory", [](PlanRequest& more) { more.gpu_budget_bytes += kGiB; });
-  if (plan.host_lacking_bytes <= kGiB)
-    attempt("host memory", [](PlanRequest& more) { more.host_budget_bytes += kGiB; });
-  return found;
-}
-
 /** Most that the GPU takes: its limit for as long as the step lasts. */
 double joules_at_most(const Plan& plan, const PlanRequest& request) {
   return request.has_gpu ? request.machine->gpu->power_w * plan.predicted->step_s : 0;
@@ -59,11 +35,37 @@ double joules_at_most(const Plan& plan, const PlanRequest& request) {
 
 }  // namespace
 
+MoreMemory::MoreMemory(const ModelTable& model, const PlanRequest& request)
+    : model_(model), request_(request) {
+  if (!request.machine || !request.has_gpu) return;
+  with_gpu_ = std::async(std::launch::async, [&model, more = request]() mutable {
+    more.gpu_budget_bytes += kGiB;
+    return find_plan(model, more);
+  });
+}
+
+std::vector<MoreMemory::Gain> MoreMemory::gains(const Plan& plan) {
+  constexpr double kWorthSaying = 0.01;
+  std::vector<Gain> found;
+  const auto consider = [&](const char* what, const std::optional<Plan>& better) {
+    if (better && better->predicted->step_s < plan.predicted->step_s * (1 - kWorthSaying))
+      found.push_back({what, better->predicted->step_s});
+  };
+  if (with_gpu_.valid()) consider("GPU memory", with_gpu_.get());
+  if (plan.host_lacking_bytes <= kGiB) {
+    PlanRequest more = request_;
+    more.host_budget_bytes += kGiB;
+    consider("host memory", find_plan(model_, more));
+  }
+  return found;
+}
+
 void print_plan_time(const Plan& plan,
                      const ModelTable& model,
                      const PlanRequest& request,
                      const PlanMachine& machine,
                      std::optional<int64_t> n_steps,
+                     MoreMemory& more,
                      const term::Terminal& terminal) {
   if (!plan.predicted && machine.profile) {
     fmt::print("How long it takes is not known: the machine's profile lacks {}.\n\n",
@@ -102,9 +104,9 @@ void print_plan_time(const Plan& plan,
              n == 1 ? "s" : "", term::format_duration(times * predicted.step_s));
   if (const double joules = joules_at_most(plan, request); joules > 0)
     fmt::print("The GPU takes at most {:.1f} Wh for them.\n", times * joules / 3600);
-  for (const MoreMemory& more : with_more_memory(plan, model, request))
-    fmt::print("With 1 GiB more of {} a step would take {:.1f} ms.\n", more.what,
-               1e3 * more.step_s);
+  for (const MoreMemory::Gain& gain : more.gains(plan))
+    fmt::print("With 1 GiB more of {} a step would take {:.1f} ms.\n", gain.what,
+               1e3 * gain.step_s);
   fmt::print("Figures of the machine: {}.\n", request.machine->source);
   for (const std::string& assumption : request.machine->assumptions)
     fmt::print("  assumed: {}\n", assumption);
@@ -112,9 +114,9 @@ void print_plan_time(const Plan& plan,
 }
 
 ordered_json plan_time_json(const Plan& plan,
-                            const ModelTable& model,
                             const PlanRequest& request,
-                            std::optional<int64_t> n_steps) {
+                            std::optional<int64_t> n_steps,
+                            MoreMemory& more) {
   if (!plan.predicted) return nullptr;
   ordered_json json = {{"step_s", plan.predicted->step_s},
                        {"samples_per_second", samples_per_second(plan, request)},
@@ -127,8 +129,8 @@ ordered_json plan_time_json(const Plan& plan,
     json[resource.key] = plan.predicted->busy_s[static_cast<size_t>(resource.queue)];
   json["gpu_joules_at_most"] = joules_at_most(plan, request);
   json["with_one_more_gib"] = ordered_json::object();
-  for (const MoreMemory& more : with_more_memory(plan, model, request))
-    json["with_one_more_gib"][more.what] = more.step_s;
+  for (const MoreMemory::Gain& gain : more.gains(plan))
+    json["with_one_more_gib"][gain.what] = gain.step_s;
   json["machine"] = request.machine->name;
   json["source"] = request.machine->source;
   json["assumptions"] = request.machine->assumptions;

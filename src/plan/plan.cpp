@@ -127,6 +127,10 @@ Simulation simulate_plan(const CostModel& cost,
   return simulation;
 }
 
+std::optional<Plan> find_plan(const ModelTable& model, const PlanRequest& request) {
+  return search_plan(model, request).plan;
+}
+
 Plan make_plan(const ModelTable& model, const PlanRequest& request) {
   std::optional<Plan> nearest;
   return make_plan(model, request, nearest);

@@ -87,8 +87,10 @@ int64_t n_token_sizes(const ModelTable& model, const Plan& plan);
  * largest tag and changes with which it would fit, each tried; Error(usage) when the micro-batch
  * asked for is more than can be computed at once, or too small for its number. */
 Plan make_plan(const ModelTable& model, const PlanRequest& request);
-/** The same; where it throws does_not_fit, `nearest` is what lacked the fewest bytes, if anything
- * could be laid out. */
+/** The same plan, and nothing where none fits. Searches may run in several threads. */
+std::optional<Plan> find_plan(const ModelTable& model, const PlanRequest& request);
+/** As make_plan(); where it throws does_not_fit, `nearest` is what lacked the fewest bytes, if
+ * anything could be laid out. */
 Plan make_plan(const ModelTable& model, const PlanRequest& request, std::optional<Plan>& nearest);
 
 /** The order in which a request's blocks are updated. */
