@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 
 namespace ferry {
@@ -12,6 +13,10 @@ int n_usable_threads() {
   CPU_ZERO(&allowed);
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
   return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+void limit_spinning_of_children() {
+  setenv("GOMP_SPINCOUNT", "10000", /*overwrite=*/0);
 }
 
 }  // namespace ferry

@@ -7,4 +7,9 @@ namespace ferry {
  * in a container or a batch system's share of a node. */
 int n_usable_threads();
 
+/** For programs that this one starts or becomes: LibTorch's threads wait spinning, by default so
+ * long that two programs on the same cores spend their time on it. OpenMP reads the variable as it
+ * is loaded; one that the user has set stays. */
+void limit_spinning_of_children();
+
 }  // namespace ferry

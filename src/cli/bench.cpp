@@ -159,6 +159,19 @@ void print_steps(const Measured& measured) {
   if (!measured.steps.empty()) fmt::print("{}", table.text(term::detect_terminal(1)));
 }
 
+[[noreturn]] void refuse_without_gpu(std::string_view why) {
+  throw Error(Fault::machine, "cli.bench",
+              fmt::format("there is no usable GPU to describe: {}", why), "see `ferry doctor`");
+}
+
+/** Before measuring, as far as it is known then: CUDA may work where NVML does not. */
+void check_card(const Request& request, const Nvidia& nvidia) {
+  if (nvidia.n_pci_devices == 0 && !nvidia.has_library)
+    refuse_without_gpu("no NVIDIA GPU is on the PCI bus");
+  if (request.output.empty() && !nvidia.gpus.empty())
+    check_is_new(file_of(nvidia.gpus.front().name));
+}
+
 Measured measure(const Request& request) {
   const std::optional<fs::path> trainer = find_trainer();
   if (!trainer)
@@ -166,12 +179,7 @@ Measured measure(const Request& request) {
                 "build it (scripts/setup, then ninja), or set FERRY_TRAINER to its path");
   const Host host = read_host();
   const Nvidia nvidia = read_nvidia();
-  if (request.part == "card" && nvidia.gpus.empty())
-    throw Error(Fault::machine, "cli.bench",
-                fmt::format("there is no usable GPU to describe: {}", nvidia.trouble),
-                "see `ferry doctor`");
-  if (request.part == "card" && request.output.empty())
-    check_is_new(file_of(nvidia.gpus.front().name));
+  if (request.part == "card") check_card(request, nvidia);
   std::vector<std::string> words = {request.part, "--json"};
   if (!request.seconds.empty()) words.insert(words.end(), {"--seconds", request.seconds});
   Measured measured = run_trainer_bench(*trainer, words);
@@ -198,12 +206,9 @@ int run_bench(Arguments arguments) {
   if (request.part == "all" && !request.output.empty())
     write_text_file(request.output, to_json(*measured.profile));
   if (request.part == "card" && !measured.profile->gpu)
-    throw Error(Fault::machine, "cli.bench",
-                fmt::format("there is no usable GPU to describe: {}",
-                            measured.gpu_trouble.empty()
-                                ? fmt::format("{}", fmt::join(measured.skipped, "; "))
-                                : measured.gpu_trouble),
-                "see `ferry doctor`");
+    refuse_without_gpu(measured.gpu_trouble.empty()
+                           ? fmt::format("{}", fmt::join(measured.skipped, "; "))
+                           : measured.gpu_trouble);
   if (request.part == "card") {
     const fs::path file = write_card(*measured.profile, request.output);
     print_skipped(measured, request.part);

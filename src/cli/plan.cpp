@@ -279,7 +279,7 @@ int run_plan(Arguments arguments) {
   std::optional<Plan> nearest;
   const auto plan_or_show = [&] {
     try {
-      return make_plan(model, request, nearest);
+      return make_plan(model, request, &nearest);
     } catch (const Error& error) {
       if (error.fault() == Fault::does_not_fit && nearest)
         print(*nearest, report, command->wants_json, &error);

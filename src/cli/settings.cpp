@@ -8,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/base/say.h"
+#include "src/base/threads.h"
 #include "src/config/paths.h"
 #include "src/term/terminal.h"
 
@@ -65,9 +66,7 @@ void become_trainer(std::string_view verb, Arguments arguments) {
   for (std::string& word : words)
     pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  // LibTorch's threads wait spinning, by default so long that two programs on the same cores spend
-  // their time on it. Set before the program starts: OpenMP reads it as it is loaded.
-  setenv("GOMP_SPINCOUNT", "10000", /*overwrite=*/0);
+  limit_spinning_of_children();
   std::fflush(nullptr);
   execv(trainer->c_str(), pointers.data());
   throw Error(Fault::machine, "cli.trainer",

@@ -131,15 +131,10 @@ std::optional<Plan> find_plan(const ModelTable& model, const PlanRequest& reques
   return search_plan(model, request).plan;
 }
 
-Plan make_plan(const ModelTable& model, const PlanRequest& request) {
-  std::optional<Plan> nearest;
-  return make_plan(model, request, nearest);
-}
-
-Plan make_plan(const ModelTable& model, const PlanRequest& request, std::optional<Plan>& nearest) {
+Plan make_plan(const ModelTable& model, const PlanRequest& request, std::optional<Plan>* nearest) {
   Search search = search_plan(model, request);
   if (search.plan) return std::move(*search.plan);
-  nearest = search.nearest;
+  if (nearest) *nearest = search.nearest;
   refuse(model, request, search);
 }
 

@@ -85,13 +85,13 @@ int64_t n_token_sizes(const ModelTable& model, const Plan& plan);
  * many blocks as the GPU has room for; and so on with smaller micro-batches. Where none of these
  * fits, the same with the outputs of blocks on the host. Throws Error(does_not_fit) that names the
  * largest tag and changes with which it would fit, each tried; Error(usage) when the micro-batch
- * asked for is more than can be computed at once, or too small for its number. */
-Plan make_plan(const ModelTable& model, const PlanRequest& request);
+ * asked for is more than can be computed at once, or too small for its number. `nearest`: becomes,
+ * before it throws, what lacked the fewest bytes, if anything could be laid out. */
+Plan make_plan(const ModelTable& model,
+               const PlanRequest& request,
+               std::optional<Plan>* nearest = nullptr);
 /** The same plan, and nothing where none fits. Searches may run in several threads. */
 std::optional<Plan> find_plan(const ModelTable& model, const PlanRequest& request);
-/** As make_plan(); where it throws does_not_fit, `nearest` is what lacked the fewest bytes, if
- * anything could be laid out. */
-Plan make_plan(const ModelTable& model, const PlanRequest& request, std::optional<Plan>& nearest);
 
 /** The order in which a request's blocks are updated. */
 constexpr UpdateOrder update_order_of(const PlanRequest& request) {

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/base/threads.h"
 #include "src/files/unique_fd.h"
 
 extern char** environ;
@@ -32,7 +33,7 @@ int start(const std::vector<std::string>& words, int out, pid_t& child) {
   for (const std::string& word : words)
     pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
-  setenv("GOMP_SPINCOUNT", "10000", /*overwrite=*/0);  // as trainings have it
+  limit_spinning_of_children();  // as trainings have it
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
