@@ -4,16 +4,12 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <optional>
-#include <thread>
-#include <vector>
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/threads.h"
 
 namespace ferry {
 namespace {
@@ -29,20 +25,6 @@ struct VirtualMemory {
   decltype(&cuMemUnmap) unmap;
   decltype(&cuMemSetAccess) set_access;
 };
-
-template <class Function>
-bool find_entry(const char* name, Function& function) {
-  void* entry = nullptr;
-  cudaDriverEntryPointQueryResult found{};
-  if (cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &found) !=
-          cudaSuccess ||
-      found != cudaDriverEntryPointSuccess || !entry) {
-    cudaGetLastError();
-    return false;
-  }
-  function = reinterpret_cast<Function>(entry);
-  return true;
-}
 
 /** Null where the device has none, as some virtual GPUs. */
 const VirtualMemory* virtual_memory() {
@@ -183,7 +165,8 @@ class VirtualGpuReservation final : public Reservation {
 /** mmap and cudaHostRegister: a caching host allocator would round sizes up. */
 class PinnedReservation final : public Reservation {
  public:
-  explicit PinnedReservation(int64_t n_bytes) : n_bytes_(round_up(n_bytes, 2 * kMiB)) {
+  PinnedReservation(int64_t n_bytes, const FirstTouch& touch)
+      : n_bytes_(round_up(n_bytes, 2 * kMiB)) {
     if (n_bytes == 0) return;
     void* p = mmap(nullptr, static_cast<size_t>(n_bytes_), PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -194,7 +177,11 @@ class PinnedReservation final : public Reservation {
           "lower host_memory or the model's size; see `ferry plan`");
     data_ = static_cast<std::byte*>(p);
     madvise(p, static_cast<size_t>(n_bytes_), MADV_HUGEPAGE);
-    touch();
+    // Page faults cost more than pinning, and the driver takes them one by one.
+    if (touch)
+      touch(data_);
+    else
+      touch_first(data_, n_bytes_);
     if (cudaHostRegister(p, static_cast<size_t>(n_bytes_), cudaHostRegisterPortable) !=
         cudaSuccess) {
       cudaGetLastError();
@@ -217,17 +204,6 @@ class PinnedReservation final : public Reservation {
   void acquire() override {}
 
  private:
-  /** Page faults cost more than pinning; several threads take them. */
-  void touch() {
-    const auto n_threads = std::min<int64_t>(16, n_usable_threads());
-    std::vector<std::jthread> threads;
-    for (int64_t t = 0; t < n_threads; ++t)
-      threads.emplace_back([this, t, n_threads] {
-        for (int64_t at = t * 2 * kMiB; at < n_bytes_; at += n_threads * 2 * kMiB)
-          std::memset(data_ + at, 0, static_cast<size_t>(std::min(2 * kMiB, n_bytes_ - at)));
-      });
-  }
-
   std::byte* data_ = nullptr;
   int64_t n_bytes_;
 };
@@ -246,8 +222,8 @@ std::unique_ptr<Reservation> reserve_gpu(int64_t n_bytes) {
   return std::make_unique<GpuReservation>(n_bytes);
 }
 
-std::unique_ptr<Reservation> reserve_pinned(int64_t n_bytes) {
-  return std::make_unique<PinnedReservation>(n_bytes);
+std::unique_ptr<Reservation> reserve_pinned(int64_t n_bytes, const FirstTouch& touch) {
+  return std::make_unique<PinnedReservation>(n_bytes, touch);
 }
 
 }  // namespace ferry

@@ -1,6 +1,6 @@
 #pragma once
-// Memory of a CUDA device: one allocation on the GPU, or pinned pages on the host. Private to
-// cuda_device.cpp.
+// Memory of a CUDA device: one allocation on the GPU, or pinned pages on the host. Private to the
+// CUDA device.
 
 #include <cuda_runtime.h>
 
@@ -11,6 +11,21 @@
 #include "offload/device.h"
 
 namespace ferry {
+
+/** A call of the driver, of CUDA 12.0 or later; false where this driver has none. */
+template <class Function>
+bool find_entry(const char* name, Function& function) {
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  if (cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &found) !=
+          cudaSuccess ||
+      found != cudaDriverEntryPointSuccess || !entry) {
+    cudaGetLastError();
+    return false;
+  }
+  function = reinterpret_cast<Function>(entry);
+  return true;
+}
 
 /** Throws Error(machine) with the call's text. */
 void check_cuda(cudaError_t status, const char* call);
@@ -49,6 +64,6 @@ PinnedArray<T> allocate_pinned(int64_t n) {
 
 /** Zero-filled; throws Error(does_not_fit). */
 std::unique_ptr<Reservation> reserve_gpu(int64_t n_bytes);
-std::unique_ptr<Reservation> reserve_pinned(int64_t n_bytes);
+std::unique_ptr<Reservation> reserve_pinned(int64_t n_bytes, const FirstTouch& touch);
 
 }  // namespace ferry

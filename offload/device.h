@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 
+#include "offload/first_touch.h"
 #include "offload/pager.h"
 #include "offload/place.h"
 #include "offload/step_fence.h"
@@ -67,8 +68,14 @@ class Device {
   virtual ~Device() = default;
   virtual std::string name() const = 0;
   virtual bool is_cuda() const = 0;
-  /** One reservation a place; throws Error(does_not_fit) that names place and size. */
-  virtual std::unique_ptr<Reservation> reserve(Place place, int64_t n_bytes) = 0;
+  /** One reservation a place; throws Error(does_not_fit) that names place and size. Host memory
+   * that is pinned is written to by `touch` before: the caller's thread, if it is empty. */
+  virtual std::unique_ptr<Reservation> reserve(Place place,
+                                               int64_t n_bytes,
+                                               const FirstTouch& touch) = 0;
+  std::unique_ptr<Reservation> reserve(Place place, int64_t n_bytes) {
+    return reserve(place, n_bytes, {});
+  }
 
   virtual EventId make_event() = 0;
   virtual void submit(QueueId queue, std::function<void()> work) = 0;
@@ -141,8 +148,15 @@ struct CudaProbe {
   int64_t total_bytes = 0;
 };
 CudaProbe probe_cuda();
+/** How queues of the GPU wait for work of the host. */
+enum class HostWaits : uint8_t {
+  probed,   ///< in the driver, or in threads where the driver refuses; FERRY_HOST_WAITS=driver or
+            ///< =threads decides beforehand
+  driver,   ///< stream memory operations: the GPU looks at a flag, no thread waits
+  threads,  ///< a thread for each queue waits, then submits what follows
+};
 /** Throws Error(machine) where probe_cuda() says it cannot. */
-std::unique_ptr<Device> make_cuda_device();
+std::unique_ptr<Device> make_cuda_device(HostWaits waits = HostWaits::probed);
 /** Bytes the driver counts as used on the current GPU. */
 int64_t cuda_driver_used_bytes();
 

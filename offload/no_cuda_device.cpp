@@ -17,7 +17,7 @@ CudaProbe probe_cuda() {
   return probe;
 }
 
-std::unique_ptr<Device> make_cuda_device() {
+std::unique_ptr<Device> make_cuda_device(HostWaits) {
   const CudaProbe probe = probe_cuda();
   throw Error(Fault::machine, "cuda", probe.why_not, probe.cure);
 }

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "src/base/bytes.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -30,7 +31,25 @@ void await(Device& device, QueueId queue) {
   device.await_host(end);
 }
 
+/** Segment by segment, so that each lies over the nodes as its update does; then what is between
+ * and what is too small to be shared out. */
+void touch_regions(WorkerPool& pool, const Layout& layout, Place place, std::byte* data) {
+  constexpr int64_t kShared_bytes = 4 * kMiB;
+  for (const Region& region : layout.regions)
+    if (region.place == place && region.n_bytes >= kShared_bytes)
+      touch_first(pool, data + region.offset, region.n_bytes);
+  touch_first(pool, data, layout.n_bytes[static_cast<size_t>(place)]);
+}
+
 }  // namespace
+
+RunMemory::RunMemory(Device& device, const Layout& layout, WorkerPool& pool)
+    : layout_(layout), pool_(pool) {
+  for (Place place : {Place::gpu, Place::host})
+    reservations_[static_cast<size_t>(place)] =
+        device.reserve(place, layout.n_bytes[static_cast<size_t>(place)],
+                       [&](std::byte* data) { touch_regions(pool, layout, place, data); });
+}
 
 int64_t RunMemory::lasting_gpu_bytes() const {
   int64_t n_bytes = 0;
@@ -51,7 +70,9 @@ void RunMemory::for_lasting(Copy&& copy) {
 }
 
 bool RunMemory::leave_gpu(Device& device) {
-  kept_ = device.reserve(Place::host, lasting_gpu_bytes());
+  const int64_t kept_bytes = lasting_gpu_bytes();
+  kept_ = device.reserve(Place::host, kept_bytes,
+                         [&](std::byte* data) { touch_first(pool_, data, kept_bytes); });
   for_lasting([&](std::byte* gpu, std::byte* kept, int64_t n_bytes) {
     device.submit(QueueId::d2h, [=, &device] { device.copy(QueueId::d2h, kept, gpu, n_bytes); });
   });

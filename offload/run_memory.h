@@ -11,6 +11,7 @@
 
 #include "offload/device.h"
 #include "offload/layout.h"
+#include "offload/worker_pool.h"
 
 namespace ferry {
 
@@ -23,11 +24,8 @@ struct HostCopy {
 
 class RunMemory {
  public:
-  RunMemory(Device& device, const Layout& layout) : layout_(layout) {
-    for (Place place : {Place::gpu, Place::host})
-      reservations_[static_cast<size_t>(place)] =
-          device.reserve(place, layout.n_bytes[static_cast<size_t>(place)]);
-  }
+  /** `pool` updates what lies in host memory, and outlives this. */
+  RunMemory(Device& device, const Layout& layout, WorkerPool& pool);
   /** Start of a region; null for -1. */
   std::byte* at(RegionId id) const {
     if (id < 0) return nullptr;
@@ -63,6 +61,7 @@ class RunMemory {
   const std::byte* kept_at(const HostCopy& copy) const;
 
   const Layout& layout_;
+  WorkerPool& pool_;
   std::array<std::unique_ptr<Reservation>, kPlaces> reservations_;
   std::unique_ptr<Reservation> kept_;  ///< of the host, while the GPU is given away
   bool has_left_gpu_ = false;

@@ -90,14 +90,19 @@ class MappedReservation final : public Reservation {
 class SimulatedDevice : public Device {
  public:
   SimulatedDevice(const SimulatedOptions& options, WorkerPool& pool)
-      : options_(options), math_(pool) {}
+      : options_(options), math_(pool), n_nodes_(pool.n_nodes()) {}
 
   std::string name() const override { return "CPU"; }
   bool is_cuda() const override { return false; }
-  std::unique_ptr<Reservation> reserve(Place place, int64_t n_bytes) override {
-    return std::make_unique<MappedReservation>(
+  std::unique_ptr<Reservation> reserve(Place place,
+                                       int64_t n_bytes,
+                                       const FirstTouch& touch) override {
+    auto made = std::make_unique<MappedReservation>(
         place, n_bytes, in_use_[static_cast<size_t>(place)],
         place == Place::gpu ? options_.gpu_capacity_bytes : INT64_MAX);
+    // On one node, pages are better found as they are needed.
+    if (touch && n_nodes_ > 1 && n_bytes > 0) touch(made->data());
+    return made;
   }
   void fail(std::exception_ptr failure) override { fence_.fail(std::move(failure)); }
   void copy(QueueId, void* dst, const void* src, int64_t n_bytes) override {
@@ -139,6 +144,7 @@ class SimulatedDevice : public Device {
 
  private:
   CpuMath math_;
+  int n_nodes_;
   std::mutex stamping_;
   std::vector<double> stamps_;
   std::shared_ptr<int64_t> in_use_[kPlaces] = {std::make_shared<int64_t>(0),

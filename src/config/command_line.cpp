@@ -26,10 +26,11 @@ Environment process_environment() {
 
 namespace {
 
-/** FERRY_ variables that are no options: read by simd/, the start of the trainer, the search of
- * models, tests. */
-constexpr std::array<std::string_view, 4> kOtherVariables = {"FERRY_SIMD", "FERRY_TRAINER",
-                                                             "FERRY_MODELS", "FERRY_SHARED"};
+/** FERRY_ variables that are no options: read by simd/, offload/, the start of the trainer, the
+ * search of models, tests. */
+constexpr std::array<std::string_view, 6> kOtherVariables = {"FERRY_SIMD",       "FERRY_HOST_WAITS",
+                                                             "FERRY_WATCHDOG_S", "FERRY_TRAINER",
+                                                             "FERRY_MODELS",     "FERRY_SHARED"};
 constexpr std::array<std::string_view, 5> kSwitches = {"help", "json", "dry_run", "preset",
                                                        "config"};
 

@@ -10,7 +10,7 @@ namespace ferry {
 namespace {
 
 std::unique_ptr<Device> make_device(const SessionOptions& options, WorkerPool& pool) {
-  if (options.device == DeviceKind::cuda) return make_cuda_device();
+  if (options.device == DeviceKind::cuda) return make_cuda_device(options.host_waits);
   return make_simulated_device(options.simulated, pool);
 }
 
@@ -24,7 +24,7 @@ Session::Session(const ModelTable& model,
     : shape_(shape),
       pool_(make_tbb_pool(options.n_workers)),
       device_(make_device(options, *pool_)),
-      memory_(std::make_unique<RunMemory>(*device_, layout)),
+      memory_(std::make_unique<RunMemory>(*device_, layout, *pool_)),
       library_region_(device_->is_cuda() ? std::make_unique<CudaLibraryRegion>(
                                                memory_->at(layout.library), shape.library_bytes)
                                          : nullptr),

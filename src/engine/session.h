@@ -23,10 +23,11 @@ enum class DeviceKind : uint8_t { cuda, cpu };
 
 struct SessionOptions {
   DeviceKind device = DeviceKind::cpu;
-  SimulatedOptions simulated;  ///< with DeviceKind::cpu
-  bool graphs = true;          ///< on CUDA, see RunnerOptions
-  bool overlap = true;         ///< updates run under the next step
-  int n_workers = 1;           ///< CPU update threads
+  SimulatedOptions simulated;                ///< with DeviceKind::cpu
+  HostWaits host_waits = HostWaits::probed;  ///< on CUDA
+  bool graphs = true;                        ///< on CUDA, see RunnerOptions
+  bool overlap = true;                       ///< updates run under the next step
+  int n_workers = 1;                         ///< CPU update threads
   LossKind loss = LossKind::cross_entropy;
   uint64_t seed = 42;
   float label_smoothing = 0;

@@ -20,19 +20,28 @@ constexpr int64_t kParams_max = 64 << 20, kParams_min = 1 << 20;
 /** Of a parameter: master, m, v, gradient, weight. */
 constexpr int64_t kStored_bytes = 4 + 4 + 4 + 2 + 2;
 
+/** Parameters for which there is room. */
+int64_t params_in(const Arena& arena) {
+  const int64_t room_bytes = arena.n_bytes() - 5 * kStagger_bytes;
+  return std::min(kParams_max,
+                  room_bytes / kStored_bytes / simd::kTask_elements * simd::kTask_elements);
+}
+
+std::byte* take_segment(Arena& arena, int64_t n_bytes) {
+  return arena.take(n_bytes + kStagger_bytes);
+}
+
 /** The segments of one block, filled with numbers that stay normal. */
 simd::AdamwArgs make_segments(Bench& bench) {
   bench.adamw.reset();
-  const int64_t room_bytes = bench.adamw.n_bytes() - 5 * kStagger_bytes;
-  const int64_t n = std::min(
-      kParams_max, room_bytes / kStored_bytes / simd::kTask_elements * simd::kTask_elements);
+  const int64_t n = params_in(bench.adamw);
   if (n < kParams_min)
     throw Error(Fault::does_not_fit, "measure.adamw",
                 fmt::format("{} of host memory are too little to measure AdamW in",
                             format_bytes(std::max<int64_t>(0, bench.adamw.n_bytes()))),
                 "end other programs, or raise the memory limit");
   const auto segment = [&](int64_t element_bytes) {
-    std::byte* const at = bench.adamw.take(n * element_bytes + kStagger_bytes);
+    std::byte* const at = take_segment(bench.adamw, n * element_bytes);
     if (bench.is_adamw_filled) return at;
     const int64_t n_tasks = n / simd::kTask_elements;
     bench.pool().parallel_for(n_tasks, [&](int64_t i) {  // 0x3c3c... is 0.0115 in every type
@@ -77,6 +86,16 @@ void measure_beside_copies(
 }
 
 }  // namespace
+
+void touch_adamw_segments(WorkerPool& pool, Arena arena) {
+  const int64_t n = params_in(arena);
+  if (n < kParams_min) return;
+  adamw_args(n, [&](int64_t element_bytes) {
+    std::byte* const at = take_segment(arena, n * element_bytes);
+    touch_first(pool, at, n * element_bytes);
+    return at;
+  });
+}
 
 std::vector<AdamwRate> measure_adamw(Bench& bench, double seconds, bool only_all_threads) {
   const simd::AdamwArgs args = make_segments(bench);

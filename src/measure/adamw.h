@@ -23,6 +23,10 @@ simd::AdamwArgs adamw_args(int64_t n, Segment&& segment) {
           .step = simd::make_adamw_step({.lr = 1e-4, .weight_decay = 0.01}, 10, 1.0f)};
 }
 
+/** Where AdamW's segments will lie, told before the memory is touched: each is shared out over the
+ * nodes as its update is. */
+void touch_adamw_segments(WorkerPool& pool, Arena arena);
+
 /** By threads: 1, 2, 4, ... and all of them, or all only. `seconds` for all rows together. */
 std::vector<AdamwRate> measure_adamw(Bench& bench, double seconds, bool only_all_threads = false);
 

@@ -8,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/base/threads.h"
+#include "src/measure/adamw.h"
 #include "src/plan/host_memory.h"
 
 namespace ferry::measure {
@@ -75,7 +76,10 @@ void Bench::reserve_host(int64_t most_bytes, std::vector<std::string>& skipped) 
       is_cuda() ? std::min(kCopies_bytes, most_bytes / kCopiesPart / kMiB * kMiB) : 0;
   const int64_t all_bytes = most_bytes / kMiB * kMiB;
   try {
-    host_memory_ = device_->reserve(Place::host, all_bytes);
+    host_memory_ = device_->reserve(Place::host, all_bytes, [&](std::byte* data) {
+      touch_adamw_segments(*pool_, Arena(data + 2 * copies_bytes, all_bytes - 2 * copies_bytes));
+      touch_first(*pool_, data, all_bytes);
+    });
   } catch (const Error& error) {
     skipped.push_back(fmt::format("memory for AdamW and copies: {}", error.what()));
     return;

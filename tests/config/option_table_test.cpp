@@ -283,7 +283,8 @@ TEST_P(EveryOption, IsDescribed) {
 
 TEST(OptionTable, HasNoNameTwice) {
   std::set<std::string_view> names = {"help", "json", "dry_run", "preset", "config"};
-  std::set<std::string> variables = {"FERRY_SIMD", "FERRY_TRAINER", "FERRY_MODELS", "FERRY_SHARED"};
+  std::set<std::string> variables = {"FERRY_SIMD",    "FERRY_HOST_WAITS", "FERRY_WATCHDOG_S",
+                                     "FERRY_TRAINER", "FERRY_MODELS",     "FERRY_SHARED"};
   for (const Option& option : option_table()) {
     EXPECT_TRUE(names.insert(option.key).second) << option.key;
     EXPECT_TRUE(variables.insert(upper(option.key)).second) << option.key;

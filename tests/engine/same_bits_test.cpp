@@ -128,6 +128,12 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
   add("host, paused", [](auto& p) { p.place = Place::host, p.pauses = true; });
   add("without CUDA graphs", [](auto& p) { p.graphs = false; });
   add("host, without CUDA graphs", [](auto& p) { p.place = Place::host, p.graphs = false; });
+  add("mixed, a driver whose streams cannot wait",
+      [&](auto& p) { p.places = mixed_places(model), p.host_waits = HostWaits::threads; });
+  add("host, recompute, a driver whose streams cannot wait", [&](auto& p) {
+    p.place = Place::host, p.activations = Activations::recompute,
+    p.host_waits = HostWaits::threads;
+  });
   const uint64_t n_orders = long_suite() ? 50 : sanitized() ? 1 : 3;
   for (uint64_t seed = 1; seed <= n_orders; ++seed)
     all.push_back(adversarial(model, seed));
@@ -140,8 +146,10 @@ void expect_same_bits_everywhere(const ToyModel& model,
                                  DeviceKind device) {
   for (ToyPlacement placement : placements(model)) {
     const bool cuda = device == DeviceKind::cuda;
-    // A GPU orders its queues itself, and has graphs.
-    if (cuda ? placement.mode == SimulatedMode::adversarial : !placement.graphs) continue;
+    // A GPU orders its queues itself, and has graphs and a driver.
+    if (cuda ? placement.mode == SimulatedMode::adversarial
+             : !placement.graphs || placement.host_waits != HostWaits::probed)
+      continue;
     placement.device = device;
     EXPECT_EQ(first_difference(model, reference, run_toy(model, placement, kSteps)), "")
         << placement.name;

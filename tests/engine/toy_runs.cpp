@@ -164,6 +164,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   options.simulated = {.mode = placement.mode,
                        .seed = placement.queue_seed,
                        .poison = placement.mode != SimulatedMode::serial};
+  options.host_waits = placement.host_waits;
   options.overlap = placement.overlap;
   options.graphs = placement.graphs;
   options.n_workers = placement.n_workers;

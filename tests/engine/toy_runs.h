@@ -42,6 +42,7 @@ struct ToyPlacement {
   DeviceKind device = DeviceKind::cpu;
   SimulatedMode mode = SimulatedMode::serial;
   uint64_t queue_seed = 0;
+  HostWaits host_waits = HostWaits::probed;
   bool overlap = true;
   bool graphs = true;
   bool pauses = false;  ///< gives the GPU's memory away between steps, and takes it back

@@ -25,19 +25,19 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-enum class Kind { serial, adversarial, threads, cuda };
+enum class Kind { serial, adversarial, threads, cuda, cuda_host_threads };
 
 class Devices : public testing::TestWithParam<Kind> {
  protected:
   void SetUp() override {
     pool_ = make_thread_pool(2);
-    if (GetParam() != Kind::cuda) {
+    if (GetParam() < Kind::cuda) {
       device_ = make_simulated_device({.mode = static_cast<SimulatedMode>(GetParam())}, *pool_);
       return;
     }
     const CudaProbe probe = probe_cuda();
     if (!probe.usable) GTEST_SKIP() << "no CUDA device: " << probe.why_not;
-    device_ = make_cuda_device();
+    device_ = make_cuda_device(GetParam() == Kind::cuda ? HostWaits::driver : HostWaits::threads);
   }
   std::unique_ptr<WorkerPool> pool_;
   std::unique_ptr<Device> device_;
@@ -224,14 +224,18 @@ TEST_P(Devices, MathHasTheBitsOfTheScalarCode) {
 }
 
 std::string name_of_kind(const testing::TestParamInfo<Kind>& info) {
-  constexpr const char* kNames[] = {"serial", "adversarial", "threads", "cuda"};
+  constexpr const char* kNames[] = {"serial", "adversarial", "threads", "cuda",
+                                    "cuda_host_threads"};
   return kNames[static_cast<size_t>(info.param)];
 }
-INSTANTIATE_TEST_SUITE_P(
-    ,
-    Devices,
-    testing::Values(Kind::serial, Kind::adversarial, Kind::threads, Kind::cuda),
-    name_of_kind);
+INSTANTIATE_TEST_SUITE_P(,
+                         Devices,
+                         testing::Values(Kind::serial,
+                                         Kind::adversarial,
+                                         Kind::threads,
+                                         Kind::cuda,
+                                         Kind::cuda_host_threads),
+                         name_of_kind);
 
 TEST(ThreadedDevice, AWaitGivesUpAfterItsPatience) {
   auto pool = make_thread_pool(1);
@@ -303,6 +307,19 @@ TEST(CudaDevice, WithoutOneTheErrorSaysWhy) {
     EXPECT_EQ(error.fault(), Fault::machine);
     EXPECT_THAT(error.what(), HasSubstr(probe.why_not));
   }
+}
+
+TEST(CudaDevice, HowItWaitsMayBeAskedFor) {
+  if (probe_cuda().why_not == "this build has no CUDA") GTEST_SKIP() << "this build has no CUDA";
+  setenv("FERRY_HOST_WAITS", "events", 1);
+  try {
+    make_cuda_device();
+    ADD_FAILURE() << "FERRY_HOST_WAITS=events";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::usage);
+    EXPECT_THAT(error.what(), HasSubstr("'events', expected driver or threads"));
+  }
+  unsetenv("FERRY_HOST_WAITS");
 }
 
 TEST(CudaDevice, TheDriverCountsWhatIsReserved) {

@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-enum class Kind { serial, adversarial, threads, cuda };
+enum class Kind { serial, adversarial, threads, cuda, cuda_host_threads };
 
 /** Ends the program with a word where what it watches hangs: the executor's own watchdog does not
  * see all waits. */
@@ -62,10 +62,11 @@ class EveryFault : public testing::TestWithParam<std::tuple<Kind, bool>> {
   };
 
   void SetUp() override {
-    if (kind() != Kind::cuda) return;
+    if (!is_cuda()) return;
     if (const CudaProbe probe = probe_cuda(); !probe.usable)
       GTEST_SKIP() << "no CUDA device: " << probe.why_not;
   }
+  static bool is_cuda() { return kind() >= Kind::cuda; }
   static Kind kind() { return std::get<0>(GetParam()); }
   static bool clips() { return std::get<1>(GetParam()); }
 
@@ -73,12 +74,12 @@ class EveryFault : public testing::TestWithParam<std::tuple<Kind, bool>> {
     Run made;
     ToyOptions options{.shape = shape_of_all_verbs(), .skipped_step = -1, .clips = clips()};
     options.make_device = [&made, fault](WorkerPool& pool) -> std::unique_ptr<Device> {
-      auto device = kind() == Kind::cuda
-                        ? make_cuda_device()
-                        : make_simulated_device({.mode = static_cast<SimulatedMode>(kind()),
-                                                 .seed = static_cast<uint64_t>(fault.n + 1),
-                                                 .poison = true},
-                                                pool);
+      auto device = is_cuda() ? make_cuda_device(kind() == Kind::cuda ? HostWaits::driver
+                                                                      : HostWaits::threads)
+                              : make_simulated_device({.mode = static_cast<SimulatedMode>(kind()),
+                                                       .seed = static_cast<uint64_t>(fault.n + 1),
+                                                       .poison = true},
+                                                      pool);
       auto failing = std::make_unique<FailingDevice>(std::move(device), fault);
       made.device = failing.get();
       return failing;
@@ -198,16 +199,20 @@ TEST_P(EveryFault, OfACheckpointComesBackFromTheStepsBesideIt) {
 }
 
 std::string name_of_case(const testing::TestParamInfo<std::tuple<Kind, bool>>& info) {
-  constexpr const char* kNames[] = {"serial", "adversarial", "threads", "cuda"};
+  constexpr const char* kNames[] = {"serial", "adversarial", "threads", "cuda",
+                                    "cuda_host_threads"};
   return std::string(kNames[static_cast<size_t>(std::get<0>(info.param))]) +
          (std::get<1>(info.param) ? "" : "_without_clipping");
 }
-INSTANTIATE_TEST_SUITE_P(
-    ,
-    EveryFault,
-    testing::Combine(testing::Values(Kind::serial, Kind::adversarial, Kind::threads, Kind::cuda),
-                     testing::Bool()),
-    name_of_case);
+INSTANTIATE_TEST_SUITE_P(,
+                         EveryFault,
+                         testing::Combine(testing::Values(Kind::serial,
+                                                          Kind::adversarial,
+                                                          Kind::threads,
+                                                          Kind::cuda,
+                                                          Kind::cuda_host_threads),
+                                          testing::Bool()),
+                         name_of_case);
 
 }  // namespace
 }  // namespace ferry::test

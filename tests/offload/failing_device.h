@@ -30,8 +30,10 @@ class FailingDevice final : public Device {
 
   std::string name() const override { return device_->name(); }
   bool is_cuda() const override { return device_->is_cuda(); }
-  std::unique_ptr<Reservation> reserve(Place place, int64_t n_bytes) override {
-    return device_->reserve(place, n_bytes);
+  std::unique_ptr<Reservation> reserve(Place place,
+                                       int64_t n_bytes,
+                                       const FirstTouch& touch) override {
+    return device_->reserve(place, n_bytes, touch);
   }
   EventId make_event() override { return device_->make_event(); }
   void record(QueueId queue, EventId event) override { device_->record(queue, event); }

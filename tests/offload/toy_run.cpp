@@ -193,7 +193,7 @@ ToyRun::ToyRun(const ToyOptions& options, std::unique_ptr<WorkerPool> pool)
                                          : make_thread_pool(options_.n_workers)),
       device_(options_.make_device ? options_.make_device(*pool_)
                                    : make_simulated_device(options_.device, *pool_)),
-      memory_(*device_, layout_),
+      memory_(*device_, layout_, *pool_),
       work_(options_.shape, *device_),
       executor_(std::make_unique<Executor>(
           options_.shape, *device_, *pool_, memory_, work_, options_.overlap)) {

@@ -1,14 +1,20 @@
 // The worker pools, the host queue of the CUDA device, and the arithmetic spread over workers.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mman.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <stdexcept>
 #include <vector>
 
 #include "offload/cpu_math.h"
+#include "offload/first_touch.h"
 #include "offload/host_queue.h"
 #include "offload/worker_pool.h"
+#include "src/base/bytes.h"
 
 namespace ferry::test {
 namespace {
@@ -70,6 +76,100 @@ TEST_P(Pools, ServeTwoThreadsAtOnce) {
       work();
     }
     EXPECT_EQ(n, 800);
+  }
+}
+
+TEST(Workers, AreSpreadOverTheNodesAsTheirCores) {
+  EXPECT_EQ(spread_workers(16, {16}), (NodeWorkers{16}));
+  EXPECT_EQ(spread_workers(16, {16, 16}), (NodeWorkers{8, 8}));
+  EXPECT_EQ(spread_workers(7, {16, 16}), (NodeWorkers{3, 4}));
+  EXPECT_EQ(spread_workers(12, {8, 4, 12}), (NodeWorkers{4, 2, 6}));
+  EXPECT_EQ(spread_workers(1, {4, 4}), (NodeWorkers{0, 1}));
+}
+
+TEST(Workers, OfANodeHaveTheSamePartOfEverySegment) {
+  const NodeWorkers workers = {3, 4, 1};
+  for (int64_t n_tasks : {int64_t{0}, int64_t{1}, int64_t{7}, int64_t{800}, int64_t{1} << 40}) {
+    EXPECT_EQ(first_task(workers, 0, n_tasks), 0);
+    EXPECT_EQ(first_task(workers, 1, n_tasks), n_tasks * 3 / 8);
+    EXPECT_EQ(first_task(workers, 2, n_tasks), n_tasks * 7 / 8);
+    EXPECT_EQ(first_task(workers, 3, n_tasks), n_tasks);
+  }
+}
+
+/** In a process of its own, for which hwloc makes up a machine of two nodes with a core of this one
+ * each. Prints nothing else than what is wrong. */
+[[noreturn]] void use_two_nodes(int first_core, int second_core) {
+  // Cores have their numbers in the order of the nodes; of others the pool must keep away.
+  setenv(
+      "HWLOC_SYNTHETIC",
+      fmt::format("package:2 [numa] core:1 pu:1(indexes={},{})", first_core, second_core).c_str(),
+      1);
+  setenv("HWLOC_THISSYSTEM", "1", 1);
+  const auto fail = [](const std::string& what) {
+    std::fprintf(stderr, "%s\n", what.c_str());
+    std::exit(1);
+  };
+  auto pool = make_tbb_pool(2);
+  if (pool->n_nodes() != 2) fail(fmt::format("{} nodes", pool->n_nodes()));
+  if (pool->n_workers() != 2) fail(fmt::format("{} workers", pool->n_workers()));
+  constexpr int kTasks = 1001;
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::atomic<int>> ran(kTasks);
+    pool->parallel_for(kTasks, [&](int64_t i) {
+      cpu_set_t allowed;
+      sched_getaffinity(0, sizeof allowed, &allowed);
+      const int core = i < kTasks / 2 ? first_core : second_core;
+      const bool is_bound = CPU_COUNT(&allowed) == 1 && CPU_ISSET(core, &allowed);
+      ran[static_cast<size_t>(i)] += is_bound ? 1 : 1000;
+    });
+    for (int i = 0; i < kTasks; ++i)
+      if (ran[static_cast<size_t>(i)] != 1)
+        fail(fmt::format("task {} ran {}", i, ran[static_cast<size_t>(i)].load()));
+  }
+  try {
+    pool->parallel_for(kTasks, [](int64_t i) {
+      if (i == 3 || i == kTasks - 1) throw std::runtime_error("planted");
+    });
+    fail("nothing was thrown");
+  } catch (const std::runtime_error&) {
+  }
+  std::atomic<int> n{0};
+  pool->parallel_for(kTasks, [&](int64_t) { ++n; });
+  if (n != kTasks) fail(fmt::format("{} tasks ran after a throw", n.load()));
+  cpu_set_t allowed;
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  if (CPU_COUNT(&allowed) < 2) fail("the caller has lost its cores");
+  std::exit(0);
+}
+
+TEST(NumaDeathTest, EachNodesWorkersRunItsShareOnItsCores) {
+  if (kThreadSanitizer) GTEST_SKIP() << "oneTBB is not instrumented for the thread sanitizer";
+  cpu_set_t allowed;
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
+  if (cores.size() < 2) GTEST_SKIP() << "two cores are needed";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a fresh process
+  EXPECT_EXIT(use_two_nodes(cores[0], cores[1]), testing::ExitedWithCode(0), "");
+}
+
+TEST(FirstTouch, FindsEveryPageAndLeavesItZero) {
+  auto pool = make_thread_pool(3);
+  for (const int64_t n_bytes : {kKiB, 2 * kMiB, 5 * kMiB + 12345}) {
+    const auto size = static_cast<size_t>(n_bytes);
+    void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(p, MAP_FAILED);
+    auto* data = static_cast<std::byte*>(p);
+    touch_first(*pool, data, n_bytes);
+    std::vector<unsigned char> is_there((size + 4095) / 4096);
+    ASSERT_EQ(mincore(p, size, is_there.data()), 0);
+    for (const unsigned char page : is_there)
+      ASSERT_EQ(page & 1, 1);
+    for (int64_t i = 0; i < n_bytes; ++i)
+      ASSERT_EQ(data[i], std::byte{0});
+    munmap(p, size);
   }
 }
 

@@ -1,0 +1,26 @@
+#include "offload/first_touch.h"
+
+#include <algorithm>
+
+#include "src/base/bytes.h"
+
+namespace ferry {
+
+void touch_first(std::byte* data, int64_t n_bytes) {
+  constexpr int64_t kPage_bytes = 4 * kKiB;
+  // A fresh page is zero already: one byte of each makes the system find it. Volatile, or nothing
+  // would be written.
+  for (int64_t at = 0; at < n_bytes; at += kPage_bytes)
+    static_cast<volatile std::byte*>(data)[at] = std::byte{0};
+}
+
+void touch_first(WorkerPool& pool, std::byte* data, int64_t n_bytes) {
+  constexpr int64_t kPiece_bytes = 2 * kMiB;  // a large page is one fault
+  const int64_t n_pieces = (n_bytes + kPiece_bytes - 1) / kPiece_bytes;
+  pool.parallel_for(n_pieces, [=](int64_t i) {
+    const int64_t begin = i * kPiece_bytes;
+    touch_first(data + begin, std::min(kPiece_bytes, n_bytes - begin));
+  });
+}
+
+}  // namespace ferry
