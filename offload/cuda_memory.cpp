@@ -2,12 +2,10 @@
 
 #include <cuda.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 
-#include <cerrno>
-#include <cstring>
 #include <optional>
 
+#include "offload/mapped_pages.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 
@@ -166,46 +164,36 @@ class VirtualGpuReservation final : public Reservation {
 class PinnedReservation final : public Reservation {
  public:
   PinnedReservation(int64_t n_bytes, const FirstTouch& touch)
-      : n_bytes_(round_up(n_bytes, 2 * kMiB)) {
+      : pages_(round_up(n_bytes, 2 * kMiB),
+               "host memory",
+               "lower host_memory or the model's size; see `ferry plan`") {
     if (n_bytes == 0) return;
-    void* p = mmap(nullptr, static_cast<size_t>(n_bytes_), PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-      throw Error(
-          Fault::does_not_fit, "device.reserve",
-          fmt::format("no {} of host memory: {}", format_bytes(n_bytes), std::strerror(errno)),
-          "lower host_memory or the model's size; see `ferry plan`");
-    data_ = static_cast<std::byte*>(p);
-    madvise(p, static_cast<size_t>(n_bytes_), MADV_HUGEPAGE);
     // Page faults cost more than pinning, and the driver takes them one by one.
     if (touch)
-      touch(data_);
+      touch(pages_.data());
     else
-      touch_first(data_, n_bytes_);
-    if (cudaHostRegister(p, static_cast<size_t>(n_bytes_), cudaHostRegisterPortable) !=
-        cudaSuccess) {
+      touch_first(pages_.data(), n_bytes);
+    if (cudaHostRegister(pages_.data(), static_cast<size_t>(pages_.n_bytes()),
+                         cudaHostRegisterPortable) != cudaSuccess) {
       cudaGetLastError();
-      munmap(data_, static_cast<size_t>(n_bytes_));
-      throw Error(Fault::does_not_fit, "device.reserve",
-                  fmt::format("the driver would not pin {} of host memory", format_bytes(n_bytes_)),
-                  "raise the memlock limit (`ulimit -l unlimited`) or lower host_memory");
+      throw Error(
+          Fault::does_not_fit, "device.reserve",
+          fmt::format("the driver would not pin {} of host memory", format_bytes(pages_.n_bytes())),
+          "raise the memlock limit (`ulimit -l unlimited`) or lower host_memory");
     }
   }
   ~PinnedReservation() override {
-    if (!data_) return;
-    cudaHostUnregister(data_);
-    munmap(data_, static_cast<size_t>(n_bytes_));
+    if (pages_.data()) cudaHostUnregister(pages_.data());
   }
   PinnedReservation(const PinnedReservation&) = delete;
   PinnedReservation& operator=(const PinnedReservation&) = delete;
-  std::byte* data() override { return data_; }
-  int64_t n_bytes() const override { return n_bytes_; }
+  std::byte* data() override { return pages_.data(); }
+  int64_t n_bytes() const override { return pages_.n_bytes(); }
   bool release() override { return false; }  // a run keeps its host memory
   void acquire() override {}
 
  private:
-  std::byte* data_ = nullptr;
-  int64_t n_bytes_;
+  MappedPages pages_;
 };
 
 }  // namespace

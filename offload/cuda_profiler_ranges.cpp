@@ -1,5 +1,7 @@
 #include <nvtx3/nvToolsExt.h>
 
+#include <cstdlib>
+
 #include "offload/profiler_ranges.h"
 
 namespace ferry {
@@ -12,7 +14,13 @@ nvtxDomainHandle_t domain() {
 
 }  // namespace
 
-void push_profiler_range(const char* name) {
+bool profiler_listens() {
+  // How NVTX finds what listens.
+  static const bool listens = std::getenv("NVTX_INJECTION64_PATH") != nullptr;
+  return listens;
+}
+
+ProfilerRange::ProfilerRange(const char* name) {
   nvtxEventAttributes_t attributes = {};
   attributes.version = NVTX_VERSION;
   attributes.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
@@ -21,7 +29,7 @@ void push_profiler_range(const char* name) {
   nvtxDomainRangePushEx(domain(), &attributes);
 }
 
-void pop_profiler_range() {
+ProfilerRange::~ProfilerRange() {
   nvtxDomainRangePop(domain());
 }
 

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "offload/profiler_ranges.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -226,8 +227,14 @@ void Executor::submit(const StepList& list, size_t i) {
     if (waits) device_.wait(action.queue, saved_[static_cast<size_t>(action.block)]);
   }
   if (tracer_) tracer_->begin(action);
-  device_.submit(action.queue,
-                 [this, &action, updates = &updates_[current_]] { run(action, *updates); });
+  auto work = [this, &action, updates = &updates_[current_]] { run(action, *updates); };
+  if (profiler_listens())
+    device_.submit(action.queue, [work, name = describe(action, shape_)] {
+      const ProfilerRange range(name.c_str());
+      work();
+    });
+  else
+    device_.submit(action.queue, work);
   if (tracer_) tracer_->end(action);
   device_.record(action.queue, event(i));
   if (is_update(action)) device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);

@@ -1,8 +1,11 @@
 #include "offload/first_touch.h"
 
 #include <algorithm>
+#include <thread>
+#include <vector>
 
 #include "src/base/bytes.h"
+#include "src/base/threads.h"
 
 namespace ferry {
 
@@ -17,10 +20,19 @@ void touch_first(std::byte* data, int64_t n_bytes) {
 void touch_first(WorkerPool& pool, std::byte* data, int64_t n_bytes) {
   constexpr int64_t kPiece_bytes = 2 * kMiB;  // a large page is one fault
   const int64_t n_pieces = (n_bytes + kPiece_bytes - 1) / kPiece_bytes;
-  pool.parallel_for(n_pieces, [=](int64_t i) {
+  const auto touch_piece = [=](int64_t i) {
     const int64_t begin = i * kPiece_bytes;
     touch_first(data + begin, std::min(kPiece_bytes, n_bytes - begin));
-  });
+  };
+  if (pool.n_nodes() > 1) return pool.parallel_for(n_pieces, touch_piece);
+  // Whoever touches it, memory is the same; the pool may have one worker, or work.
+  const int64_t n_threads = std::min<int64_t>({16, n_usable_threads(), n_pieces});
+  std::vector<std::jthread> threads;
+  for (int64_t t = 0; t < n_threads; ++t)
+    threads.emplace_back([=] {
+      for (int64_t i = t; i < n_pieces; i += n_threads)
+        touch_piece(i);
+    });
 }
 
 }  // namespace ferry

@@ -14,7 +14,7 @@ namespace ferry {
 /** Writes to every page of new, zero-filled memory; its bytes stay zero. */
 using FirstTouch = std::function<void(std::byte* data)>;
 
-/** Of one segment: page faults taken by all workers, each by the one that will own the bytes. */
+/** Of one segment: on several nodes each page by a worker of the node that will own its bytes. */
 void touch_first(WorkerPool& pool, std::byte* data, int64_t n_bytes);
 /** By the caller alone. */
 void touch_first(std::byte* data, int64_t n_bytes);

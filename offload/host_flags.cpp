@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <memory>
+#include <thread>
+
 #include "offload/cuda_stream.h"
 #include "src/base/error.h"
 
@@ -17,13 +21,25 @@ HostFlags::HostFlags(HostWaits waits) : flags_(allocate_pinned<uint32_t>(kFlags_
                 "update the NVIDIA driver, or unset FERRY_HOST_WAITS");
 }
 
-/** Some drivers have the call and refuse it, as those of virtual GPUs may. */
+/** Some drivers have the call and refuse it, as those of virtual GPUs may; and what the CPU stores
+ * must reach a stream that waits already. */
 bool HostFlags::waits_on_trial() {
-  const Stream stream;
+  using namespace std::chrono_literals;
+  auto stream = std::make_unique<Stream>();
   const int flag = make();
+  if (wait_value(stream->get(), flag, 1) != CUDA_SUCCESS) return false;
+  std::this_thread::sleep_for(1ms);
+  const bool waits = cudaStreamQuery(stream->get()) == cudaErrorNotReady;
   raise(flag, 1);
-  return wait_value(stream.get(), flag, 1) == CUDA_SUCCESS &&
-         cudaStreamSynchronize(stream.get()) == cudaSuccess;
+  const auto end = std::chrono::steady_clock::now() + 5s;
+  while (cudaStreamQuery(stream->get()) == cudaErrorNotReady) {
+    if (std::chrono::steady_clock::now() > end) {
+      static_cast<void>(stream.release());  // its end would be waited for
+      return false;
+    }
+    std::this_thread::sleep_for(20us);
+  }
+  return waits;
 }
 
 int HostFlags::make() {

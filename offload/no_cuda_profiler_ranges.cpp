@@ -4,7 +4,10 @@
 
 namespace ferry {
 
-void push_profiler_range(const char*) {}
-void pop_profiler_range() {}
+bool profiler_listens() {
+  return false;
+}
+ProfilerRange::ProfilerRange(const char*) {}
+ProfilerRange::~ProfilerRange() = default;
 
 }  // namespace ferry

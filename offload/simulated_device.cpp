@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -20,6 +19,7 @@
 #include "offload/cpu_math.h"
 #include "offload/device.h"
 #include "offload/host_queue.h"
+#include "offload/mapped_pages.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 
@@ -33,56 +33,50 @@ class MappedReservation final : public Reservation {
                     int64_t n_bytes,
                     std::shared_ptr<int64_t> in_use,
                     int64_t capacity_bytes)
-      : n_bytes_(n_bytes), in_use_(std::move(in_use)), capacity_bytes_(capacity_bytes) {
-    check_capacity();
-    if (n_bytes == 0) return;
-    void* p = mmap(nullptr, static_cast<size_t>(n_bytes), PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-      throw Error(Fault::does_not_fit, "device.reserve",
-                  fmt::format("no {} of {} memory: {}", format_bytes(n_bytes), name_of(place),
-                              std::strerror(errno)),
-                  "see `ferry plan`, lower train_batch_size or max_length");
-    madvise(p, static_cast<size_t>(n_bytes), MADV_HUGEPAGE);
-    data_ = static_cast<std::byte*>(p);
+      : n_bytes_(n_bytes),
+        in_use_(std::move(in_use)),
+        capacity_bytes_(capacity_bytes),
+        pages_(checked(n_bytes),
+               fmt::format("{} memory", name_of(place)),
+               "see `ferry plan`, lower train_batch_size or max_length") {
     *in_use_ += n_bytes_;
   }
   ~MappedReservation() override {
-    if (!data_) return;
-    munmap(data_, static_cast<size_t>(n_bytes_));
     if (!is_released_) *in_use_ -= n_bytes_;
   }
   MappedReservation(const MappedReservation&) = delete;
   MappedReservation& operator=(const MappedReservation&) = delete;
-  std::byte* data() override { return data_; }
+  std::byte* data() override { return pages_.data(); }
   int64_t n_bytes() const override { return n_bytes_; }
   bool release() override {
-    if (data_) madvise(data_, static_cast<size_t>(n_bytes_), MADV_DONTNEED);
+    if (data()) madvise(data(), static_cast<size_t>(n_bytes_), MADV_DONTNEED);
     *in_use_ -= n_bytes_;
     is_released_ = true;
     return true;
   }
   void acquire() override {
-    check_capacity();
+    checked(n_bytes_);
     // What a GPU gives is not zero either.
-    if (data_) std::memset(data_, 0xff, static_cast<size_t>(n_bytes_));
+    if (data()) std::memset(data(), 0xff, static_cast<size_t>(n_bytes_));
     *in_use_ += n_bytes_;
     is_released_ = false;
   }
 
  private:
-  void check_capacity() const {
-    if (n_bytes_ > capacity_bytes_ - *in_use_)
+  /** The same number, if there is room for it. */
+  int64_t checked(int64_t n_bytes) const {
+    if (n_bytes > capacity_bytes_ - *in_use_)
       throw Error(Fault::does_not_fit, "device.reserve",
-                  fmt::format("{} of GPU memory asked for, {} of {} in use", format_bytes(n_bytes_),
+                  fmt::format("{} of GPU memory asked for, {} of {} in use", format_bytes(n_bytes),
                               format_bytes(*in_use_), format_bytes(capacity_bytes_)),
                   "see `ferry plan` for the largest tag and what would make it fit");
+    return n_bytes;
   }
 
-  std::byte* data_ = nullptr;
   int64_t n_bytes_;
   std::shared_ptr<int64_t> in_use_;
   int64_t capacity_bytes_;
+  MappedPages pages_;
   bool is_released_ = false;
 };
 

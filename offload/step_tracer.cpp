@@ -2,18 +2,14 @@
 
 #include <cmath>
 
-#include "offload/profiler_ranges.h"
-
 namespace ferry {
 
 void StepTracer::begin(const Action& action) {
-  push_profiler_range(describe(action, shape_).c_str());
   begun_ = device_.stamp(action.queue);
 }
 
 void StepTracer::end(const Action& action) {
   marks_.push_back({action, step_, begun_, device_.stamp(action.queue)});
-  pop_profiler_range();
 }
 
 std::vector<TimedAction> StepTracer::take() {

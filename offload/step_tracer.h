@@ -14,7 +14,7 @@ class StepTracer {
   StepTracer(Device& device, const StepShape& shape) : device_(device), shape_(shape) {}
 
   void begin_step() { ++step_; }
-  /** Around the submission of an action, which profilers see as a range. */
+  /** Around the submission of an action. */
   void begin(const Action& action);
   void end(const Action& action);
   /** How many steps were begun. */

@@ -408,7 +408,9 @@ DecoderConfig gpt2_13g() {
           .num_attention_heads = 128,
           .num_key_value_heads = 128,
           .intermediate_size = 20480,
-          .max_position_embeddings = 512};
+          .max_position_embeddings = 512,
+          .hidden_dropout = 0.1f,
+          .attention_dropout = 0.1f};
 }
 
 }  // namespace ferry

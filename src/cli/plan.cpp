@@ -40,7 +40,14 @@ constexpr int64_t kAssumedLabels = 2;
 struct PlannedFor {
   PlanMachine machine;
   std::string name;  // "NVIDIA H200", "the CPU"
+  std::string note;  // why not for the GPU that is here; may be empty
 };
+
+/** As measured, where it was. */
+int64_t context_bytes_of(const std::optional<MachineProfile>& profile) {
+  const bool is_known = profile && profile->gpu && profile->gpu->context_bytes > 0;
+  return is_known ? profile->gpu->context_bytes : kContext_bytes;
+}
 
 PlannedFor machine_for(const config::Config& config) {
   PlannedFor planned;
@@ -64,6 +71,9 @@ PlannedFor machine_for(const config::Config& config) {
   if (device == "cpu" || device == "simulated") return planned;
 
   const Nvidia nvidia = read_nvidia();
+  if (!nvidia.gpus.empty())
+    planned.machine.profile = profile_of_this_machine(nvidia.gpus.front().name);
+  const int64_t context_bytes = context_bytes_of(planned.machine.profile);
   const auto refusal = nvidia.gpus.empty()
                            ? std::nullopt
                            : refusal_of(facts_of(nvidia, nvidia.gpus.front()), gpu_code_of_build());
@@ -72,19 +82,29 @@ PlannedFor machine_for(const config::Config& config) {
     const int64_t used_bytes = gpu.memory_total_bytes - gpu.memory_free_bytes;
     planned.machine = {true,
                        gpu.compute_capability,
-                       gpu.memory_free_bytes - kContext_bytes,
-                       used_bytes + kContext_bytes,
+                       gpu.memory_free_bytes - context_bytes,
+                       used_bytes + context_bytes,
                        planned.machine.host_budget_bytes,
-                       profile_of_this_machine(gpu.name)};
+                       planned.machine.profile};
     planned.name = gpu.name;
     return planned;
   }
   const auto gpu_memory = config.maybe_integer("gpu_memory");
-  if (device == "auto" && !gpu_memory) return planned;
+  if (!gpu_memory && device == "auto") {
+    if (refusal)
+      planned.note =
+          fmt::format("not planned for the {}, as `ferry train` would not use it: {}; {}",
+                      nvidia.gpus.front().name, refusal->what, refusal->cure);
+    planned.machine.profile = profile_of_this_machine("");
+    return planned;
+  }
+  if (!gpu_memory && refusal)
+    throw Error(
+        Fault::machine, "plan.device", refusal->what,
+        refusal->cure + ", or give --gpu-memory, for example 11GiB, to plan for another GPU");
   if (!gpu_memory)
     throw Error(Fault::usage, "plan.device",
-                fmt::format("device = cuda, but there is no usable GPU to ask for its memory{}",
-                            refusal ? ": " + refusal->what : ""),
+                "device = cuda, but there is no usable GPU to ask for its memory",
                 "give --gpu-memory, for example 11GiB, to plan for a GPU that is not here");
   planned.machine = {true,
                      kAssumedCapability,
@@ -232,6 +252,9 @@ void print_json(const Plan& plan, const Report& report, const Error* refusal) {
       {"train_batch_size", request.train_batch_size},
       {"micro_batch_size", plan.micro_batch_size},
       {"n_micro_batches", plan.n_micro},
+      {"accumulation_order",
+       plan.shape.order == AccumulationOrder::vertical ? "vertical" : "horizontal"},
+      {"n_weight_slots", plan.shape.n_weight_slots},
       {"why", plan.why},
       {"rows", rows},
       {"gpu_bytes", plan.layout.n_bytes[static_cast<size_t>(Place::gpu)]},
@@ -271,6 +294,7 @@ int run_plan(Arguments arguments) {
   ModelTable model = make_model_table(config, hf, n_labels, planned.machine);
   apply_param_options(config, model);
   const PlanRequest request = make_plan_request(config, model, planned.machine, /*trains=*/true);
+  if (!planned.note.empty()) say(planned.note);
   for (const std::string& note : request.notes)
     say(note);
   const Disk disk = disk_for(config, model);

@@ -90,10 +90,11 @@ void print_plan_time(const Plan& plan,
                    resource.queue == predicted.binding() ? "binds" : ""});
   }
   table.add_rule();
-  const double tokens = static_cast<double>(request.train_batch_size * request.max_length);
+  const double tokens_per_second =
+      samples_per_second(plan, request) * static_cast<double>(request.max_length);
   table.add_row({"in all", fmt::format("{:.1f} ms", 1e3 * predicted.step_s), "",
                  fmt::format("{:.1f} samples/s, {:.0f} tokens/s", samples_per_second(plan, request),
-                             tokens / predicted.step_s)});
+                             tokens_per_second)});
   fmt::print("{}\n", table.text(terminal));
   constexpr int64_t kSteps = 1000;  // to say something of, where the run has no end yet
   const int64_t n = n_steps.value_or(kSteps);
@@ -104,9 +105,12 @@ void print_plan_time(const Plan& plan,
              n == 1 ? "s" : "", term::format_duration(times * predicted.step_s));
   if (const double joules = joules_at_most(plan, request); joules > 0)
     fmt::print("The GPU takes at most {:.1f} Wh for them.\n", times * joules / 3600);
-  for (const MoreMemory::Gain& gain : more.gains(plan))
+  const std::vector<MoreMemory::Gain> gains = more.gains(plan);
+  for (const MoreMemory::Gain& gain : gains)
     fmt::print("With 1 GiB more of {} a step would take {:.1f} ms.\n", gain.what,
                1e3 * gain.step_s);
+  if (gains.empty() && request.has_gpu)
+    fmt::print("1 GiB more of GPU or host memory would not make it faster by 1 %.\n");
   fmt::print("Figures of the machine: {}.\n", request.machine->source);
   for (const std::string& assumption : request.machine->assumptions)
     fmt::print("  assumed: {}\n", assumption);
@@ -120,6 +124,8 @@ ordered_json plan_time_json(const Plan& plan,
   if (!plan.predicted) return nullptr;
   ordered_json json = {{"step_s", plan.predicted->step_s},
                        {"samples_per_second", samples_per_second(plan, request)},
+                       {"tokens_per_second", samples_per_second(plan, request) *
+                                                 static_cast<double>(request.max_length)},
                        {"binding", name_of(plan.predicted->binding())}};
   if (n_steps) {
     json["n_steps"] = *n_steps;
@@ -127,7 +133,8 @@ ordered_json plan_time_json(const Plan& plan,
   }
   for (const Resource& resource : kResources)
     json[resource.key] = plan.predicted->busy_s[static_cast<size_t>(resource.queue)];
-  json["gpu_joules_at_most"] = joules_at_most(plan, request);
+  const double joules = joules_at_most(plan, request);
+  json["gpu_joules_at_most"] = joules > 0 ? ordered_json(joules) : nullptr;
   json["with_one_more_gib"] = ordered_json::object();
   for (const MoreMemory::Gain& gain : more.gains(plan))
     json["with_one_more_gib"][gain.what] = gain.step_s;

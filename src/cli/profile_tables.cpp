@@ -63,7 +63,7 @@ std::string adamw_table(const HostProfile& host, const term::Terminal& terminal)
 std::string dram_table(const HostProfile& host, const term::Terminal& terminal) {
   if (host.dram_bytes_per_s <= 0) return {};
   Table table({{"host memory"}, {"GB/s", Align::right}});
-  table.add_row({"a plain sum", gb(host.dram_bytes_per_s)});
+  table.add_row({"three arrays changed in place", gb(host.dram_bytes_per_s)});
   if (host.memory_bytes_per_s > 0) table.add_row({"AdamW", gb(host.memory_bytes_per_s)});
   if (!host.adamw.empty() && host.adamw.back().beside_copies > 0) {
     const AdamwRate& rate = host.adamw.back();

@@ -85,6 +85,17 @@ void measure_beside_copies(
   rate.d2h_beside = rounded(traffic.bytes_per_s(QueueId::d2h, start));
 }
 
+/** A line of each array after the other, as AdamW goes through them. */
+void modify(uint32_t* const (&arrays)[3], int64_t begin, int64_t n, uint32_t change) {
+  constexpr int64_t kLine = 16, kAhead = 16 * kLine;
+  for (int64_t i = begin; i < begin + n; i += kLine)
+    for (uint32_t* const x : arrays) {
+      __builtin_prefetch(x + i + kAhead, /*write=*/1);
+      for (int64_t j = i; j < i + kLine; ++j)
+        x[j] ^= change;
+    }
+}
+
 }  // namespace
 
 void touch_adamw_segments(WorkerPool& pool, Arena arena) {
@@ -116,14 +127,18 @@ std::vector<AdamwRate> measure_adamw(Bench& bench, double seconds, bool only_all
 
 double measure_dram(Bench& bench, double seconds) {
   const simd::AdamwArgs args = make_segments(bench);
-  CpuMath math(bench.pool());
+  uint32_t* const states[] = {static_cast<uint32_t*>(static_cast<void*>(args.master)),
+                              static_cast<uint32_t*>(args.m), static_cast<uint32_t*>(args.v)};
+  const uint32_t nothing = static_cast<uint32_t>(args.n < 0);  // the compiler does not know it
   const auto run = [&](int n) {
     const auto start = Clock::now();
     for (int i = 0; i < n; ++i)
-      math.accumulate(static_cast<float*>(args.m), args.v, DType::f32, args.n, /*first=*/false);
+      bench.pool().parallel_for(args.n / simd::kTask_elements, [&](int64_t task) {
+        modify(states, task * simd::kTask_elements, simd::kTask_elements, nothing);
+      });
     return seconds_since(start);
   };
-  constexpr int64_t kTraffic_bytes = 12;
+  constexpr int64_t kTraffic_bytes = 3 * 2 * sizeof(uint32_t);
   return rounded(static_cast<double>(kTraffic_bytes * args.n) / sample({.seconds = seconds}, run));
 }
 

@@ -30,7 +30,8 @@ void touch_adamw_segments(WorkerPool& pool, Arena arena);
 /** By threads: 1, 2, 4, ... and all of them, or all only. `seconds` for all rows together. */
 std::vector<AdamwRate> measure_adamw(Bench& bench, double seconds, bool only_all_threads = false);
 
-/** Bytes per second of a += b with all threads, reads and writes counted. */
+/** Bytes per second that all threads read and write where AdamW's master, m and v lie, each changed
+ * in place and nothing computed: what memory gives accesses like AdamW's. */
 double measure_dram(Bench& bench, double seconds);
 
 }  // namespace ferry::measure

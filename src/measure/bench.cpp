@@ -54,6 +54,7 @@ bool Bench::open_gpu(const CudaProbe& probe, std::vector<std::string>& skipped) 
     device_ = make_cuda_device();
     gpu_memory_ = device_->reserve(Place::gpu, kNeeded_bytes);
   } catch (const Error& error) {
+    if (error.fault() == Fault::usage) throw;
     skipped.push_back(fmt::format("the GPU: {}", error.what()));
     return false;
   }

@@ -392,6 +392,14 @@ double CostModel::passes_seconds(int64_t n_micro, Activations most) const {
   return seconds * static_cast<double>(n_micro);
 }
 
+double CostModel::least_fetch_seconds(double n_bytes) const {
+  double most = 0;
+  if (gpu_)
+    for (const CopyRate& rate : machine_.gpu->copies)
+      most = std::max(most, rate.h2d);
+  return most > 0 ? n_bytes / most : 0;
+}
+
 double CostModel::step_flops(int n_micro) const {
   double flops = 0;
   for (const BlockTable& block : model_.blocks)

@@ -42,6 +42,9 @@ class CostModel {
    * again than with `most`: no step is faster. */
   double passes_seconds(int64_t n_micro, Activations most) const;
 
+  /** What copying so many bytes to the GPU takes at the link's best. */
+  double least_fetch_seconds(double n_bytes) const;
+
   /** Floating-point operations of a step's forwards and backwards, without recomputation. */
   double step_flops(int n_micro) const;
 

@@ -78,8 +78,9 @@ struct HostProfile {
   int64_t memory_bytes = 0;
   std::vector<AdamwRate> adamw;   ///< by threads
   double memory_bytes_per_s = 0;  ///< of the AdamW kernel with all threads
-  double dram_bytes_per_s = 0;    ///< of a plain sum a += b with all threads: what DRAM gives
-  std::vector<GemmRate> gemms;    ///< with all threads, fp32
+  double dram_bytes_per_s =
+      0;  ///< of all threads that change as many arrays in place as AdamW, and compute nothing
+  std::vector<GemmRate> gemms;  ///< with all threads, fp32
   std::vector<AttentionRate> attentions;
 };
 

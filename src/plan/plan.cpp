@@ -29,7 +29,7 @@ StepShape make_step_shape(const ModelTable& model,
   shape.split_master = request.split_master;
   shape.n_micro_max = static_cast<int>(n_micro);
   shape.order = order;
-  shape.n_weight_slots = request.n_weight_slots.value_or(3);
+  shape.n_weight_slots = request.n_weight_slots.value_or(kWeightSlots);
   shape.boundaries_on_host = boundaries == Place::host;
   // One is read, one is written, and one is on its way; in vertical order the next block's forwards
   // find all of them where the last block's wrote them.
@@ -112,8 +112,8 @@ Simulation simulate_plan(const CostModel& cost,
     return simulate_steps(cost, plan.shape, static_cast<int>(n_micro), update_order_of(request),
                           /*serial=*/!request.has_gpu, keeps);
   };
-  // Past many micro-batches each one more adds the same; 24 of 40 layers show it.
-  constexpr int64_t kPasses_most = 1024;
+  // Past many micro-batches each one more adds the same; 8 of 40 layers show it.
+  constexpr int64_t kPasses_most = 340;
   const int64_t n =
       std::min(plan.n_micro, std::max<int64_t>(2, kPasses_most / plan.shape.n_blocks()));
   Simulation simulation = steps_of(n, keeps_actions);

@@ -54,6 +54,9 @@ struct PlanRequest {
   std::vector<std::string> notes;
 };
 
+/** Slots for blocks' weights: one is read, one is on its way, and one may wait; at least two. */
+inline constexpr int kWeightSlots = 3, kWeightSlots_least = 2;
+
 struct Plan {
   StepShape shape;
   Layout layout;

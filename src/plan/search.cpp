@@ -58,16 +58,18 @@ std::vector<Choice> choices_of(const PlanRequest& request, Place boundaries) {
                              {Place::host, Activations::recompute, boundaries},
                              {Place::gpu, Activations::host, boundaries},
                              {Place::host, Activations::host, boundaries}};
+  // Where times are not known, what a PCIe link may be too slow for is only had for the asking.
+  const bool may_save_on_host = request.machine && request.has_gpu && request.trains;
   std::erase_if(all, [&](const Choice& c) {
     return (request.placement && c.place != *request.placement) ||
            (request.activations ? c.activations != *request.activations
-                                : c.activations == Activations::host);
+                                : c.activations == Activations::host && !may_save_on_host);
   });
   return all;
 }
 
-/** Boundaries are on the host only where nothing fits with them on the GPU: a run that fits moves
- * no more than it must, and keeps its micro-batch. */
+/** In order of preference: where times are not known, boundaries are on the host only where nothing
+ * fits with them on the GPU. */
 std::vector<Place> boundary_places_of(const PlanRequest& request) {
   if (request.boundaries) return {*request.boundaries};
   if (!request.has_gpu || !request.trains) return {Place::gpu};
@@ -209,13 +211,15 @@ Plan with_resident(const Plan& plan, const std::vector<std::vector<int>>& groups
 }
 
 /** Fills the card: what slots, activations and workspace leave holds weights and states of as many
- * blocks as fit; the host may only then have room for the others. What is lacking after that. */
-Lacking fill(const PlanRequest& request, Plan& plan, Search& search) {
+ * blocks as fit, or of a share of these; the host may only then have room for the others. What is
+ * lacking after that. */
+Lacking fill(const PlanRequest& request, Plan& plan, Search& search, double share) {
   const auto groups = groups_of(plan.shape);
   Lacking lacking = lay_out(request, plan, search);
   // All of them would be the choice "on the GPU".
   size_t fits = 0, too_many = groups.size();
-  const Plan empty = plan;
+  Plan empty = plan;
+  empty.layout = {};  // copied for each attempt
   while (lacking.gpu_bytes == 0 && too_many - fits > 1) {
     const size_t n = (fits + too_many) / 2;
     Plan tried = with_resident(empty, groups, n);
@@ -227,6 +231,10 @@ Lacking fill(const PlanRequest& request, Plan& plan, Search& search) {
     plan = std::move(tried);
     lacking = its;
     fits = n;
+  }
+  if (const auto n = static_cast<size_t>(share * static_cast<double>(fits)); n < fits) {
+    plan = with_resident(empty, groups, n);
+    lacking = lay_out(request, plan, search);
   }
   return lacking;
 }
@@ -248,7 +256,8 @@ void keep_more(const PlanRequest& request, Plan& plan, const Choice& choice, Sea
     if (plan.shape.blocks[b].activations == choice.activations &&
         plan.shape.blocks[b].saved_remade_bytes > 0)
       blocks.push_back(b);
-  const Plan less = plan;
+  Plan less = plan;
+  less.layout = {};  // copied for each attempt
   // All of them would be the choice before this one.
   for (size_t fits = 0, too_many = blocks.size(); too_many - fits > 1;) {
     const size_t n = (fits + too_many) / 2;
@@ -325,8 +334,10 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
                                    ? fmt::format("of {} of {} blocks on the GPU, of the others",
                                                  plan.n_resident, plan.shape.n_blocks())
                                    : "";
-  return fmt::format("{} micro-batch{} of {}; weights and states {}{}{}; saved tensors {}{}",
-                     plan.n_micro, plan.n_micro == 1 ? "" : "es", plan.micro_batch_size, resident,
+  const bool is_vertical = plan.shape.order == AccumulationOrder::vertical && plan.n_micro > 1;
+  return fmt::format("{} micro-batch{} of {}{}; weights and states {}{}{}; saved tensors {}{}",
+                     plan.n_micro, plan.n_micro == 1 ? "" : "es", plan.micro_batch_size,
+                     is_vertical ? ", all through a block before the next block" : "", resident,
                      resident.empty() ? "" : " ",
                      choice.place == Place::gpu ? (request.has_gpu ? "on the GPU" : "in memory")
                                                 : "on the host, streamed block by block",
@@ -342,14 +353,46 @@ bool is_faster(const Plan& plan, const Plan& than) {
   return plan.predicted->step_s < than.predicted->step_s * (1 - kPrediction_share);
 }
 
+/** No fewer bytes of weights than these cross to the GPU in a step with all blocks on the host, of
+ * which fill() may put as many on the GPU as its memory holds with their states. */
+double least_fetched_bytes(const PlanRequest& request, const Plan& plan) {
+  const StepShape& shape = plan.shape;
+  double forward_bytes = 0, backward_bytes = 0, largest_bytes = 0, resident_bytes = 0;
+  for (int b = 0; b < shape.n_blocks(); ++b) {
+    const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
+    if (block.place == Place::gpu) continue;
+    const auto bytes_of = [&](Segment segment) {
+      return static_cast<double>(segment_bytes(shape, b, segment, block.n_elements));
+    };
+    const double weights = bytes_of(Segment::weights);
+    forward_bytes += weights;
+    if (b >= shape.first_backward()) backward_bytes += weights;
+    largest_bytes = std::max(largest_bytes, weights);
+    resident_bytes +=
+        weights + bytes_of(Segment::master) + bytes_of(Segment::adam_m) + bytes_of(Segment::adam_v);
+  }
+  if (resident_bytes <= 0) return 0;
+  const bool fills = request.has_gpu && request.trains && !request.placement;
+  const double streamed_share =
+      fills ? std::max(0.0, 1 - static_cast<double>(request.gpu_budget_bytes) / resident_bytes) : 1;
+  const double n_passes =
+      shape.order == AccumulationOrder::vertical ? 1 : static_cast<double>(plan.n_micro);
+  // What a pass leaves in slots the next one finds there.
+  const double kept_bytes = 2 * shape.n_weight_slots * largest_bytes;
+  return n_passes * std::max(0.0, streamed_share * (forward_bytes + backward_bytes) - kept_bytes);
+}
+
 /** Whether a step would be if nothing but computing took time, and as little was made again as
- * keep_more() may leave. */
+ * keep_more() may leave; nor if nothing but copying weights did. */
 bool can_be_faster(const CostModel& cost,
+                   const PlanRequest& request,
                    const Plan& plan,
                    const Choice& choice,
                    const Plan& than) {
   const Activations most = one_more_kept(choice.activations);
-  return cost.passes_seconds(plan.n_micro, most) < than.predicted->step_s * (1 - kPrediction_share);
+  const double enough_s = than.predicted->step_s * (1 - kPrediction_share);
+  return cost.passes_seconds(plan.n_micro, most) < enough_s &&
+         cost.least_fetch_seconds(least_fetched_bytes(request, plan)) < enough_s;
 }
 
 }  // namespace
@@ -364,63 +407,111 @@ int64_t n_micro_most(const ModelTable& model, const PlanRequest& request) {
 
 namespace {
 
-/** All candidates with the outputs of blocks in one place. */
-void search_with(const ModelTable& model,
+/** A candidate, and what it leaves open. */
+struct Variant {
+  Candidate candidate;
+  int n_weight_slots = kWeightSlots;
+  double resident_share = 1;  ///< of the blocks that the card could hold
+};
+
+/** Lays a variant out and tells its time; keeps it as the plan if it is faster, or as the nearest
+ * to one that fits. Whether it was kept as the plan. */
+bool try_variant(const ModelTable& model,
                  const PlanRequest& request,
-                 Place boundaries,
+                 const Variant& variant,
                  Search& search) {
-  for (const auto& [choice, size, order] : candidates_of(request, boundaries)) {
-    if (size > kTokens_max / request.max_length) continue;
-    Plan plan;
-    const Shapes shapes = shapes_of(request, size);
-    plan.largest = shapes.largest;
-    plan.typical = shapes.typical;
-    plan.micro_batch_size = size;
-    plan.n_micro = (request.train_batch_size + size - 1) / size;
-    if (plan.n_micro > n_micro_most(model, request)) {
-      search.too_many = std::move(plan);
-      continue;
-    }
-    plan.shape = make_step_shape(model, plan.largest, request, choice.place, choice.activations,
-                                 order, plan.n_micro, choice.boundaries);
-    if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) continue;
-    // Where blocks live changes what passes between them, not what they cost.
-    std::optional<CostModel> cost;
-    if (request.machine)
-      cost.emplace(*request.machine, request.has_gpu, model, plan.shape, plan.typical);
-    if (search.plan && cost && !can_be_faster(*cost, plan, choice, *search.plan)) continue;
-    const bool fills =
-        request.has_gpu && request.trains && !request.placement && choice.place == Place::host;
-    const int64_t lacking =
-        (fills ? fill(request, plan, search) : lay_out(request, plan, search)).total();
-    if (lacking == 0) {
-      keep_more(request, plan, choice, search);
-      if (cost) {
-        plan.predicted = simulate_plan(*cost, request, plan);
-        if (!search.plan || least_seconds(plan) < search.plan->predicted->step_s)
-          choose_late_updates(*cost, request, plan);
-      }
-      plan.why = reason(request, plan, choice);
-      if (!search.plan || is_faster(plan, *search.plan)) search.plan = std::move(plan);
-      if (!cost) return;
-      continue;
-    }
+  const auto& [choice, size, order] = variant.candidate;
+  if (size > kTokens_max / request.max_length) return false;
+  Plan plan;
+  const Shapes shapes = shapes_of(request, size);
+  plan.largest = shapes.largest;
+  plan.typical = shapes.typical;
+  plan.micro_batch_size = size;
+  plan.n_micro = (request.train_batch_size + size - 1) / size;
+  if (plan.n_micro > n_micro_most(model, request)) {
+    search.too_many = std::move(plan);
+    return false;
+  }
+  plan.shape = make_step_shape(model, plan.largest, request, choice.place, choice.activations,
+                               order, plan.n_micro, choice.boundaries);
+  if (!request.n_weight_slots) plan.shape.n_weight_slots = variant.n_weight_slots;
+  if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) return false;
+  // Where blocks live changes what passes between them, not what they cost.
+  std::optional<CostModel> cost;
+  if (request.machine)
+    cost.emplace(*request.machine, request.has_gpu, model, plan.shape, plan.typical);
+  if (search.plan && cost && !can_be_faster(*cost, request, plan, choice, *search.plan))
+    return false;
+  const bool fills =
+      request.has_gpu && request.trains && !request.placement && choice.place == Place::host;
+  const int64_t lacking =
+      (fills ? fill(request, plan, search, variant.resident_share) : lay_out(request, plan, search))
+          .total();
+  if (lacking > 0) {
     plan.why = reason(request, plan, choice);
     if (lacking < search.lacking_bytes) {
       search.lacking_bytes = lacking;
       search.nearest = std::move(plan);
     }
+    return false;
   }
+  keep_more(request, plan, choice, search);
+  if (cost) {
+    plan.predicted = simulate_plan(*cost, request, plan);
+    // What is late leaves the end of the step, and no more than that.
+    const double least_s = std::max(
+        least_seconds(plan),
+        plan.predicted->step_s - plan.predicted->busy_s[static_cast<size_t>(QueueId::host)]);
+    if (!search.plan || least_s < search.plan->predicted->step_s)
+      choose_late_updates(*cost, request, plan);
+  }
+  plan.why = reason(request, plan, choice);
+  if (search.plan && !is_faster(plan, *search.plan)) return false;
+  search.plan = std::move(plan);
+  return true;
+}
+
+/** All candidates with the outputs of blocks in one place; what was kept as the plan, if any was.
+ */
+std::optional<Variant> search_with(const ModelTable& model,
+                                   const PlanRequest& request,
+                                   Place boundaries,
+                                   Search& search) {
+  std::optional<Variant> kept;
+  for (const Candidate& candidate : candidates_of(request, boundaries)) {
+    const Variant variant = {.candidate = candidate};
+    if (try_variant(model, request, variant, search)) kept = variant;
+    if (search.plan && !request.machine) break;
+  }
+  return kept;
+}
+
+/** The plan's GPU memory shared out otherwise: fewer slots, fewer blocks whose states live there,
+ * so that more of the saved tensors are kept. */
+void share_out_otherwise(const ModelTable& model,
+                         const PlanRequest& request,
+                         const Variant& best,
+                         Search& search) {
+  if (!request.has_gpu || !request.trains || best.candidate.choice.place != Place::host) return;
+  for (const int n_slots : {kWeightSlots, kWeightSlots_least})
+    for (const double share : {1.0, 0.5, 0.0}) {
+      if (n_slots == kWeightSlots && share == 1) continue;  // that is the plan
+      if (n_slots != kWeightSlots && request.n_weight_slots) continue;
+      if (share < 1 && (request.placement || search.plan->n_resident == 0)) continue;
+      try_variant(model, request, {best.candidate, n_slots, share}, search);
+    }
 }
 
 }  // namespace
 
 Search search_plan(const ModelTable& model, const PlanRequest& request) {
   Search search;
+  std::optional<Variant> best;
   for (Place boundaries : boundary_places_of(request)) {
-    search_with(model, request, boundaries, search);
-    if (search.plan) break;
+    if (search.plan && !request.machine) break;
+    if (const auto kept = search_with(model, request, boundaries, search)) best = kept;
   }
+  if (best && request.machine) share_out_otherwise(model, request, *best, search);
   if (search.plan) search.plan->host_lacking_bytes = search.host_lacking_bytes;
   return search;
 }

@@ -50,6 +50,8 @@ TEST_P(Devices, ReservationsAreZeroAndOfTheSizeAskedFor) {
   ASSERT_GE(gpu->n_bytes(), kBytes);
   ASSERT_GE(host->n_bytes(), kBytes);
   EXPECT_EQ(device_->reserve(Place::gpu, 0)->data(), nullptr);
+  EXPECT_EQ(device_->reserve(Place::host, 0)->data(), nullptr);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(host->data()) % (2 * kMiB), 0u);  // large pages begin so
   for (int64_t i = 0; i < kBytes; ++i)
     ASSERT_EQ(host->data()[i], std::byte{0});
   std::memset(host->data(), 1, kBytes);

@@ -349,6 +349,8 @@ TEST(Search, FillsTheCardWithBlocks) {
   PlanRequest request = on_gpu(machine, 10 * kGiB);
   request.micro_batch_size = 32;
   request.activations = Activations::keep;
+  request.boundaries = Place::gpu;
+  request.n_weight_slots = kWeightSlots;
   const Plan filled = make_plan(model, request);
   EXPECT_GT(filled.n_resident, 2) << filled.why;
   EXPECT_LT(filled.n_resident, filled.shape.n_blocks());
