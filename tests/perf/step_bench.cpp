@@ -49,7 +49,7 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
       {"shape", "bert-large"}, {"dtype", "bf16"},     {"batch", "32"},
       {"micro", "0"},          {"length", "512"},     {"lengths", ""},
       {"gpu-memory", "0"},     {"placement", "auto"}, {"activations", "auto"},
-      {"order", "horizontal"}, {"slots", "3"},        {"steps", "10"},
+      {"order", "horizontal"}, {"slots", "0"},        {"steps", "10"},
       {"warmup", "3"},         {"workers", "0"},      {"trace", ""},
       {"profile", ""},         {"resident", "0"},     {"clip", "1.0"},
       {"device", "cuda"},      {"graphs", "on"},      {"deterministic", "on"},
@@ -279,7 +279,7 @@ int run(int argc, char** argv) {
   request.order =
       args["order"] == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
   if (args["order"] == "auto") request.order.reset();
-  request.n_weight_slots = static_cast<int>(number("slots"));
+  if (number("slots") > 0) request.n_weight_slots = static_cast<int>(number("slots"));
   request.states = args["optim"] == "adamw_8bit"   ? simd::StateType::block8
                    : args["optim"] == "adamw_bf16" ? simd::StateType::bf16
                                                    : simd::StateType::fp32;

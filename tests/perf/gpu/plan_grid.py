@@ -3,12 +3,12 @@
 
     tests/perf/gpu/plan_grid.py STEP_BENCH PROFILE [--seed 1] [--out DIR] [--only N]
 
-PROFILE is what `ferry bench all --json` measured here. A fixed half of the grid, and another half
-drawn by the seed: shapes x GPU memory x types x clipping. For each: predicted and measured step
-time, peak bytes of GPU (as the driver counts) and host memory. Bars: 15, 5 and 5 percent, and no
-run that was said to fit may run out of memory. Then the other side: the least plan of some shapes
-runs on all of the memory and its peak is taken; a few percent below that the planner must refuse, and
-the peak must be more than what was refused.
+PROFILE is what `ferry bench all --json` measured here. A fixed part of the grid, some of it with
+forced placements, and another drawn by the seed: shapes x GPU memory x types x clipping. For each:
+predicted and measured step time, peak bytes of GPU (as the driver counts) and host memory. Bars:
+15, 5 and 5 percent, and no run that was said to fit may run out of memory. Then the other side: the
+least plan of some shapes runs on all of the memory and its peak is taken; a few percent below that
+the planner must refuse, and the peak must be more than what was refused.
 """
 import argparse
 import json
@@ -21,6 +21,11 @@ FIXED = [  # shape, batch, length, GiB, dtype, clip
     ("bert-large", 32, 512, 4, "bf16", 1), ("bert-large", 32, 512, 8, "fp16", 1),
     ("bert-large", 32, 512, 11, "bf16", 0), ("bert-large", 64, 384, 24, "bf16", 1),
     ("six-layers", 64, 512, 16, "fp32", 1), ("stack-3g", 8, 1024, 11, "bf16", 1)]
+FORCED = [  # the same, and what a planner whose copies are slower beside its GPU would choose
+    ("bert-large", 64, 512, 6, "bf16", 1, "--activations", "host"),
+    ("bert-large", 32, 512, 4, "bf16", 0, "--activations", "host", "--boundaries", "host"),
+    ("stack-3g", 16, 1024, 11, "bf16", 1, "--activations", "host"),
+    ("stack-3g", 8, 1024, 8, "bf16", 1, "--slots", "2", "--boundaries", "host")]
 REFUSED = [  # shape, batch, length, dtype, clip; at this share of what the least plan takes
     ("minilm", 256, 256, "bf16", 1), ("bert-base", 8, 512, "fp32", 1),
     ("bert-large", 8, 512, "bf16", 0), ("six-layers", 16, 384, "fp16", 1)]
@@ -81,13 +86,13 @@ def main():
     args = parser.parse_args()
     log = (args.out / "plan_grid.jsonl").open("w")
     met = 0
-    cases = (FIXED + list(drawn(args.seed)))[:args.only]
+    cases = (FIXED + FORCED + list(drawn(args.seed)))[:args.only]
     print("shape batch length GiB type clip | step ms: said, was | GPU GiB | host GiB")
-    for shape, batch, length, gib, dtype, clip in cases:
+    for shape, batch, length, gib, dtype, clip, *forced in cases:
         code, lines, err = step_bench(
             args, "--shape", shape, "--batch", batch, "--length", length, "--gpu-memory",
-            f"{gib}GiB", "--dtype", dtype, "--clip", clip, "--steps", 7)
-        name = f"{shape:10} {batch:3} {length:3} {gib:2} {dtype} {clip}"
+            f"{gib}GiB", "--dtype", dtype, "--clip", clip, "--steps", 7, *forced)
+        name = " ".join([f"{shape:10} {batch:3} {length:3} {gib:2} {dtype} {clip}", *forced])
         log.write(json.dumps({"case": name, "lines": lines, "err": err}) + "\n")
         log.flush()
         if len(lines) < 2:
