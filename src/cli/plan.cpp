@@ -71,22 +71,19 @@ PlannedFor machine_for(const config::Config& config) {
   if (device == "cpu" || device == "simulated") return planned;
 
   const Nvidia nvidia = read_nvidia();
-  if (!nvidia.gpus.empty())
-    planned.machine.profile = profile_of_this_machine(nvidia.gpus.front().name);
+  const Gpu* const gpu = first_visible_gpu(nvidia);
+  if (gpu) planned.machine.profile = profile_of_this_machine(gpu->name);
   const int64_t context_bytes = context_bytes_of(planned.machine.profile);
-  const auto refusal = nvidia.gpus.empty()
-                           ? std::nullopt
-                           : refusal_of(facts_of(nvidia, nvidia.gpus.front()), gpu_code_of_build());
-  if (!nvidia.gpus.empty() && !refusal) {
-    const Gpu& gpu = nvidia.gpus.front();
-    const int64_t used_bytes = gpu.memory_total_bytes - gpu.memory_free_bytes;
+  const auto refusal = gpu ? refusal_of(facts_of(nvidia, *gpu), gpu_code_of_build()) : std::nullopt;
+  if (gpu && !refusal) {
+    const int64_t used_bytes = gpu->memory_total_bytes - gpu->memory_free_bytes;
     planned.machine = {true,
-                       gpu.compute_capability,
-                       gpu.memory_free_bytes - context_bytes,
+                       gpu->compute_capability,
+                       gpu->memory_free_bytes - context_bytes,
                        used_bytes + context_bytes,
                        planned.machine.host_budget_bytes,
                        planned.machine.profile};
-    planned.name = gpu.name;
+    planned.name = gpu->name;
     return planned;
   }
   const auto gpu_memory = config.maybe_integer("gpu_memory");

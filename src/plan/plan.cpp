@@ -70,11 +70,10 @@ StepShape make_step_shape(const ModelTable& model,
 
 int64_t loaded_kernels_bytes(const ModelTable& model) {
   // Measured on an H200: 134 to 142 MiB with heads of up to 64, 186 to 233 with heads of 128, whose
-  // attention spills registers; a graph takes 0.13. Norms of rows of more than 8 KiB spill 248
-  // bytes a thread in their backward (what the compiler says; not measured): 64 MiB for all threads
-  // there.
+  // attention spills registers; a graph takes 0.13. With rows of more than 8 KiB, whose norms
+  // spill 248 bytes a thread in their backward, 176 more (13 G parameters, rows of 10 KiB).
   constexpr int64_t kKernels_bytes = 142 * kMiB, kWideHeads_bytes = 84 * kMiB,
-                    kWideRows_bytes = 64 * kMiB, kWideRow_bytes = 8 * kKiB,
+                    kWideRows_bytes = 176 * kMiB, kWideRow_bytes = 8 * kKiB,
                     kGraphs_bytes = kBlockGraphs_max * 136 * kKiB;
   const int64_t head_width = model.width / std::max<int64_t>(1, model.n_heads);
   const bool has_graphs = model.attention == AttentionBackend::flash;

@@ -4,6 +4,7 @@
 
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "tests/cli/run_ferry.h"
@@ -204,6 +205,42 @@ TEST_F(Ferry, PlanPrintsBytesThatAddUp) {
   EXPECT_EQ(text.out.find('\x1b'), std::string::npos);
   EXPECT_EQ(text.out.find("\xe2"), std::string::npos)
       << "no drawing beyond ASCII without a UTF-8 locale";
+}
+
+// The driver is the fake one, of a 2080 Ti.
+TEST_F(Ferry, PlanIsForTheGpuThatTrainingWouldUse) {
+  const char* folder = std::getenv("FAKE_NVML_DIRECTORY");
+  const auto plan = [&](std::vector<std::string> more, const std::string& driver,
+                        std::optional<std::string> visible = {}) {
+    std::vector<std::pair<std::string, std::string>> environment = {
+        {"LD_LIBRARY_PATH", folder ? folder : ""}, {"FAKE_NVML", driver}};
+    if (visible) environment.emplace_back("CUDA_VISIBLE_DEVICES", *visible);
+    more.insert(more.begin(), {"plan", "--model", model_, "--json"});
+    return run(more, environment);
+  };
+  const auto device = [](const Outcome& outcome) -> std::string {
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out)["device"];
+  };
+  const Outcome plain = plan({}, "ok");
+  if (plain.err.find("not planned for") != std::string::npos)
+    GTEST_SKIP() << "this build has no code for the fake card: " << plain.err;
+  EXPECT_EQ(device(plain), "NVIDIA GeForce RTX 2080 Ti");
+  EXPECT_EQ(device(plan({}, "ok", "0")), "NVIDIA GeForce RTX 2080 Ti");
+  for (const char* hidden : {"", "-1", "1", "x"})
+    EXPECT_EQ(device(plan({}, "ok", hidden)), "the CPU") << hidden;
+
+  // What training would not use is said, and with what cure; asked for, it is an error.
+  for (const char* driver : {"old", "maxwell"}) {
+    const Outcome refused = plan({}, driver);
+    EXPECT_EQ(device(refused), "the CPU");
+    EXPECT_CONTAINS(refused.err, "not planned for the NVIDIA GeForce RTX 2080 Ti");
+    const Outcome asked = plan({"--device", "cuda"}, driver);
+    EXPECT_EQ(asked.exit_code, 5) << asked.err;
+    EXPECT_CONTAINS(asked.err, "--gpu-memory");
+  }
+  EXPECT_CONTAINS(plan({}, "old").err, "580");
+  EXPECT_EQ(plan({"--device", "cuda"}, "ok", "").exit_code, 2);
 }
 
 // Of a machine that is not here: times, what binds, and a trace of two steps.

@@ -19,8 +19,7 @@ namespace ferry::test {
 /** Layer operations of the toy model: the CPU's, on copies of what lies on a GPU. */
 class ToyWork : public ComputeWork {
  public:
-  ToyWork(const StepShape& shape, Device& device)
-      : shape_(shape), device_(device), reached_(device.make_event()) {}
+  ToyWork(const StepShape& shape, Device& device) : shape_(shape), device_(device) {}
   void forward(const Action& action, const ActionMemory& memory) override;
   void backward(const Action& action, const ActionMemory& memory) override;
   /** Between steps. */
@@ -36,11 +35,10 @@ class ToyWork : public ComputeWork {
   std::vector<float> fold(const Action& action, const ActionMemory& memory) const;
   float noise(const Action& action, uint64_t operation, int64_t index) const;
   /** What the compute queue has been given before has happened. */
-  void reach();
+  void reach(const std::byte* on_gpu);
 
   const StepShape& shape_;
   Device& device_;
-  EventId reached_;
   int step_ = 0;
 };
 

@@ -2,8 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <string_view>
 
 namespace ferry::cli {
 
@@ -121,6 +124,18 @@ Nvidia read_nvidia(const fs::path& root) {
   }
   succeeds(library, "nvmlShutdown");
   return nvidia;
+}
+
+const Gpu* first_visible_gpu(const Nvidia& nvidia) {
+  if (nvidia.gpus.empty()) return nullptr;
+  const char* text = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (!text) return &nvidia.gpus.front();
+  const std::string_view list = text, first = list.substr(0, list.find(','));
+  if (first.starts_with("GPU-") || first.starts_with("MIG-")) return &nvidia.gpus.front();
+  size_t index = 0;
+  const auto [end, error] = std::from_chars(first.data(), first.data() + first.size(), index);
+  const bool is_number = error == std::errc() && end == first.data() + first.size();
+  return is_number && index < nvidia.gpus.size() ? &nvidia.gpus[index] : nullptr;
 }
 
 }  // namespace ferry::cli
