@@ -343,6 +343,44 @@ TEST(Search, MoreMemoryNeverMakesAStepSlower) {
     }
 }
 
+/** Whoever forces a choice gets nothing faster than the planner's own, but for what its predictions
+ * do not tell apart. */
+TEST(Search, NoForcedChoiceIsFaster) {
+  const ModelTable model = bert(1024, 24);
+  int n_compared = 0, n_on_host = 0, n_saved_on_host = 0;
+  for (const double flops : {50e12, 400e12})
+    for (const bool clips : {true, false})
+      for (const int64_t gib : {2, 4, 9}) {
+        const MachineProfile machine =
+            even_machine({.flops_per_s = flops, .adamw_params_per_s = 5e9, .shared = 0.8});
+        const PlanRequest request = on_gpu(machine, gib * kGiB, clips);
+        const std::optional<Plan> chosen = find_plan(model, request);
+        n_on_host += chosen && chosen->shape.boundaries_on_host;
+        n_saved_on_host += chosen && chosen->shape.blocks[5].activations == Activations::host;
+        for (const Activations activations :
+             {Activations::keep, Activations::selective, Activations::recompute, Activations::host})
+          for (const Place boundaries : {Place::gpu, Place::host})
+            for (const int n_slots : {2, 3, 4})
+              for (const bool all_on_host : {false, true}) {
+                PlanRequest forced = request;
+                forced.activations = activations;
+                forced.boundaries = boundaries;
+                forced.n_weight_slots = n_slots;
+                if (all_on_host) forced.placement = Place::host;
+                const std::optional<Plan> other = find_plan(model, forced);
+                if (!other) continue;
+                ASSERT_TRUE(chosen) << gib << " GiB: " << other->why;
+                EXPECT_LE(chosen->predicted->step_s, other->predicted->step_s * 1.03)
+                    << gib << " GiB, " << flops << ", clips " << clips << ": " << chosen->why
+                    << "\nforced, " << n_slots << " slots: " << other->why;
+                ++n_compared;
+              }
+      }
+  EXPECT_GT(n_compared, 300);
+  EXPECT_GT(n_on_host, 0);
+  EXPECT_GT(n_saved_on_host, 0);
+}
+
 TEST(Search, FillsTheCardWithBlocks) {
   const ModelTable model = bert(1024, 24);
   const MachineProfile machine = even_machine({.adamw_params_per_s = 2e9});

@@ -6,6 +6,7 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
@@ -63,7 +64,8 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {
     at::Tensor context, d_qkv, d_bias;
   };
 
-  Result run(float p) {
+  Result run(float p) { return run(p, qkv_); }
+  Result run(float p, const at::Tensor& qkv) {
     const auto& its = GetParam();
     const Attention attention = {.backend = its.backend,
                                  .n_heads = kHeads,
@@ -89,8 +91,8 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {
     namespace allocator = c10::cuda::CUDACachingAllocator;
     allocator::resetPeakStats(0);
     const int64_t before = allocator::getDeviceStats(0).requested_bytes[0].current;
-    attention_forward(attention, batch_, qkv_, state, result.context, scratch);
-    attention_backward(attention, batch_, d_context_, qkv_, state, result.context, result.d_qkv,
+    attention_forward(attention, batch_, qkv, state, result.context, scratch);
+    attention_backward(attention, batch_, d_context_, qkv, state, result.context, result.d_qkv,
                        result.d_bias, scratch);
     const int64_t taken = allocator::getDeviceStats(0).requested_bytes[0].peak - before;
     const int64_t declared = need.library_bytes;
@@ -101,7 +103,36 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {
     return result;
   }
 
-  at::Tensor expected_context(const at::Tensor& qkv) const {
+  /** Which probabilities of each sequence a run drops, (kHeads, n, n), kept ones 1: values that
+   * pick some of the tokens show the probabilities of these. */
+  std::vector<at::Tensor> kept(float p) {
+    const int64_t d = GetParam().head_width;
+    std::vector<std::vector<at::Tensor>> columns(kLengths.size());
+    for (int64_t begin = 0; begin < batch_.shape.max_length; begin += d) {
+      at::Tensor qkv = qkv_.clone();
+      const at::Tensor picking = at::eye(d, options_).repeat({1, GetParam().n_kv_heads});
+      at::Tensor values = qkv.narrow(1, width_ + kv_width_, kv_width_).zero_();
+      for (size_t s = 0; s < kLengths.size(); s++)
+        if (const int64_t n = std::min(d, kLengths[s] - begin); n > 0)
+          values.narrow(0, starts_[s] + begin, n).copy_(picking.narrow(0, 0, n));
+      const at::Tensor context = run(p, qkv).context;
+      for (size_t s = 0; s < kLengths.size(); s++)
+        if (const int64_t n = std::min(d, kLengths[s] - begin); n > 0)
+          columns[s].push_back(context.narrow(0, starts_[s], kLengths[s])
+                                   .view({kLengths[s], kHeads, d})
+                                   .transpose(0, 1)
+                                   .narrow(2, 0, n)
+                                   .ne(0));
+    }
+    std::vector<at::Tensor> masks;
+    for (const auto& its : columns)
+      masks.push_back(at::cat(its, 2).to(at::kDouble));
+    return masks;
+  }
+
+  at::Tensor expected_context(const at::Tensor& qkv,
+                              const std::vector<at::Tensor>& kept = {},
+                              double p = 0) const {
     std::vector<at::Tensor> parts;
     const int64_t d = GetParam().head_width;
     for (size_t s = 0; s < kLengths.size(); s++) {
@@ -120,7 +151,9 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {
       if (GetParam().causal)
         scores = scores.masked_fill(at::ones({n, n}, scores.options().dtype(at::kBool)).triu(1),
                                     -INFINITY);
-      parts.push_back(at::softmax(scores, -1).matmul(v).transpose(0, 1).reshape({n, width_}));
+      at::Tensor probabilities = at::softmax(scores, -1);
+      if (!kept.empty()) probabilities = probabilities * kept[s] / (1 - p);
+      parts.push_back(probabilities.matmul(v).transpose(0, 1).reshape({n, width_}));
     }
     return at::cat(parts);
   }
@@ -151,6 +184,29 @@ TEST_P(CudaAttention, IsThatOfItsDefinition) {
   expect_close(result.d_qkv, qkv.grad(), "d_qkv");
   // The sum of the keys' gradients is exactly zero, so errors are measured against all of it.
   expect_close(result.d_bias, result.d_qkv.to(at::kDouble).sum(0), "d_bias");
+}
+
+TEST_P(CudaAttention, IsThatOfItsDefinitionWithDropout) {
+  constexpr float kP = 0.1f;
+  const std::vector<at::Tensor> masks = kept(kP);
+  const Result result = run(kP);
+  const at::Tensor qkv = qkv_.to(at::kDouble).requires_grad_();
+  const at::Tensor context = expected_context(qkv, masks, kP);
+  context.backward(d_context_.to(at::kDouble));
+  expect_close(result.context, context.detach(), "context");
+  expect_close(result.d_qkv.narrow(1, 0, width_), qkv.grad().narrow(1, 0, width_), "d_q");
+  expect_close(result.d_qkv.narrow(1, width_, kv_width_), qkv.grad().narrow(1, width_, kv_width_),
+               "d_k");
+  expect_close(result.d_qkv.narrow(1, width_ + kv_width_, kv_width_),
+               qkv.grad().narrow(1, width_ + kv_width_, kv_width_), "d_v");
+  // A tenth of the probabilities that there are is dropped.
+  double n_kept = 0, n_all = 0;
+  for (const at::Tensor& mask : masks) {
+    n_kept += mask.sum().item<double>();
+    const auto n = static_cast<double>(mask.size(1));
+    n_all += kHeads * (GetParam().causal ? n * (n + 1) / 2 : n * n);
+  }
+  EXPECT_NEAR(n_kept / n_all, 1 - kP, 0.005);
 }
 
 TEST_P(CudaAttention, DropsTheSameInForwardAndBackward) {

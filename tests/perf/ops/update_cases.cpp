@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "models/ops/road.h"
+#include "simd/adam_states.h"
 #include "simd/cuda_kernels.h"
 #include "simd/kernels.h"
 #include "tests/perf/ops/cases.h"
@@ -77,32 +78,51 @@ Operation accumulate(const Setup& s) {
   return {"fp32 accumulation", {{"update", bytes_of({sum, sum, grad}), ferry, libtorch, {}}}};
 }
 
-/** Master and states fp32, gradients and weights of the compute type. LibTorch's fused kernel takes
- * one type, so its gradients are widened before and its weights rounded behind. */
-Operation adamw(const Setup& s) {
+/** The master of a run: fp32, or what its bf16 weights lack of it, which are then filled in. */
+at::Tensor master_of(const at::Tensor& values, bool is_split, const at::Tensor& weights) {
+  if (!is_split) return values.clone();
+  const int64_t n = values.numel();
+  const at::Tensor from = values.cpu(), high = at::empty({n}, at::kBFloat16),
+                   low = at::empty({n}, at::kShort);
+  simd::split_f32(static_cast<uint16_t*>(ops::data_of(high)),
+                  static_cast<uint16_t*>(ops::data_of(low)), ops::floats_of(from), n);
+  weights.copy_(high);
+  return low.to(values.device());
+}
+
+/** Gradients and weights of the compute type. LibTorch's fused kernel takes one type, so its
+ * gradients are widened before and its weights rounded behind; its states are fp32. From states
+ * that are zero the first update is the same with all. */
+Operation adamw(const Setup& s, const char* name, simd::StateType states, bool is_split) {
+  if (is_split && s.type != at::kBFloat16) return {name, {}};
   const simd::AdamwHyper hyper = {.weight_decay = 0.01};
   const int64_t n = s.sizes.n_params;
   const bool is_f32 = s.type == at::kFloat;  // then the master is the weights
-  const auto states = [&] {
-    at::manual_seed(9);
-    const at::Tensor master = s.random({n}, 0.02).to(at::kFloat).clone();
-    return Tensors{master, at::zeros_like(master), at::zeros_like(master)};
+  at::manual_seed(9);
+  const at::Tensor values = s.random({n}, 0.02).to(at::kFloat), grad = s.random({n}, 1e-3);
+  const at::Tensor room = s.room({n});
+  const at::Tensor master = master_of(values, is_split, room), weights = is_f32 ? master : room;
+  const auto zeros = [&] {
+    return at::zeros({simd::state_bytes(states, n)}, at::device(s.device).dtype(at::kByte));
   };
-  const Tensors ours = states(), theirs = states();
-  const at::Tensor grad = s.random({n}, 1e-3);
-  const at::Tensor weights = is_f32 ? ours[0] : s.room({n});
-  const at::Tensor their_weights = is_f32 ? theirs[0] : s.room({n});
-  const at::Tensor step = at::ones({}, at::device(s.device).dtype(at::kFloat));
-  const simd::AdamwArgs args = {.master = ops::data_of(ours[0]),
-                                .m = ops::data_of(ours[1]),
-                                .v = ops::data_of(ours[2]),
+  const at::Tensor m = zeros(), v = zeros();
+  const auto exponents = [&](const at::Tensor& state) {
+    return state.data_ptr<uint8_t>() + simd::state_value_bytes(states, n);
+  };
+  const simd::AdamwArgs args = {.master = ops::data_of(master),
+                                .m = ops::data_of(m),
+                                .v = ops::data_of(v),
                                 .grad = ops::data_of(grad),
                                 .grad_type = ops::dtype_of(grad),
                                 .weights = ops::data_of(weights),
                                 .weights_type = ops::dtype_of(weights),
                                 .n = n,
-                                .step = simd::make_adamw_step(hyper, 1, 1.0f)};
-  const auto ferry = [=] {  // holds what args points to
+                                .step = simd::make_adamw_step(hyper, 1, 1.0f),
+                                .states = states,
+                                .split_master = is_split,
+                                .m_exponents = exponents(m),
+                                .v_exponents = exponents(v)};
+  const auto ferry = [=, kept = Tensors{master, m, v}] {  // holds what args points to
     if (grad.is_cuda()) {
       simd::cuda::adamw(args, ops::stream_of(grad));
     } else {
@@ -110,24 +130,45 @@ Operation adamw(const Setup& s) {
         simd::adamw(simd::part_of(args, begin, end - begin));
       });
     }
-    return Tensors{ours[0], ours[1], ours[2], weights};
+    return Tensors{weights};
   };
+  const at::Tensor their_master = values.clone(), their_m = at::zeros_like(values),
+                   their_v = at::zeros_like(values);
+  const at::Tensor their_weights = is_f32 ? their_master : s.room({n});
+  const at::Tensor step = at::ones({}, at::device(s.device).dtype(at::kFloat));
   const auto libtorch = [=] {
-    at::_fused_adamw_({theirs[0]}, {grad.to(at::kFloat)}, {theirs[1]}, {theirs[2]}, {}, {step},
+    at::_fused_adamw_({their_master}, {grad.to(at::kFloat)}, {their_m}, {their_v}, {}, {step},
                       hyper.lr, hyper.beta1, hyper.beta2, hyper.weight_decay, hyper.eps,
                       /*amsgrad=*/false, /*maximize=*/false);
-    if (!is_f32) their_weights.copy_(theirs[0]);
-    return Tensors{theirs[0], theirs[1], theirs[2], their_weights};
+    if (!is_f32) their_weights.copy_(their_master);
+    return Tensors{their_weights};
   };
-  int64_t n_bytes = 2 * bytes_of(ours) + bytes_of({grad});
-  if (!is_f32) n_bytes += bytes_of({weights});
-  return {"AdamW", {{"update", n_bytes, ferry, libtorch, {}}}};
+  int64_t n_bytes = 2 * bytes_of({master, m, v}) + bytes_of({grad});
+  if (!is_f32) n_bytes += (is_split ? 2 : 1) * bytes_of({weights});
+  return {name, {{"update", n_bytes, ferry, libtorch, {}}}};
+}
+
+Operation adamw_fp32(const Setup& s) {
+  return adamw(s, "AdamW", simd::StateType::fp32, false);
+}
+Operation adamw_bf16(const Setup& s) {
+  return adamw(s, "AdamW, bf16 states", simd::StateType::bf16, false);
+}
+Operation adamw_8bit(const Setup& s) {
+  return adamw(s, "AdamW, 8-bit states", simd::StateType::block8, false);
+}
+Operation adamw_split(const Setup& s) {
+  return adamw(s, "AdamW, split master", simd::StateType::fp32, true);
+}
+Operation adamw_8bit_split(const Setup& s) {
+  return adamw(s, "AdamW, 8-bit states, split master", simd::StateType::block8, true);
 }
 
 }  // namespace
 
 std::vector<MakeOperation> update_operations() {
-  return {square_sum, accumulate, adamw};
+  return {square_sum, accumulate,  adamw_fp32,      adamw_bf16,
+          adamw_8bit, adamw_split, adamw_8bit_split};
 }
 
 }  // namespace ferry::ops_bench
