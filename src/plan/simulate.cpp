@@ -16,12 +16,37 @@ namespace {
 /** The first steps fill the queues. */
 constexpr int kSteps = 4;
 
+/** Whether a step with twice the micro-batches does it twice. */
+bool repeats(const Action& action, AccumulationOrder order) {
+  switch (action.verb) {
+    case Verb::update_gpu:
+    case Verb::update_host:
+    case Verb::decide:
+    case Verb::send_step_sums:
+    case Verb::square_sum_gpu:
+    case Verb::square_sum_host:
+    case Verb::combine:
+      return false;
+    case Verb::fetch_weights:
+    case Verb::send_grads:
+      return order == AccumulationOrder::horizontal;
+    case Verb::accumulate:
+      return order == AccumulationOrder::horizontal || action.queue == QueueId::compute;
+    default:
+      return true;
+  }
+}
+
 class Simulator {
  public:
-  Simulator(const CostModel& cost, const StepList& list, bool serial)
+  Simulator(const CostModel& cost,
+            const StepList& list,
+            AccumulationOrder accumulation,
+            double n_each,
+            bool serial)
       : list_(list), serial_(serial) {
     for (size_t i = 0; i < list.size(); ++i) {
-      seconds_.push_back(cost.seconds(list[i]));
+      seconds_.push_back(cost.seconds(list[i]) * (repeats(list[i], accumulation) ? n_each : 1));
       if (list[i].verb == Verb::decide) decide_ = i;
       if (list[i].verb != Verb::update_gpu && list[i].verb != Verb::update_host) continue;
       const auto block = static_cast<size_t>(list[i].block);
@@ -158,9 +183,10 @@ Simulation simulate_steps(const CostModel& cost,
                           int n_micro,
                           UpdateOrder order,
                           bool serial,
-                          bool keeps_actions) {
+                          bool keeps_actions,
+                          double n_each) {
   const StepList list = make_training_list(shape, n_micro, order);
-  Simulator simulator(cost, list, serial);
+  Simulator simulator(cost, list, shape.order, n_each, serial);
   simulator.run();
   Simulation out;
   const size_t decide = simulator.decide();

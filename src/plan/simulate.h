@@ -20,12 +20,14 @@ struct Simulation {
   std::vector<TimedAction> actions;  ///< of the last steps, seconds from their begin
 };
 
-/** `n_micro` micro-batches a step. With `keeps_actions` the trace of two steps is kept. */
+/** `n_micro` micro-batches a step, each of which takes as long as `n_each`. With `keeps_actions`
+ * the trace of two steps is kept. */
 Simulation simulate_steps(const CostModel& cost,
                           const StepShape& shape,
                           int n_micro,
                           UpdateOrder order,
                           bool serial,
-                          bool keeps_actions = false);
+                          bool keeps_actions = false,
+                          double n_each = 1);
 
 }  // namespace ferry

@@ -315,6 +315,38 @@ TEST(Simulation, OnACpuIsTheSum) {
               1e-9);
 }
 
+/** Where the CPU's updates take as long as many micro-batches, and where they take as long as few.
+ */
+TEST(Simulation, OfManyMicroBatchesIsThatOfAll) {
+  const ModelTable model = bert(1024, 24);
+  int n_compared = 0;
+  for (const double adamw : {0.2e9, 2e9, 20e9})
+    for (const AccumulationOrder order :
+         {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+      for (const bool clips : {true, false})
+        for (const int64_t n_micro : {20, 48, 128}) {
+          const MachineProfile machine = even_machine({.adamw_params_per_s = adamw, .shared = 0.8});
+          PlanRequest request = on_gpu(machine, 6 * kGiB, clips);
+          request.order = order;
+          request.placement = Place::host;
+          request.micro_batch_size = 1;
+          request.train_batch_size = n_micro;
+          const Plan plan = make_plan(model, request);
+          ASSERT_EQ(plan.n_micro, n_micro);
+          const CostModel cost(machine, true, model, plan.shape, plan.typical);
+          const Simulation all =
+              simulate_steps(cost, plan.shape, static_cast<int>(n_micro),
+                             clips ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive,
+                             /*serial=*/false);
+          EXPECT_NEAR(plan.predicted->step_s, all.step_s, 0.03 * all.step_s)
+              << plan.why << ", AdamW " << adamw << ", clips " << clips;
+          for (size_t q = 0; q < kQueues; ++q)
+            EXPECT_NEAR(plan.predicted->busy_s[q], all.busy_s[q], 0.05 * all.step_s) << q;
+          ++n_compared;
+        }
+  EXPECT_EQ(n_compared, 36);
+}
+
 TEST(Simulation, KeepsATraceOfTwoStepsInOrder) {
   const ModelTable model = bert(256, 4);
   const PlanRequest request = on_gpu(even_machine({}), 40 * kGiB);
