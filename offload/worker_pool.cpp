@@ -147,6 +147,10 @@ int64_t first_task(const NodeWorkers& workers, size_t node, int64_t n_tasks) {
 }
 
 std::unique_ptr<WorkerPool> make_tbb_pool(int n_workers) {
+#ifdef __SANITIZE_ADDRESS__
+  // That sanitizer ends a process that loads a library as oneTBB does its own for NUMA.
+  return std::make_unique<TbbPool>(n_workers);
+#else
   // One entry, for the whole machine, where oneTBB's library for NUMA is not there.
   std::vector<oneapi::tbb::numa_node_id> nodes = oneapi::tbb::info::numa_nodes();
   std::vector<int> n_cores;
@@ -160,6 +164,7 @@ std::unique_ptr<WorkerPool> make_tbb_pool(int n_workers) {
     }
   if (nodes.size() < 2) return std::make_unique<TbbPool>(n_workers);
   return std::make_unique<NumaPool>(nodes, workers);
+#endif
 }
 
 std::unique_ptr<WorkerPool> make_thread_pool(int n_workers) {

@@ -27,6 +27,11 @@ constexpr bool kThreadSanitizer = true;
 #else
 constexpr bool kThreadSanitizer = false;
 #endif
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kAddressSanitizer = true;
+#else
+constexpr bool kAddressSanitizer = false;
+#endif
 
 class Pools : public testing::TestWithParam<bool> {
  protected:
@@ -152,6 +157,7 @@ constexpr int kNoTbbbind = 77;
 
 TEST(NumaDeathTest, EachNodesWorkersRunItsShareOnItsCores) {
   if (kThreadSanitizer) GTEST_SKIP() << "oneTBB is not instrumented for the thread sanitizer";
+  if (kAddressSanitizer) GTEST_SKIP() << "the address sanitizer forbids oneTBB's library for NUMA";
   cpu_set_t allowed;
   sched_getaffinity(0, sizeof allowed, &allowed);
   std::vector<int> cores;

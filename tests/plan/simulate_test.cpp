@@ -340,8 +340,10 @@ TEST(Simulation, OfManyMicroBatchesIsThatOfAll) {
                              /*serial=*/false);
           EXPECT_NEAR(plan.predicted->step_s, all.step_s, 0.03 * all.step_s)
               << plan.why << ", AdamW " << adamw << ", clips " << clips;
-          for (size_t q = 0; q < kQueues; ++q)
-            EXPECT_NEAR(plan.predicted->busy_s[q], all.busy_s[q], 0.05 * all.step_s) << q;
+          // Copies take longer beside others, and meet others now.
+          const auto compute = static_cast<size_t>(QueueId::compute);
+          EXPECT_NEAR(plan.predicted->busy_s[compute], all.busy_s[compute],
+                      0.02 * all.busy_s[compute]);
           ++n_compared;
         }
   EXPECT_EQ(n_compared, 36);
