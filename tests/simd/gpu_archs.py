@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The GPU code in what nvcc made: machine code of each architecture that is promised, and PTX of the newest.
+"""The GPU code in what nvcc made: machine code of each architecture that is promised, and PTX of the newest, all of it optimised.
 
     gpu_archs.py all NVCC SOURCE NVCC_ARGUMENT...   compiles the source with these arguments, those of -Dgpu_archs=all
     gpu_archs.py build PROGRAM ARCHS PTX            looks into a program of the build for a list such as 75,86 and PTX of one
@@ -19,7 +19,8 @@ PROMISED = [75, 80, 86, 89, 90, 100, 120]
 # fatbinary_section.h of the CUDA toolkit has the container; each entry in it starts with its kind and its sizes.
 CONTAINER = struct.Struct('<IHHQ')  # magic, version, bytes of the header, bytes of all entries
 MAGIC = 0xBA55ED50
-ENTRY = struct.Struct('<HHIQ12xI')  # kind, -, bytes of the header, bytes of the code, architecture
+ENTRY = struct.Struct('<HHIQ12xI8xQ')  # kind, -, bytes of the header, bytes of the code, architecture, flags
+DEBUG = 1 << 1  # a flag: made with -G, which optimises nothing
 KINDS = {1: 'ptx', 2: 'code'}
 
 
@@ -39,7 +40,8 @@ def fat_binaries(path):
         at += n_header
         end, entries = at + n_entries, []
         while at < end:
-            kind, _, n_header, n_code, arch = ENTRY.unpack_from(data, at)
+            kind, _, n_header, n_code, arch, flags = ENTRY.unpack_from(data, at)
+            assert not flags & DEBUG, f'{KINDS[kind]} {arch} in {path} is not optimised: it was compiled with -G'
             entries.append((KINDS[kind], arch))
             at += n_header + n_code
         assert at == end, f'entries of {path} end at {at}, not at {end}'
