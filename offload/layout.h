@@ -86,4 +86,12 @@ inline int64_t step_sums_bytes(const StepShape& shape) {
 
 Layout make_layout(const StepShape& shape);
 
+/** What a layout would take. */
+struct LayoutBytes {
+  std::array<int64_t, kPlaces> n_bytes{};  ///< as Layout's
+  int64_t save_buffer_bytes = 0;           ///< of these, a checkpoint's on their way
+};
+/** Of make_layout(), without its regions: a search asks for thousands. */
+LayoutBytes layout_bytes(const StepShape& shape);
+
 }  // namespace ferry

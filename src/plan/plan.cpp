@@ -18,25 +18,15 @@ constexpr int64_t kGraphKeys_bytes = 3 * kTensorAlignment_bytes;
 StepShape make_step_shape(const ModelTable& model,
                           const BatchShape& largest,
                           const PlanRequest& request,
-                          Place place,
-                          Activations activations,
-                          AccumulationOrder order,
-                          int64_t n_micro,
-                          Place boundaries) {
+                          int64_t n_micro) {
   StepShape shape;
   shape.compute = model.compute;
   shape.states = request.states;
   shape.split_master = request.split_master;
   shape.n_micro_max = static_cast<int>(n_micro);
-  shape.order = order;
   shape.n_weight_slots = request.n_weight_slots.value_or(kWeightSlots);
-  shape.boundaries_on_host = boundaries == Place::host;
-  // One is read, one is written, and one is on its way; in vertical order the next block's forwards
-  // find all of them where the last block's wrote them.
-  shape.n_boundary_slots = shape.n_live() + 2;
   shape.trains = request.trains;
-  // Steps on a CPU take longer than the disk does, and memory is all there is.
-  if (!request.has_gpu) shape.save_buffer_bytes_max = kSaveBuffer_bytes_least;
+  shape.save_buffer_bytes_max = most_save_buffer_bytes(request);
   shape.boundary_bytes = model.boundary_bytes(largest);
   shape.batch_bytes = make_batch_layout(largest, model).n_bytes;
   for (const BlockTable& table : model.blocks) {
@@ -53,19 +43,31 @@ StepShape make_step_shape(const ModelTable& model,
     const std::vector<SavedSpec> saved = table.saved(largest);
     block.saved_bytes = laid_out_bytes(saved);
     block.saved_remade_bytes = remade_bytes(saved);
-    block.place = place;
-    // The head's backward follows its forward at once: nothing is gained by dropping what it saved.
-    const bool gains_nothing =
-        (activations == Activations::recompute && table.kind == BlockKind::head) ||
-        (activations == Activations::selective && block.saved_remade_bytes == 0);
-    block.activations = gains_nothing ? Activations::keep : activations;
     ScratchNeed need = table.scratch(largest);
     shape.scratch_bytes = std::max({shape.scratch_bytes, need.forward_bytes, need.backward_bytes});
     shape.library_bytes = std::max(shape.library_bytes, need.library_bytes);
     shape.blocks.push_back(std::move(block));
   }
   if (request.has_gpu) shape.library_bytes += kCublasWorkspace_bytes + kGraphKeys_bytes;
+  choose(shape, model, {});
   return shape;
+}
+
+void choose(StepShape& shape, const ModelTable& model, const Choice& choice) {
+  shape.order = choice.order;
+  shape.boundaries_on_host = choice.boundaries == Place::host;
+  // One is read, one is written, and one is on its way; in vertical order the next block's forwards
+  // find all of them where the last block's wrote them.
+  shape.n_boundary_slots = shape.n_live() + 2;
+  for (size_t b = 0; b < shape.blocks.size(); ++b) {
+    BlockShape& block = shape.blocks[b];
+    block.place = choice.place;
+    // The head's backward follows its forward at once: nothing is gained by dropping what it saved.
+    const bool gains_nothing =
+        (choice.activations == Activations::recompute && model.blocks[b].kind == BlockKind::head) ||
+        (choice.activations == Activations::selective && block.saved_remade_bytes == 0);
+    block.activations = gains_nothing ? Activations::keep : choice.activations;
+  }
 }
 
 int64_t loaded_kernels_bytes(const ModelTable& model) {

@@ -85,8 +85,10 @@ int64_t n_token_sizes(const ModelTable& model, const Plan& plan);
 
 /** With a machine profile the fastest of these that fit the budgets, else the first: all resident
  * and kept; the largest or all saved tensors recomputed; weights and states on the host, but for as
- * many blocks as the GPU has room for; and so on with smaller micro-batches. Where none of these
- * fits, the same with the outputs of blocks on the host. Throws Error(does_not_fit) that names the
+ * many blocks as the GPU has room for; and so on with smaller micro-batches. With a profile also
+ * the same with saved tensors or the outputs of blocks on the host, and the fastest with fewer
+ * slots and fewer blocks on the GPU; without one, outputs on the host only where nothing else fits.
+ * Throws Error(does_not_fit) that names the
  * largest tag and changes with which it would fit, each tried; Error(usage) when the micro-batch
  * asked for is more than can be computed at once, or too small for its number. `nearest`: becomes,
  * before it throws, what lacked the fewest bytes, if anything could be laid out. */
@@ -112,15 +114,20 @@ Simulation simulate_plan(const ModelTable& model,
                          const Plan& plan,
                          bool keeps_actions = false);
 
-/** The step's shape for one choice. */
+/** A step's shape with everything on the GPU and kept; what choose() changes of it costs little. */
 StepShape make_step_shape(const ModelTable& model,
                           const BatchShape& largest,
                           const PlanRequest& request,
-                          Place place,
-                          Activations activations,
-                          AccumulationOrder order,
-                          int64_t n_micro,
-                          Place boundaries = Place::gpu);
+                          int64_t n_micro);
+
+/** What a plan chooses of a step's shape, for all blocks alike. */
+struct Choice {
+  Place place = Place::gpu;
+  Activations activations = Activations::keep;
+  AccumulationOrder order = AccumulationOrder::horizontal;
+  Place boundaries = Place::gpu;
+};
+void choose(StepShape& shape, const ModelTable& model, const Choice& choice);
 
 /** One line of the report. */
 struct PlanRow {

@@ -6,121 +6,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+
+#include "src/plan/candidates.h"
+#include "src/plan/fill.h"
 
 namespace ferry {
 namespace {
 
-/** Token counts are multiples of this. */
-constexpr int64_t kTokenMultiple = 64;
-/** The tokens of a micro-batch are counted in int32 (cu_seqlens). */
-constexpr int64_t kTokens_max = INT32_MAX - kTokenMultiple;
 /** An exbibyte: no machine has it, and twice as much is still far from the end of int64. */
 constexpr double kLaidOut_bytes_max = 0x1p60;
-/** A region may be that much larger than was asked for. */
-constexpr int64_t kBufferRounding_bytes = 8192;
-
-/** The largest micro-batch and the one whose time is told. */
-struct Shapes {
-  BatchShape largest, typical;
-};
-Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size) {
-  // The token count is rounded up to one of a few sizes, the largest of which holds every
-  // micro-batch there is; what is left over is cut into dummy sequences of max_length.
-  const int64_t full = micro_batch_size * request.max_length;
-  // The last micro-batch may be a short one.
-  const int64_t n_micro = (request.train_batch_size + micro_batch_size - 1) / micro_batch_size;
-  const int64_t mean = (request.train_batch_size + n_micro - 1) / n_micro * request.max_length;
-  const TextTokens texts = request.text_tokens
-                               ? request.text_tokens(request.train_batch_size, micro_batch_size)
-                               : TextTokens{full, mean, request.max_length};
-  const auto shape = [&](int64_t n_tokens, int64_t length) -> BatchShape {
-    const int64_t tokens = round_up(std::clamp<int64_t>(n_tokens, 1, full), kTokenMultiple);
-    const int64_t n_dummies = (tokens + request.max_length - 1) / request.max_length;
-    return {.tokens = tokens,
-            .n_seqs_max = micro_batch_size + n_dummies,
-            .max_length = std::clamp<int64_t>(length, 1, request.max_length)};
-  };
-  return {shape(texts.most, request.max_length), shape(texts.typical, texts.attended)};
-}
-
-struct Choice {
-  Place place;
-  Activations activations;
-  Place boundaries;
-};
-
-std::vector<Choice> choices_of(const PlanRequest& request, Place boundaries) {
-  std::vector<Choice> all = {{Place::gpu, Activations::keep, boundaries},
-                             {Place::gpu, Activations::selective, boundaries},
-                             {Place::gpu, Activations::recompute, boundaries},
-                             {Place::host, Activations::keep, boundaries},
-                             {Place::host, Activations::selective, boundaries},
-                             {Place::host, Activations::recompute, boundaries},
-                             {Place::gpu, Activations::host, boundaries},
-                             {Place::host, Activations::host, boundaries}};
-  // Where times are not known, what a PCIe link may be too slow for is only had for the asking.
-  const bool may_save_on_host = request.machine && request.has_gpu && request.trains;
-  std::erase_if(all, [&](const Choice& c) {
-    return (request.placement && c.place != *request.placement) ||
-           (request.activations ? c.activations != *request.activations
-                                : c.activations == Activations::host && !may_save_on_host);
-  });
-  return all;
-}
-
-/** In order of preference: where times are not known, boundaries are on the host only where nothing
- * fits with them on the GPU. */
-std::vector<Place> boundary_places_of(const PlanRequest& request) {
-  if (request.boundaries) return {*request.boundaries};
-  if (!request.has_gpu || !request.trains) return {Place::gpu};
-  return {Place::gpu, Place::host};
-}
-
-/** Fewer tokens than this leave a GPU idle between launches: smaller micro-batches are tried last.
- */
-constexpr int64_t kMicroBatchTokens_min = 2048;
-
-struct Candidate {
-  Choice choice;
-  int64_t micro_batch_size;
-  AccumulationOrder order = AccumulationOrder::horizontal;
-};
-
-/** Vertical moves each block's weights once a step and keeps more alive: resident blocks gain
- * nothing by it, and where times are not known horizontal is taken. */
-std::vector<AccumulationOrder> orders_of(const PlanRequest& request,
-                                         const Choice& choice,
-                                         int64_t size) {
-  if (request.order) return {*request.order};
-  const bool can_gain = request.machine && request.trains && choice.place == Place::host &&
-                        size < request.train_batch_size;
-  if (can_gain) return {AccumulationOrder::vertical, AccumulationOrder::horizontal};
-  return {AccumulationOrder::horizontal};
-}
-
-/** In order of preference. Smaller micro-batches cost less than recomputing, recomputing less than
- * streaming. */
-std::vector<Candidate> candidates_of(const PlanRequest& request, Place boundaries) {
-  std::vector<int64_t> sizes;
-  if (request.micro_batch_size) {
-    sizes = {std::min(*request.micro_batch_size, request.train_batch_size)};
-  } else {
-    for (int64_t size = request.train_batch_size; size > 1; size = (size + 1) / 2)
-      sizes.push_back(size);
-    sizes.push_back(1);
-  }
-  std::vector<Candidate> preferred, last;
-  for (const Choice& choice : choices_of(request, boundaries))
-    for (int64_t size : sizes) {
-      const bool large =
-          size == sizes.front() || size * request.max_length >= kMicroBatchTokens_min;
-      for (AccumulationOrder order : orders_of(request, choice, size))
-        (large ? preferred : last).push_back({choice, size, order});
-    }
-  preferred.insert(preferred.end(), last.begin(), last.end());
-  return preferred;
-}
-
 /** No less than the layout of this shape takes. In double: the sum over blocks may leave int64,
  * while each block's numbers do not (kTokens_max, and the limits in models/bert/bert_config.cpp).
  */
@@ -144,139 +39,16 @@ double bytes_at_most(const StepShape& shape) {
          static_cast<double>(shape.save_buffer_bytes_max);
 }
 
-/** What a layout takes beyond the budgets; 0: it fits. Without a GPU all is in host memory. */
-struct Lacking {
-  int64_t gpu_bytes = 0, host_bytes = 0;
-  int64_t total() const { return gpu_bytes + host_bytes; }
-};
-Lacking lacking_of(const PlanRequest& request, const Layout& layout) {
-  const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::gpu)],
-                host = layout.n_bytes[static_cast<size_t>(Place::host)];
-  const auto over = [](int64_t need, int64_t budget) { return need > budget ? need - budget : 0; };
-  if (!request.has_gpu) return {0, over(gpu + host, request.host_budget_bytes)};
-  return {over(gpu, request.gpu_budget_bytes), over(host, request.host_budget_bytes)};
-}
-
-/** Lays out the plan's shape, with a smaller buffer for checkpoints where that alone makes it fit
- * the host. */
-Lacking lay_out(const PlanRequest& request, Plan& plan, Search& search) {
-  const auto noted = [&](Lacking lacking) {
-    if (lacking.host_bytes > 0)
-      search.host_lacking_bytes = std::min(search.host_lacking_bytes, lacking.host_bytes);
-    return lacking;
-  };
-  plan.layout = make_layout(plan.shape);
-  const Lacking lacking = noted(lacking_of(request, plan.layout));
-  if (lacking.host_bytes == 0 || plan.layout.save_buffer < 0) return lacking;
-  const int64_t buffer = plan.layout.region(plan.layout.save_buffer).n_bytes;
-  if (buffer <= kSaveBuffer_bytes_least + kBufferRounding_bytes) return lacking;
-  plan.shape.save_buffer_bytes_max = std::clamp(buffer - lacking.host_bytes - kBufferRounding_bytes,
-                                                kSaveBuffer_bytes_least, kSaveBuffer_bytes);
-  plan.layout = make_layout(plan.shape);
-  return noted(lacking_of(request, plan.layout));
-}
-
-/** Blocks that live together because they share tensors, in forward order of the first. */
-std::vector<std::vector<int>> groups_of(const StepShape& shape) {
-  std::vector<int> group(shape.blocks.size());
-  for (int b = 0; b < shape.n_blocks(); ++b)
-    group[static_cast<size_t>(b)] = b;
-  for (int b = 0; b < shape.n_blocks(); ++b)
-    for (const BorrowedExtent& borrowed : shape.blocks[static_cast<size_t>(b)].borrowed) {
-      const int from = group[static_cast<size_t>(b)],
-                to = group[static_cast<size_t>(borrowed.block)];
-      std::ranges::replace(group, std::max(from, to), std::min(from, to));
-    }
-  std::vector<std::vector<int>> groups;
-  for (int first = 0; first < shape.n_blocks(); ++first) {
-    std::vector<int> members;
-    for (int b = 0; b < shape.n_blocks(); ++b)
-      if (group[static_cast<size_t>(b)] == first) members.push_back(b);
-    if (!members.empty()) groups.push_back(std::move(members));
-  }
-  return groups;
-}
-
-/** The plan with the first `n` groups of blocks on the GPU: the CPU then has the longest until the
- * next forward needs what it updates. */
-Plan with_resident(const Plan& plan, const std::vector<std::vector<int>>& groups, size_t n) {
-  Plan out = plan;
-  out.n_resident = 0;
-  for (size_t g = 0; g < n; ++g)
-    for (int b : groups[g]) {
-      out.shape.blocks[static_cast<size_t>(b)].place = Place::gpu;
-      ++out.n_resident;
-    }
-  return out;
-}
-
-/** Fills the card: what slots, activations and workspace leave holds weights and states of as many
- * blocks as fit, or of a share of these; the host may only then have room for the others. What is
- * lacking after that. */
-Lacking fill(const PlanRequest& request, Plan& plan, Search& search, double share) {
-  const auto groups = groups_of(plan.shape);
-  Lacking lacking = lay_out(request, plan, search);
-  // All of them would be the choice "on the GPU".
-  size_t fits = 0, too_many = groups.size();
-  Plan empty = plan;
-  empty.layout = {};  // copied for each attempt
-  while (lacking.gpu_bytes == 0 && too_many - fits > 1) {
-    const size_t n = (fits + too_many) / 2;
-    Plan tried = with_resident(empty, groups, n);
-    const Lacking its = lay_out(request, tried, search);
-    if (its.gpu_bytes > 0) {
-      too_many = n;
-      continue;
-    }
-    plan = std::move(tried);
-    lacking = its;
-    fits = n;
-  }
-  if (const auto n = static_cast<size_t>(share * static_cast<double>(fits)); n < fits) {
-    plan = with_resident(empty, groups, n);
-    lacking = lay_out(request, plan, search);
-  }
-  return lacking;
-}
-
-/** What keeps more of the saved tensors by one step: the largest are the first to be made again and
- * the last to be kept. The same where nothing is made again. */
-constexpr Activations one_more_kept(Activations activations) {
-  return activations == Activations::recompute   ? Activations::selective
-         : activations == Activations::selective ? Activations::keep
-                                                 : activations;
-}
-
-/** What a plan that fits has left keeps more of the saved tensors: those of the last blocks. */
-void keep_more(const PlanRequest& request, Plan& plan, const Choice& choice, Search& search) {
-  const Activations more = one_more_kept(choice.activations);
-  if (more == choice.activations || !request.trains || request.activations) return;
-  std::vector<size_t> blocks;
-  for (size_t b = plan.shape.blocks.size(); b-- > 0;)
-    if (plan.shape.blocks[b].activations == choice.activations &&
-        plan.shape.blocks[b].saved_remade_bytes > 0)
-      blocks.push_back(b);
-  Plan less = plan;
-  less.layout = {};  // copied for each attempt
-  // All of them would be the choice before this one.
-  for (size_t fits = 0, too_many = blocks.size(); too_many - fits > 1;) {
-    const size_t n = (fits + too_many) / 2;
-    Plan tried = less;
-    for (size_t i = 0; i < n; ++i)
-      tried.shape.blocks[blocks[i]].activations = more;
-    tried.n_kept_more = static_cast<int>(n);
-    if (lay_out(request, tried, search).total() > 0) {
-      too_many = n;
-      continue;
-    }
-    plan = std::move(tried);
-    fits = n;
-  }
-}
-
 /** What no order of its actions makes the plan's step shorter than: its busiest resource's time. */
 double least_seconds(const Plan& plan) {
   return *std::ranges::max_element(plan.predicted->busy_s);
+}
+
+/** What no late updates make it shorter than: what is late leaves the end of the step, and no more
+ * than that. */
+double least_seconds_with_late_updates(const Plan& plan) {
+  const double host_s = plan.predicted->busy_s[static_cast<size_t>(QueueId::host)];
+  return std::max(least_seconds(plan), plan.predicted->step_s - host_s);
 }
 
 /** Leaves a share of the updates for the next forward, where that is faster: spread over the
@@ -287,16 +59,16 @@ void choose_late_updates(const CostModel& cost, const PlanRequest& request, Plan
     if (plan.shape.blocks[static_cast<size_t>(b)].place == Place::host &&
         plan.shape.is_trained(b) && !plan.shape.tied(b))
       on_host.push_back(b);
-  if (request.clips || on_host.empty()) return;
+  if (on_host.empty()) return;
   constexpr double kNearlyAll = 1.01;
   const double enough_s = least_seconds(plan) * kNearlyAll;
   Plan tried = plan;
   for (double share : {0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0}) {
     if (plan.predicted->step_s < enough_s) return;
     double late = 0;
-    for (size_t i = 0; i < on_host.size(); ++i) {
+    for (int b : on_host) {
       const bool is_late = std::floor(late + share) > std::floor(late);
-      tried.shape.blocks[static_cast<size_t>(on_host[i])].updates_late = is_late;
+      tried.shape.blocks[static_cast<size_t>(b)].updates_late = is_late;
       late += share;
     }
     tried.predicted = simulate_plan(cost, request, tried);
@@ -349,8 +121,8 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
  * first. */
 constexpr double kPrediction_share = 0.02;
 
-bool is_faster(const Plan& plan, const Plan& than) {
-  return plan.predicted->step_s < than.predicted->step_s * (1 - kPrediction_share);
+double faster_than_seconds(const Plan& plan) {
+  return plan.predicted->step_s * (1 - kPrediction_share);
 }
 
 /** No fewer bytes of weights than these cross to the GPU in a step with all blocks on the host, of
@@ -390,7 +162,7 @@ bool can_be_faster(const CostModel& cost,
                    const Choice& choice,
                    const Plan& than) {
   const Activations most = one_more_kept(choice.activations);
-  const double enough_s = than.predicted->step_s * (1 - kPrediction_share);
+  const double enough_s = faster_than_seconds(than);
   return cost.passes_seconds(plan.n_micro, most) < enough_s &&
          cost.least_fetch_seconds(least_fetched_bytes(request, plan)) < enough_s;
 }
@@ -414,106 +186,155 @@ struct Variant {
   double resident_share = 1;  ///< of the blocks that the card could hold
 };
 
-/** Lays a variant out and tells its time; keeps it as the plan if it is faster, or as the nearest
- * to one that fits. Whether it was kept as the plan. */
-bool try_variant(const ModelTable& model,
-                 const PlanRequest& request,
-                 const Variant& variant,
-                 Search& search) {
-  const auto& [choice, size, order] = variant.candidate;
-  if (size > kTokens_max / request.max_length) return false;
-  Plan plan;
-  const Shapes shapes = shapes_of(request, size);
-  plan.largest = shapes.largest;
-  plan.typical = shapes.typical;
-  plan.micro_batch_size = size;
-  plan.n_micro = (request.train_batch_size + size - 1) / size;
-  if (plan.n_micro > n_micro_most(model, request)) {
-    search.too_many = std::move(plan);
-    return false;
-  }
-  plan.shape = make_step_shape(model, plan.largest, request, choice.place, choice.activations,
-                               order, plan.n_micro, choice.boundaries);
-  if (!request.n_weight_slots) plan.shape.n_weight_slots = variant.n_weight_slots;
-  if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) return false;
-  // Where blocks live changes what passes between them, not what they cost.
-  std::optional<CostModel> cost;
-  if (request.machine)
-    cost.emplace(*request.machine, request.has_gpu, model, plan.shape, plan.typical);
-  if (search.plan && cost && !can_be_faster(*cost, request, plan, choice, *search.plan))
-    return false;
-  const bool fills =
-      request.has_gpu && request.trains && !request.placement && choice.place == Place::host;
-  const int64_t lacking =
-      (fills ? fill(request, plan, search, variant.resident_share) : lay_out(request, plan, search))
-          .total();
-  if (lacking > 0) {
-    plan.why = reason(request, plan, choice);
-    if (lacking < search.lacking_bytes) {
-      search.lacking_bytes = lacking;
-      search.nearest = std::move(plan);
-    }
-    return false;
-  }
-  keep_more(request, plan, choice, search);
-  if (cost) {
-    plan.predicted = simulate_plan(*cost, request, plan);
-    // What is late leaves the end of the step, and no more than that.
-    const double least_s = std::max(
-        least_seconds(plan),
-        plan.predicted->step_s - plan.predicted->busy_s[static_cast<size_t>(QueueId::host)]);
-    if (!search.plan || least_s < search.plan->predicted->step_s)
-      choose_late_updates(*cost, request, plan);
-  }
-  plan.why = reason(request, plan, choice);
-  if (search.plan && !is_faster(plan, *search.plan)) return false;
-  search.plan = std::move(plan);
-  return true;
-}
+class Searcher {
+ public:
+  Searcher(const ModelTable& model, const PlanRequest& request)
+      : model_(model), request_(request) {}
 
-/** All candidates with the outputs of blocks in one place; what was kept as the plan, if any was.
- */
-std::optional<Variant> search_with(const ModelTable& model,
-                                   const PlanRequest& request,
-                                   Place boundaries,
-                                   Search& search) {
-  std::optional<Variant> kept;
-  for (const Candidate& candidate : candidates_of(request, boundaries)) {
-    const Variant variant = {.candidate = candidate};
-    if (try_variant(model, request, variant, search)) kept = variant;
-    if (search.plan && !request.machine) break;
-  }
-  return kept;
-}
-
-/** The plan's GPU memory shared out otherwise: fewer slots, fewer blocks whose states live there,
- * so that more of the saved tensors are kept. */
-void share_out_otherwise(const ModelTable& model,
-                         const PlanRequest& request,
-                         const Variant& best,
-                         Search& search) {
-  if (!request.has_gpu || !request.trains || best.candidate.choice.place != Place::host) return;
-  for (const int n_slots : {kWeightSlots, kWeightSlots_least})
-    for (const double share : {1.0, 0.5, 0.0}) {
-      if (n_slots == kWeightSlots && share == 1) continue;  // that is the plan
-      if (n_slots != kWeightSlots && request.n_weight_slots) continue;
-      if (share < 1 && (request.placement || search.plan->n_resident == 0)) continue;
-      try_variant(model, request, {best.candidate, n_slots, share}, search);
+  Search go() {
+    for (Place boundaries : boundary_places_of(request_)) {
+      if (found_.plan && !request_.machine) break;
+      try_candidates(boundaries);
     }
-}
+    leave_updates_late();
+    if (found_.plan && request_.machine) share_out_otherwise();
+    for (std::optional<Plan>* plan : {&found_.plan, &found_.nearest})
+      if (*plan) (*plan)->layout = make_layout((*plan)->shape);
+    if (found_.plan) found_.plan->host_lacking_bytes = found_.host_lacking_bytes;
+    return std::move(found_);
+  }
+
+ private:
+  /** A plan whose updates all end within their step. */
+  struct InTime {
+    Variant variant;
+    Plan plan;
+  };
+
+  bool updates_may_be_late() const {
+    return request_.machine && request_.has_gpu && request_.trains && !request_.clips;
+  }
+  CostModel cost_of(const Plan& plan) const {
+    return {*request_.machine, request_.has_gpu, model_, plan.shape, plan.typical};
+  }
+
+  /** All candidates with the outputs of blocks in one place. */
+  void try_candidates(Place boundaries) {
+    for (const Candidate& candidate : candidates_of(request_, boundaries)) {
+      const Variant variant = {.candidate = candidate};
+      std::optional<Plan> plan = plan_of(variant);
+      if (!plan) continue;
+      if (updates_may_be_late() && could_be_late(*plan)) in_time_.push_back({variant, *plan});
+      keep_if_faster(variant, std::move(*plan));
+      if (!request_.machine) break;
+    }
+  }
+  /** Whether that may make it the fastest. */
+  bool could_be_late(const Plan& plan) const {
+    return !found_.plan ||
+           least_seconds_with_late_updates(plan) < faster_than_seconds(*found_.plan);
+  }
+
+  /** The fastest first: others whose bound is above what comes of that need not be tried. */
+  void leave_updates_late() {
+    std::ranges::stable_sort(in_time_, {},
+                             [](const InTime& one) { return one.plan.predicted->step_s; });
+    for (InTime& one : in_time_) {
+      if (!could_be_late(one.plan)) continue;
+      choose_late_updates(cost_of(one.plan), request_, one.plan);
+      keep_if_faster(one.variant, std::move(one.plan));
+    }
+  }
+
+  /** The plan's GPU memory shared out otherwise: fewer slots, fewer blocks whose states live there,
+   * so that more of the saved tensors are kept. */
+  void share_out_otherwise() {
+    const Candidate best = best_.candidate;
+    if (!request_.has_gpu || !request_.trains || best.choice.place != Place::host) return;
+    for (const int n_slots : {kWeightSlots, kWeightSlots_least})
+      for (const double share : {1.0, 0.5, 0.0}) {
+        if (n_slots == kWeightSlots && share == 1) continue;  // that is the plan
+        if (n_slots != kWeightSlots && request_.n_weight_slots) continue;
+        if (share < 1 && (request_.placement || found_.plan->n_resident == 0)) continue;
+        const Variant variant = {best, n_slots, share};
+        std::optional<Plan> plan = plan_of(variant);
+        if (!plan) continue;
+        if (updates_may_be_late() && could_be_late(*plan))
+          choose_late_updates(cost_of(*plan), request_, *plan);
+        keep_if_faster(variant, std::move(*plan));
+      }
+  }
+
+  /** A plan of micro-batches of this size with nothing chosen; nothing where it cannot be laid
+   * out. */
+  std::optional<Plan> bare_plan(int64_t size) {
+    if (size > kTokens_max / request_.max_length) return {};
+    Plan plan;
+    const Shapes shapes = shapes_of(request_, size);
+    plan.largest = shapes.largest;
+    plan.typical = shapes.typical;
+    plan.micro_batch_size = size;
+    plan.n_micro = (request_.train_batch_size + size - 1) / size;
+    if (plan.n_micro > n_micro_most(model_, request_)) {
+      found_.too_many = std::move(plan);
+      return {};
+    }
+    plan.shape = make_step_shape(model_, plan.largest, request_, plan.n_micro);
+    return plan;
+  }
+
+  /** Lays a variant out and tells its time; nothing where it cannot be faster than what was found,
+   * or does not fit: then it may be the nearest to one that does. */
+  std::optional<Plan> plan_of(const Variant& variant) {
+    const auto& [choice, size] = variant.candidate;
+    auto bare = bare_plans_.find(size);
+    if (bare == bare_plans_.end()) bare = bare_plans_.emplace(size, bare_plan(size)).first;
+    if (!bare->second) return {};
+    Plan plan = *bare->second;
+    choose(plan.shape, model_, choice);
+    if (!request_.n_weight_slots) plan.shape.n_weight_slots = variant.n_weight_slots;
+    if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) return {};
+    // Where blocks live changes what passes between them, not what they cost.
+    std::optional<CostModel> cost;
+    if (request_.machine)
+      cost.emplace(*request_.machine, request_.has_gpu, model_, plan.shape, plan.typical);
+    if (found_.plan && cost && !can_be_faster(*cost, request_, plan, choice, *found_.plan))
+      return {};
+    const bool fills =
+        request_.has_gpu && request_.trains && !request_.placement && choice.place == Place::host;
+    const int64_t lacking = (fills ? fill(request_, plan, found_, variant.resident_share)
+                                   : fit(request_, plan.shape, found_))
+                                .total();
+    if (lacking == 0) keep_more(request_, plan, choice, found_);
+    plan.why = reason(request_, plan, choice);
+    if (lacking > 0) {
+      if (lacking >= found_.lacking_bytes) return {};
+      found_.lacking_bytes = lacking;
+      found_.nearest = std::move(plan);
+      return {};
+    }
+    if (cost) plan.predicted = simulate_plan(*cost, request_, plan);
+    return plan;
+  }
+
+  void keep_if_faster(const Variant& variant, Plan plan) {
+    if (found_.plan && plan.predicted->step_s >= faster_than_seconds(*found_.plan)) return;
+    found_.plan = std::move(plan);
+    best_ = variant;
+  }
+
+  const ModelTable& model_;
+  const PlanRequest& request_;
+  std::map<int64_t, std::optional<Plan>> bare_plans_;  ///< by size of the micro-batch
+  Search found_;
+  Variant best_;  ///< of the plan that was found
+  std::vector<InTime> in_time_;
+};
 
 }  // namespace
 
 Search search_plan(const ModelTable& model, const PlanRequest& request) {
-  Search search;
-  std::optional<Variant> best;
-  for (Place boundaries : boundary_places_of(request)) {
-    if (search.plan && !request.machine) break;
-    if (const auto kept = search_with(model, request, boundaries, search)) best = kept;
-  }
-  if (best && request.machine) share_out_otherwise(model, request, *best, search);
-  if (search.plan) search.plan->host_lacking_bytes = search.host_lacking_bytes;
-  return search;
+  return Searcher(model, request).go();
 }
 
 }  // namespace ferry

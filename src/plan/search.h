@@ -19,6 +19,12 @@ struct Search {
 
 Search search_plan(const ModelTable& model, const PlanRequest& request);
 
+/** What a checkpoint's buffer is given where there is room. Steps on a CPU take longer than the
+ * disk does, and memory is all there is. */
+constexpr int64_t most_save_buffer_bytes(const PlanRequest& request) {
+  return request.has_gpu ? kSaveBuffer_bytes : kSaveBuffer_bytes_least;
+}
+
 /** Micro-batches that a step of this model may have. */
 int64_t n_micro_most(const ModelTable& model, const PlanRequest& request);
 

@@ -224,9 +224,7 @@ int64_t planned_library_bytes(const ToyModel& model) {
                          .max_length = model.max_length};
   PlanRequest request;
   request.has_gpu = true;
-  return make_step_shape(model.table, batch, request, Place::gpu, Activations::keep,
-                         AccumulationOrder::horizontal, model.n_micro)
-      .library_bytes;
+  return make_step_shape(model.table, batch, request, model.n_micro).library_bytes;
 }
 
 TEST(Allocations, OnAGpuTheDriverCountsTheSameStepAfterStep) {

@@ -146,8 +146,9 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
   ModelTable table = model.table;
   if (placement.device == DeviceKind::cuda)
     FERRY_CHECK(table.attention != AttentionBackend::cpu_math, "built for the CPU");
-  StepShape shape = make_step_shape(table, largest, request, placement.place, placement.activations,
-                                    placement.order, model.n_micro, placement.boundaries);
+  StepShape shape = make_step_shape(table, largest, request, model.n_micro);
+  choose(shape, table,
+         {placement.place, placement.activations, placement.order, placement.boundaries});
   if (placement.places)
     for (size_t b = 0; b < shape.blocks.size(); ++b)
       shape.blocks[b].place = (*placement.places)[b];

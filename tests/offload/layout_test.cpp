@@ -19,6 +19,10 @@ TEST(Layout, RegionsAreAlignedDoNotOverlapAndFillTheReservation) {
     shape.library_bytes = static_cast<int64_t>(random() % 5000);
     shape.trains = random() % 4 != 0;
     const Layout layout = make_layout(shape);
+    const LayoutBytes bytes = layout_bytes(shape);
+    EXPECT_EQ(bytes.n_bytes, layout.n_bytes);
+    EXPECT_EQ(bytes.save_buffer_bytes,
+              layout.save_buffer < 0 ? 0 : layout.region(layout.save_buffer).n_bytes);
     for (Place place : {Place::gpu, Place::host}) {
       std::vector<Region> regions;
       for (const Region& r : layout.regions)

@@ -131,8 +131,8 @@ void run(const std::filesystem::path& directory) {
       largest.n_seqs_max = std::max(largest.n_seqs_max, rows.view.n_seqs);
     }
   }
-  const StepShape shape = make_step_shape(model, largest, {}, Place::host, Activations::recompute,
-                                          AccumulationOrder::horizontal, n_micro);
+  StepShape shape = make_step_shape(model, largest, {}, n_micro);
+  choose(shape, model, {.place = Place::host, .activations = Activations::recompute});
   const Layout layout = make_layout(shape);
   SessionOptions options;
   options.loss = loss;

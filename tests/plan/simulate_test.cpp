@@ -81,7 +81,7 @@ TEST(Work, OfBertLargeIsWhatTheWorldCounts) {
   // sequence of 512.
   ModelTable model = bert(1024, 24);
   const BatchShape batch = {.tokens = 512, .n_seqs_max = 1, .max_length = 512};
-  const StepShape shape = make_step_shape(model, batch, {}, Place::gpu, Activations::keep, {}, 1);
+  const StepShape shape = make_step_shape(model, batch, {}, 1);
   const MachineProfile machine = even_machine({});
   EXPECT_NEAR(CostModel(machine, true, model, shape, batch).step_flops(1), 1.006e12, 0.01e12);
 }
@@ -119,8 +119,8 @@ TEST(Simulation, ReducedStatesUpdateByTheirBytes) {
       PlanRequest request;
       request.states = states;
       request.split_master = split_master;
-      const StepShape shape =
-          make_step_shape(model, batch, request, place, Activations::keep, {}, 1);
+      StepShape shape = make_step_shape(model, batch, request, 1);
+      choose(shape, model, {.place = place});
       return CostModel(machine, true, model, shape, batch)
           .seconds(
               {.verb = place == Place::host ? Verb::update_host : Verb::update_gpu, .block = 1});

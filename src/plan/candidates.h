@@ -1,0 +1,36 @@
+#pragma once
+// What the planner's search tries: micro-batches, places, what becomes of saved tensors. Private to
+// src/plan.
+
+#include <limits>
+#include <vector>
+
+#include "src/plan/plan.h"
+
+namespace ferry {
+
+/** Token counts are multiples of this. */
+constexpr int64_t kTokenMultiple = 64;
+/** The tokens of a micro-batch are counted in int32 (cu_seqlens). */
+constexpr int64_t kTokens_max = INT32_MAX - kTokenMultiple;
+
+/** The largest micro-batch and the one whose time is told. */
+struct Shapes {
+  BatchShape largest, typical;
+};
+Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size);
+
+struct Candidate {
+  Choice choice;
+  int64_t micro_batch_size = 0;
+};
+
+/** In order of preference: where times are not known, boundaries are on the host only where nothing
+ * fits with them on the GPU. */
+std::vector<Place> boundary_places_of(const PlanRequest& request);
+
+/** In order of preference. Smaller micro-batches cost less than recomputing, recomputing less than
+ * streaming. */
+std::vector<Candidate> candidates_of(const PlanRequest& request, Place boundaries);
+
+}  // namespace ferry
