@@ -3,7 +3,8 @@
 // a line each: what the plan predicts (times with --profile, a file of `ferry bench all --json` or
 // presets/machines/), before anything runs; then what was measured, and where each block lives.
 // The driver's count of GPU memory is sampled after each step. --gpu-memory is what the driver may
-// count in all, --cap what it may beyond the empty context of this process.
+// count in all, --cap what it may beyond the empty context of this process; --host-memory is what
+// the whole process may take of that (nothing: whatever the plan wants).
 //
 //   step_bench --shape bert-large --dtype bf16 --batch 32 --length 512 --gpu-memory 11GiB
 //   --placement host --steps 10
@@ -55,7 +56,7 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
       {"device", "cuda"},      {"graphs", "on"},      {"deterministic", "on"},
       {"threads", "0"},        {"attention", "auto"}, {"boundaries", "auto"},
       {"force", "off"},        {"cap", "0"},          {"optim", "adamw"},
-      {"master", "fp32"}};
+      {"master", "fp32"},      {"host-memory", "0"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     std::string key = argv[i];
     auto found = values.find(key.substr(std::min<size_t>(2, key.size())));
@@ -271,6 +272,9 @@ int run(int argc, char** argv) {
                              : gpu_memory_bytes > 0
                                  ? gpu_memory_bytes - context_bytes - kernels_bytes
                                  : INT64_MAX;
+  const ProcessHostMemory process = process_host_memory(cuda);
+  if (const int64_t bytes = parse_bytes(args["host-memory"]).value_or(0); bytes > 0)
+    request.host_budget_bytes = bytes - process.at_start_bytes - process.later_bytes;
   if (args["placement"] != "auto")
     request.placement = args["placement"] == "host" ? Place::host : Place::gpu;
   request.activations = activations_of(args["activations"]);
@@ -294,7 +298,6 @@ int run(int argc, char** argv) {
     if (request.machine) plan.predicted = simulate_plan(model, request, plan);
   }
   const int64_t promised_gpu_bytes = plan.layout.n_bytes[0] + context_bytes + kernels_bytes;
-  const ProcessHostMemory process = process_host_memory(cuda);
   const int64_t promised_host_bytes =
       plan.layout.n_bytes[1] + process.at_start_bytes + process.later_bytes;
   nlohmann::ordered_json promise = {
