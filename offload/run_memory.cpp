@@ -35,9 +35,10 @@ void await(Device& device, QueueId queue) {
  * and what is too small to be shared out. */
 void touch_regions(WorkerPool& pool, const Layout& layout, Place place, std::byte* data) {
   constexpr int64_t kShared_bytes = 4 * kMiB;
-  for (const Region& region : layout.regions)
-    if (pool.n_nodes() > 1 && region.place == place && region.n_bytes >= kShared_bytes)
-      touch_first(pool, data + region.offset, region.n_bytes);
+  if (pool.n_nodes() > 1)
+    for (const Region& region : layout.regions)
+      if (region.place == place && region.n_bytes >= kShared_bytes)
+        touch_first(pool, data + region.offset, region.n_bytes);
   touch_first(pool, data, layout.n_bytes[static_cast<size_t>(place)]);
 }
 

@@ -83,8 +83,7 @@ Facts gather() {
   }
   for (const config::Preset& preset : config::list_presets())
     facts.presets.push_back(preset.name);
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  facts.hides_gpus = visible && (*visible == '\0' || std::string_view(visible) == "-1");
+  facts.hides_gpus = !facts.nvidia.gpus.empty() && !first_visible_gpu(facts.nvidia);
   return facts;
 }
 

@@ -72,10 +72,10 @@ PlannedFor machine_for(const config::Config& config) {
 
   const Nvidia nvidia = read_nvidia();
   const Gpu* const gpu = first_visible_gpu(nvidia);
-  if (gpu) planned.machine.profile = profile_of_this_machine(gpu->name);
-  const int64_t context_bytes = context_bytes_of(planned.machine.profile);
   const auto refusal = gpu ? refusal_of(facts_of(nvidia, *gpu), gpu_code_of_build()) : std::nullopt;
   if (gpu && !refusal) {
+    planned.machine.profile = profile_of_this_machine(gpu->name);
+    const int64_t context_bytes = context_bytes_of(planned.machine.profile);
     const int64_t used_bytes = gpu->memory_total_bytes - gpu->memory_free_bytes;
     planned.machine = {true,
                        gpu->compute_capability,
@@ -91,8 +91,7 @@ PlannedFor machine_for(const config::Config& config) {
     if (refusal)
       planned.note =
           fmt::format("not planned for the {}, as `ferry train` would not use it: {}; {}",
-                      nvidia.gpus.front().name, refusal->what, refusal->cure);
-    planned.machine.profile = profile_of_this_machine("");
+                      gpu->name, refusal->what, refusal->cure);
     return planned;
   }
   if (!gpu_memory && refusal)

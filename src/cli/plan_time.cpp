@@ -28,6 +28,10 @@ double samples_per_second(const Plan& plan, const PlanRequest& request) {
   return static_cast<double>(request.train_batch_size) / plan.predicted->step_s;
 }
 
+double tokens_per_second(const Plan& plan, const PlanRequest& request) {
+  return samples_per_second(plan, request) * static_cast<double>(request.max_length);
+}
+
 /** Most that the GPU takes: its limit for as long as the step lasts. */
 double joules_at_most(const Plan& plan, const PlanRequest& request) {
   return request.has_gpu ? request.machine->gpu->power_w * plan.predicted->step_s : 0;
@@ -90,11 +94,9 @@ void print_plan_time(const Plan& plan,
                    resource.queue == predicted.binding() ? "binds" : ""});
   }
   table.add_rule();
-  const double tokens_per_second =
-      samples_per_second(plan, request) * static_cast<double>(request.max_length);
   table.add_row({"in all", fmt::format("{:.1f} ms", 1e3 * predicted.step_s), "",
                  fmt::format("{:.1f} samples/s, {:.0f} tokens/s", samples_per_second(plan, request),
-                             tokens_per_second)});
+                             tokens_per_second(plan, request))});
   fmt::print("{}\n", table.text(terminal));
   constexpr int64_t kSteps = 1000;  // to say something of, where the run has no end yet
   const int64_t n = n_steps.value_or(kSteps);
@@ -124,8 +126,7 @@ ordered_json plan_time_json(const Plan& plan,
   if (!plan.predicted) return nullptr;
   ordered_json json = {{"step_s", plan.predicted->step_s},
                        {"samples_per_second", samples_per_second(plan, request)},
-                       {"tokens_per_second", samples_per_second(plan, request) *
-                                                 static_cast<double>(request.max_length)},
+                       {"tokens_per_second", tokens_per_second(plan, request)},
                        {"binding", name_of(plan.predicted->binding())}};
   if (n_steps) {
     json["n_steps"] = *n_steps;

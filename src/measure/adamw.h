@@ -1,5 +1,5 @@
 #pragma once
-// AdamW in host memory, over threads, alone and beside copies; and what DRAM gives a plain sum.
+// AdamW in host memory, over threads, alone and beside copies; and what DRAM gives accesses like AdamW's.
 // Private to src/measure.
 
 #include "simd/kernels.h"

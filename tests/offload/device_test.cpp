@@ -18,6 +18,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "tests/offload/tested_devices.h"
 
 namespace ferry::test {
 namespace {
@@ -25,19 +26,12 @@ namespace {
 using testing::HasSubstr;
 using namespace std::chrono_literals;
 
-enum class Kind { serial, adversarial, threads, cuda, cuda_host_threads };
-
-class Devices : public testing::TestWithParam<Kind> {
+class Devices : public testing::TestWithParam<TestedDevice> {
  protected:
   void SetUp() override {
+    if (const std::string why = why_none(GetParam()); !why.empty()) GTEST_SKIP() << why;
     pool_ = make_thread_pool(2);
-    if (GetParam() < Kind::cuda) {
-      device_ = make_simulated_device({.mode = static_cast<SimulatedMode>(GetParam())}, *pool_);
-      return;
-    }
-    const CudaProbe probe = probe_cuda();
-    if (!probe.usable) GTEST_SKIP() << "no CUDA device: " << probe.why_not;
-    device_ = make_cuda_device(GetParam() == Kind::cuda ? HostWaits::driver : HostWaits::threads);
+    device_ = make_device(GetParam(), *pool_);
   }
   std::unique_ptr<WorkerPool> pool_;
   std::unique_ptr<Device> device_;
@@ -225,19 +219,9 @@ TEST_P(Devices, MathHasTheBitsOfTheScalarCode) {
   EXPECT_EQ(seen, expected_total);
 }
 
-std::string name_of_kind(const testing::TestParamInfo<Kind>& info) {
-  constexpr const char* kNames[] = {"serial", "adversarial", "threads", "cuda",
-                                    "cuda_host_threads"};
-  return kNames[static_cast<size_t>(info.param)];
-}
-INSTANTIATE_TEST_SUITE_P(,
-                         Devices,
-                         testing::Values(Kind::serial,
-                                         Kind::adversarial,
-                                         Kind::threads,
-                                         Kind::cuda,
-                                         Kind::cuda_host_threads),
-                         name_of_kind);
+INSTANTIATE_TEST_SUITE_P(, Devices, testing::ValuesIn(kTestedDevices), [](const auto& info) {
+  return name_of(info.param);
+});
 
 TEST(ThreadedDevice, AWaitGivesUpAfterItsPatience) {
   auto pool = make_thread_pool(1);

@@ -14,14 +14,13 @@
 #include <thread>
 
 #include "tests/offload/failing_device.h"
+#include "tests/offload/tested_devices.h"
 #include "tests/offload/toy_run.h"
 
 namespace ferry::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-enum class Kind { serial, adversarial, threads, cuda, cuda_host_threads };
 
 /** Ends the program with a word where what it watches hangs: the executor's own watchdog does not
  * see all waits. */
@@ -54,7 +53,7 @@ StepShape shape_of_all_verbs() {
 
 constexpr int kMicro = 2;
 
-class EveryFault : public testing::TestWithParam<std::tuple<Kind, bool>> {
+class EveryFault : public testing::TestWithParam<std::tuple<TestedDevice, bool>> {
  protected:
   struct Run {
     FailingDevice* device = nullptr;  ///< of run
@@ -62,24 +61,17 @@ class EveryFault : public testing::TestWithParam<std::tuple<Kind, bool>> {
   };
 
   void SetUp() override {
-    if (!is_cuda()) return;
-    if (const CudaProbe probe = probe_cuda(); !probe.usable)
-      GTEST_SKIP() << "no CUDA device: " << probe.why_not;
+    if (const std::string why = why_none(kind()); !why.empty()) GTEST_SKIP() << why;
   }
-  static bool is_cuda() { return kind() >= Kind::cuda; }
-  static Kind kind() { return std::get<0>(GetParam()); }
+  static TestedDevice kind() { return std::get<0>(GetParam()); }
   static bool clips() { return std::get<1>(GetParam()); }
 
   static Run make(PlantedFault fault = {}) {
     Run made;
     ToyOptions options{.shape = shape_of_all_verbs(), .skipped_step = -1, .clips = clips()};
     options.make_device = [&made, fault](WorkerPool& pool) -> std::unique_ptr<Device> {
-      auto device = is_cuda() ? make_cuda_device(kind() == Kind::cuda ? HostWaits::driver
-                                                                      : HostWaits::threads)
-                              : make_simulated_device({.mode = static_cast<SimulatedMode>(kind()),
-                                                       .seed = static_cast<uint64_t>(fault.n + 1),
-                                                       .poison = true},
-                                                      pool);
+      auto device =
+          make_device(kind(), pool, {.seed = static_cast<uint64_t>(fault.n + 1), .poison = true});
       auto failing = std::make_unique<FailingDevice>(std::move(device), fault);
       made.device = failing.get();
       return failing;
@@ -137,7 +129,7 @@ TEST_P(EveryFault, ComesBackAndLeavesTheStepBefore) {
   int n_kept = 0;
   // Threads are started anew for each run: a third of the actions do.
   const char* is_long = std::getenv("FERRY_LONG");
-  const int stride = kind() == Kind::threads && !is_long ? 3 : 1;
+  const int stride = kind() == TestedDevice::threads && !is_long ? 3 : 1;
   for (const bool is_after : {false, true})
     for (int n = 0; n < n_works; n += stride) {
       const std::string what = (is_after ? "after " : "before ") +
@@ -198,20 +190,12 @@ TEST_P(EveryFault, OfACheckpointComesBackFromTheStepsBesideIt) {
     }
 }
 
-std::string name_of_case(const testing::TestParamInfo<std::tuple<Kind, bool>>& info) {
-  constexpr const char* kNames[] = {"serial", "adversarial", "threads", "cuda",
-                                    "cuda_host_threads"};
-  return std::string(kNames[static_cast<size_t>(std::get<0>(info.param))]) +
-         (std::get<1>(info.param) ? "" : "_without_clipping");
+std::string name_of_case(const testing::TestParamInfo<std::tuple<TestedDevice, bool>>& info) {
+  return name_of(std::get<0>(info.param)) + (std::get<1>(info.param) ? "" : "_without_clipping");
 }
 INSTANTIATE_TEST_SUITE_P(,
                          EveryFault,
-                         testing::Combine(testing::Values(Kind::serial,
-                                                          Kind::adversarial,
-                                                          Kind::threads,
-                                                          Kind::cuda,
-                                                          Kind::cuda_host_threads),
-                                          testing::Bool()),
+                         testing::Combine(testing::ValuesIn(kTestedDevices), testing::Bool()),
                          name_of_case);
 
 }  // namespace

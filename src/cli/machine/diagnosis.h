@@ -24,7 +24,7 @@ struct Facts {
   std::optional<std::filesystem::path> trainer;  // nullopt: see trainer_trouble
   std::string trainer_trouble;
   std::vector<std::string> presets;
-  bool hides_gpus = false;                // CUDA_VISIBLE_DEVICES is set and empty or -1
+  bool hides_gpus = false;                // CUDA_VISIBLE_DEVICES leaves none of those that are here
   std::optional<MachineProfile> profile;  // measured now, or stored
   bool is_measured_now = false;
   std::string measure_trouble;  // why there is none; empty: none was asked for
