@@ -1,6 +1,6 @@
 #pragma once
-// AdamW in host memory, over threads, alone and beside copies; and what DRAM gives accesses like AdamW's.
-// Private to src/measure.
+// AdamW in host memory, over threads, alone and beside copies; and what DRAM gives accesses like
+// AdamW's. Private to src/measure.
 
 #include "simd/kernels.h"
 #include "src/measure/bench.h"

@@ -20,16 +20,18 @@ constexpr double kDecision_s = 60e-6, kHostAction_s = 60e-6;
  * it: DMA writes cost the memory more than reads (H200, 16 cores: 4,471 M parameters/s alone, 3,870
  * and 3,337 beside one way, 3,071 beside both). */
 constexpr double kTakenByH2d = 0.45, kTakenByD2h = 0.8;
-/** What LibTorch's own work makes of a launch: 24 to 33 us an operation, 46 a product, where a bare
+/** What LibTorch's own work makes of a launch: 26 us an operation, 46 a product, where a bare
  * launch takes 3.7 (the host of an H200). */
 constexpr double kOperation_launches = 7, kProduct_launches = 12;
-/** What a kernel of a CUDA graph takes however little it does (H200: the 37 of a layer of 256
- * tokens, forward and backward, products among them, 0.17 ms); launches of the graph: the random
+/** And of a pass through attention, with what it allocates and returns (0.2 ms there). */
+constexpr double kAttention_launches = 52;
+/** What a kernel takes however little it does (H200, in a CUDA graph: the 37 of a layer of 256
+ * tokens, forward and backward, products among them, 0.17 ms); launches of a graph: the random
  * keys and itself. */
-constexpr double kGraphKernel_s = 3e-6;
+constexpr double kKernel_s = 3e-6;
 constexpr int kGraphLaunches = 2;
 /** Launches of a square sum on the GPU. */
-constexpr int kSquareSumKernels = 3;
+constexpr int kSquareSumKernels = 5;
 
 /** y at x on the line through two points of a function that is smooth in the logarithms. */
 double between(double x, double x0, double y0, double x1, double y1) {
@@ -70,7 +72,8 @@ std::vector<GemmRate> of_type(const std::vector<GemmRate>& rates, DType type) {
 double launches_of(const BlockWork& work) {
   const auto n_products = static_cast<double>(work.products.size());
   const double n_own = std::max(0.0, work.n_kernels - work.n_operations - n_products);
-  return n_products * kProduct_launches + work.n_operations * kOperation_launches + n_own;
+  return n_products * kProduct_launches + work.n_operations * kOperation_launches + n_own +
+         (work.attention_tokens > 0 ? kAttention_launches : 0);
 }
 
 /** Rate of attention at this length, with the heads' width nearest. */
@@ -185,38 +188,36 @@ CostModel::CostModel(const MachineProfile& machine,
       continue;
     }
     const int block = static_cast<int>(b);
-    passes_.push_back({pass_seconds(block, works[0], false), pass_seconds(block, works[1], true),
-                       table.remake_work ? remake_seconds(works[2]) : 0});
+    std::array<Pass, 3> passes;
+    for (int kind : {kForward, kBackward, kRemake})
+      passes[static_cast<size_t>(kind)] = pass_of(block, works[static_cast<size_t>(kind)], kind);
+    passes_.push_back(passes);
     before = std::move(works);
   }
 }
 
-double CostModel::pass_seconds(int block, const BlockWork& work, bool backward) const {
-  const double seconds = work_seconds(work, backward);
-  if (!gpu_) return seconds;
+CostModel::Pass CostModel::pass_of(int block, const BlockWork& work, int kind) const {
+  const double seconds = work_seconds(work, kind == kBackward);
+  if (!gpu_) return {seconds};
   const double launch_s = machine_.gpu->launch_s;
-  const double launched = std::max(seconds, launches_of(work) * launch_s);
-  if (!runs_as_graph(model_, block, batch_, backward)) return launched;
+  const Pass launched = {std::max(seconds, work.n_kernels * kKernel_s),
+                         launches_of(work) * launch_s};
+  if (kind == kRemake || !runs_as_graph(model_, block, batch_, kind == kBackward)) return launched;
   // The rates of products and flash attention are those of graphs, too.
   const double n_others =
       work.n_kernels - static_cast<double>(work.products.size()) - (work.attention_tokens > 0);
-  const double replayed =
-      seconds + std::max(0.0, n_others) * kGraphKernel_s + kGraphLaunches * launch_s;
+  const Pass replayed = {seconds + std::max(0.0, n_others) * kKernel_s, kGraphLaunches * launch_s};
   // A graph for each layer, direction and micro-batch; no more than are kept.
   const double n_graphs = 2.0 * static_cast<double>(model_.blocks.size()) * shape_.n_micro_max;
   const double share = std::min(1.0, kBlockGraphs_max / n_graphs);
-  return share * replayed + (1 - share) * launched;
+  return {share * replayed.seconds + (1 - share) * launched.seconds,
+          share * replayed.submit_s + (1 - share) * launched.submit_s};
 }
 
-double CostModel::remake_seconds(const BlockWork& work) const {
-  const double seconds = work_seconds(work, false);
-  return gpu_ ? std::max(seconds, launches_of(work) * machine_.gpu->launch_s) : seconds;
-}
-
-double CostModel::again_seconds(int block, Activations activations) const {
-  return activations == Activations::recompute   ? compute_seconds(block, false)
-         : activations == Activations::selective ? passes_[static_cast<size_t>(block)][2]
-                                                 : 0;
+CostModel::Pass CostModel::again(int block, Activations activations) const {
+  return activations == Activations::recompute   ? pass(block, kForward)
+         : activations == Activations::selective ? pass(block, kRemake)
+                                                 : Pass();
 }
 
 double CostModel::work_seconds(const BlockWork& work, bool backward) const {
@@ -267,9 +268,9 @@ double CostModel::update_seconds(int block) const {
                        (shape_.weights_are_master() || shape_.split_master ? 0 : 2);
   if (const BlockShape& shape = shape_.blocks[static_cast<size_t>(block)];
       gpu_ && shape.place == Place::gpu) {
-    const double launches_s = static_cast<double>(shape.tensors.size()) * machine_.gpu->launch_s;
+    const double kernels_s = static_cast<double>(shape.tensors.size()) * kKernel_s;
     const double rate = machine_.gpu->adamw_params_per_s;
-    return std::max(launches_s, rate > 0 ? n * bytes / kAdamwTraffic_bytes / rate : 0);
+    return kernels_s + (rate > 0 ? n * bytes / kAdamwTraffic_bytes / rate : 0);
   }
   return kHostAction_s + (adamw_alone_ > 0 ? n * bytes / kAdamwTraffic_bytes / adamw_alone_ : 0);
 }
@@ -304,7 +305,7 @@ double CostModel::seconds(const Action& action) const {
     case Verb::forward:
       return compute_seconds(b, false);
     case Verb::recompute:
-      return again_seconds(b, shape_.blocks[static_cast<size_t>(b)].activations);
+      return again(b, shape_.blocks[static_cast<size_t>(b)].activations).seconds;
     case Verb::backward:
       return compute_seconds(b, true) +
              (shape_.sums_on_gpu(b) ? gpu_pass_seconds(10 * n_grads()) : 0);
@@ -316,8 +317,7 @@ double CostModel::seconds(const Action& action) const {
     case Verb::fetch_boundary:
       return move_seconds(action.verb == Verb::fetch_boundary, shape_.boundary_bytes);
     case Verb::square_sum_gpu:
-      return gpu_pass_seconds(grad_bytes * n_grads()) +
-             (gpu_ ? kSquareSumKernels * machine_.gpu->launch_s : 0);
+      return gpu_pass_seconds(grad_bytes * n_grads()) + (gpu_ ? kSquareSumKernels * kKernel_s : 0);
     case Verb::send_grads:
       return move_seconds(
           false, static_cast<int64_t>(n_grads()) *
@@ -338,6 +338,26 @@ double CostModel::seconds(const Action& action) const {
       return update_seconds(b);
   }
   return 0;
+}
+
+double CostModel::submit_seconds(const Action& action) const {
+  if (!gpu_ || action.queue != QueueId::compute) return 0;
+  const double launch_s = machine_.gpu->launch_s;
+  const BlockShape& block = shape_.blocks[static_cast<size_t>(std::max(0, action.block))];
+  switch (action.verb) {
+    case Verb::forward:
+      return pass(action.block, kForward).submit_s;
+    case Verb::recompute:
+      return again(action.block, block.activations).submit_s;
+    case Verb::backward:
+      return pass(action.block, kBackward).submit_s;
+    case Verb::square_sum_gpu:
+      return kSquareSumKernels * launch_s;
+    case Verb::update_gpu:
+      return static_cast<double>(block.tensors.size()) * launch_s;
+    default:
+      return launch_s;
+  }
 }
 
 double CostModel::speed(QueueId queue, const Beside& beside) const {
@@ -387,7 +407,7 @@ double CostModel::passes_seconds(int64_t n_micro, Activations most) const {
     seconds += compute_seconds(b, true);
     // Nothing is made again of a block that keeps all, and none of what saves nothing.
     if (block.activations != Activations::keep && block.saved_bytes > 0)
-      seconds += again_seconds(b, most);
+      seconds += again(b, most).seconds;
   }
   return seconds * static_cast<double>(n_micro);
 }

@@ -28,8 +28,12 @@ class CostModel {
             const StepShape& shape,
             const BatchShape& batch);
 
-  /** Alone, with nothing beside it. */
+  /** Alone, with nothing beside it; on the GPU what its kernels take once they were launched. */
   double seconds(const Action& action) const;
+
+  /** What launching its kernels takes whoever submits the step's work, who may be ahead of the GPU.
+   */
+  double submit_seconds(const Action& action) const;
 
   /** By how much what runs at once slows each other down: copies share lanes with copies the other
    * way, and updates share the host's memory with both. 1: not at all. */
@@ -49,13 +53,20 @@ class CostModel {
   double step_flops(int n_micro) const;
 
  private:
-  double pass_seconds(int block, const BlockWork& work, bool backward) const;
-  double remake_seconds(const BlockWork& work) const;
+  /** A pass of a block. */
+  struct Pass {
+    double seconds = 0, submit_s = 0;
+  };
+  static constexpr int kForward = 0, kBackward = 1, kRemake = 2;
+  Pass pass_of(int block, const BlockWork& work, int kind) const;
   double work_seconds(const BlockWork& work, bool backward) const;
-  /** What is made again before a backward; 0 where all is kept. */
-  double again_seconds(int block, Activations activations) const;
+  const Pass& pass(int block, int kind) const {
+    return passes_[static_cast<size_t>(block)][static_cast<size_t>(kind)];
+  }
+  /** What is made again before a backward; nothing where all is kept. */
+  Pass again(int block, Activations activations) const;
   double compute_seconds(int block, bool backward) const {
-    return passes_[static_cast<size_t>(block)][backward ? 1 : 0];
+    return pass(block, backward ? kBackward : kForward).seconds;
   }
   double copy_seconds(bool to_gpu, int64_t n_bytes) const;
   double update_seconds(int block) const;
@@ -67,9 +78,8 @@ class CostModel {
   const ModelTable& model_;
   const StepShape& shape_;
   BatchShape batch_;
-  std::vector<int64_t> copy_sizes_;  ///< measured ones, ascending
-  /** Seconds of each block's forward, backward and Block::remake(). */
-  std::vector<std::array<double, 3>> passes_;
+  std::vector<int64_t> copy_sizes_;            ///< measured ones, ascending
+  std::vector<std::array<Pass, 3>> passes_;    ///< of each block; remake: Block::remake()
   double adamw_alone_ = 0, adamw_beside_ = 0;  ///< parameters per second, with all threads
 };
 

@@ -108,16 +108,14 @@ Simulation simulate_plan(const ModelTable& model,
 Simulation simulate_plan(const CostModel& cost,
                          const PlanRequest& request,
                          const Plan& plan,
-                         bool keeps_actions) {
+                         bool keeps_actions,
+                         int64_t n_passes) {
   const auto steps_of = [&](int64_t n_micro, double n_each, bool keeps) {
     return simulate_steps(cost, plan.shape, static_cast<int>(n_micro), update_order_of(request),
                           /*serial=*/!request.has_gpu, keeps, n_each);
   };
-  // Of very many micro-batches several are taken for one that lasts as long: 8 of 40 layers tell
-  // the same as all.
-  constexpr int64_t kPasses_most = 340;
-  const int64_t n =
-      std::min(plan.n_micro, std::max<int64_t>(2, kPasses_most / plan.shape.n_blocks()));
+  // Of very many micro-batches several are taken for one that lasts as long.
+  const int64_t n = std::min(plan.n_micro, std::max<int64_t>(2, n_passes / plan.shape.n_blocks()));
   if (plan.n_micro <= n) return steps_of(n, 1, keeps_actions);
   Simulation simulation =
       steps_of(n, static_cast<double>(plan.n_micro) / static_cast<double>(n), false);

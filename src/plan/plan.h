@@ -103,11 +103,16 @@ constexpr UpdateOrder update_order_of(const PlanRequest& request) {
   return request.clips ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive;
 }
 
+/** Passes of blocks whose simulation tells the same as that of more: 8 micro-batches of 40 layers.
+ */
+inline constexpr int64_t kSimulatedPasses = 340;
+
 /** A step of the plan by a cost model of its shape; with `keeps_actions` its trace. */
 Simulation simulate_plan(const CostModel& cost,
                          const PlanRequest& request,
                          const Plan& plan,
-                         bool keeps_actions = false);
+                         bool keeps_actions = false,
+                         int64_t n_passes = kSimulatedPasses);
 /** The same on the request's machine. */
 Simulation simulate_plan(const ModelTable& model,
                          const PlanRequest& request,

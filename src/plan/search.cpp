@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "src/plan/candidates.h"
 #include "src/plan/fill.h"
+#include "src/plan/late_updates.h"
 
 namespace ferry {
 namespace {
@@ -37,47 +37,6 @@ double bytes_at_most(const StepShape& shape) {
          static_cast<double>(shape.scratch_bytes) + static_cast<double>(shape.library_bytes) +
          2.0 * static_cast<double>(shape.batch_bytes) * shape.n_micro_max +
          static_cast<double>(shape.save_buffer_bytes_max);
-}
-
-/** What no order of its actions makes the plan's step shorter than: its busiest resource's time. */
-double least_seconds(const Plan& plan) {
-  return *std::ranges::max_element(plan.predicted->busy_s);
-}
-
-/** What no late updates make it shorter than: what is late leaves the end of the step, and no more
- * than that. */
-double least_seconds_with_late_updates(const Plan& plan) {
-  const double host_s = plan.predicted->busy_s[static_cast<size_t>(QueueId::host)];
-  return std::max(least_seconds(plan), plan.predicted->step_s - host_s);
-}
-
-/** Leaves a share of the updates for the next forward, where that is faster: spread over the
- * blocks, as the forward needs them. */
-void choose_late_updates(const CostModel& cost, const PlanRequest& request, Plan& plan) {
-  std::vector<int> on_host;
-  for (int b = 0; b < plan.shape.n_blocks(); ++b)
-    if (plan.shape.blocks[static_cast<size_t>(b)].place == Place::host &&
-        plan.shape.is_trained(b) && !plan.shape.tied(b))
-      on_host.push_back(b);
-  if (on_host.empty()) return;
-  constexpr double kNearlyAll = 1.01;
-  const double enough_s = least_seconds(plan) * kNearlyAll;
-  Plan tried = plan;
-  for (double share : {0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0}) {
-    if (plan.predicted->step_s < enough_s) return;
-    double late = 0;
-    for (int b : on_host) {
-      const bool is_late = std::floor(late + share) > std::floor(late);
-      tried.shape.blocks[static_cast<size_t>(b)].updates_late = is_late;
-      late += share;
-    }
-    tried.predicted = simulate_plan(cost, request, tried);
-    constexpr double kWorthIt = 0.995;
-    if (tried.predicted->step_s < plan.predicted->step_s * kWorthIt) {
-      plan.shape = tried.shape;
-      plan.predicted = tried.predicted;
-    }
-  }
 }
 
 std::string_view words_of(Activations activations) {
@@ -214,9 +173,6 @@ class Searcher {
   bool updates_may_be_late() const {
     return request_.machine && request_.has_gpu && request_.trains && !request_.clips;
   }
-  CostModel cost_of(const Plan& plan) const {
-    return {*request_.machine, request_.has_gpu, model_, plan.shape, plan.typical};
-  }
 
   /** All candidates with the outputs of blocks in one place. */
   void try_candidates(Place boundaries) {
@@ -237,11 +193,13 @@ class Searcher {
 
   /** The fastest first: others whose bound is above what comes of that need not be tried. */
   void leave_updates_late() {
+    if (!found_.plan || !updates_may_be_late()) return;
+    choose_late_updates(model_, request_, *found_.plan);
     std::ranges::stable_sort(in_time_, {},
                              [](const InTime& one) { return one.plan.predicted->step_s; });
     for (InTime& one : in_time_) {
       if (!could_be_late(one.plan)) continue;
-      choose_late_updates(cost_of(one.plan), request_, one.plan);
+      choose_late_updates(model_, request_, one.plan);
       keep_if_faster(one.variant, std::move(one.plan));
     }
   }
@@ -260,7 +218,7 @@ class Searcher {
         std::optional<Plan> plan = plan_of(variant);
         if (!plan) continue;
         if (updates_may_be_late() && could_be_late(*plan))
-          choose_late_updates(cost_of(*plan), request_, *plan);
+          choose_late_updates(model_, request_, *plan);
         keep_if_faster(variant, std::move(*plan));
       }
   }

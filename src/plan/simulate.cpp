@@ -46,7 +46,9 @@ class Simulator {
             bool serial)
       : list_(list), serial_(serial) {
     for (size_t i = 0; i < list.size(); ++i) {
-      seconds_.push_back(cost.seconds(list[i]) * (repeats(list[i], accumulation) ? n_each : 1));
+      const double times = repeats(list[i], accumulation) ? n_each : 1;
+      seconds_.push_back(cost.seconds(list[i]) * times);
+      submits_.push_back(cost.submit_seconds(list[i]) * times);
       if (list[i].verb == Verb::decide) decide_ = i;
       if (list[i].verb != Verb::update_gpu && list[i].verb != Verb::update_host) continue;
       const auto block = static_cast<size_t>(list[i].block);
@@ -121,13 +123,24 @@ class Simulator {
         ++next_[q];
         n_seen_[q] = 0;
         began_[static_cast<size_t>(item.step)][item.action] = now_;
-        running_[q] = {item, seconds_[item.action], true};
+        running_[q] = {item, seconds_of(q, item), true};
         any = again = true;
-        if (seconds_[item.action] > 0) continue;
+        if (running_[q].left_s > 0) continue;
         end(q);
       }
     }
     return any;
+  }
+  /** From now on: at least until its last kernel was launched, behind those of the actions before
+   * it. Nothing is launched before the decision that it waits for. */
+  double seconds_of(size_t q, const Item& item) {
+    const double seconds = seconds_[item.action], submit_s = submits_[item.action];
+    if (serial_ || q != static_cast<size_t>(QueueId::compute)) return seconds;
+    const int decided = item.action > decide_ ? item.step : item.step - 1;
+    if (decided >= 0)
+      submitted_s_ = std::max(submitted_s_, ended_[static_cast<size_t>(decided)][decide_]);
+    submitted_s_ += submit_s;
+    return std::max(seconds, submitted_s_ - now_);
   }
   void end(size_t q) {
     const Item item = running_[q].item;
@@ -161,7 +174,8 @@ class Simulator {
   const StepList& list_;
   bool serial_;
   size_t decide_ = 0;
-  std::vector<double> seconds_;
+  std::vector<double> seconds_, submits_;  ///< of each action
+  double submitted_s_ = 0;                 ///< when what was started on the GPU had been launched
   /** By what runs (1: h2d, 2: d2h, 4: host), queue. */
   std::array<std::array<double, kQueues>, 8> speeds_{};
   std::vector<int> update_of_;  ///< by block: index of its update; -1: none
@@ -191,9 +205,11 @@ Simulation simulate_steps(const CostModel& cost,
   Simulation out;
   const size_t decide = simulator.decide();
   out.step_s = simulator.ended(kSteps - 1, decide) - simulator.ended(kSteps - 2, decide);
-  for (size_t i = 0; i < list.size(); ++i)
-    out.busy_s[static_cast<size_t>(list[i].queue)] +=
-        simulator.ended(kSteps - 2, i) - simulator.began(kSteps - 2, i);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const double took_s = simulator.ended(kSteps - 2, i) - simulator.began(kSteps - 2, i);
+    out.busy_s[static_cast<size_t>(list[i].queue)] += took_s;
+    if (list[i].verb == Verb::update_host) out.host_updates_s += took_s;
+  }
   if (!keeps_actions) return out;
   const double start = simulator.ended(kSteps - 3, decide);
   for (int step = kSteps - 2; step < kSteps; ++step)

@@ -154,6 +154,18 @@ TEST(Simulation, LeavesUpdatesForTheNextForwardWhereTheyAreSlow) {
   EXPECT_EQ(n_late(50e9), 0);
 }
 
+// A machine's memory is not always as fast as when its profile was measured.
+TEST(Simulation, LateUpdatesAreAsManyAsDoForSlowerOnesToo) {
+  const ModelTable model = bert(1024, 24);
+  for (double adamw = 3e9; adamw < 10e9; adamw *= 1.1) {
+    const MachineProfile slower = even_machine({.adamw_params_per_s = 0.8 * adamw});
+    const Plan plan = all_on_host(model, even_machine({.adamw_params_per_s = adamw}), false);
+    const double best_s = all_on_host(model, slower, false).predicted->step_s;
+    EXPECT_LE(simulate_plan(model, on_gpu(slower, 200 * kGiB, false), plan).step_s, best_s * 1.05)
+        << adamw;
+  }
+}
+
 TEST(Simulation, OutputsOfBlocksOnTheHostCrossOnceEachWayBesideThePasses) {
   const ModelTable model = bert(1024, 24);
   const auto plan_with = [&](Place boundaries, const MachineProfile& machine) {
@@ -262,6 +274,20 @@ TEST(Simulation, SmallBlocksTakeAsLongAsTheirLaunches) {
   // A layer that is replayed as a graph has two launches; head and embeddings have theirs.
   EXPECT_LT(step_s(recorded, 8e-6), step_s(launched, 8e-6) / 2);
   EXPECT_GT(step_s(recorded, 8e-6), step_s(recorded, 0));
+}
+
+TEST(Simulation, LaunchesHideBehindWhatTheGpuStillDoes) {
+  ModelTable model = bert(1024, 24);
+  model.attention = AttentionBackend::memory_efficient;  // which no graph is made of
+  const auto step_s = [&](double flops_per_s, double launch_s) {
+    MachineProfile machine = even_machine(
+        {.flops_per_s = flops_per_s, .copy_bytes_per_s = 1e15, .adamw_params_per_s = 1e15});
+    machine.gpu->launch_s = launch_s;
+    return all_on_host(model, machine, true).predicted->step_s;
+  };
+  // The head's are a hundred times what it computes; before them the layers' are far ahead.
+  EXPECT_LE(step_s(400e12, 4e-6), step_s(400e12, 0) * 1.01);
+  EXPECT_GT(step_s(40'000e12, 4e-6), step_s(40'000e12, 0) * 2);
 }
 
 // All graphs of all sizes are kept: 24 layers both ways are 48 a size, of at most 256.
