@@ -188,35 +188,39 @@ CostModel::CostModel(const MachineProfile& machine,
       continue;
     }
     const int block = static_cast<int>(b);
-    std::array<Pass, 3> passes;
+    std::array<PassTimes, 3> passes;
     for (int kind : {kForward, kBackward, kRemake})
       passes[static_cast<size_t>(kind)] = pass_of(block, works[static_cast<size_t>(kind)], kind);
     passes_.push_back(passes);
     before = std::move(works);
   }
+  int n_graphs = 0;  // of a micro-batch
+  for (const std::array<PassTimes, 3>& passes : passes_)
+    n_graphs += static_cast<int>(std::ranges::count_if(
+        passes, [](const PassTimes& times) { return times.replayed.has_value(); }));
+  n_graph_micros_ = n_graphs > 0 ? static_cast<double>(kBlockGraphs_max) / n_graphs : 0;
 }
 
-CostModel::Pass CostModel::pass_of(int block, const BlockWork& work, int kind) const {
+CostModel::PassTimes CostModel::pass_of(int block, const BlockWork& work, int kind) const {
   const double seconds = work_seconds(work, kind == kBackward);
-  if (!gpu_) return {seconds};
+  if (!gpu_) return {.launched = {seconds}, .replayed = {}};
   const double launch_s = machine_.gpu->launch_s;
-  const Pass launched = {std::max(seconds, work.n_kernels * kKernel_s),
-                         launches_of(work) * launch_s};
-  if (kind == kRemake || !runs_as_graph(model_, block, batch_, kind == kBackward)) return launched;
+  PassTimes times;
+  const double n_kernels = work.n_kernels;
+  times.launched = {std::max(seconds, n_kernels * kKernel_s),
+                    {launches_of(work) * launch_s, n_kernels}};
+  if (kind == kRemake || !runs_as_graph(model_, block, batch_, kind == kBackward)) return times;
   // The rates of products and flash attention are those of graphs, too.
   const double n_others =
       work.n_kernels - static_cast<double>(work.products.size()) - (work.attention_tokens > 0);
-  const Pass replayed = {seconds + std::max(0.0, n_others) * kKernel_s, kGraphLaunches * launch_s};
-  // A graph for each layer, direction and micro-batch; no more than are kept.
-  const double n_graphs = 2.0 * static_cast<double>(model_.blocks.size()) * shape_.n_micro_max;
-  const double share = std::min(1.0, kBlockGraphs_max / n_graphs);
-  return {share * replayed.seconds + (1 - share) * launched.seconds,
-          share * replayed.submit_s + (1 - share) * launched.submit_s};
+  times.replayed = {seconds + std::max(0.0, n_others) * kKernel_s,
+                    {kGraphLaunches * launch_s, kGraphLaunches}};
+  return times;
 }
 
-CostModel::Pass CostModel::again(int block, Activations activations) const {
-  return activations == Activations::recompute   ? pass(block, kForward)
-         : activations == Activations::selective ? pass(block, kRemake)
+CostModel::Pass CostModel::again(int block, Activations activations, bool has_graph) const {
+  return activations == Activations::recompute   ? pass(block, kForward, has_graph)
+         : activations == Activations::selective ? pass(block, kRemake, has_graph)
                                                  : Pass();
 }
 
@@ -279,7 +283,7 @@ double CostModel::host_pass_seconds(double n_bytes) const {
   return kHostAction_s + (adamw_alone_ > 0 ? n_bytes / kAdamwTraffic_bytes / adamw_alone_ : 0);
 }
 
-double CostModel::seconds(const Action& action) const {
+double CostModel::seconds(const Action& action, double n_each) const {
   const int b = action.block;
   const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
   const auto gpu_pass_seconds = [&](double n_bytes) {
@@ -303,11 +307,12 @@ double CostModel::seconds(const Action& action) const {
     case Verb::fetch_weights:
       return move_seconds(true, shape_.n_grad_elements(b) * compute_bytes);
     case Verb::forward:
-      return compute_seconds(b, false);
+      return pass(b, kForward, has_graph(action, n_each)).seconds;
     case Verb::recompute:
-      return again(b, shape_.blocks[static_cast<size_t>(b)].activations).seconds;
+      return again(b, shape_.blocks[static_cast<size_t>(b)].activations, has_graph(action, n_each))
+          .seconds;
     case Verb::backward:
-      return compute_seconds(b, true) +
+      return pass(b, kBackward, has_graph(action, n_each)).seconds +
              (shape_.sums_on_gpu(b) ? gpu_pass_seconds(10 * n_grads()) : 0);
     case Verb::send_saved:
     case Verb::fetch_saved:
@@ -340,23 +345,23 @@ double CostModel::seconds(const Action& action) const {
   return 0;
 }
 
-double CostModel::submit_seconds(const Action& action) const {
-  if (!gpu_ || action.queue != QueueId::compute) return 0;
-  const double launch_s = machine_.gpu->launch_s;
+CostModel::Submission CostModel::submission(const Action& action, double n_each) const {
+  if (!gpu_ || action.queue != QueueId::compute) return {};
+  const auto of_launches = [&](double n) -> Submission { return {n * machine_.gpu->launch_s, n}; };
   const BlockShape& block = shape_.blocks[static_cast<size_t>(std::max(0, action.block))];
   switch (action.verb) {
     case Verb::forward:
-      return pass(action.block, kForward).submit_s;
+      return pass(action.block, kForward, has_graph(action, n_each)).submission;
     case Verb::recompute:
-      return again(action.block, block.activations).submit_s;
+      return again(action.block, block.activations, has_graph(action, n_each)).submission;
     case Verb::backward:
-      return pass(action.block, kBackward).submit_s;
+      return pass(action.block, kBackward, has_graph(action, n_each)).submission;
     case Verb::square_sum_gpu:
-      return kSquareSumKernels * launch_s;
+      return of_launches(kSquareSumKernels);
     case Verb::update_gpu:
-      return static_cast<double>(block.tensors.size()) * launch_s;
+      return of_launches(static_cast<double>(block.tensors.size()));
     default:
-      return launch_s;
+      return of_launches(1);
   }
 }
 
@@ -401,13 +406,13 @@ double CostModel::passes_seconds(int64_t n_micro, Activations most) const {
   double seconds = 0;
   const int first_backward = shape_.first_backward();
   for (int b = 0; b < shape_.n_blocks(); ++b) {
-    seconds += compute_seconds(b, false);
+    seconds += pass(b, kForward, false).seconds;
     if (b < first_backward) continue;
     const BlockShape& block = shape_.blocks[static_cast<size_t>(b)];
-    seconds += compute_seconds(b, true);
+    seconds += pass(b, kBackward, false).seconds;
     // Nothing is made again of a block that keeps all, and none of what saves nothing.
     if (block.activations != Activations::keep && block.saved_bytes > 0)
-      seconds += again(b, most).seconds;
+      seconds += again(b, most, false).seconds;
   }
   return seconds * static_cast<double>(n_micro);
 }

@@ -3,6 +3,8 @@
 // profile: what src/plan/simulate.h puts together to a step. Rates of copies and updates are those
 // for having the machine's memory to themselves and for sharing it. No torch, no device.
 
+#include <array>
+#include <optional>
 #include <vector>
 
 #include "models/tensor_table.h"
@@ -28,12 +30,16 @@ class CostModel {
             const StepShape& shape,
             const BatchShape& batch);
 
-  /** Alone, with nothing beside it; on the GPU what its kernels take once they were launched. */
-  double seconds(const Action& action) const;
+  /** Alone, with nothing beside it; on the GPU what its kernels take once they were launched.
+   * `n_each`: micro-batches that are simulated as one. */
+  double seconds(const Action& action, double n_each = 1) const;
 
-  /** What launching its kernels takes whoever submits the step's work, who may be ahead of the GPU.
-   */
-  double submit_seconds(const Action& action) const;
+  /** What launching its kernels takes whoever submits the step's work, who may be ahead of the GPU
+   * by some launches. */
+  struct Submission {
+    double seconds = 0, n_launches = 0;
+  };
+  Submission submission(const Action& action, double n_each = 1) const;
 
   /** By how much what runs at once slows each other down: copies share lanes with copies the other
    * way, and updates share the host's memory with both. 1: not at all. */
@@ -55,18 +61,25 @@ class CostModel {
  private:
   /** A pass of a block. */
   struct Pass {
-    double seconds = 0, submit_s = 0;
+    double seconds = 0;
+    Submission submission{};
   };
   static constexpr int kForward = 0, kBackward = 1, kRemake = 2;
-  Pass pass_of(int block, const BlockWork& work, int kind) const;
+  struct PassTimes {
+    Pass launched;
+    std::optional<Pass> replayed;  ///< of what runs as a CUDA graph, where there is one left
+  };
+  PassTimes pass_of(int block, const BlockWork& work, int kind) const;
   double work_seconds(const BlockWork& work, bool backward) const;
-  const Pass& pass(int block, int kind) const {
-    return passes_[static_cast<size_t>(block)][static_cast<size_t>(kind)];
+  const Pass& pass(int block, int kind, bool has_graph) const {
+    const PassTimes& times = passes_[static_cast<size_t>(block)][static_cast<size_t>(kind)];
+    return has_graph && times.replayed ? *times.replayed : times.launched;
   }
   /** What is made again before a backward; nothing where all is kept. */
-  Pass again(int block, Activations activations) const;
-  double compute_seconds(int block, bool backward) const {
-    return pass(block, backward ? kBackward : kForward).seconds;
+  Pass again(int block, Activations activations, bool has_graph) const;
+  /** The first micro-batches' passes have the graphs. */
+  bool has_graph(const Action& action, double n_each) const {
+    return action.micro * n_each < n_graph_micros_;
   }
   double copy_seconds(bool to_gpu, int64_t n_bytes) const;
   double update_seconds(int block) const;
@@ -78,8 +91,9 @@ class CostModel {
   const ModelTable& model_;
   const StepShape& shape_;
   BatchShape batch_;
-  std::vector<int64_t> copy_sizes_;            ///< measured ones, ascending
-  std::vector<std::array<Pass, 3>> passes_;    ///< of each block; remake: Block::remake()
+  std::vector<int64_t> copy_sizes_;               ///< measured ones, ascending
+  std::vector<std::array<PassTimes, 3>> passes_;  ///< of each block; remake: Block::remake()
+  double n_graph_micros_ = 0;
   double adamw_alone_ = 0, adamw_beside_ = 0;  ///< parameters per second, with all threads
 };
 

@@ -13,6 +13,9 @@
 namespace ferry {
 namespace {
 
+/** A stream takes no more launches while so many are pending (H200, driver 580: a program that was
+ * ahead by a hundred graphs fell back to the GPU's pace one micro-batch after the graphs' end). */
+constexpr double kPendingLaunches = 1024;
 /** The first steps fill the queues. */
 constexpr int kSteps = 4;
 
@@ -47,8 +50,9 @@ class Simulator {
       : list_(list), serial_(serial) {
     for (size_t i = 0; i < list.size(); ++i) {
       const double times = repeats(list[i], accumulation) ? n_each : 1;
-      seconds_.push_back(cost.seconds(list[i]) * times);
-      submits_.push_back(cost.submit_seconds(list[i]) * times);
+      seconds_.push_back(cost.seconds(list[i], n_each) * times);
+      const CostModel::Submission submission = cost.submission(list[i], n_each);
+      submissions_.push_back({submission.seconds * times, submission.n_launches * times});
       if (list[i].verb == Verb::decide) decide_ = i;
       if (list[i].verb != Verb::update_gpu && list[i].verb != Verb::update_host) continue;
       const auto block = static_cast<size_t>(list[i].block);
@@ -132,16 +136,25 @@ class Simulator {
     return any;
   }
   /** From now on: at least until its last kernel was launched, behind those of the actions before
-   * it. Nothing is launched before the decision that it waits for. */
+   * it. Nothing is launched before the decision that it waits for, nor while too much is pending.
+   */
   double seconds_of(size_t q, const Item& item) {
-    const double seconds = seconds_[item.action], submit_s = submits_[item.action];
+    const double seconds = seconds_[item.action];
     if (serial_ || q != static_cast<size_t>(QueueId::compute)) return seconds;
+    const CostModel::Submission& submission = submissions_[item.action];
     const int decided = item.action > decide_ ? item.step : item.step - 1;
-    if (decided >= 0)
-      submitted_s_ = std::max(submitted_s_, ended_[static_cast<size_t>(decided)][decide_]);
-    submitted_s_ += submit_s;
+    if (decided >= 0) not_before(ended_at({decided, decide_}));
+    launched_.push_back({item, n_launched() + submission.n_launches});
+    for (; launched_[n_done_].second <= n_launched() - kPendingLaunches; ++n_done_)
+      not_before(ended_at(launched_[n_done_].first));
+    submitted_s_ += submission.seconds;
     return std::max(seconds, submitted_s_ - now_);
   }
+  void not_before(double time_s) { submitted_s_ = std::max(submitted_s_, time_s); }
+  double ended_at(const Item& item) const {
+    return ended_[static_cast<size_t>(item.step)][item.action];
+  }
+  double n_launched() const { return launched_.empty() ? 0 : launched_.back().second; }
   void end(size_t q) {
     const Item item = running_[q].item;
     ended_[static_cast<size_t>(item.step)][item.action] = now_;
@@ -174,8 +187,12 @@ class Simulator {
   const StepList& list_;
   bool serial_;
   size_t decide_ = 0;
-  std::vector<double> seconds_, submits_;  ///< of each action
-  double submitted_s_ = 0;                 ///< when what was started on the GPU had been launched
+  std::vector<double> seconds_;  ///< of each action
+  std::vector<CostModel::Submission> submissions_;
+  double submitted_s_ = 0;  ///< when what was started on the GPU had been launched
+  /** What was started on the GPU, and how many launches with it. */
+  std::vector<std::pair<Item, double>> launched_;
+  size_t n_done_ = 0;  ///< of these, long enough ago to hold nobody up
   /** By what runs (1: h2d, 2: d2h, 4: host), queue. */
   std::array<std::array<double, kQueues>, 8> speeds_{};
   std::vector<int> update_of_;  ///< by block: index of its update; -1: none

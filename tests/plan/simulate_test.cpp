@@ -290,6 +290,32 @@ TEST(Simulation, LaunchesHideBehindWhatTheGpuStillDoes) {
   EXPECT_GT(step_s(40'000e12, 4e-6), step_s(40'000e12, 0) * 2);
 }
 
+// Five of sixteen micro-batches have graphs, which put whoever submits far ahead; what a stream
+// takes is a micro-batch's launches, and then each of the others takes as long as they do.
+TEST(Simulation, NobodyGetsFurtherAheadThanAStreamTakesLaunches) {
+  constexpr int kMicro = 16;
+  const ModelTable recorded = bert(1024, 24);
+  ModelTable launched = recorded;
+  launched.attention = AttentionBackend::memory_efficient;
+  const auto step_s = [&](const ModelTable& model, double flops_per_s, double launch_s) {
+    MachineProfile machine = even_machine({.flops_per_s = flops_per_s});
+    machine.gpu->launch_s = launch_s;
+    PlanRequest request = on_gpu(machine, 200 * kGiB);
+    request.train_batch_size = 128;
+    request.micro_batch_size = 128 / kMicro;
+    request.placement = Place::gpu;
+    return make_plan(model, request).predicted->step_s;
+  };
+  const double computed_s = step_s(recorded, 400e12, 0) / kMicro,
+               launched_s = step_s(launched, 1e18, 4e-6) / kMicro;
+  ASSERT_GT(launched_s, 1.2 * computed_s);
+  const double graphs = 256.0 / 48;
+  const double all_s = graphs * computed_s + (kMicro - graphs) * launched_s;
+  const double took_s = step_s(recorded, 400e12, 4e-6);
+  EXPECT_LT(took_s, all_s);
+  EXPECT_GT(took_s, all_s - 1.4 * launched_s);
+}
+
 // All graphs of all sizes are kept: 24 layers both ways are 48 a size, of at most 256.
 TEST(TokenSizes, AreAsManyAsHaveTheirGraphsKept) {
   const auto n_sizes = [](const ModelTable& model, int64_t length, int64_t n_micro) {
