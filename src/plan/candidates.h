@@ -23,6 +23,7 @@ Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size);
 struct Candidate {
   Choice choice;
   int64_t micro_batch_size = 0;
+  bool operator==(const Candidate&) const = default;
 };
 
 /** In order of preference: where times are not known, boundaries are on the host only where nothing

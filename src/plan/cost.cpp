@@ -30,8 +30,9 @@ constexpr double kAttention_launches = 52;
  * keys and itself. */
 constexpr double kKernel_s = 3e-6;
 constexpr int kGraphLaunches = 2;
-/** Launches of a square sum on the GPU. */
-constexpr int kSquareSumKernels = 5;
+/** A square sum's kernels on the GPU, and what they take beside reading the gradients. */
+constexpr int kSquareSumKernels = 3;
+constexpr double kSquareSum_s = 15e-6;
 
 /** y at x on the line through two points of a function that is smooth in the logarithms. */
 double between(double x, double x0, double y0, double x1, double y1) {
@@ -157,6 +158,8 @@ std::string missing_figures(const MachineProfile& machine, bool gpu, const Model
   if (gpu && machine.gpu->copies.empty()) return "rates of copies";
   if (gpu && (machine.gpu->memory_bytes_per_s <= 0 || machine.gpu->adamw_params_per_s <= 0))
     return "the rate of the GPU's memory";
+  if (gpu && machine.gpu->launch_s <= 0) return "what a launch takes";
+  if (!gpu && machine.host.memory_bytes_per_s <= 0) return "the rate of the host's memory";
   return "";
 }
 
@@ -194,11 +197,6 @@ CostModel::CostModel(const MachineProfile& machine,
     passes_.push_back(passes);
     before = std::move(works);
   }
-  int n_graphs = 0;  // of a micro-batch
-  for (const std::array<PassTimes, 3>& passes : passes_)
-    n_graphs += static_cast<int>(std::ranges::count_if(
-        passes, [](const PassTimes& times) { return times.replayed.has_value(); }));
-  n_graph_micros_ = n_graphs > 0 ? static_cast<double>(kBlockGraphs_max) / n_graphs : 0;
 }
 
 CostModel::PassTimes CostModel::pass_of(int block, const BlockWork& work, int kind) const {
@@ -218,10 +216,42 @@ CostModel::PassTimes CostModel::pass_of(int block, const BlockWork& work, int ki
   return times;
 }
 
-CostModel::Pass CostModel::again(int block, Activations activations, bool has_graph) const {
-  return activations == Activations::recompute   ? pass(block, kForward, has_graph)
-         : activations == Activations::selective ? pass(block, kRemake, has_graph)
-                                                 : Pass();
+const CostModel::PassTimes* CostModel::times_of_again(int block, Activations activations) const {
+  return activations == Activations::recompute   ? &times_of(block, kForward)
+         : activations == Activations::selective ? &times_of(block, kRemake)
+                                                 : nullptr;
+}
+
+const CostModel::PassTimes* CostModel::times_of(const Action& action) const {
+  switch (action.verb) {
+    case Verb::forward:
+      return &times_of(action.block, kForward);
+    case Verb::backward:
+      return &times_of(action.block, kBackward);
+    case Verb::recompute:
+      return times_of_again(action.block,
+                            shape_.blocks[static_cast<size_t>(action.block)].activations);
+    default:
+      return nullptr;
+  }
+}
+
+bool CostModel::may_be_replayed(const Action& action) const {
+  const PassTimes* times = times_of(action);
+  return times && times->replayed;
+}
+
+CostModel::Pass CostModel::pass(const Action& action, double replayed) const {
+  const PassTimes* times = times_of(action);
+  if (!times) return {};
+  const Pass& launched = times->launched;
+  if (!times->replayed) return launched;
+  const auto between = [&](double of_launched, double of_replayed) {
+    return of_launched + replayed * (of_replayed - of_launched);
+  };
+  const Submission &each = launched.submission, &one = times->replayed->submission;
+  return {between(launched.seconds, times->replayed->seconds),
+          {between(each.seconds, one.seconds), between(each.n_launches, one.n_launches)}};
 }
 
 double CostModel::work_seconds(const BlockWork& work, bool backward) const {
@@ -256,15 +286,19 @@ double CostModel::copy_seconds(bool to_gpu, int64_t n_bytes) const {
   return kCopyStart_s + size / rate;
 }
 
-int64_t CostModel::n_trained(int block) const {
-  int64_t n = 0;
-  for (const TensorExtent& tensor : shape_.blocks[static_cast<size_t>(block)].tensors)
-    if (tensor.trainable) n += tensor.n_elements;
-  return n;
+CostModel::Trained CostModel::trained(int block) const {
+  Trained trained;
+  for (const TensorExtent& tensor : shape_.blocks[static_cast<size_t>(block)].tensors) {
+    if (!tensor.trainable) continue;
+    trained.n_elements += tensor.n_elements;
+    ++trained.n_tensors;
+  }
+  return trained;
 }
 
 double CostModel::update_seconds(int block) const {
-  const auto n = static_cast<double>(n_trained(block));
+  const Trained what = trained(block);
+  const auto n = static_cast<double>(what.n_elements);
   // m and v are read and written, and so is the master; weights of an fp32 run are the master, of a
   // split one half of it.
   const double bytes = 4 * static_cast<double>(simd::state_value_bytes(shape_.states, 1)) + 8 +
@@ -272,7 +306,7 @@ double CostModel::update_seconds(int block) const {
                        (shape_.weights_are_master() || shape_.split_master ? 0 : 2);
   if (const BlockShape& shape = shape_.blocks[static_cast<size_t>(block)];
       gpu_ && shape.place == Place::gpu) {
-    const double kernels_s = static_cast<double>(shape.tensors.size()) * kKernel_s;
+    const double kernels_s = static_cast<double>(what.n_tensors) * kKernel_s;
     const double rate = machine_.gpu->adamw_params_per_s;
     return kernels_s + (rate > 0 ? n * bytes / kAdamwTraffic_bytes / rate : 0);
   }
@@ -283,7 +317,7 @@ double CostModel::host_pass_seconds(double n_bytes) const {
   return kHostAction_s + (adamw_alone_ > 0 ? n_bytes / kAdamwTraffic_bytes / adamw_alone_ : 0);
 }
 
-double CostModel::seconds(const Action& action, double n_each) const {
+double CostModel::seconds(const Action& action, double replayed) const {
   const int b = action.block;
   const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
   const auto gpu_pass_seconds = [&](double n_bytes) {
@@ -301,19 +335,21 @@ double CostModel::seconds(const Action& action, double n_each) const {
   };
   const auto n_grads = [&] { return static_cast<double>(shape_.n_grad_elements(b)); };
   const double grad_bytes = b >= 0 && shape_.grads_fp32(b) ? 4 : static_cast<double>(compute_bytes);
+  // A gradient is read, and a sum written, which was read before but for the first.
+  const auto sum_bytes = [&] {
+    return n_grads() * (static_cast<double>(compute_bytes) + (action.first_sum ? 4 : 8));
+  };
   switch (action.verb) {
     case Verb::fetch_batch:
       return move_seconds(true, shape_.batch_bytes);
     case Verb::fetch_weights:
       return move_seconds(true, shape_.n_grad_elements(b) * compute_bytes);
     case Verb::forward:
-      return pass(b, kForward, has_graph(action, n_each)).seconds;
     case Verb::recompute:
-      return again(b, shape_.blocks[static_cast<size_t>(b)].activations, has_graph(action, n_each))
-          .seconds;
+      return pass(action, replayed).seconds;
     case Verb::backward:
-      return pass(b, kBackward, has_graph(action, n_each)).seconds +
-             (shape_.sums_on_gpu(b) ? gpu_pass_seconds(10 * n_grads()) : 0);
+      return pass(action, replayed).seconds +
+             (shape_.sums_on_gpu(b) ? gpu_pass_seconds(sum_bytes()) : 0);
     case Verb::send_saved:
     case Verb::fetch_saved:
       return move_seconds(action.verb == Verb::fetch_saved,
@@ -322,13 +358,13 @@ double CostModel::seconds(const Action& action, double n_each) const {
     case Verb::fetch_boundary:
       return move_seconds(action.verb == Verb::fetch_boundary, shape_.boundary_bytes);
     case Verb::square_sum_gpu:
-      return gpu_pass_seconds(grad_bytes * n_grads()) + (gpu_ ? kSquareSumKernels * kKernel_s : 0);
+      return gpu_pass_seconds(grad_bytes * n_grads()) + (gpu_ ? kSquareSum_s : 0);
     case Verb::send_grads:
       return move_seconds(
           false, static_cast<int64_t>(n_grads()) *
                      (shape_.sums_on_host(b) ? compute_bytes : static_cast<int64_t>(grad_bytes)));
     case Verb::accumulate:
-      return host_pass_seconds((action.first_sum ? 6 : 10) * n_grads());
+      return host_pass_seconds(sum_bytes());
     case Verb::combine:
       return combine_seconds(
           12 * (n_grads() - static_cast<double>(shape_.blocks[static_cast<size_t>(b)].n_elements)));
@@ -345,21 +381,25 @@ double CostModel::seconds(const Action& action, double n_each) const {
   return 0;
 }
 
-CostModel::Submission CostModel::submission(const Action& action, double n_each) const {
+CostModel::Submission CostModel::submission(const Action& action, double replayed) const {
   if (!gpu_ || action.queue != QueueId::compute) return {};
-  const auto of_launches = [&](double n) -> Submission { return {n * machine_.gpu->launch_s, n}; };
-  const BlockShape& block = shape_.blocks[static_cast<size_t>(std::max(0, action.block))];
+  const double launch_s = machine_.gpu->launch_s;
+  const auto of_launches = [&](double n) -> Submission { return {n * launch_s, n}; };
   switch (action.verb) {
     case Verb::forward:
-      return pass(action.block, kForward, has_graph(action, n_each)).submission;
     case Verb::recompute:
-      return again(action.block, block.activations, has_graph(action, n_each)).submission;
-    case Verb::backward:
-      return pass(action.block, kBackward, has_graph(action, n_each)).submission;
+      return pass(action, replayed).submission;
+    case Verb::backward: {
+      Submission submission = pass(action, replayed).submission;
+      const double n_sums = shape_.sums_on_gpu(action.block) ? 1 : 0;
+      submission.seconds += n_sums * launch_s;
+      submission.n_launches += n_sums;
+      return submission;
+    }
     case Verb::square_sum_gpu:
       return of_launches(kSquareSumKernels);
     case Verb::update_gpu:
-      return of_launches(static_cast<double>(block.tensors.size()));
+      return of_launches(static_cast<double>(trained(action.block).n_tensors));
     default:
       return of_launches(1);
   }
@@ -404,15 +444,20 @@ double CostModel::speed(QueueId queue, const Beside& beside) const {
 
 double CostModel::passes_seconds(int64_t n_micro, Activations most) const {
   double seconds = 0;
+  const auto least_seconds = [](const PassTimes& times) {
+    return times.replayed ? std::min(times.launched.seconds, times.replayed->seconds)
+                          : times.launched.seconds;
+  };
   const int first_backward = shape_.first_backward();
   for (int b = 0; b < shape_.n_blocks(); ++b) {
-    seconds += pass(b, kForward, false).seconds;
+    seconds += least_seconds(times_of(b, kForward));
     if (b < first_backward) continue;
     const BlockShape& block = shape_.blocks[static_cast<size_t>(b)];
-    seconds += pass(b, kBackward, false).seconds;
+    seconds += least_seconds(times_of(b, kBackward));
     // Nothing is made again of a block that keeps all, and none of what saves nothing.
-    if (block.activations != Activations::keep && block.saved_bytes > 0)
-      seconds += again(b, most, false).seconds;
+    const PassTimes* again = times_of_again(b, most);
+    if (again && block.activations != Activations::keep && block.saved_bytes > 0)
+      seconds += least_seconds(*again);
   }
   return seconds * static_cast<double>(n_micro);
 }

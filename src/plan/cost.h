@@ -31,15 +31,18 @@ class CostModel {
             const BatchShape& batch);
 
   /** Alone, with nothing beside it; on the GPU what its kernels take once they were launched.
-   * `n_each`: micro-batches that are simulated as one. */
-  double seconds(const Action& action, double n_each = 1) const;
+   * `replayed`: the share of it that is replayed as CUDA graphs, of what may be. */
+  double seconds(const Action& action, double replayed = 0) const;
 
   /** What launching its kernels takes whoever submits the step's work, who may be ahead of the GPU
    * by some launches. */
   struct Submission {
     double seconds = 0, n_launches = 0;
   };
-  Submission submission(const Action& action, double n_each = 1) const;
+  Submission submission(const Action& action, double replayed = 0) const;
+
+  /** Whether it is recorded as a CUDA graph where there is one left. */
+  bool may_be_replayed(const Action& action) const;
 
   /** By how much what runs at once slows each other down: copies share lanes with copies the other
    * way, and updates share the host's memory with both. 1: not at all. */
@@ -67,24 +70,25 @@ class CostModel {
   static constexpr int kForward = 0, kBackward = 1, kRemake = 2;
   struct PassTimes {
     Pass launched;
-    std::optional<Pass> replayed;  ///< of what runs as a CUDA graph, where there is one left
+    std::optional<Pass> replayed;  ///< of what may run as a CUDA graph
   };
   PassTimes pass_of(int block, const BlockWork& work, int kind) const;
   double work_seconds(const BlockWork& work, bool backward) const;
-  const Pass& pass(int block, int kind, bool has_graph) const {
-    const PassTimes& times = passes_[static_cast<size_t>(block)][static_cast<size_t>(kind)];
-    return has_graph && times.replayed ? *times.replayed : times.launched;
+  /** What a pass does, or what is made again before a backward; none where all is kept. */
+  const PassTimes* times_of(const Action& action) const;
+  const PassTimes* times_of_again(int block, Activations activations) const;
+  const PassTimes& times_of(int block, int kind) const {
+    return passes_[static_cast<size_t>(block)][static_cast<size_t>(kind)];
   }
-  /** What is made again before a backward; nothing where all is kept. */
-  Pass again(int block, Activations activations, bool has_graph) const;
-  /** The first micro-batches' passes have the graphs. */
-  bool has_graph(const Action& action, double n_each) const {
-    return action.micro * n_each < n_graph_micros_;
-  }
+  Pass pass(const Action& action, double replayed) const;
   double copy_seconds(bool to_gpu, int64_t n_bytes) const;
   double update_seconds(int block) const;
   double host_pass_seconds(double n_bytes) const;
-  int64_t n_trained(int block) const;
+  /** Parameters of the block that are updated, and of how many tensors. */
+  struct Trained {
+    int64_t n_elements = 0, n_tensors = 0;
+  };
+  Trained trained(int block) const;
 
   const MachineProfile& machine_;
   bool gpu_;
@@ -93,8 +97,7 @@ class CostModel {
   BatchShape batch_;
   std::vector<int64_t> copy_sizes_;               ///< measured ones, ascending
   std::vector<std::array<PassTimes, 3>> passes_;  ///< of each block; remake: Block::remake()
-  double n_graph_micros_ = 0;
-  double adamw_alone_ = 0, adamw_beside_ = 0;  ///< parameters per second, with all threads
+  double adamw_alone_ = 0, adamw_beside_ = 0;     ///< parameters per second, with all threads
 };
 
 }  // namespace ferry

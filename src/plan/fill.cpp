@@ -37,6 +37,31 @@ std::vector<std::vector<int>> groups_of(const StepShape& shape) {
   return groups;
 }
 
+/** So many groups on the GPU, and the elements of the largest block that streams then. */
+struct Streamed {
+  size_t n_groups = 0;
+  int64_t largest_elements = 0;
+};
+
+/** Numbers of groups, ascending, with which slots hold less than with one group fewer: they are as
+ * large as the largest block that streams. With any other number the GPU holds more than with the
+ * one before. */
+std::vector<Streamed> smaller_slots(const StepShape& shape,
+                                    const std::vector<std::vector<int>>& groups) {
+  std::vector<Streamed> numbers;
+  int64_t streamed_most = 0;  // of the groups from g on
+  for (size_t g = groups.size(); g-- > 0;) {
+    int64_t n_elements = 0;
+    for (int b : groups[g])
+      n_elements = std::max(n_elements, shape.n_grad_elements(b));
+    if (n_elements > streamed_most && g + 1 < groups.size())
+      numbers.push_back({g + 1, streamed_most});
+    streamed_most = std::max(streamed_most, n_elements);
+  }
+  std::ranges::reverse(numbers);
+  return numbers;
+}
+
 /** Puts the first `n` groups of blocks on the GPU and the others on the host: the CPU then has the
  * longest until the next forward needs what it updates. */
 void set_resident(Plan& plan, const std::vector<std::vector<int>>& groups, size_t n) {
@@ -61,6 +86,11 @@ size_t most_possible(size_t fits, size_t too_many, Possible&& is_possible) {
 
 }  // namespace
 
+double slot_bytes_at_most(const StepShape& shape, double n_elements) {
+  constexpr double kWidest_bytes = 4;
+  return n_elements * kWidest_bytes * (shape.n_weight_slots + 2.0 * shape.n_grad_slots + 1);
+}
+
 Lacking fit(const PlanRequest& request, StepShape& shape, Search& search) {
   const auto noted = [&](Lacking lacking) {
     if (lacking.host_bytes > 0)
@@ -84,12 +114,28 @@ Lacking fill(const PlanRequest& request, Plan& plan, Search& search, double shar
     set_resident(plan, groups, n);
     return fit(request, plan.shape, search);
   };
-  const Lacking lacking = lacking_with(0);
-  if (lacking.gpu_bytes > 0) return lacking;
+  const auto slot_bytes = [&](int64_t n_elements) {
+    return slot_bytes_at_most(plan.shape, static_cast<double>(n_elements));
+  };
+  const auto fits_gpu = [&](size_t n) { return lacking_with(n).gpu_bytes == 0; };
+  size_t least = 0;
+  if (Lacking lacking = lacking_with(0); lacking.gpu_bytes > 0) {
+    int64_t largest = 0;
+    for (int b = 0; b < plan.shape.n_blocks(); ++b)
+      largest = std::max(largest, plan.shape.n_grad_elements(b));
+    for (const auto [n, largest_elements] : smaller_slots(plan.shape, groups)) {
+      if (slot_bytes(largest - largest_elements) < static_cast<double>(lacking.gpu_bytes)) continue;
+      const Lacking with_fewer = lacking_with(n);
+      if (with_fewer.gpu_bytes >= lacking.gpu_bytes) continue;
+      lacking = with_fewer;
+      least = n;
+      if (lacking.gpu_bytes == 0) break;
+    }
+    if (lacking.gpu_bytes > 0) return lacking_with(least);
+  }
   // All of them would be the choice "on the GPU".
-  const size_t most =
-      most_possible(0, groups.size(), [&](size_t n) { return lacking_with(n).gpu_bytes == 0; });
-  return lacking_with(static_cast<size_t>(share * static_cast<double>(most)));
+  const size_t most = most_possible(least, groups.size(), fits_gpu);
+  return lacking_with(least + static_cast<size_t>(share * static_cast<double>(most - least)));
 }
 
 void keep_more(const PlanRequest& request, Plan& plan, const Choice& choice, Search& search) {

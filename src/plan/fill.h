@@ -13,6 +13,9 @@ struct Lacking {
   int64_t total() const { return gpu_bytes + host_bytes; }
 };
 
+/** No less than slots for blocks of so many elements take of the GPU. */
+double slot_bytes_at_most(const StepShape& shape, double n_elements);
+
 /** How many bytes the shape lacks, with a smaller buffer for checkpoints where that alone makes it
  * fit the host. */
 Lacking fit(const PlanRequest& request, StepShape& shape, Search& search);

@@ -1,7 +1,10 @@
 #include "src/plan/late_updates.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+
+#include "src/plan/search.h"
 
 namespace ferry {
 namespace {
@@ -37,17 +40,21 @@ MachineProfile with_slower_updates(MachineProfile machine) {
   return machine;
 }
 
+/** The queue that is busy longest. The host's updates are slowed down by copies beside them, which
+ * may be others once they are late. */
 double least_seconds(const Simulation& simulation) {
-  return *std::ranges::max_element(simulation.busy_s);
+  std::array<double, kQueues> busy_s = simulation.busy_s;
+  constexpr auto kHost = static_cast<size_t>(QueueId::host);
+  busy_s[kHost] = simulation.alone_s[kHost];
+  return *std::ranges::max_element(busy_s);
 }
 
 /** Whether a step may get shorter by so much as a prediction tells, at one speed or the other. */
 bool can_gain(const Plan& plan) {
-  constexpr double kLeast_share = 0.02;
   const double step_s = plan.predicted->step_s;
   const double gain_s = std::max(step_s - least_seconds_with_late_updates(plan),
                                  plan.predicted->host_updates_s * (1 / kSlower - 1));
-  return gain_s > kLeast_share * step_s;
+  return gain_s > kPrediction_share * step_s;
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ Simulation simulate_plan(const CostModel& cost,
   };
   // Of very many micro-batches several are taken for one that lasts as long.
   const int64_t n = std::min(plan.n_micro, std::max<int64_t>(2, n_passes / plan.shape.n_blocks()));
-  if (plan.n_micro <= n) return steps_of(n, 1, keeps_actions);
+  if (plan.n_micro <= 2 * n) return steps_of(plan.n_micro, 1, keeps_actions);
   Simulation simulation =
       steps_of(n, static_cast<double>(plan.n_micro) / static_cast<double>(n), false);
   if (keeps_actions) simulation.actions = steps_of(n, 1, true).actions;

@@ -131,6 +131,7 @@ struct Choice {
   Activations activations = Activations::keep;
   AccumulationOrder order = AccumulationOrder::horizontal;
   Place boundaries = Place::gpu;
+  bool operator==(const Choice&) const = default;
 };
 void choose(StepShape& shape, const ModelTable& model, const Choice& choice);
 

@@ -92,9 +92,9 @@ std::vector<Change> without_wishes(const PlanRequest& request) {
     add(fmt::format("without boundaries = {}", name_of(*request.boundaries))).boundaries.reset();
   if (request.order == AccumulationOrder::vertical)
     add("without accumulation_order = vertical").order.reset();
-  constexpr int kSlots_least = 2;
-  if (request.has_gpu && request.n_weight_slots.value_or(kSlots_least + 1) > kSlots_least)
-    add("with slots = 2").n_weight_slots = kSlots_least;
+  // Where they are left open the planner tries fewer by itself.
+  if (request.has_gpu && request.n_weight_slots.value_or(0) > kWeightSlots_least)
+    add(fmt::format("with slots = {}", kWeightSlots_least)).n_weight_slots = kWeightSlots_least;
   return changes;
 }
 
@@ -172,7 +172,7 @@ Change with_everything(const ModelTable& model, const PlanRequest& request, int6
   all.request.activations.reset();
   all.request.boundaries.reset();
   all.request.order.reset();
-  if (request.has_gpu) all.request.n_weight_slots = 2;
+  if (request.has_gpu) all.request.n_weight_slots = kWeightSlots_least;
   if (request.micro_batch_size.value_or(1) > 1) {
     int64_t size = 1;
     const int64_t most = n_micro_most(model, request);

@@ -30,8 +30,8 @@ double bytes_at_most(const StepShape& shape) {
     largest_elements = std::max(largest_elements, elements);
     largest_saved_bytes = std::max(largest_saved_bytes, saved);
   }
-  const double slots = shape.n_weight_slots + 2.0 * shape.n_grad_slots + 1;
-  return bytes + largest_elements * 4 * slots + largest_saved_bytes * (1 + shape.n_saved_slots) +
+  return bytes + slot_bytes_at_most(shape, largest_elements) +
+         largest_saved_bytes * (1 + shape.n_saved_slots) +
          static_cast<double>(shape.boundary_bytes) *
              (2.0 * shape.n_live() + shape.n_boundary_slots) +
          static_cast<double>(shape.scratch_bytes) + static_cast<double>(shape.library_bytes) +
@@ -76,10 +76,6 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
                      choice.boundaries == Place::host ? "; outputs of blocks on the host" : "");
 }
 
-/** A prediction tells no smaller difference: then the one that moves less is taken, which comes
- * first. */
-constexpr double kPrediction_share = 0.02;
-
 double faster_than_seconds(const Plan& plan) {
   return plan.predicted->step_s * (1 - kPrediction_share);
 }
@@ -96,11 +92,14 @@ double least_fetched_bytes(const PlanRequest& request, const Plan& plan) {
       return static_cast<double>(segment_bytes(shape, b, segment, block.n_elements));
     };
     const double weights = bytes_of(Segment::weights);
+    const double states =
+        shape.is_trained(b)
+            ? bytes_of(Segment::master) + bytes_of(Segment::adam_m) + bytes_of(Segment::adam_v)
+            : 0;
     forward_bytes += weights;
     if (b >= shape.first_backward()) backward_bytes += weights;
     largest_bytes = std::max(largest_bytes, weights);
-    resident_bytes +=
-        weights + bytes_of(Segment::master) + bytes_of(Segment::adam_m) + bytes_of(Segment::adam_v);
+    resident_bytes += weights + states;
   }
   if (resident_bytes <= 0) return 0;
   const bool fills = request.has_gpu && request.trains && !request.placement;
@@ -143,6 +142,7 @@ struct Variant {
   Candidate candidate;
   int n_weight_slots = kWeightSlots;
   double resident_share = 1;  ///< of the blocks that the card could hold
+  bool operator==(const Variant&) const = default;
 };
 
 class Searcher {
@@ -151,12 +151,11 @@ class Searcher {
       : model_(model), request_(request) {}
 
   Search go() {
-    for (Place boundaries : boundary_places_of(request_)) {
-      if (found_.plan && !request_.machine) break;
-      try_candidates(boundaries);
-    }
+    try_candidates(kWeightSlots);
+    if (!found_.plan && is_a_slot_short()) try_candidates(kWeightSlots_least);
     leave_updates_late();
     if (found_.plan && request_.machine) share_out_otherwise();
+    if (found_.plan) found_.nearest.reset();
     for (std::optional<Plan>* plan : {&found_.plan, &found_.nearest})
       if (*plan) (*plan)->layout = make_layout((*plan)->shape);
     if (found_.plan) found_.plan->host_lacking_bytes = found_.host_lacking_bytes;
@@ -174,16 +173,32 @@ class Searcher {
     return request_.machine && request_.has_gpu && request_.trains && !request_.clips;
   }
 
+  void try_candidates(int n_weight_slots) {
+    for (Place boundaries : boundary_places_of(request_)) {
+      if (found_.plan && !request_.machine) break;
+      try_candidates(boundaries, n_weight_slots);
+    }
+  }
   /** All candidates with the outputs of blocks in one place. */
-  void try_candidates(Place boundaries) {
+  void try_candidates(Place boundaries, int n_weight_slots) {
     for (const Candidate& candidate : candidates_of(request_, boundaries)) {
-      const Variant variant = {.candidate = candidate};
+      const Variant variant = {.candidate = candidate, .n_weight_slots = n_weight_slots};
       std::optional<Plan> plan = plan_of(variant);
       if (!plan) continue;
       if (updates_may_be_late() && could_be_late(*plan)) in_time_.push_back({variant, *plan});
       keep_if_faster(variant, std::move(*plan));
       if (!request_.machine) break;
     }
+  }
+  /** Whether what no more than slots were short of may fit with fewer of them. */
+  bool is_a_slot_short() const {
+    if (request_.n_weight_slots || !found_.nearest) return false;
+    const StepShape& shape = found_.nearest->shape;
+    int64_t slot_bytes = 0;
+    for (int b = 0; b < shape.n_blocks(); ++b)
+      slot_bytes = std::max(
+          slot_bytes, shape.n_grad_elements(b) * static_cast<int64_t>(size_of(shape.compute)));
+    return found_.lacking_bytes <= (kWeightSlots - kWeightSlots_least) * slot_bytes;
   }
   /** Whether that may make it the fastest. */
   bool could_be_late(const Plan& plan) const {
@@ -195,6 +210,7 @@ class Searcher {
   void leave_updates_late() {
     if (!found_.plan || !updates_may_be_late()) return;
     choose_late_updates(model_, request_, *found_.plan);
+    std::erase_if(in_time_, [&](const InTime& one) { return one.variant == best_; });
     std::ranges::stable_sort(in_time_, {},
                              [](const InTime& one) { return one.plan.predicted->step_s; });
     for (InTime& one : in_time_) {
@@ -208,12 +224,14 @@ class Searcher {
    * so that more of the saved tensors are kept. */
   void share_out_otherwise() {
     const Candidate best = best_.candidate;
+    const bool has_resident = found_.plan->n_resident > 0;
     if (!request_.has_gpu || !request_.trains || best.choice.place != Place::host) return;
+    const Variant plan_with = best_;
     for (const int n_slots : {kWeightSlots, kWeightSlots_least})
       for (const double share : {1.0, 0.5, 0.0}) {
-        if (n_slots == kWeightSlots && share == 1) continue;  // that is the plan
+        if (Variant{best, n_slots, share} == plan_with) continue;
         if (n_slots != kWeightSlots && request_.n_weight_slots) continue;
-        if (share < 1 && (request_.placement || found_.plan->n_resident == 0)) continue;
+        if (share < 1 && (request_.placement || !has_resident)) continue;
         const Variant variant = {best, n_slots, share};
         std::optional<Plan> plan = plan_of(variant);
         if (!plan) continue;

@@ -19,6 +19,10 @@ struct Search {
 
 Search search_plan(const ModelTable& model, const PlanRequest& request);
 
+/** A prediction tells no smaller difference: then the plan that moves less is taken, which comes
+ * first. */
+inline constexpr double kPrediction_share = 0.02;
+
 /** What a checkpoint's buffer is given where there is room. Steps on a CPU take longer than the
  * disk does, and memory is all there is. */
 constexpr int64_t most_save_buffer_bytes(const PlanRequest& request) {

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "src/base/error.h"
 
@@ -40,6 +42,50 @@ bool repeats(const Action& action, AccumulationOrder order) {
   }
 }
 
+/** Of each action the share that is replayed as CUDA graphs: recorded is what comes first, a graph
+ * for each place that a pass of a block and a micro-batch reads and writes, until there are as many
+ * as are kept (src/engine/block_graphs.h). */
+std::vector<double> replayed_shares(const CostModel& cost,
+                                    const StepList& list,
+                                    AccumulationOrder order,
+                                    double n_each) {
+  using Key = std::array<int, 8>;
+  const auto key_of = [](const Action& a) -> Key {
+    return {a.verb == Verb::backward,
+            a.block,
+            a.micro,
+            a.slot,
+            a.grad_slot,
+            a.saved_slot,
+            a.input_slot,
+            a.output_slot};
+  };
+  std::vector<double> shares(list.size(), 0.0);
+  std::map<Key, double> recorded;
+  double n_left = kBlockGraphs_max;
+  // What comes in turns: of micro-batches that are simulated as one, in horizontal order, all
+  // passes of the first of them come before those of the next.
+  const bool in_turns = order == AccumulationOrder::horizontal && n_each > 1;
+  std::map<int, std::set<Key>> turns;
+  if (in_turns)
+    for (const Action& action : list)
+      if (cost.may_be_replayed(action)) turns[action.micro].insert(key_of(action));
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (!cost.may_be_replayed(list[i])) continue;
+    const Key key = key_of(list[i]);
+    if (!recorded.contains(key)) {
+      const std::set<Key> alone = {key};
+      const std::set<Key>& turn = in_turns ? turns.at(list[i].micro) : alone;
+      const double n = static_cast<double>(turn.size()) * n_each, n_here = std::min(n, n_left);
+      for (const Key& one : turn)
+        recorded[one] = n_here / n;
+      n_left -= n_here;
+    }
+    shares[i] = recorded[key];
+  }
+  return shares;
+}
+
 class Simulator {
  public:
   Simulator(const CostModel& cost,
@@ -47,12 +93,20 @@ class Simulator {
             AccumulationOrder accumulation,
             double n_each,
             bool serial)
-      : list_(list), serial_(serial) {
+      : list_(list), serial_(serial), n_each_(n_each), has_fewer_graphs_(list.size(), false) {
+    const std::vector<double> replayed = replayed_shares(cost, list, accumulation, n_each);
+    double last_share = 0;
     for (size_t i = 0; i < list.size(); ++i) {
       const double times = repeats(list[i], accumulation) ? n_each : 1;
-      seconds_.push_back(cost.seconds(list[i], n_each) * times);
-      const CostModel::Submission submission = cost.submission(list[i], n_each);
-      submissions_.push_back({submission.seconds * times, submission.n_launches * times});
+      seconds_.push_back(cost.seconds(list[i], replayed[i]) * times);
+      // As many launches as of one: a stream takes about a micro-batch's, and what one pass lacks
+      // another of the same micro-batch makes up for, however many are simulated as one.
+      const CostModel::Submission submission = cost.submission(list[i], replayed[i]);
+      submissions_.push_back({submission.seconds * times, submission.n_launches});
+      if (cost.may_be_replayed(list[i])) {
+        has_fewer_graphs_[i] = replayed[i] < last_share;
+        last_share = replayed[i];
+      }
       if (list[i].verb == Verb::decide) decide_ = i;
       if (list[i].verb != Verb::update_gpu && list[i].verb != Verb::update_host) continue;
       const auto block = static_cast<size_t>(list[i].block);
@@ -127,7 +181,7 @@ class Simulator {
         ++next_[q];
         n_seen_[q] = 0;
         began_[static_cast<size_t>(item.step)][item.action] = now_;
-        running_[q] = {item, seconds_of(q, item), true};
+        running_[q] = {item, submit(q, item), true};
         any = again = true;
         if (running_[q].left_s > 0) continue;
         end(q);
@@ -135,20 +189,28 @@ class Simulator {
     }
     return any;
   }
-  /** From now on: at least until its last kernel was launched, behind those of the actions before
-   * it. Nothing is launched before the decision that it waits for, nor while too much is pending.
-   */
-  double seconds_of(size_t q, const Item& item) {
+  /** The seconds from now on that it takes: at least until its last kernel was launched, behind
+   * those of the actions before it. Nothing is launched before the decision that it waits for, nor
+   * while too much is pending. Once an item, in the queue's order. */
+  double submit(size_t q, const Item& item) {
     const double seconds = seconds_[item.action];
     if (serial_ || q != static_cast<size_t>(QueueId::compute)) return seconds;
     const CostModel::Submission& submission = submissions_[item.action];
     const int decided = item.action > decide_ ? item.step : item.step - 1;
     if (decided >= 0) not_before(ended_at({decided, decide_}));
+    hold_back_behind_graphs(item);
     launched_.push_back({item, n_launched() + submission.n_launches});
     for (; launched_[n_done_].second <= n_launched() - kPendingLaunches; ++n_done_)
       not_before(ended_at(launched_[n_done_].first));
     submitted_s_ += submission.seconds;
     return std::max(seconds, submitted_s_ - now_);
+  }
+  /** Where graphs end: whoever submitted them is ahead by no more than a stream takes, while so
+   * many launches of micro-batches that are simulated as one are as many times that. */
+  void hold_back_behind_graphs(const Item& item) {
+    const CostModel::Submission& submission = submissions_[item.action];
+    if (n_each_ > 1 && has_fewer_graphs_[item.action])
+      not_before(now_ - kPendingLaunches * submission.seconds / n_each_ / submission.n_launches);
   }
   void not_before(double time_s) { submitted_s_ = std::max(submitted_s_, time_s); }
   double ended_at(const Item& item) const {
@@ -186,6 +248,8 @@ class Simulator {
 
   const StepList& list_;
   bool serial_;
+  double n_each_;
+  std::vector<bool> has_fewer_graphs_;  ///< of each action: a smaller share than of the one before
   size_t decide_ = 0;
   std::vector<double> seconds_;  ///< of each action
   std::vector<CostModel::Submission> submissions_;
@@ -225,6 +289,7 @@ Simulation simulate_steps(const CostModel& cost,
   for (size_t i = 0; i < list.size(); ++i) {
     const double took_s = simulator.ended(kSteps - 2, i) - simulator.began(kSteps - 2, i);
     out.busy_s[static_cast<size_t>(list[i].queue)] += took_s;
+    out.alone_s[static_cast<size_t>(list[i].queue)] += simulator.seconds(i);
     if (list[i].verb == Verb::update_host) out.host_updates_s += took_s;
   }
   if (!keeps_actions) return out;

@@ -14,8 +14,9 @@ namespace ferry {
 
 struct Simulation {
   double step_s = 0;  ///< from one decision to the next, once steps follow each other
-  std::array<double, kQueues> busy_s{};  ///< of one step, by queue
-  double host_updates_s = 0;             ///< of these, AdamW on the host
+  std::array<double, kQueues> busy_s{};   ///< of one step, by queue
+  std::array<double, kQueues> alone_s{};  ///< the same, had nothing run beside it
+  double host_updates_s = 0;              ///< of these, AdamW on the host
   /** The queue that works for the largest share of the step: what binds. */
   QueueId binding() const;
   std::vector<TimedAction> actions;  ///< of the last steps, seconds from their begin

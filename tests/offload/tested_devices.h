@@ -13,6 +13,10 @@
 namespace ferry::test {
 
 enum class TestedDevice { serial, adversarial, threads, cuda, cuda_host_threads };
+static_assert(static_cast<int>(TestedDevice::serial) == static_cast<int>(SimulatedMode::serial) &&
+              static_cast<int>(TestedDevice::adversarial) ==
+                  static_cast<int>(SimulatedMode::adversarial) &&
+              static_cast<int>(TestedDevice::threads) == static_cast<int>(SimulatedMode::threads));
 inline constexpr std::array kTestedDevices = {TestedDevice::serial, TestedDevice::adversarial,
                                               TestedDevice::threads, TestedDevice::cuda,
                                               TestedDevice::cuda_host_threads};

@@ -15,7 +15,8 @@ struct MachineRates {
   double shared = 1.0;
 };
 
-/** Every product and attention runs at the same rate; other operations cost nothing. */
+/** Every product and attention runs at the same rate; other operations and launches cost nothing to
+ * speak of. */
 inline MachineProfile even_machine(const MachineRates& rates) {
   MachineProfile machine;
   machine.name = "even";
@@ -26,6 +27,7 @@ inline MachineProfile even_machine(const MachineRates& rates) {
   gpu.memory_bytes = 80 * kGiB;
   gpu.memory_bytes_per_s = 1e18;
   gpu.adamw_params_per_s = 1e15;
+  gpu.launch_s = 1e-12;
   for (int64_t n_bytes : {kMiB, 64 * kMiB})
     gpu.copies.push_back({.n_bytes = n_bytes,
                           .h2d = rates.copy_bytes_per_s,
