@@ -1,10 +1,10 @@
 // Takes optimizer steps with the engine on batches that tests/parity/compare_steps.py wrote, and
 // writes the weights back, for comparison with transformers and torch.optim.AdamW.
 //
-//   train_dump DIR     reads  model/ (Hugging Face directory), steps.json
-//                      writes trained/ (config.json, model.safetensors), losses.json: of an
-//                             evaluation before the steps, on the first rows with a dummy tail
-//                             behind them, and of each step
+//   train_dump DIR [cuda]  reads  model/ (Hugging Face directory), steps.json
+//                          writes trained/ (config.json, model.safetensors), losses.json: of an
+//                                 evaluation before the steps, on the first rows with a dummy tail
+//                                 behind them, and of each step
 
 #include <fmt/format.h>
 
@@ -104,7 +104,7 @@ void save(const ModelTable& model, Session& session, const std::filesystem::path
   write_config(directory / "trained", config);
 }
 
-void run(const std::filesystem::path& directory) {
+void run(const std::filesystem::path& directory, bool on_gpu) {
   constexpr int32_t kTail = 7;
   const json steps = read_json(directory / "steps.json");
   const LossKind loss = loss_named(steps["loss"]);
@@ -113,6 +113,8 @@ void run(const std::filesystem::path& directory) {
   table_options.n_labels = steps["n_labels"];
   table_options.hidden_dropout = table_options.attention_dropout =
       table_options.classifier_dropout = 0.0f;
+  // In fp32: flash attention has none.
+  if (on_gpu) table_options.attention = AttentionBackend::memory_efficient;
   ModelTable model =
       make_bert_table(parse_bert_config(read_json(directory / "model/config.json")), table_options);
   config::Config config;
@@ -131,12 +133,13 @@ void run(const std::filesystem::path& directory) {
       largest.n_seqs_max = std::max(largest.n_seqs_max, rows.view.n_seqs);
     }
   }
-  StepShape shape = make_step_shape(model, largest, {}, n_micro);
+  StepShape shape = make_step_shape(model, largest, {.has_gpu = on_gpu}, n_micro);
   choose(shape, model, {.place = Place::host, .activations = Activations::recompute});
   const Layout layout = make_layout(shape);
   SessionOptions options;
   options.loss = loss;
   options.n_workers = 2;
+  if (on_gpu) options.device = DeviceKind::cuda;
   options.optimizer.adamw.weight_decay = steps["weight_decay"];
   options.optimizer.schedule = {.kind = ScheduleKind::linear,
                                 .learning_rate = steps["learning_rate"],
@@ -172,10 +175,12 @@ void run(const std::filesystem::path& directory) {
 
 int main(int argc, char** argv) {
   try {
-    if (argc != 2)
-      throw ferry::Error(ferry::Fault::usage, "train_dump", "no directory", "train_dump DIR");
+    const bool on_gpu = argc == 3 && argv[2] == std::string_view("cuda");
+    if (argc != (on_gpu ? 3 : 2))
+      throw ferry::Error(ferry::Fault::usage, "train_dump", "no directory, or no such device",
+                         "train_dump DIR [cuda]");
     ferry::set_up_torch({.deterministic = true});
-    ferry::run(argv[1]);
+    ferry::run(argv[1], on_gpu);
     return 0;
   } catch (const std::exception& e) {
     fmt::print(stderr, "train_dump: {}\n", e.what());

@@ -8,20 +8,24 @@ Without --work: every work that has peers. The others run Ferry alone, beside fi
 llama-best-batch (tokens a second on one machine) and gpt2-13g-8 to -32 (110 GiB of host memory, some
 minutes each). PROFILE is what `ferry bench all --output` wrote here: with it the planner knows times.
 
-Prints a table: samples and tokens a second, GPU memory beyond an empty context, that context, energy
-by NVML, and Ferry's rate over each peer's beside the bar it is held to. Ferry runs before and after
-the peers of a work, so that a machine that drifts shows. GPU memory is the driver's count after a
-step, of both sides; --cap binds all that Ferry takes, and of peers what torch's allocator takes. A
-peer whose package is missing is named and left out; so is one that runs out of the memory that it is
-given, or is not done after so many seconds. --peer "transformers" takes only the peers whose words
-have these. All that was printed is in DIR/compare.jsonl.
+Prints a table: samples and tokens a second, GPU memory beyond an empty context, that context, host
+memory of Ferry, energy by NVML, and Ferry's rate over each peer's beside the bar it is held to. Ferry
+runs before and after the peers of a work, so that a machine that drifts shows. GPU memory is the
+driver's count after a step, of both sides; --cap binds all that Ferry takes, and of peers what torch's
+allocator takes. A peer whose package is missing is named and left out; so is one that is not done
+after so many seconds. One that runs out of the memory that it is given holds nobody to a bar.
+--peer "transformers" takes only the peers whose words have these. All that was printed is in
+DIR/compare.jsonl.
 
-A work is met where a bar was compared and none was missed. Exits 1 where Ferry failed or missed a bar
-that was compared; a bar that holds for one machine alone counts with --absolute.
+Ferry fails where it takes more GPU memory than it was given, more host memory than it promised and a
+twentieth or than it was given, skips a timed step, or, where a work says so, where its loss does not
+fall. A work is met where Ferry did not fail, every bar was compared and none was missed. Exits 1 where
+Ferry failed or missed a bar that was compared; a bar that holds for one machine alone counts with
+--absolute.
 
 Ragged rows are drawn by a seed, lengths as of questions with a paragraph: 64 to 503 tokens, 176 on
 average; peers pad them to the longest of each micro-batch, or with --pad to 512. Each of the steps
-comes once before it is timed.
+comes once before it is timed. ragged_loss.py holds their loss to that of padded rows.
 """
 import argparse
 import contextlib
@@ -41,6 +45,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PEER = HERE / "peers" / "peer.py"
 FORMULA = HERE / "gpu" / "against_formula.py"
+RAGGED_LOSS = HERE / "ragged_loss.py"
 NEEDS = {"transformers": ["transformers"], "plain": ["transformers"],
          "torchao": ["transformers", "torchao"], "deepspeed2": ["transformers", "deepspeed"],
          "deepspeed3": ["transformers", "deepspeed"], "fsdp2": ["transformers"]}
@@ -57,7 +62,8 @@ BEST_PLAIN = [("plain --micro 8", 1.12), ("plain --micro 8 --compile", 1.12),
 def gpt2_13g(batch, published):
     return {"what": f"GPT-2 of 12.8 G, 512, {batch} a step, bf16, 8-bit states, split master, 11 GiB",
             "model": f"--batch {batch} --length 512 --dtype bf16", "shape": "gpt2-13g", "cap": "11GiB",
-            "ferry": f"--optim adamw_8bit --master split --micro {batch} --host-memory 118GiB", "steps": 20, "limit": 400,
+            "ferry": f"--optim adamw_8bit --master split --micro {batch} --host-memory 118GiB",
+            "steps": 20, "limit": 400, "learns": True,
             "published": f"{published} samples/s on 32 V100 in the README of the original (BMTrain)"}
 
 
@@ -66,6 +72,7 @@ def gpt2_13g(batch, published):
 # own: Ferry with other options, the share that is to be reached of its rate or of the formula's,
 # whichever is lower, and the case of against_formula.py.
 # absolute: tokens a second, and where. published: said beside the table, not compared.
+# learns: the last step's loss is below the first's. loss: the shape of ragged_loss.py.
 WORKS = {
     "bert-bf16": {
         "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, 11 GiB",
@@ -85,7 +92,7 @@ WORKS = {
     "bert-ragged": {
         "what": "BERT-Large, ragged rows, 32 a step, fp16, clip 1.0, 11 GiB",
         "model": "--batch 32 --length 512 --dtype fp16", "shape": "bert-large", "cap": "11GiB",
-        "ragged": True,
+        "ragged": True, "loss": "bert-large",
         "peers": [("transformers --checkpoint", 4.0), ("transformers --checkpoint --pad", None),
                   ("plain --micro 8 --expandable --dtype bf16", None),
                   ("plain --checkpoint --dtype bf16", None),
@@ -169,6 +176,8 @@ def joules_between(samples, start_s, end_s):
 
 N_RAGGED = 16
 WIDTH = 48  # of names
+STEPS_LEAST = 10  # that a rate is told of
+HOST_SHARE = 1.05  # of what was promised
 
 
 def steps_of(args, work):
@@ -196,6 +205,11 @@ def lengths_file(args, work):
     return ["--lengths", file]
 
 
+def bytes_of(words):
+    """Of 11GiB; None of 0, which is no limit."""
+    return int(float(words.removesuffix("GiB")) * 2**30) or None
+
+
 def objects(text):
     """Of the lines those that are JSON objects; a warning can begin with a brace too."""
     found = []
@@ -220,8 +234,8 @@ def measured(command, energy, limit_s):
         if not isinstance(why, subprocess.TimeoutExpired):
             raise
         return {"error": f"not done after {limit_s:g} s", "command": " ".join(words)}
-    result = (objects(out) or [{}])[-1]
-    if "step_ms" not in result and "out_of_memory" not in result:
+    result = {key: value for found in objects(out) for key, value in found.items()}
+    if not {"step_ms", "out_of_memory", "formula_ms", "failed", "met"} & set(result):
         result.setdefault("error", err.strip()[-300:] or f"exit {process.returncode}")
     if "timed_from_s" in result:
         result["joules"] = energy.joules_between(result["timed_from_s"], result["timed_to_s"])
@@ -253,12 +267,19 @@ def peer_command(args, work, peer):
             *common_words(args, work), *options]
 
 
+def build_of(args):
+    return Path(args.step_bench).resolve().parents[2]
+
+
 def formula_command(args, work, context_bytes):
     """Its memory is what the driver may count in all."""
-    cap = int(float(work["cap"].removesuffix("GiB")) * 2**30)
-    build = Path(args.step_bench).resolve().parents[2]
-    return [sys.executable, FORMULA, build, work["own"][2], "--json", "--gpu-memory", cap + context_bytes,
-            "--logs", args.out / "formula"]
+    return [sys.executable, FORMULA, build_of(args), work["own"][2], "--json",
+            "--gpu-memory", bytes_of(work["cap"]) + context_bytes, "--logs", args.out / "formula"]
+
+
+def loss_command(args, work):
+    return [sys.executable, RAGGED_LOSS, build_of(args) / "tests/parity/train_dump",
+            "--shape", work["loss"], "--device", "cuda", "--batch", batch_of(work)]
 
 
 def limit_of(work, limit_s):
@@ -272,6 +293,25 @@ def seconds_of(work, limit_s):
     return limit_of(work, limit_s) * (n_alone + n_peers + (n_peers > 0))
 
 
+def faults_of(work, result):
+    """What Ferry did that it may not do, or what it should have done and did not."""
+    if "samples_per_s" not in result:
+        return ["did not come to its end"]
+    faults = []
+
+    def hold(what, took, may):
+        if may is not None and took > may:
+            faults.append(f"took {took / 2**30:.2f} GiB of {what}, {may / 2**30:.2f} are allowed")
+    hold("GPU memory", result["gpu_bytes_max"], bytes_of(result["cap"]))
+    hold("host memory", result["host_bytes_max"], HOST_SHARE * result["promised"]["host_bytes"])
+    hold("the host memory it was given", result["host_bytes_max"], bytes_of(result["host-memory"]))
+    if result["skipped_steps"]:
+        faults.append(f"{result['skipped_steps']} steps skipped")
+    if work.get("learns") and not result["loss"] < result["first_loss"]:
+        faults.append(f"its loss went from {result['first_loss']:.3f} to {result['loss']:.3f}")
+    return faults
+
+
 def row(name, result):
     """A line of the table: rates, memory, energy."""
     if "step_ms" not in result:
@@ -279,10 +319,10 @@ def row(name, result):
         return f"  {name:{WIDTH}} {said}"
     gpu, context = result["gpu_bytes_max"] / 2**30, result.get("context_bytes", 0) / 2**30
     joules = result.get("joules")
-    skipped = f"  {result['skipped_steps']} steps skipped" if result.get("skipped_steps") else ""
     energy = f"{joules / result['n_tokens'] * 1e6:7.0f}" if joules else "      -"
+    host = f"{result['host_bytes_max'] / 2**30:6.2f}" if "host_bytes_max" in result else "     -"
     return (f"  {name:{WIDTH}} {result['samples_per_s']:9.1f} {result['tokens_per_s']:9.0f} "
-            f"{gpu:6.2f} {context:7.2f} {energy}{skipped}")
+            f"{gpu:6.2f} {context:7.2f} {host} {energy}")
 
 
 class Bars:
@@ -302,7 +342,9 @@ class Bars:
             print(f"  {said}", flush=True)
 
     def beside(self, who, rate, peer, result, bar):
-        # Of a peer that did not come to its end nothing is known, out of memory or not.
+        if result.get("out_of_memory"):
+            return
+        # Of a peer that did not come to its end nothing is known.
         known = rate is not None and "samples_per_s" in result
         ratio = rate / result["samples_per_s"] if known else None
         self.hold(f"{who}{ratio:.2f} x {peer}" if known else "", bar, ratio >= bar if known and bar else None)
@@ -315,7 +357,7 @@ class Bars:
 def compare(args, name, work, energy, log):
     """Ferry, its peers, Ferry again. Whether it was met; None where there was nothing to compare."""
     print(f"{work['what']}\n  {'':{WIDTH}} {'samples/s':>9} {'tokens/s':>9} {'GiB':>6} {'context':>7} "
-          f"{'J/Mtok':>7}", flush=True)
+          f"{'host':>6} {'J/Mtok':>7}", flush=True)
 
     def noted(command):
         result = measured(command, energy, limit_of(work, args.limit))
@@ -328,6 +370,15 @@ def compare(args, name, work, energy, log):
         print(row(title, result), flush=True)
         return result
 
+    def run_ferry(title, *variant):
+        """And what was wrong with it, which is printed too."""
+        result = run(f"Ferry {title}".rstrip(), ferry_command(args, work, *variant))
+        faults = faults_of(work, result)
+        for fault in faults:
+            print(f"    Ferry FAILED: {fault}", flush=True)
+        all_faults.extend(faults)
+        return result
+
     def run_peer(peer):
         if args.peer and not any(words in peer for words in args.peer):
             return {}
@@ -337,17 +388,15 @@ def compare(args, name, work, energy, log):
             return {}
         return run(peer, peer_command(args, work, peer))
 
-    ferry = [run("Ferry", ferry_command(args, work))]
+    all_faults = []
+    ferry = [run_ferry("")]
     peers = [(peer, bar, run_peer(peer)) for peer, bar in work.get("peers", [])]
-    variants = [(words, run(f"Ferry {words}", ferry_command(args, work, words)), bars)
-                for words, bars in work.get("variants", [])]
-    own = run(f"Ferry {work['own'][0]}", ferry_command(args, work, work["own"][0])) if "own" in work else None
+    variants = [(words, run_ferry(words, words), bars) for words, bars in work.get("variants", [])]
+    own = run_ferry(work["own"][0], work["own"][0]) if "own" in work else None
     if peers:
-        ferry.append(run("Ferry again", ferry_command(args, work)))
+        ferry.append(run_ferry("again"))
 
     bars = Bars()
-    failed = not all("samples_per_s" in result for result in
-                     ferry + [result for _, result, _ in variants] + ([own] if own else []))
     rates = [result["samples_per_s"] for result in ferry if "samples_per_s" in result]
     rate = statistics.mean(rates) if rates else None
     for peer, bar, result in peers:
@@ -358,6 +407,11 @@ def compare(args, name, work, energy, log):
                 bars.beside(f"Ferry {words}: ", variant.get("samples_per_s"), peer, result, bars_of[peer])
     if own:
         hold_own(args, work, rate, own, bars, ferry[0], noted)
+    if "loss" in work:
+        result = noted(loss_command(args, work))
+        said = (f"loss off padded rows' by {result['relative_difference_max']:.1e} of itself"
+                if "relative_difference_max" in result else f"no loss of padded rows: {result['error']}")
+        bars.hold(said, result.get("bar", "of the parity rule"), result.get("met"))
     if "absolute" in work and rate:
         tokens_per_s, where = work["absolute"]
         said = f"{ferry[0]['tokens_per_s']:.0f} tokens/s; on {where}"
@@ -367,9 +421,10 @@ def compare(args, name, work, energy, log):
             bars.hold(f"{said} bar {tokens_per_s}, held with --absolute", None, None)
     if "published" in work:
         print(f"  published: {work['published']}")
-    met = None if not bars.met and not failed else all(bars.met) and not failed
-    print(f"  {bars.summary()}{'; Ferry FAILED' if failed else ''}\n", flush=True)
-    return met
+    print(f"  {bars.summary()}{'; Ferry FAILED' if all_faults else ''}\n", flush=True)
+    if all_faults or not all(bars.met):
+        return False
+    return True if bars.met and bars.n_unknown == 0 else None
 
 
 def hold_own(args, work, rate, own, bars, ferry, noted):
@@ -396,7 +451,7 @@ def main():
     parser.add_argument("--work", action="append", choices=[*sorted(WORKS), "all"], metavar="NAME",
                         help=f"{', '.join(WORKS)} or all; those with peers by itself")
     parser.add_argument("--peer", action="append", metavar="WORDS")
-    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--steps", type=int, default=12, help=f"timed ones, {STEPS_LEAST} or more")
     parser.add_argument("--limit", type=float, default=240, help="seconds that one may take")
     parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR")
     parser.add_argument("--absolute", action="store_true", help="hold bars of one machine too")
@@ -404,6 +459,8 @@ def main():
     if not Path(args.step_bench).exists():
         parser.error(f"there is no {args.step_bench}; scripts/build --option tests=true "
                      "benchmarks makes build/tests/perf/step_bench")
+    if args.steps < STEPS_LEAST:
+        parser.error(f"--steps is {STEPS_LEAST} at least")
     args.out.mkdir(parents=True, exist_ok=True)
     # What was started is ended first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
@@ -413,7 +470,7 @@ def main():
         ends = [compare(args, name, WORKS[name], energy, log) for name in names]
     energy.stop()
     print(f"{ends.count(True)} works met, {ends.count(False)} missed, "
-          f"{ends.count(None)} with nothing to compare")
+          f"{ends.count(None)} not decided")
     sys.exit(1 if False in ends else 0)
 
 

@@ -18,7 +18,7 @@ import compare
 
 WORK = {"what": "a small work", "model": "--batch 8 --length 16", "shape": "tiny", "cap": "11GiB",
         "peers": [("plain --micro 2", 1.5), ("transformers", 2.0), ("torchao", 9.0)]}
-# Stands in for both sides and the formula: answers by the engine that it is asked for.
+# Stands in for both sides, the formula and the loss: answers by the engine that it is asked for.
 PROGRAM = """
 import json, os, sys, time
 from pathlib import Path
@@ -28,8 +28,16 @@ if "case" in sys.argv:
     sys.exit(1)
 if "no case" in sys.argv:
     sys.exit(print(json.dumps({"case": "no case", "failed": "no ferry"})))
-engine = sys.argv[sys.argv.index("--engine") + 1] if "--engine" in sys.argv else None
-print(json.dumps({"promised": {}}))
+def last(option, default):
+    words = [word for option_before, word in zip(sys.argv, sys.argv[1:]) if option_before == option]
+    return words[-1] if words else default
+if any(word.endswith("train_dump") for word in sys.argv):
+    bad = "bad" in sys.argv
+    print(json.dumps({"relative_difference_max": 2e-3 if bad else 2e-7, "bar": 1e-5, "met": not bad,
+                      "argv": sys.argv[1:]}))
+    sys.exit(bad)
+engine = last("--engine", None)
+print(json.dumps({"promised": {"host_bytes": 2**32}}))
 if engine == "deepspeed3":
     Path(__file__).with_name("pid").write_text(str(os.getpid()))
     time.sleep(60)
@@ -39,7 +47,10 @@ if engine == "transformers":
     print(json.dumps({"engine": engine, "out_of_memory": True}))
 else:
     print(json.dumps({"step_ms": 1.0, "samples_per_s": rates[engine], "tokens_per_s": 1000.0,
-                      "n_tokens": 10, "gpu_bytes_max": 2**31, "context_bytes": 2**29, "argv": sys.argv[1:]}))
+                      "n_tokens": 10, "gpu_bytes_max": 2**31, "context_bytes": 2**29, "cap": last("--cap", "0"),
+                      "host_bytes_max": float(last("--host", "4")) * 2**30, "host-memory": last("--host-memory", "0"),
+                      "skipped_steps": int(last("--skips", "0")), "first_loss": 2.0,
+                      "loss": float(last("--loss", "1.0")), "argv": sys.argv[1:]}))
     print("{'a warning': 1}")
 """
 
@@ -81,13 +92,20 @@ class Compare(unittest.TestCase):
     def test_the_table_says_what_was_reached(self):
         with program_of_both_sides() as program:
             met, said, lines = compared(program, WORK, dict(NONE_MISSING, torchao=["no_such_package_here"]))
-        self.assertIs(met, True, said)  # of the others nothing is known
+        self.assertIsNone(met, said)  # of torchao nothing is known
         self.assertIn("2.10 x plain --micro 2, bar 1.5: met", said)
         self.assertRegex(said, r"transformers +out of memory")
         self.assertIn("not installed: no_such_package_here", said)
-        self.assertIn("  1 bars compared, 1 met, 2 could not be\n", said)
-        self.assertRegex(said, r"samples/s +tokens/s +GiB +context +J/Mtok\n  Ferry +210.0 +1000 +2.00 +0.50 ")
+        self.assertIn("  1 bars compared, 1 met, 1 could not be\n", said)
+        self.assertRegex(said, r"samples/s +tokens/s +GiB +context +host +J/Mtok\n"
+                               r"  Ferry +210.0 +1000 +2.00 +0.50 +4.00 ")
         self.assertEqual([line.get("engine") for line in lines], [None, None, "transformers", None])
+
+    def test_who_runs_out_of_memory_holds_nobody_to_a_bar(self):
+        with program_of_both_sides() as program:
+            met, said, lines = compared(program, dict(WORK, peers=WORK["peers"][:2]))
+        self.assertIs(met, True, said)
+        self.assertIn("  1 bars compared, 1 met\n", said)
         for line in (lines[0], lines[1]):  # both have the same memory and the same steps
             words = line["argv"]
             self.assertEqual(words[words.index("--cap") + 1], "11GiB")
@@ -106,7 +124,40 @@ class Compare(unittest.TestCase):
         with program_of_both_sides() as program:
             met, said, _ = compared(program, dict(WORK, peers=[], ferry="--engine fsdp2"))
         self.assertIs(met, False)
+        self.assertIn("    Ferry FAILED: did not come to its end\n", said)
         self.assertIn("  0 bars compared, 0 met; Ferry FAILED\n", said)
+
+    def test_ferry_fails_where_it_takes_more_than_it_may_or_learns_nothing(self):
+        with program_of_both_sides() as program:
+            for ferry, said_of in [("--cap 1GiB", "took 2.00 GiB of GPU memory, 1.00 are allowed"),
+                                   ("--host 4.3", "took 4.30 GiB of host memory, 4.20 are allowed"),
+                                   ("--host-memory 3GiB", "took 4.00 GiB of the host memory it was given, 3.00 are allowed"),
+                                   ("--skips 2", "2 steps skipped"),
+                                   ("--loss 2.0", "its loss went from 2.000 to 2.000"),
+                                   ("--loss nan", "its loss went from 2.000 to nan")]:
+                met, said, _ = compared(program, dict(WORK, peers=[("plain", 2.0)], learns=True, ferry=ferry))
+                self.assertIs(met, False, said)
+                self.assertIn(f"    Ferry FAILED: {said_of}\n", said)
+                self.assertIn("  1 bars compared, 1 met; Ferry FAILED\n", said)
+            for ferry in ("--cap 2GiB", "--host 4.19", "--host-memory 4GiB"):
+                met, said, _ = compared(program, dict(WORK, peers=[("plain", 2.0)], learns=True, ferry=ferry))
+                self.assertIs(met, True, said)
+            met, said, _ = compared(program, dict(WORK, peers=[("plain", 2.0)], ferry="--loss 2.0"))
+            self.assertIs(met, True, said)
+
+    def test_ragged_rows_have_the_loss_of_padded_ones(self):
+        with program_of_both_sides() as program, mock.patch.object(compare, "RAGGED_LOSS", program):
+            for shape, expected, line in [
+                    ("small", True, "  loss off padded rows' by 2.0e-07 of itself, bar 1e-05: met\n  2 bars compared, 2 met\n"),
+                    ("bad", False, "  loss off padded rows' by 2.0e-03 of itself, bar 1e-05: NOT met\n")]:
+                met, said, lines = compared(program, dict(WORK, peers=[("plain", 2.0)], loss=shape))
+                self.assertIs(met, expected, said)
+                self.assertIn(line, said)
+                self.assertEqual(lines[-1]["argv"][-2:], ["--batch", "8"])
+            with mock.patch.object(compare, "RAGGED_LOSS", program.with_name("none")):
+                met, said, _ = compared(program, dict(WORK, peers=[("plain", 2.0)], loss="small"))
+            self.assertIsNone(met)
+            self.assertIn("1 bars compared, 1 met, 1 could not be", said)
 
     def test_a_variant_has_bars_of_its_own(self):
         with program_of_both_sides() as program:
@@ -149,13 +200,13 @@ class Compare(unittest.TestCase):
             self.assertIs(met, False)
             self.assertIn("the formula's 200.0, bar 1.1: NOT met\n", said)
             met, said, _ = compared(program, dict(work, own=("--cap 12GiB", 0.85, "no case")))
-            self.assertIsNone(met)
+            self.assertIsNone(met, said)
             self.assertIn("  0.70 x Ferry --cap 12GiB; no formula: no ferry\n  0 bars compared, 0 met, 1 could", said)
 
     def test_a_line_that_is_no_json_is_passed_over(self):
         with program_of_both_sides() as program:
             met, said, _ = compared(program, dict(WORK, peers=[("fsdp2", 2.0), ("plain", 2.0)]))
-        self.assertIs(met, True)
+        self.assertIsNone(met)
         self.assertRegex(said, "fsdp2 +exit 0\n")
         self.assertIn("1 bars compared, 1 met, 1 could not be", said)
 
@@ -183,9 +234,9 @@ class Compare(unittest.TestCase):
                  "mute": dict(WORK, peers=[("plain", None)]), "alone": dict(WORK, peers=[])}
         with program_of_both_sides() as program:
             folder = program.parent / "a" / "b"
-            for names, code, last in [(["good", "mute"], 0, "1 works met, 0 missed, 1 with nothing to compare"),
-                                      (["good", "bad"], 1, "1 works met, 1 missed, 0 with nothing to compare"),
-                                      ([], 1, "1 works met, 1 missed, 1 with nothing to compare")]:
+            for names, code, last in [(["good", "mute"], 0, "1 works met, 0 missed, 1 not decided"),
+                                      (["good", "bad"], 1, "1 works met, 1 missed, 0 not decided"),
+                                      ([], 1, "1 works met, 1 missed, 1 not decided")]:
                 words = [word for name in names for word in ("--work", name)]
                 with mock.patch.multiple(compare, PEER=program, NEEDS=NONE_MISSING, WORKS=works,
                                          DEFAULT=["good", "bad", "mute"]), \
