@@ -21,7 +21,7 @@ void throw_write_error(const std::filesystem::path& target, std::string_view doi
     hint = kNoMemoryHint;
   else if (code == EFBIG)
     hint = "the file would exceed the limit on file sizes (ulimit -f)";
-  throw Error(Fault::machine, "files.write",
+  throw Error(code == ENOMEM ? Fault::does_not_fit : Fault::machine, "files.write",
               fmt::format("'{}' could not be {}: {}", target.string(), doing,
                           std::generic_category().message(code)),
               hint);

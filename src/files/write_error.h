@@ -6,8 +6,8 @@
 
 namespace ferry {
 
-/** Throws Error(machine): "'target' could not be <doing>: <what errno `code` says>", and what to do
- * about it. */
+/** "'target' could not be <doing>: <what errno `code` says>", and what to do about it: throws
+ * Error(does_not_fit) where memory ran out, else Error(machine). */
 [[noreturn]] void throw_write_error(const std::filesystem::path& target,
                                     std::string_view doing,
                                     int code);

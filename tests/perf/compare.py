@@ -18,8 +18,8 @@ after so many seconds. One that runs out of the memory that it is given holds no
 DIR/compare.jsonl.
 
 Ferry fails where it takes more GPU memory than it was given, more host memory than it promised and a
-twentieth or than it was given, skips a timed step, or, where a work says so, where its loss does not
-fall. A work is met where Ferry did not fail, every bar was compared and none was missed. Exits 1 where
+twentieth or than it was given, is swapped out in part, skips a timed step, or, where a work says so,
+where its loss does not fall. A work is met where Ferry did not fail, every bar was compared and none was missed. Exits 1 where
 Ferry failed or missed a bar that was compared; a bar that holds for one machine alone counts with
 --absolute.
 
@@ -305,6 +305,8 @@ def faults_of(work, result):
     hold("GPU memory", result["gpu_bytes_max"], bytes_of(result["cap"]))
     hold("host memory", result["host_bytes_max"], HOST_SHARE * result["promised"]["host_bytes"])
     hold("the host memory it was given", result["host_bytes_max"], bytes_of(result["host-memory"]))
+    if result["swapped_bytes"]:
+        faults.append(f"{result['swapped_bytes'] / 2**20:.0f} MiB of it were swapped out")
     if result["skipped_steps"]:
         faults.append(f"{result['skipped_steps']} steps skipped")
     if work.get("learns") and not result["loss"] < result["first_loss"]:

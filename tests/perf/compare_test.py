@@ -49,7 +49,7 @@ else:
     print(json.dumps({"step_ms": 1.0, "samples_per_s": rates[engine], "tokens_per_s": 1000.0,
                       "n_tokens": 10, "gpu_bytes_max": 2**31, "context_bytes": 2**29, "cap": last("--cap", "0"),
                       "host_bytes_max": float(last("--host", "4")) * 2**30, "host-memory": last("--host-memory", "0"),
-                      "skipped_steps": int(last("--skips", "0")), "first_loss": 2.0,
+                      "swapped_bytes": int(last("--swaps", "0")) * 2**20, "skipped_steps": int(last("--skips", "0")), "first_loss": 2.0,
                       "loss": float(last("--loss", "1.0")), "argv": sys.argv[1:]}))
     print("{'a warning': 1}")
 """
@@ -132,6 +132,7 @@ class Compare(unittest.TestCase):
             for ferry, said_of in [("--cap 1GiB", "took 2.00 GiB of GPU memory, 1.00 are allowed"),
                                    ("--host 4.3", "took 4.30 GiB of host memory, 4.20 are allowed"),
                                    ("--host-memory 3GiB", "took 4.00 GiB of the host memory it was given, 3.00 are allowed"),
+                                   ("--swaps 3", "3 MiB of it were swapped out"),
                                    ("--skips 2", "2 steps skipped"),
                                    ("--loss 2.0", "its loss went from 2.000 to 2.000"),
                                    ("--loss nan", "its loss went from 2.000 to nan")]:

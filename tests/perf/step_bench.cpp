@@ -2,9 +2,10 @@
 // random weights, full-length rows, the planner's choice or a forced one. Prints two JSON objects,
 // a line each: what the plan predicts (times with --profile, a file of `ferry bench all --json` or
 // presets/machines/), before anything runs; then what was measured, and where each block lives.
-// The driver's count of GPU memory is sampled after each step. --gpu-memory is what the driver may
-// count in all, --cap what it may beyond the empty context of this process; --host-memory is what
-// the whole process may take of that (nothing: whatever the plan wants).
+// The driver's count of GPU memory and what is swapped out are sampled after each step.
+// --gpu-memory is what the driver may count in all, --cap what it may beyond the empty context of
+// this process; --host-memory is what the whole process may take of that (nothing: whatever the
+// plan wants).
 //
 //   step_bench --shape bert-large --dtype bf16 --batch 32 --length 512 --gpu-memory 11GiB
 //   --placement host --steps 10
@@ -73,10 +74,11 @@ MachineProfile read_profile(const std::string& file) {
   return parse_machine_profile(text, file);
 }
 
-int64_t peak_host_bytes() {
+/** Of this process: VmHWM, its peak of host memory; VmSwap, what of it is swapped out. */
+int64_t status_bytes(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6)) * kKiB;
+    if (line.starts_with(key + ":")) return std::stoll(line.substr(key.size() + 1)) * kKiB;
   return 0;
 }
 
@@ -302,6 +304,9 @@ int run(int argc, char** argv) {
       plan.layout.n_bytes[1] + process.at_start_bytes + process.later_bytes;
   nlohmann::ordered_json promise = {
       {"why", plan.why}, {"gpu_bytes", promised_gpu_bytes}, {"host_bytes", promised_host_bytes}};
+  for (const PlanRow& row : rows_of(plan))
+    promise["regions"].push_back(
+        {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
   if (plan.predicted) {
     promise["step_ms"] = 1e3 * plan.predicted->step_s;
     promise["binding"] = name_of(plan.predicted->binding());
@@ -333,7 +338,7 @@ int run(int argc, char** argv) {
   };
   std::vector<double> ms;
   Clock::time_point timed_from;
-  int64_t driver_bytes_max = 0, n_skipped = 0, n_tokens = 0;
+  int64_t driver_bytes_max = 0, swapped_bytes_max = 0, n_skipped = 0, n_tokens = 0;
   double first_loss = 0;
   StepReport report;
   StepTracer tracer(session.device(), plan.shape);
@@ -352,6 +357,7 @@ int run(int argc, char** argv) {
       n_skipped += report.skipped ? 1 : 0;
     }
     if (cuda) driver_bytes_max = std::max(driver_bytes_max, cuda_driver_used_bytes());
+    swapped_bytes_max = std::max(swapped_bytes_max, status_bytes("VmSwap"));
   }
   session.executor().settle();
   const Clock::time_point timed_to = Clock::now();
@@ -401,7 +407,8 @@ int run(int argc, char** argv) {
   out["context_bytes"] = context_bytes;
   out["driver_bytes_max"] = driver_bytes_max;
   out["gpu_bytes_max"] = driver_bytes_max - context_bytes;
-  out["host_bytes_max"] = peak_host_bytes();
+  out["host_bytes_max"] = status_bytes("VmHWM");
+  out["swapped_bytes"] = swapped_bytes_max;
   if (cuda) {
     out["library_peak_bytes"] = CudaLibraryRegion::allocator().peak_bytes();
     out["library_planned_bytes"] = plan.shape.library_bytes;

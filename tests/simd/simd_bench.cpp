@@ -1,7 +1,7 @@
 // Benchmark of the AdamW kernel against what this machine's memory can do. Every round runs each
 // memory ceiling and each case once on the same threads; best and median rounds are reported, so
 // a busy neighbour harms both alike.
-//   simd_bench [--threads N] [--params N] [--rounds N] [--case GRAD/WEIGHTS[/STATES]]
+//   simd_bench [--threads N] [--params N] [--rounds N] [--case GRAD/WEIGHTS[/STATES]]...
 //              [--pages huge|normal] [--stagger BYTES] [--json]
 // A case is such as bf16/bf16, f32/none or "bf16/split/8-bit states". GB/s count the bytes that
 // AdamW has to move: gradients read, master, m and v read and written, weights written. FERRY_SIMD
@@ -33,7 +33,7 @@ struct Options {
   int n_threads = n_usable_threads();
   int64_t n_params = 64 << 20;
   int n_rounds = 7;
-  std::string only;
+  std::vector<std::string> only;  ///< cases; none: all
   bool huge_pages = true;
   int64_t stagger_bytes = 67'648;
   bool json = false;
@@ -219,7 +219,7 @@ Options parse(int argc, char** argv) {
     } else if (key == "--rounds") {
       o.n_rounds = std::max(1, std::atoi(value.c_str()));
     } else if (key == "--case") {
-      o.only = value;
+      o.only.push_back(value);
     } else if (key == "--stagger") {
       o.stagger_bytes = std::max<int64_t>(0, std::atoll(value.c_str()));
     } else if (key == "--pages" && (value == "huge" || value == "normal")) {
@@ -293,7 +293,7 @@ int run(const Options& o) {
            {Type{"none", DType::f32}, Type{"f32", DType::f32}, Type{"f16", DType::f16},
             Type{"bf16", DType::bf16}, Type{"split", DType::bf16}}) {
         const std::string name = std::string(g.name) + "/" + w.name + states_name;
-        if (!o.only.empty() && o.only != name) continue;
+        if (!o.only.empty() && std::ranges::find(o.only, name) == o.only.end()) continue;
         const bool split = std::string_view(w.name) == "split";
         const bool has_weights = std::string_view(w.name) != "none";
         const auto g_bytes = static_cast<int64_t>(size_of(g.type));

@@ -6,7 +6,8 @@
 BUILD_DIR is a build with CUDA and tests. Parts, in this order, all by themselves: checks (every test on the GPU, several at a
 time; the one that fills the GPU's memory alone), profile (what the machine can do, which later parts use), steps, formula,
 grid (whose drawn half --seed picks), layers, ops, adamw, peers. Programs that are not there are said to be missing, and count as
-failed. Logs of everything go to DIR (default BUILD_DIR/gpu-logs); what is printed is a short table. Exits 1 if a check failed.
+failed. Logs of everything go to DIR (default BUILD_DIR/gpu-logs); what is printed is a short table. Exits 1 if a check failed,
+or a program that measures: most of them fail where a bar is missed.
 """
 
 import argparse
@@ -99,6 +100,9 @@ def check(build, logs):
     return passed.count(False)
 
 
+not_well = []  # programs that failed, bars that were missed
+
+
 def show(title, command, log, seconds, last=30):
     """Runs a program that prints a table of its own."""
     print(f'\n{title}', flush=True)
@@ -106,6 +110,7 @@ def show(title, command, log, seconds, last=30):
     print('\n'.join('  ' + line for line in text.splitlines()[-last:]), flush=True)
     if code != 0:
         print(f'  exit {code}', flush=True)
+        not_well.append(title)
 
 
 def measure_steps(build, logs, _):
@@ -116,6 +121,7 @@ def measure_steps(build, logs, _):
         found = compare.objects(text)
         if code != 0 or not found:
             print(f'{name:36} failed, exit {code}: {text.strip()[-160:]}', flush=True)
+            not_well.append(name)
             continue
         result = found[-1]
         print(f"{name:36} {result['samples_per_s']:9.1f} {result['step_ms']:11.1f} {result['driver_bytes_max'] / 2**30:12.2f}   "
@@ -129,6 +135,8 @@ def measure_layers(build, logs, _):
         code, text = run(command, logs / f'layers {name}.log', 240)
         print('\n'.join(f'  {name}: {line}' for line in text.splitlines() if 'samples' in line or 'bits' in line)
               or f'  {name}: failed, exit {code}: {text.strip()[-160:]}', flush=True)
+        if code != 0:
+            not_well.append(f'layers, {name}')
 
 
 def profile_of(logs):
@@ -158,7 +166,8 @@ def measure_ops(build, logs, _):
 
 
 def measure_adamw(build, logs, _):
-    show('AdamW on the CPU', [sys.executable, SIMD / 'bench_adamw', build / 'tests/simd/simd_bench'], logs / 'adamw.log', 240, last=4)
+    show('AdamW on the CPU', [sys.executable, SIMD / 'bench_adamw', build / 'tests/simd/simd_bench', '--ferry', build / 'src/cli/ferry'],
+         logs / 'adamw.log', 300, last=12)
 
 
 def measure_peers(build, logs, _):
@@ -189,7 +198,9 @@ def main():
     for name, measure in MEASURES.items():
         if name in parts:
             measure(build, logs, arguments)
-    sys.exit(1 if failed else 0)
+    for title in not_well:
+        print(f'failed, or missed a bar: {title}', flush=True)
+    sys.exit(1 if failed or not_well else 0)
 
 
 if __name__ == '__main__':
