@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(256) bias_gelu(
   store(y, g, pack);
 }
 
-/** Backward of one pack; what ColumnSum adds up is dh. */
+/** Backward of one pack; what sum_columns adds up is dh. */
 template <typename T, int N>
 struct GeluBackward {
   const T* dg;

@@ -36,13 +36,9 @@ constexpr int64_t embedding_order_bytes(int64_t T) {
   return round_up(T * 4, kTensorAlignment_bytes);
 }
 
-/** column_sum of a (T, N) matrix. */
+/** column_sum of a (T, N) matrix, and gelu_backward. */
 constexpr int64_t column_sum_scratch_bytes(int64_t T, int64_t N) {
   return n_sum_chunks(T) * N * 4;
-}
-/** gelu_backward of (T, N). */
-constexpr int64_t gelu_backward_scratch_bytes(int64_t T, int64_t N) {
-  return column_sum_scratch_bytes(T, N);
 }
 /** dropout_residual_norm_backward and norm_dropout_backward of (T, W). */
 constexpr int64_t norm_backward_scratch_bytes(int64_t T, int64_t W) {

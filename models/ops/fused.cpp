@@ -206,7 +206,7 @@ void dropout(const at::Tensor& x, Dropout dropout, at::Tensor& out, Scratch& scr
     cpu::dropout(dtype_of(x), n * W, dropout, data_of(x), data_of(out));
     return;
   }
-  // The fused kernel's first half; the norm that follows it there goes to waste, once a head.
+  // The fused kernel's first half; the norm that follows it there goes to waste.
   const ScratchScope scope(scratch);
   at::Tensor unused = scratch.take({n, W}, x.scalar_type());
   at::Tensor mean = scratch.take({n}, at::kFloat), rstd = scratch.take({n}, at::kFloat);

@@ -1,6 +1,6 @@
 #pragma once
 // Scratch and saved sizes of the layer operations, torch-free: the tensor tables declare them, the
-// operations take exactly them. The two roads split their sums differently, so `cuda` chooses.
+// operations take exactly them. `cuda` chooses where the two roads split their sums differently.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,9 +19,9 @@ constexpr int64_t stacked_bytes(Sizes... sizes_bytes) {
   return (round_up(sizes_bytes, kTensorAlignment_bytes) + ... + int64_t{0});
 }
 
-/** Column sum of (T, N), and gelu's backward. */
-constexpr int64_t column_sum_scratch_bytes(int64_t T, int64_t N, bool cuda) {
-  return cuda ? cuda::gelu_backward_scratch_bytes(T, N) : n_sum_chunks(T) * N * kF32_bytes;
+/** Column sum of (T, N), and gelu's backward. The same on both. */
+constexpr int64_t column_sum_scratch_bytes(int64_t T, int64_t N, bool /*cuda*/) {
+  return n_sum_chunks(T) * N * kF32_bytes;
 }
 /** Backward of a norm over (T, W), with what precedes or follows it. */
 constexpr int64_t norm_backward_scratch_bytes(int64_t T, int64_t W, bool cuda) {

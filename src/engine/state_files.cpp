@@ -63,6 +63,7 @@ std::vector<SavedTensor> saved_tensors(const ModelTable& model,
     return tensors;
   }
   for (const HfEntry& entry : model.hf_names) {
+    check_order(model, entry);
     if (!is_master && !model.param_of(entry).trainable) continue;
     const EntryExtent extent = extent_of(model, entry);
     const DType type = is_master ? DType::f32 : segment_dtype(shape, entry.block, segment);
@@ -150,6 +151,7 @@ namespace {
 void load_master(const ModelTable& model, const CheckpointReader& file, Segments& segments) {
   std::vector<float> values;
   for (const HfEntry& entry : model.hf_names) {
+    check_order(model, entry);
     const EntryExtent extent = extent_of(model, entry);
     const StoredTensor& tensor = file.get(entry.hf_name, entry.hf_shape);
     values.resize(static_cast<size_t>(extent.n_elements));

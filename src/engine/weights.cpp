@@ -98,12 +98,6 @@ bool is_other_head(const StoredTensor& stored, const HfEntry& entry, const Model
          std::equal(wanted.begin() + 1, wanted.end(), stored.shape.begin() + 1);
 }
 
-/** Bytes go between files and segments as they are. */
-void check_order(const ModelTable& model, const HfEntry& entry) {
-  FERRY_CHECK(!entry.transposed, "'{}': files of {} models are not read or written", entry.hf_name,
-              model.family);
-}
-
 /** The name under which the checkpoint has this entry. */
 const StoredTensor* find(const CheckpointReader& checkpoint,
                          const HfEntry& entry,
@@ -124,6 +118,11 @@ EntryExtent extent_of(const ModelTable& model, const HfEntry& entry) {
   const ParamSpec& param = model.param_of(entry);
   return {.begin = param.offset + entry.row_begin * row_elements(param),
           .n_elements = entry.rows * row_elements(param)};
+}
+
+void check_order(const ModelTable& model, const HfEntry& entry) {
+  FERRY_CHECK(!entry.transposed, "'{}': files of {} models are not read or written", entry.hf_name,
+              model.family);
 }
 
 LoadReport load_weights(const ModelTable& model,

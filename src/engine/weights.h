@@ -39,6 +39,10 @@ struct EntryExtent {
 };
 EntryExtent extent_of(const ModelTable& model, const HfEntry& entry);
 
+/** Bytes go between files and segments as they are: FERRY_CHECK that the entry's are in the file's
+ * order. */
+void check_order(const ModelTable& model, const HfEntry& entry);
+
 /** Every parameter under its Hugging Face name, for a file of this type. */
 std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype);
 

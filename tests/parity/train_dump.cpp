@@ -1,7 +1,8 @@
 // Takes optimizer steps with the engine on batches that tests/parity/compare_steps.py wrote, and
 // writes the weights back, for comparison with transformers and torch.optim.AdamW.
 //
-//   train_dump DIR [cuda]  reads  model/ (Hugging Face directory), steps.json
+//   train_dump DIR [cuda [fp16]]
+//                          reads  model/ (Hugging Face directory), steps.json
 //                          writes trained/ (config.json, model.safetensors), losses.json: of an
 //                                 evaluation before the steps, on the first rows with a dummy tail
 //                                 behind them, and of each step
@@ -104,7 +105,8 @@ void save(const ModelTable& model, Session& session, const std::filesystem::path
   write_config(directory / "trained", config);
 }
 
-void run(const std::filesystem::path& directory, bool on_gpu) {
+/** In fp32, or on a GPU in fp16 with flash attention. */
+void run(const std::filesystem::path& directory, bool on_gpu, bool in_fp16) {
   constexpr int32_t kTail = 7;
   const json steps = read_json(directory / "steps.json");
   const LossKind loss = loss_named(steps["loss"]);
@@ -113,8 +115,10 @@ void run(const std::filesystem::path& directory, bool on_gpu) {
   table_options.n_labels = steps["n_labels"];
   table_options.hidden_dropout = table_options.attention_dropout =
       table_options.classifier_dropout = 0.0f;
-  // In fp32: flash attention has none.
-  if (on_gpu) table_options.attention = AttentionBackend::memory_efficient;
+  if (on_gpu)
+    table_options.attention =
+        in_fp16 ? AttentionBackend::flash : AttentionBackend::memory_efficient;
+  if (in_fp16) table_options.compute = DType::f16;
   ModelTable model =
       make_bert_table(parse_bert_config(read_json(directory / "model/config.json")), table_options);
   config::Config config;
@@ -140,6 +144,7 @@ void run(const std::filesystem::path& directory, bool on_gpu) {
   options.loss = loss;
   options.n_workers = 2;
   if (on_gpu) options.device = DeviceKind::cuda;
+  options.optimizer.loss_scaling = in_fp16;
   options.optimizer.adamw.weight_decay = steps["weight_decay"];
   options.optimizer.schedule = {.kind = ScheduleKind::linear,
                                 .learning_rate = steps["learning_rate"],
@@ -175,12 +180,13 @@ void run(const std::filesystem::path& directory, bool on_gpu) {
 
 int main(int argc, char** argv) {
   try {
-    const bool on_gpu = argc == 3 && argv[2] == std::string_view("cuda");
-    if (argc != (on_gpu ? 3 : 2))
-      throw ferry::Error(ferry::Fault::usage, "train_dump", "no directory, or no such device",
-                         "train_dump DIR [cuda]");
+    const bool on_gpu = argc >= 3 && argv[2] == std::string_view("cuda");
+    const bool in_fp16 = on_gpu && argc >= 4 && argv[3] == std::string_view("fp16");
+    if (argc != 2 + on_gpu + in_fp16)
+      throw ferry::Error(ferry::Fault::usage, "train_dump",
+                         "no directory, or no such device or type", "train_dump DIR [cuda [fp16]]");
     ferry::set_up_torch({.deterministic = true});
-    ferry::run(argv[1], on_gpu);
+    ferry::run(argv[1], on_gpu, in_fp16);
     return 0;
   } catch (const std::exception& e) {
     fmt::print(stderr, "train_dump: {}\n", e.what());

@@ -25,7 +25,8 @@ Ferry failed or missed a bar that was compared; a bar that holds for one machine
 
 Ragged rows are drawn by a seed, lengths as of questions with a paragraph: 64 to 503 tokens, 176 on
 average; peers pad them to the longest of each micro-batch, or with --pad to 512. Each of the steps
-comes once before it is timed. ragged_loss.py holds their loss to that of padded rows.
+comes once before it is timed. ragged_loss.py holds their loss to that of padded rows, in fp32 and in
+fp16 with flash attention.
 """
 import argparse
 import contextlib
@@ -59,18 +60,19 @@ BEST_PLAIN = [("plain --micro 8", 1.12), ("plain --micro 8 --compile", 1.12),
               ("plain --checkpoint", 1.12), ("plain --checkpoint --compile", 1.12)]
 
 
-def gpt2_13g(batch, published):
+def gpt2_13g(batch, published, **more):
     return {"what": f"GPT-2 of 12.8 G, 512, {batch} a step, bf16, 8-bit states, split master, 11 GiB",
             "model": f"--batch {batch} --length 512 --dtype bf16", "shape": "gpt2-13g", "cap": "11GiB",
             "ferry": f"--optim adamw_8bit --master split --micro {batch} --host-memory 118GiB",
             "steps": 20, "limit": 400, "learns": True,
-            "published": f"{published} samples/s on 32 V100 in the README of the original (BMTrain)"}
+            "published": f"{published} samples/s on 32 V100 in the README of the original (BMTrain)", **more}
 
 
 # peers: engine and options, and Ferry's rate over the peer's that is to be reached, if any.
 # variants: Ferry with other options, and the bars of that by peer.
 # own: Ferry with other options, the share that is to be reached of its rate or of the formula's,
-# whichever is lower, and the case of against_formula.py.
+# whichever is lower, and the case of against_formula.py. formula: such a case, and the share of its
+# formula that its steps are to reach.
 # absolute: tokens a second, and where. published: said beside the table, not compared.
 # learns: the last step's loss is below the first's. loss: the shape of ragged_loss.py.
 WORKS = {
@@ -112,18 +114,19 @@ WORKS = {
         # The first comes within 20 MiB of the cap: the second is there in case that slows it down.
         "peers": [("deepspeed3 --checkpoint", 1.7), ("deepspeed3 --checkpoint --expandable", 1.7),
                   ("fsdp2 --checkpoint", None)],
+        "learns": True,
         # The peers' states are fp32 all the same.
         "variants": [(words, {"deepspeed3 --checkpoint": 2.3, "deepspeed3 --checkpoint --expandable": 2.3})
                      for words in ("--optim adamw_8bit", "--optim adamw_8bit --master split")]},
     "llama-best-batch": {
         "what": "Llama shape of 3.0 G, 1024, 64 a step, bf16, fp32 states, clip 1.0, 11 GiB",
-        "model": "--batch 64 --length 1024 --dtype bf16", "shape": "llama-3g", "cap": "11GiB",
+        "model": "--batch 64 --length 1024 --dtype bf16", "shape": "llama-3g", "cap": "11GiB", "learns": True,
         "absolute": (16500, "one H200 with 16 cores")},
     # One micro-batch each.
-    "gpt2-13g-8": gpt2_13g(8, 24.15),
+    "gpt2-13g-8": gpt2_13g(8, 24.15, formula=("gpt2-13g-8", 0.8)),
     "gpt2-13g-16": gpt2_13g(16, 26.94),
     "gpt2-13g-24": gpt2_13g(24, 29.42),
-    "gpt2-13g-32": gpt2_13g(32, 28.28),
+    "gpt2-13g-32": gpt2_13g(32, 28.28, formula=("gpt2-13g-32", 0.8)),
 }
 DEFAULT = [name for name, work in WORKS.items() if "peers" in work]
 
@@ -271,14 +274,14 @@ def build_of(args):
     return Path(args.step_bench).resolve().parents[2]
 
 
-def formula_command(args, work, context_bytes):
+def formula_command(args, work, case, context_bytes):
     """Its memory is what the driver may count in all."""
-    return [sys.executable, FORMULA, build_of(args), work["own"][2], "--json",
+    return [sys.executable, FORMULA, build_of(args), case, "--json",
             "--gpu-memory", bytes_of(work["cap"]) + context_bytes, "--logs", args.out / "formula"]
 
 
-def loss_command(args, work):
-    return [sys.executable, RAGGED_LOSS, build_of(args) / "tests/parity/train_dump",
+def loss_command(args, work, dtype):
+    return [sys.executable, RAGGED_LOSS, build_of(args) / "tests/parity/train_dump", "--dtype", dtype,
             "--shape", work["loss"], "--device", "cuda", "--batch", batch_of(work)]
 
 
@@ -288,9 +291,25 @@ def limit_of(work, limit_s):
 
 def seconds_of(work, limit_s):
     """At most, of all that a work runs."""
-    n_alone = 1 + len(work.get("variants", [])) + (2 if "own" in work else 0)
+    n_alone = (1 + len(work.get("variants", [])) + (2 if "own" in work else 0) + ("formula" in work) +
+               2 * ("loss" in work))
     n_peers = len(work.get("peers", []))
     return limit_of(work, limit_s) * (n_alone + n_peers + (n_peers > 0))
+
+
+STATE_BYTES = {"adamw": 8, "adamw_bf16": 4, "adamw_8bit": 2}
+STATE_TAGS = {"weights", "grads", "master", "adam_m", "adam_v"}
+
+
+def bytes_of_parameters(result):
+    """What the parameters that live on the host take there: weights, master and states, and their
+    gradients, which wait for the norm of all, or are the sum over several micro-batches."""
+    wide = result["dtype"] == "fp32"
+    waits = float(result["clip"]) > 0 or result["dtype"] == "fp16"
+    grads = 4 if wide or result["n_micro"] > 1 else 2 if waits else 0
+    weights = 4 if wide else 4 if result["master"] == "split" else 6  # with their master
+    return ((weights + STATE_BYTES[result["optim"]] + grads) *
+            sum(block["trained"] for block in result["blocks"] if block["place"] == "host"))
 
 
 def faults_of(work, result):
@@ -304,6 +323,9 @@ def faults_of(work, result):
             faults.append(f"took {took / 2**30:.2f} GiB of {what}, {may / 2**30:.2f} are allowed")
     hold("GPU memory", result["gpu_bytes_max"], bytes_of(result["cap"]))
     hold("host memory", result["host_bytes_max"], HOST_SHARE * result["promised"]["host_bytes"])
+    of_states = sum(region["bytes"] for region in result["promised"].get("regions", [])
+                    if region["place"] == "host" and region["tag"] in STATE_TAGS)
+    hold("host memory for parameters", of_states, HOST_SHARE * bytes_of_parameters(result))
     hold("the host memory it was given", result["host_bytes_max"], bytes_of(result["host-memory"]))
     if result["swapped_bytes"]:
         faults.append(f"{result['swapped_bytes'] / 2**20:.0f} MiB of it were swapped out")
@@ -407,13 +429,19 @@ def compare(args, name, work, energy, log):
         for peer, _, result in peers:
             if peer in bars_of:
                 bars.beside(f"Ferry {words}: ", variant.get("samples_per_s"), peer, result, bars_of[peer])
+    if own and "loss" in own and own["micro_batch_size"] == ferry[0].get("micro_batch_size"):
+        bars.hold(f"loss after the last step {ferry[0]['loss']!r}", f"the {own['loss']!r} of Ferry {work['own'][0]}",
+                  ferry[0]["loss"] == own["loss"])
+    if "formula" in work and rate:
+        hold_formula(args, work, bars, ferry[0], noted)
     if own:
         hold_own(args, work, rate, own, bars, ferry[0], noted)
     if "loss" in work:
-        result = noted(loss_command(args, work))
-        said = (f"loss off padded rows' by {result['relative_difference_max']:.1e} of itself"
-                if "relative_difference_max" in result else f"no loss of padded rows: {result['error']}")
-        bars.hold(said, result.get("bar", "of the parity rule"), result.get("met"))
+        for dtype in ("fp32", "fp16"):
+            result = noted(loss_command(args, work, dtype))
+            said = (f"in {dtype} loss off padded rows' by {result['relative_difference_max']:.1e} of itself"
+                    if "relative_difference_max" in result else f"no loss of padded rows: {result['error']}")
+            bars.hold(said, result.get("bar", "of the parity rule"), result.get("met"))
     if "absolute" in work and rate:
         tokens_per_s, where = work["absolute"]
         said = f"{ferry[0]['tokens_per_s']:.0f} tokens/s; on {where}"
@@ -438,12 +466,22 @@ def hold_own(args, work, rate, own, bars, ferry, noted):
     said = f"{rate / other:.2f} x Ferry {words}"
     if rate >= share * other:
         return bars.hold(said, share, True)
-    result = noted(formula_command(args, work, ferry["context_bytes"]))
+    result = noted(formula_command(args, work, work["own"][2], ferry["context_bytes"]))
     if "formula_ms" not in result:
         return bars.hold(f"{said}; no formula: {result.get('failed') or result['error']}", share, None)
     formula = batch_of(work) / result["formula_ms"] * 1e3
     return bars.hold(f"{said}, {rate / formula:.2f} x the formula's {formula:.1f}", share,
                      rate >= share * min(other, formula))
+
+
+def hold_formula(args, work, bars, ferry, noted):
+    """Steps beside the formula whose rates were measured around them."""
+    case, share = work["formula"]
+    result = noted(formula_command(args, work, case, ferry["context_bytes"]))
+    if "ratio" not in result:
+        return bars.hold(f"no formula: {result.get('failed') or result['error']}", share, None)
+    bars.hold(f"{result['ratio']:.2f} x the formula's {batch_of(work) / result['formula_ms'] * 1e3:.1f}", share,
+              result["ratio"] >= share)
 
 
 def main():

@@ -24,7 +24,7 @@ import json, os, sys, time
 from pathlib import Path
 rates = {"plain": 100.0, None: 300.0 if "12GiB" in sys.argv else 210.0}
 if "case" in sys.argv:
-    print(json.dumps({"step_ms": 1.0, "formula_ms": 40.0, "argv": sys.argv[1:]}))
+    print(json.dumps({"step_ms": 50.0, "formula_ms": 40.0, "ratio": 0.8, "argv": sys.argv[1:]}))
     sys.exit(1)
 if "no case" in sys.argv:
     sys.exit(print(json.dumps({"case": "no case", "failed": "no ferry"})))
@@ -37,7 +37,9 @@ if any(word.endswith("train_dump") for word in sys.argv):
                       "argv": sys.argv[1:]}))
     sys.exit(bad)
 engine = last("--engine", None)
-print(json.dumps({"promised": {"host_bytes": 2**32}}))
+print(json.dumps({"promised": {"host_bytes": 2**32, "regions": [
+    {"tag": tag, "place": place, "bytes": n_bytes} for tag, place, n_bytes in
+    [("master", "host", int(last("--state-bytes", "1000"))), ("master", "gpu", 2**40), ("staging", "host", 2**20)]]}}))
 if engine == "deepspeed3":
     Path(__file__).with_name("pid").write_text(str(os.getpid()))
     time.sleep(60)
@@ -50,7 +52,11 @@ else:
                       "n_tokens": 10, "gpu_bytes_max": 2**31, "context_bytes": 2**29, "cap": last("--cap", "0"),
                       "host_bytes_max": float(last("--host", "4")) * 2**30, "host-memory": last("--host-memory", "0"),
                       "swapped_bytes": int(last("--swaps", "0")) * 2**20, "skipped_steps": int(last("--skips", "0")), "first_loss": 2.0,
-                      "loss": float(last("--loss", "1.0")), "argv": sys.argv[1:]}))
+                      "loss": float(last("--loss", "1.0")), "dtype": last("--dtype", "bf16"),
+                      "clip": last("--clip", "1.0"), "optim": last("--optim", "adamw"), "master": last("--master", "fp32"),
+                      "n_micro": int(last("--n-micro", "1")), "micro_batch_size": int(last("--micro", "8")),
+                      "blocks": [{"place": "host", "trained": 100}, {"place": "gpu", "trained": 1000}],
+                      "argv": sys.argv[1:]}))
     print("{'a warning': 1}")
 """
 
@@ -132,6 +138,7 @@ class Compare(unittest.TestCase):
             for ferry, said_of in [("--cap 1GiB", "took 2.00 GiB of GPU memory, 1.00 are allowed"),
                                    ("--host 4.3", "took 4.30 GiB of host memory, 4.20 are allowed"),
                                    ("--host-memory 3GiB", "took 4.00 GiB of the host memory it was given, 3.00 are allowed"),
+                                   ("--state-bytes 100000000000", "took 93.13 GiB of host memory for parameters, 0.00 are allowed"),
                                    ("--swaps 3", "3 MiB of it were swapped out"),
                                    ("--skips 2", "2 steps skipped"),
                                    ("--loss 2.0", "its loss went from 2.000 to 2.000"),
@@ -146,11 +153,37 @@ class Compare(unittest.TestCase):
             met, said, _ = compared(program, dict(WORK, peers=[("plain", 2.0)], ferry="--loss 2.0"))
             self.assertIs(met, True, said)
 
+    def test_parameters_take_the_bytes_of_their_formats(self):
+        result = {"blocks": [{"place": "host", "trained": 10}, {"place": "gpu", "trained": 1000}], "dtype": "bf16",
+                  "clip": "1.0", "optim": "adamw", "master": "fp32", "n_micro": 1}
+        for other, expected in [({}, 16), ({"clip": "0"}, 14), ({"n_micro": 2}, 18), ({"clip": "0", "n_micro": 4}, 18),
+                                ({"optim": "adamw_8bit", "master": "split"}, 8), ({"optim": "adamw_bf16"}, 12),
+                                ({"dtype": "fp16", "clip": "0"}, 16), ({"dtype": "fp32", "clip": "0"}, 16)]:
+            self.assertEqual(compare.bytes_of_parameters({**result, **other}), 10 * expected, other)
+
+    def test_steps_beside_the_formula(self):
+        with program_of_both_sides() as program:
+            for share, expected in [(0.8, True), (0.81, False)]:
+                met, said, lines = compared(program, dict(WORK, peers=[], formula=("case", share)))
+                self.assertIs(met, expected, said)
+                self.assertIn(f"  0.80 x the formula's 200.0, bar {share}: ", said)
+            met, said, _ = compared(program, dict(WORK, peers=[], formula=("no case", 0.8)))
+            self.assertIsNone(met)
+            self.assertIn("  no formula: no ferry\n", said)
+
+    def test_with_more_memory_the_loss_is_the_same(self):
+        with program_of_both_sides() as program:
+            met, said, _ = compared(program, dict(WORK, peers=[], own=("--cap 12GiB --loss 1.5", 0.7, "case")))
+            self.assertIs(met, False)
+            self.assertIn("  loss after the last step 1.0, bar the 1.5 of Ferry --cap 12GiB --loss 1.5: NOT met\n", said)
+            met, said, _ = compared(program, dict(WORK, peers=[], own=("--cap 12GiB --loss 1.5 --micro 4", 0.7, "case")))
+            self.assertIs(met, True)
+
     def test_ragged_rows_have_the_loss_of_padded_ones(self):
         with program_of_both_sides() as program, mock.patch.object(compare, "RAGGED_LOSS", program):
             for shape, expected, line in [
-                    ("small", True, "  loss off padded rows' by 2.0e-07 of itself, bar 1e-05: met\n  2 bars compared, 2 met\n"),
-                    ("bad", False, "  loss off padded rows' by 2.0e-03 of itself, bar 1e-05: NOT met\n")]:
+                    ("small", True, "  in fp16 loss off padded rows' by 2.0e-07 of itself, bar 1e-05: met\n  3 bars compared, 3 met\n"),
+                    ("bad", False, "  in fp32 loss off padded rows' by 2.0e-03 of itself, bar 1e-05: NOT met\n")]:
                 met, said, lines = compared(program, dict(WORK, peers=[("plain", 2.0)], loss=shape))
                 self.assertIs(met, expected, said)
                 self.assertIn(line, said)
@@ -158,7 +191,7 @@ class Compare(unittest.TestCase):
             with mock.patch.object(compare, "RAGGED_LOSS", program.with_name("none")):
                 met, said, _ = compared(program, dict(WORK, peers=[("plain", 2.0)], loss="small"))
             self.assertIsNone(met)
-            self.assertIn("1 bars compared, 1 met, 1 could not be", said)
+            self.assertIn("1 bars compared, 1 met, 2 could not be", said)
 
     def test_a_variant_has_bars_of_its_own(self):
         with program_of_both_sides() as program:
@@ -202,7 +235,7 @@ class Compare(unittest.TestCase):
             self.assertIn("the formula's 200.0, bar 1.1: NOT met\n", said)
             met, said, _ = compared(program, dict(work, own=("--cap 12GiB", 0.85, "no case")))
             self.assertIsNone(met, said)
-            self.assertIn("  0.70 x Ferry --cap 12GiB; no formula: no ferry\n  0 bars compared, 0 met, 1 could", said)
+            self.assertIn("  0.70 x Ferry --cap 12GiB; no formula: no ferry\n  1 bars compared, 1 met, 1 could", said)
 
     def test_a_line_that_is_no_json_is_passed_over(self):
         with program_of_both_sides() as program:

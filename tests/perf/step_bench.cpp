@@ -58,14 +58,29 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
       {"threads", "0"},        {"attention", "auto"}, {"boundaries", "auto"},
       {"force", "off"},        {"cap", "0"},          {"optim", "adamw"},
       {"master", "fp32"},      {"host-memory", "0"}};
-  for (int i = 1; i + 1 < argc; i += 2) {
+  for (int i = 1; i < argc; i += 2) {
     std::string key = argv[i];
+    if (i + 1 == argc)
+      throw Error(Fault::usage, "step_bench", key + " needs a value", "see the file's head");
     auto found = values.find(key.substr(std::min<size_t>(2, key.size())));
     if (found == values.end())
       throw Error(Fault::usage, "step_bench", "unknown option " + key, "see the file's head");
     found->second = argv[i + 1];
   }
   return values;
+}
+
+/** What a word stands for; Error(usage) for one that stands for nothing. */
+template <class Value>
+Value value_of(const std::map<std::string, std::string>& args,
+               const std::string& option,
+               const std::map<std::string, Value>& values) {
+  const auto found = values.find(args.at(option));
+  if (found != values.end()) return found->second;
+  std::string known;
+  for (const auto& [word, value] : values)
+    known += known.empty() ? word : ", " + word;
+  throw Error(Fault::usage, "step_bench", fmt::format("--{} {}", option, args.at(option)), known);
 }
 
 MachineProfile read_profile(const std::string& file) {
@@ -236,11 +251,11 @@ int run(int argc, char** argv) {
   simd::level();  // a FERRY_SIMD that this machine cannot do shows before any work
   auto args = arguments_of(argc, argv);
   auto number = [&](const char* key) { return std::strtoll(args.at(key).c_str(), nullptr, 10); };
-  const bool cuda = args["device"] == "cuda";
+  const std::map<std::string, bool> switches = {{"on", true}, {"off", false}};
+  const bool cuda = value_of<bool>(args, "device", {{"cuda", true}, {"cpu", false}});
   BertTableOptions options;
-  options.compute = args["dtype"] == "fp16"   ? DType::f16
-                    : args["dtype"] == "fp32" ? DType::f32
-                                              : DType::bf16;
+  options.compute = value_of<DType>(
+      args, "dtype", {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp32", DType::f32}});
   const CudaProbe probe = cuda ? probe_cuda() : CudaProbe{};
   options.attention =
       attention_of(args["attention"], options.compute,
@@ -277,22 +292,28 @@ int run(int argc, char** argv) {
   const ProcessHostMemory process = process_host_memory(cuda);
   if (const int64_t bytes = parse_bytes(args["host-memory"]).value_or(0); bytes > 0)
     request.host_budget_bytes = bytes - process.at_start_bytes - process.later_bytes;
-  if (args["placement"] != "auto")
-    request.placement = args["placement"] == "host" ? Place::host : Place::gpu;
+  using MaybePlace = std::optional<Place>;
+  const std::map<std::string, MaybePlace> places = {
+      {"auto", std::nullopt}, {"gpu", Place::gpu}, {"host", Place::host}};
+  request.placement = value_of(args, "placement", places);
   request.activations = activations_of(args["activations"]);
-  if (args["boundaries"] != "auto")
-    request.boundaries = args["boundaries"] == "host" ? Place::host : Place::gpu;
+  request.boundaries = value_of(args, "boundaries", places);
   request.order =
-      args["order"] == "vertical" ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
-  if (args["order"] == "auto") request.order.reset();
+      value_of<std::optional<AccumulationOrder>>(args, "order",
+                                                 {{"auto", std::nullopt},
+                                                  {"horizontal", AccumulationOrder::horizontal},
+                                                  {"vertical", AccumulationOrder::vertical}});
   if (number("slots") > 0) request.n_weight_slots = static_cast<int>(number("slots"));
-  request.states = args["optim"] == "adamw_8bit"   ? simd::StateType::block8
-                   : args["optim"] == "adamw_bf16" ? simd::StateType::bf16
-                                                   : simd::StateType::fp32;
-  request.split_master = args["master"] == "split" && options.compute == DType::bf16;
+  request.states = value_of<simd::StateType>(args, "optim",
+                                             {{"adamw", simd::StateType::fp32},
+                                              {"adamw_bf16", simd::StateType::bf16},
+                                              {"adamw_8bit", simd::StateType::block8}});
+  request.split_master = value_of<bool>(args, "master", {{"fp32", false}, {"split", true}});
+  if (request.split_master && options.compute != DType::bf16)
+    throw Error(Fault::usage, "step_bench", "--master split without bf16", "--dtype bf16");
   request.clips = std::strtod(args["clip"].c_str(), nullptr) > 0 || options.compute == DType::f16;
   if (!args["profile"].empty()) request.machine = read_profile(args["profile"]);
-  Plan plan = make_or_force_plan(model, request, args["force"] == "on");
+  Plan plan = make_or_force_plan(model, request, value_of(args, "force", switches));
   if (number("resident") > 0) {  // the first blocks, whatever the planner says
     for (int64_t b = 0; b < number("resident"); ++b)
       plan.shape.blocks.at(static_cast<size_t>(b)).place = Place::gpu;
@@ -317,11 +338,11 @@ int run(int argc, char** argv) {
   fmt::print("{}\n", nlohmann::ordered_json{{"promised", promise}}.dump());
   std::fflush(stdout);
 
-  set_up_torch({.deterministic = args["deterministic"] == "on",
+  set_up_torch({.deterministic = value_of(args, "deterministic", switches),
                 .intra_op_threads = static_cast<int>(number("threads"))});
   SessionOptions session_options;
   session_options.device = cuda ? DeviceKind::cuda : DeviceKind::cpu;
-  session_options.graphs = args["graphs"] == "on";
+  session_options.graphs = value_of(args, "graphs", switches);
   session_options.n_workers =
       number("workers") > 0 ? static_cast<int>(number("workers")) : n_usable_threads();
   session_options.loss = decoder ? LossKind::causal_lm : LossKind::cross_entropy;

@@ -49,7 +49,7 @@ TEST_P(Gelu, Backward) {
   const auto [T, N] = shape;
   const auto h = random({T, N}) * 2, dg = random({T, N}) + 0.5;
   auto dh = poisoned({T, N}), dbias = poisoned({N}), g = poisoned({T, N});
-  auto room = scratch(gelu_backward_scratch_bytes(T, N));
+  auto room = scratch(column_sum_scratch_bytes(T, N));
   gelu_backward(stream, type, T, N, dg.data_ptr(), h.data_ptr(), dh.data_ptr(), dbias.data_ptr(),
                 g.data_ptr(), room.data_ptr());
   const auto exact = f64(dg) * gelu_derivative(f64(h));

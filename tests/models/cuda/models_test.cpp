@@ -1,6 +1,7 @@
 // Small models of each family on a GPU against the same ones on the CPU: logits, loss and the
-// gradient of every parameter in fp32. Dropout draws the same masks on both but for attention's,
-// which LibTorch draws on a GPU; so attention drops nothing here.
+// gradient of every parameter, in fp32, and in fp16 with flash attention against fp32. Dropout
+// draws the same masks on both but for attention's, which LibTorch draws on a GPU; so attention
+// drops nothing here.
 
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
@@ -18,6 +19,8 @@ namespace {
  * make some tens of that: the CPU's gradients are up to 5e-6 from fp64 (decoder_block_test.cpp). A
  * wrong mask or a row at the wrong place is percents. */
 constexpr double kBar = 1e-5;
+/** fp16 rounds to 5e-4 a value, weights too; a row that sees another's keys is tens of percents. */
+constexpr double kBar_fp16 = 0.02;
 
 constexpr int64_t kVocab = ops::kVocabChunk + 100;  // two chunks of logits
 constexpr int64_t kWidth = 64, kHeads = 4, kInner = 96, kLayers = 2, kPositions = 64;
@@ -30,7 +33,14 @@ struct Case {
   float dropout = 0;
 };
 
-ModelTable bert_of(const Case& its, AttentionBackend attention) {
+/** What it computes in, and with which attention. */
+struct Way {
+  at::Device device = at::kCPU;
+  DType compute = DType::f32;
+  AttentionBackend attention = AttentionBackend::cpu_math;
+};
+
+ModelTable bert_of(const Case& its, const Way& way) {
   BertConfig config;
   config.vocab_size = kVocab;
   config.hidden_size = kWidth;
@@ -41,13 +51,14 @@ ModelTable bert_of(const Case& its, AttentionBackend attention) {
   BertTableOptions options;
   options.head = head_of(its.loss);
   options.n_labels = 3;
-  options.attention = attention;
+  options.compute = way.compute;
+  options.attention = way.attention;
   options.hidden_dropout = options.classifier_dropout = its.dropout;
   options.attention_dropout = 0.0f;
   return make_bert_table(config, options);
 }
 
-ModelTable decoder_of(const Case& its, AttentionBackend attention) {
+ModelTable decoder_of(const Case& its, const Way& way) {
   const bool is_llama = its.family == DecoderFamily::llama;
   return make_decoder_table({.family = its.family,
                              .vocab_size = kVocab,
@@ -59,7 +70,7 @@ ModelTable decoder_of(const Case& its, AttentionBackend attention) {
                              .max_position_embeddings = kPositions,
                              .tie_word_embeddings = !is_llama,
                              .hidden_dropout = its.dropout},
-                            {.attention = attention});
+                            {.compute = way.compute, .attention = way.attention});
 }
 
 /** Ragged sequences, one of a single token, and a dummy tail. */
@@ -93,12 +104,11 @@ struct Result {
   std::vector<std::vector<at::Tensor>> grads;  ///< of each block, borrowed parameters at the end
 };
 
-Result run(const Case& its, const BatchTensors& batch, at::Device device) {
-  const auto attention =
-      device.is_cpu() ? AttentionBackend::cpu_math : AttentionBackend::memory_efficient;
+Result run(const Case& its, const BatchTensors& batch, const Way& way) {
+  const at::Device device = way.device;
   const bool is_decoder = its.loss == LossKind::causal_lm;
-  test::ModelRunner runner(is_decoder ? decoder_of(its, attention) : bert_of(its, attention),
-                           its.loss, batch.shape, device);
+  test::ModelRunner runner(is_decoder ? decoder_of(its, way) : bert_of(its, way), its.loss,
+                           batch.shape, device);
   runner.randomise(1, 0.1f);
   const BatchTensors there = test::on_device(device, batch);
   const int64_t rows = its.loss == LossKind::cross_entropy ? batch.n_seqs
@@ -121,11 +131,14 @@ Result run(const Case& its, const BatchTensors& batch, at::Device device) {
   return result;
 }
 
-void expect_close(const at::Tensor& ours, const at::Tensor& reference, const std::string& what) {
+void expect_close(const at::Tensor& ours,
+                  const at::Tensor& reference,
+                  double bar,
+                  const std::string& what) {
   const at::Tensor exact = reference.to(at::kDouble);
   const double size = exact.norm().item<double>();
   EXPECT_GT(size, 0) << what;
-  EXPECT_LE((ours.to(at::kDouble) - exact).norm().item<double>(), kBar * size) << what;
+  EXPECT_LE((ours.to(at::kDouble) - exact).norm().item<double>(), bar * size) << what;
 }
 
 class CudaModels : public ::testing::TestWithParam<Case> {
@@ -135,22 +148,35 @@ class CudaModels : public ::testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(CudaModels, FollowTheCpu) {
-  const Case& its = GetParam();
+void expect_same_model(const Case& its, const Way& way, double bar) {
   const test::TestBatch batch = batch_of(its);
-  const Result cpu = run(its, batch.tensors, at::kCPU);
-  const Result gpu = run(its, batch.tensors, at::Device(at::kCUDA, 0));
-  EXPECT_NEAR(gpu.loss / cpu.loss, 1, kBar);
-  expect_close(gpu.logits, cpu.logits, "logits");
+  const Result cpu = run(its, batch.tensors, {}), gpu = run(its, batch.tensors, way);
+  EXPECT_NEAR(gpu.loss / cpu.loss, 1, bar);
+  expect_close(gpu.logits, cpu.logits, bar, "logits");
   ASSERT_EQ(gpu.grads.size(), cpu.grads.size());
   for (size_t b = 0; b < cpu.grads.size(); b++) {
     ASSERT_EQ(gpu.grads[b].size(), cpu.grads[b].size());
     // As the model keeps them: the gradient of a key's bias alone is zero but for rounding errors,
     // and lies between those of queries and values.
     for (size_t i = 0; i < cpu.grads[b].size(); i++)
-      expect_close(gpu.grads[b][i], cpu.grads[b][i],
+      expect_close(gpu.grads[b][i], cpu.grads[b][i], bar,
                    "block " + std::to_string(b) + ", parameter " + std::to_string(i));
   }
+}
+
+TEST_P(CudaModels, FollowTheCpu) {
+  expect_same_model(GetParam(),
+                    {.device = {at::kCUDA, 0}, .attention = AttentionBackend::memory_efficient},
+                    kBar);
+}
+
+TEST_P(CudaModels, InFp16WithFlashAttentionFollowTheCpu) {
+  if (at::cuda::getCurrentDeviceProperties()->major < 8)
+    GTEST_SKIP() << "no flash attention on this GPU";
+  expect_same_model(
+      GetParam(),
+      {.device = {at::kCUDA, 0}, .compute = DType::f16, .attention = AttentionBackend::flash},
+      kBar_fp16);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -44,6 +44,7 @@ class Case:
     activations: str = "keep"
     attention: str = "auto"
     gpu_memory: str = "0"
+    host_memory: str = "0"
     device: str = "cuda"
     cores: int = 0  # 0: all that are usable
     simd: str = ""  # "": the best here
@@ -57,8 +58,8 @@ class Case:
 
 STACK = Case(shape="stack-3g", batch=8, length=1024, gpu_memory="11GiB", activations="recompute", has_reference=False)
 # 13 G parameters on one card: 6 bytes of each in host memory, and its gradient.
-GPT2 = Case(shape="gpt2-13g", gpu_memory="11GiB", placement="auto", activations="auto", has_reference=False, optim="adamw_8bit",
-            master="split", steps=20, limit_s=280, learns=True)
+GPT2 = Case(shape="gpt2-13g", gpu_memory="11GiB", host_memory="118GiB", placement="auto", activations="auto",
+            has_reference=False, optim="adamw_8bit", master="split", steps=20, limit_s=280, learns=True)
 CASES = {
     # A desktop with a Turing card: six cores with AVX2, fp16 with loss scaling, no flash attention.
     "consumer-host": Case(dtype="fp16", attention="memory_efficient", cores=6, simd="avx2"),
@@ -68,7 +69,7 @@ CASES = {
     "stack-filled": replace(STACK, placement="auto"),
     "gpt2-13g-32": GPT2,
     "gpt2-13g-8": replace(GPT2, batch=8),
-    "bert-4gib": Case(gpu_memory="4GiB", placement="auto", activations="recompute", has_reference=False),
+    "bert-4gib": Case(gpu_memory="4GiB", placement="auto", activations="recompute"),
 }
 ADAMW_BYTES = 28  # of a parameter in the profile's rate
 # What copies to the GPU alone take from updates, of what copies both ways do: as in src/plan/cost.cpp.
@@ -161,7 +162,8 @@ class Runner:
         for option in ("shape", "dtype", "batch", "length", "clip", "placement", "activations", "attention", "device", "optim",
                        "master"):
             command += [f"--{option}", getattr(case, option)]
-        command += ["--micro", case.batch, "--gpu-memory", case.gpu_memory, "--profile", self.profile_file(case)]
+        command += ["--micro", case.batch, "--gpu-memory", case.gpu_memory, "--host-memory", case.host_memory,
+                    "--profile", self.profile_file(case)]
         lines = [json.loads(line) for line in self.run(case, name, command, case.limit_s).splitlines() if line.startswith("{")]
         result = lines[-1]
         if result["n_micro"] != 1:

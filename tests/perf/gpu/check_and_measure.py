@@ -5,9 +5,10 @@
 
 BUILD_DIR is a build with CUDA and tests. Parts, in this order, all by themselves: checks (every test on the GPU, several at a
 time; the one that fills the GPU's memory alone), profile (what the machine can do, which later parts use), steps, formula,
-grid (whose drawn half --seed picks), layers, ops, adamw, peers. Programs that are not there are said to be missing, and count as
-failed. Logs of everything go to DIR (default BUILD_DIR/gpu-logs); what is printed is a short table. Exits 1 if a check failed,
-or a program that measures: most of them fail where a bar is missed.
+grid (whose drawn half --seed picks), layers, ops, adamw, states (a fine-tuning with each kind), peers; and, only where asked
+for, large: what has no peers and takes up to 118 GiB of host memory. Programs that are not there are said to be missing, and
+count as failed. Logs of everything go to DIR (default BUILD_DIR/gpu-logs); what is printed is a short table. Exits 1 if a check
+failed, or a program that measures: most of them fail where a bar is missed.
 """
 
 import argparse
@@ -37,6 +38,7 @@ CHECKS = [  # program, GoogleTest filter, seconds, into how many processes its t
 ALONE = [  # the driver counts the memory of all programs
     ('tests/engine/allocation_test', '*', 120, 1), ('tests/train/live_run_test', '*AnotherProgram*', 120, 1)]
 GRACE_S = 10
+SKIPPED = 77
 PEER_S = 240  # of one peer at one work, at most; some are a minute in setting themselves up
 PARALLEL = max(1, min(10, (os.cpu_count() or 1) * 5 // 8))
 STEPS = [  # name, arguments of step_bench: BERT-Large, 512 tokens, 32 a step, clip 1.0
@@ -108,7 +110,7 @@ def show(title, command, log, seconds, last=30):
     print(f'\n{title}', flush=True)
     code, text = run(command, log, seconds)
     print('\n'.join('  ' + line for line in text.splitlines()[-last:]), flush=True)
-    if code != 0:
+    if code not in (0, SKIPPED):
         print(f'  exit {code}', flush=True)
         not_well.append(title)
 
@@ -166,21 +168,37 @@ def measure_ops(build, logs, _):
 
 
 def measure_adamw(build, logs, _):
-    show('AdamW on the CPU', [sys.executable, SIMD / 'bench_adamw', build / 'tests/simd/simd_bench', '--ferry', build / 'src/cli/ferry'],
-         logs / 'adamw.log', 300, last=12)
+    show('AdamW on the CPU', [sys.executable, SIMD / 'bench_adamw', build / 'tests/simd/simd_bench', '--ferry',
+                              build / 'src/cli/ferry'], logs / 'adamw.log', 300, last=12)
 
 
-def measure_peers(build, logs, _):
+def measure_states(build, logs, _):
+    show('Accuracy by kind of optimizer states',
+         [sys.executable, HERE.parents[1] / 'parity/optim_states.py', build / 'src/cli/ferry', '--device', 'cuda',
+          '--seeds', '42,43,44', '--jobs', 3], logs / 'states.log', 600)
+
+
+def compare_works(build, logs, names):
     """A work at a time: one that is not done loses no other."""
-    for name in compare.DEFAULT:
+    for name in names:
         command = [sys.executable, HERE.parent / 'compare.py', build / 'tests/perf/step_bench', profile_of(logs), '--work', name,
                    '--limit', PEER_S, '--out', logs / f'peers-{name}']
         seconds = compare.seconds_of(compare.WORKS[name], PEER_S) + GRACE_S
         show(f'Beside peers, {name}', command, logs / f'peers-{name}.log', seconds)
 
 
+def measure_peers(build, logs, _):
+    compare_works(build, logs, compare.DEFAULT)
+
+
+def measure_large(build, logs, _):
+    compare_works(build, logs, [name for name in compare.WORKS if name not in compare.DEFAULT])
+
+
 MEASURES = {'profile': measure_profile, 'steps': measure_steps, 'formula': measure_formula, 'grid': measure_grid,
-            'layers': measure_layers, 'ops': measure_ops, 'adamw': measure_adamw, 'peers': measure_peers}
+            'layers': measure_layers, 'ops': measure_ops, 'adamw': measure_adamw, 'states': measure_states,
+            'peers': measure_peers, 'large': measure_large}
+UNASKED = ['checks', *(name for name in MEASURES if name != 'large')]
 
 
 def main():
@@ -193,7 +211,7 @@ def main():
     build = arguments.build.resolve()
     logs = (arguments.logs or build / 'gpu-logs').resolve()
     logs.mkdir(parents=True, exist_ok=True)
-    parts = arguments.part or ['checks', *MEASURES]
+    parts = arguments.part or UNASKED
     failed = check(build, logs) if 'checks' in parts else 0
     for name, measure in MEASURES.items():
         if name in parts:

@@ -74,6 +74,7 @@ def refuse(args, log):
         print(f"{name} | {took / 2 ** 30:.2f} | {cap / 2 ** 10:.2f} "
               f"{'refused' if is_refused else f'NOT refused, exit {code}'}", flush=True)
     print(f"{met} of {len(REFUSED)} refused where they really do not fit")
+    return met == len(REFUSED)
 
 
 def main():
@@ -84,6 +85,7 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("."))
     parser.add_argument("--only", type=int, default=99)
     args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
     log = (args.out / "plan_grid.jsonl").open("w")
     met = 0
     cases = (FIXED + FORCED + list(drawn(args.seed)))[:args.only]
@@ -108,7 +110,7 @@ def main():
         met += all(abs(p / w - 1) * 100 <= bar for p, w, _, bar in pairs)
         print(f"{name} | {' | '.join(text)} | {said['why']}", flush=True)
     print(f"{met} of {len(cases)} within all bars")
-    refuse(args, log)
+    sys.exit(0 if refuse(args, log) and met == len(cases) else 1)
 
 
 if __name__ == "__main__":
