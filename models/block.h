@@ -13,21 +13,10 @@
 #include <span>
 #include <vector>
 
+#include "models/loss_kind.h"
 #include "models/tensor_table.h"
 
 namespace ferry {
-
-/** What the loss is (design 5: the mean over all label tokens or samples of the step). Question
- * answering: half the mean over the starts plus half the mean over the ends. */
-enum class LossKind : uint8_t {
-  cross_entropy,
-  multi_label,
-  regression,
-  masked_lm,
-  token_classification,
-  question_answering,
-  causal_lm,
-};
 
 /** One micro-batch on the compute device: sequences laid end to end, then the dummy tail. */
 struct BatchTensors {
@@ -147,9 +136,6 @@ class Block {
    * forward wrote. */
   virtual void remake(BlockMemory&) {}
 };
-
-/** The head that a loss belongs to. */
-HeadKind head_of(LossKind loss);
 
 /** The block's code for this table entry. */
 std::unique_ptr<Block> make_block(const ModelTable& model, int block, LossKind loss);

@@ -67,24 +67,6 @@ std::unique_ptr<Block> make_decoder_block(const ModelTable& model, BlockKind kin
 
 }  // namespace
 
-HeadKind head_of(LossKind loss) {
-  switch (loss) {
-    case LossKind::cross_entropy:
-    case LossKind::multi_label:
-    case LossKind::regression:
-      return HeadKind::classification;
-    case LossKind::masked_lm:
-      return HeadKind::masked_lm;
-    case LossKind::token_classification:
-      return HeadKind::token_classification;
-    case LossKind::question_answering:
-      return HeadKind::question_answering;
-    case LossKind::causal_lm:
-      return HeadKind::causal_lm;
-  }
-  return HeadKind::classification;
-}
-
 std::unique_ptr<Block> make_block(const ModelTable& model, int block, LossKind loss) {
   const BlockKind kind = model.blocks[static_cast<size_t>(block)].kind;
   FERRY_CHECK(kind != BlockKind::head || head_of(loss) == model.head,

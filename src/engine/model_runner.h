@@ -17,31 +17,9 @@
 #include "models/block.h"
 #include "offload/executor.h"
 #include "src/engine/block_graphs.h"
+#include "src/engine/host_batch.h"
 
 namespace ferry {
-
-/** A micro-batch on its way into a batch region. The caller keeps what the spans show until load()
- * has returned. */
-struct HostBatch {
-  BatchShape shape;
-  int64_t n_seqs = 0;
-  int64_t n_seqs_real = 0;
-  /** What the loss is the mean over: samples, label tokens, or with question_answering the starts
-   * that their sequence holds. */
-  int64_t n_label_items = 0;
-  int64_t n_end_items = 0;  ///< question_answering: the ends that their sequence holds
-  std::span<const int32_t> input_ids, type_ids, position_ids;  ///< (tokens) each
-  std::span<const int32_t> cu_seqlens;  ///< (n_seqs + 1), where each sequence begins, then tokens
-  /** Raw bytes by the run's loss: (n_seqs_real) int32 | (n_seqs_real, n_labels) fp32 |
-   * (n_seqs_real) fp32 | masked_lm, causal_lm (shifted), token_classification: (tokens) int32,
-   * -100 = none |
-   * question_answering: (n_seqs_real, 2) int32, start and end counted from the sequence's first
-   * token, below 0 as 0, past its last token = none. */
-  std::span<const std::byte> labels;
-  /** masked_lm: (label tokens), the tokens that have a label, ascending; maybe none. The head works
-   * on these alone; without them on all tokens. */
-  std::optional<std::span<const int32_t>> label_rows;
-};
 
 struct RunnerOptions {
   LossKind loss = LossKind::cross_entropy;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "src/base/error.h"
+#include "src/engine/model_runner.h"
 
 namespace ferry {
 namespace {

@@ -1,6 +1,7 @@
 #pragma once
 // A model ready to step: memory, device, executor, layer operations and optimizer put together from
-// a plan. The training loop, evaluation, tests and (later) the library's users hold one.
+// a plan. The training loop, evaluation, tests and (later) the library's users hold one. No torch:
+// what includes this compiles in a third of the time.
 //
 //   Session session(model, plan, options);
 //   load_weights(model, checkpoint, seed, session.segments());
@@ -11,13 +12,16 @@
 #include <optional>
 #include <span>
 
+#include "models/loss_kind.h"
 #include "offload/executor.h"
 #include "src/engine/cuda_allocator.h"
-#include "src/engine/model_runner.h"
+#include "src/engine/host_batch.h"
 #include "src/engine/optimizer.h"
 #include "src/engine/segments.h"
 
 namespace ferry {
+
+class ModelRunner;
 
 enum class DeviceKind : uint8_t { cuda, cpu };
 

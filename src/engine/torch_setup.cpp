@@ -2,6 +2,8 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <torch/version.h>
 
 #include <cstdlib>
 
@@ -20,6 +22,14 @@ int set_up_torch(const TorchOptions& options) {
   context.setAllowBF16ReductionCuBLAS(false);
   if (options.intra_op_threads > 0) at::set_num_threads(options.intra_op_threads);
   return at::get_num_threads();
+}
+
+std::string torch_version() {
+  return TORCH_VERSION;
+}
+
+std::string torch_cpu_capability() {
+  return at::get_cpu_capability();
 }
 
 }  // namespace ferry

@@ -1,9 +1,9 @@
 #pragma once
 // LibTorch as Ferry needs it: deterministic algorithms, TF32 off, a fixed number of intra-op
 // threads, and (on a GPU) its allocations inside one region of the plan. Called once, before the
-// first operation.
+// first operation. The header is without torch.
 
-#include <cstdint>
+#include <string>
 
 namespace ferry {
 
@@ -15,5 +15,9 @@ struct TorchOptions {
 
 /** Returns the number of intra-op threads in force. */
 int set_up_torch(const TorchOptions& options);
+
+/** Of LibTorch; and the CPU's instructions that it chooses its kernels by. */
+std::string torch_version();
+std::string torch_cpu_capability();
 
 }  // namespace ferry

@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <ATen/Version.h>
-#include <torch/version.h>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/engine/torch_setup.h"
 
 namespace ferry {
 
@@ -26,7 +25,7 @@ nlohmann::ordered_json identity_of(const Job& job) {
   identity["attention"] = name_of(job.model.attention);
   // Libraries choose their kernels by the GPU's model, and by the CPU's instructions.
   identity["device"] =
-      job.machine.plan.has_gpu ? job.machine.device_name : "cpu " + at::get_cpu_capability();
+      job.machine.plan.has_gpu ? job.machine.device_name : "cpu " + torch_cpu_capability();
   // On a GPU the CPU's threads add up nothing that reaches the result.
   if (!job.machine.plan.has_gpu)
     identity["intra_op_threads"] =
@@ -35,7 +34,7 @@ nlohmann::ordered_json identity_of(const Job& job) {
   identity["master"] = config.text("master");
   identity["freeze"] = config.text("freeze");
   identity["deterministic"] = config.flag("deterministic");
-  identity["libtorch"] = TORCH_VERSION;
+  identity["libtorch"] = torch_version();
   identity["ferry"] = FERRY_VERSION;
   return identity;
 }

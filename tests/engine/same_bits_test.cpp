@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "models/block.h"
 #include "src/plan/param_groups.h"
 #include "tests/engine/toy_runs.h"
 

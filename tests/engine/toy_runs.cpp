@@ -12,6 +12,7 @@
 
 #include "models/bert/bert_table.h"
 #include "src/base/error.h"
+#include "src/engine/model_runner.h"
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
 #include "src/plan/plan.h"

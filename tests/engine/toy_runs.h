@@ -11,6 +11,10 @@
 #include "models/decoder/decoder_table.h"
 #include "src/engine/session.h"
 
+namespace ferry {
+struct RandomKey;
+}
+
 namespace ferry::testing {
 
 /** What is trained: fixes the bits. */

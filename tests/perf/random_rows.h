@@ -7,7 +7,7 @@
 
 #include "src/data/batch.h"
 #include "src/data/tokenized.h"
-#include "src/engine/model_runner.h"
+#include "src/engine/host_batch.h"
 #include "src/plan/plan.h"
 
 namespace ferry {

@@ -35,6 +35,7 @@
 #include "simd/level.h"
 #include "src/base/error.h"
 #include "src/base/threads.h"
+#include "src/engine/model_runner.h"
 #include "src/engine/session.h"
 #include "src/engine/torch_setup.h"
 #include "src/plan/plan.h"

@@ -1,0 +1,41 @@
+#pragma once
+// Which loss a run has, and the head it belongs to. No torch.
+
+#include <cstdint>
+
+#include "models/tensor_table.h"
+
+namespace ferry {
+
+/** What the loss is (design 5: the mean over all label tokens or samples of the step). Question
+ * answering: half the mean over the starts plus half the mean over the ends. */
+enum class LossKind : uint8_t {
+  cross_entropy,
+  multi_label,
+  regression,
+  masked_lm,
+  token_classification,
+  question_answering,
+  causal_lm,
+};
+
+/** The head that a loss belongs to. */
+constexpr HeadKind head_of(LossKind loss) {
+  switch (loss) {
+    case LossKind::cross_entropy:
+    case LossKind::multi_label:
+    case LossKind::regression:
+      return HeadKind::classification;
+    case LossKind::masked_lm:
+      return HeadKind::masked_lm;
+    case LossKind::token_classification:
+      return HeadKind::token_classification;
+    case LossKind::question_answering:
+      return HeadKind::question_answering;
+    case LossKind::causal_lm:
+      return HeadKind::causal_lm;
+  }
+  return HeadKind::classification;
+}
+
+}  // namespace ferry
