@@ -86,6 +86,13 @@ size_t most_possible(size_t fits, size_t too_many, Possible&& is_possible) {
 
 }  // namespace
 
+int64_t most_grad_elements(const StepShape& shape) {
+  int64_t most = 0;
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    most = std::max(most, shape.n_grad_elements(b));
+  return most;
+}
+
 double slot_bytes_at_most(const StepShape& shape, double n_elements) {
   constexpr double kWidest_bytes = 4;
   return n_elements * kWidest_bytes * (shape.n_weight_slots + 2.0 * shape.n_grad_slots + 1);
@@ -114,17 +121,13 @@ Lacking fill(const PlanRequest& request, Plan& plan, Search& search, double shar
     set_resident(plan, groups, n);
     return fit(request, plan.shape, search);
   };
-  const auto slot_bytes = [&](int64_t n_elements) {
-    return slot_bytes_at_most(plan.shape, static_cast<double>(n_elements));
-  };
-  const auto fits_gpu = [&](size_t n) { return lacking_with(n).gpu_bytes == 0; };
   size_t least = 0;
   if (Lacking lacking = lacking_with(0); lacking.gpu_bytes > 0) {
-    int64_t largest = 0;
-    for (int b = 0; b < plan.shape.n_blocks(); ++b)
-      largest = std::max(largest, plan.shape.n_grad_elements(b));
+    const int64_t largest = most_grad_elements(plan.shape);
     for (const auto [n, largest_elements] : smaller_slots(plan.shape, groups)) {
-      if (slot_bytes(largest - largest_elements) < static_cast<double>(lacking.gpu_bytes)) continue;
+      const auto n_fewer = static_cast<double>(largest - largest_elements);
+      if (slot_bytes_at_most(plan.shape, n_fewer) < static_cast<double>(lacking.gpu_bytes))
+        continue;
       const Lacking with_fewer = lacking_with(n);
       if (with_fewer.gpu_bytes >= lacking.gpu_bytes) continue;
       lacking = with_fewer;
@@ -134,7 +137,8 @@ Lacking fill(const PlanRequest& request, Plan& plan, Search& search, double shar
     if (lacking.gpu_bytes > 0) return lacking_with(least);
   }
   // All of them would be the choice "on the GPU".
-  const size_t most = most_possible(least, groups.size(), fits_gpu);
+  const size_t most =
+      most_possible(least, groups.size(), [&](size_t n) { return lacking_with(n).gpu_bytes == 0; });
   return lacking_with(least + static_cast<size_t>(share * static_cast<double>(most - least)));
 }
 

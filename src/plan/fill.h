@@ -13,6 +13,10 @@ struct Lacking {
   int64_t total() const { return gpu_bytes + host_bytes; }
 };
 
+/** Elements of the block whose gradients, those of what it borrows too, are most: slots are as
+ * large where it streams. */
+int64_t most_grad_elements(const StepShape& shape);
+
 /** No less than slots for blocks of so many elements take of the GPU. */
 double slot_bytes_at_most(const StepShape& shape, double n_elements);
 

@@ -194,10 +194,8 @@ class Searcher {
   bool is_a_slot_short() const {
     if (request_.n_weight_slots || !found_.nearest) return false;
     const StepShape& shape = found_.nearest->shape;
-    int64_t slot_bytes = 0;
-    for (int b = 0; b < shape.n_blocks(); ++b)
-      slot_bytes = std::max(
-          slot_bytes, shape.n_grad_elements(b) * static_cast<int64_t>(size_of(shape.compute)));
+    const int64_t slot_bytes =
+        most_grad_elements(shape) * static_cast<int64_t>(size_of(shape.compute));
     return found_.lacking_bytes <= (kWeightSlots - kWeightSlots_least) * slot_bytes;
   }
   /** Whether that may make it the fastest. */
@@ -223,16 +221,16 @@ class Searcher {
   /** The plan's GPU memory shared out otherwise: fewer slots, fewer blocks whose states live there,
    * so that more of the saved tensors are kept. */
   void share_out_otherwise() {
-    const Candidate best = best_.candidate;
+    const Variant start = best_;
     const bool has_resident = found_.plan->n_resident > 0;
-    if (!request_.has_gpu || !request_.trains || best.choice.place != Place::host) return;
-    const Variant plan_with = best_;
+    if (!request_.has_gpu || !request_.trains || start.candidate.choice.place != Place::host)
+      return;
     for (const int n_slots : {kWeightSlots, kWeightSlots_least})
       for (const double share : {1.0, 0.5, 0.0}) {
-        if (Variant{best, n_slots, share} == plan_with) continue;
+        const Variant variant = {start.candidate, n_slots, share};
+        if (variant == start) continue;
         if (n_slots != kWeightSlots && request_.n_weight_slots) continue;
         if (share < 1 && (request_.placement || !has_resident)) continue;
-        const Variant variant = {best, n_slots, share};
         std::optional<Plan> plan = plan_of(variant);
         if (!plan) continue;
         if (updates_may_be_late() && could_be_late(*plan))

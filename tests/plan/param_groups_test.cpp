@@ -12,6 +12,7 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/plan/plan.h"
+#include "tests/plan/settings.h"
 
 namespace ferry {
 namespace {
@@ -30,14 +31,9 @@ ModelTable bert(BertHead head = BertHead::classification) {
   return make_bert_table(parse_bert_config(json), options);
 }
 
-using Settings = std::vector<std::pair<std::string, std::string>>;
-
 ModelTable bert_with(const Settings& settings, BertHead head = BertHead::classification) {
-  config::Config config;
-  for (const auto& [key, value] : settings)
-    config.set(key, value, {config::Source::command_line, "--" + key});
   ModelTable model = bert(head);
-  apply_param_options(config, model);
+  apply_param_options(config_of(settings), model);
   return model;
 }
 

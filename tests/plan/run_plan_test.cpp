@@ -6,22 +6,12 @@
 
 #include <functional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "src/base/error.h"
+#include "tests/plan/settings.h"
 
 namespace ferry {
 namespace {
-
-using Settings = std::vector<std::pair<std::string, std::string>>;
-
-config::Config config_of(const Settings& settings) {
-  config::Config config;
-  for (const auto& [key, value] : settings)
-    config.set(key, value, {config::Source::command_line, "--" + key});
-  return config;
-}
 
 constexpr int kTuring = 75, kAmpere = 80, kAda = 89, kHopper = 90, kBlackwell = 120;
 

@@ -32,6 +32,9 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from compare import STATE_BYTES  # noqa: E402
+
 
 @dataclass(frozen=True)
 class Case:
@@ -201,8 +204,7 @@ def bytes_of_update(case):
     """Of a parameter. Read: gradient, master and both states; written: these but the gradient, and weights of their own. A split
     master's upper half is the weights."""
     wide = case.dtype == "fp32"
-    state_bytes = {"adamw": 8, "adamw_bf16": 4, "adamw_8bit": 2}[case.optim]
-    return (4 if wide else 2) + 2 * (4 + state_bytes) + (0 if wide or case.master == "split" else 2)
+    return (4 if wide else 2) + 2 * (4 + STATE_BYTES[case.optim]) + (0 if wide or case.master == "split" else 2)
 
 
 def host_params(blocks):
