@@ -6,6 +6,7 @@
 
 #include "simd/adamw_loops.h"
 #include "simd/lanes.h"
+#include "simd/pairs.h"
 
 namespace ferry::simd {
 
@@ -32,28 +33,15 @@ struct AdamwFor {
       _mm_prefetch(ahead + at, _MM_HINT_T0);
   }
 
-  // The loops go by pairs of vectors, whose 16-bit halves fill a vector.
-  static FERRY_INLINE void widen(Halves upper, Value (&x)[2]) {
-    Words first, second;
-    L::widen(upper, first, second);
-    x[0] = L::from_bits(first), x[1] = L::from_bits(second);
-  }
-  template <class T>
-  static FERRY_INLINE void load_pair(const T* from, Value (&x)[2]) {
-    x[0] = L::load(from), x[1] = L::load(from + kWidth);
-  }
-  static FERRY_INLINE void load_pair(const Bfloat* from, Value (&x)[2]) {
-    widen(L::load_halves(&from->bits), x);
-  }
-  template <class T>
-  static FERRY_INLINE void store_pair(T* to, const Value (&x)[2]) {
-    L::store(to, x[0]), L::store(to + kWidth, x[1]);
-  }
+  /** The loops go by pairs of vectors. */
+  template <class State>
+  static constexpr PairOrder kOrder =
+      std::is_same_v<State, float> ? PairOrder::halves : PairOrder::parity;
 
   /** The arrays of an update but the states. kStream: the new weights go past the caches, which
    * saves reading their lines first. The states and a split master were just read, so their lines
    * are at hand: ordinary stores. */
-  template <class Grad, class Weight, bool kStream>
+  template <class Grad, class Weight, class P, bool kStream>
   struct Arrays {
     const Grad* grad;
     float* master;
@@ -80,35 +68,20 @@ struct AdamwFor {
     FERRY_INLINE void load(int64_t i, Value (&p)[2]) const {
       if constexpr (is_split<Weight>) {
         const Halves lower = L::load_halves(low + i);
-        Words first, second;
-        L::join(split_upper(L::load_halves(high + i), lower), lower, first, second);
-        p[0] = L::from_bits(first), p[1] = L::from_bits(second);
+        P::join(split_upper(L::load_halves(high + i), lower), lower, p);
       } else {
-        load_pair(master + i, p);
+        P::load(master + i, p);
       }
     }
     FERRY_INLINE void store(int64_t i, const Value (&p)[2]) const {
       if constexpr (is_split<Weight>) {
         const Words first = L::bits(p[0]), second = L::bits(p[1]);
-        const Halves lower = L::lower_halves(first, second);
+        const Halves lower = P::lower_halves(first, second);
         L::store_halves(low + i, lower);
-        L::store_halves(high + i, split_high(L::upper_halves(first, second), lower));
+        L::store_halves(high + i, split_high(P::upper_halves(first, second), lower));
       } else {
-        store_pair(master + i, p);
-        if constexpr (std::is_same_v<Weight, Bfloat>) {
-          const Halves rounded =
-              L::upper_halves(rounded_bf16<L>(L::bits(p[0])), rounded_bf16<L>(L::bits(p[1])));
-          if constexpr (kStream) {
-            L::stream_halves(&weights[i].bits, rounded);
-          } else {
-            L::store_halves(&weights[i].bits, rounded);
-          }
-        } else if constexpr (kStream) {
-          L::stream(weights + i, p[0]);
-          L::stream(weights + i + kWidth, p[1]);
-        } else if constexpr (!is_none<Weight>) {
-          store_pair(weights + i, p);
-        }
+        P::store(master + i, p);
+        if constexpr (!is_none<Weight>) P::template store<kStream>(weights + i, p);
       }
     }
   };
@@ -128,20 +101,17 @@ struct AdamwFor {
     }
   }
 
-  /** The counters of the vector from element i of the arrays on. */
-  static FERRY_INLINE Words noise_counters(const AdamwArgs& args, int64_t i) {
-    return Words(noise_counter(args.first_element + i, args.noise_key)) +
-           L::iota() * Words(kNoiseStride);
-  }
-  static constexpr uint32_t kVectorStride = static_cast<uint32_t>(kWidth) * kNoiseStride;
-
   /** Whole turns from `i` on; returns where it stopped. State: float or Bfloat. */
   template <class Grad, class Weight, class State, bool kStream>
   static FERRY_INLINE int64_t turns(const AdamwArgs& args, int64_t i) {
-    const Arrays<Grad, Weight, kStream> arrays(args);
+    using P = Pairs<Arch, kOrder<State>>;
+    const Arrays<Grad, Weight, P, kStream> arrays(args);
     auto *states_m = static_cast<State*>(args.m), *states_v = static_cast<State*>(args.v);
     const auto factors = adamw_factors<L>(args.step);
-    Words counters = noise_counters(args, i);
+    Words counters[2];
+    for (int k = 0; k < 2; ++k)
+      counters[k] = Words(noise_counter(args.first_element + i, args.noise_key)) +
+                    P::offsets(k) * Words(kNoiseStride);
     for (; i + kTurn <= args.n; i += kTurn) {
       arrays.prefetch(i);
       prefetch_turn(states_m + i);
@@ -149,32 +119,33 @@ struct AdamwFor {
       for (int64_t j = i; j < i + kTurn; j += kPair) {
         Value p[2], m[2], v[2], root[2], g[2];
         arrays.load(j, p);
-        load_pair(states_m + j, m);
-        load_pair(states_v + j, v);
-        load_pair(arrays.grad + j, g);
+        P::load(states_m + j, m);
+        P::load(states_v + j, v);
+        P::load(arrays.grad + j, g);
         update(p, m, v, root, g, factors);
         arrays.store(j, p);
-        if constexpr (sizeof(State) == sizeof(float)) {
-          store_pair(states_m + j, m);
-          store_pair(states_v + j, v);
+        if constexpr (std::is_same_v<State, float>) {
+          P::store(states_m + j, m);
+          P::store(states_v + j, v);
         } else {
           Words new_m[2], new_v[2];
           for (int k = 0; k < 2; ++k) {
-            const Words word = noise_word<L>(counters);
-            counters = counters + Words(kVectorStride);
+            const Words word = noise_word<L>(counters[k]);
+            counters[k] = counters[k] + Words(static_cast<uint32_t>(kPair) * kNoiseStride);
             new_m[k] = stochastic_bf16(L::bits(m[k]), noise_for_m<L, 16>(word));
             new_v[k] = stochastic_bf16(L::bits(v[k]), noise_for_v<L, 16>(word));
           }
-          L::store_halves(&states_m[j].bits, L::upper_halves(new_m[0], new_m[1]));
-          L::store_halves(&states_v[j].bits, L::upper_halves(new_v[0], new_v[1]));
+          L::store_halves(&states_m[j].bits, P::upper_halves(new_m[0], new_m[1]));
+          L::store_halves(&states_v[j].bits, P::upper_halves(new_v[0], new_v[1]));
         }
       }
     }
     return i;
   }
 
-  /** What is kept of a block of block8 states until it is encoded: upper halves, in the order of
-   * mixed_halves(). */
+  /** Of block8 states, beside which all other arrays but a master are of 16 bits. */
+  using P8 = Pairs<Arch, PairOrder::parity>;
+  /** What is kept of a block of block8 states until it is encoded: upper halves. */
   struct Rounded {
     alignas(64) uint16_t m[kStateBlock], magnitude_m[kStateBlock], root[kStateBlock];
   };
@@ -186,6 +157,14 @@ struct AdamwFor {
         : m(L::half(block_base(args.m_exponents[i / kStateBlock]))),
           root(L::half(block_base(args.v_exponents[i / kStateBlock]))) {}
   };
+
+  /** The noise of those elements from i on, where a block begins, that are `offsets` further. */
+  static FERRY_INLINE Words first_block_words(const AdamwArgs& args, int64_t i, Words offsets) {
+    constexpr auto kLane = static_cast<uint32_t>(kNoiseLanes - 1);
+    const Words counters = Words(noise_counter(args.first_element + i, args.noise_key)) +
+                           (offsets & Words(kLane)) * Words(kNoiseStride);
+    return noise_word<L>(counters) + (offsets >> kNoiseLaneBits) * Words(kNoiseStep);
+  }
 
   /** The codes of a turn, from element i of the arrays and j of its block on. */
   static FERRY_INLINE void encode_turn(
@@ -215,10 +194,9 @@ struct AdamwFor {
     const int64_t i_before = before != nullptr ? i - kStateBlock : i;
     const Bases bases(args, i), bases_before(args, i_before);
     Halves largest_m = L::half(0), largest_r = L::half(0);
-    constexpr int64_t kNoiseVectors = kNoiseLanes / kWidth;
-    Words words[kNoiseVectors];
-    for (int64_t k = 0; k < kNoiseVectors; ++k)
-      words[k] = noise_word<L>(noise_counters(args, i + k * kWidth));
+    Words words[2];
+    for (int k = 0; k < 2; ++k)
+      words[k] = first_block_words(args, i, P8::offsets(k));
     for (int64_t turn = 0; turn < kStateBlock; turn += kBlockTurn) {
       arrays.template prefetch<kBlockTurn>(i + turn);
       prefetch_turn<kBlockTurn>(codes_m + i + turn);
@@ -226,22 +204,21 @@ struct AdamwFor {
       for (int64_t j = turn; j < turn + kBlockTurn; j += kPair) {
         Value p[2], m[2], v[2], root[2], g[2];
         arrays.load(i + j, p);
-        widen(decode_m<L>(L::load_signed_halves(codes_m + i + j), bases.m), m);
-        widen(decode_root<L>(L::load_halves(codes_r + i + j), bases.root), root);
+        P8::widen(decode_m<L>(L::load_signed_halves(codes_m + i + j), bases.m), m);
+        P8::widen(decode_root<L>(L::load_halves(codes_r + i + j), bases.root), root);
         for (int k = 0; k < 2; ++k)
           v[k] = L::mul(root[k], root[k]);
-        load_pair(arrays.grad + i + j, g);
+        P8::load(arrays.grad + i + j, g);
         update(p, m, v, root, g, factors);
         arrays.store(i + j, p);
         Words new_m[2], new_r[2];
         for (int k = 0; k < 2; ++k) {
-          Words& word = words[k % kNoiseVectors];
-          new_m[k] = rounded_m<L>(L::bits(m[k]), word);
-          new_r[k] = rounded_root<L>(L::bits(root[k]), word);
-          word = word + Words(kNoiseStep);
+          new_m[k] = rounded_m<L>(L::bits(m[k]), words[k]);
+          new_r[k] = rounded_root<L>(L::bits(root[k]), words[k]);
+          words[k] = words[k] + Words(static_cast<uint32_t>(kPair / kNoiseLanes) * kNoiseStep);
         }
-        const Halves halves_m = L::mixed_halves(new_m[0], new_m[1]);
-        const Halves halves_r = L::mixed_halves(new_r[0], new_r[1]);
+        const Halves halves_m = P8::upper_halves(new_m[0], new_m[1]);
+        const Halves halves_r = P8::upper_halves(new_r[0], new_r[1]);
         const Halves magnitude_m = magnitude<L>(halves_m);
         L::store_halves(now.m + j, halves_m);
         L::store_halves(now.magnitude_m + j, magnitude_m);
@@ -260,7 +237,7 @@ struct AdamwFor {
   /** Whole blocks of block8 states from `i` on; returns where it stopped. */
   template <class Grad, class Weight, bool kStream>
   static FERRY_INLINE int64_t blocks(const AdamwArgs& args, int64_t i) {
-    const Arrays<Grad, Weight, kStream> arrays(args);
+    const Arrays<Grad, Weight, P8, kStream> arrays(args);
     const auto factors = adamw_factors<L>(args.step);
     // A block's encoding must wait for its largest values. It is done between the turns of the next
     // block, whose divisions and roots leave room for it.

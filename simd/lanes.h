@@ -33,6 +33,12 @@ struct LanesBase {
   static FERRY_INLINE Value sqrt(Value a) { return xsimd::sqrt(a); }
   static FERRY_INLINE Value load(const float* from) { return Value::load_unaligned(from); }
   static FERRY_INLINE void store(float* to, Value x) { x.store_unaligned(to); }
+  static FERRY_INLINE Words words(Halves x) {
+    return Words(static_cast<typename Words::register_type>(x));
+  }
+  static FERRY_INLINE Halves halves(Words x) {
+    return Halves(static_cast<typename Halves::register_type>(x));
+  }
 
  protected:
   static FERRY_INLINE uint32_t largest_of_8(__m128i halves) {
@@ -121,20 +127,20 @@ struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
   static FERRY_INLINE void stream_halves(uint16_t* to, Halves x) {
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to), x);
   }
-  /** The upper halves of two vectors, in an order that costs little. */
-  static FERRY_INLINE Halves mixed_halves(Words first, Words second) {
-    return _mm256_blend_epi16(_mm256_srli_epi32(first, 16), second, 0xaa);
+  /** The lower halves of x, the upper ones of y. */
+  static FERRY_INLINE Words odd_halves_of(Words x, Words y) {
+    return _mm256_blend_epi16(x, y, 0xaa);
   }
-  /** Two of such as bytes, which hold them, in the order of the elements. */
+  /** Two vectors as bytes, which hold them. */
   static FERRY_INLINE void store_bytes(uint8_t* to, Halves first, Halves second) {
-    store_mixed(to, _mm256_packus_epi16(first, second));
+    store_packed(to, _mm256_packus_epi16(first, second));
   }
   /** With the sign of `signs` as the first bit of each. */
   static FERRY_INLINE void store_signed_bytes(
       uint8_t* to, Halves first, Halves second, Halves first_signs, Halves second_signs) {
     const __m256i signs = _mm256_and_si256(_mm256_packs_epi16(first_signs, second_signs),
                                            _mm256_set1_epi8(static_cast<char>(0x80)));
-    store_mixed(to, _mm256_or_si256(_mm256_packus_epi16(first, second), signs));
+    store_packed(to, _mm256_or_si256(_mm256_packus_epi16(first, second), signs));
   }
   /** The upper, or lower, halves of two vectors. */
   static FERRY_INLINE Halves upper_halves(Words first, Words second) {
@@ -148,16 +154,25 @@ struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
   }
   /** Two vectors of these halves. */
   static FERRY_INLINE void join(Halves upper, Halves lower, Words& first, Words& second) {
-    const __m256i u = _mm256_permute4x64_epi64(upper, kEvenFirst);
-    const __m256i l = _mm256_permute4x64_epi64(lower, kEvenFirst);
+    const __m256i u = in_order(upper), l = in_order(lower);
     first = _mm256_unpacklo_epi16(l, u);
     second = _mm256_unpackhi_epi16(l, u);
   }
   /** Two vectors whose lower halves are zero. */
   static FERRY_INLINE void widen(Halves upper, Words& first, Words& second) {
-    const __m256i u = _mm256_permute4x64_epi64(upper, kEvenFirst);
+    const __m256i u = in_order(upper);
     first = _mm256_unpacklo_epi16(_mm256_setzero_si256(), u);
     second = _mm256_unpackhi_epi16(_mm256_setzero_si256(), u);
+  }
+  /** Of two vectors in their order the even elements, and the odd ones; and back. */
+  static FERRY_INLINE void deinterleave(Value& first, Value& second) {
+    const __m256 even = _mm256_shuffle_ps(first, second, _MM_SHUFFLE(2, 0, 2, 0));
+    const __m256 odd = _mm256_shuffle_ps(first, second, _MM_SHUFFLE(3, 1, 3, 1));
+    first = in_order(even), second = in_order(odd);
+  }
+  static FERRY_INLINE void interleave(Value& first, Value& second) {
+    const __m256 even = in_order(first), odd = in_order(second);
+    first = _mm256_unpacklo_ps(even, odd), second = _mm256_unpackhi_ps(even, odd);
   }
 
   static FERRY_INLINE Doubles low_doubles(Value x) {
@@ -199,24 +214,26 @@ struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
   /** Packing and unpacking work on each half of a vector: quarters 0, 2, 1, 3 are the order between
    * theirs and the elements', both ways. */
   static constexpr int kEvenFirst = 0xd8;
-  static FERRY_INLINE Halves in_order(__m256i packed) {
+  static FERRY_INLINE __m256i in_order(__m256i packed) {
     return _mm256_permute4x64_epi64(packed, kEvenFirst);
   }
-  /** Of mixed halves, packed: a0 b0 a1 b1 ... b3 c0 d0 ... d3, the same from a4 on. */
-  static FERRY_INLINE void store_mixed(uint8_t* to, __m256i packed) {
-    const __m256i by_vector = _mm256_broadcastsi128_si256(
-        _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
-                        _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(packed, by_vector),
-                                                    _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7)));
+  static FERRY_INLINE __m256 in_order(__m256 packed) {
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(packed), kEvenFirst));
+  }
+  static FERRY_INLINE void store_packed(uint8_t* to, __m256i packed) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), in_order(packed));
   }
 };
 
 #else
 
-alignas(64) constexpr uint16_t kEvensFirst[] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20,
-                                                22, 24, 26, 28, 30, 1,  3,  5,  7,  9,  11,
-                                                13, 15, 17, 19, 21, 23, 25, 27, 29, 31};
+/** The upper halves of two vectors, and their lower ones. */
+alignas(64) constexpr uint16_t kUpperOrder[] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21,
+                                                23, 25, 27, 29, 31, 33, 35, 37, 39, 41, 43,
+                                                45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+alignas(64) constexpr uint16_t kLowerOrder[] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20,
+                                                22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42,
+                                                44, 46, 48, 50, 52, 54, 56, 58, 60, 62};
 
 template <>
 struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
@@ -293,31 +310,27 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
   static FERRY_INLINE void stream_halves(uint16_t* to, Halves x) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), x);
   }
-  /** The upper halves of two vectors, in an order that costs little. */
-  static FERRY_INLINE Halves mixed_halves(Words first, Words second) {
-    const __m512i uppers = _mm512_broadcast_i32x4(
-        _mm_setr_epi8(2, 3, 2, 3, 6, 7, 6, 7, 10, 11, 10, 11, 14, 15, 14, 15));
-    return _mm512_mask_shuffle_epi8(second, 0x3333333333333333u, first, uppers);
+  /** The lower halves of x, the upper ones of y. */
+  static FERRY_INLINE Words odd_halves_of(Words x, Words y) {
+    return _mm512_mask_blend_epi16(kOddHalves, x, y);
   }
-  /** Two of such as bytes, which hold them, in the order of the elements. */
+  /** Two vectors as bytes, which hold them. */
   static FERRY_INLINE void store_bytes(uint8_t* to, Halves first, Halves second) {
-    store_mixed(to, _mm512_packus_epi16(first, second));
+    store_packed(to, _mm512_packus_epi16(first, second));
   }
   /** With the sign of `signs` as the first bit of each. */
   static FERRY_INLINE void store_signed_bytes(
       uint8_t* to, Halves first, Halves second, Halves first_signs, Halves second_signs) {
     const __m512i signs = _mm512_and_si512(_mm512_packs_epi16(first_signs, second_signs),
                                            _mm512_set1_epi8(static_cast<char>(0x80)));
-    store_mixed(to, _mm512_or_si512(_mm512_packus_epi16(first, second), signs));
+    store_packed(to, _mm512_or_si512(_mm512_packus_epi16(first, second), signs));
   }
   /** The upper, or lower, halves of two vectors. */
   static FERRY_INLINE Halves upper_halves(Words first, Words second) {
-    return evens_first(mixed_halves(first, second));
+    return _mm512_permutex2var_epi16(first, _mm512_load_si512(kUpperOrder), second);
   }
   static FERRY_INLINE Halves lower_halves(Words first, Words second) {
-    const __m512i lowers =
-        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 1, 0, 1, 4, 5, 4, 5, 8, 9, 8, 9, 12, 13, 12, 13));
-    return evens_first(_mm512_mask_shuffle_epi8(first, 0xccccccccccccccccu, second, lowers));
+    return _mm512_permutex2var_epi16(first, _mm512_load_si512(kLowerOrder), second);
   }
   /** Two vectors of these halves. */
   static FERRY_INLINE void join(Halves upper, Halves lower, Words& first, Words& second) {
@@ -334,6 +347,21 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
     first = _mm512_maskz_permutexvar_epi16(kOddHalves, order, upper);
     second = _mm512_maskz_permutexvar_epi16(
         kOddHalves, _mm512_add_epi32(order, _mm512_set1_epi32(16 << 16)), upper);
+  }
+  /** Of two vectors in their order the even elements, and the odd ones; and back. */
+  static FERRY_INLINE void deinterleave(Value& first, Value& second) {
+    const __m512i even = _mm512_slli_epi32(iota(), 1);
+    const __m512i odd = _mm512_or_si512(even, _mm512_set1_epi32(1));
+    const __m512 evens = _mm512_permutex2var_ps(first, even, second);
+    second = _mm512_permutex2var_ps(first, odd, second);
+    first = evens;
+  }
+  static FERRY_INLINE void interleave(Value& first, Value& second) {
+    const __m512i lower = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i upper = _mm512_or_si512(lower, _mm512_set1_epi32(8));
+    const __m512 start = _mm512_permutex2var_ps(first, lower, second);
+    second = _mm512_permutex2var_ps(first, upper, second);
+    first = start;
   }
 
   static FERRY_INLINE Doubles low_doubles(Value x) {
@@ -373,16 +401,10 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
 
  private:
   static constexpr __mmask32 kOddHalves = 0xaaaaaaaau;
-  static FERRY_INLINE Halves evens_first(__m512i x) {
-    return _mm512_permutexvar_epi16(_mm512_load_si512(kEvensFirst), x);
-  }
-  /** Of mixed halves, packed: a0 b0 a1 b1 ... b3 c0 d0 ... d3, the same from a4, a8 and a12 on. */
-  static FERRY_INLINE void store_mixed(uint8_t* to, __m512i packed) {
-    const __m512i by_vector =
-        _mm512_broadcast_i32x4(_mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15));
-    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    _mm512_storeu_si512(to,
-                        _mm512_permutexvar_epi32(order, _mm512_shuffle_epi8(packed, by_vector)));
+  /** Packing works on each quarter of a vector. */
+  static FERRY_INLINE void store_packed(uint8_t* to, __m512i packed) {
+    const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
+    _mm512_storeu_si512(to, _mm512_permutexvar_epi64(order, packed));
   }
 };
 

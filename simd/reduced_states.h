@@ -61,7 +61,8 @@ FERRY_INLINE Words rounded_bf16(Words bits) {
  * go by the golden ratio of their range, its lower 19, for r, by sqrt(2) of theirs, which spreads
  * the walk evenly over both. */
 inline constexpr uint32_t kNoiseStep = 0x9e33504fu;
-inline constexpr int64_t kNoiseLanes = 16;
+inline constexpr int kNoiseLaneBits = 4;
+inline constexpr int64_t kNoiseLanes = 1 << kNoiseLaneBits;
 FERRY_INLINE uint32_t block_noise_word(int64_t element, uint32_t key) {
   constexpr int64_t kSteps = kStateBlock - kNoiseLanes;  // as a mask of the element's bits
   const auto steps = static_cast<uint32_t>((element & kSteps) / kNoiseLanes);
