@@ -165,8 +165,8 @@ void add_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
                                sizes.gpu_multiprocessors);
     const int64_t narrow = sizes.bytes(T * W), wide = sizes.bytes(T * F);
     const int64_t norm = stacked_bytes(ops::norm_backward_scratch_bytes(T, W, sizes.cuda()));
-    const int64_t gelu = stacked_bytes(ops::column_sum_scratch_bytes(T, F, sizes.cuda()));
-    const int64_t qkv_bias = stacked_bytes(ops::column_sum_scratch_bytes(T, 3 * W, sizes.cuda()));
+    const int64_t gelu = stacked_bytes(ops::column_sum_scratch_bytes(T, F));
+    const int64_t qkv_bias = stacked_bytes(ops::column_sum_scratch_bytes(T, 3 * W));
     return {.forward_bytes = std::max(attention.forward_bytes, narrow + wide),
             .backward_bytes = narrow + std::max({norm, 2 * wide + gelu,
                                                  narrow + sizes.bytes(T * 3 * W) +
@@ -217,7 +217,7 @@ void add_classifier(TableBuilder& builder, const Sizes& sizes) {
     const int64_t logits = stacked_bytes(n * sizes.L * ops::kF32_bytes);
     const int64_t rounded = sizes.type == DType::f32 ? 0 : sizes.bytes(n * sizes.L);
     const int64_t bias =
-        stacked_bytes(ops::column_sum_scratch_bytes(n, std::max(sizes.W, sizes.L), sizes.cuda()));
+        stacked_bytes(ops::column_sum_scratch_bytes(n, std::max(sizes.W, sizes.L)));
     const int64_t dropout = ops::dropout_scratch_bytes(n, sizes.W, sizes.type, sizes.cuda());
     const ScratchNeed loss = ops::cross_entropy_scratch(n, sizes.L);
     return {.forward_bytes = 2 * rows + std::max({dropout, rounded, loss.forward_bytes}),
@@ -246,7 +246,7 @@ void add_token_classifier(TableBuilder& builder, const Sizes& sizes) {
     const int64_t T = shape.tokens, W = sizes.W, L = sizes.L;
     const int64_t logits = stacked_bytes(T * L * ops::kF32_bytes);
     const int64_t rounded = sizes.type == DType::f32 ? 0 : sizes.bytes(T * L);
-    const int64_t bias = stacked_bytes(ops::column_sum_scratch_bytes(T, L, sizes.cuda()));
+    const int64_t bias = stacked_bytes(ops::column_sum_scratch_bytes(T, L));
     const int64_t dropped =
         sizes.bytes(T * W) + ops::dropout_scratch_bytes(T, W, sizes.type, sizes.cuda());
     const ScratchNeed loss = ops::cross_entropy_scratch(T, L);
@@ -314,7 +314,7 @@ void add_masked_lm(TableBuilder& builder, const Sizes& sizes) {
     const int64_t rows = sizes.bytes(T * W);
     const ScratchNeed vocabulary = ops::vocabulary_scratch(sizes.type, T, sizes.V, W, sizes.cuda());
     const int64_t norm = stacked_bytes(ops::norm_backward_scratch_bytes(T, W, sizes.cuda()));
-    const int64_t gelu = stacked_bytes(ops::column_sum_scratch_bytes(T, W, sizes.cuda()));
+    const int64_t gelu = stacked_bytes(ops::column_sum_scratch_bytes(T, W));
     const int64_t labels = stacked_bytes(T * static_cast<int64_t>(sizeof(int32_t)));
     return {.forward_bytes = rows + labels + vocabulary.forward_bytes,
             .backward_bytes =

@@ -33,7 +33,7 @@ struct Sizes {
                                         : ops::rms_norm_backward_scratch_bytes(T, W, cuda()));
   }
   int64_t column_sum_bytes(int64_t T, int64_t N) const {
-    return stacked_bytes(ops::column_sum_scratch_bytes(T, N, cuda()));
+    return stacked_bytes(ops::column_sum_scratch_bytes(T, N));
   }
   ScratchNeed attention_scratch(const BatchShape& shape) const {
     return ops::attention_scratch(attention, type, shape, heads, gpu_multiprocessors);

@@ -15,6 +15,10 @@ inline constexpr int64_t kSumChunkRows = 64;
 constexpr int64_t n_sum_chunks(int64_t T) {
   return (T + kSumChunkRows - 1) / kSumChunkRows;
 }
+/** Column sum of a (T, N) matrix, and gelu's backward. */
+constexpr int64_t column_sum_scratch_bytes(int64_t T, int64_t N) {
+  return n_sum_chunks(T) * N * 4;
+}
 
 }  // namespace ferry::ops
 
@@ -36,10 +40,6 @@ constexpr int64_t embedding_order_bytes(int64_t T) {
   return round_up(T * 4, kTensorAlignment_bytes);
 }
 
-/** column_sum of a (T, N) matrix, and gelu_backward. */
-constexpr int64_t column_sum_scratch_bytes(int64_t T, int64_t N) {
-  return n_sum_chunks(T) * N * 4;
-}
 /** dropout_residual_norm_backward and norm_dropout_backward of (T, W). */
 constexpr int64_t norm_backward_scratch_bytes(int64_t T, int64_t W) {
   return n_norm_backward_blocks(T) * 3 * W * 4;

@@ -36,7 +36,7 @@ void gelu_backward(const at::Tensor& dg,
                    Scratch& scratch) {
   const int64_t T = dg.size(0), N = dg.size(1);
   const ScratchScope scope(scratch);
-  void* sums = take_bytes(scratch, column_sum_scratch_bytes(T, N, on_cuda(dg)));
+  void* sums = take_bytes(scratch, column_sum_scratch_bytes(T, N));
   if (on_cuda(dg)) {
     cuda::gelu_backward(stream_of(dg), dtype_of(dg), T, N, data_of(dg), data_of(h), data_of(dh),
                         data_of(dbias), data_of(g), sums);
@@ -49,7 +49,7 @@ void gelu_backward(const at::Tensor& dg,
 void column_sum(const at::Tensor& x, const at::Tensor& out, Scratch& scratch) {
   const int64_t T = x.size(0), N = x.size(1);
   const ScratchScope scope(scratch);
-  void* sums = take_bytes(scratch, column_sum_scratch_bytes(T, N, on_cuda(x)));
+  void* sums = take_bytes(scratch, column_sum_scratch_bytes(T, N));
   if (on_cuda(x)) {
     cuda::column_sum(stream_of(x), dtype_of(x), T, N, data_of(x), data_of(out), sums);
   } else {

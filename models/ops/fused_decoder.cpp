@@ -94,7 +94,7 @@ void dropout_residual_backward(const at::Tensor& dy,
   FERRY_CHECK(da.defined() || dropout.p == 0, "dropout {} needs da", dropout.p);
   const int64_t T = dy.size(0), W = dy.size(1);
   const ScratchScope scope(scratch);
-  void* sums = take_bytes(scratch, column_sum_scratch_bytes(T, W, on_cuda(dy)));
+  void* sums = take_bytes(scratch, column_sum_scratch_bytes(T, W));
   if (on_cuda(dy)) {
     cuda::dropout_residual_backward(stream_of(dy), dtype_of(dy), T, W, on_gpu(dropout), data_of(dy),
                                     data_of(da), data_of(dbias), sums);

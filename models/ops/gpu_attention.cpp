@@ -73,8 +73,7 @@ void join(const at::Tensor& dq,
                 kv_width = dk.size(1) * dk.size(2);
   FERRY_CHECK(dq.is_contiguous() && dk.is_contiguous() && dv.is_contiguous(),
               "gradients of attention are not contiguous");
-  const int64_t n_bytes =
-      d_bias.defined() ? column_sum_scratch_bytes(T, d_qkv.size(1), /*cuda=*/true) : 0;
+  const int64_t n_bytes = d_bias.defined() ? column_sum_scratch_bytes(T, d_qkv.size(1)) : 0;
   void* sums = take_bytes(scratch, n_bytes);
   cuda::join_qkv_gradients(stream_of(d_qkv), dtype_of(d_qkv), T, q_width, kv_width, data_of(dq),
                            data_of(dk), data_of(dv), data_of(d_qkv), data_of(d_bias), sums);

@@ -138,7 +138,7 @@ ScratchNeed vocabulary_scratch(
   const int64_t input_sum =
       type == DType::f32 ? 0
                          : stacked_bytes(rows * width * kF32_bytes, rows * width * element_bytes);
-  const int64_t bias = has_bias ? stacked_bytes(column_sum_scratch_bytes(rows, columns, cuda)) : 0;
+  const int64_t bias = has_bias ? stacked_bytes(column_sum_scratch_bytes(rows, columns)) : 0;
   return {.forward_bytes = state + logits,
           .backward_bytes = input_sum + logits + bias,
           .library_bytes = cuda ? 12 * stacked_bytes(rows * 8) : 0};

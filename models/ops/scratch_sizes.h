@@ -19,10 +19,6 @@ constexpr int64_t stacked_bytes(Sizes... sizes_bytes) {
   return (round_up(sizes_bytes, kTensorAlignment_bytes) + ... + int64_t{0});
 }
 
-/** Column sum of (T, N), and gelu's backward. The same on both. */
-constexpr int64_t column_sum_scratch_bytes(int64_t T, int64_t N, bool /*cuda*/) {
-  return n_sum_chunks(T) * N * kF32_bytes;
-}
 /** Backward of a norm over (T, W), with what precedes or follows it. */
 constexpr int64_t norm_backward_scratch_bytes(int64_t T, int64_t W, bool cuda) {
   return cuda ? cuda::norm_backward_scratch_bytes(T, W) : n_sum_chunks(T) * 3 * W * kF32_bytes;

@@ -40,7 +40,7 @@ struct Call {
          ops::attention_saved(kind.backend, kind.type, batch.shape, attention.n_heads))
       state.push_back(bench.tensor(spec.shape, scalar_type_of(spec.dtype)));
     const int64_t scratch_bytes =
-        ops::stacked_bytes(ops::column_sum_scratch_bytes(tokens, 3 * width, bench.is_cuda()));
+        ops::stacked_bytes(ops::column_sum_scratch_bytes(tokens, 3 * width));
     scratch = std::make_unique<Scratch>(bench.gpu.take(scratch_bytes), scratch_bytes, qkv.device());
   }
   void forward(const RandomKey& keys) {

@@ -91,4 +91,12 @@ int64_t HostMemory::budget_bytes() const {
   return std::max<int64_t>(0, free_bytes - std::max(free_bytes / 20, 512 * kMiB));
 }
 
+int64_t process_status_bytes(std::string_view name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(name) && line.compare(name.size(), 1, ":") == 0)
+      return std::stoll(line.substr(name.size() + 1)) * kKiB;
+  return 0;
+}
+
 }  // namespace ferry

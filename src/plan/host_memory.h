@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 
 namespace ferry {
 
@@ -23,5 +24,9 @@ struct HostMemory {
 
 /** `root` holds proc/ and sys/ (tests give another). */
 HostMemory read_host_memory(const std::filesystem::path& root = "/");
+
+/** Of this process, from /proc/self/status: VmHWM, the most it has held in memory; VmSwap, what of
+ * it is swapped out. 0 where there is no such line. */
+int64_t process_status_bytes(std::string_view name);
 
 }  // namespace ferry

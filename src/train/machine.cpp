@@ -6,23 +6,11 @@
 #include <fstream>
 
 #include "offload/device.h"
-#include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/threads.h"
 #include "src/plan/host_memory.h"
 
 namespace ferry {
-namespace {
-
-int64_t status_bytes(const char* key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.rfind(key, 0) == 0)
-      return std::stoll(line.substr(std::char_traits<char>::length(key))) * kKiB;
-  return 0;
-}
-
-}  // namespace
 
 Machine detect_machine(const config::Config& config) {
   Machine machine;
@@ -50,7 +38,7 @@ Machine detect_machine(const config::Config& config) {
 }
 
 int64_t peak_process_bytes() {
-  return status_bytes("VmHWM:");
+  return process_status_bytes("VmHWM");
 }
 int64_t process_bytes() {
   // The second of its numbers, in pages; after every step /proc/self/status would be much to write

@@ -38,6 +38,7 @@
 #include "src/engine/model_runner.h"
 #include "src/engine/session.h"
 #include "src/engine/torch_setup.h"
+#include "src/plan/host_memory.h"
 #include "src/plan/plan.h"
 #include "src/plan/run_plan.h"
 #include "tests/perf/random_rows.h"
@@ -88,14 +89,6 @@ MachineProfile read_profile(const std::string& file) {
   std::ifstream in(file);
   const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   return parse_machine_profile(text, file);
-}
-
-/** Of this process: VmHWM, its peak of host memory; VmSwap, what of it is swapped out. */
-int64_t status_bytes(const std::string& key) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(key + ":")) return std::stoll(line.substr(key.size() + 1)) * kKiB;
-  return 0;
 }
 
 /** Llama's and GPT-2's layers, by shapes that others are measured with; nothing elsewhere. */
@@ -379,7 +372,7 @@ int run(int argc, char** argv) {
       n_skipped += report.skipped ? 1 : 0;
     }
     if (cuda) driver_bytes_max = std::max(driver_bytes_max, cuda_driver_used_bytes());
-    swapped_bytes_max = std::max(swapped_bytes_max, status_bytes("VmSwap"));
+    swapped_bytes_max = std::max(swapped_bytes_max, process_status_bytes("VmSwap"));
   }
   session.executor().settle();
   const Clock::time_point timed_to = Clock::now();
@@ -429,7 +422,7 @@ int run(int argc, char** argv) {
   out["context_bytes"] = context_bytes;
   out["driver_bytes_max"] = driver_bytes_max;
   out["gpu_bytes_max"] = driver_bytes_max - context_bytes;
-  out["host_bytes_max"] = status_bytes("VmHWM");
+  out["host_bytes_max"] = process_status_bytes("VmHWM");
   out["swapped_bytes"] = swapped_bytes_max;
   if (cuda) {
     out["library_peak_bytes"] = CudaLibraryRegion::allocator().peak_bytes();

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "src/base/bytes.h"
 
@@ -77,6 +78,18 @@ TEST_F(HostMemoryTest, ALimitAboveMemTotalIsAMachineThatGrows) {
   write("sys/fs/cgroup/memory.max", std::to_string(128 * kGiB));
   write("sys/fs/cgroup/memory.current", "0");
   EXPECT_GT(read_host_memory(root_).budget_bytes(), 100 * kGiB);
+}
+
+TEST(ProcessStatus, PeakGrowsWithWhatWasTouched) {
+  const int64_t before = process_status_bytes("VmHWM");
+  EXPECT_GT(before, 0);
+  {
+    const std::vector<char> held(static_cast<size_t>(before + 32 * kMiB), 1);
+    EXPECT_EQ(held.back(), 1);
+  }
+  EXPECT_GT(process_status_bytes("VmHWM"), before + 32 * kMiB);
+  EXPECT_EQ(process_status_bytes("VmNone"), 0);
+  EXPECT_EQ(process_status_bytes("VmHW"), 0);  // no part of a name
 }
 
 }  // namespace

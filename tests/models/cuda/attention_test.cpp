@@ -82,7 +82,7 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {
         at::cuda::getCurrentDeviceProperties()->multiProcessorCount);
     const int64_t scratch_bytes =
         std::max({need.forward_bytes, need.backward_bytes,
-                  stacked_bytes(column_sum_scratch_bytes(tokens_, qkv_width_, true))});
+                  stacked_bytes(column_sum_scratch_bytes(tokens_, qkv_width_))});
     const at::Tensor room = at::empty({scratch_bytes}, at::device(at::kCUDA).dtype(at::kByte));
     Scratch scratch(static_cast<std::byte*>(room.data_ptr()), scratch_bytes, room.device());
     Result result = {at::full({tokens_, width_}, NAN, options_),

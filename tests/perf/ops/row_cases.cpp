@@ -16,7 +16,7 @@ Operation bias_gelu(const Setup& s) {
   const int64_t T = s.sizes.tokens, F = s.sizes.inner;
   const at::Tensor a = s.random({T, F}), bias = s.random({F}), dg = s.random({T, F});
   at::Tensor h = a + bias, g = s.room({T, F}), dh = s.room({T, F}), dbias = s.room({F});
-  Workspace space(s, ops::column_sum_scratch_bytes(T, F, s.cuda()));
+  Workspace space(s, ops::column_sum_scratch_bytes(T, F));
   const auto formula = [](const Tensors& in) { return Tensors{at::gelu(in[0] + in[1])}; };
   const auto forward = [=]() mutable {
     ops::bias_gelu_forward(a, bias, h, g);
@@ -40,7 +40,7 @@ Operation bias_gelu(const Setup& s) {
 Operation bias_gradient(const Setup& s) {
   const int64_t T = s.sizes.tokens, Q = s.sizes.qkv_width();
   const at::Tensor dy = s.random({T, Q}), sum = s.room({Q});
-  Workspace space(s, ops::column_sum_scratch_bytes(T, Q, s.cuda()));
+  Workspace space(s, ops::column_sum_scratch_bytes(T, Q));
   const auto ferry = [=]() mutable {
     ops::column_sum(dy, sum, space.scratch);
     return Tensors{sum};
@@ -135,7 +135,7 @@ Operation dropout_residual(const Setup& s) {
   const at::Tensor dy = s.random({T, W}), da = s.room({T, W});
   at::Tensor y = s.room({T, W}), dbias = s.room({W});
   const ops::Dropout dropout = s.dropout();
-  Workspace space(s, ops::column_sum_scratch_bytes(T, W, s.cuda()));
+  Workspace space(s, ops::column_sum_scratch_bytes(T, W));
   const auto formula = [p = s.p, x](const Tensors& in) {
     return Tensors{at::dropout(in[0] + in[1], p, /*train=*/true) + x};
   };

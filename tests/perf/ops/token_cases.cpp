@@ -90,7 +90,7 @@ Operation attention(const Setup& s) {
     state.push_back(at::empty(spec.shape, at::device(s.device).dtype(scalar_type_of(spec.dtype))));
   // The number of multiprocessors matters to what LibTorch allocates, not to the scratch.
   const ScratchNeed need = ops::attention_scratch(its.backend, type, shape, {H, kv, D}, 1);
-  const int64_t sum_bytes = ops::stacked_bytes(ops::column_sum_scratch_bytes(T, Q, s.cuda()));
+  const int64_t sum_bytes = ops::stacked_bytes(ops::column_sum_scratch_bytes(T, Q));
   Workspace space(s, std::max({need.forward_bytes, need.backward_bytes, sum_bytes}));
   ops::attention_forward(its, sequences->batch, qkv, state, context, space.scratch);
   const auto formula = [=, length = s.sizes.length](const Tensors& in) {
