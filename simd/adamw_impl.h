@@ -33,7 +33,8 @@ struct AdamwFor {
       _mm_prefetch(ahead + at, _MM_HINT_T0);
   }
 
-  /** The loops go by pairs of vectors. */
+  /** Of the pairs of vectors that the loops go by. Beside fp32 states most arrays are of 32 bits,
+   * whose even and odd elements would have to be sorted out and put together again. */
   template <class State>
   static constexpr PairOrder kOrder =
       std::is_same_v<State, float> ? PairOrder::halves : PairOrder::parity;
@@ -143,7 +144,7 @@ struct AdamwFor {
     return i;
   }
 
-  /** Of block8 states, beside which all other arrays but a master are of 16 bits. */
+  /** Of block8 states. */
   using P8 = Pairs<Arch, PairOrder::parity>;
   /** What is kept of a block of block8 states until it is encoded: upper halves. */
   struct Rounded {
@@ -194,6 +195,7 @@ struct AdamwFor {
     const int64_t i_before = before != nullptr ? i - kStateBlock : i;
     const Bases bases(args, i), bases_before(args, i_before);
     Halves largest_m = L::half(0), largest_r = L::half(0);
+    static_assert(kPair % kNoiseLanes == 0);
     Words words[2];
     for (int k = 0; k < 2; ++k)
       words[k] = first_block_words(args, i, P8::offsets(k));

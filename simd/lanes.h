@@ -20,7 +20,7 @@ struct LanesBase {
   using Value = xsimd::batch<float, Arch>;
   using Doubles = xsimd::batch<double, Arch>;
   using Words = xsimd::batch<uint32_t, Arch>;
-  using Halves = xsimd::batch<uint16_t, Arch>;  // of two vectors of elements, in their order
+  using Halves = xsimd::batch<uint16_t, Arch>;  // of two vectors of elements
   static constexpr int64_t kWidth = static_cast<int64_t>(Value::size);
 
   static FERRY_INLINE Value set(float x) { return Value(x); }
@@ -33,10 +33,11 @@ struct LanesBase {
   static FERRY_INLINE Value sqrt(Value a) { return xsimd::sqrt(a); }
   static FERRY_INLINE Value load(const float* from) { return Value::load_unaligned(from); }
   static FERRY_INLINE void store(float* to, Value x) { x.store_unaligned(to); }
-  static FERRY_INLINE Words words(Halves x) {
+  /** The same bits. */
+  static FERRY_INLINE Words as_words(Halves x) {
     return Words(static_cast<typename Words::register_type>(x));
   }
-  static FERRY_INLINE Halves halves(Words x) {
+  static FERRY_INLINE Halves as_halves(Words x) {
     return Halves(static_cast<typename Halves::register_type>(x));
   }
 
@@ -128,7 +129,7 @@ struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to), x);
   }
   /** The lower halves of x, the upper ones of y. */
-  static FERRY_INLINE Words odd_halves_of(Words x, Words y) {
+  static FERRY_INLINE Words blend_halves(Words x, Words y) {
     return _mm256_blend_epi16(x, y, 0xaa);
   }
   /** Two vectors as bytes, which hold them. */
@@ -311,7 +312,7 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), x);
   }
   /** The lower halves of x, the upper ones of y. */
-  static FERRY_INLINE Words odd_halves_of(Words x, Words y) {
+  static FERRY_INLINE Words blend_halves(Words x, Words y) {
     return _mm512_mask_blend_epi16(kOddHalves, x, y);
   }
   /** Two vectors as bytes, which hold them. */

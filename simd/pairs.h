@@ -3,8 +3,6 @@
 // go by, since the 16-bit halves of a pair fill a vector. Included by kernels_impl.h, under its
 // rules.
 
-#include <type_traits>
-
 #include "simd/lanes.h"
 #include "simd/reduced_states.h"
 
@@ -32,7 +30,7 @@ struct Pairs {
   static FERRY_INLINE void widen(Halves upper, Value (&x)[2]) {
     Words first, second;
     if constexpr (kParity) {
-      const Words both = L::words(upper);
+      const Words both = L::as_words(upper);
       first = both << 16, second = both & Words(0xffff0000u);
     } else {
       L::widen(upper, first, second);
@@ -43,8 +41,8 @@ struct Pairs {
   static FERRY_INLINE void join(Halves upper, Halves lower, Value (&x)[2]) {
     Words first, second;
     if constexpr (kParity) {
-      const Words u = L::words(upper), l = L::words(lower);
-      first = L::odd_halves_of(l, u << 16), second = L::odd_halves_of(l >> 16, u);
+      const Words u = L::as_words(upper), l = L::as_words(lower);
+      first = L::blend_halves(l, u << 16), second = L::blend_halves(l >> 16, u);
     } else {
       L::join(upper, lower, first, second);
     }
@@ -52,14 +50,14 @@ struct Pairs {
   }
   static FERRY_INLINE Halves upper_halves(Words first, Words second) {
     if constexpr (kParity) {
-      return L::halves(L::odd_halves_of(first >> 16, second));
+      return L::as_halves(L::blend_halves(first >> 16, second));
     } else {
       return L::upper_halves(first, second);
     }
   }
   static FERRY_INLINE Halves lower_halves(Words first, Words second) {
     if constexpr (kParity) {
-      return L::halves(L::odd_halves_of(first, second << 16));
+      return L::as_halves(L::blend_halves(first, second << 16));
     } else {
       return L::lower_halves(first, second);
     }
