@@ -149,15 +149,13 @@ const std::map<std::string, TensorChecksums>& StateWriter::finish() {
 namespace {
 
 void load_master(const ModelTable& model, const CheckpointReader& file, Segments& segments) {
-  std::vector<float> values;
   for (const HfEntry& entry : model.hf_names) {
     check_order(model, entry);
-    const EntryExtent extent = extent_of(model, entry);
-    const StoredTensor& tensor = file.get(entry.hf_name, entry.hf_shape);
-    values.resize(static_cast<size_t>(extent.n_elements));
-    file.read_f32(entry.hf_name, values);
-    file.release_pages(tensor);
-    segments.set_param(entry.block, extent.begin, values);
+    const int64_t begin = extent_of(model, entry).begin;
+    file.read_f32(file.get(entry.hf_name, entry.hf_shape),
+                  [&](std::span<const float> values, int64_t first_element) {
+                    segments.set_param(entry.block, begin + first_element, values);
+                  });
   }
 }
 
@@ -190,8 +188,11 @@ void load_states(const ModelTable& model,
             fmt::format("'{}' of '{}' is {}, expected {}", saved.spec.name, file.path().string(),
                         name_of(tensor.type), name_of(saved.spec.dtype)),
             "resume from an earlier checkpoint");
-      segments.set_bytes(saved.block, segment, saved.range.offset, tensor.bytes);
-      file.release_pages(tensor);
+      int64_t at = saved.range.offset;
+      file.read(tensor, [&](std::span<const std::byte> bytes, int64_t) {
+        segments.set_bytes(saved.block, segment, at, bytes);
+        at += static_cast<int64_t>(bytes.size());
+      });
     }
   }
 }

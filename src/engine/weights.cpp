@@ -27,49 +27,58 @@ int64_t row_elements(const ParamSpec& param) {
 /** Normal deviates by Box and Muller's transform, from the seed and the parameter's name alone. The
  * generator's draws are one sequence; the transform, which takes ten times as long, is spread over
  * threads. */
-void fill_normal(std::vector<float>& values, float std, uint64_t seed, const std::string& name) {
-  uint64_t key = simd::splitmix64(seed);
-  for (char c : name)
-    key = simd::splitmix64(key ^ static_cast<unsigned char>(c));
-  std::mt19937_64 random(key);
-  const auto uniform = [](uint64_t draw) {
-    return (static_cast<double>(draw >> 11) + 0.5) * 0x1p-53;
-  };
-  constexpr size_t kPairs = 1 << 18;
-  std::vector<uint64_t> draws(2 * std::min(kPairs, (values.size() + 1) / 2));
-  for (size_t first = 0; first < values.size(); first += 2 * kPairs) {
-    const std::span piece =
-        std::span(values).subspan(first, std::min(2 * kPairs, values.size() - first));
-    const size_t n_pairs = (piece.size() + 1) / 2;
-    std::generate_n(draws.begin(), 2 * n_pairs, std::ref(random));
+class NormalDeviates {
+ public:
+  NormalDeviates(float std, uint64_t seed, const std::string& name) : std_(std), random_(seed) {
+    uint64_t key = simd::splitmix64(seed);
+    for (char c : name)
+      key = simd::splitmix64(key ^ static_cast<unsigned char>(c));
+    random_.seed(key);
+  }
+
+  /** The next ones; of an odd number, the last of its pair is lost. */
+  void fill(std::span<float> values) {
+    const auto uniform = [](uint64_t draw) {
+      return (static_cast<double>(draw >> 11) + 0.5) * 0x1p-53;
+    };
+    const size_t n_pairs = (values.size() + 1) / 2;
+    draws_.resize(2 * n_pairs);
+    std::generate(draws_.begin(), draws_.end(), std::ref(random_));
     tbb::parallel_for(size_t{0}, n_pairs, [&](size_t pair) {
-      const double radius = std::sqrt(-2.0 * std::log(uniform(draws[2 * pair])));
-      const double angle = 2.0 * std::numbers::pi * uniform(draws[2 * pair + 1]);
+      const double radius = std::sqrt(-2.0 * std::log(uniform(draws_[2 * pair])));
+      const double angle = 2.0 * std::numbers::pi * uniform(draws_[2 * pair + 1]);
       const size_t i = 2 * pair;
-      piece[i] = static_cast<float>(std * radius * std::cos(angle));
-      if (i + 1 < piece.size()) piece[i + 1] = static_cast<float>(std * radius * std::sin(angle));
+      values[i] = static_cast<float>(std_ * radius * std::cos(angle));
+      if (i + 1 < values.size())
+        values[i + 1] = static_cast<float>(std_ * radius * std::sin(angle));
     });
   }
-}
 
-void initialise(const ModelTable& model,
-                int block,
-                int param,
-                int64_t first_row,
-                int64_t rows,
-                const std::string& name,
-                uint64_t seed,
-                Segments& segments) {
-  const ParamSpec& spec =
-      model.blocks[static_cast<size_t>(block)].params[static_cast<size_t>(param)];
-  std::vector<float> values(static_cast<size_t>(rows * row_elements(spec)),
+ private:
+  float std_;
+  std::mt19937_64 random_;
+  std::vector<uint64_t> draws_;
+};
+
+/** In pieces: a whole embedding's values beside its segments would be memory that no plan knows. */
+void initialise(const ModelTable& model, const HfEntry& entry, uint64_t seed, Segments& segments) {
+  constexpr int64_t kPiece = 1 << 19;  // of whole pairs
+  const ParamSpec& spec = model.param_of(entry);
+  const auto [begin, n_elements] = extent_of(model, entry);
+  NormalDeviates normal(model.init_std, seed, entry.hf_name);
+  std::vector<float> values(static_cast<size_t>(std::min(kPiece, n_elements)),
                             spec.init == Init::ones ? 1.0f : 0.0f);
-  if (spec.init == Init::normal) fill_normal(values, model.init_std, seed, name);
-  segments.set_param(block, spec.offset + first_row * row_elements(spec), values);
+  for (int64_t at = 0; at < n_elements; at += kPiece) {
+    const std::span piece =
+        std::span(values).first(static_cast<size_t>(std::min(kPiece, n_elements - at)));
+    if (spec.init == Init::normal) normal.fill(piece);
+    segments.set_param(entry.block, begin + at, piece);
+  }
 }
 
 /** One NaN would be in every loss from the first step on, and in the model that is saved. */
 void check_values(std::span<const float> values,
+                  int64_t first_element,
                   DType compute,
                   const std::string& name,
                   const CheckpointReader& checkpoint) {
@@ -82,11 +91,12 @@ void check_values(std::span<const float> values,
   const float most = is_half ? kHalf_max : std::numeric_limits<float>::max();
   for (size_t i = 0; i < values.size(); ++i) {
     if (std::fabs(values[i]) <= most) continue;
-    throw Error(Fault::data, "model.load",
-                fmt::format("'{}': tensor '{}' has the value {} at element {}",
-                            checkpoint.path().string(), name, values[i], i),
-                std::isfinite(values[i]) ? "fp16 ends at 65504: use dtype = bf16 or fp32"
-                                         : "the model is broken: fetch or export it again");
+    throw Error(
+        Fault::data, "model.load",
+        fmt::format("'{}': tensor '{}' has the value {} at element {}", checkpoint.path().string(),
+                    name, values[i], first_element + static_cast<int64_t>(i)),
+        std::isfinite(values[i]) ? "fp16 ends at 65504: use dtype = bf16 or fp32"
+                                 : "the model is broken: fetch or export it again");
   }
 }
 
@@ -131,7 +141,6 @@ LoadReport load_weights(const ModelTable& model,
                         Segments& segments) {
   LoadReport report;
   std::unordered_set<std::string> known(model.hf_ignored.begin(), model.hf_ignored.end());
-  std::vector<float> values;
   for (const HfEntry& entry : model.hf_names) {
     check_order(model, entry);
     known.insert(entry.hf_name);
@@ -145,25 +154,22 @@ LoadReport load_weights(const ModelTable& model,
             Fault::data, "model.load",
             fmt::format("'{}' has no tensor '{}'", checkpoint.path().string(), entry.hf_name),
             fmt::format("is it a {} model?", model.family));
-      initialise(model, entry.block, entry.param, entry.row_begin, entry.rows, entry.hf_name, seed,
-                 segments);
+      initialise(model, entry, seed, segments);
       report.initialised.push_back(entry.hf_name);
       continue;
     }
     if (is_other_head(*stored, entry, model)) {
-      initialise(model, entry.block, entry.param, entry.row_begin, entry.rows, entry.hf_name, seed,
-                 segments);
+      initialise(model, entry, seed, segments);
       report.redrawn.push_back(fmt::format("{} of shape {}, expected {}", name,
                                            format_shape(stored->shape),
                                            format_shape(entry.hf_shape)));
       continue;
     }
-    const StoredTensor& tensor = checkpoint.get(name, entry.hf_shape);
-    values.resize(static_cast<size_t>(extent.n_elements));
-    checkpoint.read_f32(name, values);
-    checkpoint.release_pages(tensor);
-    check_values(values, model.compute, name, checkpoint);
-    segments.set_param(entry.block, extent.begin, values);
+    checkpoint.read_f32(checkpoint.get(name, entry.hf_shape),
+                        [&](std::span<const float> values, int64_t first_element) {
+                          check_values(values, first_element, model.compute, name, checkpoint);
+                          segments.set_param(entry.block, extent.begin + first_element, values);
+                        });
   }
   for (const StoredTensor* tensor : checkpoint.tensors())
     if (!known.contains(std::string(tensor->name))) report.unused.emplace_back(tensor->name);
@@ -172,8 +178,7 @@ LoadReport load_weights(const ModelTable& model,
 
 void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segments) {
   for (const HfEntry& entry : model.hf_names)
-    initialise(model, entry.block, entry.param, entry.row_begin, entry.rows, entry.hf_name, seed,
-               segments);
+    initialise(model, entry, seed, segments);
 }
 
 std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype) {

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -17,6 +18,8 @@ namespace ferry {
 namespace {
 
 namespace stdfs = std::filesystem;
+
+constexpr size_t kPiece_bytes = 2 << 20;  // whole elements of every type
 
 struct ShardIndex {
   std::vector<std::string> shards;                // as they first appear, sorted by name
@@ -201,53 +204,41 @@ const StoredTensor& CheckpointReader::get(std::string_view name,
   return tensor;
 }
 
-void CheckpointReader::read_f32(std::string_view name, std::span<float> out) const {
-  const StoredTensor& tensor = get(name);
+void CheckpointReader::read(
+    const StoredTensor& tensor,
+    const std::function<void(std::span<const std::byte>, int64_t first_element)>& take) const {
+  for (size_t at = 0; at < tensor.bytes.size(); at += kPiece_bytes) {
+    const auto piece = tensor.bytes.subspan(at, std::min(kPiece_bytes, tensor.bytes.size() - at));
+    take(piece, static_cast<int64_t>(at) * 8 / bits_of(tensor.type));
+    release_pages(tensor, piece);
+  }
+}
+
+void CheckpointReader::read_f32(
+    const StoredTensor& tensor,
+    const std::function<void(std::span<const float>, int64_t first_element)>& take) const {
   if (tensor.type != StoredType::f32 && tensor.type != StoredType::f16 &&
       tensor.type != StoredType::bf16)
     throw Error(Fault::data, "checkpoint.read",
                 fmt::format("'{}': tensor '{}' is of type {}, expected F32, F16 or BF16",
-                            path_.string(), name, name_of(tensor.type)));
-  if (tensor.n_elements() != static_cast<int64_t>(out.size()))
-    throw Error(
-        Fault::data, "checkpoint.read",
-        fmt::format("'{}': tensor '{}' has shape {}, {} elements, expected {}", path_.string(),
-                    name, format_shape(tensor.shape), tensor.n_elements(), out.size()),
-        "do config.json and the weights belong together?");
-  convert_to_f32(tensor.type, tensor.bytes, out);
+                            path_.string(), tensor.name, name_of(tensor.type)));
+  std::vector<float> values;
+  read(tensor, [&](std::span<const std::byte> bytes, int64_t first_element) {
+    values.resize(bytes.size() * 8 / static_cast<size_t>(bits_of(tensor.type)));
+    convert_to_f32(tensor.type, bytes, values);
+    take(values, first_element);
+  });
 }
 
-void CheckpointReader::read_f32(std::string_view name,
-                                int64_t row_begin,
-                                int64_t n_rows,
-                                std::span<float> out) const {
-  const StoredTensor& tensor = get(name);
-  if (tensor.type != StoredType::f32 && tensor.type != StoredType::f16 &&
-      tensor.type != StoredType::bf16)
-    throw Error(Fault::data, "checkpoint.read",
-                fmt::format("'{}': tensor '{}' is of type {}, expected F32, F16 or BF16",
-                            path_.string(), name, name_of(tensor.type)));
-  const int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
-  if (row_begin < 0 || n_rows < 0 || row_begin > rows || n_rows > rows - row_begin)
-    throw Error(
-        Fault::data, "checkpoint.read",
-        fmt::format("'{}': tensor '{}' has shape {}, expected rows {} to {}", path_.string(), name,
-                    format_shape(tensor.shape), row_begin, row_begin + n_rows),
-        "do config.json and the weights belong together?");
-  const size_t row_bytes = rows == 0 ? 0 : tensor.bytes.size() / static_cast<size_t>(rows);
-  convert_to_f32(tensor.type,
-                 tensor.bytes.subspan(static_cast<size_t>(row_begin) * row_bytes,
-                                      static_cast<size_t>(n_rows) * row_bytes),
-                 out);
-}
-
-void CheckpointReader::release_pages(const StoredTensor& tensor) const {
-  // Whole pages only: the ones at the edges hold neighbours' bytes too (dropping them would be
-  // harmless, but waste).
+void CheckpointReader::release_pages(const StoredTensor& tensor, std::span<const std::byte> bytes) {
+  // Linux maps what is cached of the 64 KiB around each page that is touched: so also the end of
+  // what was released before. Not from before the tensor on, which may be before the mapping.
+  constexpr uintptr_t kAround = 64 << 10;
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<uintptr_t>(tensor.bytes.data()) + page - 1) / page * page;
-  const auto end =
-      reinterpret_cast<uintptr_t>(tensor.bytes.data() + tensor.bytes.size()) / page * page;
+  const auto first = reinterpret_cast<uintptr_t>(tensor.bytes.data()) / page * page;
+  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t begin = std::max(first, address / kAround * kAround);
+  const uintptr_t end = (address + bytes.size()) / page * page;
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 

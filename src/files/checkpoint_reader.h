@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,8 +30,9 @@ inline std::string weights_index_name(std::string_view stem) {
  *
  *   auto reader = CheckpointReader::open("models/minilm");
  *   const int64_t shape[] = {30522, 384};
- *   reader.get("embeddings.word_embeddings.weight", shape);     // throws if absent or of another
- * shape reader.read_f32("embeddings.word_embeddings.weight", weights);
+ *   const std::string name = "embeddings.word_embeddings.weight";
+ *   reader.read_f32(reader.get(name, shape),  // throws if absent or of another shape
+ *                   [&](std::span<const float> values, int64_t first_element) { ... });
  */
 class CheckpointReader {
  public:
@@ -48,18 +50,21 @@ class CheckpointReader {
   /** get(), and Error(data) with both shapes when the tensor has another than expected. */
   const StoredTensor& get(std::string_view name, std::span<const int64_t> shape) const;
 
-  /** The tensor (F32, F16 or BF16) as fp32; `out` has its number of elements. Exact: every value
-   * fits fp32. */
-  void read_f32(std::string_view name, std::span<float> out) const;
-  /** Rows [row_begin, row_begin + n_rows) along the first dimension: (n_rows, rest...). */
-  void read_f32(std::string_view name,
-                int64_t row_begin,
-                int64_t n_rows,
-                std::span<float> out) const;
+  /** Over a tensor in order, pieces of at most 2 MiB: their bytes, and which element of the tensor
+   * is their first. A piece's pages leave the process after its call: what is read does not count
+   * as memory besides what is made of it. */
+  void read(
+      const StoredTensor& tensor,
+      const std::function<void(std::span<const std::byte>, int64_t first_element)>& take) const;
+  /** The same as fp32. Exact: every value fits. Error(data) where the tensor is not of F32, F16 or
+   * BF16. */
+  void read_f32(
+      const StoredTensor& tensor,
+      const std::function<void(std::span<const float>, int64_t first_element)>& take) const;
 
-  /** Lets the kernel drop the tensor's pages from this process; they come back when read again. A
-   * loader that has copied a tensor calls it, so that the file does not count twice. */
-  void release_pages(const StoredTensor& tensor) const;
+  /** Lets the kernel drop the pages under some of a tensor's bytes from this process; they come
+   * back when read again. read() does so itself. */
+  static void release_pages(const StoredTensor& tensor, std::span<const std::byte> bytes);
 
   /** All tensors together. */
   int64_t total_bytes() const;

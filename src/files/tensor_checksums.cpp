@@ -10,8 +10,9 @@ namespace ferry {
 void check_checksums(const CheckpointReader& file, const TensorChecksums& checksums) {
   for (const auto& [name, checksum] : checksums) {
     const StoredTensor& tensor = file.get(name);
-    const uint32_t found = crc32c(tensor.bytes);
-    file.release_pages(tensor);
+    uint32_t found = 0;
+    file.read(tensor,
+              [&](std::span<const std::byte> bytes, int64_t) { found = crc32c(bytes, found); });
     if (found == checksum) continue;
     throw Error(
         Fault::data, "checkpoint.read",

@@ -28,8 +28,9 @@ void copy_weights(const CheckpointReader& weights, const fs::path& to) {
   }
   CheckpointWriter writer(to, specs, kShard_bytes_max);
   for (const StoredTensor* tensor : weights.tensors()) {
-    writer.write(tensor->name, tensor->bytes);
-    weights.release_pages(*tensor);
+    weights.read(*tensor, [&](std::span<const std::byte> bytes, int64_t) {
+      writer.write(tensor->name, bytes);
+    });
   }
   writer.finish();
 }
@@ -37,13 +38,19 @@ void copy_weights(const CheckpointReader& weights, const fs::path& to) {
 void check_copy(const CheckpointReader& from, const CheckpointReader& copy) {
   for (const StoredTensor* tensor : from.tensors()) {
     const StoredTensor& written = copy.get(tensor->name, tensor->shape);
-    if (written.bytes.size() != tensor->bytes.size() ||
-        std::memcmp(written.bytes.data(), tensor->bytes.data(), tensor->bytes.size()) != 0)
+    bool is_same = written.bytes.size() == tensor->bytes.size();
+    size_t at = 0;
+    from.read(*tensor, [&](std::span<const std::byte> bytes, int64_t) {
+      if (!is_same) return;
+      const auto beside = written.bytes.subspan(at, bytes.size());
+      is_same = std::memcmp(beside.data(), bytes.data(), bytes.size()) == 0;
+      CheckpointReader::release_pages(written, beside);
+      at += bytes.size();
+    });
+    if (!is_same)
       throw Error(Fault::machine, "export.check",
                   fmt::format("tensor '{}' reads back differently", tensor->name),
                   "check the disk");
-    from.release_pages(*tensor);
-    copy.release_pages(written);
   }
 }
 

@@ -1,0 +1,127 @@
+// Weights are made, written and read in pieces: a model never lies in memory twice, not even its
+// largest tensor.
+
+#include "src/engine/weights.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "models/bert/bert_table.h"
+#include "src/base/bytes.h"
+#include "src/engine/state_files.h"
+#include "src/files/crc32c.h"
+#include "src/plan/host_memory.h"
+#include "src/plan/plan.h"
+#include "tests/files/test_files.h"
+
+namespace ferry {
+namespace {
+
+/** What the process may take beside the segments: pieces of 2 MiB, draws of random numbers, stacks
+ * and arenas of threads. An eighth of the embedding below. */
+constexpr int64_t kBeside_bytes = 20 * kMiB;
+
+/** A BERT most of which is one embedding of 160 MiB in fp32, in host memory, trained. */
+class WeightsInPieces : public ::testing::Test {
+ protected:
+  WeightsInPieces() {
+    for (int b = 0; b < shape_.n_blocks(); ++b)  // pages that nobody touched are no memory yet
+      for (Segment segment : {Segment::weights, Segment::master})
+        if (!segments_.bytes_of(b, segment).empty())
+          segments_.set_bytes(b, segment, 0,
+                              std::vector<std::byte>(segments_.bytes_of(b, segment).size()));
+  }
+
+  static ModelTable make_table() {
+    BertTableOptions options;
+    options.compute = DType::bf16;
+    return make_bert_table(parse_bert_config({{"model_type", "bert"},
+                                              {"vocab_size", 40 << 14},
+                                              {"hidden_size", 64},
+                                              {"num_hidden_layers", 1},
+                                              {"num_attention_heads", 2},
+                                              {"intermediate_size", 128},
+                                              {"max_position_embeddings", 32},
+                                              {"type_vocab_size", 2},
+                                              {"hidden_act", "gelu"},
+                                              {"initializer_range", 0.02}}),
+                           options);
+  }
+  StepShape make_shape() const {
+    StepShape shape = make_step_shape(table_, {.tokens = 32, .n_seqs_max = 2, .max_length = 16},
+                                      PlanRequest{}, 1);
+    choose(shape, table_, {.place = Place::host});
+    return shape;
+  }
+
+  /** The most that the process takes while `work` runs, beside what it holds now. */
+  template <class Work>
+  static int64_t bytes_beside(Work work) {
+    std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
+    const int64_t before = process_status_bytes("VmHWM");
+    work();
+    return process_status_bytes("VmHWM") - before;
+  }
+  std::vector<std::byte> master_of(int block) const {
+    return segments_.bytes_of(block, Segment::master);
+  }
+
+  const ModelTable table_ = make_table();
+  const StepShape shape_ = make_shape();
+  const Layout layout_ = make_layout(shape_);
+  std::unique_ptr<WorkerPool> pool_ = make_tbb_pool(2);
+  std::unique_ptr<Device> device_ = make_simulated_device({}, *pool_);
+  RunMemory memory_{*device_, layout_, *pool_};
+  Segments segments_{shape_, *device_, memory_};
+};
+
+TEST_F(WeightsInPieces, AreMadeWrittenAndReadWithoutASecondCopy) {
+  {
+    std::vector<char> held;
+    if (bytes_beside([&] { held.assign(64 * kMiB, 1); }) < 64 * kMiB)
+      GTEST_SKIP() << "/proc/self/clear_refs does not begin a new peak here";
+  }
+  EXPECT_LT(bytes_beside([&] { initialise_weights(table_, 3, segments_); }), kBeside_bytes);
+  const std::vector<std::byte> made = master_of(0);
+  ASSERT_GE(static_cast<int64_t>(made.size()), 160 * kMiB);
+
+  const testing::TempDir dir;
+  const auto save = [&] { save_weights(table_, segments_, dir.path(), DType::f32, 64 * kMiB); };
+  EXPECT_LT(bytes_beside(save), kBeside_bytes);
+
+  segments_.set_bytes(0, Segment::master, 0, std::vector<std::byte>(made.size()));
+  const auto load = [&] { load_weights(table_, CheckpointReader::open(dir.path()), 3, segments_); };
+  EXPECT_LT(bytes_beside(load), kBeside_bytes);
+  EXPECT_TRUE(made == master_of(0));
+}
+
+TEST_F(WeightsInPieces, SoIsWhatARunResumesFrom) {
+  initialise_weights(table_, 3, segments_);
+  const testing::TempDir dir;
+  std::map<std::string, TensorChecksums> checksums;
+  for (const auto& [stem, in] : {std::pair("model", dir.path()), {"adam_m", dir / "state"}}) {
+    CheckpointWriter writer(in, hf_tensors(table_, DType::f32), 64 * kMiB, stem);
+    for (const HfEntry& entry : table_.hf_names) {
+      const std::vector<std::byte> block = master_of(entry.block);
+      const EntryExtent extent = extent_of(table_, entry);
+      const auto bytes = std::span(block).subspan(static_cast<size_t>(4 * extent.begin),
+                                                  static_cast<size_t>(4 * extent.n_elements));
+      writer.write(entry.hf_name, bytes);
+      checksums[stem][entry.hf_name] = crc32c(bytes);
+    }
+    writer.finish();
+  }
+  constexpr std::array kWhich = {Segment::master, Segment::adam_m};
+  const std::vector<std::byte> made = master_of(0);
+  for (Segment segment : kWhich)
+    segments_.set_bytes(0, segment, 0, std::vector<std::byte>(made.size()));
+  const auto load = [&] { load_states(table_, shape_, dir.path(), checksums, kWhich, segments_); };
+  EXPECT_LT(bytes_beside(load), kBeside_bytes);
+  EXPECT_TRUE(made == master_of(0));
+  EXPECT_TRUE(made == segments_.bytes_of(0, Segment::adam_m));
+}
+
+}  // namespace
+}  // namespace ferry
