@@ -1,6 +1,6 @@
 #pragma once
-// How much host memory this process may have: free memory, the cgroup's limit, minus a margin. Read
-// by the planner and by `ferry doctor`.
+// How much host memory this process may have - free memory, the cgroup's limit, minus a margin -
+// for the planner and `ferry doctor`; and what it has taken, for reports.
 
 #include <cstdint>
 #include <filesystem>

@@ -5,7 +5,7 @@
                           [--out DIR] [--limit 240] [--absolute]
 
 Without --work: every work that has peers. The others run Ferry alone, beside figures of another kind:
-llama-best-batch (tokens a second on one machine) and gpt2-13g-8 to -32 (110 GiB of host memory, some
+llama-best-batch (tokens a second on one machine) and gpt2-13g-8 to -32 (118 GiB of host memory, some
 minutes each). PROFILE is what `ferry bench all --output` wrote here: with it the planner knows times.
 
 Prints a table: samples and tokens a second, GPU memory beyond an empty context, that context, host
@@ -51,12 +51,14 @@ NEEDS = {"transformers": ["transformers"], "plain": ["transformers"],
          "torchao": ["transformers", "torchao"], "deepspeed2": ["transformers", "deepspeed"],
          "deepspeed3": ["transformers", "deepspeed"], "fsdp2": ["transformers"]}
 
-# Micro-batches of 16 keep 16 layers: about 9.9 of the 11 GiB. A graph is what the eager one would be
+# Micro-batches of 16 keep 16 layers: about 9.9 of the 11 GiB; 18 if they fit. A graph is what the eager one would be
 # with launches that cost nothing, which the bar does not speak of.
 BEST_PLAIN = [("plain --micro 8", 1.12), ("plain --micro 8 --compile", 1.12),
               ("plain --micro 8 --graph", None),
               ("plain --micro 16 --checkpoint-layers 8", 1.12),
               ("plain --micro 16 --checkpoint-layers 8 --compile", 1.12),
+              ("plain --micro 16 --checkpoint-layers 6", 1.12),
+              ("plain --micro 16 --checkpoint-layers 6 --compile", 1.12),
               ("plain --checkpoint", 1.12), ("plain --checkpoint --compile", 1.12)]
 
 
@@ -84,7 +86,8 @@ WORKS = {
     "bert-fp16": {
         "what": "BERT-Large, 512, 32 a step, fp16, clip 1.0, 11 GiB",
         "model": "--batch 32 --length 512 --dtype fp16", "shape": "bert-large", "cap": "11GiB",
-        "peers": BEST_PLAIN + [("transformers --checkpoint", 1.5)]},
+        "peers": BEST_PLAIN + [("transformers --checkpoint", 1.5),
+                               ("torchao --checkpoint --dtype bf16", 1.25)]},
     "bert-host": {
         "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, weights and states on the host",
         "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "11GiB",
@@ -181,6 +184,9 @@ N_RAGGED = 16
 WIDTH = 48  # of names
 STEPS_LEAST = 10  # that a rate is told of
 HOST_SHARE = 1.05  # of what was promised
+# Of a parameter's bytes: tensors begin on multiples of 256 elements, and 8-bit states have an exponent
+# for each as many.
+STATES_SHARE = 1.005
 
 
 def steps_of(args, work):
@@ -303,13 +309,18 @@ STATE_TAGS = {"weights", "grads", "master", "adam_m", "adam_v"}
 
 def bytes_of_parameters(result):
     """What the parameters that live on the host take there: weights, master and states, and their
-    gradients, which wait for the norm of all, or are the sum over several micro-batches."""
+    gradients, which wait for the norm of all, or are the sum over several micro-batches, or over the
+    uses of a tied tensor, each of which has one."""
     wide = result["dtype"] == "fp32"
     waits = float(result["clip"]) > 0 or result["dtype"] == "fp16"
-    grads = 4 if wide or result["n_micro"] > 1 else 2 if waits else 0
     weights = 4 if wide else 4 if result["master"] == "split" else 6  # with their master
-    return ((weights + STATE_BYTES[result["optim"]] + grads) *
-            sum(block["trained"] for block in result["blocks"] if block["place"] == "host"))
+    n_bytes = 0
+    for block in result["blocks"]:
+        if block["place"] == "host":
+            sums = wide or result["n_micro"] > 1 or "borrowed" in block
+            n_bytes += (weights + STATE_BYTES[result["optim"]]) * block["trained"]
+            n_bytes += (4 if sums else 2 if waits else 0) * (block["trained"] + block.get("borrowed", 0))
+    return n_bytes
 
 
 def faults_of(work, result):
@@ -323,9 +334,9 @@ def faults_of(work, result):
             faults.append(f"took {took / 2**30:.2f} GiB of {what}, {may / 2**30:.2f} are allowed")
     hold("GPU memory", result["gpu_bytes_max"], bytes_of(result["cap"]))
     hold("host memory", result["host_bytes_max"], HOST_SHARE * result["promised"]["host_bytes"])
-    of_states = sum(region["bytes"] for region in result["promised"].get("regions", [])
+    of_states = sum(region["bytes"] for region in result["promised"]["regions"]
                     if region["place"] == "host" and region["tag"] in STATE_TAGS)
-    hold("host memory for parameters", of_states, HOST_SHARE * bytes_of_parameters(result))
+    hold("host memory for parameters", of_states, STATES_SHARE * bytes_of_parameters(result))
     hold("the host memory it was given", result["host_bytes_max"], bytes_of(result["host-memory"]))
     if result["swapped_bytes"]:
         faults.append(f"{result['swapped_bytes'] / 2**20:.0f} MiB of it were swapped out")
@@ -469,6 +480,8 @@ def hold_own(args, work, rate, own, bars, ferry, noted):
     result = noted(formula_command(args, work, work["own"][2], ferry["context_bytes"]))
     if "formula_ms" not in result:
         return bars.hold(f"{said}; no formula: {result.get('failed') or result['error']}", share, None)
+    if result.get("why") != ferry.get("why"):
+        return bars.hold(f"{said}; the formula is of another plan: {result.get('why')}", share, None)
     formula = batch_of(work) / result["formula_ms"] * 1e3
     return bars.hold(f"{said}, {rate / formula:.2f} x the formula's {formula:.1f}", share,
                      rate >= share * min(other, formula))

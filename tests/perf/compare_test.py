@@ -160,6 +160,9 @@ class Compare(unittest.TestCase):
                                 ({"optim": "adamw_8bit", "master": "split"}, 8), ({"optim": "adamw_bf16"}, 12),
                                 ({"dtype": "fp16", "clip": "0"}, 16), ({"dtype": "fp32", "clip": "0"}, 16)]:
             self.assertEqual(compare.bytes_of_parameters({**result, **other}), 10 * expected, other)
+        # A tied tensor of 10 has two sums of gradients, one with the block that borrows it.
+        tied = [{"place": "host", "trained": 12, "borrowed": 0}, {"place": "host", "trained": 2, "borrowed": 10}]
+        self.assertEqual(compare.bytes_of_parameters({**result, "blocks": tied}), 14 * (6 + 8) + 4 * (12 + 12))
 
     def test_steps_beside_the_formula(self):
         with program_of_both_sides() as program:

@@ -4,7 +4,7 @@
     check_and_measure.py BUILD_DIR [--logs DIR] [--part NAME]... [--seed N]
 
 BUILD_DIR is a build with CUDA and tests. Parts, in this order, all by themselves: checks (every test on the GPU, several at a
-time; the one that fills the GPU's memory alone), profile (what the machine can do, which later parts use), steps, formula,
+time; those alone that others would disturb), profile (what the machine can do, which later parts use), steps, formula,
 grid (whose drawn half --seed picks), layers, ops, adamw, states (a fine-tuning with each kind), peers; and, only where asked
 for, large: what has no peers and takes up to 118 GiB of host memory. Programs that are not there are said to be missing, and
 count as failed. Logs of everything go to DIR (default BUILD_DIR/gpu-logs); what is printed is a short table. Exits 1 if a check
