@@ -29,7 +29,7 @@ int64_t row_elements(const ParamSpec& param) {
  * threads. */
 class NormalDeviates {
  public:
-  NormalDeviates(float std, uint64_t seed, const std::string& name) : std_(std), random_(seed) {
+  NormalDeviates(float std, uint64_t seed, const std::string& name) : std_(std) {
     uint64_t key = simd::splitmix64(seed);
     for (char c : name)
       key = simd::splitmix64(key ^ static_cast<unsigned char>(c));
