@@ -1,7 +1,7 @@
 #pragma once
 // Scratch bytes of the CUDA kernels (cuda_kernels.h), and of column sums on both roads, from sizes
-// alone: the tensor tables plan with them where there is neither torch nor CUDA. The constants also split the kernels' sums, so they
-// are part of a run's bits.
+// alone: the tensor tables plan with them where there is neither torch nor CUDA. The constants also
+// split the kernels' sums, so they are part of a run's bits.
 
 #include <cstdint>
 
