@@ -105,6 +105,7 @@ struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
   static FERRY_INLINE Value from_bits(Words x) { return _mm256_castsi256_ps(x); }
   static FERRY_INLINE Halves max(Halves a, Halves b) { return _mm256_max_epu16(a, b); }
   static FERRY_INLINE Halves sub_floor(Halves a, Halves b) { return _mm256_subs_epu16(a, b); }
+  static FERRY_INLINE Halves average(Halves a, Halves b) { return _mm256_avg_epu16(a, b); }
   /** y where x has any bit of the mask, else zero. */
   static FERRY_INLINE Halves where_any(Halves x, Halves mask, Halves y) {
     const __m256i none = _mm256_cmpeq_epi16(_mm256_and_si256(x, mask), _mm256_setzero_si256());
@@ -128,9 +129,12 @@ struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
   static FERRY_INLINE void stream_halves(uint16_t* to, Halves x) {
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to), x);
   }
-  /** The lower halves of x, the upper ones of y. */
-  static FERRY_INLINE Words blend_halves(Words x, Words y) {
-    return _mm256_blend_epi16(x, y, 0xaa);
+  /** Of words of two halves: the lower halves, or the upper ones, of x below those of y. */
+  static FERRY_INLINE Words lower_pairs(Words x, Words y) {
+    return _mm256_blend_epi16(x, _mm256_slli_epi32(y, 16), 0xaa);
+  }
+  static FERRY_INLINE Words upper_pairs(Words x, Words y) {
+    return _mm256_blend_epi16(_mm256_srli_epi32(x, 16), y, 0xaa);
   }
   /** Two vectors as bytes, which hold them. */
   static FERRY_INLINE void store_bytes(uint8_t* to, Halves first, Halves second) {
@@ -235,7 +239,6 @@ alignas(64) constexpr uint16_t kUpperOrder[] = {1,  3,  5,  7,  9,  11, 13, 15, 
 alignas(64) constexpr uint16_t kLowerOrder[] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20,
                                                 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42,
                                                 44, 46, 48, 50, 52, 54, 56, 58, 60, 62};
-
 template <>
 struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
   using LanesBase::load;
@@ -290,6 +293,7 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
   static FERRY_INLINE Value from_bits(Words x) { return _mm512_castsi512_ps(x); }
   static FERRY_INLINE Halves max(Halves a, Halves b) { return _mm512_max_epu16(a, b); }
   static FERRY_INLINE Halves sub_floor(Halves a, Halves b) { return _mm512_subs_epu16(a, b); }
+  static FERRY_INLINE Halves average(Halves a, Halves b) { return _mm512_avg_epu16(a, b); }
   /** y where x has any bit of the mask, else zero. */
   static FERRY_INLINE Halves where_any(Halves x, Halves mask, Halves y) {
     return _mm512_maskz_mov_epi16(_mm512_test_epi16_mask(x, mask), y);
@@ -311,9 +315,13 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
   static FERRY_INLINE void stream_halves(uint16_t* to, Halves x) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), x);
   }
-  /** The lower halves of x, the upper ones of y. */
-  static FERRY_INLINE Words blend_halves(Words x, Words y) {
-    return _mm512_mask_blend_epi16(kOddHalves, x, y);
+  /** Of words of two halves: the lower halves, or the upper ones, of x below those of y. One
+   * instruction, where a shift and a blend would be two. */
+  static FERRY_INLINE Words lower_pairs(Words x, Words y) {
+    return _mm512_mask_shuffle_epi8(x, kUpperBytes, y, swapped_halves());
+  }
+  static FERRY_INLINE Words upper_pairs(Words x, Words y) {
+    return _mm512_mask_shuffle_epi8(y, ~kUpperBytes, x, swapped_halves());
   }
   /** Two vectors as bytes, which hold them. */
   static FERRY_INLINE void store_bytes(uint8_t* to, Halves first, Halves second) {
@@ -402,6 +410,11 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
 
  private:
   static constexpr __mmask32 kOddHalves = 0xaaaaaaaau;
+  /** The bytes of each word's halves the other way round. */
+  static FERRY_INLINE __m512i swapped_halves() {
+    return _mm512_set4_epi32(0x0d0c0f0e, 0x09080b0a, 0x05040706, 0x01000302);
+  }
+  static constexpr __mmask64 kUpperBytes = 0xccccccccccccccccu;  // of each word
   /** Packing works on each quarter of a vector. */
   static FERRY_INLINE void store_packed(uint8_t* to, __m512i packed) {
     const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);

@@ -42,7 +42,7 @@ struct Pairs {
     Words first, second;
     if constexpr (kParity) {
       const Words u = L::as_words(upper), l = L::as_words(lower);
-      first = L::blend_halves(l, u << 16), second = L::blend_halves(l >> 16, u);
+      first = L::lower_pairs(l, u), second = L::upper_pairs(l, u);
     } else {
       L::join(upper, lower, first, second);
     }
@@ -50,14 +50,14 @@ struct Pairs {
   }
   static FERRY_INLINE Halves upper_halves(Words first, Words second) {
     if constexpr (kParity) {
-      return L::as_halves(L::blend_halves(first >> 16, second));
+      return L::as_halves(L::upper_pairs(first, second));
     } else {
       return L::upper_halves(first, second);
     }
   }
   static FERRY_INLINE Halves lower_halves(Words first, Words second) {
     if constexpr (kParity) {
-      return L::as_halves(L::blend_halves(first, second << 16));
+      return L::as_halves(L::lower_pairs(first, second));
     } else {
       return L::lower_halves(first, second);
     }
@@ -92,8 +92,9 @@ struct Pairs {
   /** Rounded to nearest even; no NaN but the canonical one. */
   template <bool kStream = false>
   static FERRY_INLINE void store(Bfloat* to, const Value (&x)[2]) {
+    const Words first = L::bits(x[0]), second = L::bits(x[1]);
     const Halves rounded =
-        upper_halves(rounded_bf16<L>(L::bits(x[0])), rounded_bf16<L>(L::bits(x[1])));
+        rounded_bf16<L>(upper_halves(first, second), lower_halves(first, second));
     if constexpr (kStream) {
       L::stream_halves(&to->bits, rounded);
     } else {

@@ -43,17 +43,19 @@ FERRY_INLINE Words noise_for_v(Words word) {
   return word & Math::word((1u << kBits) - 1);
 }
 
-// bf16 in the upper half of what these return.
-/** The 16 bits that go, plus 16 random ones, carry into those that stay. Infinity and the canonical
- * NaN have none that go. */
+/** bf16 in the upper half of what it returns: the 16 bits that go, plus 16 random ones, carry into
+ * those that stay. Infinity and the canonical NaN have none that go. */
 template <class Words>
 FERRY_INLINE Words stochastic_bf16(Words bits, Words random16) {
   return bits + random16;
 }
-/** Nearest even. Of no NaN but the canonical one. */
-template <class Math, class Words>
-FERRY_INLINE Words rounded_bf16(Words bits) {
-  return bits + Math::word(0x7fffu) + ((bits >> 16) & Math::word(1u));
+/** bf16 from both halves of an fp32, nearest even; of no NaN but the canonical one. Half a unit,
+ * less one where the upper half is even, is added to the lower half and carries: the first bit of
+ * their average, which holds 17 bits before it halves, and adds one itself. */
+template <class Math, class Halves>
+FERRY_INLINE Halves rounded_bf16(Halves upper, Halves lower) {
+  const Halves added = (upper & Math::half(1u)) | Math::half(0x7ffeu);
+  return upper + (Math::average(lower, added) >> 15);
 }
 
 /** Of block8 states, whose blocks are updated whole: hashed for the first 16 elements of a block,

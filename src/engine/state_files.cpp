@@ -188,10 +188,9 @@ void load_states(const ModelTable& model,
             fmt::format("'{}' of '{}' is {}, expected {}", saved.spec.name, file.path().string(),
                         name_of(tensor.type), name_of(saved.spec.dtype)),
             "resume from an earlier checkpoint");
-      int64_t at = saved.range.offset;
-      file.read(tensor, [&](std::span<const std::byte> bytes, int64_t) {
-        segments.set_bytes(saved.block, segment, at, bytes);
-        at += static_cast<int64_t>(bytes.size());
+      file.read(tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
+        segments.set_bytes(saved.block, segment,
+                           saved.range.offset + static_cast<int64_t>(first_byte), bytes);
       });
     }
   }

@@ -204,29 +204,26 @@ const StoredTensor& CheckpointReader::get(std::string_view name,
   return tensor;
 }
 
-void CheckpointReader::read(
-    const StoredTensor& tensor,
-    const std::function<void(std::span<const std::byte>, int64_t first_element)>& take) const {
+void CheckpointReader::read(const StoredTensor& tensor, const TakeBytes& take) const {
   for (size_t at = 0; at < tensor.bytes.size(); at += kPiece_bytes) {
     const auto piece = tensor.bytes.subspan(at, std::min(kPiece_bytes, tensor.bytes.size() - at));
-    take(piece, static_cast<int64_t>(at) * 8 / bits_of(tensor.type));
+    take(piece, at);
     release_pages(tensor, piece);
   }
 }
 
-void CheckpointReader::read_f32(
-    const StoredTensor& tensor,
-    const std::function<void(std::span<const float>, int64_t first_element)>& take) const {
+void CheckpointReader::read_f32(const StoredTensor& tensor, const TakeValues& take) const {
   if (tensor.type != StoredType::f32 && tensor.type != StoredType::f16 &&
       tensor.type != StoredType::bf16)
     throw Error(Fault::data, "checkpoint.read",
                 fmt::format("'{}': tensor '{}' is of type {}, expected F32, F16 or BF16",
                             path_.string(), tensor.name, name_of(tensor.type)));
+  const size_t element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
   std::vector<float> values;
-  read(tensor, [&](std::span<const std::byte> bytes, int64_t first_element) {
-    values.resize(bytes.size() * 8 / static_cast<size_t>(bits_of(tensor.type)));
+  read(tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
+    values.resize(bytes.size() / element_bytes);
     convert_to_f32(tensor.type, bytes, values);
-    take(values, first_element);
+    take(values, static_cast<int64_t>(first_byte / element_bytes));
   });
 }
 

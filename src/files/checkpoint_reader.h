@@ -50,17 +50,15 @@ class CheckpointReader {
   /** get(), and Error(data) with both shapes when the tensor has another than expected. */
   const StoredTensor& get(std::string_view name, std::span<const int64_t> shape) const;
 
-  /** Over a tensor in order, pieces of at most 2 MiB: their bytes, and which element of the tensor
-   * is their first. A piece's pages leave the process after its call: what is read does not count
-   * as memory besides what is made of it. */
-  void read(
-      const StoredTensor& tensor,
-      const std::function<void(std::span<const std::byte>, int64_t first_element)>& take) const;
+  using TakeBytes = std::function<void(std::span<const std::byte>, size_t first_byte)>;
+  using TakeValues = std::function<void(std::span<const float>, int64_t first_element)>;
+  /** Over a tensor in order, pieces of at most 2 MiB, each with its place in the tensor. A piece's
+   * pages leave the process after its call: what is read does not count as memory besides what is
+   * made of it. */
+  void read(const StoredTensor& tensor, const TakeBytes& take) const;
   /** The same as fp32. Exact: every value fits. Error(data) where the tensor is not of F32, F16 or
    * BF16. */
-  void read_f32(
-      const StoredTensor& tensor,
-      const std::function<void(std::span<const float>, int64_t first_element)>& take) const;
+  void read_f32(const StoredTensor& tensor, const TakeValues& take) const;
 
   /** Lets the kernel drop the pages under some of a tensor's bytes from this process; they come
    * back when read again. read() does so itself. */

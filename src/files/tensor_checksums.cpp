@@ -12,7 +12,7 @@ void check_checksums(const CheckpointReader& file, const TensorChecksums& checks
     const StoredTensor& tensor = file.get(name);
     uint32_t found = 0;
     file.read(tensor,
-              [&](std::span<const std::byte> bytes, int64_t) { found = crc32c(bytes, found); });
+              [&](std::span<const std::byte> bytes, size_t) { found = crc32c(bytes, found); });
     if (found == checksum) continue;
     throw Error(
         Fault::data, "checkpoint.read",

@@ -28,7 +28,7 @@ void copy_weights(const CheckpointReader& weights, const fs::path& to) {
   }
   CheckpointWriter writer(to, specs, kShard_bytes_max);
   for (const StoredTensor* tensor : weights.tensors()) {
-    weights.read(*tensor, [&](std::span<const std::byte> bytes, int64_t) {
+    weights.read(*tensor, [&](std::span<const std::byte> bytes, size_t) {
       writer.write(tensor->name, bytes);
     });
   }
@@ -39,13 +39,11 @@ void check_copy(const CheckpointReader& from, const CheckpointReader& copy) {
   for (const StoredTensor* tensor : from.tensors()) {
     const StoredTensor& written = copy.get(tensor->name, tensor->shape);
     bool is_same = written.bytes.size() == tensor->bytes.size();
-    size_t at = 0;
-    from.read(*tensor, [&](std::span<const std::byte> bytes, int64_t) {
+    from.read(*tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
       if (!is_same) return;
-      const auto beside = written.bytes.subspan(at, bytes.size());
+      const auto beside = written.bytes.subspan(first_byte, bytes.size());
       is_same = std::memcmp(beside.data(), bytes.data(), bytes.size()) == 0;
       CheckpointReader::release_pages(written, beside);
-      at += bytes.size();
     });
     if (!is_same)
       throw Error(Fault::machine, "export.check",

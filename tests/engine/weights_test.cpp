@@ -29,9 +29,12 @@ class WeightsInPieces : public ::testing::Test {
   WeightsInPieces() {
     for (int b = 0; b < shape_.n_blocks(); ++b)  // pages that nobody touched are no memory yet
       for (Segment segment : {Segment::weights, Segment::master})
-        if (!segments_.bytes_of(b, segment).empty())
-          segments_.set_bytes(b, segment, 0,
-                              std::vector<std::byte>(segments_.bytes_of(b, segment).size()));
+        clear(b, segment);
+  }
+
+  void clear(int block, Segment segment) {
+    segments_.set_bytes(block, segment, 0,
+                        std::vector<std::byte>(segments_.bytes_of(block, segment).size()));
   }
 
   static ModelTable make_table() {
@@ -98,7 +101,7 @@ TEST_F(WeightsInPieces, AreMadeWrittenAndReadWithoutASecondCopy) {
   const auto save = [&] { save_weights(table_, segments_, dir.path(), DType::f32, 64 * kMiB); };
   EXPECT_LT(bytes_beside(save), kBeside_bytes);
 
-  segments_.set_bytes(0, Segment::master, 0, std::vector<std::byte>(made.size()));
+  clear(0, Segment::master);
   const auto load = [&] { load_weights(table_, CheckpointReader::open(dir.path()), 3, segments_); };
   EXPECT_LT(bytes_beside(load), kBeside_bytes);
   EXPECT_TRUE(made == master_of(0));
@@ -123,7 +126,7 @@ TEST_F(WeightsInPieces, SoIsWhatARunResumesFrom) {
   constexpr std::array kWhich = {Segment::master, Segment::adam_m};
   const std::vector<std::byte> made = master_of(0);
   for (Segment segment : kWhich)
-    segments_.set_bytes(0, segment, 0, std::vector<std::byte>(made.size()));
+    clear(0, segment);
   const auto load = [&] { load_states(table_, shape_, dir.path(), checksums, kWhich, segments_); };
   EXPECT_LT(bytes_beside(load), kBeside_bytes);
   EXPECT_TRUE(made == master_of(0));

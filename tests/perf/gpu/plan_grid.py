@@ -14,6 +14,7 @@ import argparse
 import json
 import random
 import subprocess
+import sys
 from pathlib import Path
 
 FIXED = [  # shape, batch, length, GiB, dtype, clip
