@@ -28,7 +28,7 @@ CHECKS = [  # program, GoogleTest filter, seconds, into how many processes its t
     ('tests/simd/simd_test', '*', 120, 1),
     ('tests/models/cuda/cuda_kernels_test', '*', 180, 1),
     ('tests/models/models_test', '*OpsOnDevice*', 120, 1),
-    ('tests/offload/offload_test', '*Cuda*:*cuda*', 300, 3),
+    ('tests/offload/offload_test', '*Cuda*:*cuda*-*TheDriverCounts*', 300, 3),
     ('tests/engine/gpu_calls_test', '*', 120, 1),
     ('tests/engine/same_bits_test', '*Gpu*', 400, 8),
     ('tests/train/resume_test', '*Ten*:*Killed*', 400, 1),
@@ -38,7 +38,8 @@ ALONE = [
     # thousands of small kernels, each waited for: beside programs that share the GPU's time that takes ten times as long
     ('tests/simd/simd_cuda_test', '*', 120, 1),
     # the driver counts the memory of all programs
-    ('tests/engine/allocation_test', '*', 120, 1), ('tests/train/live_run_test', '*AnotherProgram*', 120, 1)]
+    ('tests/offload/offload_test', '*TheDriverCounts*', 60, 1), ('tests/engine/allocation_test', '*', 120, 1),
+    ('tests/train/live_run_test', '*AnotherProgram*', 120, 1)]
 GRACE_S = 10
 SKIPPED = 77
 PEER_S = 240  # of one peer at one work, at most; some are a minute in setting themselves up
