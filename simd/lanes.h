@@ -239,6 +239,7 @@ alignas(64) constexpr uint16_t kUpperOrder[] = {1,  3,  5,  7,  9,  11, 13, 15, 
 alignas(64) constexpr uint16_t kLowerOrder[] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20,
                                                 22, 24, 26, 28, 30, 32, 34, 36, 38, 40, 42,
                                                 44, 46, 48, 50, 52, 54, 56, 58, 60, 62};
+
 template <>
 struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
   using LanesBase::load;
@@ -410,11 +411,11 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
 
  private:
   static constexpr __mmask32 kOddHalves = 0xaaaaaaaau;
+  static constexpr __mmask64 kUpperBytes = 0xccccccccccccccccu;  // of each word
   /** The bytes of each word's halves the other way round. */
   static FERRY_INLINE __m512i swapped_halves() {
     return _mm512_set4_epi32(0x0d0c0f0e, 0x09080b0a, 0x05040706, 0x01000302);
   }
-  static constexpr __mmask64 kUpperBytes = 0xccccccccccccccccu;  // of each word
   /** Packing works on each quarter of a vector. */
   static FERRY_INLINE void store_packed(uint8_t* to, __m512i packed) {
     const __m512i order = _mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7);
