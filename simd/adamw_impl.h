@@ -159,13 +159,27 @@ struct AdamwFor {
           root(L::half(block_base(args.v_exponents[i / kStateBlock]))) {}
   };
 
-  /** The noise of those elements from i on, where a block begins, that are `offsets` further. */
-  static FERRY_INLINE Words first_block_words(const AdamwArgs& args, int64_t i, Words offsets) {
-    constexpr auto kLane = static_cast<uint32_t>(kNoiseLanes - 1);
-    const Words counters = Words(noise_counter(args.first_element + i, args.noise_key)) +
-                           (offsets & Words(kLane)) * Words(kNoiseStride);
-    return noise_word<L>(counters) + (offsets >> kNoiseLaneBits) * Words(kNoiseStep);
-  }
+  /** What is added to the states of a block before they are rounded, in the order of the pairs. */
+  struct BlockNoise {
+    alignas(64) uint32_t m[kStateBlock], root[kStateBlock];
+
+    /** That of the block which begins at this element of the tensor, and of its neighbours. */
+    FERRY_INLINE void fill(int64_t element, uint32_t key) {
+      static_assert(kPair % kNoiseLanes == 0);
+      constexpr auto kLane = static_cast<uint32_t>(kNoiseLanes - 1);
+      for (int k = 0; k < 2; ++k) {
+        const Words offsets = P8::offsets(k);
+        Words words = noise_word<L>(Words(noise_counter(noise_start(element), key)) +
+                                    (offsets & Words(kLane)) * Words(kNoiseStride)) +
+                      (offsets >> kNoiseLaneBits) * Words(kNoiseStep);
+        for (int64_t j = k * kWidth; j < kStateBlock; j += kPair) {
+          block_noise_for_m<L>(words).store_aligned(m + j);
+          block_noise_for_root<L>(words).store_aligned(root + j);
+          words = words + Words(static_cast<uint32_t>(kPair / kNoiseLanes) * kNoiseStep);
+        }
+      }
+    }
+  };
 
   /** The codes of a turn, from element i of the arrays and j of its block on. */
   static FERRY_INLINE void encode_turn(
@@ -188,6 +202,7 @@ struct AdamwFor {
   static FERRY_INLINE void update_block(const AdamwArgs& args,
                                         const Arrays& arrays,
                                         const AdamwFactors<L>& factors,
+                                        const BlockNoise& noise,
                                         int64_t i,
                                         Rounded& now,
                                         const Rounded* before) {
@@ -195,10 +210,6 @@ struct AdamwFor {
     const int64_t i_before = before != nullptr ? i - kStateBlock : i;
     const Bases bases(args, i), bases_before(args, i_before);
     Halves largest_m = L::half(0), largest_r = L::half(0);
-    static_assert(kPair % kNoiseLanes == 0);
-    Words words[2];
-    for (int k = 0; k < 2; ++k)
-      words[k] = first_block_words(args, i, P8::offsets(k));
     for (int64_t turn = 0; turn < kStateBlock; turn += kBlockTurn) {
       arrays.template prefetch<kBlockTurn>(i + turn);
       prefetch_turn<kBlockTurn>(codes_m + i + turn);
@@ -215,9 +226,8 @@ struct AdamwFor {
         arrays.store(i + j, p);
         Words new_m[2], new_r[2];
         for (int k = 0; k < 2; ++k) {
-          new_m[k] = rounded_m<L>(L::bits(m[k]), words[k]);
-          new_r[k] = rounded_root<L>(L::bits(root[k]), words[k]);
-          words[k] = words[k] + Words(static_cast<uint32_t>(kPair / kNoiseLanes) * kNoiseStep);
+          new_m[k] = L::bits(m[k]) + Words::load_aligned(noise.m + j + k * kWidth);
+          new_r[k] = L::bits(root[k]) + Words::load_aligned(noise.root + j + k * kWidth);
         }
         const Halves halves_m = P8::upper_halves(new_m[0], new_m[1]);
         const Halves halves_r = P8::upper_halves(new_r[0], new_r[1]);
@@ -245,9 +255,12 @@ struct AdamwFor {
     // block, whose divisions and roots leave room for it.
     Rounded rounded[2];
     const Rounded* before = nullptr;
+    BlockNoise noise;
     for (; i + kStateBlock <= args.n; i += kStateBlock) {
+      const int64_t element = args.first_element + i;
+      if (before == nullptr || element == noise_start(element)) noise.fill(element, args.noise_key);
       Rounded& now = rounded[i / kStateBlock % 2];
-      update_block(args, arrays, factors, i, now, before);
+      update_block(args, arrays, factors, noise, i, now, before);
       before = &now;
     }
     if (before != nullptr) {

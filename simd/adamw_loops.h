@@ -91,8 +91,8 @@ FERRY_INLINE void adamw_block_loop(const AdamwArgs& args, int64_t begin, int64_t
       adamw_element<ScalarMath>(p, m, v, root, to_float(grad[i]), factors);
       set_master<Weight>(args, i, p);
       const uint32_t word = block_noise_word(args.first_element + i, args.noise_key);
-      new_m[j] = rounded_m<ScalarMath>(bits_of(m), word) >> 16;
-      new_root[j] = rounded_root<ScalarMath>(bits_of(root), word) >> 16;
+      new_m[j] = (bits_of(m) + block_noise_for_m<ScalarMath>(word)) >> 16;
+      new_root[j] = (bits_of(root) + block_noise_for_root<ScalarMath>(word)) >> 16;
       largest_m = ScalarMath::max(largest_m, magnitude<ScalarMath>(new_m[j]));
       largest_r = ScalarMath::max(largest_r, new_root[j]);
     }

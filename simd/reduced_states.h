@@ -65,10 +65,19 @@ FERRY_INLINE Halves rounded_bf16(Halves upper, Halves lower) {
 inline constexpr uint32_t kNoiseStep = 0x9e33504fu;
 inline constexpr int kNoiseLaneBits = 4;
 inline constexpr int64_t kNoiseLanes = 1 << kNoiseLaneBits;
+/** So many blocks have the words of the first of them: what one element meets from step to step is
+ * random all the same, and a CPU makes the words once and reads them for the other blocks. */
+inline constexpr int64_t kNoiseBlocks = 16;
+inline constexpr int64_t kNoiseElements = kNoiseBlocks * kStateBlock;
+/** The first of the elements with the same words, from which their counters go. */
+FERRY_INLINE int64_t noise_start(int64_t element) {
+  return element & ~(kNoiseElements - 1);
+}
 FERRY_INLINE uint32_t block_noise_word(int64_t element, uint32_t key) {
-  constexpr int64_t kSteps = kStateBlock - kNoiseLanes;  // as a mask of the element's bits
-  const auto steps = static_cast<uint32_t>((element & kSteps) / kNoiseLanes);
-  return noise_word<ScalarMath>(noise_counter(element & ~kSteps, key)) + steps * kNoiseStep;
+  const auto in_block = static_cast<uint32_t>(element & (kStateBlock - 1));
+  const int64_t lane = in_block & static_cast<uint32_t>(kNoiseLanes - 1);
+  return noise_word<ScalarMath>(noise_counter(noise_start(element) + lane, key)) +
+         (in_block >> kNoiseLaneBits) * kNoiseStep;
 }
 
 // Block8 codes are the upper bits of an fp32, counted from the bits of the smallest value: exponent
@@ -82,14 +91,15 @@ inline constexpr int kHalfDropped_m = kFractionDropped_m - 16;          // of th
 inline constexpr int kHalfDropped_v = kFractionDropped_v - 16;
 inline constexpr uint32_t kExponentRange = 15;
 
-/** The upper half of these is m, or r, rounded but for dropping bits. */
+/** What is added to the bits of m, or r, of which the upper half is then rounded but for dropping
+ * bits. */
 template <class Math, class Words>
-FERRY_INLINE Words rounded_m(Words bits, Words word) {
-  return bits + noise_for_m<Math, kFractionDropped_m>(word);
+FERRY_INLINE Words block_noise_for_m(Words word) {
+  return noise_for_m<Math, kFractionDropped_m>(word);
 }
 template <class Math, class Words>
-FERRY_INLINE Words rounded_root(Words bits, Words word) {
-  return bits + noise_for_v<Math, kFractionDropped_v>(word);
+FERRY_INLINE Words block_noise_for_root(Words word) {
+  return noise_for_v<Math, kFractionDropped_v>(word);
 }
 /** Of a rounded m. */
 template <class Math, class Halves>

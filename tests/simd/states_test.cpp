@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "simd/random.h"
+#include "simd/reduced_states.h"
 #include "tests/simd/support.h"
 #include "tests/simd/update_problem.h"
 
@@ -274,7 +275,8 @@ TEST_P(ReducedEveryLevel, RoundingIsExactOnAverage) {
 // What rounding to nearest would get wrong: v would stay where it is.
 TEST_P(ReducedEveryLevel, VFadesAtItsRate) {
   const UseLevel use(GetParam());
-  const int64_t n = 4'096, n_steps = 2'000;
+  constexpr double kFade = 0.999;
+  const int64_t n = 4'096 * kNoiseBlocks, n_steps = 2'000;
   for (const StateType states : {StateType::bf16, StateType::block8}) {
     UpdateProblem problem({DType::f32, DType::f32, false, states, false}, n, 1);
     problem.fill(Values::plain, 4);
@@ -293,9 +295,14 @@ TEST_P(ReducedEveryLevel, VFadesAtItsRate) {
       problem.noise_key = random();
       problem.run(usual_step(t));
     }
-    // r is exact on average, so its square is too large by the variance of r.
-    EXPECT_NEAR(sum_of_v() / before, std::pow(0.999, n_steps), 0.05 * std::pow(0.999, n_steps))
-        << static_cast<int>(states);
+    // In block8 r is exact on average, so that its square is too large by the variance of r. A step
+    // takes (1 - 0.999) / 2 of r: with codes h apart it takes all of h with the probability of that
+    // over h / r, which has a variance of that times h / r, and h / r is 1/16 to 1/32, by its
+    // logarithm evenly, thus 1 / (32 ln 2) on average.
+    const double spread = (1 - kFade) / 2 * n_steps / (32 * std::log(2.0));
+    const double expected =
+        std::pow(kFade, n_steps) * (states == StateType::block8 ? std::exp(spread) : 1);
+    EXPECT_NEAR(sum_of_v() / before, expected, 0.02 * expected) << static_cast<int>(states);
   }
 }
 
@@ -395,31 +402,67 @@ TEST_P(ReducedEveryLevel, NanAndInfinityStayInTheirBlock) {
   }
 }
 
-// Keys and elements: what either changes is drawn anew, what neither changes is not.
-TEST_P(ReducedEveryLevel, NoiseIsKeyedByStepAndElement) {
-  const UseLevel use(GetParam());
-  const int64_t n = 512;
-  UpdateProblem before({DType::f32, DType::f32, false, StateType::bf16, false}, n, 1);
-  before.fill(Values::plain, 4);
-  for (int64_t i = 0; i < n; ++i)
-    for (Buffer* each : {&before.master, &before.grad})
-      each->f32()[i] = 0.7f;
-  std::fill_n(before.m.u16(), n, uint16_t{0x3f40});
-  std::fill_n(before.v.u16(), n, uint16_t{0x3f40});
-  const auto run = [&](uint32_t key, int64_t first_element) {
-    auto problem = std::make_unique<UpdateProblem>(before.kind, n, 1);
-    problem->copy_from(before);
+/** All elements alike, so that their new states differ by the noise alone. */
+class AlikeElements {
+ public:
+  AlikeElements(StateType states, int64_t n)
+      : before_({DType::f32, DType::f32, false, states, false}, n, 1) {
+    before_.fill(Values::plain, 4);
+    for (int64_t i = 0; i < n; ++i)
+      for (Buffer* each : {&before_.master, &before_.grad})
+        each->f32()[i] = 0.7f;
+  }
+  UpdateProblem& before() { return before_; }
+  std::unique_ptr<UpdateProblem> run(uint32_t key, int64_t first_element = 0) const {
+    auto problem = std::make_unique<UpdateProblem>(before_.kind, before_.master.n(), 1);
+    problem->copy_from(before_);
     problem->noise_key = key;
     problem->first_element = first_element;
     problem->run(usual_step());
     return problem;
-  };
-  const auto reference = run(5, 0);
-  EXPECT_TRUE(same_bits(reference->m, run(5, 0)->m));
-  EXPECT_FALSE(same_bits(reference->m, run(6, 0)->m));
-  const auto later = run(5, 256);
+  }
+
+ private:
+  UpdateProblem before_;
+};
+
+// Keys and elements: what either changes is drawn anew, what neither changes is not.
+TEST_P(ReducedEveryLevel, NoiseIsKeyedByStepAndElement) {
+  const UseLevel use(GetParam());
+  const int64_t n = 512;
+  AlikeElements alike(StateType::bf16, n);
+  std::fill_n(alike.before().m.u16(), n, uint16_t{0x3f40});
+  std::fill_n(alike.before().v.u16(), n, uint16_t{0x3f40});
+  const auto reference = alike.run(5);
+  EXPECT_TRUE(same_bits(reference->m, alike.run(5)->m));
+  EXPECT_FALSE(same_bits(reference->m, alike.run(6)->m));
+  const auto later = alike.run(5, 256);
   EXPECT_EQ(std::memcmp(later->v.u16(), reference->v.u16() + 256, 512), 0);
   EXPECT_NE(std::memcmp(reference->v.u16(), reference->v.u16() + 256, 512), 0);
+}
+
+// Block8: of 16 blocks in a row the first one's noise, and other noise for the next 16.
+TEST_P(ReducedEveryLevel, BlocksShareNoiseBySixteen) {
+  const UseLevel use(GetParam());
+  const int64_t n = kNoiseElements + kStateBlock;
+  AlikeElements alike(StateType::block8, n);
+  alike.before().clear_states();
+  const auto reference = alike.run(5), other_key = alike.run(6);
+  for (const auto codes : {&UpdateProblem::m, &UpdateProblem::v}) {
+    const auto block = [&](UpdateProblem& problem, int64_t k) {
+      const uint8_t* first = (problem.*codes).u8() + k * kStateBlock;
+      return std::vector<uint8_t>(first, first + kStateBlock);
+    };
+    for (int64_t k = 1; k < kNoiseBlocks; ++k)
+      ASSERT_EQ(block(*reference, k), block(*reference, 0)) << k;
+    EXPECT_NE(block(*reference, kNoiseBlocks), block(*reference, 0));
+    EXPECT_NE(block(*other_key, 0), block(*reference, 0));
+    // The tensor's elements count, not the arrays': one block further, the last two are of the
+    // next 16.
+    const auto later = alike.run(5, kStateBlock);
+    EXPECT_EQ(block(*later, kNoiseBlocks - 2), block(*reference, 0));
+    EXPECT_EQ(block(*later, kNoiseBlocks - 1), block(*reference, kNoiseBlocks));
+  }
 }
 
 TEST(ReducedDeathTest, RefusesWhatItCannotDo) {
