@@ -109,7 +109,7 @@ def run_meson(tally, part, directory, names, env=None, patience=1):
     logs = build_dir / 'meson-logs'
     for old in logs.glob('testlog*'):
         old.unlink()
-    subprocess.run(['meson', 'test', '-C', build_dir, '--no-rebuild', '--print-errorlogs',
+    subprocess.run([VENV / 'bin/meson', 'test', '-C', build_dir, '--no-rebuild', '--print-errorlogs',
                     '--timeout-multiplier', str(patience)] + names,
                    # Two programs at a time on as many cores: threads that wait spin for microseconds only.
                    # (Not at all, OMP_WAIT_POLICY=passive, is ten times slower where layers are small.)

@@ -163,8 +163,8 @@ struct AdamwBlocks {
         float v_now = ScalarMath::mul(root, root);
         adamw_element<ScalarMath>(p_pack.x[k], m_now, v_now, root, to_float(g_pack.x[k]), factors);
         const uint32_t word = noise.in_block_at(i + k);
-        m_kept = rounded_m<ScalarMath>(bits_of(m_now), word) >> 16;
-        root_kept = rounded_root<ScalarMath>(bits_of(root), word) >> 16;
+        m_kept = (bits_of(m_now) + block_noise_for_m<ScalarMath>(word)) >> 16;
+        root_kept = (bits_of(root) + block_noise_for_root<ScalarMath>(word)) >> 16;
         largest_m = ScalarMath::max(largest_m, magnitude<ScalarMath>(m_kept));
         largest_r = ScalarMath::max(largest_r, root_kept);
       }
