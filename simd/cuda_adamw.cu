@@ -252,6 +252,7 @@ void run_blocks(const AdamwArgs& args, void* stream) {
 }  // namespace
 
 void adamw(const AdamwArgs& args, void* stream) {
+  simd::check(args);
   with_type(args.grad_type, "adamw gradients", [&]<class Grad>(Grad*) {
     const auto run = [&]<class Weight>(Weight*) {
       switch (args.states) {

@@ -4,7 +4,6 @@
 #include "simd/cuda_kernels.h"
 
 #include "simd/cuda_packs.h"
-#include "simd/philox.h"
 
 namespace ferry::simd::cuda {
 namespace {
@@ -38,49 +37,6 @@ struct AccumulateOp {
     for (int k = 0; k < kPack; ++k)
       sum_pack.x[k] = add_element<ScalarMath>(sum_pack.x[k], to_float(g_pack.x[k]));
     store_pack<kPack>(sum + i, sum_pack);
-  }
-};
-
-/** Packs of four only where first_element is a multiple of four: a pack is then one counter. */
-struct MaskOp {
-  uint8_t* keep;
-  uint64_t first_element, key;
-  uint32_t threshold;
-
-  template <int kPack>
-  __device__ void run(int64_t i) const {
-    const uint64_t element = first_element + static_cast<uint64_t>(i);
-    Pack<uint8_t, kPack> pack;
-    if constexpr (kPack == 4) {
-      const PhiloxWords words = philox(element / 4, key);
-#pragma unroll
-      for (int k = 0; k < 4; ++k)
-        pack.x[k] = words.word[k] >= threshold;
-    } else {
-      pack.x[0] = philox_element(element, key) >= threshold;
-    }
-    store_pack<kPack>(keep + i, pack);
-  }
-};
-
-template <class T>
-struct DropoutOp {
-  T* out;
-  const T* in;
-  const uint8_t* keep;
-  float scale;
-
-  template <int kPack>
-  __device__ void run(int64_t i) const {
-    const auto in_pack = load_pack<kPack>(in + i);
-    const auto keep_pack = load_pack<kPack>(keep + i);
-    Pack<T, kPack> out_pack;
-#pragma unroll
-    for (int k = 0; k < kPack; ++k) {
-      const float x = scale_element<ScalarMath>(to_float(in_pack.x[k]), scale);
-      from_float(keep_pack.x[k] != 0 ? x : 0.0f, &out_pack.x[k]);
-    }
-    store_pack<kPack>(out + i, out_pack);
   }
 };
 
@@ -125,22 +81,6 @@ void accumulate(float* sum, const void* grad, DType grad_type, int64_t n, void* 
 
 void accumulate_first(float* sum, const void* grad, DType grad_type, int64_t n, void* stream) {
   convert(sum, DType::f32, grad, grad_type, n, stream);
-}
-
-void dropout_mask(
-    uint8_t* keep, int64_t n, uint64_t first_element, uint64_t key, float p, void* stream) {
-  const MaskOp op{keep, first_element, key, dropout_threshold(p)};
-  launch(op, n, fits_packs(keep) && first_element % 4 == 0, stream, "dropout_mask");
-}
-
-void dropout_apply(
-    void* out, const void* in, DType type, const uint8_t* keep, int64_t n, float p, void* stream) {
-  with_type(type, "dropout_apply", [&]<class T>(T*) {
-    auto* to = static_cast<T*>(out);
-    const auto* from = static_cast<const T*>(in);
-    const bool packs = fits_packs(to) && fits_packs(from) && fits_packs(keep);
-    launch(DropoutOp<T>{to, from, keep, dropout_scale(p)}, n, packs, stream, "dropout_apply");
-  });
 }
 
 }  // namespace ferry::simd::cuda

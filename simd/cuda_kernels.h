@@ -1,11 +1,12 @@
 #pragma once
-// The kernels of kernels.h on a GPU, with the same bits: same order of operations, same norm tree,
-// same random words. Called by the optimizer of blocks that stay on the GPU and by the gradient
-// path. All pointers are device memory (or host memory that the device can address) unless said
-// otherwise; each call enqueues on `stream` (a cudaStream_t; null is the default stream) and
-// returns; the caller keeps the memory until the stream has passed. Errors of launches throw
-// Error(machine). A build without CUDA has the same functions, which throw. Pointers need natural
-// alignment; when all arrays start on 16 bytes the wide loads are used, same bits.
+// The kernels of kernels.h on a GPU (but dropout, which is in the layers' own), with the same bits:
+// same order of operations, same norm tree, same random words. Called by the optimizer of blocks
+// that stay on the GPU and by the gradient path. All pointers are device memory (or host memory
+// that the device can address) unless said otherwise; each call enqueues on `stream` (a
+// cudaStream_t; null is the default stream) and returns; the caller keeps the memory until the
+// stream has passed. Errors of launches throw Error(machine). A build without CUDA has the same
+// functions, which throw. Pointers need natural alignment; when all arrays start on 16 bytes the
+// wide loads are used, same bits.
 
 #include <cstdint>
 
@@ -46,10 +47,5 @@ void square_sums(const void* grads,
                  void* stream);
 /** *sum = ((0 + x[0]) + x[1]) + ... */
 void sum_in_order(const double* values, int64_t n, double* sum, void* stream);
-
-void dropout_mask(
-    uint8_t* keep, int64_t n, uint64_t first_element, uint64_t key, float p, void* stream);
-void dropout_apply(
-    void* out, const void* in, DType type, const uint8_t* keep, int64_t n, float p, void* stream);
 
 }  // namespace ferry::simd::cuda

@@ -94,7 +94,7 @@ AdamwArgs part_of(const AdamwArgs& args, int64_t begin, int64_t n) {
   return part;
 }
 
-void adamw(const AdamwArgs& args) {
+void check(const AdamwArgs& args) {
   FERRY_CHECK(is_float_type(args.grad_type), "gradients are {}", name_of(args.grad_type));
   FERRY_CHECK(args.weights == nullptr || is_float_type(args.weights_type), "weights are {}",
               name_of(args.weights_type));
@@ -105,6 +105,10 @@ void adamw(const AdamwArgs& args) {
               "the upper halves of a split master are bf16 weights");
   FERRY_CHECK(args.states != StateType::block8 || args.first_element % kStateBlock == 0,
               "8-bit states from element {}, inside a block", args.first_element);
+}
+
+void adamw(const AdamwArgs& args) {
+  check(args);
   const StandardArithmetic arithmetic;
   kernels().adamw(args);
 }

@@ -78,6 +78,9 @@ uint32_t noise_key(const AdamwStep& step, int block, int64_t offset);
 /** Elements [begin, begin + n) of the arrays. Begin is a multiple of kStateBlock for block8. */
 AdamwArgs part_of(const AdamwArgs& args, int64_t begin, int64_t n);
 
+/** That arguments do not contradict each other. */
+void check(const AdamwArgs& args);
+
 /** One AdamW step (torch.optim.AdamW: decoupled decay, eps outside the corrected root). Order of
  * operations, all fp32, each rounded to nearest even; fma(a, b, c) = a * b + c rounded once:
  *
@@ -110,10 +113,11 @@ AdamwArgs part_of(const AdamwArgs& args, int64_t begin, int64_t n);
  *
  * with integer division, and E the exponent of the block's largest value once that is rounded (of
  * m's no less than -111). |m' - m| < 2^-3 |m| and |r' - r| < 2^-4 r, but at the end of the range:
- * below 2^-14 of the largest an m may become zero; and an r, zero too, that is less than code 0
- * stands for becomes that, at most 2^-14 of the largest. So |m'| / r' < 1.2 |m| / r everywhere: no
- * rounding makes an update blow up. A block whose r are all zero keeps them. An infinite or NaN m,
- * or r, takes the others of its block to zero, or to 2^113; runs skip a step with such gradients.
+ * below 2^-14 of the largest, or 1.125 x 2^-126, an m may become zero; and an r, zero too, that is
+ * less than code 0 stands for becomes that, at most 2^-14 of the largest. So |m'| / r' < 1.2 |m| /
+ * r everywhere: no rounding makes an update blow up. A block whose r are all zero keeps them. An
+ * infinite or NaN m, or r, takes the others of its block to zero, or to 2^113; runs skip a step
+ * with such gradients.
  */
 void adamw(const AdamwArgs& args);
 

@@ -1,4 +1,4 @@
-// Stands in for cuda_kernels.cu in a build without CUDA.
+// Stands in for cuda_*.cu in a build without CUDA.
 
 #include "simd/cuda_kernels.h"
 #include "src/base/error.h"
@@ -35,12 +35,6 @@ void square_sums(const void*, DType, const TensorRange*, int64_t, double*, doubl
   no_cuda();
 }
 void sum_in_order(const double*, int64_t, double*, void*) {
-  no_cuda();
-}
-void dropout_mask(uint8_t*, int64_t, uint64_t, uint64_t, float, void*) {
-  no_cuda();
-}
-void dropout_apply(void*, const void*, DType, const uint8_t*, int64_t, float, void*) {
   no_cuda();
 }
 

@@ -39,7 +39,7 @@ class Classifier final : public Block {
     ops::gather_rows(x, batch.cu_seqlens, first);
     ops::linear_forward(first, p[pooler_weight], p[pooler_bias], pooled);
     pooled.tanh_();
-    const at::Tensor input = dropped_out(key, pooled, dropped, scratch);
+    const at::Tensor input = dropped_out(key, pooled, dropped);
     ops::linear_forward_f32(input, p[weight], p[bias], logits, scratch);
     if (logits_out.defined()) logits_out.copy_(logits);
     if (!loss.defined()) return;
@@ -76,11 +76,11 @@ class Classifier final : public Block {
 
     logits_gradient(batch, rows_of(memory.saved[classifier::logits], n), d_logits, scratch);
     if (type != at::kFloat) rounded.copy_(d_logits);
-    const at::Tensor input = dropped_out(key, pooled, dropped, scratch);
+    const at::Tensor input = dropped_out(key, pooled, dropped);
     ops::linear_backward_weight(rounded, input, d[weight]);
     ops::column_sum(rounded, d[bias], scratch);
     ops::linear_backward_input(rounded, p[weight], d_pooled);
-    if (dropout(key).p > 0) ops::dropout(d_pooled, dropout(key), d_pooled, scratch);
+    if (dropout(key).p > 0) ops::dropout(d_pooled, dropout(key), d_pooled);
     at::tanh_backward_out(d_pooled, d_pooled, pooled);
 
     ops::gather_rows(x, batch.cu_seqlens, first);
@@ -100,12 +100,9 @@ class Classifier final : public Block {
   }
 
   /** The classifier's input: `room` filled, or pooled itself without dropout. */
-  at::Tensor dropped_out(const RandomKey& key,
-                         const at::Tensor& pooled,
-                         at::Tensor& room,
-                         Scratch& scratch) const {
+  at::Tensor dropped_out(const RandomKey& key, const at::Tensor& pooled, at::Tensor& room) const {
     if (dropout(key).p == 0) return pooled;
-    ops::dropout(pooled, dropout(key), room, scratch);
+    ops::dropout(pooled, dropout(key), room);
     return room;
   }
 

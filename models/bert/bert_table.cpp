@@ -218,11 +218,9 @@ void add_classifier(TableBuilder& builder, const Sizes& sizes) {
     const int64_t rounded = sizes.type == DType::f32 ? 0 : sizes.bytes(n * sizes.L);
     const int64_t bias =
         stacked_bytes(ops::column_sum_scratch_bytes(n, std::max(sizes.W, sizes.L)));
-    const int64_t dropout = ops::dropout_scratch_bytes(n, sizes.W, sizes.type, sizes.cuda());
     const ScratchNeed loss = ops::cross_entropy_scratch(n, sizes.L);
-    return {.forward_bytes = 2 * rows + std::max({dropout, rounded, loss.forward_bytes}),
-            .backward_bytes =
-                3 * rows + logits + rounded + std::max({loss.backward_bytes, bias, dropout}),
+    return {.forward_bytes = 2 * rows + std::max(rounded, loss.forward_bytes),
+            .backward_bytes = 3 * rows + logits + rounded + std::max(loss.backward_bytes, bias),
             .library_bytes = loss.library_bytes};
   };
   builder.block().work = [sizes](const BatchShape& shape, bool backward) {
@@ -247,10 +245,9 @@ void add_token_classifier(TableBuilder& builder, const Sizes& sizes) {
     const int64_t logits = stacked_bytes(T * L * ops::kF32_bytes);
     const int64_t rounded = sizes.type == DType::f32 ? 0 : sizes.bytes(T * L);
     const int64_t bias = stacked_bytes(ops::column_sum_scratch_bytes(T, L));
-    const int64_t dropped =
-        sizes.bytes(T * W) + ops::dropout_scratch_bytes(T, W, sizes.type, sizes.cuda());
+    const int64_t dropped = sizes.bytes(T * W);
     const ScratchNeed loss = ops::cross_entropy_scratch(T, L);
-    return {.forward_bytes = std::max({dropped, sizes.bytes(T * W) + rounded, loss.forward_bytes}),
+    return {.forward_bytes = std::max(dropped + rounded, loss.forward_bytes),
             .backward_bytes = logits + rounded + std::max({loss.backward_bytes, dropped, bias}),
             .library_bytes = loss.library_bytes};
   };

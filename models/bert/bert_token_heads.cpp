@@ -62,7 +62,7 @@ class TokenClassifier final : public Block {
     }
     ops::column_sum(rounded, d[bias], scratch);
     ops::linear_backward_input(rounded, p[weight], dx);
-    if (dropout(key).p > 0) ops::dropout(dx, dropout(key), dx, scratch);
+    if (dropout(key).p > 0) ops::dropout(dx, dropout(key), dx);
   }
 
  private:
@@ -75,7 +75,7 @@ class TokenClassifier final : public Block {
   at::Tensor dropped_out(const RandomKey& key, const at::Tensor& x, Scratch& scratch) const {
     if (dropout(key).p == 0) return x;
     at::Tensor dropped = scratch.take(x.sizes(), x.scalar_type());
-    ops::dropout(x, dropout(key), dropped, scratch);
+    ops::dropout(x, dropout(key), dropped);
     return dropped;
   }
 

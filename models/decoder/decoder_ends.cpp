@@ -23,7 +23,7 @@ class Embeddings final : public Block {
     const auto& p = memory.params;
     ops::embedding_forward(batch, p[word], has_positions(memory) ? p[position] : at::Tensor(), {},
                            y);
-    if (dropout(key).p > 0) ops::dropout(y, dropout(key), y, *memory.scratch);
+    if (dropout(key).p > 0) ops::dropout(y, dropout(key), y);
   }
 
   void backward(const RandomKey& key,
@@ -35,7 +35,7 @@ class Embeddings final : public Block {
     using namespace embeddings;
     auto& d = memory.grads;
     Scratch& scratch = *memory.scratch;
-    if (dropout(key).p > 0) ops::dropout(dy, dropout(key), dy, scratch);
+    if (dropout(key).p > 0) ops::dropout(dy, dropout(key), dy);
     ops::embedding_backward(batch.input_ids, dy, d[word], scratch);
     if (has_positions(memory))
       ops::embedding_backward(batch.position_ids, dy, d[position], scratch);

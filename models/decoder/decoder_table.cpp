@@ -20,7 +20,6 @@ struct Sizes {
   DType type = DType::f32;
   AttentionBackend attention = AttentionBackend::cpu_math;
   int gpu_multiprocessors = 0;
-  bool drops_hidden = false;
   bool has_layer_norm = false;  ///< else RMSNorm
 
   bool cuda() const { return attention != AttentionBackend::cpu_math; }
@@ -124,11 +123,8 @@ void add_embeddings(TableBuilder& builder, const DecoderConfig& config, const Si
                    "transformer.wpe.weight");
   builder.block().saved = [](const BatchShape&) { return std::vector<SavedSpec>(); };
   builder.block().scratch = [sizes](const BatchShape& shape) -> ScratchNeed {
-    const int64_t T = shape.tokens, W = sizes.W;
-    const int64_t dropout =
-        sizes.drops_hidden ? ops::dropout_scratch_bytes(T, W, sizes.type, sizes.cuda()) : 0;
-    const int64_t table = stacked_bytes(ops::embedding_backward_scratch_bytes(T, W, sizes.cuda()));
-    return {.forward_bytes = dropout, .backward_bytes = std::max(dropout, table)};
+    return {.backward_bytes = stacked_bytes(
+                ops::embedding_backward_scratch_bytes(shape.tokens, sizes.W, sizes.cuda()))};
   };
   const int64_t n_rows = sizes.V + (is_llama ? 0 : config.max_position_embeddings);
   builder.block().work = [sizes, n_rows](const BatchShape& shape, bool backward) -> BlockWork {
@@ -373,7 +369,6 @@ ModelTable make_decoder_table(const DecoderConfig& config, const DecoderTableOpt
                        .type = options.compute,
                        .attention = options.attention,
                        .gpu_multiprocessors = options.gpu_multiprocessors,
-                       .drops_hidden = model.hidden_dropout > 0,
                        .has_layer_norm = !is_llama};
   TableBuilder builder(model, is_llama ? "model." : "transformer.");
   add_embeddings(builder, config, sizes);

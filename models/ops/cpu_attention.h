@@ -32,13 +32,13 @@ void attention_forward(const AttentionShape& shape,
                        Dropout dropout,
                        const float* qkv,  // (T, qkv_width)
                        DType probs_type,
-                       void* probs,      // probs_elements_max
+                       void* probs,      // "attention.probs" of attention_saved()
                        float* context);  // (T, W)
 
 void attention_backward(const AttentionShape& shape,
                         Dropout dropout,
                         const float* d_context,  // (T, W)
-                        const float* qkv,        // (T, 3W)
+                        const float* qkv,        // (T, qkv_width)
                         DType probs_type,
                         const void* probs,
                         float* d_qkv);  // (T, qkv_width)

@@ -6,28 +6,20 @@
 //
 // Common to all: matrices are row-major and dense, of `type` (f32, f16, bf16) unless said; all
 // arithmetic is fp32 and a value is rounded once (to nearest even) where it is stored. The same
-// input gives the same bits on every run and every GPU: no float atomics, and sums are split by
-// sizes alone. Rows of a multiple of 16 bytes at 16-byte aligned addresses run vectorised, others
-// slower. `stream` is a cudaStream_t; calls return when the work is queued and can be captured in a
-// CUDA graph. Scratch is device memory of at least
-// the bytes of cuda_scratch.h, free again in stream order.
-// A refused launch throws Error(Fault::machine).
+// input at the same alignment gives the same bits on every run of a GPU: no float atomics, and sums
+// are split by sizes alone. Rows of a multiple of 16 bytes at 16-byte aligned addresses, which a
+// plan's tensors have, run vectorised; others are slower and may add up a row in another order.
+// `stream` is a cudaStream_t; calls return when the work is queued and can be captured in a CUDA
+// graph. Scratch is device memory of at least the bytes of cuda_scratch.h, free again in stream
+// order. A refused launch throws Error(Fault::machine).
 
 #include <cstdint>
 
 #include "models/ops/cuda_scratch.h"
+#include "models/ops/dropout.h"
 #include "src/base/dtype.h"
 
 namespace ferry::ops::cuda {
-
-/** Dropout of one operation. The mask is that of the CPU road: element i is lane i % 4 of
- * Philox4x32-10 with counter i / 4 and this key, kept when >= round(p * 2^32) and then scaled by
- * 1 / (1 - p). p == 0: none. 0 <= p < 1. */
-struct Dropout {
-  float p = 0;
-  uint64_t key = 0;
-  const uint64_t* key_at = nullptr;  ///< in GPU memory: read there when the kernel runs, not `key`
-};
 
 /** What a launch's arguments hold, put into GPU memory. */
 inline constexpr int kKeys_max = 8;
@@ -185,7 +177,7 @@ void residual_rms_norm_backward(void* stream,
                                 void* dweight,       // (W)
                                 void* scratch);      // rms_norm_backward_scratch_bytes
 
-/** y = dropout(a + bias) + residual; y may be a or residual. */
+/** y = dropout(a + bias) + residual; y may be a or residual. Without both it is dropout alone. */
 void dropout_residual_forward(void* stream,
                               DType type,
                               int64_t T,
@@ -193,7 +185,7 @@ void dropout_residual_forward(void* stream,
                               Dropout dropout,
                               const void* a,         // (T, W)
                               const void* bias,      // (W) or null
-                              const void* residual,  // (T, W)
+                              const void* residual,  // (T, W) or null
                               void* y);              // (T, W)
 /** da = dropout'(dy) and its column sum dbias. da may be dy, or null when p == 0. */
 void dropout_residual_backward(void* stream,
@@ -280,23 +272,23 @@ void join_qkv_gradients(void* stream,
                         void* dbias,     // (q_width + 2 kv_width) or null
                         void* scratch);
 
-/** out[s] = x[cu_seqlens[s]]: the first row of each sequence. */
-void gather_first_rows(void* stream,
-                       DType type,
-                       int64_t n_seqs,
-                       int64_t W,
-                       const void* x,              // (T, W)
-                       const int32_t* cu_seqlens,  // (n_seqs + 1)
-                       void* out);                 // (n_seqs, W)
-/** dx = 0 but dx[cu_seqlens[s]] = d_out[s]; sequences are not empty. */
-void scatter_first_rows(void* stream,
-                        DType type,
-                        int64_t T,
-                        int64_t n_seqs,
-                        int64_t W,
-                        const void* d_out,          // (n_seqs, W)
-                        const int32_t* cu_seqlens,  // (n_seqs + 1)
-                        void* dx);                  // (T, W)
+/** out[i] = x[rows[i]]. */
+void gather_rows(void* stream,
+                 DType type,
+                 int64_t n,
+                 int64_t W,
+                 const void* x,        // (T, W)
+                 const int32_t* rows,  // (n)
+                 void* out);           // (n, W)
+/** dx = 0 but dx[rows[i]] = d_out[i]; no row comes twice. */
+void scatter_rows(void* stream,
+                  DType type,
+                  int64_t T,
+                  int64_t n,
+                  int64_t W,
+                  const void* d_out,    // (n, W)
+                  const int32_t* rows,  // (n)
+                  void* dx);            // (T, W)
 
 /** Question answering over sequences laid end to end, of which the first n_seqs have labels: the
  * log of the sum of exponentials over a sequence's own tokens, and weight * (that - the label's

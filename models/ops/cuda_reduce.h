@@ -1,7 +1,8 @@
 #pragma once
 // Column sums in two fp32 stages on CUDA (included from .cu files only): the first adds the rows of
 // one chunk, fed by any per-pack source (a plain load, or a backward that stores its result on the
-// way); the second adds the chunks in order. How rows fall into chunks depends on the sizes alone.
+// way); the second adds every 32nd chunk in order, and these sums pairwise. How rows fall into
+// chunks depends on the sizes alone.
 
 #include "models/ops/cuda_common.h"
 

@@ -27,10 +27,12 @@ __global__ void __launch_bounds__(256) add_residual(int64_t n_packs,
       x[i] += other[i];
   }
   apply_dropout(mask, pack, x);
-  load(residual, pack, other);
+  if (residual != nullptr) {
+    load(residual, pack, other);
 #pragma unroll
-  for (int i = 0; i < N; i++)
-    x[i] += other[i];
+    for (int i = 0; i < N; i++)
+      x[i] += other[i];
+  }
   store(x, y, pack);
 }
 

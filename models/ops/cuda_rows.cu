@@ -1,5 +1,5 @@
-// Small row operations on CUDA: column sums (bias gradients of GEMMs), the first row of each
-// sequence (what classification heads read) and its gradient.
+// Small row operations on CUDA: column sums (bias gradients of GEMMs), some rows of a matrix (what
+// heads read) and their gradient.
 
 #include "models/ops/cuda_common.h"
 #include "models/ops/cuda_reduce.h"
@@ -50,12 +50,12 @@ __global__ void __launch_bounds__(256) join_rows(JoinPacks<T, N> join, int64_t r
   }
 }
 
-/** Copies row blockIdx.x of `from` (gather: row first[i]) to `to` (scatter: row first[i]). */
+/** Copies row blockIdx.x of `from` (gather: row rows[i]) to `to` (scatter: row rows[i]). */
 template <typename T, int N, bool kGather>
 __global__ void __launch_bounds__(128)
-    copy_first_rows(int64_t row_packs, const T* from, const int32_t* first, T* to) {
+    copy_rows(int64_t row_packs, const T* from, const int32_t* rows, T* to) {
   const int64_t mine = blockIdx.x;
-  const int64_t theirs = first[blockIdx.x];
+  const int64_t theirs = rows[blockIdx.x];
   const auto* source = reinterpret_cast<const Pack<T, N>*>(from);
   auto* target = reinterpret_cast<Pack<T, N>*>(to);
   for (int64_t column = threadIdx.x; column < row_packs; column += blockDim.x) {
@@ -67,23 +67,22 @@ __global__ void __launch_bounds__(128)
 template <bool kGather>
 void launch_copy(void* stream,
                  DType type,
-                 int64_t n_seqs,
+                 int64_t n,
                  int64_t W,
                  const void* from,
-                 const int32_t* cu_seqlens,
+                 const int32_t* rows,
                  void* to) {
-  if (n_seqs == 0) return;
+  if (n == 0) return;
   with_packs(
       type, W,
       [&](auto element, auto pack) {
         using E = typename decltype(element)::type;
         constexpr int kPack = decltype(pack)::value;
-        copy_first_rows<E, kPack, kGather>
-            <<<static_cast<unsigned>(n_seqs), 128, 0, as_stream(stream)>>>(
-                W / kPack, static_cast<const E*>(from), cu_seqlens, static_cast<E*>(to));
+        copy_rows<E, kPack, kGather><<<static_cast<unsigned>(n), 128, 0, as_stream(stream)>>>(
+            W / kPack, static_cast<const E*>(from), rows, static_cast<E*>(to));
       },
       from, to);
-  check_launch("copy_first_rows");
+  check_launch("copy_rows");
 }
 
 }  // namespace
@@ -134,26 +133,21 @@ void join_qkv_gradients(void* stream,
       dq, dk, dv, dqkv);
 }
 
-void gather_first_rows(void* stream,
-                       DType type,
-                       int64_t n_seqs,
-                       int64_t W,
-                       const void* x,
-                       const int32_t* cu_seqlens,
-                       void* out) {
-  launch_copy<true>(stream, type, n_seqs, W, x, cu_seqlens, out);
+void gather_rows(
+    void* stream, DType type, int64_t n, int64_t W, const void* x, const int32_t* rows, void* out) {
+  launch_copy<true>(stream, type, n, W, x, rows, out);
 }
 
-void scatter_first_rows(void* stream,
-                        DType type,
-                        int64_t T,
-                        int64_t n_seqs,
-                        int64_t W,
-                        const void* d_out,
-                        const int32_t* cu_seqlens,
-                        void* dx) {
+void scatter_rows(void* stream,
+                  DType type,
+                  int64_t T,
+                  int64_t n,
+                  int64_t W,
+                  const void* d_out,
+                  const int32_t* rows,
+                  void* dx) {
   zero(stream, dx, T * W * static_cast<int64_t>(size_of(type)));
-  launch_copy<false>(stream, type, n_seqs, W, d_out, cu_seqlens, dx);
+  launch_copy<false>(stream, type, n, W, d_out, rows, dx);
 }
 
 void zero(void* stream, void* data, int64_t n_bytes) {

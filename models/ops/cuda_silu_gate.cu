@@ -13,7 +13,7 @@ __device__ inline float sigmoid(float x) {
   if constexpr (sizeof(T) == 4) {
     return 1.0f / (1.0f + expf(-x));
   } else {
-    return __fdividef(1.0f, 1.0f + __expf(-fmaxf(x, -80.0f)));
+    return __fdividef(1.0f, 1.0f + __expf(-x));
   }
 }
 

@@ -6,7 +6,7 @@
 namespace ferry::ops {
 
 /** Element i is kept when its Philox draw (simd/philox.h) under `key` is >= round(p * 2^32), and is
- * then scaled by 1 / (1 - p). p == 0: no dropout. 0 <= p < 1. */
+ * then scaled by 1 / (1 - p): the same mask on a CPU and a GPU. p == 0: no dropout. 0 <= p < 1. */
 struct Dropout {
   float p = 0;
   uint64_t key = 0;

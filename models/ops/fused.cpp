@@ -68,10 +68,10 @@ void dropout_residual_norm_forward(const at::Tensor& a,
                                    at::Tensor& y) {
   const int64_t T = a.size(0), W = a.size(1);
   if (on_cuda(a)) {
-    cuda::dropout_residual_norm_forward(stream_of(a), dtype_of(a), T, W, eps, on_gpu(dropout),
-                                        data_of(a), data_of(bias), data_of(residual),
-                                        data_of(norm.weight), data_of(norm.bias), data_of(z),
-                                        floats_of(state.mean), floats_of(state.rstd), data_of(y));
+    cuda::dropout_residual_norm_forward(stream_of(a), dtype_of(a), T, W, eps, dropout, data_of(a),
+                                        data_of(bias), data_of(residual), data_of(norm.weight),
+                                        data_of(norm.bias), data_of(z), floats_of(state.mean),
+                                        floats_of(state.rstd), data_of(y));
   } else {
     cpu::dropout_residual_norm_forward(dtype_of(a), T, W, eps, dropout, data_of(a), data_of(bias),
                                        data_of(residual), data_of(norm.weight), data_of(norm.bias),
@@ -97,10 +97,9 @@ void dropout_residual_norm_backward(const at::Tensor& dy,
   void* sums = take_bytes(scratch, norm_backward_scratch_bytes(T, W, on_cuda(dy)));
   if (on_cuda(dy)) {
     cuda::dropout_residual_norm_backward(
-        stream_of(dy), dtype_of(dy), T, W, on_gpu(dropout), data_of(dy), data_of(z),
-        floats_of(state.mean), floats_of(state.rstd), data_of(norm.weight), data_of(d_sum),
-        data_of(dz), data_of(da), data_of(d_norm.weight), data_of(d_norm.bias), data_of(dbias),
-        sums);
+        stream_of(dy), dtype_of(dy), T, W, dropout, data_of(dy), data_of(z), floats_of(state.mean),
+        floats_of(state.rstd), data_of(norm.weight), data_of(d_sum), data_of(dz), data_of(da),
+        data_of(d_norm.weight), data_of(d_norm.bias), data_of(dbias), sums);
   } else {
     cpu::dropout_residual_norm_backward(
         dtype_of(dy), T, W, dropout, data_of(dy), data_of(z), floats_of(state.mean),
@@ -131,7 +130,7 @@ void norm_dropout_forward(const at::Tensor& z,
                           at::Tensor& y) {
   const int64_t T = z.size(0), W = z.size(1);
   if (on_cuda(z)) {
-    cuda::norm_dropout_forward(stream_of(z), dtype_of(z), T, W, eps, on_gpu(dropout), data_of(z),
+    cuda::norm_dropout_forward(stream_of(z), dtype_of(z), T, W, eps, dropout, data_of(z),
                                data_of(norm.weight), data_of(norm.bias), floats_of(state.mean),
                                floats_of(state.rstd), data_of(y));
   } else {
@@ -154,10 +153,10 @@ void norm_dropout_backward(const at::Tensor& dy,
   const ScratchScope scope(scratch);
   void* sums = take_bytes(scratch, norm_backward_scratch_bytes(T, W, on_cuda(dy)));
   if (on_cuda(dy)) {
-    cuda::norm_dropout_backward(stream_of(dy), dtype_of(dy), T, W, on_gpu(dropout), data_of(dy),
-                                data_of(z), floats_of(state.mean), floats_of(state.rstd),
-                                data_of(norm.weight), data_of(d_sum), data_of(dz),
-                                data_of(d_norm.weight), data_of(d_norm.bias), sums);
+    cuda::norm_dropout_backward(stream_of(dy), dtype_of(dy), T, W, dropout, data_of(dy), data_of(z),
+                                floats_of(state.mean), floats_of(state.rstd), data_of(norm.weight),
+                                data_of(d_sum), data_of(dz), data_of(d_norm.weight),
+                                data_of(d_norm.bias), sums);
   } else {
     cpu::norm_dropout_backward(dtype_of(dy), T, W, dropout, data_of(dy), data_of(z),
                                floats_of(state.mean), floats_of(state.rstd), data_of(norm.weight),
@@ -200,26 +199,20 @@ void embedding_backward(const at::Tensor& ids,
   }
 }
 
-void dropout(const at::Tensor& x, Dropout dropout, at::Tensor& out, Scratch& scratch) {
+void dropout(const at::Tensor& x, Dropout dropout, at::Tensor& out) {
   const int64_t n = x.size(0), W = x.size(1);
-  if (!on_cuda(x)) {
+  if (on_cuda(x)) {
+    cuda::dropout_residual_forward(stream_of(x), dtype_of(x), n, W, dropout, data_of(x), nullptr,
+                                   nullptr, data_of(out));
+  } else {
     cpu::dropout(dtype_of(x), n * W, dropout, data_of(x), data_of(out));
-    return;
   }
-  // The fused kernel's first half; the norm that follows it there goes to waste.
-  const ScratchScope scope(scratch);
-  at::Tensor unused = scratch.take({n, W}, x.scalar_type());
-  at::Tensor mean = scratch.take({n}, at::kFloat), rstd = scratch.take({n}, at::kFloat);
-  cuda::dropout_residual_norm_forward(
-      stream_of(x), dtype_of(x), n, W, 1.0f, on_gpu(dropout), data_of(x), nullptr, nullptr,
-      data_of(x), data_of(x), data_of(out), floats_of(mean), floats_of(rstd), data_of(unused));
 }
 
 void gather_rows(const at::Tensor& x, const at::Tensor& rows, at::Tensor& out) {
   const int64_t n = out.size(0), W = out.size(1);
   if (on_cuda(x)) {
-    cuda::gather_first_rows(stream_of(x), dtype_of(x), n, W, data_of(x), ints_of(rows),
-                            data_of(out));
+    cuda::gather_rows(stream_of(x), dtype_of(x), n, W, data_of(x), ints_of(rows), data_of(out));
   } else {
     cpu::gather_rows(dtype_of(x), n, W, data_of(x), ints_of(rows), data_of(out));
   }
@@ -228,8 +221,8 @@ void gather_rows(const at::Tensor& x, const at::Tensor& rows, at::Tensor& out) {
 void scatter_rows(const at::Tensor& d_out, const at::Tensor& rows, at::Tensor& dx) {
   const int64_t n = d_out.size(0), T = dx.size(0), W = dx.size(1);
   if (on_cuda(dx)) {
-    cuda::scatter_first_rows(stream_of(dx), dtype_of(dx), T, n, W, data_of(d_out), ints_of(rows),
-                             data_of(dx));
+    cuda::scatter_rows(stream_of(dx), dtype_of(dx), T, n, W, data_of(d_out), ints_of(rows),
+                       data_of(dx));
   } else {
     cpu::scatter_rows(dtype_of(dx), T, n, W, data_of(d_out), ints_of(rows), data_of(dx));
   }

@@ -162,7 +162,7 @@ void embedding_backward(const at::Tensor& ids,
                         Scratch& scratch);
 
 /** out = dropout(x), on the forward's input as on the backward's gradient; (n, W). out may be x. */
-void dropout(const at::Tensor& x, Dropout dropout, at::Tensor& out, Scratch& scratch);
+void dropout(const at::Tensor& x, Dropout dropout, at::Tensor& out);
 
 /** out (n, W) = the rows of x (T, W) that `rows` (>= n int32) names. */
 void gather_rows(const at::Tensor& x, const at::Tensor& rows, at::Tensor& out);

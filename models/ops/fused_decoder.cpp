@@ -78,7 +78,7 @@ void dropout_residual_forward(const at::Tensor& a,
                               at::Tensor& y) {
   const int64_t T = a.size(0), W = a.size(1);
   if (on_cuda(a)) {
-    cuda::dropout_residual_forward(stream_of(a), dtype_of(a), T, W, on_gpu(dropout), data_of(a),
+    cuda::dropout_residual_forward(stream_of(a), dtype_of(a), T, W, dropout, data_of(a),
                                    data_of(bias), data_of(residual), data_of(y));
   } else {
     cpu::dropout_residual_forward(dtype_of(a), T, W, dropout, data_of(a), data_of(bias),
@@ -96,7 +96,7 @@ void dropout_residual_backward(const at::Tensor& dy,
   const ScratchScope scope(scratch);
   void* sums = take_bytes(scratch, column_sum_scratch_bytes(T, W));
   if (on_cuda(dy)) {
-    cuda::dropout_residual_backward(stream_of(dy), dtype_of(dy), T, W, on_gpu(dropout), data_of(dy),
+    cuda::dropout_residual_backward(stream_of(dy), dtype_of(dy), T, W, dropout, data_of(dy),
                                     data_of(da), data_of(dbias), sums);
   } else {
     cpu::dropout_residual_backward(dtype_of(dy), T, W, dropout, data_of(dy), data_of(da),

@@ -186,11 +186,10 @@ void join_qkv_gradients(void*,
                         void*) {
   not_built();
 }
-void gather_first_rows(void*, DType, int64_t, int64_t, const void*, const int32_t*, void*) {
+void gather_rows(void*, DType, int64_t, int64_t, const void*, const int32_t*, void*) {
   not_built();
 }
-void scatter_first_rows(
-    void*, DType, int64_t, int64_t, int64_t, const void*, const int32_t*, void*) {
+void scatter_rows(void*, DType, int64_t, int64_t, int64_t, const void*, const int32_t*, void*) {
   not_built();
 }
 void span_loss_forward(void*,

@@ -28,8 +28,4 @@ inline void* take_bytes(Scratch& scratch, int64_t n_bytes) {
   return scratch.take({n_bytes}, at::kByte).data_ptr();
 }
 
-inline cuda::Dropout on_gpu(Dropout dropout) {
-  return {.p = dropout.p, .key = dropout.key, .key_at = dropout.key_at};
-}
-
 }  // namespace ferry::ops

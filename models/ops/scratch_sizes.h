@@ -27,12 +27,6 @@ constexpr int64_t norm_backward_scratch_bytes(int64_t T, int64_t W, bool cuda) {
 constexpr int64_t rms_norm_backward_scratch_bytes(int64_t T, int64_t W, bool cuda) {
   return cuda ? cuda::rms_norm_backward_scratch_bytes(T, W) : n_sum_chunks(T) * W * kF32_bytes;
 }
-/** Dropout alone over (n, W): what the fused kernel that serves it on a GPU writes besides. */
-constexpr int64_t dropout_scratch_bytes(int64_t n, int64_t W, DType type, bool cuda) {
-  return cuda ? stacked_bytes(n * W * static_cast<int64_t>(size_of(type)), n * kF32_bytes,
-                              n * kF32_bytes)
-              : 0;
-}
 /** CPU: ids with their places, sorted. */
 constexpr int64_t embedding_backward_scratch_bytes(int64_t T, int64_t W, bool cuda) {
   return cuda ? cuda::embedding_backward_scratch_bytes(T, W)

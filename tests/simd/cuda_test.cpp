@@ -175,6 +175,7 @@ TEST_F(CudaKernels, AdamwEqualsScalarOnMany) {
 void compare_reduced(
     const UpdateKind& kind, int64_t n, Values values, bool aligned, uint64_t seed) {
   UpdateProblem host(kind, n, seed, aligned);
+  host.draw_place();
   host.fill(values, seed);
   std::vector<std::unique_ptr<OnGpu>> gpu;
   for (Buffer* buffer : host.buffers())
@@ -372,28 +373,6 @@ TEST_F(CudaKernels, SquareSumShowsNonFiniteElements) {
       GpuDoubles sum(1), scratch(norm_chunks(9000));
       cuda::square_sum(gpu_grad.data(), type, 9000, sum.data, scratch.data, nullptr);
       EXPECT_EQ(sum.bits(0), is_nan ? 0x7ff8000000000000u : 0x7ff0000000000000u);
-    }
-  }
-}
-
-TEST_F(CudaKernels, DropoutEqualsScalar) {
-  for (const int64_t n : test_sizes()) {
-    const uint64_t key = random_(),
-                   first = random_() % 2 == 0 ? random_() / 4 * 4 : random_() >> (random_() % 40);
-    const float p = random_() % 4 == 0 ? 0.0f : 0.1f;
-    Buffer keep(DType::u8, n);
-    const OnGpu gpu_keep(keep, offset());
-    dropout_mask(keep.u8(), n, first, key, p);
-    cuda::dropout_mask(gpu_keep.as<uint8_t>(), n, first, key, p, nullptr);
-    ASSERT_TRUE(same_bits(*gpu_keep.back(), keep)) << n << " from " << first;
-    for (const DType type : kFloatTypes) {
-      Buffer in(type, n);
-      in.fill(values(), random_());
-      const OnGpu gpu_in(in, offset());
-      dropout_apply(in.data(), in.data(), type, keep.u8(), n, p);
-      cuda::dropout_apply(gpu_in.data(), gpu_in.data(), type, gpu_keep.as<uint8_t>(), n, p,
-                          nullptr);
-      ASSERT_TRUE(same_bits(*gpu_in.back(), in)) << name_of(type);
     }
   }
 }

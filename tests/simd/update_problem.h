@@ -72,6 +72,12 @@ struct UpdateProblem {
           buffer->u8()[i] = static_cast<uint8_t>(bits());
     }
   }
+  /** A step's random key, and where in a tensor of up to 2^36 elements the arrays begin. */
+  void draw_place() {
+    noise_key = static_cast<uint32_t>(random());
+    first_element = static_cast<int64_t>(random() % (uint64_t{1} << (random() % 37)));
+    if (kind.states == StateType::block8) first_element = first_element / kStateBlock * kStateBlock;
+  }
   void set_gradient(uint64_t seed) { grad.fill(Values::plain, seed, 0.1f); }
   void clear_states() {
     for (Buffer* buffer : {&m, &v, &m_exponents, &v_exponents})

@@ -67,13 +67,17 @@ TEST_P(Decoder, DropoutResidual) {
   for (const Dropout dropout : {Dropout{}, Dropout{0.1f, 0x123456789abcdefull}}) {
     const auto a = random({T, W}), bias = random({W}), residual = random({T, W});
     const auto dy = random({T, W}) + 0.5, mask = mask_of(dropout);
-    auto y = a.clone(), without = poisoned({T, W}), da = poisoned({T, W}), dbias = poisoned({W});
+    auto y = a.clone(), without = poisoned({T, W}), alone = poisoned({T, W});
+    auto da = poisoned({T, W}), dbias = poisoned({W});
     dropout_residual_forward(stream, type, T, W, dropout, y.data_ptr(), bias.data_ptr(),
                              residual.data_ptr(), y.data_ptr());
     dropout_residual_forward(stream, type, T, W, dropout, a.data_ptr(), nullptr,
                              residual.data_ptr(), without.data_ptr());
     expect_close(y, (f64(a) + f64(bias)) * mask + f64(residual), "y");
+    dropout_residual_forward(stream, type, T, W, dropout, a.data_ptr(), nullptr, nullptr,
+                             alone.data_ptr());
     expect_close(without, f64(a) * mask + f64(residual), "y without bias");
+    expect_close(alone, f64(a) * mask, "dropout alone");
     auto room = scratch(column_sum_scratch_bytes(T, W));
     dropout_residual_backward(stream, type, T, W, dropout, dy.data_ptr(), da.data_ptr(),
                               dbias.data_ptr(), room.data_ptr());

@@ -50,21 +50,18 @@ TEST_P(Rows, JoinedGradientsOfGroupedHeads) {
   expect_close(dbias, f64(dqkv).sum(0), "dbias");
 }
 
-TEST_P(Rows, FirstRowsThereAndBack) {
+TEST_P(Rows, ThereAndBack) {
   const auto [T, W] = shape;
-  const std::vector<int32_t> starts = T > 4 ? std::vector<int32_t>{0, 1, 4, static_cast<int32_t>(T)}
-                                            : std::vector<int32_t>{0, static_cast<int32_t>(T)};
-  const auto n_seqs = static_cast<int64_t>(starts.size()) - 1;
-  const auto cu_seqlens = at::tensor(starts, at::kInt).to(at::kCUDA);
-  const auto first = cu_seqlens.slice(0, 0, n_seqs).to(at::kLong);
   const auto x = random({T, W});
-  auto out = poisoned({n_seqs, W}), dx = poisoned({T, W});
-  gather_first_rows(stream, type, n_seqs, W, x.data_ptr(), cu_seqlens.const_data_ptr<int32_t>(),
-                    out.data_ptr());
-  EXPECT_TRUE(at::equal(out, x.index_select(0, first)));
-  scatter_first_rows(stream, type, T, n_seqs, W, out.data_ptr(),
-                     cu_seqlens.const_data_ptr<int32_t>(), dx.data_ptr());
-  EXPECT_TRUE(at::equal(dx, at::zeros_like(x).index_copy(0, first, out)));
+  for (const int64_t n : {int64_t{1}, (T + 2) / 3, T}) {
+    const auto rows = at::randperm(T, at::device(at::kCUDA).dtype(at::kInt)).narrow(0, 0, n);
+    auto out = poisoned({n, W}), dx = poisoned({T, W});
+    gather_rows(stream, type, n, W, x.data_ptr(), rows.const_data_ptr<int32_t>(), out.data_ptr());
+    EXPECT_TRUE(at::equal(out, x.index_select(0, rows)));
+    scatter_rows(stream, type, T, n, W, out.data_ptr(), rows.const_data_ptr<int32_t>(),
+                 dx.data_ptr());
+    EXPECT_TRUE(at::equal(dx, at::zeros_like(x).index_copy(0, rows.to(at::kLong), out)));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Rows, all_cases(), case_name);
