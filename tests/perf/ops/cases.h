@@ -15,6 +15,9 @@
 
 namespace ferry::ops_bench {
 
+/** Llama has no dropout and no biases. */
+enum class Family : uint8_t { bert, gpt2, llama };
+
 /** Widths of a model and its micro-batch. */
 struct Sizes {
   int64_t tokens = 0;   ///< T: sequences of one length, end to end
@@ -26,8 +29,10 @@ struct Sizes {
   int64_t vocab = 0;      ///< V
   int64_t head_rows = 0;  ///< tokens with a label
   int64_t n_params = 0;   ///< of one layer, for what works on its gradients and states
-  bool is_decoder = false;
+  Family family = Family::bert;
 
+  /** Causal, and every token has a label. */
+  bool is_decoder() const { return family != Family::bert; }
   int64_t head_width() const { return width / n_heads; }
   int64_t qkv_width() const { return (n_heads + 2 * n_kv_heads) * head_width(); }  // Q
 };

@@ -5,7 +5,7 @@
 // long that is. Before anything is timed both must give the same results, without dropout; the
 // largest difference is shown, relative to the result's norm. Exits 1 where one is too large.
 //
-//   ops_bench [--device cuda|cpu] [--dtype bf16|fp16|fp32] [--shape bert-large|llama-3g]
+//   ops_bench [--device cuda|cpu] [--dtype bf16|fp16|fp32] [--shape bert-large|llama-3g|gpt2-13g]
 //             [--tokens N] [--length N] [--params N] [--steps N] [--only TEXT] [--json]
 //             [--attention auto|flash|memory_efficient] [--deterministic on|off]
 //
@@ -71,6 +71,17 @@ Sizes sizes_of(Arguments& args) {
     return given > 0 ? given : otherwise;
   };
   Sizes sizes;
+  const auto decoder = [](const DecoderConfig& config, Family family, int64_t tokens,
+                          int64_t length) {
+    return Sizes{.tokens = tokens,
+                 .length = length,
+                 .width = config.hidden_size,
+                 .inner = config.intermediate_size,
+                 .n_heads = config.num_attention_heads,
+                 .n_kv_heads = config.num_key_value_heads,
+                 .vocab = config.vocab_size,
+                 .family = family};
+  };
   if (args["shape"] == "bert-large") {
     sizes = {.tokens = 16384,
              .length = 512,
@@ -80,15 +91,9 @@ Sizes sizes_of(Arguments& args) {
              .n_kv_heads = 16,
              .vocab = 30522};
   } else if (args["shape"] == "llama-3g") {
-    const DecoderConfig config = llama_3g();
-    sizes = {.tokens = 8192,
-             .length = 1024,
-             .width = config.hidden_size,
-             .inner = config.intermediate_size,
-             .n_heads = config.num_attention_heads,
-             .n_kv_heads = config.num_key_value_heads,
-             .vocab = config.vocab_size,
-             .is_decoder = true};
+    sizes = decoder(llama_3g(), Family::llama, 8192, 1024);
+  } else if (args["shape"] == "gpt2-13g") {
+    sizes = decoder(gpt2_13g(), Family::gpt2, 16384, 512);
   } else {
     throw usage("unknown shape " + args["shape"]);
   }
@@ -97,8 +102,9 @@ Sizes sizes_of(Arguments& args) {
   if (sizes.tokens % sizes.length != 0)
     throw usage(fmt::format("{} tokens are not whole sequences of {}", sizes.tokens, sizes.length));
   // Masked language models learn from 15 % of their tokens.
-  sizes.head_rows = sizes.is_decoder ? sizes.tokens : std::max<int64_t>(1, sizes.tokens * 15 / 100);
-  const int64_t n_matrices = sizes.is_decoder ? 3 : 2;  // of the MLP
+  sizes.head_rows =
+      sizes.is_decoder() ? sizes.tokens : std::max<int64_t>(1, sizes.tokens * 15 / 100);
+  const int64_t n_matrices = sizes.family == Family::llama ? 3 : 2;  // of the MLP
   sizes.n_params =
       number("params", sizes.width * (sizes.qkv_width() + sizes.width + n_matrices * sizes.inner));
   return sizes;

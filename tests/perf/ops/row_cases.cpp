@@ -97,16 +97,18 @@ Operation dropout_residual_norm(const Setup& s) {
 }
 
 Operation norm_dropout(const Setup& s) {
+  const bool is_gpt2 = s.sizes.family == Family::gpt2;
+  const float p = is_gpt2 ? 0 : s.p;
   const int64_t T = s.sizes.tokens, W = s.sizes.width;
   const at::Tensor z = s.random({T, W}), dy = s.random({T, W});
   const ops::NormParams norm = {s.random({W}), s.random({W})};
   ops::NormParams d_norm = {s.room({W}), s.room({W})};
   ops::NormState state = {s.room_f32({T}), s.room_f32({T})};
   at::Tensor y = s.room({T, W}), dz = s.room({T, W});
-  const ops::Dropout dropout = s.dropout();
+  const ops::Dropout dropout = {.p = p, .key = s.dropout().key};
   ops::norm_dropout_forward(z, norm, kEps, dropout, state, y);
   Workspace space(s, ops::norm_backward_scratch_bytes(T, W, s.cuda()));
-  const auto formula = [p = s.p, W](const Tensors& in) {
+  const auto formula = [p, W](const Tensors& in) {
     const at::Tensor normed = at::layer_norm(in[0], {W}, in[1], in[2], kEps);
     return Tensors{at::dropout(normed, p, /*train=*/true)};
   };
@@ -119,7 +121,7 @@ Operation norm_dropout(const Setup& s) {
     return Tensors{dz, d_norm.weight, d_norm.bias};
   };
   return operation_of(
-      {"norm + dropout",
+      {is_gpt2 ? "norm" : "norm + dropout",
        {z, norm.weight, norm.bias},
        formula,
        forward,
@@ -127,6 +129,26 @@ Operation norm_dropout(const Setup& s) {
        {dy},
        backward,
        bytes_of({dy, z, norm.weight, state.mean, state.rstd, dz, d_norm.weight, d_norm.bias})});
+}
+
+Operation dropout_alone(const Setup& s) {
+  const int64_t T = s.sizes.tokens, W = s.sizes.width;
+  const at::Tensor x = s.random({T, W}), dy = s.random({T, W});
+  at::Tensor y = s.room({T, W}), dx = s.room({T, W});
+  const ops::Dropout dropout = s.dropout();
+  const auto formula = [p = s.p](const Tensors& in) {
+    return Tensors{at::dropout(in[0], p, /*train=*/true)};
+  };
+  const auto forward = [=]() mutable {
+    ops::dropout(x, dropout, y);
+    return Tensors{y};
+  };
+  const auto backward = [=]() mutable {
+    ops::dropout(dy, dropout, dx);
+    return Tensors{dx};
+  };
+  return operation_of(
+      {"dropout", {x}, formula, forward, bytes_of({x, y}), {dy}, backward, bytes_of({dy, dx})});
 }
 
 Operation dropout_residual(const Setup& s) {
@@ -261,8 +283,9 @@ Operation silu_gate(const Setup& s) {
 }  // namespace
 
 std::vector<MakeOperation> row_operations(const Sizes& sizes) {
-  if (sizes.is_decoder) return {residual_rms_norm, rotary, silu_gate};
-  return {bias_gelu, dropout_residual_norm, dropout_residual, norm_dropout, bias_gradient};
+  if (sizes.family == Family::llama) return {residual_rms_norm, rotary, silu_gate};
+  return {bias_gelu,    dropout_residual_norm, dropout_residual,
+          norm_dropout, dropout_alone,         bias_gradient};
 }
 
 }  // namespace ferry::ops_bench

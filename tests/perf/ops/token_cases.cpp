@@ -17,22 +17,23 @@ namespace {
 
 Operation embedding(const Setup& s) {
   const int64_t T = s.sizes.tokens, W = s.sizes.width, V = s.sizes.vocab, length = s.sizes.length;
-  const bool has_all = !s.sizes.is_decoder;
+  const bool has_positions = s.sizes.family != Family::llama;
+  const bool has_types = s.sizes.family == Family::bert;
   BatchTensors batch;
   batch.input_ids = s.random_ints(V, T);
   batch.type_ids = s.random_ints(2, T);
   batch.position_ids =
       at::arange(length, at::device(s.device).dtype(at::kInt)).repeat({T / length});
   const at::Tensor word = s.random({V, W}), dx = s.random({T, W});
-  const at::Tensor position = has_all ? s.random({length, W}) : at::Tensor();
-  const at::Tensor type = has_all ? s.random({2, W}) : at::Tensor();
+  const at::Tensor position = has_positions ? s.random({length, W}) : at::Tensor();
+  const at::Tensor type = has_types ? s.random({2, W}) : at::Tensor();
   at::Tensor sum = s.room({T, W}), d_word = s.room({V, W});
   Workspace space(s, ops::embedding_backward_scratch_bytes(T, W, s.cuda()));
   const auto formula = [=](const Tensors& in) {
-    const at::Tensor words = at::embedding(in[0], batch.input_ids);
-    if (!has_all) return Tensors{words};
-    return Tensors{words + at::embedding(position, batch.position_ids) +
-                   at::embedding(type, batch.type_ids)};
+    at::Tensor sum_of = at::embedding(in[0], batch.input_ids);
+    if (has_positions) sum_of = sum_of + at::embedding(position, batch.position_ids);
+    if (has_types) sum_of = sum_of + at::embedding(type, batch.type_ids);
+    return Tensors{sum_of};
   };
   const auto forward = [=]() mutable {
     ops::embedding_forward(batch, word, position, type, sum);
@@ -75,11 +76,12 @@ struct Sequences {
 Operation attention(const Setup& s) {
   const int64_t T = s.sizes.tokens, W = s.sizes.width, Q = s.sizes.qkv_width();
   const int64_t H = s.sizes.n_heads, kv = s.sizes.n_kv_heads, D = s.sizes.head_width();
-  const ops::Attention its = {.backend = s.attention,
-                              .n_heads = H,
-                              .dropout = s.sizes.is_decoder ? ops::Dropout{} : s.dropout(),
-                              .n_kv_heads = kv,
-                              .causal = s.sizes.is_decoder};
+  const ops::Attention its = {
+      .backend = s.attention,
+      .n_heads = H,
+      .dropout = s.sizes.family == Family::llama ? ops::Dropout{} : s.dropout(),
+      .n_kv_heads = kv,
+      .causal = s.sizes.is_decoder()};
   const auto sequences = std::make_shared<const Sequences>(s);
   const BatchShape& shape = sequences->batch.shape;
   const at::Tensor qkv = s.random({T, Q}), d_context = s.random({T, W});
@@ -147,7 +149,7 @@ Operation label_rows(const Setup& s) {
 /** LibTorch's logits are widened before the loss, as transformers does it. */
 Operation vocabulary_loss(const Setup& s) {
   const int64_t n = s.sizes.head_rows, W = s.sizes.width, V = s.sizes.vocab;
-  const bool has_bias = !s.sizes.is_decoder;
+  const bool has_bias = !s.sizes.is_decoder();
   const at::Tensor t = s.random({n, W}), word = s.random({V, W}, 0.02);
   const at::Tensor bias = has_bias ? s.random({V}) : at::Tensor();
   const at::Tensor labels = s.random_ints(V, n), long_labels = labels.to(at::kLong);
@@ -186,7 +188,7 @@ Operation vocabulary_loss(const Setup& s) {
 }  // namespace
 
 std::vector<MakeOperation> token_operations(const Sizes& sizes) {
-  if (sizes.is_decoder) return {embedding, attention, vocabulary_loss};
+  if (sizes.is_decoder()) return {embedding, attention, vocabulary_loss};
   return {embedding, attention, label_rows, vocabulary_loss};
 }
 
