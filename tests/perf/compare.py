@@ -7,6 +7,7 @@
 Without --work: every work that has peers. The others run Ferry alone, beside figures of another kind:
 llama-best-batch (tokens a second on one machine) and gpt2-13g-8 to -32 (118 GiB of host memory, some
 minutes each). PROFILE is what `ferry bench all --output` wrote here: with it the planner knows times.
+Without it, that is measured first, into DIR/machine.json, by the ferry of STEP_BENCH's build.
 
 Prints a table: samples and tokens a second, GPU memory beyond an empty context, that context, host
 memory of Ferry, energy by NVML, and Ferry's rate over each peer's beside the bar it is held to. Ferry
@@ -15,13 +16,13 @@ driver's count after a step, of both sides; --cap binds all that Ferry takes, an
 allocator takes. A peer whose package is missing is named and left out; so is one that is not done
 after so many seconds. One that runs out of the memory that it is given holds nobody to a bar.
 --peer "transformers" takes only the peers whose words have these. All that was printed is in
-DIR/compare.jsonl.
+DIR/compare.jsonl, what formulas were worked out from in DIR/formula/WORK.
 
 Ferry fails where it takes more GPU memory than it was given, more host memory than it promised and a
 twentieth or than it was given, is swapped out in part, skips a timed step, or, where a work says so,
-where its loss does not fall. A work is met where Ferry did not fail, every bar was compared and none was missed. Exits 1 where
-Ferry failed or missed a bar that was compared; a bar that holds for one machine alone counts with
---absolute.
+where its loss does not fall. A work is met where Ferry did not fail, every bar was compared and none
+was missed. Exits 1 where Ferry failed or missed a bar that was compared; a bar that holds for one
+machine alone counts with --absolute.
 
 Ragged rows are drawn by a seed, lengths as of questions with a paragraph: 64 to 503 tokens, 176 on
 average; peers pad them to the longest of each micro-batch, or with --pad to 512. Each of the steps
@@ -47,12 +48,14 @@ HERE = Path(__file__).resolve().parent
 PEER = HERE / "peers" / "peer.py"
 FORMULA = HERE / "gpu" / "against_formula.py"
 RAGGED_LOSS = HERE / "ragged_loss.py"
-NEEDS = {"transformers": ["transformers"], "plain": ["transformers"],
-         "torchao": ["transformers", "torchao"], "deepspeed2": ["transformers", "deepspeed"],
-         "deepspeed3": ["transformers", "deepspeed"], "fsdp2": ["transformers"]}
+NEEDS = {engine: ["torch", "transformers", *more] for engine, more in [
+    ("transformers", []), ("plain", []), ("torchao", ["torchao"]), ("deepspeed2", ["deepspeed"]),
+    ("deepspeed3", ["deepspeed"]), ("fsdp2", [])]}
+SKIPPED = 77  # exit code of a program whose needs are not installed; its last line says which
+PROFILE_S = 90  # that measuring the machine may take
 
-# Micro-batches of 16 keep 16 layers: about 9.9 of the 11 GiB; 18 if they fit. A graph is what the eager one would be
-# with launches that cost nothing, which the bar does not speak of.
+# Micro-batches of 16 keep 16 layers: about 9.9 of the 11 GiB; 18 if they fit. A graph is what the
+# eager one would be with launches that cost nothing, which the bar does not speak of.
 BEST_PLAIN = [("plain --micro 8", 1.12), ("plain --micro 8 --compile", 1.12),
               ("plain --micro 8 --graph", None),
               ("plain --micro 16 --checkpoint-layers 8", 1.12),
@@ -82,7 +85,7 @@ WORKS = {
         "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, 11 GiB",
         "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "11GiB",
         "peers": BEST_PLAIN + [("transformers --checkpoint --dtype fp16", 1.5),
-                               ("torchao --checkpoint", 1.25)]},
+                               ("torchao --checkpoint", 1.25), ("torchao --checkpoint-layers 12", 1.25)]},
     "bert-fp16": {
         "what": "BERT-Large, 512, 32 a step, fp16, clip 1.0, 11 GiB",
         "model": "--batch 32 --length 512 --dtype fp16", "shape": "bert-large", "cap": "11GiB",
@@ -92,8 +95,9 @@ WORKS = {
         "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, weights and states on the host",
         "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "11GiB",
         "ferry": "--placement host",
-        "peers": [("deepspeed2 --checkpoint", 1.8), ("deepspeed3 --checkpoint", 2.8),
-                  ("fsdp2 --checkpoint", 2.8)]},
+        "peers": [("deepspeed2 --checkpoint", 1.8), ("deepspeed2 --checkpoint-layers 12", 1.8),
+                  ("deepspeed3 --checkpoint", 2.8),
+                  ("fsdp2 --checkpoint", 2.8), ("fsdp2 --checkpoint-layers 12", 2.8)]},
     "bert-ragged": {
         "what": "BERT-Large, ragged rows, 32 a step, fp16, clip 1.0, 11 GiB",
         "model": "--batch 32 --length 512 --dtype fp16", "shape": "bert-large", "cap": "11GiB",
@@ -105,7 +109,8 @@ WORKS = {
     "bert-4gib": {
         "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, 4 GiB",
         "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "4GiB",
-        "peers": [("torchao --checkpoint", None), ("deepspeed3 --checkpoint", None)],
+        "peers": [("torchao --checkpoint", None), ("torchao --checkpoint-layers 12", None),
+                  ("deepspeed3 --checkpoint", None)],
         "own": ("--cap 11GiB", 0.85, "bert-4gib")},
     "bert-no-cap": {
         "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, all of the GPU",
@@ -135,7 +140,7 @@ DEFAULT = [name for name, work in WORKS.items() if "peers" in work]
 
 
 class Energy:
-    """Joules that the first GPU has taken, sampled by NVML beside what runs; none without NVML."""
+    """Joules that the GPU that runs use has taken, sampled by NVML beside them; none without NVML."""
 
     INTERVAL_S = 0.1  # rarely enough that what runs does not notice
 
@@ -145,13 +150,21 @@ class Energy:
         try:
             self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
             self.device = ctypes.c_void_p()
-            works = (self.nvml.nvmlInit_v2() == 0 and self.nvml.nvmlDeviceGetHandleByIndex_v2(
-                0, ctypes.byref(self.device)) == 0)
+            works = self.nvml.nvmlInit_v2() == 0 and self.finds_device()
         except OSError:
             works = False
         self.thread = threading.Thread(target=self.sample, daemon=True)
         if works:
             self.thread.start()
+
+    def finds_device(self):
+        """The first that CUDA_VISIBLE_DEVICES names: an index, taken for NVML's, which counts along the
+        bus, or a UUID."""
+        first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+        if first.isdecimal():
+            return self.nvml.nvmlDeviceGetHandleByIndex_v2(int(first), ctypes.byref(self.device)) == 0
+        return first.startswith(("GPU-", "MIG-")) and self.nvml.nvmlDeviceGetHandleByUUID(
+            first.encode(), ctypes.byref(self.device)) == 0
 
     def sample(self):
         millijoules = ctypes.c_ulonglong()
@@ -229,11 +242,10 @@ def objects(text):
     return found
 
 
-def measured(command, energy, limit_s):
-    """The last JSON object that a command prints, with what the GPU took in the timed part."""
-    words = [str(word) for word in command]
+def output_of(words, limit_s, environment=None):
+    """(standard output, exit code, what went wrong if anything did); no exit code: not done in time."""
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               start_new_session=True)
+                               start_new_session=True, env=environment)
     try:
         out, err = process.communicate(timeout=limit_s)
     except BaseException as why:  # compilers that it started would live on and hold its pipes
@@ -242,10 +254,19 @@ def measured(command, energy, limit_s):
         process.communicate()
         if not isinstance(why, subprocess.TimeoutExpired):
             raise
-        return {"error": f"not done after {limit_s:g} s", "command": " ".join(words)}
+        return "", None, f"not done after {limit_s:g} s"
+    code = process.returncode
+    said = out.strip().splitlines()[-1:] if code == SKIPPED else []
+    return out, code, said[0] if said else err.strip()[-300:] or f"exit {code}"
+
+
+def measured(command, energy, limit_s):
+    """The last JSON object that a command prints, with what the GPU took in the timed part."""
+    words = [str(word) for word in command]
+    out, _, error = output_of(words, limit_s)
     result = {key: value for found in objects(out) for key, value in found.items()}
     if not {"step_ms", "out_of_memory", "formula_ms", "failed", "met"} & set(result):
-        result.setdefault("error", err.strip()[-300:] or f"exit {process.returncode}")
+        result.setdefault("error", error)
     if "timed_from_s" in result:
         result["joules"] = energy.joules_between(result["timed_from_s"], result["timed_to_s"])
     return dict(result, command=" ".join(words))
@@ -277,13 +298,32 @@ def peer_command(args, work, peer):
 
 
 def build_of(args):
-    return Path(args.step_bench).resolve().parents[2]
+    """step_bench is in tests/perf of it."""
+    return Path(args.step_bench, "..", "..", "..").resolve()
 
 
-def formula_command(args, work, case, context_bytes):
+def measured_profile(args):
+    """A file of this machine, by the same build; None where that cannot measure it."""
+    build, file = build_of(args), args.out / "machine.json"
+    ferry, trainer = build / "src/cli/ferry", build / "src/train/ferry-trainer"
+    file.unlink(missing_ok=True)  # ferry overwrites nothing
+    error = f"there is no {ferry}"
+    if ferry.is_file():
+        print(f"No PROFILE is given: measuring this machine into {file}", flush=True)
+        environment = dict(os.environ, **({"FERRY_TRAINER": str(trainer)} if trainer.is_file() else {}))
+        _, code, error = output_of([str(ferry), "bench", "all", "--output", str(file)], PROFILE_S,
+                                   environment)
+        if code == 0:
+            return str(file)
+    print(f"No machine profile, the planner knows no times: {error}\n", flush=True)
+    return None
+
+
+def formula_command(args, name, work, case, context_bytes):
     """Its memory is what the driver may count in all."""
-    return [sys.executable, FORMULA, build_of(args), case, "--json",
-            "--gpu-memory", bytes_of(work["cap"]) + context_bytes, "--logs", args.out / "formula"]
+    words = [sys.executable, FORMULA, build_of(args), case, "--json",
+             "--gpu-memory", bytes_of(work["cap"]) + context_bytes, "--logs", args.out / "formula" / name]
+    return words + (["--profile", args.profile] if args.profile else [])
 
 
 def loss_command(args, work, dtype):
@@ -443,10 +483,12 @@ def compare(args, name, work, energy, log):
     if own and "loss" in own and own["micro_batch_size"] == ferry[0].get("micro_batch_size"):
         bars.hold(f"loss after the last step {ferry[0]['loss']!r}", f"the {own['loss']!r} of Ferry {work['own'][0]}",
                   ferry[0]["loss"] == own["loss"])
+    def formula_of(case):
+        return noted(formula_command(args, name, work, case, ferry[0]["context_bytes"]))
     if "formula" in work and rate:
-        hold_formula(args, work, bars, ferry[0], noted)
+        hold_formula(work, bars, formula_of)
     if own:
-        hold_own(args, work, rate, own, bars, ferry[0], noted)
+        hold_own(work, rate, own, bars, ferry[0].get("why"), formula_of)
     if "loss" in work:
         for dtype in ("fp32", "fp16"):
             result = noted(loss_command(args, work, dtype))
@@ -468,39 +510,63 @@ def compare(args, name, work, energy, log):
     return True if bars.met and bars.n_unknown == 0 else None
 
 
-def hold_own(args, work, rate, own, bars, ferry, noted):
+def hold_own(work, rate, own, bars, why, formula_of):
     """Beside Ferry's own rate with other options; only where that is too high does the formula matter."""
-    words, share, _ = work["own"]
+    words, share, case = work["own"]
     other = own.get("samples_per_s")
     if not rate or not other:
         return bars.hold("", share, None)
     said = f"{rate / other:.2f} x Ferry {words}"
     if rate >= share * other:
         return bars.hold(said, share, True)
-    result = noted(formula_command(args, work, work["own"][2], ferry["context_bytes"]))
+    result = formula_of(case)
     if "formula_ms" not in result:
         return bars.hold(f"{said}; no formula: {result.get('failed') or result['error']}", share, None)
-    if result.get("why") != ferry.get("why"):
+    if result.get("why") != why:
         return bars.hold(f"{said}; the formula is of another plan: {result.get('why')}", share, None)
     formula = batch_of(work) / result["formula_ms"] * 1e3
     return bars.hold(f"{said}, {rate / formula:.2f} x the formula's {formula:.1f}", share,
                      rate >= share * min(other, formula))
 
 
-def hold_formula(args, work, bars, ferry, noted):
+def hold_formula(work, bars, formula_of):
     """Steps beside the formula whose rates were measured around them."""
     case, share = work["formula"]
-    result = noted(formula_command(args, work, case, ferry["context_bytes"]))
+    result = formula_of(case)
     if "ratio" not in result:
         return bars.hold(f"no formula: {result.get('failed') or result['error']}", share, None)
     bars.hold(f"{result['ratio']:.2f} x the formula's {batch_of(work) / result['formula_ms'] * 1e3:.1f}", share,
               result["ratio"] >= share)
 
 
+def check(parser, args, names):
+    """Ends with what is to be done where the words cannot be meant so. Makes --out."""
+    if not (Path(args.step_bench).is_file() and os.access(args.step_bench, os.X_OK)):
+        is_there = Path(args.step_bench).exists()
+        parser.error(f"{args.step_bench} is no program that can be run" if is_there else
+                     f"there is no {args.step_bench}; scripts/build --option tests=true all benchmarks "
+                     "makes build/tests/perf/step_bench")
+    if args.profile and not Path(args.profile).is_file():
+        parser.error(f"there is no file {args.profile}; `ferry bench all --output {args.profile}` makes "
+                     "it, and without PROFILE the machine is measured first")
+    if args.steps < STEPS_LEAST:
+        parser.error(f"--steps is {STEPS_LEAST} at least")
+    known = list(dict.fromkeys(peer for name in names for peer, _ in WORKS[name].get("peers", [])))
+    for words in args.peer or []:
+        if not any(words in peer for peer in known):
+            parser.error(f"--peer {words!r} is in no peer of these works; they have "
+                         f"{'; '.join(known) or 'none: leave --peer out'}")
+    try:
+        args.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--out {args.out} can be no directory ({error.strerror}); name another")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("step_bench")
-    parser.add_argument("profile", nargs="?")
+    parser.add_argument("step_bench", metavar="STEP_BENCH")
+    parser.add_argument("profile", nargs="?", metavar="PROFILE",
+                        help="of `ferry bench all --output PROFILE`; measured here by itself")
     parser.add_argument("--work", action="append", choices=[*sorted(WORKS), "all"], metavar="NAME",
                         help=f"{', '.join(WORKS)} or all; those with peers by itself")
     parser.add_argument("--peer", action="append", metavar="WORDS")
@@ -509,16 +575,14 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR")
     parser.add_argument("--absolute", action="store_true", help="hold bars of one machine too")
     args = parser.parse_args()
-    if not Path(args.step_bench).exists():
-        parser.error(f"there is no {args.step_bench}; scripts/build --option tests=true "
-                     "benchmarks makes build/tests/perf/step_bench")
-    if args.steps < STEPS_LEAST:
-        parser.error(f"--steps is {STEPS_LEAST} at least")
-    args.out.mkdir(parents=True, exist_ok=True)
+    names = list(WORKS) if "all" in (args.work or []) else args.work or DEFAULT
+    check(parser, args, names)
+    # A name without a slash would be looked for in PATH.
+    args.step_bench = os.path.abspath(args.step_bench)
     # What was started is ended first, as with Ctrl-C.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    args.profile = args.profile or measured_profile(args)
     energy = Energy()
-    names = list(WORKS) if "all" in (args.work or []) else args.work or DEFAULT
     with (args.out / "compare.jsonl").open("w") as log:
         ends = [compare(args, name, WORKS[name], energy, log) for name in names]
     energy.stop()

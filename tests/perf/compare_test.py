@@ -18,13 +18,23 @@ import compare
 
 WORK = {"what": "a small work", "model": "--batch 8 --length 16", "shape": "tiny", "cap": "11GiB",
         "peers": [("plain --micro 2", 1.5), ("transformers", 2.0), ("torchao", 9.0)]}
-# Stands in for both sides, the formula and the loss: answers by the engine that it is asked for.
+# Stands in for both sides, the formula, the loss and ferry: answers by the engine that it is asked for.
 PROGRAM = """
 import json, os, sys, time
 from pathlib import Path
+if sys.argv[1:2] == ["bench"]:
+    if "--output" not in sys.argv:
+        sys.exit(print(json.dumps({"profile": {"host": {"adamw": [{"threads": 1, "alone": 1e9}]}}})))
+    file = Path(sys.argv[sys.argv.index("--output") + 1])
+    if os.environ.get("NO_GPU"):
+        sys.exit("bench: no usable GPU")
+    if file.exists():
+        sys.exit(f"'{file}' is there already")
+    copies = dict.fromkeys(["bytes", "h2d", "d2h", "h2d_beside_d2h", "d2h_beside_h2d"], 1e10)
+    sys.exit(file.write_text(json.dumps({"gpu": {"copies": [copies]}, "trainer": os.environ.get("FERRY_TRAINER")})) == 0)
 rates = {"plain": 100.0, None: 300.0 if "12GiB" in sys.argv else 210.0}
 if "case" in sys.argv:
-    print(json.dumps({"step_ms": 50.0, "formula_ms": 40.0, "ratio": 0.8, "argv": sys.argv[1:]}))
+    print(json.dumps({"step_ms": 50.0, "formula_ms": 40.0, "ratio": 0.8, "why": "as asked for", "argv": sys.argv[1:]}))
     sys.exit(1)
 if "no case" in sys.argv:
     sys.exit(print(json.dumps({"case": "no case", "failed": "no ferry"})))
@@ -32,11 +42,17 @@ def last(option, default):
     words = [word for option_before, word in zip(sys.argv, sys.argv[1:]) if option_before == option]
     return words[-1] if words else default
 if any(word.endswith("train_dump") for word in sys.argv):
+    if "without packages" in sys.argv:
+        print("a word before\\nskipped: No module named 'transformers'")
+        sys.exit(77)
     bad = "bad" in sys.argv
     print(json.dumps({"relative_difference_max": 2e-3 if bad else 2e-7, "bar": 1e-5, "met": not bad,
                       "argv": sys.argv[1:]}))
     sys.exit(bad)
 engine = last("--engine", None)
+if "--trace" in sys.argv:
+    Path(last("--trace", "")).write_text(json.dumps({"traceEvents": [
+        {"ph": "X", "cat": "forward", "dur": 1e3, "args": {"block": 0, "step": step}} for step in (1, 2, 3)]}))
 print(json.dumps({"promised": {"host_bytes": 2**32, "regions": [
     {"tag": tag, "place": place, "bytes": n_bytes} for tag, place, n_bytes in
     [("master", "host", int(last("--state-bytes", "1000"))), ("master", "gpu", 2**40), ("staging", "host", 2**20)]]}}))
@@ -56,7 +72,8 @@ else:
                       "clip": last("--clip", "1.0"), "optim": last("--optim", "adamw"), "master": last("--master", "fp32"),
                       "n_micro": int(last("--n-micro", "1")), "micro_batch_size": int(last("--micro", "8")),
                       "blocks": [{"place": "host", "trained": 100}, {"place": "gpu", "trained": 1000}],
-                      "argv": sys.argv[1:]}))
+                      "why": "as asked for", "attention_backend": "flash", "simd": "avx2", "n_workers": 1,
+                      "update_alone_ms": 1.0, "driver_bytes_max": 2**31, "argv": sys.argv[1:]}))
     print("{'a warning': 1}")
 """
 
@@ -68,6 +85,18 @@ def program_of_both_sides():
         program.write_text("#!" + sys.executable + PROGRAM)
         program.chmod(0o755)
         yield program
+
+
+@contextlib.contextmanager
+def build_of_both_sides():
+    """A build of step_bench, ferry and ferry-trainer; step_bench in it."""
+    with program_of_both_sides() as program:
+        build = program.parent / "build"
+        for name in ("tests/perf/step_bench", "src/cli/ferry", "src/train/ferry-trainer"):
+            (build / name).parent.mkdir(parents=True)
+            (build / name).write_text(program.read_text())
+            (build / name).chmod(0o755)
+        yield build / "tests/perf/step_bench"
 
 
 def arguments(program, **others):
@@ -87,7 +116,51 @@ def compared(program, work, needs=NONE_MISSING, **others):
     return met, out.getvalue(), [json.loads(line) for line in log.getvalue().splitlines()]
 
 
+def program_run(works, *words, peer=None):
+    """(exit code, what was printed, what was said to be wrong) of compare.py with these words."""
+    out, err = io.StringIO(), io.StringIO()
+    with mock.patch.multiple(compare, PEER=peer, NEEDS=NONE_MISSING, WORKS=works,
+                             DEFAULT=[name for name in works if name != "alone"]), \
+            mock.patch.object(sys, "argv", ["compare.py", *map(str, words)]), \
+            mock.patch.object(signal, "signal"), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            compare.main()
+        except SystemExit as end:
+            return end.code, out.getvalue(), err.getvalue()
+
+
+class Nvml:
+    """Notes which device it is asked for."""
+
+    def __init__(self, name):
+        self.asked = []
+
+    def nvmlInit_v2(self):
+        return 0
+
+    def nvmlDeviceGetHandleByIndex_v2(self, index, device):
+        self.asked.append(index)
+        return 0
+
+    def nvmlDeviceGetHandleByUUID(self, uuid, device):
+        self.asked.append(uuid)
+        return 0
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, device, joules):
+        return 1
+
+
 class Compare(unittest.TestCase):
+    def test_energy_is_that_of_the_first_visible_gpu(self):
+        for visible, asked in [(None, [0]), ("3,1", [3]), ("GPU-12ab,0", [b"GPU-12ab"]), ("", []), ("-1", [])]:
+            others = {key: value for key, value in os.environ.items() if key != "CUDA_VISIBLE_DEVICES"}
+            environment = others if visible is None else dict(others, CUDA_VISIBLE_DEVICES=visible)
+            with mock.patch.dict(os.environ, environment, clear=True), mock.patch("ctypes.CDLL", Nvml):
+                energy = compare.Energy()
+                self.assertEqual(energy.nvml.asked, asked, visible)
+                self.assertEqual(energy.thread.is_alive(), bool(asked), visible)
+                energy.stop()
+
     def test_energy_is_linear_between_samples(self):
         samples = [(0.0, 100.0), (1.0, 300.0), (3.0, 500.0)]
         self.assertAlmostEqual(compare.joules_between(samples, 0.5, 2.0), 400.0 - 200.0)
@@ -191,6 +264,9 @@ class Compare(unittest.TestCase):
                 self.assertIs(met, expected, said)
                 self.assertIn(line, said)
                 self.assertEqual(lines[-1]["argv"][-2:], ["--batch", "8"])
+            met, said, _ = compared(program, dict(WORK, peers=[], loss="without packages"))
+            self.assertIsNone(met)
+            self.assertIn("  no loss of padded rows: skipped: No module named 'transformers'\n", said)
             with mock.patch.object(compare, "RAGGED_LOSS", program.with_name("none")):
                 met, said, _ = compared(program, dict(WORK, peers=[("plain", 2.0)], loss="small"))
             self.assertIsNone(met)
@@ -275,14 +351,90 @@ class Compare(unittest.TestCase):
                                       (["good", "bad"], 1, "1 works met, 1 missed, 0 not decided"),
                                       ([], 1, "1 works met, 1 missed, 1 not decided")]:
                 words = [word for name in names for word in ("--work", name)]
-                with mock.patch.multiple(compare, PEER=program, NEEDS=NONE_MISSING, WORKS=works,
-                                         DEFAULT=["good", "bad", "mute"]), \
-                        mock.patch.object(sys, "argv", ["compare.py", str(program), "--out", str(folder), *words]), \
-                        contextlib.redirect_stdout(io.StringIO()) as out, self.assertRaises(SystemExit) as end:
-                    compare.main()
-                self.assertEqual(end.exception.code, code)
-                self.assertEqual(out.getvalue().splitlines()[-1], last)
+                ended, said, _ = program_run(works, program, "--out", folder, *words, peer=program)
+                self.assertEqual(ended, code)
+                self.assertEqual(said.splitlines()[-1], last)
                 self.assertTrue((folder / "compare.jsonl").exists())
+
+    def test_formulas_are_worked_out_as_often_as_wanted(self):
+        work = dict(WORK, peers=[], formula=("gpt2-13g-8", 1e-3))
+        with build_of_both_sides() as step_bench:  # the formula's own program, which runs ferry and step_bench
+            out = step_bench.parent / "out"
+            for _ in range(2):
+                code, said, _ = program_run({"one": work, "other": work}, step_bench, "--out", out)
+                self.assertEqual(said.splitlines()[-1], "2 works met, 0 missed, 0 not decided", said)
+                self.assertEqual(code, 0)
+            lines = [json.loads(line) for line in (out / "compare.jsonl").read_text().splitlines()]
+            self.assertEqual([line["work"] for line in lines if "formula_ms" in line], ["one", "other"])
+            for name in ("one", "other"):
+                self.assertTrue((out / "formula" / name / "gpt2-13g-8.trace.json").exists())
+                # Steps of the same plan: the planner knows what Ferry's own steps were planned with.
+                self.assertIn(f"--profile {out}/machine.json", (out / "formula" / name / "gpt2-13g-8.log").read_text())
+
+    def test_a_formula_of_another_plan_decides_nothing(self):
+        with build_of_both_sides() as step_bench, mock.patch.object(compare, "bytes_of", lambda words: 0):
+            work = dict(WORK, peers=[], own=("--cap 12GiB", 0.85, "bert-4gib"))
+            for why, expected in [("as asked for", "x the formula's"), ("otherwise", "the formula is of another plan")]:
+                step_bench.write_text(step_bench.read_text().replace('"as asked for"', f'"as asked for" if "--trace" in sys.argv else "{why}"'))
+                _, said, _ = program_run({"one": work}, step_bench, "--out", step_bench.parent)
+                self.assertIn(expected, said)
+
+    def test_the_machine_is_measured_where_no_profile_is_given(self):
+        works = {"one": dict(WORK, peers=[])}
+        with build_of_both_sides() as step_bench:
+            build, out = step_bench.parents[2], step_bench.parents[3]
+
+            def profiles_of(*words):
+                said = program_run(works, step_bench, *words, "--out", out)[1]
+                argv = json.loads((out / "compare.jsonl").read_text())["argv"]
+                return said, [after for word, after in zip(argv, argv[1:]) if word == "--profile"]
+            for _ in range(2):
+                said, profiles = profiles_of()
+                self.assertTrue(said.startswith(f"No PROFILE is given: measuring this machine into {out}/machine.json\n"), said)
+                self.assertEqual(profiles, [f"{out}/machine.json"])
+                self.assertEqual(json.loads((out / "machine.json").read_text())["trainer"], f"{build}/src/train/ferry-trainer")
+            given = out / "given.json"
+            given.write_text("{}")
+            said, profiles = profiles_of(given)
+            self.assertNotIn("measuring", said)
+            self.assertEqual(profiles, [str(given)])
+            with mock.patch.dict(os.environ, NO_GPU="1"):
+                said, profiles = profiles_of()
+            self.assertIn("No machine profile, the planner knows no times: bench: no usable GPU\n", said)
+            self.assertEqual(profiles, [])
+            (build / "src/cli/ferry").unlink()
+            said, profiles = profiles_of()
+            self.assertIn(f"No machine profile, the planner knows no times: there is no {build}/src/cli/ferry\n", said)
+            self.assertEqual(profiles, [])
+
+    def test_words_that_cannot_be_meant_so_are_refused(self):
+        works = {"one": dict(WORK, peers=[("plain --micro 2", 1.0)]), "alone": dict(WORK, peers=[])}
+        with program_of_both_sides() as program:
+            folder, text = program.parent, program.with_name("README.md")
+            text.write_text("no program")
+            for words, expected in [
+                    ([folder / "none"], "scripts/build --option tests=true all benchmarks makes build/tests/perf/step_bench"),
+                    ([text], "README.md is no program that can be run"),
+                    ([folder], "is no program that can be run"),
+                    ([program, folder / "none.json"], f"`ferry bench all --output {folder}/none.json` makes it"),
+                    ([program, folder], f"there is no file {folder}"),
+                    ([program, "--out", text], f"--out {text} can be no directory (File exists)"),
+                    ([program, "--out", text / "below"], "can be no directory (Not a directory)"),
+                    ([program, "--peer", "plain", "--peer", "torchoa"], "--peer 'torchoa' is in no peer of these works; they have plain --micro 2\n"),
+                    ([program, "--peer", "plain", "--work", "alone"], "they have none: leave --peer out\n"),
+                    ([program, "--steps", "9"], "--steps is 10 at least")]:
+                code, said, wrong = program_run(works, "--out", folder, *words)
+                self.assertEqual((code, said), (2, ""), words)
+                self.assertIn(expected, wrong)
+                self.assertEqual(wrong.count(": error: "), 1)
+
+    def test_a_program_of_the_folder_one_is_in_needs_no_slash(self):
+        with program_of_both_sides() as program, contextlib.chdir(program.parent):
+            code, said, _ = program_run({"one": dict(WORK, peers=[("plain", 2.0)])}, program.name, peer=program)
+        self.assertEqual(code, 0, said)
+
+    def test_peers_need_torch(self):
+        self.assertTrue(all("torch" in needs for needs in compare.NEEDS.values()))
 
     def test_works_of_ferry_alone_are_not_run_unasked(self):
         self.assertEqual(set(compare.WORKS) - set(compare.DEFAULT),

@@ -22,8 +22,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -83,6 +83,26 @@ Value value_of(const std::map<std::string, std::string>& args,
   for (const auto& [word, value] : values)
     known += known.empty() ? word : ", " + word;
   throw Error(Fault::usage, "step_bench", fmt::format("--{} {}", option, args.at(option)), known);
+}
+
+/** A size, 0 where that is no limit; Error(usage) for what is none. */
+int64_t bytes_of(const std::map<std::string, std::string>& args, const std::string& option) {
+  if (const auto bytes = parse_bytes(args.at(option))) return *bytes;
+  throw Error(Fault::usage, "step_bench", fmt::format("--{} {}", option, args.at(option)),
+              fmt::format("a size, as in --{} 11GiB; 0 is no limit", option));
+}
+
+/** A number that is not negative; Error(usage) for anything else, also behind a number. */
+template <class Number>
+Number number_of(const std::map<std::string, std::string>& args, const std::string& option) {
+  const std::string& text = args.at(option);
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc{} && end == text.data() + text.size() && number >= 0) return number;
+  throw Error(Fault::usage, "step_bench", fmt::format("--{} {}", option, text),
+              fmt::format(std::is_integral_v<Number> ? "a whole number from 0 on, as in --{} 8"
+                                                     : "a number from 0 on, as in --{} 1.0",
+                          option));
 }
 
 MachineProfile read_profile(const std::string& file) {
@@ -250,7 +270,19 @@ double median_update_alone_ms(Executor& executor) {
 int run(int argc, char** argv) {
   simd::level();  // a FERRY_SIMD that this machine cannot do shows before any work
   auto args = arguments_of(argc, argv);
-  auto number = [&](const char* key) { return std::strtoll(args.at(key).c_str(), nullptr, 10); };
+  auto number = [&](const char* option) { return number_of<int64_t>(args, option); };
+  // All are read before any work, so that one that is none shows at once.
+  const int64_t n_warm_up = number("warmup"), n_all = n_warm_up + number("steps");
+  const int64_t n_slots = number("slots"), n_resident = number("resident");
+  const int64_t n_workers = number("workers"), n_threads = number("threads");
+  const int64_t micro_batch_size = number("micro");
+  const double clip = number_of<double>(args, "clip");
+  const int64_t gpu_memory_bytes = bytes_of(args, "gpu-memory");
+  const int64_t cap_bytes = bytes_of(args, "cap");
+  const int64_t host_memory_bytes = bytes_of(args, "host-memory");
+  PlanRequest request;
+  request.train_batch_size = number("batch");
+  request.max_length = number("length");
   const std::map<std::string, bool> switches = {{"on", true}, {"off", false}};
   const bool cuda = value_of<bool>(args, "device", {{"cuda", true}, {"cpu", false}});
   BertTableOptions options;
@@ -267,11 +299,8 @@ int run(int argc, char** argv) {
               : make_bert_table(parse_bert_config(config_of(args["shape"])), options);
 
   const int64_t context_bytes = cuda ? cuda_driver_used_bytes() : 0;
-  PlanRequest request;
   request.has_gpu = cuda;
-  request.train_batch_size = number("batch");
-  if (number("micro") > 0) request.micro_batch_size = number("micro");
-  request.max_length = number("length");
+  if (micro_batch_size > 0) request.micro_batch_size = micro_batch_size;
   RandomRows rows = args["lengths"].empty()
                         ? RandomRows::of_one_length(request.train_batch_size, request.max_length,
                                                     decoder.has_value())
@@ -283,27 +312,30 @@ int run(int argc, char** argv) {
                 fmt::format("{} has {} positions", args["shape"], model.max_positions),
                 "a shorter --length");
   const int64_t kernels_bytes = loaded_kernels_bytes(model);
-  const int64_t gpu_memory_bytes = parse_bytes(args["gpu-memory"]).value_or(0);
-  const int64_t cap_bytes = parse_bytes(args["cap"]).value_or(0);
   request.gpu_budget_bytes = cap_bytes > 0 ? cap_bytes - kernels_bytes
                              : gpu_memory_bytes > 0
                                  ? gpu_memory_bytes - context_bytes - kernels_bytes
                                  : INT64_MAX;
   const ProcessHostMemory process = process_host_memory(cuda);
-  if (const int64_t bytes = parse_bytes(args["host-memory"]).value_or(0); bytes > 0)
-    request.host_budget_bytes = bytes - process.at_start_bytes - process.later_bytes;
+  if (host_memory_bytes > 0)
+    request.host_budget_bytes = host_memory_bytes - process.at_start_bytes - process.later_bytes;
   using MaybePlace = std::optional<Place>;
   const std::map<std::string, MaybePlace> places = {
       {"auto", std::nullopt}, {"gpu", Place::gpu}, {"host", Place::host}};
   request.placement = value_of(args, "placement", places);
-  request.activations = activations_of(args["activations"]);
+  request.activations = value_of<std::optional<Activations>>(args, "activations",
+                                                             {{"auto", std::nullopt},
+                                                              {"keep", Activations::keep},
+                                                              {"selective", Activations::selective},
+                                                              {"recompute", Activations::recompute},
+                                                              {"host", Activations::host}});
   request.boundaries = value_of(args, "boundaries", places);
   request.order =
       value_of<std::optional<AccumulationOrder>>(args, "order",
                                                  {{"auto", std::nullopt},
                                                   {"horizontal", AccumulationOrder::horizontal},
                                                   {"vertical", AccumulationOrder::vertical}});
-  if (number("slots") > 0) request.n_weight_slots = static_cast<int>(number("slots"));
+  if (n_slots > 0) request.n_weight_slots = static_cast<int>(n_slots);
   request.states = value_of<simd::StateType>(args, "optim",
                                              {{"adamw", simd::StateType::fp32},
                                               {"adamw_bf16", simd::StateType::bf16},
@@ -311,11 +343,11 @@ int run(int argc, char** argv) {
   request.split_master = value_of<bool>(args, "master", {{"fp32", false}, {"split", true}});
   if (request.split_master && options.compute != DType::bf16)
     throw Error(Fault::usage, "step_bench", "--master split without bf16", "--dtype bf16");
-  request.clips = std::strtod(args["clip"].c_str(), nullptr) > 0 || options.compute == DType::f16;
+  request.clips = clip > 0 || options.compute == DType::f16;
   if (!args["profile"].empty()) request.machine = read_profile(args["profile"]);
   Plan plan = make_or_force_plan(model, request, value_of(args, "force", switches));
-  if (number("resident") > 0) {  // the first blocks, whatever the planner says
-    for (int64_t b = 0; b < number("resident"); ++b)
+  if (n_resident > 0) {  // the first blocks, whatever the planner says
+    for (int64_t b = 0; b < n_resident; ++b)
       plan.shape.blocks.at(static_cast<size_t>(b)).place = Place::gpu;
     plan.layout = make_layout(plan.shape);
     if (request.machine) plan.predicted = simulate_plan(model, request, plan);
@@ -339,15 +371,14 @@ int run(int argc, char** argv) {
   std::fflush(stdout);
 
   set_up_torch({.deterministic = value_of(args, "deterministic", switches),
-                .intra_op_threads = static_cast<int>(number("threads"))});
+                .intra_op_threads = static_cast<int>(n_threads)});
   SessionOptions session_options;
   session_options.device = cuda ? DeviceKind::cuda : DeviceKind::cpu;
   session_options.graphs = value_of(args, "graphs", switches);
-  session_options.n_workers =
-      number("workers") > 0 ? static_cast<int>(number("workers")) : n_usable_threads();
+  session_options.n_workers = n_workers > 0 ? static_cast<int>(n_workers) : n_usable_threads();
   session_options.loss = decoder ? LossKind::causal_lm : LossKind::cross_entropy;
   session_options.optimizer.schedule = {.learning_rate = 2e-5, .n_steps = 1000};
-  session_options.optimizer.max_grad_norm = std::strtod(args["clip"].c_str(), nullptr);
+  session_options.optimizer.max_grad_norm = clip;
   session_options.optimizer.loss_scaling = options.compute == DType::f16;
   Session session(model, plan.shape, plan.layout, plan.largest, session_options);
   fill_weights(model, plan.shape, session.segments());
@@ -363,16 +394,15 @@ int run(int argc, char** argv) {
   double first_loss = 0;
   StepReport report;
   StepTracer tracer(session.device(), plan.shape);
-  for (int64_t step = 0; step < number("warmup") + number("steps"); ++step) {
-    if (step == number("warmup") + number("steps") - 3 && !args["trace"].empty())
-      session.executor().set_tracer(&tracer);
+  for (int64_t step = 0; step < n_all; ++step) {
+    if (step == n_all - 3 && !args["trace"].empty()) session.executor().set_tracer(&tracer);
     const std::vector<HostBatch> batches = rows.step(step);
     const auto start = Clock::now();
-    if (step == number("warmup")) timed_from = start;
+    if (step == n_warm_up) timed_from = start;
     report = session.step(batches);
     const double took = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
     if (step == 0) first_loss = report.loss;
-    if (step >= number("warmup")) {
+    if (step >= n_warm_up) {
       ms.push_back(took);
       n_tokens += rows.n_tokens(step);
       n_skipped += report.skipped ? 1 : 0;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Steps on this GPU against the time that their bytes and operations need, with every rate measured in the same run.
 
-    tests/perf/gpu/against_formula.py BUILD_DIR [CASE]... [--json] [--bar 0.9] [--logs DIR]
+    tests/perf/gpu/against_formula.py BUILD_DIR [CASE]... [--json] [--bar 0.9] [--logs DIR] [--profile FILE]
 
 CASE is one of those below; none means consumer-host. BUILD_DIR is a build with step_bench, ferry and ferry-trainer. For each
 case: copies both ways, AdamW of the CPU alone and beside copies right before the steps and right after them (what else runs on
@@ -20,7 +20,8 @@ blocks that live on the host, and the edges are the first block's update and cop
 step takes longer than formula / bar, or a case fails.
 
 --device, --shape, --dtype, --batch, --length and --gpu-memory replace the case's; with --device cpu it only shows that all
-parts work.
+parts work. --profile: the planner takes this machine profile, that of other steps which are to have the same plan, not the one
+that is measured here.
 """
 import argparse
 import json
@@ -33,7 +34,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from compare import STATE_BYTES  # noqa: E402
+from compare import STATE_BYTES, objects  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Case:
     clip: float = 1
     placement: str = "host"
     activations: str = "keep"
+    micro: int | None = None  # texts at once; None: all of them, which the formula is of; 0: as planned, which has to be all
+    order: str = "horizontal"  # of several micro-batches
     attention: str = "auto"
     gpu_memory: str = "0"
     host_memory: str = "0"
@@ -72,7 +75,9 @@ CASES = {
     "stack-filled": replace(STACK, placement="auto"),
     "gpt2-13g-32": GPT2,
     "gpt2-13g-8": replace(GPT2, batch=8),
-    "bert-4gib": Case(gpu_memory="4GiB", placement="auto", activations="recompute"),
+    # Beside steps of compare.py, which leave the plan to the planner: the same plan only comes of asking for the same. It may
+    # recompute some layers and keep others, which no option of a reference says: computing is timed in the steps themselves.
+    "bert-4gib": Case(gpu_memory="4GiB", placement="auto", activations="auto", micro=0, order="auto", has_reference=False),
 }
 ADAMW_BYTES = 28  # of a parameter in the profile's rate
 # What copies to the GPU alone take from updates, of what copies both ways do: as in src/plan/cost.cpp.
@@ -107,8 +112,8 @@ def chosen_cores(n):
 class Runner:
     """Commands under the case's emulation; each has a limit, its output goes to a log."""
 
-    def __init__(self, build, logs):
-        self.build, self.logs = build, logs
+    def __init__(self, build, logs, planned_with=None):
+        self.build, self.logs, self.planned_with = build, logs, planned_with
         self.rates = {}
 
     def run(self, case, name, command, limit_s):
@@ -135,10 +140,12 @@ class Runner:
         return self.logs / f"machine-{case.cores}-{case.simd or 'best'}.json"
 
     def rates_of(self, case):
-        """Copies in bytes per second; once for each emulation. The whole profile goes to the planner, as it does in training."""
+        """Copies in bytes per second; once for each emulation. The whole profile goes to the planner, as it does in training,
+        where no other is given."""
         key = (case.cores, case.simd, case.device)
         if key not in self.rates:
             file = self.profile_file(case)
+            file.unlink(missing_ok=True)  # of an earlier run: ferry overwrites nothing
             self.run(case, file.stem, [self.build / "src/cli/ferry", "bench", "all", "--seconds", BENCH_S, "--output", file],
                      BENCH_LIMIT_S)
             profile = json.loads(file.read_text())
@@ -162,13 +169,12 @@ class Runner:
         warm_up = WARM_UP + (LOSS_SCALE_STEPS if case.dtype == "fp16" else 0)
         trace = self.logs / f"{name}.trace.json"
         command = [self.build / "tests/perf/step_bench", "--warmup", warm_up, "--steps", n_steps, "--trace", trace]
-        for option in ("shape", "dtype", "batch", "length", "clip", "placement", "activations", "attention", "device", "optim",
-                       "master"):
+        for option in ("shape", "dtype", "batch", "length", "clip", "placement", "activations", "order", "attention", "device",
+                       "optim", "master"):
             command += [f"--{option}", getattr(case, option)]
-        command += ["--micro", case.batch, "--gpu-memory", case.gpu_memory, "--host-memory", case.host_memory,
-                    "--profile", self.profile_file(case)]
-        lines = [json.loads(line) for line in self.run(case, name, command, case.limit_s).splitlines() if line.startswith("{")]
-        result = lines[-1]
+        command += ["--micro", case.batch if case.micro is None else case.micro, "--gpu-memory", case.gpu_memory,
+                    "--host-memory", case.host_memory, "--profile", self.planned_with or self.profile_file(case)]
+        result = objects(self.run(case, name, command, case.limit_s))[-1]
         if result["n_micro"] != 1:
             raise Failed(f"{name}: {result['n_micro']} micro-batches; the formula is that of one")
         if case.learns and not result["loss"] < result["first_loss"]:
@@ -324,6 +330,7 @@ def main():
     parser.add_argument("--json", action="store_true", help="one object a case on standard output")
     parser.add_argument("--bar", type=float, default=0.9)
     parser.add_argument("--logs", type=Path, help="where outputs and traces are kept")
+    parser.add_argument("--profile", type=Path, help="of the machine, for the planner")
     for option in ("device", "shape", "dtype", "attention", "gpu_memory"):
         parser.add_argument(f"--{option.replace('_', '-')}")
     for option in ("batch", "length", "cores"):
@@ -340,7 +347,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         logs = arguments.logs or Path(scratch)
         logs.mkdir(parents=True, exist_ok=True)
-        runner = Runner(arguments.build, logs)
+        runner = Runner(arguments.build, logs, arguments.profile)
         for name in names:
             try:
                 row = measure(runner, name, replace(CASES[name], **replaced))

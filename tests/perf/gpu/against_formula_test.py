@@ -1,15 +1,46 @@
 #!/usr/bin/env python3
 """The formula of against_formula.py, on figures small enough to work out by hand."""
+import contextlib
+import io
+import os
+import sys
+import tempfile
 import unittest
 from dataclasses import replace
+from pathlib import Path
+from unittest import mock
 
-from against_formula import CASES, Case, compute_times, formula, rate_in_place
+import check_and_measure
+from against_formula import CASES, Case, Runner, compute_times, formula, rate_in_place
 
 # 1 M parameters a millisecond alone, 0.5 M beside copies both ways; 2 bytes a parameter: 0.1 ms a M parameters each way alone.
 RATES = {"adamw": 1e9, "adamw_beside_copies": 0.5e9, "h2d": 2e10, "d2h": 2e10, "h2d_beside_d2h": 1e10, "d2h_beside_h2d": 1e10}
 TIMES = {"forward_ms": 30.0, "backward_ms": 60.0, "last_forward_ms": 0.5, "gpu_update_ms": 0.0}
 HOST = [{"name": name, "place": "host", "trained": n} for name, n in
         (("embeddings", 20_000_000), ("layer.0", 40_000_000), ("head", 40_000_000))]
+
+
+# As ferry does it, it overwrites nothing.
+FERRY = """
+import json, sys
+from pathlib import Path
+file = Path(sys.argv[sys.argv.index("--output") + 1])
+if file.exists():
+    sys.exit(f"'{file}' is there already")
+copies = dict.fromkeys(["bytes", "h2d", "d2h", "h2d_beside_d2h", "d2h_beside_h2d"], 1e10)
+file.write_text(json.dumps({"gpu": {"copies": [copies]}}))
+"""
+
+
+@contextlib.contextmanager
+def build_of_ferry():
+    with tempfile.TemporaryDirectory() as folder:
+        build = Path(folder)
+        ferry = build / "src/cli/ferry"
+        ferry.parent.mkdir(parents=True)
+        ferry.write_text(f"#!{sys.executable}{FERRY}")
+        ferry.chmod(0o755)
+        yield build
 
 
 def resident(blocks, n):
@@ -81,6 +112,30 @@ class Formula(unittest.TestCase):
         self.assertAlmostEqual(times["backward_ms"], 4)
         self.assertAlmostEqual(times["gpu_update_ms"], 1)  # a fifth of the parameters stays there
         self.assertAlmostEqual(compute_times(resident(HOST, 1), events, is_reference=False)["gpu_update_ms"], 5)
+
+    def test_a_machine_is_measured_anew_where_an_earlier_profile_lies(self):
+        with build_of_ferry() as build:
+            for _ in range(2):
+                self.assertEqual(Runner(build, build).rates_of(Case())["h2d"], 1e10)
+            with mock.patch.dict(os.environ), contextlib.redirect_stdout(io.StringIO()) as said:
+                for _ in range(2):
+                    check_and_measure.measure_profile(build, build, None)
+        self.assertEqual(check_and_measure.not_well, [], said.getvalue())
+
+    def test_a_case_beside_planned_steps_asks_for_what_they_ask_for(self):
+        with tempfile.TemporaryDirectory() as logs, mock.patch.object(Runner, "run", side_effect=InterruptedError) as run:
+            def words_of(case, *planned_with):
+                with contextlib.suppress(InterruptedError):
+                    Runner(Path("build"), Path(logs), *planned_with).steps(case, "name", 10)
+                words = [str(word) for word in run.call_args.args[2]]
+                return dict(zip(words[1::2], words[2::2]))
+            planned = words_of(CASES["bert-4gib"], Path("given.json"))
+            for option, value in [("--micro", "0"), ("--activations", "auto"), ("--placement", "auto"), ("--order", "auto"),
+                                  ("--profile", "given.json")]:
+                self.assertEqual(planned[option], value)
+            self.assertFalse(CASES["bert-4gib"].has_reference)  # it would keep what the steps recompute
+            self.assertEqual(words_of(CASES["host-clip"])["--micro"], "32")
+            self.assertEqual(words_of(CASES["host-clip"])["--profile"], f"{logs}/machine-0-best.json")
 
     def test_a_case_is_replaced_in_part(self):
         case = replace(CASES["consumer-host"], device="cpu", length=32)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Checks Ferry on the GPU that is here, then measures it beside formulas and peers, in one go; builds nothing.
 
-    check_and_measure.py BUILD_DIR [--logs DIR] [--part NAME]... [--seed N]
+    check_and_measure.py BUILD_DIR [--logs DIR] [--part NAME]... [--seed N] [--absolute]
 
 BUILD_DIR is a build with CUDA and tests. Parts, in this order, all by themselves: checks (every test on the GPU, several at a
-time; those alone that others would disturb), profile (what the machine can do, which later parts use), steps, formula,
-grid (whose drawn half --seed picks), layers, ops, adamw, states (a fine-tuning with each kind), peers; and, only where asked
-for, large: what has no peers and takes up to 118 GiB of host memory. Programs that are not there are said to be missing, and
-count as failed. Logs of everything go to DIR (default BUILD_DIR/gpu-logs); what is printed is a short table. Exits 1 if a check
-failed, or a program that measures: most of them fail where a bar is missed.
+time; those alone that others would disturb), profile (what the machine can do, which later parts use), steps, formula, grid
+(whose drawn half --seed picks), layers, ops, adamw, states (a fine-tuning with each kind), peers; and, only where asked for,
+large: what has no peers and takes up to 118 GiB of host memory (--absolute holds bars of one machine too). Programs that are
+not there are said to be missing, and count as failed. Logs of everything go to DIR (default BUILD_DIR/gpu-logs); what is
+printed is a short table. Exits 1 if a check failed, or a program that measures: most of them fail where a bar is missed.
 """
 
 import argparse
@@ -41,7 +41,6 @@ ALONE = [
     ('tests/offload/offload_test', '*TheDriverCounts*', 60, 1), ('tests/engine/allocation_test', '*', 120, 1),
     ('tests/train/live_run_test', '*AnotherProgram*', 120, 1)]
 GRACE_S = 10
-SKIPPED = 77
 PEER_S = 240  # of one peer at one work, at most; some are a minute in setting themselves up
 PARALLEL = max(1, min(10, (os.cpu_count() or 1) * 5 // 8))
 STEPS = [  # name, arguments of step_bench: BERT-Large, 512 tokens, 32 a step, clip 1.0
@@ -113,7 +112,7 @@ def show(title, command, log, seconds, last=30):
     print(f'\n{title}', flush=True)
     code, text = run(command, log, seconds)
     print('\n'.join('  ' + line for line in text.splitlines()[-last:]), flush=True)
-    if code not in (0, SKIPPED):
+    if code not in (0, compare.SKIPPED):
         print(f'  exit {code}', flush=True)
         not_well.append(title)
 
@@ -150,7 +149,9 @@ def profile_of(logs):
 
 def measure_profile(build, logs, _):
     os.environ['FERRY_TRAINER'] = str(build / 'src/train/ferry-trainer')
-    show('The machine', [build / 'src/cli/ferry', 'bench', 'all', '--output', profile_of(logs)], logs / 'profile.log', 90, last=3)
+    profile_of(logs).unlink(missing_ok=True)  # ferry overwrites nothing
+    show('The machine', [build / 'src/cli/ferry', 'bench', 'all', '--output', profile_of(logs)], logs / 'profile.log',
+         compare.PROFILE_S, last=3)
 
 
 def measure_formula(build, logs, _):
@@ -165,7 +166,7 @@ def measure_grid(build, logs, arguments):
 
 
 def measure_ops(build, logs, _):
-    for shape in ('bert-large', 'llama-3g'):
+    for shape in ('bert-large', 'llama-3g', 'gpt2-13g'):
         show(f'Each operation alone, {shape}, bf16', [build / 'tests/perf/ops/ops_bench', '--shape', shape],
              logs / f'ops {shape}.log', 180, last=40)
 
@@ -181,21 +182,22 @@ def measure_states(build, logs, _):
           '--seeds', '42,43,44', '--jobs', 3], logs / 'states.log', 600)
 
 
-def compare_works(build, logs, names):
+def compare_works(build, logs, names, arguments):
     """A work at a time: one that is not done loses no other."""
+    profile = [profile_of(logs)] if profile_of(logs).exists() else []  # else compare.py measures one
     for name in names:
-        command = [sys.executable, HERE.parent / 'compare.py', build / 'tests/perf/step_bench', profile_of(logs), '--work', name,
-                   '--limit', PEER_S, '--out', logs / f'peers-{name}']
-        seconds = compare.seconds_of(compare.WORKS[name], PEER_S) + GRACE_S
+        command = [sys.executable, HERE.parent / 'compare.py', build / 'tests/perf/step_bench', *profile, '--work', name,
+                   '--limit', PEER_S, '--out', logs / f'peers-{name}'] + ['--absolute'] * arguments.absolute
+        seconds = compare.seconds_of(compare.WORKS[name], PEER_S) + (0 if profile else compare.PROFILE_S) + GRACE_S
         show(f'Beside peers, {name}', command, logs / f'peers-{name}.log', seconds)
 
 
-def measure_peers(build, logs, _):
-    compare_works(build, logs, compare.DEFAULT)
+def measure_peers(build, logs, arguments):
+    compare_works(build, logs, compare.DEFAULT, arguments)
 
 
-def measure_large(build, logs, _):
-    compare_works(build, logs, [name for name in compare.WORKS if name not in compare.DEFAULT])
+def measure_large(build, logs, arguments):
+    compare_works(build, logs, [name for name in compare.WORKS if name not in compare.DEFAULT], arguments)
 
 
 MEASURES = {'profile': measure_profile, 'steps': measure_steps, 'formula': measure_formula, 'grid': measure_grid,
@@ -210,6 +212,7 @@ def main():
     parser.add_argument('--logs', type=Path)
     parser.add_argument('--part', action='append', choices=['checks', *MEASURES])
     parser.add_argument('--seed', type=int, default=1)
+    parser.add_argument('--absolute', action='store_true')
     arguments = parser.parse_args()
     build = arguments.build.resolve()
     logs = (arguments.logs or build / 'gpu-logs').resolve()
