@@ -38,8 +38,8 @@ extern "C" void sgemm_(const char* trans_a,
 namespace ferry::ops::cpu {
 namespace {
 
-/** Scores that one block of rows may hold: 64 KiB on the stack. */
-constexpr int64_t kBlockElements = 16 * 1024;
+/** Scores that one block of rows may hold, one row at least: 64 KiB on the stack. */
+constexpr int64_t kBlockElements = kCpuSequenceTokens_max;
 
 /** A row-major matrix with a distance between rows; transposed when it is read so. */
 struct Matrix {

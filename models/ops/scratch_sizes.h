@@ -37,6 +37,10 @@ constexpr int64_t embedding_backward_scratch_bytes(int64_t T, int64_t W, bool cu
  * at a multiple of this many elements. */
 inline constexpr int64_t kProbsAlignment_elements = 256;
 
+/** The longest sequence that attention on a CPU takes: a row of its scores is on a thread's stack.
+ */
+inline constexpr int64_t kCpuSequenceTokens_max = 16 * 1024;
+
 /** Columns of the vocabulary whose logits exist at a time in the language-model head. Part of a
  * run's identity. */
 inline constexpr int64_t kVocabChunk = 4096;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/bert/bert_table.h"
+#include "models/ops/scratch_sizes.h"
 #include "src/base/error.h"
 #include "src/plan/cost.h"
 
@@ -85,7 +86,7 @@ AttentionBackend choose_attention(DType compute, const PlanMachine& machine) {
              : AttentionBackend::flash;
 }
 
-int64_t choose_max_length(const config::Config& config, int64_t max_positions) {
+int64_t choose_max_length(const config::Config& config, int64_t max_positions, bool has_gpu) {
   constexpr int64_t kAutoLength_max = 2048;
   const auto wish = config.maybe_integer("max_length");
   if (!wish) return std::min(max_positions, kAutoLength_max);
@@ -93,6 +94,11 @@ int64_t choose_max_length(const config::Config& config, int64_t max_positions) {
     throw Error(Fault::usage, "config.max_length",
                 fmt::format("{} tokens, the model takes at most {}", *wish, max_positions),
                 "lower max_length");
+  if (!has_gpu && *wish > ops::kCpuSequenceTokens_max)
+    throw Error(Fault::usage, "config.max_length",
+                fmt::format("{} tokens, attention on a CPU takes at most {}", *wish,
+                            ops::kCpuSequenceTokens_max),
+                "lower max_length, or train on a GPU");
   return *wish;
 }
 
@@ -146,7 +152,7 @@ PlanRequest make_plan_request(const config::Config& config,
                                  ? config.integer("train_batch_size")
                                  : config.maybe_integer("per_device_train_batch_size").value_or(32);
   request.micro_batch_size = config.maybe_integer("per_device_train_batch_size");
-  request.max_length = choose_max_length(config, model.max_positions);
+  request.max_length = choose_max_length(config, model.max_positions, machine.has_gpu);
   request.has_gpu = machine.has_gpu;
   // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads
   // as it goes too.

@@ -52,8 +52,8 @@ bool choose_split_master(const config::Config& config, DType compute);
 AttentionBackend choose_attention(DType compute, const PlanMachine& machine);
 
 /** max_length, or the model's limit (at most 2048) when it is auto; Error(usage) past the model's
- * limit. */
-int64_t choose_max_length(const config::Config& config, int64_t max_positions);
+ * limit, or that of attention on a CPU. */
+int64_t choose_max_length(const config::Config& config, int64_t max_positions, bool has_gpu);
 
 /** Tensor table of the model in `hf` with the run's head. Error(data) for a family Ferry does not
  * know. */

@@ -242,7 +242,8 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
   apply_param_options(job->config, job->model);
   check_vocabulary(job->tokenizer, job->model, job->directory);
   note_unreached_rows(*job);
-  job->max_length = choose_max_length(job->config, job->model.max_positions);
+  job->max_length =
+      choose_max_length(job->config, job->model.max_positions, job->machine.plan.has_gpu);
   job->loss = loss_of(job->scheme.problem, masked_lm);
 
   const Tokenize tokenize = tokenize_with(job->tokenizer, job->max_length);
@@ -318,7 +319,8 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
   job->notes = notes_of(job->machine, job->eval_examples);
   job->model = make_model_table(job->config, hf, n_labels_of(job->scheme), job->machine.plan);
   check_vocabulary(job->tokenizer, job->model, job->directory);
-  job->max_length = choose_max_length(job->config, job->model.max_positions);
+  job->max_length =
+      choose_max_length(job->config, job->model.max_positions, job->machine.plan.has_gpu);
   job->loss = loss_of(job->scheme.problem, false);
   Dataset data = job->eval_examples;
   if (!wants_labels) data.scheme = {};

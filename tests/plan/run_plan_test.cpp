@@ -70,14 +70,20 @@ TEST(ChooseStates, AreNeverReducedUnasked) {
 }
 
 TEST(ChooseMaxLength, IsTheModelsLimitUpTo2048) {
-  EXPECT_EQ(choose_max_length(config_of({}), 512), 512);
-  EXPECT_EQ(choose_max_length(config_of({}), 32768), 2048);
-  EXPECT_EQ(choose_max_length(config_of({{"max_length", "4096"}}), 32768), 4096);
+  EXPECT_EQ(choose_max_length(config_of({}), 512, false), 512);
+  EXPECT_EQ(choose_max_length(config_of({}), 32768, false), 2048);
+  EXPECT_EQ(choose_max_length(config_of({{"max_length", "4096"}}), 32768, false), 4096);
+  EXPECT_EQ(choose_max_length(config_of({{"max_length", "20000"}}), 32768, true), 20000);
   expect_usage_error(
       [] {
-        choose_max_length(config_of({{"max_length", "513"}}), 512);
+        choose_max_length(config_of({{"max_length", "513"}}), 512, true);
       },
       "at most 512");
+  expect_usage_error(
+      [] {
+        choose_max_length(config_of({{"max_length", "20000"}}), 32768, false);
+      },
+      "at most 16384");
 }
 
 }  // namespace
