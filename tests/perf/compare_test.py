@@ -331,6 +331,9 @@ class Compare(unittest.TestCase):
             self.assertEqual(len(set(files)), 1)
             steps = [list(map(int, line.split())) for line in Path(files[0]).read_text().splitlines()]
         self.assertIn("2.10 x plain\n", said)
+        for line in lines:
+            warmup, timed = (int(line["argv"][line["argv"].index(word) + 1]) for word in ("--warmup", "--steps"))
+            self.assertEqual((warmup, timed), (2 * len(steps), len(steps)))
         self.assertTrue(all(len(step) == 8 for step in steps))
         of_32 = [length for step in compare.ragged_lengths(32) for length in step]
         self.assertEqual((min(of_32), max(of_32)), (64, 503))
