@@ -32,18 +32,19 @@ fp16 with flash attention.
 """
 import argparse
 import contextlib
-import ctypes
 import importlib.util
 import json
 import os
-import random
 import signal
 import statistics
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
+
+from energy import Energy
+from faults import faults_of
+from works import DEFAULT, WORKS, batch_of, bytes_of, ragged_lengths, steps_of
 
 HERE = Path(__file__).resolve().parent
 PEER = HERE / "peers" / "peer.py"
@@ -54,183 +55,14 @@ NEEDS = {engine: ["torch", "transformers", *more] for engine, more in [
     ("deepspeed3", ["deepspeed"]), ("fsdp2", [])]}
 SKIPPED = 77  # exit code of a program whose needs are not installed; its last line says which
 PROFILE_S = 90  # that measuring the machine may take
-
-# Micro-batches of 16 keep 16 layers: about 9.9 of the 11 GiB; 18 if they fit. A graph is what the
-# eager one would be with launches that cost nothing, which the bar does not speak of.
-BEST_PLAIN = [("plain --micro 8", 1.12), ("plain --micro 8 --compile", 1.12),
-              ("plain --micro 8 --graph", None),
-              ("plain --micro 16 --checkpoint-layers 8", 1.12),
-              ("plain --micro 16 --checkpoint-layers 8 --compile", 1.12),
-              ("plain --micro 16 --checkpoint-layers 6", 1.12),
-              ("plain --micro 16 --checkpoint-layers 6 --compile", 1.12),
-              ("plain --checkpoint", 1.12), ("plain --checkpoint --compile", 1.12)]
-
-
-def gpt2_13g(batch, published, **more):
-    return {"what": f"GPT-2 of 12.8 G, 512, {batch} a step, bf16, 8-bit states, split master, 11 GiB",
-            "model": f"--batch {batch} --length 512 --dtype bf16", "shape": "gpt2-13g", "cap": "11GiB",
-            "ferry": f"--optim adamw_8bit --master split --micro {batch} --host-memory 118GiB",
-            "steps": 20, "limit": 400, "learns": True,
-            "published": f"{published} samples/s on 32 V100 in the README of the original (BMTrain)", **more}
-
-
-# peers: engine and options, and Ferry's rate over the peer's that is to be reached, if any.
-# variants: Ferry with other options, and the bars of that by peer.
-# own: Ferry with other options, the share that is to be reached of its rate or of the formula's,
-# whichever is lower, and the case of against_formula.py. formula: such a case, and the share of its
-# formula that its steps are to reach.
-# absolute: tokens a second, and where. published: said beside the table, not compared.
-# learns: the last step's loss is below the first's. loss: the shape of ragged_loss.py.
-WORKS = {
-    "bert-bf16": {
-        "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, 11 GiB",
-        "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "11GiB",
-        "peers": BEST_PLAIN + [("transformers --checkpoint --dtype fp16", 1.5),
-                               ("torchao --checkpoint", 1.25), ("torchao --checkpoint-layers 12", 1.25)]},
-    "bert-fp16": {
-        "what": "BERT-Large, 512, 32 a step, fp16, clip 1.0, 11 GiB",
-        "model": "--batch 32 --length 512 --dtype fp16", "shape": "bert-large", "cap": "11GiB",
-        "peers": BEST_PLAIN + [("transformers --checkpoint", 1.5),
-                               ("torchao --checkpoint --dtype bf16", 1.25)]},
-    "bert-host": {
-        "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, weights and states on the host",
-        "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "11GiB",
-        "ferry": "--placement host",
-        "peers": [("deepspeed2 --checkpoint", 1.8), ("deepspeed2 --checkpoint-layers 12", 1.8),
-                  ("deepspeed3 --checkpoint", 2.8),
-                  ("fsdp2 --checkpoint", 2.8), ("fsdp2 --checkpoint-layers 12", 2.8)]},
-    "bert-ragged": {
-        "what": "BERT-Large, ragged rows, 32 a step, fp16, clip 1.0, 11 GiB",
-        "model": "--batch 32 --length 512 --dtype fp16", "shape": "bert-large", "cap": "11GiB",
-        "ragged": True, "loss": "bert-large",
-        "peers": [("transformers --checkpoint", 4.0), ("transformers --checkpoint --pad", None),
-                  ("plain --micro 8 --expandable --dtype bf16", None),
-                  ("plain --checkpoint --dtype bf16", None),
-                  ("plain --checkpoint --pad --dtype bf16", None)]},
-    "bert-4gib": {
-        "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, 4 GiB",
-        "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "4GiB",
-        "peers": [("torchao --checkpoint", None), ("torchao --checkpoint-layers 12", None),
-                  ("deepspeed3 --checkpoint", None)],
-        "own": ("--cap 11GiB", 0.85, "bert-4gib")},
-    "bert-no-cap": {
-        "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, all of the GPU",
-        "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large",
-        "peers": [("transformers", 1.2), ("plain --compile", 0.97)]},
-    "llama": {
-        "what": "Llama shape of 3.0 G, 1024, 8 a step, bf16, clip 1.0, 11 GiB",
-        "model": "--batch 8 --length 1024 --dtype bf16", "shape": "llama-3g", "cap": "11GiB",
-        # The first comes within 20 MiB of the cap: the second is there in case that slows it down.
-        "peers": [("deepspeed3 --checkpoint", 1.7), ("deepspeed3 --checkpoint --expandable", 1.7),
-                  ("fsdp2 --checkpoint", None)],
-        "learns": True,
-        # The peers' states are fp32 all the same.
-        "variants": [(words, {"deepspeed3 --checkpoint": 2.3, "deepspeed3 --checkpoint --expandable": 2.3})
-                     for words in ("--optim adamw_8bit", "--optim adamw_8bit --master split")]},
-    "llama-best-batch": {
-        "what": "Llama shape of 3.0 G, 1024, 64 a step, bf16, fp32 states, clip 1.0, 11 GiB",
-        "model": "--batch 64 --length 1024 --dtype bf16", "shape": "llama-3g", "cap": "11GiB", "learns": True,
-        "absolute": (16500, "one H200 with 16 cores")},
-    # One micro-batch each.
-    "gpt2-13g-8": gpt2_13g(8, 24.15, formula=("gpt2-13g-8", 0.8)),
-    "gpt2-13g-16": gpt2_13g(16, 26.94),
-    "gpt2-13g-24": gpt2_13g(24, 29.42),
-    "gpt2-13g-32": gpt2_13g(32, 28.28, formula=("gpt2-13g-32", 0.8)),
-}
-DEFAULT = [name for name, work in WORKS.items() if "peers" in work]
-
-
-class Energy:
-    """Joules that the GPU that runs use has taken, sampled by NVML beside them; none without NVML."""
-
-    INTERVAL_S = 0.1  # rarely enough that what runs does not notice
-
-    def __init__(self):
-        self.samples = []  # (monotonic seconds, joules)
-        self.ends = threading.Event()
-        try:
-            self.nvml = ctypes.CDLL("libnvidia-ml.so.1")
-            self.device = ctypes.c_void_p()
-            works = self.nvml.nvmlInit_v2() == 0 and self.finds_device()
-        except OSError:
-            works = False
-        self.thread = threading.Thread(target=self.sample, daemon=True)
-        if works:
-            self.thread.start()
-
-    def finds_device(self):
-        """The first that CUDA_VISIBLE_DEVICES names: an index, taken for NVML's, which counts along the
-        bus, or a UUID."""
-        first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
-        if first.isdecimal():
-            return self.nvml.nvmlDeviceGetHandleByIndex_v2(int(first), ctypes.byref(self.device)) == 0
-        return first.startswith(("GPU-", "MIG-")) and self.nvml.nvmlDeviceGetHandleByUUID(
-            first.encode(), ctypes.byref(self.device)) == 0
-
-    def sample(self):
-        millijoules = ctypes.c_ulonglong()
-        while not self.ends.wait(self.INTERVAL_S):
-            if self.nvml.nvmlDeviceGetTotalEnergyConsumption(
-                    self.device, ctypes.byref(millijoules)) == 0:
-                self.samples.append((time.monotonic(), millijoules.value / 1e3))
-
-    def stop(self):
-        self.ends.set()
-        if self.thread.is_alive():
-            self.thread.join()
-
-    def joules_between(self, start_s, end_s):
-        return joules_between(self.samples, start_s, end_s)
-
-
-def joules_between(samples, start_s, end_s):
-    """Between two times, linear between the samples around each; None where they do not reach."""
-    def at(time_s):
-        for (t0, j0), (t1, j1) in zip(samples, samples[1:]):
-            if t0 <= time_s <= t1:
-                return j0 + (j1 - j0) * (time_s - t0) / max(t1 - t0, 1e-9)
-        return None
-    start, end = at(start_s), at(end_s)
-    return None if start is None or end is None else end - start
-
-
-N_RAGGED = 16
 WIDTH = 48  # of names
 STEPS_LEAST = 10  # that a rate is told of
-HOST_SHARE = 1.05  # of what was promised
-# Of a parameter's bytes: tensors begin on multiples of 256 elements, and 8-bit states have an exponent
-# for each as many.
-STATES_SHARE = 1.005
-
-
-def steps_of(args, work):
-    """(warm-up, timed steps). fp16's loss scale comes down in the first ones."""
-    if work.get("ragged"):
-        return 2 * N_RAGGED, N_RAGGED
-    return (12 if "fp16" in work["model"] else 4), max(args.steps, work.get("steps", 0))
-
-
-def ragged_lengths(batch, n_steps=N_RAGGED, seed=3):
-    """Of n_steps steps; most of them between 90 and 300."""
-    rng = random.Random(seed)
-    return [[min(512, max(64, int(rng.lognormvariate(5.1, 0.4)))) for _ in range(batch)]
-            for _ in range(n_steps)]
-
-
-def batch_of(work):
-    words = work["model"].split()
-    return int(words[words.index("--batch") + 1])
 
 
 def lengths_file(args, work):
     file = args.out / "lengths.txt"
     file.write_text("".join(" ".join(map(str, step)) + "\n" for step in ragged_lengths(batch_of(work))))
     return ["--lengths", file]
-
-
-def bytes_of(words):
-    """Of 11GiB; None of 0, which is no limit."""
-    return int(float(words.removesuffix("GiB")) * 2**30) or None
 
 
 def objects(text):
@@ -342,50 +174,6 @@ def seconds_of(work, limit_s):
                2 * ("loss" in work))
     n_peers = len(work.get("peers", []))
     return limit_of(work, limit_s) * (n_alone + n_peers + (n_peers > 0))
-
-
-STATE_BYTES = {"adamw": 8, "adamw_bf16": 4, "adamw_8bit": 2}
-STATE_TAGS = {"weights", "grads", "master", "adam_m", "adam_v"}
-
-
-def bytes_of_parameters(result):
-    """What the parameters that live on the host take there: weights, master and states, and their
-    gradients, which wait for the norm of all, or are the sum over several micro-batches, or over the
-    uses of a tied tensor, each of which has one."""
-    wide = result["dtype"] == "fp32"
-    waits = float(result["clip"]) > 0 or result["dtype"] == "fp16"
-    weights = 4 if wide else 4 if result["master"] == "split" else 6  # with their master
-    n_bytes = 0
-    for block in result["blocks"]:
-        if block["place"] == "host":
-            sums = wide or result["n_micro"] > 1 or "borrowed" in block
-            n_bytes += (weights + STATE_BYTES[result["optim"]]) * block["trained"]
-            n_bytes += (4 if sums else 2 if waits else 0) * (block["trained"] + block.get("borrowed", 0))
-    return n_bytes
-
-
-def faults_of(work, result):
-    """What Ferry did that it may not do, or what it should have done and did not."""
-    if "samples_per_s" not in result:
-        return ["did not come to its end"]
-    faults = []
-
-    def hold(what, took, may):
-        if may is not None and took > may:
-            faults.append(f"took {took / 2**30:.2f} GiB of {what}, {may / 2**30:.2f} are allowed")
-    hold("GPU memory", result["gpu_bytes_max"], bytes_of(result["cap"]))
-    hold("host memory", result["host_bytes_max"], HOST_SHARE * result["promised"]["host_bytes"])
-    of_states = sum(region["bytes"] for region in result["promised"]["regions"]
-                    if region["place"] == "host" and region["tag"] in STATE_TAGS)
-    hold("host memory for parameters", of_states, STATES_SHARE * bytes_of_parameters(result))
-    hold("the host memory it was given", result["host_bytes_max"], bytes_of(result["host-memory"]))
-    if result["swapped_bytes"]:
-        faults.append(f"{result['swapped_bytes'] / 2**20:.0f} MiB of it were swapped out")
-    if result["skipped_steps"]:
-        faults.append(f"{result['skipped_steps']} steps skipped")
-    if work.get("learns") and not result["loss"] < result["first_loss"]:
-        faults.append(f"its loss went from {result['first_loss']:.3f} to {result['loss']:.3f}")
-    return faults
 
 
 def row(name, result):

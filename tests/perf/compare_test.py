@@ -15,6 +15,9 @@ from unittest import mock
 from pathlib import Path
 
 import compare
+import energy
+import faults
+import works
 
 WORK = {"what": "a small work", "model": "--batch 8 --length 16", "shape": "tiny", "cap": "11GiB",
         "peers": [("plain --micro 2", 1.5), ("transformers", 2.0), ("torchao", 9.0)]}
@@ -156,17 +159,17 @@ class Compare(unittest.TestCase):
             others = {key: value for key, value in os.environ.items() if key != "CUDA_VISIBLE_DEVICES"}
             environment = others if visible is None else dict(others, CUDA_VISIBLE_DEVICES=visible)
             with mock.patch.dict(os.environ, environment, clear=True), mock.patch("ctypes.CDLL", Nvml):
-                energy = compare.Energy()
-                self.assertEqual(energy.nvml.asked, asked, visible)
-                self.assertEqual(energy.thread.is_alive(), bool(asked), visible)
-                energy.stop()
+                sampler = compare.Energy()
+                self.assertEqual(sampler.nvml.asked, asked, visible)
+                self.assertEqual(sampler.thread.is_alive(), bool(asked), visible)
+                sampler.stop()
 
     def test_energy_is_linear_between_samples(self):
         samples = [(0.0, 100.0), (1.0, 300.0), (3.0, 500.0)]
-        self.assertAlmostEqual(compare.joules_between(samples, 0.5, 2.0), 400.0 - 200.0)
-        self.assertAlmostEqual(compare.joules_between(samples, 0.0, 3.0), 400.0)
-        self.assertIsNone(compare.joules_between(samples, 0.5, 3.5))
-        self.assertIsNone(compare.joules_between([], 0.5, 3.5))
+        self.assertAlmostEqual(energy.joules_between(samples, 0.5, 2.0), 400.0 - 200.0)
+        self.assertAlmostEqual(energy.joules_between(samples, 0.0, 3.0), 400.0)
+        self.assertIsNone(energy.joules_between(samples, 0.5, 3.5))
+        self.assertIsNone(energy.joules_between([], 0.5, 3.5))
 
     def test_the_table_says_what_was_reached(self):
         with program_of_both_sides() as program:
@@ -232,10 +235,10 @@ class Compare(unittest.TestCase):
         for other, expected in [({}, 16), ({"clip": "0"}, 14), ({"n_micro": 2}, 18), ({"clip": "0", "n_micro": 4}, 18),
                                 ({"optim": "adamw_8bit", "master": "split"}, 8), ({"optim": "adamw_bf16"}, 12),
                                 ({"dtype": "fp16", "clip": "0"}, 16), ({"dtype": "fp32", "clip": "0"}, 16)]:
-            self.assertEqual(compare.bytes_of_parameters({**result, **other}), 10 * expected, other)
+            self.assertEqual(faults.bytes_of_parameters({**result, **other}), 10 * expected, other)
         # A tied tensor of 10 has two sums of gradients, one with the block that borrows it.
         tied = [{"place": "host", "trained": 12, "borrowed": 0}, {"place": "host", "trained": 2, "borrowed": 10}]
-        self.assertEqual(compare.bytes_of_parameters({**result, "blocks": tied}), 14 * (6 + 8) + 4 * (12 + 12))
+        self.assertEqual(faults.bytes_of_parameters({**result, "blocks": tied}), 14 * (6 + 8) + 4 * (12 + 12))
 
     def test_steps_beside_the_formula(self):
         with program_of_both_sides() as program:
@@ -335,7 +338,7 @@ class Compare(unittest.TestCase):
             warmup, timed = (int(line["argv"][line["argv"].index(word) + 1]) for word in ("--warmup", "--steps"))
             self.assertEqual((warmup, timed), (2 * len(steps), len(steps)))
         self.assertTrue(all(len(step) == 8 for step in steps))
-        of_32 = [length for step in compare.ragged_lengths(32) for length in step]
+        of_32 = [length for step in works.ragged_lengths(32) for length in step]
         self.assertEqual((min(of_32), max(of_32)), (64, 503))
         self.assertAlmostEqual(sum(of_32) / len(of_32), 174, delta=6)
 

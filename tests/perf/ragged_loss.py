@@ -18,7 +18,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from compare import ragged_lengths
+from works import ragged_lengths
 
 BARS = {"fp32": 1e-5, "fp16": 5e-3}
 # width, layers, heads, ffn, and a spread of the weights that lets rows' losses differ

@@ -34,7 +34,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from compare import STATE_BYTES, objects  # noqa: E402
+from compare import objects  # noqa: E402
+from faults import STATE_BYTES  # noqa: E402
 
 
 @dataclass(frozen=True)
