@@ -6,7 +6,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/plan/cost.h"
+#include "src/plan/rates.h"
 #include "src/term/progress.h"
 
 namespace ferry::cli {

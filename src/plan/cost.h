@@ -14,13 +14,6 @@
 
 namespace ferry {
 
-/** FLOP/s of a product: interpolated between the measured ones, in the logarithms of its size. */
-double gemm_rate(const std::vector<GemmRate>& rates, DType type, const BlockWork::Product& product);
-
-/** What a profile would have to tell to time a step of this model, in words; empty: it does. What
- * is not known must not count as taking no time. */
-std::string missing_figures(const MachineProfile& machine, bool gpu, const ModelTable& model);
-
 class CostModel {
  public:
   /** `gpu`: the run computes on the profile's GPU; false: on its CPU. All outlive the model. */

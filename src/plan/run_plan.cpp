@@ -7,7 +7,7 @@
 #include "models/bert/bert_table.h"
 #include "models/ops/scratch_sizes.h"
 #include "src/base/error.h"
-#include "src/plan/cost.h"
+#include "src/plan/rates.h"
 
 namespace ferry {
 

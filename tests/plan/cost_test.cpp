@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/plan/rates.h"
 #include "tests/plan/even_plans.h"
 
 namespace ferry::test {
