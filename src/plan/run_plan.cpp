@@ -6,15 +6,18 @@
 
 #include "models/bert/bert_table.h"
 #include "models/ops/scratch_sizes.h"
+#include "offload/gpu_support.h"
 #include "src/base/error.h"
 #include "src/plan/rates.h"
 
 namespace ferry {
 
 ProcessHostMemory process_host_memory(bool has_gpu) {
-  // Read off VmHWM of runs of several sizes: 2 CPU cores; H200 with 16 cores.
+  // Read off VmHWM and VmRSS of runs of several sizes: 2 CPU cores; H200 with 16 cores.
   if (has_gpu) return {.at_start_bytes = 460 * kMiB, .later_bytes = 324 * kMiB};
-  return {.at_start_bytes = 120 * kMiB, .later_bytes = 48 * kMiB};
+  // CUDA's libraries are loaded with LibTorch, whether they are used or not.
+  const bool has_cuda_libraries = !gpu_code_of_build().archs.empty();
+  return {.at_start_bytes = (has_cuda_libraries ? 356 : 120) * kMiB, .later_bytes = 48 * kMiB};
 }
 
 std::optional<MachineProfile> profile_of_this_machine(const std::string& gpu_name) {

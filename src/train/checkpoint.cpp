@@ -173,11 +173,13 @@ std::optional<CheckpointSaver::Outcome> CheckpointSaver::await_outcome() {
   return outcome();
 }
 
-void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
-  const fs::path file = checkpoint.path / "state" / runs::kRunStateName;
-  const runs::StoredChecksums checksums = runs::read_checksums(checkpoint.path);
-  const ordered_json run_state = read_json(file);
-  const SessionState restored = session_state_in(run_state, file);
+namespace {
+
+ordered_json run_state_of(const runs::Checkpoint& checkpoint) {
+  return read_json(checkpoint.path / "state" / runs::kRunStateName);
+}
+
+void check_same(const runs::Checkpoint& checkpoint, const ordered_json& run_state, const Job& job) {
   const ordered_json identity = run_state.value("identity", ordered_json::object());
   const std::string optim = identity.value("optim", "adamw"), now = job.config.text("optim");
   if (optim != now)
@@ -187,6 +189,20 @@ void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session
                 fmt::format("set it back, or start a new run from the weights: --model '{}'",
                             checkpoint.path.string()));
   if (!job.config.flag("new_identity")) check_identity(identity, job.identity);
+}
+
+}  // namespace
+
+void check_same(const runs::Checkpoint& checkpoint, const Job& job) {
+  check_same(checkpoint, run_state_of(checkpoint), job);
+}
+
+void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
+  const runs::StoredChecksums checksums = runs::read_checksums(checkpoint.path);
+  const ordered_json run_state = run_state_of(checkpoint);
+  const SessionState restored =
+      session_state_in(run_state, checkpoint.path / "state" / runs::kRunStateName);
+  check_same(checkpoint, run_state, job);
   load_states(job.model, job.plan.shape, checkpoint.path, checksums, kSavedSegments,
               session.segments());
   session.restore(restored);

@@ -62,9 +62,13 @@ class CheckpointSaver {
   std::unique_ptr<Writing> writing_;  ///< owned by the save queue while it is saving
 };
 
+/** Throws Error(does_not_fit) where the run's identity, or the kind of its states, is another than
+ * the checkpoint's: known before any weights are. */
+void check_same(const runs::Checkpoint& checkpoint, const Job& job);
+
 /** Session and segments as they were when the checkpoint was made. Throws Error(data) where a file
- * is missing or damaged, Error(does_not_fit) where the run's identity is another; nothing of the
- * session is worth keeping then. */
+ * is missing or damaged, Error(does_not_fit) as check_same() does; nothing of the session is worth
+ * keeping then. */
 void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session);
 /** The model only, of a checkpoint of this run: nothing goes on from it. */
 void load_model(const runs::Checkpoint& checkpoint, const Job& job, Session& session);

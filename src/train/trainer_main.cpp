@@ -135,6 +135,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   }
   catch_interrupts();
   auto job = prepare_training(std::move(command.config));
+  if (resumed && resumed->checkpoint) check_same(*resumed->checkpoint, *job);
   const auto directory = resumed ? resumed->run : choose_output_directory(*job);
   start_torch(job->config, job->machine);
   const int64_t before_bytes = process_bytes();
@@ -189,8 +190,11 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
 
 int fail_training(const OpenRun& run, const std::exception& error, int exit_code) {
   say(fmt::format("ferry: {}", error.what()));
+  // What was refused before the run was touched says all that there is to say.
+  const bool is_refused = exit_code == static_cast<int>(Fault::does_not_fit) && !run.directory;
   std::error_code code;
-  if (exit_code >= runs::kFirstReportedExit && std::filesystem::is_directory(run.path, code))
+  if (exit_code >= runs::kFirstReportedExit && !is_refused &&
+      std::filesystem::is_directory(run.path, code))
     say(runs::report_advice(run.path));
   return exit_code;
 }

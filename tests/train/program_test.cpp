@@ -454,6 +454,29 @@ TEST_F(Program, EvaluatesOnlyATrainedClassifier) {
                {"has no tensor", "not a trained classifier"});
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // they take memory of their own
+/** Or says beforehand that it cannot; with LibTorch's build for a GPU the least is more. */
+TEST_F(Program, TakesNoMoreHostMemoryThanItIsGiven) {
+  int n_trained = 0;
+  for (const int mib : {200, 300, 520}) {
+    const std::string given = std::to_string(mib) + "MiB";
+    const Outcome train =
+        ferry(train_arguments("kept" + given) + "--max-steps 2 --host-memory " + given);
+    if (train.code == 3) {
+      expect_fault(train, 3, {"does not fit", "beside LibTorch"});
+      continue;
+    }
+    ASSERT_EQ(train.code, 0) << train.err;
+    ++n_trained;
+    const PeakMemory peak = peak_memory_in(train.out);
+    EXPECT_LE(peak.promised, mib * 1024.0 * 1024 * 1.05) << given << train.out;
+    EXPECT_LE(peak.actual, mib * 1024.0 * 1024) << given << train.out;
+  }
+  EXPECT_GT(n_trained, 0);
+}
+#endif
+
 TEST_F(Program, BadOptions) {
   expect_fault(ferry(train_arguments("never") + "--learning-rte 1"), 2,
                {"did you mean '--learning-rate'"});

@@ -139,6 +139,9 @@ TEST_F(Resume, ReducedStatesTheSameBits) {
       EXPECT_NE(other.err.find("those of optim = adamw_bf16"), std::string::npos) << other.err;
       EXPECT_NE(other.err.find("--model"), std::string::npos) << other.err;
       EXPECT_EQ(other.err.find("new-identity"), std::string::npos) << "it does not help";
+      EXPECT_EQ(other.err.find("runs report"), std::string::npos) << "all is said";
+      const auto about = nlohmann::json::parse(text_of(root_ / "reduced1/run.json"));
+      EXPECT_EQ(about.at("phase"), "finished") << "the run is as it was";
     }
 }
 
