@@ -1,6 +1,6 @@
 """The parts of the test suite, in order: format, main, isa, asan, tsan.
 
-Called by scripts/test. Each part builds in its own directory through scripts/build and adds to one tally, which is
+Called by scripts/test. Once the arguments are read scripts/setup installs what is missing. Each part builds in its own directory through scripts/build and adds to one tally, which is
 read from what Meson and GoogleTest wrote, case by case. Exits 1 if anything failed or nothing ran.
 """
 
@@ -302,6 +302,9 @@ def main():
     parser.add_argument('--long', action='store_true', help='the full counts, in place of a seeded sample of them')
     parser.add_argument('--only', action='append', choices=PARTS, metavar='PART', help='one part: ' + ', '.join(PARTS))
     arguments = parser.parse_args()
+    done = subprocess.run([ROOT / 'scripts/setup', '--tests'])
+    if done.returncode != 0:
+        sys.exit(done.returncode)  # it said why
     if arguments.long:
         os.environ['FERRY_LONG'] = '1'
     tally = Tally()

@@ -65,9 +65,10 @@ void check_part(const std::string& part) {
   if (std::find(std::begin(kParts), std::end(kParts), part) != std::end(kParts)) return;
   const std::vector<std::string_view> names(std::begin(kParts), std::end(kParts));
   const std::string nearest = config::nearest_name(part, names);
-  refuse(fmt::format("unknown part '{}'", part), nearest.empty()
-                                                     ? "ferry bench --help lists them"
-                                                     : fmt::format("did you mean '{}'?", nearest));
+  refuse(fmt::format("unknown part '{}'", part),
+         fmt::format("{}the parts are {}",
+                     nearest.empty() ? "" : fmt::format("did you mean '{}'? ", nearest),
+                     fmt::join(names, ", ")));
 }
 
 Request parse(Arguments arguments) {
@@ -115,12 +116,24 @@ fs::path file_of(const std::string& gpu_name) {
   return (name.empty() ? "card" : name) + ".json";
 }
 
-/** Before measuring: nothing is overwritten. */
-void check_is_new(const fs::path& file) {
+/** Before measuring: nothing is overwritten, and no figures are lost on a name that cannot be
+ * written. */
+void check_can_be_made(const fs::path& file) {
   std::error_code error;
   if (fs::exists(file, error))
     refuse(fmt::format("'{}' is there already", file.string()),
            "give a new name with --output; nothing is overwritten");
+  const fs::path directory = file.has_parent_path() ? file.parent_path() : ".";
+  if (!fs::is_directory(directory, error))
+    refuse(fmt::format("'{}' cannot be written: there is no directory '{}'", file.string(),
+                       directory.string()),
+           "make it first, or give another name with --output");
+  try {
+    AtomicFile made_and_removed(file);
+  } catch (const Error&) {
+    refuse(fmt::format("'{}' cannot be written in '{}'", file.filename().string(), directory.string()),
+           "give a name with --output in a directory you may write to");
+  }
 }
 
 /** The card alone: nothing of the host it was measured in but the link. */
@@ -129,7 +142,7 @@ fs::path write_card(const MachineProfile& measured, const fs::path& output) {
   card.gpu->drives_display = false;
   card.assumptions = {"Copies are those of the machine it was measured in."};
   const fs::path file = output.empty() ? file_of(card.name) : output;
-  check_is_new(file);
+  check_can_be_made(file);
   write_text_file(file, to_json(card));
   return file;
 }
@@ -170,7 +183,7 @@ void check_card(const Request& request, const Nvidia& nvidia) {
   if (nvidia.n_pci_devices == 0 && !nvidia.has_library)
     refuse_without_gpu("no NVIDIA GPU is on the PCI bus");
   if (request.output.empty() && !nvidia.gpus.empty())
-    check_is_new(file_of(nvidia.gpus.front().name));
+    check_can_be_made(file_of(nvidia.gpus.front().name));
 }
 
 Measured measure(const Request& request) {
@@ -202,7 +215,7 @@ int run_bench(Arguments arguments) {
     fmt::print("{}", kHelp);
     return 0;
   }
-  check_is_new(request.output);
+  check_can_be_made(request.output);
   const Measured measured = measure(request);
   if (request.part == "all" && !request.output.empty())
     write_text_file(request.output, to_json(*measured.profile));

@@ -22,7 +22,8 @@ std::vector<Option> training_options() {
        .aliases = {{"batch_size"}, {"global_batch_size"}},
        .help = "Samples in one optimizer step: the hyper-parameter that changes what is learned. "
                "Larger is "
-               "steadier and wants a larger learning_rate; memory does not depend on it."},
+               "steadier and wants a larger learning_rate; memory hardly depends on it once a step "
+               "has several micro-batches."},
       {.key = "per_device_train_batch_size",
        .type = Type::integer,
        .group = kScheduleGroup,

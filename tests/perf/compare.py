@@ -32,6 +32,7 @@ fp16 with flash attention.
 """
 import argparse
 import contextlib
+import ctypes
 import importlib.util
 import json
 import os
@@ -57,6 +58,7 @@ SKIPPED = 77  # exit code of a program whose needs are not installed; its last l
 PROFILE_S = 90  # that measuring the machine may take
 WIDTH = 48  # of names
 STEPS_LEAST = 10  # that a rate is told of
+LIMIT_MOST_S = 1e6  # waiting for a program knows no longer ones
 
 
 def lengths_file(args, work):
@@ -328,6 +330,19 @@ def hold_formula(work, bars, formula_of):
               result["ratio"] >= share)
 
 
+def gpu_trouble():
+    """Why CUDA has no GPU here; None where it has one. Of the driver, which this Python needs no torch for."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return "there is no NVIDIA driver, libcuda.so.1"
+    n_gpus = ctypes.c_int()
+    code = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(n_gpus))
+    if code:
+        return f"the NVIDIA driver says error {code}"
+    return None if n_gpus.value else "the NVIDIA driver has none"
+
+
 def check(parser, args, names):
     """Ends with what is to be done where the words cannot be meant so. Makes --out."""
     if not (Path(args.step_bench).is_file() and os.access(args.step_bench, os.X_OK)):
@@ -340,11 +355,17 @@ def check(parser, args, names):
                      "it, and without PROFILE the machine is measured first")
     if args.steps < STEPS_LEAST:
         parser.error(f"--steps is {STEPS_LEAST} at least")
+    if not 0 < args.limit <= LIMIT_MOST_S:  # nan neither
+        parser.error(f"--limit is a number of seconds above 0, {LIMIT_MOST_S:.0f} at most")
     known = list(dict.fromkeys(peer for name in names for peer, _ in WORKS[name].get("peers", [])))
     for words in args.peer or []:
         if not any(words in peer for peer in known):
             parser.error(f"--peer {words!r} is in no peer of these works; they have "
                          f"{'; '.join(known) or 'none: leave --peer out'}")
+    trouble = gpu_trouble()
+    if trouble:
+        parser.error(f"both sides run on a GPU, and none can be used: {trouble}; see that nvidia-smi lists one "
+                     "and CUDA_VISIBLE_DEVICES leaves it visible")
     try:
         args.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
