@@ -95,6 +95,41 @@ TEST_F(BenchProgram, AWholeProfileIsWrittenWhereItIsAskedFor) {
   EXPECT_FALSE(std::filesystem::exists(stored()));
 }
 
+TEST_F(BenchProgram, WhatCannotBeWrittenIsRefusedBeforeMeasuring) {
+  home_.write("there.json", "{}");
+  const std::string home = home_.path().string();
+  struct Case {
+    std::string output, message;
+  };
+  for (const auto& [output, message] :
+       {Case{"there.json", "'there.json' is there already"}, Case{home, "is there already"},
+        Case{"none/x.json", "there is no directory 'none' - make it first"},
+        Case{"none/", "there is no directory 'none'"},
+        Case{"there.json/x.json", "there is no directory 'there.json'"}, Case{"", "is empty"},
+        Case{"new.json", "FERRY_TRAINER names no program"}})
+    for (const std::string part : {"all", "card"}) {
+      // What measures is not there: that is found out after the name is looked at.
+      const Outcome outcome = run_ferry({.arguments = {"bench", part, "--output", output},
+                                         .environment = {{"FERRY_TRAINER", "/no/trainer"}},
+                                         .directory = home});
+      EXPECT_EQ(outcome.exit_code, 2) << output << outcome.err;
+      EXPECT_CONTAINS(outcome.err, message);
+    }
+  std::filesystem::remove(home_.path() / "there.json");
+  EXPECT_TRUE(std::filesystem::is_empty(home_.path()));
+}
+
+TEST_F(BenchProgram, AnUnknownPartIsToldTheParts) {
+  for (const auto& [part, message] :
+       {std::pair{"nope", "the parts are adamw, dram, copy, gpu, gemm, attention, disk, step, all"},
+        std::pair{"gem", "did you mean 'gemm'? the parts are adamw"},
+        std::pair{"x", "unknown part 'x' - the parts are adamw"}}) {
+    const Outcome outcome = run({"bench", part});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_CONTAINS(outcome.err, message);
+  }
+}
+
 TEST_F(BenchProgram, DiskLeavesNothing) {
   const Outcome outcome = run({"bench", "disk", "--seconds", "0.3"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;

@@ -119,10 +119,12 @@ def compared(program, work, needs=NONE_MISSING, **others):
     return met, out.getvalue(), [json.loads(line) for line in log.getvalue().splitlines()]
 
 
-def program_run(works, *words, peer=None):
-    """(exit code, what was printed, what was said to be wrong) of compare.py with these words."""
+def program_run(works, *words, peer=None, trouble=None):
+    """(exit code, what was printed, what was said to be wrong) of compare.py with these words, as on a GPU that has no
+    trouble."""
     out, err = io.StringIO(), io.StringIO()
     with mock.patch.multiple(compare, PEER=peer, NEEDS=NONE_MISSING, WORKS=works,
+                             gpu_trouble=lambda: trouble,
                              DEFAULT=[name for name in works if name != "alone"]), \
             mock.patch.object(sys, "argv", ["compare.py", *map(str, words)]), \
             mock.patch.object(signal, "signal"), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -151,6 +153,20 @@ class Nvml:
 
     def nvmlDeviceGetTotalEnergyConsumption(self, device, joules):
         return 1
+
+
+class Driver:
+    """libcuda of so many GPUs."""
+
+    def __init__(self, init, n_gpus):
+        self.init, self.n_gpus = init, n_gpus
+
+    def cuInit(self, flags):
+        return self.init
+
+    def cuDeviceGetCount(self, count):
+        count._obj.value = self.n_gpus
+        return 0
 
 
 class Compare(unittest.TestCase):
@@ -428,11 +444,32 @@ class Compare(unittest.TestCase):
                     ([program, "--out", text / "below"], "can be no directory (Not a directory)"),
                     ([program, "--peer", "plain", "--peer", "torchoa"], "--peer 'torchoa' is in no peer of these works; they have plain --micro 2\n"),
                     ([program, "--peer", "plain", "--work", "alone"], "they have none: leave --peer out\n"),
+                    *[([program, "--limit", limit], "--limit is a number of seconds above 0, 1000000 at most")
+                      for limit in ("nan", "inf", "-5", "0", "1e300")],
                     ([program, "--steps", "9"], "--steps is 10 at least")]:
                 code, said, wrong = program_run(works, "--out", folder, *words)
                 self.assertEqual((code, said), (2, ""), words)
                 self.assertIn(expected, wrong)
                 self.assertEqual(wrong.count(": error: "), 1)
+
+    def test_the_longest_limit_can_be_waited_for(self):
+        self.assertEqual(compare.output_of([sys.executable, "-c", "print(1)"], compare.LIMIT_MOST_S)[:2], ("1\n", 0))
+
+    def test_without_a_gpu_nothing_is_run(self):
+        with program_of_both_sides() as program:
+            out = program.parent / "out"
+            code, said, wrong = program_run({"one": dict(WORK, peers=[])}, program, "--out", out, trouble="no driver")
+            self.assertEqual((code, said), (2, ""))
+            self.assertIn("none can be used: no driver; see that nvidia-smi lists one", wrong)
+            self.assertFalse(out.exists())
+
+    def test_the_driver_says_whether_there_is_a_gpu(self):
+        for init, n_gpus, expected in [(0, 1, None), (0, 2, None), (0, 0, "the NVIDIA driver has none"),
+                                       (100, 0, "the NVIDIA driver says error 100")]:
+            with mock.patch("ctypes.CDLL", lambda name: Driver(init, n_gpus)):
+                self.assertEqual(compare.gpu_trouble(), expected)
+        with mock.patch("ctypes.CDLL", side_effect=OSError):
+            self.assertEqual(compare.gpu_trouble(), "there is no NVIDIA driver, libcuda.so.1")
 
     def test_a_program_of_the_folder_one_is_in_needs_no_slash(self):
         with program_of_both_sides() as program, contextlib.chdir(program.parent):
@@ -454,7 +491,7 @@ class Compare(unittest.TestCase):
     def test_who_is_told_to_stop_ends_what_was_started(self):
         with program_of_both_sides() as program:
             code = ("import compare, sys; from pathlib import Path; compare.PEER = Path(sys.argv[1]);"
-                    "compare.NEEDS = {'deepspeed3': []}; compare.main()")
+                    "compare.gpu_trouble = lambda: None; compare.NEEDS = {'deepspeed3': []}; compare.main()")
             for signal_number, expected in [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)]:
                 process = subprocess.Popen([sys.executable, "-c", code, program, "--work", "llama",
                                             "--peer", "deepspeed3", "--out", program.parent],
