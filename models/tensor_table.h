@@ -102,6 +102,7 @@ struct BlockWork {
   int64_t attention_width = 0;    ///< of all heads
   bool attention_causal = false;  ///< a token attends to itself and those before it
   int64_t memory_bytes = 0;       ///< what the other operations read and write
+  int64_t compared_pairs = 0;     ///< of tokens: how a GPU finds those of the same row of a table
   /** About, since where blocks are small launches are what takes time: all kernels, products among
    * them; those that are LibTorch's operations, products not among them. */
   int n_kernels = 0, n_operations = 0;

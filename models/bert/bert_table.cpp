@@ -125,6 +125,7 @@ void add_embeddings(TableBuilder& builder, const BertConfig& config, const Sizes
     const int64_t row = sizes.bytes(shape.tokens * sizes.W);
     // Three lookups and a norm; backward three sums into tables that are cleared first.
     return backward ? BlockWork{.memory_bytes = 12 * row + sizes.bytes(n_words * sizes.W),
+                                .compared_pairs = 3 * shape.tokens * shape.tokens,
                                 .n_kernels = 16}
                     : BlockWork{.memory_bytes = 6 * row, .n_kernels = 2};
   };

@@ -131,6 +131,7 @@ void add_embeddings(TableBuilder& builder, const DecoderConfig& config, const Si
     const int64_t row = sizes.bytes(shape.tokens * sizes.W);
     const int n_tables = sizes.has_layer_norm ? 2 : 1;
     return backward ? BlockWork{.memory_bytes = n_tables * 3 * row + sizes.bytes(n_rows * sizes.W),
+                                .compared_pairs = n_tables * shape.tokens * shape.tokens,
                                 .n_kernels = 4 * n_tables}
                     : BlockWork{.memory_bytes = (n_tables + 1) * row, .n_kernels = 1};
   };

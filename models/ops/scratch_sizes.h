@@ -41,6 +41,9 @@ inline constexpr int64_t kProbsAlignment_elements = 256;
  */
 inline constexpr int64_t kCpuSequenceTokens_max = 16 * 1024;
 
+/** The widest row that a norm on a GPU takes: a block of threads holds it in registers. */
+inline constexpr int64_t kGpuRow_bytes_max = 32 * kKiB;
+
 /** Columns of the vocabulary whose logits exist at a time in the language-model head. Part of a
  * run's identity. */
 inline constexpr int64_t kVocabChunk = 4096;

@@ -31,6 +31,9 @@ constexpr double kAttention_launches = 52;
  * keys and itself. */
 constexpr double kKernel_s = 3e-6;
 constexpr int kGraphLaunches = 2;
+/** Pairs of tokens whose rows a GPU compares in a second: three instructions each, 32 a clock and
+ * multiprocessor (H100's 132 at 1.7 GHz). */
+constexpr double kPairs_per_s = 7.4e12;
 /** A square sum's kernels on the GPU, and what they take beside reading the gradients. */
 constexpr int kSquareSumKernels = 3;
 constexpr double kSquareSum_s = 15e-6;
@@ -141,6 +144,7 @@ double CostModel::work_seconds(const BlockWork& work, bool backward) const {
   const auto& attentions = gpu_ ? machine_.gpu->attentions : machine_.host.attentions;
   const double memory = gpu_ ? machine_.gpu->memory_bytes_per_s : machine_.host.memory_bytes_per_s;
   double seconds = memory > 0 ? static_cast<double>(work.memory_bytes) / memory : 0;
+  if (gpu_) seconds += static_cast<double>(work.compared_pairs) / kPairs_per_s;
   for (const BlockWork::Product& product : work.products)
     if (const double rate = gemm_rate(gemms, model_.compute, product); rate > 0)
       seconds += product.flops() / rate;

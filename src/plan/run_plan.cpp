@@ -81,10 +81,17 @@ bool choose_split_master(const config::Config& config, DType compute) {
   return true;
 }
 
-AttentionBackend choose_attention(DType compute, const PlanMachine& machine) {
+AttentionBackend choose_attention(DType compute,
+                                  const PlanMachine& machine,
+                                  const AttentionNeed& need) {
   if (!machine.has_gpu) return AttentionBackend::cpu_math;
-  constexpr int kFlash_capability = 80;
-  return compute == DType::f32 || machine.compute_capability < kFlash_capability
+  constexpr int kFlash_capability = 80, kBlackwellOfDesktops_capability = 120;
+  constexpr int64_t kHeadWidthThatDrops_max = 192;
+  const int capability = machine.compute_capability;
+  const bool is_small =
+      capability == 86 || capability == 89 || capability >= kBlackwellOfDesktops_capability;
+  const bool lacks_backward = is_small && need.drops && need.head_width > kHeadWidthThatDrops_max;
+  return compute == DType::f32 || capability < kFlash_capability || lacks_backward
              ? AttentionBackend::memory_efficient
              : AttentionBackend::flash;
 }
@@ -117,7 +124,6 @@ ModelTable make_model_table(const config::Config& config,
   options.head = config.text("task") == "mlm" ? BertHead::masked_lm : BertHead::classification;
   options.n_labels = n_labels;
   options.compute = choose_dtype(config, machine);
-  options.attention = choose_attention(options.compute, machine);
   auto dropout = [&](const char* key) -> std::optional<float> {
     if (auto p = config.maybe_number(key)) return static_cast<float>(*p);
     return std::nullopt;
@@ -126,6 +132,10 @@ ModelTable make_model_table(const config::Config& config,
   options.attention_dropout = dropout("attention_dropout");
   const BertConfig bert = parse_bert_config(hf.json(), hf.origin());
   const int64_t head_width = bert.hidden_size / bert.num_attention_heads;
+  options.attention = choose_attention(
+      options.compute, machine,
+      {.head_width = head_width,
+       .drops = options.attention_dropout.value_or(bert.attention_probs_dropout_prob) > 0});
   if (machine.has_gpu && (head_width % 8 != 0 || head_width > 256))
     throw Error(
         Fault::data, "model.open",
@@ -133,6 +143,14 @@ ModelTable make_model_table(const config::Config& config,
                     "up to 256",
                     hf.origin(), head_width),
         "use device = cpu");
+  if (const int64_t row_bytes = bert.hidden_size * static_cast<int64_t>(size_of(options.compute));
+      machine.has_gpu && row_bytes > ops::kGpuRow_bytes_max)
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' has hidden_size = {}; on a GPU it is at most {} in {}",
+                            hf.origin(), bert.hidden_size,
+                            ops::kGpuRow_bytes_max / static_cast<int64_t>(size_of(options.compute)),
+                            name_of(options.compute)),
+                "use device = cpu");
   return make_bert_table(bert, options);
 }
 

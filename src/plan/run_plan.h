@@ -47,9 +47,19 @@ simd::StateType choose_states(const config::Config& config);
 /** Whether master is split. Throws Error(usage) where the model does not compute in bf16. */
 bool choose_split_master(const config::Config& config, DType compute);
 
+/** What the choice of attention's kernels depends on besides the type. */
+struct AttentionNeed {
+  int64_t head_width = 64;
+  bool drops = false;  ///< attention_dropout > 0
+};
+
 /** Flash attention takes 16 bits on compute capability 8.0 and newer; the memory-efficient one the
- * rest of the GPUs and fp32. */
-AttentionBackend choose_attention(DType compute, const PlanMachine& machine);
+ * rest of the GPUs and fp32, and where flash has no backward: heads wider than 192 with dropout on
+ * cards with less than 144 KiB of shared memory a block (8.6, 8.9, 12.x; LibTorch 2.11 launches
+ * nothing there and leaves the gradients as they were). */
+AttentionBackend choose_attention(DType compute,
+                                  const PlanMachine& machine,
+                                  const AttentionNeed& need = {});
 
 /** max_length, or the model's limit (at most 2048) when it is auto; Error(usage) past the model's
  * limit, or that of attention on a CPU. */

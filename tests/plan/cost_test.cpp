@@ -39,6 +39,22 @@ TEST(Work, OfBertLargeIsWhatTheWorldCounts) {
   EXPECT_NEAR(CostModel(machine, true, model, shape, batch).step_flops(1), 1.006e12, 0.01e12);
 }
 
+// A GPU compares all tokens with all, for each of three tables; nothing else of theirs grows so.
+TEST(Work, OfEmbeddingsOfVeryManyTokensIsFindingTheirRows) {
+  const ModelTable model = bert(384, 6);
+  const MachineProfile machine = even_machine({});
+  const auto backward_s = [&](int64_t tokens, bool gpu) {
+    const BatchShape batch = {.tokens = tokens, .n_seqs_max = tokens / 512, .max_length = 512};
+    const StepShape shape = make_step_shape(model, batch, {}, 1);
+    return CostModel(machine, gpu, model, shape, batch)
+        .seconds({.verb = Verb::backward, .block = 0});
+  };
+  const auto more_s = [&](bool gpu) {
+    return backward_s(1 << 20, gpu) - 4 * backward_s(1 << 18, gpu);
+  };
+  EXPECT_NEAR(more_s(true) - more_s(false), 3 * (0x1p40 - 4 * 0x1p36) / 7.4e12, 1e-3);
+}
+
 // What an update takes is the bytes it moves: 28 a parameter, 20, 16, and 2 less with a split
 // master.
 TEST(Simulation, ReducedStatesUpdateByTheirBytes) {

@@ -2,6 +2,7 @@
 
 #include "src/plan/run_plan.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -38,6 +39,56 @@ TEST(ChooseAttention, IsFlashWhereItsKernelsRun) {
   for (const DType type : {DType::f16, DType::f32})
     EXPECT_EQ(choose_attention(type, with_gpu(kTuring)), AttentionBackend::memory_efficient);
   EXPECT_EQ(choose_attention(DType::f32, {}), AttentionBackend::cpu_math);
+}
+
+TEST(ChooseAttention, IsNotFlashWhereThatHasNoBackward) {
+  for (const int capability : {80, 86, 89, 90, 100, 120, 121})
+    for (const int64_t head_width : {64, 192, 200, 256})
+      for (const bool drops : {false, true}) {
+        const bool is_small = capability == 86 || capability == 89 || capability >= 120;
+        const bool has_backward = !is_small || !drops || head_width <= 192;
+        EXPECT_EQ(choose_attention(DType::bf16, with_gpu(capability), {head_width, drops}),
+                  has_backward ? AttentionBackend::flash : AttentionBackend::memory_efficient)
+            << capability << ", heads of " << head_width << (drops ? ", dropout" : "");
+      }
+}
+
+HfConfig bert_of(int64_t hidden_size, int64_t n_heads) {
+  return HfConfig::parse(fmt::format(R"({{"model_type": "bert", "vocab_size": 64, "hidden_size": {},
+                      "num_hidden_layers": 1, "num_attention_heads": {},
+                      "intermediate_size": 64, "max_position_embeddings": 32,
+                      "type_vocab_size": 2, "hidden_act": "gelu",
+                      "attention_probs_dropout_prob": 0.1}})",
+                                     hidden_size, n_heads),
+                         "config.json");
+}
+
+TEST(ModelTable, HasAttentionThatTrainsItsHeads) {
+  const auto attention_of = [](int64_t n_heads, const Settings& settings) {
+    return make_model_table(config_of(settings), bert_of(1024, n_heads), 2, with_gpu(kAda))
+        .attention;
+  };
+  EXPECT_EQ(attention_of(16, {}), AttentionBackend::flash);
+  EXPECT_EQ(attention_of(4, {}), AttentionBackend::memory_efficient);
+  EXPECT_EQ(attention_of(4, {{"attention_dropout", "0"}}), AttentionBackend::flash);
+}
+
+TEST(ModelTable, IsOfNoRowsWiderThanTheGpusNormsTake) {
+  const auto table_of = [](int64_t hidden_size, const char* dtype, const PlanMachine& machine) {
+    return make_model_table(config_of({{"dtype", dtype}}), bert_of(hidden_size, hidden_size / 64),
+                            2, machine);
+  };
+  EXPECT_NO_THROW(table_of(8192, "fp32", with_gpu(kHopper)));
+  EXPECT_NO_THROW(table_of(8448, "bf16", with_gpu(kHopper)));
+  EXPECT_NO_THROW(table_of(8448, "fp32", {}));
+  try {
+    table_of(8448, "fp32", with_gpu(kHopper));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::data);
+    EXPECT_NE(std::string(error.what()).find("at most 8192 in fp32"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(ChooseDtype, Is16BitsWhereTheGpuHasThem) {
