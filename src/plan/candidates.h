@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "models/ops/cuda_scratch.h"
 #include "src/plan/plan.h"
 
 namespace ferry {
@@ -13,6 +14,10 @@ namespace ferry {
 constexpr int64_t kTokenMultiple = 64;
 /** The tokens of a micro-batch are counted in int32 (cu_seqlens). */
 constexpr int64_t kTokens_max = INT32_MAX - kTokenMultiple;
+/** What the second dimension of a GPU's grid holds: pieces of a sum over rows (models/ops), and the
+ * texts of flash attention (LibTorch). */
+constexpr int64_t kGridRows_max = 65535;
+constexpr int64_t kGpuTokens_max = kGridRows_max * ops::kSumChunkRows;
 
 /** The largest micro-batch and the one whose time is told. */
 struct Shapes {

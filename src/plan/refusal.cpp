@@ -1,12 +1,15 @@
 // What is said when no candidate fits: what is missing, which tag is the largest, and what to
-// change. Every change is planned first and only named when it fits.
+// change. Every change is planned first and only named when it fits; so is every figure of memory,
+// the least that the same search accepts.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "src/base/error.h"
+#include "src/plan/candidates.h"
 #include "src/plan/search.h"
 
 namespace ferry {
@@ -49,66 +52,82 @@ std::string largest_text(const PlanRequest& request, const Layout& layout) {
   return fmt::format("{} {}, {}", name_of(largest.tag), where, format_bytes(largest.n_bytes));
 }
 
+/** A change of a request, by the option that is set or left out. */
 struct Change {
-  std::string words;  ///< what "it fits" goes on with
-  PlanRequest request;
+  std::string option;  ///< "max_length = 256"
+  std::function<void(PlanRequest&)> make;
+  bool leaves_out = false;
 };
+/** Changes at once. */
+using Changes = std::vector<Change>;
 
-/** Of two changes at once. */
-std::string joined(const std::string& words, const std::string& more) {
-  return words.empty() ? more : words + " and " + more;
+PlanRequest changed(PlanRequest request, const Changes& changes) {
+  for (const Change& change : changes)
+    change.make(request);
+  return request;
 }
 
-/** Whatever time it takes. */
-Search search_for_room(const ModelTable& model, PlanRequest request) {
-  request.machine.reset();
-  return search_plan(model, request);
+/** What "it fits" goes on with: "without placement = host and with slots = 2, max_length = 256". */
+std::string words_of(const Changes& changes) {
+  std::vector<std::string> parts;
+  for (bool leaves_out : {true, false}) {
+    std::vector<std::string> options;
+    for (const Change& change : changes)
+      if (change.leaves_out == leaves_out) options.push_back(change.option);
+    if (!options.empty())
+      parts.push_back(
+          fmt::format("{} {}", leaves_out ? "without" : "with", fmt::join(options, ", ")));
+  }
+  return fmt::format("{}", fmt::join(parts, " and "));
 }
 
-bool fits(const ModelTable& model, const Change& change) {
-  return search_for_room(model, change.request).plan.has_value();
-}
-
-std::optional<Change> first_that_fits(const ModelTable& model, const std::vector<Change>& changes) {
-  const auto found =
-      std::find_if(changes.begin(), changes.end(), [&](const Change& c) { return fits(model, c); });
-  return found == changes.end() ? std::nullopt : std::optional(*found);
+bool fits(const ModelTable& model, const PlanRequest& request) {
+  return search_plan(model, request, Takes::first).plan.has_value();
 }
 
 /** Each wish about placement left out, one by one. */
-std::vector<Change> without_wishes(const PlanRequest& request) {
-  std::vector<Change> changes;
-  const auto add = [&](std::string words) -> PlanRequest& {
-    changes.push_back({std::move(words), request});
-    return changes.back().request;
+Changes without_wishes(const PlanRequest& request) {
+  Changes changes;
+  const auto leave_out = [&](std::string option, auto wish) {
+    changes.push_back({std::move(option), [wish](PlanRequest& r) { (r.*wish).reset(); }, true});
   };
   if (request.placement)
-    add(fmt::format("without placement = {}",
-                    *request.placement == Place::host ? "host" : "resident"))
-        .placement.reset();
+    leave_out(
+        fmt::format("placement = {}", *request.placement == Place::host ? "host" : "resident"),
+        &PlanRequest::placement);
   if (request.activations)
-    add(fmt::format("without activations = {}", name_of(*request.activations))).activations.reset();
+    leave_out(fmt::format("activations = {}", name_of(*request.activations)),
+              &PlanRequest::activations);
   if (request.boundaries)
-    add(fmt::format("without boundaries = {}", name_of(*request.boundaries))).boundaries.reset();
+    leave_out(fmt::format("boundaries = {}", name_of(*request.boundaries)),
+              &PlanRequest::boundaries);
   if (request.order == AccumulationOrder::vertical)
-    add("without accumulation_order = vertical").order.reset();
+    leave_out("accumulation_order = vertical", &PlanRequest::order);
   // Where they are left open the planner tries fewer by itself.
   if (request.has_gpu && request.n_weight_slots.value_or(0) > kWeightSlots_least)
-    add(fmt::format("with slots = {}", kWeightSlots_least)).n_weight_slots = kWeightSlots_least;
+    changes.push_back({fmt::format("slots = {}", kWeightSlots_least),
+                       [](PlanRequest& r) { r.n_weight_slots = kWeightSlots_least; }});
   return changes;
+}
+
+/** With a machine's times the planner tries that by itself. */
+Changes with_saved_on_host(const PlanRequest& request) {
+  if (!request.has_gpu || !request.trains || request.activations == Activations::host ||
+      (request.machine && !request.activations))
+    return {};
+  return {{"activations = host", [](PlanRequest& r) { r.activations = Activations::host; }}};
 }
 
 /** A micro-batch of `size`. Steps are named as well, so that the samples of a step stay the same
  * however the user gave them: `size` divides them. */
 Change with_micro_batch(const PlanRequest& request, int64_t size) {
-  Change change = {fmt::format("with per_device_train_batch_size = {}", size), request};
-  change.request.micro_batch_size = size;
+  std::string option = fmt::format("per_device_train_batch_size = {}", size);
   if (request.trains)
-    change.words +=
-        fmt::format(", gradient_accumulation_steps = {}", request.train_batch_size / size);
-  else
-    change.request.train_batch_size = size;
-  return change;
+    option += fmt::format(", gradient_accumulation_steps = {}", request.train_batch_size / size);
+  return {std::move(option), [size](PlanRequest& r) {
+            r.micro_batch_size = size;
+            if (!r.trains) r.train_batch_size = size;
+          }};
 }
 
 /** Largest divisor of n that is no more than `most`. */
@@ -119,8 +138,8 @@ int64_t divisor_below(int64_t n, int64_t most) {
 }
 
 /** Where the micro-batch was fixed: smaller ones, about half each. */
-std::vector<Change> with_smaller_micro_batches(const PlanRequest& request) {
-  std::vector<Change> changes;
+Changes with_smaller_micro_batches(const PlanRequest& request) {
+  Changes changes;
   for (int64_t size = request.micro_batch_size.value_or(1); size > 1;) {
     size = divisor_below(request.train_batch_size, std::max<int64_t>(1, size / 2));
     changes.push_back(with_micro_batch(request, size));
@@ -128,161 +147,220 @@ std::vector<Change> with_smaller_micro_batches(const PlanRequest& request) {
   return changes;
 }
 
-std::vector<int64_t> shorter_lengths(int64_t max_length) {
-  std::vector<int64_t> lengths;
-  while ((max_length /= 2) >= kLength_least)
-    lengths.push_back(max_length);
-  return lengths;
+/** Where the micro-batch was fixed: the smallest with which a step has no more than it may. */
+Changes with_smallest_micro_batch(const ModelTable& model, const PlanRequest& request) {
+  if (request.micro_batch_size.value_or(1) <= 1) return {};
+  int64_t size = 1;
+  const int64_t most = n_micro_most(model, request);
+  if (request.trains)
+    while (request.train_batch_size % size != 0 || request.train_batch_size / size > most)
+      ++size;
+  return {with_micro_batch(request, size)};
 }
 
-std::vector<Change> with_shorter_texts(const PlanRequest& request) {
-  std::vector<Change> changes;
-  for (int64_t length : shorter_lengths(request.max_length)) {
-    changes.push_back({fmt::format("with max_length = {}", length), request});
-    changes.back().request.max_length = length;
-  }
+Changes with_shorter_texts(const PlanRequest& request) {
+  Changes changes;
+  for (int64_t length = request.max_length / 2; length >= kLength_least; length /= 2)
+    changes.push_back({fmt::format("max_length = {}", length),
+                       [length](PlanRequest& r) { r.max_length = length; }});
   return changes;
-}
-
-std::vector<Change> with_saved_on_host(const PlanRequest& request) {
-  if (!request.has_gpu || !request.trains || request.activations == Activations::host) return {};
-  Change change = {"with activations = host", request};
-  change.request.activations = Activations::host;
-  return {change};
 }
 
 /** Where a step has more micro-batches than can be listed: fewer samples. */
-std::vector<Change> with_smaller_steps(const PlanRequest& request) {
-  std::vector<Change> changes;
-  for (int64_t size = request.train_batch_size; size > 1 && request.trains;) {
-    size /= 2;
-    changes.push_back({fmt::format("with train_batch_size = {}", size), request});
-    changes.back().request.train_batch_size = size;
-  }
+Changes with_smaller_steps(const PlanRequest& request) {
+  Changes changes;
+  for (int64_t size = request.train_batch_size / 2; size > 0 && request.trains; size /= 2)
+    changes.push_back({fmt::format("train_batch_size = {}", size),
+                       [size](PlanRequest& r) { r.train_batch_size = size; }});
   return changes;
 }
 
-/** All of the above at once, down to texts of `max_length`. */
-Change with_everything(const ModelTable& model, const PlanRequest& request, int64_t max_length) {
-  Change all = {"", request};
-  const auto say = [&](const std::string& words) { all.words = joined(all.words, words); };
-  for (const Change& change : without_wishes(request))
-    say(change.words);
-  all.request.placement.reset();
-  all.request.activations.reset();
-  all.request.boundaries.reset();
-  all.request.order.reset();
-  if (request.has_gpu) all.request.n_weight_slots = kWeightSlots_least;
-  if (request.micro_batch_size.value_or(1) > 1) {
-    int64_t size = 1;
-    const int64_t most = n_micro_most(model, request);
-    if (request.trains)
-      while (request.train_batch_size % size != 0 || request.train_batch_size / size > most)
-        ++size;
-    Change micro = with_micro_batch(all.request, size);
-    say(micro.words);
-    all.request = std::move(micro.request);
-  }
-  if (max_length < request.max_length) {
-    say(fmt::format("with max_length = {}", max_length));
-    all.request.max_length = max_length;
-  }
+/** What a run may keep in fewer bytes, all of it at once: not the planner's to choose, for it
+ * changes what comes out. */
+Changes with_reduced_states(const ModelTable& model, const PlanRequest& request) {
+  Changes changes;
+  if (!request.trains) return changes;
+  if (request.states != simd::StateType::block8)
+    changes.push_back(
+        {"optim = adamw_8bit", [](PlanRequest& r) { r.states = simd::StateType::block8; }});
+  if (model.compute == DType::bf16 && !request.split_master)
+    changes.push_back({"master = split", [](PlanRequest& r) { r.split_master = true; }});
+  return changes;
+}
+
+/** Several changes at once, the mildest first: all that leave placement and micro-batches to the
+ * planner, and shorter and shorter texts. */
+std::vector<Changes> several_at_once(const ModelTable& model, const PlanRequest& request) {
+  const Changes micro = with_smallest_micro_batch(model, request);
+  PlanRequest any_activations = request;
+  any_activations.activations.reset();
+  Changes open = without_wishes(request), on_host = without_wishes(any_activations);
+  const Changes saved = with_saved_on_host(request);
+  for (Changes* changes : {&open, &on_host})
+    changes->insert(changes->end(), micro.begin(), micro.end());
+  on_host.insert(on_host.end(), saved.begin(), saved.end());
+  std::vector<Changes> all = {open};
+  if (!saved.empty()) all.push_back(on_host);
+  for (const Change& shorter : with_shorter_texts(request))
+    for (const Changes* changes : {&open, &on_host}) {
+      if (changes == &on_host && saved.empty()) continue;
+      all.push_back(*changes);
+      all.back().push_back(shorter);
+    }
   return all;
 }
 
-/** At each length with saved tensors kept or recomputed, then with them on the host. */
-std::vector<Change> with_everything_by_length(const ModelTable& model, const PlanRequest& request) {
-  std::vector<int64_t> lengths = shorter_lengths(request.max_length);
-  lengths.insert(lengths.begin(), request.max_length);
-  PlanRequest any_activations = request;
-  any_activations.activations.reset();
-  std::vector<Change> changes;
-  for (int64_t length : lengths) {
-    changes.push_back(with_everything(model, request, length));
-    const Change all = with_everything(model, any_activations, length);
-    for (const Change& on_host : with_saved_on_host(all.request))
-      changes.push_back({joined(all.words, on_host.words), on_host.request});
+/** Without those that it fits without. */
+Changes needed_of(const ModelTable& model, const PlanRequest& request, Changes changes) {
+  for (size_t i = changes.size(); i-- > 0;) {
+    Changes fewer = changes;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+    if (fits(model, changed(request, fewer))) changes = std::move(fewer);
   }
   return changes;
 }
 
+/** Of several changes at once the first that make it fit, and no more than it takes. */
+std::optional<Changes> several_that_fit(const ModelTable& model,
+                                        const PlanRequest& request,
+                                        bool is_too_large) {
+  const Changes reduced = with_reduced_states(model, request);
+  std::vector<Changes> tried;
+  // Nothing but fewer bytes a parameter makes a model that is too large fit.
+  if (!is_too_large || reduced.empty()) tried = several_at_once(model, request);
+  if (!reduced.empty())
+    for (Changes changes : several_at_once(model, request)) {
+      changes.insert(changes.end(), reduced.begin(), reduced.end());
+      tried.push_back(std::move(changes));
+    }
+  for (Changes& changes : tried)
+    if (fits(model, changed(request, changes)))
+      return needed_of(model, request, std::move(changes));
+  return std::nullopt;
+}
+
+/** More than any machine has. */
+constexpr int64_t kAnyMemory_bytes = 64 * 1024 * kGiB;
+
+/** Of a request, whether it is const or not. */
+auto& budget_of(auto& request, Place memory) {
+  return memory == Place::gpu ? request.gpu_budget_bytes : request.host_budget_bytes;
+}
+int64_t reserved_of(const PlanRequest& request, Place memory) {
+  return memory == Place::gpu ? request.gpu_reserved_bytes : request.host_reserved_bytes;
+}
+/** What gpu_memory or host_memory is with this budget. */
+int64_t option_of(const PlanRequest& request, Place memory) {
+  return reserved_of(request, memory) + std::min(budget_of(request, memory), kAnyMemory_bytes);
+}
+
+constexpr int64_t kTenths_bytes = 10 * kGiB;  ///< from here on in tenths of a GiB
+
 /** As one would write it for gpu_memory, never less than n_bytes: "812MiB", "12.4GiB". */
 std::string no_less_than(int64_t n_bytes) {
-  if (n_bytes < 10 * kGiB) return fmt::format("{}MiB", (n_bytes + kMiB - 1) / kMiB);
+  if (n_bytes < kTenths_bytes) return fmt::format("{}MiB", (n_bytes + kMiB - 1) / kMiB);
   const double tenths = std::ceil(static_cast<double>(n_bytes) * 10 / static_cast<double>(kGiB));
   return fmt::format("{:.1f}GiB", tenths / 10);
 }
 
-/** How near the search comes that comes nearest: with a GPU one pair of two memories of which more
- * of one takes less of the other. */
-std::string nearest_text(const Change& change, const Search& search) {
-  if (!search.nearest) return "";
-  const PlanRequest& request = change.request;
-  const Layout& layout = search.nearest->layout;
-  const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::gpu)],
-                host = layout.n_bytes[static_cast<size_t>(Place::host)];
-  const std::string host_memory =
-      "host_memory = " +
-      no_less_than(request.host_reserved_bytes + host + (request.has_gpu ? 0 : gpu));
-  const std::string even = change.words.empty() ? "" : fmt::format(", even {}", change.words);
-  if (!request.has_gpu) return fmt::format("it takes at least {}{}; ", host_memory, even);
-  return fmt::format("the nearest is gpu_memory = {} beside {}{}; ",
-                     no_less_than(request.gpu_reserved_bytes + gpu), host_memory, even);
+/** What is read of that. */
+int64_t written(int64_t n_bytes) {
+  return parse_bytes(no_less_than(std::min(n_bytes, kAnyMemory_bytes))).value();
 }
 
-/** What the host would have to have for the GPU that there is. */
-std::string more_host_text(const ModelTable& model, const Change& change) {
-  if (!change.request.has_gpu) return "";
-  PlanRequest request = change.request;
-  constexpr int64_t kAnyHost_bytes = int64_t{1} << 60;
-  request.host_budget_bytes = kAnyHost_bytes;
-  const Search found = search_for_room(model, request);
-  if (!found.plan) return "";
-  return fmt::format("with this GPU memory host_memory = {} would do{}{}; ",
-                     no_less_than(request.host_reserved_bytes +
-                                  found.plan->layout.n_bytes[static_cast<size_t>(Place::host)]),
-                     change.words.empty() ? "" : " ", change.words);
+/** The request, which does not fit, with the least of one memory with which it does: tried as it is
+ * written. Nothing: it fits with no amount. */
+std::optional<PlanRequest> with_least(const ModelTable& model, PlanRequest request, Place memory) {
+  int64_t too_little = option_of(request, memory), enough = kAnyMemory_bytes;
+  const auto search_with = [&](int64_t option) {
+    budget_of(request, memory) = option - reserved_of(request, memory);
+    return search_plan(model, request, Takes::first);
+  };
+  if (!search_with(enough).plan) return std::nullopt;
+  constexpr int64_t kNear = 512;  // it is told within that share
+  // Mostly what is lacking is what it takes, unless more of one memory takes less of the other.
+  Search search = search_with(too_little);
+  for (int64_t least_step = kMiB; !search.plan; least_step *= 4) {
+    const int64_t lacking = std::min(search.lacking_bytes, kAnyMemory_bytes);
+    enough = written(too_little + std::max({lacking, least_step, too_little / kNear}));
+    search = search_with(enough);
+    if (!search.plan) too_little = enough;
+  }
+  int64_t tried = written(enough - (enough < kTenths_bytes ? kMiB : kGiB / 10));
+  while (enough - too_little > enough / kNear && too_little < tried && tried < enough) {
+    (search_with(tried).plan ? enough : too_little) = tried;
+    tried = written(too_little + (enough - too_little) / 2);
+  }
+  budget_of(request, memory) = enough - reserved_of(request, memory);
+  return request;
 }
 
-/** What a run may keep in fewer bytes: not the planner's to choose, for it changes what comes out.
- */
-std::vector<Change> with_reduced_states(const ModelTable& model, const PlanRequest& request) {
-  std::vector<Change> changes;
-  if (!request.trains) return changes;
-  Change change = {"", request};
-  if (request.states != simd::StateType::block8) {
-    change.words = "with optim = adamw_8bit";
-    change.request.states = simd::StateType::block8;
-    changes.push_back(change);
-  }
-  if (model.compute == DType::bf16 && !request.split_master) {
-    change.words += change.words.empty() ? "with master = split" : ", master = split";
-    change.request.split_master = true;
-    changes.push_back(change);
-  }
-  return changes;
+/** What `more` has for what there is, 1 for a memory that stays as it is. */
+double growth(const PlanRequest& request, const PlanRequest& more) {
+  double sum = 0;
+  for (Place memory : {Place::gpu, Place::host})
+    sum += static_cast<double>(option_of(more, memory)) /
+           static_cast<double>(std::max(option_of(request, memory), kMiB));
+  return sum;
 }
 
-/** Several changes at once; the least it takes where none of them helps. */
-std::string advice_of_many(const ModelTable& model, const PlanRequest& request, bool is_too_large) {
-  Search smallest;
-  Change its_change;
-  const std::vector<Change> reduced = with_reduced_states(model, request);
-  std::vector<Change> changes;
-  // Nothing but fewer bytes a parameter makes a model that is too large fit.
-  if (!is_too_large || reduced.empty()) changes = with_everything_by_length(model, request);
-  if (!reduced.empty())
-    for (const Change& change : with_everything_by_length(model, reduced.back().request))
-      changes.push_back({joined(change.words, reduced.back().words), change.request});
-  for (Change& change : changes) {
-    Search found = search_for_room(model, change.request);
-    if (found.plan) return "it fits " + change.words;
-    if (!found.nearest || found.lacking_bytes >= smallest.lacking_bytes) continue;
-    smallest = std::move(found);
-    its_change = std::move(change);
-  }
-  return fmt::format("{}{}take a smaller model or more memory", nearest_text(its_change, smallest),
-                     more_host_text(model, reduced.empty() ? Change{"", request} : reduced.back()));
+/** Whether the machine has what `more` has more, where it is known; of the host's as much as a plan
+ * for one that is not here takes. */
+bool is_there(const PlanRequest& request, const PlanRequest& more) {
+  if (!more.machine) return true;
+  const MachineProfile& machine = *more.machine;
+  const auto has = [&](Place memory, int64_t n_bytes) {
+    const bool is_known = n_bytes > 0;
+    return !is_known || option_of(more, memory) <= std::max(n_bytes, option_of(request, memory));
+  };
+  return has(Place::host, machine.host.memory_bytes / 10 * 9) &&
+         (!more.has_gpu || has(Place::gpu, machine.gpu->memory_bytes));
+}
+
+/** The least of one memory with which it fits; where no amount is enough, beside the least of the
+ * other that there must be. Nothing where that alone is enough, or nothing is. */
+std::optional<PlanRequest> with_more(const ModelTable& model,
+                                     const PlanRequest& request,
+                                     Place memory) {
+  std::optional<PlanRequest> more = with_least(model, request, memory);
+  if (more || !request.has_gpu) return more;
+  PlanRequest any = request;
+  budget_of(any, memory) = kAnyMemory_bytes;
+  more = with_least(model, std::move(any), memory == Place::gpu ? Place::host : Place::gpu);
+  if (!more) return std::nullopt;
+  budget_of(*more, memory) = budget_of(request, memory);
+  if (fits(model, *more)) return std::nullopt;
+  return with_least(model, std::move(*more), memory);
+}
+
+/** The requests with more memory, by growth, without one that grows far more than the other. What
+ * is more than the machine has only where nothing else is enough. */
+std::vector<PlanRequest> with_more_memory(const ModelTable& model, const PlanRequest& request) {
+  std::vector<PlanRequest> found;
+  for (Place memory : {Place::host, Place::gpu})
+    if (memory == Place::host || request.has_gpu)
+      if (auto more = with_more(model, request, memory)) found.push_back(std::move(*more));
+  if (found.empty()) return found;
+  const auto growth_of = [&](const PlanRequest& more) { return growth(request, more); };
+  const auto has_it = [&](const PlanRequest& more) { return is_there(request, more); };
+  std::ranges::stable_sort(found, {}, growth_of);
+  std::ranges::stable_partition(found, has_it);
+  constexpr double kFarMore = 1.5;
+  if (!has_it(found.back()) || growth_of(found.back()) > kFarMore * growth_of(found.front()))
+    found.resize(1);
+  return found;
+}
+
+/** "with optim = adamw_8bit and at least gpu_memory = 877MiB": what was changed, and what `more`
+ * has more. */
+std::string words_of(const Changes& changes, const PlanRequest& request, const PlanRequest& more) {
+  std::vector<std::string> options;
+  for (Place memory : {Place::gpu, Place::host})
+    if (option_of(more, memory) > option_of(request, memory))
+      options.push_back(
+          fmt::format("{}_memory = {}", name_of(memory), no_less_than(option_of(more, memory))));
+  return fmt::format("{} at least {}", changes.empty() ? "with" : words_of(changes) + " and",
+                     fmt::join(options, " and "));
 }
 
 /** Whether weights and states alone, which no other change makes fewer, are more than there is. */
@@ -295,24 +373,77 @@ bool is_model_too_large(const PlanRequest& request, const Search& search) {
   return n_bytes - (request.has_gpu ? request.gpu_budget_bytes : 0) > request.host_budget_bytes;
 }
 
-/** Changes with which it fits, the mildest of each kind; several at once where one is too little;
- * the least it takes where nothing helps. */
+/** What there is to say of changes with which it fits, and of such as take more memory than the
+ * machine has. */
+std::string sentence_of(const std::vector<std::string>& words,
+                        const std::vector<std::string>& beyond) {
+  std::string text = words.empty() ? "" : fmt::format("it fits {}", fmt::join(words, ", or "));
+  if (!beyond.empty())
+    text += fmt::format("{} {}, more than this machine can give",
+                        words.empty() ? "it would fit" : "; else only", fmt::join(beyond, ", or "));
+  if (words.empty()) text += beyond.empty() ? "take a smaller model" : "; take a smaller model";
+  return text;
+}
+
+/** Changes with which it fits. First what leaves the results as they are: wishes left out, saved
+ * tensors on the host, more memory. Then the mildest of each other kind, or several at once where
+ * one is too little, or some beside more memory where that is notably less then. */
 std::string advice(const ModelTable& model, const PlanRequest& request, const Search& search) {
-  std::vector<std::string> words;
-  const auto try_these = [&](const std::vector<Change>& changes) {
-    if (auto change = first_that_fits(model, changes)) words.push_back(change->words);
+  std::vector<std::string> words, beyond;
+  const auto try_these = [&](const Changes& changes) {
+    for (const Change& change : changes)
+      if (fits(model, changed(request, {change}))) return words.push_back(words_of({change}));
+  };
+  const auto say = [&](const Changes& changes, const PlanRequest& more) {
+    (is_there(request, more) ? words : beyond).push_back(words_of(changes, request, more));
   };
   const bool is_too_large = is_model_too_large(request, search);
   if (!is_too_large) {
     try_these(without_wishes(request));
+    try_these(with_saved_on_host(request));
+  }
+  const bool is_placed_otherwise = !words.empty();
+  const std::vector<PlanRequest> more = with_more_memory(model, request);
+  for (const PlanRequest& one : more)
+    say({}, one);
+
+  const size_t n_same_results = words.size();
+  if (!is_too_large) {
     try_these(with_smaller_micro_batches(request));
     try_these(with_shorter_texts(request));
-    try_these(with_saved_on_host(request));
     if (search.too_many) try_these(with_smaller_steps(request));
   }
-  try_these(with_reduced_states(model, request));
-  if (words.empty()) return advice_of_many(model, request, is_too_large);
-  return fmt::format("it fits {}", fmt::join(words, ", or "));
+  const Changes reduced = with_reduced_states(model, request);
+  for (auto end = reduced.begin(); end != reduced.end();)
+    if (const Changes some(reduced.begin(), ++end); fits(model, changed(request, some))) {
+      words.push_back(words_of(some));
+      break;
+    }
+  if (is_placed_otherwise || words.size() > n_same_results) return sentence_of(words, beyond);
+
+  if (const auto several = several_that_fit(model, request, is_too_large)) {
+    words.push_back(words_of(*several));
+    return sentence_of(words, beyond);
+  }
+  constexpr double kNotablyLess = 0.9;
+  std::optional<PlanRequest> least;  // of what was said
+  if (!more.empty()) least = more.front();
+  Changes made;
+  for (const Changes& some : {with_smallest_micro_batch(model, request), reduced}) {
+    if (some.empty()) continue;
+    Changes changes = made;
+    changes.insert(changes.end(), some.begin(), some.end());
+    const std::vector<PlanRequest> less = with_more_memory(model, changed(request, changes));
+    if (less.empty()) continue;
+    const bool is_notably_less =
+        !least || (is_there(request, less.front()) && !is_there(request, *least)) ||
+        growth(request, less.front()) < kNotablyLess * growth(request, *least);
+    if (!is_notably_less) continue;
+    say(changes, less.front());
+    made = std::move(changes);
+    least = less.front();
+  }
+  return sentence_of(words, beyond);
 }
 
 }  // namespace
@@ -325,6 +456,13 @@ void refuse(const ModelTable& model, const PlanRequest& request, const Search& s
                             search.too_many->n_micro, search.too_many->micro_batch_size,
                             model.blocks.size(), n_most),
                 "lower train_batch_size, or raise per_device_train_batch_size");
+  if (!search.nearest && search.too_large && request.micro_batch_size)
+    throw Error(
+        Fault::usage, "config.per_device_train_batch_size",
+        fmt::format("{} texts of {} tokens at once; a GPU's kernels take at most {} texts "
+                    "and {} tokens, what they are filled up with among them",
+                    *request.micro_batch_size, request.max_length, kGridRows_max, kGpuTokens_max),
+        "lower per_device_train_batch_size");
   const std::string what =
       search.nearest
           ? fmt::format("it needs {}; largest: {}", need_text(request, search.nearest->layout),

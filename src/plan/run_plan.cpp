@@ -190,17 +190,17 @@ PlanRequest make_plan_request(const config::Config& config,
   if (machine.has_gpu && gpu_memory && *gpu_memory > there_bytes)
     request.notes.push_back(fmt::format("gpu_memory is {}, and the GPU has {}: planned with that",
                                         format_bytes(*gpu_memory), format_bytes(there_bytes)));
-  if (machine.has_gpu && request.gpu_budget_bytes <= 0)
+  // Where gpu_memory is given the planner says how much it takes.
+  if (machine.has_gpu && !gpu_memory && request.gpu_budget_bytes <= 0)
     throw Error(
         Fault::does_not_fit, "plan.gpu_memory",
         fmt::format(
             "{} of GPU memory hold no more than the driver's context ({}) and LibTorch's kernels "
             "({})",
-            format_bytes(gpu_memory.value_or(machine.gpu_free_bytes)),
-            format_bytes(machine.gpu_context_bytes), format_bytes(kernels_bytes)),
-        gpu_memory
-            ? fmt::format("raise gpu_memory above {}", format_bytes(request.gpu_reserved_bytes))
-            : "end what else is on the GPU, or use device = cpu");
+            format_bytes(machine.gpu_free_bytes), format_bytes(machine.gpu_context_bytes),
+            format_bytes(kernels_bytes)),
+        "end what else is on the GPU, or use device = cpu");
+  request.gpu_budget_bytes = std::max<int64_t>(0, request.gpu_budget_bytes);
   const ProcessHostMemory process = process_host_memory(machine.has_gpu);
   request.host_reserved_bytes = process.at_start_bytes + process.later_bytes + dataset_bytes;
   request.host_budget_bytes =

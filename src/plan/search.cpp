@@ -147,14 +147,16 @@ struct Variant {
 
 class Searcher {
  public:
-  Searcher(const ModelTable& model, const PlanRequest& request)
-      : model_(model), request_(request) {}
+  Searcher(const ModelTable& model, const PlanRequest& request, Takes takes)
+      : model_(model),
+        request_(request),
+        compares_times_(request.machine && takes == Takes::fastest) {}
 
   Search go() {
     try_candidates(kWeightSlots);
     if (!found_.plan && is_a_slot_short()) try_candidates(kWeightSlots_least);
     leave_updates_late();
-    if (found_.plan && request_.machine) share_out_otherwise();
+    if (found_.plan && compares_times_) share_out_otherwise();
     if (found_.plan) found_.nearest.reset();
     for (std::optional<Plan>* plan : {&found_.plan, &found_.nearest})
       if (*plan) (*plan)->layout = make_layout((*plan)->shape);
@@ -170,12 +172,12 @@ class Searcher {
   };
 
   bool updates_may_be_late() const {
-    return request_.machine && request_.has_gpu && request_.trains && !request_.clips;
+    return compares_times_ && request_.has_gpu && request_.trains && !request_.clips;
   }
 
   void try_candidates(int n_weight_slots) {
     for (Place boundaries : boundary_places_of(request_)) {
-      if (found_.plan && !request_.machine) break;
+      if (found_.plan && !compares_times_) break;
       try_candidates(boundaries, n_weight_slots);
     }
   }
@@ -187,7 +189,7 @@ class Searcher {
       if (!plan) continue;
       if (updates_may_be_late() && could_be_late(*plan)) in_time_.push_back({variant, *plan});
       keep_if_faster(variant, std::move(*plan));
-      if (!request_.machine) break;
+      if (!compares_times_) break;
     }
   }
   /** Whether what no more than slots were short of may fit with fewer of them. */
@@ -245,6 +247,11 @@ class Searcher {
     if (size > kTokens_max / request_.max_length) return {};
     Plan plan;
     const Shapes shapes = shapes_of(request_, size);
+    if (request_.has_gpu &&
+        (shapes.largest.tokens > kGpuTokens_max || shapes.largest.n_seqs_max > kGridRows_max)) {
+      found_.too_large = shapes.largest;
+      return {};
+    }
     plan.largest = shapes.largest;
     plan.typical = shapes.typical;
     plan.micro_batch_size = size;
@@ -270,7 +277,7 @@ class Searcher {
     if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) return {};
     // Where blocks live changes what passes between them, not what they cost.
     std::optional<CostModel> cost;
-    if (request_.machine)
+    if (compares_times_)
       cost.emplace(*request_.machine, request_.has_gpu, model_, plan.shape, plan.typical);
     if (found_.plan && cost && !can_be_faster(*cost, request_, plan, choice, *found_.plan))
       return {};
@@ -299,6 +306,7 @@ class Searcher {
 
   const ModelTable& model_;
   const PlanRequest& request_;
+  const bool compares_times_;
   std::map<int64_t, std::optional<Plan>> bare_plans_;  ///< by size of the micro-batch
   Search found_;
   Variant best_;  ///< of the plan that was found
@@ -307,8 +315,8 @@ class Searcher {
 
 }  // namespace
 
-Search search_plan(const ModelTable& model, const PlanRequest& request) {
-  return Searcher(model, request).go();
+Search search_plan(const ModelTable& model, const PlanRequest& request, Takes takes) {
+  return Searcher(model, request, takes).go();
 }
 
 }  // namespace ferry

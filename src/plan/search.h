@@ -15,9 +15,16 @@ struct Search {
   int64_t host_lacking_bytes = INT64_MAX;  ///< as Plan's
   /** A candidate that was passed over: its micro-batches are more than one step can list. */
   std::optional<Plan> too_many;
+  /** A micro-batch of more than a GPU's kernels take at once. */
+  std::optional<BatchShape> too_large;
 };
 
-Search search_plan(const ModelTable& model, const PlanRequest& request);
+/** Of several plans that fit. Whether there is one is known without telling the times of any. */
+enum class Takes { fastest, first };
+
+Search search_plan(const ModelTable& model,
+                   const PlanRequest& request,
+                   Takes takes = Takes::fastest);
 
 /** A prediction tells no smaller difference: then the plan that moves less is taken, which comes
  * first. */

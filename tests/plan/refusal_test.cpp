@@ -2,17 +2,21 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "tests/plan/even_plans.h"
 #include "tests/plan/requests.h"
 
 namespace ferry {
 namespace {
 
-using test::bert_large, test::largest_bert, test::refusal, test::request, test::request_on_cpu;
+using test::bert, test::bert_large, test::even_machine, test::largest_bert, test::refusal,
+    test::request, test::request_on_cpu;
 
 /** The value that `text` gives an option; `text` is one piece of advice. */
 std::optional<int64_t> number_in(const std::string& text, const std::string& key) {
@@ -20,6 +24,26 @@ std::optional<int64_t> number_in(const std::string& text, const std::string& key
   if (!std::regex_search(text, found, std::regex("(^|[ ,])" + key + " = ([0-9]+)")))
     return std::nullopt;
   return std::stoll(found[2]);
+}
+
+/** The same of gpu_memory or host_memory, in bytes. */
+std::optional<int64_t> memory_in(const std::string& text, Place memory) {
+  std::smatch found;
+  const std::string key(name_of(memory));
+  if (!std::regex_search(text, found, std::regex(key + "_memory = ([0-9.]+[MG]iB)")))
+    return std::nullopt;
+  return parse_bytes(found[1].str());
+}
+
+constexpr Place kMemories[] = {Place::gpu, Place::host};
+
+/** As gpu_memory or host_memory of so many bytes has it. */
+PlanRequest with_memory(PlanRequest r, Place memory, int64_t n_bytes) {
+  if (memory == Place::gpu)
+    r.gpu_budget_bytes = std::max<int64_t>(0, n_bytes - r.gpu_reserved_bytes);
+  else
+    r.host_budget_bytes = std::max<int64_t>(0, n_bytes - r.host_reserved_bytes);
+  return r;
 }
 
 /** The request changed as one piece of advice says. */
@@ -31,14 +55,20 @@ PlanRequest changed_by(const std::string& advice, PlanRequest r) {
     r.train_batch_size = *size * number_in(advice, "gradient_accumulation_steps").value_or(1);
   }
   if (auto slots = number_in(advice, "slots")) r.n_weight_slots = static_cast<int>(*slots);
-  if (advice.find("without placement") != std::string::npos) r.placement.reset();
-  if (advice.find("without activations") != std::string::npos) r.activations.reset();
-  if (advice.find("without boundaries") != std::string::npos) r.boundaries.reset();
-  if (advice.find("without accumulation_order") != std::string::npos) r.order.reset();
-  if (advice.find("with activations = host") != std::string::npos)
-    r.activations = Activations::host;
+  std::smatch left_out;
+  if (std::regex_search(advice, left_out, std::regex("without (.*?)( and |$)"))) {
+    const std::string options = left_out[1];
+    const auto names = [&](const char* key) { return options.find(key) != std::string::npos; };
+    if (names("placement")) r.placement.reset();
+    if (names("activations")) r.activations.reset();
+    if (names("boundaries")) r.boundaries.reset();
+    if (names("accumulation_order")) r.order.reset();
+  }
+  if (advice.find("activations = host") != std::string::npos) r.activations = Activations::host;
   if (advice.find("optim = adamw_8bit") != std::string::npos) r.states = simd::StateType::block8;
   if (advice.find("master = split") != std::string::npos) r.split_master = true;
+  for (Place memory : kMemories)
+    if (auto n_bytes = memory_in(advice, memory)) r = with_memory(r, memory, *n_bytes);
   return r;
 }
 
@@ -48,12 +78,23 @@ std::vector<std::string> advice_in(const std::string& message) {
   std::vector<std::string> pieces;
   size_t at = message.find(kFits);
   if (at == std::string::npos) return pieces;
-  for (at += kFits.size(); at < message.size();) {
-    const size_t end = std::min(message.find(kOr, at), message.size());
+  const size_t last = std::min(message.find("; else", at), message.size());
+  for (at += kFits.size(); at < last;) {
+    const size_t end = std::min(message.find(kOr, at), last);
     pieces.push_back(message.substr(at, end - at));
     at = end + kOr.size();
   }
   return pieces;
+}
+
+/** Whether a piece of advice says nothing but more memory. */
+bool is_more_memory(const std::string& advice) {
+  return advice.starts_with("with at least ");
+}
+
+/** Whether a piece of advice leaves what is computed as it is. */
+bool leaves_results(const std::string& advice) {
+  return !std::regex_search(advice, std::regex("max_length|batch_size|optim|master"));
 }
 
 TEST(Refusal, WhatDoesNotFitNamesTheLargestTagAndAChange) {
@@ -107,55 +148,160 @@ TEST(Refusal, WhatARefusalAdvisesFits) {
   EXPECT_GT(n_advised, 40);
 }
 
-/** What a refusal says that an option must be at least, in bytes. */
-int64_t least_in(const std::string& message, const std::string& option) {
-  std::smatch found;
-  if (!std::regex_search(message, found,
-                         std::regex("(at least|nearest is) .*?" + option + " = ([0-9.]+[MG]iB)")))
-    return 0;
-  return parse_bytes(found[2].str()).value();
+/** Requests for which one memory is too small, the other, or both, with what a process takes
+ * besides. */
+std::vector<PlanRequest> starved_requests(const std::vector<std::pair<int64_t, int64_t>>& mib) {
+  std::vector<PlanRequest> requests;
+  for (auto [gpu_mib, host_mib] : mib)
+    for (bool reduces : {false, true})
+      for (bool knows_times : {false, true}) {
+        PlanRequest r = gpu_mib > 0 ? request(0) : request_on_cpu(0);
+        r.gpu_reserved_bytes = 688 * kMiB;
+        r.host_reserved_bytes = 784 * kMiB;
+        r = with_memory(with_memory(r, Place::gpu, gpu_mib * kMiB), Place::host, host_mib * kMiB);
+        if (reduces) r.states = simd::StateType::block8;
+        if (reduces) r.split_master = r.has_gpu;
+        if (knows_times) r.machine = even_machine({});
+        if (knows_times) r.machine->host.memory_bytes = 0;  // as a card's profile has it
+        requests.push_back(r);
+      }
+  return requests;
 }
 
-TEST(Refusal, ARefusalSaysTheLeastWhereNothingFits) {
-  const ModelTable model = bert_large(DType::bf16);
-  for (bool has_gpu : {false, true})
-    for (std::optional<Activations> wish :
-         {std::optional<Activations>(), std::optional(Activations::keep)}) {
-      PlanRequest r = has_gpu ? request(100 * kMiB) : request_on_cpu(100 * kMiB);
-      r.activations = wish;
-      r.host_reserved_bytes = 50 * kMiB;
-      r.gpu_reserved_bytes = 70 * kMiB;
-      const std::string message = refusal(model, r);
-      EXPECT_TRUE(advice_in(message).empty()) << message;
-      EXPECT_FALSE(message.find("without activations") != std::string::npos &&
-                   message.find("with activations") != std::string::npos)
-          << message;
-      PlanRequest least = changed_by(message, r);
-      least.host_budget_bytes = least_in(message, "host_memory") - r.host_reserved_bytes;
-      if (has_gpu) least.gpu_budget_bytes = least_in(message, "gpu_memory") - r.gpu_reserved_bytes;
-      EXPECT_EQ(refusal(model, least), "") << message;
-      // It is told in steps of 1 MiB, of 0.1 GiB above 10 GiB.
-      (has_gpu ? least.gpu_budget_bytes : least.host_budget_bytes) -= has_gpu ? 2 * kMiB : kGiB / 5;
-      EXPECT_NE(refusal(model, least), "") << message;
-    }
+/** MiniLM's shape. */
+ModelTable small_bert() {
+  return bert(384, 6, HeadKind::classification, /*vocab_size=*/30522);
 }
 
-TEST(Refusal, WhatItSaysOfTheHostIsEnoughForTheGpuThatThereIs) {
-  const ModelTable model = bert_large(DType::bf16);
-  PlanRequest r = request(2 * kGiB);
-  r.host_budget_bytes = 100 * kMiB;
-  r.host_reserved_bytes = 70 * kMiB;
+/** The first piece of advice is memory; it is enough, and 5 % less of any is not. */
+void expect_least_memory(const ModelTable& model, const PlanRequest& r) {
   const std::string message = refusal(model, r);
-  std::smatch found;
-  ASSERT_TRUE(std::regex_search(
-      message, found,
-      std::regex("with this GPU memory host_memory = ([0-9.]+[MG]iB) would do with optim = "
-                 "adamw_8bit, master = split; ")))
-      << message;
-  r.states = simd::StateType::block8;
-  r.split_master = true;
-  r.host_budget_bytes = parse_bytes(found[1].str()).value() - r.host_reserved_bytes;
-  EXPECT_EQ(refusal(model, r), "") << message;
+  const std::vector<std::string> pieces = advice_in(message);
+  ASSERT_FALSE(pieces.empty()) << message;
+  EXPECT_TRUE(is_more_memory(pieces.front())) << message;
+  for (const std::string& piece : pieces) {
+    const PlanRequest more = changed_by(piece, r);
+    EXPECT_EQ(refusal(model, more), "") << piece << " of " << message;
+    for (Place memory : kMemories)
+      if (auto n_bytes = memory_in(piece, memory)) {
+        const PlanRequest less = with_memory(more, memory, *n_bytes / 20 * 19);
+        EXPECT_NE(refusal(model, less), "") << piece << " of " << message;
+      }
+  }
+}
+
+TEST(Refusal, SaysTheLeastMemoryOfASmallModel) {
+  for (const PlanRequest& r :
+       starved_requests({{11264, 200}, {700, 22528}, {100, 22528}, {700, 200}, {0, 800}}))
+    expect_least_memory(small_bert(), r);
+}
+
+TEST(Refusal, SaysTheLeastMemoryOfALargeModel) {
+  for (const PlanRequest& r : starved_requests(
+           {{11264, 700}, {2048, 2048}, {900, 65536}, {900, 1024}, {3072, 200}, {0, 1024}}))
+    expect_least_memory(bert_large(DType::bf16), r);
+}
+
+TEST(Refusal, SaysTheLeastMemoryOfAModelOf13G) {
+  for (const PlanRequest& r : starved_requests({{11264, 32768}, {2048, 32768}}))
+    expect_least_memory(bert(5120, 40), r);
+}
+
+TEST(Refusal, SaysTheLeastMemoryForWishes) {
+  const ModelTable model = bert_large(DType::bf16);
+  for (PlanRequest r : starved_requests({{1500, 65536}, {3072, 1500}, {0, 1500}})) {
+    r.micro_batch_size = 32;
+    r.activations = Activations::recompute;
+    expect_least_memory(model, r);
+    const PlanRequest more = changed_by(advice_in(refusal(model, r)).front(), r);
+    EXPECT_EQ(make_plan(model, more).micro_batch_size, 32);
+  }
+}
+
+TEST(Refusal, SmallerMicroBatchesAreNamedBesideMemoryWhereItIsLess) {
+  for (PlanRequest r : starved_requests({{0, 784}})) {
+    r.micro_batch_size = 32;
+    const std::string message = refusal(small_bert(), r);
+    EXPECT_NE(message.find(", or with per_device_train_batch_size = 1, gradient_accumulation_steps "
+                           "= 32 and at least host_memory = "),
+              std::string::npos)
+        << message;
+    expect_least_memory(small_bert(), r);
+  }
+}
+
+TEST(Refusal, WhatLeavesTheResultsComesFirst) {
+  const ModelTable model = bert_large(DType::bf16);
+  int n_both = 0;
+  for (const PlanRequest& r : tight_requests()) {
+    const std::string message = refusal(model, r);
+    const std::vector<std::string> pieces = advice_in(message);
+    EXPECT_TRUE(std::ranges::is_partitioned(pieces, leaves_results)) << message;
+    if (message.empty()) continue;
+    EXPECT_TRUE(std::ranges::any_of(pieces, is_more_memory)) << message;
+    n_both += !std::ranges::all_of(pieces, leaves_results);
+  }
+  EXPECT_GT(n_both, 10);
+}
+
+TEST(Refusal, MemoryThatNeedsNoReducedStatesNamesNone) {
+  for (const PlanRequest& r : starved_requests({{11264, 200}})) {
+    EXPECT_EQ(advice_in(refusal(small_bert(), r)).size(), 1u) << refusal(small_bert(), r);
+    EXPECT_EQ(advice_in(refusal(bert_large(DType::bf16), r)).size(), 1u);
+  }
+}
+
+TEST(Refusal, MoreThanTheMachineHasIsNoAdvice) {
+  PlanRequest r = request(11 * kGiB);
+  r.machine = even_machine({});
+  r.machine->gpu->memory_bytes = 12 * kGiB;
+  r.machine->host.memory_bytes = 3 * kGiB;
+  r.host_budget_bytes = 10 * kMiB;
+  const std::string with_less = refusal(bert_large(DType::bf16), r);
+  EXPECT_NE(with_less.find("it fits with at least host_memory = "), std::string::npos) << with_less;
+  EXPECT_EQ(with_less.find("this machine"), std::string::npos) << with_less;
+  // With 3 GiB of GPU memory it takes more than there is, but for reduced states.
+  r.gpu_budget_bytes = 3 * kGiB;
+  r.machine->gpu->memory_bytes = 3 * kGiB;
+  for (int64_t host_mib : {2560, 10}) {
+    r.host_budget_bytes = host_mib * kMiB;
+    const std::string message = refusal(bert_large(DType::bf16), r);
+    EXPECT_NE(message.find("with optim = adamw_8bit"), std::string::npos) << message;
+    EXPECT_NE(message.find("; else only with at least "), std::string::npos) << message;
+    EXPECT_TRUE(message.ends_with(", more than this machine can give")) << message;
+    for (const std::string& piece : advice_in(message)) {
+      const PlanRequest changed = changed_by(piece, r);
+      EXPECT_EQ(refusal(bert_large(DType::bf16), changed), "") << piece;
+      EXPECT_LE(changed.host_budget_bytes, 3 * kGiB) << piece;
+      EXPECT_LE(changed.gpu_budget_bytes, 3 * kGiB) << piece;
+    }
+  }
+  // Where nothing is enough it says how much would be.
+  const std::string too_large = refusal(bert(5120, 40), r);
+  EXPECT_TRUE(advice_in(too_large).empty()) << too_large;
+  EXPECT_NE(too_large.find("it would fit with at least "), std::string::npos) << too_large;
+  EXPECT_TRUE(too_large.ends_with("take a smaller model")) << too_large;
+}
+
+TEST(Refusal, SeveralChangesAreNoMoreThanItTakes) {
+  const ModelTable model = bert_large(DType::bf16);
+  int n_several = 0;
+  for (const PlanRequest& r : tight_requests())
+    for (std::string piece : advice_in(refusal(model, r))) {
+      if (leaves_results(piece) || piece.find("_memory") != std::string::npos) continue;
+      piece = std::regex_replace(piece, std::regex(", gradient"), "; gradient");
+      if (piece.find(", ") == std::string::npos && piece.find(" and ") == std::string::npos)
+        continue;
+      ++n_several;
+      // Each option left away in its turn.
+      const std::regex option("[a-z_]+ = [a-z0-9_]+(; [a-z_]+ = [0-9]+)?");
+      for (std::sregex_iterator at(piece.begin(), piece.end(), option), end; at != end; ++at) {
+        std::string fewer = piece;
+        fewer.erase(static_cast<size_t>(at->position()), static_cast<size_t>(at->length()));
+        EXPECT_NE(refusal(model, changed_by(fewer, r)), "") << piece << " without " << at->str();
+      }
+    }
+  EXPECT_GT(n_several, 0);
 }
 
 TEST(Refusal, ARefusalNamesReducedStatesWhereTheyHelp) {
@@ -164,7 +310,7 @@ TEST(Refusal, ARefusalNamesReducedStatesWhereTheyHelp) {
   r.train_batch_size = 1;
   r.max_length = 64;
   const std::string message = refusal(model, r);
-  EXPECT_NE(message.find("it fits with optim = adamw_8bit"), std::string::npos) << message;
+  EXPECT_NE(message.find(", or with optim = adamw_8bit"), std::string::npos) << message;
   r.states = simd::StateType::block8;
   EXPECT_EQ(refusal(model, r), "");
   // What a run has already is no advice, and one that trains nothing has no states.
@@ -180,9 +326,10 @@ TEST(Refusal, TheLargestNumbersNeitherFitNorOverflow) {
   for (AttentionBackend attention :
        {AttentionBackend::cpu_math, AttentionBackend::flash, AttentionBackend::memory_efficient}) {
     const ModelTable model = largest_bert(attention);
-    // Texts at once (0: the planner chooses), and their length.
+    // Texts at once (0: the planner chooses), and their length. A GPU's kernels take no more.
+    const int64_t n_texts_max = attention == AttentionBackend::cpu_math ? 1 << 20 : 1 << 14;
     for (auto [micro, max_length] :
-         {std::pair<int64_t, int64_t>(0, 64), {1 << 13, 1 << 18}, {1 << 20, 64}}) {
+         {std::pair<int64_t, int64_t>(0, 64), {1 << 13, 1 << 18}, {n_texts_max, 64}}) {
       PlanRequest r = attention == AttentionBackend::cpu_math ? request_on_cpu(1024 * kGiB)
                                                               : request(1024 * kGiB);
       r.train_batch_size = micro != 0 ? micro : 1 << 20;

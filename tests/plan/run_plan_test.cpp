@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 
+#include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "tests/plan/settings.h"
 
@@ -87,6 +88,28 @@ TEST(ModelTable, IsOfNoRowsWiderThanTheGpusNormsTake) {
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::data);
     EXPECT_NE(std::string(error.what()).find("at most 8192 in fp32"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(PlanRequest, LeavesItToThePlannerToSayHowMuchMoreGpuMemoryItTakes) {
+  const Settings settings = {{"gpu_memory", "100MiB"}};
+  PlanMachine machine = with_gpu(kAda);
+  machine.gpu_free_bytes = 11 * kGiB;
+  machine.gpu_context_bytes = kGiB / 2;
+  const ModelTable model = make_model_table(config_of(settings), bert_of(1024, 16), 2, machine);
+  const auto request_of = [&](const Settings& of) {
+    return make_plan_request(config_of(of), model, machine, /*trains=*/true, 0);
+  };
+  EXPECT_EQ(request_of(settings).gpu_budget_bytes, 0);
+  EXPECT_GT(request_of({}).gpu_budget_bytes, 10 * kGiB);
+  machine.gpu_free_bytes = 100 * kMiB;  // another program has it
+  try {
+    request_of({});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::does_not_fit);
+    EXPECT_NE(std::string(error.what()).find("end what else is on the GPU"), std::string::npos)
         << error.what();
   }
 }

@@ -34,6 +34,31 @@ TEST(Simulation, ComparesPlansWithOutputsOfBlocksOnTheHostByTheirTimes) {
   EXPECT_GE(n_fit, 1);
 }
 
+// However much memory there is: their grids end at 65535 texts and 4,194,240 tokens.
+TEST(Search, TakesNoMoreAtOnceThanKernelsDo) {
+  const ModelTable model = bert(128, 2);
+  for (const bool has_times : {true, false})
+    for (const auto& [batch, length] : {std::pair{1 << 13, 512}, std::pair{1 << 20, 16}}) {
+      PlanRequest request = on_gpu(even_machine({}), 2000 * kGiB);
+      if (!has_times) request.machine.reset();
+      request.train_batch_size = batch;
+      request.max_length = length;
+      const Plan plan = make_plan(model, request);
+      EXPECT_GT(plan.n_micro, 1);
+      EXPECT_LE(plan.largest.tokens, 4'194'240);
+      EXPECT_LE(plan.largest.n_seqs_max, 65535);
+      request.micro_batch_size = batch;
+      try {
+        make_plan(model, request);
+        ADD_FAILURE() << "no error";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.fault(), Fault::usage) << error.what();
+        EXPECT_NE(std::string(error.what()).find("per_device_train_batch_size"), std::string::npos)
+            << error.what();
+      }
+    }
+}
+
 TEST(Search, MoreMemoryNeverMakesAStepSlower) {
   const ModelTable model = bert(1024, 24);
   for (bool clips : {true, false})
