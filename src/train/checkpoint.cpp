@@ -175,8 +175,16 @@ std::optional<CheckpointSaver::Outcome> CheckpointSaver::await_outcome() {
 
 namespace {
 
-ordered_json run_state_of(const runs::Checkpoint& checkpoint) {
-  return read_json(checkpoint.path / "state" / runs::kRunStateName);
+/** What state/ says of the run, and what of that the session takes. */
+struct RunState {
+  ordered_json all;
+  SessionState session;
+};
+RunState run_state_of(const runs::Checkpoint& checkpoint) {
+  const fs::path file = checkpoint.path / "state" / runs::kRunStateName;
+  RunState state = {.all = read_json(file), .session = {}};
+  state.session = session_state_in(state.all, file);
+  return state;
 }
 
 void check_same(const runs::Checkpoint& checkpoint, const ordered_json& run_state, const Job& job) {
@@ -194,18 +202,16 @@ void check_same(const runs::Checkpoint& checkpoint, const ordered_json& run_stat
 }  // namespace
 
 void check_same(const runs::Checkpoint& checkpoint, const Job& job) {
-  check_same(checkpoint, run_state_of(checkpoint), job);
+  check_same(checkpoint, run_state_of(checkpoint).all, job);
 }
 
 void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
   const runs::StoredChecksums checksums = runs::read_checksums(checkpoint.path);
-  const ordered_json run_state = run_state_of(checkpoint);
-  const SessionState restored =
-      session_state_in(run_state, checkpoint.path / "state" / runs::kRunStateName);
-  check_same(checkpoint, run_state, job);
+  const RunState state = run_state_of(checkpoint);
+  check_same(checkpoint, state.all, job);
   load_states(job.model, job.plan.shape, checkpoint.path, checksums, kSavedSegments,
               session.segments());
-  session.restore(restored);
+  session.restore(state.session);
 }
 
 void load_model(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {

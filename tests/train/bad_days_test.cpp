@@ -128,9 +128,19 @@ TEST_F(BadDays, NobodyReadsItsOutput) {
 TEST_F(BadDays, AFailureSaysHowToReportIt) {
   ASSERT_EQ(ferry(new_run("reported")).exit_code, 0);
   forget_end("reported");
-  const Outcome failed = ferry({"train", "--resume=reported", "--seed=43"});
-  EXPECT_EQ(failed.exit_code, 3);
-  expect_holds(failed.err, {"seed was 42", "`ferry runs report 'reported'`"});
+  // Settings that are refused say all that there is to say, and leave the run as it is.
+  const auto before = record_of("reported");
+  const Outcome refused = ferry({"train", "--resume=reported", "--seed=43"});
+  EXPECT_EQ(refused.exit_code, 3);
+  expect_holds(refused.err, {"seed was 42"});
+  EXPECT_FALSE(contains(refused.err, "runs report")) << refused.err;
+  EXPECT_EQ(record_of("reported"), before);
+  for (const fs::directory_entry& entry : fs::directory_iterator(root_ / "reported"))
+    if (entry.path().filename().string().starts_with("checkpoint-"))
+      fs::resize_file(entry.path() / "state/adam_m.safetensors", 100);
+  const Outcome failed = ferry({"train", "--resume=reported"});
+  EXPECT_EQ(failed.exit_code, 4);
+  expect_holds(failed.err, {"adam_m", "`ferry runs report 'reported'`"});
   EXPECT_EQ(record_of("reported")["phase"], "failed");
   fs::rename(root_ / "model", root_ / "model_away");
   const Outcome no_model = ferry({"train", "--resume=reported"});
