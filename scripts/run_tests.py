@@ -1,7 +1,8 @@
 """The parts of the test suite, in order: format, main, isa, asan, tsan.
 
-Called by scripts/test. Once the arguments are read scripts/setup installs what is missing. Each part builds in its own directory through scripts/build and adds to one tally, which is
-read from what Meson and GoogleTest wrote, case by case. Exits 1 if anything failed or nothing ran.
+Called by scripts/test. Once the arguments are read scripts/setup installs what is missing. Each part builds in its own
+directory through scripts/build and adds to one tally, which is read from what Meson and GoogleTest wrote, case by case.
+Exits 1 if anything failed or nothing ran.
 """
 
 import argparse

@@ -177,11 +177,12 @@ std::optional<Changes> several_that_fit(const ModelTable& model,
                                         const PlanRequest& request,
                                         bool is_too_large) {
   const Changes reduced = with_reduced_states(model, request);
+  const std::vector<Changes> at_once = several_at_once(model, request);
   std::vector<Changes> tried;
   // Nothing but fewer bytes a parameter makes a model that is too large fit.
-  if (!is_too_large || reduced.empty()) tried = several_at_once(model, request);
+  if (!is_too_large || reduced.empty()) tried = at_once;
   if (!reduced.empty())
-    for (Changes changes : several_at_once(model, request)) {
+    for (Changes changes : at_once) {
       changes.insert(changes.end(), reduced.begin(), reduced.end());
       tried.push_back(std::move(changes));
     }

@@ -29,14 +29,17 @@ std::string need_text(const PlanRequest& request, const Layout& layout) {
       format_bytes(request.host_budget_bytes));
 }
 
+/** Of a request, whether it is const or not. */
+auto& budget_of(auto& request, Place memory) {
+  return memory == Place::gpu ? request.gpu_budget_bytes : request.host_budget_bytes;
+}
+
 /** "saved on the gpu, 3.2 GiB": the largest tag of a place that is too small. */
 std::string largest_text(const PlanRequest& request, const Layout& layout) {
   const auto bytes_of = [&](Tag tag, Place place) {
     if (!request.has_gpu)
       return layout.bytes_of(tag, Place::gpu) + layout.bytes_of(tag, Place::host);
-    const bool is_over =
-        layout.n_bytes[static_cast<size_t>(place)] >
-        (place == Place::gpu ? request.gpu_budget_bytes : request.host_budget_bytes);
+    const bool is_over = layout.n_bytes[static_cast<size_t>(place)] > budget_of(request, place);
     return is_over ? layout.bytes_of(tag, place) : 0;
   };
   PlanRow largest{};
@@ -52,10 +55,6 @@ std::string largest_text(const PlanRequest& request, const Layout& layout) {
 /** More than any machine has. */
 constexpr int64_t kAnyMemory_bytes = 64 * 1024 * kGiB;
 
-/** Of a request, whether it is const or not. */
-auto& budget_of(auto& request, Place memory) {
-  return memory == Place::gpu ? request.gpu_budget_bytes : request.host_budget_bytes;
-}
 int64_t reserved_of(const PlanRequest& request, Place memory) {
   return memory == Place::gpu ? request.gpu_reserved_bytes : request.host_reserved_bytes;
 }
@@ -268,7 +267,7 @@ void refuse(const ModelTable& model, const PlanRequest& request, const Search& s
                             search.too_many->n_micro, search.too_many->micro_batch_size,
                             model.blocks.size(), n_most),
                 "lower train_batch_size, or raise per_device_train_batch_size");
-  if (!search.nearest && search.too_large && request.micro_batch_size)
+  if (!search.nearest && search.is_too_large && request.micro_batch_size)
     throw Error(
         Fault::usage, "config.per_device_train_batch_size",
         fmt::format("{} texts of {} tokens at once; a GPU's kernels take at most {} texts "

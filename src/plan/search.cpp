@@ -249,7 +249,7 @@ class Searcher {
     const Shapes shapes = shapes_of(request_, size);
     if (request_.has_gpu &&
         (shapes.largest.tokens > kGpuTokens_max || shapes.largest.n_seqs_max > kGridRows_max)) {
-      found_.too_large = shapes.largest;
+      found_.is_too_large = true;
       return {};
     }
     plan.largest = shapes.largest;

@@ -16,7 +16,7 @@ struct Search {
   /** A candidate that was passed over: its micro-batches are more than one step can list. */
   std::optional<Plan> too_many;
   /** A micro-batch of more than a GPU's kernels take at once. */
-  std::optional<BatchShape> too_large;
+  bool is_too_large = false;
 };
 
 /** Of several plans that fit. Whether there is one is known without telling the times of any. */
