@@ -100,6 +100,14 @@ void report(const fs::path& run, const fs::path& output) {
   fmt::print("{}\n", written.string());
 }
 
+/** The run's own error keeps its code ("[config.value] ..."); another answer has none. */
+Error refusal_of(const std::string& answer) {
+  const size_t end = answer.find("] ");
+  if (!answer.starts_with('[') || end == std::string::npos)
+    return Error(Fault::usage, "runs.control", answer);
+  return Error(Fault::usage, answer.substr(1, end - 1), answer.substr(end + 2));
+}
+
 /** Asks the process of the run; its answer is the output. */
 void ask(const fs::path& run, const nlohmann::json& question) {
   const ordered_json record = runs::read_run(run);
@@ -115,7 +123,7 @@ void ask(const fs::path& run, const nlohmann::json& question) {
                 fmt::format("'{}' has no control socket yet", run.string()),
                 "try again once it trains; it obeys SIGINT (save and leave) meanwhile");
   const runs::ControlAnswer answer = runs::ask_run(socket->get<std::string>(), question);
-  if (!answer.is_done) throw Error(Fault::usage, "runs.control", answer.text);
+  if (!answer.is_done) throw refusal_of(answer.text);
   fmt::print("{}\n", answer.text);
 }
 

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 
 #include "src/base/error.h"
+#include "src/config/foreign_flags.h"
 #include "src/config/paths.h"
 
 namespace ferry::config {
@@ -91,16 +93,36 @@ class Reader {
         return;
       }
     }
+    if (!match.option && find_foreign_flag(name))
+      return read_foreign(*find_foreign_flag(name), name, flag, argument, equals);
     if (!match.option) throw unknown(flag);
     check_verb(match, flag);
     if (is_boolean(match) &&
         equals == std::string::npos) {  // --deterministic, or --deterministic false
-      bool has_value =
-          at_ + 1 < arguments_.size() && parse_boolean(arguments_[at_ + 1]).has_value();
-      assignments.push_back({name, has_value ? arguments_[++at_] : "true", flag});
+      assignments.push_back({name, has_boolean_next() ? arguments_[++at_] : "true", flag});
       return;
     }
     assignments.push_back({name, value_of(flag, argument, equals), flag});
+  }
+
+  /** The next argument is the value of a boolean; where no words are taken, a wrong one too. */
+  bool has_boolean_next() const {
+    if (at_ + 1 >= arguments_.size()) return false;
+    const std::string& next = arguments_[at_ + 1];
+    if (parse_boolean(next)) return true;
+    return !verb_.takes_words && !next.starts_with("-") && next.find('=') == std::string::npos;
+  }
+
+  /** A flag of another trainer: refused at once, before its values are taken for stray words. */
+  void read_foreign(const ForeignFlag& foreign,
+                    const std::string& name,
+                    const std::string& flag,
+                    const std::string& argument,
+                    size_t equals) {
+    if (foreign.is_refused) accept_foreign_flag(foreign, flag, {}, flag);
+    const bool stands_alone =
+        foreign.is_boolean && equals == std::string::npos && !has_boolean_next();
+    assignments.push_back({name, stands_alone ? "true" : value_of(flag, argument, equals), flag});
   }
 
   std::string value_of(const std::string& flag, const std::string& argument, size_t equals) {
@@ -135,16 +157,33 @@ class Reader {
   void read_assignment(const std::string& argument) {
     const std::string name = argument.substr(0, argument.find('='));
     NameMatch match = find_option(name);
-    if (!match.option) throw unknown(name);
-    check_verb(match, name);
+    if (!match.option && !find_foreign_flag(name)) throw unknown(name);
+    if (match.option) check_verb(match, name);
     assignments.push_back({name, argument.substr(argument.find('=') + 1), argument});
   }
 
   void read_word(const std::string& argument) {
     if (!verb_.takes_words)
       throw Error(Fault::usage, "cli.argument", fmt::format("unexpected argument '{}'", argument),
-                  "options are written --key value, or key=value");
+                  hint_of_word(argument));
     command_.words.push_back(argument);
+  }
+
+  /** Where a word that no option precedes may have been meant to go. */
+  std::string hint_of_word(const std::string& word) const {
+    const std::filesystem::path path(word);
+    const std::string ending = path.extension().string();
+    const auto is_one_of = [&](std::initializer_list<std::string_view> endings) {
+      return std::ranges::find(endings, ending) != endings.end();
+    };
+    std::error_code error;
+    if (is_one_of({".toml", ".yaml", ".yml"})) return fmt::format("use --config {}", word);
+    if (is_one_of({".csv", ".tsv", ".jsonl", ".json", ".txt"}))
+      return fmt::format("use --dataset {}", word);
+    if (std::filesystem::exists(path / "config.json", error) ||
+        std::filesystem::exists(path / "config.toml", error))
+      return fmt::format("use --model {}", word);
+    return "options are written --key value, or key=value";
   }
 
   static bool is_boolean(const NameMatch& match) {
@@ -241,8 +280,17 @@ void read_sources(CommandLine& command,
   if (!run_settings.empty()) read_toml_file(command.config, run_settings, Source::file);
   if (!reader.config_file.empty()) read_toml_file(command.config, reader.config_file, Source::file);
   read_environment(command, environment);
-  for (const Assignment& given : reader.assignments)
+  std::map<std::string_view, std::string> before;  // key -> value
+  for (const Assignment& given : reader.assignments) {
     command.config.set(given.name, given.value, {Source::command_line, given.where});
+    const NameMatch match = find_option(given.name);
+    if (!match.option) continue;  // of another trainer
+    const auto [earlier, is_new] = before.try_emplace(match.option->key, given.value);
+    if (!is_new && earlier->second != given.value)
+      command.notes.push_back(fmt::format("{} is given twice: '{}' and then '{}', which counts",
+                                          match.option->key, earlier->second, given.value));
+    earlier->second = given.value;
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "src/base/error.h"
+#include "src/config/foreign_flags.h"
 #include "src/config/param_groups.h"
 
 namespace ferry::config {
@@ -27,6 +28,20 @@ size_t Config::index_of(std::string_view key) const {
   return 0;
 }
 
+namespace {
+
+/** The option that takes this word, which was given to another one ("--task regression"). */
+const Option* option_with_choice(std::string_view word) {
+  if (word == "auto") return nullptr;
+  for (const Option& option : option_table())
+    if (option.type == Type::choice &&
+        std::ranges::find(option.choices, word) != option.choices.end())
+      return &option;
+  return nullptr;
+}
+
+}  // namespace
+
 void Config::set(std::string_view name, std::string_view text, const Origin& origin) {
   set(name, Value(std::string(text)), text, origin);
 }
@@ -36,6 +51,16 @@ void Config::set(std::string_view name,
                  std::string_view shown,
                  const Origin& origin) {
   NameMatch match = find_option(name);
+  if (const ForeignFlag* foreign = match.option ? nullptr : find_foreign_flag(name)) {
+    // A flag is called as it was written ("--do-train"), a key of a file by its name.
+    const bool is_flag = origin.where.starts_with("--");
+    notes_.push_back(accept_foreign_flag(*foreign, is_flag ? origin.where : name,
+                                         std::holds_alternative<std::string>(typed)
+                                             ? std::get<std::string>(typed)
+                                             : std::string(shown),
+                                         origin.where));
+    return;
+  }
   if (!match.option) {
     std::string nearest = nearest_name(name, option_names(0xff));
     throw Error(Fault::usage, "config.option",
@@ -91,11 +116,21 @@ void Config::set(std::string_view name,
                            : fmt::format("the built-in value is {}",
                                          option.value.empty() ? "empty" : option.value);
     if (text && option.type == Type::groups) hint = parse_param_groups(*text).problem;
+    if (const Option* other = text ? option_with_choice(*text) : nullptr)
+      hint = fmt::format("{} = {} is an option of its own", other->key, *text);
     refuse(expectation(option), hint);
   }
+  if (text)
+    for (const ChoiceAlias& other : option.choice_aliases)
+      if (!other.said.empty() && normalized_name(*text) == other.typed)
+        notes_.push_back(fmt::format("{} = {} ({}) is taken for {}: {}", option.key, other.typed,
+                                     origin.where, other.choice, other.said));
   settings_[index_of(option.key)] = {std::move(*value), origin};
   if (match.alias && !match.alias->is_silent)
-    notes_.push_back(fmt::format("using {} (from {})", option.key, origin.where));
+    notes_.push_back(fmt::format(
+        "using {}{} (from {})", option.key,
+        match.alias->means_value.empty() ? "" : fmt::format(" = {}", match.alias->means_value),
+        origin.where));
 }
 
 void Config::choose(std::string_view key, std::string_view text, std::string_view by) {
@@ -228,6 +263,14 @@ void Config::settle_batch() {
     else
       choose(kBatch, fmt::format("{}", *micro * *accumulation),
              "per_device_train_batch_size x gradient_accumulation_steps");
+  } else if (micro && !accumulation && batch_source == Source::built_in) {
+    // Nobody asked for a batch: a step is one micro-batch, as in transformers' Trainer.
+    choose(kBatch, fmt::format("{}", *micro), kMicro);
+    choose(kAccumulation, "1", kMicro);
+    notes_.push_back(
+        fmt::format("a step has {} sample{} ({}), as Trainer counts; with {} = N too, "
+                    "it has N in micro-batches of {}",
+                    *micro, *micro == 1 ? "" : "s", kMicro, kBatch, *micro));
   } else if (micro && !accumulation && *micro > batch) {
     if (batch_source >= origin(kMicro).source)
       refuse(fmt::format("{} is more than {}", shown(kMicro), shown(kBatch)),

@@ -134,7 +134,8 @@ std::string help_text(const Verb& verb, int width) {
               "learning_rate=2e-5, "
               "set in a file, or as FERRY_LEARNING_RATE. The order, later wins: built-in, preset, "
               "file, FERRY_*, "
-              "command line.",
+              "command line. Flags of transformers' Trainer that change nothing here (--do_train, "
+              "--overwrite_output_dir, --dataloader_num_workers N, ...) are accepted, and said.",
               0, columns) +
           '\n';
   return text;

@@ -11,6 +11,8 @@ constexpr std::string_view kPrecisionGroup = "Precision and repeatability",
                            kReportGroup = "Evaluation and logging";
 // More threads than a large server has cores only wait for each other, each with its own stack.
 constexpr double kMaxThreads = 1024;
+constexpr std::string_view kOtherReport =
+    "this version writes TensorBoard's files and metrics.jsonl, which other trackers import";
 
 }  // namespace
 
@@ -58,7 +60,7 @@ std::vector<Option> machine_options() {
        .group = kMemoryGroup,
        .value = "auto",
        .choices = {"auto", "cuda", "cpu", "simulated"},
-       .aliases = {{"use_cpu", "cpu"}},
+       .aliases = {{"use_cpu", "cpu"}, {"no_cuda", "cpu"}},
        .verbs = kRunning,
        .help = "Where the model computes; auto takes the GPU if there is a usable one. simulated "
                "is a GPU "
@@ -223,6 +225,15 @@ std::vector<Option> machine_options() {
        .group = kReportGroup,
        .value = "tensorboard",
        .choices = {"tensorboard", "none"},
+       .choice_aliases = {{"all", "tensorboard"},
+                          {"no", "none"},
+                          {"wandb", "tensorboard", kOtherReport},
+                          {"mlflow", "tensorboard", kOtherReport},
+                          {"comet_ml", "tensorboard", kOtherReport},
+                          {"clearml", "tensorboard", kOtherReport},
+                          {"neptune", "tensorboard", kOtherReport},
+                          {"swanlab", "tensorboard", kOtherReport},
+                          {"trackio", "tensorboard", kOtherReport}},
        .help = "Curves for TensorBoard in the run's tensorboard/; none leaves metrics.jsonl alone, "
                "which is always written."},
       {.key = "machine",

@@ -54,6 +54,8 @@ struct Range {
 /** Another way to write a choice, as other trainers do. */
 struct ChoiceAlias {
   std::string_view typed, choice;
+  /** Not empty: it is not quite the same, and this note says why. */
+  std::string_view said = {};
 };
 
 struct Option {

@@ -87,6 +87,10 @@ std::optional<std::pair<Value, std::string>> value_of(const toml::node& node) {
   return std::nullopt;
 }
 
+bool is_yaml(const std::filesystem::path& file) {
+  return file.extension() == ".yaml" || file.extension() == ".yml";
+}
+
 /** A form that is not known may mean something else by the same keys. */
 void check_format(const toml::table& table, const std::filesystem::path& file) {
   const int64_t version = table[kFormatKey].value_or(kFormat_version);
@@ -116,7 +120,8 @@ void read_toml_file(Config& config, const std::filesystem::path& file, Source so
     throw Error(
         Fault::usage, "config.file",
         fmt::format("{}:{}: {}", file.string(), error.source().begin.line, error.description()),
-        "text needs quotes, as in dataset = \"train.tsv\"");
+        is_yaml(file) ? "YAML is not read: write key = value, a setting a line (TOML)"
+                      : "text needs quotes, as in dataset = \"train.tsv\"");
   }
 
   check_format(table, file);

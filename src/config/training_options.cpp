@@ -21,9 +21,9 @@ std::vector<Option> training_options() {
        .range = {1, 1048576},
        .aliases = {{"batch_size"}, {"global_batch_size"}},
        .help = "Samples in one optimizer step: the hyper-parameter that changes what is learned. "
-               "Larger is "
-               "steadier and wants a larger learning_rate; memory hardly depends on it once a step "
-               "has several micro-batches."},
+               "Larger is steadier and wants a larger learning_rate; memory hardly depends on it "
+               "once a step has several micro-batches. Where only per_device_train_batch_size is "
+               "given, a step has that many."},
       {.key = "per_device_train_batch_size",
        .type = Type::integer,
        .group = kScheduleGroup,
@@ -34,8 +34,8 @@ std::vector<Option> training_options() {
        .aliases = {{"micro_batch_size"}},
        .verbs = kRunning,
        .help = "Samples that go through the model at once (micro-batch). Larger is faster until "
-               "memory ends; "
-               "auto lets the planner choose."},
+               "memory ends; auto lets the planner choose. Given without train_batch_size and "
+               "gradient_accumulation_steps it is the whole step, as in transformers' Trainer."},
       {.key = "token_sizes",
        .type = Type::text,
        .group = kScheduleGroup,

@@ -166,7 +166,10 @@ void Control::change(runs::ControlRequest request) {
   try {
     config::Config checked = job_.config;
     checked.set(request.argument("key"), value, kSetOrigin);
-    const std::string key(config::find_option(request.argument("key")).option->key);
+    const config::Option* const option = config::find_option(request.argument("key")).option;
+    if (!option)  // a flag of another trainer, which changes nothing
+      return request.answer(false, fmt::format("there is no {}", request.argument("key")));
+    const std::string key(option->key);
     if (!is_changeable(key))
       return request.answer(
           false, fmt::format("{} stays as it is while the run goes on; learning_rate, weight_decay "

@@ -108,6 +108,30 @@ TEST(Misspelt, EmptyPathsAreRefused) {
   EXPECT_CONTAINS(usage_error([&] { parse("train", {"--config", nowhere}); }), "f.toml:2");
 }
 
+TEST(Misspelt, WordsAndValuesGetWhereTheyBelong) {
+  const auto error_of = [](const std::vector<std::string>& arguments) {
+    return usage_error([&] { parse("train", arguments); });
+  };
+  EXPECT_CONTAINS(error_of({"run.toml"}), "use --config run.toml");
+  EXPECT_CONTAINS(error_of({"run.yaml"}), "use --config run.yaml");
+  EXPECT_CONTAINS(error_of({"data/train.csv"}), "use --dataset data/train.csv");
+  EXPECT_CONTAINS(error_of({"--deterministic", "maybe"}), "expected true or false");
+  EXPECT_CONTAINS(error_of({"--task", "regression"}), "problem_type = regression");
+  EXPECT_CONTAINS(error_of({"--dtype", "cpu"}), "device = cpu");
+  TemporaryDirectory directory;
+  const auto yaml = directory.write("run.yaml", "learning_rate: 2e-5\n").string();
+  EXPECT_CONTAINS(error_of({"--config", yaml}), "YAML is not read");
+  EXPECT_CONTAINS(parse("train", {"--gradient_checkpointing"}).notes.at(0),
+                  "activations = recompute");
+}
+
+TEST(Misspelt, AnOptionGivenTwiceIsSaid) {
+  const CommandLine command = parse("train", {"--dataset", "a.csv", "train_file=b.csv"});
+  EXPECT_EQ(command.config.text("dataset"), "b.csv");
+  EXPECT_CONTAINS(command.notes.at(0), "dataset is given twice: 'a.csv' and then 'b.csv'");
+  EXPECT_TRUE(parse("train", {"--seed", "4", "seed=4"}).notes.empty());
+}
+
 TEST(Json, IsRefusedWhereNoneIsPrinted) {
   EXPECT_CONTAINS(usage_error([] { parse("train", {"--json"}); }), "with --dry-run");
   EXPECT_CONTAINS(usage_error([] { parse("export", {"--json"}); }), "ferry export");
@@ -192,10 +216,26 @@ TEST(Batch, TwoSizesGiveTheThird) {
     return parse("train", arguments).config.integer("train_batch_size");
   };
   EXPECT_EQ(batch({"--per-device-train-batch-size=8", "--gradient-accumulation-steps=3"}), 24);
-  EXPECT_EQ(batch({"--per-device-train-batch-size=8"}), 32);
-  EXPECT_EQ(batch({"--per-device-train-batch-size=64"}), 64);
+  EXPECT_EQ(batch({"--per-device-train-batch-size=8", "--train-batch-size=32"}), 32);
   EXPECT_EQ(batch({"--gradient-accumulation-steps=50"}), 50);
   EXPECT_EQ(batch({"--batch-size=24", "--micro-batch-size=8", "--grad-accum=3"}), 24);
+}
+
+/** As transformers' Trainer counts, whose users give nothing else. */
+TEST(Batch, APerDeviceSizeAloneIsTheWholeStep) {
+  for (const int64_t size : {1, 8, 64}) {
+    const CommandLine command =
+        parse("train", {"--per_device_train_batch_size", std::to_string(size)});
+    EXPECT_EQ(command.config.integer("train_batch_size"), size);
+    EXPECT_EQ(command.config.integer("gradient_accumulation_steps"), 1);
+    ASSERT_EQ(command.notes.size(), 1u);
+    EXPECT_CONTAINS(command.notes[0], "a step has " + std::to_string(size) + " sample");
+    EXPECT_CONTAINS(command.config.to_toml(true), "# from per_device_train_batch_size");
+  }
+  TemporaryDirectory directory;
+  const auto preset = directory.write("p.toml", "train_batch_size = 16\n").string();
+  const CommandLine given = parse("train", {"--preset", preset, "--micro-batch-size=4"});
+  EXPECT_EQ(given.config.integer("train_batch_size"), 16);
 }
 
 TEST(Batch, AccumulationStepsFixTheMicroBatch) {

@@ -229,7 +229,7 @@ TEST_P(EveryOption, TakesAutoOnlyWhereItMeansSomething) {
 TEST_P(EveryOption, OtherNamesOfChoicesMeanThem) {
   const Option& option = GetParam();
   const std::string key(option.key);
-  for (const auto& [typed, choice] : option.choice_aliases) {
+  for (const auto& [typed, choice, said] : option.choice_aliases) {
     EXPECT_NE(std::ranges::find(option.choices, choice), option.choices.end()) << typed;
     EXPECT_EQ(std::ranges::find(option.choices, typed), option.choices.end()) << typed;
     const Value means = Value(std::string(choice));
@@ -240,6 +240,7 @@ TEST_P(EveryOption, OtherNamesOfChoicesMeanThem) {
     const auto file = directory.write("c.toml", in_toml(option, std::string(typed)));
     EXPECT_EQ(parse(verb_for(option), {"--config", file.string()}).config.value(key), means)
         << typed;
+    EXPECT_EQ(flag.notes.size(), said.empty() ? 0u : 1u) << typed;
   }
 }
 
@@ -254,7 +255,9 @@ TEST_P(EveryOption, AliasesSetIt) {
     EXPECT_EQ(by_flag.notes.empty(), alias.is_silent) << name;
     if (!alias.is_silent) {
       EXPECT_EQ(by_flag.notes.front(),
-                "using " + std::string(option.key) + " (from --" + dashed(name) + ")");
+                "using " + std::string(option.key) +
+                    (alias.means_value.empty() ? "" : " = " + std::string(alias.means_value)) +
+                    " (from --" + dashed(name) + ")");
     }
     TemporaryDirectory directory;
     const bool is_bare = !alias.means_value.empty();
