@@ -42,7 +42,7 @@ const Command& find_command(std::string_view name) {
 }
 
 int run_help(Arguments arguments) {
-  if (arguments.size() == 1 && arguments[0] == "--markdown") {  // for scripts/renew_readme
+  if (arguments.size() == 1 && arguments[0] == "--markdown") {  // for scripts/renew_options
     fmt::print("{}", config::options_markdown());
     return 0;
   }

@@ -1,4 +1,4 @@
-// The option table as Markdown: README.md's section of options, `ferry help --markdown`.
+// The option table as Markdown: the tables of src/config/options.md, `ferry help --markdown`.
 
 #include <fmt/format.h>
 

@@ -91,7 +91,7 @@ std::string normalized_name(std::string_view name);
 /** The candidate nearest to what was typed, or empty when none is near enough to be meant. */
 std::string nearest_name(std::string_view typed, const std::vector<std::string_view>& candidates);
 
-/** README.md's section of options, in Markdown: a table for each group, a line for each option. */
+/** The tables of src/config/options.md, in Markdown: one for each group, a line for each option. */
 std::string options_markdown();
 
 /** Keys and aliases that `verbs` act on: the candidates for a misspelt option. */

@@ -518,9 +518,9 @@ TEST_F(Ferry, PresetNamesComeOneALine) {
   EXPECT_EQ(run({"presets", "ls", "--names", "--json"}).exit_code, 2);
 }
 
-/** The command that the test of README.md names, on a README whose options are of another day. */
-TEST_F(Ferry, RenewReadmeWritesTheOptionsAndLeavesTheRest) {
-  const std::string script = FERRY_SOURCE_ROOT "/scripts/renew_readme";
+/** The script renews a page whose options are out of date, and changes nothing else of it. */
+TEST_F(Ferry, RenewOptionsWritesTheTableAndLeavesTheRest) {
+  const std::string script = FERRY_SOURCE_ROOT "/scripts/renew_options";
   if (access(script.c_str(), X_OK) != 0) GTEST_SKIP() << "no source tree at " << FERRY_SOURCE_ROOT;
   const std::string options = run({"help", "--markdown"}).out;
   EXPECT_EQ(options, config::options_markdown());
@@ -528,7 +528,7 @@ TEST_F(Ferry, RenewReadmeWritesTheOptionsAndLeavesTheRest) {
   const std::string after = "<!-- end of options -->\n\nThe & \\ end\n";
   for (const std::string& stale :
        {std::string(), std::string("| `gone` | | | | x |\n\n"), options}) {
-    const std::string file = directory_.write("README.md", before + stale + after).string();
+    const std::string file = directory_.write("options.md", before + stale + after).string();
     Outcome outcome = run_ferry({.arguments = {script, ferry_binary(), file}, .program = "bash"});
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(text_of(file), before + options + after);

@@ -373,20 +373,19 @@ TEST_P(EveryOption, HelpSaysTheTradeOff) {
 
 constexpr std::string_view kOptionsBegin = "<!-- options ", kOptionsEnd = "<!-- end of options -->";
 
-TEST(Readme, HasTheOptionsOfTheTable) {
-  std::ifstream stream(FERRY_SOURCE_ROOT "/README.md");
-  if (!stream) GTEST_SKIP() << "no README.md at " << FERRY_SOURCE_ROOT;
-  const std::string readme{std::istreambuf_iterator<char>(stream), {}};
-  const size_t begin = readme.find('\n', readme.find(kOptionsBegin)),
-               end = readme.find(kOptionsEnd);
+TEST(OptionsPage, HasTheOptionsOfTheTable) {
+  std::ifstream stream(FERRY_SOURCE_ROOT "/src/config/options.md");
+  if (!stream) GTEST_SKIP() << "no source tree at " << FERRY_SOURCE_ROOT;
+  const std::string page{std::istreambuf_iterator<char>(stream), {}};
+  const size_t begin = page.find('\n', page.find(kOptionsBegin)), end = page.find(kOptionsEnd);
   ASSERT_LT(begin, end);
   ASSERT_NE(end, std::string::npos);
-  EXPECT_TRUE(readme.substr(begin + 1, end - begin - 1) == options_markdown())
-      << "README.md's options are not those of the table; renew them: scripts/renew_readme "
+  EXPECT_TRUE(page.substr(begin + 1, end - begin - 1) == options_markdown())
+      << "src/config/options.md is older than the option table; renew it: scripts/renew_options "
          "BUILD_DIRECTORY/src/cli/ferry";
 }
 
-TEST(Readme, GivesEachOptionOneLineOfFiveCells) {
+TEST(OptionsPage, GivesEachOptionOneLineOfFiveCells) {
   std::istringstream text(options_markdown());
   size_t n_options = 0;
   for (std::string line; std::getline(text, line);) {
