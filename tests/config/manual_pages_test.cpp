@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "src/config/foreign_flags.h"
 #include "src/config/option.h"
 #include "tests/config/config_fixture.h"
 
@@ -120,7 +121,7 @@ const std::set<std::string> kFlags = {"config", "cpu",        "dry-run", "help",
                                       "preset", "no-measure", "no-save", "seconds", "tests"};
 
 TEST_F(ManualPages, NamesOptionsThatExist) {
-  static const std::regex kOption(R"((^|[ `(])--([a-z][a-z-]*))");
+  static const std::regex kOption(R"((^|[ `(])--([a-z][a-z_-]*))");
   size_t n_options = 0;
   for (const fs::path& page : pages()) {
     // Its commands are those of benchmarks and of other programs.
@@ -129,7 +130,8 @@ TEST_F(ManualPages, NamesOptionsThatExist) {
     for (std::sregex_iterator it(text.begin(), text.end(), kOption), end; it != end; ++it) {
       const std::string name = (*it)[2];
       ++n_options;
-      EXPECT_TRUE(kFlags.contains(name) || find_option(name).option != nullptr)
+      EXPECT_TRUE(kFlags.contains(name) || find_option(name).option != nullptr ||
+                  find_foreign_flag(name) != nullptr)
           << page << " names --" << name;
     }
   }
