@@ -6,14 +6,13 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
 #include "src/cli/commands.h"
 #include "src/config/config.h"
 #include "src/config/paths.h"
+#include "src/files/plain_file.h"
 #include "src/term/table.h"
 
 namespace ferry::cli {
@@ -58,8 +57,7 @@ void list(bool wants_json) {
 std::string text_of(const config::Preset& preset) {
   config::Config checked;
   config::read_toml_file(checked, preset.file, config::Source::preset);
-  std::ifstream stream(preset.file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  return read_text_file(preset.file);
 }
 
 void show(const std::string& name) {

@@ -38,6 +38,8 @@ fs::path users_preset_directory() {
 
 /** The first comment of the file, without '#': what `ferry presets ls` shows. */
 std::string first_comment(const fs::path& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) return {};  // reading it says what it is
   std::ifstream stream(file);
   std::string line;
   while (std::getline(stream, line)) {
@@ -84,7 +86,7 @@ Preset find_preset(std::string_view name_or_file) {
   }
   fs::path file(name_or_file);
   std::error_code error;
-  if (file.extension() == ".toml" && fs::is_regular_file(file, error))
+  if (file.extension() == ".toml" && fs::exists(file, error) && !fs::is_directory(file, error))
     return {file.stem().string(), file, true, first_comment(file)};
   std::string nearest = nearest_name(name_or_file, names);
   throw Error(Fault::usage, "config.preset", fmt::format("no preset '{}'", name_or_file),
@@ -118,7 +120,7 @@ constexpr HubModel kHubModels[] = {
 
 bool is_model_directory(const fs::path& directory) {
   std::error_code error;
-  return fs::is_regular_file(directory / "config.json", error);
+  return fs::exists(directory / "config.json", error);  // opening it says what else it may be
 }
 
 /** site-packages of every virtual environment that belongs to this Ferry or to the user's shell. */

@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "src/base/error.h"
 #include "src/base/version.h"
 #include "src/config/config.h"
+#include "src/files/plain_file.h"
 
 namespace ferry::config {
 
@@ -24,22 +23,18 @@ constexpr std::string_view kFormatKey = "format_version", kWriterKey = "ferry_ve
 constexpr int64_t kFormat_version = 1;
 
 std::string read_text(const std::filesystem::path& file) {
-  auto refuse = [&](std::string_view why) {
+  const auto refuse = [&](std::string_view why) {
     throw Error(Fault::usage, "config.file",
                 fmt::format("cannot read '{}': {}", file.string(), why),
                 "--config takes a TOML file, --preset a name from ferry presets ls");
   };
   std::error_code error;
-  auto status = std::filesystem::status(file, error);
+  const auto status = std::filesystem::status(file, error);
   if (status.type() == std::filesystem::file_type::not_found) refuse("no such file");
   if (status.type() == std::filesystem::file_type::directory) refuse("it is a directory");
-  auto size_bytes = std::filesystem::file_size(file, error);
+  const auto size_bytes = std::filesystem::file_size(file, error);
   if (!error && size_bytes > kConfigLimit_bytes) refuse("larger than 1 MiB, no file of settings");
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) refuse("not readable");
-  return text.str();
+  return read_text_file(file, kConfigLimit_bytes);
 }
 
 /** ["a", "b"] as "a,b"; nullopt for other arrays. */

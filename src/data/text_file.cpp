@@ -3,39 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <system_error>
+#include <limits>
 
 #include "src/base/error.h"
+#include "src/files/plain_file.h"
 
 namespace ferry {
 namespace {
-
-std::string read_bytes(const std::filesystem::path& path) {
-  std::error_code code;
-  if (std::filesystem::is_directory(path, code))
-    throw Error(Fault::data, "data.read",
-                fmt::format("'{}' is a directory, expected a file", path.string()));
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream)
-    throw Error(Fault::data, "data.read",
-                fmt::format("'{}' cannot be opened: {}", path.string(),
-                            std::generic_category().message(errno)),
-                "check the path");
-  std::string bytes;
-  const auto n_bytes = std::filesystem::file_size(path, code);
-  if (!code) bytes.reserve(n_bytes);
-  char piece[1 << 16];
-  while (stream.read(piece, sizeof piece) || stream.gcount() > 0)
-    bytes.append(piece, static_cast<size_t>(stream.gcount()));
-  if (stream.bad())
-    throw Error(Fault::machine, "data.read",
-                fmt::format("'{}' cannot be read: {}", path.string(),
-                            std::generic_category().message(errno)));
-  return bytes;
-}
 
 std::string latin1_to_utf8(std::string_view bytes) {
   std::string text;
@@ -82,7 +56,7 @@ void refuse_wide(std::string_view text, const std::filesystem::path& path) {
 }  // namespace
 
 TextFile load_text_file(const std::filesystem::path& path, TextEncoding encoding) {
-  TextFile file{.text = read_bytes(path)};
+  TextFile file{.text = read_text_file(path, std::numeric_limits<size_t>::max())};
   refuse_wide(file.text, path);
   const size_t invalid = encoding == TextEncoding::latin1 ? 0 : first_invalid_utf8(file.text);
   if (invalid != std::string::npos && encoding == TextEncoding::utf8) {

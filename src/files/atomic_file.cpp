@@ -8,9 +8,10 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <vector>
 
 #include "src/base/error.h"
-#include "src/files/mapped_file.h"
+#include "src/files/plain_file.h"
 #include "src/files/write_error.h"
 
 namespace ferry {
@@ -140,9 +141,19 @@ void write_json_file(const std::filesystem::path& target, const nlohmann::ordere
 }
 
 void copy_file_atomically(const std::filesystem::path& from, const std::filesystem::path& to) {
-  MappedFile source = MappedFile::open(from);
+  // Read, not mapped: the kernel calls a page that is gone "bad address" when it writes it.
+  const PlainFile source = open_plain_file(from);
   AtomicFile file(to);
-  file.append(source.bytes());
+  std::vector<char> piece(std::min(source.size_bytes + 1, size_t{1} << 20));
+  size_t n_copied = 0;
+  while (const size_t count = read_some(source, from, piece)) {
+    file.append(std::string_view(piece.data(), count));
+    n_copied += count;
+  }
+  if (n_copied < source.size_bytes)
+    throw Error(Fault::data, "files.read",
+                fmt::format("'{}' became shorter while it was copied", from.string()),
+                "wait until nobody writes to it any more");
   file.commit();
 }
 

@@ -1,11 +1,12 @@
 #pragma once
-// A file mapped read-only for its lifetime, and whole small files as text. The readers of src/files
-// stand on it; a path comes in, bytes that live as long as the object go out.
+// A file mapped read-only for its lifetime. The readers of src/files stand on it; a path comes in,
+// bytes that live as long as the object go out.
 
 #include <cstddef>
 #include <filesystem>
 #include <span>
-#include <string>
+
+#include "src/files/plain_file.h"
 
 namespace ferry {
 
@@ -31,13 +32,5 @@ class MappedFile {
   std::filesystem::path path_;
   std::span<const std::byte> bytes_;
 };
-
-/** The whole of a small file (configurations, indexes). Errors as MappedFile::open; also when above
- * max_bytes. */
-std::string read_text_file(const std::filesystem::path& path, size_t max_bytes = size_t{1} << 30);
-
-/** Without exceptions: what may not be looked into counts as absent, and opening it says why. */
-bool path_exists(const std::filesystem::path& path);
-bool path_is_directory(const std::filesystem::path& path);
 
 }  // namespace ferry

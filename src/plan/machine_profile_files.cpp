@@ -65,7 +65,7 @@ MachineProfile find_machine_preset(std::string_view name) {
   if (const auto found = files.find(std::string(name)); found != files.end())
     return read(found->second);
   std::error_code error;
-  if (name.ends_with(".json") && fs::is_regular_file(name, error)) return read(name);
+  if (name.ends_with(".json") && fs::exists(name, error)) return read(name);
   std::vector<std::string_view> names;
   for (const auto& [known, file] : files)
     names.push_back(known);

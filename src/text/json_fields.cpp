@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <system_error>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/files/plain_file.h"
 
 namespace ferry::text {
 namespace {
@@ -22,22 +21,7 @@ void fail(const std::filesystem::path& file, std::string_view what, std::string_
 }
 
 std::string read_file(const std::filesystem::path& file) {
-  std::error_code error;
-  if (std::filesystem::is_directory(file, error))
-    fail(file, "is a directory, expected a file", kFetchAgain);
-  std::ifstream stream(file, std::ios::binary);
-  std::string bytes;
-  if (stream) {
-    stream.seekg(0, std::ios::end);
-    const std::streamoff size = stream.tellg();
-    if (size > 0) {
-      bytes.resize(static_cast<size_t>(size));
-      stream.seekg(0);
-      stream.read(bytes.data(), size);
-    }
-  }
-  if (!stream) fail(file, "cannot be read", "check that it exists and that you may read it");
-  return bytes;
+  return read_text_file(file);
 }
 
 nlohmann::json parse_json(const std::filesystem::path& file) {

@@ -1,0 +1,105 @@
+#include "src/files/plain_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+std::string reason(int code) {
+  return std::generic_category().message(code);
+}
+
+[[noreturn]] void refuse_to_open(const std::filesystem::path& path, int code) {
+  if (code == ENOENT || code == ENOTDIR)
+    throw Error(Fault::data, "files.open", fmt::format("'{}' does not exist", path.string()),
+                "check the path");
+  // A socket cannot be opened at all, and the reason says nothing of that.
+  struct stat status {};
+  if (code == ENXIO && ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    throw Error(
+        Fault::data, "files.open",
+        fmt::format("'{}' is {}, expected a file", path.string(), kind_of_file(status.st_mode)));
+  throw Error(Fault::data, "files.open",
+              fmt::format("'{}' cannot be opened: {}", path.string(), reason(code)),
+              "check its permissions");
+}
+
+}  // namespace
+
+std::string_view kind_of_file(uint32_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISCHR(mode) || S_ISBLK(mode)) return "a device";
+  return "not a plain file";
+}
+
+PlainFile open_plain_file(const std::filesystem::path& path) {
+  // O_NONBLOCK: opening a pipe would wait for a writer. It changes nothing for a plain file.
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fd) refuse_to_open(path, errno);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0)
+    throw Error(Fault::machine, "files.open",
+                fmt::format("'{}': {}", path.string(), reason(errno)));
+  if (!S_ISREG(status.st_mode))
+    throw Error(
+        Fault::data, "files.open",
+        fmt::format("'{}' is {}, expected a file", path.string(), kind_of_file(status.st_mode)),
+        S_ISFIFO(status.st_mode) ? "write what comes through it to a file, and give that"
+                                 : "check the path");
+  return {std::move(fd), static_cast<size_t>(status.st_size)};
+}
+
+size_t read_some(const PlainFile& file, const std::filesystem::path& path, std::span<char> into) {
+  for (;;) {
+    const ssize_t count = ::read(file.fd.get(), into.data(), into.size());
+    if (count >= 0) return static_cast<size_t>(count);
+    if (errno != EINTR)
+      throw Error(Fault::machine, "files.read",
+                  fmt::format("'{}' cannot be read: {}", path.string(), reason(errno)));
+  }
+}
+
+std::string read_text_file(const std::filesystem::path& path, size_t max_bytes) {
+  const PlainFile file = open_plain_file(path);
+  if (file.size_bytes > max_bytes)
+    throw Error(Fault::data, "files.read",
+                fmt::format("'{}' has {}, expected at most {}", path.string(),
+                            format_bytes(static_cast<int64_t>(file.size_bytes)),
+                            format_bytes(static_cast<int64_t>(max_bytes))),
+                "is it the right file?");
+  std::string text(file.size_bytes, '\0');
+  for (size_t done = 0; done < text.size();) {
+    const size_t count = read_some(file, path, std::span(text).subspan(done));
+    if (count == 0)
+      throw Error(Fault::data, "files.read",
+                  fmt::format("'{}' became shorter while it was read: {} of {} bytes",
+                              path.string(), done, text.size()),
+                  "wait until nobody writes to it any more");
+    done += count;
+  }
+  return text;
+}
+
+bool path_exists(const std::filesystem::path& path) {
+  std::error_code code;
+  return std::filesystem::exists(path, code);
+}
+
+bool path_is_directory(const std::filesystem::path& path) {
+  std::error_code code;
+  return std::filesystem::is_directory(path, code);
+}
+
+}  // namespace ferry
