@@ -8,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/cli/commands.h"
+#include "src/files/lost_pages.h"
 #include "src/term/terminal.h"
 
 namespace {
@@ -38,6 +39,7 @@ int report(std::string_view message, int exit_code) {
 
 int main(int argc, char** argv) {
   constexpr int kMachine = static_cast<int>(ferry::Fault::machine);
+  ferry::end_on_lost_pages();
   int exit_code = 0;
   try {
     exit_code = run({argv + 1, argv + argc});

@@ -28,20 +28,27 @@ MappedFile MappedFile::open(const std::filesystem::path& path) {
                             std::generic_category().message(code)),
                 code == ENOMEM ? kNoMemoryHint : "is it on a file system that maps files?");
   }
+  const size_t page_bytes = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t n_pages = (opened.size_bytes + page_bytes - 1) / page_bytes;
   file.bytes_ = {static_cast<const std::byte*>(address), opened.size_bytes};
+  file.pages_ = NotedPages({file.bytes_.data(), n_pages * page_bytes}, path);
   return file;
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
+    : path_(std::move(other.path_)),
+      bytes_(std::exchange(other.bytes_, {})),
+      pages_(std::move(other.pages_)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
   std::swap(bytes_, other.bytes_);
+  std::swap(pages_, other.pages_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
+  pages_ = NotedPages();  // first: the addresses may soon be another file's
   if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 

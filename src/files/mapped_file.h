@@ -1,11 +1,13 @@
 #pragma once
 // A file mapped read-only for its lifetime. The readers of src/files stand on it; a path comes in,
-// bytes that live as long as the object go out.
+// bytes that live as long as the object go out. A page that can no longer be read is SIGBUS
+// (src/files/lost_pages.h).
 
 #include <cstddef>
 #include <filesystem>
 #include <span>
 
+#include "src/files/lost_pages.h"
 #include "src/files/plain_file.h"
 
 namespace ferry {
@@ -31,6 +33,7 @@ class MappedFile {
 
   std::filesystem::path path_;
   std::span<const std::byte> bytes_;
+  NotedPages pages_;
 };
 
 }  // namespace ferry

@@ -19,6 +19,7 @@
 #include "src/config/paths.h"
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
+#include "src/files/lost_pages.h"
 #include "src/measure/bench_verb.h"
 #include "src/runs/run_index.h"
 #include "src/runs/train_log.h"
@@ -288,6 +289,7 @@ int run(const std::string& verb, const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   // A limit on file sizes is then an error with a message, and what was half-written goes.
   std::signal(SIGXFSZ, SIG_IGN);
+  ferry::end_on_lost_pages();
   try {
     if (argc < 2)
       throw ferry::Error(ferry::Fault::usage, "trainer", "no verb", "start it through `ferry`");
