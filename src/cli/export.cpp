@@ -5,7 +5,7 @@
 
 #include "src/base/error.h"
 #include "src/cli/settings.h"
-#include "src/config/paths.h"
+#include "src/config/models.h"
 
 namespace ferry::cli {
 

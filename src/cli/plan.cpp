@@ -14,7 +14,7 @@
 #include "src/cli/machine/nvidia.h"
 #include "src/cli/plan_time.h"
 #include "src/cli/settings.h"
-#include "src/config/paths.h"
+#include "src/config/models.h"
 #include "src/data/run_dataset.h"
 #include "src/data/sampler.h"
 #include "src/data/step_plan.h"
@@ -110,6 +110,19 @@ PlannedFor machine_for(const config::Config& config) {
                      std::nullopt};
   planned.name = fmt::format("a GPU with {} that is not here", format_bytes(*gpu_memory));
   return planned;
+}
+
+/** A model that is known by its name need not be on this machine to be planned. */
+HfConfig config_of_model(const std::string& name) {
+  try {
+    return HfConfig::load(config::find_model(name) / "config.json");
+  } catch (const Error&) {
+    std::error_code error;
+    const auto known = config::known_model_config(name);
+    if (!known || std::filesystem::exists(name, error)) throw;
+    say(fmt::format("{} is not on this machine: planned with its shape, which is known", name));
+    return HfConfig::parse(*known, name);
+  }
 }
 
 struct Disk {
@@ -280,10 +293,9 @@ int run_plan(Arguments arguments) {
   auto command = read_settings("plan", arguments);
   if (!command) return 0;
   const config::Config& config = command->config;
-  const auto directory = config::find_model(config.text("model_name_or_path"));
+  const HfConfig hf = config_of_model(config.text("model_name_or_path"));
   check_data_exists(config, "dataset");
   check_data_exists(config, "eval_dataset");
-  const HfConfig hf = HfConfig::load(directory / "config.json");
   const int64_t n_labels =
       hf.id2label.empty() ? kAssumedLabels : static_cast<int64_t>(hf.id2label.size());
   const PlannedFor planned = machine_for(config);

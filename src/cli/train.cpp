@@ -7,6 +7,7 @@
 #include "src/base/error.h"
 #include "src/base/say.h"
 #include "src/cli/settings.h"
+#include "src/config/models.h"
 #include "src/config/paths.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"

@@ -59,11 +59,14 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string nearest_name(std::string_view typed, const std::vector<std::string_view>& candidates) {
+std::string nearest_name(std::string_view typed,
+                         const std::vector<std::string_view>& candidates,
+                         std::optional<size_t> most_edits) {
   const std::string wanted = normalized_name(typed);
   std::string_view best;
   size_t best_distance = std::max<size_t>(2, wanted.size() / 3) + 1;
   if (wanted.size() < 3) best_distance = 2;
+  if (most_edits) best_distance = *most_edits + 1;
   for (std::string_view candidate : candidates) {
     size_t distance = edit_distance(wanted, normalized_name(candidate));
     if (distance < best_distance) {
@@ -71,7 +74,7 @@ std::string nearest_name(std::string_view typed, const std::vector<std::string_v
       best = candidate;
     }
   }
-  if (!best.empty() || wanted.size() < 4) return std::string(best);
+  if (!best.empty() || wanted.size() < 4 || most_edits) return std::string(best);
   for (std::string_view candidate :
        candidates)  // "warmup" for warmup_steps, "rate" for learning_rate
     if (normalized_name(candidate).find(wanted) != std::string::npos) return std::string(candidate);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -88,8 +89,11 @@ NameMatch find_option(std::string_view name);
 /** '-' to '_', ASCII upper case to lower: how names are compared. */
 std::string normalized_name(std::string_view name);
 
-/** The candidate nearest to what was typed, or empty when none is near enough to be meant. */
-std::string nearest_name(std::string_view typed, const std::vector<std::string_view>& candidates);
+/** The candidate nearest to what was typed, or empty when none is near enough to be meant: with
+ * `most_edits` one that so many letters tell from it, else also one that it is a part of. */
+std::string nearest_name(std::string_view typed,
+                         const std::vector<std::string_view>& candidates,
+                         std::optional<size_t> most_edits = {});
 
 /** The tables of src/config/options.md, in Markdown: one for each group, a line for each option. */
 std::string options_markdown();

@@ -34,9 +34,4 @@ std::vector<Preset> list_presets();
 /** A preset by name, or by the path of a .toml file. Throws Error(usage) with the nearest name. */
 Preset find_preset(std::string_view name_or_file);
 
-/** The directory of a model: a directory as it is (a run directory gives its final/),
- * $FERRY_MODELS/NAME, or a known name from a Python package in .venv (beside the program or in the
- * source tree) or $VIRTUAL_ENV. Throws Error(data) that says where it looked and how to get it. */
-std::filesystem::path find_model(std::string_view name_or_path);
-
 }  // namespace ferry::config

@@ -30,6 +30,24 @@ std::map<std::string, fs::path> preset_files() {
   return files;
 }
 
+/** "NVIDIA GeForce RTX 2080 Ti" and "rtx2080ti" are both "2080ti". */
+std::string plain_card_name(std::string_view name) {
+  std::string plain;
+  for (const char c : config::normalized_name(name))
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) plain += c;
+  for (const std::string_view maker : {"nvidia", "geforce", "tesla", "quadro", "rtx", "gtx"})
+    if (plain.starts_with(maker)) plain.erase(0, maker.size());
+  return plain;
+}
+
+/** The preset of a card that is called by its own name; empty where there is none. */
+std::string card_named(std::string_view typed, const std::vector<std::string_view>& names) {
+  const std::string wanted = plain_card_name(typed);
+  for (const std::string_view name : names)
+    if (!wanted.empty() && plain_card_name(name).starts_with(wanted)) return std::string(name);
+  return {};
+}
+
 MachineProfile read(const fs::path& file) {
   return parse_machine_profile(read_text_file(file), file.string());
 }
@@ -69,7 +87,8 @@ MachineProfile find_machine_preset(std::string_view name) {
   std::vector<std::string_view> names;
   for (const auto& [known, file] : files)
     names.push_back(known);
-  const std::string nearest = config::nearest_name(name, names);
+  std::string nearest = card_named(name, names);
+  if (nearest.empty()) nearest = config::nearest_name(name, names);
   throw Error(Fault::usage, "machine.preset", fmt::format("no machine '{}'", name),
               nearest.empty() ? fmt::format("there are {}; or a profile's file, FILE.json",
                                             fmt::join(names, ", "))

@@ -118,8 +118,9 @@ ModelTable make_model_table(const config::Config& config,
                             const PlanMachine& machine) {
   if (hf.model_type != "bert")
     throw Error(Fault::data, "model.open",
-                fmt::format("'{}' is a {} model", hf.origin(), hf.model_type),
-                "this version trains models of type bert");
+                fmt::format("'{}' is of model_type {}, which is not trained by this version",
+                            hf.origin(), hf.model_type),
+                "it trains bert");
   BertTableOptions options;
   options.head = config.text("task") == "mlm" ? BertHead::masked_lm : BertHead::classification;
   options.n_labels = n_labels;

@@ -10,7 +10,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/config/paths.h"
+#include "src/config/models.h"
 #include "src/data/batch.h"
 #include "src/data/run_dataset.h"
 #include "src/data/sampler.h"

@@ -16,7 +16,7 @@
 #include "src/base/out_of_memory.h"
 #include "src/base/say.h"
 #include "src/config/command_line.h"
-#include "src/config/paths.h"
+#include "src/config/models.h"
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
 #include "src/files/lost_pages.h"

@@ -273,6 +273,9 @@ TEST_F(Ferry, PlanKnowsTimesOfOtherMachines) {
   EXPECT_CONTAINS(unknown.out, "in this machine");
   EXPECT_CONTAINS(unknown.out, "profile lacks rates of");
   EXPECT_EQ(run({"plan", "--model", model_, "--machine", "3090"}).exit_code, 2);
+  for (const char* name : {"rtx2080ti", "RTX 2080 Ti", "NVIDIA GeForce RTX 2080 Ti", "2080-ti"})
+    EXPECT_CONTAINS(run({"plan", "--model", model_, "--machine", name}).err,
+                    "did you mean '2080ti-11g'?");
 }
 
 TEST_F(Ferry, Bf16OnACardWithoutItIsRefusedWithWhatItCanDo) {
@@ -482,9 +485,17 @@ TEST_F(Ferry, BertLargePresetFitsTheCardItIsFor) {
   EXPECT_LE(plan["gpu_bytes"].get<int64_t>(), plan["gpu_budget_bytes"].get<int64_t>());
   EXPECT_LT(plan["gpu_budget_bytes"].get<int64_t>(), 11ll << 30);
 
-  outcome = run({"plan", "--preset", "bert-large-2080ti"}, {{"FERRY_MODELS", ""}});
+  // Its shape is known by its name: nothing need be fetched for a plan.
+  const std::pair<std::string, std::string> nowhere = {"HF_HUB_CACHE", directory_.path().string()};
+  outcome = run({"plan", "--preset", "bert-large-2080ti", "--machine", "2080ti-11g", "--json"},
+                {nowhere, {"FERRY_MODELS", ""}});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_CONTAINS(outcome.err, "bert-large-uncased is not on this machine");
+  EXPECT_EQ(nlohmann::json::parse(outcome.out)["n_parameters"], plan["n_parameters"]);
+  outcome = run({"train", "--preset", "bert-large-2080ti", "--dataset", data_},
+                {nowhere, {"FERRY_MODELS", ""}});
   EXPECT_EQ(outcome.exit_code, 4);
-  EXPECT_CONTAINS(outcome.err, "huggingface.co/google-bert/bert-large-uncased");
+  EXPECT_CONTAINS(outcome.err, "hf download google-bert/bert-large-uncased");
 }
 
 TEST_F(Ferry, PresetsAreCopiedToNewFilesOnly) {

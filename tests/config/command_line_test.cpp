@@ -4,6 +4,7 @@
 #include <random>
 #include <sstream>
 
+#include "src/config/models.h"
 #include "src/config/paths.h"
 #include "tests/config/config_fixture.h"
 
@@ -425,20 +426,24 @@ TEST_F(Presets, AModelOfTheHubSaysWhatToFetchAndWhereTo) {
   const std::string model =
       parse("train", {"--preset", "bert-large-2080ti"}).config.text("model_name_or_path");
   std::string message = usage_error([&] { find_model(model); }, Fault::data);
-  for (const char* part : {"model 'bert-large-uncased' is not on this machine", "model.safetensors",
-                           "https://huggingface.co/google-bert/bert-large-uncased", "FERRY_MODELS"})
+  for (const char* part :
+       {"model 'bert-large-uncased' is not on this machine",
+        "hf download google-bert/bert-large-uncased config.json model.safetensors tokenizer.json "
+        "tokenizer_config.json --local-dir models/bert-large-uncased, then --model "
+        "models/bert-large-uncased",
+        "https://huggingface.co/google-bert/bert-large-uncased"})
     EXPECT_CONTAINS(message, part);
 
   const auto models = directory_.path() / "models";
   setenv("FERRY_MODELS", models.c_str(), 1);
   for (const char* name : {"bert-large-uncased", "google-bert/bert-large-uncased"})
     EXPECT_CONTAINS(usage_error([&] { find_model(name); }, Fault::data),
-                    "into " + (models / "bert-large-uncased").string());
+                    "--local-dir " + (models / "bert-large-uncased").string());
   EXPECT_CONTAINS(usage_error([] { find_model("bert-large-uncase"); }, Fault::data),
                   "did you mean 'bert-large-uncased'?");
   for (const char* path : {"/no/bert-large-uncased", "mine/bert-large-uncased"}) {
     message = usage_error([&] { find_model(path); }, Fault::data);
-    EXPECT_FALSE(contains(message, "huggingface.co")) << message;  // a path, no hub's name
+    EXPECT_FALSE(contains(message, "google-bert")) << message;  // another model
   }
   auto found = directory_.write("models/bert-large-uncased/config.json", "{}").parent_path();
   EXPECT_EQ(find_model("bert-large-uncased"), found);
@@ -457,8 +462,56 @@ TEST_F(Presets, ModelsAreFoundByDirectoryRunAndName) {
   std::string empty = directory_.path().string();
   EXPECT_CONTAINS(usage_error([&] { find_model(empty); }, Fault::data), "holds no config.json");
   EXPECT_CONTAINS(usage_error([] { find_model("no/such/model"); }, Fault::data), "FERRY_MODELS");
+  EXPECT_CONTAINS(usage_error([] { find_model("foo/bar"); }, Fault::data), "hf download foo/bar ");
   EXPECT_CONTAINS(usage_error([] { find_model("all-MiniLM-L6"); }, Fault::data),
                   "did you mean 'all-MiniLM-L6-v2'?");
+}
+
+/** Another model in its place would be trained, and a download would be in vain. */
+TEST_F(Presets, AFamilyThatIsNotTrainedIsNamed) {
+  for (const auto& [name, type] : {std::pair{"distilbert-base-uncased", "distilbert"},
+                                   {"roberta-base", "roberta"},
+                                   {"FacebookAI/xlm-roberta-base", "xlm-roberta"},
+                                   {"microsoft/deberta-v3-base", "deberta-v2"},
+                                   {"answerdotai/ModernBERT-base", "modernbert"},
+                                   {"meta-llama/Llama-3.2-1B", "llama"}}) {
+    const std::string message = usage_error([&, name = name] { find_model(name); }, Fault::data);
+    EXPECT_CONTAINS(message, "model_type " + std::string(type) + ", which is not trained");
+    EXPECT_FALSE(contains(message, "did you mean")) << message;
+  }
+  // A directory of that name is what its config.json says.
+  const auto model = directory_.write("roberta-like/config.json", "{}").parent_path();
+  EXPECT_EQ(find_model(model.string()), model);
+}
+
+TEST_F(Presets, ModelsThatHuggingFaceHasFetchedAreFound) {
+  const auto hub = directory_.path() / "hub";
+  const auto named = directory_.write("hub/models--foo--bar/snapshots/abc/config.json", "{}");
+  directory_.write("hub/models--foo--bar/snapshots/def/config.json", "{}");
+  directory_.write("hub/models--foo--bar/refs/main", "abc");
+  const auto only =
+      directory_.write("hub/models--google-bert--bert-base-cased/snapshots/1/config.json", "{}");
+  setenv("HF_HUB_CACHE", hub.c_str(), 1);
+  EXPECT_EQ(find_model("foo/bar"), named.parent_path());
+  EXPECT_EQ(find_model("bert-base-cased"), only.parent_path());
+  EXPECT_EQ(find_model("google-bert/bert-base-cased"), only.parent_path());
+  std::filesystem::remove(hub / "models--foo--bar/refs/main");  // no telling which is meant
+  EXPECT_CONTAINS(usage_error([] { find_model("foo/bar"); }, Fault::data), hub.string());
+  unsetenv("HF_HUB_CACHE");
+  setenv("HF_HOME", directory_.path().c_str(), 1);
+  EXPECT_EQ(hub_cache_directory(), hub);
+  unsetenv("HF_HOME");
+}
+
+TEST_F(Presets, AnUnfinishedRunNamesItsLastCheckpoint) {
+  directory_.write("run/run.json", "{}");
+  const std::string run = (directory_.path() / "run").string();
+  const auto message = [&] { return usage_error([&] { find_model(run); }, Fault::data); };
+  EXPECT_CONTAINS(message(), "has no checkpoint");
+  for (const char* step : {"9", "20", "30.tmp"})
+    directory_.write("run/checkpoint-" + std::string(step) + "/config.json", "{}");
+  EXPECT_CONTAINS(message(), "--model '" + run + "/checkpoint-20'");
+  EXPECT_CONTAINS(message(), "ferry train --resume '" + run + "'");
 }
 
 TEST_F(Presets, PackagedModelsComeFromAVirtualEnvironment) {

@@ -1,0 +1,27 @@
+#pragma once
+// Where models lie: directories, runs, $FERRY_MODELS, Python packages, Hugging Face's cache. Reads
+// names of files only, never what is in them.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ferry::config {
+
+/** The directory of a model: a directory as it is (a run directory gives its final/),
+ * $FERRY_MODELS/NAME, a known name from a Python package in .venv (beside the program or in the
+ * source tree) or $VIRTUAL_ENV, or what Hugging Face's tools have fetched into their cache.
+ * Throws Error(data) that says where it looked and how to get the model, that a run is not finished
+ * and which checkpoint it has, or that no model of its family is trained. */
+std::filesystem::path find_model(std::string_view name_or_path);
+
+/** Where Hugging Face's tools keep what they fetch: $HF_HUB_CACHE, else $HF_HOME/hub, else
+ * $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. Empty where there is no home. */
+std::filesystem::path hub_cache_directory();
+
+/** A config.json with the shape of a model that is known by its name, without its weights: enough
+ * for a plan. "bert-large-uncased" and "google-bert/bert-large-uncased" alike. */
+std::optional<std::string> known_model_config(std::string_view name);
+
+}  // namespace ferry::config
