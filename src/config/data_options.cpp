@@ -79,6 +79,32 @@ std::vector<Option> data_options() {
        .verbs = kRunning,
        .help = "Encoding of the data. utf8_or_latin1 reads a file that is not UTF-8 as Latin-1, "
                "which never fails and turns other encodings into wrong letters."},
+      {.key = "dataset_delimiter",
+       .type = Type::text,
+       .group = kDataGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .verbs = kRunning,
+       .help = "What is between the columns of a CSV or TSV file: comma, semicolon, tab, pipe, "
+               "space, or a character; auto is tab for .tsv and for .csv the one that its lines "
+               "are split by."},
+      {.key = "dataset_quoting",
+       .type = Type::choice,
+       .group = kDataGroup,
+       .value = "auto",
+       .choices = {"auto", "double", "none"},
+       .verbs = kRunning,
+       .help = "Quotes in a CSV or TSV file. double: a column that begins with a double quote ends "
+               "with one. none: a quote is a character like any other. auto is double, but takes "
+               "columns between tabs as they stand where that fails."},
+      {.key = "dataset_header",
+       .type = Type::choice,
+       .group = kDataGroup,
+       .value = "auto",
+       .choices = {"auto", "yes", "no"},
+       .verbs = kRunning,
+       .help = "Whether the first line of a CSV or TSV file names the columns; auto goes by names "
+               "that are usual, and asks where it may be either."},
       {.key = "text_column",
        .type = Type::text,
        .group = kDataGroup,
@@ -100,7 +126,8 @@ std::vector<Option> data_options() {
        .can_be_auto = true,
        .aliases = {{"label_column_name"}},
        .verbs = kRunning,
-       .help = "Column (or JSON key) that holds the label, by name or by number from 0."},
+       .help = "Column (or JSON key) that holds the label, by name or by number from 0. Several, "
+               "as in a,b,c, hold 0 or 1 each: multi-label, and each is a label."},
       {.key = "max_length",
        .type = Type::integer,
        .group = kDataGroup,

@@ -1,7 +1,6 @@
 #include "src/data/columns.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +8,7 @@
 #include <set>
 
 #include "src/base/error.h"
+#include "src/data/delimiter.h"
 
 namespace ferry {
 namespace {
@@ -51,6 +51,14 @@ bool is_known_name(std::string_view name) {
   return is_one_of(kTextNames, low) || is_one_of(kLabelNames, low) ||
          std::any_of(kPairNames.begin(), kPairNames.end(),
                      [&](const auto& pair) { return pair.first == low || pair.second == low; });
+}
+
+/** At most so many bytes of a text, whole characters. */
+std::string first_bytes(std::string_view text, size_t n_bytes) {
+  if (text.size() <= n_bytes) return std::string(text);
+  while (n_bytes > 0 && (static_cast<unsigned char>(text[n_bytes]) & 0xc0) == 0x80)
+    --n_bytes;
+  return std::string(text.substr(0, n_bytes)) + "...";
 }
 
 class Chooser {
@@ -100,12 +108,19 @@ class Chooser {
  private:
   std::string shown(size_t column) const {
     return names_.empty() ? fmt::format("column {}", column)
-                          : fmt::format("column '{}'", names_[column]);
+                          : fmt::format("column '{}'", first_bytes(names_[column], 200));
   }
 
   std::string all() const {
-    return names_.empty() ? fmt::format("{} columns without names", n_columns_)
-                          : fmt::format("the columns {}", fmt::join(names_, ", "));
+    const std::string_view s = n_columns_ == 1 ? "" : "s";
+    if (names_.empty()) return fmt::format("{} column{} without names", n_columns_, s);
+    // A file of other lines or columns than expected may have very many or very long ones.
+    constexpr size_t kNames = 12, kBytes = 60;
+    std::string list;
+    for (size_t i = 0; i < std::min(names_.size(), kNames); ++i)
+      list += (i ? ", " : "") + first_bytes(names_[i], kBytes);
+    if (names_.size() > kNames) list += fmt::format(", ... ({} in all)", names_.size());
+    return fmt::format("the column{} {}", s, list);
   }
 
   size_t asked(const std::string& name, std::string_view option) const {
@@ -138,7 +153,7 @@ class Chooser {
   /** The other delimiter that all lines hold where the first has one column; '\0': none. */
   char other_delimiter() const {
     if (delimiter_ == '\0' || n_columns_ != 1) return '\0';
-    for (char other : {'\t', ',', ';'}) {
+    for (char other : {'\t', ',', ';', '|'}) {
       const auto has_other = [&](const DelimitedRow& row) {
         return std::any_of(row.fields.begin(), row.fields.end(), [&](const std::string& field) {
           return field.find(other) != std::string::npos;
@@ -152,18 +167,13 @@ class Chooser {
   }
 
   [[noreturn]] void refuse_delimiter(char other) const {
-    const auto name_of = [](char c) {
-      return c == '\t'  ? std::string("tabs")
-             : c == ',' ? std::string("commas")
-             : c == ';' ? std::string("semicolons")
-                        : fmt::format("'{}'", c);
-    };
     throw Error(Fault::data, "data.columns",
                 fmt::format("'{}' has one column when split at {}, and its lines hold {}", file_,
-                            name_of(delimiter_), name_of(other)),
-                other == ';'
-                    ? "save it with commas or tabs between the columns"
-                    : fmt::format("is it dataset_format = {}?", other == ',' ? "csv" : "tsv"));
+                            plural_of_delimiter(delimiter_), plural_of_delimiter(other)),
+                other == ','    ? "is it dataset_format = csv?"
+                : other == '\t' ? "is it dataset_format = tsv?"
+                : other == ';'  ? "is it dataset_delimiter = semicolon?"
+                                : "is it dataset_delimiter = pipe?");
   }
 
   /** Texts may hold any delimiter, so a file of one column is refused here only where its first

@@ -29,8 +29,12 @@ struct DelimitedRow {
 class DelimitedReader {
  public:
   /** `file` names the text in errors. All three outlive the reader. */
-  DelimitedReader(std::string_view text, std::string_view file, char delimiter, Quoting quoting)
-      : text_(text), file_(file), delimiter_(delimiter), quoting_(quoting) {}
+  DelimitedReader(std::string_view text,
+                  std::string_view file,
+                  char delimiter,
+                  Quoting quoting,
+                  int64_t first_line = 1)
+      : text_(text), file_(file), delimiter_(delimiter), quoting_(quoting), line_(first_line) {}
 
   /** False at the end. Reuses the row's memory. Error(data) with file:line on a malformed quote. */
   bool next(DelimitedRow& row);
@@ -45,7 +49,7 @@ class DelimitedReader {
   char delimiter_;
   Quoting quoting_;
   size_t at_ = 0;
-  int64_t line_ = 1;
+  int64_t line_;
 };
 
 }  // namespace ferry

@@ -19,9 +19,9 @@ std::string_view plain_name_of(ProblemType type) {
     case ProblemType::unlabelled:
       return "no labels";
     case ProblemType::single_label:
-      return "one label of several";
+      return "one label per text";
     case ProblemType::multi_label:
-      return "several labels at once";
+      return "several labels per text";
     case ProblemType::regression:
       return "regression";
   }
@@ -210,6 +210,35 @@ void shape_labels(RawRows& raw, const DatasetOptions& options, ProblemType probl
       check_label(raw, row, label);
 }
 
+/** "4 labels: a, b, c, d". */
+std::string note_of(const LabelScheme& scheme) {
+  const int32_t n = scheme.labels.size();
+  const std::string labels = fmt::format("{} label{}", n, n == 1 ? "" : "s");
+  switch (scheme.problem) {
+    case ProblemType::single_label:
+      return fmt::format("{}: {}", labels, scheme.labels.list());
+    case ProblemType::multi_label:
+      return fmt::format("{}, any number of them per text: {}", labels, scheme.labels.list());
+    case ProblemType::regression:
+      return "labels are numbers to predict (regression)";
+    case ProblemType::unlabelled:
+      break;
+  }
+  return "no labels";
+}
+
+/** A header that nobody knows must not become an example and a class of its own. */
+void check_header(const RawRows& raw, const LabelScheme* known) {
+  if (raw.unknown_header.empty()) return;
+  const std::string& label = raw.rows.front().labels.front();
+  if (known && known->labels.find(label)) return;
+  refuse_row(raw.place(raw.rows.front()),
+             fmt::format("is '{}' a header or an example? its label '{}' stands in no other line",
+                         raw.unknown_header, label),
+             "a header: dataset_header = yes, or name the columns with text_column and "
+             "label_column; an example: dataset_header = no");
+}
+
 }  // namespace
 
 Dataset label_examples(RawRows raw, const DatasetOptions& options, const LabelScheme* known) {
@@ -223,6 +252,7 @@ Dataset label_examples(RawRows raw, const DatasetOptions& options, const LabelSc
       throw Error(Fault::usage, "data.labels",
                   fmt::format("'{}' is to be read as {}, but the model is for {}", raw.name,
                               plain_name_of(problem), plain_name_of(known->problem)));
+    if (problem == ProblemType::single_label) check_header(raw, known);
     if (problem != ProblemType::unlabelled) shape_labels(raw, options, problem);
     if (known) {
       dataset.scheme = *known;
@@ -233,10 +263,7 @@ Dataset label_examples(RawRows raw, const DatasetOptions& options, const LabelSc
         dataset.scheme.labels = build_map(raw, problem);
       }
     }
-    dataset.notes.push_back(
-        problem == ProblemType::single_label || problem == ProblemType::multi_label
-            ? fmt::format("{}: {}", plain_name_of(problem), dataset.scheme.labels.list())
-            : std::string(plain_name_of(problem)));
+    dataset.notes.push_back(note_of(dataset.scheme));
   }
   dataset.scheme.has_pairs = raw.rows.front().text_pair.has_value();
   dataset.notes.insert(dataset.notes.begin(), raw.notes.begin(), raw.notes.end());

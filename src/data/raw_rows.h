@@ -29,6 +29,7 @@ struct RawRows {
   bool any_list = false;  // JSONL gave lists of labels
   bool is_folder = false;
   std::vector<std::string> bare_folders;  // sub-directories of a folder that gave no document
+  std::string unknown_header;  // the first row where it may be names of columns that nobody knows
   std::vector<std::string>
       hot_columns;  // several label columns: labels[i] is the 0 or 1 of hot_columns[i]
 

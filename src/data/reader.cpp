@@ -48,6 +48,40 @@ auto value_of(const Table& table, std::string_view name)
   return std::nullopt;
 }
 
+/** Kinds of files that people have and that are not read, with the way out: {0} is the path, {1}
+ * that of a .jsonl file. */
+struct Unread {
+  std::string_view extension, what, hint;
+};
+constexpr std::string_view kSaveAsCsv = "save it as CSV (UTF-8) in the program that made it";
+constexpr std::array kUnread = {
+    Unread{".parquet", "Parquet",
+           "convert it: python3 -c \"import pandas; pandas.read_parquet('{0}').to_json('{1}', "
+           "orient='records', lines=True)\""},
+    Unread{".arrow", "Arrow",
+           "convert it: python3 -c \"import pandas; pandas.read_feather('{0}').to_json('{1}', "
+           "orient='records', lines=True)\""},
+    Unread{".xlsx", "a spreadsheet", kSaveAsCsv},
+    Unread{".xls", "a spreadsheet", kSaveAsCsv},
+    Unread{".ods", "a spreadsheet", kSaveAsCsv},
+    Unread{".gz", "compressed", "unpack it: gunzip -k '{0}'"},
+    Unread{".bz2", "compressed", "unpack it: bunzip2 -k '{0}'"},
+    Unread{".xz", "compressed", "unpack it: unxz -k '{0}'"},
+    Unread{".zst", "compressed", "unpack it: unzstd '{0}'"},
+    Unread{".zip", "compressed", "unpack it: unzip '{0}'"},
+};
+
+void refuse_unread(const std::filesystem::path& path) {
+  for (const Unread& kind : kUnread) {
+    if (path.extension() != kind.extension) continue;
+    std::filesystem::path to = path;
+    to.replace_extension(".jsonl");
+    throw Error(Fault::data, "data.read",
+                fmt::format("'{}' is {}, which is not read", path.string(), kind.what),
+                fmt::format(fmt::runtime(kind.hint), path.string(), to.string()));
+  }
+}
+
 DatasetFormat format_of(const DatasetOptions& options) {
   std::error_code code;
   const std::filesystem::file_status status = std::filesystem::status(options.path, code);
@@ -71,6 +105,7 @@ DatasetFormat format_of(const DatasetOptions& options) {
   }
   if (is_directory) return DatasetFormat::folder;
   if (auto format = value_of(kExtensions, options.path.extension().string())) return *format;
+  refuse_unread(options.path);
   throw Error(Fault::usage, "data.read",
               fmt::format("the format of '{}' does not show in its name", options.path.string()),
               "say which it is with dataset_format: tsv, csv or jsonl");

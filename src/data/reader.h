@@ -28,7 +28,8 @@ enum class DatasetFormat : uint8_t {
 enum class HeaderRow : uint8_t { automatic, present, absent };
 
 enum class QuotingChoice : uint8_t {
-  automatic,  // CSV strict, TSV lenient (src/data/delimited.h)
+  automatic,  // strict, but lenient where tabs are between the columns (src/data/delimited.h)
+  strict,
   none,
 };
 
@@ -49,7 +50,7 @@ struct DatasetOptions {
       label_columns;  // {}: guessed. Several: multi-label, each column 0 or 1 and named a class
   HeaderRow header = HeaderRow::automatic;
   QuotingChoice quoting = QuotingChoice::automatic;
-  char delimiter = '\0';               // of CSV and TSV; '\0': comma and tab
+  char delimiter = '\0';               // of CSV and TSV; '\0': see src/data/delimiter.h
   std::optional<ProblemType> problem;  // nullopt: from the labels
   char label_separator =
       '\0';  // multi-label in one column: "a|b"; '\0': the first of | ; , that occurs

@@ -1,16 +1,20 @@
 // The four kinds of source, each from its files to RawRows.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <span>
 #include <system_error>
 
 #include "src/base/error.h"
 #include "src/base/utf8.h"
 #include "src/data/columns.h"
 #include "src/data/delimited.h"
+#include "src/data/delimiter.h"
+#include "src/data/json_rows.h"
 #include "src/data/raw_rows.h"
 
 namespace ferry {
@@ -62,6 +66,19 @@ std::string label_of(const stdfs::path& folder) {
         fmt::format("the name of the folder '{}' is its label and is not UTF-8", folder.string()),
         "rename the folder");
   return label;
+}
+
+/** Whether the first row may be names of columns: its label stands in no other row, where labels
+ * come back. */
+bool may_be_header(const RawRows& raw) {
+  constexpr size_t kFewRows = 5;  // of so few nothing can be said
+  if (raw.rows.size() <= kFewRows || raw.rows.front().labels.size() != 1) return false;
+  const std::string& first = raw.rows.front().labels.front();
+  std::set<std::string_view> others;
+  for (const RawRow& row : std::span(raw.rows).subspan(1))
+    others.insert(row.labels.front());
+  return !parse_number(first) && !others.contains(first) &&
+         2 * others.size() <= raw.rows.size() - 1;
 }
 
 }  // namespace
@@ -132,12 +149,10 @@ RawRows read_delimited(const DatasetOptions& options, DatasetFormat format) {
   const std::string& name = raw.files.front();
   const TextFile file = load_text_file(options.path, options.encoding);
   note_encoding(raw, file.was_latin1, name + " is");
-  const bool is_csv = format == DatasetFormat::csv;
-  const char delimiter = options.delimiter ? options.delimiter : is_csv ? ',' : '\t';
-  const Quoting quoting = options.quoting == QuotingChoice::none ? Quoting::none
-                          : is_csv                               ? Quoting::strict
-                                                                 : Quoting::lenient;
-  DelimitedReader reader(file.text, name, delimiter, quoting);
+  const Separation split = choose_separation(file.text, name, options, format);
+  if (!split.note.empty()) raw.notes.push_back(split.note);
+  DelimitedReader reader(std::string_view(file.text).substr(split.n_skipped), name, split.delimiter,
+                         split.quoting, split.n_skipped > 0 ? 2 : 1);
 
   std::vector<DelimitedRow> sample;
   DelimitedRow row;
@@ -148,13 +163,14 @@ RawRows read_delimited(const DatasetOptions& options, DatasetFormat format) {
       options.header == HeaderRow::present ||
       (options.header == HeaderRow::automatic && looks_like_header(sample, options));
   std::vector<std::string> names;
-  const size_t n_columns = sample.front().fields.size();
+  const std::vector<std::string> first_fields = sample.front().fields;
+  const size_t n_columns = first_fields.size();
   if (has_header) {
-    names = sample.front().fields;
+    names = first_fields;
     sample.erase(sample.begin());
     reader.next(row);
   }
-  const Columns columns = choose_columns(names, sample, options, name, delimiter);
+  const Columns columns = choose_columns(names, sample, options, name, split.delimiter);
   raw.notes.push_back(columns.note + (has_header ? "" : ", no header"));
   raw.has_labels = !columns.labels.empty();
   if (columns.labels.size() > 1)
@@ -165,7 +181,8 @@ RawRows read_delimited(const DatasetOptions& options, DatasetFormat format) {
     const std::string place = fmt::format("{}:{}", name, row.line);
     if (row.fields.size() != n_columns)
       refuse_row(place,
-                 fmt::format("{} fields, expected {} as in the {}", row.fields.size(), n_columns,
+                 fmt::format("{} field{}, expected {} as in the {}", row.fields.size(),
+                             row.fields.size() == 1 ? "" : "s", n_columns,
                              has_header ? "header" : "first row"),
                  row.fields.size() < n_columns
                      ? "a field is missing"
@@ -177,6 +194,8 @@ RawRows read_delimited(const DatasetOptions& options, DatasetFormat format) {
     if (columns.text_pair) out.text_pair = std::move(row.fields[*columns.text_pair]);
     out.text = std::move(row.fields[columns.text]);
   }
+  if (!has_header && options.header == HeaderRow::automatic && may_be_header(raw))
+    raw.unknown_header = fmt::format("{}", fmt::join(first_fields, ", "));
   return raw;
 }
 
@@ -201,20 +220,13 @@ RawRows read_jsonl(const DatasetOptions& options) {
   std::optional<Columns> columns;
   std::vector<std::string> keys;  // of the first object; the columns are places in it
 
-  int64_t line_number = 0;
-  for (std::string_view rest = file.text; !rest.empty();) {
-    const size_t end = rest.find('\n');
-    std::string_view line = trim(rest.substr(0, end));
-    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
-    ++line_number;
-    if (line.empty()) continue;
-    const std::string place = fmt::format("{}:{}", name, line_number);
-    auto object = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+  JsonRows rows(file.text, name);
+  for (JsonRow row; rows.next(row);) {
+    const std::string place = fmt::format("{}:{}", name, row.line);
+    auto object = nlohmann::ordered_json::parse(row.text, nullptr, /*allow_exceptions=*/false);
     if (!object.is_object())
       refuse_row(place, object.is_discarded() ? "is not valid JSON" : "is not a JSON object",
-                 line.starts_with('[')
-                     ? "expected an object a line; convert a list with: jq -c '.[]'"
-                     : "expected an object a line");
+                 "expected an object a line, or one list of objects");
     if (!columns) {
       for (const auto& [key, value] : object.items())
         keys.push_back(key);
@@ -239,7 +251,7 @@ RawRows read_jsonl(const DatasetOptions& options) {
       return std::move(value.get_ref<std::string&>());
     };
     RawRow& out = raw.rows.emplace_back();
-    out.line = line_number;
+    out.line = row.line;
     out.text = text_of(columns->text);
     if (columns->text_pair) out.text_pair = text_of(*columns->text_pair);
     for (size_t column : columns->labels) {

@@ -53,6 +53,11 @@ void refuse_wide(std::string_view text, const std::filesystem::path& path) {
                       : "is it UTF-16, no text at all, or damaged in this line?");
 }
 
+/** Line ends of Macs before 2001 and of some spreadsheets. */
+void unify_line_ends(std::string& text) {
+  if (text.find('\n') == text.npos) std::replace(text.begin(), text.end(), '\r', '\n');
+}
+
 }  // namespace
 
 TextFile load_text_file(const std::filesystem::path& path, TextEncoding encoding) {
@@ -72,6 +77,7 @@ TextFile load_text_file(const std::filesystem::path& path, TextEncoding encoding
   } else if (file.text.starts_with("\xef\xbb\xbf")) {
     file.text.erase(0, 3);
   }
+  unify_line_ends(file.text);
   return file;
 }
 

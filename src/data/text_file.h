@@ -1,6 +1,7 @@
 #pragma once
-// A text file as valid UTF-8 with unix line ends left to the parsers: byte order mark off, encoding
-// checked, errors with line and byte. Private to src/data: every reader gets its text here.
+// A text file as valid UTF-8: byte order mark off, encoding checked, errors with line and byte.
+// Lines end in LF or CRLF, which the parsers tell apart; a file of CR alone has LF in its place.
+// Private to src/data: every reader gets its text here.
 
 #include <cstdint>
 #include <filesystem>
