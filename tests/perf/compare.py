@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Ferry beside its peers on the same work, on this machine, in one run.
 
-    tests/perf/compare.py STEP_BENCH [PROFILE] [--work NAME|all]... [--peer WORDS]... [--steps 12]
-                          [--out DIR] [--limit 240] [--absolute]
+    tests/perf/compare.py STEP_BENCH [PROFILE] [--work NAME|all]... [--menu best|all] [--peer WORDS]...
+                          [--deepspeed DIR]... [--steps 12] [--out DIR] [--limit 240] [--absolute]
 
 Without --work: every work that has peers. The others run Ferry alone, beside figures of another kind:
 llama-best-batch (tokens a second on one machine) and gpt2-13g-8 to -32 (118 GiB of host memory, some
@@ -15,8 +15,13 @@ runs before and after the peers of a work, so that a machine that drifts shows. 
 driver's count after a step, of both sides; --cap binds all that Ferry takes, and of peers what torch's
 allocator takes. A peer whose package is missing is named and left out; so is one that is not done
 after so many seconds. One that runs out of the memory that it is given holds nobody to a bar.
---peer "transformers" takes only the peers whose words have these. All that was printed is in
-DIR/compare.jsonl, what formulas were worked out from in DIR/formula/WORK.
+--peer "transformers" takes only the peers whose words have these. --menu best runs the settings that were
+the best of their kind before, --menu all every one that experts name. A peer with a ~ does not do the same
+work, the table says what is approximate; the others are exact, and the fastest of them is named below the
+table, with its command. --deepspeed DIR, once for each version, is where pip put one with --target; without
+it the one that Python finds. All that was printed is in DIR/compare.jsonl, tables to append to
+tests/perf/RESULTS.md, with every command, in DIR/results.md, what formulas were worked out from in
+DIR/formula/WORK.
 
 Ferry fails where it takes more GPU memory than it was given, more host memory than it promised and a
 twentieth or than it was given, is swapped out in part, skips a timed step, or, where a work says so,
@@ -45,7 +50,9 @@ from pathlib import Path
 
 from energy import Energy
 from faults import faults_of
-from works import DEFAULT, WORKS, batch_of, bytes_of, ragged_lengths, steps_of
+from results import Row, best_of, markdown
+from works import (DEFAULT, MENUS, WORKS, approximation_of, batch_of, bytes_of, peers_of, ragged_lengths,
+                   steps_of)
 
 HERE = Path(__file__).resolve().parent
 PEER = HERE / "peers" / "peer.py"
@@ -53,10 +60,11 @@ FORMULA = HERE / "gpu" / "against_formula.py"
 RAGGED_LOSS = HERE / "ragged_loss.py"
 NEEDS = {engine: ["torch", "transformers", *more] for engine, more in [
     ("transformers", []), ("plain", []), ("torchao", ["torchao"]), ("deepspeed2", ["deepspeed"]),
-    ("deepspeed3", ["deepspeed"]), ("fsdp2", [])]}
+    ("deepspeed3", ["deepspeed"]), ("fsdp2", []), ("byhand", [])]}
+OPTION_NEEDS = {"--liger": "liger_kernel", "flashadamw": "flashoptim", "adamw8bit": "torchao"}
 SKIPPED = 77  # exit code of a program whose needs are not installed; its last line says which
 PROFILE_S = 90  # that measuring the machine may take
-WIDTH = 48  # of names
+WIDTH = 62  # of names
 STEPS_LEAST = 10  # that a rate is told of
 LIMIT_MOST_S = 1e6  # waiting for a program knows no longer ones
 
@@ -107,8 +115,18 @@ def measured(command, energy, limit_s):
     return dict(result, command=" ".join(words))
 
 
-def missing_of(engine):
-    return [name for name in NEEDS[engine] if importlib.util.find_spec(name) is None]
+def missing_of(peer, directories=()):
+    """Packages that a peer needs and that are not installed. DeepSpeed's may lie in directories of its own."""
+    engine, *options = peer.split()
+    needs = NEEDS[engine] + [OPTION_NEEDS[word] for word in options if word in OPTION_NEEDS]
+    return [name for name in needs
+            if not (name == "deepspeed" and directories) and importlib.util.find_spec(name) is None]
+
+
+def versions_of(args, peer):
+    """Options for each version of the peer's package that is to be run."""
+    return [f"--deepspeed {directory}" for directory in args.deepspeed or []
+            ] if peer.startswith("deepspeed") and args.deepspeed else [""]
 
 
 def common_words(args, work):
@@ -126,10 +144,18 @@ def ferry_command(args, work, variant=""):
     return words + (["--profile", args.profile] if args.profile else [])
 
 
-def peer_command(args, work, peer):
+def peer_command(args, work, peer, version=""):
     engine, *options = peer.split()
     return [sys.executable, PEER, "--engine", engine, "--model", work["shape"],
-            *common_words(args, work), *options]
+            *common_words(args, work), *options, *version.split()]
+
+
+def title_of(peer, result=None):
+    """As the table and bars name a peer: ~ and what is approximate, the version where that is not torch's."""
+    approximation = approximation_of(peer)
+    version = (result or {}).get("version") if peer.startswith("deepspeed") else None
+    return (("~ " if approximation else "") + peer + (f" [{version}]" if version else "") +
+            (f" ({approximation})" if approximation else ""))
 
 
 def build_of(args):
@@ -170,11 +196,11 @@ def limit_of(work, limit_s):
     return max(limit_s, work.get("limit", 0))
 
 
-def seconds_of(work, limit_s):
-    """At most, of all that a work runs."""
+def seconds_of(work, limit_s, menu="best"):
+    """At most, of all that a work runs, with one version of each peer."""
     n_alone = (1 + len(work.get("variants", [])) + (2 if "own" in work else 0) + ("formula" in work) +
                2 * ("loss" in work))
-    n_peers = len(work.get("peers", []))
+    n_peers = len(peers_of(work, menu))
     return limit_of(work, limit_s) * (n_alone + n_peers + (n_peers > 0))
 
 
@@ -187,8 +213,10 @@ def row(name, result):
     joules = result.get("joules")
     energy = f"{joules / result['n_tokens'] * 1e6:7.0f}" if joules else "      -"
     host = f"{result['host_bytes_max'] / 2**30:6.2f}" if "host_bytes_max" in result else "     -"
+    troubled = "".join(f"; {result[key]} {what} while timed" for key, what in
+                       (("n_retries", "times memory was short"), ("n_recompiled", "times compiled")) if result.get(key))
     return (f"  {name:{WIDTH}} {result['samples_per_s']:9.1f} {result['tokens_per_s']:9.0f} "
-            f"{gpu:6.2f} {context:7.2f} {host} {energy}")
+            f"{gpu:6.2f} {context:7.2f} {host} {energy}{troubled}")
 
 
 class Bars:
@@ -215,13 +243,30 @@ class Bars:
         ratio = rate / result["samples_per_s"] if known else None
         self.hold(f"{who}{ratio:.2f} x {peer}" if known else "", bar, ratio >= bar if known and bar else None)
 
+    def hold_best(self, rate, rows, bar):
+        """Ferry's rate over that of the fastest exact peer. Not decided where one that could be faster did not run."""
+        exact = [row for row in rows if not row.approximation]
+        unknown = [row for row in exact if not (row.ran or row.result.get("out_of_memory"))]
+        best = best_of(rows, exact=True)
+        if rate is None or best is None:
+            return self.hold("", bar, None)
+        ratio = rate / best.rate
+        reached = ratio >= bar if bar else None
+        said = f"{ratio:.2f} x the best exact peer, {best.title}"
+        if unknown:
+            said += f" ({len(exact) - len(unknown)} of {len(exact)} ran)"
+        # One that did not run can only lower it.
+        self.hold(said, bar, None if reached and unknown else reached)
+        print(f"    {best.result['command']}", flush=True)
+
     def summary(self):
         unknown = f", {self.n_unknown} could not be" if self.n_unknown else ""
         return f"{len(self.met)} bars compared, {sum(self.met)} met{unknown}"
 
 
-def compare(args, name, work, energy, log):
-    """Ferry, its peers, Ferry again. Whether it was met; None where there was nothing to compare."""
+def compare(args, name, work, energy, log, results=None):
+    """Ferry, its peers, Ferry again. Whether it was met; None where there was nothing to compare. Appends the
+    table to the file `results`."""
     print(f"{work['what']}\n  {'':{WIDTH}} {'samples/s':>9} {'tokens/s':>9} {'GiB':>6} {'context':>7} "
           f"{'host':>6} {'J/Mtok':>7}", flush=True)
 
@@ -233,7 +278,9 @@ def compare(args, name, work, energy, log):
 
     def run(title, command):
         result = noted(command)
+        title = title(result) if callable(title) else title
         print(row(title, result), flush=True)
+        rows.append(Row(title, result))
         return result
 
     def run_ferry(title, *variant):
@@ -246,17 +293,23 @@ def compare(args, name, work, energy, log):
         return result
 
     def run_peer(peer):
+        """The results of all its versions, the fastest first; empty where it was not run."""
         if args.peer and not any(words in peer for words in args.peer):
             return {}
-        missing = missing_of(peer.split()[0])
+        missing = missing_of(peer, args.deepspeed or ())
         if missing:
-            print(f"  {peer:{WIDTH}} not installed: {', '.join(missing)}", flush=True)
+            print(f"  {title_of(peer):{WIDTH}} not installed: {', '.join(missing)}", flush=True)
+            rows.append(Row(title_of(peer), {}, approximation_of(peer), is_peer=True))
             return {}
-        return run(peer, peer_command(args, work, peer))
+        found = []
+        for version in versions_of(args, peer):
+            found.append(run(lambda result: title_of(peer, result), peer_command(args, work, peer, version)))
+            rows[-1].approximation, rows[-1].is_peer = approximation_of(peer), True
+        return max(found, key=lambda result: result.get("samples_per_s", 0))
 
-    all_faults = []
+    all_faults, rows = [], []
     ferry = [run_ferry("")]
-    peers = [(peer, bar, run_peer(peer)) for peer, bar in work.get("peers", [])]
+    peers = [(peer, bar, run_peer(peer)) for peer, bar in peers_of(work, args.menu)]
     variants = [(words, run_ferry(words, words), bars) for words, bars in work.get("variants", [])]
     own = run_ferry(work["own"][0], work["own"][0]) if "own" in work else None
     if peers:
@@ -267,7 +320,12 @@ def compare(args, name, work, energy, log):
     rate = statistics.mean(rates) if rates else None
     for peer, bar, result in peers:
         bars.beside("", rate, peer, result, bar)
+    of_peers = [row for row in rows if row.is_peer]
+    bars.hold_best(rate, of_peers, work.get("best"))
     for words, variant, bars_of in variants:
+        best = best_of(of_peers, exact=False)
+        if best and "samples_per_s" in variant:
+            bars.hold(f"Ferry {words}: {variant['samples_per_s'] / best.rate:.2f} x {best.title}", None, None)
         for peer, _, result in peers:
             if peer in bars_of:
                 bars.beside(f"Ferry {words}: ", variant.get("samples_per_s"), peer, result, bars_of[peer])
@@ -296,6 +354,9 @@ def compare(args, name, work, energy, log):
     if "published" in work:
         print(f"  published: {work['published']}")
     print(f"  {bars.summary()}{'; Ferry FAILED' if all_faults else ''}\n", flush=True)
+    if results:
+        results.write(markdown(name, work, rows, rate))
+        results.flush()
     if all_faults or not all(bars.met):
         return False
     return True if bars.met and bars.n_unknown == 0 else None
@@ -357,7 +418,11 @@ def check(parser, args, names):
         parser.error(f"--steps is {STEPS_LEAST} at least")
     if not 0 < args.limit <= LIMIT_MOST_S:  # nan neither
         parser.error(f"--limit is a number of seconds above 0, {LIMIT_MOST_S:.0f} at most")
-    known = list(dict.fromkeys(peer for name in names for peer, _ in WORKS[name].get("peers", [])))
+    known = list(dict.fromkeys(peer for name in names for peer, _ in peers_of(WORKS[name], args.menu)))
+    for directory in args.deepspeed or []:
+        if not Path(directory, "deepspeed").is_dir():
+            parser.error(f"there is no {directory}/deepspeed; pip install --no-deps --target {directory} "
+                         "deepspeed==VERSION makes it")
     for words in args.peer or []:
         if not any(words in peer for peer in known):
             parser.error(f"--peer {words!r} is in no peer of these works; they have "
@@ -380,6 +445,9 @@ def main():
     parser.add_argument("--work", action="append", choices=[*sorted(WORKS), "all"], metavar="NAME",
                         help=f"{', '.join(WORKS)} or all; those with peers by itself")
     parser.add_argument("--peer", action="append", metavar="WORDS")
+    parser.add_argument("--menu", choices=MENUS, default="best", help="of peers' settings; best by itself")
+    parser.add_argument("--deepspeed", action="append", metavar="DIR",
+                        help="of one version, put there by pip install --target; once for each")
     parser.add_argument("--steps", type=int, default=12, help=f"timed ones, {STEPS_LEAST} or more")
     parser.add_argument("--limit", type=float, default=240, help="seconds that one may take")
     parser.add_argument("--out", type=Path, default=Path("."), metavar="DIR")
@@ -393,8 +461,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     args.profile = args.profile or measured_profile(args)
     energy = Energy()
-    with (args.out / "compare.jsonl").open("w") as log:
-        ends = [compare(args, name, WORKS[name], energy, log) for name in names]
+    with (args.out / "compare.jsonl").open("w") as log, (args.out / "results.md").open("w") as results:
+        ends = [compare(args, name, WORKS[name], energy, log, results) for name in names]
     energy.stop()
     print(f"{ends.count(True)} works met, {ends.count(False)} missed, "
           f"{ends.count(None)} not decided")

@@ -35,7 +35,8 @@ if sys.argv[1:2] == ["bench"]:
         sys.exit(f"'{file}' is there already")
     copies = dict.fromkeys(["bytes", "h2d", "d2h", "h2d_beside_d2h", "d2h_beside_h2d"], 1e10)
     sys.exit(file.write_text(json.dumps({"gpu": {"copies": [copies]}, "trainer": os.environ.get("FERRY_TRAINER")})) == 0)
-rates = {"plain": 100.0, None: 300.0 if "12GiB" in sys.argv else 210.0}
+rates = {"plain": 100.0, "torchao": 180.0, "byhand": 140.0, "deepspeed2": 90.0 if "old" in "".join(sys.argv) else 95.0,
+         None: 300.0 if "12GiB" in sys.argv else 210.0}
 if "case" in sys.argv:
     print(json.dumps({"step_ms": 50.0, "formula_ms": 40.0, "ratio": 0.8, "why": "as asked for", "argv": sys.argv[1:]}))
     sys.exit(1)
@@ -76,7 +77,7 @@ else:
                       "n_micro": int(last("--n-micro", "1")), "micro_batch_size": int(last("--micro", "8")),
                       "blocks": [{"place": "host", "trained": 100}, {"place": "gpu", "trained": 1000}],
                       "why": "as asked for", "attention_backend": "flash", "simd": "avx2", "n_workers": 1,
-                      "update_alone_ms": 1.0, "driver_bytes_max": 2**31, "argv": sys.argv[1:]}))
+                      "update_alone_ms": 1.0, "version": "0.18" if "old" in "".join(sys.argv) else "0.19", "driver_bytes_max": 2**31, "argv": sys.argv[1:]}))
     print("{'a warning': 1}")
 """
 
@@ -104,10 +105,10 @@ def build_of_both_sides():
 
 def arguments(program, **others):
     return argparse.Namespace(**{"step_bench": program, "profile": None, "peer": None, "steps": 12, "limit": 30,
-                                 "out": program.parent, "absolute": False, **others})
+                                 "out": program.parent, "absolute": False, "menu": "best", "deepspeed": None, **others})
 
 
-NONE_MISSING = dict.fromkeys(["plain", "transformers", "torchao", "deepspeed3", "fsdp2"], [])
+NONE_MISSING = dict.fromkeys(["plain", "transformers", "torchao", "deepspeed2", "deepspeed3", "fsdp2", "byhand"], [])
 
 
 def compared(program, work, needs=NONE_MISSING, **others):
@@ -291,6 +292,84 @@ class Compare(unittest.TestCase):
             self.assertIsNone(met)
             self.assertIn("1 bars compared, 1 met, 2 could not be", said)
 
+    def test_the_best_exact_peer_is_named_and_an_approximate_one_is_marked(self):
+        work = dict(WORK, peers=[("plain --micro 2", None), ("torchao", None), ("byhand", None)], best=1.5)
+        with program_of_both_sides() as program:
+            met, said, _ = compared(program, work)
+            self.assertIs(met, True, said)
+            self.assertIn("  1.50 x the best exact peer, byhand, bar 1.5: met\n", said)
+            self.assertIn(f"    {sys.executable} {program} --engine byhand --model tiny --batch 8", said)
+            self.assertRegex(said, r"  ~ torchao \(16-bit weights and states, not clipped\) +180.0 ")
+            met, said, _ = compared(program, dict(work, best=1.51))
+            self.assertIs(met, False)
+            # One that runs out of memory is no better; of one that is not installed nobody knows.
+            more = [*work["peers"], ("transformers", None)]
+            met, said, _ = compared(program, dict(work, peers=more))
+            self.assertIs(met, True, said)
+            met, said, _ = compared(program, work, dict(NONE_MISSING, plain=["no_such_package_here"]))
+            self.assertIsNone(met, said)
+            self.assertIn("byhand (1 of 2 ran)\n", said)
+            self.assertIn("  0 bars compared, 0 met, 1 could not be\n", said)
+            met, said, _ = compared(program, dict(work, best=1.51), dict(NONE_MISSING, plain=["no_such_package_here"]))
+            self.assertIs(met, False, said)  # another one could only be faster
+
+    def test_a_variant_is_set_beside_the_best_approximate_peer(self):
+        work = dict(WORK, peers=[("plain", None), ("torchao", None)], variants=[("--optim adamw_8bit", {})])
+        with program_of_both_sides() as program:
+            _, said, _ = compared(program, work)
+        self.assertIn("  Ferry --optim adamw_8bit: 1.17 x ~ torchao (16-bit weights and states, not clipped)\n", said)
+
+    def test_what_is_approximate_goes_by_the_words(self):
+        for peer, expected in [("plain --compile", ""), ("torchao", "16-bit weights and states, not clipped"),
+                               ("torchao --exact", ""), ("plain --optim flashadamw", "8-bit states, masters of 24 bits"),
+                               ("deepspeed2 --preset zenflow-bert", "most gradients up to 4 steps late"),
+                               ("deepspeed2 --preset bert", "")]:
+            self.assertEqual(works.approximation_of(peer), expected, peer)
+
+    def test_more_of_the_menu_runs_when_asked_for(self):
+        work = dict(WORK, peers=[("plain", None)], more=[("byhand", None)])
+        with program_of_both_sides() as program:
+            for menu, expected in [("best", ["plain"]), ("all", ["plain", "byhand"])]:
+                lines = compared(program, work, menu=menu)[2]
+                engines = [line["argv"][line["argv"].index("--engine") + 1] for line in lines if "--engine" in line["argv"]]
+                self.assertEqual(engines, expected)
+
+    def test_each_version_of_a_package_has_a_row(self):
+        work = dict(WORK, peers=[("deepspeed2 --preset bert", None), ("plain", None)], best=2.0)
+        with program_of_both_sides() as program:
+            _, said, lines = compared(program, work, dict(NONE_MISSING, deepspeed2=["no_such_package_here", "deepspeed"]))
+            self.assertIn("not installed: no_such_package_here, deepspeed\n", said)
+            met, said, lines = compared(program, work, dict(NONE_MISSING, deepspeed2=["deepspeed"]), deepspeed=["/x/old", "/x/new"])
+        self.assertIs(met, True, said)
+        self.assertRegex(said, r"deepspeed2 --preset bert \[0.18\] +90.0 ")
+        self.assertRegex(said, r"deepspeed2 --preset bert \[0.19\] +95.0 ")
+        self.assertEqual([line["argv"][-1] for line in lines if "deepspeed2" in line["argv"]], ["/x/old", "/x/new"])
+
+    def test_packages_that_an_option_needs_are_looked_for(self):
+        with mock.patch.multiple(compare, NEEDS=NONE_MISSING, OPTION_NEEDS={"--liger": "no_such_package_here"}):
+            self.assertEqual(compare.missing_of("byhand --liger"), ["no_such_package_here"])
+            self.assertEqual(compare.missing_of("byhand --compile"), [])
+
+    def test_rows_that_were_troubled_say_so(self):
+        result = dict(step_ms=1.0, samples_per_s=1.0, tokens_per_s=2.0, gpu_bytes_max=0)
+        self.assertNotIn(";", compare.row("a", dict(result, n_retries=0, n_recompiled=0)))
+        self.assertTrue(compare.row("a", dict(result, n_retries=2, n_recompiled=1)).endswith(
+            "; 2 times memory was short while timed; 1 times compiled while timed"))
+
+    def test_a_table_with_all_commands_is_left_for_the_results_page(self):
+        work = dict(WORK, peers=[("plain --micro 2", None), ("torchao", None), ("transformers", None)], best=1.5)
+        with program_of_both_sides() as program:
+            program_run({"one": work}, program, "--out", program.parent / "out", peer=program)
+            text = (program.parent / "out/results.md").read_text()
+        self.assertTrue(text.startswith("### a small work\n"), text)
+        self.assertIn("`--work one`; a `~` marks", text)
+        self.assertIn("| program | samples/s | Ferry's over it | GPU GiB | host GiB | kJ |\n|---|---|---|---|---|---|\n"
+                      "| Ferry | 210.0 |  | 2.0 | 4.0 |  |\n| plain --micro 2 | 100.0 | **2.10** | 2.0 | 4.0 |  |\n"
+                      "| ~ torchao (16-bit weights and states, not clipped) | 180.0 | 1.17 | 2.0 | 4.0 |  |\n"
+                      "| transformers | out of memory | | | | |\n", text)
+        self.assertEqual(text.count(f"    {program} --shape tiny"), 2)
+        self.assertEqual(text.count("--engine"), 3)
+
     def test_a_variant_has_bars_of_its_own(self):
         with program_of_both_sides() as program:
             met, said, lines = compared(program, dict(WORK, peers=[("plain", 1.5)],
@@ -443,6 +522,7 @@ class Compare(unittest.TestCase):
                     ([program, "--out", text], f"--out {text} can be no directory (File exists)"),
                     ([program, "--out", text / "below"], "can be no directory (Not a directory)"),
                     ([program, "--peer", "plain", "--peer", "torchoa"], "--peer 'torchoa' is in no peer of these works; they have plain --micro 2\n"),
+                    ([program, "--deepspeed", folder], f"there is no {folder}/deepspeed; pip install --no-deps --target"),
                     ([program, "--peer", "plain", "--work", "alone"], "they have none: leave --peer out\n"),
                     *[([program, "--limit", limit], "--limit is a number of seconds above 0, 1000000 at most")
                       for limit in ("nan", "inf", "-5", "0", "1e300")],
@@ -482,9 +562,11 @@ class Compare(unittest.TestCase):
     def test_works_of_ferry_alone_are_not_run_unasked(self):
         self.assertEqual(set(compare.WORKS) - set(compare.DEFAULT),
                          {"llama-best-batch", "gpt2-13g-8", "gpt2-13g-16", "gpt2-13g-24", "gpt2-13g-32"})
-        peers = {peer.split()[0] for work in compare.WORKS.values() for peer, _ in work.get("peers", [])}
-        self.assertLessEqual(peers, set(compare.NEEDS))
         for name, work in compare.WORKS.items():
+            peers = [peer for peer, _ in works.peers_of(work, "all")]
+            self.assertLessEqual({peer.split()[0] for peer in peers}, set(compare.NEEDS))
+            self.assertEqual(len(peers), len(set(peers)), name)
+            self.assertTrue("best" not in work or any(not works.approximation_of(peer) for peer, _ in work["peers"]), name)
             for _, bars in work.get("variants", []):
                 self.assertLessEqual(set(bars), {peer for peer, _ in work["peers"]}, name)
 
@@ -494,7 +576,7 @@ class Compare(unittest.TestCase):
                     "compare.gpu_trouble = lambda: None; compare.NEEDS = {'deepspeed3': []}; compare.main()")
             for signal_number, expected in [(signal.SIGTERM, 143), (signal.SIGINT, -signal.SIGINT)]:
                 process = subprocess.Popen([sys.executable, "-c", code, program, "--work", "llama",
-                                            "--peer", "deepspeed3", "--out", program.parent],
+                                            "--menu", "all", "--peer", "deepspeed3", "--out", program.parent],
                                            cwd=Path(compare.__file__).parent, stdout=subprocess.DEVNULL,
                                            stderr=subprocess.DEVNULL)
                 pid = program.with_name("pid")

@@ -1,15 +1,43 @@
 """What compare.py runs: works, their peers and the bars that Ferry's rate over theirs is held to."""
 import random
 
-# Micro-batches of 16 keep 16 layers: about 9.9 of the 11 GiB; 18 if they fit. A graph is what the
-# eager one would be with launches that cost nothing, which the bar does not speak of.
-BEST_PLAIN = [("plain --micro 8", 1.12), ("plain --micro 8 --compile", 1.12),
-              ("plain --micro 8 --graph", None),
-              ("plain --micro 16 --checkpoint-layers 8", 1.12),
-              ("plain --micro 16 --checkpoint-layers 8 --compile", 1.12),
-              ("plain --micro 16 --checkpoint-layers 6", 1.12),
-              ("plain --micro 16 --checkpoint-layers 6 --compile", 1.12),
-              ("plain --checkpoint", 1.12), ("plain --checkpoint --compile", 1.12)]
+# Peers of a work: those that were the best of their kind somewhere come first, and are run by themselves;
+# what --menu all adds was slower, is not known yet, or does not fit everywhere.
+PLAIN = ["plain --micro 16 --compile --checkpoint-layers 4", "plain --micro 16 --compile --budget 0.8"]
+PLAIN_MORE = ["plain --micro 16 --compile --checkpoint-layers 6",
+              "plain --micro 16 --compile --checkpoint-layers 2",
+              "plain --micro 16 --compile whole --budget 0.8",
+              "plain --micro 16 --compile --budget 0.6",
+              "plain --compile --budget 0.4 --expandable",
+              "plain --micro 16 --checkpoint-layers 6",
+              "plain --micro 8 --compile", "plain --micro 8 --graph", "plain --micro 8 --compile --graph",
+              "plain --micro 8 --compile whole --compile-mode reduce-overhead",
+              "plain --checkpoint --compile"]
+TRANSFORMERS = ["transformers --micro 16 --compile --checkpoint-layers 12"]
+TRANSFORMERS_MORE = ["transformers --micro 16 --compile --budget 0.5", "transformers --micro 8 --compile",
+                     "transformers --micro 16 --checkpoint-layers 12", "transformers --checkpoint --compile",
+                     "transformers --checkpoint"]
+TORCHAO_MORE = ["torchao --checkpoint-layers 12 --compile --minimal-size 1100000", "torchao --checkpoint",
+                "torchao --exact --micro 16 --compile --checkpoint-layers 12"]
+
+# What of a peer's work is not Ferry's, by words that it has: the table says it beside the peer's name. All
+# others are exact: fp32 masters and states, the same rows a step, gradients clipped at 1.0 all together.
+APPROXIMATE = [("torchao", "16-bit weights and states, not clipped"),
+               ("--optim flashadamw", "8-bit states, masters of 24 bits"),
+               ("--optim adamw8bit", "8-bit states, no masters"),
+               ("--preset zenflow", "most gradients up to 4 steps late")]
+EXACT = "--exact"  # the option that takes it back
+
+
+def approximation_of(peer):
+    """What is approximate about a peer; an empty text where nothing is."""
+    if EXACT in peer.split():
+        return ""
+    return next((what for words, what in APPROXIMATE if f" {words}" in f" {peer}"), "")
+
+
+def without_bars(*peers):
+    return [(peer, None) for peer in peers]
 
 
 def gpt2_13g(batch, published, **more):
@@ -20,7 +48,8 @@ def gpt2_13g(batch, published, **more):
             "published": f"{published} samples/s on 32 V100 in the README of the original (BMTrain)", **more}
 
 
-# peers: engine and options, and Ferry's rate over the peer's that is to be reached, if any.
+# peers: engine and options, and Ferry's rate over the peer's that is to be reached, if any. more: those of
+# --menu all. best: Ferry's rate over that of the fastest exact one that ran, which is to be reached.
 # variants: Ferry with other options, and the bars of that by peer.
 # own: Ferry with other options, the share that is to be reached of its rate or of the formula's,
 # whichever is lower, and the case of against_formula.py. formula: such a case, and the share of its
@@ -30,49 +59,77 @@ def gpt2_13g(batch, published, **more):
 WORKS = {
     "bert-bf16": {
         "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, 11 GiB",
-        "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "11GiB",
-        "peers": BEST_PLAIN + [("transformers --checkpoint --dtype fp16", 1.5),
-                               ("torchao --checkpoint", 1.25), ("torchao --checkpoint-layers 12", 1.25)]},
+        "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "11GiB", "best": 1.2,
+        "peers": without_bars(*PLAIN, *TRANSFORMERS),
+        "more": without_bars(*PLAIN_MORE, *TRANSFORMERS_MORE, *TORCHAO_MORE,
+                             "plain --optim flashadamw --compile --budget 0.8")},
     "bert-fp16": {
         "what": "BERT-Large, 512, 32 a step, fp16, clip 1.0, 11 GiB",
-        "model": "--batch 32 --length 512 --dtype fp16", "shape": "bert-large", "cap": "11GiB",
-        "peers": BEST_PLAIN + [("transformers --checkpoint", 1.5),
-                               ("torchao --checkpoint --dtype bf16", 1.25)]},
+        "model": "--batch 32 --length 512 --dtype fp16", "shape": "bert-large", "cap": "11GiB", "best": 1.2,
+        "peers": without_bars(*PLAIN, *TRANSFORMERS),
+        "more": without_bars(*PLAIN_MORE, *TRANSFORMERS_MORE, "torchao --checkpoint --dtype bf16")},
     "bert-host": {
+        # That it has to lie there is a condition of this work: 11 GiB have room for it.
         "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, weights and states on the host",
-        "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "11GiB",
+        "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "11GiB", "best": 1.5,
         "ferry": "--placement host",
-        "peers": [("deepspeed2 --checkpoint", 1.8), ("deepspeed2 --checkpoint-layers 12", 1.8),
-                  ("deepspeed3 --checkpoint", 2.8),
-                  ("fsdp2 --checkpoint", 2.8), ("fsdp2 --checkpoint-layers 12", 2.8)]},
+        "peers": without_bars("byhand --micro 16 --compile --budget 0.8",
+                              "byhand --stream --compile",
+                              "deepspeed2 --preset bert --compile --checkpoint-layers 8"),
+        "more": without_bars("byhand --micro 16 --compile", "byhand --checkpoint-layers 12 --compile",
+                             "deepspeed2 --checkpoint-layers 12", "deepspeed3 --preset bert --checkpoint-layers 8",
+                             "deepspeed3 --preset bert-auto --checkpoint-layers 8",
+                             "deepspeed3 --preset bert-twin --checkpoint-layers 12",
+                             "fsdp2 --tuned --compile --checkpoint-layers 12", "fsdp2 --checkpoint-layers 12",
+                             *TORCHAO_MORE,
+                             "deepspeed2 --preset zenflow-bert --checkpoint-layers 8")},
     "bert-ragged": {
         "what": "BERT-Large, ragged rows, 32 a step, fp16, clip 1.0, 11 GiB",
-        "model": "--batch 32 --length 512 --dtype fp16", "shape": "bert-large", "cap": "11GiB",
+        "model": "--batch 32 --length 512 --dtype fp16", "shape": "bert-large", "cap": "11GiB", "best": 1.5,
         "ragged": True, "loss": "bert-large",
-        "peers": [("transformers --checkpoint", 4.0), ("transformers --checkpoint --pad", None),
-                  ("plain --micro 8 --expandable --dtype bf16", None),
-                  ("plain --checkpoint --dtype bf16", None),
-                  ("plain --checkpoint --pad --dtype bf16", None)]},
+        "peers": without_bars("plain --packed --round-to 512 --graph",
+                              "plain --packed --round-to 512 --compile --graph",
+                              "plain --packed --compile"),
+        "more": without_bars("plain --packed", "plain --packed --round-to 512 --compile --budget 0.8 --graph",
+                             "plain --packed --micro 16 --round-to 512 --compile --graph",
+                             "plain --packed --dtype bf16", "transformers --packed --compile",
+                             "transformers --packed --checkpoint-layers 8",
+                             "plain --sort --micro 8 --round-to 64 --compile",
+                             "plain --sort --micro 8 --round-to 64 --expandable",
+                             "transformers --checkpoint", "transformers --checkpoint --pad",
+                             "plain --checkpoint", "plain --checkpoint --pad")},
     "bert-4gib": {
         "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, 4 GiB",
         "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "cap": "4GiB",
-        "peers": [("torchao --checkpoint", None), ("torchao --checkpoint-layers 12", None),
-                  ("deepspeed3 --checkpoint", None)],
+        "peers": without_bars("byhand --micro 16 --checkpoint --compile", "torchao --checkpoint",
+                              "plain --optim flashadamw --checkpoint --micro 16 --compile"),
+        "more": without_bars("plain --optim adamw8bit --checkpoint --micro 16 --compile",
+                             "byhand --stream --compile --micro 16", "torchao --checkpoint-layers 12",
+                             "deepspeed2 --preset bert --checkpoint", "deepspeed3 --preset bert --checkpoint"),
         "own": ("--cap 11GiB", 0.85, "bert-4gib")},
     "bert-no-cap": {
         "what": "BERT-Large, 512, 32 a step, bf16, clip 1.0, all of the GPU",
-        "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large",
-        "peers": [("transformers", 1.2), ("plain --compile", 0.97)]},
+        "model": "--batch 32 --length 512 --dtype bf16", "shape": "bert-large", "best": 1.1,
+        "peers": without_bars("plain --compile", "plain --compile --graph", "transformers --compile"),
+        "more": without_bars("plain --compile whole", "plain --compile whole --compile-mode reduce-overhead",
+                             "plain --compile whole --compile-mode max-autotune-no-cudagraphs",
+                             "transformers --compile whole", "transformers",
+                             "plain --optim flashadamw --compile")},
     "llama": {
         "what": "Llama shape of 3.0 G, 1024, 8 a step, bf16, clip 1.0, 11 GiB",
-        "model": "--batch 8 --length 1024 --dtype bf16", "shape": "llama-3g", "cap": "11GiB",
-        # The first comes within 20 MiB of the cap: the second is there in case that slows it down.
-        "peers": [("deepspeed3 --checkpoint", 1.7), ("deepspeed3 --checkpoint --expandable", 1.7),
-                  ("fsdp2 --checkpoint", None)],
+        "model": "--batch 8 --length 1024 --dtype bf16", "shape": "llama-3g", "cap": "11GiB", "best": 1.5,
+        "peers": without_bars("byhand --checkpoint --liger --compile", "byhand --stream --liger --compile",
+                              "deepspeed2 --preset llama --checkpoint --liger"),
+        "more": without_bars("byhand --checkpoint --liger", "byhand --stream --liger",
+                             "deepspeed3 --preset llama --checkpoint --liger",
+                             "deepspeed3 --preset llama-auto --checkpoint --liger",
+                             "deepspeed3 --preset llama-twin --checkpoint --liger",
+                             "deepspeed3 --checkpoint --expandable", "fsdp2 --tuned --checkpoint --liger",
+                             "fsdp2 --checkpoint", "torchao --checkpoint --liger",
+                             "deepspeed2 --preset zenflow-llama --checkpoint --liger"),
         "learns": True,
-        # The peers' states are fp32 all the same.
-        "variants": [(words, {"deepspeed3 --checkpoint": 2.3, "deepspeed3 --checkpoint --expandable": 2.3})
-                     for words in ("--optim adamw_8bit", "--optim adamw_8bit --master split")]},
+        # Beside the approximate peers, and the exact ones, whose states are fp32 all the same.
+        "variants": [("--optim adamw_8bit", {}), ("--optim adamw_8bit --master split", {})]},
     "llama-best-batch": {
         "what": "Llama shape of 3.0 G, 1024, 64 a step, bf16, fp32 states, clip 1.0, 11 GiB",
         "model": "--batch 64 --length 1024 --dtype bf16", "shape": "llama-3g", "cap": "11GiB", "learns": True,
@@ -83,9 +140,15 @@ WORKS = {
     "gpt2-13g-24": gpt2_13g(24, 29.42),
     "gpt2-13g-32": gpt2_13g(32, 28.28, formula=("gpt2-13g-32", 0.8)),
 }
+MENUS = ["best", "all"]
 DEFAULT = [name for name, work in WORKS.items() if "peers" in work]
 
 N_RAGGED = 16
+
+
+def peers_of(work, menu):
+    """(peer, bar) of a work."""
+    return work.get("peers", []) + (work.get("more", []) if menu == "all" else [])
 
 
 def steps_of(args, work):
