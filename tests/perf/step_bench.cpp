@@ -12,7 +12,8 @@
 //   step_bench --shape llama-3g --batch 8 --length 1024 --gpu-memory 11GiB
 //
 // --lengths FILE: rows that are not all of --length, each line those of one step; the steps' mean
-// is told then, not their median. --attention flash|memory_efficient takes another backend than
+// is told then, not their median. --layers N: so many of the shape's layers, to time one of them
+// where all do not fit. --attention flash|memory_efficient takes another backend than
 // training would. --force on: where the planner refuses, the plan that takes least GPU memory runs
 // all the same, on the memory that is really there. Threads follow the affinity mask (taskset), the
 // CPU kernels' instructions FERRY_SIMD.
@@ -59,7 +60,7 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
       {"device", "cuda"},      {"graphs", "on"},      {"deterministic", "on"},
       {"threads", "0"},        {"attention", "auto"}, {"boundaries", "auto"},
       {"force", "off"},        {"cap", "0"},          {"optim", "adamw"},
-      {"master", "fp32"},      {"host-memory", "0"}};
+      {"master", "fp32"},      {"host-memory", "0"},  {"layers", "0"}};
   for (int i = 1; i < argc; i += 2) {
     std::string key = argv[i];
     if (i + 1 == argc)
@@ -112,22 +113,24 @@ MachineProfile read_profile(const std::string& file) {
 }
 
 /** Llama's and GPT-2's layers, by shapes that others are measured with; nothing elsewhere. */
-std::optional<DecoderConfig> decoder_of(const std::string& shape) {
-  if (shape == "llama-3g") return llama_3g();
-  if (shape == "gpt2-13g") return gpt2_13g();
+std::optional<DecoderConfig> decoder_of(const std::string& shape, int64_t n_layers) {
+  std::optional<DecoderConfig> config;
+  if (shape == "llama-3g") config = llama_3g();
+  if (shape == "gpt2-13g") config = gpt2_13g();
   if (shape == "llama-tiny")  // for trying the program out
-    return DecoderConfig{.family = DecoderFamily::llama,
-                         .vocab_size = 30522,
-                         .hidden_size = 128,
-                         .num_hidden_layers = 2,
-                         .num_attention_heads = 4,
-                         .num_key_value_heads = 2,
-                         .intermediate_size = 256,
-                         .max_position_embeddings = 2048};
-  return std::nullopt;
+    config = DecoderConfig{.family = DecoderFamily::llama,
+                           .vocab_size = 30522,
+                           .hidden_size = 128,
+                           .num_hidden_layers = 2,
+                           .num_attention_heads = 4,
+                           .num_key_value_heads = 2,
+                           .intermediate_size = 256,
+                           .max_position_embeddings = 2048};
+  if (config && n_layers) config->num_hidden_layers = n_layers;
+  return config;
 }
 
-nlohmann::json config_of(const std::string& shape) {
+nlohmann::json config_of(const std::string& shape, int64_t n_layers) {
   struct Size {
     int width, layers, heads, inner, vocab, positions = 512;
   };
@@ -147,7 +150,7 @@ nlohmann::json config_of(const std::string& shape) {
   return {{"model_type", "bert"},
           {"vocab_size", s.vocab},
           {"hidden_size", s.width},
-          {"num_hidden_layers", s.layers},
+          {"num_hidden_layers", n_layers ? n_layers : s.layers},
           {"num_attention_heads", s.heads},
           {"intermediate_size", s.inner},
           {"max_position_embeddings", s.positions},
@@ -292,11 +295,12 @@ int run(int argc, char** argv) {
   options.attention =
       attention_of(args["attention"], options.compute,
                    {.has_gpu = cuda, .compute_capability = probe.compute_capability});
-  const std::optional<DecoderConfig> decoder = decoder_of(args["shape"]);
+  const std::optional<DecoderConfig> decoder = decoder_of(args["shape"], number("layers"));
   const ModelTable model =
-      decoder ? make_decoder_table(*decoder,
-                                   {.compute = options.compute, .attention = options.attention})
-              : make_bert_table(parse_bert_config(config_of(args["shape"])), options);
+      decoder
+          ? make_decoder_table(*decoder,
+                               {.compute = options.compute, .attention = options.attention})
+          : make_bert_table(parse_bert_config(config_of(args["shape"], number("layers"))), options);
 
   const int64_t context_bytes = cuda ? cuda_driver_used_bytes() : 0;
   request.has_gpu = cuda;

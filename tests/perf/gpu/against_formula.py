@@ -1,16 +1,21 @@
 #!/usr/bin/env python3
-"""Steps on this GPU against the time that their bytes and operations need, with every rate measured in the same run.
+"""Steps on this GPU against the time that their bytes and operations need, with every rate measured apart from them.
 
     tests/perf/gpu/against_formula.py BUILD_DIR [CASE]... [--json] [--bar 0.9] [--logs DIR] [--profile FILE]
 
-CASE is one of those below; none means consumer-host. BUILD_DIR is a build with step_bench, ferry and ferry-trainer. For each
-case: copies both ways, AdamW of the CPU alone and beside copies right before the steps and right after them (what else runs on
-a host takes from its memory, and changes within a minute), the same updates alone once more after the steps in the run's own
-memory (on a host that is shared a rate depends on where memory lies, and the little that is measured in may lie better: so the
-formula takes this one, and what copies take of it as measured beside them), forward and backward of the same
-model with all of it on the GPU (or, where that is too large to set up in a moment, of the streamed steps themselves: waiting is
-not in them), the steps. All under the case's emulation: cores by affinity, one thread a core, instructions by FERRY_SIMD. From
-these
+CASE is one of those below; none means consumer-host. BUILD_DIR is a build with step_bench, ferry and ferry-trainer. No rate comes
+from the steps that are judged; each is measured by a program of its own:
+
+    copies both ways                `ferry bench all`
+    AdamW alone and beside copies   `ferry bench adamw`, right before the steps and right after them, the mean of both: what else
+                                    runs on a host takes from its memory, and changes within a minute
+    forward, recompute, backward    steps of the same shapes with all weights and states on the GPU: the whole model, or where
+                                    that does not fit, its first and last block and a few layers, the mean of which stands for all
+
+AdamW's rate is that of fp32 states in bytes; states of 8 bits are taken to move theirs as fast, which arithmetic may not allow.
+Which blocks lie where and which layers are recomputed is the plan of the judged steps. All of it under the case's emulation: cores
+by affinity, one thread a core, instructions by FERRY_SIMD. The same updates once more after the steps in the run's own memory are
+shown, and are no part of the formula. From these
 
     clipping or loss scaling   max(backward, copies) + max(forward, CPU update, copies to the GPU) + edges
     neither                    max(forward + backward, CPU update, copies each way) + edges
@@ -55,7 +60,8 @@ class Case:
     device: str = "cuda"
     cores: int = 0  # 0: all that are usable
     simd: str = ""  # "": the best here
-    has_reference: bool = True  # all of it fits and is set up quickly
+    layers: int = 0  # 0: the shape's
+    reference_layers: int = 0  # of the steps that computing is timed in; 0: all of them fit on the GPU
     optim: str = "adamw"
     master: str = "fp32"
     steps: int = 10
@@ -63,10 +69,10 @@ class Case:
     learns: bool = False  # the loss of the rows, the same in each step, has to fall
 
 
-STACK = Case(shape="stack-3g", batch=8, length=1024, gpu_memory="11GiB", activations="recompute", has_reference=False)
+STACK = Case(shape="stack-3g", batch=8, length=1024, gpu_memory="11GiB", activations="recompute", reference_layers=4)
 # 13 G parameters on one card: 6 bytes of each in host memory, and its gradient.
 GPT2 = Case(shape="gpt2-13g", gpu_memory="11GiB", host_memory="118GiB", placement="auto", activations="auto",
-            has_reference=False, optim="adamw_8bit", master="split", steps=20, limit_s=280, learns=True)
+            reference_layers=3, optim="adamw_8bit", master="split", steps=20, limit_s=280, learns=True)
 CASES = {
     # A desktop with a Turing card: six cores with AVX2, fp16 with loss scaling, no flash attention.
     "consumer-host": Case(dtype="fp16", attention="memory_efficient", cores=6, simd="avx2"),
@@ -76,9 +82,8 @@ CASES = {
     "stack-filled": replace(STACK, placement="auto"),
     "gpt2-13g-32": GPT2,
     "gpt2-13g-8": replace(GPT2, batch=8),
-    # Beside steps of compare.py, which leave the plan to the planner: the same plan only comes of asking for the same. It may
-    # recompute some layers and keep others, which no option of a reference says: computing is timed in the steps themselves.
-    "bert-4gib": Case(gpu_memory="4GiB", placement="auto", activations="auto", micro=0, order="auto", has_reference=False),
+    # Beside steps of compare.py, which leave the plan to the planner: the same plan only comes of asking for the same.
+    "bert-4gib": Case(gpu_memory="4GiB", placement="auto", activations="auto", micro=0, order="auto"),
 }
 ADAMW_BYTES = 28  # of a parameter in the profile's rate
 # What copies to the GPU alone take from updates, of what copies both ways do: as in src/plan/cost.cpp.
@@ -171,7 +176,7 @@ class Runner:
         trace = self.logs / f"{name}.trace.json"
         command = [self.build / "tests/perf/step_bench", "--warmup", warm_up, "--steps", n_steps, "--trace", trace]
         for option in ("shape", "dtype", "batch", "length", "clip", "placement", "activations", "order", "attention", "device",
-                       "optim", "master"):
+                       "optim", "master", "layers"):
             command += [f"--{option}", getattr(case, option)]
         command += ["--micro", case.batch if case.micro is None else case.micro, "--gpu-memory", case.gpu_memory,
                     "--host-memory", case.host_memory, "--profile", self.planned_with or self.profile_file(case)]
@@ -188,22 +193,50 @@ class Runner:
         return result, events
 
 
-def milliseconds(events, *verbs, block=None):
+def by_block(events, verb):
+    """Milliseconds of one step, by the block's number."""
+    found = {}
+    for event in events:
+        if event["cat"] == verb:
+            block = event["args"]["block"]
+            found[block] = found.get(block, 0) + event["dur"] / TRACED / 1e3
+    return found
+
+
+def milliseconds(events, verb):
     """Of one step."""
-    return sum(event["dur"] for event in events
-               if event["cat"] in verbs and block in (None, event["args"]["block"])) / TRACED / 1e3
+    return sum(by_block(events, verb).values())
 
 
-def compute_times(blocks, events, is_reference):
-    trained = [block["trained"] for block in blocks]
+def recomputed_blocks(events):
+    """Numbers of those that the steps recompute: the plan, no rate of it."""
+    return sorted(by_block(events, "recompute"))
+
+
+def reference_of(case, recomputes):
+    """The case of steps with all on the GPU, which no copy and no CPU update is in."""
+    return replace(case, placement="gpu", gpu_memory="0", host_memory="0", micro=case.batch, order="horizontal", layers=case.reference_layers,
+                   activations="recompute" if recomputes else "keep", learns=False)
+
+
+def compute_times(blocks, recomputed, reference_blocks, reference_events):
+    """Of the judged steps' blocks at the rates of the reference's. The first and the last block are the same in both, each layer
+    between them is the mean one of the reference."""
+    n, n_timed = len(blocks), len(reference_blocks)
+
+    def times_of(verb, of):
+        found = by_block(reference_events, verb)
+        between = [found.get(i, 0.0) for i in range(1, n_timed - 1)]
+        layer = sum(between) / len(between) if between else 0.0
+        return sum(found.get(0, 0.0) if i == 0 else found.get(n_timed - 1, 0.0) if i == n - 1 else layer for i in of)
+
     on_gpu = sum(block["trained"] for block in blocks if block["place"] == "gpu")
-    updates = milliseconds(events, "update_gpu")
     return {
-        "forward_ms": milliseconds(events, "forward"),
-        "backward_ms": milliseconds(events, "backward", "recompute"),
-        "last_forward_ms": milliseconds(events, "forward", block=len(blocks) - 1),
+        "forward_ms": times_of("forward", range(n)),
+        "backward_ms": times_of("backward", range(n)) + times_of("recompute", recomputed),
+        "last_forward_ms": times_of("forward", [n - 1]),
         # With everything on the GPU all is updated there; of the steps, what lives there.
-        "gpu_update_ms": updates * on_gpu / sum(trained) if is_reference else updates,
+        "gpu_update_ms": milliseconds(reference_events, "update_gpu") * on_gpu / sum(block["trained"] for block in reference_blocks),
     }
 
 
@@ -219,7 +252,8 @@ def host_params(blocks):
 
 
 def rate_in_place(case, result):
-    """Parameters per second of the profile's kind that the updates alone are worth, in the memory of the steps themselves."""
+    """Parameters per second of the profile's kind that the updates alone are worth, in the memory of the steps themselves. Shown
+    beside the rate that the formula takes: on a host that is shared it depends on where memory lies."""
     params = host_params(result["blocks"])
     return params * bytes_of_update(case) / ADAMW_BYTES / result["update_alone_ms"] * 1e3 if params else None
 
@@ -278,21 +312,16 @@ def measure(runner, name, case):
     after = runner.adamw_rates(case, f"{name}-after")
     rates = dict(rates, before=before["adamw"], after=after["adamw"], in_place=rate_in_place(case, result),
                  **{key: (before[key] + after[key]) / 2 for key in before})
-    if rates["in_place"]:
-        rates["adamw_beside_copies"] *= rates["in_place"] / rates["adamw"]
-        rates["adamw"] = rates["in_place"]
-    blocks, timed = result["blocks"], events
-    if case.has_reference:
-        resident = replace(case, placement="gpu", gpu_memory="0")
-        timed = runner.steps(resident, f"{name}-resident", REFERENCE_STEPS)[1]
-    times = compute_times(blocks, timed, case.has_reference)
+    blocks, recomputed = result["blocks"], recomputed_blocks(events)
+    reference, timed = runner.steps(reference_of(case, recomputed), f"{name}-resident", REFERENCE_STEPS)
+    times = compute_times(blocks, recomputed, reference["blocks"], timed)
     said = formula(case, blocks, times, rates)
     return {
         "case": name,
         **{key: result[key] for key in ("why", "attention_backend", "simd", "n_workers")},
         "host_params": host_params(blocks),
         "gpu_params": sum(block["trained"] for block in blocks if block["place"] == "gpu"),
-        "compute_from": "resident steps" if case.has_reference else "the steps themselves",
+        "compute_from": f"resident steps, {len(reference['blocks'])} of {len(blocks)} blocks",
         "rates": {key: None if value == float("inf") else value for key, value in rates.items()},
         **times,
         **said,
@@ -309,7 +338,7 @@ def show(row, bar):
     print(f"{row['case']}: {row['why']}")
     print(f"  {row['attention_backend']} attention, {row['simd']}, {row['n_workers']} threads; on the host "
           f"{row['host_params'] / 1e6:.0f} M parameters, on the GPU {row['gpu_params'] / 1e6:.0f} M")
-    in_place = f", in the run's memory {rates['in_place'] / 1e6:.0f}" if rates["in_place"] else ""
+    in_place = f", in the run's memory, not taken, {rates['in_place'] / 1e6:.0f}" if rates["in_place"] else ""
     print(f"  AdamW {rates['adamw'] / 1e6:.0f} M parameters/s alone (before the steps {rates['before'] / 1e6:.0f}, after them "
           f"{rates['after'] / 1e6:.0f}{in_place}), {rates['adamw_beside_copies'] / 1e6:.0f} beside copies", end="")
     if rates["h2d"]:

@@ -11,13 +11,19 @@ from pathlib import Path
 from unittest import mock
 
 import check_and_measure
-from against_formula import CASES, Case, Runner, compute_times, formula, rate_in_place
+import against_formula
+from against_formula import CASES, Case, Runner, compute_times, formula, rate_in_place, recomputed_blocks, reference_of
 
 # 1 M parameters a millisecond alone, 0.5 M beside copies both ways; 2 bytes a parameter: 0.1 ms a M parameters each way alone.
 RATES = {"adamw": 1e9, "adamw_beside_copies": 0.5e9, "h2d": 2e10, "d2h": 2e10, "h2d_beside_d2h": 1e10, "d2h_beside_h2d": 1e10}
 TIMES = {"forward_ms": 30.0, "backward_ms": 60.0, "last_forward_ms": 0.5, "gpu_update_ms": 0.0}
 HOST = [{"name": name, "place": "host", "trained": n} for name, n in
         (("embeddings", 20_000_000), ("layer.0", 40_000_000), ("head", 40_000_000))]
+
+
+def events_of(*of_a_step):
+    """(verb, block, ms) of each of the three traced steps."""
+    return [{"cat": verb, "dur": ms * 1e3, "args": {"block": block, "step": step}} for step in (1, 2, 3) for verb, block, ms in of_a_step]
 
 
 # As ferry does it, it overwrites nothing.
@@ -100,18 +106,50 @@ class Formula(unittest.TestCase):
         self.assertAlmostEqual(said["edges_ms"], 20 + 4 + 0.5)
 
     def test_times_are_of_one_step(self):
-        def event(verb, block, ms, step):
-            return {"cat": verb, "dur": ms * 1e3, "args": {"block": block, "step": step}}
-
-        events = [event(verb, block, ms, step) for step in (1, 2, 3)
-                  for verb, block, ms in (("forward", 0, 1), ("forward", 2, 2), ("recompute", 0, 1), ("backward", 0, 3),
-                                          ("update_gpu", 0, 5), ("fetch_weights", 0, 9))]
-        times = compute_times(resident(HOST, 1), events, is_reference=True)
+        times = compute_times(resident(HOST, 1), [], HOST, events_of(
+            ("forward", 0, 1), ("forward", 2, 2), ("backward", 0, 3), ("update_gpu", 0, 5), ("fetch_weights", 0, 9)))
         self.assertAlmostEqual(times["forward_ms"], 3)
         self.assertAlmostEqual(times["last_forward_ms"], 2)
-        self.assertAlmostEqual(times["backward_ms"], 4)
+        self.assertAlmostEqual(times["backward_ms"], 3)
         self.assertAlmostEqual(times["gpu_update_ms"], 1)  # a fifth of the parameters stays there
-        self.assertAlmostEqual(compute_times(resident(HOST, 1), events, is_reference=False)["gpu_update_ms"], 5)
+
+    def test_a_layer_of_a_shorter_model_stands_for_all(self):
+        ten = [HOST[0], *[HOST[1]] * 10, HOST[2]]
+        timed = events_of(("forward", 0, 1), ("forward", 1, 4), ("forward", 2, 6), ("forward", 3, 2),
+                          ("recompute", 1, 4), ("recompute", 2, 6), ("backward", 0, 1), ("backward", 1, 9), ("backward", 2, 11),
+                          ("backward", 3, 3), ("update_gpu", 1, 14))
+        short = [HOST[0], HOST[1], HOST[1], HOST[2]]
+        times = compute_times(resident(ten, 2), [1, 2, 3], short, timed)
+        self.assertAlmostEqual(times["forward_ms"], 1 + 10 * 5 + 2)
+        self.assertAlmostEqual(times["backward_ms"], 1 + 10 * 10 + 3 + 3 * 5)  # three layers are recomputed
+        self.assertAlmostEqual(times["last_forward_ms"], 2)
+        self.assertAlmostEqual(times["gpu_update_ms"], 14 * 60 / 140)
+
+    def test_which_blocks_are_recomputed_is_the_plan_of_the_steps(self):
+        self.assertEqual(recomputed_blocks(events_of(("recompute", 4, 1), ("forward", 1, 1), ("recompute", 2, 7))), [2, 4])
+        reference = reference_of(CASES["gpt2-13g-8"], [2])
+        self.assertEqual((reference.placement, reference.gpu_memory, reference.layers, reference.activations, reference.micro),
+                         ("gpu", "0", 3, "recompute", 8))
+        self.assertEqual(reference_of(CASES["bert-4gib"], []).activations, "keep")
+
+    def test_no_rate_comes_from_the_steps_that_are_judged(self):
+        """Steps that are five times as slow have the same formula."""
+        def result_of(ms):
+            return {"blocks": HOST, "why": "", "attention_backend": "flash", "simd": "avx2", "n_workers": 1, "step_ms": ms,
+                    "samples_per_s": 1, "first_loss": 2, "loss": 1, "host_bytes_max": 1, "driver_bytes_max": 1,
+                    "update_alone_ms": ms}
+        found = []
+        for slower in (1, 5):
+            runner = mock.Mock()
+            runner.rates_of.return_value = {key: rate for key, rate in RATES.items() if "adamw" not in key}
+            runner.adamw_rates.return_value = {key: rate for key, rate in RATES.items() if "adamw" in key}
+            resident_events = events_of(("forward", 1, 30), ("backward", 1, 60))
+            runner.steps.side_effect = [(result_of(180 * slower), events_of(("forward", 1, 30 * slower), ("update_host", 1, 9 * slower))),
+                                        (result_of(90), resident_events)]
+            found.append(against_formula.measure(runner, "case", Case()))
+        self.assertAlmostEqual(found[0]["formula_ms"], found[1]["formula_ms"])
+        self.assertAlmostEqual(found[0]["ratio"], 5 * found[1]["ratio"])
+        self.assertAlmostEqual(found[0]["rates"]["adamw"], RATES["adamw"])
 
     def test_a_machine_is_measured_anew_where_an_earlier_profile_lies(self):
         with build_of_ferry() as build:
@@ -133,8 +171,7 @@ class Formula(unittest.TestCase):
             for option, value in [("--micro", "0"), ("--activations", "auto"), ("--placement", "auto"), ("--order", "auto"),
                                   ("--profile", "given.json")]:
                 self.assertEqual(planned[option], value)
-            self.assertFalse(CASES["bert-4gib"].has_reference)  # it would keep what the steps recompute
-            self.assertEqual(words_of(CASES["host-clip"])["--micro"], "32")
+                self.assertEqual(words_of(CASES["host-clip"])["--micro"], "32")
             self.assertEqual(words_of(CASES["host-clip"])["--profile"], f"{logs}/machine-0-best.json")
 
     def test_a_case_is_replaced_in_part(self):
