@@ -303,8 +303,8 @@ TEST_F(Stored, WithoutAHomeNothingIsStored) {
 TEST(MachinePresets, EachIsAWholeProfile) {
   const std::vector<std::string> names = list_machine_presets();
   for (const char* name :
-       {"2080ti-11g", "3060-12g", "3090-24g", "4060ti-16g", "4090-24g", "5060ti-16g", "5090-32g",
-        "a100-40g", "a6000-48g", "h100-80g", "v100-32g"})
+       {"2080ti-11g", "2080ti-11g-low", "3060-12g", "3090-24g", "4060ti-16g", "4090-24g",
+        "5060ti-16g", "5090-32g", "a100-40g", "a6000-48g", "h100-80g", "v100-32g"})
     EXPECT_TRUE(std::find(names.begin(), names.end(), name) != names.end()) << name;
   for (const std::string& name : names) {
     const MachineProfile profile = find_machine_preset(name);
