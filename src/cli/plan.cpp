@@ -271,7 +271,7 @@ void print_json(const Plan& plan, const Report& report, const Error* refusal) {
       {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
       {"host_budget_bytes", request.host_budget_bytes},
       {"n_resident_blocks", plan.n_resident},
-      {"time", plan_time_json(plan, request, n_steps, more)},
+      {"time", plan_time_json(plan, model, request, n_steps, more)},
       {"disk",
        {{"directory", disk.directory.string()},
         {"checkpoint_bytes", disk.need.checkpoint_bytes},

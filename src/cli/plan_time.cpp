@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "src/base/bytes.h"
@@ -30,6 +31,20 @@ double samples_per_second(const Plan& plan, const PlanRequest& request) {
 
 double tokens_per_second(const Plan& plan, const PlanRequest& request) {
   return samples_per_second(plan, request) * static_cast<double>(request.max_length);
+}
+
+/** The same plan where published figures disagree, at the least of them: on the preset NAME-low.
+ * Nothing where there is none, as of a machine that was measured. */
+std::optional<double> least_samples_per_second(const Plan& plan,
+                                               const ModelTable& model,
+                                               const PlanRequest& request) {
+  if (!request.machine || !request.has_gpu) return std::nullopt;
+  const std::string name = request.machine->name + "-low";
+  const std::vector<std::string> presets = list_machine_presets();
+  if (std::ranges::find(presets, name) == presets.end()) return std::nullopt;
+  PlanRequest least = request;
+  least.machine = find_machine_preset(name);
+  return static_cast<double>(request.train_batch_size) / simulate_plan(model, least, plan).step_s;
 }
 
 /** Most that the GPU takes: its limit for as long as the step lasts. */
@@ -93,10 +108,12 @@ void print_plan_time(const Plan& plan,
                    term::bar(busy_s, predicted.step_s, kBarWidth, terminal),
                    resource.queue == predicted.binding() ? "binds" : ""});
   }
+  const std::optional<double> least = least_samples_per_second(plan, model, request);
   table.add_rule();
   table.add_row({"in all", fmt::format("{:.1f} ms", 1e3 * predicted.step_s), "",
-                 fmt::format("{:.1f} samples/s, {:.0f} tokens/s", samples_per_second(plan, request),
-                             tokens_per_second(plan, request))});
+                 fmt::format("{}{:.1f} samples/s, {:.0f} tokens/s",
+                             least ? fmt::format("{:.1f} to ", *least) : "",
+                             samples_per_second(plan, request), tokens_per_second(plan, request))});
   fmt::print("{}\n", table.text(terminal));
   constexpr int64_t kSteps = 1000;  // to say something of, where the run has no end yet
   const int64_t n = n_steps.value_or(kSteps);
@@ -113,6 +130,12 @@ void print_plan_time(const Plan& plan,
                1e3 * gain.step_s);
   if (gains.empty() && request.has_gpu)
     fmt::print("1 GiB more of GPU or host memory would not make it faster by 1 %.\n");
+  if (least)
+    fmt::print(
+        "Published figures of this card disagree: the lower rate is that of the machine {}-low, "
+        "all "
+        "else is said of the higher one.\n",
+        request.machine->name);
   fmt::print("Figures of the machine: {}.\n", request.machine->source);
   for (const std::string& assumption : request.machine->assumptions)
     fmt::print("  assumed: {}\n", assumption);
@@ -120,6 +143,7 @@ void print_plan_time(const Plan& plan,
 }
 
 ordered_json plan_time_json(const Plan& plan,
+                            const ModelTable& model,
                             const PlanRequest& request,
                             std::optional<int64_t> n_steps,
                             MoreMemory& more) {
@@ -128,6 +152,8 @@ ordered_json plan_time_json(const Plan& plan,
                        {"samples_per_second", samples_per_second(plan, request)},
                        {"tokens_per_second", tokens_per_second(plan, request)},
                        {"binding", name_of(plan.predicted->binding())}};
+  if (const auto least = least_samples_per_second(plan, model, request))
+    json["samples_per_second_at_least"] = *least;
   if (n_steps) {
     json["n_steps"] = *n_steps;
     json["run_s"] = static_cast<double>(*n_steps) * plan.predicted->step_s;

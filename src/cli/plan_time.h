@@ -44,6 +44,7 @@ void print_plan_time(const Plan& plan,
 
 /** Null if the machine is not known. */
 nlohmann::ordered_json plan_time_json(const Plan& plan,
+                                      const ModelTable& model,
                                       const PlanRequest& request,
                                       std::optional<int64_t> n_steps,
                                       MoreMemory& more);

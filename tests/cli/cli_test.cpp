@@ -1,5 +1,6 @@
 // The built ferry, from outside: exit codes, messages, what it hands to the trainer, what it loads.
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <iterator>
@@ -421,6 +422,38 @@ TEST_F(Ferry, PlanTellsTheTimeToFinish) {
       run({"plan", "--model", model_, "--dataset", directory_.write("no.tsv", "a\n").string()})
           .exit_code,
       4);
+}
+
+TEST_F(Ferry, PlanSaysARangeWherePublishedFiguresDisagree) {
+  // Of a size that attention takes a good part of the time.
+  const std::string large =
+      directory_
+          .write("config.json",
+                 R"({"model_type": "bert", "vocab_size": 30522, "hidden_size": 1024,
+                     "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096,
+                     "max_position_embeddings": 512, "type_vocab_size": 2, "hidden_act": "gelu"})")
+          .parent_path()
+          .string();
+  const auto plan = [&](const std::string& machine, std::vector<std::string> more) {
+    std::vector<std::string> words = {
+        "plan", "--model",      large, "--machine",          machine, "--dtype",
+        "fp16", "--max-length", "384", "--train-batch-size", "32"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.out;
+  };
+  const auto time = nlohmann::json::parse(plan("2080ti-11g", {"--json"}))["time"];
+  const double most = time["samples_per_second"], least = time["samples_per_second_at_least"];
+  EXPECT_LT(least, 0.95 * most);
+  EXPECT_GT(least, 0.8 * most);
+  const std::string said = plan("2080ti-11g", {});
+  EXPECT_CONTAINS(said, fmt::format("{:.1f} to {:.1f} samples/s", least, most));
+  EXPECT_CONTAINS(said, "the lower rate is that of the machine 2080ti-11g-low");
+  for (const char* machine : {"2080ti-11g-low", "4090-24g"})
+    EXPECT_FALSE(nlohmann::json::parse(plan(machine, {"--json"}))["time"].contains(
+        "samples_per_second_at_least"))
+        << machine;
 }
 
 TEST_F(Ferry, PlanTakesNoMoreThanTheCardHas) {
