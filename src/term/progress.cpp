@@ -13,28 +13,36 @@ namespace {
 
 constexpr auto kRedraw = std::chrono::milliseconds(100);  // on a terminal
 constexpr auto kPlainLine = std::chrono::seconds(30);  // elsewhere, or at each tenth of the whole
-constexpr int kBarWidth = 20;
+constexpr int kBarWidth = 20, kNarrowestBar = 5;
 
 std::string rate_text(double rate, std::string_view unit) {
-  if (rate >= 100) return fmt::format("{:.0f} {}/s", rate, unit);
-  if (rate >= 1) return fmt::format("{:.1f} {}/s", rate, unit);
+  if (rate >= 100) return fmt::format("{:.0f} {}s/s", rate, unit);
+  if (rate >= 1) return fmt::format("{:.1f} {}s/s", rate, unit);
   return fmt::format("{:.2f} s/{}", 1 / rate, unit);
+}
+
+/** The bar takes what the numbers leave: they are worth more. */
+std::string drawn_bar(const ProgressState& state,
+                      std::string_view numbers,
+                      int width,
+                      const Terminal& terminal) {
+  constexpr int kEnds = 3;  // a space and both ends
+  const int left = width - display_width(state.what) - display_width(numbers) - kEnds;
+  if (!terminal.is_terminal || state.total <= 0 || left < kNarrowestBar) return {};
+  const std::string drawn = bar(static_cast<double>(state.done), static_cast<double>(state.total),
+                                std::min(left, kBarWidth), terminal);
+  return terminal.has_utf8 ? fmt::format(" ▕{}▏", drawn) : fmt::format(" [{}]", drawn);
 }
 
 }  // namespace
 
 std::string progress_text(const ProgressState& state, const Terminal& terminal) {
-  std::string text(state.what);
+  std::string text;
   if (state.total > 0) {
-    if (terminal.is_terminal && terminal.width >= 70) {
-      std::string drawn = bar(static_cast<double>(state.done), static_cast<double>(state.total),
-                              kBarWidth, terminal);
-      text += terminal.has_utf8 ? fmt::format(" ▕{}▏", drawn) : fmt::format(" [{}]", drawn);
-    }
-    int64_t percent = 100 * std::min(state.done, state.total) / state.total;
-    text += fmt::format(" {:>3} %  {}/{}", percent, state.done, state.total);
+    const int64_t percent = 100 * std::min(state.done, state.total) / state.total;
+    text = fmt::format(" {:>3} %  {}/{}", percent, state.done, state.total);
   } else {
-    text += fmt::format(" {}", state.done);
+    text = fmt::format(" {}", state.done);
   }
   const int64_t n_here = state.done - state.first_done;
   if (n_here >= 3 && state.elapsed_s >= 1) {
@@ -49,7 +57,9 @@ std::string progress_text(const ProgressState& state, const Terminal& terminal) 
     text += "  estimating";
   }
   if (!state.detail.empty()) text += fmt::format("  {}", state.detail);
-  return fitted(text, terminal.is_terminal ? terminal.width - 1 : 1000, terminal);
+  const int width = terminal.is_terminal ? terminal.width - 1 : 1000;
+  return fitted(fmt::format("{}{}{}", state.what, drawn_bar(state, text, width, terminal), text),
+                width, terminal);
 }
 
 Progress::Progress(std::FILE* out,
@@ -72,14 +82,19 @@ Progress::~Progress() {
   std::fflush(out_);
 }
 
-void Progress::update(int64_t done, std::string_view detail) {
+void Progress::update(int64_t done, std::string_view detail, bool is_told) {
   done_ = done;
   detail_ = detail;
   const Clock::time_point now = Clock::now();
+  if (is_told) {
+    last_note_ = now;
+    last_noted_ = done;
+  }
   const bool is_next_tenth =
       total_ > 0 && 10 * done / total_ > 10 * std::max<int64_t>(last_noted_, 0) / total_;
   const bool is_due = last_noted_ < 0 || is_next_tenth || now - last_note_ >= kPlainLine;
   if (is_due) note_progress(now);
+  if (is_told && !terminal_.is_terminal) last_drawn_ = done;
   if (terminal_.is_terminal ? last_drawn_ < 0 || now - last_draw_ >= kRedraw : is_due) draw(now);
 }
 
@@ -112,6 +127,11 @@ void Progress::draw(Clock::time_point now) {
 void Progress::clear() {
   if (is_open_) std::fputs("\r\x1b[K", out_);
   is_open_ = false;
+}
+
+void Progress::vanish() {
+  clear();
+  std::fflush(out_);
 }
 
 void Progress::say(std::string_view line) {

@@ -44,9 +44,12 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();  // ends an open line
 
-  void update(int64_t done, std::string_view detail = {});
+  /** `is_told`: the caller says the same in a line of its own, so that none is due here. */
+  void update(int64_t done, std::string_view detail = {}, bool is_told = false);
   /** The last line stays. */
   void finish();
+  /** The last line goes: what it told of is over and of no more interest. */
+  void vanish();
   /** A line of its own that scrolls away above the status line. */
   void say(std::string_view line);
 

@@ -218,7 +218,10 @@ TEST(ProgressText, EstimatesOnlyWhenItCan) {
             "training ▕▍                   ▏   2 %  2/100  estimating  loss 0.512");
   state.done = 50;
   EXPECT_EQ(progress_text(state, kAscii),
-            "training [##########          ]  50 %  50/100  10.0 step/s  5 s left  loss 0.5~");
+            "training [#########         ]  50 %  50/100  10.0 steps/s  5 s left  loss 0.512");
+  state.detail = "loss 0.5120  lr 5.00e-05  grad 1.22";  // the bar goes before a number does
+  EXPECT_EQ(progress_text(state, kAscii),
+            "training  50 %  50/100  10.0 steps/s  5 s left  loss 0.5120  lr 5.00e-05  grad~");
   state.detail = {};
   state.done = 100;
   state.elapsed_s = 250;
@@ -227,12 +230,12 @@ TEST(ProgressText, EstimatesOnlyWhenItCan) {
 
 TEST(ProgressText, CountsTheRateOfThisSessionOnly) {
   ProgressState state{"training", "step", 60, 100, 50, 10.0, {}};
-  EXPECT_EQ(progress_text(state, kPipe), "training  60 %  60/100  1.0 step/s  40 s left");
+  EXPECT_EQ(progress_text(state, kPipe), "training  60 %  60/100  1.0 steps/s  40 s left");
 }
 
 TEST(ProgressText, WorksWithoutATotalAndStaysOnTheLine) {
   ProgressState state{"reading", "row", 1200, 0, 0, 2.0, {}};
-  EXPECT_EQ(progress_text(state, kPipe), "reading 1200  600 row/s  2 s");
+  EXPECT_EQ(progress_text(state, kPipe), "reading 1200  600 rows/s  2 s");
   Terminal narrow = kUtf8;
   narrow.width = 24;
   state.detail = "a long detail that cannot fit";
