@@ -87,8 +87,9 @@ std::optional<GpuRefusal> refusal_of(const GpuFacts& facts, const GpuCode& code)
         "this card cannot be used: take a newer one, or device = cpu"};
   if (auto refusal = refusal_of_driver(facts, code.cuda_major)) return refusal;
   if (code.archs.empty())
-    return GpuRefusal{Of::build, "this build has no CUDA",
-                      "install the CUDA toolkit and build again (-Dcuda=enabled)"};
+    return GpuRefusal{
+        Of::build, "this build has no CUDA",
+        "run scripts/setup where the GPU is: it brings the CUDA compiler and builds anew"};
   if (cc > 0 && !runs_on(code, cc))
     return GpuRefusal{
         Of::build,

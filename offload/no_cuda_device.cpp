@@ -6,7 +6,10 @@
 namespace ferry {
 namespace {
 
-constexpr const char* kCure = "install the CUDA toolkit and build again, or use device = cpu";
+constexpr const char* kCure =
+    "run scripts/setup where the GPU is: it brings the CUDA compiler and builds anew; or use "
+    "device = "
+    "cpu";
 
 }  // namespace
 

@@ -134,7 +134,7 @@ TEST(Diagnosis, EveryFaultHasASeverityAndACure) {
        Severity::warning, "RTX 2080 Ti has compute capability 7.5, and this build holds",
        "-Dgpu_archs=75"},
       {"no CUDA in the build", [](Facts& f) { f.gpu_code = {}; }, Severity::warning,
-       "this build has no CUDA", "build again"},
+       "this build has no CUDA", "run scripts/setup"},
       {"hidden", [](Facts& f) { f.hides_gpus = true; }, Severity::warning, "hides",
        "unset CUDA_VISIBLE"},
       {"empty", [](Facts& f) { f.nvidia.gpus.clear(); }, Severity::note, "sees no GPU", ""},
