@@ -162,24 +162,6 @@ std::optional<int64_t> steps_of(const config::Config& config) {
   return steps_of_run(steps_per_epoch(n, steps), config.number("num_train_epochs"), max_steps);
 }
 
-/** The rows as the table shows them: without a GPU a tag has one row, all of it is in memory. */
-std::vector<PlanRow> shown_rows(const Plan& plan, bool has_gpu) {
-  std::vector<PlanRow> rows = rows_of(plan);
-  if (has_gpu) return rows;
-  std::vector<PlanRow> by_tag;
-  for (const PlanRow& row : rows) {
-    auto same = std::find_if(by_tag.begin(), by_tag.end(),
-                             [&](const PlanRow& other) { return other.tag == row.tag; });
-    if (same == by_tag.end())
-      by_tag.push_back(row);
-    else
-      same->n_bytes += row.n_bytes;
-  }
-  std::stable_sort(by_tag.begin(), by_tag.end(),
-                   [](const PlanRow& a, const PlanRow& b) { return a.n_bytes > b.n_bytes; });
-  return by_tag;
-}
-
 /** What is printed, whether it fits or not. */
 struct Report {
   const ModelTable& model;
@@ -203,12 +185,11 @@ void print_text(const Plan& plan, const Report& report, const Error* refusal) {
       is_frozen ? fmt::format(" ({:.1f} M trained)", millions(model.n_trainable_params())) : "",
       model.blocks.size(), name_of(model.compute), request.max_length, planned.name,
       refusal ? fmt::format("Does not fit. The nearest: {}", plan.why) : plan.why);
-  const std::vector<PlanRow> rows = shown_rows(plan, request.has_gpu);
+  const std::vector<PlanRow> rows = rows_of(plan, request.has_gpu);
   const int64_t most_bytes = rows.empty() ? 0 : rows.front().n_bytes;
   term::Table table({{"what"}, {"where"}, {"bytes", term::Align::right}, {""}});
   for (const PlanRow& row : rows)
-    table.add_row({std::string(name_of(row.tag)),
-                   request.has_gpu ? std::string(name_of(row.place)) : "memory",
+    table.add_row({std::string(name_of(row.tag)), std::string(name_of(row.place)),
                    format_bytes(row.n_bytes),
                    term::bar(static_cast<double>(row.n_bytes), static_cast<double>(most_bytes),
                              kBarWidth, terminal)});
@@ -219,13 +200,10 @@ void print_text(const Plan& plan, const Report& report, const Error* refusal) {
                                bytes > budget_bytes ? ": too much" : "")});
   };
   const int64_t gpu_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::gpu)];
-  const int64_t host_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::host)];
-  if (request.has_gpu) {
-    add_sum("gpu", gpu_bytes, request.gpu_budget_bytes);
-    add_sum("host", host_bytes, request.host_budget_bytes);
-  } else {
-    add_sum("memory", gpu_bytes + host_bytes, request.host_budget_bytes);
-  }
+  if (request.has_gpu)
+    add_sum(std::string(name_of(Place::gpu)), gpu_bytes, request.gpu_budget_bytes);
+  add_sum(std::string(name_of(Place::host)), host_bytes_of(plan, request.has_gpu),
+          request.host_budget_bytes);
   table.add_rule();
   table.add_row({"checkpoints", "disk",
                  format_bytes(disk.need.checkpoint_bytes * disk.need.n_checkpoints),
@@ -244,7 +222,7 @@ void print_text(const Plan& plan, const Report& report, const Error* refusal) {
 void print_json(const Plan& plan, const Report& report, const Error* refusal) {
   const auto& [model, request, planned, disk, n_steps, more] = report;
   ordered_json rows = ordered_json::array();
-  for (const PlanRow& row : rows_of(plan))
+  for (const PlanRow& row : rows_of(plan, request.has_gpu))
     rows.push_back(
         {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
   const ordered_json result = {
@@ -266,8 +244,9 @@ void print_json(const Plan& plan, const Report& report, const Error* refusal) {
       {"n_weight_slots", plan.shape.n_weight_slots},
       {"why", plan.why},
       {"rows", rows},
-      {"gpu_bytes", plan.layout.n_bytes[static_cast<size_t>(Place::gpu)]},
-      {"host_bytes", plan.layout.n_bytes[static_cast<size_t>(Place::host)]},
+      {"gpu_bytes",
+       request.has_gpu ? plan.layout.n_bytes[static_cast<size_t>(Place::gpu)] : int64_t{0}},
+      {"host_bytes", host_bytes_of(plan, request.has_gpu)},
       {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
       {"host_budget_bytes", request.host_budget_bytes},
       {"n_resident_blocks", plan.n_resident},

@@ -134,15 +134,25 @@ Plan make_plan(const ModelTable& model, const PlanRequest& request, std::optiona
   refuse(model, request, search);
 }
 
-std::vector<PlanRow> rows_of(const Plan& plan) {
+std::vector<PlanRow> rows_of(const Plan& plan, bool has_gpu) {
   std::vector<PlanRow> rows;
-  for (int t = 0; t < kTags; ++t)
-    for (Place place : {Place::gpu, Place::host})
-      if (int64_t bytes = plan.layout.bytes_of(static_cast<Tag>(t), place); bytes > 0)
-        rows.push_back({static_cast<Tag>(t), place, bytes});
+  for (int t = 0; t < kTags; ++t) {
+    const auto tag = static_cast<Tag>(t);
+    const int64_t on_device = plan.layout.bytes_of(tag, Place::gpu),
+                  on_host = plan.layout.bytes_of(tag, Place::host);
+    if (has_gpu && on_device > 0) rows.push_back({tag, Place::gpu, on_device});
+    const int64_t host_bytes = on_host + (has_gpu ? 0 : on_device);
+    if (host_bytes > 0) rows.push_back({tag, Place::host, host_bytes});
+  }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const PlanRow& a, const PlanRow& b) { return a.n_bytes > b.n_bytes; });
   return rows;
+}
+
+int64_t host_bytes_of(const Plan& plan, bool has_gpu) {
+  const auto& bytes = plan.layout.n_bytes;
+  return bytes[static_cast<size_t>(Place::host)] +
+         (has_gpu ? 0 : bytes[static_cast<size_t>(Place::gpu)]);
 }
 
 }  // namespace ferry

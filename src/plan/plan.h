@@ -142,6 +142,9 @@ struct PlanRow {
   int64_t n_bytes;
 };
 /** Bytes by tag and place, largest first, zero rows left out. */
-std::vector<PlanRow> rows_of(const Plan& plan);
+std::vector<PlanRow> rows_of(const Plan& plan, bool has_gpu);
+
+/** Bytes of host memory: all of them without a GPU. */
+int64_t host_bytes_of(const Plan& plan, bool has_gpu);
 
 }  // namespace ferry

@@ -1,5 +1,6 @@
 #pragma once
-// Ctrl-C, SIGTERM, SIGHUP: the first asks the loop to save and leave, the second leaves at once.
+// Ctrl-C, SIGTERM, SIGHUP. While data and weights are prepared one of them leaves at once; while
+// the run trains the first asks the loop to save and leave, and the second leaves at once.
 
 namespace ferry {
 
@@ -7,8 +8,11 @@ namespace ferry {
 inline constexpr int kInterruptedExit = 130;
 
 /** Installs the handlers, but for signals that the process was started to ignore (nohup); before
- * that, and without it, the signals end the process as usual. */
+ * that, and without it, the signals end the process as usual. Until save_on_interrupts() the
+ * process leaves at once: there is nothing to save. */
 void catch_interrupts();
+/** From now on there is work that the first signal must not lose. */
+void save_on_interrupts();
 /** Whether one has come. */
 bool is_interrupted();
 

@@ -150,7 +150,7 @@ void count_real_lengths(Job& job) {
   const int64_t longest = std::max(max_micro_batch_tokens(job.train.lengths(), 1),
                                    max_micro_batch_tokens(job.eval.lengths(), 1));
   if (longest == 0 || longest >= job.max_length) return;
-  job.notes.push_back(fmt::format("no text is longer than {} tokens: planned for these, not for {}",
+  job.notes.push_back(fmt::format("the longest text has {0} tokens: planned for {0}, not for {1}",
                                   longest, job.max_length));
   job.max_length = longest;
 }
@@ -160,7 +160,7 @@ void note_short_batches(Job& job) {
   const int64_t most = job.plan.largest.tokens, full = job.split.micro_batch_size * job.max_length;
   if (static_cast<double>(most) < kWorthSaying * static_cast<double>(full))
     job.notes.push_back(fmt::format(
-        "no micro-batch of {} texts has more than {} tokens: planned for these, not for {}",
+        "the largest micro-batch, of {0} texts, has {1} tokens: planned for {1}, not for {2}",
         job.split.micro_batch_size, most, full));
 }
 
@@ -379,9 +379,7 @@ std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
 }
 
 int64_t planned_host_bytes(const Job& job) {
-  const auto& bytes = job.plan.layout.n_bytes;
-  return bytes[static_cast<size_t>(Place::host)] +
-         (job.machine.plan.has_gpu ? 0 : bytes[static_cast<size_t>(Place::gpu)]) +
+  return host_bytes_of(job.plan, job.machine.plan.has_gpu) +
          process_host_memory(job.machine.plan.has_gpu).later_bytes;
 }
 

@@ -72,9 +72,9 @@ void log_step(const Job& job,
       fmt::format("loss {:.4f}  lr {:.2e}  grad {:.2f}{}  {:.0f} tokens/s  {}", report.loss,
                   report.learning_rate, report.grad_norm, report.skipped ? "  skipped" : "",
                   cost.tokens_per_second(), format_bytes(cost.host_bytes));
-  progress.update(step + 1, values);
-  if ((step + 1) % job.config.integer("logging_steps") == 0)
-    progress.say(fmt::format("step {}: {}", step + 1, values));
+  const bool is_logged = (step + 1) % job.config.integer("logging_steps") == 0;
+  progress.update(step + 1, values, /*is_told=*/is_logged);
+  if (is_logged) progress.say(fmt::format("step {}/{}: {}", step + 1, job.n_steps, values));
   if (!report.skipped && !std::isfinite(report.grad_norm))
     progress.say(fmt::format(
         "step {}: the gradients are not finite; without clipping, blocks that have such gradients "
@@ -124,42 +124,6 @@ bool has_checkpoint(const std::filesystem::path& run, int64_t step) {
 }
 
 }  // namespace
-
-Promise rehearse(Session& session, const Job& job, int64_t n_done) {
-  StepBatches batches(job);
-  Promise promise;
-  std::vector<float> logits;
-  // The run's first step has the most micro-batches; it comes last, warm, and is timed.
-  const auto full = batches.of_step(0);
-  for (size_t size = job.token_sizes.size(); size-- > 0;) {
-    // The same samples in one micro-batch of this size: as long as the largest, or cut short.
-    MicroBatch batch;
-    std::vector<int64_t> samples;
-    int64_t n_tokens = 0;
-    for (int64_t i = 0; i < std::min(job.train.size(), job.split.micro_batch_size); ++i) {
-      const auto length = static_cast<int64_t>(job.train.ids(i).size());
-      if (n_tokens + length > job.token_sizes[size]) break;
-      samples.push_back(i);
-      n_tokens += length;
-    }
-    if (samples.empty()) continue;
-    const int64_t only[] = {job.token_sizes[size]};
-    collate(job.train, samples, only, pad_id(job), batch, job.max_length);
-    if (job.loss == LossKind::masked_lm) mask_tokens(batch, mask_options(job), {});
-    const HostBatch one[] = {host_batch(batch, job)};
-    session.rehearse(one);
-    // An evaluation has kernels of its own: they too are on the card before step 1.
-    if (job.eval.size() > 0)
-      session.evaluate(one[0], job.loss == LossKind::masked_lm ? nullptr : &logits);
-  }
-  session.rehearse(full);
-  const auto start = Clock::now();
-  session.rehearse(full);
-  promise.seconds = seconds_since(start) * static_cast<double>(job.n_steps - n_done);
-  if (const int64_t most_s = job.config.integer("max_time"); most_s > 0)
-    promise.seconds = std::min(promise.seconds, static_cast<double>(most_s));
-  return promise;
-}
 
 TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
   TrainingResult result;

@@ -26,17 +26,6 @@ struct TrainingResult {
   bool is_saved = false;        ///< and saved before
 };
 
-/** What a run will take, from one rehearsal of each micro-batch size it may meet. */
-struct Promise {
-  double seconds = 0;
-  int64_t peak_bytes = 0;  ///< of this process in host memory
-  int64_t gpu_bytes = 0;   ///< in use on the card, other programs' with it; 0 on a CPU
-};
-
-/** Runs each size that the first samples fill, largest first: what could run out of memory does so
- * now. The promise is for what is left after `n_done` steps. */
-Promise rehearse(Session& session, const Job& job, int64_t n_done);
-
 /** From the step after session.n_steps() to the run's last (max_time may move it), or until a
  * signal comes; metrics and checkpoints go to the run's directory. Throws Error(diverged) when the
  * gradients stay non-finite.

@@ -154,27 +154,28 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
                                   {"dataset", job->config.text("dataset")},
                                   {"n_steps", job->n_steps},
                                   {"identity", job->identity},
-                                  {"plan", plan_json(job->plan)}};
+                                  {"plan", plan_json(job->plan, job->machine.plan.has_gpu)}};
   if (!resumed) about["parent"] = runs::parent_of(job->directory.path());
   run.directory->set_phase(runs::Phase::preparing, about);
   runs::RunIndex().add(run.path);
   try {
-    print_start(*job, loaded, terminal);
+    print_start(*job, loaded, resumed && resumed->checkpoint, terminal);
     // Before the states are loaded: its neutral update may turn a -0 into +0.
     Promise promise =
         rehearse(*session, *job, resumed && resumed->checkpoint ? resumed->checkpoint->step : 0);
     if (resumed && resumed->checkpoint) {
       load_checkpoint(*resumed->checkpoint, *job, *session);
       put(fmt::format("resumed from {}\n", resumed->checkpoint->path.string()));
+      note(fmt::format("resumed from {}", resumed->checkpoint->path.string()));
       for (const std::string& name : runs::put_aside_later(run.path, resumed->checkpoint->step))
         say(fmt::format("{} is of the continuation that the run leaves: put aside", name));
     }
     if (resumed) write_settings(*job, run.path);  // the checkpoint has agreed with them
     promise.peak_bytes = before_bytes + planned_host_bytes(*job);
-    put(fmt::format("expected: {} of training, {} of host memory\n",
-                    term::format_duration(promise.seconds), format_bytes(promise.peak_bytes)));
+    print_expected(promise);
     promise.gpu_bytes = planned_gpu_bytes(*job);
     run.directory->set("promised", promised_json(promise));
+    save_on_interrupts();
     TrainingResult result = train(*session, *job, *run.directory);
     if (!result.is_interrupted)
       return finish_training(std::move(result), *session, *job, promise, *run.directory, terminal);

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <sstream>
 
 #include "tests/cli/run_ferry.h"
@@ -196,7 +197,13 @@ TEST_F(Ferry, PlanPrintsBytesThatAddUp) {
   int64_t sum = 0;
   for (const auto& row : plan["rows"])
     sum += row["bytes"].get<int64_t>();
-  EXPECT_EQ(sum, plan["gpu_bytes"].get<int64_t>() + plan["host_bytes"].get<int64_t>());
+  EXPECT_EQ(sum, plan["host_bytes"].get<int64_t>());
+  EXPECT_EQ(plan["gpu_bytes"], 0);
+  std::set<std::string> tags;
+  for (const auto& row : plan["rows"]) {
+    EXPECT_EQ(row["place"], "host") << "there is no other memory";
+    EXPECT_TRUE(tags.insert(row["tag"]).second) << row["tag"];
+  }
   EXPECT_GT(plan["n_parameters"].get<int64_t>(), 10000);
   EXPECT_TRUE(plan["fits"]);
 
@@ -468,10 +475,12 @@ TEST_F(Ferry, PlanTakesNoMoreThanTheCardHas) {
   EXPECT_CONTAINS(cpu.err, "gpu_memory is not used");
 }
 
-TEST_F(Ferry, PlanOnACpuCountsMemoryOnly) {
+TEST_F(Ferry, PlanOnACpuKnowsOnePlaceOnly) {
   Outcome outcome = run({"plan", "--model", model_, "--device", "cpu"}, {{"LC_ALL", "C"}});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_EQ(outcome.out.find("host "), std::string::npos) << outcome.out;
+  EXPECT_CONTAINS(outcome.out, "\nin all ");
+  for (const char* other : {"gpu ", "device ", "memory "})
+    EXPECT_EQ(outcome.out.find(other), std::string::npos) << outcome.out;
   EXPECT_EQ(outcome.out.find("\nbatch "), outcome.out.rfind("\nbatch ")) << "a tag has one row";
 }
 

@@ -361,7 +361,7 @@ int run(int argc, char** argv) {
       plan.layout.n_bytes[1] + process.at_start_bytes + process.later_bytes;
   nlohmann::ordered_json promise = {
       {"why", plan.why}, {"gpu_bytes", promised_gpu_bytes}, {"host_bytes", promised_host_bytes}};
-  for (const PlanRow& row : rows_of(plan))
+  for (const PlanRow& row : rows_of(plan, /*has_gpu=*/true))
     promise["regions"].push_back(
         {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
   if (plan.predicted) {

@@ -55,7 +55,7 @@ TEST(Plan, BertLargeFitsElevenGibWith256TextsAtOnceWithOutputsOfBlocksOnTheHost)
   EXPECT_EQ(plan.shape.boundary_bytes, 256 * kMiB);
   EXPECT_EQ(plan.layout.boundary_slots.size(), 3u);
   EXPECT_EQ(plan.layout.bytes_of(Tag::saved, Place::host), (25 - 3) * 256 * kMiB);
-  const std::vector<PlanRow> rows = rows_of(plan);
+  const std::vector<PlanRow> rows = rows_of(plan, /*has_gpu=*/true);
   EXPECT_TRUE(std::ranges::any_of(rows, [](const PlanRow& row) {
     return row.tag == Tag::saved && row.place == Place::host && row.n_bytes == 22 * 256 * kMiB;
   }));

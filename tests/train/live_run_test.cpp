@@ -314,6 +314,20 @@ TEST_F(LiveRun, AFullDiskInTheMiddleEndsNoTraining) {
   EXPECT_EQ(ferry(go_on("full")).code(), 0) << text_of(root_ / "err");
 }
 
+/** Before the first step there is nothing to save, and measuring may take long. */
+TEST_F(LiveRun, ASignalBeforeTheFirstStepLeavesAtOnce) {
+  fs::remove(root_ / "err");  // of the test before
+  const pid_t child = start(new_run("early", {"--train-batch-size=300", "--micro-batch-size=1"}));
+  while (text_of(root_ / "err").find("measuring a step") == std::string::npos)
+    std::this_thread::sleep_for(1ms);
+  ::kill(child, SIGINT);
+  const Outcome outcome = wait_for(child);
+  EXPECT_EQ(outcome.code(), 130) << outcome.err;
+  EXPECT_NE(outcome.err.find("left before the first step"), std::string::npos) << outcome.err;
+  EXPECT_EQ(text_of(root_ / "early/metrics.jsonl"), "");
+  EXPECT_EQ(ferry(go_on("early", {"--max-steps=1"})).code(), 0) << text_of(root_ / "err");
+}
+
 TEST_F(LiveRun, TheSecondSignalLeavesAtOnce) {
   const pid_t child = start(new_run("twice", {"--save-strategy=no", "--epochs=100000"}));
   wait_for_line("twice", 3);

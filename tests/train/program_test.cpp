@@ -143,7 +143,7 @@ TEST_F(Program, AnOldDriverIsRefusedWithTheOneThatIsNeeded) {
 TEST_F(Program, TrainsEvaluatesPredictsAndExports) {
   Outcome train = ferry(train_arguments("run"));
   ASSERT_EQ(train.code, 0) << train.err;
-  for (const char* part : {"accuracy: 1.0000", "training loss", "true \\ predicted", "promised",
+  for (const char* part : {"accuracy: 1.0000", "training loss", "true \\ predicted", "expected",
                            "peak host memory", "predictions on held-out"})
     EXPECT_NE(train.out.find(part), std::string::npos) << part << " in:\n" << train.out;
   const PeakMemory peak = peak_memory_in(train.out);
@@ -316,7 +316,7 @@ TEST_F(Program, AClassifierIsTrainedForOtherLabels) {
   Outcome two =
       ferry("train --model three --dataset two.tsv --device cpu --max-steps 2 --output-dir two");
   ASSERT_EQ(two.code, 0) << two.err;
-  EXPECT_NE(two.err.find("drawn anew"), std::string::npos) << two.err;
+  EXPECT_NE(two.err.find("newly initialised for these labels"), std::string::npos) << two.err;
   EXPECT_NE(two.err.find("classifier.weight of shape [3, 32], expected [2, 32]"), std::string::npos)
       << two.err;
   // transformers leaves its default of two unnamed labels out.
@@ -411,7 +411,7 @@ TEST_F(Program, PlansForTheTextsThereAre) {
     const Outcome train = ferry(train_arguments(std::string("length_") + length) +
                                 "--max-steps 6 --max-length " + length);
     ASSERT_EQ(train.code, 0) << train.err;
-    EXPECT_EQ(train.err.find("no text is longer than 9 tokens") != std::string::npos,
+    EXPECT_EQ(train.err.find("the longest text has 9 tokens") != std::string::npos,
               length != std::string("9"))
         << train.err;
   }

@@ -1,0 +1,146 @@
+#include "src/train/rehearsal.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "src/base/say.h"
+#include "src/data/batch.h"
+#include "src/term/progress.h"
+#include "src/train/batches.h"
+
+namespace ferry {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/** Nobody wants to wait longer for a figure: a machine that others use may take minutes for what
+ * takes a second alone. */
+constexpr double kMost_s = 10;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/** The line that says so: it grows on a terminal and goes at the end; elsewhere it is one line. */
+class Saying {
+ public:
+  explicit Saying(int64_t n_parts) : n_parts_(n_parts) {
+    if (terminal_.is_terminal)
+      progress_.emplace(stderr, terminal_, "measuring a step", n_parts, "part");
+    else
+      say("measuring a step ...");
+    show();
+  }
+  ~Saying() {
+    if (progress_) progress_->vanish();
+  }
+  void next() {
+    n_done_ = std::min(n_done_ + 1, n_parts_);
+    show();
+  }
+
+ private:
+  void show() {
+    if (progress_) progress_->update(n_done_);
+  }
+  const term::Terminal terminal_ = term::detect_terminal(2);
+  std::optional<term::Progress> progress_;
+  int64_t n_parts_, n_done_ = 0;
+};
+
+/** The first samples in one micro-batch of this size: as long as the largest, or cut short. False
+ * where not even one fits. */
+bool fill(MicroBatch& batch, const Job& job, int64_t token_size) {
+  std::vector<int64_t> samples;
+  int64_t n_tokens = 0;
+  for (int64_t i = 0; i < std::min(job.train.size(), job.split.micro_batch_size); ++i) {
+    const auto length = static_cast<int64_t>(job.train.ids(i).size());
+    if (n_tokens + length > token_size) break;
+    samples.push_back(i);
+    n_tokens += length;
+  }
+  if (samples.empty()) return false;
+  const int64_t only[] = {token_size};
+  collate(job.train, samples, only, pad_id(job), batch, job.max_length);
+  if (job.loss == LossKind::masked_lm) mask_tokens(batch, mask_options(job), {});
+  return true;
+}
+
+class Rehearsal {
+ public:
+  Rehearsal(Session& session, const Job& job)
+      : session_(session),
+        job_(job),
+        is_bounded_(!job.machine.plan.has_gpu),
+        saying_(static_cast<int64_t>(job.token_sizes.size()) + 2) {}
+
+  /** Every size, largest first; an evaluation has kernels of its own, and they too are on the card
+   * before step 1. */
+  void try_sizes() {
+    std::vector<float> logits;
+    for (size_t size = job_.token_sizes.size(); size-- > 0; saying_.next()) {
+      MicroBatch batch;
+      if (!fill(batch, job_, job_.token_sizes[size])) continue;
+      const HostBatch one[] = {host_batch(batch, job_)};
+      session_.rehearse(one);
+      if (job_.eval.size() > 0)
+        session_.evaluate(one[0], job_.loss == LossKind::masked_lm ? nullptr : &logits);
+      if (is_bounded_ && left_s() < kMost_s / 2) break;
+    }
+  }
+
+  /** Seconds of a step of these micro-batches. */
+  double time_of(std::span<const HostBatch> full) {
+    if (!is_bounded_) {  // warm: the first time kernels are loaded and graphs recorded
+      session_.rehearse(full);
+      saying_.next();
+      return timed(full);
+    }
+    const double one_s = timed(full.first(1));
+    saying_.next();
+    const auto n = static_cast<double>(full.size());
+    const double n_affordable = std::clamp(left_s() / std::max(one_s, 1e-6), 1.0, n);
+    const auto some = full.first(static_cast<size_t>(n_affordable));
+    if (some.size() == 1 && left_s() < one_s) return one_s * n;
+    const double some_s = timed(some);
+    if (some.size() == full.size()) return some_s;
+    if (some.size() == 1) return some_s * n;
+    // The update is in both; what another micro-batch adds is not.
+    const double each_s = std::max(0.0, some_s - one_s) / static_cast<double>(some.size() - 1);
+    return some_s + each_s * (n - static_cast<double>(some.size()));
+  }
+
+ private:
+  double left_s() const { return kMost_s - seconds_since(start_); }
+  double timed(std::span<const HostBatch> micro_batches) {
+    const auto start = Clock::now();
+    session_.rehearse(micro_batches);
+    return seconds_since(start);
+  }
+
+  Session& session_;
+  const Job& job_;
+  const bool is_bounded_;
+  const Clock::time_point start_ = Clock::now();
+  Saying saying_;
+};
+
+}  // namespace
+
+Promise rehearse(Session& session, const Job& job, int64_t n_done) {
+  StepBatches batches(job);
+  Rehearsal rehearsal(session, job);
+  rehearsal.try_sizes();
+  // The run's first step has the most micro-batches.
+  const double step_s = rehearsal.time_of(batches.of_step(0));
+  Promise promise;
+  promise.seconds = step_s * static_cast<double>(job.n_steps - n_done);
+  if (const int64_t most_s = job.config.integer("max_time"); most_s > 0)
+    promise.seconds = std::min(promise.seconds, static_cast<double>(most_s));
+  return promise;
+}
+
+}  // namespace ferry
