@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <sstream>
 
 #include "src/base/error.h"
 #include "src/config/option.h"
@@ -40,7 +41,11 @@ fs::path users_preset_directory() {
 std::string first_comment(const fs::path& file) {
   std::error_code error;
   if (!fs::is_regular_file(file, error)) return {};  // reading it says what it is
-  std::ifstream stream(file);
+  std::string head(4096, '\0');  // of a file that is no preset, a line may never end
+  std::ifstream from(file, std::ios::binary);
+  from.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(from.gcount()));
+  std::istringstream stream(head);
   std::string line;
   while (std::getline(stream, line)) {
     size_t begin = line.find_first_not_of("# \t");

@@ -5,9 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <new>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
@@ -32,6 +36,29 @@ std::string reason(int code) {
   throw Error(Fault::data, "files.open",
               fmt::format("'{}' cannot be opened: {}", path.string(), reason(code)),
               "check its permissions");
+}
+
+[[noreturn]] void refuse_size(std::string_view name, size_t n_bytes) {
+  throw Error(Fault::data, "files.read",
+              fmt::format("{} has {}, more than there is memory, and is read as a whole", name,
+                          format_bytes(static_cast<int64_t>(n_bytes))),
+              "is it the right file? if so, split it");
+}
+
+/** Memory of this machine: what a text can never be larger than. */
+size_t memory_bytes() {
+  return static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/** The text gets this many bytes, or an Error that names the file. */
+void make_room(std::string& text, size_t n_bytes, std::string_view name) {
+  if (n_bytes > memory_bytes()) refuse_size(name, n_bytes);
+  try {
+    text.resize(n_bytes);
+  } catch (const std::bad_alloc&) {
+    refuse_size(name, n_bytes);
+  }
 }
 
 }  // namespace
@@ -79,7 +106,8 @@ std::string read_text_file(const std::filesystem::path& path, size_t max_bytes) 
                             format_bytes(static_cast<int64_t>(file.size_bytes)),
                             format_bytes(static_cast<int64_t>(max_bytes))),
                 "is it the right file?");
-  std::string text(file.size_bytes, '\0');
+  std::string text;
+  make_room(text, file.size_bytes, fmt::format("'{}'", path.string()));
   for (size_t done = 0; done < text.size();) {
     const size_t count = read_some(file, path, std::span(text).subspan(done));
     if (count == 0)
@@ -90,6 +118,46 @@ std::string read_text_file(const std::filesystem::path& path, size_t max_bytes) 
     done += count;
   }
   return text;
+}
+
+std::string read_stream(int descriptor, std::string_view name) {
+  std::string text;
+  std::vector<char> piece(size_t{1} << 16);
+  for (;;) {
+    const ssize_t count = ::read(descriptor, piece.data(), piece.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0)
+      throw Error(Fault::data, "files.read",
+                  fmt::format("{} cannot be read: {}", name, reason(errno)));
+    if (count == 0) return text;
+    const std::string_view got(piece.data(), static_cast<size_t>(count));
+    if (const size_t nul = got.find('\0'); nul != got.npos) {
+      text.append(got.substr(0, nul));
+      throw Error(Fault::data, "files.read",
+                  fmt::format("byte {} of {} (line {}) is 0 (NUL), which no text has", text.size(),
+                              name, 1 + std::count(text.begin(), text.end(), '\n')),
+                  "is it UTF-16 (iconv -f UTF-16 -t UTF-8), or no text at all?");
+    }
+    if (text.size() + got.size() > memory_bytes()) refuse_size(name, text.size());
+    try {
+      text.append(got);
+    } catch (const std::bad_alloc&) {
+      refuse_size(name, text.size());
+    }
+  }
+}
+
+std::optional<int> descriptor_of(const std::filesystem::path& path) {
+  const std::string text = path.lexically_normal().string();
+  if (text == "/dev/stdin") return STDIN_FILENO;
+  for (std::string_view before : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!text.starts_with(before)) continue;
+    int descriptor = -1;
+    const char* end = text.data() + text.size();
+    const auto [stop, code] = std::from_chars(text.data() + before.size(), end, descriptor);
+    if (code == std::errc{} && stop == end && descriptor >= 0) return descriptor;
+  }
+  return std::nullopt;
 }
 
 bool path_exists(const std::filesystem::path& path) {

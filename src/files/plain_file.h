@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,15 @@ std::string read_text_file(const std::filesystem::path& path, size_t max_bytes =
 /** The next bytes of the file, at most as many as `into` holds; 0 at its end. Throws Error(machine)
  * when the disk fails. */
 size_t read_some(const PlainFile& file, const std::filesystem::path& path, std::span<char> into);
+
+/** All that comes out of an open pipe, socket, terminal or file until its end, waiting where it has
+ * to. `name` is for errors: Error(data) when more comes than memory is free, or a byte that is 0,
+ * which no text has and which devices have without end. */
+std::string read_stream(int descriptor, std::string_view name);
+
+/** The descriptor that a path such as /dev/stdin or /dev/fd/63 names, which a shell makes for
+ * <(command); nullopt for other paths. */
+std::optional<int> descriptor_of(const std::filesystem::path& path);
 
 /** "a directory", "a pipe", ... of a file's mode (stat's st_mode) that is no plain file. */
 std::string_view kind_of_file(uint32_t mode);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "tests/files/hostile_files.h"
 #include "tests/files/test_files.h"
 
 namespace ferry {
@@ -508,6 +509,22 @@ TEST_F(ReaderTest, FormsThatAreNotReadSayTheWayOut) {
                     HasSubstr("x.jsonl', orient='records', lines=True)")));
   EXPECT_THAT(error("x.xlsx", "PK"), HasSubstr("is a spreadsheet, which is not read - save it"));
   EXPECT_THAT(error("x.csv.gz", "\x1f"), HasSubstr("is compressed, which is not read - unpack"));
+}
+
+TEST_F(ReaderTest, HostileFiles) {
+  for (const char* name : {"x.csv", "x.tsv", "x.jsonl", "x.txt", "d/a/1.txt"})
+    for (const auto& [what, make] : testing::hostile_files()) {
+      if (what == "is a directory") continue;  // a folder per label, with another message
+      TempDir dir;
+      std::filesystem::create_directories((dir / name).parent_path());
+      make(dir / name);
+      const bool is_folder = std::string_view(name).starts_with("d/");
+      const auto message = error_of([&] {
+        read_dataset({.path = is_folder ? dir / "d" : dir / name, .labels = LabelUse::ignored});
+      });
+      EXPECT_THAT(message, HasSubstr(what));
+      EXPECT_THAT(message, HasSubstr(name));
+    }
 }
 
 TEST_F(ReaderTest, AColumnHasOneRole) {

@@ -64,6 +64,39 @@ TEST(PlainFile, CopiesEveryByte) {
   EXPECT_EQ(read_text_file(dir / "nothing"), "");
 }
 
+TEST(PlainFile, DescriptorsOfAShell) {
+  EXPECT_EQ(descriptor_of("/dev/stdin"), 0);
+  EXPECT_EQ(descriptor_of("/dev/fd/63"), 63);
+  EXPECT_EQ(descriptor_of("/proc/self/fd/7"), 7);
+  for (const char* path : {"stdin", "/dev/fd/", "/dev/fd/x", "/dev/fd/-1", "/dev/fd/9999999999999"})
+    EXPECT_EQ(descriptor_of(path), std::nullopt) << path;
+}
+
+TEST(PlainFile, StreamsUntilTheirEnd) {
+  std::string long_text;
+  for (int i = 0; i < 100'000; ++i)
+    long_text += std::to_string(i) + "\n";
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  std::thread writer([&] {
+    for (size_t at = 0; at < long_text.size();) {
+      const ssize_t n = ::write(ends[1], long_text.data() + at, long_text.size() - at);
+      ASSERT_GT(n, 0);
+      at += static_cast<size_t>(n);
+    }
+    ::close(ends[1]);
+  });
+  EXPECT_EQ(read_stream(ends[0], "the pipe"), long_text);
+  writer.join();
+  ::close(ends[0]);
+
+  const int zeros = ::open("/dev/zero", O_RDONLY);
+  EXPECT_THAT(error_of([&] { read_stream(zeros, "'/dev/zero'"); }),
+              HasSubstr("byte 0 of '/dev/zero' (line 1) is 0 (NUL)"));
+  ::close(zeros);
+  EXPECT_THAT(error_of([] { read_stream(-1, "'none'"); }), HasSubstr("'none' cannot be read: "));
+}
+
 /** Every file of a model that may be one of the hostile kinds. */
 TEST(PlainFile, ModelsOfHostileFiles) {
   for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json"})
