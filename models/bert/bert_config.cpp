@@ -15,7 +15,7 @@ using nlohmann::json;
 // Far above any BERT, and so small that the plan's arithmetic cannot leave int64: a block's weights
 // are at most vocabulary x width = 2^40 elements, and its largest saved tensor, the attention's
 // probabilities, tokens x positions x heads x 4 bytes = 2^31 x 2^18 x 2^10 x 4 = 2^61 bytes
-// (src/plan/search.cpp has the limit of tokens, and of the sum of all blocks).
+// (src/plan/search/search.cpp has the limit of tokens, and of the sum of all blocks).
 constexpr int64_t kVocabMax = int64_t{1} << 24, kWidthMax = int64_t{1} << 16,
                   kIntermediateMax = int64_t{1} << 18, kPositionsMax = int64_t{1} << 18,
                   kTokenTypesMax = int64_t{1} << 16, kHeadsMax = 1024;

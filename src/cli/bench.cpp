@@ -13,7 +13,7 @@
 #include "src/cli/profile_tables.h"
 #include "src/cli/settings.h"
 #include "src/config/option.h"
-#include "src/files/atomic_file.h"
+#include "src/files/write/atomic_file.h"
 #include "src/term/table.h"
 
 namespace ferry::cli {

@@ -19,7 +19,7 @@
 #include "src/data/sampler.h"
 #include "src/data/step_plan.h"
 #include "src/plan/disk.h"
-#include "src/plan/host_memory.h"
+#include "src/plan/machine/host_memory.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
 #include "src/term/table.h"

@@ -7,7 +7,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/plan/rates.h"
+#include "src/plan/cost/rates.h"
 #include "src/term/progress.h"
 
 namespace ferry::cli {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/plan/machine_profile.h"
+#include "src/plan/machine/machine_profile.h"
 #include "src/term/terminal.h"
 
 namespace ferry::cli {

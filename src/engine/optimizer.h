@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/tensor_table.h"
-#include "offload/executor.h"
+#include "offload/executor/executor.h"
 #include "src/engine/schedule.h"
 
 namespace ferry {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "offload/run_memory.h"
+#include "offload/executor/run_memory.h"
 
 namespace ferry {
 

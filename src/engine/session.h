@@ -13,7 +13,7 @@
 #include <span>
 
 #include "models/loss_kind.h"
-#include "offload/executor.h"
+#include "offload/executor/executor.h"
 #include "src/engine/cuda_allocator.h"
 #include "src/engine/host_batch.h"
 #include "src/engine/optimizer.h"

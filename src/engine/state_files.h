@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "models/tensor_table.h"
-#include "offload/executor.h"
+#include "offload/executor/executor.h"
 #include "src/engine/segments.h"
 #include "src/engine/weights.h"
-#include "src/files/checkpoint_reader.h"
-#include "src/files/safetensors_writer.h"
-#include "src/files/tensor_checksums.h"
-#include "src/files/write_behind.h"
+#include "src/files/hf/checkpoint_reader.h"
+#include "src/files/safetensors/safetensors_writer.h"
+#include "src/files/safetensors/tensor_checksums.h"
+#include "src/files/write/write_behind.h"
 
 namespace ferry {
 

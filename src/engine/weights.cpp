@@ -15,7 +15,7 @@
 #include "simd/kernels.h"
 #include "simd/random.h"
 #include "src/base/error.h"
-#include "src/files/safetensors_writer.h"
+#include "src/files/safetensors/safetensors_writer.h"
 
 namespace ferry {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "models/tensor_table.h"
 #include "src/engine/segments.h"
-#include "src/files/checkpoint_reader.h"
-#include "src/files/safetensors_writer.h"
+#include "src/files/hf/checkpoint_reader.h"
+#include "src/files/safetensors/safetensors_writer.h"
 
 namespace ferry {
 

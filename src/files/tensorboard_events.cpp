@@ -10,9 +10,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "src/files/atomic_file.h"
+#include "src/files/write/atomic_file.h"
 #include "src/files/crc32c.h"
-#include "src/files/write_error.h"
+#include "src/files/write/write_error.h"
 
 namespace ferry {
 namespace {

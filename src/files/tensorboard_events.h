@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "src/files/append_only_file.h"
+#include "src/files/write/append_only_file.h"
 
 namespace ferry {
 

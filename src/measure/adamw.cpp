@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "offload/cpu_math.h"
+#include "offload/device/cpu_math.h"
 #include "src/base/error.h"
 #include "src/measure/copy_traffic.h"
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "offload/device.h"
-#include "offload/worker_pool.h"
+#include "offload/device/device.h"
+#include "offload/device/worker_pool.h"
 #include "src/engine/block_graphs.h"
 #include "src/engine/compute_stream.h"
 #include "src/engine/cuda_allocator.h"

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "src/plan/machine_profile.h"
+#include "src/plan/machine/machine_profile.h"
 
 namespace ferry::measure {
 

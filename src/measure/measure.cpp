@@ -16,7 +16,7 @@
 #include "src/measure/disk.h"
 #include "src/measure/gemm.h"
 #include "src/measure/gpu.h"
-#include "src/plan/host_memory.h"
+#include "src/plan/machine/host_memory.h"
 #include "src/runs/wall_time.h"
 
 namespace ferry::measure {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "src/base/bytes.h"
-#include "src/plan/machine_profile.h"
+#include "src/plan/machine/machine_profile.h"
 
 namespace ferry::measure {
 

@@ -13,7 +13,7 @@
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
 #include "src/measure/bench.h"
-#include "src/plan/host_memory.h"
+#include "src/plan/machine/host_memory.h"
 #include "src/plan/run_plan.h"
 
 namespace ferry::measure {

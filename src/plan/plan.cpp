@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/plan/search.h"
+#include "src/plan/search/search.h"
 
 namespace ferry {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "models/batch_layout.h"
 #include "models/tensor_table.h"
-#include "offload/layout.h"
-#include "src/plan/machine_profile.h"
-#include "src/plan/simulate.h"
+#include "offload/step/layout.h"
+#include "src/plan/machine/machine_profile.h"
+#include "src/plan/cost/simulate.h"
 
 namespace ferry {
 

@@ -6,9 +6,9 @@
 
 #include "models/bert/bert_table.h"
 #include "models/ops/scratch_sizes.h"
-#include "offload/gpu_support.h"
+#include "offload/device/gpu_support.h"
 #include "src/base/error.h"
-#include "src/plan/rates.h"
+#include "src/plan/cost/rates.h"
 
 namespace ferry {
 

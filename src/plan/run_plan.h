@@ -4,7 +4,7 @@
 
 #include "models/tensor_table.h"
 #include "src/config/config.h"
-#include "src/files/hf_config.h"
+#include "src/files/hf/hf_config.h"
 #include "src/plan/plan.h"
 
 namespace ferry {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/files/atomic_file.h"
+#include "src/files/write/atomic_file.h"
 #include "src/files/crc32c.h"
 #include "src/files/mapped_file.h"
 

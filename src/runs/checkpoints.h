@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "src/files/tensor_checksums.h"
+#include "src/files/safetensors/tensor_checksums.h"
 
 namespace ferry::runs {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "src/files/append_only_file.h"
+#include "src/files/write/append_only_file.h"
 #include "src/files/tensorboard_events.h"
 #include "src/runs/run_place.h"
 

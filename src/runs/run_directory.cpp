@@ -10,7 +10,7 @@
 #include "src/base/error.h"
 #include "src/base/say.h"
 #include "src/base/version.h"
-#include "src/files/atomic_file.h"
+#include "src/files/write/atomic_file.h"
 #include "src/files/mapped_file.h"
 #include "src/runs/checkpoints.h"
 #include "src/runs/wall_time.h"

@@ -9,7 +9,7 @@
 #include "src/base/say.h"
 #include "src/data/batch.h"
 #include "src/term/progress.h"
-#include "src/train/batches.h"
+#include "src/train/prepare/batches.h"
 
 namespace ferry {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "src/engine/session.h"
-#include "src/train/job.h"
+#include "src/train/prepare/job.h"
 
 namespace ferry {
 

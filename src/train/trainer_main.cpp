@@ -23,11 +23,11 @@
 #include "src/measure/bench_verb.h"
 #include "src/runs/run_index.h"
 #include "src/runs/train_log.h"
-#include "src/train/checkpoint.h"
-#include "src/train/export.h"
-#include "src/train/final_model.h"
-#include "src/train/interrupt.h"
-#include "src/train/report.h"
+#include "src/train/checkpoint/checkpoint.h"
+#include "src/train/checkpoint/export.h"
+#include "src/train/checkpoint/final_model.h"
+#include "src/train/loop/interrupt.h"
+#include "src/train/loop/report.h"
 
 namespace ferry {
 namespace {

@@ -12,7 +12,7 @@
 #include "src/base/bytes.h"
 #include "src/engine/state_files.h"
 #include "src/files/crc32c.h"
-#include "src/plan/host_memory.h"
+#include "src/plan/machine/host_memory.h"
 #include "src/plan/plan.h"
 #include "tests/files/test_files.h"
 

@@ -5,9 +5,9 @@
 #include <csignal>
 #include <thread>
 
-#include "src/files/checkpoint_reader.h"
+#include "src/files/hf/checkpoint_reader.h"
 #include "src/files/mapped_file.h"
-#include "src/files/safetensors_writer.h"
+#include "src/files/safetensors/safetensors_writer.h"
 #include "tests/files/test_files.h"
 
 namespace ferry {

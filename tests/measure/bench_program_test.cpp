@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/bytes.h"
-#include "src/plan/machine_profile.h"
+#include "src/plan/machine/machine_profile.h"
 #include "tests/cli/run_ferry.h"
 #include "tests/config/config_fixture.h"
 

@@ -15,8 +15,8 @@
 
 #include "models/bert/bert_table.h"
 #include "src/base/error.h"
-#include "src/files/safetensors.h"
-#include "src/files/safetensors_writer.h"
+#include "src/files/safetensors/safetensors.h"
+#include "src/files/safetensors/safetensors_writer.h"
 #include "tests/models/model_runner.h"
 
 namespace ferry {

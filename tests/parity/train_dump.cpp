@@ -19,7 +19,7 @@
 #include "src/engine/session.h"
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
-#include "src/files/hf_directory.h"
+#include "src/files/hf/hf_directory.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/plan.h"
 

@@ -39,7 +39,7 @@
 #include "src/engine/model_runner.h"
 #include "src/engine/session.h"
 #include "src/engine/torch_setup.h"
-#include "src/plan/host_memory.h"
+#include "src/plan/machine/host_memory.h"
 #include "src/plan/plan.h"
 #include "src/plan/run_plan.h"
 #include "tests/perf/random_rows.h"

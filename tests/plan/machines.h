@@ -3,7 +3,7 @@
 // hand.
 
 #include "src/base/bytes.h"
-#include "src/plan/machine_profile.h"
+#include "src/plan/machine/machine_profile.h"
 
 namespace ferry::test {
 

@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "src/base/error.h"
-#include "src/files/atomic_file.h"
+#include "src/files/write/atomic_file.h"
 #include "src/files/crc32c.h"
 #include "src/files/mapped_file.h"
 #include "src/runs/checkpoints.h"

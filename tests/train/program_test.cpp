@@ -17,7 +17,7 @@
 #include <regex>
 #include <sstream>
 
-#include "src/files/checkpoint_reader.h"
+#include "src/files/hf/checkpoint_reader.h"
 #include "tests/train/tiny_model.h"
 
 namespace ferry::testing {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/bert/bert_table.h"
-#include "src/files/safetensors_writer.h"
+#include "src/files/safetensors/safetensors_writer.h"
 
 namespace ferry::testing {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "src/cli/machine/host.h"
 #include "src/cli/machine/nvidia.h"
-#include "src/plan/host_memory.h"
-#include "src/plan/machine_profile.h"
+#include "src/plan/machine/host_memory.h"
+#include "src/plan/machine/machine_profile.h"
 
 namespace ferry::cli {
 

@@ -10,7 +10,7 @@
 
 #include "src/cli/machine/host.h"
 #include "src/cli/machine/nvidia.h"
-#include "src/plan/machine_profile.h"
+#include "src/plan/machine/machine_profile.h"
 
 namespace ferry::cli {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "offload/gpu_support.h"
+#include "offload/device/gpu_support.h"
 
 namespace ferry::cli {
 

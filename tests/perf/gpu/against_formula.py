@@ -86,7 +86,7 @@ CASES = {
     "bert-4gib": Case(gpu_memory="4GiB", placement="auto", activations="auto", micro=0, order="auto"),
 }
 ADAMW_BYTES = 28  # of a parameter in the profile's rate
-# What copies to the GPU alone take from updates, of what copies both ways do: as in src/plan/cost.cpp.
+# What copies to the GPU alone take from updates, of what copies both ways do: as in src/plan/cost/cost.cpp.
 TAKEN_BY_H2D = 0.45
 WARM_UP = 3
 REFERENCE_STEPS = 4

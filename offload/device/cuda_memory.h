@@ -1,0 +1,69 @@
+#pragma once
+// Memory of a CUDA device: one allocation on the GPU, or pinned pages on the host. Private to the
+// CUDA device.
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "offload/device/device.h"
+
+namespace ferry {
+
+/** A call of the driver, of CUDA 12.0 or later; false where this driver has none. */
+template <class Function>
+bool find_entry(const char* name, Function& function) {
+  void* entry = nullptr;
+  cudaDriverEntryPointQueryResult found{};
+  if (cudaGetDriverEntryPointByVersion(name, &entry, 12000, cudaEnableDefault, &found) !=
+          cudaSuccess ||
+      found != cudaDriverEntryPointSuccess || !entry) {
+    cudaGetLastError();
+    return false;
+  }
+  function = reinterpret_cast<Function>(entry);
+  return true;
+}
+
+/** Throws Error(machine) with the call's text. */
+void check_cuda(cudaError_t status, const char* call);
+#define FERRY_CUDA(call) ::ferry::check_cuda((call), #call)
+
+struct FreeGpu {
+  void operator()(void* p) const { cudaFree(p); }
+};
+struct FreePinned {
+  void operator()(void* p) const { cudaFreeHost(p); }
+};
+template <class T>
+using GpuArray = std::unique_ptr<T, FreeGpu>;
+template <class T>
+using PinnedArray = std::unique_ptr<T, FreePinned>;
+
+/** Small arrays of the device itself, zero-filled. */
+template <class T>
+GpuArray<T> allocate_gpu(int64_t n) {
+  void* p = nullptr;
+  FERRY_CUDA(cudaMalloc(&p, static_cast<size_t>(n) * sizeof(T)));
+  GpuArray<T> array(static_cast<T*>(p));
+  // The streams of a device do not wait for the default stream, which fills.
+  FERRY_CUDA(cudaMemset(p, 0, static_cast<size_t>(n) * sizeof(T)));
+  FERRY_CUDA(cudaStreamSynchronize(nullptr));
+  return array;
+}
+/** The GPU can address it too. */
+template <class T>
+PinnedArray<T> allocate_pinned(int64_t n) {
+  void* p = nullptr;
+  FERRY_CUDA(cudaHostAlloc(&p, static_cast<size_t>(n) * sizeof(T), cudaHostAllocMapped));
+  std::memset(p, 0, static_cast<size_t>(n) * sizeof(T));
+  return PinnedArray<T>(static_cast<T*>(p));
+}
+
+/** Zero-filled; throws Error(does_not_fit). */
+std::unique_ptr<Reservation> reserve_gpu(int64_t n_bytes);
+std::unique_ptr<Reservation> reserve_pinned(int64_t n_bytes, const FirstTouch& touch);
+
+}  // namespace ferry

@@ -1,0 +1,163 @@
+#pragma once
+// A device: memory in two places, five queues, events between them. CUDA or simulated; the executor
+// knows no other difference. Work of one queue runs in the order it was submitted; between queues
+// only record() and wait() order.
+//
+//   device.submit(QueueId::h2d, [=] { device.copy(QueueId::h2d, slot, weights, n); });
+//   device.record(QueueId::h2d, fetched);
+//   device.wait(QueueId::compute, fetched);
+//   device.submit(QueueId::compute, [=] { block.forward(...); });
+//
+// All functions are called by one thread (the one that steps), but copy() and math() by submitted
+// work itself. A throw inside submitted work is kept by the fence, later work is skipped,
+// wait_host() rethrows it.
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "offload/device/first_touch.h"
+#include "offload/step/pager.h"
+#include "offload/step/place.h"
+#include "offload/device/step_fence.h"
+#include "offload/device/worker_pool.h"
+#include "simd/kernels.h"
+
+namespace ferry {
+
+using EventId = int;
+using StampId = size_t;
+
+/** Arithmetic on a place's memory, on the queue whose work calls it; the same bits on CPU and GPU.
+ */
+class DeviceMath {
+ public:
+  virtual ~DeviceMath() = default;
+  /** The tensors of a block. */
+  virtual void adamw(std::span<const simd::AdamwArgs> tensors) = 0;
+  /** sum (fp32) = g on the first micro-batch, += g on the others. */
+  virtual void accumulate(float* sum, const void* g, DType type, int64_t n, bool first) = 0;
+  /** *total = the tensors' square sums by the tree of design 5, added in order; g is the segment's
+   * start. */
+  virtual void square_sum(const void* g,
+                          DType type,
+                          std::span<const TensorExtent> tensors,
+                          double* total) = 0;
+};
+
+/** Zero-filled memory of one place, freed with the object. */
+class Reservation {
+ public:
+  virtual ~Reservation() = default;
+  virtual std::byte* data() = 0;
+  virtual int64_t n_bytes() const = 0;
+  /** Gives the memory back to the system and keeps its addresses; the content is lost. False, and
+   * nothing happens, where the system cannot do that. Nothing may be under way in it. */
+  virtual bool release() = 0;
+  /** After release(): memory at the same addresses again, whatever is in it. Throws
+   * Error(does_not_fit) where it is not free now; may be tried again. */
+  virtual void acquire() = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;
+  virtual bool is_cuda() const = 0;
+  /** One reservation a place; throws Error(does_not_fit) that names place and size. Host memory
+   * that is pinned is written to by `touch` before: the caller's thread, if it is empty. */
+  virtual std::unique_ptr<Reservation> reserve(Place place,
+                                               int64_t n_bytes,
+                                               const FirstTouch& touch) = 0;
+  std::unique_ptr<Reservation> reserve(Place place, int64_t n_bytes) {
+    return reserve(place, n_bytes, {});
+  }
+
+  virtual EventId make_event() = 0;
+  virtual void submit(QueueId queue, std::function<void()> work) = 0;
+  virtual void record(QueueId queue, EventId event) = 0;
+  /** Work submitted to `queue` from now on runs after what `event` recorded last; no effect if it
+   * never was. */
+  virtual void wait(QueueId queue, EventId event) = 0;
+  /** Blocks the caller until the event's last record has happened: true, or, with every queue
+   * drained, rethrows the first failure. False if it has not within `patience`. */
+  virtual bool wait_host(EventId event, std::chrono::milliseconds patience) = 0;
+  /** The same for as long as it takes: for what no watchdog looks at. */
+  void await_host(EventId event) {
+    while (!wait_host(event, std::chrono::seconds(10))) {
+    }
+  }
+  /** Whether the event's last record has happened. */
+  virtual bool happened(EventId event) = 0;
+  /** For traces: marks a moment of the queue, after what was submitted to it before. */
+  virtual StampId stamp(QueueId queue) = 0;
+  /** When it was, in seconds of one clock for all queues; NaN where it has not been. After drain().
+   */
+  virtual double seconds_of(StampId stamp) = 0;
+  /** Their numbers may come again. */
+  virtual void forget_stamps() = 0;
+  /** Blocks until every queue is empty, however long that takes; rethrows the first failure. */
+  virtual void drain() = 0;
+
+  /** As if submitted work had thrown this: what is queued drains without effect. */
+  virtual void fail(std::exception_ptr failure) = 0;
+
+  /** Inside work of a transfer queue: dst and src as the queue's direction says. Inside work of the
+   * save queue: from either place to the host, done when await_copies() returns. */
+  virtual void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) = 0;
+  virtual void await_copies() = 0;
+  virtual DeviceMath& math() = 0;
+  /** Fills a released slot with bytes that no result survives, where the device can be spared it
+   * (simulated). */
+  virtual void poison(void* slot, int64_t n_bytes) = 0;
+  /** The compute queue's cudaStream_t; null off CUDA. */
+  virtual void* compute_stream() = 0;
+};
+
+/** How the simulated device runs its queues. */
+enum class SimulatedMode : uint8_t {
+  serial,       ///< at once, in the order submitted: what training on a CPU uses
+  adversarial,  ///< as late and in as odd an order as events allow, drawn from the seed, on the
+                ///< waiting thread
+  threads,      ///< one thread a queue
+};
+
+struct SimulatedOptions {
+  SimulatedMode mode = SimulatedMode::serial;
+  uint64_t seed = 0;
+  int64_t gpu_capacity_bytes = INT64_MAX;
+  bool poison = false;
+};
+
+/** `pool` does the arithmetic and outlives the device. */
+std::unique_ptr<Device> make_simulated_device(const SimulatedOptions& options, WorkerPool& pool);
+
+/** Whether this build and machine can make a CUDA device; why not, in words, otherwise. */
+struct CudaProbe {
+  bool usable = false;
+  std::string why_not;
+  std::string cure;      ///< of why_not
+  bool has_gpu = false;  ///< there is one that cannot be used, by this driver or build
+  std::string gpu_name;
+  int compute_capability = 0;  ///< 90 for 9.0
+  int64_t free_bytes = 0;
+  int64_t total_bytes = 0;
+};
+CudaProbe probe_cuda();
+/** How queues of the GPU wait for work of the host. */
+enum class HostWaits : uint8_t {
+  probed,   ///< in the driver, or in threads where the driver refuses; FERRY_HOST_WAITS=driver or
+            ///< =threads decides beforehand
+  driver,   ///< stream memory operations: the GPU looks at a flag, no thread waits
+  threads,  ///< a thread for each queue waits, then submits what follows
+};
+/** Throws Error(machine) where probe_cuda() says it cannot. */
+std::unique_ptr<Device> make_cuda_device(HostWaits waits = HostWaits::probed);
+/** Bytes the driver counts as used on the current GPU. */
+int64_t cuda_driver_used_bytes();
+
+}  // namespace ferry

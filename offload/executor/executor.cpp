@@ -1,0 +1,244 @@
+// A step's list: submitted in order, waited for where the host must know; dropped and traced.
+
+#include "offload/executor/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "offload/device/profiler_ranges.h"
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+constexpr QueueId kGpuQueues[] = {QueueId::compute, QueueId::h2d, QueueId::d2h};
+
+bool is_update(const Action& action) {
+  return action.verb == Verb::update_gpu || action.verb == Verb::update_host;
+}
+
+}  // namespace
+
+Executor::Executor(const StepShape& shape,
+                   Device& device,
+                   WorkerPool& pool,
+                   RunMemory& memory,
+                   ComputeWork& work,
+                   bool overlap)
+    : shape_(shape),
+      device_(device),
+      pool_(pool),
+      host_math_(pool),
+      memory_(memory),
+      layout_(memory.layout()),
+      work_(work),
+      overlap_(overlap),
+      watchdog_(watchdog_of_environment()),
+      update_waits_for_save_(shape.blocks.size()),
+      save_ended_(device.make_event()),
+      host_square_sums_(shape.blocks.size()) {
+  for (EventId& idle : idle_)
+    idle = device_.make_event();
+  for (int b = 0; b < shape.n_blocks(); ++b) {
+    updated_.push_back(device_.make_event());
+    saved_.push_back(device_.make_event());
+    std::ranges::copy_if(block(b).tensors, std::back_inserter(trained_.emplace_back()),
+                         &TensorExtent::trainable);
+    for (const BorrowedExtent& borrowed : block(b).borrowed)
+      FERRY_CHECK(block(borrowed.block).place == block(b).place,
+                  "{} and {} share a tensor but not a place", block(b).name,
+                  block(borrowed.block).name);
+  }
+  // As steps will ask for them: the decision waits for the blocks on the GPU, the updates of the
+  // host follow it in this order, and nobody waits for what is frozen.
+  save_order_.resize(updated_.size());
+  std::iota(save_order_.begin(), save_order_.end(), 0);
+  std::ranges::stable_sort(save_order_, {}, [&](int b) {
+    return !shape_.is_trained(b) ? 2 : block(b).place == Place::host ? 1 : 0;
+  });
+}
+
+Executor::~Executor() {
+  try {
+    device_.drain();
+  } catch (...) {  // whoever waited for the step has seen it
+  }
+}
+
+const StepList& Executor::training_list(int n_micro, UpdateOrder order) {
+  auto [at, made] = lists_.try_emplace({n_micro, order});
+  if (made) {
+    at->second = make_training_list(shape_, n_micro, order);
+    if (fault_) fault_(at->second);
+    check_order(at->second);
+  }
+  return at->second;
+}
+
+void Executor::check_order(const StepList& list) const {
+  for (size_t i = 0; i < list.size(); ++i)
+    for (int before : list[i].after)
+      FERRY_CHECK(static_cast<size_t>(before) < i, "{} waits for {}, a later action",
+                  describe(list[i], shape_), describe(list[static_cast<size_t>(before)], shape_));
+}
+
+EventId Executor::event(size_t action) {
+  while (events_.size() <= action)
+    events_.push_back(device_.make_event());
+  return events_[action];
+}
+
+std::optional<StepOutcome> Executor::step(int n_micro,
+                                          const UpdateRule& rule,
+                                          const std::function<bool()>& drops) {
+  using Clock = std::chrono::steady_clock;
+  // Beside a checkpoint updates wait for the disk, a block's for its own bytes: in the order of
+  // need and after the decision they hold up nothing else, and the step can still be dropped.
+  const bool each_decides = !rule.steps_ahead.empty();
+  const auto order =
+      each_decides && !is_saving() ? UpdateOrder::as_grads_arrive : UpdateOrder::after_decision;
+  const StepList& list = training_list(n_micro, order);
+  if (dropped_ && !await_dropped(drops)) return std::nullopt;
+  rule_ = &rule;
+  n_micro_ = n_micro;
+  current_ = 1 - current_;
+  updates_[current_] = {
+      .order = order, .each_decides = each_decides, .decision = {.steps = rule.steps_ahead}};
+  const auto start = Clock::now();
+  if (tracer_) tracer_->begin_step();
+  compute_actions_.clear();
+  waited_for_disk_ = {};
+  bool may_drop = true;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (may_drop && drops) {
+      stay_near(list);
+      if (drops() || !await_saved(list[i], list, drops)) return drop_step(list);
+    }
+    may_drop = may_drop && !is_update(list[i]);
+    submit(list, i);
+    if (list[i].queue == QueueId::compute) compute_actions_.push_back(i);
+    if (list[i].verb != Verb::decide) continue;
+    // The one host synchronisation of a step of seconds: what follows needs the decision.
+    wait_for(event(i), list);
+    may_drop = false;
+    measure_run_ahead(Clock::now() - start - waited_for_disk_);
+  }
+  if (!overlap_) await_updates();
+  return outcome_;
+}
+
+/** A step that shall be dropped must not have minutes of work before it on the GPU; one of a second
+ * or two is never waited for. */
+void Executor::stay_near(const StepList& list) {
+  const size_t n_ahead = fixed_run_ahead_.value_or(run_ahead_);
+  if (compute_actions_.size() >= n_ahead)
+    wait_for(event(compute_actions_[compute_actions_.size() - n_ahead]), list);
+}
+
+void Executor::measure_run_ahead(std::chrono::duration<double> step) {
+  constexpr std::chrono::duration<double> kAhead{2.0};
+  const double n = static_cast<double>(compute_actions_.size()) * (kAhead / step);
+  run_ahead_ = static_cast<size_t>(std::clamp(n, 2.0, static_cast<double>(kRunAhead_max)));
+}
+
+/** What an action needs of a host block may be an update that waits for a checkpoint to have the
+ * block's bytes, as long as the disk takes. It is not submitted before: a pause would wait for the
+ * disk, too. Nor is the decision before the blocks that live on the GPU, whose updates follow it
+ * there. */
+bool Executor::await_saved(const Action& action,
+                           const StepList& list,
+                           const std::function<bool()>& drops) {
+  if (!is_saving()) return true;
+  const auto start = std::chrono::steady_clock::now();
+  const auto await = [&](int b) {
+    return wait_unless(saved_[static_cast<size_t>(b)], list, drops);
+  };
+  bool has_all = std::ranges::all_of(action.after_update, [&](int b) {
+    return !update_waits_for_save_[static_cast<size_t>(b)] || await(b);
+  });
+  for (int b = 0; b < shape_.n_blocks() && action.verb == Verb::decide && has_all; ++b)
+    if (block(b).place == Place::gpu && shape_.is_trained(b)) has_all = await(b);
+  waited_for_disk_ += std::chrono::steady_clock::now() - start;
+  return has_all;
+}
+
+/** The host may still be at work for a step that was dropped, in memory that the next one uses, and
+ * before that with updates that wait for a checkpoint. */
+bool Executor::await_dropped(const std::function<bool()>& drops) {
+  const EventId idle = idle_[static_cast<size_t>(QueueId::host)];
+  device_.record(QueueId::host, idle);
+  if (!wait_unless(idle, *dropped_, drops)) return false;
+  dropped_ = nullptr;
+  return true;
+}
+
+std::optional<StepOutcome> Executor::drop_step(const StepList& list) {
+  dropped_ = &list;
+  await_idle(kGpuQueues, list);
+  return std::nullopt;
+}
+
+void Executor::await_idle(std::span<const QueueId> queues, const StepList& list) {
+  for (QueueId queue : queues)
+    device_.record(queue, idle_[static_cast<size_t>(queue)]);
+  for (QueueId queue : queues)
+    wait_for(idle_[static_cast<size_t>(queue)], list);
+}
+
+double Executor::evaluate() {
+  if (evaluation_list_.empty()) evaluation_list_ = make_evaluation_list(shape_);
+  n_micro_ = 1;
+  StepTracer* const tracer = std::exchange(tracer_, nullptr);  // it traces steps
+  for (size_t i = 0; i < evaluation_list_.size(); ++i)
+    submit(evaluation_list_, i);
+  tracer_ = tracer;
+  wait_for(event(evaluation_list_.size() - 1), evaluation_list_);
+  float loss;
+  std::memcpy(&loss, step_sum(Place::host, shape_.n_blocks()), sizeof loss);
+  return loss;
+}
+
+void Executor::await_updates() {
+  for (EventId update : updated_)
+    wait_for(update, {});
+}
+
+void Executor::settle() {
+  await_updates();
+  device_.drain();
+}
+
+void Executor::settle_gpu() {
+  await_idle(kGpuQueues, {});  // updates of blocks that live there among them
+}
+
+void Executor::submit(const StepList& list, size_t i) {
+  const Action& action = list[i];
+  for (int before : action.after)
+    device_.wait(action.queue, event(static_cast<size_t>(before)));
+  for (int b : action.after_update)
+    device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
+  if (is_update(action)) {
+    const bool waits = is_saving();
+    update_waits_for_save_[static_cast<size_t>(action.block)] = waits;
+    if (waits) device_.wait(action.queue, saved_[static_cast<size_t>(action.block)]);
+  }
+  if (tracer_) tracer_->begin(action);
+  auto work = [this, &action, updates = &updates_[current_]] { run(action, *updates); };
+  if (profiler_listens())
+    device_.submit(action.queue, [work, name = describe(action, shape_)] {
+      const ProfilerRange range(name.c_str());
+      work();
+    });
+  else
+    device_.submit(action.queue, work);
+  if (tracer_) tracer_->end(action);
+  device_.record(action.queue, event(i));
+  if (is_update(action)) device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);
+}
+
+}  // namespace ferry

@@ -1,0 +1,279 @@
+#pragma once
+// Walks the list of a step: submits each action to its queue after what it waits for, moves the
+// bytes itself, and calls ComputeWork for what needs layer operations. One object a run; step() is
+// called by the training loop. Between two calls updates are under way (each block's weights are
+// fetched after its own update), a checkpoint may be, and what the host does for a dropped step.
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "offload/device/cpu_math.h"
+#include "offload/device/device.h"
+#include "offload/step/layout.h"
+#include "offload/step/pager.h"
+#include "offload/executor/run_memory.h"
+#include "offload/executor/step_tracer.h"
+
+namespace ferry {
+
+/** Where an action finds its bytes. Null where the action has none. */
+struct ActionMemory {
+  std::byte* weights = nullptr;  ///< compute type; borrowed tensors at borrowed(i)
+  std::vector<std::byte*> borrowed;
+  std::byte* saved = nullptr;
+  std::byte* saved_remade = nullptr;  ///< of a selective block: where the others are made again
+  std::byte* input = nullptr;         ///< output of the block before
+  std::byte* output = nullptr;        ///< null for the head
+  std::byte* grads =
+      nullptr;  ///< compute type, this micro-batch's; borrowed uses behind the segment
+  std::byte* grad_output = nullptr;
+  std::byte* grad_input = nullptr;  ///< null for the first block
+  std::byte* batch = nullptr;
+  std::byte* loss = nullptr;  ///< fp32
+};
+
+/** Layer operations, run inside the compute queue's work. Implemented by src/engine; a test's own
+ * arithmetic in tests/offload. */
+class ComputeWork {
+ public:
+  virtual ~ComputeWork() = default;
+  virtual void forward(const Action& action,
+                       const ActionMemory& memory) = 0;  ///< also Verb::recompute
+  virtual void backward(const Action& action, const ActionMemory& memory) = 0;
+};
+
+/** What is known of a step's gradients when all have been summed. */
+struct StepSums {
+  double square_sum = 0;          ///< of all trained blocks
+  bool has_finite_block = false;  ///< the gradients of one of them at least are finite
+};
+
+/** What the optimizer does with a step's gradients. */
+struct Decision {
+  bool skip = false;                   ///< overflow or non-finite norm: no state changes
+  std::vector<simd::AdamwStep> steps;  ///< by TensorExtent::group
+};
+
+/** How the optimizer comes to it. */
+struct UpdateRule {
+  std::function<Decision(const StepSums&)> decide;  ///< called on the decision queue
+  /** The decision's steps, where they depend on no gradient (neither clipping nor loss scaling):
+   * blocks are updated as their gradients arrive, and one whose gradients are not finite stays as
+   * it is, whatever lives where. Empty: all blocks wait for the decision, and it says skip or go.
+   */
+  std::vector<simd::AdamwStep> steps_ahead;
+};
+
+struct StepOutcome {
+  double loss = 0;        ///< sum of the micro-batches' contributions, in order
+  double square_sum = 0;  ///< of the gradients as summed (scaled by the loss scale)
+  Decision decision;
+};
+
+/** Bytes of a segment, and host memory of as many. Of a split master: of the fp32 values that it
+ * and the weights are, whole ones. */
+struct StatePiece {
+  Segment segment{};
+  int64_t offset_bytes = 0;
+  std::span<std::byte> to;
+};
+
+/** Reads one block's segments on the save queue. */
+class BlockStates {
+ public:
+  /** Counts in n_read_bytes what read() has done. */
+  BlockStates(const StepShape& shape,
+              Device& device,
+              WorkerPool& pool,
+              const RunMemory& memory,
+              int block,
+              std::atomic<int64_t>& n_read_bytes)
+      : shape_(shape),
+        device_(device),
+        pool_(pool),
+        memory_(memory),
+        block_(block),
+        n_read_bytes_(n_read_bytes) {}
+  int block() const { return block_; }
+  /** Copies all pieces, from the GPU itself or on the workers, who then call `look` with each
+   * piece's index. Pieces of some hundred KiB keep all workers busy and are still in their caches.
+   */
+  void read(std::span<const StatePiece> pieces, const std::function<void(size_t piece)>& look);
+
+ private:
+  /** Where a piece's bytes lie, and to where in it they go: of a split master in two parts, first
+   * those of the upper halves. */
+  std::vector<HostCopy> parts_of(const StatePiece& piece) const;
+  bool is_split(const StatePiece& piece) const {
+    return shape_.split_master && piece.segment == Segment::master;
+  }
+
+  const StepShape& shape_;
+  Device& device_;
+  WorkerPool& pool_;
+  const RunMemory& memory_;
+  int block_;
+  std::atomic<int64_t>& n_read_bytes_;
+};
+
+class Executor {
+ public:
+  /** `overlap`: updates run under the next step; false: step() waits for them. */
+  Executor(const StepShape& shape,
+           Device& device,
+           WorkerPool& pool,
+           RunMemory& memory,
+           ComputeWork& work,
+           bool overlap);
+  ~Executor();
+
+  /** One optimizer step. Batches are in the layout's host batch regions; they may be rewritten when
+   * step() returns. Until the first update is submitted (after the decision, or with steps_ahead
+   * before the end of the backward) nothing lasting has changed: where `drops` says so by then, the
+   * step ends there without effect, the GPU's queues are empty, and there is no outcome. It is
+   * asked again and again; the GPU has at most about two seconds of work ahead then. */
+  std::optional<StepOutcome> step(int n_micro,
+                                  const UpdateRule& rule,
+                                  const std::function<bool()>& drops = {});
+  /** Forward only, micro-batch 0: returns its loss. */
+  double evaluate();
+  /** Waits for updates under way, and for a checkpoint: segments may be read after it. */
+  void settle();
+  /** Waits until nothing is under way on the GPU and what lies there is as the last step left it;
+   * the host's updates go on, and so does a checkpoint (RunMemory::read_lasting). */
+  void settle_gpu();
+
+  /** For benchmarks: the seconds that the last step's updates of the blocks in host memory take by
+   * themselves, with nothing beside them. They happen once more, so the states are no run's after
+   * it. In the caller's thread, after settle(). */
+  double repeat_host_updates();
+
+  /** Gives every block as the last step leaves it to `write`, on the save queue, then calls `end`;
+   * returns at once. Steps go on meanwhile: the next update of a block of the host waits for its
+   * own bytes, the next decision for those of all blocks on the GPU. What they throw fails the step
+   * in progress. One at a time. */
+  void save(std::function<void(BlockStates&)> write, std::function<void()> end);
+  bool is_saving();
+  /** Memory that starts on a page, for what writes a checkpoint. */
+  std::span<std::byte> save_buffer() const;
+  /** Until `end` has returned: as long as the disk takes. */
+  void await_saving();
+
+  /** Marks what the steps from now on submit; null: no more. `tracer` outlives what is under way.
+   */
+  void set_tracer(StepTracer* tracer) { tracer_ = tracer; }
+
+  /** For tests: at most this many unfinished actions of the compute queue, for every step. */
+  void set_run_ahead(size_t n_actions) { fixed_run_ahead_ = n_actions; }
+  /** For tests: how often the thread that steps has waited for the device. */
+  int64_t n_host_waits() const { return n_host_waits_; }
+  /** For tests: drops these actions' waits (a planted fault). */
+  void set_fault(std::function<void(StepList&)> fault) { fault_ = std::move(fault); }
+  /** How long a step may stand still before it counts as hung. At first FERRY_WATCHDOG_S, or ten
+   * minutes. */
+  void set_watchdog(std::chrono::milliseconds patience) { watchdog_ = patience; }
+  const StepList& training_list(int n_micro, UpdateOrder order = UpdateOrder::after_decision);
+
+ private:
+  /** What the updates of a step follow. */
+  struct Updates {
+    UpdateOrder order{};        ///< of the step's list
+    bool each_decides = false;  ///< a block whose gradients are not finite stays as it is
+    Decision decision;
+  };
+  /** No action waits for a later one: so no list can lock up. */
+  void check_order(const StepList& list) const;
+  /** Action i of the list, after what it waits for. */
+  void submit(const StepList& list, size_t i);
+  /** Waits for the event as long as actions end; when none has for the watchdog's time, throws
+   * Error(machine) that names the oldest unfinished action of each queue. */
+  void wait_for(EventId event, const StepList& list) { wait_unless(event, list, {}); }
+  /** The same; false as soon as `drops`, where there is one, says so. */
+  bool wait_unless(EventId event, const StepList& list, const std::function<bool()>& drops);
+  /** What has not ended: the oldest action of each queue, in the order of the lists. */
+  std::string unfinished(const StepList& list);
+  static std::chrono::milliseconds watchdog_of_environment();
+  void run(const Action& action, Updates& updates);
+  void run_backward(const Action& action);
+  void fetch_weights(const Action& action);
+  void move_saved(const Action& action);
+  void move_boundary(const Action& action);
+  void send_grads(const Action& action, const Updates& updates);
+  void accumulate(const Action& action);
+  void combine(const Action& action);
+  void square_sum(const Action& action);
+  void send_step_sums();
+  void decide(Updates& updates);
+  void update(const Action& action, const Updates& updates);
+  /** Of a block whose update does not wait for the decision. */
+  bool is_finite(const Action& update) const;
+  ActionMemory memory_of(const Action& action) const;
+  DeviceMath& math_of(Place place) { return place == Place::gpu ? device_.math() : host_math_; }
+  int live(int micro) const { return shape_.n_live() == 1 ? 0 : micro; }
+  const BlockShape& block(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
+  void poison(RegionId region);
+  double* step_sum(Place place, int index) const;
+  double* arrived_sum(int block) const;
+  EventId event(size_t action);
+  void await_updates();
+  /** Waits until the compute queue has fewer than run_ahead_ unfinished actions of this step. */
+  void stay_near(const StepList& list);
+  void measure_run_ahead(std::chrono::duration<double> step);
+  /** Waits for the bytes that the action's memory may have to give to a checkpoint first; false:
+   * the step is to be dropped. */
+  bool await_saved(const Action& action, const StepList& list, const std::function<bool()>& drops);
+  bool await_dropped(const std::function<bool()>& drops);
+  std::optional<StepOutcome> drop_step(const StepList& list);
+  void await_idle(std::span<const QueueId> queues, const StepList& list);
+
+  const StepShape& shape_;
+  Device& device_;
+  WorkerPool& pool_;
+  CpuMath host_math_;
+  RunMemory& memory_;
+  const Layout& layout_;
+  ComputeWork& work_;
+  bool overlap_;
+  std::chrono::milliseconds watchdog_;
+  std::map<std::pair<int, UpdateOrder>, StepList> lists_;  ///< by number of micro-batches
+  StepList evaluation_list_;
+  std::vector<std::vector<TensorExtent>> trained_;   ///< by block: its tensors but the frozen ones
+  std::vector<EventId> events_;                      ///< by action index
+  std::vector<EventId> updated_;                     ///< by block
+  std::vector<EventId> saved_;                       ///< by block
+  std::vector<int> save_order_;                      ///< of blocks
+  std::vector<bool> update_waits_for_save_;          ///< by block: its last update
+  std::chrono::duration<double> waited_for_disk_{};  ///< in the step in progress
+  EventId save_ended_;
+  bool is_saving_ = false;  ///< as far as seen
+  std::atomic<int64_t> n_saved_bytes_ = 0;
+  std::function<void(BlockStates&)> save_write_;
+  std::function<void()> save_end_;
+  std::vector<double> host_square_sums_;
+  std::function<void(StepList&)> fault_;
+  StepTracer* tracer_ = nullptr;
+  static constexpr size_t kRunAhead_max = 1'000'000;
+  std::vector<size_t> compute_actions_;  ///< of the step in progress, as submitted
+  size_t run_ahead_ = kRunAhead_max;     ///< actions; two seconds of them once a step was timed
+  std::optional<size_t> fixed_run_ahead_;
+  int64_t n_host_waits_ = 0;
+  /** The host may still be at work for this step, which was dropped. */
+  const StepList* dropped_ = nullptr;
+  std::array<EventId, kQueues> idle_{};
+  const UpdateRule* rule_ = nullptr;
+  int n_micro_ = 0;
+  /** Of the step that is submitted, and of the one before: its last updates may be under way. */
+  std::array<Updates, 2> updates_;
+  size_t current_ = 0;
+  StepOutcome outcome_;
+  std::vector<simd::AdamwArgs> update_gpu_args_, update_host_args_;
+};
+
+}  // namespace ferry

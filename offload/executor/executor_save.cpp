@@ -1,0 +1,104 @@
+// Checkpoints leave beside the steps: block after block on the save queue, each before its next
+// update.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
+#include "offload/executor/executor.h"
+#include "src/base/error.h"
+
+namespace ferry {
+
+void Executor::save(std::function<void(BlockStates&)> write, std::function<void()> end) {
+  FERRY_CHECK(!is_saving(), "a checkpoint is being written");
+  is_saving_ = true;
+  n_saved_bytes_ = 0;
+  save_write_ = std::move(write);
+  save_end_ = std::move(end);
+  update_waits_for_save_.assign(update_waits_for_save_.size(), false);
+  for (int b : save_order_) {
+    device_.wait(QueueId::save, updated_[static_cast<size_t>(b)]);
+    device_.submit(QueueId::save, [this, b] {
+      BlockStates states(shape_, device_, pool_, memory_, b, n_saved_bytes_);
+      save_write_(states);
+    });
+    device_.record(QueueId::save, saved_[static_cast<size_t>(b)]);
+  }
+  device_.submit(QueueId::save, [this] { save_end_(); });
+  device_.record(QueueId::save, save_ended_);
+}
+
+bool Executor::is_saving() {
+  is_saving_ = is_saving_ && !device_.happened(save_ended_);
+  return is_saving_;
+}
+
+void Executor::await_saving() {
+  if (is_saving()) await_updates();  // one that hangs is named; after them there is the disk only
+  device_.await_host(save_ended_);
+  is_saving_ = false;
+}
+
+namespace {
+
+/** The upper halves of fp32 values, and behind them the lower ones, become the values. */
+void join_halves(std::span<std::byte> bytes) {
+  const size_t n = bytes.size() / sizeof(float);
+  std::vector<uint16_t> halves(2 * n);
+  std::memcpy(halves.data(), bytes.data(), bytes.size());
+  std::vector<float> values(n);
+  simd::join_f32(values.data(), halves.data(), halves.data() + n, static_cast<int64_t>(n));
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+}
+
+}  // namespace
+
+std::vector<HostCopy> BlockStates::parts_of(const StatePiece& piece) const {
+  const std::byte* from = memory_.segment(block_, piece.segment);
+  const auto n_bytes = static_cast<int64_t>(piece.to.size());
+  if (!is_split(piece)) return {{piece.to.data(), from + piece.offset_bytes, n_bytes}};
+  FERRY_CHECK(piece.offset_bytes % 4 == 0 && n_bytes % 4 == 0, "{} bytes from {} of a split master",
+              n_bytes, piece.offset_bytes);
+  const std::byte* high = memory_.segment(block_, Segment::weights);
+  return {{piece.to.data(), high + piece.offset_bytes / 2, n_bytes / 2},
+          {piece.to.data() + n_bytes / 2, from + piece.offset_bytes / 2, n_bytes / 2}};
+}
+
+void BlockStates::read(std::span<const StatePiece> pieces,
+                       const std::function<void(size_t piece)>& look) {
+  // The halves of a master on the host and of weights on the GPU: a frozen block's.
+  const auto place_of_part = [&](const StatePiece& piece, size_t part) {
+    return memory_.place_of(block_,
+                            is_split(piece) && part == 0 ? Segment::weights : piece.segment);
+  };
+  std::vector<HostCopy> from_gpu;
+  for (const StatePiece& piece : pieces) {
+    const std::vector<HostCopy> parts = parts_of(piece);
+    for (size_t part = 0; part < parts.size(); ++part)
+      if (place_of_part(piece, part) == Place::gpu) from_gpu.push_back(parts[part]);
+  }
+  memory_.read_lasting(device_, from_gpu);
+  pool_.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) {
+    const StatePiece& piece = pieces[static_cast<size_t>(i)];
+    const std::vector<HostCopy> parts = parts_of(piece);
+    for (size_t part = 0; part < parts.size(); ++part)
+      if (place_of_part(piece, part) == Place::host)
+        std::memcpy(parts[part].to, parts[part].from, static_cast<size_t>(parts[part].n_bytes));
+    if (is_split(piece)) join_halves(piece.to);
+    look(static_cast<size_t>(i));
+    n_read_bytes_ += static_cast<int64_t>(piece.to.size());
+  });
+}
+
+std::span<std::byte> Executor::save_buffer() const {
+  constexpr size_t kPage_bytes = 4096;
+  void* at = memory_.at(layout_.save_buffer);
+  auto n_bytes = static_cast<size_t>(layout_.region(layout_.save_buffer).n_bytes);
+  FERRY_CHECK(std::align(kPage_bytes, kPage_bytes, at, n_bytes), "no page in the buffer");
+  return {static_cast<std::byte*>(at), n_bytes};
+}
+
+}  // namespace ferry

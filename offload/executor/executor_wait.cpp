@@ -1,0 +1,96 @@
+// The executor's waits, and the watchdog that tells a slow step from one that hangs.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "offload/executor/executor.h"
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/base/say.h"
+
+namespace ferry {
+
+using namespace std::chrono_literals;
+
+std::chrono::milliseconds Executor::watchdog_of_environment() {
+  const char* text = std::getenv("FERRY_WATCHDOG_S");
+  if (!text || !*text) return 600s;
+  double seconds = 0;
+  const char* end = text + std::strlen(text);
+  auto [stop, status] = std::from_chars(text, end, seconds);
+  if (status != std::errc{} || stop != end || !(seconds > 0 && seconds <= 1e9))
+    throw Error(Fault::usage, "executor.watchdog",
+                fmt::format("FERRY_WATCHDOG_S is '{}', seconds above 0 were expected", text));
+  return std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(seconds * 1000)));
+}
+
+bool Executor::wait_unless(EventId event,
+                           const StepList& list,
+                           const std::function<bool()>& drops) {
+  ++n_host_waits_;
+  const auto look = std::clamp<std::chrono::milliseconds>(watchdog_ / 8, 1ms, 10s);
+  const auto patience = drops ? std::min<std::chrono::milliseconds>(look, 50ms) : look;
+  // Waits are counted, not the clock read: a run that was stopped and continued has not hung.
+  std::chrono::milliseconds since_look{0}, still{0};
+  std::string seen;
+  while (!device_.wait_host(event, patience)) {
+    if (drops && drops()) return false;
+    since_look += patience;
+    if (since_look < look) continue;
+    std::string now = unfinished(list);
+    still = now == seen ? still + since_look : 0ms;
+    since_look = 0ms;
+    seen = std::move(now);
+    if (still < watchdog_) continue;
+    Error error(
+        Fault::machine, "executor.step",
+        fmt::format("nothing has moved for {} s; unfinished, oldest first:{}",
+                    std::chrono::duration<double>(watchdog_).count(), seen),
+        "see `ferry doctor` and the kernel's log; FERRY_WATCHDOG_S sets how long a step may stand");
+    // Said at once: what unwinds waits for the work that hangs, though for no other.
+    say(fmt::format("ferry: {}", error.what()));
+    device_.fail(std::make_exception_ptr(error));
+    throw error;
+  }
+  return true;
+}
+
+std::string Executor::unfinished(const StepList& list) {
+  std::string text;
+  std::array<bool, kQueues> named{};
+  auto name = [&](const Action& action, std::string_view when) {
+    bool& done = named[static_cast<size_t>(action.queue)];
+    if (!done) text += fmt::format(" {}{};", describe(action, shape_), when);
+    done = true;
+  };
+  // Updates wait for their bytes to leave: a slow disk moves.
+  if (is_saving()) {
+    const auto next = std::ranges::find_if(
+        save_order_, [&](int b) { return !device_.happened(saved_[static_cast<size_t>(b)]); });
+    if (next != save_order_.end())
+      text += fmt::format(" writing {} to the checkpoint, which has taken {};", block(*next).name,
+                          format_bytes(n_saved_bytes_));
+  }
+  for (int b = 0; b < shape_.n_blocks(); ++b) {
+    if (device_.happened(updated_[static_cast<size_t>(b)])) continue;
+    const bool on_host = block(b).place == Place::host;
+    name({.verb = on_host ? Verb::update_host : Verb::update_gpu,
+          .queue = on_host ? QueueId::host : QueueId::compute,
+          .block = b},
+         list.empty() || updates_[current_].order == UpdateOrder::as_grads_arrive
+             ? ""
+             : " of the step before");
+  }
+  for (size_t i = 0; i < list.size(); ++i)
+    if (!device_.happened(event(i))) name(list[i], "");
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+}  // namespace ferry

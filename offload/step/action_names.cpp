@@ -1,0 +1,32 @@
+// Names of queues, verbs and actions, for messages and traces.
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "offload/step/pager.h"
+
+namespace ferry {
+
+std::string_view name_of(QueueId queue) {
+  constexpr std::array<std::string_view, kQueues> names = {"compute", "h2d",      "d2h",
+                                                           "host",    "decision", "save"};
+  return names[static_cast<size_t>(queue)];
+}
+
+std::string_view name_of(Verb verb) {
+  constexpr std::array<std::string_view, 18> names = {
+      "fetch_batch",   "fetch_weights",  "forward",    "send_saved",      "fetch_saved",
+      "send_boundary", "fetch_boundary", "recompute",  "backward",        "square_sum_gpu",
+      "send_grads",    "accumulate",     "combine",    "square_sum_host", "send_step_sums",
+      "decide",        "update_gpu",     "update_host"};
+  return names[static_cast<size_t>(verb)];
+}
+
+std::string describe(const Action& a, const StepShape& shape) {
+  std::string where = a.block >= 0 ? shape.blocks[static_cast<size_t>(a.block)].name : "step";
+  if (a.micro >= 0) where += fmt::format(", micro-batch {}", a.micro);
+  return fmt::format("{}({}) on {}", name_of(a.verb), where, name_of(a.queue));
+}
+
+}  // namespace ferry

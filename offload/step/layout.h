@@ -1,0 +1,97 @@
+#pragma once
+// Where every byte of a run lies: one reservation a place, cut into tagged regions by a pure
+// function of the step's shape. The same object is what `ferry plan` prints, what the arenas
+// allocate, and what the out-of-memory message names (design 6). Nothing of 1 MiB or more is
+// allocated outside it once a run has started.
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "offload/step/step_shape.h"
+
+namespace ferry {
+
+struct Region {
+  Tag tag{};
+  Place place{};
+  std::string name;     ///< "layer.3 grads"
+  int64_t offset = 0;   ///< bytes from the start of the place's reservation
+  int64_t n_bytes = 0;  ///< a multiple of 512: the regions of a place add up to its reservation
+};
+
+enum class Segment : uint8_t { weights, grads, master, adam_m, adam_v };
+inline constexpr int kSegments = 5;
+/** "adam_m" */
+std::string_view name_of(Segment segment);
+
+/** Index of a region in Layout::regions; -1: there is none. */
+using RegionId = int;
+
+struct Layout {
+  std::vector<Region> regions;
+  std::array<int64_t, kPlaces> n_bytes{};  ///< reservation of each place
+
+  std::vector<std::array<RegionId, kSegments>>
+      segments;  ///< per block; weights of an fp32 run are its master
+  std::vector<RegionId> weight_slots;
+  std::vector<RegionId> grad_slots;
+  RegionId grad_temp = -1;  ///< gradients of one micro-batch before they are summed on the GPU
+  std::vector<RegionId> grad_staging;  ///< per gradient slot, host
+  std::vector<RegionId> saved;         ///< [block * n_live + live]: kept; -1 else
+  RegionId saved_remade = -1;          ///< of recompute and selective: of one block at a time
+  std::vector<RegionId> saved_slots;
+  std::vector<RegionId> saved_on_host;  ///< [block * n_live + live]
+  std::vector<RegionId> boundaries;  ///< [block * n_live + live]: output of a block but the head;
+                                     ///< -1: in boundary slots
+  std::vector<RegionId> boundary_slots;
+  std::vector<RegionId> boundaries_on_host;  ///< [block * n_live + live]; -1: stays in its slot
+  std::vector<RegionId> grad_boundaries;     ///< [2 * n_live]
+  RegionId scratch = -1;
+  RegionId library = -1;
+  std::vector<RegionId> batches;  ///< per micro-batch
+  std::vector<RegionId> batches_on_host;
+  RegionId save_buffer = -1;  ///< host: a checkpoint's bytes on their way to the disk
+  RegionId step_sums = -1;    ///< losses and square sums of a step, GPU
+  RegionId step_sums_on_host = -1;
+  RegionId arrived_sums = -1;  ///< host, fp64 by block: square sums that came with the gradients
+
+  const Region& region(RegionId id) const { return regions[static_cast<size_t>(id)]; }
+  /** Bytes of a tag in a place. */
+  int64_t bytes_of(Tag tag, Place place) const;
+};
+
+/** Element type of a block's segment; of adam_m and adam_v in 8 bits that of their codes. A split
+ * master's is fp32, of whose bytes the segment has half. */
+DType segment_dtype(const StepShape& shape, int block, Segment segment);
+
+/** Bytes of a segment of n elements: with 8-bit states the codes, then the exponents. */
+int64_t segment_bytes(const StepShape& shape, int block, Segment segment, int64_t n_elements);
+
+/** Some of a segment's bytes. */
+struct ByteRange {
+  int64_t offset = 0, n_bytes = 0;
+};
+/** Of elements [begin, begin + n). */
+ByteRange element_bytes(
+    const StepShape& shape, int block, Segment segment, int64_t begin, int64_t n);
+/** Of the exponents of a tensor's 8-bit states in adam_m or adam_v. */
+ByteRange exponent_bytes(const StepShape& shape, int block, const TensorExtent& tensor);
+
+/** Slots of the step-sums vector (fp64): [block] square sums, then [micro-batch] losses. */
+inline int64_t step_sums_bytes(const StepShape& shape) {
+  return (shape.n_blocks() + shape.n_micro_max) * static_cast<int64_t>(sizeof(double));
+}
+
+Layout make_layout(const StepShape& shape);
+
+/** What a layout would take. */
+struct LayoutBytes {
+  std::array<int64_t, kPlaces> n_bytes{};  ///< as Layout's
+  int64_t save_buffer_bytes = 0;           ///< of these, a checkpoint's on their way
+};
+/** Of make_layout(), without its regions: a search asks for thousands. */
+LayoutBytes layout_bytes(const StepShape& shape);
+
+}  // namespace ferry

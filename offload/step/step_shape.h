@@ -1,0 +1,131 @@
+#pragma once
+// A training step as the offload room sees it: blocks as counts of elements and bytes, where each
+// lives, how many micro-batches, in which order. Made by src/plan from the tensor tables; read by
+// the pager (which makes the list of actions), the layout (which places every byte) and the
+// executor (which runs the list).
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "offload/step/place.h"
+#include "simd/adam_states.h"
+#include "src/base/dtype.h"
+
+namespace ferry {
+
+/** A parameter inside a block's segments. */
+struct TensorExtent {
+  int64_t offset = 0;  ///< elements, a multiple of 256
+  int64_t n_elements = 0;
+  int group = 0;          ///< which of Decision::steps updates it
+  bool trainable = true;  ///< false: no update, no part in the gradient norm
+};
+
+/** A tensor of another block that this one uses too (tied embeddings): read from that block's
+ * weights; this use's gradient has its own accumulator behind this block's gradients. */
+struct BorrowedExtent {
+  int block = 0;
+  int tensor = 0;  ///< index into that block's tensors
+};
+
+/** What happens to the tensors that a block's forward saves for its backward. selective: those that
+ * cost least for their size are made again by the block right before its backward, the others kept.
+ */
+enum class Activations : uint8_t { keep, selective, recompute, host };
+constexpr std::string_view name_of(Activations activations) {
+  constexpr std::string_view kNames[] = {"keep", "selective", "recompute", "host"};
+  return kNames[static_cast<size_t>(activations)];
+}
+/** Of its name; nullopt for "auto". */
+constexpr std::optional<Activations> activations_of(std::string_view name) {
+  for (const auto a :
+       {Activations::keep, Activations::selective, Activations::recompute, Activations::host})
+    if (name_of(a) == name) return a;
+  return std::nullopt;
+}
+enum class AccumulationOrder : uint8_t { horizontal, vertical };
+
+struct BlockShape {
+  std::string name;
+  int64_t n_elements = 0;  ///< of each segment
+  std::vector<TensorExtent> tensors;
+  std::vector<BorrowedExtent> borrowed;
+  int64_t saved_bytes = 0;         ///< of one micro-batch of the largest shape
+  int64_t saved_remade_bytes = 0;  ///< of these, what selective makes again
+  Place place = Place::gpu;        ///< weights, gradients and states together
+  Activations activations = Activations::keep;
+  /** Without clipping: its update waits for the end of the backward all the same. Updates in the
+   * order gradients arrive leave the backlog on the blocks that the next forward needs first. */
+  bool updates_late = false;
+
+  /** Saved tensors that stay from the forward to the backward. */
+  int64_t saved_kept_bytes() const {
+    if (activations == Activations::recompute) return 0;
+    return saved_bytes - (activations == Activations::selective ? saved_remade_bytes : 0);
+  }
+};
+
+/** Host memory that a checkpoint's bytes may take on their way to the disk: what is wanted, and
+ * what has to do. */
+inline constexpr int64_t kSaveBuffer_bytes = 512 << 20, kSaveBuffer_bytes_least = 32 << 20;
+
+struct StepShape {
+  std::vector<BlockShape> blocks;  ///< forward order; the last is the head
+  DType compute = DType::f32;
+  simd::StateType states = simd::StateType::fp32;
+  /** Of bf16 runs: the weights are the master's upper halves, its segment holds the lower ones. */
+  bool split_master = false;
+  int n_micro_max = 1;  ///< micro-batches of a step, at most
+  AccumulationOrder order = AccumulationOrder::horizontal;
+  int n_weight_slots = 2;
+  int n_grad_slots = 2;
+  int n_saved_slots = 2;  ///< for saved tensors on the host
+  /** Outputs of blocks that a backward reads again lie in slots of the GPU, and in host memory
+   * while the slots are for others; false: each in its own region of the GPU. */
+  bool boundaries_on_host = false;
+  int n_boundary_slots = 3;    ///< two at least: what a forward reads and what it writes
+  int64_t boundary_bytes = 0;  ///< hidden states between two blocks, one micro-batch
+  int64_t scratch_bytes = 0;
+  int64_t library_bytes = 0;
+  int64_t batch_bytes = 0;  ///< ids, labels, lengths of one micro-batch
+  int64_t save_buffer_bytes_max = kSaveBuffer_bytes;
+  bool trains = true;  ///< false: forward only, no gradients or states
+
+  int n_blocks() const { return static_cast<int>(blocks.size()); }
+  /** Micro-batches whose activations are alive at once. */
+  int n_live() const { return order == AccumulationOrder::vertical ? n_micro_max : 1; }
+  /** A tensor of the block is trained: it has states and an update. */
+  bool is_trained(int block) const;
+  /** Its backward is for gradients that are wanted: of its own tensors or of those it borrows. */
+  bool has_grads(int block) const;
+  /** The first block with a backward; those before it are frozen. n_blocks(): nothing is trained.
+   */
+  int first_backward() const;
+  /** The block's output lies in boundary slots. */
+  bool boundary_in_slots(int block) const;
+  /** It leaves them for host memory: those of the last blocks stay for the backward. */
+  bool boundary_on_host(int block) const;
+  /** True if a trained tensor of this block has two uses: its gradients are always summed in fp32.
+   */
+  bool tied(int block) const;
+  bool grads_fp32(int block) const {
+    return compute == DType::f32 || n_micro_max > 1 || tied(block);
+  }
+  /** Each micro-batch's gradients are added into an fp32 sum in host memory (else, if summed at
+   * all, on the GPU). */
+  bool sums_on_host(int block) const;
+  bool sums_on_gpu(int block) const;
+  /** Elements of the block's gradients: its segment, then one region per borrowed tensor. */
+  int64_t n_grad_elements(int block) const;
+  /** Element offset of borrowed tensor `i` behind the segment, in gradients and in a weight slot.
+   */
+  int64_t borrowed_offset(int block, int i) const;
+  const TensorExtent& borrowed_tensor(int block, int i) const;
+  /** Weights of fp32 runs are the master copy itself. */
+  bool weights_are_master() const { return compute == DType::f32; }
+};
+
+}  // namespace ferry

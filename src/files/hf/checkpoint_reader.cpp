@@ -1,0 +1,249 @@
+#include "src/files/hf/checkpoint_reader.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+namespace stdfs = std::filesystem;
+
+constexpr size_t kPiece_bytes = 2 << 20;  // whole elements of every type
+
+struct ShardIndex {
+  std::vector<std::string> shards;                // as they first appear, sorted by name
+  std::map<std::string, std::string> weight_map;  // tensor -> shard
+};
+
+[[noreturn]] void refuse(std::string_view what, std::string_view hint = {}) {
+  throw Error(Fault::data, "checkpoint.open", what, hint);
+}
+
+ShardIndex read_index(const stdfs::path& path) {
+  const std::string text = read_text_file(path);
+  auto tree = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (tree.is_discarded() || !tree.is_object() || !tree.contains("weight_map") ||
+      !tree["weight_map"].is_object())
+    refuse(fmt::format("'{}' is not a JSON object with a weight_map", path.string()),
+           "is the download complete?");
+  ShardIndex index;
+  std::set<std::string> shards;
+  for (const auto& [name, shard] : tree["weight_map"].items()) {
+    if (!shard.is_string())
+      refuse(fmt::format("'{}': the shard of '{}' is not a name", path.string(), name));
+    const std::string file = shard.get<std::string>();
+    // A shard lies beside its index; a path that leads elsewhere is not followed.
+    if (file.empty() || file == "." || file == ".." ||
+        file.find_first_of(std::string_view("/\\\0", 3)) != file.npos)
+      refuse(fmt::format("'{}': '{}' is not a file name", path.string(), file));
+    index.weight_map.emplace(name, file);
+    shards.insert(file);
+  }
+  if (shards.empty()) refuse(fmt::format("'{}' lists no tensors", path.string()));
+  index.shards.assign(shards.begin(), shards.end());
+  return index;
+}
+
+float f16_to_f32(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
+  const uint32_t exponent = (half >> 10) & 0x1f, fraction = half & 0x3ff;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000 | fraction << 13);
+  if (exponent == 0) {  // zero and subnormals: fraction x 2^-24, exact in fp32
+    const float value = std::ldexp(static_cast<float>(fraction), -24);
+    return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));
+  }
+  return std::bit_cast<float>(sign | (exponent + 112) << 23 | fraction << 13);
+}
+
+template <typename Word, typename Convert>
+void convert_each(std::span<const std::byte> bytes, std::span<float> out, Convert convert) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    Word word;
+    std::memcpy(&word, bytes.data() + i * sizeof word, sizeof word);
+    out[i] = convert(word);
+  }
+}
+
+/** A stored name that differs from the wanted one by a prefix ("bert."), for the message; empty
+ * when none does. */
+std::string similar_name(const std::vector<const StoredTensor*>& tensors, std::string_view name) {
+  auto is_tail = [](std::string_view whole, std::string_view tail) {
+    return whole.size() > tail.size() + 1 && whole.ends_with(tail) &&
+           whole[whole.size() - tail.size() - 1] == '.';
+  };
+  for (const StoredTensor* tensor : tensors)
+    if (is_tail(tensor->name, name) || is_tail(name, tensor->name)) return tensor->name;
+  return {};
+}
+
+}  // namespace
+
+void convert_to_f32(StoredType type, std::span<const std::byte> bytes, std::span<float> out) {
+  FERRY_CHECK(bytes.size() * 8 == out.size() * static_cast<size_t>(bits_of(type)),
+              "{} bytes of {} for {} floats", bytes.size(), name_of(type), out.size());
+  if (out.empty()) return;
+  switch (type) {
+    case StoredType::f32:
+      std::memcpy(out.data(), bytes.data(), bytes.size());
+      return;
+    case StoredType::f16:
+      convert_each<uint16_t>(bytes, out, f16_to_f32);
+      return;
+    case StoredType::bf16:
+      convert_each<uint16_t>(bytes, out, [](uint16_t w) {
+        return std::bit_cast<float>(static_cast<uint32_t>(w) << 16);
+      });
+      return;
+    default:
+      FERRY_CHECK(false, "{} has no conversion to fp32", name_of(type));
+  }
+}
+
+CheckpointReader CheckpointReader::open(const stdfs::path& path, std::string_view stem) {
+  CheckpointReader reader;
+  reader.path_ = path;
+  stdfs::path index_path;
+  if (!path_is_directory(path)) {
+    if (path.extension() != ".json") {
+      reader.add_file(SafetensorsFile::open(path));
+      return reader;
+    }
+    index_path = path;
+  } else if (path_exists(path / weights_name(stem))) {
+    reader.add_file(SafetensorsFile::open(path / weights_name(stem)));
+    return reader;
+  } else {
+    index_path = path / weights_index_name(stem);
+    if (!path_exists(index_path)) {
+      if (path_exists(path / "pytorch_model.bin") ||
+          path_exists(path / "pytorch_model.bin.index.json"))
+        refuse(fmt::format("'{}' holds its weights as pytorch_model.bin, which Ferry does not read",
+                           path.string()),
+               "convert them once with transformers: "
+               "AutoModel.from_pretrained(DIR).save_pretrained(DIR, safe_serialization=True)");
+      refuse(fmt::format("'{}' has neither {} nor {}", path.string(), weights_name(stem),
+                         weights_index_name(stem)),
+             "is the download complete?");
+    }
+  }
+
+  ShardIndex index = read_index(index_path);
+  for (const std::string& shard : index.shards) {
+    stdfs::path shard_path = index_path.parent_path() / shard;
+    if (!path_exists(shard_path))
+      refuse(fmt::format("'{}' names the shard '{}', which is missing", index_path.string(), shard),
+             "is the download complete?");
+    reader.add_file(SafetensorsFile::open(shard_path));
+  }
+  for (const auto& [name, shard] : index.weight_map) {
+    auto found = reader.file_of_.find(name);
+    if (found == reader.file_of_.end() || reader.files_[found->second].path().filename() != shard)
+      refuse(fmt::format("'{}' says that tensor '{}' lies in '{}', which has no such tensor",
+                         index_path.string(), name, shard),
+             "index and shards are not of one export: fetch them again");
+  }
+  return reader;
+}
+
+void CheckpointReader::add_file(SafetensorsFile file) {
+  files_.push_back(std::move(file));  // moving a file keeps the addresses of its tensors
+  const SafetensorsFile& added = files_.back();
+  for (const StoredTensor& tensor : added.tensors()) {
+    auto [place, is_new] = file_of_.emplace(tensor.name, files_.size() - 1);
+    if (!is_new)
+      refuse(fmt::format("tensor '{}' is in '{}' and in '{}'", tensor.name,
+                         files_[place->second].path().string(), added.path().string()),
+             "a tensor may be in one shard only: fetch or export the model again");
+    index_.emplace(tensor.name, &tensor);
+    tensors_.push_back(&tensor);
+  }
+}
+
+const StoredTensor* CheckpointReader::find(std::string_view name) const {
+  auto found = index_.find(name);
+  return found == index_.end() ? nullptr : found->second;
+}
+
+const StoredTensor& CheckpointReader::get(std::string_view name) const {
+  const StoredTensor* tensor = find(name);
+  if (!tensor) {
+    std::string similar = similar_name(tensors_, name);
+    throw Error(
+        Fault::data, "checkpoint.read",
+        fmt::format("'{}' has no tensor '{}' among its {}", path_.string(), name, tensors_.size()),
+        similar.empty() ? "is it a model of another family?" : fmt::format("it has '{}'", similar));
+  }
+  if (!dtype_of(tensor->type))
+    throw Error(
+        Fault::data, "checkpoint.read",
+        fmt::format("'{}': tensor '{}' is of type {}, expected F32, F16, BF16, I32, I64 or U8",
+                    path_.string(), name, name_of(tensor->type)),
+        "export the model with weights of one of these types");
+  return *tensor;
+}
+
+const StoredTensor& CheckpointReader::get(std::string_view name,
+                                          std::span<const int64_t> shape) const {
+  const StoredTensor& tensor = get(name);
+  if (!std::equal(tensor.shape.begin(), tensor.shape.end(), shape.begin(), shape.end()))
+    throw Error(Fault::data, "checkpoint.read",
+                fmt::format("'{}': tensor '{}' has shape {}, expected {}", path_.string(), name,
+                            format_shape(tensor.shape), format_shape(shape)),
+                "do config.json and the weights belong together?");
+  return tensor;
+}
+
+void CheckpointReader::read(const StoredTensor& tensor, const TakeBytes& take) const {
+  for (size_t at = 0; at < tensor.bytes.size(); at += kPiece_bytes) {
+    const auto piece = tensor.bytes.subspan(at, std::min(kPiece_bytes, tensor.bytes.size() - at));
+    take(piece, at);
+    release_pages(tensor, piece);
+  }
+}
+
+void CheckpointReader::read_f32(const StoredTensor& tensor, const TakeValues& take) const {
+  if (tensor.type != StoredType::f32 && tensor.type != StoredType::f16 &&
+      tensor.type != StoredType::bf16)
+    throw Error(Fault::data, "checkpoint.read",
+                fmt::format("'{}': tensor '{}' is of type {}, expected F32, F16 or BF16",
+                            path_.string(), tensor.name, name_of(tensor.type)));
+  const size_t element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
+  std::vector<float> values;
+  read(tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
+    values.resize(bytes.size() / element_bytes);
+    convert_to_f32(tensor.type, bytes, values);
+    take(values, static_cast<int64_t>(first_byte / element_bytes));
+  });
+}
+
+void CheckpointReader::release_pages(const StoredTensor& tensor, std::span<const std::byte> bytes) {
+  // Linux maps what is cached of the 64 KiB around each page that is touched: so also the end of
+  // what was released before. Not from before the tensor on, which may be before the mapping.
+  constexpr uintptr_t kAround = 64 << 10;
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<uintptr_t>(tensor.bytes.data()) / page * page;
+  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  const uintptr_t begin = std::max(first, address / kAround * kAround);
+  const uintptr_t end = (address + bytes.size()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+int64_t CheckpointReader::total_bytes() const {
+  int64_t total = 0;
+  for (const StoredTensor* tensor : tensors_)
+    total += static_cast<int64_t>(tensor->bytes.size());
+  return total;
+}
+
+}  // namespace ferry

@@ -1,0 +1,87 @@
+#pragma once
+// The weights of a model directory behind one interface: `model.safetensors`, or shards with
+// `model.safetensors.index.json`. A path comes in; tensors by name, as stored or as fp32, go out.
+// The trainer's weight loading, export and evaluation call it.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "src/files/safetensors/safetensors.h"
+
+namespace ferry {
+
+inline constexpr std::string_view kWeightsName = "model.safetensors";
+inline constexpr std::string_view kWeightsIndexName = "model.safetensors.index.json";
+/** The same for files of another stem than "model". */
+inline std::string weights_name(std::string_view stem) {
+  return std::string(stem) + ".safetensors";
+}
+inline std::string weights_index_name(std::string_view stem) {
+  return weights_name(stem) + ".index.json";
+}
+
+/** Reads a checkpoint of one or more safetensors files.
+ *
+ *   auto reader = CheckpointReader::open("models/minilm");
+ *   const int64_t shape[] = {30522, 384};
+ *   const std::string name = "embeddings.word_embeddings.weight";
+ *   reader.read_f32(reader.get(name, shape),  // throws if absent or of another shape
+ *                   [&](std::span<const float> values, int64_t first_element) { ... });
+ */
+class CheckpointReader {
+ public:
+  /** `path`: a model directory, or one .safetensors file, or an index. Every shard is opened and
+   * checked at once. Error(data): no weights there; a shard missing; a tensor the index lists
+   * absent from its shard; a tensor in two shards. */
+  static CheckpointReader open(const std::filesystem::path& path, std::string_view stem = "model");
+
+  /** Shard by shard, in the order of their bytes. */
+  const std::vector<const StoredTensor*>& tensors() const { return tensors_; }
+  /** nullptr when the checkpoint has no such tensor. Any type, also those Ferry does not read. */
+  const StoredTensor* find(std::string_view name) const;
+  /** Error(data) when absent or of a type that Ferry does not read. */
+  const StoredTensor& get(std::string_view name) const;
+  /** get(), and Error(data) with both shapes when the tensor has another than expected. */
+  const StoredTensor& get(std::string_view name, std::span<const int64_t> shape) const;
+
+  using TakeBytes = std::function<void(std::span<const std::byte>, size_t first_byte)>;
+  using TakeValues = std::function<void(std::span<const float>, int64_t first_element)>;
+  /** Over a tensor in order, pieces of at most 2 MiB, each with its place in the tensor. A piece's
+   * pages leave the process after its call: what is read does not count as memory besides what is
+   * made of it. */
+  void read(const StoredTensor& tensor, const TakeBytes& take) const;
+  /** The same as fp32. Exact: every value fits. Error(data) where the tensor is not of F32, F16 or
+   * BF16. */
+  void read_f32(const StoredTensor& tensor, const TakeValues& take) const;
+
+  /** Lets the kernel drop the pages under some of a tensor's bytes from this process; they come
+   * back when read again. read() does so itself. */
+  static void release_pages(const StoredTensor& tensor, std::span<const std::byte> bytes);
+
+  /** All tensors together. */
+  int64_t total_bytes() const;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  CheckpointReader() = default;
+
+  void add_file(SafetensorsFile file);
+
+  std::filesystem::path path_;
+  std::vector<SafetensorsFile> files_;
+  std::vector<const StoredTensor*> tensors_;
+  std::unordered_map<std::string_view, const StoredTensor*> index_;  // keys lie in the tensors
+  std::unordered_map<std::string_view, size_t> file_of_;             // name -> place in files_
+};
+
+/** Raw little-endian F32, F16 or BF16 bytes, aligned or not, as fp32. Plain and scalar: simd/ has
+ * the fast ones. */
+void convert_to_f32(StoredType type, std::span<const std::byte> bytes, std::span<float> out);
+
+}  // namespace ferry

@@ -1,0 +1,59 @@
+#include "src/files/hf/hf_directory.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "src/base/error.h"
+#include "src/files/write/atomic_file.h"
+#include "src/files/mapped_file.h"
+
+namespace ferry {
+namespace {
+
+constexpr std::array kTokenizerFiles = {"tokenizer.json",
+                                        "tokenizer_config.json",
+                                        "special_tokens_map.json",
+                                        "vocab.txt",
+                                        "vocab.json",
+                                        "merges.txt",
+                                        "tokenizer.model",
+                                        "added_tokens.json",
+                                        "chat_template.jinja"};
+
+}  // namespace
+
+HfDirectory HfDirectory::open(const std::filesystem::path& path, bool needs_weights) {
+  if (!path_exists(path))
+    throw Error(Fault::data, "model.open",
+                fmt::format("model directory '{}' does not exist", path.string()),
+                "check the path");
+  if (!path_is_directory(path))
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' is a file, expected a model directory", path.string()),
+                "give the directory that holds config.json");
+  if (!path_exists(path / "config.json"))
+    throw Error(Fault::data, "model.open", fmt::format("'{}' has no config.json", path.string()),
+                "give a directory as transformers' save_pretrained writes it");
+  HfDirectory directory(path, HfConfig::load(path / "config.json"));
+  // The reader says in plain words what is wrong with the weights; a directory that will not do
+  // fails before the data is read.
+  if (needs_weights) directory.weights();
+  for (const char* name : kTokenizerFiles)
+    if (path_exists(path / name)) {
+      MappedFile::open(path / name);  // one that cannot be read shows now, not after training
+      directory.tokenizer_files_.emplace_back(name);
+    }
+  return directory;
+}
+
+void HfDirectory::copy_tokenizer_files(const std::filesystem::path& to) const {
+  for (const std::string& name : tokenizer_files_)
+    copy_file_atomically(path_ / name, to / name);
+}
+
+void write_config(const std::filesystem::path& directory, const HfConfig& config) {
+  write_json_file(directory / "config.json", config.json());
+}
+
+}  // namespace ferry

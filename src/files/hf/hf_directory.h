@@ -1,0 +1,45 @@
+#pragma once
+// A Hugging Face model directory: what must be in it, said in plain words when it is not, and the
+// files that an export copies as they are. `ferry train`, `eval`, `predict`, `export` and `plan`
+// open their model here.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "src/files/hf/checkpoint_reader.h"
+#include "src/files/hf/hf_config.h"
+
+namespace ferry {
+
+class HfDirectory {
+ public:
+  /** Checks that the directory, its config.json and its weights are there; reads only config.json.
+   *  needs_weights = false: for plans and training from scratch. Error(data) says what is missing.
+   */
+  static HfDirectory open(const std::filesystem::path& path, bool needs_weights = true);
+
+  const std::filesystem::path& path() const { return path_; }
+  const HfConfig& config() const { return config_; }
+  /** Opens and checks the weights. */
+  CheckpointReader weights() const { return CheckpointReader::open(path_); }
+  /** Names of the tokenizer's files that are there (tokenizer.json, vocab.txt, ...), in a fixed
+   * order. */
+  const std::vector<std::string>& tokenizer_files() const { return tokenizer_files_; }
+
+  /** Copies the tokenizer's files byte for byte into an existing directory. */
+  void copy_tokenizer_files(const std::filesystem::path& to) const;
+
+ private:
+  HfDirectory(std::filesystem::path path, HfConfig config)
+      : path_(std::move(path)), config_(std::move(config)) {}
+
+  std::filesystem::path path_;
+  HfConfig config_;
+  std::vector<std::string> tokenizer_files_;
+};
+
+/** config.json of an export. */
+void write_config(const std::filesystem::path& directory, const HfConfig& config);
+
+}  // namespace ferry

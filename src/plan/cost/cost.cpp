@@ -1,0 +1,360 @@
+#include "src/plan/cost/cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "offload/step/layout.h"
+#include "src/base/error.h"
+#include "src/plan/cost/rates.h"
+
+namespace ferry {
+namespace {
+
+/** A copy's start, seen on the queue: event, launch. */
+constexpr double kCopyStart_s = 5e-6;
+/** A decision and the wake-up of who waits for it; the pool's wake-up for a host action, and its
+ * last worker's end. */
+constexpr double kDecision_s = 60e-6, kHostAction_s = 60e-6;
+/** How much of what copies both ways take from updates those to the GPU take alone, and those from
+ * it: DMA writes cost the memory more than reads (H200, 16 cores: 4,471 M parameters/s alone, 3,870
+ * and 3,337 beside one way, 3,071 beside both). */
+constexpr double kTakenByH2d = 0.45, kTakenByD2h = 0.8;
+/** What LibTorch's own work makes of a launch: 26 us an operation, 46 a product, where a bare
+ * launch takes 3.7 (the host of an H200). */
+constexpr double kOperation_launches = 7, kProduct_launches = 12;
+/** And of a pass through attention, with what it allocates and returns (0.2 ms there). */
+constexpr double kAttention_launches = 52;
+/** What a kernel takes however little it does (H200, in a CUDA graph: the 37 of a layer of 256
+ * tokens, forward and backward, products among them, 0.17 ms); launches of a graph: the random
+ * keys and itself. */
+constexpr double kKernel_s = 3e-6;
+constexpr int kGraphLaunches = 2;
+/** Pairs of tokens whose rows a GPU compares in a second: three instructions each, 32 a clock and
+ * multiprocessor (H100's 132 at 1.7 GHz). */
+constexpr double kPairs_per_s = 7.4e12;
+/** A square sum's kernels on the GPU, and what they take beside reading the gradients. */
+constexpr int kSquareSumKernels = 3;
+constexpr double kSquareSum_s = 15e-6;
+
+/** As many launches as take the time of the pass's work on the host. */
+double launches_of(const BlockWork& work) {
+  const auto n_products = static_cast<double>(work.products.size());
+  const double n_own = std::max(0.0, work.n_kernels - work.n_operations - n_products);
+  return n_products * kProduct_launches + work.n_operations * kOperation_launches + n_own +
+         (work.attention_tokens > 0 ? kAttention_launches : 0);
+}
+
+}  // namespace
+
+CostModel::CostModel(const MachineProfile& machine,
+                     bool gpu,
+                     const ModelTable& model,
+                     const StepShape& shape,
+                     const BatchShape& batch)
+    : machine_(machine), gpu_(gpu), model_(model), shape_(shape), batch_(batch) {
+  FERRY_CHECK(!gpu || machine.gpu, "a profile without a GPU");
+  if (gpu) copy_sizes_ = sizes_of(machine.gpu->copies);
+  for (const AdamwRate& rate : machine.host.adamw) {
+    // Whoever submits the GPU's work has a core of its own; the profile's workers had all.
+    const double workers = std::max(1, rate.n_threads);
+    const double share = gpu && workers > 1 ? (workers - 1) / workers : 1;
+    if (rate.alone * share > adamw_alone_) {
+      adamw_alone_ = rate.alone * share;
+      adamw_beside_ = (rate.beside_copies > 0 ? rate.beside_copies : rate.alone) * share;
+    }
+  }
+  // Most layers are like the one before, and rates are looked up in long tables.
+  std::array<BlockWork, 3> before;
+  for (size_t b = 0; b < model.blocks.size(); ++b) {
+    const BlockTable& table = model.blocks[b];
+    std::array<BlockWork, 3> works = {table.work(batch, false), table.work(batch, true),
+                                      table.remake_work ? table.remake_work(batch) : BlockWork()};
+    if (b > 0 && table.kind == model.blocks[b - 1].kind && works == before) {
+      passes_.push_back(passes_.back());
+      continue;
+    }
+    const int block = static_cast<int>(b);
+    std::array<PassTimes, 3> passes;
+    for (int kind : {kForward, kBackward, kRemake})
+      passes[static_cast<size_t>(kind)] = pass_of(block, works[static_cast<size_t>(kind)], kind);
+    passes_.push_back(passes);
+    before = std::move(works);
+  }
+}
+
+CostModel::PassTimes CostModel::pass_of(int block, const BlockWork& work, int kind) const {
+  const double seconds = work_seconds(work, kind == kBackward);
+  if (!gpu_) return {.launched = {seconds}, .replayed = {}};
+  const double launch_s = machine_.gpu->launch_s;
+  PassTimes times;
+  const double n_kernels = work.n_kernels;
+  times.launched = {std::max(seconds, n_kernels * kKernel_s),
+                    {launches_of(work) * launch_s, n_kernels}};
+  if (kind == kRemake || !runs_as_graph(model_, block, batch_, kind == kBackward)) return times;
+  // The rates of products and flash attention are those of graphs, too.
+  const double n_others =
+      work.n_kernels - static_cast<double>(work.products.size()) - (work.attention_tokens > 0);
+  times.replayed = {seconds + std::max(0.0, n_others) * kKernel_s,
+                    {kGraphLaunches * launch_s, kGraphLaunches}};
+  return times;
+}
+
+const CostModel::PassTimes* CostModel::times_of_again(int block, Activations activations) const {
+  return activations == Activations::recompute   ? &times_of(block, kForward)
+         : activations == Activations::selective ? &times_of(block, kRemake)
+                                                 : nullptr;
+}
+
+const CostModel::PassTimes* CostModel::times_of(const Action& action) const {
+  switch (action.verb) {
+    case Verb::forward:
+      return &times_of(action.block, kForward);
+    case Verb::backward:
+      return &times_of(action.block, kBackward);
+    case Verb::recompute:
+      return times_of_again(action.block,
+                            shape_.blocks[static_cast<size_t>(action.block)].activations);
+    default:
+      return nullptr;
+  }
+}
+
+bool CostModel::may_be_replayed(const Action& action) const {
+  const PassTimes* times = times_of(action);
+  return times && times->replayed;
+}
+
+CostModel::Pass CostModel::pass(const Action& action, double replayed) const {
+  const PassTimes* times = times_of(action);
+  if (!times) return {};
+  const Pass& launched = times->launched;
+  if (!times->replayed) return launched;
+  const auto between = [&](double of_launched, double of_replayed) {
+    return of_launched + replayed * (of_replayed - of_launched);
+  };
+  const Submission &each = launched.submission, &one = times->replayed->submission;
+  return {between(launched.seconds, times->replayed->seconds),
+          {between(each.seconds, one.seconds), between(each.n_launches, one.n_launches)}};
+}
+
+double CostModel::work_seconds(const BlockWork& work, bool backward) const {
+  const auto& gemms = gpu_ ? machine_.gpu->gemms : machine_.host.gemms;
+  const auto& attentions = gpu_ ? machine_.gpu->attentions : machine_.host.attentions;
+  const double memory = gpu_ ? machine_.gpu->memory_bytes_per_s : machine_.host.memory_bytes_per_s;
+  double seconds = memory > 0 ? static_cast<double>(work.memory_bytes) / memory : 0;
+  if (gpu_) seconds += static_cast<double>(work.compared_pairs) / kPairs_per_s;
+  for (const BlockWork::Product& product : work.products)
+    if (const double rate = gemm_rate(gemms, model_.compute, product); rate > 0)
+      seconds += product.flops() / rate;
+  if (work.attention_tokens > 0)
+    if (const double rate = attention_rate(attentions, model_, work.attention_length, backward);
+        rate > 0)
+      seconds += work.attention_flops(backward) / rate;
+  return seconds;
+}
+
+double CostModel::copy_seconds(bool to_gpu, int64_t n_bytes) const {
+  if (copy_sizes_.empty() || n_bytes <= 0) return kCopyStart_s;
+  const auto size = static_cast<double>(n_bytes);
+  return kCopyStart_s + size / copy_rate(machine_.gpu->copies, copy_sizes_, to_gpu, size);
+}
+
+CostModel::Trained CostModel::trained(int block) const {
+  Trained trained;
+  for (const TensorExtent& tensor : shape_.blocks[static_cast<size_t>(block)].tensors) {
+    if (!tensor.trainable) continue;
+    trained.n_elements += tensor.n_elements;
+    ++trained.n_tensors;
+  }
+  return trained;
+}
+
+double CostModel::update_seconds(int block) const {
+  const Trained what = trained(block);
+  const auto n = static_cast<double>(what.n_elements);
+  // m and v are read and written, and so is the master; weights of an fp32 run are the master, of a
+  // split one half of it.
+  const double bytes = 4 * static_cast<double>(simd::state_value_bytes(shape_.states, 1)) + 8 +
+                       (shape_.grads_fp32(block) ? 4 : 2) +
+                       (shape_.weights_are_master() || shape_.split_master ? 0 : 2);
+  if (const BlockShape& shape = shape_.blocks[static_cast<size_t>(block)];
+      gpu_ && shape.place == Place::gpu) {
+    const double kernels_s = static_cast<double>(what.n_tensors) * kKernel_s;
+    const double rate = machine_.gpu->adamw_params_per_s;
+    return kernels_s + (rate > 0 ? n * bytes / kAdamwTraffic_bytes / rate : 0);
+  }
+  return kHostAction_s + (adamw_alone_ > 0 ? n * bytes / kAdamwTraffic_bytes / adamw_alone_ : 0);
+}
+
+double CostModel::host_pass_seconds(double n_bytes) const {
+  return kHostAction_s + (adamw_alone_ > 0 ? n_bytes / kAdamwTraffic_bytes / adamw_alone_ : 0);
+}
+
+double CostModel::seconds(const Action& action, double replayed) const {
+  const int b = action.block;
+  const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
+  const auto gpu_pass_seconds = [&](double n_bytes) {
+    if (!gpu_) return host_pass_seconds(n_bytes);
+    return machine_.gpu->memory_bytes_per_s > 0 ? n_bytes / machine_.gpu->memory_bytes_per_s : 0;
+  };
+  // Without a GPU what moves between the places is copied within memory.
+  const auto move_seconds = [&](bool to_gpu, int64_t n_bytes) {
+    return gpu_ ? copy_seconds(to_gpu, n_bytes)
+                : host_pass_seconds(2 * static_cast<double>(n_bytes));
+  };
+  const auto combine_seconds = [&](double n_bytes) {
+    return action.queue == QueueId::compute ? gpu_pass_seconds(n_bytes)
+                                            : host_pass_seconds(n_bytes);
+  };
+  const auto n_grads = [&] { return static_cast<double>(shape_.n_grad_elements(b)); };
+  const double grad_bytes = b >= 0 && shape_.grads_fp32(b) ? 4 : static_cast<double>(compute_bytes);
+  // A gradient is read, and a sum written, which was read before but for the first.
+  const auto sum_bytes = [&] {
+    return n_grads() * (static_cast<double>(compute_bytes) + (action.first_sum ? 4 : 8));
+  };
+  switch (action.verb) {
+    case Verb::fetch_batch:
+      return move_seconds(true, shape_.batch_bytes);
+    case Verb::fetch_weights:
+      return move_seconds(true, shape_.n_grad_elements(b) * compute_bytes);
+    case Verb::forward:
+    case Verb::recompute:
+      return pass(action, replayed).seconds;
+    case Verb::backward:
+      return pass(action, replayed).seconds +
+             (shape_.sums_on_gpu(b) ? gpu_pass_seconds(sum_bytes()) : 0);
+    case Verb::send_saved:
+    case Verb::fetch_saved:
+      return move_seconds(action.verb == Verb::fetch_saved,
+                          shape_.blocks[static_cast<size_t>(b)].saved_bytes);
+    case Verb::send_boundary:
+    case Verb::fetch_boundary:
+      return move_seconds(action.verb == Verb::fetch_boundary, shape_.boundary_bytes);
+    case Verb::square_sum_gpu:
+      return gpu_pass_seconds(grad_bytes * n_grads()) + (gpu_ ? kSquareSum_s : 0);
+    case Verb::send_grads:
+      return move_seconds(
+          false, static_cast<int64_t>(n_grads()) *
+                     (shape_.sums_on_host(b) ? compute_bytes : static_cast<int64_t>(grad_bytes)));
+    case Verb::accumulate:
+      return host_pass_seconds(sum_bytes());
+    case Verb::combine:
+      return combine_seconds(
+          12 * (n_grads() - static_cast<double>(shape_.blocks[static_cast<size_t>(b)].n_elements)));
+    case Verb::square_sum_host:
+      return host_pass_seconds(grad_bytes * n_grads());
+    case Verb::send_step_sums:
+      return gpu_ ? kCopyStart_s : 0;
+    case Verb::decide:
+      return gpu_ ? kDecision_s : 0;
+    case Verb::update_gpu:
+    case Verb::update_host:
+      return update_seconds(b);
+  }
+  return 0;
+}
+
+CostModel::Submission CostModel::submission(const Action& action, double replayed) const {
+  if (!gpu_ || action.queue != QueueId::compute) return {};
+  const double launch_s = machine_.gpu->launch_s;
+  const auto of_launches = [&](double n) -> Submission { return {n * launch_s, n}; };
+  switch (action.verb) {
+    case Verb::forward:
+    case Verb::recompute:
+      return pass(action, replayed).submission;
+    case Verb::backward: {
+      Submission submission = pass(action, replayed).submission;
+      const double n_sums = shape_.sums_on_gpu(action.block) ? 1 : 0;
+      submission.seconds += n_sums * launch_s;
+      submission.n_launches += n_sums;
+      return submission;
+    }
+    case Verb::square_sum_gpu:
+      return of_launches(kSquareSumKernels);
+    case Verb::update_gpu:
+      return of_launches(static_cast<double>(trained(action.block).n_tensors));
+    default:
+      return of_launches(1);
+  }
+}
+
+double CostModel::speed(QueueId queue, const Beside& beside) const {
+  if (!gpu_ || machine_.gpu->copies.empty()) return 1;
+  const CopyRate& copies = machine_.gpu->copies.back();
+  const auto ratio = [](double with, double alone) {
+    return with > 0 && alone > 0 ? std::min(1.0, with / alone) : 1.0;
+  };
+  const AdamwRate* widest = nullptr;
+  for (const AdamwRate& rate : machine_.host.adamw)
+    if (rate.beside_copies > 0 && (!widest || rate.n_threads > widest->n_threads)) widest = &rate;
+  switch (queue) {
+    case QueueId::h2d:
+    case QueueId::d2h: {
+      const bool to_gpu = queue == QueueId::h2d;
+      const double alone = to_gpu ? copies.h2d : copies.d2h;
+      const double both = to_gpu ? copies.h2d_beside_d2h : copies.d2h_beside_h2d;
+      double speed =
+          to_gpu ? (beside.d2h ? ratio(both, alone) : 1) : (beside.h2d ? ratio(both, alone) : 1);
+      if (beside.host && widest) {
+        const double shared = ratio(to_gpu ? widest->h2d_beside : widest->d2h_beside, alone);
+        const bool other = to_gpu ? beside.d2h : beside.h2d;
+        // Measured with copies both ways; one way alone lies about half between.
+        speed = std::min(speed, other ? shared : (1 + shared) / 2);
+      }
+      return speed;
+    }
+    case QueueId::host: {
+      const double taken = 1 - ratio(adamw_beside_, adamw_alone_);
+      return beside.h2d && beside.d2h ? 1 - taken
+             : beside.h2d             ? 1 - kTakenByH2d * taken
+             : beside.d2h             ? 1 - kTakenByD2h * taken
+                                      : 1;
+    }
+    default:
+      return 1;
+  }
+}
+
+double CostModel::passes_seconds(int64_t n_micro, Activations most) const {
+  double seconds = 0;
+  const auto least_seconds = [](const PassTimes& times) {
+    return times.replayed ? std::min(times.launched.seconds, times.replayed->seconds)
+                          : times.launched.seconds;
+  };
+  const int first_backward = shape_.first_backward();
+  for (int b = 0; b < shape_.n_blocks(); ++b) {
+    seconds += least_seconds(times_of(b, kForward));
+    if (b < first_backward) continue;
+    const BlockShape& block = shape_.blocks[static_cast<size_t>(b)];
+    seconds += least_seconds(times_of(b, kBackward));
+    // Nothing is made again of a block that keeps all, and none of what saves nothing.
+    const PassTimes* again = times_of_again(b, most);
+    if (again && block.activations != Activations::keep && block.saved_bytes > 0)
+      seconds += least_seconds(*again);
+  }
+  return seconds * static_cast<double>(n_micro);
+}
+
+double CostModel::least_fetch_seconds(double n_bytes) const {
+  double most = 0;
+  if (gpu_)
+    for (const CopyRate& rate : machine_.gpu->copies)
+      most = std::max(most, rate.h2d);
+  return most > 0 ? n_bytes / most : 0;
+}
+
+double CostModel::step_flops(int n_micro) const {
+  double flops = 0;
+  for (const BlockTable& block : model_.blocks)
+    for (bool backward : {false, true}) {
+      const BlockWork work = block.work(batch_, backward);
+      flops += work.flops(backward);
+      // The scores that a backward makes anew are no part of the model's arithmetic.
+      if (backward) flops -= 0.2 * work.attention_flops(backward);
+    }
+  return flops * n_micro;
+}
+
+}  // namespace ferry

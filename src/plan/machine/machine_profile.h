@@ -1,0 +1,121 @@
+#pragma once
+// What a machine can do, as `ferry doctor` and `ferry bench` measure it or presets/machines/ state
+// it: the planner's cost model (src/plan/cost/cost.h) turns a step's list into seconds with it. Kept as
+// JSON in $XDG_DATA_HOME/ferry/machine.json. No torch, no device.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/dtype.h"
+
+namespace ferry {
+
+/** One direction's rate, and both at once, for copies of this size between pinned host memory and
+ * the GPU; bytes per second each. */
+struct CopyRate {
+  int64_t n_bytes = 0;
+  double h2d = 0, d2h = 0;
+  double h2d_beside_d2h = 0, d2h_beside_h2d = 0;
+};
+
+/** Products (m, k) x (k, n) of one type with k = n = width: multiply-adds count two, FLOP/s. */
+struct GemmRate {
+  DType type = DType::f32;
+  int64_t rows = 0;   ///< m
+  int64_t width = 0;  ///< k = n
+  double flops_per_s = 0;
+};
+
+/** Attention of (sequences, length, heads, head_width), dropout 0.1, with the backend that training
+ * would take; 4 * length^2 * head_width FLOPs a head and sequence forward, 2.5 times that backward.
+ */
+struct AttentionRate {
+  DType type = DType::f32;
+  std::string backend;  ///< name_of(AttentionBackend)
+  int64_t length = 0;
+  int64_t head_width = 0;
+  double forward_flops_per_s = 0, backward_flops_per_s = 0;
+};
+
+/** Host traffic of a parameter: bf16 gradient and weight, fp32 m, v and master read and written. */
+inline constexpr int64_t kAdamwTraffic_bytes = 28;
+
+/** AdamW in host memory, parameters per second, with fp32 states and 16-bit gradients and weights:
+ * kAdamwTraffic_bytes a parameter. */
+struct AdamwRate {
+  int n_threads = 0;
+  double alone = 0;
+  double beside_copies = 0;               ///< while copies run both ways; 0: not measured
+  double h2d_beside = 0, d2h_beside = 0;  ///< bytes per second of those copies
+};
+
+struct GpuProfile {
+  std::string name;
+  int compute_capability = 0;  ///< 90 for 9.0
+  int64_t memory_bytes = 0;
+  int64_t context_bytes = 0;  ///< what the driver counts for an empty context of this process
+  bool drives_display = false;
+  double memory_bytes_per_s = 0;  ///< of an element-wise kernel, reads and writes counted
+  double launch_s = 0;            ///< the least time between two small kernels of one stream
+  double adamw_params_per_s = 0;  ///< AdamW on the GPU
+  double power_w = 0;             ///< the driver's limit; 0: not known
+  std::string driver;             ///< "580.65.06"; empty: not known
+  int pcie_generation = 0;        ///< the most that card and slot allow; 0: not known
+  int pcie_width = 0;
+  std::vector<CopyRate> copies;  ///< by size
+  std::vector<GemmRate> gemms;
+  std::vector<AttentionRate> attentions;
+};
+
+struct HostProfile {
+  std::string cpu;
+  int n_threads = 0;
+  std::string simd;  ///< "avx2"
+  int64_t memory_bytes = 0;
+  std::vector<AdamwRate> adamw;   ///< by threads
+  double memory_bytes_per_s = 0;  ///< of the AdamW kernel with all threads
+  double dram_bytes_per_s =
+      0;  ///< of all threads that change as many arrays in place as AdamW, and compute nothing
+  std::vector<GemmRate> gemms;  ///< with all threads, fp32
+  std::vector<AttentionRate> attentions;
+};
+
+struct DiskProfile {
+  std::string directory;
+  double write_bytes_per_s = 0, read_bytes_per_s = 0;  ///< past the page cache; 0: not measured
+};
+
+struct MachineProfile {
+  std::string name;  ///< "NVIDIA H200, AMD EPYC ..." or "2080ti-11g"
+  std::string
+      source;  ///< "measured 2026-11-22T10:00:00Z by ferry 0.1.0", or where figures are from
+  /** What no one measured and the figures rest on, one sentence each. */
+  std::vector<std::string> assumptions;
+  std::optional<GpuProfile> gpu;
+  HostProfile host;
+  DiskProfile disk;
+};
+
+/** Every figure may be missing (not measured); one that is there is finite and above zero, and
+ * lists ascend. Throws Error(data) that names the file and key. */
+MachineProfile parse_machine_profile(std::string_view json, const std::string& origin);
+/** Indented, with a newline at the end; what is zero or empty is left out. */
+std::string to_json(const MachineProfile& profile);
+
+/** $XDG_DATA_HOME/ferry/machine.json; empty where there is no home. */
+std::filesystem::path machine_profile_path();
+/** The one measured here; nothing if none was stored. */
+std::optional<MachineProfile> load_machine_profile();
+/** Atomically, making directories. */
+void store_machine_profile(const MachineProfile& profile);
+
+/** presets/machines/NAME.json, or a profile's file given as FILE.json; Error(usage) with the
+ * nearest name. */
+MachineProfile find_machine_preset(std::string_view name);
+std::vector<std::string> list_machine_presets();
+
+}  // namespace ferry

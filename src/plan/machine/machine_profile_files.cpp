@@ -1,0 +1,105 @@
+// Where machine profiles lie: the measured one in the user's data, presets beside the program or in
+// the source tree.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "src/base/error.h"
+#include "src/config/option.h"
+#include "src/config/paths.h"
+#include "src/files/write/atomic_file.h"
+#include "src/files/mapped_file.h"
+#include "src/plan/machine/machine_profile.h"
+
+namespace ferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+/** name -> file; an installed preset hides the source tree's. */
+std::map<std::string, fs::path> preset_files() {
+  std::map<std::string, fs::path> files;
+  for (const fs::path& presets : config::own_preset_directories()) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(presets / "machines", error))
+      if (entry.path().extension() == ".json")
+        files.try_emplace(entry.path().stem().string(), entry.path());
+  }
+  return files;
+}
+
+/** "NVIDIA GeForce RTX 2080 Ti" and "rtx2080ti" are both "2080ti". */
+std::string plain_card_name(std::string_view name) {
+  std::string plain;
+  for (const char c : config::normalized_name(name))
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) plain += c;
+  for (const std::string_view maker : {"nvidia", "geforce", "tesla", "quadro", "rtx", "gtx"})
+    if (plain.starts_with(maker)) plain.erase(0, maker.size());
+  return plain;
+}
+
+/** The preset of a card that is called by its own name; empty where there is none. */
+std::string card_named(std::string_view typed, const std::vector<std::string_view>& names) {
+  const std::string wanted = plain_card_name(typed);
+  for (const std::string_view name : names)
+    if (!wanted.empty() && plain_card_name(name).starts_with(wanted)) return std::string(name);
+  return {};
+}
+
+MachineProfile read(const fs::path& file) {
+  return parse_machine_profile(read_text_file(file), file.string());
+}
+
+}  // namespace
+
+fs::path machine_profile_path() {
+  if (std::string data = config::environment_variable("XDG_DATA_HOME"); !data.empty())
+    return fs::path(data) / "ferry" / "machine.json";
+  if (std::string home = config::environment_variable("HOME"); !home.empty())
+    return fs::path(home) / ".local/share/ferry/machine.json";
+  return {};
+}
+
+std::optional<MachineProfile> load_machine_profile() {
+  const fs::path file = machine_profile_path();
+  std::error_code error;
+  if (file.empty() || !fs::exists(file, error)) return std::nullopt;
+  return read(file);
+}
+
+void store_machine_profile(const MachineProfile& profile) {
+  const fs::path file = machine_profile_path();
+  if (file.empty())
+    throw Error(Fault::machine, "machine.store", "there is no home directory to keep a profile in",
+                "set XDG_DATA_HOME to a directory");
+  make_directories(file.parent_path());
+  write_text_file(file, to_json(profile));
+}
+
+MachineProfile find_machine_preset(std::string_view name) {
+  const auto files = preset_files();
+  if (const auto found = files.find(std::string(name)); found != files.end())
+    return read(found->second);
+  std::error_code error;
+  if (name.ends_with(".json") && fs::exists(name, error)) return read(name);
+  std::vector<std::string_view> names;
+  for (const auto& [known, file] : files)
+    names.push_back(known);
+  std::string nearest = card_named(name, names);
+  if (nearest.empty()) nearest = config::nearest_name(name, names);
+  throw Error(Fault::usage, "machine.preset", fmt::format("no machine '{}'", name),
+              nearest.empty() ? fmt::format("there are {}; or a profile's file, FILE.json",
+                                            fmt::join(names, ", "))
+                              : fmt::format("did you mean '{}'?", nearest));
+}
+
+std::vector<std::string> list_machine_presets() {
+  std::vector<std::string> names;
+  for (const auto& [name, file] : preset_files())
+    names.push_back(name);
+  return names;
+}
+
+}  // namespace ferry

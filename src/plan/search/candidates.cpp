@@ -1,0 +1,95 @@
+#include "src/plan/search/candidates.h"
+
+#include <algorithm>
+
+#include "src/base/bytes.h"
+
+namespace ferry {
+namespace {
+
+/** In order of preference; the order of accumulation is left open. */
+std::vector<Choice> choices_of(const PlanRequest& request, Place boundaries) {
+  constexpr std::pair<Place, Activations> kAll[] = {
+      {Place::gpu, Activations::keep},       {Place::gpu, Activations::selective},
+      {Place::gpu, Activations::recompute},  {Place::host, Activations::keep},
+      {Place::host, Activations::selective}, {Place::host, Activations::recompute},
+      {Place::gpu, Activations::host},       {Place::host, Activations::host}};
+  // Where times are not known, what a PCIe link may be too slow for is only had for the asking.
+  const bool may_save_on_host = request.machine && request.has_gpu && request.trains;
+  std::vector<Choice> choices;
+  for (const auto& [place, activations] : kAll)
+    if (place == request.placement.value_or(place) &&
+        (request.activations ? activations == *request.activations
+                             : activations != Activations::host || may_save_on_host))
+      choices.push_back({.place = place, .activations = activations, .boundaries = boundaries});
+  return choices;
+}
+
+/** Fewer tokens than this leave a GPU idle between launches: smaller micro-batches are tried last.
+ */
+constexpr int64_t kMicroBatchTokens_min = 2048;
+
+/** Vertical moves each block's weights once a step and keeps more alive: resident blocks gain
+ * nothing by it, and where times are not known horizontal is taken. */
+std::vector<AccumulationOrder> orders_of(const PlanRequest& request,
+                                         const Choice& choice,
+                                         int64_t size) {
+  if (request.order) return {*request.order};
+  const bool can_gain = request.machine && request.trains && choice.place == Place::host &&
+                        size < request.train_batch_size;
+  if (can_gain) return {AccumulationOrder::vertical, AccumulationOrder::horizontal};
+  return {AccumulationOrder::horizontal};
+}
+
+}  // namespace
+
+Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size) {
+  // The token count is rounded up to one of a few sizes, the largest of which holds every
+  // micro-batch there is; what is left over is cut into dummy sequences of max_length.
+  const int64_t full = micro_batch_size * request.max_length;
+  // The last micro-batch may be a short one.
+  const int64_t n_micro = (request.train_batch_size + micro_batch_size - 1) / micro_batch_size;
+  const int64_t mean = (request.train_batch_size + n_micro - 1) / n_micro * request.max_length;
+  const TextTokens texts = request.text_tokens
+                               ? request.text_tokens(request.train_batch_size, micro_batch_size)
+                               : TextTokens{full, mean, request.max_length};
+  const auto shape = [&](int64_t n_tokens, int64_t length) -> BatchShape {
+    const int64_t tokens = round_up(std::clamp<int64_t>(n_tokens, 1, full), kTokenMultiple);
+    const int64_t n_dummies = (tokens + request.max_length - 1) / request.max_length;
+    return {.tokens = tokens,
+            .n_seqs_max = micro_batch_size + n_dummies,
+            .max_length = std::clamp<int64_t>(length, 1, request.max_length)};
+  };
+  return {shape(texts.most, request.max_length), shape(texts.typical, texts.attended)};
+}
+
+std::vector<Place> boundary_places_of(const PlanRequest& request) {
+  if (request.boundaries) return {*request.boundaries};
+  if (!request.has_gpu || !request.trains) return {Place::gpu};
+  return {Place::gpu, Place::host};
+}
+
+std::vector<Candidate> candidates_of(const PlanRequest& request, Place boundaries) {
+  std::vector<int64_t> sizes;
+  if (request.micro_batch_size) {
+    sizes = {std::min(*request.micro_batch_size, request.train_batch_size)};
+  } else {
+    for (int64_t size = request.train_batch_size; size > 1; size = (size + 1) / 2)
+      sizes.push_back(size);
+    sizes.push_back(1);
+  }
+  std::vector<Candidate> preferred, last;
+  for (Choice choice : choices_of(request, boundaries))
+    for (int64_t size : sizes) {
+      const bool large =
+          size == sizes.front() || size * request.max_length >= kMicroBatchTokens_min;
+      for (AccumulationOrder order : orders_of(request, choice, size)) {
+        choice.order = order;
+        (large ? preferred : last).push_back({choice, size});
+      }
+    }
+  preferred.insert(preferred.end(), last.begin(), last.end());
+  return preferred;
+}
+
+}  // namespace ferry

@@ -1,0 +1,163 @@
+#include "src/plan/search/fill.h"
+
+#include <algorithm>
+
+namespace ferry {
+namespace {
+
+/** A region may be that much larger than was asked for. */
+constexpr int64_t kBufferRounding_bytes = 8192;
+
+Lacking lacking_of(const PlanRequest& request, const LayoutBytes& layout) {
+  const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::gpu)],
+                host = layout.n_bytes[static_cast<size_t>(Place::host)];
+  const auto over = [](int64_t need, int64_t budget) { return need > budget ? need - budget : 0; };
+  if (!request.has_gpu) return {0, over(gpu + host, request.host_budget_bytes)};
+  return {over(gpu, request.gpu_budget_bytes), over(host, request.host_budget_bytes)};
+}
+
+/** Blocks that live together because they share tensors, in forward order of the first. */
+std::vector<std::vector<int>> groups_of(const StepShape& shape) {
+  std::vector<int> group(shape.blocks.size());
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    group[static_cast<size_t>(b)] = b;
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    for (const BorrowedExtent& borrowed : shape.blocks[static_cast<size_t>(b)].borrowed) {
+      const int from = group[static_cast<size_t>(b)],
+                to = group[static_cast<size_t>(borrowed.block)];
+      std::ranges::replace(group, std::max(from, to), std::min(from, to));
+    }
+  std::vector<std::vector<int>> groups;
+  for (int first = 0; first < shape.n_blocks(); ++first) {
+    std::vector<int> members;
+    for (int b = 0; b < shape.n_blocks(); ++b)
+      if (group[static_cast<size_t>(b)] == first) members.push_back(b);
+    if (!members.empty()) groups.push_back(std::move(members));
+  }
+  return groups;
+}
+
+/** So many groups on the GPU, and the elements of the largest block that streams then. */
+struct Streamed {
+  size_t n_groups = 0;
+  int64_t largest_elements = 0;
+};
+
+/** Numbers of groups, ascending, with which slots hold less than with one group fewer: they are as
+ * large as the largest block that streams. With any other number the GPU holds more than with the
+ * one before. */
+std::vector<Streamed> smaller_slots(const StepShape& shape,
+                                    const std::vector<std::vector<int>>& groups) {
+  std::vector<Streamed> numbers;
+  int64_t streamed_most = 0;  // of the groups from g on
+  for (size_t g = groups.size(); g-- > 0;) {
+    int64_t n_elements = 0;
+    for (int b : groups[g])
+      n_elements = std::max(n_elements, shape.n_grad_elements(b));
+    if (n_elements > streamed_most && g + 1 < groups.size())
+      numbers.push_back({g + 1, streamed_most});
+    streamed_most = std::max(streamed_most, n_elements);
+  }
+  std::ranges::reverse(numbers);
+  return numbers;
+}
+
+/** Puts the first `n` groups of blocks on the GPU and the others on the host: the CPU then has the
+ * longest until the next forward needs what it updates. */
+void set_resident(Plan& plan, const std::vector<std::vector<int>>& groups, size_t n) {
+  plan.n_resident = 0;
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (int b : groups[g]) {
+      plan.shape.blocks[static_cast<size_t>(b)].place = g < n ? Place::gpu : Place::host;
+      plan.n_resident += g < n;
+    }
+}
+
+/** The largest of fits and too_many that `is_possible`, which is so of `fits` and of no more than
+ * of fewer. Leaves things as it tried them last. */
+template <class Possible>
+size_t most_possible(size_t fits, size_t too_many, Possible&& is_possible) {
+  while (too_many - fits > 1) {
+    const size_t n = (fits + too_many) / 2;
+    (is_possible(n) ? fits : too_many) = n;
+  }
+  return fits;
+}
+
+}  // namespace
+
+int64_t most_grad_elements(const StepShape& shape) {
+  int64_t most = 0;
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    most = std::max(most, shape.n_grad_elements(b));
+  return most;
+}
+
+double slot_bytes_at_most(const StepShape& shape, double n_elements) {
+  constexpr double kWidest_bytes = 4;
+  return n_elements * kWidest_bytes * (shape.n_weight_slots + 2.0 * shape.n_grad_slots + 1);
+}
+
+Lacking fit(const PlanRequest& request, StepShape& shape, Search& search) {
+  const auto noted = [&](Lacking lacking) {
+    if (lacking.host_bytes > 0)
+      search.host_lacking_bytes = std::min(search.host_lacking_bytes, lacking.host_bytes);
+    return lacking;
+  };
+  shape.save_buffer_bytes_max = most_save_buffer_bytes(request);
+  const LayoutBytes layout = layout_bytes(shape);
+  const Lacking lacking = noted(lacking_of(request, layout));
+  const int64_t buffer = layout.save_buffer_bytes;
+  if (lacking.host_bytes == 0 || buffer <= kSaveBuffer_bytes_least + kBufferRounding_bytes)
+    return lacking;
+  shape.save_buffer_bytes_max = std::clamp(buffer - lacking.host_bytes - kBufferRounding_bytes,
+                                           kSaveBuffer_bytes_least, kSaveBuffer_bytes);
+  return noted(lacking_of(request, layout_bytes(shape)));
+}
+
+Lacking fill(const PlanRequest& request, Plan& plan, Search& search, double share) {
+  const auto groups = groups_of(plan.shape);
+  const auto lacking_with = [&](size_t n) {
+    set_resident(plan, groups, n);
+    return fit(request, plan.shape, search);
+  };
+  size_t least = 0;
+  if (Lacking lacking = lacking_with(0); lacking.gpu_bytes > 0) {
+    const int64_t largest = most_grad_elements(plan.shape);
+    for (const auto [n, largest_elements] : smaller_slots(plan.shape, groups)) {
+      const auto n_fewer = static_cast<double>(largest - largest_elements);
+      if (slot_bytes_at_most(plan.shape, n_fewer) < static_cast<double>(lacking.gpu_bytes))
+        continue;
+      const Lacking with_fewer = lacking_with(n);
+      if (with_fewer.gpu_bytes >= lacking.gpu_bytes) continue;
+      lacking = with_fewer;
+      least = n;
+      if (lacking.gpu_bytes == 0) break;
+    }
+    if (lacking.gpu_bytes > 0) return lacking_with(least);
+  }
+  // All of them would be the choice "on the GPU".
+  const size_t most =
+      most_possible(least, groups.size(), [&](size_t n) { return lacking_with(n).gpu_bytes == 0; });
+  return lacking_with(least + static_cast<size_t>(share * static_cast<double>(most - least)));
+}
+
+void keep_more(const PlanRequest& request, Plan& plan, const Choice& choice, Search& search) {
+  const Activations more = one_more_kept(choice.activations);
+  if (more == choice.activations || !request.trains || request.activations) return;
+  std::vector<BlockShape*> blocks;
+  for (size_t b = plan.shape.blocks.size(); b-- > 0;)
+    if (BlockShape& block = plan.shape.blocks[b];
+        block.activations == choice.activations && block.saved_remade_bytes > 0)
+      blocks.push_back(&block);
+  const auto fits_with = [&](size_t n) {
+    for (size_t i = 0; i < blocks.size(); ++i)
+      blocks[i]->activations = i < n ? more : choice.activations;
+    plan.n_kept_more = static_cast<int>(n);
+    return fit(request, plan.shape, search).total() == 0;
+  };
+  // All of them would be the choice before this one.
+  if (!blocks.empty()) fits_with(most_possible(0, blocks.size(), fits_with));
+}
+
+}  // namespace ferry

@@ -1,0 +1,322 @@
+// Candidates of placement and micro-batch in order of preference, each laid out until one fits.
+
+#include "src/plan/search/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "src/plan/search/candidates.h"
+#include "src/plan/search/fill.h"
+#include "src/plan/search/late_updates.h"
+
+namespace ferry {
+namespace {
+
+/** An exbibyte: no machine has it, and twice as much is still far from the end of int64. */
+constexpr double kLaidOut_bytes_max = 0x1p60;
+/** No less than the layout of this shape takes. In double: the sum over blocks may leave int64,
+ * while each block's numbers do not (kTokens_max, and the limits in models/bert/bert_config.cpp).
+ */
+double bytes_at_most(const StepShape& shape) {
+  constexpr double kParameter_bytes = 4 + 4 + 4 + 4 + 4;  // weights, gradients, master, m, v
+  double largest_elements = 0, bytes = 0, largest_saved_bytes = 0;
+  for (int b = 0; b < shape.n_blocks(); ++b) {
+    const auto elements = static_cast<double>(shape.n_grad_elements(b));
+    const auto saved = static_cast<double>(shape.blocks[static_cast<size_t>(b)].saved_bytes);
+    bytes += elements * kParameter_bytes +
+             (saved + static_cast<double>(shape.boundary_bytes)) * shape.n_live();
+    largest_elements = std::max(largest_elements, elements);
+    largest_saved_bytes = std::max(largest_saved_bytes, saved);
+  }
+  return bytes + slot_bytes_at_most(shape, largest_elements) +
+         largest_saved_bytes * (1 + shape.n_saved_slots) +
+         static_cast<double>(shape.boundary_bytes) *
+             (2.0 * shape.n_live() + shape.n_boundary_slots) +
+         static_cast<double>(shape.scratch_bytes) + static_cast<double>(shape.library_bytes) +
+         2.0 * static_cast<double>(shape.batch_bytes) * shape.n_micro_max +
+         static_cast<double>(shape.save_buffer_bytes_max);
+}
+
+std::string_view words_of(Activations activations) {
+  switch (activations) {
+    case Activations::keep:
+      return "kept";
+    case Activations::selective:
+      return "kept but for the largest";
+    case Activations::recompute:
+      return "recomputed";
+    case Activations::host:
+      return "on the host";
+  }
+  return "";
+}
+
+std::string saved_text(const Plan& plan, Activations activations) {
+  if (plan.n_kept_more == 0) return std::string(words_of(activations));
+  return fmt::format("of the last {} of {} blocks {}, of the others {}", plan.n_kept_more + 1,
+                     plan.shape.n_blocks(), words_of(one_more_kept(activations)),
+                     words_of(activations));
+}
+
+std::string reason(const PlanRequest& request, const Plan& plan, const Choice& choice) {
+  const std::string resident = plan.n_resident > 0
+                                   ? fmt::format("of {} of {} blocks on the GPU, of the others",
+                                                 plan.n_resident, plan.shape.n_blocks())
+                                   : "";
+  const bool is_vertical = plan.shape.order == AccumulationOrder::vertical && plan.n_micro > 1;
+  return fmt::format("{} micro-batch{} of {}{}; weights and states {}{}{}; saved tensors {}{}",
+                     plan.n_micro, plan.n_micro == 1 ? "" : "es", plan.micro_batch_size,
+                     is_vertical ? ", all through a block before the next block" : "", resident,
+                     resident.empty() ? "" : " ",
+                     choice.place == Place::gpu ? (request.has_gpu ? "on the GPU" : "in memory")
+                                                : "on the host, streamed block by block",
+                     saved_text(plan, choice.activations),
+                     choice.boundaries == Place::host ? "; outputs of blocks on the host" : "");
+}
+
+double faster_than_seconds(const Plan& plan) {
+  return plan.predicted->step_s * (1 - kPrediction_share);
+}
+
+/** No fewer bytes of weights than these cross to the GPU in a step with all blocks on the host, of
+ * which fill() may put as many on the GPU as its memory holds with their states. */
+double least_fetched_bytes(const PlanRequest& request, const Plan& plan) {
+  const StepShape& shape = plan.shape;
+  double forward_bytes = 0, backward_bytes = 0, largest_bytes = 0, resident_bytes = 0;
+  for (int b = 0; b < shape.n_blocks(); ++b) {
+    const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
+    if (block.place == Place::gpu) continue;
+    const auto bytes_of = [&](Segment segment) {
+      return static_cast<double>(segment_bytes(shape, b, segment, block.n_elements));
+    };
+    const double weights = bytes_of(Segment::weights);
+    const double states =
+        shape.is_trained(b)
+            ? bytes_of(Segment::master) + bytes_of(Segment::adam_m) + bytes_of(Segment::adam_v)
+            : 0;
+    forward_bytes += weights;
+    if (b >= shape.first_backward()) backward_bytes += weights;
+    largest_bytes = std::max(largest_bytes, weights);
+    resident_bytes += weights + states;
+  }
+  if (resident_bytes <= 0) return 0;
+  const bool fills = request.has_gpu && request.trains && !request.placement;
+  const double streamed_share =
+      fills ? std::max(0.0, 1 - static_cast<double>(request.gpu_budget_bytes) / resident_bytes) : 1;
+  const double n_passes =
+      shape.order == AccumulationOrder::vertical ? 1 : static_cast<double>(plan.n_micro);
+  // What a pass leaves in slots the next one finds there.
+  const double kept_bytes = 2 * shape.n_weight_slots * largest_bytes;
+  return n_passes * std::max(0.0, streamed_share * (forward_bytes + backward_bytes) - kept_bytes);
+}
+
+/** Whether a step would be if nothing but computing took time, and as little was made again as
+ * keep_more() may leave; nor if nothing but copying weights did. */
+bool can_be_faster(const CostModel& cost,
+                   const PlanRequest& request,
+                   const Plan& plan,
+                   const Choice& choice,
+                   const Plan& than) {
+  const Activations most = one_more_kept(choice.activations);
+  const double enough_s = faster_than_seconds(than);
+  return cost.passes_seconds(plan.n_micro, most) < enough_s &&
+         cost.least_fetch_seconds(least_fetched_bytes(request, plan)) < enough_s;
+}
+
+}  // namespace
+
+int64_t n_micro_most(const ModelTable& model, const PlanRequest& request) {
+  // A GPU is told of work on the host through flags, one for each piece of a step. Elsewhere the
+  // step's list and its regions, about half a KiB for each piece, are in memory beside the plan.
+  constexpr int64_t kPieces_max_gpu = 60'000, kPieces_max_cpu = 200'000;
+  const auto n_blocks = static_cast<int64_t>(model.blocks.size());
+  return std::max<int64_t>(1, (request.has_gpu ? kPieces_max_gpu : kPieces_max_cpu) / n_blocks);
+}
+
+namespace {
+
+/** A candidate, and what it leaves open. */
+struct Variant {
+  Candidate candidate;
+  int n_weight_slots = kWeightSlots;
+  double resident_share = 1;  ///< of the blocks that the card could hold
+  bool operator==(const Variant&) const = default;
+};
+
+class Searcher {
+ public:
+  Searcher(const ModelTable& model, const PlanRequest& request, Takes takes)
+      : model_(model),
+        request_(request),
+        compares_times_(request.machine && takes == Takes::fastest) {}
+
+  Search go() {
+    try_candidates(kWeightSlots);
+    if (!found_.plan && is_a_slot_short()) try_candidates(kWeightSlots_least);
+    leave_updates_late();
+    if (found_.plan && compares_times_) share_out_otherwise();
+    if (found_.plan) found_.nearest.reset();
+    for (std::optional<Plan>* plan : {&found_.plan, &found_.nearest})
+      if (*plan) (*plan)->layout = make_layout((*plan)->shape);
+    if (found_.plan) found_.plan->host_lacking_bytes = found_.host_lacking_bytes;
+    return std::move(found_);
+  }
+
+ private:
+  /** A plan whose updates all end within their step. */
+  struct InTime {
+    Variant variant;
+    Plan plan;
+  };
+
+  bool updates_may_be_late() const {
+    return compares_times_ && request_.has_gpu && request_.trains && !request_.clips;
+  }
+
+  void try_candidates(int n_weight_slots) {
+    for (Place boundaries : boundary_places_of(request_)) {
+      if (found_.plan && !compares_times_) break;
+      try_candidates(boundaries, n_weight_slots);
+    }
+  }
+  /** All candidates with the outputs of blocks in one place. */
+  void try_candidates(Place boundaries, int n_weight_slots) {
+    for (const Candidate& candidate : candidates_of(request_, boundaries)) {
+      const Variant variant = {.candidate = candidate, .n_weight_slots = n_weight_slots};
+      std::optional<Plan> plan = plan_of(variant);
+      if (!plan) continue;
+      if (updates_may_be_late() && could_be_late(*plan)) in_time_.push_back({variant, *plan});
+      keep_if_faster(variant, std::move(*plan));
+      if (!compares_times_) break;
+    }
+  }
+  /** Whether what no more than slots were short of may fit with fewer of them. */
+  bool is_a_slot_short() const {
+    if (request_.n_weight_slots || !found_.nearest) return false;
+    const StepShape& shape = found_.nearest->shape;
+    const int64_t slot_bytes =
+        most_grad_elements(shape) * static_cast<int64_t>(size_of(shape.compute));
+    return found_.lacking_bytes <= (kWeightSlots - kWeightSlots_least) * slot_bytes;
+  }
+  /** Whether that may make it the fastest. */
+  bool could_be_late(const Plan& plan) const {
+    return !found_.plan ||
+           least_seconds_with_late_updates(plan) < faster_than_seconds(*found_.plan);
+  }
+
+  /** The fastest first: others whose bound is above what comes of that need not be tried. */
+  void leave_updates_late() {
+    if (!found_.plan || !updates_may_be_late()) return;
+    choose_late_updates(model_, request_, *found_.plan);
+    std::erase_if(in_time_, [&](const InTime& one) { return one.variant == best_; });
+    std::ranges::stable_sort(in_time_, {},
+                             [](const InTime& one) { return one.plan.predicted->step_s; });
+    for (InTime& one : in_time_) {
+      if (!could_be_late(one.plan)) continue;
+      choose_late_updates(model_, request_, one.plan);
+      keep_if_faster(one.variant, std::move(one.plan));
+    }
+  }
+
+  /** The plan's GPU memory shared out otherwise: fewer slots, fewer blocks whose states live there,
+   * so that more of the saved tensors are kept. */
+  void share_out_otherwise() {
+    const Variant start = best_;
+    const bool has_resident = found_.plan->n_resident > 0;
+    if (!request_.has_gpu || !request_.trains || start.candidate.choice.place != Place::host)
+      return;
+    for (const int n_slots : {kWeightSlots, kWeightSlots_least})
+      for (const double share : {1.0, 0.5, 0.0}) {
+        const Variant variant = {start.candidate, n_slots, share};
+        if (variant == start) continue;
+        if (n_slots != kWeightSlots && request_.n_weight_slots) continue;
+        if (share < 1 && (request_.placement || !has_resident)) continue;
+        std::optional<Plan> plan = plan_of(variant);
+        if (!plan) continue;
+        if (updates_may_be_late() && could_be_late(*plan))
+          choose_late_updates(model_, request_, *plan);
+        keep_if_faster(variant, std::move(*plan));
+      }
+  }
+
+  /** A plan of micro-batches of this size with nothing chosen; nothing where it cannot be laid
+   * out. */
+  std::optional<Plan> bare_plan(int64_t size) {
+    if (size > kTokens_max / request_.max_length) return {};
+    Plan plan;
+    const Shapes shapes = shapes_of(request_, size);
+    if (request_.has_gpu &&
+        (shapes.largest.tokens > kGpuTokens_max || shapes.largest.n_seqs_max > kGridRows_max)) {
+      found_.is_too_large = true;
+      return {};
+    }
+    plan.largest = shapes.largest;
+    plan.typical = shapes.typical;
+    plan.micro_batch_size = size;
+    plan.n_micro = (request_.train_batch_size + size - 1) / size;
+    if (plan.n_micro > n_micro_most(model_, request_)) {
+      found_.too_many = std::move(plan);
+      return {};
+    }
+    plan.shape = make_step_shape(model_, plan.largest, request_, plan.n_micro);
+    return plan;
+  }
+
+  /** Lays a variant out and tells its time; nothing where it cannot be faster than what was found,
+   * or does not fit: then it may be the nearest to one that does. */
+  std::optional<Plan> plan_of(const Variant& variant) {
+    const auto& [choice, size] = variant.candidate;
+    auto bare = bare_plans_.find(size);
+    if (bare == bare_plans_.end()) bare = bare_plans_.emplace(size, bare_plan(size)).first;
+    if (!bare->second) return {};
+    Plan plan = *bare->second;
+    choose(plan.shape, model_, choice);
+    if (!request_.n_weight_slots) plan.shape.n_weight_slots = variant.n_weight_slots;
+    if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) return {};
+    // Where blocks live changes what passes between them, not what they cost.
+    std::optional<CostModel> cost;
+    if (compares_times_)
+      cost.emplace(*request_.machine, request_.has_gpu, model_, plan.shape, plan.typical);
+    if (found_.plan && cost && !can_be_faster(*cost, request_, plan, choice, *found_.plan))
+      return {};
+    const bool fills =
+        request_.has_gpu && request_.trains && !request_.placement && choice.place == Place::host;
+    const int64_t lacking = (fills ? fill(request_, plan, found_, variant.resident_share)
+                                   : fit(request_, plan.shape, found_))
+                                .total();
+    if (lacking == 0) keep_more(request_, plan, choice, found_);
+    plan.why = reason(request_, plan, choice);
+    if (lacking > 0) {
+      if (lacking >= found_.lacking_bytes) return {};
+      found_.lacking_bytes = lacking;
+      found_.nearest = std::move(plan);
+      return {};
+    }
+    if (cost) plan.predicted = simulate_plan(*cost, request_, plan);
+    return plan;
+  }
+
+  void keep_if_faster(const Variant& variant, Plan plan) {
+    if (found_.plan && plan.predicted->step_s >= faster_than_seconds(*found_.plan)) return;
+    found_.plan = std::move(plan);
+    best_ = variant;
+  }
+
+  const ModelTable& model_;
+  const PlanRequest& request_;
+  const bool compares_times_;
+  std::map<int64_t, std::optional<Plan>> bare_plans_;  ///< by size of the micro-batch
+  Search found_;
+  Variant best_;  ///< of the plan that was found
+  std::vector<InTime> in_time_;
+};
+
+}  // namespace
+
+Search search_plan(const ModelTable& model, const PlanRequest& request, Takes takes) {
+  return Searcher(model, request, takes).go();
+}
+
+}  // namespace ferry

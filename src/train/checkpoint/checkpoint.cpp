@@ -1,0 +1,223 @@
+#include "src/train/checkpoint/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.h"
+#include "src/base/version.h"
+#include "src/files/write/atomic_file.h"
+#include "src/files/mapped_file.h"
+#include "src/files/safetensors/safetensors_writer.h"
+#include "src/train/checkpoint/final_model.h"
+#include "src/train/checkpoint/identity.h"
+
+namespace ferry {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using namespace nlohmann::json_literals;
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kFormat_version = 1;
+
+ordered_json json_of(const SessionState& state, const ordered_json& identity) {
+  ordered_json out;
+  out["format_version"] = kFormat_version;
+  out["n_steps"] = state.n_steps;
+  out["n_updates"] = state.optimizer.n_updates;
+  out["n_skipped_in_a_row"] = state.optimizer.n_skipped_in_a_row;
+  out["loss_scale"] = state.optimizer.loss_scale.scale;
+  out["n_good_steps"] = state.optimizer.loss_scale.n_good_steps;
+  out["identity"] = identity;
+  return out;
+}
+
+/** Of transformers' TrainerState what does not depend on its trainer. */
+ordered_json trainer_state(const SessionState& state, const Job& job) {
+  ordered_json out;
+  out["global_step"] = state.n_steps;
+  out["epoch"] = static_cast<double>(state.n_steps) / static_cast<double>(job.steps_per_epoch);
+  out["max_steps"] = job.n_steps;
+  out["num_train_epochs"] = job.config.number("num_train_epochs");
+  out["train_batch_size"] = job.split.train_batch_size;
+  return out;
+}
+
+ordered_json read_json(const fs::path& file) {
+  auto json = ordered_json::parse(read_text_file(file), nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object())
+    throw Error(Fault::data, "checkpoint.read", fmt::format("'{}' is damaged", file.string()),
+                "resume from an earlier checkpoint, and check the disk");
+  return json;
+}
+
+SessionState session_state_in(const ordered_json& json, const fs::path& file) {
+  const int version = json.value("format_version", 0);
+  if (version != kFormat_version)
+    throw Error(Fault::data, "checkpoint.read",
+                fmt::format("'{}' has format_version {} (written by Ferry {}); this is Ferry {}, "
+                            "which reads {}",
+                            file.string(), version, json.value("/identity/ferry"_json_pointer, "?"),
+                            ferry_version(), kFormat_version),
+                "resume with the Ferry that wrote it");
+  try {
+    SessionState state;
+    state.n_steps = json.at("n_steps").get<int64_t>();
+    state.optimizer.n_updates = json.at("n_updates").get<int64_t>();
+    state.optimizer.n_skipped_in_a_row = json.at("n_skipped_in_a_row").get<int64_t>();
+    state.optimizer.loss_scale.scale = json.at("loss_scale").get<float>();
+    state.optimizer.loss_scale.n_good_steps = json.at("n_good_steps").get<int64_t>();
+    return state;
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(Fault::data, "checkpoint.read",
+                fmt::format("'{}' is damaged: {}", file.string(), error.what()),
+                "resume from an earlier checkpoint");
+  }
+}
+
+}  // namespace
+
+/** One checkpoint on its way. Made by the training thread; then only the save queue touches it,
+ * until its end. */
+struct CheckpointSaver::Writing {
+  Outcome outcome;
+  ordered_json run_state, trainer_state;
+  std::vector<int64_t> wanted;
+  Clock::time_point start = Clock::now();
+  std::optional<runs::NewCheckpoint> directory;
+  std::optional<StateWriter> states;
+};
+
+CheckpointSaver::CheckpointSaver(Session& session,
+                                 const Job& job,
+                                 fs::path run,
+                                 std::function<void()> before_end)
+    : session_(session),
+      job_(job),
+      run_(std::move(run)),
+      before_end_(std::move(before_end)),
+      behind_(session.executor().save_buffer()) {}
+
+CheckpointSaver::~CheckpointSaver() {
+  try {
+    session_.executor().await_saving();
+  } catch (...) {  // the step that failed has said why
+  }
+}
+
+/** The first failure; what follows it is skipped, steps go on. */
+void CheckpointSaver::keep_failure(const std::function<void()>& work) {
+  if (writing_->outcome.failure) return;
+  try {
+    work();
+  } catch (...) {
+    writing_->outcome.failure = std::current_exception();
+    writing_->states.reset();
+    writing_->directory.reset();  // removes what is there
+  }
+}
+
+void CheckpointSaver::begin(std::vector<int64_t> wanted) {
+  session_.executor().await_saving();
+  const SessionState state = session_.state();
+  writing_ = std::make_unique<Writing>();
+  writing_->outcome.step = state.n_steps;
+  writing_->run_state = json_of(state, job_.identity);
+  writing_->trainer_state = trainer_state(state, job_);
+  writing_->wanted = std::move(wanted);
+  const auto note_end = [this] {
+    writing_->outcome.seconds =
+        std::chrono::duration<double>(Clock::now() - writing_->start).count();
+  };
+  session_.executor().save(
+      [this](BlockStates& block) {
+        keep_failure([&] {
+          if (!writing_->states) {
+            writing_->directory.emplace(run_, writing_->outcome.step);
+            writing_->states.emplace(job_.model, job_.plan.shape, writing_->directory->path(),
+                                     kShard_bytes_max, behind_);
+          }
+          writing_->states->write(block);
+        });
+      },
+      [this, note_end] {
+        keep_failure([&] {
+          const fs::path directory = writing_->directory->path();
+          const runs::StoredChecksums& checksums = writing_->states->finish();
+          write_model_files(job_, directory);
+          write_json_file(directory / "trainer_state.json", writing_->trainer_state);
+          runs::write_checksums(directory, checksums, writing_->run_state.dump(2) + "\n");
+          before_end_();  // it has the lines of all its steps, whatever happens to the power
+          writing_->directory->commit();
+          note_end();  // before the others go, which takes a disk as long as it likes
+          runs::remove_oldest(run_, job_.config.integer("save_total_limit"), writing_->wanted);
+        });
+        if (writing_->outcome.failure) note_end();
+        writing_->outcome.n_bytes = checkpoint_bytes(job_.model, job_.plan.shape.states);
+      });
+}
+
+std::optional<CheckpointSaver::Outcome> CheckpointSaver::outcome() {
+  if (!writing_ || session_.executor().is_saving()) return {};
+  const Outcome outcome = writing_->outcome;
+  writing_.reset();
+  return outcome;
+}
+
+std::optional<CheckpointSaver::Outcome> CheckpointSaver::await_outcome() {
+  session_.executor().await_saving();
+  return outcome();
+}
+
+namespace {
+
+/** What state/ says of the run, and what of that the session takes. */
+struct RunState {
+  ordered_json all;
+  SessionState session;
+};
+RunState run_state_of(const runs::Checkpoint& checkpoint) {
+  const fs::path file = checkpoint.path / "state" / runs::kRunStateName;
+  RunState state = {.all = read_json(file), .session = {}};
+  state.session = session_state_in(state.all, file);
+  return state;
+}
+
+void check_same(const runs::Checkpoint& checkpoint, const ordered_json& run_state, const Job& job) {
+  const ordered_json identity = run_state.value("identity", ordered_json::object());
+  const std::string optim = identity.value("optim", "adamw"), now = job.config.text("optim");
+  if (optim != now)
+    throw Error(Fault::does_not_fit, "resume.optim",
+                fmt::format("the states of '{}' are those of optim = {}, not of {}",
+                            checkpoint.path.string(), optim, now),
+                fmt::format("set it back, or start a new run from the weights: --model '{}'",
+                            checkpoint.path.string()));
+  if (!job.config.flag("new_identity")) check_identity(identity, job.identity);
+}
+
+}  // namespace
+
+void check_same(const runs::Checkpoint& checkpoint, const Job& job) {
+  check_same(checkpoint, run_state_of(checkpoint).all, job);
+}
+
+void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
+  const runs::StoredChecksums checksums = runs::read_checksums(checkpoint.path);
+  const RunState state = run_state_of(checkpoint);
+  check_same(checkpoint, state.all, job);
+  load_states(job.model, job.plan.shape, checkpoint.path, checksums, kSavedSegments,
+              session.segments());
+  session.restore(state.session);
+}
+
+void load_model(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
+  constexpr std::array kMaster = {Segment::master};
+  load_states(job.model, job.plan.shape, checkpoint.path, runs::read_checksums(checkpoint.path),
+              kMaster, session.segments());
+}
+
+}  // namespace ferry

@@ -1,0 +1,76 @@
+#pragma once
+// A run's checkpoints: everything that goes from step to step, as a Hugging Face directory that
+// transformers loads plus state/. Layout (format_version 1):
+//
+//   checkpoint-N/  model.safetensors (fp32: the master weights), config.json, tokenizer files,
+//                  trainer_state.json, COMPLETE
+//     state/       adam_m.safetensors, adam_v.safetensors (see src/engine/state_files.h),
+//                  run_state.json, checksums.json (CRC-32C of every tensor and of run_state.json)
+
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/engine/state_files.h"
+#include "src/files/write/write_behind.h"
+#include "src/plan/disk.h"
+#include "src/runs/checkpoints.h"
+#include "src/train/prepare/job.h"
+
+namespace ferry {
+
+/** Writes checkpoints under the following steps, one at a time, and removes the oldest. The session
+ * outlives it. */
+class CheckpointSaver {
+ public:
+  /** `before_end`: called on the save queue before a checkpoint counts as complete. */
+  CheckpointSaver(Session& session,
+                  const Job& job,
+                  std::filesystem::path run,
+                  std::function<void()> before_end);
+  ~CheckpointSaver();
+  CheckpointSaver(const CheckpointSaver&) = delete;
+  CheckpointSaver& operator=(const CheckpointSaver&) = delete;
+
+  /** Starts run/checkpoint-N, N = session.n_steps(), complete or not at all; waits for the one
+   * before if that is still being written. `wanted`: see runs::remove_oldest. */
+  void begin(std::vector<int64_t> wanted);
+  /** What became of the one that was begun last, told once; nothing while it is being written. */
+  struct Outcome {
+    int64_t step = 0;
+    double seconds = 0;  ///< from begin() until it was complete, or had failed
+    int64_t n_bytes = 0;
+    std::exception_ptr failure;  ///< e.g. a full disk: Error(machine); nothing is left of it
+  };
+  std::optional<Outcome> outcome();
+  /** The same, waiting for it; nothing when none was begun or it has been told. */
+  std::optional<Outcome> await_outcome();
+  bool is_writing() const { return session_.executor().is_saving(); }
+
+ private:
+  struct Writing;
+  void keep_failure(const std::function<void()>& work);
+
+  Session& session_;
+  const Job& job_;
+  std::filesystem::path run_;
+  std::function<void()> before_end_;
+  WriteBehind behind_;
+  std::unique_ptr<Writing> writing_;  ///< owned by the save queue while it is saving
+};
+
+/** Throws Error(does_not_fit) where the run's identity, or the kind of its states, is another than
+ * the checkpoint's: known before any weights are. */
+void check_same(const runs::Checkpoint& checkpoint, const Job& job);
+
+/** Session and segments as they were when the checkpoint was made. Throws Error(data) where a file
+ * is missing or damaged, Error(does_not_fit) as check_same() does; nothing of the session is worth
+ * keeping then. */
+void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session);
+/** The model only, of a checkpoint of this run: nothing goes on from it. */
+void load_model(const runs::Checkpoint& checkpoint, const Job& job, Session& session);
+
+}  // namespace ferry

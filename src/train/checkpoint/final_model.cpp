@@ -1,0 +1,150 @@
+#include "src/train/checkpoint/final_model.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.h"
+#include "src/engine/weights.h"
+#include "src/files/write/atomic_file.h"
+#include "src/files/safetensors/safetensors_writer.h"
+#include "src/plan/disk.h"
+#include "src/runs/checkpoints.h"
+#include "src/runs/train_log.h"
+#include "src/train/checkpoint/checkpoint.h"
+
+namespace ferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string stem_of(const fs::path& path) {
+  fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
+  return name.stem().string();
+}
+
+/** Nothing is overwritten. */
+void refuse_used(const fs::path& run) {
+  std::error_code error;
+  if (!fs::is_directory(run, error)) return;
+  if (fs::exists(run / "final", error))
+    throw Error(Fault::usage, "train.output",
+                fmt::format("'{}' already holds a trained model", run.string()),
+                "choose another output_dir");
+  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const bool is_of_killed_start = is_temporary_file(name) || name == runs::kTrainLogName;
+    if (is_of_killed_start && !fs::exists(run / "config.toml", error)) continue;
+    throw Error(
+        Fault::usage, "train.output",
+        fmt::format("'{}' is not empty: it holds '{}'", run.string(), name),
+        fs::exists(run / "config.toml", error)
+            ? fmt::format("go on with that run: ferry train --resume '{}'; or choose another "
+                          "output_dir",
+                          run.string())
+            : "choose another output_dir");
+  }
+}
+
+}  // namespace
+
+fs::path choose_output_directory(const Job& job) {
+  fs::path run;
+  if (auto given = job.config.maybe_text("output_dir")) {
+    run = *given;
+  } else {
+    const std::time_t now = std::time(nullptr);
+    char stamp[32];
+    std::strftime(stamp, sizeof stamp, "%Y-%m-%d_%H%M%S", std::localtime(&now));
+    const std::string name =
+        fmt::format("{}_{}_{}", stamp, stem_of(job.config.text("model_name_or_path")),
+                    stem_of(job.config.text("dataset")));
+    run = fs::path("runs") / name;
+    // In the same second, or after the clock was set back.
+    std::error_code error;
+    for (int n = 2; fs::exists(run, error); ++n)
+      run = fs::path("runs") / fmt::format("{}-{}", name, n);
+  }
+  refuse_used(run);
+  return run;
+}
+
+runs::RunDirectory make_output_directory(const Job& job, const fs::path& run) {
+  const auto check = [&] {
+    const auto n_there = static_cast<int64_t>(runs::complete_checkpoints(run).size());
+    check_disk(disk_needed(job.model, job.config, n_there), run);
+  };
+  std::error_code error;
+  if (!fs::exists(run, error)) check();  // a run that is refused leaves nothing behind
+  runs::RunDirectory directory(run);     // what a killed process left half-written is gone now
+  check();
+  return directory;
+}
+
+void write_settings(const Job& job, const fs::path& run) {
+  config::Config settings = job.config;
+  settings.choose("resume_from_checkpoint", "", "a new start");
+  settings.choose("new_identity", "false", "a new start");
+  write_text_file(run / "config.toml", config::format_lines() + settings.to_toml());
+}
+
+void write_model_files(const Job& job, const fs::path& directory) {
+  HfConfig config = job.directory.config();
+  config.set_architecture(job.model.hf_architecture);
+  config.set("torch_dtype", "float32");
+  config.set("dtype", "float32");  // what newer releases of transformers read
+  if (job.loss != LossKind::masked_lm) {
+    config.set_problem_type(hf_name_of(job.scheme.problem));
+    config.set_labels(job.scheme.problem == ProblemType::regression
+                          ? std::vector<std::string>{"LABEL_0"}
+                          : job.scheme.labels.names());
+  }
+  write_config(directory, config);
+  job.directory.copy_tokenizer_files(directory);
+}
+
+fs::path save_final(Session& session, const Job& job, const fs::path& run) {
+  // What a killed process left of it: the run's own, since nothing else may stand in a run.
+  std::error_code error;
+  fs::remove_all(run / "final.partial", error);
+  AtomicDirectory directory(run / "final");
+  save_weights(job.model, session.segments(), directory.path(), DType::f32, kShard_bytes_max);
+  write_model_files(job, directory.path());
+  directory.commit();
+  return run / "final";
+}
+
+void save_predictions(const Evaluation& evaluation, const Job& job, const fs::path& file) {
+  std::string text;
+  for (size_t i = 0; i < evaluation.predictions.size(); ++i) {
+    const Example& example = job.eval_examples.examples[i];
+    const Prediction& p = evaluation.predictions[i];
+    nlohmann::ordered_json row;
+    row["text"] = example.text;
+    if (example.text_pair) row["text_pair"] = *example.text_pair;
+    auto names = [&](const std::vector<int32_t>& classes) {
+      std::vector<std::string> out;
+      for (int32_t c : classes)
+        out.push_back(job.scheme.labels.name(c));
+      return out;
+    };
+    switch (job.scheme.problem) {
+      case ProblemType::regression:
+        row["label"] = example.label.value, row["predicted"] = p.scores[0];
+        break;
+      case ProblemType::multi_label:
+        row["label"] = names(example.label.classes), row["predicted"] = names(p.classes);
+        break;
+      default:
+        if (example.label.class_id >= 0)
+          row["label"] = job.scheme.labels.name(example.label.class_id);
+        row["predicted"] = job.scheme.labels.name(p.classes[0]);
+    }
+    row["logits"] = p.logits;
+    text += row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  }
+  write_text_file(file, text);
+}
+
+}  // namespace ferry

@@ -1,0 +1,37 @@
+#pragma once
+// The trained model as a Hugging Face directory: weights, config with the labels, the tokenizer's
+// files as they were.
+
+#include <filesystem>
+
+#include "src/runs/run_directory.h"
+#include "src/train/evaluate/evaluation.h"
+
+namespace ferry {
+
+/** The directory of a new run: output_dir, or runs/<time>_<model>_<data>. Throws Error(usage) where
+ * it holds anything. */
+std::filesystem::path choose_output_directory(const Job& job);
+
+/** Makes it and locks it, before training, so that what cannot be written shows then. Throws
+ * Error(machine) where it cannot be made, Error(does_not_fit) where the disk has no room for what
+ * the run will write, Error(usage) where another process trains in it. */
+runs::RunDirectory make_output_directory(const Job& job, const std::filesystem::path& run);
+
+/** config.toml: every setting as resolved, so that the run can go on or be repeated. */
+void write_settings(const Job& job, const std::filesystem::path& run);
+
+/** config.json with the run's head and labels, and the tokenizer's files. */
+void write_model_files(const Job& job, const std::filesystem::path& directory);
+
+/** Writes `run`/final, complete or not at all. */
+std::filesystem::path save_final(Session& session,
+                                 const Job& job,
+                                 const std::filesystem::path& run);
+
+/** One JSON object a sample: text, label, predicted, logits. */
+void save_predictions(const Evaluation& evaluation,
+                      const Job& job,
+                      const std::filesystem::path& file);
+
+}  // namespace ferry

@@ -1,0 +1,72 @@
+#include "src/train/evaluate/evaluating.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace ferry {
+
+Evaluating::Evaluating(Session& session,
+                       const Job& job,
+                       runs::RunDirectory& run,
+                       runs::MetricsLog& metrics,
+                       term::Progress& progress)
+    : session_(session),
+      job_(job),
+      run_(run),
+      metrics_(metrics),
+      progress_(progress),
+      strategy_(job.config.text("eval_strategy")),
+      every_(job.config, "eval_steps", job.n_steps),
+      best_(job, metrics) {}
+
+bool Evaluating::is_due() const {
+  const int64_t step = session_.n_steps();
+  if (job_.eval.size() == 0) return false;
+  if (is_last_step()) return true;  // its predictions are part of the result
+  if (strategy_ == "epoch") return step % job_.steps_per_epoch == 0;
+  return strategy_ == "steps" && every_.is_over(step, last_end_);
+}
+
+bool Evaluating::is_last_step() const {
+  return session_.n_steps() >= job_.n_steps || best_.is_out_of_patience();
+}
+
+bool Evaluating::is_done() const {
+  return is_last_step() &&
+         (job_.eval.size() == 0 || metrics_.last_evaluation_step() == session_.n_steps());
+}
+
+void Evaluating::after_step(Control& control) {
+  const int64_t step = session_.n_steps();
+  const bool is_known = metrics_.last_evaluation_step() == step;
+  // Of the last step the predictions are wanted, too, which no log holds.
+  if (!is_due() || (is_known && !is_last_step())) return;
+  run_.set_phase(runs::Phase::evaluating);
+  auto evaluation = evaluate_unless(session_, job_, /*labelled=*/true, [&] {
+    do {
+      control.attend();
+    } while (control.is_paused());
+    return !control.leaves();
+  });
+  run_.set_phase(runs::Phase::training);
+  if (!evaluation) return;
+  last_end_ = std::chrono::steady_clock::now();
+  last_ = std::move(*evaluation);
+  const double epoch = static_cast<double>(step) / static_cast<double>(job_.steps_per_epoch);
+  std::string text = fmt::format("epoch {:.2f}: eval_loss {:.4f}", epoch, last_.loss);
+  nlohmann::ordered_json line = {{"step", step}, {"epoch", epoch}, {"eval_loss", last_.loss}};
+  for (const auto& [name, value] : last_.metrics) {
+    text += fmt::format("  {} {:.4f}", name, value);
+    line["eval_" + name] = value;
+  }
+  progress_.say(text);
+  if (is_known) return;
+  metrics_.append(std::move(line));
+  if (best_.is_out_of_patience())
+    progress_.say(fmt::format("{} has not become better than after step {}: stopping early",
+                              best_.metric(), best_.ranking().front()));
+}
+
+}  // namespace ferry

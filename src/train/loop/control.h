@@ -1,0 +1,77 @@
+#pragma once
+// What is asked of a training while it runs: by signal (Ctrl-C, SIGTERM, SIGHUP) or through its
+// control socket (`ferry runs pause | resume | stop | save | set`). The loop attends between two
+// steps; a pause stays inside attend().
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/runs/control.h"
+#include "src/runs/run_directory.h"
+#include "src/term/progress.h"
+#include "src/train/prepare/job.h"
+
+namespace ferry {
+
+class Control {
+ public:
+  /** Opens the socket and names it in run.json; where none can be made the run says so and obeys
+   * signals only. */
+  Control(Session& session, const Job& job, runs::RunDirectory& run, term::Progress& progress);
+  ~Control();
+
+  /** Between steps: acts on what was asked; while the run is paused, it stays here. Settings that
+   * an earlier process of the run changed at this step change again. */
+  void attend();
+  /** Whether the step in progress shall be dropped: somebody wants the run to pause or to leave.
+   * Asked inside a step, many times. */
+  bool interrupts();
+  /** While the run is paused, and not to leave, no step may follow attend(): it came back for a
+   * checkpoint that somebody asked for. */
+  bool is_paused() const { return is_paused_ && !leaves(); }
+  /** After a pause that ended in leaving, where the GPU's memory is needed once more. Throws
+   * Error(does_not_fit) where others have it. */
+  void return_to_gpu();
+  /** Asked to leave, by signal or `stop`. */
+  bool leaves() const;
+  /** A checkpoint is wanted of the session as it is: `save`, or leaving, but for `stop --no-save`.
+   */
+  bool saves() const;
+  /** What became of the checkpoint that saves() asked for, for those who wait for it. */
+  void tell_saved(bool is_done, const std::string& text);
+
+ private:
+  /** A setting that changed in the middle of the run; a resumed run changes it at the same step. */
+  struct Change {
+    int64_t step = 0;  ///< taken before it
+    std::string key, value;
+    std::string instead_of;  ///< what the run's settings say
+    bool is_applied = false;
+  };
+
+  std::optional<runs::ControlRequest> next(std::chrono::milliseconds patience);
+  void act(runs::ControlRequest request);
+  void pause(runs::ControlRequest request);
+  void go_on(runs::ControlRequest request);
+  void change(runs::ControlRequest request);
+  void read_changes();
+  void apply_due_changes();
+  void write_changes();
+
+  Session& session_;
+  const Job& job_;
+  runs::RunDirectory& run_;
+  term::Progress& progress_;
+  std::unique_ptr<runs::ControlServer> server_;  ///< null where no socket could be made
+  std::deque<runs::ControlRequest> arrived_;     ///< inside a step, to be attended after it
+  std::vector<runs::ControlRequest> waiting_;    ///< for a checkpoint, or for the end
+  std::vector<Change> changes_;
+  bool is_paused_ = false, has_left_gpu_ = false;
+  bool stops_ = false, stops_unsaved_ = false, saves_ = false;
+};
+
+}  // namespace ferry

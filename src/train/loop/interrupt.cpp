@@ -1,0 +1,54 @@
+#include "src/train/loop/interrupt.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <string_view>
+
+namespace ferry {
+namespace {
+
+volatile std::sig_atomic_t n_signals = 0, has_work = 0;
+
+/** The terminal may be gone; there is nobody to tell then. */
+void tell(std::string_view text) {
+  [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
+}
+
+void on_signal(int) {
+  if (!has_work) {
+    tell("\nferry: left before the first step; nothing was trained or changed\n");
+    ::_exit(kInterruptedExit);
+  }
+  n_signals = n_signals + 1;
+  const std::string_view text = n_signals == 1
+                                    ? "\nferry: saving and leaving; once more leaves at once\n"
+                                    : "\nferry: left without saving\n";
+  tell(text);
+  if (n_signals > 1) ::_exit(kInterruptedExit);
+}
+
+}  // namespace
+
+void catch_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    // What is ignored from the start stays so: nohup, and a shell's jobs in the background.
+    struct sigaction before {};
+    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
+    ::sigaction(signal, &action, nullptr);
+  }
+  std::signal(SIGPIPE, SIG_IGN);  // a terminal that went away must not end the run
+}
+
+void save_on_interrupts() {
+  has_work = 1;
+}
+
+bool is_interrupted() {
+  return n_signals > 0;
+}
+
+}  // namespace ferry

@@ -1,0 +1,194 @@
+#include "src/train/loop/loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "offload/device/device.h"
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/runs/metrics_log.h"
+#include "src/term/progress.h"
+#include "src/train/prepare/batches.h"
+#include "src/train/loop/control.h"
+#include "src/train/evaluate/evaluating.h"
+#include "src/train/loop/max_time.h"
+#include "src/train/checkpoint/saving.h"
+#include "src/train/loop/tracing.h"
+
+namespace ferry {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+[[noreturn]] void refuse_diverged(const std::string& which,
+                                  const Job& job,
+                                  int64_t step,
+                                  double loss) {
+  throw Error(Fault::diverged, "train.step",
+              fmt::format("the gradients of {} were not finite (step {}, loss {:.4g})", which,
+                          step + 1, loss),
+              job.model.compute == DType::f16 ? "lower learning_rate, or use dtype = bf16 or fp32"
+                                              : "lower learning_rate, or warm up longer");
+}
+
+/** fp16 halves its loss scale on every overflow, so 24 in a row bring the highest to 1. Without a
+ * scale, a few are enough. */
+void check_divergence(const StepReport& report, const Job& job, int64_t step) {
+  const int64_t patience = job.model.compute == DType::f16 ? 25 : 5;
+  if (report.n_skipped_in_a_row < patience) return;
+  refuse_diverged(fmt::format("{} steps in a row", patience), job, step, report.loss);
+}
+
+/** A run too short for the patience above must not save a model that no step changed. */
+void check_any_update(const SessionState& state, const Job& job, double loss) {
+  if (state.optimizer.n_updates > 0) return;
+  refuse_diverged("all steps", job, job.n_steps - 1, loss);
+}
+
+/** What a step took. */
+struct StepCost {
+  int64_t n_tokens = 0;
+  double seconds = 0;
+  int64_t host_bytes = 0;  ///< of this process, after it
+  double tokens_per_second() const {
+    return static_cast<double>(n_tokens) / std::max(seconds, 1e-9);
+  }
+};
+
+void log_step(const Job& job,
+              const StepReport& report,
+              int64_t step,
+              const StepCost& cost,
+              term::Progress& progress) {
+  const std::string values =
+      fmt::format("loss {:.4f}  lr {:.2e}  grad {:.2f}{}  {:.0f} tokens/s  {}", report.loss,
+                  report.learning_rate, report.grad_norm, report.skipped ? "  skipped" : "",
+                  cost.tokens_per_second(), format_bytes(cost.host_bytes));
+  const bool is_logged = (step + 1) % job.config.integer("logging_steps") == 0;
+  progress.update(step + 1, values, /*is_told=*/is_logged);
+  if (is_logged) progress.say(fmt::format("step {}/{}: {}", step + 1, job.n_steps, values));
+  if (!report.skipped && !std::isfinite(report.grad_norm))
+    progress.say(fmt::format(
+        "step {}: the gradients are not finite; without clipping, blocks that have such gradients "
+        "stay as they are and the others are updated",
+        step + 1));
+  if (report.skipped)
+    progress.say(fmt::format(
+        "step {}: the gradients are not finite{}; the step is skipped", step + 1,
+        job.model.compute == DType::f16 ? fmt::format(" at loss scale {:g}", report.loss_scale)
+                                        : ""));
+}
+
+/** One step's line of metrics.jsonl. */
+nlohmann::ordered_json metrics_of(const Job& job,
+                                  const StepReport& report,
+                                  int64_t step,
+                                  int64_t n_tokens_seen,
+                                  const StepCost& cost) {
+  nlohmann::ordered_json line;
+  line["step"] = step + 1;
+  line["epoch"] = static_cast<double>(step + 1) / static_cast<double>(job.steps_per_epoch);
+  line["loss"] = report.loss;
+  line["grad_norm"] = report.grad_norm;
+  line["learning_rate"] = report.learning_rate;
+  line["num_input_tokens_seen"] = n_tokens_seen;
+  line["train_tokens_per_second"] = cost.tokens_per_second();
+  line["step_ms"] = cost.seconds * 1e3;
+  line["host_bytes"] = cost.host_bytes;
+  if (report.skipped) line["skipped"] = true;
+  if (job.model.compute == DType::f16) line["loss_scale"] = report.loss_scale;
+  return line;
+}
+
+/** Of the first of these steps that has one. */
+std::optional<runs::Checkpoint> find_checkpoint(const std::filesystem::path& run,
+                                                const std::vector<int64_t>& steps) {
+  const auto all = runs::complete_checkpoints(run);
+  for (int64_t step : steps)
+    if (const auto found = std::ranges::find(all, step, &runs::Checkpoint::step);
+        found != all.end())
+      return *found;
+  return std::nullopt;
+}
+
+bool has_checkpoint(const std::filesystem::path& run, int64_t step) {
+  return find_checkpoint(run, {step}).has_value();
+}
+
+}  // namespace
+
+TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
+  TrainingResult result;
+  StepBatches batches(job);
+  runs::MetricsLog metrics(run.path(), session.n_steps(),
+                           /*with_tensorboard=*/job.config.text("report_to") == "tensorboard");
+  term::Progress progress(stderr, term::detect_terminal(2), "training", job.n_steps, "step",
+                          session.n_steps());
+  Control control(session, job, run, progress);
+  Evaluating evaluating(session, job, run, metrics, progress);
+  Saving saving(session, job, run, metrics, evaluating.best(), progress);
+  MaxTime max_time(job, metrics, progress);
+  Tracing tracing(session, job, metrics, progress);
+
+  max_time.after_step(session.n_steps());  // a run that was killed between its end and its result
+  // A run that was stopped or killed in the middle of an evaluation begins with it.
+  if (session.n_steps() > 0) evaluating.after_step(control);
+  do {
+    control.attend();
+  } while (control.is_paused());
+  run.set_phase(runs::Phase::training);
+  while (!evaluating.is_last_step() && !control.leaves()) {
+    const int64_t step = session.n_steps();
+    const auto start = Clock::now();
+    // ---- the step
+    const std::span<const HostBatch> micro_batches = batches.of_step(step);
+    const std::optional<StepReport> report =
+        session.step_unless(micro_batches, [&] { return control.interrupts(); });
+    // ---- diagnostics only from here on
+    if (report) {
+      const StepCost cost = {.n_tokens = batches.n_tokens(),
+                             .seconds = seconds_since(start),
+                             .host_bytes = process_bytes()};
+      result.seconds += cost.seconds;
+      result.n_tokens += cost.n_tokens;
+      result.n_skipped += report->skipped;
+      ++result.n_steps;
+      metrics.append(metrics_of(job, *report, step, metrics.n_tokens() + cost.n_tokens, cost));
+      max_time.after_step(session.n_steps());
+      if (const auto failure = metrics.take_failure()) progress.say(*failure);
+      check_divergence(*report, job, step);
+      log_step(job, *report, step, cost, progress);
+      if (session.n_steps() == job.n_steps) check_any_update(session.state(), job, report->loss);
+      tracing.after_step();
+      evaluating.after_step(control);
+    }  // else it was dropped for a pause or the end, and comes again
+    do {
+      control.attend();
+      saving.after_step(control);
+    } while (control.is_paused());
+  }
+  tracing.finish();
+  if (job.machine.plan.has_gpu) result.gpu_bytes = cuda_driver_used_bytes();
+  if (control.leaves()) saving.after_step(control);  // a signal may have come after it
+  result.is_interrupted = control.leaves() && !evaluating.is_done();
+  saving.finish(control, result.is_interrupted);
+  metrics.sync();
+  progress.finish();
+  result.is_saved = has_checkpoint(run.path(), session.n_steps());
+  if (!result.is_interrupted) control.return_to_gpu();  // the model is read from there
+  result.evaluation = evaluating.take_last();
+  result.losses = metrics.losses();
+  if (evaluating.best().is_loaded_at_end())
+    result.best = find_checkpoint(run.path(), evaluating.best().ranking());
+  return result;
+}
+
+}  // namespace ferry

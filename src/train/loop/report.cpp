@@ -1,0 +1,201 @@
+#include "src/train/loop/report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "src/base/bytes.h"
+#include "src/base/say.h"
+#include "src/runs/train_log.h"
+#include "src/term/confusion.h"
+#include "src/term/curve.h"
+#include "src/term/table.h"
+
+namespace ferry {
+namespace {
+
+/** To standard output as the terminal shows it, and to train.log in plain letters. Texts and labels
+ * of the data go to neither through here: a log is sent along. */
+template <typename TextFor>
+void tell(const term::Terminal& terminal, TextFor text_for) {
+  put(text_for(terminal));
+  note(text_for(term::Terminal{.has_utf8 = true}));
+}
+void tell(const std::string& text) {
+  put(text);
+  note(text);
+}
+
+void print_plan(const Plan& plan, bool has_gpu, const term::Terminal& terminal) {
+  term::Table table({{"what"}, {"where"}, {"bytes", term::Align::right}});
+  for (const PlanRow& row : rows_of(plan, has_gpu))
+    if (row.n_bytes >= kMiB)
+      table.add_row({std::string(name_of(row.tag)), std::string(name_of(row.place)),
+                     format_bytes(row.n_bytes)});
+  tell(terminal, [&](const term::Terminal& to) { return table.text(to); });
+}
+
+/** "30 steps of 32 samples in 2 micro-batches of 16, 10 an epoch" */
+std::string steps_text(const Job& job) {
+  const int64_t batch = job.split.train_batch_size, micro = job.split.micro_batch_size,
+                n_micro = (batch + micro - 1) / micro;
+  const std::string parts =
+      n_micro > 1 ? fmt::format(" in {} micro-batches of {}", n_micro, micro) : "";
+  return fmt::format("{} step{} of {} sample{}{}, {} an epoch", job.n_steps,
+                     job.n_steps == 1 ? "" : "s", batch, batch == 1 ? "" : "s", parts,
+                     job.steps_per_epoch);
+}
+
+std::string evaluation_text(const Job& job) {
+  if (job.eval.size() > 0) return fmt::format("{} for evaluation", job.eval.size());
+  return "no evaluation (--eval-fraction 0.2 or --eval-dataset FILE makes one)";
+}
+
+std::string shortened(const std::string& text, size_t length) {
+  std::string line;
+  for (char c : text.substr(0, length))
+    line.push_back(c == '\n' || c == '\t' ? ' ' : c);
+  while (!line.empty() && (static_cast<unsigned char>(line.back()) & 0xC0) == 0x80)
+    line.pop_back();  // a cut UTF-8 sequence
+  return text.size() > length ? line + "..." : line;
+}
+
+/** What the user's model has and the run does not read: a sign of another kind of model. */
+void print_unused(const std::vector<std::string>& unused, const term::Terminal& terminal) {
+  constexpr size_t kShown = 4, kName_bytes = 80;
+  if (unused.empty()) return;
+  std::vector<std::string> names;
+  for (const std::string& name : std::span(unused).first(std::min(kShown, unused.size())))
+    names.push_back(term::printable(shortened(name, kName_bytes), terminal));
+  say(fmt::format("not used: {} tensor{} of the checkpoint ({}{})", unused.size(),
+                  unused.size() == 1 ? "" : "s", fmt::join(names, ", "),
+                  unused.size() > kShown ? ", ..." : ""));
+}
+
+/** What people do with a model that is there. */
+std::string next_commands(const Job& job, const std::filesystem::path& final) {
+  const std::string model = runs::shell_line(std::array{final.string()});
+  if (job.loss == LossKind::masked_lm)
+    return fmt::format("next: ferry train --model {} --dataset LABELLED_TEXTS\n", model);
+  return fmt::format(
+      "next: ferry predict --model {0} \"a text\"\n      ferry export --model {0} --output DIR\n",
+      model);
+}
+
+}  // namespace
+
+void print_start(const Job& job,
+                 const LoadReport& loaded,
+                 bool is_resumed,
+                 const term::Terminal& terminal) {
+  for (const std::string& note : job.notes)
+    show(note);  // they quote labels: with the wrong column whole texts
+  if (!loaded.initialised.empty() && !is_resumed)
+    say(fmt::format("newly initialised, from the seed: {}", fmt::join(loaded.initialised, ", ")));
+  if (!loaded.redrawn.empty() && !is_resumed)
+    say(fmt::format("newly initialised for these labels: the checkpoint has {}",
+                    fmt::join(loaded.redrawn, ", ")));
+  print_unused(loaded.unused, terminal);
+  const int64_t n_trained = job.model.n_trainable_params();
+  tell(fmt::format(
+      "{} parameters{} on {}, {}: {}\n", job.model.n_params(),
+      n_trained < job.model.n_params() ? fmt::format(", {} of them trained,", n_trained) : "",
+      job.machine.device_name, name_of(job.model.compute), job.plan.why));
+  print_plan(job.plan, job.machine.plan.has_gpu, terminal);
+  tell(fmt::format("{} training samples, {}; {}\n", job.train.size(), evaluation_text(job),
+                   steps_text(job)));
+}
+
+void print_expected(const Promise& promise) {
+  tell(fmt::format("expected: {} of training, {} of host memory\n",
+                   term::format_duration(promise.seconds), format_bytes(promise.peak_bytes)));
+}
+
+void print_metrics(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal) {
+  if (!evaluation.confusion.empty())
+    put(term::draw_confusion_matrix(job.scheme.labels.names(), evaluation.confusion, terminal));
+  tell(fmt::format("eval_loss: {:.4f}\n", evaluation.loss));
+  for (const auto& [name, value] : evaluation.metrics)
+    tell(fmt::format("{}: {:.4f}\n", name, value));
+}
+
+void print_examples(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal) {
+  const size_t n = evaluation.predictions.size();
+  if (n == 0) return;
+  put("\npredictions on held-out texts:\n");
+  for (size_t i : {size_t{0}, n / 2, n - 1}) {
+    const Example& example = job.eval_examples.examples[i];
+    std::string truth = example.label.class_id >= 0 ? job.scheme.labels.name(example.label.class_id)
+                                                    : std::string("?");
+    if (job.scheme.problem == ProblemType::multi_label) {
+      truth.clear();
+      for (int32_t c : example.label.classes)
+        truth += (truth.empty() ? "" : ", ") + job.scheme.labels.name(c);
+      if (truth.empty()) truth = "none";
+    }
+    if (job.scheme.problem == ProblemType::regression)
+      truth = fmt::format("{:.4g}", example.label.value);
+    put(fmt::format("  {:<28} true: {:<14} {}\n", describe(evaluation.predictions[i], job.scheme),
+                    truth, term::printable(shortened(example.text, 60), terminal)));
+    if (n < 3) break;
+  }
+}
+
+nlohmann::ordered_json plan_json(const Plan& plan, bool has_gpu) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const PlanRow& row : rows_of(plan, has_gpu))
+    rows.push_back(
+        {{"tag", name_of(row.tag)}, {"place", name_of(row.place)}, {"bytes", row.n_bytes}});
+  return {{"why", plan.why}, {"micro_batch_size", plan.micro_batch_size}, {"rows", rows}};
+}
+
+nlohmann::ordered_json promised_json(const Promise& promise) {
+  nlohmann::ordered_json promised = {{"training_seconds", promise.seconds},
+                                     {"host_bytes_peak", promise.peak_bytes}};
+  if (promise.gpu_bytes > 0) promised["gpu_bytes_peak"] = promise.gpu_bytes;
+  return promised;
+}
+
+nlohmann::ordered_json actual_json(const TrainingResult* result) {
+  nlohmann::ordered_json actual;
+  if (result) actual["training_seconds"] = result->seconds;
+  actual["host_bytes_peak"] = peak_process_bytes();
+  if (result && result->gpu_bytes > 0) actual["gpu_bytes_peak"] = result->gpu_bytes;
+  return actual;
+}
+
+void print_end(const TrainingResult& result,
+               const Job& job,
+               const Promise& promise,
+               const std::filesystem::path& final,
+               const term::Terminal& terminal) {
+  constexpr size_t kFewest_values = 10;  // fewer are a line of their own, not a curve
+  if (result.losses.size() >= kFewest_values)
+    put(fmt::format("\n{}", term::draw_curve(result.losses, {.title = "training loss"}, terminal)));
+  if (job.eval.size() > 0) {
+    print_metrics(result.evaluation, job, terminal);
+    print_examples(result.evaluation, job, terminal);
+  }
+  term::Table table({{""}, {"expected", term::Align::right}, {"actual", term::Align::right}});
+  table.add_row({"training time", term::format_duration(promise.seconds),
+                 term::format_duration(result.seconds)});
+  table.add_row(
+      {"peak host memory", format_bytes(promise.peak_bytes), format_bytes(peak_process_bytes())});
+  if (promise.gpu_bytes > 0)
+    table.add_row(
+        {"peak GPU memory", format_bytes(promise.gpu_bytes), format_bytes(result.gpu_bytes)});
+  tell(terminal, [&](const term::Terminal& to) { return "\n" + table.text(to); });
+  tell(fmt::format(
+      "{:.0f} tokens/s{}\n", static_cast<double>(result.n_tokens) / std::max(result.seconds, 1e-9),
+      result.n_skipped == 0 ? "" : fmt::format(", {} steps skipped", result.n_skipped)));
+  if (result.best)
+    tell(fmt::format("the best evaluation was after step {}: the model is of that step\n",
+                     result.best->step));
+  tell(fmt::format("model: {}\n{}", final.string(), next_commands(job, final)));
+}
+
+}  // namespace ferry

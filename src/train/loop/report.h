@@ -1,0 +1,38 @@
+#pragma once
+// What a run says before and after: the plan in bytes, the loss curve, the confusion matrix, a few
+// predictions, promise against outcome. Text to stdout, and plan and outcome as run.json keeps
+// them; nothing here computes.
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+
+#include "src/term/terminal.h"
+#include "src/train/loop/loop.h"
+#include "src/train/rehearsal.h"
+
+namespace ferry {
+
+/** `is_resumed`: the weights that were loaded are replaced by those of a checkpoint. */
+void print_start(const Job& job,
+                 const LoadReport& loaded,
+                 bool is_resumed,
+                 const term::Terminal& terminal);
+/** What the run is expected to take, before its first step. */
+void print_expected(const Promise& promise);
+void print_metrics(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal);
+/** Up to three samples of the evaluation data beside what the model says. */
+void print_examples(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal);
+void print_end(const TrainingResult& result,
+               const Job& job,
+               const Promise& promise,
+               const std::filesystem::path& final,
+               const term::Terminal& terminal);
+
+/** run.json's "plan": why, and bytes by tag and place. */
+nlohmann::ordered_json plan_json(const Plan& plan, bool has_gpu);
+/** run.json's "promised". */
+nlohmann::ordered_json promised_json(const Promise& promise);
+/** run.json's "actual"; none: the training did not come to its end. */
+nlohmann::ordered_json actual_json(const TrainingResult* result = nullptr);
+
+}  // namespace ferry

@@ -1,0 +1,426 @@
+#include "src/train/prepare/job.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <thread>
+
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/config/models.h"
+#include "src/data/batch.h"
+#include "src/data/run_dataset.h"
+#include "src/data/sampler.h"
+#include "src/data/text_file.h"
+#include "src/plan/param_groups.h"
+#include "src/plan/run_plan.h"
+#include "src/train/evaluate/best_model.h"
+#include "src/train/checkpoint/identity.h"
+#include "src/train/prepare/text_tokens.h"
+
+namespace ferry {
+namespace {
+
+DatasetOptions dataset_options(const config::Config& config,
+                               const std::string& path,
+                               LabelUse labels) {
+  return dataset_options([&](std::string_view key) { return config.maybe_text(key); }, path,
+                         labels);
+}
+
+/** What the user hears at the start: of the machine, then of the data. */
+std::vector<std::string> notes_of(const Machine& machine, const Dataset& data) {
+  std::vector<std::string> notes = data.notes;
+  if (!machine.note.empty()) notes.insert(notes.begin(), machine.note);
+  return notes;
+}
+
+LossKind loss_of(ProblemType problem, bool masked_lm) {
+  if (masked_lm) return LossKind::masked_lm;
+  switch (problem) {
+    case ProblemType::multi_label:
+      return LossKind::multi_label;
+    case ProblemType::regression:
+      return LossKind::regression;
+    default:
+      return LossKind::cross_entropy;
+  }
+}
+
+int64_t n_labels_of(const LabelScheme& scheme) {
+  return scheme.problem == ProblemType::regression ? 1 : std::max<int64_t>(scheme.labels.size(), 1);
+}
+
+Tokenize tokenize_with(const Tokenizer& tokenizer, int64_t max_length) {
+  return [&tokenizer, max_length](const Example& example) {
+    thread_local Encoding encoding;
+    if (example.text_pair)
+      tokenizer.encode_pair(example.text, *example.text_pair, max_length, encoding);
+    else
+      tokenizer.encode(example.text, max_length, encoding);
+    TokenizedExample out{.ids = encoding.ids, .type_ids = encoding.type_ids};
+    out.truncated = static_cast<int64_t>(out.ids.size()) == max_length;
+    return out;
+  };
+}
+
+/** Some of a dataset's examples, in the order given. */
+Dataset select(const Dataset& all, const std::vector<int64_t>& which) {
+  Dataset some;
+  some.scheme = all.scheme;
+  for (int64_t i : which)
+    some.examples.push_back(all.examples[static_cast<size_t>(i)]);
+  return some;
+}
+
+void check_vocabulary(const Tokenizer& tokenizer,
+                      const ModelTable& model,
+                      const HfDirectory& directory) {
+  if (tokenizer.vocab_size() > model.vocab_size)
+    throw Error(Fault::data, "model.open",
+                fmt::format("the tokenizer of '{}' has {} tokens, the model only {}",
+                            directory.path().string(), tokenizer.vocab_size(), model.vocab_size),
+                "tokenizer and weights are not of the same model");
+}
+
+/** Rows of the embedding that no text reaches: padding of the vocabulary, or a vocabulary cut
+ * short, which no error would show. */
+void note_unreached_rows(Job& job) {
+  if (const int64_t n = job.tokenizer.vocab_size(); n < job.model.vocab_size)
+    job.notes.push_back(
+        fmt::format("the tokenizer has {} tokens, the model has room for {}: is "
+                    "the vocabulary complete?",
+                    n, job.model.vocab_size));
+}
+
+/** A classifier that is trained on goes on with its own order of the same labels. */
+std::optional<LabelScheme> scheme_of_same_labels(const LabelScheme& found, const HfConfig& hf) {
+  if (found.problem == ProblemType::regression || hf.id2label == found.labels.names() ||
+      !std::ranges::is_permutation(hf.id2label, found.labels.names()))
+    return std::nullopt;
+  return LabelScheme{.problem = found.problem, .labels = LabelMap(hf.id2label)};
+}
+
+void check_types(const TokenizedDataset& data, const ModelTable& model) {
+  if (data.max_type_id() >= model.n_token_types)
+    throw Error(Fault::data, "model.open",
+                fmt::format("the texts have tokens of type {}, the model knows {} ({})",
+                            data.max_type_id(), model.n_token_types,
+                            model.n_token_types == 1 ? "type_vocab_size 1: no pairs of texts"
+                                                     : "type_vocab_size"),
+                "tokenizer and weights are not of the same model, or leave out text_pair_column");
+}
+
+/** One text a line, as `ferry predict` reads them where neither words nor a dataset are given. */
+std::vector<Example> read_lines(std::istream& stream) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  std::vector<Example> examples;
+  for (std::string line; std::getline(stream, line);) {
+    if (examples.empty() && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (first_invalid_utf8(line) != std::string::npos || line.find('\0') != std::string::npos)
+      throw Error(Fault::data, "data.read",
+                  fmt::format("line {} of standard input is not UTF-8", examples.size() + 1),
+                  "convert it with iconv");
+    examples.push_back({.text = line});  // a blank one too: one answer for each line
+  }
+  if (examples.empty())
+    throw Error(Fault::data, "data.read", "no texts on standard input",
+                "give one text a line, or --dataset");
+  return examples;
+}
+
+RunTexts texts_of(const Job& job) {
+  RunTexts texts = {.trained = job.train.lengths(),
+                    .evaluated = job.eval.lengths(),
+                    .data_seed = data_seed_of(job.config),
+                    .max_length = job.max_length};
+  if (job.train.size() == 0) return texts;
+  texts.n_epochs = (job.n_steps + job.steps_per_epoch - 1) / job.steps_per_epoch;
+  if (const auto sizes = job.config.maybe_text("token_sizes"))
+    texts.token_sizes = parse_token_sizes(*sizes);
+  return texts;
+}
+
+/** No memory is kept for longer texts than there are: max_length becomes the longest one's. */
+void count_real_lengths(Job& job) {
+  const int64_t longest = std::max(max_micro_batch_tokens(job.train.lengths(), 1),
+                                   max_micro_batch_tokens(job.eval.lengths(), 1));
+  if (longest == 0 || longest >= job.max_length) return;
+  job.notes.push_back(fmt::format("the longest text has {0} tokens: planned for {0}, not for {1}",
+                                  longest, job.max_length));
+  job.max_length = longest;
+}
+
+void note_short_batches(Job& job) {
+  constexpr double kWorthSaying = 0.9;
+  const int64_t most = job.plan.largest.tokens, full = job.split.micro_batch_size * job.max_length;
+  if (static_cast<double>(most) < kWorthSaying * static_cast<double>(full))
+    job.notes.push_back(fmt::format(
+        "the largest micro-batch, of {0} texts, has {1} tokens: planned for {1}, not for {2}",
+        job.split.micro_batch_size, most, full));
+}
+
+void plan_steps(Job& job) {
+  const auto& config = job.config;
+  job.steps_per_epoch = steps_per_epoch(job.train.size(), job.split);
+  job.n_steps = steps_of_run(job.steps_per_epoch, config.number("num_train_epochs"),
+                             config.integer("max_steps"));
+}
+
+/** What was chosen here and fixes the bits stands in config.toml, so that a resumed run has it. */
+void fix_identity(Job& job) {
+  config::Config& config = job.config;
+  config.choose("per_device_train_batch_size", fmt::format("{}", job.split.micro_batch_size),
+                "planner");
+  config.choose("token_sizes", fmt::format("{}", fmt::join(job.token_sizes, ",")), "planner");
+  if (config.is_auto("intra_op_threads") && !job.machine.plan.has_gpu)
+    config.choose("intra_op_threads", fmt::format("{}", job.machine.n_cores), "machine");
+  job.identity = identity_of(job);  // once: it reads all of the data
+}
+
+/** A head drawn from the seed would answer at random. */
+void check_trained(const LoadReport& loaded, const Job& job) {
+  if (!loaded.initialised.empty())
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' has no tensor '{}'", job.directory.path().string(),
+                            loaded.initialised.front()),
+                "it is not a trained classifier; train one with `ferry train`");
+  if (!loaded.redrawn.empty())
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' has {}", job.directory.path().string(), loaded.redrawn.front()),
+                "do the labels of config.json and the weights belong together?");
+}
+
+int worker_threads(const Job& job) {
+  return static_cast<int>(job.config.maybe_integer("worker_threads").value_or(job.machine.n_cores));
+}
+
+}  // namespace
+
+uint64_t data_seed_of(const config::Config& config) {
+  return static_cast<uint64_t>(config.maybe_integer("data_seed").value_or(config.integer("seed")));
+}
+
+std::unique_ptr<Job> prepare_training(config::Config config) {
+  const bool masked_lm = config.text("task") == "mlm";
+  const auto path = config::find_model(config.text("model_name_or_path"));
+  auto directory = HfDirectory::open(path);
+  auto tokenizer = Tokenizer::open(path);
+  auto job = std::make_unique<Job>(Job{.config = std::move(config),
+                                       .directory = std::move(directory),
+                                       .tokenizer = std::move(tokenizer)});
+  job->machine = detect_machine(job->config);
+
+  Dataset all = read_dataset(dataset_options(job->config, job->config.text("dataset"),
+                                             masked_lm ? LabelUse::ignored : LabelUse::required));
+  if (auto scheme = scheme_of_same_labels(all.scheme, job->directory.config()))
+    all = read_dataset(
+        dataset_options(job->config, job->config.text("dataset"), LabelUse::required), *scheme);
+  job->notes = notes_of(job->machine, all);
+  job->scheme = all.scheme;
+  const uint64_t data_seed = data_seed_of(job->config);
+  Dataset train;
+  if (const std::string& eval_path = job->config.text("eval_dataset"); !eval_path.empty()) {
+    job->eval_examples = read_dataset(
+        dataset_options(job->config, eval_path, masked_lm ? LabelUse::ignored : LabelUse::required),
+        job->scheme);
+    train = std::move(all);
+  } else if (double fraction = job->config.number("eval_fraction"); fraction > 0) {
+    Split parts = split(static_cast<int64_t>(all.examples.size()), fraction, data_seed);
+    train = select(all, parts.train);
+    job->eval_examples = select(all, parts.eval);
+  } else {
+    train = std::move(all);
+  }
+
+  job->model = make_model_table(job->config, job->directory.config(), n_labels_of(job->scheme),
+                                job->machine.plan);
+  apply_param_options(job->config, job->model);
+  check_vocabulary(job->tokenizer, job->model, job->directory);
+  note_unreached_rows(*job);
+  job->max_length =
+      choose_max_length(job->config, job->model.max_positions, job->machine.plan.has_gpu);
+  job->loss = loss_of(job->scheme.problem, masked_lm);
+
+  const Tokenize tokenize = tokenize_with(job->tokenizer, job->max_length);
+  job->train = tokenize_dataset(train, tokenize, {}, job->machine.n_cores);
+  if (!job->eval_examples.examples.empty())
+    job->eval = tokenize_dataset(job->eval_examples, tokenize, {}, job->machine.n_cores);
+  check_types(job->train, job->model);
+  check_types(job->eval, job->model);
+  if (job->train.n_truncated() > 0)
+    job->notes.push_back(fmt::format("{} of {} texts are longer than {} tokens and were cut",
+                                     job->train.n_truncated(), job->train.size(), job->max_length));
+
+  check_best_model(*job);
+  if (job->config.number("label_smoothing_factor") > 0 &&
+      (job->loss == LossKind::multi_label || job->loss == LossKind::regression))
+    throw Error(Fault::usage, "config.label_smoothing_factor",
+                fmt::format("label smoothing is for one label of several, and this is {}",
+                            hf_name_of(job->scheme.problem)),
+                "leave it out");
+  PlanRequest request = make_plan_request(job->config, job->model, job->machine.plan,
+                                          /*trains=*/true, job->train.bytes() + job->eval.bytes());
+  job->notes.insert(job->notes.end(), request.notes.begin(), request.notes.end());
+  count_real_lengths(*job);
+  request.max_length = job->max_length;
+  job->split.train_batch_size = job->config.integer("train_batch_size");
+  plan_steps(*job);
+  const RunTexts texts = texts_of(*job);
+  request.text_tokens = text_tokens_of(texts);
+  job->plan = make_plan(job->model, request);
+  job->split.micro_batch_size = job->plan.micro_batch_size;
+  note_short_batches(*job);
+  job->token_sizes = choose_sizes(texts, job->split, job->plan.largest.tokens,
+                                  n_token_sizes(job->model, job->plan));
+  fix_identity(*job);
+  return job;
+}
+
+std::unique_ptr<Job> prepare_inference(config::Config config,
+                                       bool wants_labels,
+                                       const std::vector<std::string>& texts) {
+  const auto path = config::find_model(config.text("model_name_or_path"));
+  auto directory = HfDirectory::open(path);
+  auto tokenizer = Tokenizer::open(path);
+  auto job = std::make_unique<Job>(Job{.config = std::move(config),
+                                       .directory = std::move(directory),
+                                       .tokenizer = std::move(tokenizer)});
+  job->machine = detect_machine(job->config);
+  const HfConfig& hf = job->directory.config();
+  // transformers leaves problem_type out until it has trained.
+  const auto problem =
+      hf.problem_type.empty() ? ProblemType::single_label : parse_problem_type(hf.problem_type);
+  if (!problem)
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' has problem_type '{}'", hf.origin(), hf.problem_type),
+                "expected single_label_classification, multi_label_classification or regression");
+  job->scheme.problem = *problem;
+  job->scheme.labels = LabelMap(hf.id2label);
+  if (hf.id2label.empty())
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' has no labels in its config.json", path.string()),
+                "it is not a trained classifier; train one with `ferry train`");
+  if (texts.empty() && job->config.text("dataset").empty()) {
+    job->eval_examples.examples = read_lines(std::cin);
+  } else if (texts.empty()) {
+    job->eval_examples =
+        read_dataset(dataset_options(job->config, job->config.text("dataset"),
+                                     wants_labels ? LabelUse::required : LabelUse::ignored),
+                     job->scheme);
+  } else {
+    for (const std::string& text : texts)
+      job->eval_examples.examples.push_back({.text = text});
+  }
+  job->notes = notes_of(job->machine, job->eval_examples);
+  job->model = make_model_table(job->config, hf, n_labels_of(job->scheme), job->machine.plan);
+  check_vocabulary(job->tokenizer, job->model, job->directory);
+  job->max_length =
+      choose_max_length(job->config, job->model.max_positions, job->machine.plan.has_gpu);
+  job->loss = loss_of(job->scheme.problem, false);
+  Dataset data = job->eval_examples;
+  if (!wants_labels) data.scheme = {};
+  job->eval = tokenize_dataset(data, tokenize_with(job->tokenizer, job->max_length), {},
+                               job->machine.n_cores);
+  check_types(job->eval, job->model);
+  PlanRequest request = make_plan_request(job->config, job->model, job->machine.plan,
+                                          /*trains=*/false, job->eval.bytes());
+  job->notes.insert(job->notes.end(), request.notes.begin(), request.notes.end());
+  const RunTexts run_texts = texts_of(*job);
+  request.text_tokens = text_tokens_of(run_texts);
+  job->plan = make_plan(job->model, request);
+  job->split = {.train_batch_size = job->plan.micro_batch_size,
+                .micro_batch_size = job->plan.micro_batch_size};
+  job->token_sizes = choose_sizes(run_texts, job->split, job->plan.largest.tokens,
+                                  n_token_sizes(job->model, job->plan));
+  return job;
+}
+
+std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
+  const auto& config = job.config;
+  SessionOptions options;
+  options.device = job.machine.plan.has_gpu ? DeviceKind::cuda : DeviceKind::cpu;
+  if (config.text("device") == "simulated")
+    options.simulated = {.mode = SimulatedMode::threads, .poison = true};
+  options.n_workers = worker_threads(job);
+  options.loss = job.loss;
+  options.seed = static_cast<uint64_t>(config.integer("seed"));
+  if (job.plan.shape.trains) {
+    options.overlap = config.flag("optimizer_overlap");
+    options.label_smoothing = static_cast<float>(config.number("label_smoothing_factor"));
+    options.optimizer.adamw = {.beta1 = config.number("adam_beta1"),
+                               .beta2 = config.number("adam_beta2"),
+                               .eps = config.number("adam_epsilon"),
+                               .weight_decay = config.number("weight_decay")};
+    options.optimizer.schedule = {.kind = parse_schedule(config.text("lr_scheduler_type")).value(),
+                                  .learning_rate = config.number("learning_rate"),
+                                  .n_warmup_steps = config.steps("warmup_steps", job.n_steps),
+                                  .n_steps = job.n_steps,
+                                  .min_lr_rate = config.number("min_lr_rate"),
+                                  .num_cycles = config.number("lr_num_cycles"),
+                                  .power = config.number("lr_power"),
+                                  .gamma = config.number("lr_gamma"),
+                                  .n_decay_steps = config.steps("lr_decay_steps", job.n_steps)};
+    options.optimizer.seed = options.seed;
+    options.optimizer.max_grad_norm = config.number("max_grad_norm");
+    options.optimizer.loss_scaling = job.model.compute == DType::f16;
+  }
+  auto session = std::make_unique<Session>(job.model, job.plan.shape, job.plan.layout,
+                                           job.plan.largest, options);
+  LoadReport loaded =
+      load_weights(job.model, job.directory.weights(), options.seed, session->segments());
+  if (!job.plan.shape.trains) check_trained(loaded, job);
+  if (report) *report = std::move(loaded);
+  return session;
+}
+
+int64_t planned_host_bytes(const Job& job) {
+  return host_bytes_of(job.plan, job.machine.plan.has_gpu) +
+         process_host_memory(job.machine.plan.has_gpu).later_bytes;
+}
+
+int64_t planned_gpu_bytes(const Job& job) {
+  const PlanMachine& machine = job.machine.plan;
+  if (!machine.has_gpu) return 0;
+  return machine.gpu_context_bytes + loaded_kernels_bytes(job.model) +
+         job.plan.layout.n_bytes[static_cast<size_t>(Place::gpu)];
+}
+
+HostBatch host_batch(const MicroBatch& batch, const Job& job) {
+  HostBatch out;
+  out.shape = {
+      .tokens = batch.n_tokens(), .n_seqs_max = batch.n_seqs(), .max_length = job.max_length};
+  out.n_seqs = batch.n_seqs();
+  out.n_seqs_real = batch.n_real_seqs;
+  out.n_label_items = batch.n_label_items;
+  out.input_ids = batch.input_ids;
+  out.type_ids = batch.type_ids;
+  out.position_ids = batch.position_ids;
+  out.cu_seqlens = batch.cu_seqlens;
+  switch (job.loss) {
+    case LossKind::cross_entropy:
+      out.labels = std::as_bytes(std::span(batch.class_labels));
+      break;
+    case LossKind::multi_label:
+      out.labels = std::as_bytes(std::span(batch.hot_labels));
+      break;
+    case LossKind::regression:
+      out.labels = std::as_bytes(std::span(batch.value_labels));
+      break;
+    case LossKind::masked_lm:
+      out.labels = std::as_bytes(std::span(batch.token_labels));
+      out.label_rows = batch.label_rows;
+      break;
+    case LossKind::token_classification:
+    case LossKind::question_answering:
+    case LossKind::causal_lm:
+      FERRY_CHECK(false, "no task has the loss {}", static_cast<int>(job.loss));
+  }
+  return out;
+}
+
+}  // namespace ferry

@@ -1,0 +1,51 @@
+#include "src/train/prepare/machine.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "offload/device/device.h"
+#include "src/base/error.h"
+#include "src/base/threads.h"
+#include "src/plan/machine/host_memory.h"
+
+namespace ferry {
+
+Machine detect_machine(const config::Config& config) {
+  Machine machine;
+  machine.n_cores = n_usable_threads();
+  machine.plan.host_budget_bytes = read_host_memory().budget_bytes();
+  machine.device_name = "CPU";
+  machine.plan.profile = profile_of_this_machine("");
+  const std::string& wish = config.text("device");
+  if (wish == "cpu" || wish == "simulated") return machine;
+  CudaProbe probe = probe_cuda();
+  if (!probe.usable) {
+    if (wish == "cuda")
+      throw Error(Fault::machine, "device", "device = cuda, but " + probe.why_not, probe.cure);
+    if (probe.has_gpu)
+      machine.note = fmt::format("on the CPU, because {} - {}", probe.why_not, probe.cure);
+    return machine;
+  }
+  machine.plan.has_gpu = true;
+  machine.plan.compute_capability = probe.compute_capability;
+  machine.plan.gpu_free_bytes = probe.free_bytes;
+  machine.plan.gpu_context_bytes = probe.total_bytes - probe.free_bytes;
+  machine.device_name = probe.gpu_name;
+  machine.plan.profile = profile_of_this_machine(probe.gpu_name);
+  return machine;
+}
+
+int64_t peak_process_bytes() {
+  return process_status_bytes("VmHWM");
+}
+int64_t process_bytes() {
+  // The second of its numbers, in pages; after every step /proc/self/status would be much to write
+  // and read.
+  int64_t n_all = 0, n_resident = 0;
+  std::ifstream("/proc/self/statm") >> n_all >> n_resident;
+  return n_resident * sysconf(_SC_PAGESIZE);
+}
+
+}  // namespace ferry

@@ -1,0 +1,118 @@
+#include "src/train/prepare/text_tokens.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "src/base/error.h"
+#include "src/data/sampler.h"
+
+namespace ferry {
+namespace {
+
+/** Epochs whose order of texts is looked at, more than a run mostly has: what it is begun with is
+ * enough for one that is made longer. */
+int64_t epochs_looked_at(int64_t n_samples) {
+  constexpr int64_t kSamples = 8'000'000, kEpochs_max = 100;
+  return std::clamp<int64_t>(kSamples / n_samples, 1, kEpochs_max);
+}
+
+LengthsInOrder trained_in_order(const RunTexts& texts) {
+  if (texts.trained.empty()) return LengthsInOrder({});
+  const auto n = static_cast<int64_t>(texts.trained.size());
+  return {Sampler(n, texts.data_seed), texts.trained, epochs_looked_at(n)};
+}
+
+/** Plans are made of copies of a request, and ask for few sizes many times. */
+class KnownTexts {
+ public:
+  explicit KnownTexts(const RunTexts& texts)
+      : texts_(texts), trained_(trained_in_order(texts)), evaluated_(texts.evaluated) {}
+
+  TextTokens tokens_of(int64_t train_batch_size, int64_t micro_batch_size) {
+    const auto [found, is_new] = asked_.try_emplace({train_batch_size, micro_batch_size});
+    if (is_new) found->second = count(train_batch_size, micro_batch_size);
+    return found->second;
+  }
+
+ private:
+  TextTokens count(int64_t train_batch_size, int64_t micro_batch_size) const {
+    const MicroBatchTokens passed = evaluated_.of_micro_batches(
+        {.train_batch_size = micro_batch_size, .micro_batch_size = micro_batch_size});
+    const int64_t kept = texts_.token_sizes.empty() ? 0 : texts_.token_sizes.back();
+    if (texts_.trained.empty())
+      return {.most = std::max(passed.most, kept),
+              .typical = static_cast<int64_t>(passed.mean),
+              .attended = attended_tokens(texts_.evaluated)};
+    const MicroBatchTokens tokens = trained_.of_micro_batches(
+        {.train_batch_size = train_batch_size, .micro_batch_size = micro_batch_size});
+    const bool sees_all =
+        texts_.n_epochs <= epochs_looked_at(static_cast<int64_t>(texts_.trained.size()));
+    const int64_t most =
+        sees_all ? tokens.most : max_micro_batch_tokens(texts_.trained, micro_batch_size);
+    return {.most = std::max({most, passed.most, kept}),
+            .typical = static_cast<int64_t>(tokens.mean),
+            .attended = attended_tokens(texts_.trained)};
+  }
+
+  RunTexts texts_;
+  LengthsInOrder trained_, evaluated_;
+  std::map<std::pair<int64_t, int64_t>, TextTokens> asked_;
+};
+
+}  // namespace
+
+std::function<TextTokens(int64_t, int64_t)> text_tokens_of(const RunTexts& texts) {
+  const auto is_full = [&](int32_t length) { return length == texts.max_length; };
+  if (std::ranges::all_of(texts.trained, is_full) && std::ranges::all_of(texts.evaluated, is_full))
+    return nullptr;
+  return [known = std::make_shared<KnownTexts>(texts)](int64_t train_batch_size,
+                                                       int64_t micro_batch_size) {
+    return known->tokens_of(train_batch_size, micro_batch_size);
+  };
+}
+
+std::vector<int64_t> choose_sizes(const RunTexts& texts,
+                                  const StepSplit& split,
+                                  int64_t largest_tokens,
+                                  int64_t n_sizes_max) {
+  constexpr int64_t kStepsLookedAt = 500;
+  if (!texts.token_sizes.empty()) {
+    std::vector<int64_t> sizes = texts.token_sizes;
+    std::erase_if(sizes, [&](int64_t size) { return size > largest_tokens; });
+    if (sizes.empty() || sizes.back() < largest_tokens) sizes.push_back(largest_tokens);
+    return sizes;
+  }
+  const bool trains = !texts.trained.empty();
+  const std::vector<int32_t>& lengths = trains ? texts.trained : texts.evaluated;
+  if (lengths.empty()) return {largest_tokens};
+  const auto n = static_cast<int64_t>(lengths.size());
+  // Not past the epochs that largest_tokens is of.
+  const int64_t n_steps = std::min(kStepsLookedAt, epochs_looked_at(n) * steps_per_epoch(n, split));
+  const Sampler sampler(n, texts.data_seed, /*shuffle=*/trains);
+  return choose_token_sizes(
+      largest_tokens, micro_batch_token_counts(sampler, lengths, split, n_steps), n_sizes_max);
+}
+
+std::vector<int64_t> parse_token_sizes(const std::string& text) {
+  std::vector<int64_t> sizes;
+  const char *at = text.data(), *end = at + text.size();
+  while (true) {
+    int64_t size = 0;
+    const auto [next, error] = std::from_chars(at, end, size);
+    const bool is_good = error == std::errc() && size > 0 && size % kTokenMultiple == 0 &&
+                         (sizes.empty() || size > sizes.back());
+    if (!is_good || (next != end && *next != ','))
+      throw Error(Fault::usage, "config.token_sizes", fmt::format("'{}' are no sizes", text),
+                  "auto, or ascending multiples of 64 with commas between them: 64,448,512");
+    sizes.push_back(size);
+    if (next == end) return sizes;
+    at = next + 1;
+  }
+}
+
+}  // namespace ferry

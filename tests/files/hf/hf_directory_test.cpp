@@ -1,0 +1,146 @@
+#include "src/files/hf/hf_directory.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/files/test_files.h"
+
+namespace ferry {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::error_of;
+using ::testing::HasSubstr;
+using testing::raw_safetensors;
+using testing::read_file;
+using testing::TempDir;
+
+constexpr const char* kConfig = R"({
+  "architectures": ["BertModel"],
+  "hidden_size": 384,
+  "zeta": {"kept": [1, 2.5, null, "é"]},
+  "layer_norm_eps": 1e-12,
+  "model_type": "bert",
+  "num_attention_heads": 12,
+  "num_hidden_layers": 6,
+  "pad_token_id": 0,
+  "num_labels": 2,
+  "vocab_size": 30522
+})";
+
+/** kConfig with one piece of text replaced. */
+std::string with(std::string_view from, std::string_view to) {
+  std::string text = kConfig;
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST(HfConfig, ReadsTheCommonFields) {
+  auto config = HfConfig::parse(kConfig, "config.json");
+  EXPECT_EQ(config.model_type, "bert");
+  EXPECT_THAT(config.architectures, ElementsAre("BertModel"));
+  EXPECT_EQ(config.vocab_size, 30522);
+  EXPECT_EQ(config.hidden_size, 384);
+  EXPECT_EQ(config.n_layers, 6);
+  EXPECT_EQ(config.n_heads, 12);
+  EXPECT_EQ(config.pad_token_id, 0);
+  EXPECT_TRUE(config.id2label.empty());
+  EXPECT_EQ(config.get_number("layer_norm_eps", std::nullopt, 0, 1), 1e-12);
+  EXPECT_EQ(config.get_int("type_vocab_size", 2), 2);
+  EXPECT_EQ(config.get_string("hidden_act", "gelu"), "gelu");
+  EXPECT_FALSE(config.get_bool("is_decoder", false));
+}
+
+TEST(HfConfig, RefusesWhatIsMissingOrOutOfRange) {
+  struct Case {
+    std::string text;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"", "not valid JSON"},
+      {"[1]", "is not a JSON object"},
+      {with("\"model_type\": \"bert\"", "\"model_type\": 3"), "model_type is 3, expected a text"},
+      {with("\"model_type\"", "\"other\""), "model_type is missing"},
+      {with("384", "0"), "hidden_size is 0, expected a whole number from 1 to"},
+      {with("384", "385"), "hidden_size is 385, expected a multiple of num_attention_heads = 12"},
+      {with("384", "384.0"), "hidden_size is 384.0"},
+      {with("384", "\"384\""), "hidden_size is \"384\""},
+      {with("384", "18446744073709551615"), "hidden_size is 18446744073709551615"},
+      {with("384", "99999999999"), "expected a whole number from 1 to 2147483647"},
+      {with("30522", "null"), "vocab_size is missing"},
+      {with("\"pad_token_id\": 0", "\"pad_token_id\": 30522"),
+       "pad_token_id is 30522, expected a whole number from 0 to 30521"},
+      {with("[\"BertModel\"]", "\"BertModel\""), "architectures is \"BertModel\", expected a list"},
+      {with("\"num_labels\": 2", R"("id2label": {"0": "a", "2": "b"})"),
+       "expected names for the numbers 0 to 1"},
+      {with("\"num_labels\": 2", R"("id2label": ["a"])"), "expected an object of names"},
+  };
+  for (const Case& bad : cases)
+    EXPECT_THAT(error_of([&] { HfConfig::parse(bad.text, "dir/config.json"); }),
+                HasSubstr(bad.message));
+  auto config = HfConfig::parse(kConfig, "c");
+  EXPECT_THAT(error_of([&] { config.get_number("layer_norm_eps", std::nullopt, 1e-9, 1); }),
+              HasSubstr("1e-12"));
+  EXPECT_THAT(error_of([&] { config.get_string("hidden_act", std::nullopt); }),
+              HasSubstr("hidden_act is missing"));
+}
+
+TEST(HfConfig, WritesBackWhatItDoesNotKnowAndOnlyTheChanges) {
+  TempDir dir;
+  auto config = HfConfig::parse(kConfig, "c");
+  write_config(dir.path(), config);
+  auto same = nlohmann::ordered_json::parse(read_file(dir / "config.json"));
+  EXPECT_EQ(same, nlohmann::ordered_json::parse(kConfig));  // also the order of the keys
+
+  config.set_labels({"no", "yes"});
+  config.set_problem_type("single_label_classification");
+  config.set_architecture("BertForSequenceClassification");
+  write_config(dir.path(), config);
+  auto read = HfConfig::load(dir / "config.json");
+  EXPECT_THAT(read.id2label, ElementsAre("no", "yes"));
+  EXPECT_EQ(read.problem_type, "single_label_classification");
+  EXPECT_THAT(read.architectures, ElementsAre("BertForSequenceClassification"));
+  EXPECT_EQ(read.json()["label2id"]["yes"], 1);
+  EXPECT_EQ(read.json()["zeta"], config.json()["zeta"]);
+  EXPECT_FALSE(read.json().contains("num_labels"));
+}
+
+TEST(HfConfig, AClassifierOfTokensWithoutNamesHasTwoLabels) {
+  auto config = HfConfig::parse(kConfig, "c");
+  config.set_architecture("BertForTokenClassification");
+  auto json = config.json();
+  json.erase("id2label");
+  EXPECT_THAT(HfConfig::parse(json.dump(), "c").id2label, ElementsAre("LABEL_0", "LABEL_1"));
+}
+
+TEST(HfDirectory, SaysWhatIsMissing) {
+  TempDir dir;
+  auto open = [](const std::filesystem::path& path) {
+    return error_of([&] { HfDirectory::open(path); });
+  };
+  EXPECT_THAT(open(dir / "nowhere"), HasSubstr("nowhere' does not exist"));
+  EXPECT_THAT(open(dir.write("file", "")), HasSubstr("is a file, expected a model directory"));
+  EXPECT_THAT(open(dir.path()), HasSubstr("has no config.json"));
+  dir.write("config.json", kConfig);
+  EXPECT_THAT(open(dir.path()), HasSubstr("has neither model.safetensors"));
+  EXPECT_EQ(HfDirectory::open(dir.path(), /*needs_weights=*/false).config().n_layers, 6);
+  dir.write("pytorch_model.bin", "");
+  EXPECT_THAT(open(dir.path()), HasSubstr("pytorch_model.bin, which Ferry does not read"));
+}
+
+TEST(HfDirectory, CopiesTheTokenizerByteForByte) {
+  TempDir from, to;
+  from.write("config.json", kConfig);
+  from.write("model.safetensors", raw_safetensors("{}", 0));
+  const std::string odd("{ \"x\":\t1}\r\n\0\xff", 13);
+  from.write("tokenizer.json", odd);
+  from.write("vocab.txt", "[PAD]\n");
+  from.write("README.md", "not copied");
+  auto directory = HfDirectory::open(from.path());
+  EXPECT_THAT(directory.tokenizer_files(), ElementsAre("tokenizer.json", "vocab.txt"));
+  directory.copy_tokenizer_files(to.path());
+  EXPECT_EQ(to.n_entries(), 2u);
+  EXPECT_EQ(read_file(to / "tokenizer.json"), odd);
+  EXPECT_TRUE(directory.weights().tensors().empty());
+}
+
+}  // namespace
+}  // namespace ferry

@@ -1,0 +1,202 @@
+// A throw at every action of a run, of every queue's worker, with clipping and without, on the
+// simulated devices and on the CUDA device where there is one: it comes back soon, nothing that the
+// failed step should not have changed has changed, and the device can be made anew.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "tests/offload/device/failing_device.h"
+#include "tests/offload/device/tested_devices.h"
+#include "tests/offload/executor/toy_run.h"
+
+namespace ferry::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/** Ends the program with a word where what it watches hangs: the executor's own watchdog does not
+ * see all waits. */
+class Limit {
+ public:
+  Limit(std::string what, std::chrono::seconds patience)
+      : thread_([this, what = std::move(what), patience](std::stop_token stop) {
+          std::unique_lock lock(mutex_);
+          if (changed_.wait_for(lock, stop, patience, [] { return false; })) return;
+          if (stop.stop_requested()) return;
+          std::fprintf(stderr, "hangs: %s\n", what.c_str());
+          std::abort();
+        }) {}
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::jthread thread_;
+};
+
+/** Every verb: blocks in both places, kept, recomputed and sent; borrowed tensors; outputs on the
+ * host. */
+StepShape shape_of_all_verbs() {
+  return make_shape({.n_layers = 4,
+                     .n_micro_max = 2,
+                     .placing = Placing::mixed,
+                     .mixed_activations = true,
+                     .boundaries_on_host = true});
+}
+
+constexpr int kMicro = 2;
+
+class EveryFault : public testing::TestWithParam<std::tuple<TestedDevice, bool>> {
+ protected:
+  struct Run {
+    FailingDevice* device = nullptr;  ///< of run
+    std::unique_ptr<ToyRun> run;
+  };
+
+  void SetUp() override {
+    if (const std::string why = why_none(kind()); !why.empty()) GTEST_SKIP() << why;
+  }
+  static TestedDevice kind() { return std::get<0>(GetParam()); }
+  static bool clips() { return std::get<1>(GetParam()); }
+
+  static Run make(PlantedFault fault = {}) {
+    Run made;
+    ToyOptions options{.shape = shape_of_all_verbs(), .skipped_step = -1, .clips = clips()};
+    options.make_device = [&made, fault](WorkerPool& pool) -> std::unique_ptr<Device> {
+      auto device =
+          make_device(kind(), pool, {.seed = static_cast<uint64_t>(fault.n + 1), .poison = true});
+      auto failing = std::make_unique<FailingDevice>(std::move(device), fault);
+      made.device = failing.get();
+      return failing;
+    };
+    made.run = std::make_unique<ToyRun>(options);
+    made.run->executor().set_watchdog(20s);
+    return made;
+  }
+};
+
+TEST_P(EveryFault, TheRunUsesEveryVerb) {
+  Run made = make();
+  std::set<Verb> verbs;
+  for (const Action& action : made.run->executor().training_list(kMicro))
+    verbs.insert(action.verb);
+  EXPECT_EQ(verbs.size(), 18u);
+}
+
+TEST_P(EveryFault, HasTheBitsOfTheSerialDeviceWithoutOne) {
+  ToyOptions options{.shape = shape_of_all_verbs(),
+                     .n_micro = {kMicro, kMicro},
+                     .skipped_step = -1,
+                     .clips = clips()};
+  const ToyResult expected = run_toy(options);
+  Run made = make();
+  made.run->step(kMicro);
+  made.run->step(kMicro);
+  EXPECT_TRUE(made.run->result() == expected);
+}
+
+TEST_P(EveryFault, ComesBackAndLeavesTheStepBefore) {
+  const StepShape shape = shape_of_all_verbs();
+  // A step that has settled, and one after it.
+  Run whole = make();
+  const std::vector<std::byte> before = whole.run->states();
+  whole.run->step(kMicro);
+  whole.run->executor().settle();
+  const int n_first = whole.device->n_submitted();
+  const std::vector<std::byte> between = whole.run->states();
+  whole.run->step(kMicro);
+  whole.run->result();
+  const int n_works = whole.device->n_submitted();
+  // Without clipping updates run under the backward: they begin where the list has the first.
+  const StepList& list = whole.run->executor().training_list(
+      kMicro, clips() ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive);
+  ASSERT_EQ(n_first, std::ssize(list));
+  const auto n_until_update = static_cast<int>(
+      std::ranges::find_if(list,
+                           [](const Action& a) {
+                             return a.verb == Verb::update_gpu || a.verb == Verb::update_host;
+                           }) -
+      list.begin());
+  ASSERT_GT(n_until_update, 0);
+
+  int n_kept = 0;
+  // Threads are started anew for each run: a third of the actions do.
+  const char* is_long = std::getenv("FERRY_LONG");
+  const int stride = kind() == TestedDevice::threads && !is_long ? 3 : 1;
+  for (const bool is_after : {false, true})
+    for (int n = 0; n < n_works; n += stride) {
+      const std::string what = (is_after ? "after " : "before ") +
+                               describe(list[static_cast<size_t>(n % n_first)], shape) +
+                               " of step " + std::to_string(n / n_first);
+      SCOPED_TRACE(what);
+      const Limit limit(what, 60s);
+      Run made = make({.n = n, .is_after = is_after});
+      std::string message;
+      try {
+        made.run->step(kMicro);
+        made.run->executor().settle();
+        made.run->step(kMicro);
+        made.run->result();
+      } catch (const std::exception& failure) {
+        message = failure.what();
+      }
+      ASSERT_EQ(message, "planted");
+      EXPECT_THROW(made.run->step(kMicro), std::runtime_error) << "a failed run stays failed";
+      if (n % n_first >= n_until_update) continue;
+      EXPECT_TRUE(made.run->states() == (n < n_first ? before : between));
+      ++n_kept;
+    }
+  EXPECT_GT(n_kept, 2 * n_until_update / stride);
+
+  // The device's memory and its process are none the worse.
+  Run again = make();
+  again.run->step(kMicro);
+  again.run->executor().settle();
+  EXPECT_TRUE(again.run->states() == between);
+}
+
+TEST_P(EveryFault, OfACheckpointComesBackFromTheStepsBesideIt) {
+  const StepShape shape = shape_of_all_verbs();
+  for (const bool is_after : {false, true})
+    for (int n = 0; n <= shape.n_blocks(); ++n) {  // each block, and the end
+      const std::string what = "work " + std::to_string(n) + " of a checkpoint";
+      SCOPED_TRACE(what);
+      const Limit limit(what, 60s);
+      Run whole = make();
+      whole.run->step(kMicro);
+      Run made = make({.n = whole.device->n_submitted() + n, .is_after = is_after});
+      Saved saved;
+      std::string message;
+      try {
+        made.run->step(kMicro);
+        save(*made.run, shape, saved);
+        made.run->step(kMicro);
+        made.run->step(kMicro);
+        made.run->executor().await_saving();
+        made.run->result();
+      } catch (const std::exception& failure) {
+        message = failure.what();
+      }
+      EXPECT_EQ(message, "planted");
+      // Who writes the COMPLETE of a checkpoint does it at the end.
+      EXPECT_EQ(saved.has_ended, is_after && n == shape.n_blocks());
+    }
+}
+
+std::string name_of_case(const testing::TestParamInfo<std::tuple<TestedDevice, bool>>& info) {
+  return name_of(std::get<0>(info.param)) + (std::get<1>(info.param) ? "" : "_without_clipping");
+}
+INSTANTIATE_TEST_SUITE_P(,
+                         EveryFault,
+                         testing::Combine(testing::ValuesIn(kTestedDevices), testing::Bool()),
+                         name_of_case);
+
+}  // namespace
+}  // namespace ferry::test

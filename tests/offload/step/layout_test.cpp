@@ -1,0 +1,258 @@
+#include "offload/step/layout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "src/base/bytes.h"
+#include "tests/offload/step/shapes.h"
+
+namespace ferry::test {
+namespace {
+
+TEST(Layout, RegionsAreAlignedDoNotOverlapAndFillTheReservation) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 300; ++i) {
+    StepShape shape = random_shape(random);
+    shape.scratch_bytes = static_cast<int64_t>(random() % 5000);
+    shape.library_bytes = static_cast<int64_t>(random() % 5000);
+    shape.trains = random() % 4 != 0;
+    const Layout layout = make_layout(shape);
+    const LayoutBytes bytes = layout_bytes(shape);
+    EXPECT_EQ(bytes.n_bytes, layout.n_bytes);
+    EXPECT_EQ(bytes.save_buffer_bytes,
+              layout.save_buffer < 0 ? 0 : layout.region(layout.save_buffer).n_bytes);
+    for (Place place : {Place::gpu, Place::host}) {
+      std::vector<Region> regions;
+      for (const Region& r : layout.regions)
+        if (r.place == place) regions.push_back(r);
+      std::sort(regions.begin(), regions.end(),
+                [](const Region& a, const Region& b) { return a.offset < b.offset; });
+      int64_t end = 0;
+      for (const Region& r : regions) {
+        EXPECT_EQ(r.offset % kTensorAlignment_bytes, 0) << r.name;
+        EXPECT_GE(r.offset, end) << r.name;
+        EXPECT_GT(r.n_bytes, 0) << r.name;
+        end = r.offset + r.n_bytes;
+      }
+      const int64_t reserved = layout.n_bytes[static_cast<size_t>(place)];
+      EXPECT_EQ(end, reserved);
+      int64_t tagged = 0;
+      for (int t = 0; t < kTags; ++t)
+        tagged += layout.bytes_of(static_cast<Tag>(t), place);
+      EXPECT_EQ(tagged, reserved);
+    }
+  }
+}
+
+/** Bytes in a place of everything that grows with the parameters and stays for the run. */
+double state_bytes_per_parameter(const StepShape& shape, Place place) {
+  const Layout layout = make_layout(shape);
+  int64_t bytes = 0, n = 0;
+  for (Tag tag : {Tag::weights, Tag::grads, Tag::master, Tag::adam_m, Tag::adam_v})
+    bytes += layout.bytes_of(tag, place);
+  for (const BlockShape& b : shape.blocks)
+    n += b.n_elements;
+  return static_cast<double>(bytes) / static_cast<double>(n);
+}
+
+TEST(Layout, TakesTheHostBytesAParameterOfTheDesign) {
+  for (DType compute : {DType::bf16, DType::f16, DType::f32})
+    for (int n_micro : {1, 4})
+      for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
+        const StepShape shape =
+            make_shape({.compute = compute, .n_micro_max = n_micro, .order = order, .tied = false});
+        const double expected = n_micro > 1 && compute != DType::f32 ? 18 : 16;
+        EXPECT_EQ(state_bytes_per_parameter(shape, Place::host), expected);
+        EXPECT_EQ(state_bytes_per_parameter(shape, Place::gpu), 0);
+      }
+}
+
+// 256 elements of a block of states have one byte more, and regions end on 512 bytes.
+TEST(Layout, ReducedStatesAndASplitMasterTakeTheirBytes) {
+  const auto bytes = [](simd::StateType states, bool split) {
+    return state_bytes_per_parameter(make_shape({.compute = DType::bf16,
+                                                 .tied = false,
+                                                 .large_tensor_elements = 1 << 20,
+                                                 .states = states,
+                                                 .split_master = split}),
+                                     Place::host);
+  };
+  EXPECT_NEAR(bytes(simd::StateType::bf16, false), 18 - 4, 0.02);  // three micro-batches
+  EXPECT_NEAR(bytes(simd::StateType::block8, false), 18 - 6 + 2 / 256.0, 0.02);
+  EXPECT_NEAR(bytes(simd::StateType::fp32, true), 18 - 2, 0.02);
+  EXPECT_NEAR(bytes(simd::StateType::block8, true), 18 - 8 + 2 / 256.0, 0.02);
+}
+
+TEST(Layout, AModelThatOnlyEvaluatesHoldsItsWeightsAlone) {
+  const StepShape shape = make_shape({.compute = DType::bf16, .trains = false});
+  EXPECT_EQ(state_bytes_per_parameter(shape, Place::host), 2);
+  const Layout layout = make_layout(shape);
+  EXPECT_TRUE(layout.grad_slots.empty());
+  EXPECT_TRUE(layout.saved_slots.empty());
+  EXPECT_EQ(std::set(layout.boundaries.begin(), layout.boundaries.end()).size(), 2u);
+}
+
+int64_t bytes_of(const Layout& layout, std::string_view block, std::string_view tag) {
+  for (const Region& r : layout.regions)
+    if (r.name == std::string(block) + " " + std::string(tag)) return r.n_bytes;
+  return 0;
+}
+
+TEST(Layout, AFrozenBlockHoldsItsWeightsAndOnTheHostWhatACheckpointNeeds) {
+  for (Placing placing : {Placing::gpu, Placing::host})
+    for (int n_micro : {1, 3}) {
+      ShapeOptions o{.n_layers = 5,
+                     .compute = DType::bf16,
+                     .n_micro_max = n_micro,
+                     .placing = placing,
+                     .tied = false};
+      const Layout whole = make_layout(make_shape(o));
+      o.frozen = Frozen::first_blocks;  // embeddings and layer 0
+      const Layout frozen = make_layout(make_shape(o));
+      int64_t saved_bytes = 0;
+      for (std::string_view block : {"embeddings", "layer.0"}) {
+        EXPECT_EQ(bytes_of(frozen, block, "weights"), bytes_of(whole, block, "weights"));
+        EXPECT_EQ(bytes_of(frozen, block, "master"), bytes_of(whole, block, "master"));
+        for (std::string_view tag : {"grads", "adam_m", "adam_v"}) {
+          EXPECT_GT(bytes_of(whole, block, tag), 0);
+          EXPECT_EQ(bytes_of(frozen, block, tag), 0) << block << " " << tag;
+        }
+        saved_bytes += bytes_of(whole, block, "saved");
+      }
+      EXPECT_EQ(frozen.region(frozen.segments[0][static_cast<size_t>(Segment::master)]).place,
+                Place::host);
+      // One region for what their forwards save, in place of one each.
+      EXPECT_EQ(bytes_of(frozen, "saved,", "made again"), saved_bytes / 2);
+      for (Tag tag : {Tag::grads, Tag::adam_m, Tag::adam_v})
+        EXPECT_GT(frozen.bytes_of(tag, placing == Placing::gpu ? Place::gpu : Place::host), 0);
+    }
+}
+
+TEST(Layout, OutputsBelowTheLowestBackwardPassThroughTwoRegions) {
+  StepShape shape = make_shape({.n_layers = 8, .tied = false});
+  const auto n_outputs = [&] {
+    const Layout layout = make_layout(shape);
+    return std::set(layout.boundaries.begin(), layout.boundaries.end()).size();
+  };
+  EXPECT_EQ(n_outputs(), 9u);  // embeddings and 8 layers
+  for (size_t b = 0; b < 6; ++b)
+    for (TensorExtent& t : shape.blocks[b].tensors)
+      t.trainable = false;
+  EXPECT_EQ(shape.first_backward(), 6);
+  EXPECT_EQ(n_outputs(), 2u + 4u);  // those of blocks 5 to 8 are read again
+}
+
+TEST(Layout, BoundariesOnTheHostTakeSlotsOfTheGpuHoweverManyLayersThereAre) {
+  for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+    for (int n_micro : {1, 3}) {
+      ShapeOptions o{.compute = DType::bf16,
+                     .n_micro_max = n_micro,
+                     .order = order,
+                     .activations = Activations::recompute,
+                     .boundaries_on_host = true,
+                     .tied = false,
+                     .n_boundary_slots = 5};
+      const int n_live = order == AccumulationOrder::vertical ? n_micro : 1;
+      const auto bytes = [&](int n_layers, Place place) {
+        o.n_layers = n_layers;
+        return make_layout(make_shape(o)).bytes_of(Tag::saved, place);
+      };
+      EXPECT_EQ(bytes(20, Place::gpu), bytes(6, Place::gpu));
+      const int64_t boundary = round_up(make_shape(o).boundary_bytes, kTensorAlignment_bytes);
+      // Embeddings and layers, less those that stay in the slots.
+      EXPECT_EQ(bytes(20, Place::host), (21 - 5 / n_live) * n_live * boundary);
+      StepShape shape = make_shape(o);
+      const Layout in_slots = make_layout(shape);
+      EXPECT_EQ(in_slots.boundary_slots.size(), 5u);
+      shape.boundaries_on_host = false;
+      const Layout on_gpu = make_layout(shape);
+      EXPECT_EQ(on_gpu.bytes_of(Tag::saved, Place::gpu) - in_slots.bytes_of(Tag::saved, Place::gpu),
+                (21 * n_live - 5) * boundary);
+      EXPECT_EQ(on_gpu.bytes_of(Tag::saved, Place::host), 0);
+      EXPECT_TRUE(on_gpu.boundary_slots.empty());
+    }
+}
+
+TEST(Layout, BoundariesOnTheHostAreThoseThatABackwardReads) {
+  StepShape shape = make_shape({.n_layers = 8, .boundaries_on_host = true, .tied = false});
+  for (size_t b = 0; b < 6; ++b)
+    for (TensorExtent& t : shape.blocks[b].tensors)
+      t.trainable = false;
+  const Layout layout = make_layout(shape);
+  EXPECT_EQ(std::set(layout.boundaries.begin(), layout.boundaries.end()),
+            (std::set{-1, layout.boundaries[0], layout.boundaries[1]}));
+  // Those of blocks 5 to 8 are read again, and two slots hold the last two.
+  EXPECT_EQ(std::ranges::count_if(layout.boundaries_on_host, [](RegionId id) { return id >= 0; }),
+            2);
+  shape.trains = false;
+  EXPECT_TRUE(make_layout(shape).boundary_slots.empty());
+}
+
+TEST(Layout, OnTheHostMoreLayersTakeNoMoreOfTheGpuThanWhatForwardsLeave) {
+  for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+    for (auto activations :
+         {Activations::keep, Activations::selective, Activations::recompute, Activations::host}) {
+      ShapeOptions o{.compute = DType::bf16, .order = order, .activations = activations};
+      auto bytes = [&](int n_layers, Tag tag) {
+        o.n_layers = n_layers;
+        return make_layout(make_shape(o)).bytes_of(tag, Place::gpu);
+      };
+      for (int t = 0; t < kTags; ++t) {
+        const Tag tag = static_cast<Tag>(t);
+        if (tag == Tag::saved)
+          EXPECT_GT(bytes(20, tag), bytes(3, tag));
+        else
+          EXPECT_EQ(bytes(20, tag), bytes(3, tag)) << name_of(tag);
+      }
+    }
+}
+
+TEST(Layout, SelectiveKeepsAllButWhatOneBlockMakesAgain) {
+  ShapeOptions o{.n_layers = 6, .n_micro_max = 1, .tied = false};
+  const auto saved = [&](Activations activations) {
+    o.activations = activations;
+    StepShape shape = make_shape(o);
+    for (BlockShape& b : shape.blocks)
+      b.saved_bytes = 4096, b.saved_remade_bytes = 3072;
+    int64_t n_bytes = 0;
+    for (const Region& region : make_layout(shape).regions)
+      if (region.name.find("saved") != std::string::npos) n_bytes += region.n_bytes;
+    return n_bytes;
+  };
+  EXPECT_EQ(saved(Activations::keep), 8 * 4096);
+  EXPECT_EQ(saved(Activations::selective), 8 * 1024 + 3072);
+  EXPECT_EQ(saved(Activations::recompute), 4096);
+  // Blocks without a backward have one region for all, whatever others keep.
+  o.frozen = Frozen::first_blocks;
+  EXPECT_EQ(saved(Activations::selective), 6 * 1024 + 4096);
+}
+
+TEST(Layout, SlotsHoldTheLargestBlockOnTheHostAndNoOther) {
+  StepShape shape = make_shape({.n_layers = 2, .n_micro_max = 1, .tied = false});
+  const Layout small = make_layout(shape);
+  shape.blocks[1].n_elements += 1024;
+  shape.blocks[1].tensors.push_back({shape.blocks[1].n_elements - 1024, 1024});
+  EXPECT_EQ(make_layout(shape).region(make_layout(shape).weight_slots[0]).n_bytes,
+            small.region(small.weight_slots[0]).n_bytes + 4096);
+  for (BlockShape& b : shape.blocks)
+    b.place = Place::gpu;
+  EXPECT_TRUE(make_layout(shape).weight_slots.empty());
+  EXPECT_TRUE(make_layout(shape).grad_slots.empty());
+}
+
+TEST(Layout, BorrowedTensorsHaveRoomBehindTheSegment) {
+  const StepShape shape = make_shape({.compute = DType::bf16});
+  const int head = shape.n_blocks() - 1;
+  const BlockShape& block = shape.blocks[static_cast<size_t>(head)];
+  EXPECT_EQ(shape.borrowed_offset(head, 0), block.n_elements);
+  EXPECT_EQ(shape.borrowed_offset(head, 1), block.n_elements + 768);  // 700 elements before
+  EXPECT_EQ(shape.n_grad_elements(head), block.n_elements + 768 + 512);
+  EXPECT_TRUE(shape.tied(0));
+  EXPECT_TRUE(shape.tied(head));
+  EXPECT_FALSE(shape.tied(1));
+}
+
+}  // namespace
+}  // namespace ferry::test

@@ -1,0 +1,321 @@
+// The pager's lists against the hazard checker, and the checker against a walk through every order.
+
+#include "tests/offload/step/list_check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "tests/offload/step/shapes.h"
+
+namespace ferry::test {
+namespace {
+
+bool run_long() {
+  return std::getenv("FERRY_LONG") != nullptr;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (size_t i = 0; i < lines.size() && i < 5; ++i)
+    text += lines[i] + "\n";
+  return text;
+}
+
+TEST(Lists, HaveNoHazardWhateverTheShape) {
+  std::mt19937_64 random(1);
+  const int n_shapes = run_long() ? 20000 : 1500;
+  for (int i = 0; i < n_shapes; ++i) {
+    const StepShape shape = random_shape(random);
+    const int first = 1 + static_cast<int>(random() % static_cast<uint64_t>(shape.n_micro_max));
+    // Clipping may be switched on and off in a run.
+    constexpr UpdateOrder kUpdateOrders[] = {UpdateOrder::after_decision,
+                                             UpdateOrder::as_grads_arrive};
+    const UpdateOrder order = kUpdateOrders[random() % 2], next = kUpdateOrders[random() % 2];
+    const StepList full = make_training_list(shape, shape.n_micro_max, order);
+    const StepList other = make_training_list(shape, first, next);
+    const StepList evaluation = make_evaluation_list(shape);
+    const std::vector<ListRun> runs = {{&full, shape.n_micro_max, true, order},
+                                       {&other, first, true, next, /*each_decides=*/true},
+                                       {&evaluation, 1, false},
+                                       {&full, shape.n_micro_max, true, order}};
+    const auto hazards = find_hazards(shape, runs);
+    ASSERT_TRUE(hazards.empty()) << "shape " << i << " of seed 1\n" << joined(hazards);
+  }
+}
+
+TEST(Lists, OfAModelThatOnlyEvaluatesHaveNoHazard) {
+  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed}) {
+    const StepShape shape =
+        make_shape({.placing = placing, .activations = Activations::host, .trains = false});
+    const StepList list = make_evaluation_list(shape);
+    const auto hazards = find_hazards(shape, {{&list, 1, false}, {&list, 1, false}});
+    EXPECT_TRUE(hazards.empty()) << joined(hazards);
+  }
+}
+
+size_t count_of(const StepList& list, Verb verb) {
+  return static_cast<size_t>(std::ranges::count(list, verb, &Action::verb));
+}
+
+/** Every edge of a list, one at a time. */
+template <class Visit>
+void for_each_edge(const StepList& list, Visit&& visit) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    for (size_t e = 0; e < list[i].after.size(); ++e) {
+      StepList dropped = list;
+      dropped[i].after.erase(dropped[i].after.begin() + static_cast<std::ptrdiff_t>(e));
+      visit(dropped, i);
+    }
+    for (size_t e = 0; e < list[i].after_update.size(); ++e) {
+      StepList dropped = list;
+      auto& edges = dropped[i].after_update;
+      edges.erase(edges.begin() + static_cast<std::ptrdiff_t>(e));
+      visit(dropped, i);
+    }
+  }
+}
+
+/** A list and the next step's. */
+std::vector<ListRun> twice(const StepList& list, int n_micro, UpdateOrder order) {
+  return {{&list, n_micro, true, order}, {&list, n_micro, true, order}};
+}
+
+TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdge) {
+  int n_needed = 0, n_spare = 0;
+  size_t n_states_most = 0, n_boundaries_sent = 0;
+  std::mt19937_64 random(2);
+  for (int n_layers : {0, 1, 2})
+    for (int n_micro : {1, 2})
+      for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+        for (auto activations :
+             {Activations::keep, Activations::selective, Activations::recompute, Activations::host})
+          for (bool tied : {false, true}) {
+            if (!run_long() && random() % 2 != 0) continue;
+            // Two slots: with one layer and two micro-batches, or two layers, something leaves
+            // them.
+            const bool boundaries_on_host = random() % 2 == 0;
+            const UpdateOrder updates =
+                random() % 2 ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive;
+            const StepShape shape = make_shape({.n_layers = n_layers,
+                                                .n_micro_max = n_micro,
+                                                .order = order,
+                                                .placing = Placing::host,
+                                                .activations = activations,
+                                                .boundaries_on_host = boundaries_on_host,
+                                                .tied = tied,
+                                                .n_weight_slots = 1 + n_layers,
+                                                .n_grad_slots = 1 + n_layers});
+            const StepList list = make_training_list(shape, n_micro, updates);
+            n_boundaries_sent += count_of(list, Verb::send_boundary);
+            ASSERT_FALSE(can_go_wrong(shape, twice(list, n_micro, updates)));
+            for_each_edge(list, [&](const StepList& dropped, size_t i) {
+              size_t n_states = 0;
+              const bool found = !find_hazards(shape, twice(dropped, n_micro, updates)).empty();
+              const bool possible =
+                  can_go_wrong(shape, twice(dropped, n_micro, updates), &n_states);
+              EXPECT_EQ(found, possible) << "an edge into " << describe(list[i], shape);
+              (found ? n_needed : n_spare) += 1;
+              n_states_most = std::max(n_states_most, n_states);
+            });
+          }
+  // The grid holds both kinds, and orders to choose from.
+  EXPECT_GT(n_needed, 50);
+  EXPECT_GT(n_spare, 10);
+  EXPECT_GT(n_states_most, 100u);
+  EXPECT_GT(n_boundaries_sent, 5u);
+}
+
+TEST(Checker, FindsASlotReusedOneBlockEarly) {
+  const StepShape shape = make_shape({.n_layers = 4});
+  StepList list = make_training_list(shape, 1);
+  int n_found = 0, n_moved = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].verb != Verb::fetch_weights || list[i].after.empty()) continue;
+    StepList early = list;
+    for (int& before : early[i].after) {
+      int moved = before - 1;
+      while (moved >= 0 && list[static_cast<size_t>(moved)].queue != QueueId::compute)
+        --moved;
+      before = std::max(moved, 0);
+    }
+    ++n_moved;
+    n_found += !find_hazards(shape, {{&early, 1, true}}).empty();
+  }
+  EXPECT_GT(n_moved, 4);
+  EXPECT_EQ(n_found, n_moved);
+}
+
+TEST(Checker, FindsWrongContent) {
+  const StepShape shape = make_shape({.n_layers = 4});
+  StepList list = make_training_list(shape, 1);
+  for (Action& a : list)
+    if (a.verb == Verb::forward && a.block == 3) a.slot = 1 - a.slot;
+  EXPECT_FALSE(find_hazards(shape, {{&list, 1, true}}).empty());
+}
+
+TEST(Lists, UpdateAsGradientsArriveButForLateAndTiedBlocks) {
+  for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+    for (bool tied : {false, true}) {
+      const StepShape shape = make_shape({.n_layers = 5,
+                                          .n_micro_max = 2,
+                                          .order = order,
+                                          .placing = Placing::mixed,
+                                          .tied = tied,
+                                          .some_update_late = true});
+      const StepList list = make_training_list(shape, 2, UpdateOrder::as_grads_arrive);
+      const auto index_of = [&](Verb verb, int b) {
+        const auto at = std::ranges::find_if(list, [&](const Action& a) {
+          return a.verb == verb && (b < 0 || a.block == b) &&
+                 (verb != Verb::backward || a.last_sum);
+        });
+        return at - list.begin();
+      };
+      for (int b = 0; b < shape.n_blocks(); ++b) {
+        const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
+        const bool arrives = block.place == Place::host && !block.updates_late && !shape.tied(b);
+        const auto update =
+            index_of(block.place == Place::host ? Verb::update_host : Verb::update_gpu, b);
+        ASSERT_LT(update, std::ssize(list));
+        EXPECT_EQ(update < index_of(Verb::decide, -1), arrives) << block.name;
+        // Before the backward of the next block.
+        if (arrives && b > 0) {
+          EXPECT_LT(update, index_of(Verb::backward, b - 1)) << block.name;
+        }
+      }
+    }
+}
+
+TEST(Lists, FetchEachBlockOncePerPassInVerticalOrder) {
+  const StepShape shape = make_shape({.n_layers = 6,
+                                      .n_micro_max = 4,
+                                      .order = AccumulationOrder::vertical,
+                                      .placing = Placing::host});
+  auto fetches = [](const StepList& list) {
+    return std::count_if(list.begin(), list.end(),
+                         [](const Action& a) { return a.verb == Verb::fetch_weights; });
+  };
+  // Two slots: the last two blocks of the forward stay for the backward.
+  EXPECT_EQ(fetches(make_training_list(shape, 4)), 8 + 6);
+  StepShape horizontal = shape;
+  horizontal.order = AccumulationOrder::horizontal;
+  EXPECT_GT(fetches(make_training_list(horizontal, 4)), 3 * (8 + 6));
+  for (BlockShape& b : horizontal.blocks)
+    b.place = Place::gpu;
+  EXPECT_EQ(fetches(make_training_list(horizontal, 4)), 0);
+}
+
+TEST(Lists, DoNotRecomputeWhatIsStillThere) {
+  const StepShape shape =
+      make_shape({.n_layers = 2, .activations = Activations::recompute, .tied = false});
+  for (const Action& a : make_training_list(shape, 3))
+    EXPECT_FALSE(a.verb == Verb::recompute && a.block == 3);
+  StepShape vertical = shape;
+  vertical.order = AccumulationOrder::vertical;
+  int n_head = 0;
+  for (const Action& a : make_training_list(vertical, 3))
+    n_head += a.verb == Verb::recompute && a.block == 3;
+  EXPECT_EQ(n_head, 3);  // three micro-batches share the region
+}
+
+TEST(Lists, SendEachBoundaryOnceAndFetchItOnceForTheBackward) {
+  // Embeddings and 8 layers have an output that is read again.
+  const auto shape_of = [](AccumulationOrder order, int n_slots) {
+    return make_shape({.n_layers = 8,
+                       .n_micro_max = 4,
+                       .order = order,
+                       .boundaries_on_host = true,
+                       .tied = false,
+                       .n_boundary_slots = n_slots});
+  };
+  for (int n_slots : {2, 3, 5, 9}) {
+    const StepShape shape = shape_of(AccumulationOrder::horizontal, n_slots);
+    const StepList list = make_training_list(shape, 4);
+    const auto n = 4 * static_cast<size_t>(9 - n_slots);  // the last stay in their slots
+    EXPECT_EQ(count_of(list, Verb::send_boundary), n) << n_slots << " slots";
+    EXPECT_EQ(count_of(list, Verb::fetch_boundary), n) << n_slots << " slots";
+    for (const Action& a : list)
+      if (a.verb == Verb::send_boundary) {
+        EXPECT_LT(a.block, 9 - n_slots);
+      }
+    const StepList evaluation = make_evaluation_list(shape);
+    EXPECT_EQ(count_of(evaluation, Verb::send_boundary), 0u);
+    EXPECT_EQ(count_of(evaluation, Verb::fetch_boundary), 0u);
+  }
+  // One micro-batch more than there are: the next forwards still find them all.
+  const StepList vertical = make_training_list(shape_of(AccumulationOrder::vertical, 6), 4);
+  EXPECT_EQ(count_of(vertical, Verb::send_boundary), 4u * 8 - 2);
+  EXPECT_EQ(count_of(vertical, Verb::fetch_boundary), 4u * 8 - 2);
+  // Fewer slots: forwards fetch too, what was sent is not sent again.
+  const StepList tight = make_training_list(shape_of(AccumulationOrder::vertical, 3), 4);
+  EXPECT_LE(count_of(tight, Verb::send_boundary), 4u * 9);
+  EXPECT_GT(count_of(tight, Verb::fetch_boundary), 4u * 9);
+}
+
+TEST(Lists, SendBoundariesBesideTheForwardThatReadsThemAndFetchThemAhead) {
+  const StepShape shape = make_shape({.n_layers = 8,
+                                      .n_micro_max = 1,
+                                      .placing = Placing::gpu,
+                                      .activations = Activations::recompute,
+                                      .boundaries_on_host = true,
+                                      .tied = false,
+                                      .n_boundary_slots = 3});
+  const StepList list = make_training_list(shape, 1);
+  const auto at = [&](int i) -> const Action& { return list[static_cast<size_t>(i)]; };
+  int n_fetches = 0;
+  for (const Action& a : list) {
+    if (a.verb == Verb::send_boundary) {
+      // Its own forward and nothing later.
+      ASSERT_EQ(a.after.size(), 1u);
+      EXPECT_EQ(at(a.after[0]).verb, Verb::forward);
+      EXPECT_EQ(at(a.after[0]).block, a.block);
+    }
+    if (a.verb != Verb::fetch_boundary) continue;
+    ++n_fetches;
+    // For the backward of block + 1: two backwards are under way or to come when it may begin.
+    for (int before : a.after)
+      if (at(before).queue == QueueId::compute) {
+        EXPECT_EQ(at(before).verb, Verb::backward);
+        EXPECT_EQ(at(before).block, a.block + 4);
+      }
+  }
+  EXPECT_EQ(n_fetches, 6);
+}
+
+TEST(Lists, SendOnlyBoundariesThatHaveRoomOnTheHost) {
+  std::mt19937_64 random(5);
+  size_t n_sent = 0;
+  for (int i = 0; i < 400; ++i) {
+    const StepShape shape = random_shape(random);
+    for (int n_micro = 1; n_micro <= shape.n_micro_max; ++n_micro)
+      for (const Action& a : make_training_list(shape, n_micro))
+        if (a.verb == Verb::send_boundary) {
+          ++n_sent;
+          EXPECT_TRUE(shape.boundary_on_host(a.block)) << "shape " << i << " of seed 5";
+        }
+  }
+  EXPECT_GT(n_sent, 500u);
+}
+
+TEST(Lists, OfFrozenFirstBlocksSendNoneOfTheirOutputs) {
+  StepShape shape = make_shape({.n_layers = 8, .boundaries_on_host = true, .tied = false});
+  for (size_t b = 0; b < 4; ++b)
+    for (TensorExtent& t : shape.blocks[b].tensors)
+      t.trainable = false;
+  for (const Action& a : make_training_list(shape, 3))
+    if (a.verb == Verb::send_boundary) {
+      EXPECT_GE(a.block, 3);  // what the first backward reads
+    }
+}
+
+TEST(Lists, UpdateInTheOrderTheNextForwardNeeds) {
+  const StepShape shape = make_shape({.placing = Placing::host});
+  std::vector<int> order;
+  for (const Action& a : make_training_list(shape, 1))
+    if (a.verb == Verb::update_host) order.push_back(a.block);
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));
+}
+
+}  // namespace
+}  // namespace ferry::test

@@ -1,0 +1,170 @@
+#pragma once
+// Step shapes for the tests of offload/: small models with everything a real one has (several
+// tensors a block, a head that borrows from the embeddings), and random ones from a seed.
+
+#include <random>
+
+#include "offload/step/step_shape.h"
+
+namespace ferry::test {
+
+enum class Placing { gpu, host, mixed };
+/** What is frozen: the embeddings and layer 0, layer 1 between trained ones, every block but the
+ * embeddings, or each block's second tensor. */
+enum class Frozen { nothing, first_blocks, middle_block, all_but_embeddings, second_tensors };
+
+struct ShapeOptions {
+  int n_layers = 3;
+  DType compute = DType::f32;
+  int n_micro_max = 3;
+  AccumulationOrder order = AccumulationOrder::horizontal;
+  Placing placing = Placing::host;
+  Activations activations = Activations::keep;
+  bool mixed_activations = false;  ///< block b: keep, recompute, host or selective by b mod 4
+  bool boundaries_on_host = false;
+  bool tied = true;
+  int n_weight_slots = 2;
+  int n_grad_slots = 2;
+  int n_saved_slots = 2;
+  int n_boundary_slots = 2;
+  int64_t large_tensor_elements = 0;  ///< in layer 0
+  bool trains = true;
+  Frozen frozen = Frozen::nothing;
+  simd::StateType states = simd::StateType::fp32;
+  bool split_master = false;
+  bool some_update_late = false;  ///< every second block's update waits for the decision
+};
+
+inline constexpr int64_t kWidth = 64;  ///< elements of a boundary
+
+inline void freeze(StepShape& shape, Frozen frozen) {
+  for (int b = 0; b < shape.n_blocks(); ++b) {
+    auto& tensors = shape.blocks[static_cast<size_t>(b)].tensors;
+    if (frozen == Frozen::second_tensors) tensors[1].trainable = false;
+    const bool is_whole = (frozen == Frozen::first_blocks && b < 2) ||
+                          (frozen == Frozen::middle_block && b == 2) ||
+                          (frozen == Frozen::all_but_embeddings && b > 0);
+    for (TensorExtent& t : tensors)
+      t.trainable &= !is_whole;
+  }
+}
+
+/** What is computed in, and how states and master are kept. */
+struct ToyKind {
+  DType compute;
+  simd::StateType states = simd::StateType::fp32;
+  bool split_master = false;
+};
+inline constexpr ToyKind kToyKinds[] = {{DType::f32},
+                                        {DType::bf16},
+                                        {DType::f16},
+#ifndef __SANITIZE_THREAD__  // each takes minutes there, and the order of threads is the same
+                                        {DType::f32, simd::StateType::bf16},
+                                        {DType::f16, simd::StateType::block8},
+                                        {DType::bf16, simd::StateType::fp32, true},
+#endif
+                                        {DType::bf16, simd::StateType::block8, true}};
+inline std::string text_of(const ToyKind& kind) {
+  constexpr std::string_view kStates[] = {"", "_bf16_states", "_8bit_states"};
+  return std::string(name_of(kind.compute)) + std::string(kStates[static_cast<int>(kind.states)]) +
+         (kind.split_master ? "_split" : "");
+}
+
+/** Embeddings, layers, head; every tensor starts at a multiple of 256 elements. */
+inline StepShape make_shape(const ShapeOptions& o) {
+  StepShape shape;
+  const int n_blocks = o.n_layers + 2;
+  auto block = [&](std::string name, std::vector<int64_t> sizes) {
+    BlockShape b;
+    b.name = std::move(name);
+    for (size_t t = 0; t < sizes.size(); ++t) {
+      b.tensors.push_back(
+          {.offset = b.n_elements, .n_elements = sizes[t], .group = static_cast<int>(t % 2)});
+      b.n_elements += (sizes[t] + 255) / 256 * 256;
+    }
+    b.saved_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
+    b.saved_remade_bytes = b.saved_bytes / 2;
+    const int index = shape.n_blocks();
+    // A borrowed tensor lives where its owner does: the ends are placed alike.
+    const bool end = index == 0 || index == n_blocks - 1;
+    b.place = o.placing == Placing::gpu || (o.placing == Placing::mixed && !end && index % 2 == 0)
+                  ? Place::gpu
+                  : Place::host;
+    constexpr Activations kAll[] = {Activations::keep, Activations::recompute, Activations::host,
+                                    Activations::selective};
+    b.activations = o.mixed_activations ? kAll[index % 4] : o.activations;
+    b.updates_late = o.some_update_late && index % 2 == 1;
+    shape.blocks.push_back(std::move(b));
+  };
+  block("embeddings", {700, 300});
+  for (int l = 0; l < o.n_layers; ++l)
+    block("layer." + std::to_string(l),
+          {l == 0 && o.large_tensor_elements ? o.large_tensor_elements : 5000, 64, 130});
+  block("head", {256, 33});
+  if (o.tied) shape.blocks.back().borrowed = {{0, 0}, {0, 1}};
+  shape.compute = o.compute;
+  shape.states = o.states;
+  shape.split_master = o.split_master;
+  shape.n_micro_max = o.n_micro_max;
+  shape.order = o.order;
+  shape.n_weight_slots = o.n_weight_slots;
+  shape.n_grad_slots = o.n_grad_slots;
+  shape.n_saved_slots = o.n_saved_slots;
+  shape.boundaries_on_host = o.boundaries_on_host;
+  shape.n_boundary_slots = o.n_boundary_slots;
+  shape.boundary_bytes = kWidth * static_cast<int64_t>(size_of(o.compute));
+  shape.scratch_bytes = 1024;
+  shape.batch_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
+  shape.trains = o.trains;
+  freeze(shape, o.frozen);
+  return shape;
+}
+
+/** Any shape: 1 to 12 blocks, each with its own place and activations. */
+inline StepShape random_shape(std::mt19937_64& random) {
+  auto up_to = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); };
+  ShapeOptions o;
+  o.compute = up_to(2) ? DType::f32 : DType::bf16;
+  o.n_micro_max = 1 + up_to(4);
+  o.order = up_to(2) ? AccumulationOrder::horizontal : AccumulationOrder::vertical;
+  o.n_weight_slots = 1 + up_to(5);
+  o.n_grad_slots = 1 + up_to(3);
+  o.n_saved_slots = 1 + up_to(3);
+  o.boundaries_on_host = up_to(2) == 0;
+  o.n_boundary_slots = 2 + up_to(6);
+  o.tied = up_to(2) == 0;
+  o.n_layers = up_to(11);
+  o.states = static_cast<simd::StateType>(up_to(3));
+  o.split_master = o.compute == DType::bf16 && up_to(2) == 0;
+  StepShape shape = make_shape(o);
+  if (up_to(12) == 0) {  // a model of one block
+    shape.blocks.resize(1);
+  }
+  const int placing = up_to(3), activations = up_to(5);
+  for (BlockShape& b : shape.blocks) {
+    const int place = placing == 2 ? up_to(2) : placing;
+    b.place = place ? Place::host : Place::gpu;
+    b.activations = static_cast<Activations>(activations == 4 ? up_to(4) : activations);
+    if (up_to(10) == 0) b.saved_bytes = b.saved_remade_bytes = 0;
+    b.updates_late = up_to(3) == 0;
+  }
+  for (BlockShape& b : shape.blocks)
+    for (const BorrowedExtent& borrowed : b.borrowed)
+      b.place = shape.blocks[static_cast<size_t>(borrowed.block)].place;
+  // A second borrower, in the middle: shared blocks.
+  if (o.tied && shape.n_blocks() > 3 && up_to(3) == 0) {
+    shape.blocks[2].borrowed = {{0, 1}};
+    shape.blocks[2].place = shape.blocks[0].place;
+  }
+  const int frozen = up_to(8);  // mostly nothing
+  if (frozen < 5) freeze(shape, static_cast<Frozen>(frozen));
+  if (frozen == 5)
+    for (BlockShape& b : shape.blocks)
+      for (TensorExtent& t : b.tensors)
+        t.trainable = up_to(3) == 0;
+  // Something is trained.
+  if (shape.first_backward() == shape.n_blocks()) shape.blocks.back().tensors[0].trainable = true;
+  return shape;
+}
+
+}  // namespace ferry::test

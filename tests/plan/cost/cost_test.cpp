@@ -1,0 +1,132 @@
+// What actions take by a machine's rates.
+
+#include "src/plan/cost/cost.h"
+
+#include <gtest/gtest.h>
+
+#include "src/plan/cost/rates.h"
+#include "tests/plan/search/even_plans.h"
+
+namespace ferry::test {
+namespace {
+
+TEST(GemmRate, IsTheMeasuredOneAndBetweenItsNeighbours) {
+  const std::vector<GemmRate> rates = {{DType::bf16, 1024, 1024, 100e12},
+                                       {DType::bf16, 1024, 4096, 300e12},
+                                       {DType::bf16, 16384, 1024, 400e12},
+                                       {DType::bf16, 16384, 4096, 600e12},
+                                       {DType::f32, 1024, 1024, 1e12}};
+  EXPECT_NEAR(gemm_rate(rates, DType::bf16, {16384, 4096, 4096}), 600e12, 1e6);
+  EXPECT_NEAR(gemm_rate(rates, DType::bf16, {16384, 1024, 1024}), 400e12, 1e6);
+  // The gradient of the weights is the same work turned round.
+  EXPECT_NEAR(gemm_rate(rates, DType::bf16, {1024, 16384, 1024}), 400e12, 1e6);
+  const double between = gemm_rate(rates, DType::bf16, {16384, 1024, 4096});
+  EXPECT_GT(between, 400e12);
+  EXPECT_LT(between, 600e12);
+  EXPECT_NEAR(gemm_rate(rates, DType::bf16, {1 << 20, 8192, 8192}), 600e12, 1e6);
+  EXPECT_LT(gemm_rate(rates, DType::bf16, {16384, 256, 256}), 400e12);
+  EXPECT_DOUBLE_EQ(gemm_rate(rates, DType::f32, {1024, 1024, 1024}), 1e12);
+  EXPECT_DOUBLE_EQ(gemm_rate(rates, DType::f16, {1024, 1024, 1024}), 0);
+}
+
+TEST(Work, OfBertLargeIsWhatTheWorldCounts) {
+  // 6 FLOPs a matrix parameter and token, and 12 * width * length of attention: 1.006 TFLOP a
+  // sequence of 512.
+  ModelTable model = bert(1024, 24);
+  const BatchShape batch = {.tokens = 512, .n_seqs_max = 1, .max_length = 512};
+  const StepShape shape = make_step_shape(model, batch, {}, 1);
+  const MachineProfile machine = even_machine({});
+  EXPECT_NEAR(CostModel(machine, true, model, shape, batch).step_flops(1), 1.006e12, 0.01e12);
+}
+
+// A GPU compares all tokens with all, for each of three tables; nothing else of theirs grows so.
+TEST(Work, OfEmbeddingsOfVeryManyTokensIsFindingTheirRows) {
+  const ModelTable model = bert(384, 6);
+  const MachineProfile machine = even_machine({});
+  const auto backward_s = [&](int64_t tokens, bool gpu) {
+    const BatchShape batch = {.tokens = tokens, .n_seqs_max = tokens / 512, .max_length = 512};
+    const StepShape shape = make_step_shape(model, batch, {}, 1);
+    return CostModel(machine, gpu, model, shape, batch)
+        .seconds({.verb = Verb::backward, .block = 0});
+  };
+  const auto more_s = [&](bool gpu) {
+    return backward_s(1 << 20, gpu) - 4 * backward_s(1 << 18, gpu);
+  };
+  EXPECT_NEAR(more_s(true) - more_s(false), 3 * (0x1p40 - 4 * 0x1p36) / 7.4e12, 1e-3);
+}
+
+// What an update takes is the bytes it moves: 28 a parameter, 20, 16, and 2 less with a split
+// master.
+TEST(Simulation, ReducedStatesUpdateByTheirBytes) {
+  const ModelTable model = bert(1024, 24);
+  for (const Place place : {Place::host, Place::gpu}) {
+    // So slow that nothing else shows.
+    MachineProfile machine = even_machine({.adamw_params_per_s = 1e6});
+    machine.gpu->adamw_params_per_s = 1e6;
+    const BatchShape batch = {.tokens = 512, .n_seqs_max = 1, .max_length = 512};
+    const auto update_s = [&](simd::StateType states, bool split_master) {
+      PlanRequest request;
+      request.states = states;
+      request.split_master = split_master;
+      StepShape shape = make_step_shape(model, batch, request, 1);
+      choose(shape, model, {.place = place});
+      return CostModel(machine, true, model, shape, batch)
+          .seconds(
+              {.verb = place == Place::host ? Verb::update_host : Verb::update_gpu, .block = 1});
+    };
+    const double fp32 = update_s(simd::StateType::fp32, false);
+    EXPECT_NEAR(update_s(simd::StateType::bf16, false) / fp32, 20.0 / 28, 1e-3);
+    EXPECT_NEAR(update_s(simd::StateType::block8, false) / fp32, 16.0 / 28, 1e-3);
+    EXPECT_NEAR(update_s(simd::StateType::fp32, true) / fp32, 26.0 / 28, 1e-3);
+    EXPECT_NEAR(update_s(simd::StateType::block8, true) / fp32, 14.0 / 28, 1e-3);
+  }
+}
+
+// All graphs of all sizes are kept: 24 layers both ways are 48 a size, of at most 256.
+TEST(TokenSizes, AreAsManyAsHaveTheirGraphsKept) {
+  const auto n_sizes = [](const ModelTable& model, int64_t length, int64_t n_micro) {
+    MachineProfile machine = even_machine({});
+    PlanRequest request = on_gpu(machine, 40 * kGiB);
+    request.max_length = length;
+    request.micro_batch_size = 4;
+    request.train_batch_size = 4 * n_micro;
+    return n_token_sizes(model, make_plan(model, request));
+  };
+  EXPECT_EQ(n_sizes(bert(1024, 24), 64, 1), 5);
+  EXPECT_EQ(n_sizes(bert(1024, 24), 64, 2), 8) << "2 sizes would have theirs, and fit no text";
+  EXPECT_EQ(n_sizes(bert(256, 12), 64, 1), 8);
+  EXPECT_EQ(n_sizes(bert(1024, 24), 8192, 1), 8) << "whose kernels take longer than launches";
+}
+
+// What is not known must not count as taking no time.
+TEST(Figures, AreMissingOneByOne) {
+  const ModelTable model = bert(256, 2);
+  const MachineProfile whole = even_machine({});
+  EXPECT_EQ(missing_figures(whole, true, model), "");
+  const auto lacks = [&](auto&& take) {
+    MachineProfile machine = whole;
+    take(machine);
+    return missing_figures(machine, true, model);
+  };
+  EXPECT_NE(lacks([](auto& m) { m.gpu.reset(); }), "");
+  EXPECT_NE(lacks([](auto& m) { m.gpu->copies.clear(); }), "");
+  EXPECT_NE(lacks([](auto& m) { m.gpu->gemms.clear(); }), "");
+  EXPECT_NE(lacks([](auto& m) { m.gpu->attentions.clear(); }), "");
+  EXPECT_NE(lacks([](auto& m) { m.gpu->memory_bytes_per_s = 0; }), "");
+  EXPECT_NE(lacks([](auto& m) { m.gpu->launch_s = 0; }), "");
+  EXPECT_NE(lacks([](auto& m) { m.host.adamw.clear(); }), "");
+  EXPECT_NE(lacks([](auto& m) {
+              std::erase_if(m.gpu->gemms, [](const GemmRate& r) { return r.type == DType::bf16; });
+            }),
+            "");
+  // The CPU's attention was not measured there.
+  EXPECT_NE(missing_figures(whole, false, model), "");
+  MachineProfile cpu = whole;
+  cpu.host.attentions = whole.gpu->attentions;
+  EXPECT_EQ(missing_figures(cpu, false, model), "");
+  cpu.host.memory_bytes_per_s = 0;
+  EXPECT_NE(missing_figures(cpu, false, model), "");
+}
+
+}  // namespace
+}  // namespace ferry::test

@@ -1,0 +1,284 @@
+// Simulated steps against what the formulas of overlap allow.
+
+#include "src/plan/cost/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "src/base/error.h"
+#include "tests/plan/search/even_plans.h"
+
+namespace ferry::test {
+namespace {
+
+// With clipping the update hides under the next forward: t = t_bwd + max(t_fwd, t_cpu), and the
+// first block's update, copy and forward stand alone.
+TEST(Simulation, WithClippingIsTheFormula) {
+  const ModelTable model = bert(1024, 24);
+  for (double adamw : {2e9, 5e9, 20e9, 100e9}) {
+    const MachineProfile machine = even_machine({.adamw_params_per_s = adamw});
+    const Plan plan = all_on_host(model, machine, true);
+    const CostModel cost(machine, true, model, plan.shape, plan.largest);
+    double forward_s = 0, backward_s = 0, update_s = 0;
+    for (const Action& action : make_training_list(plan.shape, 1)) {
+      if (action.verb == Verb::forward) forward_s += cost.seconds(action);
+      if (action.verb == Verb::backward) backward_s += cost.seconds(action);
+      if (action.verb == Verb::update_host) update_s += cost.seconds(action);
+    }
+    const double formula_s = backward_s + std::max(forward_s, update_s);
+    EXPECT_GE(plan.predicted->step_s, formula_s * 0.999) << adamw;
+    EXPECT_LE(plan.predicted->step_s, formula_s * 1.06) << adamw;
+  }
+}
+
+// Without, it hides under the backward too: t = max(t_gpu, t_cpu) as far as the order allows.
+TEST(Simulation, WithoutClippingIsTheSlowestResource) {
+  const ModelTable model = bert(1024, 24);
+  for (double adamw : {2e9, 4e9, 5e9, 20e9}) {
+    const Plan plan = all_on_host(model, even_machine({.adamw_params_per_s = adamw}), false);
+    const double slowest_s = std::max(busy(plan, QueueId::compute), busy(plan, QueueId::host));
+    EXPECT_GE(plan.predicted->step_s, slowest_s * 0.999) << adamw;
+    EXPECT_LE(plan.predicted->step_s, slowest_s * 1.1) << adamw;
+  }
+}
+
+TEST(Simulation, OutputsOfBlocksOnTheHostCrossOnceEachWayBesideThePasses) {
+  const ModelTable model = bert(1024, 24);
+  const auto plan_with = [&](Place boundaries, const MachineProfile& machine) {
+    PlanRequest request = on_gpu(machine, 200 * kGiB);
+    request.placement = Place::gpu;
+    request.activations = Activations::recompute;
+    request.micro_batch_size = 32;
+    request.boundaries = boundaries;
+    return make_plan(model, request);
+  };
+  const MachineProfile machine = even_machine({.copy_bytes_per_s = 100e9});
+  const Plan on_gpu_plan = plan_with(Place::gpu, machine);
+  const Plan on_host = plan_with(Place::host, machine);
+  // Embeddings and 24 layers have an output; three slots hold the last.
+  const double bytes = 22.0 * 32 * 512 * 1024 * 2;
+  for (QueueId queue : {QueueId::d2h, QueueId::h2d})
+    EXPECT_NEAR(busy(on_host, queue) - busy(on_gpu_plan, queue), bytes / 100e9,
+                0.05 * bytes / 100e9);
+  EXPECT_LE(on_host.predicted->step_s, on_gpu_plan.predicted->step_s * 1.01);
+  const PlanRequest request = on_gpu(machine, 200 * kGiB);
+  const Simulation traced = simulate_plan(model, request, on_host, /*keeps_actions=*/true);
+  for (Verb verb : {Verb::send_boundary, Verb::fetch_boundary})
+    EXPECT_EQ(
+        std::ranges::count_if(traced.actions,
+                              [&](const TimedAction& a) { return a.verb == verb && a.step == 1; }),
+        22)
+        << name_of(verb);
+  // Slow copies are what such a step takes.
+  const Plan slow = plan_with(Place::host, even_machine({.copy_bytes_per_s = 2e9}));
+  EXPECT_GE(slow.predicted->step_s, 2 * bytes / 2e9 * 0.9);
+}
+
+TEST(Simulation, MakingTheLargestTensorAgainTakesItsProductAndLessThanAWholeForward) {
+  const ModelTable model = bert(1024, 24);
+  const MachineProfile machine = even_machine({});
+  const auto plan_with = [&](Activations activations) {
+    PlanRequest request = on_gpu(machine, 200 * kGiB);
+    request.placement = Place::gpu;
+    request.activations = activations;
+    request.micro_batch_size = 32;
+    return make_plan(model, request);
+  };
+  const Plan keep = plan_with(Activations::keep), selective = plan_with(Activations::selective),
+             recompute = plan_with(Activations::recompute);
+  const double product_s = busy(selective, QueueId::compute) - busy(keep, QueueId::compute);
+  const double forward_s = busy(recompute, QueueId::compute) - busy(keep, QueueId::compute);
+  // A third of a layer's products by weights; attention and memory besides are the forward's alone.
+  EXPECT_GT(product_s, 0.25 * forward_s);
+  EXPECT_LT(product_s, 0.4 * forward_s);
+}
+
+TEST(Simulation, CopiesBindWhereTheyAreSlow) {
+  const ModelTable model = bert(1024, 24);
+  const Plan plan = all_on_host(
+      model, even_machine({.copy_bytes_per_s = 5e9, .adamw_params_per_s = 100e9}), true);
+  EXPECT_EQ(plan.predicted->binding(), QueueId::h2d);
+  EXPECT_GE(plan.predicted->step_s, busy(plan, QueueId::h2d));
+}
+
+TEST(Simulation, SharingTheHostsMemoryTakesLonger) {
+  const ModelTable model = bert(1024, 24);
+  const MachineRates rates = {.adamw_params_per_s = 4e9};
+  MachineRates shared = rates;
+  shared.shared = 0.6;
+  for (bool clips : {true, false})
+    EXPECT_GT(all_on_host(model, even_machine(shared), clips).predicted->step_s,
+              all_on_host(model, even_machine(rates), clips).predicted->step_s * 1.01);
+}
+
+TEST(Simulation, SmallBlocksTakeAsLongAsTheirLaunches) {
+  const ModelTable recorded = bert(256, 12);
+  ModelTable launched = recorded;
+  launched.attention = AttentionBackend::memory_efficient;  // which no graph is made of
+  const auto step_s = [](const ModelTable& model, double launch_s) {
+    MachineProfile machine = even_machine({});
+    machine.gpu->launch_s = launch_s;
+    PlanRequest request = on_gpu(machine, 40 * kGiB);
+    request.max_length = 32;
+    request.train_batch_size = 1;
+    return make_plan(model, request).predicted->step_s;
+  };
+  EXPECT_GT(step_s(launched, 4e-6), 3 * step_s(launched, 0));
+  EXPECT_NEAR(step_s(launched, 8e-6), 2 * step_s(launched, 4e-6), 0.2 * step_s(launched, 4e-6));
+  // A layer that is replayed as a graph has two launches; head and embeddings have theirs.
+  EXPECT_LT(step_s(recorded, 8e-6), step_s(launched, 8e-6) / 2);
+  EXPECT_GT(step_s(recorded, 8e-6), step_s(recorded, 0));
+}
+
+TEST(Simulation, LaunchesHideBehindWhatTheGpuStillDoes) {
+  ModelTable model = bert(1024, 24);
+  model.attention = AttentionBackend::memory_efficient;  // which no graph is made of
+  const auto step_s = [&](double flops_per_s, double launch_s) {
+    MachineProfile machine = even_machine(
+        {.flops_per_s = flops_per_s, .copy_bytes_per_s = 1e15, .adamw_params_per_s = 1e15});
+    machine.gpu->launch_s = launch_s;
+    return all_on_host(model, machine, true).predicted->step_s;
+  };
+  // The head's are a hundred times what it computes; before them the layers' are far ahead.
+  EXPECT_LE(step_s(400e12, 4e-6), step_s(400e12, 0) * 1.01);
+  EXPECT_GT(step_s(40'000e12, 4e-6), step_s(40'000e12, 0) * 2);
+}
+
+// Five of sixteen micro-batches have graphs, which put whoever submits far ahead; what a stream
+// takes is a micro-batch's launches, and then each of the others takes as long as they do.
+TEST(Simulation, NobodyGetsFurtherAheadThanAStreamTakesLaunches) {
+  constexpr int kMicro = 16;
+  const ModelTable recorded = bert(1024, 24);
+  ModelTable launched = recorded;
+  launched.attention = AttentionBackend::memory_efficient;
+  const auto step_s = [&](const ModelTable& model, double flops_per_s, double launch_s) {
+    MachineProfile machine = even_machine({.flops_per_s = flops_per_s});
+    machine.gpu->launch_s = launch_s;
+    PlanRequest request = on_gpu(machine, 200 * kGiB);
+    request.train_batch_size = 128;
+    request.micro_batch_size = 128 / kMicro;
+    request.placement = Place::gpu;
+    return make_plan(model, request).predicted->step_s;
+  };
+  const double computed_s = step_s(recorded, 400e12, 0) / kMicro,
+               launched_s = step_s(launched, 1e18, 4e-6) / kMicro;
+  ASSERT_GT(launched_s, 1.2 * computed_s);
+  const double graphs = 256.0 / 48;
+  const double all_s = graphs * computed_s + (kMicro - graphs) * launched_s;
+  const double took_s = step_s(recorded, 400e12, 4e-6);
+  EXPECT_LT(took_s, all_s);
+  EXPECT_GT(took_s, all_s - 1.4 * launched_s);
+}
+
+TEST(Simulation, OnACpuIsTheSum) {
+  const ModelTable model = bert(256, 2);
+  MachineProfile machine = even_machine({.flops_per_s = 1e12});
+  PlanRequest request;
+  request.machine = machine;
+  const Plan plan = make_plan(model, request);
+  EXPECT_NEAR(plan.predicted->step_s,
+              std::accumulate(plan.predicted->busy_s.begin(), plan.predicted->busy_s.end(), 0.0),
+              1e-9);
+}
+
+/** Where the CPU's updates take as long as many micro-batches, and where they take as long as few.
+ */
+TEST(Simulation, OfManyMicroBatchesIsThatOfAll) {
+  const ModelTable model = bert(1024, 24);
+  int n_compared = 0;
+  for (const double adamw : {0.2e9, 2e9, 20e9})
+    for (const AccumulationOrder order :
+         {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+      for (const bool clips : {true, false})
+        for (const int64_t n_micro : {20, 48, 128}) {
+          const MachineProfile machine = even_machine({.adamw_params_per_s = adamw, .shared = 0.8});
+          PlanRequest request = on_gpu(machine, 6 * kGiB, clips);
+          request.order = order;
+          request.placement = Place::host;
+          request.micro_batch_size = 1;
+          request.train_batch_size = n_micro;
+          const Plan plan = make_plan(model, request);
+          ASSERT_EQ(plan.n_micro, n_micro);
+          const CostModel cost(machine, true, model, plan.shape, plan.typical);
+          const Simulation all =
+              simulate_steps(cost, plan.shape, static_cast<int>(n_micro),
+                             clips ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive,
+                             /*serial=*/false);
+          EXPECT_NEAR(plan.predicted->step_s, all.step_s, 0.03 * all.step_s)
+              << plan.why << ", AdamW " << adamw << ", clips " << clips;
+          // Copies take longer beside others, and meet others now.
+          const auto compute = static_cast<size_t>(QueueId::compute);
+          EXPECT_NEAR(plan.predicted->busy_s[compute], all.busy_s[compute],
+                      0.02 * all.busy_s[compute]);
+          ++n_compared;
+        }
+  EXPECT_EQ(n_compared, 36);
+}
+
+/** The same where submitting binds, or is hidden by some passes for others; with graphs, which the
+ * first of them have, and without. */
+TEST(Simulation, OfManyMicroBatchesIsThatOfAllTheirLaunches) {
+  ModelTable model = bert(1024, 24);
+  for (const AttentionBackend attention :
+       {AttentionBackend::flash, AttentionBackend::memory_efficient})
+    for (const AccumulationOrder order :
+         {AccumulationOrder::horizontal, AccumulationOrder::vertical})
+      for (const double flops_per_s : {150e12, 250e12, 400e12, 1e15})
+        for (const int64_t n_micro : {14, 27, 32, 128, 512}) {
+          model.attention = attention;
+          MachineProfile machine = even_machine({.flops_per_s = flops_per_s});
+          machine.gpu->launch_s = 4e-6;
+          PlanRequest request = on_gpu(machine, 60 * kGiB);
+          request.order = order;
+          request.placement = Place::gpu;
+          request.micro_batch_size = 2;
+          request.train_batch_size = 2 * n_micro;
+          const Plan plan = make_plan(model, request);
+          const CostModel cost(machine, true, model, plan.shape, plan.typical);
+          const double all_s = simulate_steps(cost, plan.shape, static_cast<int>(n_micro),
+                                              UpdateOrder::after_decision, /*serial=*/false)
+                                   .step_s;
+          EXPECT_NEAR(plan.predicted->step_s, all_s, 0.035 * all_s)
+              << plan.why << ", " << name_of(attention) << ", " << flops_per_s;
+        }
+}
+
+TEST(Simulation, KeepsATraceOfTwoStepsInOrder) {
+  const ModelTable model = bert(256, 4);
+  const PlanRequest request = on_gpu(even_machine({}), 40 * kGiB);
+  const Plan plan = make_plan(model, request);
+  const auto actions = simulate_plan(model, request, plan, true).actions;
+  EXPECT_EQ(actions.size(),
+            2 * make_training_list(plan.shape, static_cast<int>(plan.n_micro)).size());
+  std::array<double, kQueues> ended_s;
+  ended_s.fill(-1e9);
+  int n_of_second = 0;
+  for (const TimedAction& action : actions) {
+    double& last_s = ended_s[static_cast<size_t>(action.queue)];
+    EXPECT_GE(action.begin_s, last_s) << action.name;
+    EXPECT_GE(action.end_s, action.begin_s) << action.name;
+    last_s = action.end_s;
+    ASSERT_TRUE(action.step == 1 || action.step == 2);
+    n_of_second += action.step == 2;
+  }
+  EXPECT_EQ(n_of_second, static_cast<int>(actions.size()) / 2);
+}
+
+TEST(Simulate, AShortLastMicroBatchTakesLess) {
+  const ModelTable model = bert(1024, 6);
+  const auto step_s = [&](int64_t batch) {
+    PlanRequest request = on_gpu(even_machine({}), 60 * kGiB);
+    request.train_batch_size = batch;
+    request.micro_batch_size = 32;
+    return make_plan(model, request).predicted->step_s;
+  };
+  EXPECT_LT(step_s(33), 1.2 * step_s(32));
+  EXPECT_GT(step_s(33), step_s(32));
+  EXPECT_LT(step_s(48), 0.9 * step_s(64));
+}
+
+}  // namespace
+}  // namespace ferry::test

@@ -1,0 +1,355 @@
+// Machine profiles: what is written is read, what cannot be is refused by file and key, where they
+// are kept, and that every preset is one.
+
+#include "src/plan/machine/machine_profile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "src/base/error.h"
+#include "tests/config/config_fixture.h"
+
+namespace ferry {
+namespace {
+
+using config::TemporaryDirectory;
+using nlohmann::ordered_json;
+
+MachineProfile whole_profile() {
+  MachineProfile profile{.name = "GPU, CPU", .source = "measured", .assumptions = {"one", "two"}};
+  profile.gpu = GpuProfile{.name = "GPU",
+                           .compute_capability = 86,
+                           .memory_bytes = int64_t{24} << 30,
+                           .context_bytes = 300 << 20,
+                           .drives_display = true,
+                           .memory_bytes_per_s = 9.1e11,
+                           .launch_s = 2.5e-6,
+                           .adamw_params_per_s = 3.1e10,
+                           .power_w = 350,
+                           .driver = "580.65.06",
+                           .pcie_generation = 4,
+                           .pcie_width = 16,
+                           .copies = {{1 << 20, 1e10, 2e10, 3e9, 4e9}, {4 << 20, 2e10, 2.1e10}},
+                           .gemms = {{DType::bf16, 512, 768, 1e13},
+                                     {DType::bf16, 512, 1024, 2e13},
+                                     {DType::bf16, 2048, 768, 3e13},
+                                     {DType::f32, 512, 768, 1e12}},
+                           .attentions = {{DType::f16, "flash", 128, 64, 1e13, 0.9e13}}};
+  profile.host = {.cpu = "CPU",
+                  .n_threads = 16,
+                  .simd = "avx2",
+                  .memory_bytes = int64_t{64} << 30,
+                  .adamw = {{1, 8e8}, {16, 4.4e9, 3e9, 4.2e10, 4.1e10}},
+                  .memory_bytes_per_s = 1.2e11,
+                  .dram_bytes_per_s = 1.3e11,
+                  .gemms = {{DType::f32, 512, 384, 1e11}},
+                  .attentions = {{DType::f32, "cpu_math", 128, 64, 1e10, 2e10}}};
+  profile.disk = {.directory = "/somewhere", .write_bytes_per_s = 1.8e9, .read_bytes_per_s = 3e9};
+  return profile;
+}
+
+ordered_json whole_json() {
+  return ordered_json::parse(to_json(whole_profile()));
+}
+
+/** What parsing says about the JSON; empty when it takes it. */
+std::string complaint(const ordered_json& json) {
+  try {
+    parse_machine_profile(json.dump(), "m.json");
+    return {};
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::data);
+    return error.what();
+  }
+}
+
+TEST(MachineProfile, WhatIsWrittenIsRead) {
+  const std::string text = to_json(whole_profile());
+  const MachineProfile read = parse_machine_profile(text, "m.json");
+  EXPECT_EQ(to_json(read), text);
+  // Each field, and in its own place.
+  EXPECT_EQ(read.name, "GPU, CPU");
+  EXPECT_EQ(read.source, "measured");
+  EXPECT_EQ(read.assumptions, (std::vector<std::string>{"one", "two"}));
+  ASSERT_TRUE(read.gpu);
+  const GpuProfile& gpu = *read.gpu;
+  EXPECT_EQ(gpu.compute_capability, 86);
+  EXPECT_EQ(gpu.memory_bytes, int64_t{24} << 30);
+  EXPECT_EQ(gpu.context_bytes, 300 << 20);
+  EXPECT_TRUE(gpu.drives_display);
+  EXPECT_EQ(gpu.memory_bytes_per_s, 9.1e11);
+  EXPECT_EQ(gpu.launch_s, 2.5e-6);
+  EXPECT_EQ(gpu.adamw_params_per_s, 3.1e10);
+  EXPECT_EQ(gpu.power_w, 350);
+  EXPECT_EQ(gpu.driver, "580.65.06");
+  EXPECT_EQ(gpu.pcie_generation, 4);
+  EXPECT_EQ(gpu.pcie_width, 16);
+  ASSERT_EQ(gpu.copies.size(), 2u);
+  EXPECT_EQ(gpu.copies[0].n_bytes, 1 << 20);
+  EXPECT_EQ(gpu.copies[0].h2d, 1e10);
+  EXPECT_EQ(gpu.copies[0].d2h, 2e10);
+  EXPECT_EQ(gpu.copies[0].h2d_beside_d2h, 3e9);
+  EXPECT_EQ(gpu.copies[0].d2h_beside_h2d, 4e9);
+  ASSERT_EQ(gpu.gemms.size(), 4u);
+  EXPECT_EQ(gpu.gemms[1].type, DType::bf16);
+  EXPECT_EQ(gpu.gemms[1].rows, 512);
+  EXPECT_EQ(gpu.gemms[1].width, 1024);
+  EXPECT_EQ(gpu.gemms[1].flops_per_s, 2e13);
+  ASSERT_EQ(gpu.attentions.size(), 1u);
+  EXPECT_EQ(gpu.attentions[0].backend, "flash");
+  EXPECT_EQ(gpu.attentions[0].length, 128);
+  EXPECT_EQ(gpu.attentions[0].head_width, 64);
+  EXPECT_EQ(gpu.attentions[0].forward_flops_per_s, 1e13);
+  EXPECT_EQ(gpu.attentions[0].backward_flops_per_s, 0.9e13);
+  EXPECT_EQ(read.host.cpu, "CPU");
+  EXPECT_EQ(read.host.n_threads, 16);
+  EXPECT_EQ(read.host.simd, "avx2");
+  EXPECT_EQ(read.host.memory_bytes, int64_t{64} << 30);
+  EXPECT_EQ(read.host.memory_bytes_per_s, 1.2e11);
+  EXPECT_EQ(read.host.dram_bytes_per_s, 1.3e11);
+  ASSERT_EQ(read.host.adamw.size(), 2u);
+  EXPECT_EQ(read.host.adamw[0].beside_copies, 0);
+  EXPECT_EQ(read.host.adamw[1].n_threads, 16);
+  EXPECT_EQ(read.host.adamw[1].alone, 4.4e9);
+  EXPECT_EQ(read.host.adamw[1].beside_copies, 3e9);
+  EXPECT_EQ(read.host.adamw[1].h2d_beside, 4.2e10);
+  EXPECT_EQ(read.host.adamw[1].d2h_beside, 4.1e10);
+  EXPECT_EQ(read.host.gemms.size(), 1u);
+  EXPECT_EQ(read.host.attentions.size(), 1u);
+  EXPECT_EQ(read.disk.directory, "/somewhere");
+  EXPECT_EQ(read.disk.write_bytes_per_s, 1.8e9);
+  EXPECT_EQ(read.disk.read_bytes_per_s, 3e9);
+}
+
+/** Files of earlier builds and of other hands: each key means what it says. */
+TEST(MachineProfile, TheFormatIsFixed) {
+  const MachineProfile read = parse_machine_profile(
+      R"({"version": 2, "name": "n", "source": "s", "assumptions": ["a"],
+    "gpu": {"name": "g", "compute_capability": 75, "memory_bytes": 1, "context_bytes": 2,
+      "drives_display": true, "memory_bytes_per_s": 3, "launch_s": 4, "adamw_params_per_s": 5,
+      "power_w": 6, "driver": "d", "pcie_generation": 7, "pcie_width": 8,
+      "copies": [{"bytes": 9, "h2d": 10, "d2h": 11, "h2d_beside_d2h": 12, "d2h_beside_h2d": 13}],
+      "gemms": [{"type": "fp16", "rows": 14, "width": 15, "flops_per_s": 16}],
+      "attentions": [{"type": "bf16", "backend": "flash", "length": 17, "head_width": 18,
+        "forward_flops_per_s": 19, "backward_flops_per_s": 20}]},
+    "host": {"cpu": "c", "threads": 21, "simd": "avx2", "memory_bytes": 22,
+      "memory_bytes_per_s": 23, "dram_bytes_per_s": 24,
+      "adamw": [{"threads": 25, "alone": 26, "beside_copies": 27, "h2d_beside": 28,
+        "d2h_beside": 29}]},
+    "disk": {"directory": "/", "write_bytes_per_s": 30, "read_bytes_per_s": 31}})",
+      "m.json");
+  const GpuProfile& gpu = read.gpu.value();
+  EXPECT_EQ(gpu.memory_bytes, 1);
+  EXPECT_EQ(gpu.context_bytes, 2);
+  EXPECT_EQ(gpu.memory_bytes_per_s, 3);
+  EXPECT_EQ(gpu.launch_s, 4);
+  EXPECT_EQ(gpu.adamw_params_per_s, 5);
+  EXPECT_EQ(gpu.power_w, 6);
+  EXPECT_EQ(gpu.pcie_generation, 7);
+  EXPECT_EQ(gpu.pcie_width, 8);
+  const CopyRate& copy = gpu.copies.at(0);
+  EXPECT_EQ(copy.n_bytes, 9);
+  EXPECT_EQ(copy.h2d, 10);
+  EXPECT_EQ(copy.d2h, 11);
+  EXPECT_EQ(copy.h2d_beside_d2h, 12);
+  EXPECT_EQ(copy.d2h_beside_h2d, 13);
+  const GemmRate& gemm = gpu.gemms.at(0);
+  EXPECT_EQ(gemm.type, DType::f16);
+  EXPECT_EQ(gemm.rows, 14);
+  EXPECT_EQ(gemm.width, 15);
+  EXPECT_EQ(gemm.flops_per_s, 16);
+  const AttentionRate& attention = gpu.attentions.at(0);
+  EXPECT_EQ(attention.length, 17);
+  EXPECT_EQ(attention.head_width, 18);
+  EXPECT_EQ(attention.forward_flops_per_s, 19);
+  EXPECT_EQ(attention.backward_flops_per_s, 20);
+  EXPECT_EQ(read.host.n_threads, 21);
+  EXPECT_EQ(read.host.memory_bytes, 22);
+  EXPECT_EQ(read.host.memory_bytes_per_s, 23);
+  EXPECT_EQ(read.host.dram_bytes_per_s, 24);
+  const AdamwRate& adamw = read.host.adamw.at(0);
+  EXPECT_EQ(adamw.n_threads, 25);
+  EXPECT_EQ(adamw.alone, 26);
+  EXPECT_EQ(adamw.beside_copies, 27);
+  EXPECT_EQ(adamw.h2d_beside, 28);
+  EXPECT_EQ(adamw.d2h_beside, 29);
+  EXPECT_EQ(read.disk.write_bytes_per_s, 30);
+  EXPECT_EQ(read.disk.read_bytes_per_s, 31);
+}
+
+TEST(MachineProfile, WhatWasNotMeasuredIsLeftOut) {
+  const MachineProfile read =
+      parse_machine_profile(R"({"version": 2, "name": "a host"})", "m.json");
+  EXPECT_FALSE(read.gpu);
+  EXPECT_TRUE(read.host.adamw.empty());
+  EXPECT_EQ(read.disk.write_bytes_per_s, 0);
+  EXPECT_EQ(ordered_json::parse(to_json(read)),
+            ordered_json::parse(R"({"version": 2, "name": "a host"})"));
+}
+
+TEST(MachineProfile, WrongValuesAreRefusedByKey) {
+  struct Case {
+    const char* pointer;  // what is replaced; removed where the value is discarded
+    ordered_json value;
+    const char* message;
+  };
+  const ordered_json none = ordered_json::value_t::discarded;
+  const Case cases[] = {
+      {"/name", none, "name is missing, expected a value"},
+      {"/name", 5, "name = 5, expected a text"},
+      {"/assumptions/1", 1, "assumptions[1] = 1, expected a text"},
+      {"/assumptions", "one", "assumptions = \"one\", expected a list"},
+      {"/gpu", ordered_json::array(), "gpu = [], expected an object"},
+      {"/gpu/memory_bytes", 1.5, "gpu.memory_bytes = 1.5, expected an integer above 0"},
+      {"/gpu/memory_bytes", 0, "gpu.memory_bytes = 0, expected"},
+      {"/gpu/memory_bytes", std::numeric_limits<uint64_t>::max(), "gpu.memory_bytes = 1844"},
+      {"/gpu/compute_capability", int64_t{1} << 40, "gpu.compute_capability = 1099511627776"},
+      {"/gpu/drives_display", "no", "gpu.drives_display = \"no\", expected true or false"},
+      {"/gpu/launch_s", 0, "gpu.launch_s = 0, expected a number from 1e-09 to 10"},
+      {"/gpu/launch_s", nullptr, "gpu.launch_s = null"},
+      {"/gpu/launch_s", 1e300, "gpu.launch_s = 1e+300"},
+      {"/gpu/gemms/0/flops_per_s", 1e-300, "flops_per_s = 1e-300, expected a number from 1 to"},
+      {"/gpu/copies/0/d2h", 1e308, "gpu.copies[0].d2h = 1e+308"},
+      {"/name", "a\x1b[2Jcard", "expected a text without control characters"},
+      {"/gpu/power_w", -1.0, "gpu.power_w = -1.0"},
+      {"/gpu/copies", 3, "gpu.copies = 3, expected a list"},
+      {"/gpu/copies/1", 3, "gpu.copies[1] = 3, expected an object"},
+      {"/gpu/copies/1/bytes", none, "gpu.copies[1].bytes is missing"},
+      {"/gpu/copies/1/bytes", 1 << 20, "gpu.copies[1] = "},
+      {"/gpu/copies/0/h2d", "fast", "gpu.copies[0].h2d = \"fast\", expected a number"},
+      {"/gpu/gemms/1/type", "int8", "gpu.gemms[1].type = \"int8\", expected fp32, fp16 or bf16"},
+      {"/gpu/gemms/2/rows", 512, "gpu.gemms[2] = "},
+      {"/gpu/gemms/0/width", none, "gpu.gemms[0].width is missing"},
+      {"/gpu/attentions/0/backend", "", "gpu.attentions[0].backend = \"\""},
+      {"/host/threads", "many", "host.threads = \"many\""},
+      {"/host/adamw/1/threads", 1, "host.adamw[1] = "},
+      {"/host/adamw/0/alone", none, "host.adamw[0].alone is missing"},
+      {"/host/thread", 4, "unknown key host.thread - did you mean 'threads'?"},
+      {"/hosts", 4, "unknown key hosts"},
+      {"/gpu/copies/0/h2b", 4, "unknown key gpu.copies[0].h2b"},
+      {"/disk/write_bytes_per_s", false, "disk.write_bytes_per_s = false"},
+  };
+  for (const Case& each : cases) {
+    ordered_json json = whole_json();
+    const ordered_json::json_pointer pointer(each.pointer);
+    if (each.value.is_discarded())
+      json[pointer.parent_pointer()].erase(pointer.back());
+    else
+      json[pointer] = each.value;
+    const std::string said = complaint(json);
+    EXPECT_CONTAINS(said, each.message);
+    EXPECT_CONTAINS(said, "'m.json'");
+  }
+}
+
+TEST(MachineProfile, AnotherVersionOrNoJsonIsRefused) {
+  ordered_json json = whole_json();
+  json["version"] = 3;
+  EXPECT_CONTAINS(complaint(json), "has version 3, and this ferry knows 2");
+  json["version"] = 1;
+  EXPECT_CONTAINS(complaint(json), "has version 1: an older ferry measured otherwise");
+  json["version"] = "1";
+  EXPECT_CONTAINS(complaint(json), "is no machine profile");
+  json.erase("version");
+  EXPECT_CONTAINS(complaint(json), "is no machine profile");
+  EXPECT_CONTAINS(complaint(ordered_json::array()), "expected an object");
+  for (const char* text : {"", "{", "{\"version\": 2, \"name\": \"x\", \"a\": 1e999}", "\xff"})
+    EXPECT_THROW(parse_machine_profile(text, "m.json"), Error) << text;
+}
+
+class Stored : public testing::Test {
+ protected:
+  void SetUp() override { setenv("XDG_DATA_HOME", (root_.path() / "data").c_str(), 1); }
+  void TearDown() override { unsetenv("XDG_DATA_HOME"); }
+  TemporaryDirectory root_;
+};
+
+TEST_F(Stored, IsKeptAndReplaced) {
+  EXPECT_EQ(machine_profile_path(), root_.path() / "data/ferry/machine.json");
+  EXPECT_FALSE(load_machine_profile());
+  MachineProfile profile = whole_profile();
+  store_machine_profile(profile);
+  EXPECT_EQ(to_json(load_machine_profile().value()), to_json(profile));
+  profile.name = "another";
+  store_machine_profile(profile);
+  EXPECT_EQ(load_machine_profile()->name, "another");
+  // Nothing but the file is left.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(root_.path() / "data/ferry"), {}), 1);
+}
+
+TEST_F(Stored, ADamagedOneIsToldByItsPath) {
+  const auto file = root_.write("data/ferry/machine.json", "{\"version\": 2");
+  EXPECT_CONTAINS(config::usage_error([] { load_machine_profile(); }, Fault::data), file.string());
+}
+
+TEST_F(Stored, WithoutAHomeNothingIsStored) {
+  const char* home = std::getenv("HOME");
+  const std::string kept = home ? home : "";
+  unsetenv("XDG_DATA_HOME");
+  unsetenv("HOME");
+  EXPECT_EQ(machine_profile_path(), std::filesystem::path());
+  EXPECT_FALSE(load_machine_profile());
+  EXPECT_THROW(store_machine_profile(whole_profile()), Error);
+  if (home) setenv("HOME", kept.c_str(), 1);
+}
+
+TEST(MachinePresets, EachIsAWholeProfile) {
+  const std::vector<std::string> names = list_machine_presets();
+  for (const char* name :
+       {"2080ti-11g", "2080ti-11g-low", "3060-12g", "3090-24g", "4060ti-16g", "4090-24g",
+        "5060ti-16g", "5090-32g", "a100-40g", "a6000-48g", "h100-80g", "v100-32g"})
+    EXPECT_TRUE(std::find(names.begin(), names.end(), name) != names.end()) << name;
+  for (const std::string& name : names) {
+    const MachineProfile profile = find_machine_preset(name);
+    EXPECT_EQ(profile.name, name);
+    EXPECT_FALSE(profile.source.empty()) << name;
+    EXPECT_GE(profile.assumptions.size(), 5u) << name;
+    ASSERT_TRUE(profile.gpu) << name;
+    const GpuProfile& gpu = *profile.gpu;
+    const bool has_bf16 = gpu.compute_capability >= 80;
+    EXPECT_EQ(gpu.gemms.size(), (has_bf16 ? 3u : 2u) * 4 * 5) << name;
+    EXPECT_EQ(gpu.attentions.size(), (has_bf16 ? 5u : 2u) * 4 * 2) << name;
+    ASSERT_EQ(gpu.copies.size(), 5u) << name;
+    for (const GemmRate& gemm : gpu.gemms)
+      EXPECT_TRUE(has_bf16 || gemm.type != DType::bf16) << name;
+    for (const AttentionRate& attention : gpu.attentions)
+      EXPECT_TRUE(has_bf16 || attention.backend != "flash") << name;
+    EXPECT_GT(gpu.memory_bytes_per_s, 0) << name;
+    EXPECT_GT(gpu.launch_s, 0) << name;
+    EXPECT_GT(gpu.adamw_params_per_s, 0) << name;
+    EXPECT_GT(gpu.context_bytes, 0) << name;
+    EXPECT_EQ(profile.host.adamw.back().n_threads, profile.host.n_threads) << name;
+    for (const AdamwRate& rate : profile.host.adamw) {
+      EXPECT_LE(rate.beside_copies, rate.alone) << name;
+      // Together no more than memory gives, but for the rounding to four digits.
+      EXPECT_LE(28 * rate.beside_copies + rate.h2d_beside + rate.d2h_beside,
+                1.001 * profile.host.dram_bytes_per_s)
+          << name;
+    }
+    EXPECT_GT(profile.host.memory_bytes, 0) << name;
+    EXPECT_GT(profile.disk.write_bytes_per_s, 0) << name;
+  }
+}
+
+TEST(MachinePresets, ANearNameIsHelped) {
+  EXPECT_CONTAINS(config::usage_error([] { find_machine_preset("3090-24"); }),
+                  "did you mean '3090-24g'?");
+}
+
+TEST(MachinePresets, AFileIsTakenAndAWrongNameIsHelped) {
+  TemporaryDirectory root;
+  const auto file = root.write("card.json", to_json(whole_profile()));
+  EXPECT_EQ(find_machine_preset(file.string()).name, "GPU, CPU");
+  EXPECT_CONTAINS(config::usage_error([] { find_machine_preset("/no/such.json"); }),
+                  "no machine '/no/such.json'");
+}
+
+}  // namespace
+}  // namespace ferry

@@ -1,0 +1,235 @@
+// What the planner chooses, by predicted times.
+
+#include "src/plan/search/search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "src/base/error.h"
+#include "tests/plan/search/even_plans.h"
+
+namespace ferry::test {
+namespace {
+
+TEST(Simulation, ComparesPlansWithOutputsOfBlocksOnTheHostByTheirTimes) {
+  const ModelTable model = bert(1024, 24);
+  PlanRequest request = on_gpu(even_machine({}), 4 * kGiB);
+  request.train_batch_size = request.micro_batch_size.emplace(128);
+  const Plan plan = make_plan(model, request);
+  EXPECT_TRUE(plan.shape.boundaries_on_host);
+  ASSERT_TRUE(plan.predicted);
+  // The fastest of those that can be forced.
+  int n_fit = 0;
+  for (Place place : {Place::gpu, Place::host})
+    for (Activations activations : {Activations::keep, Activations::recompute}) {
+      request.placement = place;
+      request.activations = activations;
+      try {
+        EXPECT_GE(make_plan(model, request).predicted->step_s, plan.predicted->step_s * 0.98);
+        ++n_fit;
+      } catch (const Error&) {  // does not fit
+      }
+    }
+  EXPECT_GE(n_fit, 1);
+}
+
+// However much memory there is: their grids end at 65535 texts and 4,194,240 tokens.
+TEST(Search, TakesNoMoreAtOnceThanKernelsDo) {
+  const ModelTable model = bert(128, 2);
+  for (const bool has_times : {true, false})
+    for (const auto& [batch, length] : {std::pair{1 << 13, 512}, std::pair{1 << 20, 16}}) {
+      PlanRequest request = on_gpu(even_machine({}), 2000 * kGiB);
+      if (!has_times) request.machine.reset();
+      request.train_batch_size = batch;
+      request.max_length = length;
+      const Plan plan = make_plan(model, request);
+      EXPECT_GT(plan.n_micro, 1);
+      EXPECT_LE(plan.largest.tokens, 4'194'240);
+      EXPECT_LE(plan.largest.n_seqs_max, 65535);
+      request.micro_batch_size = batch;
+      try {
+        make_plan(model, request);
+        ADD_FAILURE() << "no error";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.fault(), Fault::usage) << error.what();
+        EXPECT_NE(std::string(error.what()).find("per_device_train_batch_size"), std::string::npos)
+            << error.what();
+      }
+    }
+}
+
+TEST(Search, MoreMemoryNeverMakesAStepSlower) {
+  const ModelTable model = bert(1024, 24);
+  for (bool clips : {true, false})
+    for (double adamw : {2e9, 20e9}) {
+      const MachineProfile machine = even_machine({.adamw_params_per_s = adamw, .shared = 0.7});
+      double last_s = 1e9;
+      for (int64_t gib : {2, 3, 4, 6, 8, 11, 16, 24, 80}) {
+        const Plan plan = make_plan(model, on_gpu(machine, gib * kGiB, clips));
+        EXPECT_LE(plan.layout.n_bytes[0], gib * kGiB);
+        EXPECT_LE(plan.predicted->step_s, last_s * 1.025) << gib << " GiB: " << plan.why;
+        last_s = plan.predicted->step_s;
+      }
+      EXPECT_EQ(make_plan(model, on_gpu(machine, 80 * kGiB, clips)).shape.blocks[5].place,
+                Place::gpu);
+    }
+}
+
+/** Whoever forces a choice gets nothing faster than the planner's own, but for what its predictions
+ * do not tell apart. */
+TEST(Search, NoForcedChoiceIsFaster) {
+  const ModelTable model = bert(1024, 24);
+  int n_compared = 0, n_on_host = 0, n_saved_on_host = 0;
+  for (const double flops : {50e12, 400e12})
+    for (const bool clips : {true, false})
+      for (const int64_t gib : {2, 4, 9}) {
+        const MachineProfile machine =
+            even_machine({.flops_per_s = flops, .adamw_params_per_s = 5e9, .shared = 0.8});
+        const PlanRequest request = on_gpu(machine, gib * kGiB, clips);
+        const std::optional<Plan> chosen = find_plan(model, request);
+        n_on_host += chosen && chosen->shape.boundaries_on_host;
+        n_saved_on_host += chosen && chosen->shape.blocks[5].activations == Activations::host;
+        for (const Activations activations :
+             {Activations::keep, Activations::selective, Activations::recompute, Activations::host})
+          for (const Place boundaries : {Place::gpu, Place::host})
+            for (const int n_slots : {2, 3, 4})
+              for (const bool all_on_host : {false, true}) {
+                PlanRequest forced = request;
+                forced.activations = activations;
+                forced.boundaries = boundaries;
+                forced.n_weight_slots = n_slots;
+                if (all_on_host) forced.placement = Place::host;
+                const std::optional<Plan> other = find_plan(model, forced);
+                if (!other) continue;
+                ASSERT_TRUE(chosen) << gib << " GiB: " << other->why;
+                EXPECT_LE(chosen->predicted->step_s, other->predicted->step_s * 1.03)
+                    << gib << " GiB, " << flops << ", clips " << clips << ": " << chosen->why
+                    << "\nforced, " << n_slots << " slots: " << other->why;
+                ++n_compared;
+              }
+      }
+  EXPECT_GT(n_compared, 300);
+  EXPECT_GT(n_on_host, 0);
+  EXPECT_GT(n_saved_on_host, 0);
+}
+
+TEST(Search, FillsTheCardWithBlocks) {
+  const ModelTable model = bert(1024, 24);
+  const MachineProfile machine = even_machine({.adamw_params_per_s = 2e9});
+  PlanRequest request = on_gpu(machine, 10 * kGiB);
+  request.micro_batch_size = 32;
+  request.activations = Activations::keep;
+  request.boundaries = Place::gpu;
+  request.n_weight_slots = kWeightSlots;
+  const Plan filled = make_plan(model, request);
+  EXPECT_GT(filled.n_resident, 2) << filled.why;
+  EXPECT_LT(filled.n_resident, filled.shape.n_blocks());
+  for (int b = 0; b < filled.shape.n_blocks(); ++b)
+    EXPECT_EQ(filled.shape.blocks[static_cast<size_t>(b)].place == Place::gpu,
+              b < filled.n_resident);
+  // One block more would not fit.
+  StepShape more = filled.shape;
+  more.blocks[static_cast<size_t>(filled.n_resident)].place = Place::gpu;
+  EXPECT_GT(make_layout(more).n_bytes[0], 10 * kGiB);
+  // Without a profile, too: times are not needed to know that.
+  PlanRequest unknown = request;
+  unknown.machine.reset();
+  unknown.gpu_budget_bytes = request.gpu_budget_bytes;
+  EXPECT_EQ(make_plan(model, unknown).n_resident, filled.n_resident);
+  // Who asks for the host gets the host.
+  request.placement = Place::host;
+  EXPECT_EQ(make_plan(model, request).n_resident, 0);
+}
+
+// Slots are as large as the largest block that streams: with large frozen embeddings, which take
+// nothing but their weights, all on the host needs more of the GPU than the embeddings on it.
+TEST(Search, PutsALargeBlockOnTheGpuWhereItsSlotsTakeMore) {
+  ModelTable model = bert(256, 12, HeadKind::classification, /*vocab_size=*/100'000);
+  for (ParamSpec& param : model.blocks.front().params)
+    param.trainable = false;
+  PlanRequest request = on_gpu(even_machine({}), 0);
+  request.train_batch_size = 1;
+  request.max_length = 64;
+  request.n_weight_slots = kWeightSlots;
+  request.activations = Activations::keep;
+  const auto gpu_bytes = [&](int n_resident) {
+    const BatchShape batch = {.tokens = 128, .n_seqs_max = 3, .max_length = 64};
+    StepShape shape = make_step_shape(model, batch, request, 1);
+    choose(shape, model, {.place = Place::host});
+    for (int b = 0; b < n_resident; ++b)
+      shape.blocks[static_cast<size_t>(b)].place = Place::gpu;
+    return make_layout(shape).n_bytes[0];
+  };
+  ASSERT_LT(gpu_bytes(1), gpu_bytes(0) - 64 * kMiB);
+  request.gpu_budget_bytes = (gpu_bytes(0) + gpu_bytes(1)) / 2;
+  const Plan plan = make_plan(model, request);
+  EXPECT_GE(plan.n_resident, 1) << plan.why;
+  EXPECT_LE(plan.layout.n_bytes[0], request.gpu_budget_bytes);
+}
+
+TEST(Search, TakesTwoSlotsWhereThreeDoNotFit) {
+  const ModelTable model = bert(1024, 24);
+  PlanRequest request = on_gpu(even_machine({}), 0);
+  request.train_batch_size = 1;
+  request.max_length = 64;
+  const auto least_gpu_bytes = [&](int n_slots) {
+    PlanRequest of = request;
+    of.n_weight_slots = n_slots;
+    int64_t fits = kGiB, refused = 0;
+    while (fits - refused > kMiB) {
+      of.gpu_budget_bytes = (fits + refused) / 2;
+      (find_plan(model, of) ? fits : refused) = of.gpu_budget_bytes;
+    }
+    return fits;
+  };
+  const int64_t two = least_gpu_bytes(kWeightSlots_least), three = least_gpu_bytes(kWeightSlots);
+  ASSERT_GT(three - two, 16 * kMiB);
+  for (const bool knows_times : {true, false}) {
+    if (!knows_times) request.machine.reset();
+    request.gpu_budget_bytes = two;
+    EXPECT_EQ(make_plan(model, request).shape.n_weight_slots, kWeightSlots_least);
+    request.gpu_budget_bytes = two - 2 * kMiB;
+    EXPECT_FALSE(find_plan(model, request));
+  }
+}
+
+TEST(Search, TakesBothMemoriesTogetherWhereNeitherIsEnough) {
+  const ModelTable model = bert(1024, 24);
+  PlanRequest request = on_gpu(even_machine({}), 5 * kGiB);
+  request.host_budget_bytes = 3 * kGiB;  // of 4.9 for weights, gradients and states
+  const Plan plan = make_plan(model, request);
+  EXPECT_GT(plan.n_resident, 0);
+  EXPECT_LE(plan.layout.n_bytes[0], 5 * kGiB);
+  EXPECT_LE(plan.layout.n_bytes[1], 3 * kGiB);
+  request.placement = Place::host;
+  EXPECT_THROW(make_plan(model, request), Error);
+}
+
+TEST(Search, BlocksThatShareTensorsLiveTogether) {
+  const ModelTable model = bert(1024, 24, HeadKind::masked_lm);
+  const MachineProfile machine = even_machine({.adamw_params_per_s = 2e9});
+  int n_shared_out = 0;
+  for (int64_t gib : {5, 8, 10, 12}) {
+    PlanRequest request = on_gpu(machine, gib * kGiB);
+    const Plan plan = make_plan(model, request);
+    EXPECT_EQ(plan.shape.blocks.front().place, plan.shape.blocks.back().place) << plan.why;
+    n_shared_out += plan.n_resident > 0 && plan.n_resident < plan.shape.n_blocks();
+  }
+  EXPECT_GT(n_shared_out, 0);
+}
+
+TEST(Search, TakesMicroBatchesVerticallyWhereCopiesBind) {
+  const ModelTable model = bert(1024, 24);
+  PlanRequest request =
+      on_gpu(even_machine({.copy_bytes_per_s = 4e9, .adamw_params_per_s = 50e9}), 40 * kGiB);
+  request.placement = Place::host;
+  request.micro_batch_size = 8;
+  const Plan plan = make_plan(model, request);
+  EXPECT_EQ(plan.shape.order, AccumulationOrder::vertical) << plan.why;
+  request.order = AccumulationOrder::horizontal;
+  EXPECT_GT(make_plan(model, request).predicted->step_s, plan.predicted->step_s * 1.5);
+}
+
+}  // namespace
+}  // namespace ferry::test
