@@ -132,9 +132,9 @@ class Block {
                         const at::Tensor& x,
                         at::Tensor& dy,
                         at::Tensor& dx) = 0;
-  /** Writes the saved tensors that the table calls remade, from the other ones: the bits that the
-   * forward wrote. */
-  virtual void remake(BlockMemory&) {}
+  /** Writes the saved tensors that the table calls recomputed, from the other ones: the bits that
+   * the forward wrote. */
+  virtual void recompute(BlockMemory&) {}
 };
 
 /** The block's code for this table entry. */

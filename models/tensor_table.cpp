@@ -61,7 +61,7 @@ int64_t ModelTable::n_trainable_params() const {
   return n;
 }
 
-int64_t ModelTable::boundary_bytes(const BatchShape& shape) const {
+int64_t ModelTable::layer_input_bytes(const BatchShape& shape) const {
   return round_up(shape.tokens * width * static_cast<int64_t>(size_of(compute)),
                   kTensorAlignment_bytes);
 }
@@ -73,10 +73,10 @@ int64_t laid_out_bytes(const std::vector<SavedSpec>& specs) {
   return bytes;
 }
 
-int64_t remade_bytes(const std::vector<SavedSpec>& specs) {
+int64_t recomputed_bytes(const std::vector<SavedSpec>& specs) {
   int64_t bytes = 0;
   for (const SavedSpec& s : specs)
-    if (s.remade) bytes += round_up(s.n_bytes(), kTensorAlignment_bytes);
+    if (s.recomputed) bytes += round_up(s.n_bytes(), kTensorAlignment_bytes);
   return bytes;
 }
 

@@ -71,7 +71,8 @@ struct SavedSpec {
   std::string name;  ///< "attention.qkv"
   std::vector<int64_t> shape;
   DType dtype = DType::f32;
-  bool remade = false;  ///< cheap for its size: Block::remake() makes it again from the others
+  bool recomputed =
+      false;  ///< cheap for its size: Block::recompute() makes it again from the others
   int64_t n_elements() const;
   int64_t n_bytes() const { return n_elements() * static_cast<int64_t>(size_of(dtype)); }
 };
@@ -141,8 +142,8 @@ struct BlockTable {
   std::function<ScratchNeed(const BatchShape&)> scratch;
   /** Of one micro-batch of this shape, all of its sequences as long as the longest. */
   std::function<BlockWork(const BatchShape&, bool backward)> work;
-  /** Of Block::remake(); none where no saved tensor is remade. */
-  std::function<BlockWork(const BatchShape&)> remake_work;
+  /** Of Block::recompute(); none where no saved tensor is recomputed. */
+  std::function<BlockWork(const BatchShape&)> recompute_work;
 
   /** Appends a parameter, sets its offset and count; returns its index. */
   int add(std::string name, std::vector<int64_t> shape, bool decay, Init init);
@@ -217,13 +218,13 @@ struct ModelTable {
     return blocks[static_cast<size_t>(entry.block)].params[static_cast<size_t>(entry.param)];
   }
   /** Bytes between blocks for this shape: one (tokens, width) tensor of the compute type. */
-  int64_t boundary_bytes(const BatchShape& shape) const;
+  int64_t layer_input_bytes(const BatchShape& shape) const;
 };
 
 /** Bytes of saved tensors laid one after another, each on a 512-byte boundary. */
 int64_t laid_out_bytes(const std::vector<SavedSpec>& specs);
-/** Of those that are remade, in a region of their own. */
-int64_t remade_bytes(const std::vector<SavedSpec>& specs);
+/** Of those that are recomputed, in a region of their own. */
+int64_t recomputed_bytes(const std::vector<SavedSpec>& specs);
 
 /** As many graphs are kept: each takes about 0.13 MiB of GPU memory beside the plan's. */
 inline constexpr int kBlockGraphs_max = 256;

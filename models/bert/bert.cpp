@@ -163,7 +163,7 @@ class Layer final : public Block {
     ops::linear_backward_input_add(d_qkv, p[qkv_weight], dy, dx);
   }
 
-  void remake(BlockMemory& memory) override {
+  void recompute(BlockMemory& memory) override {
     using namespace layer;
     const auto& p = memory.params;
     auto& s = memory.saved;

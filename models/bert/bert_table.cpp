@@ -151,7 +151,7 @@ void add_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
                                     {"attention.sum", {T, W}, sizes.type},
                                     {"attention.norm.mean", {T}, DType::f32},
                                     {"attention.norm.rstd", {T}, DType::f32},
-                                    {"up", {T, sizes.F}, sizes.type, /*remade=*/true},
+                                    {"up", {T, sizes.F}, sizes.type, /*recomputed=*/true},
                                     {"sum", {T, W}, sizes.type},
                                     {"norm.mean", {T}, DType::f32},
                                     {"norm.rstd", {T}, DType::f32}};
@@ -191,7 +191,7 @@ void add_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
     work.n_operations = 4;  // attention and copies of what it returns; or a slice cleared
     return work;
   };
-  builder.block().remake_work = [sizes](const BatchShape& shape) {
+  builder.block().recompute_work = [sizes](const BatchShape& shape) {
     const int64_t T = shape.tokens, W = sizes.W, F = sizes.F;
     BlockWork work;
     work.add_linear(false, T, W, F);

@@ -156,10 +156,10 @@ BlockWork layer_products(const Sizes& sizes,
 
 /** The norm before the MLP, and `inner` columns of the product before its activation; with a bias
  * that is added beside the activation. */
-BlockWork remade_products(const Sizes& sizes,
-                          const BatchShape& shape,
-                          int64_t inner,
-                          bool has_bias) {
+BlockWork recomputed_products(const Sizes& sizes,
+                              const BatchShape& shape,
+                              int64_t inner,
+                              bool has_bias) {
   const int64_t T = shape.tokens;
   BlockWork work;
   work.add_linear(false, T, sizes.W, inner);
@@ -184,12 +184,13 @@ void add_llama_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
   builder.weight("mlp.down.weight", W, F, hf + "mlp.down_proj.weight");
   builder.block().saved = [sizes](const BatchShape& shape) {
     const int64_t T = shape.tokens, W = sizes.W;
-    std::vector<SavedSpec> saved = {{"attention.norm.rstd", {T}, DType::f32},
-                                    {"attention.qkv", {T, sizes.Q()}, sizes.type},
-                                    {"attention.context", {T, W}, sizes.type},
-                                    {"sum", {T, W}, sizes.type},
-                                    {"mlp.norm.rstd", {T}, DType::f32},
-                                    {"mlp.gate_up", {T, 2 * sizes.F}, sizes.type, /*remade=*/true}};
+    std::vector<SavedSpec> saved = {
+        {"attention.norm.rstd", {T}, DType::f32},
+        {"attention.qkv", {T, sizes.Q()}, sizes.type},
+        {"attention.context", {T, W}, sizes.type},
+        {"sum", {T, W}, sizes.type},
+        {"mlp.norm.rstd", {T}, DType::f32},
+        {"mlp.gate_up", {T, 2 * sizes.F}, sizes.type, /*recomputed=*/true}};
     sizes.append_attention_saved(shape, saved);
     return saved;
   };
@@ -217,8 +218,8 @@ void add_llama_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
     work.n_operations = backward ? 2 : 5;  // attention, copies of what it returns, the residual's
     return work;
   };
-  builder.block().remake_work = [sizes](const BatchShape& shape) {
-    return remade_products(sizes, shape, 2 * sizes.F, /*has_bias=*/false);
+  builder.block().recompute_work = [sizes](const BatchShape& shape) {
+    return recomputed_products(sizes, shape, 2 * sizes.F, /*has_bias=*/false);
   };
 }
 
@@ -245,7 +246,7 @@ void add_gpt2_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
                                     {"sum", {T, W}, sizes.type},
                                     {"mlp.norm.mean", {T}, DType::f32},
                                     {"mlp.norm.rstd", {T}, DType::f32},
-                                    {"mlp.up", {T, sizes.F}, sizes.type, /*remade=*/true}};
+                                    {"mlp.up", {T, sizes.F}, sizes.type, /*recomputed=*/true}};
     sizes.append_attention_saved(shape, saved);
     return saved;
   };
@@ -273,8 +274,8 @@ void add_gpt2_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
     work.n_operations = 4;  // attention and copies of what it returns; or a slice cleared
     return work;
   };
-  builder.block().remake_work = [sizes](const BatchShape& shape) {
-    return remade_products(sizes, shape, sizes.F, /*has_bias=*/true);
+  builder.block().recompute_work = [sizes](const BatchShape& shape) {
+    return recomputed_products(sizes, shape, sizes.F, /*has_bias=*/true);
   };
 }
 

@@ -109,7 +109,7 @@ class Gpt2Layer final : public Block {
                                scratch);
   }
 
-  void remake(BlockMemory& memory) override {
+  void recompute(BlockMemory& memory) override {
     using namespace gpt2_layer;
     const auto& p = memory.params;
     auto& s = memory.saved;

@@ -97,7 +97,7 @@ class LlamaLayer final : public Block {
                                     dx, d[attention_norm_weight], scratch);
   }
 
-  void remake(BlockMemory& memory) override {
+  void recompute(BlockMemory& memory) override {
     using namespace llama_layer;
     const auto& p = memory.params;
     auto& s = memory.saved;

@@ -1,9 +1,9 @@
 #include "models/ops/attention.h"
 
 #include "models/ops/cpu_attention.h"
+#include "models/ops/dispatch.h"
 #include "models/ops/fused.h"
 #include "models/ops/gpu_attention.h"
-#include "models/ops/road.h"
 #include "simd/kernels.h"
 
 namespace ferry::ops {

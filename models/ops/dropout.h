@@ -1,5 +1,5 @@
 #pragma once
-// Dropout of one operation, as every road of the layer operations takes it.
+// Dropout of one operation, as the layer operations take it on CPU and GPU.
 
 #include <cstdint>
 

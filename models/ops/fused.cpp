@@ -4,7 +4,7 @@
 
 #include "models/ops/cpu_kernels.h"
 #include "models/ops/cuda_kernels.h"
-#include "models/ops/road.h"
+#include "models/ops/dispatch.h"
 #include "models/ops/scratch_sizes.h"
 #include "src/base/error.h"
 

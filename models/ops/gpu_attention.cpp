@@ -15,8 +15,8 @@
 
 #include "models/ops/captured_generator.h"
 #include "models/ops/cuda_kernels.h"
+#include "models/ops/dispatch.h"
 #include "models/ops/fused.h"
-#include "models/ops/road.h"
 #include "models/ops/scratch_sizes.h"
 #include "src/base/error.h"
 

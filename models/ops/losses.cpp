@@ -13,7 +13,7 @@
 
 #include "models/ops/cpu_rows.h"
 #include "models/ops/cuda_kernels.h"
-#include "models/ops/road.h"
+#include "models/ops/dispatch.h"
 #include "models/ops/row_kernels.h"
 #include "src/base/error.h"
 

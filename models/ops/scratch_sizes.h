@@ -1,6 +1,6 @@
 #pragma once
 // Scratch and saved sizes of the layer operations, torch-free: the tensor tables declare them, the
-// operations take exactly them. `cuda` chooses where the two roads split their sums differently.
+// operations take exactly them. `cuda` chooses where CPU and GPU split their sums differently.
 
 #include <algorithm>
 #include <cstdint>

@@ -10,8 +10,8 @@
 #include <limits>
 
 #include "models/ops/cuda_kernels.h"
+#include "models/ops/dispatch.h"
 #include "models/ops/losses.h"
-#include "models/ops/road.h"
 #include "models/ops/row_kernels.h"
 #include "models/ops/scratch_sizes.h"
 

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "models/ops/dispatch.h"
 #include "models/ops/fused.h"
 #include "models/ops/linear.h"
 #include "models/ops/losses.h"
-#include "models/ops/road.h"
 #include "models/ops/scratch_sizes.h"
 #include "simd/kernels.h"
 

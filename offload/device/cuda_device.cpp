@@ -23,7 +23,7 @@
 #include "offload/device/host_flags.h"
 #include "offload/device/host_queue.h"
 #include "src/base/error.h"
-#include "src/base/say.h"
+#include "src/base/print.h"
 
 namespace ferry {
 namespace {
@@ -48,7 +48,8 @@ class CudaDevice final : public Device {
     name_ = properties.name;
     if (flags_.gpu_can_wait()) return;
     if (waits == HostWaits::probed)
-      say("this driver has no stream memory operations: threads wait for the CPU's work instead");
+      log_line(
+          "this driver has no stream memory operations: threads wait for the CPU's work instead");
     for (auto& submitter : submitters_)
       submitter = std::make_unique<HostQueue>();
   }
@@ -64,7 +65,7 @@ class CudaDevice final : public Device {
   std::unique_ptr<Reservation> reserve(Place place,
                                        int64_t n_bytes,
                                        const FirstTouch& touch) override {
-    if (place == Place::gpu) return reserve_gpu(n_bytes);
+    if (place == Place::device) return reserve_gpu(n_bytes);
     return reserve_pinned(n_bytes, touch);
   }
 

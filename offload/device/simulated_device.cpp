@@ -37,7 +37,7 @@ class MappedReservation final : public Reservation {
         in_use_(std::move(in_use)),
         capacity_bytes_(capacity_bytes),
         pages_(checked(n_bytes),
-               fmt::format("{} memory", name_of(place)),
+               std::string(place == Place::device ? "device memory" : "host memory"),
                "see `ferry plan`, lower train_batch_size or max_length") {
     *in_use_ += n_bytes_;
   }
@@ -93,7 +93,7 @@ class SimulatedDevice : public Device {
                                        const FirstTouch& touch) override {
     auto made = std::make_unique<MappedReservation>(
         place, n_bytes, in_use_[static_cast<size_t>(place)],
-        place == Place::gpu ? options_.gpu_capacity_bytes : INT64_MAX);
+        place == Place::device ? options_.gpu_capacity_bytes : INT64_MAX);
     // On one node, pages are better found as they are needed.
     if (touch && n_nodes_ > 1 && n_bytes > 0) touch(made->data());
     return made;

@@ -161,7 +161,7 @@ bool Executor::await_saved(const Action& action,
     return !update_waits_for_save_[static_cast<size_t>(b)] || await(b);
   });
   for (int b = 0; b < shape_.n_blocks() && action.verb == Verb::decide && has_all; ++b)
-    if (block(b).place == Place::gpu && shape_.is_trained(b)) has_all = await(b);
+    if (block(b).place == Place::device && shape_.is_trained(b)) has_all = await(b);
   waited_for_disk_ += std::chrono::steady_clock::now() - start;
   return has_all;
 }

@@ -16,10 +16,10 @@
 
 #include "offload/device/cpu_math.h"
 #include "offload/device/device.h"
-#include "offload/step/layout.h"
-#include "offload/step/pager.h"
 #include "offload/executor/run_memory.h"
 #include "offload/executor/step_tracer.h"
+#include "offload/step/layout.h"
+#include "offload/step/pager.h"
 
 namespace ferry {
 
@@ -28,9 +28,9 @@ struct ActionMemory {
   std::byte* weights = nullptr;  ///< compute type; borrowed tensors at borrowed(i)
   std::vector<std::byte*> borrowed;
   std::byte* saved = nullptr;
-  std::byte* saved_remade = nullptr;  ///< of a selective block: where the others are made again
-  std::byte* input = nullptr;         ///< output of the block before
-  std::byte* output = nullptr;        ///< null for the head
+  std::byte* saved_recomputed = nullptr;  ///< of a selective block: where the others are made again
+  std::byte* input = nullptr;             ///< output of the block before
+  std::byte* output = nullptr;            ///< null for the head
   std::byte* grads =
       nullptr;  ///< compute type, this micro-batch's; borrowed uses behind the segment
   std::byte* grad_output = nullptr;
@@ -204,7 +204,7 @@ class Executor {
   void run_backward(const Action& action);
   void fetch_weights(const Action& action);
   void move_saved(const Action& action);
-  void move_boundary(const Action& action);
+  void move_layer_input(const Action& action);
   void send_grads(const Action& action, const Updates& updates);
   void accumulate(const Action& action);
   void combine(const Action& action);
@@ -215,7 +215,7 @@ class Executor {
   /** Of a block whose update does not wait for the decision. */
   bool is_finite(const Action& update) const;
   ActionMemory memory_of(const Action& action) const;
-  DeviceMath& math_of(Place place) { return place == Place::gpu ? device_.math() : host_math_; }
+  DeviceMath& math_of(Place place) { return place == Place::device ? device_.math() : host_math_; }
   int live(int micro) const { return shape_.n_live() == 1 ? 0 : micro; }
   const BlockShape& block(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
   void poison(RegionId region);

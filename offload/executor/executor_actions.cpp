@@ -22,7 +22,7 @@ void Executor::run(const Action& action, Updates& updates) {
     case Verb::forward:
       // What lay there was sent beside the forward that read it: neither knew whether it was last.
       if (action.output_slot >= 0)
-        poison(layout_.boundary_slots[static_cast<size_t>(action.output_slot)]);
+        poison(layout_.layer_input_slots[static_cast<size_t>(action.output_slot)]);
       [[fallthrough]];
     case Verb::recompute:
       work_.forward(action, memory_of(action));
@@ -33,9 +33,9 @@ void Executor::run(const Action& action, Updates& updates) {
     case Verb::send_saved:
     case Verb::fetch_saved:
       return move_saved(action);
-    case Verb::send_boundary:
-    case Verb::fetch_boundary:
-      return move_boundary(action);
+    case Verb::send_layer_input:
+    case Verb::fetch_layer_input:
+      return move_layer_input(action);
     case Verb::square_sum_gpu:
     case Verb::square_sum_host:
       return square_sum(action);
@@ -54,7 +54,8 @@ void Executor::run(const Action& action, Updates& updates) {
       return update(action, updates);
   }
   if (action.releases_slot) poison(layout_.weight_slots[static_cast<size_t>(action.slot)]);
-  if (action.releases_input) poison(layout_.boundary_slots[static_cast<size_t>(action.input_slot)]);
+  if (action.releases_input)
+    poison(layout_.layer_input_slots[static_cast<size_t>(action.input_slot)]);
 }
 
 void Executor::poison(RegionId region) {
@@ -84,28 +85,28 @@ ActionMemory Executor::memory_of(const Action& action) const {
   else if (layout_.saved_on_host[index] >= 0)
     m.saved = memory_.at(layout_.saved_slots[0]);
   else
-    m.saved = memory_.at(layout_.saved_remade);
+    m.saved = memory_.at(layout_.saved_recomputed);
   // Where no backward follows, all are in one region.
-  if (block(b).activations == Activations::selective && block(b).saved_remade_bytes > 0 &&
+  if (block(b).activations == Activations::selective && block(b).saved_recomputed_bytes > 0 &&
       layout_.saved[index] >= 0)
-    m.saved_remade = memory_.at(layout_.saved_remade);
-  auto boundary = [&](int of, int slot) {
+    m.saved_recomputed = memory_.at(layout_.saved_recomputed);
+  auto layer_input = [&](int of, int slot) {
     if (of < 0 || of >= shape_.n_blocks() - 1) return static_cast<std::byte*>(nullptr);
-    if (slot >= 0) return memory_.at(layout_.boundary_slots[static_cast<size_t>(slot)]);
-    return memory_.at(layout_.boundaries[static_cast<size_t>(of * shape_.n_live() + lane)]);
+    if (slot >= 0) return memory_.at(layout_.layer_input_slots[static_cast<size_t>(slot)]);
+    return memory_.at(layout_.layer_inputs[static_cast<size_t>(of * shape_.n_live() + lane)]);
   };
   auto gradient = [&](int of) {  // of a block's output, for all blocks in two regions in turn
     return memory_.at(
-        layout_.grad_boundaries[static_cast<size_t>((of + 2) % 2 * shape_.n_live() + lane)]);
+        layout_.layer_input_grads[static_cast<size_t>((of + 2) % 2 * shape_.n_live() + lane)]);
   };
   const bool is_head = b == shape_.n_blocks() - 1;
-  m.input = boundary(b - 1, action.input_slot);
-  m.output = boundary(b, action.output_slot);
+  m.input = layer_input(b - 1, action.input_slot);
+  m.output = layer_input(b, action.output_slot);
   // Nobody reads the output again: where it has no region of its own it goes to where the backward
   // is about to write.
   if (action.verb == Verb::recompute && !is_head && !m.output) m.output = gradient(b - 1);
   m.batch = memory_.at(layout_.batches[static_cast<size_t>(action.micro)]);
-  m.loss = reinterpret_cast<std::byte*>(step_sum(Place::gpu, shape_.n_blocks() + action.micro));
+  m.loss = reinterpret_cast<std::byte*>(step_sum(Place::device, shape_.n_blocks() + action.micro));
   if (action.verb != Verb::backward) return m;
   m.grad_output = is_head ? nullptr : gradient(b);
   m.grad_input = b == 0 ? nullptr : gradient(b - 1);
@@ -131,7 +132,7 @@ void Executor::run_backward(const Action& action) {
   if (m.grads == memory_.at(layout_.grad_temp)) poison(layout_.grad_temp);
   if (action.saved_slot >= 0) poison(layout_.saved_slots[static_cast<size_t>(action.saved_slot)]);
   if (block(action.block).saved_bytes > block(action.block).saved_kept_bytes())
-    poison(layout_.saved_remade);
+    poison(layout_.saved_recomputed);
 }
 
 void Executor::move_saved(const Action& action) {
@@ -146,14 +147,14 @@ void Executor::move_saved(const Action& action) {
   poison(slot);
 }
 
-void Executor::move_boundary(const Action& action) {
-  std::byte* slot = memory_.at(layout_.boundary_slots[static_cast<size_t>(action.output_slot)]);
-  const RegionId host = layout_.boundaries_on_host[static_cast<size_t>(
+void Executor::move_layer_input(const Action& action) {
+  std::byte* slot = memory_.at(layout_.layer_input_slots[static_cast<size_t>(action.output_slot)]);
+  const RegionId host = layout_.layer_inputs_on_host[static_cast<size_t>(
       action.block * shape_.n_live() + live(action.micro))];
   FERRY_CHECK(host >= 0, "{} has no room on the host", describe(action, shape_));
-  if (action.verb == Verb::fetch_boundary)
-    return device_.copy(QueueId::h2d, slot, memory_.at(host), shape_.boundary_bytes);
-  device_.copy(QueueId::d2h, memory_.at(host), slot, shape_.boundary_bytes);
+  if (action.verb == Verb::fetch_layer_input)
+    return device_.copy(QueueId::h2d, slot, memory_.at(host), shape_.layer_input_bytes);
+  device_.copy(QueueId::d2h, memory_.at(host), slot, shape_.layer_input_bytes);
 }
 
 void Executor::fetch_weights(const Action& action) {
@@ -183,7 +184,7 @@ void Executor::send_grads(const Action& action, const Updates& updates) {
                shape_.n_grad_elements(b) * static_cast<int64_t>(size_of(type)));
   // The update that follows asks whether they are finite; the step's sums come too late for it.
   if (updates.each_decides && !staged && shape_.is_trained(b) && !shape_.tied(b))
-    device_.copy(QueueId::d2h, arrived_sum(b), step_sum(Place::gpu, b), sizeof(double));
+    device_.copy(QueueId::d2h, arrived_sum(b), step_sum(Place::device, b), sizeof(double));
   poison(slot);
 }
 
@@ -209,7 +210,7 @@ void Executor::combine(const Action& action) {
 }
 
 double* Executor::step_sum(Place place, int index) const {
-  RegionId region = place == Place::gpu ? layout_.step_sums : layout_.step_sums_on_host;
+  RegionId region = place == Place::device ? layout_.step_sums : layout_.step_sums_on_host;
   return reinterpret_cast<double*>(memory_.at(region)) + index;
 }
 
@@ -223,13 +224,13 @@ void Executor::square_sum(const Action& action) {
   const std::byte* grads =
       action.grad_slot >= 0 ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
                             : memory_.segment(b, Segment::grads);
-  math_of(on_gpu ? Place::gpu : Place::host)
+  math_of(on_gpu ? Place::device : Place::host)
       .square_sum(grads, segment_dtype(shape_, b, Segment::grads), trained_[static_cast<size_t>(b)],
-                  on_gpu ? step_sum(Place::gpu, b) : &host_square_sums_[static_cast<size_t>(b)]);
+                  on_gpu ? step_sum(Place::device, b) : &host_square_sums_[static_cast<size_t>(b)]);
 }
 
 void Executor::send_step_sums() {
-  device_.copy(QueueId::d2h, step_sum(Place::host, 0), step_sum(Place::gpu, 0),
+  device_.copy(QueueId::d2h, step_sum(Place::host, 0), step_sum(Place::device, 0),
                step_sums_bytes(shape_));
 }
 

@@ -78,7 +78,7 @@ void BlockStates::read(std::span<const StatePiece> pieces,
   for (const StatePiece& piece : pieces) {
     const std::vector<HostCopy> parts = parts_of(piece);
     for (size_t part = 0; part < parts.size(); ++part)
-      if (place_of_part(piece, part) == Place::gpu) from_gpu.push_back(parts[part]);
+      if (place_of_part(piece, part) == Place::device) from_gpu.push_back(parts[part]);
   }
   memory_.read_lasting(device_, from_gpu);
   pool_.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) {

@@ -12,7 +12,7 @@
 #include "offload/executor/executor.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/say.h"
+#include "src/base/print.h"
 
 namespace ferry {
 
@@ -54,7 +54,7 @@ bool Executor::wait_unless(EventId event,
                     std::chrono::duration<double>(watchdog_).count(), seen),
         "see `ferry doctor` and the kernel's log; FERRY_WATCHDOG_S sets how long a step may stand");
     // Said at once: what unwinds waits for the work that hangs, though for no other.
-    say(fmt::format("ferry: {}", error.what()));
+    log_line(fmt::format("ferry: {}", error.what()));
     device_.fail(std::make_exception_ptr(error));
     throw error;
   }

@@ -18,7 +18,7 @@ bool lasts(const Region& region) {
     case Tag::adam_m:
     case Tag::adam_v:
     case Tag::library:
-      return region.place == Place::gpu;
+      return region.place == Place::device;
     default:
       return false;
   }
@@ -46,7 +46,7 @@ void touch_regions(WorkerPool& pool, const Layout& layout, Place place, std::byt
 
 RunMemory::RunMemory(Device& device, const Layout& layout, WorkerPool& pool)
     : layout_(layout), pool_(pool) {
-  for (Place place : {Place::gpu, Place::host})
+  for (Place place : {Place::device, Place::host})
     reservations_[static_cast<size_t>(place)] =
         device.reserve(place, layout.n_bytes[static_cast<size_t>(place)],
                        [&](std::byte* data) { touch_regions(pool, layout, place, data); });
@@ -62,7 +62,7 @@ int64_t RunMemory::lasting_gpu_bytes() const {
 template <class Copy>
 void RunMemory::for_lasting(Copy&& copy) {
   std::byte* kept = kept_->data();
-  std::byte* gpu = reservations_[static_cast<size_t>(Place::gpu)]->data();
+  std::byte* gpu = reservations_[static_cast<size_t>(Place::device)]->data();
   for (const Region& region : layout_.regions) {
     if (!lasts(region)) continue;
     copy(gpu + region.offset, kept, region.n_bytes);
@@ -79,13 +79,13 @@ bool RunMemory::leave_gpu(Device& device) {
   });
   await(device, QueueId::d2h);
   std::lock_guard lock(leaving_);
-  has_left_gpu_ = reservations_[static_cast<size_t>(Place::gpu)]->release();
+  has_left_gpu_ = reservations_[static_cast<size_t>(Place::device)]->release();
   if (!has_left_gpu_) kept_.reset();
   return has_left_gpu_;
 }
 
 void RunMemory::return_to_gpu(Device& device) {
-  reservations_[static_cast<size_t>(Place::gpu)]->acquire();
+  reservations_[static_cast<size_t>(Place::device)]->acquire();
   for_lasting([&](std::byte* gpu, std::byte* kept, int64_t n_bytes) {
     device.submit(QueueId::h2d, [=, &device] { device.copy(QueueId::h2d, gpu, kept, n_bytes); });
   });
@@ -107,7 +107,7 @@ void RunMemory::read_lasting(Device& device, std::span<const HostCopy> copies) c
 }
 
 const std::byte* RunMemory::kept_at(const HostCopy& copy) const {
-  const auto* gpu = reservations_[static_cast<size_t>(Place::gpu)]->data();
+  const auto* gpu = reservations_[static_cast<size_t>(Place::device)]->data();
   const std::byte* kept = kept_->data();
   for (const Region& region : layout_.regions) {
     if (!lasts(region)) continue;

@@ -16,10 +16,10 @@ std::string_view name_of(QueueId queue) {
 
 std::string_view name_of(Verb verb) {
   constexpr std::array<std::string_view, 18> names = {
-      "fetch_batch",   "fetch_weights",  "forward",    "send_saved",      "fetch_saved",
-      "send_boundary", "fetch_boundary", "recompute",  "backward",        "square_sum_gpu",
-      "send_grads",    "accumulate",     "combine",    "square_sum_host", "send_step_sums",
-      "decide",        "update_gpu",     "update_host"};
+      "fetch_batch",      "fetch_weights",     "forward",    "send_saved",      "fetch_saved",
+      "send_layer_input", "fetch_layer_input", "recompute",  "backward",        "square_sum_gpu",
+      "send_grads",       "accumulate",        "combine",    "square_sum_host", "send_step_sums",
+      "decide",           "update_gpu",        "update_host"};
   return names[static_cast<size_t>(verb)];
 }
 

@@ -30,14 +30,15 @@ class LayoutMaker {
     segments();
     slots();
     saved();
-    boundaries();
-    out_.scratch = add(Tag::scratch, Place::gpu, {"scratch"}, shape_.scratch_bytes);
-    out_.library = add(Tag::library, Place::gpu, {"library"}, shape_.library_bytes);
-    add_each(out_.batches, shape_.n_micro_max, Tag::batch, Place::gpu, "batch", shape_.batch_bytes);
+    layer_inputs();
+    out_.scratch = add(Tag::scratch, Place::device, {"scratch"}, shape_.scratch_bytes);
+    out_.library = add(Tag::library, Place::device, {"library"}, shape_.library_bytes);
+    add_each(out_.batches, shape_.n_micro_max, Tag::batch, Place::device, "batch",
+             shape_.batch_bytes);
     add_each(out_.batches_on_host, shape_.n_micro_max, Tag::batch, Place::host, "batch",
              shape_.batch_bytes);
     if (shape_.trains) save_buffer();
-    out_.step_sums = add(Tag::batch, Place::gpu, {"step sums"}, step_sums_bytes(shape_));
+    out_.step_sums = add(Tag::batch, Place::device, {"step sums"}, step_sums_bytes(shape_));
     out_.step_sums_on_host = add(Tag::batch, Place::host, {"step sums"}, step_sums_bytes(shape_));
     if (shape_.trains)
       out_.arrived_sums = add(Tag::batch, Place::host, {"arrived sums"},
@@ -125,16 +126,16 @@ class LayoutMaker {
       if (shape_.sums_on_gpu(b) || for_nobody) temp = std::max(temp, n * compute_bytes);
     }
     if (weights > 0)
-      add_each(out_.weight_slots, shape_.n_weight_slots, Tag::slots, Place::gpu, "weight slot",
+      add_each(out_.weight_slots, shape_.n_weight_slots, Tag::slots, Place::device, "weight slot",
                weights);
     if (!shape_.trains) return;
     if (grads_host > 0)
-      add_each(out_.grad_slots, shape_.n_grad_slots, Tag::slots, Place::gpu, "gradient slot",
+      add_each(out_.grad_slots, shape_.n_grad_slots, Tag::slots, Place::device, "gradient slot",
                grads_host);
     if (staged)
       add_each(out_.grad_staging, shape_.n_grad_slots, Tag::staging, Place::host,
                "gradient staging", grads_host);
-    out_.grad_temp = add(Tag::slots, Place::gpu, {"gradient of one micro-batch"}, temp);
+    out_.grad_temp = add(Tag::slots, Place::device, {"gradient of one micro-batch"}, temp);
   }
 
   void saved() {
@@ -143,18 +144,18 @@ class LayoutMaker {
       out_.saved.assign(n, -1);
       out_.saved_on_host.assign(n, -1);
     }
-    int64_t remade = 0, on_host = 0;
+    int64_t recomputed = 0, on_host = 0;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       // Blocks without a backward write their saved tensors to one region, and none is read.
       if (b < first_backward_ || block(b).activations == Activations::recompute) {
-        remade = std::max(remade, block(b).saved_bytes);
+        recomputed = std::max(recomputed, block(b).saved_bytes);
         continue;
       }
       const int64_t kept = block(b).saved_kept_bytes();
-      remade = std::max(remade, block(b).saved_bytes - kept);
+      recomputed = std::max(recomputed, block(b).saved_bytes - kept);
       const bool host = block(b).activations == Activations::host;
       if (host) on_host = std::max(on_host, block(b).saved_bytes);
-      const Place place = host ? Place::host : Place::gpu;
+      const Place place = host ? Place::host : Place::device;
       if constexpr (kLists)
         for (int live = 0; live < shape_.n_live(); ++live)
           (host ? out_.saved_on_host
@@ -163,42 +164,42 @@ class LayoutMaker {
       else
         count(shape_.n_live(), place, kept);
     }
-    out_.saved_remade = add(Tag::saved, Place::gpu, {"saved, made again"}, remade);
+    out_.saved_recomputed = add(Tag::saved, Place::device, {"saved, made again"}, recomputed);
     if (on_host > 0)
-      add_each(out_.saved_slots, shape_.n_saved_slots, Tag::saved, Place::gpu, "saved slot",
+      add_each(out_.saved_slots, shape_.n_saved_slots, Tag::saved, Place::device, "saved slot",
                on_host);
   }
 
-  void boundaries() {
+  void layer_inputs() {
     // What no backward reads, two regions hold in turn.
     const int n_passing = std::min(first_backward_, shape_.n_blocks()) - 1;
     bool any_in_slots = false;
     for (int b = 0; b < shape_.n_blocks() - 1; ++b) {
-      const bool in_slots = shape_.boundary_in_slots(b), on_host = shape_.boundary_on_host(b);
+      const bool in_slots = shape_.layer_input_in_slots(b), on_host = shape_.layer_input_on_host(b);
       const bool in_turn = !in_slots && b >= 2 && b < n_passing;
       any_in_slots |= in_slots;
       if constexpr (!kLists) {
-        count(in_slots || in_turn ? 0 : shape_.n_live(), Place::gpu, shape_.boundary_bytes);
-        count(on_host ? shape_.n_live() : 0, Place::host, shape_.boundary_bytes);
+        count(in_slots || in_turn ? 0 : shape_.n_live(), Place::device, shape_.layer_input_bytes);
+        count(on_host ? shape_.n_live() : 0, Place::host, shape_.layer_input_bytes);
         continue;
       }
       for (int live = 0; live < shape_.n_live(); ++live) {
         const auto output_in = [&](Place place) {
-          return add(Tag::saved, place, {"output of", block(b).name}, shape_.boundary_bytes);
+          return add(Tag::saved, place, {"output of", block(b).name}, shape_.layer_input_bytes);
         };
-        out_.boundaries.push_back(
+        out_.layer_inputs.push_back(
             in_slots  ? -1
-            : in_turn ? out_.boundaries[static_cast<size_t>((b - 2) * shape_.n_live() + live)]
-                      : output_in(Place::gpu));
-        out_.boundaries_on_host.push_back(on_host ? output_in(Place::host) : -1);
+            : in_turn ? out_.layer_inputs[static_cast<size_t>((b - 2) * shape_.n_live() + live)]
+                      : output_in(Place::device));
+        out_.layer_inputs_on_host.push_back(on_host ? output_in(Place::host) : -1);
       }
     }
     if (any_in_slots)
-      add_each(out_.boundary_slots, shape_.n_boundary_slots, Tag::saved, Place::gpu,
-               "boundary slot", shape_.boundary_bytes);
+      add_each(out_.layer_input_slots, shape_.n_layer_input_slots, Tag::saved, Place::device,
+               "layer-input slot", shape_.layer_input_bytes);
     if (!shape_.trains) return;
-    add_each(out_.grad_boundaries, 2 * shape_.n_live(), Tag::scratch, Place::gpu,
-             "gradient between blocks", shape_.boundary_bytes);
+    add_each(out_.layer_input_grads, 2 * shape_.n_live(), Tag::scratch, Place::device,
+             "gradient between blocks", shape_.layer_input_bytes);
   }
 
   /** What a checkpoint takes of a segment. */

@@ -40,14 +40,14 @@ struct Layout {
   RegionId grad_temp = -1;  ///< gradients of one micro-batch before they are summed on the GPU
   std::vector<RegionId> grad_staging;  ///< per gradient slot, host
   std::vector<RegionId> saved;         ///< [block * n_live + live]: kept; -1 else
-  RegionId saved_remade = -1;          ///< of recompute and selective: of one block at a time
+  RegionId saved_recomputed = -1;      ///< of recompute and selective: of one block at a time
   std::vector<RegionId> saved_slots;
   std::vector<RegionId> saved_on_host;  ///< [block * n_live + live]
-  std::vector<RegionId> boundaries;  ///< [block * n_live + live]: output of a block but the head;
-                                     ///< -1: in boundary slots
-  std::vector<RegionId> boundary_slots;
-  std::vector<RegionId> boundaries_on_host;  ///< [block * n_live + live]; -1: stays in its slot
-  std::vector<RegionId> grad_boundaries;     ///< [2 * n_live]
+  std::vector<RegionId> layer_inputs;  ///< [block * n_live + live]: output of a block but the head;
+                                       ///< -1: in layer-input slots
+  std::vector<RegionId> layer_input_slots;
+  std::vector<RegionId> layer_inputs_on_host;  ///< [block * n_live + live]; -1: stays in its slot
+  std::vector<RegionId> layer_input_grads;     ///< [2 * n_live]
   RegionId scratch = -1;
   RegionId library = -1;
   std::vector<RegionId> batches;  ///< per micro-batch

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <limits>
 
-#include "offload/step/boundary_slots.h"
-#include "offload/step/turns.h"
+#include "offload/step/layer_input_slots.h"
+#include "offload/step/passes.h"
 #include "src/base/error.h"
 
 namespace ferry {
 namespace {
 
-/** Builds a list turn by turn; holds what lies in each slot and who used it last. */
+/** Builds a list pass by pass; holds what lies in each slot and who used it last. */
 class ListMaker {
  public:
   ListMaker(const StepShape& shape, int n_micro, bool trains, UpdateOrder order)
@@ -21,24 +21,24 @@ class ListMaker {
         trains_(trains),
         order_(order),
         first_backward_(shape.first_backward()),
-        turns_(turns_of(shape, n_micro, trains)),
-        boundary_turns_(plan_boundaries(shape, turns_, n_micro)),
+        passes_(passes_of(shape, n_micro, trains)),
+        layer_input_passes_(plan_layer_inputs(shape, passes_, n_micro)),
         weight_slots_(static_cast<size_t>(shape.n_weight_slots)),
         grad_slots_(static_cast<size_t>(shape.n_grad_slots)),
         saved_slots_(static_cast<size_t>(shape.n_saved_slots)),
-        boundary_slots_(static_cast<size_t>(shape.n_boundary_slots)),
+        layer_input_slots_(static_cast<size_t>(shape.n_layer_input_slots)),
         final_grads_(shape.blocks.size(), -1),
         updated_(shape.blocks.size(), false),
         weight_slot_of_(shape.blocks.size(), -1),
         grad_slot_of_(shape.blocks.size(), -1),
         fetched_before_(shape.blocks.size(), false),
         sent_saved_(shape.blocks.size() * static_cast<size_t>(n_micro), -1),
-        sent_boundary_(sent_saved_) {}
+        sent_layer_input_(sent_saved_) {}
 
   StepList training() {
     fetch_batches();
-    for (size_t t = 0; t < turns_.size(); ++t)
-      turns_[t].backward ? backward(t) : forward(t);
+    for (size_t t = 0; t < passes_.size(); ++t)
+      passes_[t].backward ? backward(t) : forward(t);
     combine_tied();
     square_sums();
     int sums = add({.verb = Verb::send_step_sums, .queue = QueueId::d2h, .after = {last_compute_}});
@@ -49,7 +49,7 @@ class ListMaker {
 
   StepList evaluation() {
     fetch_batches();
-    for (size_t t = 0; t < turns_.size(); ++t)
+    for (size_t t = 0; t < passes_.size(); ++t)
       forward(t);
     add({.verb = Verb::send_step_sums, .queue = QueueId::d2h, .after = {last_compute_}});
     return std::move(list_);
@@ -70,7 +70,7 @@ class ListMaker {
     int free_after = -1;  ///< d2h action (forward) or compute action (backward) that read it
   };
 
-  struct BoundarySlot {
+  struct LayerInputSlot {
     int fetch = -1;     ///< action that filled it, where that was no forward
     int send = -1;      ///< action that sent what it holds
     int last_use = -1;  ///< compute action
@@ -87,7 +87,7 @@ class ListMaker {
   Activations activations_of(int b) const {
     const bool saves = block_of(b).saved_bytes > 0 && b >= first_backward_;
     const BlockShape& block = block_of(b);
-    if (block.activations == Activations::selective && block.saved_remade_bytes == 0)
+    if (block.activations == Activations::selective && block.saved_recomputed_bytes == 0)
       return Activations::keep;
     return saves ? block.activations : Activations::keep;
   }
@@ -104,17 +104,17 @@ class ListMaker {
     return index;
   }
 
-  /** The turn after `t` in which this block's weights are needed next. */
+  /** The pass after `t` in which this block's weights are needed next. */
   size_t next_use(int block, size_t t) const {
-    for (size_t k = t; k < turns_.size(); ++k)
-      if (turns_[k].block == block) return k;
+    for (size_t k = t; k < passes_.size(); ++k)
+      if (passes_[k].block == block) return k;
     return std::numeric_limits<size_t>::max();
   }
 
-  /** Weights of the turn's block in a slot: the one they lie in, or the one whose content is needed
+  /** Weights of the pass's block in a slot: the one they lie in, or the one whose content is needed
    * last (among equals the one used longest ago, so that the copy runs beside compute). */
   int weights(size_t t, std::vector<int>& after) {
-    int b = turns_[t].block;
+    int b = passes_[t].block;
     if (!on_host(b)) return -1;
     int& at = weight_slot_of_[static_cast<size_t>(b)];
     if (at < 0) {
@@ -163,29 +163,31 @@ class ListMaker {
     return s;
   }
 
-  int& sent_saved(const Turn& turn) {
-    return sent_saved_[static_cast<size_t>(turn.block * n_micro_ + turn.micro)];
+  int& sent_saved(const BlockPass& pass) {
+    return sent_saved_[static_cast<size_t>(pass.block * n_micro_ + pass.micro)];
   }
 
-  int& sent_boundary(int block, int micro) {
-    return sent_boundary_[static_cast<size_t>(block * n_micro_ + micro)];
+  int& sent_layer_input(int block, int micro) {
+    return sent_layer_input_[static_cast<size_t>(block * n_micro_ + micro)];
   }
 
-  BoundarySlot& boundary_slot(int slot) { return boundary_slots_[static_cast<size_t>(slot)]; }
+  LayerInputSlot& layer_input_slot(int slot) {
+    return layer_input_slots_[static_cast<size_t>(slot)];
+  }
 
-  /** The slot with the turn's input, fetched where it is not there. */
-  int boundary_input(size_t t, std::vector<int>& after) {
-    const BoundaryTurn& plan = boundary_turns_[t];
+  /** The slot with the pass's input, fetched where it is not there. */
+  int layer_input_input(size_t t, std::vector<int>& after) {
+    const LayerInputPass& plan = layer_input_passes_[t];
     if (plan.input_slot < 0) return -1;
-    BoundarySlot& slot = boundary_slot(plan.input_slot);
+    LayerInputSlot& slot = layer_input_slot(plan.input_slot);
     if (plan.fetches_input) {
-      const int block = turns_[t].block - 1, micro = turns_[t].micro;
-      const int fetch = add({.verb = Verb::fetch_boundary,
+      const int block = passes_[t].block - 1, micro = passes_[t].micro;
+      const int fetch = add({.verb = Verb::fetch_layer_input,
                              .queue = QueueId::h2d,
                              .block = block,
                              .micro = micro,
                              .output_slot = plan.input_slot,
-                             .after = {slot.last_use, slot.send, sent_boundary(block, micro)}});
+                             .after = {slot.last_use, slot.send, sent_layer_input(block, micro)}});
       // Should it have to go again: the host has it.
       slot = {.fetch = fetch, .send = -1, .last_use = -1};
     }
@@ -193,79 +195,80 @@ class ListMaker {
     return plan.input_slot;
   }
 
-  /** The action has read the turn's input. */
-  void used_boundary(size_t t, int action) {
-    if (const int slot = boundary_turns_[t].input_slot; slot >= 0)
-      boundary_slot(slot).last_use = action;
+  /** The action has read the pass's input. */
+  void used_layer_input(size_t t, int action) {
+    if (const int slot = layer_input_passes_[t].input_slot; slot >= 0)
+      layer_input_slot(slot).last_use = action;
   }
 
   void forward(size_t t) {
-    const Turn& turn = turns_[t];
-    const BoundaryTurn& boundary = boundary_turns_[t];
+    const BlockPass& pass = passes_[t];
+    const LayerInputPass& layer_input = layer_input_passes_[t];
     Action run{
-        .verb = Verb::forward, .queue = QueueId::compute, .block = turn.block, .micro = turn.micro};
+        .verb = Verb::forward, .queue = QueueId::compute, .block = pass.block, .micro = pass.micro};
     run.slot = weights(t, run.after);
-    if (turn.block == 0) run.after.push_back(batches_[static_cast<size_t>(turn.micro)]);
-    bool saves_on_host = trains_ && activations_of(turn.block) == Activations::host;
+    if (pass.block == 0) run.after.push_back(batches_[static_cast<size_t>(pass.micro)]);
+    bool saves_on_host = trains_ && activations_of(pass.block) == Activations::host;
     if (saves_on_host) run.saved_slot = take_saved_slot(run.after);
-    run.input_slot = boundary_input(t, run.after);
-    run.releases_input = boundary.releases_input;
-    run.output_slot = boundary.output_slot;
-    if (run.output_slot >= 0) run.after.push_back(boundary_slot(run.output_slot).send);
+    run.input_slot = layer_input_input(t, run.after);
+    run.releases_input = layer_input.releases_input;
+    run.output_slot = layer_input.output_slot;
+    if (run.output_slot >= 0) run.after.push_back(layer_input_slot(run.output_slot).send);
     int saved_slot = run.saved_slot, action = add(std::move(run));
     used_weights(list_[static_cast<size_t>(action)].slot, action);
-    used_boundary(t, action);
-    if (saves_on_host) send_saved(turn, saved_slot, action);
-    if (boundary.output_slot < 0) return;
-    BoundarySlot& slot = boundary_slot(boundary.output_slot) = {.last_use = action};
-    if (!boundary.sends_output) return;
-    slot.send = sent_boundary(turn.block, turn.micro) = add({.verb = Verb::send_boundary,
-                                                             .queue = QueueId::d2h,
-                                                             .block = turn.block,
-                                                             .micro = turn.micro,
-                                                             .output_slot = boundary.output_slot,
-                                                             .after = {action}});
+    used_layer_input(t, action);
+    if (saves_on_host) send_saved(pass, saved_slot, action);
+    if (layer_input.output_slot < 0) return;
+    LayerInputSlot& slot = layer_input_slot(layer_input.output_slot) = {.last_use = action};
+    if (!layer_input.sends_output) return;
+    slot.send = sent_layer_input(pass.block, pass.micro) =
+        add({.verb = Verb::send_layer_input,
+             .queue = QueueId::d2h,
+             .block = pass.block,
+             .micro = pass.micro,
+             .output_slot = layer_input.output_slot,
+             .after = {action}});
   }
 
-  void send_saved(const Turn& turn, int saved_slot, int forward) {
+  void send_saved(const BlockPass& pass, int saved_slot, int forward) {
     int send = add({.verb = Verb::send_saved,
                     .queue = QueueId::d2h,
-                    .block = turn.block,
-                    .micro = turn.micro,
+                    .block = pass.block,
+                    .micro = pass.micro,
                     .saved_slot = saved_slot,
                     .after = {forward}});
     saved_slots_[static_cast<size_t>(saved_slot)].free_after = send;
-    sent_saved(turn) = send;
+    sent_saved(pass) = send;
   }
 
-  /** Saved tensors of turn t's micro-batch where the backward reads them. */
+  /** Saved tensors of pass t's micro-batch where the backward reads them. */
   int saved(size_t t, int weight_slot, std::vector<int>& after) {
-    const Turn& turn = turns_[t];
-    switch (activations_of(turn.block)) {
+    const BlockPass& pass = passes_[t];
+    switch (activations_of(pass.block)) {
       case Activations::keep:
         return -1;
       case Activations::selective:
       case Activations::recompute: {
         // What the head's forward saved is still there when its backward follows at once.
-        const Turn& before = turns_[t - 1];
-        if (!before.backward && before.block == turn.block && before.micro == turn.micro) return -1;
+        const BlockPass& before = passes_[t - 1];
+        if (!before.backward && before.block == pass.block && before.micro == pass.micro) return -1;
         int again = add({.verb = Verb::recompute,
                          .queue = QueueId::compute,
-                         .block = turn.block,
-                         .micro = turn.micro,
+                         .block = pass.block,
+                         .micro = pass.micro,
                          .slot = weight_slot,
-                         .input_slot = boundary_turns_[t].input_slot,
+                         .input_slot = layer_input_passes_[t].input_slot,
                          .after = after});
         used_weights(weight_slot, again);
-        used_boundary(t, again);
+        used_layer_input(t, again);
         return -1;
       }
       case Activations::host: {
         Action fetch{.verb = Verb::fetch_saved,
                      .queue = QueueId::h2d,
-                     .block = turn.block,
-                     .micro = turn.micro};
-        fetch.after = {sent_saved(turn)};
+                     .block = pass.block,
+                     .micro = pass.micro};
+        fetch.after = {sent_saved(pass)};
         int slot = fetch.saved_slot = take_saved_slot(fetch.after);
         after.push_back(add(std::move(fetch)));
         return slot;
@@ -275,14 +278,14 @@ class ListMaker {
   }
 
   void backward(size_t t) {
-    const Turn& turn = turns_[t];
-    const int b = turn.block;
-    Action run{.verb = Verb::backward, .queue = QueueId::compute, .block = b, .micro = turn.micro};
-    run.first_sum = turn.micro == 0;
-    run.last_sum = turn.micro == n_micro_ - 1;
+    const BlockPass& pass = passes_[t];
+    const int b = pass.block;
+    Action run{.verb = Verb::backward, .queue = QueueId::compute, .block = b, .micro = pass.micro};
+    run.first_sum = pass.micro == 0;
+    run.last_sum = pass.micro == n_micro_ - 1;
     run.slot = weights(t, run.after);
-    run.input_slot = boundary_input(t, run.after);
-    run.releases_input = boundary_turns_[t].releases_input;
+    run.input_slot = layer_input_input(t, run.after);
+    run.releases_input = layer_input_passes_[t].releases_input;
     run.saved_slot = saved(t, run.slot, run.after);
     const bool vertical = shape_.order == AccumulationOrder::vertical, sends = sends_grads(b);
     if (sends) {
@@ -299,7 +302,7 @@ class ListMaker {
     const int saved_slot = run.saved_slot, grad_slot = run.grad_slot;
     int action = add(std::move(run));
     used_weights(list_[static_cast<size_t>(action)].slot, action);
-    used_boundary(t, action);
+    used_layer_input(t, action);
     if (saved_slot >= 0) saved_slots_[static_cast<size_t>(saved_slot)].free_after = action;
     if (!sends) {
       if (last) final_grads_[static_cast<size_t>(b)] = action;
@@ -317,7 +320,7 @@ class ListMaker {
     int send = add({.verb = Verb::send_grads,
                     .queue = QueueId::d2h,
                     .block = b,
-                    .micro = turn.micro,
+                    .micro = pass.micro,
                     .grad_slot = grad_slot,
                     .after = {action, slot.staging_free_after}});
     slot.free_after = send;
@@ -329,9 +332,9 @@ class ListMaker {
     int sum = add({.verb = Verb::accumulate,
                    .queue = QueueId::host,
                    .block = b,
-                   .micro = turn.micro,
+                   .micro = pass.micro,
                    .grad_slot = grad_slot,
-                   .first_sum = turn.micro == 0,
+                   .first_sum = pass.micro == 0,
                    .last_sum = last,
                    .after = {send}});
     slot.staging_free_after = sum;
@@ -421,13 +424,13 @@ class ListMaker {
   bool trains_;
   UpdateOrder order_;
   int first_backward_;
-  std::vector<Turn> turns_;
-  std::vector<BoundaryTurn> boundary_turns_;  ///< of each turn
+  std::vector<BlockPass> passes_;
+  std::vector<LayerInputPass> layer_input_passes_;  ///< of each pass
   StepList list_;
   std::vector<WeightSlot> weight_slots_;
   std::vector<GradSlot> grad_slots_;
   std::vector<SavedSlot> saved_slots_;
-  std::vector<BoundarySlot> boundary_slots_;
+  std::vector<LayerInputSlot> layer_input_slots_;
   std::vector<int> final_grads_;  ///< per block: the action after which its gradients are final
   std::vector<bool> updated_;     ///< per block: as its gradients arrived
   std::vector<int> final_norm_;
@@ -435,8 +438,8 @@ class ListMaker {
   std::vector<int> weight_slot_of_;
   std::vector<int> grad_slot_of_;
   std::vector<bool> fetched_before_;
-  std::vector<int> sent_saved_;     ///< [block * n_micro + micro]
-  std::vector<int> sent_boundary_;  ///< the same
+  std::vector<int> sent_saved_;        ///< [block * n_micro + micro]
+  std::vector<int> sent_layer_input_;  ///< the same
   int next_grad_slot_ = 0;
   int next_saved_slot_ = 0;
   int last_compute_ = -1;

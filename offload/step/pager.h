@@ -20,14 +20,14 @@ inline constexpr int kQueues = 6;
 std::string_view name_of(QueueId queue);
 
 enum class Verb : uint8_t {
-  fetch_batch,     ///< h2d: ids, lengths and labels of a micro-batch
-  fetch_weights,   ///< h2d: host weights (and borrowed tensors) into a weight slot
-  forward,         ///< compute
-  send_saved,      ///< d2h: saved tensors of (block, micro) to the host
-  fetch_saved,     ///< h2d: and back
-  send_boundary,   ///< d2h: output of (block, micro) to the host
-  fetch_boundary,  ///< h2d: and back, for a pass of the next block
-  recompute,       ///< compute: forward again, for its saved tensors
+  fetch_batch,        ///< h2d: ids, lengths and labels of a micro-batch
+  fetch_weights,      ///< h2d: host weights (and borrowed tensors) into a weight slot
+  forward,            ///< compute
+  send_saved,         ///< d2h: saved tensors of (block, micro) to the host
+  fetch_saved,        ///< h2d: and back
+  send_layer_input,   ///< d2h: output of (block, micro) to the host
+  fetch_layer_input,  ///< h2d: and back, for a pass of the next block
+  recompute,          ///< compute: forward again, for its saved tensors
   backward,  ///< compute: gradients of this micro-batch (and their sum, where it lies on the GPU)
   square_sum_gpu,   ///< compute: norm parts of the final sum, on the GPU
   send_grads,       ///< d2h: a gradient slot to the host
@@ -49,8 +49,8 @@ struct Action {
   int slot = -1;                  ///< weight slot; -1: the weights are resident
   int grad_slot = -1;             ///< -1: the gradients are resident
   int saved_slot = -1;            ///< -1: kept or recomputed
-  int input_slot = -1;            ///< boundary slot of the output of the block before; -1: none
-  int output_slot = -1;           ///< boundary slot of the block's own output
+  int input_slot = -1;            ///< layer-input slot of the output of the block before; -1: none
+  int output_slot = -1;           ///< layer-input slot of the block's own output
   bool first_sum = false;         ///< gradients: this micro-batch starts the sum
   bool last_sum = false;          ///< and this one ends it
   bool releases_slot = false;     ///< nobody reads the weight slot's content after this

@@ -9,7 +9,8 @@
 
 namespace ferry {
 
-enum class Place : uint8_t { gpu, host };
+/** The device is what computes: its memory is the host's own where that is the CPU. */
+enum class Place : uint8_t { device, host };
 inline constexpr int kPlaces = 2;
 
 enum class Tag : uint8_t {
@@ -29,7 +30,12 @@ enum class Tag : uint8_t {
 inline constexpr int kTags = 12;
 
 constexpr std::string_view name_of(Place place) {
-  return place == Place::gpu ? "gpu" : "host";
+  return place == Place::device ? "device" : "host";
+}
+
+/** The option that limits a place. */
+constexpr std::string_view budget_option_of(Place place) {
+  return place == Place::device ? "gpu_memory" : "host_memory";
 }
 
 constexpr std::string_view name_of(Tag tag) {

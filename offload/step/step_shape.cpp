@@ -30,14 +30,14 @@ int StepShape::first_backward() const {
   return block;
 }
 
-bool StepShape::boundary_in_slots(int block) const {
-  return boundaries_on_host && block < n_blocks() - 1 && block + 1 >= first_backward();
+bool StepShape::layer_input_in_slots(int block) const {
+  return layer_inputs_on_host && block < n_blocks() - 1 && block + 1 >= first_backward();
 }
 
-bool StepShape::boundary_on_host(int block) const {
+bool StepShape::layer_input_on_host(int block) const {
   // Before any block's can stay there is room for all outputs of one block and an input.
-  const int n_staying = n_boundary_slots > n_live() ? n_boundary_slots / n_live() : 0;
-  return boundary_in_slots(block) && block < n_blocks() - 1 - n_staying;
+  const int n_staying = n_layer_input_slots > n_live() ? n_layer_input_slots / n_live() : 0;
+  return layer_input_in_slots(block) && block < n_blocks() - 1 - n_staying;
 }
 
 bool StepShape::tied(int block) const {

@@ -53,9 +53,9 @@ struct BlockShape {
   int64_t n_elements = 0;  ///< of each segment
   std::vector<TensorExtent> tensors;
   std::vector<BorrowedExtent> borrowed;
-  int64_t saved_bytes = 0;         ///< of one micro-batch of the largest shape
-  int64_t saved_remade_bytes = 0;  ///< of these, what selective makes again
-  Place place = Place::gpu;        ///< weights, gradients and states together
+  int64_t saved_bytes = 0;             ///< of one micro-batch of the largest shape
+  int64_t saved_recomputed_bytes = 0;  ///< of these, what selective makes again
+  Place place = Place::device;         ///< weights, gradients and states together
   Activations activations = Activations::keep;
   /** Without clipping: its update waits for the end of the backward all the same. Updates in the
    * order gradients arrive leave the backlog on the blocks that the next forward needs first. */
@@ -64,7 +64,7 @@ struct BlockShape {
   /** Saved tensors that stay from the forward to the backward. */
   int64_t saved_kept_bytes() const {
     if (activations == Activations::recompute) return 0;
-    return saved_bytes - (activations == Activations::selective ? saved_remade_bytes : 0);
+    return saved_bytes - (activations == Activations::selective ? saved_recomputed_bytes : 0);
   }
 };
 
@@ -85,9 +85,9 @@ struct StepShape {
   int n_saved_slots = 2;  ///< for saved tensors on the host
   /** Outputs of blocks that a backward reads again lie in slots of the GPU, and in host memory
    * while the slots are for others; false: each in its own region of the GPU. */
-  bool boundaries_on_host = false;
-  int n_boundary_slots = 3;    ///< two at least: what a forward reads and what it writes
-  int64_t boundary_bytes = 0;  ///< hidden states between two blocks, one micro-batch
+  bool layer_inputs_on_host = false;
+  int n_layer_input_slots = 3;    ///< two at least: what a forward reads and what it writes
+  int64_t layer_input_bytes = 0;  ///< hidden states between two blocks, one micro-batch
   int64_t scratch_bytes = 0;
   int64_t library_bytes = 0;
   int64_t batch_bytes = 0;  ///< ids, labels, lengths of one micro-batch
@@ -104,10 +104,10 @@ struct StepShape {
   /** The first block with a backward; those before it are frozen. n_blocks(): nothing is trained.
    */
   int first_backward() const;
-  /** The block's output lies in boundary slots. */
-  bool boundary_in_slots(int block) const;
+  /** The block's output lies in layer-input slots. */
+  bool layer_input_in_slots(int block) const;
   /** It leaves them for host memory: those of the last blocks stay for the backward. */
-  bool boundary_on_host(int block) const;
+  bool layer_input_on_host(int block) const;
   /** True if a trained tensor of this block has two uses: its gradients are always summed in fp32.
    */
   bool tied(int block) const;

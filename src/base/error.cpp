@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "src/base/utf8.h"
 
 namespace ferry {
@@ -14,8 +14,8 @@ Error::Error(Fault fault, std::string_view where, std::string_view what, std::st
 }
 
 void check_failed(const char* file, int line, const char* expression, const std::string& message) {
-  say("ferry: internal error at " + std::string(file) + ":" + std::to_string(line) + ": " +
-      expression + ": " + message);
+  log_line("ferry: internal error at " + std::string(file) + ":" + std::to_string(line) + ": " +
+           expression + ": " + message);
   std::abort();
 }
 

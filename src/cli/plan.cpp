@@ -10,7 +10,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "src/cli/machine/nvidia.h"
 #include "src/cli/plan_time.h"
 #include "src/cli/settings.h"
@@ -120,7 +120,8 @@ HfConfig config_of_model(const std::string& name) {
     std::error_code error;
     const auto known = config::known_model_config(name);
     if (!known || std::filesystem::exists(name, error)) throw;
-    say(fmt::format("{} is not on this machine: planned with its shape, which is known", name));
+    log_line(
+        fmt::format("{} is not on this machine: planned with its shape, which is known", name));
     return HfConfig::parse(*known, name);
   }
 }
@@ -199,9 +200,9 @@ void print_text(const Plan& plan, const Report& report, const Error* refusal) {
                    fmt::format("of {}{}", format_bytes(budget_bytes),
                                bytes > budget_bytes ? ": too much" : "")});
   };
-  const int64_t gpu_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::gpu)];
+  const int64_t gpu_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::device)];
   if (request.has_gpu)
-    add_sum(std::string(name_of(Place::gpu)), gpu_bytes, request.gpu_budget_bytes);
+    add_sum(std::string(name_of(Place::device)), gpu_bytes, request.gpu_budget_bytes);
   add_sum(std::string(name_of(Place::host)), host_bytes_of(plan, request.has_gpu),
           request.host_budget_bytes);
   table.add_rule();
@@ -245,7 +246,7 @@ void print_json(const Plan& plan, const Report& report, const Error* refusal) {
       {"why", plan.why},
       {"rows", rows},
       {"gpu_bytes",
-       request.has_gpu ? plan.layout.n_bytes[static_cast<size_t>(Place::gpu)] : int64_t{0}},
+       request.has_gpu ? plan.layout.n_bytes[static_cast<size_t>(Place::device)] : int64_t{0}},
       {"host_bytes", host_bytes_of(plan, request.has_gpu)},
       {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
       {"host_budget_bytes", request.host_budget_bytes},
@@ -281,9 +282,9 @@ int run_plan(Arguments arguments) {
   ModelTable model = make_model_table(config, hf, n_labels, planned.machine);
   apply_param_options(config, model);
   const PlanRequest request = make_plan_request(config, model, planned.machine, /*trains=*/true);
-  if (!planned.note.empty()) say(planned.note);
+  if (!planned.note.empty()) log_line(planned.note);
   for (const std::string& note : request.notes)
-    say(note);
+    log_line(note);
   const Disk disk = disk_for(config, model);
   MoreMemory more(model, request);
   const Report report = {model, request, planned, disk, steps_of(config), more};

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "src/base/error.h"
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "src/cli/commands.h"
 #include "src/cli/run_report.h"
 #include "src/cli/run_tables.h"
@@ -95,7 +95,8 @@ void check(const fs::path& run) {
 
 void report(const fs::path& run, const fs::path& output) {
   const fs::path written = write_run_report(run, output);
-  say("settings, the log's end, metrics, this machine, plan against actual; tokens and texts are "
+  log_line(
+      "settings, the log's end, metrics, this machine, plan against actual; tokens and texts are "
       "left out, paths shortened: look through it before you send it");
   fmt::print("{}\n", written.string());
 }

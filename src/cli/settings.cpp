@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "src/base/error.h"
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "src/base/threads.h"
 #include "src/config/paths.h"
 #include "src/term/terminal.h"
@@ -23,7 +23,7 @@ std::optional<config::CommandLine> read_settings(std::string_view verb, Argument
     return std::nullopt;
   }
   for (const std::string& note : command.notes)
-    say(fmt::format("ferry: {}", note));
+    log_line(fmt::format("ferry: {}", note));
   config::check_required(command);
   return command;
 }

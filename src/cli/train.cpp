@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "src/cli/settings.h"
 #include "src/config/models.h"
 #include "src/config/paths.h"
@@ -41,9 +41,9 @@ void print_settings(const config::CommandLine& command) {
 
 /** Says what is wrong, and where a run is resumed how to report it; the exit code. */
 int fail_training(const Error& error, const std::string& resumed_from) {
-  say(fmt::format("ferry: {}", error.what()));
+  log_line(fmt::format("ferry: {}", error.what()));
   if (!resumed_from.empty() && error.exit_code() >= runs::kFirstReportedExit)
-    say(runs::report_advice(config::run_of_checkpoint(resumed_from)));
+    log_line(runs::report_advice(config::run_of_checkpoint(resumed_from)));
   return error.exit_code();
 }
 

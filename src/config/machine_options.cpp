@@ -107,14 +107,17 @@ std::vector<Option> machine_options() {
            "selective makes each layer's largest again (of BERT two fifths of them, for a tenth "
            "more computing), recompute all of them (a third more), host costs transfers. auto "
            "keeps as much as fits. Never changes the result."},
-      {.key = "boundaries",
+      {.key = "layer_inputs",
        .type = Type::choice,
        .group = kMemoryGroup,
        .value = "auto",
-       .choices = {"auto", "gpu", "host"},
-       .help = "For experiments: outputs of blocks, which the backward reads again, on the device "
-               "(gpu) or sent to host memory and fetched back (host). auto takes the host only "
-               "where nothing fits otherwise. Never changes the result."},
+       .choices = {"auto", "device", "host"},
+       .aliases = {{"boundaries"}},
+       .help =
+           "For experiments: the inputs of layers, which the backward pass reads again, stay on "
+           "the device or are sent to host memory and fetched back (host). auto takes the host "
+           "only "
+           "where nothing fits otherwise. Never changes the result."},
       {.key = "accumulation_order",
        .type = Type::choice,
        .group = kMemoryGroup,

@@ -31,7 +31,7 @@ struct ModelRunner::Views {
   // block, weights, grads, saved, tokens
   using Key = std::tuple<int, const void*, const void*, const void*, int64_t>;
   std::map<Key, BlockMemory> blocks;
-  std::map<std::pair<const void*, int64_t>, at::Tensor> boundaries;
+  std::map<std::pair<const void*, int64_t>, at::Tensor> layer_inputs;
 };
 
 ModelRunner::ModelRunner(const ModelTable& model,
@@ -152,9 +152,9 @@ BatchTensors& ModelRunner::batch(const Action& action, const ActionMemory&) {
   return b;
 }
 
-at::Tensor ModelRunner::boundary(std::byte* at, const BatchShape& shape) {
+at::Tensor ModelRunner::layer_input(std::byte* at, const BatchShape& shape) {
   if (!at) return {};
-  at::Tensor& t = views_->boundaries[{at, shape.tokens}];
+  at::Tensor& t = views_->layer_inputs[{at, shape.tokens}];
   if (!t.defined())
     t = view(at, {shape.tokens, model_.width}, scalar_type_of(shape_.compute), options_.device);
   return t;
@@ -191,20 +191,21 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
     out.params.push_back(view(memory.borrowed[i], p.shape, compute, options_.device));
     add_grad(p, shape_.borrowed_offset(action.block, static_cast<int>(i)));
   }
-  int64_t kept = 0, remade = 0;
+  int64_t kept = 0, recomputed = 0;
   for (const SavedSpec& s : table.saved(saved_shape)) {
-    const bool apart = s.remade && memory.saved_remade;
-    int64_t& offset = apart ? remade : kept;
-    out.saved.push_back(view((apart ? memory.saved_remade : memory.saved) + offset, s.shape,
+    const bool apart = s.recomputed && memory.saved_recomputed;
+    int64_t& offset = apart ? recomputed : kept;
+    out.saved.push_back(view((apart ? memory.saved_recomputed : memory.saved) + offset, s.shape,
                              scalar_type_of(s.dtype), options_.device));
     offset += round_up(s.n_bytes(), kTensorAlignment_bytes);
   }
   const BlockShape& block = shape_.blocks[static_cast<size_t>(action.block)];
-  const int64_t kept_most =
-      memory.saved_remade ? block.saved_bytes - block.saved_remade_bytes : block.saved_bytes;
-  FERRY_CHECK(kept <= kept_most && remade <= block.saved_remade_bytes,
+  const int64_t kept_most = memory.saved_recomputed
+                                ? block.saved_bytes - block.saved_recomputed_bytes
+                                : block.saved_bytes;
+  FERRY_CHECK(kept <= kept_most && recomputed <= block.saved_recomputed_bytes,
               "{} saves {} bytes and {} that are made again, planned {} and {}", table.name, kept,
-              remade, kept_most, block.saved_remade_bytes);
+              recomputed, kept_most, block.saved_recomputed_bytes);
   out.scratch = &scratch_;
   return out;
 }
@@ -215,9 +216,9 @@ void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
   BatchTensors& b = batch(action, memory);
   BlockMemory& views_of_block = views(action, memory);
   scratch_.reset();
-  if (action.verb == Verb::recompute && memory.saved_remade)
-    return blocks_[static_cast<size_t>(action.block)]->remake(views_of_block);
-  at::Tensor x = boundary(memory.input, b.shape), y = boundary(memory.output, b.shape), loss,
+  if (action.verb == Verb::recompute && memory.saved_recomputed)
+    return blocks_[static_cast<size_t>(action.block)]->recompute(views_of_block);
+  at::Tensor x = layer_input(memory.input, b.shape), y = layer_input(memory.output, b.shape), loss,
              logits;
   if (!memory.output) {
     loss = view(memory.loss, {}, at::kFloat, options_.device);
@@ -239,8 +240,9 @@ void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
   BatchTensors& b = batch(action, memory);
   BlockMemory& views_of_block = views(action, memory);
   scratch_.reset();
-  at::Tensor x = boundary(memory.input, b.shape);
-  at::Tensor dy = boundary(memory.grad_output, b.shape), dx = boundary(memory.grad_input, b.shape);
+  at::Tensor x = layer_input(memory.input, b.shape);
+  at::Tensor dy = layer_input(memory.grad_output, b.shape),
+             dx = layer_input(memory.grad_input, b.shape);
   run_block(action, b,
             {.is_backward = true,
              .memory = &views_of_block,

@@ -68,7 +68,7 @@ class ModelRunner final : public ComputeWork {
   struct Views;
   BlockMemory& views(const Action& action, const ActionMemory& memory);
   BatchTensors& batch(const Action& action, const ActionMemory& memory);
-  at::Tensor boundary(std::byte* at, const BatchShape& shape);
+  at::Tensor layer_input(std::byte* at, const BatchShape& shape);
   RandomKey key(const Action& action) const;
   void run_block(const Action& action,
                  const BatchTensors& batch,

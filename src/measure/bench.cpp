@@ -52,7 +52,7 @@ bool Bench::open_gpu(const CudaProbe& probe, std::vector<std::string>& skipped) 
                               format_bytes(probe.free_bytes), format_bytes(kFree_bytes)),
                   "close what else uses the card");
     device_ = make_cuda_device();
-    gpu_memory_ = device_->reserve(Place::gpu, kNeeded_bytes);
+    gpu_memory_ = device_->reserve(Place::device, kNeeded_bytes);
   } catch (const Error& error) {
     if (error.fault() == Fault::usage) throw;
     skipped.push_back(fmt::format("the GPU: {}", error.what()));
@@ -67,7 +67,7 @@ bool Bench::open_gpu(const CudaProbe& probe, std::vector<std::string>& skipped) 
 
 void Bench::open_cpu() {
   device_ = make_simulated_device({}, *pool_);
-  gpu_memory_ = device_->reserve(Place::gpu, kCpuTensors_bytes);
+  gpu_memory_ = device_->reserve(Place::device, kCpuTensors_bytes);
   gpu = Arena(gpu_memory_->data(), kCpuTensors_bytes);
 }
 

@@ -117,11 +117,11 @@ std::vector<StepTime> measure_steps(const MeasureOptions& options,
   const ModelTable model = make_model(shape, type, choose_attention(type, machine));
   std::vector<StepTime> times;
   const std::vector<Place> places =
-      cuda ? std::vector<Place>{Place::gpu, Place::host} : std::vector<Place>{Place::gpu};
+      cuda ? std::vector<Place>{Place::device, Place::host} : std::vector<Place>{Place::device};
   for (const Place place : places) {
-    const std::string name = !cuda                 ? "CPU"
-                             : place == Place::gpu ? "resident"
-                                                   : "streamed from host memory";
+    const std::string name = !cuda                    ? "CPU"
+                             : place == Place::device ? "resident"
+                                                      : "streamed from host memory";
     try {
       times.push_back({fmt::format("BERT {} x {}, {} x {} tokens, {}", shape.layers, shape.width,
                                    shape.sequences, shape.length, name_of(type)),

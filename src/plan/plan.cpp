@@ -27,7 +27,7 @@ StepShape make_step_shape(const ModelTable& model,
   shape.n_weight_slots = request.n_weight_slots.value_or(kWeightSlots);
   shape.trains = request.trains;
   shape.save_buffer_bytes_max = most_save_buffer_bytes(request);
-  shape.boundary_bytes = model.boundary_bytes(largest);
+  shape.layer_input_bytes = model.layer_input_bytes(largest);
   shape.batch_bytes = make_batch_layout(largest, model).n_bytes;
   for (const BlockTable& table : model.blocks) {
     BlockShape block;
@@ -42,7 +42,7 @@ StepShape make_step_shape(const ModelTable& model,
       block.borrowed.push_back({b.block, b.param});
     const std::vector<SavedSpec> saved = table.saved(largest);
     block.saved_bytes = laid_out_bytes(saved);
-    block.saved_remade_bytes = remade_bytes(saved);
+    block.saved_recomputed_bytes = recomputed_bytes(saved);
     ScratchNeed need = table.scratch(largest);
     shape.scratch_bytes = std::max({shape.scratch_bytes, need.forward_bytes, need.backward_bytes});
     shape.library_bytes = std::max(shape.library_bytes, need.library_bytes);
@@ -55,17 +55,17 @@ StepShape make_step_shape(const ModelTable& model,
 
 void choose(StepShape& shape, const ModelTable& model, const Choice& choice) {
   shape.order = choice.order;
-  shape.boundaries_on_host = choice.boundaries == Place::host;
+  shape.layer_inputs_on_host = choice.layer_inputs == Place::host;
   // One is read, one is written, and one is on its way; in vertical order the next block's forwards
   // find all of them where the last block's wrote them.
-  shape.n_boundary_slots = shape.n_live() + 2;
+  shape.n_layer_input_slots = shape.n_live() + 2;
   for (size_t b = 0; b < shape.blocks.size(); ++b) {
     BlockShape& block = shape.blocks[b];
     block.place = choice.place;
     // The head's backward follows its forward at once: nothing is gained by dropping what it saved.
     const bool gains_nothing =
         (choice.activations == Activations::recompute && model.blocks[b].kind == BlockKind::head) ||
-        (choice.activations == Activations::selective && block.saved_remade_bytes == 0);
+        (choice.activations == Activations::selective && block.saved_recomputed_bytes == 0);
     block.activations = gains_nothing ? Activations::keep : choice.activations;
   }
 }
@@ -138,9 +138,9 @@ std::vector<PlanRow> rows_of(const Plan& plan, bool has_gpu) {
   std::vector<PlanRow> rows;
   for (int t = 0; t < kTags; ++t) {
     const auto tag = static_cast<Tag>(t);
-    const int64_t on_device = plan.layout.bytes_of(tag, Place::gpu),
+    const int64_t on_device = plan.layout.bytes_of(tag, Place::device),
                   on_host = plan.layout.bytes_of(tag, Place::host);
-    if (has_gpu && on_device > 0) rows.push_back({tag, Place::gpu, on_device});
+    if (has_gpu && on_device > 0) rows.push_back({tag, Place::device, on_device});
     const int64_t host_bytes = on_host + (has_gpu ? 0 : on_device);
     if (host_bytes > 0) rows.push_back({tag, Place::host, host_bytes});
   }
@@ -152,7 +152,7 @@ std::vector<PlanRow> rows_of(const Plan& plan, bool has_gpu) {
 int64_t host_bytes_of(const Plan& plan, bool has_gpu) {
   const auto& bytes = plan.layout.n_bytes;
   return bytes[static_cast<size_t>(Place::host)] +
-         (has_gpu ? 0 : bytes[static_cast<size_t>(Place::gpu)]);
+         (has_gpu ? 0 : bytes[static_cast<size_t>(Place::device)]);
 }
 
 }  // namespace ferry

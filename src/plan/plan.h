@@ -10,8 +10,8 @@
 #include "models/batch_layout.h"
 #include "models/tensor_table.h"
 #include "offload/step/layout.h"
-#include "src/plan/machine/machine_profile.h"
 #include "src/plan/cost/simulate.h"
+#include "src/plan/machine/machine_profile.h"
 
 namespace ferry {
 
@@ -39,7 +39,7 @@ struct PlanRequest {
   std::optional<Place> placement;  ///< gpu: resident; host: all on the host
   std::optional<Activations> activations;
   /** Of the outputs of blocks that a backward reads again. */
-  std::optional<Place> boundaries;
+  std::optional<Place> layer_inputs;
   std::optional<AccumulationOrder> order;
   std::optional<int> n_weight_slots;
   bool trains = true;
@@ -127,10 +127,10 @@ StepShape make_step_shape(const ModelTable& model,
 
 /** What a plan chooses of a step's shape, for all blocks alike. */
 struct Choice {
-  Place place = Place::gpu;
+  Place place = Place::device;
   Activations activations = Activations::keep;
   AccumulationOrder order = AccumulationOrder::horizontal;
-  Place boundaries = Place::gpu;
+  Place layer_inputs = Place::device;
   bool operator==(const Choice&) const = default;
 };
 void choose(StepShape& shape, const ModelTable& model, const Choice& choice);

@@ -212,10 +212,10 @@ PlanRequest make_plan_request(const config::Config& config,
       std::max<int64_t>(0, config.maybe_integer("host_memory").value_or(machine.host_budget_bytes) -
                                request.host_reserved_bytes);
   if (const std::string& wish = config.text("placement"); wish != "auto")
-    request.placement = wish == "host" ? Place::host : Place::gpu;
+    request.placement = wish == "host" ? Place::host : Place::device;
   request.activations = activations_of(config.text("activations"));
-  if (const std::string& wish = config.text("boundaries"); wish != "auto")
-    request.boundaries = wish == "host" ? Place::host : Place::gpu;
+  if (const std::string& wish = config.text("layer_inputs"); wish != "auto")
+    request.layer_inputs = wish == "host" ? Place::host : Place::device;
   if (trains)
     if (const std::string& wish = config.text("accumulation_order"); wish != "auto")
       request.order =

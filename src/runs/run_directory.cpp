@@ -8,10 +8,10 @@
 #include <utility>
 
 #include "src/base/error.h"
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "src/base/version.h"
-#include "src/files/write/atomic_file.h"
 #include "src/files/mapped_file.h"
+#include "src/files/write/atomic_file.h"
 #include "src/runs/checkpoints.h"
 #include "src/runs/wall_time.h"
 
@@ -101,7 +101,8 @@ void RunDirectory::write() {
   } catch (const Error& error) {
     if (!has_written_) throw;  // a directory that cannot be written to shows before the first step
     // A full disk ends no training: the next change is written with all before it.
-    if (!std::exchange(is_failing_, true)) say(fmt::format("{}; training goes on", error.what()));
+    if (!std::exchange(is_failing_, true))
+      log_line(fmt::format("{}; training goes on", error.what()));
   }
 }
 

@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "src/files/unique_fd.h"
 
 namespace ferry::runs {
@@ -74,7 +74,7 @@ void RunIndex::make_anew() {
   if (directory) ::flock(directory.get(), LOCK_EX);
   if (!is_damage(open())) return;
   database_.reset();
-  say(fmt::format(
+  log_line(fmt::format(
       "the index of runs '{}' is damaged and is made anew; runs outside runs/ are known "
       "again once `ferry runs ls DIRECTORY` has seen them",
       file_.string()));
@@ -111,8 +111,8 @@ int RunIndex::change(const std::string& sql, const std::string& argument) {
 bool RunIndex::is_done_without(int code) {
   if (database_ && code == SQLITE_OK) return false;
   if (code != SQLITE_OK)
-    say(fmt::format("the index of runs '{}' cannot be used: {}; going on without it",
-                    file_.string(), sqlite3_errstr(code)));
+    log_line(fmt::format("the index of runs '{}' cannot be used: {}; going on without it",
+                         file_.string(), sqlite3_errstr(code)));
   database_.reset();
   return true;
 }

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "src/base/error.h"
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "src/runs/run_directory.h"
 #include "src/runs/run_index.h"
 
@@ -31,7 +31,7 @@ void add_runs(const std::vector<fs::path>& paths, std::vector<RunSummary>& all) 
     try {
       all.push_back(summarise(path));
     } catch (const std::exception& error) {  // a broken one must not hide the others
-      say(fmt::format("'{}' is left out: {}", path.string(), error.what()));
+      log_line(fmt::format("'{}' is left out: {}", path.string(), error.what()));
     }
 }
 

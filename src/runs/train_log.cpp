@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "src/base/utf8.h"
 #include "src/runs/wall_time.h"
 
@@ -87,8 +87,8 @@ void TrainLog::write(std::string text) {
 
 void TrainLog::complain(int code) {
   if (std::exchange(has_complained_, true)) return;
-  say(fmt::format("'{}' cannot be written: {}; training goes on", path_.string(),
-                  std::generic_category().message(code)));
+  log_line(fmt::format("'{}' cannot be written: {}; training goes on", path_.string(),
+                       std::generic_category().message(code)));
 }
 
 }  // namespace ferry::runs

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "src/term/table.h"
 
 namespace ferry::term {
@@ -105,7 +105,7 @@ std::string Progress::text(Clock::time_point now, const Terminal& terminal) cons
 }
 
 void Progress::note_progress(Clock::time_point now) {
-  note(text(now, {.has_utf8 = true}));
+  log_only(text(now, {.has_utf8 = true}));
   last_note_ = now;
   last_noted_ = done_;
 }
@@ -134,11 +134,11 @@ void Progress::vanish() {
   std::fflush(out_);
 }
 
-void Progress::say(std::string_view line) {
+void Progress::log_line(std::string_view line) {
   const bool was_open = is_open_;
   clear();
   std::fputs((std::string(line) + '\n').c_str(), out_);
-  note(line);
+  log_only(line);
   if (was_open) draw(Clock::now());
   std::fflush(out_);
 }

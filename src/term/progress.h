@@ -1,6 +1,6 @@
 #pragma once
 // One status line: bar, count, rate, time left, a few numbers. On a terminal the line is rewritten;
-// elsewhere, and in the program's log (src/base/say.h), a plain line appears now and then. Called
+// elsewhere, and in the program's log (src/base/print.h), a plain line appears now and then. Called
 // from one thread; rewriting costs nothing when called too often.
 //
 //   Progress progress(stderr, detect_terminal(2), "training", n_steps);
@@ -51,7 +51,7 @@ class Progress {
   /** The last line goes: what it told of is over and of no more interest. */
   void vanish();
   /** A line of its own that scrolls away above the status line. */
-  void say(std::string_view line);
+  void log_line(std::string_view line);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "src/data/batch.h"
 #include "src/term/progress.h"
 #include "src/train/prepare/batches.h"
@@ -31,19 +31,19 @@ class Saying {
     if (terminal_.is_terminal)
       progress_.emplace(stderr, terminal_, "measuring a step", n_parts, "part");
     else
-      say("measuring a step ...");
-    show();
+      log_line("measuring a step ...");
+    print_unlogged();
   }
   ~Saying() {
     if (progress_) progress_->vanish();
   }
   void next() {
     n_done_ = std::min(n_done_ + 1, n_parts_);
-    show();
+    print_unlogged();
   }
 
  private:
-  void show() {
+  void print_unlogged() {
     if (progress_) progress_->update(n_done_);
   }
   const term::Terminal terminal_ = term::detect_terminal(2);

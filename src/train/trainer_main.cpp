@@ -14,7 +14,7 @@
 #include "simd/level.h"
 #include "src/base/error.h"
 #include "src/base/out_of_memory.h"
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "src/config/command_line.h"
 #include "src/config/models.h"
 #include "src/engine/torch_setup.h"
@@ -56,7 +56,7 @@ void open_run(OpenRun& run,
   run.log.emplace(run.path, words);
   run.listening.emplace([&run](std::string_view line) { run.log->add(line); });
   for (const std::string& line : notes)
-    note(fmt::format("ferry: {}", line));  // the ferry binary has said them
+    log_only(fmt::format("ferry: {}", line));  // the ferry binary has said them
 }
 
 /** Says why in run.json, then goes on as an error. */
@@ -118,7 +118,7 @@ bool is_finished(const runs::ResumePoint& resumed) {
 }
 
 int say_finished(const runs::ResumePoint& finished) {
-  put(fmt::format("the run is finished\nmodel: {}\n", (finished.run / "final").string()));
+  print(fmt::format("the run is finished\nmodel: {}\n", (finished.run / "final").string()));
   return 0;
 }
 
@@ -165,10 +165,10 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
         rehearse(*session, *job, resumed && resumed->checkpoint ? resumed->checkpoint->step : 0);
     if (resumed && resumed->checkpoint) {
       load_checkpoint(*resumed->checkpoint, *job, *session);
-      put(fmt::format("resumed from {}\n", resumed->checkpoint->path.string()));
-      note(fmt::format("resumed from {}", resumed->checkpoint->path.string()));
+      print(fmt::format("resumed from {}\n", resumed->checkpoint->path.string()));
+      log_only(fmt::format("resumed from {}", resumed->checkpoint->path.string()));
       for (const std::string& name : runs::put_aside_later(run.path, resumed->checkpoint->step))
-        say(fmt::format("{} is of the continuation that the run leaves: put aside", name));
+        log_line(fmt::format("{} is of the continuation that the run leaves: put aside", name));
     }
     if (resumed) write_settings(*job, run.path);  // the checkpoint has agreed with them
     promise.peak_bytes = before_bytes + planned_host_bytes(*job);
@@ -182,8 +182,8 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     const std::string reason = result.is_saved ? "stopped after saving" : "stopped without saving";
     run.directory->set_phase(runs::Phase::stopped,
                              {{"exit_reason", reason}, {"actual", actual_json(&result)}});
-    say(fmt::format("{}, after step {}; go on with: ferry train --resume '{}'", reason,
-                    session->n_steps(), run.path.string()));
+    log_line(fmt::format("{}, after step {}; go on with: ferry train --resume '{}'", reason,
+                         session->n_steps(), run.path.string()));
     return kInterruptedExit;
   } catch (...) {
     rethrow_failed(*run.directory);
@@ -191,13 +191,13 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
 }
 
 int fail_training(const OpenRun& run, const std::exception& error, int exit_code) {
-  say(fmt::format("ferry: {}", error.what()));
+  log_line(fmt::format("ferry: {}", error.what()));
   // What was refused before the run was touched says all that there is to say.
   const bool is_refused = exit_code == static_cast<int>(Fault::does_not_fit) && !run.directory;
   std::error_code code;
   if (exit_code >= runs::kFirstReportedExit && !is_refused &&
       std::filesystem::is_directory(run.path, code))
-    say(runs::report_advice(run.path));
+    log_line(runs::report_advice(run.path));
   return exit_code;
 }
 
@@ -295,18 +295,18 @@ int main(int argc, char** argv) {
     if (argc < 2)
       throw ferry::Error(ferry::Fault::usage, "trainer", "no verb", "start it through `ferry`");
     const int exit_code = ferry::run(argv[1], std::vector<std::string>(argv + 2, argv + argc));
-    const int failure = ferry::put_failure();  // a reader that went away is no fault of the run
+    const int failure = ferry::print_failure();  // a reader that went away is no fault of the run
     const bool is_reader_gone = failure == EPIPE || failure == EIO;
     if (!is_reader_gone && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0))
       throw ferry::Error(ferry::Fault::machine, "cli.output", "cannot write to standard output",
                          "is the disk full?");
     return exit_code;
   } catch (const ferry::Error& e) {
-    ferry::say(fmt::format("ferry: {}", e.what()));
+    ferry::log_line(fmt::format("ferry: {}", e.what()));
     return e.exit_code();
   } catch (const std::exception& e) {
     const auto no_memory = ferry::out_of_memory(e);
-    ferry::say(fmt::format("ferry: {}", no_memory ? no_memory->what() : e.what()));
+    ferry::log_line(fmt::format("ferry: {}", no_memory ? no_memory->what() : e.what()));
     return static_cast<int>(no_memory ? no_memory->fault() : ferry::Fault::machine);
   }
 }

@@ -194,7 +194,7 @@ void expect_none_after_warmup(const ToyModel& model) {
   // MKL keeps packing buffers per thread, as large as the largest product it has met: here it meets
   // all of these batches' products, as a run does in its rehearsal.
   run_toy(model, {}, kSteps);
-  for (Place place : {Place::gpu, Place::host}) {
+  for (Place place : {Place::device, Place::host}) {
     ToyPlacement placement;
     placement.place = place;
     // Each of the two places has its own way to keep what the backward pass needs.
@@ -231,7 +231,7 @@ TEST(Allocations, OnAGpuTheDriverCountsTheSameStepAfterStep) {
   if (CudaProbe probe = probe_cuda(); !probe.usable)
     GTEST_SKIP() << "no usable GPU: " << probe.why_not;
   const ToyModel model = small_bert(DType::bf16, LossKind::cross_entropy, AttentionBackend::flash);
-  for (Place place : {Place::gpu, Place::host}) {
+  for (Place place : {Place::device, Place::host}) {
     ToyPlacement placement;
     placement.device = DeviceKind::cuda;
     placement.place = place;

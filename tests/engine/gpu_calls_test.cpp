@@ -88,7 +88,7 @@ class GpuCalls : public ::testing::Test {
 TEST_F(GpuCalls, AStepWaitsOnceAndAllocatesNothing) {
   for (const LossKind loss : {LossKind::cross_entropy, LossKind::masked_lm})
     for (const double max_grad_norm : {0.0, 1.0})
-      for (const Place place : {Place::gpu, Place::host})
+      for (const Place place : {Place::device, Place::host})
         for (const bool graphs : {false, true}) {
           ToyModel model = small_bert(DType::bf16, loss, AttentionBackend::flash);
           model.max_grad_norm = max_grad_norm;

@@ -51,7 +51,7 @@ void choose_max_grad_norm(ToyModel& model, DeviceKind device) {
 std::vector<Place> mixed_places(const ToyModel& model) {
   std::vector<Place> places;
   for (size_t b = 0; b < model.table.blocks.size(); ++b)
-    places.push_back(b % 2 == 1 && b + 1 < model.table.blocks.size() ? Place::gpu : Place::host);
+    places.push_back(b % 2 == 1 && b + 1 < model.table.blocks.size() ? Place::device : Place::host);
   return places;
 }
 
@@ -72,10 +72,10 @@ ToyPlacement adversarial(const ToyModel& model, uint64_t seed) {
   p.order = is_vertical ? AccumulationOrder::vertical : AccumulationOrder::horizontal;
   p.overlap = choose(2) == 1;
   p.n_weight_slots = 2 + static_cast<int>(choose(3));
-  p.boundaries = choose(2) == 1 ? Place::host : Place::gpu;
+  p.layer_inputs = choose(2) == 1 ? Place::host : Place::device;
   p.name = "adversarial " + std::to_string(seed) + (is_mixed ? ", mixed, " : ", host, ") +
            std::string(name_of(p.activations)) +
-           (p.boundaries == Place::host ? ", boundaries on host" : "") +
+           (p.layer_inputs == Place::host ? ", layer inputs on host" : "") +
            (is_vertical ? ", vertical, " : ", horizontal, ") + std::to_string(p.n_weight_slots) +
            " slots, " + (p.overlap ? "overlapped" : "serial") + " optimizer";
   return p;
@@ -100,8 +100,8 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
     p.activations = Activations::selective;
   });
   add("the last kept more", [](auto& p) { p.keeps_last_more = true; });
-  add("host, vertical, boundaries on host, the last kept more", [](auto& p) {
-    p.place = Place::host, p.order = AccumulationOrder::vertical, p.boundaries = Place::host,
+  add("host, vertical, layer inputs on host, the last kept more", [](auto& p) {
+    p.place = Place::host, p.order = AccumulationOrder::vertical, p.layer_inputs = Place::host,
     p.keeps_last_more = true;
   });
   add("saved on host", [](auto& p) { p.activations = Activations::host; });
@@ -111,10 +111,10 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
   add("host, vertical, saved on host", [](auto& p) {
     p.place = Place::host, p.order = AccumulationOrder::vertical, p.activations = Activations::host;
   });
-  add("boundaries on host, recompute",
-      [](auto& p) { p.boundaries = Place::host, p.activations = Activations::recompute; });
-  add("host, vertical, boundaries on host", [](auto& p) {
-    p.place = Place::host, p.order = AccumulationOrder::vertical, p.boundaries = Place::host;
+  add("layer inputs on host, recompute",
+      [](auto& p) { p.layer_inputs = Place::host, p.activations = Activations::recompute; });
+  add("host, vertical, layer inputs on host", [](auto& p) {
+    p.place = Place::host, p.order = AccumulationOrder::vertical, p.layer_inputs = Place::host;
   });
   // On the serial device the two are one execution.
   add("host, serial optimizer",
@@ -151,7 +151,7 @@ bool is_in_sample(const ToyPlacement& placement) {
       "host",
       "recompute",
       "host, vertical, selective",
-      "host, vertical, boundaries on host, the last kept more",
+      "host, vertical, layer inputs on host, the last kept more",
       "saved on host",
       "host, serial optimizer, adversarial",
       "host, threads",

@@ -149,7 +149,7 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
     FERRY_CHECK(table.attention != AttentionBackend::cpu_math, "built for the CPU");
   StepShape shape = make_step_shape(table, largest, request, model.n_micro);
   choose(shape, table,
-         {placement.place, placement.activations, placement.order, placement.boundaries});
+         {placement.place, placement.activations, placement.order, placement.layer_inputs});
   if (placement.places)
     for (size_t b = 0; b < shape.blocks.size(); ++b)
       shape.blocks[b].place = (*placement.places)[b];

@@ -36,11 +36,11 @@ struct ToyModel {
 /** How its bytes are placed and moved: must not change the bits. */
 struct ToyPlacement {
   std::string name = "resident";
-  Place place = Place::gpu;
+  Place place = Place::device;
   std::optional<std::vector<Place>> places;  ///< per block, in place of `place`
   Activations activations = Activations::keep;
   bool keeps_last_more = false;  ///< the first third of the layers recompute, the second selective
-  Place boundaries = Place::gpu;
+  Place layer_inputs = Place::device;
   AccumulationOrder order = AccumulationOrder::horizontal;
   int n_weight_slots = 2;
   DeviceKind device = DeviceKind::cpu;

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <random>
 
-#include "models/ops/road.h"
+#include "models/ops/dispatch.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 
@@ -111,8 +111,8 @@ ModelRunner::ModelRunner(ModelTable table,
       offset += round_up(s.n_bytes(), kTensorAlignment_bytes);
     }
     if (spec.kind != BlockKind::head) {
-      run.boundary = region(table_.boundary_bytes(shape));
-      run.y = run.boundary->at(0, {shape.tokens, table_.width}, compute);
+      run.layer_input = region(table_.layer_input_bytes(shape));
+      run.y = run.layer_input->at(0, {shape.tokens, table_.width}, compute);
     }
     const ScratchNeed need = spec.scratch(shape);
     forward_bytes_.push_back(need.forward_bytes);
@@ -120,8 +120,8 @@ ModelRunner::ModelRunner(ModelTable table,
   }
   forward_scratch_ = region(*std::max_element(forward_bytes_.begin(), forward_bytes_.end()));
   backward_scratch_ = region(*std::max_element(backward_bytes_.begin(), backward_bytes_.end()));
-  for (auto& d : d_boundary_)
-    d = region(table_.boundary_bytes(shape));
+  for (auto& d : d_layer_input_)
+    d = region(table_.layer_input_bytes(shape));
 }
 
 void ModelRunner::randomise(uint64_t seed, float std) {
@@ -151,12 +151,12 @@ int ModelRunner::block_index(const std::string& name) const {
 void ModelRunner::poison() {
   for (RunBlock& run : blocks_) {
     for (Region* region :
-         {run.grads.get(), run.borrowed_grads.get(), run.saved.get(), run.boundary.get()}) {
+         {run.grads.get(), run.borrowed_grads.get(), run.saved.get(), run.layer_input.get()}) {
       if (region != nullptr) region->poison();
     }
   }
-  for (Region* region : {forward_scratch_.get(), backward_scratch_.get(), d_boundary_[0].get(),
-                         d_boundary_[1].get()}) {
+  for (Region* region : {forward_scratch_.get(), backward_scratch_.get(), d_layer_input_[0].get(),
+                         d_layer_input_[1].get()}) {
     region->poison();
   }
 }
@@ -180,7 +180,7 @@ void ModelRunner::backward(const RandomKey& key, const BatchTensors& batch) {
   const at::ScalarType compute = scalar_type_of(table_.compute);
   at::Tensor d[2];
   for (int i = 0; i < 2; i++)
-    d[i] = d_boundary_[i]->at(0, {batch.shape.tokens, table_.width}, compute);
+    d[i] = d_layer_input_[i]->at(0, {batch.shape.tokens, table_.width}, compute);
   at::Tensor dy;
   for (size_t b = blocks_.size(); b-- > 0;) {
     RunBlock& run = blocks_[b];

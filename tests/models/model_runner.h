@@ -68,13 +68,13 @@ class ModelRunner {
   int64_t forward_peak_bytes(int block) const { return blocks_[block].forward_peak; }
   int64_t backward_peak_bytes(int block) const { return blocks_[block].backward_peak; }
 
-  /** Fills saved tensors, gradients, boundaries and scratch with NaN again. */
+  /** Fills saved tensors, gradients, layer inputs and scratch with NaN again. */
   void poison();
 
  private:
   struct RunBlock {
     std::unique_ptr<Block> code;
-    std::unique_ptr<Region> weights, grads, borrowed_grads, saved, boundary;
+    std::unique_ptr<Region> weights, grads, borrowed_grads, saved, layer_input;
     BlockMemory memory;
     at::Tensor y;
     int64_t forward_peak = 0, backward_peak = 0;
@@ -84,7 +84,7 @@ class ModelRunner {
   ModelTable table_;
   at::Device device_;
   std::vector<RunBlock> blocks_;
-  std::unique_ptr<Region> forward_scratch_, backward_scratch_, d_boundary_[2];
+  std::unique_ptr<Region> forward_scratch_, backward_scratch_, d_layer_input_[2];
   std::vector<int64_t> forward_bytes_, backward_bytes_;
 };
 

@@ -59,7 +59,7 @@ if "--trace" in sys.argv:
         {"ph": "X", "cat": "forward", "dur": 1e3, "args": {"block": 0, "step": step}} for step in (1, 2, 3)]}))
 print(json.dumps({"promised": {"host_bytes": 2**32, "regions": [
     {"tag": tag, "place": place, "bytes": n_bytes} for tag, place, n_bytes in
-    [("master", "host", int(last("--state-bytes", "1000"))), ("master", "gpu", 2**40), ("staging", "host", 2**20)]]}}))
+    [("master", "host", int(last("--state-bytes", "1000"))), ("master", "device", 2**40), ("staging", "host", 2**20)]]}}))
 if engine == "deepspeed3":
     Path(__file__).with_name("pid").write_text(str(os.getpid()))
     time.sleep(60)
@@ -75,7 +75,7 @@ else:
                       "loss": float(last("--loss", "1.0")), "dtype": last("--dtype", "bf16"),
                       "clip": last("--clip", "1.0"), "optim": last("--optim", "adamw"), "master": last("--master", "fp32"),
                       "n_micro": int(last("--n-micro", "1")), "micro_batch_size": int(last("--micro", "8")),
-                      "blocks": [{"place": "host", "trained": 100}, {"place": "gpu", "trained": 1000}],
+                      "blocks": [{"place": "host", "trained": 100}, {"place": "device", "trained": 1000}],
                       "why": "as asked for", "attention_backend": "flash", "simd": "avx2", "n_workers": 1,
                       "update_alone_ms": 1.0, "version": "0.18" if "old" in "".join(sys.argv) else "0.19", "driver_bytes_max": 2**31, "argv": sys.argv[1:]}))
     print("{'a warning': 1}")
@@ -247,7 +247,7 @@ class Compare(unittest.TestCase):
             self.assertIs(met, True, said)
 
     def test_parameters_take_the_bytes_of_their_formats(self):
-        result = {"blocks": [{"place": "host", "trained": 10}, {"place": "gpu", "trained": 1000}], "dtype": "bf16",
+        result = {"blocks": [{"place": "host", "trained": 10}, {"place": "device", "trained": 1000}], "dtype": "bf16",
                   "clip": "1.0", "optim": "adamw", "master": "fp32", "n_micro": 1}
         for other, expected in [({}, 16), ({"clip": "0"}, 14), ({"n_micro": 2}, 18), ({"clip": "0", "n_micro": 4}, 18),
                                 ({"optim": "adamw_8bit", "master": "split"}, 8), ({"optim": "adamw_bf16"}, 12),

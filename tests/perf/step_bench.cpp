@@ -210,7 +210,7 @@ void fill_weights(const ModelTable& model, const StepShape& shape, Segments& seg
       threads.emplace_back([&] { fill_those_on(Place::host); });
   }
   next_block = 0;
-  fill_those_on(Place::gpu);
+  fill_those_on(Place::device);
 }
 
 /** The plan that takes least GPU memory, to within 4 MiB, and which the planner refused. */
@@ -218,12 +218,12 @@ Plan make_least_plan(const ModelTable& model, PlanRequest request) {
   int64_t refused = request.gpu_budget_bytes;
   request.gpu_budget_bytes = INT64_MAX;
   Plan plan = make_plan(model, request);
-  int64_t enough = plan.layout.n_bytes[static_cast<size_t>(Place::gpu)];
+  int64_t enough = plan.layout.n_bytes[static_cast<size_t>(Place::device)];
   while (enough - refused > 4 * kMiB) {
     request.gpu_budget_bytes = refused + (enough - refused) / 2;
     try {
       plan = make_plan(model, request);
-      enough = std::min(enough - 1, plan.layout.n_bytes[static_cast<size_t>(Place::gpu)]);
+      enough = std::min(enough - 1, plan.layout.n_bytes[static_cast<size_t>(Place::device)]);
     } catch (const Error& e) {
       if (e.fault() != Fault::does_not_fit) throw;
       refused = request.gpu_budget_bytes;
@@ -325,7 +325,7 @@ int run(int argc, char** argv) {
     request.host_budget_bytes = host_memory_bytes - process.at_start_bytes - process.later_bytes;
   using MaybePlace = std::optional<Place>;
   const std::map<std::string, MaybePlace> places = {
-      {"auto", std::nullopt}, {"gpu", Place::gpu}, {"host", Place::host}};
+      {"auto", std::nullopt}, {"gpu", Place::device}, {"host", Place::host}};
   request.placement = value_of(args, "placement", places);
   request.activations = value_of<std::optional<Activations>>(args, "activations",
                                                              {{"auto", std::nullopt},
@@ -333,7 +333,7 @@ int run(int argc, char** argv) {
                                                               {"selective", Activations::selective},
                                                               {"recompute", Activations::recompute},
                                                               {"host", Activations::host}});
-  request.boundaries = value_of(args, "boundaries", places);
+  request.layer_inputs = value_of(args, "boundaries", places);
   request.order =
       value_of<std::optional<AccumulationOrder>>(args, "order",
                                                  {{"auto", std::nullopt},
@@ -352,7 +352,7 @@ int run(int argc, char** argv) {
   Plan plan = make_or_force_plan(model, request, value_of(args, "force", switches));
   if (n_resident > 0) {  // the first blocks, whatever the planner says
     for (int64_t b = 0; b < n_resident; ++b)
-      plan.shape.blocks.at(static_cast<size_t>(b)).place = Place::gpu;
+      plan.shape.blocks.at(static_cast<size_t>(b)).place = Place::device;
     plan.layout = make_layout(plan.shape);
     if (request.machine) plan.predicted = simulate_plan(model, request, plan);
   }

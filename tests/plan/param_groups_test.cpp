@@ -153,7 +153,7 @@ TEST(FrozenPlan, HoldsNoGradientsNoStatesAndLessThatIsSaved) {
   int64_t n_elements = 0;  // of the frozen blocks' segments
   for (size_t b = 0; b < 7; ++b)
     n_elements += frozen.blocks[b].n_segment_elements;
-  for (Place place : {Place::gpu, Place::host}) {
+  for (Place place : {Place::device, Place::host}) {
     const Plan a = plan_of(whole, place), b = plan_of(frozen, place);
     const auto less = [&](Tag tag, Place where) {
       return a.layout.bytes_of(tag, where) - b.layout.bytes_of(tag, where);
@@ -162,12 +162,12 @@ TEST(FrozenPlan, HoldsNoGradientsNoStatesAndLessThatIsSaved) {
     EXPECT_EQ(less(Tag::grads, place), 2 * n_elements);
     EXPECT_EQ(less(Tag::adam_m, place), 4 * n_elements);
     EXPECT_EQ(less(Tag::adam_v, place), 4 * n_elements);
-    EXPECT_EQ(less(Tag::master, Place::gpu), place == Place::gpu ? 4 * n_elements : 0);
-    EXPECT_EQ(less(Tag::master, Place::host), place == Place::gpu ? -4 * n_elements : 0);
+    EXPECT_EQ(less(Tag::master, Place::device), place == Place::device ? 4 * n_elements : 0);
+    EXPECT_EQ(less(Tag::master, Place::host), place == Place::device ? -4 * n_elements : 0);
     // Saved tensors of 7 blocks share one region, and outputs of the first 6 two.
     const int64_t saved = a.shape.blocks[1].saved_bytes;
-    EXPECT_EQ(less(Tag::saved, Place::gpu),
-              a.shape.blocks[0].saved_bytes + 5 * saved + 4 * a.shape.boundary_bytes);
+    EXPECT_EQ(less(Tag::saved, Place::device),
+              a.shape.blocks[0].saved_bytes + 5 * saved + 4 * a.shape.layer_input_bytes);
     EXPECT_EQ(b.shape.first_backward(), 7);
   }
 }

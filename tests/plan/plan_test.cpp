@@ -44,31 +44,31 @@ TEST(Plan, BertLargeFitsElevenGibWith256TextsAtOnceWithOutputsOfBlocksOnTheHost)
   const ModelTable model = bert_large(DType::bf16);
   PlanRequest r = large_batch_in_eleven_gib();
   const Plan plan = make_plan(model, r);
-  EXPECT_LE(plan.layout.n_bytes[static_cast<size_t>(Place::gpu)], r.gpu_budget_bytes);
+  EXPECT_LE(plan.layout.n_bytes[static_cast<size_t>(Place::device)], r.gpu_budget_bytes);
   EXPECT_EQ(plan.micro_batch_size, 256);
-  EXPECT_TRUE(plan.shape.boundaries_on_host);
+  EXPECT_TRUE(plan.shape.layer_inputs_on_host);
   EXPECT_NE(plan.why.find("saved tensors recomputed; outputs of blocks on the host"),
             std::string::npos)
       << plan.why;
   // 256 texts of 512 tokens of 1024 values of 2 bytes, for the embeddings and 24 layers; three
   // slots hold the last.
-  EXPECT_EQ(plan.shape.boundary_bytes, 256 * kMiB);
-  EXPECT_EQ(plan.layout.boundary_slots.size(), 3u);
+  EXPECT_EQ(plan.shape.layer_input_bytes, 256 * kMiB);
+  EXPECT_EQ(plan.layout.layer_input_slots.size(), 3u);
   EXPECT_EQ(plan.layout.bytes_of(Tag::saved, Place::host), (25 - 3) * 256 * kMiB);
   const std::vector<PlanRow> rows = rows_of(plan, /*has_gpu=*/true);
   EXPECT_TRUE(std::ranges::any_of(rows, [](const PlanRow& row) {
     return row.tag == Tag::saved && row.place == Place::host && row.n_bytes == 22 * 256 * kMiB;
   }));
-  for (Place place : {Place::gpu, Place::host}) {
+  for (Place place : {Place::device, Place::host}) {
     int64_t n_bytes = 0;
     for (const PlanRow& row : rows)
       if (row.place == place) n_bytes += row.n_bytes;
     EXPECT_EQ(n_bytes, plan.layout.n_bytes[static_cast<size_t>(place)]);
     EXPECT_EQ(n_bytes, make_layout(plan.shape).n_bytes[static_cast<size_t>(place)]);
   }
-  r.boundaries = Place::gpu;
+  r.layer_inputs = Place::device;
   const std::string message = refusal(model, r);
-  EXPECT_NE(message.find("it fits without boundaries = gpu"), std::string::npos) << message;
+  EXPECT_NE(message.find("it fits without layer_inputs = device"), std::string::npos) << message;
   // What the host has no room for does not fit either.
   r = large_batch_in_eleven_gib();
   r.host_budget_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::host)] - kGiB;
@@ -84,15 +84,15 @@ TEST(Plan, OutputsOfBlocksStayOnTheGpuWhereAnythingFitsSo) {
       PlanRequest r = request(gib * kGiB);
       r.train_batch_size = 128;
       r.micro_batch_size = micro;
-      r.boundaries = Place::gpu;
+      r.layer_inputs = Place::device;
       const bool fits = refusal(model, r).empty();
       const std::string why = fits ? make_plan(model, r).why : "";
-      r.boundaries.reset();
+      r.layer_inputs.reset();
       if (fits) {
         EXPECT_EQ(make_plan(model, r).why, why);
         ++n_on_gpu;
       } else if (refusal(model, r).empty()) {
-        EXPECT_TRUE(make_plan(model, r).shape.boundaries_on_host);
+        EXPECT_TRUE(make_plan(model, r).shape.layer_inputs_on_host);
         ++n_on_host;
       }
     }
@@ -102,7 +102,7 @@ TEST(Plan, OutputsOfBlocksStayOnTheGpuWhereAnythingFitsSo) {
 
 TEST(Plan, ForcedOutputsOfBlocksGoWithEveryWish) {
   const ModelTable model = bert_large(DType::bf16);
-  for (Place place : {Place::gpu, Place::host})
+  for (Place place : {Place::device, Place::host})
     for (Activations activations : {Activations::keep, Activations::recompute, Activations::host})
       for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
         PlanRequest r = request(80 * kGiB);
@@ -110,11 +110,11 @@ TEST(Plan, ForcedOutputsOfBlocksGoWithEveryWish) {
         r.placement = place;
         r.activations = activations;
         r.order = order;
-        r.boundaries = Place::host;
+        r.layer_inputs = Place::host;
         const Plan plan = make_plan(model, r);
         const size_t n_live = order == AccumulationOrder::vertical ? 4 : 1;
-        EXPECT_TRUE(plan.shape.boundaries_on_host);
-        EXPECT_EQ(plan.layout.boundary_slots.size(), n_live + 2);
+        EXPECT_TRUE(plan.shape.layer_inputs_on_host);
+        EXPECT_EQ(plan.layout.layer_input_slots.size(), n_live + 2);
       }
 }
 
@@ -232,11 +232,11 @@ TEST(Plan, ThirteenThousandMillionParametersFitElevenGibAndTheirHost) {
 TEST(Plan, KeepsAsMuchOfTheSavedTensorsAsFitsTheLargestLast) {
   const ModelTable model = bert_large(DType::bf16);
   PlanRequest request{.micro_batch_size = 32, .has_gpu = true, .gpu_budget_bytes = INT64_MAX};
-  request.placement = Place::gpu;
+  request.placement = Place::device;
   const auto bytes_with = [&](Activations activations) {
     PlanRequest wish = request;
     wish.activations = activations;
-    return make_plan(model, wish).layout.n_bytes[static_cast<size_t>(Place::gpu)];
+    return make_plan(model, wish).layout.n_bytes[static_cast<size_t>(Place::device)];
   };
   const int64_t all = bytes_with(Activations::keep), none = bytes_with(Activations::recompute),
                 selective = bytes_with(Activations::selective);
@@ -245,8 +245,8 @@ TEST(Plan, KeepsAsMuchOfTheSavedTensorsAsFitsTheLargestLast) {
   const BatchShape largest = make_plan(model, request).largest;
   // What the next block would take: the largest tensor, or all but it.
   const std::vector<SavedSpec> saved = model.blocks[1].saved(largest);
-  const int64_t remade = remade_bytes(saved), others = laid_out_bytes(saved) - remade;
-  EXPECT_EQ(remade, int64_t{32} * 512 * 4096 * 2);
+  const int64_t recomputed = recomputed_bytes(saved), others = laid_out_bytes(saved) - recomputed;
+  EXPECT_EQ(recomputed, int64_t{32} * 512 * 4096 * 2);
   int64_t kept_before = 0;
   std::set<std::string> ways;
   std::set<int64_t> budgets = {none, selective, all};
@@ -255,13 +255,13 @@ TEST(Plan, KeepsAsMuchOfTheSavedTensorsAsFitsTheLargestLast) {
   for (const int64_t budget : budgets) {
     request.gpu_budget_bytes = budget;
     const Plan plan = make_plan(model, request);
-    const int64_t taken = plan.layout.n_bytes[static_cast<size_t>(Place::gpu)];
+    const int64_t taken = plan.layout.n_bytes[static_cast<size_t>(Place::device)];
     EXPECT_LE(taken, budget);
     int64_t kept = 0;
     std::map<Activations, int> n_layers;
     for (const BlockShape& block : plan.shape.blocks) {
       kept += block.saved_kept_bytes();
-      if (block.saved_remade_bytes > 0) ++n_layers[block.activations];
+      if (block.saved_recomputed_bytes > 0) ++n_layers[block.activations];
     }
     EXPECT_GE(kept, kept_before) << budget;
     kept_before = kept;
@@ -272,7 +272,8 @@ TEST(Plan, KeepsAsMuchOfTheSavedTensorsAsFitsTheLargestLast) {
     EXPECT_FALSE(n_layers[Activations::keep] > 0 && n_layers[Activations::recompute] > 0);
     // The first that is kept more needs a region to be made again in, which others share.
     if (n_layers[Activations::keep] < 23) {
-      const int64_t next = n_layers[Activations::recompute] > 1 ? others + remade : 2 * remade;
+      const int64_t next =
+          n_layers[Activations::recompute] > 1 ? others + recomputed : 2 * recomputed;
       EXPECT_LT(budget - taken, next) << plan.why;
     }
     ways.insert(std::regex_replace(plan.why, std::regex("last [0-9]+"), "last N"));
@@ -329,7 +330,7 @@ TEST(Plan, WithoutAGpuTheTotalCountsAndAllIsMemory) {
   EXPECT_NE(message.find("in memory"), std::string::npos) << message;
   // Streaming takes slots besides: of all candidates the resident ones need the least.
   PlanRequest resident = request_on_cpu(1 * kGiB);
-  resident.placement = Place::gpu;
+  resident.placement = Place::device;
   const auto need = [](const std::string& text) {
     return text.substr(text.find("needs "), text.find(" of memory") - text.find("needs "));
   };
@@ -337,7 +338,7 @@ TEST(Plan, WithoutAGpuTheTotalCountsAndAllIsMemory) {
 }
 
 TEST(Plan, RegionsNeverOverlap) {
-  for (Place place : {Place::gpu, Place::host}) {
+  for (Place place : {Place::device, Place::host}) {
     PlanRequest r = request(80 * kGiB);
     r.placement = place;
     Plan plan = make_plan(bert_large(DType::f16), r);

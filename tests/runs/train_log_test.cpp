@@ -10,7 +10,7 @@
 #include <fstream>
 #include <vector>
 
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "tests/config/config_fixture.h"
 
 namespace ferry::runs {
@@ -41,9 +41,9 @@ TEST(TrainLog, BeginsWithTheCommandAndGoesOnWithOne) {
     TrainLog log(run.path(),
                  Words{"ferry", "train", "--lr=1e-5", "--dataset", "my data.tsv", "it's"});
     const Listening listening([&](std::string_view line) { log.add(line); });
-    say("first\nsecond \x1b[31mred");
+    log_line("first\nsecond \x1b[31mred");
   }
-  say("nobody hears this");
+  log_line("nobody hears this");
   std::ofstream(run.path() / kTrainLogName, std::ios::app) << "torn by a ki";
   TrainLog(run.path(), Words{"ferry", "train", "--resume", "here"}).add("third");
   const auto lines = lines_of(run.path() / kTrainLogName);

@@ -18,8 +18,8 @@ void check(cudaError_t status) {
   ASSERT_EQ(status, cudaSuccess) << cudaGetErrorString(status);
 }
 
-/** A copy of a Buffer on the GPU, `offset` elements behind a 256-byte boundary, with guards around
- * it. */
+/** A copy of a Buffer on the GPU, `offset` elements behind a 256-byte layer input, with guards
+ * around it. */
 class OnGpu {
  public:
   explicit OnGpu(const Buffer& host, int64_t offset = 0)

@@ -278,7 +278,7 @@ TEST_F(ProgressLines, ATerminalGetsOneLineThatIsRewritten) {
   {
     Progress progress(file_, kUtf8, "training", 10);
     progress.update(1);
-    progress.say("checkpoint written");
+    progress.log_line("checkpoint written");
     progress.update(10);
     progress.finish();
   }

@@ -49,9 +49,9 @@ Changes without_wishes(const PlanRequest& request) {
   if (request.activations)
     leave_out(fmt::format("activations = {}", name_of(*request.activations)),
               &PlanRequest::activations);
-  if (request.boundaries)
-    leave_out(fmt::format("boundaries = {}", name_of(*request.boundaries)),
-              &PlanRequest::boundaries);
+  if (request.layer_inputs)
+    leave_out(fmt::format("layer_inputs = {}", name_of(*request.layer_inputs)),
+              &PlanRequest::layer_inputs);
   if (request.order == AccumulationOrder::vertical)
     leave_out("accumulation_order = vertical", &PlanRequest::order);
   // Where they are left open the planner tries fewer by itself.

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "src/base/error.h"
-#include "src/plan/search/candidates.h"
 #include "src/plan/advice/changes.h"
+#include "src/plan/search/candidates.h"
 #include "src/plan/search/search.h"
 
 namespace ferry {
@@ -17,7 +17,7 @@ namespace {
 
 /** "{} of memory ({} are left beside LibTorch)", by place where there are two. */
 std::string need_text(const PlanRequest& request, const Layout& layout) {
-  const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::gpu)],
+  const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::device)],
                 host = layout.n_bytes[static_cast<size_t>(Place::host)];
   if (!request.has_gpu)
     return fmt::format("{} of memory ({} are left beside LibTorch)", format_bytes(gpu + host),
@@ -31,24 +31,25 @@ std::string need_text(const PlanRequest& request, const Layout& layout) {
 
 /** Of a request, whether it is const or not. */
 auto& budget_of(auto& request, Place memory) {
-  return memory == Place::gpu ? request.gpu_budget_bytes : request.host_budget_bytes;
+  return memory == Place::device ? request.gpu_budget_bytes : request.host_budget_bytes;
 }
 
-/** "saved on the gpu, 3.2 GiB": the largest tag of a place that is too small. */
+/** "saved on the GPU, 3.2 GiB": the largest tag of a place that is too small. */
 std::string largest_text(const PlanRequest& request, const Layout& layout) {
   const auto bytes_of = [&](Tag tag, Place place) {
     if (!request.has_gpu)
-      return layout.bytes_of(tag, Place::gpu) + layout.bytes_of(tag, Place::host);
+      return layout.bytes_of(tag, Place::device) + layout.bytes_of(tag, Place::host);
     const bool is_over = layout.n_bytes[static_cast<size_t>(place)] > budget_of(request, place);
     return is_over ? layout.bytes_of(tag, place) : 0;
   };
   PlanRow largest{};
-  for (Place place : {Place::gpu, Place::host})
+  for (Place place : {Place::device, Place::host})
     for (int t = 0; t < kTags; ++t)
       if (int64_t bytes = bytes_of(static_cast<Tag>(t), place); bytes > largest.n_bytes)
         largest = {static_cast<Tag>(t), place, bytes};
-  const std::string where =
-      request.has_gpu ? fmt::format("on the {}", name_of(largest.place)) : "in memory";
+  const std::string where = !request.has_gpu                 ? "in memory"
+                            : largest.place == Place::device ? "on the GPU"
+                                                             : "on the host";
   return fmt::format("{} {}, {}", name_of(largest.tag), where, format_bytes(largest.n_bytes));
 }
 
@@ -56,7 +57,7 @@ std::string largest_text(const PlanRequest& request, const Layout& layout) {
 constexpr int64_t kAnyMemory_bytes = 64 * 1024 * kGiB;
 
 int64_t reserved_of(const PlanRequest& request, Place memory) {
-  return memory == Place::gpu ? request.gpu_reserved_bytes : request.host_reserved_bytes;
+  return memory == Place::device ? request.gpu_reserved_bytes : request.host_reserved_bytes;
 }
 /** What gpu_memory or host_memory is with this budget. */
 int64_t option_of(const PlanRequest& request, Place memory) {
@@ -66,7 +67,7 @@ int64_t option_of(const PlanRequest& request, Place memory) {
 constexpr int64_t kTenths_bytes = 10 * kGiB;  ///< from here on in tenths of a GiB
 
 /** As one would write it for gpu_memory, never less than n_bytes: "812MiB", "12.4GiB". */
-std::string no_less_than(int64_t n_bytes) {
+std::string rounded_up(int64_t n_bytes) {
   if (n_bytes < kTenths_bytes) return fmt::format("{}MiB", (n_bytes + kMiB - 1) / kMiB);
   const double tenths = std::ceil(static_cast<double>(n_bytes) * 10 / static_cast<double>(kGiB));
   return fmt::format("{:.1f}GiB", tenths / 10);
@@ -74,7 +75,7 @@ std::string no_less_than(int64_t n_bytes) {
 
 /** What is read of that. */
 int64_t written(int64_t n_bytes) {
-  return parse_bytes(no_less_than(std::min(n_bytes, kAnyMemory_bytes))).value();
+  return parse_bytes(rounded_up(std::min(n_bytes, kAnyMemory_bytes))).value();
 }
 
 /** The request, which does not fit, with the least of one memory with which it does: tried as it is
@@ -107,7 +108,7 @@ std::optional<PlanRequest> with_least(const ModelTable& model, PlanRequest reque
 /** What `more` has for what there is, 1 for a memory that stays as it is. */
 double growth(const PlanRequest& request, const PlanRequest& more) {
   double sum = 0;
-  for (Place memory : {Place::gpu, Place::host})
+  for (Place memory : {Place::device, Place::host})
     sum += static_cast<double>(option_of(more, memory)) /
            static_cast<double>(std::max(option_of(request, memory), kMiB));
   return sum;
@@ -115,7 +116,7 @@ double growth(const PlanRequest& request, const PlanRequest& more) {
 
 /** Whether the machine has what `more` has more, where it is known; of the host's as much as a plan
  * for one that is not here takes. */
-bool is_there(const PlanRequest& request, const PlanRequest& more) {
+bool is_available(const PlanRequest& request, const PlanRequest& more) {
   if (!more.machine) return true;
   const MachineProfile& machine = *more.machine;
   const auto has = [&](Place memory, int64_t n_bytes) {
@@ -123,19 +124,19 @@ bool is_there(const PlanRequest& request, const PlanRequest& more) {
     return !is_known || option_of(more, memory) <= std::max(n_bytes, option_of(request, memory));
   };
   return has(Place::host, machine.host.memory_bytes / 10 * 9) &&
-         (!more.has_gpu || has(Place::gpu, machine.gpu->memory_bytes));
+         (!more.has_gpu || has(Place::device, machine.gpu->memory_bytes));
 }
 
 /** The least of one memory with which it fits; where no amount is enough, beside the least of the
  * other that there must be. Nothing where that alone is enough, or nothing is. */
-std::optional<PlanRequest> with_more(const ModelTable& model,
-                                     const PlanRequest& request,
-                                     Place memory) {
+std::optional<PlanRequest> with_more_of(const ModelTable& model,
+                                        const PlanRequest& request,
+                                        Place memory) {
   std::optional<PlanRequest> more = with_least(model, request, memory);
   if (more || !request.has_gpu) return more;
   PlanRequest any = request;
   budget_of(any, memory) = kAnyMemory_bytes;
-  more = with_least(model, std::move(any), memory == Place::gpu ? Place::host : Place::gpu);
+  more = with_least(model, std::move(any), memory == Place::device ? Place::host : Place::device);
   if (!more) return std::nullopt;
   budget_of(*more, memory) = budget_of(request, memory);
   if (fits(model, *more)) return std::nullopt;
@@ -144,14 +145,14 @@ std::optional<PlanRequest> with_more(const ModelTable& model,
 
 /** The requests with more memory, by growth, without one that grows far more than the other. What
  * is more than the machine has only where nothing else is enough. */
-std::vector<PlanRequest> with_more_memory(const ModelTable& model, const PlanRequest& request) {
+std::vector<PlanRequest> with_more_of_memory(const ModelTable& model, const PlanRequest& request) {
   std::vector<PlanRequest> found;
-  for (Place memory : {Place::host, Place::gpu})
+  for (Place memory : {Place::host, Place::device})
     if (memory == Place::host || request.has_gpu)
-      if (auto more = with_more(model, request, memory)) found.push_back(std::move(*more));
+      if (auto more = with_more_of(model, request, memory)) found.push_back(std::move(*more));
   if (found.empty()) return found;
   const auto growth_of = [&](const PlanRequest& more) { return growth(request, more); };
-  const auto has_it = [&](const PlanRequest& more) { return is_there(request, more); };
+  const auto has_it = [&](const PlanRequest& more) { return is_available(request, more); };
   std::ranges::stable_sort(found, {}, growth_of);
   std::ranges::stable_partition(found, has_it);
   constexpr double kFarMore = 1.5;
@@ -166,10 +167,10 @@ std::string words_with_memory(const Changes& changes,
                               const PlanRequest& request,
                               const PlanRequest& more) {
   std::vector<std::string> options;
-  for (Place memory : {Place::gpu, Place::host})
+  for (Place memory : {Place::device, Place::host})
     if (option_of(more, memory) > option_of(request, memory))
       options.push_back(
-          fmt::format("{}_memory = {}", name_of(memory), no_less_than(option_of(more, memory))));
+          fmt::format("{} = {}", budget_option_of(memory), rounded_up(option_of(more, memory))));
   return fmt::format("{} at least {}", changes.empty() ? "with" : words_of(changes) + " and",
                      fmt::join(options, " and "));
 }
@@ -179,7 +180,7 @@ bool is_model_too_large(const PlanRequest& request, const Search& search) {
   if (!search.nearest) return false;
   int64_t n_bytes = 0;
   for (Tag tag : {Tag::weights, Tag::master, Tag::adam_m, Tag::adam_v})
-    for (Place place : {Place::gpu, Place::host})
+    for (Place place : {Place::device, Place::host})
       n_bytes += search.nearest->layout.bytes_of(tag, place);
   return n_bytes - (request.has_gpu ? request.gpu_budget_bytes : 0) > request.host_budget_bytes;
 }
@@ -206,7 +207,8 @@ std::string advice(const ModelTable& model, const PlanRequest& request, const Se
       if (fits(model, changed(request, {change}))) return words.push_back(words_of({change}));
   };
   const auto say = [&](const Changes& changes, const PlanRequest& more) {
-    (is_there(request, more) ? words : beyond).push_back(words_with_memory(changes, request, more));
+    (is_available(request, more) ? words : beyond)
+        .push_back(words_with_memory(changes, request, more));
   };
   const bool is_too_large = is_model_too_large(request, search);
   if (!is_too_large) {
@@ -214,7 +216,7 @@ std::string advice(const ModelTable& model, const PlanRequest& request, const Se
     try_these(with_saved_on_host(request));
   }
   const bool is_placed_otherwise = !words.empty();
-  const std::vector<PlanRequest> more = with_more_memory(model, request);
+  const std::vector<PlanRequest> more = with_more_of_memory(model, request);
   for (const PlanRequest& one : more)
     say({}, one);
 
@@ -244,10 +246,10 @@ std::string advice(const ModelTable& model, const PlanRequest& request, const Se
     if (some.empty()) continue;
     Changes changes = made;
     changes.insert(changes.end(), some.begin(), some.end());
-    const std::vector<PlanRequest> less = with_more_memory(model, changed(request, changes));
+    const std::vector<PlanRequest> less = with_more_of_memory(model, changed(request, changes));
     if (less.empty()) continue;
     const bool is_notably_less =
-        !least || (is_there(request, less.front()) && !is_there(request, *least)) ||
+        !least || (is_available(request, less.front()) && !is_available(request, *least)) ||
         growth(request, less.front()) < kNotablyLess * growth(request, *least);
     if (!is_notably_less) continue;
     say(changes, less.front());

@@ -69,8 +69,9 @@ CostModel::CostModel(const MachineProfile& machine,
   std::array<BlockWork, 3> before;
   for (size_t b = 0; b < model.blocks.size(); ++b) {
     const BlockTable& table = model.blocks[b];
-    std::array<BlockWork, 3> works = {table.work(batch, false), table.work(batch, true),
-                                      table.remake_work ? table.remake_work(batch) : BlockWork()};
+    std::array<BlockWork, 3> works = {
+        table.work(batch, false), table.work(batch, true),
+        table.recompute_work ? table.recompute_work(batch) : BlockWork()};
     if (b > 0 && table.kind == model.blocks[b - 1].kind && works == before) {
       passes_.push_back(passes_.back());
       continue;
@@ -180,7 +181,7 @@ double CostModel::update_seconds(int block) const {
                        (shape_.grads_fp32(block) ? 4 : 2) +
                        (shape_.weights_are_master() || shape_.split_master ? 0 : 2);
   if (const BlockShape& shape = shape_.blocks[static_cast<size_t>(block)];
-      gpu_ && shape.place == Place::gpu) {
+      gpu_ && shape.place == Place::device) {
     const double kernels_s = static_cast<double>(what.n_tensors) * kKernel_s;
     const double rate = machine_.gpu->adamw_params_per_s;
     return kernels_s + (rate > 0 ? n * bytes / kAdamwTraffic_bytes / rate : 0);
@@ -229,9 +230,9 @@ double CostModel::seconds(const Action& action, double replayed) const {
     case Verb::fetch_saved:
       return move_seconds(action.verb == Verb::fetch_saved,
                           shape_.blocks[static_cast<size_t>(b)].saved_bytes);
-    case Verb::send_boundary:
-    case Verb::fetch_boundary:
-      return move_seconds(action.verb == Verb::fetch_boundary, shape_.boundary_bytes);
+    case Verb::send_layer_input:
+    case Verb::fetch_layer_input:
+      return move_seconds(action.verb == Verb::fetch_layer_input, shape_.layer_input_bytes);
     case Verb::square_sum_gpu:
       return gpu_pass_seconds(grad_bytes * n_grads()) + (gpu_ ? kSquareSum_s : 0);
     case Verb::send_grads:

@@ -1,7 +1,7 @@
 #pragma once
 // How long an action of a step's list takes on a machine, from the table's work and the machine's
-// profile: what src/plan/cost/simulate.h puts together to a step. Rates of copies and updates are those
-// for having the machine's memory to themselves and for sharing it. No torch, no device.
+// profile: what src/plan/cost/simulate.h puts together to a step. Rates of copies and updates are
+// those for having the machine's memory to themselves and for sharing it. No torch, no device.
 
 #include <array>
 #include <optional>
@@ -89,7 +89,7 @@ class CostModel {
   const StepShape& shape_;
   BatchShape batch_;
   std::vector<int64_t> copy_sizes_;               ///< measured ones, ascending
-  std::vector<std::array<PassTimes, 3>> passes_;  ///< of each block; remake: Block::remake()
+  std::vector<std::array<PassTimes, 3>> passes_;  ///< of each block; recompute: Block::recompute()
   double adamw_alone_ = 0, adamw_beside_ = 0;     ///< parameters per second, with all threads
 };
 

@@ -8,12 +8,12 @@ namespace ferry {
 namespace {
 
 /** In order of preference; the order of accumulation is left open. */
-std::vector<Choice> choices_of(const PlanRequest& request, Place boundaries) {
+std::vector<Choice> choices_of(const PlanRequest& request, Place layer_inputs) {
   constexpr std::pair<Place, Activations> kAll[] = {
-      {Place::gpu, Activations::keep},       {Place::gpu, Activations::selective},
-      {Place::gpu, Activations::recompute},  {Place::host, Activations::keep},
-      {Place::host, Activations::selective}, {Place::host, Activations::recompute},
-      {Place::gpu, Activations::host},       {Place::host, Activations::host}};
+      {Place::device, Activations::keep},      {Place::device, Activations::selective},
+      {Place::device, Activations::recompute}, {Place::host, Activations::keep},
+      {Place::host, Activations::selective},   {Place::host, Activations::recompute},
+      {Place::device, Activations::host},      {Place::host, Activations::host}};
   // Where times are not known, what a PCIe link may be too slow for is only had for the asking.
   const bool may_save_on_host = request.machine && request.has_gpu && request.trains;
   std::vector<Choice> choices;
@@ -21,7 +21,7 @@ std::vector<Choice> choices_of(const PlanRequest& request, Place boundaries) {
     if (place == request.placement.value_or(place) &&
         (request.activations ? activations == *request.activations
                              : activations != Activations::host || may_save_on_host))
-      choices.push_back({.place = place, .activations = activations, .boundaries = boundaries});
+      choices.push_back({.place = place, .activations = activations, .layer_inputs = layer_inputs});
   return choices;
 }
 
@@ -63,13 +63,13 @@ Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size) {
   return {shape(texts.most, request.max_length), shape(texts.typical, texts.attended)};
 }
 
-std::vector<Place> boundary_places_of(const PlanRequest& request) {
-  if (request.boundaries) return {*request.boundaries};
-  if (!request.has_gpu || !request.trains) return {Place::gpu};
-  return {Place::gpu, Place::host};
+std::vector<Place> layer_input_places_of(const PlanRequest& request) {
+  if (request.layer_inputs) return {*request.layer_inputs};
+  if (!request.has_gpu || !request.trains) return {Place::device};
+  return {Place::device, Place::host};
 }
 
-std::vector<Candidate> candidates_of(const PlanRequest& request, Place boundaries) {
+std::vector<Candidate> candidates_of(const PlanRequest& request, Place layer_inputs) {
   std::vector<int64_t> sizes;
   if (request.micro_batch_size) {
     sizes = {std::min(*request.micro_batch_size, request.train_batch_size)};
@@ -79,7 +79,7 @@ std::vector<Candidate> candidates_of(const PlanRequest& request, Place boundarie
     sizes.push_back(1);
   }
   std::vector<Candidate> preferred, last;
-  for (Choice choice : choices_of(request, boundaries))
+  for (Choice choice : choices_of(request, layer_inputs))
     for (int64_t size : sizes) {
       const bool large =
           size == sizes.front() || size * request.max_length >= kMicroBatchTokens_min;

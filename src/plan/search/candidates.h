@@ -31,12 +31,12 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-/** In order of preference: where times are not known, boundaries are on the host only where nothing
- * fits with them on the GPU. */
-std::vector<Place> boundary_places_of(const PlanRequest& request);
+/** In order of preference: where times are not known, layer inputs are on the host only where
+ * nothing fits with them on the GPU. */
+std::vector<Place> layer_input_places_of(const PlanRequest& request);
 
 /** In order of preference. Smaller micro-batches cost less than recomputing, recomputing less than
  * streaming. */
-std::vector<Candidate> candidates_of(const PlanRequest& request, Place boundaries);
+std::vector<Candidate> candidates_of(const PlanRequest& request, Place layer_inputs);
 
 }  // namespace ferry

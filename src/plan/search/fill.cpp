@@ -8,8 +8,8 @@ namespace {
 /** A region may be that much larger than was asked for. */
 constexpr int64_t kBufferRounding_bytes = 8192;
 
-Lacking lacking_of(const PlanRequest& request, const LayoutBytes& layout) {
-  const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::gpu)],
+Shortfall lacking_of(const PlanRequest& request, const LayoutBytes& layout) {
+  const int64_t gpu = layout.n_bytes[static_cast<size_t>(Place::device)],
                 host = layout.n_bytes[static_cast<size_t>(Place::host)];
   const auto over = [](int64_t need, int64_t budget) { return need > budget ? need - budget : 0; };
   if (!request.has_gpu) return {0, over(gpu + host, request.host_budget_bytes)};
@@ -68,7 +68,7 @@ void set_resident(Plan& plan, const std::vector<std::vector<int>>& groups, size_
   plan.n_resident = 0;
   for (size_t g = 0; g < groups.size(); ++g)
     for (int b : groups[g]) {
-      plan.shape.blocks[static_cast<size_t>(b)].place = g < n ? Place::gpu : Place::host;
+      plan.shape.blocks[static_cast<size_t>(b)].place = g < n ? Place::device : Place::host;
       plan.n_resident += g < n;
     }
 }
@@ -98,15 +98,15 @@ double slot_bytes_at_most(const StepShape& shape, double n_elements) {
   return n_elements * kWidest_bytes * (shape.n_weight_slots + 2.0 * shape.n_grad_slots + 1);
 }
 
-Lacking fit(const PlanRequest& request, StepShape& shape, Search& search) {
-  const auto noted = [&](Lacking lacking) {
+Shortfall fit(const PlanRequest& request, StepShape& shape, Search& search) {
+  const auto noted = [&](Shortfall lacking) {
     if (lacking.host_bytes > 0)
       search.host_lacking_bytes = std::min(search.host_lacking_bytes, lacking.host_bytes);
     return lacking;
   };
   shape.save_buffer_bytes_max = most_save_buffer_bytes(request);
   const LayoutBytes layout = layout_bytes(shape);
-  const Lacking lacking = noted(lacking_of(request, layout));
+  const Shortfall lacking = noted(lacking_of(request, layout));
   const int64_t buffer = layout.save_buffer_bytes;
   if (lacking.host_bytes == 0 || buffer <= kSaveBuffer_bytes_least + kBufferRounding_bytes)
     return lacking;
@@ -115,20 +115,20 @@ Lacking fit(const PlanRequest& request, StepShape& shape, Search& search) {
   return noted(lacking_of(request, layout_bytes(shape)));
 }
 
-Lacking fill(const PlanRequest& request, Plan& plan, Search& search, double share) {
+Shortfall fill(const PlanRequest& request, Plan& plan, Search& search, double share) {
   const auto groups = groups_of(plan.shape);
   const auto lacking_with = [&](size_t n) {
     set_resident(plan, groups, n);
     return fit(request, plan.shape, search);
   };
   size_t least = 0;
-  if (Lacking lacking = lacking_with(0); lacking.gpu_bytes > 0) {
+  if (Shortfall lacking = lacking_with(0); lacking.gpu_bytes > 0) {
     const int64_t largest = most_grad_elements(plan.shape);
     for (const auto [n, largest_elements] : smaller_slots(plan.shape, groups)) {
       const auto n_fewer = static_cast<double>(largest - largest_elements);
       if (slot_bytes_at_most(plan.shape, n_fewer) < static_cast<double>(lacking.gpu_bytes))
         continue;
-      const Lacking with_fewer = lacking_with(n);
+      const Shortfall with_fewer = lacking_with(n);
       if (with_fewer.gpu_bytes >= lacking.gpu_bytes) continue;
       lacking = with_fewer;
       least = n;
@@ -148,7 +148,7 @@ void keep_more(const PlanRequest& request, Plan& plan, const Choice& choice, Sea
   std::vector<BlockShape*> blocks;
   for (size_t b = plan.shape.blocks.size(); b-- > 0;)
     if (BlockShape& block = plan.shape.blocks[b];
-        block.activations == choice.activations && block.saved_remade_bytes > 0)
+        block.activations == choice.activations && block.saved_recomputed_bytes > 0)
       blocks.push_back(&block);
   const auto fits_with = [&](size_t n) {
     for (size_t i = 0; i < blocks.size(); ++i)

@@ -8,7 +8,7 @@
 namespace ferry {
 
 /** What a plan takes beyond the budgets; 0: it fits. Without a GPU all is in host memory. */
-struct Lacking {
+struct Shortfall {
   int64_t gpu_bytes = 0, host_bytes = 0;
   int64_t total() const { return gpu_bytes + host_bytes; }
 };
@@ -22,12 +22,12 @@ double slot_bytes_at_most(const StepShape& shape, double n_elements);
 
 /** How many bytes the shape lacks, with a smaller buffer for checkpoints where that alone makes it
  * fit the host. */
-Lacking fit(const PlanRequest& request, StepShape& shape, Search& search);
+Shortfall fit(const PlanRequest& request, StepShape& shape, Search& search);
 
 /** Fills the card: what slots, activations and workspace leave holds weights and states of as many
  * blocks as fit, or of a share of these; the host may only then have room for the others. What is
  * lacking after that. */
-Lacking fill(const PlanRequest& request, Plan& plan, Search& search, double share);
+Shortfall fill(const PlanRequest& request, Plan& plan, Search& search, double share);
 
 /** What keeps more of the saved tensors by one step: the largest are the first to be made again and
  * the last to be kept. The same where nothing is made again. */

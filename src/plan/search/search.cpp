@@ -26,14 +26,14 @@ double bytes_at_most(const StepShape& shape) {
     const auto elements = static_cast<double>(shape.n_grad_elements(b));
     const auto saved = static_cast<double>(shape.blocks[static_cast<size_t>(b)].saved_bytes);
     bytes += elements * kParameter_bytes +
-             (saved + static_cast<double>(shape.boundary_bytes)) * shape.n_live();
+             (saved + static_cast<double>(shape.layer_input_bytes)) * shape.n_live();
     largest_elements = std::max(largest_elements, elements);
     largest_saved_bytes = std::max(largest_saved_bytes, saved);
   }
   return bytes + slot_bytes_at_most(shape, largest_elements) +
          largest_saved_bytes * (1 + shape.n_saved_slots) +
-         static_cast<double>(shape.boundary_bytes) *
-             (2.0 * shape.n_live() + shape.n_boundary_slots) +
+         static_cast<double>(shape.layer_input_bytes) *
+             (2.0 * shape.n_live() + shape.n_layer_input_slots) +
          static_cast<double>(shape.scratch_bytes) + static_cast<double>(shape.library_bytes) +
          2.0 * static_cast<double>(shape.batch_bytes) * shape.n_micro_max +
          static_cast<double>(shape.save_buffer_bytes_max);
@@ -70,10 +70,10 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
                      plan.n_micro, plan.n_micro == 1 ? "" : "es", plan.micro_batch_size,
                      is_vertical ? ", all through a block before the next block" : "", resident,
                      resident.empty() ? "" : " ",
-                     choice.place == Place::gpu ? (request.has_gpu ? "on the GPU" : "in memory")
-                                                : "on the host, streamed block by block",
+                     choice.place == Place::device ? (request.has_gpu ? "on the GPU" : "in memory")
+                                                   : "on the host, streamed block by block",
                      saved_text(plan, choice.activations),
-                     choice.boundaries == Place::host ? "; outputs of blocks on the host" : "");
+                     choice.layer_inputs == Place::host ? "; outputs of blocks on the host" : "");
 }
 
 double faster_than_seconds(const Plan& plan) {
@@ -87,7 +87,7 @@ double least_fetched_bytes(const PlanRequest& request, const Plan& plan) {
   double forward_bytes = 0, backward_bytes = 0, largest_bytes = 0, resident_bytes = 0;
   for (int b = 0; b < shape.n_blocks(); ++b) {
     const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
-    if (block.place == Place::gpu) continue;
+    if (block.place == Place::device) continue;
     const auto bytes_of = [&](Segment segment) {
       return static_cast<double>(segment_bytes(shape, b, segment, block.n_elements));
     };
@@ -156,7 +156,7 @@ class Searcher {
     try_candidates(kWeightSlots);
     if (!found_.plan && is_a_slot_short()) try_candidates(kWeightSlots_least);
     leave_updates_late();
-    if (found_.plan && compares_times_) share_out_otherwise();
+    if (found_.plan && compares_times_) rebalance();
     if (found_.plan) found_.nearest.reset();
     for (std::optional<Plan>* plan : {&found_.plan, &found_.nearest})
       if (*plan) (*plan)->layout = make_layout((*plan)->shape);
@@ -176,18 +176,18 @@ class Searcher {
   }
 
   void try_candidates(int n_weight_slots) {
-    for (Place boundaries : boundary_places_of(request_)) {
+    for (Place layer_inputs : layer_input_places_of(request_)) {
       if (found_.plan && !compares_times_) break;
-      try_candidates(boundaries, n_weight_slots);
+      try_candidates(layer_inputs, n_weight_slots);
     }
   }
   /** All candidates with the outputs of blocks in one place. */
-  void try_candidates(Place boundaries, int n_weight_slots) {
-    for (const Candidate& candidate : candidates_of(request_, boundaries)) {
+  void try_candidates(Place layer_inputs, int n_weight_slots) {
+    for (const Candidate& candidate : candidates_of(request_, layer_inputs)) {
       const Variant variant = {.candidate = candidate, .n_weight_slots = n_weight_slots};
       std::optional<Plan> plan = plan_of(variant);
       if (!plan) continue;
-      if (updates_may_be_late() && could_be_late(*plan)) in_time_.push_back({variant, *plan});
+      if (updates_may_be_late() && may_defer_updates(*plan)) in_time_.push_back({variant, *plan});
       keep_if_faster(variant, std::move(*plan));
       if (!compares_times_) break;
     }
@@ -201,7 +201,7 @@ class Searcher {
     return found_.lacking_bytes <= (kWeightSlots - kWeightSlots_least) * slot_bytes;
   }
   /** Whether that may make it the fastest. */
-  bool could_be_late(const Plan& plan) const {
+  bool may_defer_updates(const Plan& plan) const {
     return !found_.plan ||
            least_seconds_with_late_updates(plan) < faster_than_seconds(*found_.plan);
   }
@@ -214,7 +214,7 @@ class Searcher {
     std::ranges::stable_sort(in_time_, {},
                              [](const InTime& one) { return one.plan.predicted->step_s; });
     for (InTime& one : in_time_) {
-      if (!could_be_late(one.plan)) continue;
+      if (!may_defer_updates(one.plan)) continue;
       choose_late_updates(model_, request_, one.plan);
       keep_if_faster(one.variant, std::move(one.plan));
     }
@@ -222,7 +222,7 @@ class Searcher {
 
   /** The plan's GPU memory shared out otherwise: fewer slots, fewer blocks whose states live there,
    * so that more of the saved tensors are kept. */
-  void share_out_otherwise() {
+  void rebalance() {
     const Variant start = best_;
     const bool has_resident = found_.plan->n_resident > 0;
     if (!request_.has_gpu || !request_.trains || start.candidate.choice.place != Place::host)
@@ -235,7 +235,7 @@ class Searcher {
         if (share < 1 && (request_.placement || !has_resident)) continue;
         std::optional<Plan> plan = plan_of(variant);
         if (!plan) continue;
-        if (updates_may_be_late() && could_be_late(*plan))
+        if (updates_may_be_late() && may_defer_updates(*plan))
           choose_late_updates(model_, request_, *plan);
         keep_if_faster(variant, std::move(*plan));
       }

@@ -103,7 +103,7 @@ void Saving::tell(const CheckpointSaver::Outcome& outcome, Control& control) {
                                      : fmt::format("the last is {}", all.back().path.string()),
                          no_memory ? no_memory->what() : e.what());
     }
-    progress_.say(text);
+    progress_.log_line(text);
   } else {
     text = fmt::format("{} is complete", text);
     metrics_.append({{"step", outcome.step},

@@ -61,12 +61,12 @@ void Evaluating::after_step(Control& control) {
     text += fmt::format("  {} {:.4f}", name, value);
     line["eval_" + name] = value;
   }
-  progress_.say(text);
+  progress_.log_line(text);
   if (is_known) return;
   metrics_.append(std::move(line));
   if (best_.is_out_of_patience())
-    progress_.say(fmt::format("{} has not become better than after step {}: stopping early",
-                              best_.metric(), best_.ranking().front()));
+    progress_.log_line(fmt::format("{} has not become better than after step {}: stopping early",
+                                   best_.metric(), best_.ranking().front()));
 }
 
 }  // namespace ferry

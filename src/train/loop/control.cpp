@@ -38,7 +38,7 @@ Control::Control(Session& session,
     server_ = std::make_unique<runs::ControlServer>(run.path());
     run_.set("control_socket", server_->path().string());
   } catch (const Error& error) {
-    progress_.say(fmt::format("this run obeys signals only: {}", error.what()));
+    progress_.log_line(fmt::format("this run obeys signals only: {}", error.what()));
     run_.set("control_socket", nullptr);
   }
   read_changes();
@@ -145,7 +145,7 @@ void Control::pause(runs::ControlRequest request) {
   }
   is_paused_ = true;
   run_.set_phase(runs::Phase::paused);
-  progress_.say(fmt::format("{} after step {}", what, session_.n_steps()));
+  progress_.log_line(fmt::format("{} after step {}", what, session_.n_steps()));
   request.answer(true, fmt::format("{} after step {}", what, session_.n_steps()));
 }
 
@@ -219,7 +219,7 @@ void Control::apply_due_changes() {
     typed.set(change.key, change.value, kSetOrigin);
     session_.change_optimizer(change.key, typed.number(change.key));
     change.is_applied = true;
-    progress_.say(
+    progress_.log_line(
         fmt::format("{} = {} from step {} on", change.key, change.value, session_.n_steps() + 1));
   }
 }

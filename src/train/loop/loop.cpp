@@ -12,12 +12,12 @@
 #include "src/base/error.h"
 #include "src/runs/metrics_log.h"
 #include "src/term/progress.h"
-#include "src/train/prepare/batches.h"
-#include "src/train/loop/control.h"
-#include "src/train/evaluate/evaluating.h"
-#include "src/train/loop/max_time.h"
 #include "src/train/checkpoint/saving.h"
+#include "src/train/evaluate/evaluating.h"
+#include "src/train/loop/control.h"
+#include "src/train/loop/max_time.h"
 #include "src/train/loop/tracing.h"
+#include "src/train/prepare/batches.h"
 
 namespace ferry {
 namespace {
@@ -74,14 +74,14 @@ void log_step(const Job& job,
                   cost.tokens_per_second(), format_bytes(cost.host_bytes));
   const bool is_logged = (step + 1) % job.config.integer("logging_steps") == 0;
   progress.update(step + 1, values, /*is_told=*/is_logged);
-  if (is_logged) progress.say(fmt::format("step {}/{}: {}", step + 1, job.n_steps, values));
+  if (is_logged) progress.log_line(fmt::format("step {}/{}: {}", step + 1, job.n_steps, values));
   if (!report.skipped && !std::isfinite(report.grad_norm))
-    progress.say(fmt::format(
+    progress.log_line(fmt::format(
         "step {}: the gradients are not finite; without clipping, blocks that have such gradients "
         "stay as they are and the others are updated",
         step + 1));
   if (report.skipped)
-    progress.say(fmt::format(
+    progress.log_line(fmt::format(
         "step {}: the gradients are not finite{}; the step is skipped", step + 1,
         job.model.compute == DType::f16 ? fmt::format(" at loss scale {:g}", report.loss_scale)
                                         : ""));
@@ -163,7 +163,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
       ++result.n_steps;
       metrics.append(metrics_of(job, *report, step, metrics.n_tokens() + cost.n_tokens, cost));
       max_time.after_step(session.n_steps());
-      if (const auto failure = metrics.take_failure()) progress.say(*failure);
+      if (const auto failure = metrics.take_failure()) progress.log_line(*failure);
       check_divergence(*report, job, step);
       log_step(job, *report, step, cost, progress);
       if (session.n_steps() == job.n_steps) check_any_update(session.state(), job, report->loss);

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "src/base/bytes.h"
-#include "src/base/say.h"
+#include "src/base/print.h"
 #include "src/runs/train_log.h"
 #include "src/term/confusion.h"
 #include "src/term/curve.h"
@@ -22,12 +22,12 @@ namespace {
  * of the data go to neither through here: a log is sent along. */
 template <typename TextFor>
 void tell(const term::Terminal& terminal, TextFor text_for) {
-  put(text_for(terminal));
-  note(text_for(term::Terminal{.has_utf8 = true}));
+  print(text_for(terminal));
+  log_only(text_for(term::Terminal{.has_utf8 = true}));
 }
 void tell(const std::string& text) {
-  put(text);
-  note(text);
+  print(text);
+  log_only(text);
 }
 
 void print_plan(const Plan& plan, bool has_gpu, const term::Terminal& terminal) {
@@ -71,9 +71,9 @@ void print_unused(const std::vector<std::string>& unused, const term::Terminal& 
   std::vector<std::string> names;
   for (const std::string& name : std::span(unused).first(std::min(kShown, unused.size())))
     names.push_back(term::printable(shortened(name, kName_bytes), terminal));
-  say(fmt::format("not used: {} tensor{} of the checkpoint ({}{})", unused.size(),
-                  unused.size() == 1 ? "" : "s", fmt::join(names, ", "),
-                  unused.size() > kShown ? ", ..." : ""));
+  log_line(fmt::format("not used: {} tensor{} of the checkpoint ({}{})", unused.size(),
+                       unused.size() == 1 ? "" : "s", fmt::join(names, ", "),
+                       unused.size() > kShown ? ", ..." : ""));
 }
 
 /** What people do with a model that is there. */
@@ -93,12 +93,13 @@ void print_start(const Job& job,
                  bool is_resumed,
                  const term::Terminal& terminal) {
   for (const std::string& note : job.notes)
-    show(note);  // they quote labels: with the wrong column whole texts
+    print_unlogged(note);  // they quote labels: with the wrong column whole texts
   if (!loaded.initialised.empty() && !is_resumed)
-    say(fmt::format("newly initialised, from the seed: {}", fmt::join(loaded.initialised, ", ")));
+    log_line(
+        fmt::format("newly initialised, from the seed: {}", fmt::join(loaded.initialised, ", ")));
   if (!loaded.redrawn.empty() && !is_resumed)
-    say(fmt::format("newly initialised for these labels: the checkpoint has {}",
-                    fmt::join(loaded.redrawn, ", ")));
+    log_line(fmt::format("newly initialised for these labels: the checkpoint has {}",
+                         fmt::join(loaded.redrawn, ", ")));
   print_unused(loaded.unused, terminal);
   const int64_t n_trained = job.model.n_trainable_params();
   tell(fmt::format(
@@ -117,7 +118,7 @@ void print_expected(const Promise& promise) {
 
 void print_metrics(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal) {
   if (!evaluation.confusion.empty())
-    put(term::draw_confusion_matrix(job.scheme.labels.names(), evaluation.confusion, terminal));
+    print(term::draw_confusion_matrix(job.scheme.labels.names(), evaluation.confusion, terminal));
   tell(fmt::format("eval_loss: {:.4f}\n", evaluation.loss));
   for (const auto& [name, value] : evaluation.metrics)
     tell(fmt::format("{}: {:.4f}\n", name, value));
@@ -126,7 +127,7 @@ void print_metrics(const Evaluation& evaluation, const Job& job, const term::Ter
 void print_examples(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal) {
   const size_t n = evaluation.predictions.size();
   if (n == 0) return;
-  put("\npredictions on held-out texts:\n");
+  print("\npredictions on held-out texts:\n");
   for (size_t i : {size_t{0}, n / 2, n - 1}) {
     const Example& example = job.eval_examples.examples[i];
     std::string truth = example.label.class_id >= 0 ? job.scheme.labels.name(example.label.class_id)
@@ -139,8 +140,8 @@ void print_examples(const Evaluation& evaluation, const Job& job, const term::Te
     }
     if (job.scheme.problem == ProblemType::regression)
       truth = fmt::format("{:.4g}", example.label.value);
-    put(fmt::format("  {:<28} true: {:<14} {}\n", describe(evaluation.predictions[i], job.scheme),
-                    truth, term::printable(shortened(example.text, 60), terminal)));
+    print(fmt::format("  {:<28} true: {:<14} {}\n", describe(evaluation.predictions[i], job.scheme),
+                      truth, term::printable(shortened(example.text, 60), terminal)));
     if (n < 3) break;
   }
 }
@@ -175,7 +176,8 @@ void print_end(const TrainingResult& result,
                const term::Terminal& terminal) {
   constexpr size_t kFewest_values = 10;  // fewer are a line of their own, not a curve
   if (result.losses.size() >= kFewest_values)
-    put(fmt::format("\n{}", term::draw_curve(result.losses, {.title = "training loss"}, terminal)));
+    print(
+        fmt::format("\n{}", term::draw_curve(result.losses, {.title = "training loss"}, terminal)));
   if (job.eval.size() > 0) {
     print_metrics(result.evaluation, job, terminal);
     print_examples(result.evaluation, job, terminal);

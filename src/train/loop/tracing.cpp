@@ -43,7 +43,7 @@ void Tracing::finish() {
   try {
     write_chrome_trace(file_, actions);
   } catch (const Error& error) {  // no reason to end a run
-    return progress_.say(error.what());
+    return progress_.log_line(error.what());
   }
   const Overlap overlap = overlap_of(actions);
   nlohmann::ordered_json line = {{"step", session_.n_steps()},
@@ -53,7 +53,7 @@ void Tracing::finish() {
     line[fmt::format("{}_busy_ms", name_of(queue))] =
         1e3 * overlap.busy_s[static_cast<size_t>(queue)] / n_steps;
   metrics_.append(line);
-  progress_.say(fmt::format(
+  progress_.log_line(fmt::format(
       "trace of {} steps in '{}': {:.0f} % of the time of copies and updates lies under computing",
       n_steps, file_.string(), 100 * overlap.hidden_share()));
 }

@@ -17,8 +17,8 @@
 #include "src/data/text_file.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
-#include "src/train/evaluate/best_model.h"
 #include "src/train/checkpoint/identity.h"
+#include "src/train/evaluate/best_model.h"
 #include "src/train/prepare/text_tokens.h"
 
 namespace ferry {
@@ -387,7 +387,7 @@ int64_t planned_gpu_bytes(const Job& job) {
   const PlanMachine& machine = job.machine.plan;
   if (!machine.has_gpu) return 0;
   return machine.gpu_context_bytes + loaded_kernels_bytes(job.model) +
-         job.plan.layout.n_bytes[static_cast<size_t>(Place::gpu)];
+         job.plan.layout.n_bytes[static_cast<size_t>(Place::device)];
 }
 
 HostBatch host_batch(const MicroBatch& batch, const Job& job) {

@@ -40,10 +40,10 @@ class Devices : public testing::TestWithParam<TestedDevice> {
 constexpr int64_t kBytes = 1 << 20;
 
 TEST_P(Devices, ReservationsAreZeroAndOfTheSizeAskedFor) {
-  auto gpu = device_->reserve(Place::gpu, kBytes), host = device_->reserve(Place::host, kBytes);
+  auto gpu = device_->reserve(Place::device, kBytes), host = device_->reserve(Place::host, kBytes);
   ASSERT_GE(gpu->n_bytes(), kBytes);
   ASSERT_GE(host->n_bytes(), kBytes);
-  EXPECT_EQ(device_->reserve(Place::gpu, 0)->data(), nullptr);
+  EXPECT_EQ(device_->reserve(Place::device, 0)->data(), nullptr);
   EXPECT_EQ(device_->reserve(Place::host, 0)->data(), nullptr);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(host->data()) % (2 * kMiB), 0u);  // large pages begin so
   for (int64_t i = 0; i < kBytes; ++i)
@@ -58,7 +58,8 @@ TEST_P(Devices, ReservationsAreZeroAndOfTheSizeAskedFor) {
 
 TEST_P(Devices, CopiesFollowTheEventsBetweenQueues) {
   // host writes -> h2d -> d2h -> host reads, many times through the same memory.
-  auto gpu = device_->reserve(Place::gpu, kBytes), host = device_->reserve(Place::host, 2 * kBytes);
+  auto gpu = device_->reserve(Place::device, kBytes),
+       host = device_->reserve(Place::host, 2 * kBytes);
   std::byte *from = host->data(), *to = host->data() + kBytes;
   const EventId written = device_->make_event(), fetched = device_->make_event(),
                 sent = device_->make_event(), read = device_->make_event();
@@ -119,7 +120,7 @@ TEST_P(Devices, AnEventMayBeRecordedOnAnotherQueueLater) {
 }
 
 TEST_P(Devices, AThrowOfHostWorkComesBackWhileOtherQueuesWaitForIt) {
-  auto gpu = device_->reserve(Place::gpu, kBytes), host = device_->reserve(Place::host, kBytes);
+  auto gpu = device_->reserve(Place::device, kBytes), host = device_->reserve(Place::host, kBytes);
   const EventId updated = device_->make_event(), fetched = device_->make_event(),
                 ran = device_->make_event();
   std::atomic<int> n_after{0};
@@ -181,7 +182,8 @@ TEST_P(Devices, MathHasTheBitsOfTheScalarCode) {
   // sum, gradients and one total, as the compute queue sees them.
   const int64_t sum_bytes = round_up(kN * 4, kTensorAlignment_bytes), g_bytes = sum_bytes / 2;
   const int64_t n_bytes = sum_bytes + g_bytes + kTensorAlignment_bytes;
-  auto gpu = device_->reserve(Place::gpu, n_bytes), host = device_->reserve(Place::host, n_bytes);
+  auto gpu = device_->reserve(Place::device, n_bytes),
+       host = device_->reserve(Place::host, n_bytes);
   auto* g = reinterpret_cast<uint16_t*>(host->data() + sum_bytes);
   std::vector<float> values(kN);
   for (int64_t i = 0; i < kN; ++i)
@@ -240,9 +242,9 @@ TEST(ThreadedDevice, AWaitGivesUpAfterItsPatience) {
 TEST(SimulatedDevice, HasTheCapacityItWasGiven) {
   auto pool = make_thread_pool(1);
   auto device = make_simulated_device({.gpu_capacity_bytes = 3 * kMiB}, *pool);
-  auto first = device->reserve(Place::gpu, 2 * kMiB);
+  auto first = device->reserve(Place::device, 2 * kMiB);
   try {
-    device->reserve(Place::gpu, 2 * kMiB);
+    device->reserve(Place::device, 2 * kMiB);
     FAIL() << "4 MiB of 3 MiB";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::does_not_fit);
@@ -250,7 +252,7 @@ TEST(SimulatedDevice, HasTheCapacityItWasGiven) {
   }
   device->reserve(Place::host, 8 * kMiB);
   first.reset();
-  device->reserve(Place::gpu, 3 * kMiB);
+  device->reserve(Place::device, 3 * kMiB);
   EXPECT_THROW(device->reserve(Place::host, int64_t{1} << 60), Error);
 }
 
@@ -258,7 +260,7 @@ TEST(SimulatedDevice, PoisonIsNotANumberInAnyType) {
   auto pool = make_thread_pool(1);
   for (bool poison : {false, true}) {
     auto device = make_simulated_device({.poison = poison}, *pool);
-    auto memory = device->reserve(Place::gpu, 64);
+    auto memory = device->reserve(Place::device, 64);
     device->poison(memory->data(), 64);
     for (DType type : {DType::f32, DType::bf16, DType::f16}) {
       float value;
@@ -313,9 +315,9 @@ TEST(CudaDevice, TheDriverCountsWhatIsReserved) {
   if (!probe.usable) GTEST_SKIP() << "no CUDA device: " << probe.why_not;
   auto device = make_cuda_device();
   const int64_t before = cuda_driver_used_bytes();
-  auto memory = device->reserve(Place::gpu, 256 * kMiB);
+  auto memory = device->reserve(Place::device, 256 * kMiB);
   EXPECT_GE(cuda_driver_used_bytes() - before, 256 * kMiB);
-  EXPECT_THROW(device->reserve(Place::gpu, probe.total_bytes + kGiB), Error);
+  EXPECT_THROW(device->reserve(Place::device, probe.total_bytes + kGiB), Error);
 }
 
 }  // namespace

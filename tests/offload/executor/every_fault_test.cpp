@@ -48,7 +48,7 @@ StepShape shape_of_all_verbs() {
                      .n_micro_max = 2,
                      .placing = Placing::mixed,
                      .mixed_activations = true,
-                     .boundaries_on_host = true});
+                     .layer_inputs_on_host = true});
 }
 
 constexpr int kMicro = 2;

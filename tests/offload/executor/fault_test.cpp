@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "src/base/error.h"
-#include "tests/offload/step/list_check.h"
 #include "tests/offload/executor/toy_run.h"
+#include "tests/offload/step/list_check.h"
 
 namespace ferry::test {
 namespace {
@@ -25,7 +25,7 @@ ToyOptions adversarial(const StepShape& shape, uint64_t seed) {
 
 ToyResult reference(StepShape shape, const ToyOptions& like) {
   for (BlockShape& b : shape.blocks)
-    b.place = Place::gpu;
+    b.place = Place::device;
   ToyOptions options = like;
   options.shape = shape;
   options.device.mode = SimulatedMode::serial;
@@ -42,24 +42,24 @@ int seed_that_shows(ToyOptions options, const ToyResult& expected, int n) {
   return -1;
 }
 
-/** Drops every edge of the list, one at a time, or those from and to copies of boundaries: it shows
- * where it is needed, and only there. */
-void expect_needed_edges_to_show(const StepShape& shape, bool boundaries_alone) {
+/** Drops every edge of the list, one at a time, or those from and to copies of layer inputs: it
+ * shows where it is needed, and only there. */
+void expect_needed_edges_to_show(const StepShape& shape, bool layer_inputs_alone) {
   const StepList list = make_training_list(shape, 2);
   ToyOptions options = adversarial(shape, 0);
   options.n_micro = {2, 2, 2};
   options.skipped_step = -1;
   const ToyResult expected = reference(shape, options);
-  const auto moves_boundary = [&](size_t i) {
-    return list[i].verb == Verb::send_boundary || list[i].verb == Verb::fetch_boundary;
+  const auto moves_layer_input = [&](size_t i) {
+    return list[i].verb == Verb::send_layer_input || list[i].verb == Verb::fetch_layer_input;
   };
   int n_needed = 0, n_edges = 0;
   for (size_t i = 0; i < list.size(); ++i)
     for (size_t e = 0; e < list[i].after.size() + list[i].after_update.size(); ++e) {
-      const bool of_boundary =
-          moves_boundary(i) ||
-          (e < list[i].after.size() && moves_boundary(static_cast<size_t>(list[i].after[e])));
-      if (boundaries_alone && !of_boundary) continue;
+      const bool of_layer_input =
+          moves_layer_input(i) ||
+          (e < list[i].after.size() && moves_layer_input(static_cast<size_t>(list[i].after[e])));
+      if (layer_inputs_alone && !of_layer_input) continue;
       options.fault = [i, e](StepList& faulty) {
         auto drop = [](auto& edges, size_t at) {
           edges.erase(edges.begin() + static_cast<std::ptrdiff_t>(at));
@@ -93,10 +93,10 @@ TEST(PlantedFault, EveryNeededEdgeShowsAndNoOtherDoes) {
                                             .activations = Activations::host,
                                             .n_grad_slots = 1,
                                             .n_saved_slots = 1}),
-                                /*boundaries_alone=*/false);
+                                /*layer_inputs_alone=*/false);
 }
 
-TEST(PlantedFault, EveryNeededEdgeOfBoundariesShowsAndNoOtherDoes) {
+TEST(PlantedFault, EveryNeededEdgeOfLayerInputsShowsAndNoOtherDoes) {
   for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
     for (auto activations : {Activations::recompute, Activations::keep}) {
       StepShape shape = make_shape({.n_layers = 3,
@@ -104,10 +104,10 @@ TEST(PlantedFault, EveryNeededEdgeOfBoundariesShowsAndNoOtherDoes) {
                                     .order = order,
                                     .placing = Placing::gpu,
                                     .activations = activations,
-                                    .boundaries_on_host = true});
+                                    .layer_inputs_on_host = true});
       // As in plans; a head's recomputation would repair what its forward left.
       shape.blocks.back().activations = Activations::keep;
-      expect_needed_edges_to_show(shape, /*boundaries_alone=*/true);
+      expect_needed_edges_to_show(shape, /*layer_inputs_alone=*/true);
     }
 }
 

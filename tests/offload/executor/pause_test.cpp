@@ -18,7 +18,7 @@ TEST_P(Pause, BetweenAnyTwoStepsTheSameBits) {
          {SimulatedMode::serial, SimulatedMode::threads, SimulatedMode::adversarial}) {
       ToyOptions options{.shape = make_shape({.compute = GetParam(),
                                               .placing = placing,
-                                              .boundaries_on_host = placing == Placing::mixed})};
+                                              .layer_inputs_on_host = placing == Placing::mixed})};
       options.device.mode = mode;
       const ToyResult whole = run_toy(options);
       ToyRun run(options);
@@ -36,7 +36,7 @@ void expect_dropped_anywhere_comes_again(DType compute, bool clips) {
   for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed}) {
     ToyOptions options{.shape = make_shape({.compute = compute,
                                             .placing = placing,
-                                            .boundaries_on_host = placing == Placing::mixed})};
+                                            .layer_inputs_on_host = placing == Placing::mixed})};
     options.clips = clips;
     const ToyResult whole = run_toy(options);
     Saved first;  // of the run before
@@ -84,9 +84,10 @@ TEST_P(Pause, DoesNotWaitForTheDisk) {
   for (bool clips : {true, false})
     for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed})
       for (int stops_at : {0, 1}) {
-        ToyOptions options{.shape = make_shape({.compute = GetParam(),
-                                                .placing = placing,
-                                                .boundaries_on_host = placing == Placing::mixed})};
+        ToyOptions options{.shape =
+                               make_shape({.compute = GetParam(),
+                                           .placing = placing,
+                                           .layer_inputs_on_host = placing == Placing::mixed})};
         options.device.mode = SimulatedMode::threads;
         options.clips = clips;
         const ToyResult whole = run_toy(options);
@@ -104,7 +105,7 @@ TEST_P(Pause, DoesNotWaitForTheDisk) {
         const bool is_dropped = run.drop_step(
             options.n_micro[1], static_cast<int>(run.executor().training_list(1).size()), is_late);
         const auto n_on_gpu =
-            std::ranges::count(options.shape.blocks, Place::gpu, &BlockShape::place);
+            std::ranges::count(options.shape.blocks, Place::device, &BlockShape::place);
         EXPECT_EQ(is_dropped, stops_at < n_on_gpu);
         EXPECT_TRUE(run.leave_and_return()) << "the GPU's queues are empty, or wait for the disk";
         EXPECT_FALSE(disk.saved.has_ended);
@@ -148,11 +149,11 @@ INSTANTIATE_TEST_SUITE_P(Types,
 TEST(SimulatedDevice, ReleasedMemoryIsFreeForOthers) {
   const auto pool = make_thread_pool(1);
   const auto device = make_simulated_device({.gpu_capacity_bytes = 1000}, *pool);
-  auto first = device->reserve(Place::gpu, 800);
+  auto first = device->reserve(Place::device, 800);
   const std::byte* data = first->data();
-  EXPECT_THROW(device->reserve(Place::gpu, 800), std::exception);
+  EXPECT_THROW(device->reserve(Place::device, 800), std::exception);
   EXPECT_TRUE(first->release());
-  auto second = device->reserve(Place::gpu, 800);
+  auto second = device->reserve(Place::device, 800);
   EXPECT_NE(second->data(), nullptr);
   EXPECT_THROW(first->acquire(), std::exception);
   second.reset();

@@ -73,16 +73,16 @@ TEST_P(SameBits, InEveryPlaceOrderAndActivation) {
   for (Placing placing : kPlacings)
     for (AccumulationOrder order : kOrders)
       for (Activations activations : kActivations)
-        for (bool boundaries_on_host : {false, true}) {
+        for (bool layer_inputs_on_host : {false, true}) {
           ShapeOptions o = shape();
           o.placing = placing;
           o.order = order;
           o.activations = activations;
-          o.boundaries_on_host = boundaries_on_host;
+          o.layer_inputs_on_host = layer_inputs_on_host;
           EXPECT_EQ(run_toy(serial(o)), expected)
               << "placing " << static_cast<int>(placing) << ", order " << static_cast<int>(order)
               << ", activations " << static_cast<int>(activations)
-              << (boundaries_on_host ? ", boundaries on the host" : "");
+              << (layer_inputs_on_host ? ", layer inputs on the host" : "");
         }
 }
 
@@ -104,7 +104,7 @@ TEST_P(SameBits, WithFrozenTensorsToo) {
         o.order = kOrders[seed / 3 % 2];
         o.activations = kActivations[seed / 2 % 3];
         o.mixed_activations = seed % 4 == 3;
-        o.boundaries_on_host = seed / 2 % 2 == 1;
+        o.layer_inputs_on_host = seed / 2 % 2 == 1;
         ToyOptions options = with_seed(o, seed);
         options.overlap = seed % 5 != 4;
         EXPECT_EQ(run_toy(options), expected)
@@ -145,7 +145,7 @@ TEST_P(SameBits, AFrozenTensorChangesNoBitAndHasNoPartInTheNorm) {
 /** `little` computes the same on a device with just the bytes of its layout, where `whole` does not
  * fit. */
 void expect_smaller(ToyOptions little, ToyOptions whole, const ToyResult& expected) {
-  const int64_t most = make_layout(little.shape).n_bytes[static_cast<size_t>(Place::gpu)];
+  const int64_t most = make_layout(little.shape).n_bytes[static_cast<size_t>(Place::device)];
   little.device.gpu_capacity_bytes = whole.device.gpu_capacity_bytes = most;
   EXPECT_EQ(run_toy(little), expected);
   EXPECT_THROW(run_toy(whole), Error);
@@ -182,12 +182,12 @@ TEST_P(SameBits, UnderAdversarialOrders) {
       }
 }
 
-TEST_P(SameBits, WithBoundariesOnTheHostUnderAdversarialOrders) {
+TEST_P(SameBits, WithLayerInputsOnTheHostUnderAdversarialOrders) {
   ShapeOptions o = shape();
   o.placing = Placing::gpu;
   o.n_layers = 7;
   const ToyResult expected = run_toy(serial(o));
-  o.boundaries_on_host = true;
+  o.layer_inputs_on_host = true;
   for (int seed = 0; seed < n_seeds(); ++seed)
     for (AccumulationOrder order : kOrders)
       for (Activations activations : kActivations) {
@@ -195,7 +195,7 @@ TEST_P(SameBits, WithBoundariesOnTheHostUnderAdversarialOrders) {
         o.order = order;
         o.activations = activations;
         o.mixed_activations = seed % 4 == 3;
-        o.n_boundary_slots = 2 + seed / 2 % 5;
+        o.n_layer_input_slots = 2 + seed / 2 % 5;
         o.n_weight_slots = 1 + seed % 4;
         ToyOptions options = with_seed(o, seed);
         options.overlap = seed % 5 != 4;
@@ -205,14 +205,14 @@ TEST_P(SameBits, WithBoundariesOnTheHostUnderAdversarialOrders) {
       }
 }
 
-TEST_P(SameBits, WithBoundariesOnTheHostADeviceTooSmallForThemAll) {
+TEST_P(SameBits, WithLayerInputsOnTheHostADeviceTooSmallForThemAll) {
   ShapeOptions o = shape();
   o.placing = Placing::gpu;
   o.activations = Activations::recompute;
   o.n_layers = 9;
   ToyOptions whole = serial(o);
   const ToyResult expected = run_toy(whole);
-  o.boundaries_on_host = true;
+  o.layer_inputs_on_host = true;
   ToyOptions slots = serial(o);
   expect_smaller(slots, whole, expected);
 }
@@ -224,7 +224,7 @@ TEST_P(SameBits, WithThreads) {
     o.placing = i % 2 ? Placing::mixed : Placing::host;
     o.order = kOrders[i / 2 % 2];
     o.mixed_activations = true;
-    o.boundaries_on_host = i % 3 == 1;
+    o.layer_inputs_on_host = i % 3 == 1;
     ToyOptions options = serial(o);
     options.device.mode = SimulatedMode::threads;
     options.n_workers = 1 + i % 2;
@@ -306,7 +306,7 @@ TEST_P(SameBits, WithAnEvaluationBetweenSteps) {
         o.placing = placing;
         o.activations = activations;
         o.order = kOrders[seed % 2];
-        o.boundaries_on_host = seed / 2 % 2 == 1;
+        o.layer_inputs_on_host = seed / 2 % 2 == 1;
         options = with_seed(o, seed);
         options.evaluate_after = 1;
         EXPECT_EQ(run_toy(options), expected) << "seed " << seed;
@@ -324,7 +324,7 @@ TEST_P(SameBits, WhenOnlyEvaluating) {
       for (int seed = 0; seed < 3; ++seed) {
         o.placing = placing;
         o.activations = activations;
-        o.boundaries_on_host = seed == 2;
+        o.layer_inputs_on_host = seed == 2;
         ToyRun run(with_seed(o, seed));
         EXPECT_EQ(run.evaluate(), expected);
       }
@@ -344,7 +344,7 @@ TEST_P(SameBits, WithoutClippingUnderTheBackward) {
         o.tied = tied;
         o.order = kOrders[seed % 2];
         o.activations = kActivations[seed / 2 % 3];
-        o.boundaries_on_host = seed / 3 % 2 == 1;
+        o.layer_inputs_on_host = seed / 3 % 2 == 1;
         o.some_update_late = seed % 3 == 2;
         ToyOptions options = with_seed(o, seed);
         options.clips = false;

@@ -122,12 +122,12 @@ void ToyWork::forward(const Action& action, const ActionMemory& memory) {
     saved[i] = x[i];
     saved[kN + i] = y[i];
   }
-  if (memory.saved_remade) {
+  if (memory.saved_recomputed) {
     // x is kept, y made again.
     const auto half = saved.begin() + kN;
     if (action.verb == Verb::forward)
       write(device_, memory.saved, DType::f32, std::vector<float>(saved.begin(), half));
-    write(device_, memory.saved_remade, DType::f32, std::vector<float>(half, saved.end()));
+    write(device_, memory.saved_recomputed, DType::f32, std::vector<float>(half, saved.end()));
     if (action.verb == Verb::recompute) return;
   } else if (shape_.blocks[static_cast<size_t>(action.block)].saved_bytes > 0) {
     write(device_, memory.saved, DType::f32, saved);
@@ -153,9 +153,9 @@ void ToyWork::run_backward(const Action& action, const ActionMemory& memory) {
   std::vector<float> x(batch.begin(), batch.begin() + kWidth);
   if (memory.input) x = read(device_, memory.input, shape_.compute, kWidth);
   std::vector<float> saved(2 * kN, 0.5f);
-  if (memory.saved_remade) {
+  if (memory.saved_recomputed) {
     saved = read(device_, memory.saved, DType::f32, kWidth);
-    const std::vector<float> y = read(device_, memory.saved_remade, DType::f32, kWidth);
+    const std::vector<float> y = read(device_, memory.saved_recomputed, DType::f32, kWidth);
     saved.insert(saved.end(), y.begin(), y.end());
   } else if (shape_.blocks[static_cast<size_t>(action.block)].saved_bytes > 0) {
     saved = read(device_, memory.saved, DType::f32, 2 * kWidth);

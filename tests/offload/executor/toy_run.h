@@ -31,7 +31,7 @@ class ToyWork : public ComputeWork {
 
  private:
   void run_backward(const Action& action, const ActionMemory& memory);
-  /** All weights of the block, folded to a boundary's width. */
+  /** All weights of the block, folded to a layer input's width. */
   std::vector<float> fold(const Action& action, const ActionMemory& memory) const;
   float noise(const Action& action, uint64_t operation, int64_t index) const;
   /** What the compute queue has been given before has happened. */

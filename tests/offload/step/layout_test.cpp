@@ -23,7 +23,7 @@ TEST(Layout, RegionsAreAlignedDoNotOverlapAndFillTheReservation) {
     EXPECT_EQ(bytes.n_bytes, layout.n_bytes);
     EXPECT_EQ(bytes.save_buffer_bytes,
               layout.save_buffer < 0 ? 0 : layout.region(layout.save_buffer).n_bytes);
-    for (Place place : {Place::gpu, Place::host}) {
+    for (Place place : {Place::device, Place::host}) {
       std::vector<Region> regions;
       for (const Region& r : layout.regions)
         if (r.place == place) regions.push_back(r);
@@ -65,7 +65,7 @@ TEST(Layout, TakesTheHostBytesAParameterOfTheDesign) {
             make_shape({.compute = compute, .n_micro_max = n_micro, .order = order, .tied = false});
         const double expected = n_micro > 1 && compute != DType::f32 ? 18 : 16;
         EXPECT_EQ(state_bytes_per_parameter(shape, Place::host), expected);
-        EXPECT_EQ(state_bytes_per_parameter(shape, Place::gpu), 0);
+        EXPECT_EQ(state_bytes_per_parameter(shape, Place::device), 0);
       }
 }
 
@@ -91,7 +91,7 @@ TEST(Layout, AModelThatOnlyEvaluatesHoldsItsWeightsAlone) {
   const Layout layout = make_layout(shape);
   EXPECT_TRUE(layout.grad_slots.empty());
   EXPECT_TRUE(layout.saved_slots.empty());
-  EXPECT_EQ(std::set(layout.boundaries.begin(), layout.boundaries.end()).size(), 2u);
+  EXPECT_EQ(std::set(layout.layer_inputs.begin(), layout.layer_inputs.end()).size(), 2u);
 }
 
 int64_t bytes_of(const Layout& layout, std::string_view block, std::string_view tag) {
@@ -126,7 +126,7 @@ TEST(Layout, AFrozenBlockHoldsItsWeightsAndOnTheHostWhatACheckpointNeeds) {
       // One region for what their forwards save, in place of one each.
       EXPECT_EQ(bytes_of(frozen, "saved,", "made again"), saved_bytes / 2);
       for (Tag tag : {Tag::grads, Tag::adam_m, Tag::adam_v})
-        EXPECT_GT(frozen.bytes_of(tag, placing == Placing::gpu ? Place::gpu : Place::host), 0);
+        EXPECT_GT(frozen.bytes_of(tag, placing == Placing::gpu ? Place::device : Place::host), 0);
     }
 }
 
@@ -134,7 +134,7 @@ TEST(Layout, OutputsBelowTheLowestBackwardPassThroughTwoRegions) {
   StepShape shape = make_shape({.n_layers = 8, .tied = false});
   const auto n_outputs = [&] {
     const Layout layout = make_layout(shape);
-    return std::set(layout.boundaries.begin(), layout.boundaries.end()).size();
+    return std::set(layout.layer_inputs.begin(), layout.layer_inputs.end()).size();
   };
   EXPECT_EQ(n_outputs(), 9u);  // embeddings and 8 layers
   for (size_t b = 0; b < 6; ++b)
@@ -144,50 +144,51 @@ TEST(Layout, OutputsBelowTheLowestBackwardPassThroughTwoRegions) {
   EXPECT_EQ(n_outputs(), 2u + 4u);  // those of blocks 5 to 8 are read again
 }
 
-TEST(Layout, BoundariesOnTheHostTakeSlotsOfTheGpuHoweverManyLayersThereAre) {
+TEST(Layout, LayerInputsOnTheHostTakeSlotsOfTheGpuHoweverManyLayersThereAre) {
   for (auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical})
     for (int n_micro : {1, 3}) {
       ShapeOptions o{.compute = DType::bf16,
                      .n_micro_max = n_micro,
                      .order = order,
                      .activations = Activations::recompute,
-                     .boundaries_on_host = true,
+                     .layer_inputs_on_host = true,
                      .tied = false,
-                     .n_boundary_slots = 5};
+                     .n_layer_input_slots = 5};
       const int n_live = order == AccumulationOrder::vertical ? n_micro : 1;
       const auto bytes = [&](int n_layers, Place place) {
         o.n_layers = n_layers;
         return make_layout(make_shape(o)).bytes_of(Tag::saved, place);
       };
-      EXPECT_EQ(bytes(20, Place::gpu), bytes(6, Place::gpu));
-      const int64_t boundary = round_up(make_shape(o).boundary_bytes, kTensorAlignment_bytes);
+      EXPECT_EQ(bytes(20, Place::device), bytes(6, Place::device));
+      const int64_t layer_input = round_up(make_shape(o).layer_input_bytes, kTensorAlignment_bytes);
       // Embeddings and layers, less those that stay in the slots.
-      EXPECT_EQ(bytes(20, Place::host), (21 - 5 / n_live) * n_live * boundary);
+      EXPECT_EQ(bytes(20, Place::host), (21 - 5 / n_live) * n_live * layer_input);
       StepShape shape = make_shape(o);
       const Layout in_slots = make_layout(shape);
-      EXPECT_EQ(in_slots.boundary_slots.size(), 5u);
-      shape.boundaries_on_host = false;
+      EXPECT_EQ(in_slots.layer_input_slots.size(), 5u);
+      shape.layer_inputs_on_host = false;
       const Layout on_gpu = make_layout(shape);
-      EXPECT_EQ(on_gpu.bytes_of(Tag::saved, Place::gpu) - in_slots.bytes_of(Tag::saved, Place::gpu),
-                (21 * n_live - 5) * boundary);
+      EXPECT_EQ(
+          on_gpu.bytes_of(Tag::saved, Place::device) - in_slots.bytes_of(Tag::saved, Place::device),
+          (21 * n_live - 5) * layer_input);
       EXPECT_EQ(on_gpu.bytes_of(Tag::saved, Place::host), 0);
-      EXPECT_TRUE(on_gpu.boundary_slots.empty());
+      EXPECT_TRUE(on_gpu.layer_input_slots.empty());
     }
 }
 
-TEST(Layout, BoundariesOnTheHostAreThoseThatABackwardReads) {
-  StepShape shape = make_shape({.n_layers = 8, .boundaries_on_host = true, .tied = false});
+TEST(Layout, LayerInputsOnTheHostAreThoseThatABackwardReads) {
+  StepShape shape = make_shape({.n_layers = 8, .layer_inputs_on_host = true, .tied = false});
   for (size_t b = 0; b < 6; ++b)
     for (TensorExtent& t : shape.blocks[b].tensors)
       t.trainable = false;
   const Layout layout = make_layout(shape);
-  EXPECT_EQ(std::set(layout.boundaries.begin(), layout.boundaries.end()),
-            (std::set{-1, layout.boundaries[0], layout.boundaries[1]}));
+  EXPECT_EQ(std::set(layout.layer_inputs.begin(), layout.layer_inputs.end()),
+            (std::set{-1, layout.layer_inputs[0], layout.layer_inputs[1]}));
   // Those of blocks 5 to 8 are read again, and two slots hold the last two.
-  EXPECT_EQ(std::ranges::count_if(layout.boundaries_on_host, [](RegionId id) { return id >= 0; }),
+  EXPECT_EQ(std::ranges::count_if(layout.layer_inputs_on_host, [](RegionId id) { return id >= 0; }),
             2);
   shape.trains = false;
-  EXPECT_TRUE(make_layout(shape).boundary_slots.empty());
+  EXPECT_TRUE(make_layout(shape).layer_input_slots.empty());
 }
 
 TEST(Layout, OnTheHostMoreLayersTakeNoMoreOfTheGpuThanWhatForwardsLeave) {
@@ -197,7 +198,7 @@ TEST(Layout, OnTheHostMoreLayersTakeNoMoreOfTheGpuThanWhatForwardsLeave) {
       ShapeOptions o{.compute = DType::bf16, .order = order, .activations = activations};
       auto bytes = [&](int n_layers, Tag tag) {
         o.n_layers = n_layers;
-        return make_layout(make_shape(o)).bytes_of(tag, Place::gpu);
+        return make_layout(make_shape(o)).bytes_of(tag, Place::device);
       };
       for (int t = 0; t < kTags; ++t) {
         const Tag tag = static_cast<Tag>(t);
@@ -215,7 +216,7 @@ TEST(Layout, SelectiveKeepsAllButWhatOneBlockMakesAgain) {
     o.activations = activations;
     StepShape shape = make_shape(o);
     for (BlockShape& b : shape.blocks)
-      b.saved_bytes = 4096, b.saved_remade_bytes = 3072;
+      b.saved_bytes = 4096, b.saved_recomputed_bytes = 3072;
     int64_t n_bytes = 0;
     for (const Region& region : make_layout(shape).regions)
       if (region.name.find("saved") != std::string::npos) n_bytes += region.n_bytes;
@@ -237,7 +238,7 @@ TEST(Layout, SlotsHoldTheLargestBlockOnTheHostAndNoOther) {
   EXPECT_EQ(make_layout(shape).region(make_layout(shape).weight_slots[0]).n_bytes,
             small.region(small.weight_slots[0]).n_bytes + 4096);
   for (BlockShape& b : shape.blocks)
-    b.place = Place::gpu;
+    b.place = Place::device;
   EXPECT_TRUE(make_layout(shape).weight_slots.empty());
   EXPECT_TRUE(make_layout(shape).grad_slots.empty());
 }

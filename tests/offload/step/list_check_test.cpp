@@ -84,7 +84,7 @@ std::vector<ListRun> twice(const StepList& list, int n_micro, UpdateOrder order)
 
 TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdge) {
   int n_needed = 0, n_spare = 0;
-  size_t n_states_most = 0, n_boundaries_sent = 0;
+  size_t n_states_most = 0, n_layer_inputs_sent = 0;
   std::mt19937_64 random(2);
   for (int n_layers : {0, 1, 2})
     for (int n_micro : {1, 2})
@@ -95,7 +95,7 @@ TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdge) {
             if (!run_long() && random() % 2 != 0) continue;
             // Two slots: with one layer and two micro-batches, or two layers, something leaves
             // them.
-            const bool boundaries_on_host = random() % 2 == 0;
+            const bool layer_inputs_on_host = random() % 2 == 0;
             const UpdateOrder updates =
                 random() % 2 ? UpdateOrder::after_decision : UpdateOrder::as_grads_arrive;
             const StepShape shape = make_shape({.n_layers = n_layers,
@@ -103,12 +103,12 @@ TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdge) {
                                                 .order = order,
                                                 .placing = Placing::host,
                                                 .activations = activations,
-                                                .boundaries_on_host = boundaries_on_host,
+                                                .layer_inputs_on_host = layer_inputs_on_host,
                                                 .tied = tied,
                                                 .n_weight_slots = 1 + n_layers,
                                                 .n_grad_slots = 1 + n_layers});
             const StepList list = make_training_list(shape, n_micro, updates);
-            n_boundaries_sent += count_of(list, Verb::send_boundary);
+            n_layer_inputs_sent += count_of(list, Verb::send_layer_input);
             ASSERT_FALSE(can_go_wrong(shape, twice(list, n_micro, updates)));
             for_each_edge(list, [&](const StepList& dropped, size_t i) {
               size_t n_states = 0;
@@ -124,7 +124,7 @@ TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdge) {
   EXPECT_GT(n_needed, 50);
   EXPECT_GT(n_spare, 10);
   EXPECT_GT(n_states_most, 100u);
-  EXPECT_GT(n_boundaries_sent, 5u);
+  EXPECT_GT(n_layer_inputs_sent, 5u);
 }
 
 TEST(Checker, FindsASlotReusedOneBlockEarly) {
@@ -202,7 +202,7 @@ TEST(Lists, FetchEachBlockOncePerPassInVerticalOrder) {
   horizontal.order = AccumulationOrder::horizontal;
   EXPECT_GT(fetches(make_training_list(horizontal, 4)), 3 * (8 + 6));
   for (BlockShape& b : horizontal.blocks)
-    b.place = Place::gpu;
+    b.place = Place::device;
   EXPECT_EQ(fetches(make_training_list(horizontal, 4)), 0);
 }
 
@@ -219,59 +219,59 @@ TEST(Lists, DoNotRecomputeWhatIsStillThere) {
   EXPECT_EQ(n_head, 3);  // three micro-batches share the region
 }
 
-TEST(Lists, SendEachBoundaryOnceAndFetchItOnceForTheBackward) {
+TEST(Lists, SendEachLayerInputOnceAndFetchItOnceForTheBackward) {
   // Embeddings and 8 layers have an output that is read again.
   const auto shape_of = [](AccumulationOrder order, int n_slots) {
     return make_shape({.n_layers = 8,
                        .n_micro_max = 4,
                        .order = order,
-                       .boundaries_on_host = true,
+                       .layer_inputs_on_host = true,
                        .tied = false,
-                       .n_boundary_slots = n_slots});
+                       .n_layer_input_slots = n_slots});
   };
   for (int n_slots : {2, 3, 5, 9}) {
     const StepShape shape = shape_of(AccumulationOrder::horizontal, n_slots);
     const StepList list = make_training_list(shape, 4);
     const auto n = 4 * static_cast<size_t>(9 - n_slots);  // the last stay in their slots
-    EXPECT_EQ(count_of(list, Verb::send_boundary), n) << n_slots << " slots";
-    EXPECT_EQ(count_of(list, Verb::fetch_boundary), n) << n_slots << " slots";
+    EXPECT_EQ(count_of(list, Verb::send_layer_input), n) << n_slots << " slots";
+    EXPECT_EQ(count_of(list, Verb::fetch_layer_input), n) << n_slots << " slots";
     for (const Action& a : list)
-      if (a.verb == Verb::send_boundary) {
+      if (a.verb == Verb::send_layer_input) {
         EXPECT_LT(a.block, 9 - n_slots);
       }
     const StepList evaluation = make_evaluation_list(shape);
-    EXPECT_EQ(count_of(evaluation, Verb::send_boundary), 0u);
-    EXPECT_EQ(count_of(evaluation, Verb::fetch_boundary), 0u);
+    EXPECT_EQ(count_of(evaluation, Verb::send_layer_input), 0u);
+    EXPECT_EQ(count_of(evaluation, Verb::fetch_layer_input), 0u);
   }
   // One micro-batch more than there are: the next forwards still find them all.
   const StepList vertical = make_training_list(shape_of(AccumulationOrder::vertical, 6), 4);
-  EXPECT_EQ(count_of(vertical, Verb::send_boundary), 4u * 8 - 2);
-  EXPECT_EQ(count_of(vertical, Verb::fetch_boundary), 4u * 8 - 2);
+  EXPECT_EQ(count_of(vertical, Verb::send_layer_input), 4u * 8 - 2);
+  EXPECT_EQ(count_of(vertical, Verb::fetch_layer_input), 4u * 8 - 2);
   // Fewer slots: forwards fetch too, what was sent is not sent again.
   const StepList tight = make_training_list(shape_of(AccumulationOrder::vertical, 3), 4);
-  EXPECT_LE(count_of(tight, Verb::send_boundary), 4u * 9);
-  EXPECT_GT(count_of(tight, Verb::fetch_boundary), 4u * 9);
+  EXPECT_LE(count_of(tight, Verb::send_layer_input), 4u * 9);
+  EXPECT_GT(count_of(tight, Verb::fetch_layer_input), 4u * 9);
 }
 
-TEST(Lists, SendBoundariesBesideTheForwardThatReadsThemAndFetchThemAhead) {
+TEST(Lists, SendLayerInputsBesideTheForwardThatReadsThemAndFetchThemAhead) {
   const StepShape shape = make_shape({.n_layers = 8,
                                       .n_micro_max = 1,
                                       .placing = Placing::gpu,
                                       .activations = Activations::recompute,
-                                      .boundaries_on_host = true,
+                                      .layer_inputs_on_host = true,
                                       .tied = false,
-                                      .n_boundary_slots = 3});
+                                      .n_layer_input_slots = 3});
   const StepList list = make_training_list(shape, 1);
   const auto at = [&](int i) -> const Action& { return list[static_cast<size_t>(i)]; };
   int n_fetches = 0;
   for (const Action& a : list) {
-    if (a.verb == Verb::send_boundary) {
+    if (a.verb == Verb::send_layer_input) {
       // Its own forward and nothing later.
       ASSERT_EQ(a.after.size(), 1u);
       EXPECT_EQ(at(a.after[0]).verb, Verb::forward);
       EXPECT_EQ(at(a.after[0]).block, a.block);
     }
-    if (a.verb != Verb::fetch_boundary) continue;
+    if (a.verb != Verb::fetch_layer_input) continue;
     ++n_fetches;
     // For the backward of block + 1: two backwards are under way or to come when it may begin.
     for (int before : a.after)
@@ -283,28 +283,28 @@ TEST(Lists, SendBoundariesBesideTheForwardThatReadsThemAndFetchThemAhead) {
   EXPECT_EQ(n_fetches, 6);
 }
 
-TEST(Lists, SendOnlyBoundariesThatHaveRoomOnTheHost) {
+TEST(Lists, SendOnlyLayerInputsThatHaveRoomOnTheHost) {
   std::mt19937_64 random(5);
   size_t n_sent = 0;
   for (int i = 0; i < 400; ++i) {
     const StepShape shape = random_shape(random);
     for (int n_micro = 1; n_micro <= shape.n_micro_max; ++n_micro)
       for (const Action& a : make_training_list(shape, n_micro))
-        if (a.verb == Verb::send_boundary) {
+        if (a.verb == Verb::send_layer_input) {
           ++n_sent;
-          EXPECT_TRUE(shape.boundary_on_host(a.block)) << "shape " << i << " of seed 5";
+          EXPECT_TRUE(shape.layer_input_on_host(a.block)) << "shape " << i << " of seed 5";
         }
   }
   EXPECT_GT(n_sent, 500u);
 }
 
 TEST(Lists, OfFrozenFirstBlocksSendNoneOfTheirOutputs) {
-  StepShape shape = make_shape({.n_layers = 8, .boundaries_on_host = true, .tied = false});
+  StepShape shape = make_shape({.n_layers = 8, .layer_inputs_on_host = true, .tied = false});
   for (size_t b = 0; b < 4; ++b)
     for (TensorExtent& t : shape.blocks[b].tensors)
       t.trainable = false;
   for (const Action& a : make_training_list(shape, 3))
-    if (a.verb == Verb::send_boundary) {
+    if (a.verb == Verb::send_layer_input) {
       EXPECT_GE(a.block, 3);  // what the first backward reads
     }
 }

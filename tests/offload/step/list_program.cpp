@@ -67,10 +67,10 @@ class Program {
   }
 
   /** Outputs that no backward reads lie in two regions in turn. */
-  Region boundary(int b, int micro, int slot) const {
+  Region layer_input(int b, int micro, int slot) const {
     const bool passes = b + 1 < shape_.first_backward();
-    if (shape_.boundaries_on_host && !passes) return {Kind::boundary_slot, slot};
-    return {Kind::boundary, passes ? b % 2 : b, lane(micro)};
+    if (shape_.layer_inputs_on_host && !passes) return {Kind::layer_input_slot, slot};
+    return {Kind::layer_input, passes ? b % 2 : b, lane(micro)};
   }
 
   /** A block's own gradients once every micro-batch and every borrower before `user` is in. */
@@ -96,16 +96,16 @@ class Program {
     };
     auto saved = [&]() -> Region {
       if (a.saved_slot >= 0) return {Kind::saved_slot, a.saved_slot};
-      if (!training_) return {Kind::saved_remade};  // wherever there is room: nobody reads it
+      if (!training_) return {Kind::saved_recomputed};  // wherever there is room: nobody reads it
       if (block(b).saved_bytes > 0 &&
           (block(b).activations == Activations::recompute || b < shape_.first_backward()))
-        return {Kind::saved_remade};
+        return {Kind::saved_recomputed};
       return {Kind::saved, b, lane(m)};
     };
     // What selective makes again lies apart from what it keeps.
-    const bool has_remade = training_ && b >= 0 && b >= shape_.first_backward() &&
-                            block(b).activations == Activations::selective &&
-                            block(b).saved_remade_bytes > 0;
+    const bool has_recomputed = training_ && b >= 0 && b >= shape_.first_backward() &&
+                                block(b).activations == Activations::selective &&
+                                block(b).saved_recomputed_bytes > 0;
     auto grads = [&]() -> Region {
       if (a.grad_slot >= 0) return {Kind::grad_slot, a.grad_slot};
       return {Kind::grads, b};
@@ -134,31 +134,32 @@ class Program {
       case Verb::recompute:
         read_weights();
         reads({Kind::batch, m}, {0, m, step_});
-        if (b > 0) reads(boundary(b - 1, m, a.input_slot), {b - 1, m, step_});
-        if (has_remade) writes({Kind::saved_remade}, now);
-        if (has_remade && a.verb == Verb::recompute) break;
+        if (b > 0) reads(layer_input(b - 1, m, a.input_slot), {b - 1, m, step_});
+        if (has_recomputed) writes({Kind::saved_recomputed}, now);
+        if (has_recomputed && a.verb == Verb::recompute) break;
         if (block(b).saved_bytes > 0) writes(saved(), now);
         if (b == shape_.n_blocks() - 1)
           writes({Kind::sum_on_gpu, shape_.n_blocks() + m}, now);
-        else if (const Region at = boundary(b, m, a.output_slot);
-                 at.kind == Kind::boundary_slot && a.verb == Verb::recompute)
-          writes({Kind::grad_boundary, (b + 1) % 2, lane(m)}, {});  // for nobody
+        else if (const Region at = layer_input(b, m, a.output_slot);
+                 at.kind == Kind::layer_input_slot && a.verb == Verb::recompute)
+          writes({Kind::layer_input_grad, (b + 1) % 2, lane(m)}, {});  // for nobody
         else
           writes(at, now);
         if (a.releases_slot) writes({Kind::weight_slot, a.slot}, {});  // poison
-        if (a.releases_input) writes({Kind::boundary_slot, a.input_slot}, {});
+        if (a.releases_input) writes({Kind::layer_input_slot, a.input_slot}, {});
         break;
       case Verb::backward: {
         read_weights();
         reads({Kind::batch, m}, {0, m, step_});
-        if (b > 0) reads(boundary(b - 1, m, a.input_slot), {b - 1, m, step_});
+        if (b > 0) reads(layer_input(b - 1, m, a.input_slot), {b - 1, m, step_});
         if (block(b).saved_bytes > 0) reads(saved(), now);
-        if (has_remade) reads({Kind::saved_remade}, now);
-        if (b < shape_.n_blocks() - 1) reads({Kind::grad_boundary, b % 2, lane(m)}, {b, m, step_});
-        if (b > 0) writes({Kind::grad_boundary, (b - 1) % 2, lane(m)}, {b - 1, m, step_});
+        if (has_recomputed) reads({Kind::saved_recomputed}, now);
+        if (b < shape_.n_blocks() - 1)
+          reads({Kind::layer_input_grad, b % 2, lane(m)}, {b, m, step_});
+        if (b > 0) writes({Kind::layer_input_grad, (b - 1) % 2, lane(m)}, {b - 1, m, step_});
         const bool sums_here =
             (sums() || (shape_.tied(b) && shape_.compute != DType::f32)) &&
-            (block(b).place == Place::gpu || shape_.order == AccumulationOrder::vertical);
+            (block(b).place == Place::device || shape_.order == AccumulationOrder::vertical);
         const bool for_nobody = !shape_.has_grads(b);
         if (sums_here || for_nobody) writes({Kind::grad_temp}, now);
         if (sums_here && !for_nobody) {
@@ -168,16 +169,16 @@ class Program {
         if (!for_nobody) write_grads(now);
         if (a.saved_slot >= 0) writes({Kind::saved_slot, a.saved_slot}, {});
         if (a.releases_slot) writes({Kind::weight_slot, a.slot}, {});
-        if (a.releases_input) writes({Kind::boundary_slot, a.input_slot}, {});
+        if (a.releases_input) writes({Kind::layer_input_slot, a.input_slot}, {});
         break;
       }
-      case Verb::send_boundary:
-        reads({Kind::boundary_slot, a.output_slot}, now);
-        writes({Kind::boundary_on_host, b, lane(m)}, now);
+      case Verb::send_layer_input:
+        reads({Kind::layer_input_slot, a.output_slot}, now);
+        writes({Kind::layer_input_on_host, b, lane(m)}, now);
         break;
-      case Verb::fetch_boundary:
-        reads({Kind::boundary_on_host, b, lane(m)}, now);
-        writes({Kind::boundary_slot, a.output_slot}, now);
+      case Verb::fetch_layer_input:
+        reads({Kind::layer_input_on_host, b, lane(m)}, now);
+        writes({Kind::layer_input_slot, a.output_slot}, now);
         break;
       case Verb::send_saved:
         reads({Kind::saved_slot, a.saved_slot}, now);
@@ -250,7 +251,7 @@ class Program {
       case Verb::update_gpu:
       case Verb::update_host:
         // Where blocks decide for themselves: each by its own sum, wherever it is known first.
-        if (!each_decides_ || block(b).place == Place::gpu)
+        if (!each_decides_ || block(b).place == Place::device)
           reads({Kind::decision}, {0, 0, step_, 0});
         else
           reads({sum_from_gpu(b) ? Kind::arrived_sum : Kind::square_sum_on_host, b},
@@ -267,7 +268,7 @@ class Program {
   /** The square sum of this block's gradients is taken on the GPU: they pass through it complete.
    */
   bool sum_from_gpu(int b) const {
-    if (block(b).place == Place::gpu) return true;
+    if (block(b).place == Place::device) return true;
     return !shape_.tied(b) &&
            (shape_.order == AccumulationOrder::vertical || shape_.n_micro_max == 1);
   }

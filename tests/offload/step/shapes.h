@@ -21,12 +21,12 @@ struct ShapeOptions {
   Placing placing = Placing::host;
   Activations activations = Activations::keep;
   bool mixed_activations = false;  ///< block b: keep, recompute, host or selective by b mod 4
-  bool boundaries_on_host = false;
+  bool layer_inputs_on_host = false;
   bool tied = true;
   int n_weight_slots = 2;
   int n_grad_slots = 2;
   int n_saved_slots = 2;
-  int n_boundary_slots = 2;
+  int n_layer_input_slots = 2;
   int64_t large_tensor_elements = 0;  ///< in layer 0
   bool trains = true;
   Frozen frozen = Frozen::nothing;
@@ -35,7 +35,7 @@ struct ShapeOptions {
   bool some_update_late = false;  ///< every second block's update waits for the decision
 };
 
-inline constexpr int64_t kWidth = 64;  ///< elements of a boundary
+inline constexpr int64_t kWidth = 64;  ///< elements of a layer input
 
 inline void freeze(StepShape& shape, Frozen frozen) {
   for (int b = 0; b < shape.n_blocks(); ++b) {
@@ -83,12 +83,12 @@ inline StepShape make_shape(const ShapeOptions& o) {
       b.n_elements += (sizes[t] + 255) / 256 * 256;
     }
     b.saved_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
-    b.saved_remade_bytes = b.saved_bytes / 2;
+    b.saved_recomputed_bytes = b.saved_bytes / 2;
     const int index = shape.n_blocks();
     // A borrowed tensor lives where its owner does: the ends are placed alike.
     const bool end = index == 0 || index == n_blocks - 1;
     b.place = o.placing == Placing::gpu || (o.placing == Placing::mixed && !end && index % 2 == 0)
-                  ? Place::gpu
+                  ? Place::device
                   : Place::host;
     constexpr Activations kAll[] = {Activations::keep, Activations::recompute, Activations::host,
                                     Activations::selective};
@@ -110,9 +110,9 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.n_weight_slots = o.n_weight_slots;
   shape.n_grad_slots = o.n_grad_slots;
   shape.n_saved_slots = o.n_saved_slots;
-  shape.boundaries_on_host = o.boundaries_on_host;
-  shape.n_boundary_slots = o.n_boundary_slots;
-  shape.boundary_bytes = kWidth * static_cast<int64_t>(size_of(o.compute));
+  shape.layer_inputs_on_host = o.layer_inputs_on_host;
+  shape.n_layer_input_slots = o.n_layer_input_slots;
+  shape.layer_input_bytes = kWidth * static_cast<int64_t>(size_of(o.compute));
   shape.scratch_bytes = 1024;
   shape.batch_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
   shape.trains = o.trains;
@@ -130,8 +130,8 @@ inline StepShape random_shape(std::mt19937_64& random) {
   o.n_weight_slots = 1 + up_to(5);
   o.n_grad_slots = 1 + up_to(3);
   o.n_saved_slots = 1 + up_to(3);
-  o.boundaries_on_host = up_to(2) == 0;
-  o.n_boundary_slots = 2 + up_to(6);
+  o.layer_inputs_on_host = up_to(2) == 0;
+  o.n_layer_input_slots = 2 + up_to(6);
   o.tied = up_to(2) == 0;
   o.n_layers = up_to(11);
   o.states = static_cast<simd::StateType>(up_to(3));
@@ -143,9 +143,9 @@ inline StepShape random_shape(std::mt19937_64& random) {
   const int placing = up_to(3), activations = up_to(5);
   for (BlockShape& b : shape.blocks) {
     const int place = placing == 2 ? up_to(2) : placing;
-    b.place = place ? Place::host : Place::gpu;
+    b.place = place ? Place::host : Place::device;
     b.activations = static_cast<Activations>(activations == 4 ? up_to(4) : activations);
-    if (up_to(10) == 0) b.saved_bytes = b.saved_remade_bytes = 0;
+    if (up_to(10) == 0) b.saved_bytes = b.saved_recomputed_bytes = 0;
     b.updates_late = up_to(3) == 0;
   }
   for (BlockShape& b : shape.blocks)

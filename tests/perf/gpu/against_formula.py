@@ -230,7 +230,7 @@ def compute_times(blocks, recomputed, reference_blocks, reference_events):
         layer = sum(between) / len(between) if between else 0.0
         return sum(found.get(0, 0.0) if i == 0 else found.get(n_timed - 1, 0.0) if i == n - 1 else layer for i in of)
 
-    on_gpu = sum(block["trained"] for block in blocks if block["place"] == "gpu")
+    on_gpu = sum(block["trained"] for block in blocks if block["place"] == "device")
     return {
         "forward_ms": times_of("forward", range(n)),
         "backward_ms": times_of("backward", range(n)) + times_of("recompute", recomputed),
@@ -320,7 +320,7 @@ def measure(runner, name, case):
         "case": name,
         **{key: result[key] for key in ("why", "attention_backend", "simd", "n_workers")},
         "host_params": host_params(blocks),
-        "gpu_params": sum(block["trained"] for block in blocks if block["place"] == "gpu"),
+        "gpu_params": sum(block["trained"] for block in blocks if block["place"] == "device"),
         "compute_from": f"resident steps, {len(reference['blocks'])} of {len(blocks)} blocks",
         "rates": {key: None if value == float("inf") else value for key, value in rates.items()},
         **times,

@@ -50,7 +50,7 @@ def build_of_ferry():
 
 
 def resident(blocks, n):
-    return [dict(block, place="gpu" if i < n else "host") for i, block in enumerate(blocks)]
+    return [dict(block, place="device" if i < n else "host") for i, block in enumerate(blocks)]
 
 
 class Formula(unittest.TestCase):

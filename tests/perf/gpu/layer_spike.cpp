@@ -215,7 +215,7 @@ class Pass {
  private:
   bool streamed() const { return n_slots_ < stack_.n(); }
   size_t slot(int layer) const { return static_cast<size_t>(layer % n_slots_); }
-  int64_t hidden_bytes() const { return stack_.model.boundary_bytes(stack_.shape); }
+  int64_t hidden_bytes() const { return stack_.model.layer_input_bytes(stack_.shape); }
   int64_t library_bytes() const {
     return round_up(
         stack_.tables[0]->scratch(stack_.shape).library_bytes + cuda_library_workspace_bytes(),

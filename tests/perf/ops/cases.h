@@ -68,7 +68,7 @@ using Formula = std::function<Tensors(const Tensors&)>;
 using Call = std::function<Tensors()>;
 
 struct Direction {
-  std::string name;     ///< forward, backward, remake or update
+  std::string name;     ///< forward, backward, recompute or update
   int64_t n_bytes = 0;  ///< what must cross memory: each input read once, each result written once
   Call ferry;
   Call libtorch;  ///< the same results in the same order

@@ -73,7 +73,7 @@ Operation dropout_residual_norm(const Setup& s) {
                                         space.scratch);
     return Tensors{da, dbias, dz, d_norm.weight, d_norm.bias};
   };
-  const auto remake = [=]() mutable {
+  const auto recompute = [=]() mutable {
     ops::norm_apply(z, norm, state, again);
     return Tensors{again};
   };
@@ -88,9 +88,9 @@ Operation dropout_residual_norm(const Setup& s) {
                     bytes_of({dy, z, norm.weight, state.mean, state.rstd, dz, da, dbias,
                               d_norm.weight, d_norm.bias})});
   made.directions.push_back(
-      {"remake",
+      {"recompute",
        bytes_of({z, norm.weight, norm.bias, state.mean, state.rstd, again}),
-       remake,
+       recompute,
        [=] { return Tensors{at::layer_norm(z, {W}, norm.weight, norm.bias, kEps)}; },
        {}});
   return made;
@@ -199,7 +199,7 @@ Operation residual_rms_norm(const Setup& s) {
     ops::residual_rms_norm_backward(dy, z, weight, rstd, d_sum, dz, dweight, space.scratch);
     return Tensors{dz, dweight};
   };
-  const auto remake = [=]() mutable {
+  const auto recompute = [=]() mutable {
     ops::rms_norm_apply(z, weight, rstd, again);
     return Tensors{again};
   };
@@ -211,9 +211,9 @@ Operation residual_rms_norm(const Setup& s) {
                                  {d_sum, dy},
                                  backward,
                                  bytes_of({dy, z, weight, rstd, d_sum, dz, dweight})});
-  made.directions.push_back({"remake",
+  made.directions.push_back({"recompute",
                              bytes_of({z, weight, rstd, again}),
-                             remake,
+                             recompute,
                              [=] { return Tensors{at::rms_norm(z, {W}, weight, kEps)}; },
                              {}});
   return made;

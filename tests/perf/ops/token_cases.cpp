@@ -6,9 +6,9 @@
 #include <memory>
 
 #include "models/ops/attention.h"
+#include "models/ops/dispatch.h"
 #include "models/ops/fused.h"
 #include "models/ops/losses.h"
-#include "models/ops/road.h"
 #include "models/ops/scratch_sizes.h"
 #include "tests/perf/ops/cases.h"
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "models/ops/road.h"
+#include "models/ops/dispatch.h"
 #include "simd/adam_states.h"
 #include "simd/cuda_kernels.h"
 #include "simd/kernels.h"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "tests/plan/search/even_plans.h"
 #include "tests/plan/requests.h"
+#include "tests/plan/search/even_plans.h"
 
 namespace ferry {
 namespace {
@@ -29,17 +29,16 @@ std::optional<int64_t> number_in(const std::string& text, const std::string& key
 /** The same of gpu_memory or host_memory, in bytes. */
 std::optional<int64_t> memory_in(const std::string& text, Place memory) {
   std::smatch found;
-  const std::string key(name_of(memory));
-  if (!std::regex_search(text, found, std::regex(key + "_memory = ([0-9.]+[MG]iB)")))
-    return std::nullopt;
+  const std::string key(budget_option_of(memory));
+  if (!std::regex_search(text, found, std::regex(key + " = ([0-9.]+[MG]iB)"))) return std::nullopt;
   return parse_bytes(found[1].str());
 }
 
-constexpr Place kMemories[] = {Place::gpu, Place::host};
+constexpr Place kMemories[] = {Place::device, Place::host};
 
 /** As gpu_memory or host_memory of so many bytes has it. */
 PlanRequest with_memory(PlanRequest r, Place memory, int64_t n_bytes) {
-  if (memory == Place::gpu)
+  if (memory == Place::device)
     r.gpu_budget_bytes = std::max<int64_t>(0, n_bytes - r.gpu_reserved_bytes);
   else
     r.host_budget_bytes = std::max<int64_t>(0, n_bytes - r.host_reserved_bytes);
@@ -61,7 +60,7 @@ PlanRequest changed_by(const std::string& advice, PlanRequest r) {
     const auto names = [&](const char* key) { return options.find(key) != std::string::npos; };
     if (names("placement")) r.placement.reset();
     if (names("activations")) r.activations.reset();
-    if (names("boundaries")) r.boundaries.reset();
+    if (names("layer_inputs")) r.layer_inputs.reset();
     if (names("accumulation_order")) r.order.reset();
   }
   if (advice.find("activations = host") != std::string::npos) r.activations = Activations::host;
@@ -99,7 +98,7 @@ bool leaves_results(const std::string& advice) {
 
 TEST(Refusal, WhatDoesNotFitNamesTheLargestTagAndAChange) {
   PlanRequest r = request(1 * kGiB);
-  r.placement = Place::gpu;
+  r.placement = Place::device;
   try {
     make_plan(bert_large(DType::bf16), r);
     FAIL() << "335 M parameters in 1 GiB";
@@ -123,9 +122,9 @@ std::vector<PlanRequest> tight_requests() {
             if (micro != 0) r.micro_batch_size = micro;
             if (micro != 0 && !trains) r.train_batch_size = micro;
             if (has_wishes) {
-              r.placement = mib % 800 == 0 ? Place::host : Place::gpu;
+              r.placement = mib % 800 == 0 ? Place::host : Place::device;
               r.activations = Activations::keep;
-              r.boundaries = Place::gpu;
+              r.layer_inputs = Place::device;
               r.order = AccumulationOrder::vertical;
             }
             requests.push_back(r);
@@ -158,7 +157,8 @@ std::vector<PlanRequest> starved_requests(const std::vector<std::pair<int64_t, i
         PlanRequest r = gpu_mib > 0 ? request(0) : request_on_cpu(0);
         r.gpu_reserved_bytes = 688 * kMiB;
         r.host_reserved_bytes = 784 * kMiB;
-        r = with_memory(with_memory(r, Place::gpu, gpu_mib * kMiB), Place::host, host_mib * kMiB);
+        r = with_memory(with_memory(r, Place::device, gpu_mib * kMiB), Place::host,
+                        host_mib * kMiB);
         if (reduces) r.states = simd::StateType::block8;
         if (reduces) r.split_master = r.has_gpu;
         if (knows_times) r.machine = even_machine({});
@@ -363,7 +363,7 @@ TEST(Refusal, NamesTheLargestTagOfThePlaceThatIsTooSmall) {
     make_plan(bert_large(DType::bf16), r);
     ADD_FAILURE() << "200 MiB of GPU memory were enough";
   } catch (const Error& e) {
-    EXPECT_NE(std::string(e.what()).find("on the gpu"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("on the GPU"), std::string::npos) << e.what();
   }
   r = request(24 * kGiB);
   r.host_budget_bytes = 100 * kMiB;

@@ -59,7 +59,7 @@ TEST(Work, OfEmbeddingsOfVeryManyTokensIsFindingTheirRows) {
 // master.
 TEST(Simulation, ReducedStatesUpdateByTheirBytes) {
   const ModelTable model = bert(1024, 24);
-  for (const Place place : {Place::host, Place::gpu}) {
+  for (const Place place : {Place::host, Place::device}) {
     // So slow that nothing else shows.
     MachineProfile machine = even_machine({.adamw_params_per_s = 1e6});
     machine.gpu->adamw_params_per_s = 1e6;

@@ -47,16 +47,16 @@ TEST(Simulation, WithoutClippingIsTheSlowestResource) {
 
 TEST(Simulation, OutputsOfBlocksOnTheHostCrossOnceEachWayBesideThePasses) {
   const ModelTable model = bert(1024, 24);
-  const auto plan_with = [&](Place boundaries, const MachineProfile& machine) {
+  const auto plan_with = [&](Place layer_inputs, const MachineProfile& machine) {
     PlanRequest request = on_gpu(machine, 200 * kGiB);
-    request.placement = Place::gpu;
+    request.placement = Place::device;
     request.activations = Activations::recompute;
     request.micro_batch_size = 32;
-    request.boundaries = boundaries;
+    request.layer_inputs = layer_inputs;
     return make_plan(model, request);
   };
   const MachineProfile machine = even_machine({.copy_bytes_per_s = 100e9});
-  const Plan on_gpu_plan = plan_with(Place::gpu, machine);
+  const Plan on_gpu_plan = plan_with(Place::device, machine);
   const Plan on_host = plan_with(Place::host, machine);
   // Embeddings and 24 layers have an output; three slots hold the last.
   const double bytes = 22.0 * 32 * 512 * 1024 * 2;
@@ -66,7 +66,7 @@ TEST(Simulation, OutputsOfBlocksOnTheHostCrossOnceEachWayBesideThePasses) {
   EXPECT_LE(on_host.predicted->step_s, on_gpu_plan.predicted->step_s * 1.01);
   const PlanRequest request = on_gpu(machine, 200 * kGiB);
   const Simulation traced = simulate_plan(model, request, on_host, /*keeps_actions=*/true);
-  for (Verb verb : {Verb::send_boundary, Verb::fetch_boundary})
+  for (Verb verb : {Verb::send_layer_input, Verb::fetch_layer_input})
     EXPECT_EQ(
         std::ranges::count_if(traced.actions,
                               [&](const TimedAction& a) { return a.verb == verb && a.step == 1; }),
@@ -82,7 +82,7 @@ TEST(Simulation, MakingTheLargestTensorAgainTakesItsProductAndLessThanAWholeForw
   const MachineProfile machine = even_machine({});
   const auto plan_with = [&](Activations activations) {
     PlanRequest request = on_gpu(machine, 200 * kGiB);
-    request.placement = Place::gpu;
+    request.placement = Place::device;
     request.activations = activations;
     request.micro_batch_size = 32;
     return make_plan(model, request);
@@ -160,7 +160,7 @@ TEST(Simulation, NobodyGetsFurtherAheadThanAStreamTakesLaunches) {
     PlanRequest request = on_gpu(machine, 200 * kGiB);
     request.train_batch_size = 128;
     request.micro_batch_size = 128 / kMicro;
-    request.placement = Place::gpu;
+    request.placement = Place::device;
     return make_plan(model, request).predicted->step_s;
   };
   const double computed_s = step_s(recorded, 400e12, 0) / kMicro,
@@ -233,7 +233,7 @@ TEST(Simulation, OfManyMicroBatchesIsThatOfAllTheirLaunches) {
           machine.gpu->launch_s = 4e-6;
           PlanRequest request = on_gpu(machine, 60 * kGiB);
           request.order = order;
-          request.placement = Place::gpu;
+          request.placement = Place::device;
           request.micro_batch_size = 2;
           request.train_batch_size = 2 * n_micro;
           const Plan plan = make_plan(model, request);

@@ -17,11 +17,11 @@ TEST(Simulation, ComparesPlansWithOutputsOfBlocksOnTheHostByTheirTimes) {
   PlanRequest request = on_gpu(even_machine({}), 4 * kGiB);
   request.train_batch_size = request.micro_batch_size.emplace(128);
   const Plan plan = make_plan(model, request);
-  EXPECT_TRUE(plan.shape.boundaries_on_host);
+  EXPECT_TRUE(plan.shape.layer_inputs_on_host);
   ASSERT_TRUE(plan.predicted);
   // The fastest of those that can be forced.
   int n_fit = 0;
-  for (Place place : {Place::gpu, Place::host})
+  for (Place place : {Place::device, Place::host})
     for (Activations activations : {Activations::keep, Activations::recompute}) {
       request.placement = place;
       request.activations = activations;
@@ -72,7 +72,7 @@ TEST(Search, MoreMemoryNeverMakesAStepSlower) {
         last_s = plan.predicted->step_s;
       }
       EXPECT_EQ(make_plan(model, on_gpu(machine, 80 * kGiB, clips)).shape.blocks[5].place,
-                Place::gpu);
+                Place::device);
     }
 }
 
@@ -88,16 +88,16 @@ TEST(Search, NoForcedChoiceIsFaster) {
             even_machine({.flops_per_s = flops, .adamw_params_per_s = 5e9, .shared = 0.8});
         const PlanRequest request = on_gpu(machine, gib * kGiB, clips);
         const std::optional<Plan> chosen = find_plan(model, request);
-        n_on_host += chosen && chosen->shape.boundaries_on_host;
+        n_on_host += chosen && chosen->shape.layer_inputs_on_host;
         n_saved_on_host += chosen && chosen->shape.blocks[5].activations == Activations::host;
         for (const Activations activations :
              {Activations::keep, Activations::selective, Activations::recompute, Activations::host})
-          for (const Place boundaries : {Place::gpu, Place::host})
+          for (const Place layer_inputs : {Place::device, Place::host})
             for (const int n_slots : {2, 3, 4})
               for (const bool all_on_host : {false, true}) {
                 PlanRequest forced = request;
                 forced.activations = activations;
-                forced.boundaries = boundaries;
+                forced.layer_inputs = layer_inputs;
                 forced.n_weight_slots = n_slots;
                 if (all_on_host) forced.placement = Place::host;
                 const std::optional<Plan> other = find_plan(model, forced);
@@ -120,17 +120,17 @@ TEST(Search, FillsTheCardWithBlocks) {
   PlanRequest request = on_gpu(machine, 10 * kGiB);
   request.micro_batch_size = 32;
   request.activations = Activations::keep;
-  request.boundaries = Place::gpu;
+  request.layer_inputs = Place::device;
   request.n_weight_slots = kWeightSlots;
   const Plan filled = make_plan(model, request);
   EXPECT_GT(filled.n_resident, 2) << filled.why;
   EXPECT_LT(filled.n_resident, filled.shape.n_blocks());
   for (int b = 0; b < filled.shape.n_blocks(); ++b)
-    EXPECT_EQ(filled.shape.blocks[static_cast<size_t>(b)].place == Place::gpu,
+    EXPECT_EQ(filled.shape.blocks[static_cast<size_t>(b)].place == Place::device,
               b < filled.n_resident);
   // One block more would not fit.
   StepShape more = filled.shape;
-  more.blocks[static_cast<size_t>(filled.n_resident)].place = Place::gpu;
+  more.blocks[static_cast<size_t>(filled.n_resident)].place = Place::device;
   EXPECT_GT(make_layout(more).n_bytes[0], 10 * kGiB);
   // Without a profile, too: times are not needed to know that.
   PlanRequest unknown = request;
@@ -158,7 +158,7 @@ TEST(Search, PutsALargeBlockOnTheGpuWhereItsSlotsTakeMore) {
     StepShape shape = make_step_shape(model, batch, request, 1);
     choose(shape, model, {.place = Place::host});
     for (int b = 0; b < n_resident; ++b)
-      shape.blocks[static_cast<size_t>(b)].place = Place::gpu;
+      shape.blocks[static_cast<size_t>(b)].place = Place::device;
     return make_layout(shape).n_bytes[0];
   };
   ASSERT_LT(gpu_bytes(1), gpu_bytes(0) - 64 * kMiB);

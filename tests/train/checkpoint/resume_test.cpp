@@ -17,11 +17,11 @@ using Resume = RunTest;
 std::vector<std::string> random_placement(std::mt19937& random) {
   const char* placements[] = {"resident", "host"};
   const char* activations[] = {"keep", "recompute", "host"};
-  const char* boundaries[] = {"gpu", "host"};
+  const char* layer_inputs[] = {"device", "host"};
   const char* orders[] = {"horizontal", "vertical"};
   return {std::string("--placement=") + placements[random() % 2],
           std::string("--activations=") + activations[random() % 3],
-          std::string("--boundaries=") + boundaries[random() % 2],
+          std::string("--layer_inputs=") + layer_inputs[random() % 2],
           std::string("--accumulation-order=") + orders[random() % 2],
           "--worker-threads=" + std::to_string(1 + random() % 3),
           std::string("--optimizer-overlap=") + (random() % 2 ? "true" : "false")};

@@ -1,4 +1,4 @@
-#include "src/base/say.h"
+#include "src/base/print.h"
 
 #include <cerrno>
 #include <csignal>
@@ -28,7 +28,7 @@ class IgnoredPipeSignal {
 
 }  // namespace
 
-void note(std::string_view line) {
+void log_only(std::string_view line) {
   std::lock_guard lock(mutex);
   if (!listener || is_listening) return;
   is_listening = true;
@@ -39,16 +39,16 @@ void note(std::string_view line) {
   is_listening = false;
 }
 
-void show(std::string_view line) {
+void print_unlogged(std::string_view line) {
   std::lock_guard lock(mutex);
   const IgnoredPipeSignal ignored;
   std::fputs((std::string(line) + '\n').c_str(), stderr);
   std::fflush(stderr);
 }
 
-void say(std::string_view line) {
-  show(line);
-  note(line);
+void log_line(std::string_view line) {
+  print_unlogged(line);
+  log_only(line);
 }
 
 Listening::Listening(Listener hears) {
@@ -61,14 +61,14 @@ Listening::~Listening() {
   listener = nullptr;
 }
 
-void put(std::string_view text) {
+void print(std::string_view text) {
   std::lock_guard lock(mutex);
   errno = 0;
   const bool is_written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if ((!is_written || std::fflush(stdout) != 0) && failure == 0) failure = errno ? errno : EIO;
 }
 
-int put_failure() {
+int print_failure() {
   std::lock_guard lock(mutex);
   return failure;
 }

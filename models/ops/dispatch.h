@@ -1,6 +1,6 @@
 #pragma once
 // What the operations need to hand tensors to raw-pointer kernels (private to models/ops): types,
-// the road of a tensor, the compute stream, scratch.
+// the device of a tensor, the compute stream, scratch.
 
 #include <ATen/core/Tensor.h>
 

@@ -9,11 +9,11 @@
 namespace ferry {
 
 /** One line, without its newline, to standard error and the listener. */
-void say(std::string_view line);
+void log_line(std::string_view line);
 /** One line to standard error, and to no listener: what a log must not keep. */
-void show(std::string_view line);
+void print_unlogged(std::string_view line);
 /** To the listener only: what standard error shows in another form. */
-void note(std::string_view line);
+void log_only(std::string_view line);
 
 /** Hears every line while it lives; one at a time. What it throws is lost. */
 class Listening {
@@ -26,8 +26,8 @@ class Listening {
 };
 
 /** Text to standard output, at once. */
-void put(std::string_view text);
-/** errno of the first put() that did not arrive; 0: all did. */
-int put_failure();
+void print(std::string_view text);
+/** errno of the first print() that did not arrive; 0: all did. */
+int print_failure();
 
 }  // namespace ferry

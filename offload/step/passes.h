@@ -1,6 +1,6 @@
 #pragma once
 // In which order the blocks of a step have their passes on the compute queue: what the pager makes
-// its list from, and what the slots of boundaries are planned for.
+// its list from, and what the slots of layer inputs are planned for.
 
 #include <vector>
 
@@ -8,14 +8,14 @@
 
 namespace ferry {
 
-/** A block's turn on the compute queue, before slots are known. */
-struct Turn {
+/** A block's pass on the compute queue, before slots are known. */
+struct BlockPass {
   bool backward = false;
   int block = 0;
   int micro = 0;
 };
 
 /** Of a step with `n_micro` micro-batches; without `trains` the forwards alone. */
-std::vector<Turn> turns_of(const StepShape& shape, int n_micro, bool trains);
+std::vector<BlockPass> passes_of(const StepShape& shape, int n_micro, bool trains);
 
 }  // namespace ferry

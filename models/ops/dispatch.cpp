@@ -1,4 +1,4 @@
-#include "models/ops/road.h"
+#include "models/ops/dispatch.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
