@@ -48,7 +48,8 @@ void DelimitedReader::read_field(std::string& field) {
 bool DelimitedReader::read_quoted(std::string& field) {
   const auto refuse = [&](std::string_view what) {
     throw Error(Fault::data, "data.read", fmt::format("{}:{}: {}", file_, line_, what),
-                "double the quotes inside a quoted field, or save the file as tab-separated .tsv");
+                "double the quotes inside a quoted field, or give dataset_quoting = none where "
+                "quotes are plain text");
   };
   size_t at = at_ + 1;
   for (;;) {
@@ -90,8 +91,7 @@ void DelimitedReader::refuse_swallowed_rows(std::string_view quoted, size_t end)
               fmt::format("{}:{}: a quote opens a field here that closes only in line {}: one text "
                           "or several rows?",
                           file_, line_, last),
-              "several rows: quote every field, for example: "
-              "sed 's/\"/\"\"/g; s/[^\\t]*/\"&\"/g'; one text: save the file as .jsonl");
+              "several rows: dataset_quoting = none; one text: dataset_quoting = double");
 }
 
 }  // namespace ferry
