@@ -28,8 +28,11 @@ constexpr int64_t kLines_max = 2000, kTail_bytes_max = 4 * kMiB;
 
 /** The last lines of a file, whole ones; of one that cannot be read, why. */
 std::string tail_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary | std::ios::ate);
-  if (!stream) return fmt::format("({} cannot be read)\n", file.filename().string());
+  std::error_code error;
+  std::ifstream stream;
+  // Opening a pipe would wait for its writer.
+  if (fs::is_regular_file(file, error)) stream.open(file, std::ios::binary | std::ios::ate);
+  if (!stream.is_open()) return fmt::format("({} cannot be read)\n", file.filename().string());
   const int64_t n_bytes = stream.tellg(), begin = std::max<int64_t>(0, n_bytes - kTail_bytes_max);
   stream.seekg(begin);
   std::string text(static_cast<size_t>(n_bytes - begin), '\0');

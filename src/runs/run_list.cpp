@@ -60,7 +60,10 @@ std::vector<fs::path> known_runs() {
 
 RunSummary summarise(const fs::path& run) {
   RunSummary summary{.path = run, .record = read_run(run), .last_step = {}, .last_evaluation = {}};
-  std::ifstream lines(run / "metrics.jsonl");
+  std::error_code error;
+  std::ifstream lines;
+  // Opening a pipe would wait for its writer.
+  if (fs::is_regular_file(run / "metrics.jsonl", error)) lines.open(run / "metrics.jsonl");
   for (std::string line; std::getline(lines, line);) {
     auto values = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!values.is_object()) continue;  // the line that is being written

@@ -90,5 +90,28 @@ TEST_F(HostileFiles, KeptMachineProfile) {
   }
 }
 
+/** A run in whose place somebody made pipes: listed and reported, never waited for. */
+TEST_F(HostileFiles, FilesOfARun) {
+  const auto run = [&](std::vector<std::string> arguments) {
+    return run_ferry({.arguments = std::move(arguments),
+                      .environment = {{"XDG_DATA_HOME", (dir_ / "data").string()}},
+                      .directory = dir_.path().string()});
+  };
+  for (const auto& [what, make] : testing::hostile_files()) {
+    if (what == "4096.00 GiB") continue;
+    for (const char* name : {"run.json", "metrics.jsonl", "train.log", "config.toml"}) {
+      dir_.write("runs/one/run.json", R"({"phase": "finished", "n_steps": 4})");
+      std::filesystem::remove(dir_ / "runs/one" / name);
+      make(dir_ / "runs/one" / name);
+      for (std::vector<std::string> verb :
+           {std::vector<std::string>{"runs", "ls"}, {"runs", "report", "runs/one"}}) {
+        const Outcome outcome = run(verb);
+        EXPECT_LT(outcome.exit_code, 128) << name << " " << what << ": " << outcome.err;
+      }
+      std::filesystem::remove_all(dir_ / "runs");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ferry::cli
