@@ -21,10 +21,10 @@
 #include <string>
 
 #include "offload/device/first_touch.h"
-#include "offload/step/pager.h"
-#include "offload/step/place.h"
 #include "offload/device/step_fence.h"
 #include "offload/device/worker_pool.h"
+#include "offload/step/pager.h"
+#include "offload/step/place.h"
 #include "simd/kernels.h"
 
 namespace ferry {

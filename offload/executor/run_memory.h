@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "offload/device/device.h"
-#include "offload/step/layout.h"
 #include "offload/device/worker_pool.h"
+#include "offload/step/layout.h"
 
 namespace ferry {
 

@@ -1,6 +1,7 @@
 #pragma once
 // When each action of some steps ran: measured by a StepTracer, or computed by the planner's
-// simulator (src/plan/cost/simulate.h). Written as a Chrome trace, for chrome://tracing and Perfetto.
+// simulator (src/plan/cost/simulate.h). Written as a Chrome trace, for chrome://tracing and
+// Perfetto.
 
 #include <array>
 #include <filesystem>

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "src/files/write/atomic_file.h"
 #include "src/files/crc32c.h"
+#include "src/files/write/atomic_file.h"
 #include "src/files/write/write_error.h"
 
 namespace ferry {

@@ -11,9 +11,9 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/files/write/atomic_file.h"
 #include "src/files/crc32c.h"
 #include "src/files/mapped_file.h"
+#include "src/files/write/atomic_file.h"
 
 namespace ferry::runs {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "src/files/write/append_only_file.h"
 #include "src/files/tensorboard_events.h"
+#include "src/files/write/append_only_file.h"
 #include "src/runs/run_place.h"
 
 namespace ferry::runs {

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <thread>
 
-#include "src/files/write/atomic_file.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/files/mapped_file.h"
+#include "src/files/write/atomic_file.h"
 #include "tests/files/hostile_files.h"
 #include "tests/files/test_files.h"
 

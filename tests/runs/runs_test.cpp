@@ -13,9 +13,9 @@
 #include <sstream>
 
 #include "src/base/error.h"
-#include "src/files/write/atomic_file.h"
 #include "src/files/crc32c.h"
 #include "src/files/mapped_file.h"
+#include "src/files/write/atomic_file.h"
 #include "src/runs/checkpoints.h"
 #include "src/runs/metrics_log.h"
 #include "src/runs/run_directory.h"

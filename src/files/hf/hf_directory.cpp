@@ -5,8 +5,8 @@
 #include <array>
 
 #include "src/base/error.h"
-#include "src/files/write/atomic_file.h"
 #include "src/files/mapped_file.h"
+#include "src/files/write/atomic_file.h"
 
 namespace ferry {
 namespace {

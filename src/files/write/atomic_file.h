@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "src/files/write/direct_writer.h"
 #include "src/files/unique_fd.h"
+#include "src/files/write/direct_writer.h"
 
 namespace ferry {
 

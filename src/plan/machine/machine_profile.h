@@ -1,7 +1,7 @@
 #pragma once
 // What a machine can do, as `ferry doctor` and `ferry bench` measure it or presets/machines/ state
-// it: the planner's cost model (src/plan/cost/cost.h) turns a step's list into seconds with it. Kept as
-// JSON in $XDG_DATA_HOME/ferry/machine.json. No torch, no device.
+// it: the planner's cost model (src/plan/cost/cost.h) turns a step's list into seconds with it.
+// Kept as JSON in $XDG_DATA_HOME/ferry/machine.json. No torch, no device.
 
 #include <cstdint>
 #include <filesystem>

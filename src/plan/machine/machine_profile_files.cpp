@@ -9,8 +9,8 @@
 #include "src/base/error.h"
 #include "src/config/option.h"
 #include "src/config/paths.h"
-#include "src/files/write/atomic_file.h"
 #include "src/files/mapped_file.h"
+#include "src/files/write/atomic_file.h"
 #include "src/plan/machine/machine_profile.h"
 
 namespace ferry {

@@ -7,9 +7,9 @@
 
 #include "src/base/error.h"
 #include "src/base/version.h"
-#include "src/files/write/atomic_file.h"
 #include "src/files/mapped_file.h"
 #include "src/files/safetensors/safetensors_writer.h"
+#include "src/files/write/atomic_file.h"
 #include "src/train/checkpoint/final_model.h"
 #include "src/train/checkpoint/identity.h"
 

@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include "src/base/error.h"
-#include "src/files/write/atomic_file.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/files/safetensors/safetensors_writer.h"
+#include "src/files/write/atomic_file.h"
 
 namespace ferry {
 namespace {

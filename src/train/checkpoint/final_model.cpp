@@ -7,8 +7,8 @@
 
 #include "src/base/error.h"
 #include "src/engine/weights.h"
-#include "src/files/write/atomic_file.h"
 #include "src/files/safetensors/safetensors_writer.h"
+#include "src/files/write/atomic_file.h"
 #include "src/plan/disk.h"
 #include "src/runs/checkpoints.h"
 #include "src/runs/train_log.h"

@@ -1,7 +1,7 @@
 #pragma once
 // When a run saves (options save_strategy, save_steps, save_total_limit, load_best_model_at_end)
-// and what is said of it. The loop calls it after every step; src/train/checkpoint/checkpoint.h is the
-// checkpoint itself.
+// and what is said of it. The loop calls it after every step; src/train/checkpoint/checkpoint.h is
+// the checkpoint itself.
 
 #include <chrono>
 #include <optional>
@@ -10,8 +10,8 @@
 #include "src/runs/metrics_log.h"
 #include "src/runs/run_directory.h"
 #include "src/term/progress.h"
-#include "src/train/evaluate/best_model.h"
 #include "src/train/checkpoint/checkpoint.h"
+#include "src/train/evaluate/best_model.h"
 #include "src/train/loop/control.h"
 #include "src/train/loop/interval.h"
 

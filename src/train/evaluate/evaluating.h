@@ -8,8 +8,8 @@
 #include "src/runs/run_directory.h"
 #include "src/term/progress.h"
 #include "src/train/evaluate/best_model.h"
-#include "src/train/loop/control.h"
 #include "src/train/evaluate/evaluation.h"
+#include "src/train/loop/control.h"
 #include "src/train/loop/interval.h"
 
 namespace ferry {

@@ -9,9 +9,9 @@
 #include <numeric>
 #include <random>
 
-#include "src/files/write/atomic_file.h"
 #include "src/files/hf/checkpoint_reader.h"
 #include "src/files/safetensors/safetensors_writer.h"
+#include "src/files/write/atomic_file.h"
 #include "tests/files/test_files.h"
 
 namespace ferry {
