@@ -16,22 +16,22 @@ struct DiskNeed {
   int64_t checkpoint_bytes =
       0;  ///< one: master weights in fp32, and adam_m and adam_v of what is trained
   int64_t n_checkpoints = 0;  ///< kept, and one more: the oldest goes when the newest is complete
-  int64_t n_checkpoints_there = 0;  ///< of them written already
+  int64_t n_checkpoints_there = 0;  ///< the ones that are written already
   int64_t final_bytes = 0;          ///< the trained model in fp32
   int64_t small_bytes = 0;          ///< tokenizers beside the weights, configurations, log, metrics
 
-  /** What is still to be written; INT64_MAX where no disk would do. */
+  /** The bytes that are still to be written; INT64_MAX where no disk would be enough. */
   int64_t bytes() const;
 };
 
-/** Of one checkpoint but for its small files. */
+/** The bytes of one checkpoint without its small files. */
 int64_t checkpoint_bytes(const ModelTable& model, simd::StateType states);
 
 /** n_there: complete checkpoints that the run has, where it is resumed. */
 DiskNeed disk_needed(const ModelTable& model, const config::Config& config, int64_t n_there = 0);
 
-/** What a user may write to the file system of the directory, or of the nearest one above it that
- * is there; nullopt where it does not tell. */
+/** The bytes that a user may write to the file system of the directory, or of the nearest directory
+ * above it that exists; nullopt where the system does not tell. */
 std::optional<int64_t> free_disk_bytes(const std::filesystem::path& directory);
 
 /** Throws Error(does_not_fit) with what to change. */

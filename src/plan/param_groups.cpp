@@ -55,13 +55,13 @@ class Patterns {
       check(pattern);
   }
 
-  /** Of the first pattern that names the entry; -1: none does. */
+  /** The index of the first pattern that names the entry; -1 where none does. */
   int index_of(const HfEntry& entry) const {
     const auto found = first_.find(&entry);
     return found == first_.end() ? -1 : found->second;
   }
 
-  /** Whether some name is this pattern's: it is not hidden by those before it. */
+  /** True where the pattern names something that no pattern before it names. */
   bool is_first_somewhere(int index) const {
     return std::ranges::any_of(first_, [&](const auto& found) { return found.second == index; });
   }
@@ -124,8 +124,8 @@ void freeze(const config::Config& config, ModelTable& model) {
                 "leave the head out of it");
 }
 
-/** What layerwise_lr_decay makes of each block's learning rate: the head's is whole, that of layer
- * i of n is x^(n - i), that of the embeddings x^(n + 1). */
+/** The factor of each block's learning rate by layerwise_lr_decay x: 1 for the head, x^(n - i) for
+ * layer i of n, x^(n + 1) for the embeddings. */
 std::vector<double> layer_factors(const ModelTable& model, double decay) {
   const auto n_layers = std::ranges::count(model.blocks, BlockKind::layer, &BlockTable::kind);
   std::vector<double> factors;

@@ -1,5 +1,5 @@
 #pragma once
-// What options freeze, param_groups and layerwise_lr_decay say of a model's parameters, by their
+// The options freeze, param_groups and layerwise_lr_decay, applied to a model's parameters by their
 // Hugging Face names. `ferry plan`, `ferry train` and its --dry-run go through it.
 
 #include "models/tensor_table.h"

@@ -7,8 +7,8 @@
 namespace ferry {
 namespace {
 
-/** What cuBLAS and cuBLASLt keep for a stream (32 MiB each with CUBLAS_WORKSPACE_CONFIG=:4096:8,
- * and slack for their alignment). */
+/** The workspace that cuBLAS and cuBLASLt keep for a stream (32 MiB each with
+ * CUBLAS_WORKSPACE_CONFIG=:4096:8, and slack for their alignment). */
 constexpr int64_t kCublasWorkspace_bytes = 72 * kMiB;
 /** Random keys, seed and offset that CUDA graphs read (src/engine/block_graphs.h). */
 constexpr int64_t kGraphKeys_bytes = 3 * kTensorAlignment_bytes;
@@ -89,7 +89,7 @@ int64_t loaded_kernels_bytes(const ModelTable& model) {
 
 int64_t n_token_sizes(const ModelTable& model, const Plan& plan) {
   constexpr int64_t kMost = 8, kFewest = 4;
-  int64_t n_graphs = 0;  // of one size
+  int64_t n_graphs = 0;  // graphs of one size
   for (int b = 0; b < static_cast<int>(model.blocks.size()); ++b)
     for (bool backward : {false, true})
       n_graphs += runs_as_graph(model, b, plan.typical, backward) ? plan.n_micro : 0;
@@ -114,7 +114,8 @@ Simulation simulate_plan(const CostModel& cost,
     return simulate_steps(cost, plan.shape, static_cast<int>(n_micro), update_order_of(request),
                           /*serial=*/!request.has_gpu, keeps, n_each);
   };
-  // Of very many micro-batches several are taken for one that lasts as long.
+  // One simulated micro-batch stands for several of them where there are very many; it lasts as
+  // long as they do.
   const int64_t n = std::min(plan.n_micro, std::max<int64_t>(2, n_passes / plan.shape.n_blocks()));
   if (plan.n_micro <= 2 * n) return steps_of(plan.n_micro, 1, keeps_actions);
   Simulation simulation =

@@ -1,6 +1,6 @@
 #pragma once
-// From a model's tensor table, budgets and wishes to the placement of every byte. `ferry plan`
-// prints a Plan, training executes the same object. Torch-free; no device is touched.
+// The planner decides the place of every byte from a model's tensor table, budgets and wishes.
+// `ferry plan` prints a Plan, training executes the same object. Torch-free; no device is touched.
 
 #include <functional>
 #include <optional>
@@ -17,40 +17,41 @@ namespace ferry {
 
 /** Tokens of the micro-batches of one size, of texts not all as long as max_length. */
 struct TextTokens {
-  int64_t most = 0;     ///< of any of them: memory is kept for that
-  int64_t typical = 0;  ///< what a step's time is told of
+  int64_t most = 0;     ///< the most of any of them: memory is kept for that
+  int64_t typical = 0;  ///< the number that a step's time is told of
   int64_t attended =
       0;  ///< tokens that a token attends to: sum of squared lengths / sum of lengths
 };
 
-/** What the user asked for; what is left open the planner chooses. */
+/** The user's wishes; the planner chooses everything that is left open. */
 struct PlanRequest {
   int64_t train_batch_size = 32;
   std::optional<int64_t> micro_batch_size;  ///< sequences
   int64_t max_length = 512;
-  /** Of steps of `train_batch_size` in micro-batches of so many sequences, where the texts are
-   * known; nothing: every text may be as long as max_length. */
+  /** The tokens in steps of `train_batch_size` and micro-batches of so many sequences, where the
+   * texts are known. Empty: every text may be as long as max_length. */
   std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens;
   bool has_gpu = false;
   int64_t gpu_budget_bytes = 0;  ///< beyond the context; with has_gpu
   int64_t host_budget_bytes = INT64_MAX;
-  /** What gpu_memory and host_memory hold besides these budgets: for messages that name them. */
+  /** Bytes that gpu_memory and host_memory hold besides these budgets, for messages that name those
+   * options. */
   int64_t gpu_reserved_bytes = 0, host_reserved_bytes = 0;
   std::optional<Place> placement;  ///< gpu: resident; host: all on the host
   std::optional<Activations> activations;
-  /** Of the outputs of blocks that a backward reads again. */
+  /** The place of the layer inputs that a backward pass reads again. */
   std::optional<Place> layer_inputs;
   std::optional<AccumulationOrder> order;
   std::optional<int> n_weight_slots;
   bool trains = true;
   simd::StateType states = simd::StateType::fp32;
-  bool split_master = false;  ///< of a run that trains in bf16
+  bool split_master = false;  ///< true only in a run that trains in bf16
   /** Updates wait for the gradients' norm: clipping, or loss scaling. */
   bool clips = true;
-  /** What the machine can do. Candidates are compared by the time they would take; without it the
-   * first that fits in the order of make_plan() is taken. */
+  /** The abilities of the machine. With them candidates are compared by the time they would take;
+   * without them the first that fits in the order of make_plan() is taken. */
   std::optional<MachineProfile> machine;
-  /** What of the user's wishes was taken otherwise than it was said. */
+  /** Notes on wishes of the user that were taken otherwise than they were written. */
   std::vector<std::string> notes;
 };
 
@@ -61,37 +62,38 @@ struct Plan {
   StepShape shape;
   Layout layout;
   BatchShape largest;  ///< largest micro-batch
-  BatchShape typical;  ///< what `predicted` is of: the largest where nothing is known of the texts
+  BatchShape typical;  ///< the shape of `predicted`: the largest if texts are unknown
   int64_t micro_batch_size = 0;
-  int64_t n_micro = 1;  ///< of a full step
+  int64_t n_micro = 1;  ///< micro-batches of a full step
   int n_resident = 0;   ///< blocks on the GPU where others are on the host
-  int n_kept_more = 0;  ///< of the last layers more saved tensors are kept than of the others
+  int n_kept_more = 0;  ///< the last layers, which keep more activations than the others
   std::string why;      ///< one line: what was chosen and what bound it
-  /** The least that anything laid out in the search lacked of host memory; INT64_MAX: nothing did.
-   * Where it is more than the buffer of checkpoints, the same is chosen with less than this added.
-   */
+  /** The smallest host-memory shortfall of any candidate; INT64_MAX where none fell short. Where it
+   * is more than the buffer of checkpoints, adding less host memory than this cannot change the
+   * plan. */
   int64_t host_lacking_bytes = INT64_MAX;
   /** A full step of typical micro-batches, with a machine profile. */
   std::optional<Simulation> predicted;
 };
 
-/** What the driver counts beside the context and the plan once a step has run: kernels of LibTorch,
- * local memory of those that need it, CUDA graphs. */
+/** The bytes that the driver counts beside the context and the plan once a step has run: kernels of
+ * LibTorch, local memory of those that need it, CUDA graphs. */
 int64_t loaded_kernels_bytes(const ModelTable& model);
 
-/** To how many sizes micro-batches' token counts are rounded up at most: as many as have all their
- * CUDA graphs kept, where these are not too few for the sizes to fit the texts; else 8. */
+/** The most sizes to which micro-batches' token counts are rounded up: as many as can have all
+ * their CUDA graphs kept, or 8 where those are too few for the sizes to fit the texts. */
 int64_t n_token_sizes(const ModelTable& model, const Plan& plan);
 
-/** With a machine profile the fastest of these that fit the budgets, else the first: all resident
- * and kept; the largest or all saved tensors recomputed; weights and states on the host, but for as
- * many blocks as the GPU has room for; and so on with smaller micro-batches. With a profile also
- * the same with saved tensors or the outputs of blocks on the host, and the fastest with fewer
- * slots and fewer blocks on the GPU; without one, outputs on the host only where nothing else fits.
- * Throws Error(does_not_fit) that names the
- * largest tag and changes with which it would fit, each tried; Error(usage) when the micro-batch
- * asked for is more than can be computed at once, or too small for its number. `nearest`: becomes,
- * before it throws, what lacked the fewest bytes, if anything could be laid out. */
+/** The plan: with a machine profile the fastest candidate that fits the budgets, else the first.
+ * The candidates are, in this order: all resident and kept; the largest or all activations
+ * recomputed; weights and states on the host, except for as many blocks as the GPU has room for;
+ * then the same with smaller micro-batches. With a profile the search also tries activations or
+ * layer inputs on the host, fewer slots, and fewer blocks on the GPU; without one, layer inputs
+ * are on the host only where nothing else fits. Throws Error(does_not_fit), which names the
+ * largest tag and changes with which it would fit, each of them tried. Throws Error(usage) when
+ * the micro-batch asked for is more than can be computed at once, or too small for its number.
+ * Before it throws, `nearest` becomes the plan that lacked the fewest bytes, if anything could be
+ * laid out. */
 Plan make_plan(const ModelTable& model,
                const PlanRequest& request,
                std::optional<Plan>* nearest = nullptr);
@@ -125,7 +127,7 @@ StepShape make_step_shape(const ModelTable& model,
                           const PlanRequest& request,
                           int64_t n_micro);
 
-/** What a plan chooses of a step's shape, for all blocks alike. */
+/** The planner's choices for a step's shape, the same for all blocks. */
 struct Choice {
   Place place = Place::device;
   Activations activations = Activations::keep;

@@ -40,7 +40,7 @@ PlanMachine machine_of(const MachineProfile& profile) {
   const GpuProfile& gpu = *profile.gpu;
   machine.has_gpu = true;
   machine.compute_capability = gpu.compute_capability;
-  constexpr int64_t kContext_bytes = 512 * kMiB;  // where the profile does not tell
+  constexpr int64_t kContext_bytes = 512 * kMiB;  // the size where the profile does not tell
   machine.gpu_context_bytes = (gpu.context_bytes > 0 ? gpu.context_bytes : kContext_bytes) +
                               (gpu.drives_display ? kDisplay_bytes : 0);
   machine.gpu_free_bytes = std::max<int64_t>(0, gpu.memory_bytes - machine.gpu_context_bytes);
@@ -195,7 +195,7 @@ PlanRequest make_plan_request(const config::Config& config,
   if (machine.has_gpu && gpu_memory && *gpu_memory > there_bytes)
     request.notes.push_back(fmt::format("gpu_memory is {}, and the GPU has {}: planned with that",
                                         format_bytes(*gpu_memory), format_bytes(there_bytes)));
-  // Where gpu_memory is given the planner says how much it takes.
+  // The planner's own refusal says how much the run takes where gpu_memory is given.
   if (machine.has_gpu && !gpu_memory && request.gpu_budget_bytes <= 0)
     throw Error(
         Fault::does_not_fit, "plan.gpu_memory",

@@ -1,6 +1,6 @@
 #pragma once
-// From a run's settings and a model directory to tensor table and plan: the one road that `ferry
-// plan` and training share.
+// Makes the tensor table and the plan from a run's settings and a model directory. `ferry plan` and
+// training share it.
 
 #include "models/tensor_table.h"
 #include "src/config/config.h"
@@ -14,23 +14,24 @@ struct PlanMachine {
   bool has_gpu = false;
   int compute_capability = 0;  ///< 90 for 9.0
   int64_t gpu_free_bytes = 0;
-  /** What the driver counts before this process allocates anything: its context, other programs. */
+  /** The bytes that the driver counts before this process allocates anything: its context, other
+   * programs. */
   int64_t gpu_context_bytes = 0;
   int64_t host_budget_bytes = INT64_MAX;
-  /** What it can do, as measured or from a preset; nothing, or too little for the model: times are
-   * not known. */
+  /** The abilities of the machine, measured or from a preset. Times are not known where there is
+   * none, or where it says too little for the model. */
   std::optional<MachineProfile> profile;
 };
 
 /** The stored profile, if it was measured with this GPU ("" for none). */
 std::optional<MachineProfile> profile_of_this_machine(const std::string& gpu_name);
 
-/** A machine that is not here: all of its GPU's memory is free but for the context and what a
- * display takes, and nine tenths of the host's. */
+/** A machine that is not here: all of its GPU's memory is free except for the context and a
+ * display, and so are nine tenths of the host's. */
 PlanMachine machine_of(const MachineProfile& profile);
 
-/** What the process takes of host memory besides what is planned, texts and tokenizer apart: at its
- * start LibTorch and the driver's context; as it goes libraries' first use, worker threads and, on
+/** The host memory of the process besides what is planned, texts and tokenizer apart. At its start
+ * it is LibTorch and the driver's context. Later come libraries' first use, worker threads and, on
  * a GPU, the host's side of the kernels that LibTorch loads. */
 struct ProcessHostMemory {
   int64_t at_start_bytes = 0, later_bytes = 0;
@@ -41,13 +42,14 @@ ProcessHostMemory process_host_memory(bool has_gpu);
  * without it. */
 DType choose_dtype(const config::Config& config, const PlanMachine& machine);
 
-/** What optim says of Adam's states. */
+/** The type of Adam's states that the option optim names. */
 simd::StateType choose_states(const config::Config& config);
 
-/** Whether master is split. Throws Error(usage) where the model does not compute in bf16. */
+/** True where the option master is split. Throws Error(usage) where the model does not compute in
+ * bf16. */
 bool choose_split_master(const config::Config& config, DType compute);
 
-/** What the choice of attention's kernels depends on besides the type. */
+/** The properties that decide the choice of attention's kernels, besides the type. */
 struct AttentionNeed {
   int64_t head_width = 64;
   bool drops = false;  ///< attention_dropout > 0
@@ -72,7 +74,7 @@ ModelTable make_model_table(const config::Config& config,
                             int64_t n_labels,
                             const PlanMachine& machine);
 
-/** What config asks of the planner. The dataset's tokens are in host memory, too. */
+/** The request that config makes of the planner. The dataset's tokens are in host memory, too. */
 PlanRequest make_plan_request(const config::Config& config,
                               const ModelTable& model,
                               const PlanMachine& machine,

@@ -54,7 +54,7 @@ Changes without_wishes(const PlanRequest& request) {
               &PlanRequest::layer_inputs);
   if (request.order == AccumulationOrder::vertical)
     leave_out("accumulation_order = vertical", &PlanRequest::order);
-  // Where they are left open the planner tries fewer by itself.
+  // The planner tries fewer slots by itself where their number is left open.
   if (request.has_gpu && request.n_weight_slots.value_or(0) > kWeightSlots_least)
     changes.push_back({fmt::format("slots = {}", kWeightSlots_least),
                        [](PlanRequest& r) { r.n_weight_slots = kWeightSlots_least; }});
@@ -161,7 +161,7 @@ std::vector<Changes> several_at_once(const ModelTable& model, const PlanRequest&
   return all;
 }
 
-/** Without those that it fits without. */
+/** The changes that are needed: it fits without the others. */
 Changes needed_of(const ModelTable& model, const PlanRequest& request, Changes changes) {
   for (size_t i = changes.size(); i-- > 0;) {
     Changes fewer = changes;
@@ -179,7 +179,7 @@ std::optional<Changes> several_that_fit(const ModelTable& model,
   const Changes reduced = with_reduced_states(model, request);
   const std::vector<Changes> at_once = several_at_once(model, request);
   std::vector<Changes> tried;
-  // Nothing but fewer bytes a parameter makes a model that is too large fit.
+  // A model that is too large fits only with fewer bytes a parameter.
   if (!is_too_large || reduced.empty()) tried = at_once;
   if (!reduced.empty())
     for (Changes changes : at_once) {

@@ -22,35 +22,39 @@ using Changes = std::vector<Change>;
 /** The request with all of them made. */
 PlanRequest changed(PlanRequest request, const Changes& changes);
 
-/** What "it fits" goes on with: "without placement = host and with slots = 2, max_length = 256". */
+/** The words that follow "it fits": "without placement = host and with slots = 2, max_length =
+ * 256". */
 std::string words_of(const Changes& changes);
 
-/** Whether a plan is found, of whatever speed. */
+/** True where a plan is found, however slow it is. */
 bool fits(const ModelTable& model, const PlanRequest& request);
 
 /** Each wish about placement left out, one by one. */
 Changes without_wishes(const PlanRequest& request);
 
-/** None with a machine's times: then the planner tries that by itself. */
+/** The change that sends activations to the host. There is none with a machine's times: then the
+ * planner tries that by itself. */
 Changes with_saved_on_host(const PlanRequest& request);
 
-/** Where the micro-batch was fixed: smaller ones, about half each. */
+/** Smaller micro-batches, about half each, where the micro-batch was fixed. */
 Changes with_smaller_micro_batches(const PlanRequest& request);
 
-/** Where the micro-batch was fixed: the smallest with which a step has no more than it may. */
+/** The smallest micro-batch with which a step has no more of them than it may, where the
+ * micro-batch was fixed. */
 Changes with_smallest_micro_batch(const ModelTable& model, const PlanRequest& request);
 
 /** max_length halved, and again, down to 32 tokens. */
 Changes with_shorter_texts(const PlanRequest& request);
 
-/** Where a step has more micro-batches than can be listed: fewer samples. */
+/** Fewer samples a step, where a step has more micro-batches than can be listed. */
 Changes with_smaller_steps(const PlanRequest& request);
 
-/** What a run may keep in fewer bytes, all of it at once: not the planner's to choose, for it
- * changes what comes out. */
+/** Everything that a run may keep in fewer bytes, all of it at once. The planner does not choose
+ * this, because it changes the result. */
 Changes with_reduced_states(const ModelTable& model, const PlanRequest& request);
 
-/** Of several changes at once the first that make it fit, and no more than it takes. */
+/** The first changes, taken together in their order, that make it fit, and no more of them than are
+ * needed. */
 std::optional<Changes> several_that_fit(const ModelTable& model,
                                         const PlanRequest& request,
                                         bool is_too_large);

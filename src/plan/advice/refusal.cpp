@@ -1,6 +1,6 @@
-// What is said when no candidate fits: what is missing, which tag is the largest, and what to
-// change. Every change is planned first and only named when it fits; so is every figure of memory,
-// the least that the same search accepts.
+// The message when no candidate fits: the missing memory, the largest tag, and changes that help.
+// Every change is planned first and named only when it fits. Every figure of memory is the least
+// that the same search accepts.
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ std::string need_text(const PlanRequest& request, const Layout& layout) {
       format_bytes(request.host_budget_bytes));
 }
 
-/** Of a request, whether it is const or not. */
+/** The budget of one memory in a request, const or not. */
 auto& budget_of(auto& request, Place memory) {
   return memory == Place::device ? request.gpu_budget_bytes : request.host_budget_bytes;
 }
@@ -53,33 +53,34 @@ std::string largest_text(const PlanRequest& request, const Layout& layout) {
   return fmt::format("{} {}, {}", name_of(largest.tag), where, format_bytes(largest.n_bytes));
 }
 
-/** More than any machine has. */
+/** An amount that no machine has. */
 constexpr int64_t kAnyMemory_bytes = 64 * 1024 * kGiB;
 
 int64_t reserved_of(const PlanRequest& request, Place memory) {
   return memory == Place::device ? request.gpu_reserved_bytes : request.host_reserved_bytes;
 }
-/** What gpu_memory or host_memory is with this budget. */
+/** The value of gpu_memory or host_memory that gives this budget. */
 int64_t option_of(const PlanRequest& request, Place memory) {
   return reserved_of(request, memory) + std::min(budget_of(request, memory), kAnyMemory_bytes);
 }
 
 constexpr int64_t kTenths_bytes = 10 * kGiB;  ///< from here on in tenths of a GiB
 
-/** As one would write it for gpu_memory, never less than n_bytes: "812MiB", "12.4GiB". */
+/** The amount as one would write it for gpu_memory, never less than n_bytes: "812MiB", "12.4GiB".
+ */
 std::string rounded_up(int64_t n_bytes) {
   if (n_bytes < kTenths_bytes) return fmt::format("{}MiB", (n_bytes + kMiB - 1) / kMiB);
   const double tenths = std::ceil(static_cast<double>(n_bytes) * 10 / static_cast<double>(kGiB));
   return fmt::format("{:.1f}GiB", tenths / 10);
 }
 
-/** What is read of that. */
+/** The bytes that such a text is read back as. */
 int64_t written(int64_t n_bytes) {
   return parse_bytes(rounded_up(std::min(n_bytes, kAnyMemory_bytes))).value();
 }
 
-/** The request, which does not fit, with the least of one memory with which it does: tried as it is
- * written. Nothing: it fits with no amount. */
+/** The request, which does not fit, with the least of one memory with which it fits; that amount is
+ * tried as it is written. Nothing where no amount is enough. */
 std::optional<PlanRequest> with_least(const ModelTable& model, PlanRequest request, Place memory) {
   int64_t too_little = option_of(request, memory), enough = kAnyMemory_bytes;
   const auto search_with = [&](int64_t option) {
@@ -88,7 +89,7 @@ std::optional<PlanRequest> with_least(const ModelTable& model, PlanRequest reque
   };
   if (!search_with(enough).plan) return std::nullopt;
   constexpr int64_t kNear = 512;  // it is told within that share
-  // Mostly what is lacking is what it takes, unless more of one memory takes less of the other.
+  // The missing bytes are mostly enough, unless more of one memory takes less of the other.
   Search search = search_with(too_little);
   for (int64_t least_step = kMiB; !search.plan; least_step *= 4) {
     const int64_t lacking = std::min(search.lacking_bytes, kAnyMemory_bytes);
@@ -105,7 +106,7 @@ std::optional<PlanRequest> with_least(const ModelTable& model, PlanRequest reque
   return request;
 }
 
-/** What `more` has for what there is, 1 for a memory that stays as it is. */
+/** The factor by which `more` has more memory than there is; 1 for a memory that stays as it is. */
 double growth(const PlanRequest& request, const PlanRequest& more) {
   double sum = 0;
   for (Place memory : {Place::device, Place::host})
@@ -114,8 +115,8 @@ double growth(const PlanRequest& request, const PlanRequest& more) {
   return sum;
 }
 
-/** Whether the machine has what `more` has more, where it is known; of the host's as much as a plan
- * for one that is not here takes. */
+/** True where the machine has the memory that `more` asks for, as far as it is known. A plan for a
+ * machine that is not here may take so much host memory. */
 bool is_available(const PlanRequest& request, const PlanRequest& more) {
   if (!more.machine) return true;
   const MachineProfile& machine = *more.machine;
@@ -127,8 +128,9 @@ bool is_available(const PlanRequest& request, const PlanRequest& more) {
          (!more.has_gpu || has(Place::device, machine.gpu->memory_bytes));
 }
 
-/** The least of one memory with which it fits; where no amount is enough, beside the least of the
- * other that there must be. Nothing where that alone is enough, or nothing is. */
+/** The request with the least of one memory with which it fits. Where no amount is enough, the
+ * other memory becomes the least that there must be. Nothing where the other memory alone is
+ * enough, or where nothing is. */
 std::optional<PlanRequest> with_more_of(const ModelTable& model,
                                         const PlanRequest& request,
                                         Place memory) {
@@ -143,8 +145,8 @@ std::optional<PlanRequest> with_more_of(const ModelTable& model,
   return with_least(model, std::move(*more), memory);
 }
 
-/** The requests with more memory, by growth, without one that grows far more than the other. What
- * is more than the machine has only where nothing else is enough. */
+/** The requests with more memory, ordered by growth, without one that grows far more than the
+ * other. A request for more than the machine has is in it only where nothing else is enough. */
 std::vector<PlanRequest> with_more_of_memory(const ModelTable& model, const PlanRequest& request) {
   std::vector<PlanRequest> found;
   for (Place memory : {Place::host, Place::device})
@@ -175,7 +177,8 @@ std::string words_with_memory(const Changes& changes,
                      fmt::join(options, " and "));
 }
 
-/** Whether weights and states alone, which no other change makes fewer, are more than there is. */
+/** True where weights and states alone are larger than the memory; no other change makes them
+ * fewer. */
 bool is_model_too_large(const PlanRequest& request, const Search& search) {
   if (!search.nearest) return false;
   int64_t n_bytes = 0;
@@ -185,7 +188,7 @@ bool is_model_too_large(const PlanRequest& request, const Search& search) {
   return n_bytes - (request.has_gpu ? request.gpu_budget_bytes : 0) > request.host_budget_bytes;
 }
 
-/** What there is to say of changes with which it fits, and of such as take more memory than the
+/** The sentence on changes with which it fits, and on changes that take more memory than the
  * machine has. */
 std::string sentence_of(const std::vector<std::string>& words,
                         const std::vector<std::string>& beyond) {
@@ -239,7 +242,7 @@ std::string advice(const ModelTable& model, const PlanRequest& request, const Se
     return sentence_of(words, beyond);
   }
   constexpr double kNotablyLess = 0.9;
-  std::optional<PlanRequest> least;  // of what was said
+  std::optional<PlanRequest> least;  // the least of what was said
   if (!more.empty()) least = more.front();
   Changes made;
   for (const Changes& some : {with_smallest_micro_batch(model, request), reduced}) {

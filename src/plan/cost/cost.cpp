@@ -17,28 +17,28 @@ constexpr double kCopyStart_s = 5e-6;
 /** A decision and the wake-up of who waits for it; the pool's wake-up for a host action, and its
  * last worker's end. */
 constexpr double kDecision_s = 60e-6, kHostAction_s = 60e-6;
-/** How much of what copies both ways take from updates those to the GPU take alone, and those from
- * it: DMA writes cost the memory more than reads (H200, 16 cores: 4,471 M parameters/s alone, 3,870
- * and 3,337 beside one way, 3,071 beside both). */
+/** Updates lose speed beside copies both ways. These are the shares of that loss beside copies to
+ * the GPU alone and beside copies from it alone: DMA writes cost the memory more than reads (H200,
+ * 16 cores: 4,471 M parameters/s alone, 3,870 and 3,337 beside one way, 3,071 beside both). */
 constexpr double kTakenByH2d = 0.45, kTakenByD2h = 0.8;
-/** What LibTorch's own work makes of a launch: 26 us an operation, 46 a product, where a bare
- * launch takes 3.7 (the host of an H200). */
+/** The host's time for LibTorch's own work, counted in launches: an operation takes 26 us and a
+ * product 46, where a bare launch takes 3.7 (the host of an H200). */
 constexpr double kOperation_launches = 7, kProduct_launches = 12;
-/** And of a pass through attention, with what it allocates and returns (0.2 ms there). */
+/** The same for a pass through attention, with its allocations and results (0.2 ms there). */
 constexpr double kAttention_launches = 52;
-/** What a kernel takes however little it does (H200, in a CUDA graph: the 37 of a layer of 256
- * tokens, forward and backward, products among them, 0.17 ms); launches of a graph: the random
- * keys and itself. */
+/** The time of a kernel, however little it does (H200, in a CUDA graph: the 37 kernels of a layer
+ * of 256 tokens, forward and backward with products, take 0.17 ms). A graph has two launches: the
+ * random keys and itself. */
 constexpr double kKernel_s = 3e-6;
 constexpr int kGraphLaunches = 2;
 /** Pairs of tokens whose rows a GPU compares in a second: three instructions each, 32 a clock and
  * multiprocessor (H100's 132 at 1.7 GHz). */
 constexpr double kPairs_per_s = 7.4e12;
-/** A square sum's kernels on the GPU, and what they take beside reading the gradients. */
+/** The kernels of a square sum on the GPU, and their time beside reading the gradients. */
 constexpr int kSquareSumKernels = 3;
 constexpr double kSquareSum_s = 15e-6;
 
-/** As many launches as take the time of the pass's work on the host. */
+/** The number of launches that take as long as the pass's work on the host. */
 double launches_of(const BlockWork& work) {
   const auto n_products = static_cast<double>(work.products.size());
   const double n_own = std::max(0.0, work.n_kernels - work.n_operations - n_products);
@@ -57,7 +57,8 @@ CostModel::CostModel(const MachineProfile& machine,
   FERRY_CHECK(!gpu || machine.gpu, "a profile without a GPU");
   if (gpu) copy_sizes_ = sizes_of(machine.gpu->copies);
   for (const AdamwRate& rate : machine.host.adamw) {
-    // Whoever submits the GPU's work has a core of its own; the profile's workers had all.
+    // The thread that submits the GPU's work has a core of its own; the profile's workers had all
+    // cores.
     const double workers = std::max(1, rate.n_threads);
     const double share = gpu && workers > 1 ? (workers - 1) / workers : 1;
     if (rate.alone * share > adamw_alone_) {
@@ -200,7 +201,7 @@ double CostModel::seconds(const Action& action, double replayed) const {
     if (!gpu_) return host_pass_seconds(n_bytes);
     return machine_.gpu->memory_bytes_per_s > 0 ? n_bytes / machine_.gpu->memory_bytes_per_s : 0;
   };
-  // Without a GPU what moves between the places is copied within memory.
+  // Moves between the places are copies within memory where there is no GPU.
   const auto move_seconds = [&](bool to_gpu, int64_t n_bytes) {
     return gpu_ ? copy_seconds(to_gpu, n_bytes)
                 : host_pass_seconds(2 * static_cast<double>(n_bytes));
@@ -211,7 +212,8 @@ double CostModel::seconds(const Action& action, double replayed) const {
   };
   const auto n_grads = [&] { return static_cast<double>(shape_.n_grad_elements(b)); };
   const double grad_bytes = b >= 0 && shape_.grads_fp32(b) ? 4 : static_cast<double>(compute_bytes);
-  // A gradient is read, and a sum written, which was read before but for the first.
+  // A gradient is read and a sum is written. The sum was read before, except for the first
+  // gradient.
   const auto sum_bytes = [&] {
     return n_grads() * (static_cast<double>(compute_bytes) + (action.first_sum ? 4 : 8));
   };
@@ -330,7 +332,7 @@ double CostModel::passes_seconds(int64_t n_micro, Activations most) const {
     if (b < first_backward) continue;
     const BlockShape& block = shape_.blocks[static_cast<size_t>(b)];
     seconds += least_seconds(times_of(b, kBackward));
-    // Nothing is made again of a block that keeps all, and none of what saves nothing.
+    // A block that keeps everything recomputes nothing, and so does a block that saves nothing.
     const PassTimes* again = times_of_again(b, most);
     if (again && block.activations != Activations::keep && block.saved_bytes > 0)
       seconds += least_seconds(*again);

@@ -1,7 +1,7 @@
 #pragma once
-// How long an action of a step's list takes on a machine, from the table's work and the machine's
-// profile: what src/plan/cost/simulate.h puts together to a step. Rates of copies and updates are
-// those for having the machine's memory to themselves and for sharing it. No torch, no device.
+// The time of an action of a step's list on a machine, from the table's work and the machine's
+// profile; src/plan/cost/simulate.h puts the actions together to a step. Rates of copies and
+// updates are those for having the machine's memory alone and for sharing it. No torch, no device.
 
 #include <array>
 #include <optional>
@@ -16,7 +16,8 @@ namespace ferry {
 
 class CostModel {
  public:
-  /** `gpu`: the run computes on the profile's GPU; false: on its CPU. All outlive the model. */
+  /** `gpu` is true where the run computes on the profile's GPU, false on its CPU. All arguments
+   * outlive the model. */
   CostModel(const MachineProfile& machine,
             bool gpu,
             const ModelTable& model,
@@ -27,28 +28,28 @@ class CostModel {
    * `replayed`: the share of it that is replayed as CUDA graphs, of what may be. */
   double seconds(const Action& action, double replayed = 0) const;
 
-  /** What launching its kernels takes whoever submits the step's work, who may be ahead of the GPU
-   * by some launches. */
+  /** The time that launching an action's kernels takes the thread that submits the step's work.
+   * That thread may be ahead of the GPU by some launches. */
   struct Submission {
     double seconds = 0, n_launches = 0;
   };
   Submission submission(const Action& action, double replayed = 0) const;
 
-  /** Whether it is recorded as a CUDA graph where there is one left. */
+  /** True where the action is recorded as a CUDA graph if one is left. */
   bool may_be_replayed(const Action& action) const;
 
-  /** By how much what runs at once slows each other down: copies share lanes with copies the other
-   * way, and updates share the host's memory with both. 1: not at all. */
+  /** The factors by which things that run at once slow each other down: copies share lanes with
+   * copies the other way, and updates share the host's memory with both. 1 is not at all. */
   struct Beside {
     bool h2d = false, d2h = false, host = false;
   };
   double speed(QueueId queue, const Beside& beside) const;
 
-  /** What the passes of a step take if nothing ever waits, and no block makes more saved tensors
-   * again than with `most`: no step is faster. */
+  /** The time of a step's passes if nothing ever waits and no block recomputes more activations
+   * than with `most`. No step is faster. */
   double passes_seconds(int64_t n_micro, Activations most) const;
 
-  /** What copying so many bytes to the GPU takes at the link's best. */
+  /** The time of copying so many bytes to the GPU at the link's best rate. */
   double least_fetch_seconds(double n_bytes) const;
 
   /** Floating-point operations of a step's forwards and backwards, without recomputation. */
@@ -63,11 +64,12 @@ class CostModel {
   static constexpr int kForward = 0, kBackward = 1, kRemake = 2;
   struct PassTimes {
     Pass launched;
-    std::optional<Pass> replayed;  ///< of what may run as a CUDA graph
+    std::optional<Pass> replayed;  ///< the times of a pass that may run as a CUDA graph
   };
   PassTimes pass_of(int block, const BlockWork& work, int kind) const;
   double work_seconds(const BlockWork& work, bool backward) const;
-  /** What a pass does, or what is made again before a backward; none where all is kept. */
+  /** The times of a pass, or of the recomputation before a backward pass; none where everything is
+   * kept. */
   const PassTimes* times_of(const Action& action) const;
   const PassTimes* times_of_again(int block, Activations activations) const;
   const PassTimes& times_of(int block, int kind) const {

@@ -29,8 +29,8 @@ double copy_rate(const std::vector<CopyRate>& rates,
                  bool to_gpu,
                  double n_bytes);
 
-/** What a profile would have to tell to time a step of this model, in words; empty: it does. What
- * is not known must not count as taking no time. */
+/** The figures that a profile lacks to time a step of this model, in words; empty where it lacks
+ * none. An unknown figure must not count as no time. */
 std::string missing_figures(const MachineProfile& machine, bool gpu, const ModelTable& model);
 
 }  // namespace ferry

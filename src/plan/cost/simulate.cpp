@@ -21,7 +21,7 @@ constexpr double kPendingLaunches = 1024;
 /** The first steps fill the queues. */
 constexpr int kSteps = 4;
 
-/** Whether a step with twice the micro-batches does it twice. */
+/** True where a step with twice the micro-batches does this action twice. */
 bool repeats(const Action& action, AccumulationOrder order) {
   switch (action.verb) {
     case Verb::update_gpu:
@@ -42,9 +42,9 @@ bool repeats(const Action& action, AccumulationOrder order) {
   }
 }
 
-/** Of each action the share that is replayed as CUDA graphs: recorded is what comes first, a graph
- * for each place that a pass of a block and a micro-batch reads and writes, until there are as many
- * as are kept (src/engine/block_graphs.h). */
+/** The share of each action that is replayed as CUDA graphs. The first passes are recorded, one
+ * graph for each place that a pass of a block and a micro-batch reads and writes, until there are
+ * as many as are kept (src/engine/block_graphs.h). */
 std::vector<double> replayed_shares(const CostModel& cost,
                                     const StepList& list,
                                     AccumulationOrder order,
@@ -63,8 +63,8 @@ std::vector<double> replayed_shares(const CostModel& cost,
   std::vector<double> shares(list.size(), 0.0);
   std::map<Key, double> recorded;
   double n_left = kBlockGraphs_max;
-  // What comes in turns: of micro-batches that are simulated as one, in horizontal order, all
-  // passes of the first of them come before those of the next.
+  // Micro-batches that are simulated as one come in turn in horizontal order: all passes of the
+  // first come before those of the next.
   const bool in_turns = order == AccumulationOrder::horizontal && n_each > 1;
   std::map<int, std::set<Key>> turns;
   if (in_turns)
@@ -99,8 +99,9 @@ class Simulator {
     for (size_t i = 0; i < list.size(); ++i) {
       const double times = repeats(list[i], accumulation) ? n_each : 1;
       seconds_.push_back(cost.seconds(list[i], replayed[i]) * times);
-      // As many launches as of one: a stream takes about a micro-batch's, and what one pass lacks
-      // another of the same micro-batch makes up for, however many are simulated as one.
+      // The number of launches stays that of one micro-batch, however many are simulated as one. A
+      // stream holds about as many launches as a micro-batch has, and a pass with few of them is
+      // made up for by another pass of the same micro-batch.
       const CostModel::Submission submission = cost.submission(list[i], replayed[i]);
       submissions_.push_back({submission.seconds * times, submission.n_launches});
       if (cost.may_be_replayed(list[i])) {
@@ -146,7 +147,7 @@ class Simulator {
   };
   struct Running {
     Item item{};
-    double left_s = 0;  ///< of work, at full speed
+    double left_s = 0;  ///< seconds of work, at full speed
     bool is_running = false;
   };
 
@@ -157,7 +158,7 @@ class Simulator {
   /** `n_seen` of what the item waits for has been seen to have ended. */
   bool is_ready(const Item& item, size_t& n_seen) const {
     const Action& action = list_[item.action];
-    // Whoever steps waits for the decision before it submits what follows.
+    // The stepping thread waits for the decision before it submits what follows.
     if (item.action > decide_ && !has_ended(item.step, decide_)) return false;
     if (!has_ended(item.step - 1, decide_)) return false;
     for (; n_seen < action.after.size(); ++n_seen)
@@ -189,9 +190,9 @@ class Simulator {
     }
     return any;
   }
-  /** The seconds from now on that it takes: at least until its last kernel was launched, behind
-   * those of the actions before it. Nothing is launched before the decision that it waits for, nor
-   * while too much is pending. Once an item, in the queue's order. */
+  /** The seconds from now on that the item takes: at least until its last kernel was launched,
+   * behind those of the actions before it. Nothing is launched before the decision that the item
+   * waits for, nor while too much is pending. Called once for each item, in the queue's order. */
   double submit(size_t q, const Item& item) {
     const double seconds = seconds_[item.action];
     if (serial_ || q != static_cast<size_t>(QueueId::compute)) return seconds;
@@ -205,8 +206,9 @@ class Simulator {
     submitted_s_ += submission.seconds;
     return std::max(seconds, submitted_s_ - now_);
   }
-  /** Where graphs end: whoever submitted them is ahead by no more than a stream takes, while so
-   * many launches of micro-batches that are simulated as one are as many times that. */
+  /** Holds back the submitting thread where graphs end: it is ahead by no more launches than a
+   * stream takes. For micro-batches that are simulated as one, a launch stands for as many
+   * launches as there are micro-batches. */
   void hold_back_behind_graphs(const Item& item) {
     const CostModel::Submission& submission = submissions_[item.action];
     if (n_each_ > 1 && has_fewer_graphs_[item.action])
@@ -249,15 +251,15 @@ class Simulator {
   const StepList& list_;
   bool serial_;
   double n_each_;
-  std::vector<bool> has_fewer_graphs_;  ///< of each action: a smaller share than of the one before
+  std::vector<bool> has_fewer_graphs_;  ///< by action: a smaller share than the action before
   size_t decide_ = 0;
-  std::vector<double> seconds_;  ///< of each action
+  std::vector<double> seconds_;  ///< by action
   std::vector<CostModel::Submission> submissions_;
   double submitted_s_ = 0;  ///< when what was started on the GPU had been launched
-  /** What was started on the GPU, and how many launches with it. */
+  /** The items that were started on the GPU, each with its number of launches. */
   std::vector<std::pair<Item, double>> launched_;
-  size_t n_done_ = 0;  ///< of these, long enough ago to hold nobody up
-  /** By what runs (1: h2d, 2: d2h, 4: host), queue. */
+  size_t n_done_ = 0;  ///< the ones that ended long enough ago to hold nobody up
+  /** Speeds by what runs (1: h2d, 2: d2h, 4: host), then by queue. */
   std::array<std::array<double, kQueues>, 8> speeds_{};
   std::vector<int> update_of_;  ///< by block: index of its update; -1: none
   std::array<std::vector<Item>, kQueues> queues_;

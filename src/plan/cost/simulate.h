@@ -1,7 +1,7 @@
 #pragma once
-// A step on a machine that need not be here: the pager's own list of actions, run through queues
-// whose rates are the cost model's. What the planner compares candidates by, what `ferry plan`
-// prints as time, and with --simulate the trace it writes.
+// Simulates a step on a machine that need not be here: the pager's own list of actions runs through
+// queues whose rates are the cost model's. The planner compares candidates by it, `ferry plan`
+// prints its time, and --simulate writes its trace.
 
 #include <array>
 #include <string>
@@ -14,12 +14,12 @@ namespace ferry {
 
 struct Simulation {
   double step_s = 0;  ///< from one decision to the next, once steps follow each other
-  std::array<double, kQueues> busy_s{};   ///< of one step, by queue
+  std::array<double, kQueues> busy_s{};   ///< seconds of one step, by queue
   std::array<double, kQueues> alone_s{};  ///< the same, had nothing run beside it
-  double host_updates_s = 0;              ///< of these, AdamW on the host
+  double host_updates_s = 0;              ///< the part of these for AdamW on the host
   /** The queue that works for the largest share of the step: what binds. */
   QueueId binding() const;
-  std::vector<TimedAction> actions;  ///< of the last steps, seconds from their begin
+  std::vector<TimedAction> actions;  ///< actions of the last steps, seconds from their begin
 };
 
 /** `n_micro` micro-batches a step, each of which takes as long as `n_each`. With `keeps_actions`

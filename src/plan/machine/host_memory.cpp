@@ -28,7 +28,8 @@ std::optional<int64_t> limit_of(const fs::path& group) {
   return std::nullopt;
 }
 
-/** Without pages of files that nobody has read for a while: they make room when asked. */
+/** The bytes in use. They leave out pages of files that nobody has read for a while, which make
+ * room when asked. */
 int64_t used_of(const fs::path& group) {
   int64_t used = 0, idle = 0;
   for (const char* name : {"memory.current", "memory.usage_in_bytes"})

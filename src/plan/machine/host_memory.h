@@ -1,6 +1,6 @@
 #pragma once
-// How much host memory this process may have - free memory, the cgroup's limit, minus a margin -
-// for the planner and `ferry doctor`; and what it has taken, for reports.
+// The host memory that this process may have (free memory and the cgroup's limit, minus a margin),
+// for the planner and `ferry doctor`, and the host memory that it has taken, for reports.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,17 +16,17 @@ struct HostMemory {
   std::optional<int64_t> cgroup_limit_bytes;
   int64_t cgroup_used_bytes = 0;
 
-  /** What a run may plan with: the smaller of what is available and what the cgroup leaves, less 5
-   * % or 512 MiB. A cgroup's limit is trusted over MemTotal: some virtual machines grow as memory
-   * is touched. */
+  /** The bytes that a run may plan with: the smaller of what is available and what the cgroup
+   * leaves, less 5 % or 512 MiB. A cgroup's limit is trusted over MemTotal: some virtual machines
+   * grow as memory is touched. */
   int64_t budget_bytes() const;
 };
 
 /** `root` holds proc/ and sys/ (tests give another). */
 HostMemory read_host_memory(const std::filesystem::path& root = "/");
 
-/** Of this process, from /proc/self/status: VmHWM, the most it has held in memory; VmSwap, what of
- * it is swapped out. 0 where there is no such line. */
+/** A value of this process from /proc/self/status: VmHWM is the most that it has held in memory,
+ * VmSwap is what of it is swapped out. 0 where there is no such line. */
 int64_t process_status_bytes(std::string_view name);
 
 }  // namespace ferry

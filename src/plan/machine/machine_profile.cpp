@@ -155,7 +155,7 @@ class Writer {
   ordered_json out = ordered_json::object();
 };
 
-/** What must rise from row to row: by size, or among rows of one kind by theirs. */
+/** The key that must rise from row to row: the size, or the size among rows of one kind. */
 std::tuple<int, std::string, int64_t, int64_t> order_of(const CopyRate& copy) {
   return {0, "", copy.n_bytes, 0};
 }
@@ -245,8 +245,8 @@ class Reader {
   }
 
   void knows(const char* key) { known_.emplace_back(key); }
-  /** What nobody asked for: a slip of who wrote it by hand would otherwise change a plan silently.
-   */
+  /** Refuses keys that nobody asked for: a slip in a hand-written profile would otherwise change a
+   * plan silently. */
   void refuse_unknown() const {
     for (const auto& [key, value] : object_.items()) {
       if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;

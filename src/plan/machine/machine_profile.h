@@ -1,7 +1,7 @@
 #pragma once
-// What a machine can do, as `ferry doctor` and `ferry bench` measure it or presets/machines/ state
-// it: the planner's cost model (src/plan/cost/cost.h) turns a step's list into seconds with it.
-// Kept as JSON in $XDG_DATA_HOME/ferry/machine.json. No torch, no device.
+// The abilities of a machine, as `ferry doctor` and `ferry bench` measure them or presets/machines/
+// state them. The planner's cost model (src/plan/cost/cost.h) turns a step's list into seconds with
+// them. The profile is kept as JSON in $XDG_DATA_HOME/ferry/machine.json. No torch, no device.
 
 #include <cstdint>
 #include <filesystem>
@@ -57,9 +57,9 @@ struct GpuProfile {
   std::string name;
   int compute_capability = 0;  ///< 90 for 9.0
   int64_t memory_bytes = 0;
-  int64_t context_bytes = 0;  ///< what the driver counts for an empty context of this process
+  int64_t context_bytes = 0;  ///< bytes that the driver counts for an empty context of this process
   bool drives_display = false;
-  double memory_bytes_per_s = 0;  ///< of an element-wise kernel, reads and writes counted
+  double memory_bytes_per_s = 0;  ///< the rate of an element-wise kernel, reads and writes counted
   double launch_s = 0;            ///< the least time between two small kernels of one stream
   double adamw_params_per_s = 0;  ///< AdamW on the GPU
   double power_w = 0;             ///< the driver's limit; 0: not known
@@ -77,9 +77,9 @@ struct HostProfile {
   std::string simd;  ///< "avx2"
   int64_t memory_bytes = 0;
   std::vector<AdamwRate> adamw;   ///< by threads
-  double memory_bytes_per_s = 0;  ///< of the AdamW kernel with all threads
-  double dram_bytes_per_s =
-      0;  ///< of all threads that change as many arrays in place as AdamW, and compute nothing
+  double memory_bytes_per_s = 0;  ///< the rate of the AdamW kernel with all threads
+  double dram_bytes_per_s = 0;  ///< the rate of all threads that change as many arrays in place as
+                                ///< AdamW, and compute nothing
   std::vector<GemmRate> gemms;  ///< with all threads, fp32
   std::vector<AttentionRate> attentions;
 };
@@ -93,7 +93,7 @@ struct MachineProfile {
   std::string name;  ///< "NVIDIA H200, AMD EPYC ..." or "2080ti-11g"
   std::string
       source;  ///< "measured 2026-11-22T10:00:00Z by ferry 0.1.0", or where figures are from
-  /** What no one measured and the figures rest on, one sentence each. */
+  /** Assumptions that the figures rest on and that no one measured, one sentence each. */
   std::vector<std::string> assumptions;
   std::optional<GpuProfile> gpu;
   HostProfile host;

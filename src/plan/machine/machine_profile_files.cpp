@@ -1,5 +1,5 @@
-// Where machine profiles lie: the measured one in the user's data, presets beside the program or in
-// the source tree.
+// The places of machine profiles: the measured one in the user's data, presets beside the program
+// or in the source tree.
 
 #include <fmt/format.h>
 

@@ -7,14 +7,16 @@
 namespace ferry {
 namespace {
 
-/** In order of preference; the order of accumulation is left open. */
+/** The choices with layer inputs in this place, the preferred one first. The order of accumulation
+ * is left open. */
 std::vector<Choice> choices_of(const PlanRequest& request, Place layer_inputs) {
   constexpr std::pair<Place, Activations> kAll[] = {
       {Place::device, Activations::keep},      {Place::device, Activations::selective},
       {Place::device, Activations::recompute}, {Place::host, Activations::keep},
       {Place::host, Activations::selective},   {Place::host, Activations::recompute},
       {Place::device, Activations::host},      {Place::host, Activations::host}};
-  // Where times are not known, what a PCIe link may be too slow for is only had for the asking.
+  // Without times, activations go to the host only where the user asks for it: the PCIe link may be
+  // too slow.
   const bool may_save_on_host = request.machine && request.has_gpu && request.trains;
   std::vector<Choice> choices;
   for (const auto& [place, activations] : kAll)

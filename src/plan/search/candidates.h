@@ -1,6 +1,6 @@
 #pragma once
-// What the planner's search tries: micro-batches, places, what becomes of saved tensors. Private to
-// src/plan.
+// The candidates of the planner's search: micro-batch sizes, places, and what happens to
+// activations. Private to src/plan.
 
 #include <limits>
 #include <vector>
@@ -14,8 +14,8 @@ namespace ferry {
 constexpr int64_t kTokenMultiple = 64;
 /** The tokens of a micro-batch are counted in int32 (cu_seqlens). */
 constexpr int64_t kTokens_max = INT32_MAX - kTokenMultiple;
-/** What the second dimension of a GPU's grid holds: pieces of a sum over rows (models/ops), and the
- * texts of flash attention (LibTorch). */
+/** The limit of a GPU grid's second dimension. It holds pieces of a sum over rows (models/ops), and
+ * the texts of flash attention (LibTorch). */
 constexpr int64_t kGridRows_max = 65535;
 constexpr int64_t kGpuTokens_max = kGridRows_max * ops::kSumChunkRows;
 
@@ -31,12 +31,12 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
-/** In order of preference: where times are not known, layer inputs are on the host only where
- * nothing fits with them on the GPU. */
+/** The places to try for layer inputs, the preferred one first. Without times, the host is tried
+ * only where nothing fits with them on the GPU. */
 std::vector<Place> layer_input_places_of(const PlanRequest& request);
 
-/** In order of preference. Smaller micro-batches cost less than recomputing, recomputing less than
- * streaming. */
+/** All candidates, the preferred one first. Smaller micro-batches cost less than recomputing, and
+ * recomputing costs less than streaming. */
 std::vector<Candidate> candidates_of(const PlanRequest& request, Place layer_inputs);
 
 }  // namespace ferry

@@ -37,19 +37,19 @@ std::vector<std::vector<int>> groups_of(const StepShape& shape) {
   return groups;
 }
 
-/** So many groups on the GPU, and the elements of the largest block that streams then. */
+/** A number of groups on the GPU, and the elements of the largest block that streams then. */
 struct Streamed {
   size_t n_groups = 0;
   int64_t largest_elements = 0;
 };
 
-/** Numbers of groups, ascending, with which slots hold less than with one group fewer: they are as
- * large as the largest block that streams. With any other number the GPU holds more than with the
- * one before. */
+/** Numbers of groups, ascending, with which slots are smaller than with one group fewer: a slot is
+ * as large as the largest block that streams. With any other number the GPU holds more than with
+ * the number before it. */
 std::vector<Streamed> smaller_slots(const StepShape& shape,
                                     const std::vector<std::vector<int>>& groups) {
   std::vector<Streamed> numbers;
-  int64_t streamed_most = 0;  // of the groups from g on
+  int64_t streamed_most = 0;  // the most elements of the groups from g on
   for (size_t g = groups.size(); g-- > 0;) {
     int64_t n_elements = 0;
     for (int b : groups[g])
@@ -136,7 +136,7 @@ Shortfall fill(const PlanRequest& request, Plan& plan, Search& search, double sh
     }
     if (lacking.gpu_bytes > 0) return lacking_with(least);
   }
-  // All of them would be the choice "on the GPU".
+  // All blocks would be the choice "on the GPU".
   const size_t most =
       most_possible(least, groups.size(), [&](size_t n) { return lacking_with(n).gpu_bytes == 0; });
   return lacking_with(least + static_cast<size_t>(share * static_cast<double>(most - least)));
@@ -156,7 +156,7 @@ void keep_more(const PlanRequest& request, Plan& plan, const Choice& choice, Sea
     plan.n_kept_more = static_cast<int>(n);
     return fit(request, plan.shape, search).total() == 0;
   };
-  // All of them would be the choice before this one.
+  // All blocks would be the choice before this one.
   if (!blocks.empty()) fits_with(most_possible(0, blocks.size(), fits_with));
 }
 

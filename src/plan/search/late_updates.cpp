@@ -23,7 +23,7 @@ std::vector<size_t> updated_on_host(const StepShape& shape) {
   return blocks;
 }
 
-/** A share of these, evenly. */
+/** Makes a share of these blocks late, evenly. */
 void set_late(StepShape& shape, const std::vector<size_t>& blocks, double share) {
   double n_late = 0;
   for (size_t b : blocks) {
@@ -49,7 +49,8 @@ double least_seconds(const Simulation& simulation) {
   return *std::ranges::max_element(busy_s);
 }
 
-/** Whether a step may get shorter by so much as a prediction tells, at one speed or the other. */
+/** True where a step may become shorter by as much as a prediction can tell, at one speed or the
+ * other. */
 bool can_gain(const Plan& plan) {
   const double step_s = plan.predicted->step_s;
   const double gain_s = std::max(step_s - least_seconds_with_late_updates(plan),

@@ -1,19 +1,19 @@
 #pragma once
-// Without clipping: which updates wait for the next forward (BlockShape::updates_late). Private to
-// src/plan.
+// Decides, without clipping, which updates wait for the next forward pass
+// (BlockShape::updates_late). Private to src/plan.
 
 #include "src/plan/plan.h"
 
 namespace ferry {
 
-/** What no choice of late updates makes a plan's step shorter than: its busiest resource's time;
- * and what is late leaves the end of the step, and no more than that. */
+/** A lower bound of a plan's step time with any choice of late updates: the time of its busiest
+ * resource. Late updates shorten the end of the step by their own time, and by no more. */
 double least_seconds_with_late_updates(const Plan& plan);
 
-/** Leaves a share of the updates for the next forward, where that is faster: spread over the
- * blocks, as the forward needs them. Which share is best depends on the speed of the updates, which
- * changes with what else a machine does and was seen a fifth lower than the profile's: a share must
- * do for both. */
+/** Leaves a share of the updates for the next forward pass where that is faster. The late updates
+ * are spread over the blocks, as the forward pass needs them. The best share depends on the speed
+ * of the updates. That speed changes with other work on the machine, and was seen a fifth lower
+ * than the profile's: a share must do for both. */
 void choose_late_updates(const ModelTable& model, const PlanRequest& request, Plan& plan);
 
 }  // namespace ferry

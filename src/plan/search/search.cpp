@@ -16,9 +16,9 @@ namespace {
 
 /** An exbibyte: no machine has it, and twice as much is still far from the end of int64. */
 constexpr double kLaidOut_bytes_max = 0x1p60;
-/** No less than the layout of this shape takes. In double: the sum over blocks may leave int64,
- * while each block's numbers do not (kTokens_max, and the limits in models/bert/bert_config.cpp).
- */
+/** An upper bound of the bytes that the layout of this shape takes. It is a double: the sum over
+ * blocks may leave int64, while each block's numbers do not (kTokens_max, and the limits in
+ * models/bert/bert_config.cpp). */
 double bytes_at_most(const StepShape& shape) {
   constexpr double kParameter_bytes = 4 + 4 + 4 + 4 + 4;  // weights, gradients, master, m, v
   double largest_elements = 0, bytes = 0, largest_saved_bytes = 0;
@@ -80,8 +80,8 @@ double faster_than_seconds(const Plan& plan) {
   return plan.predicted->step_s * (1 - kPrediction_share);
 }
 
-/** No fewer bytes of weights than these cross to the GPU in a step with all blocks on the host, of
- * which fill() may put as many on the GPU as its memory holds with their states. */
+/** A lower bound of the bytes of weights that cross to the GPU in a step with all blocks on the
+ * host; fill() may put as many of them on the GPU as its memory holds with their states. */
 double least_fetched_bytes(const PlanRequest& request, const Plan& plan) {
   const StepShape& shape = plan.shape;
   double forward_bytes = 0, backward_bytes = 0, largest_bytes = 0, resident_bytes = 0;
@@ -107,13 +107,14 @@ double least_fetched_bytes(const PlanRequest& request, const Plan& plan) {
       fills ? std::max(0.0, 1 - static_cast<double>(request.gpu_budget_bytes) / resident_bytes) : 1;
   const double n_passes =
       shape.order == AccumulationOrder::vertical ? 1 : static_cast<double>(plan.n_micro);
-  // What a pass leaves in slots the next one finds there.
+  // A pass finds in the slots what the pass before it left there.
   const double kept_bytes = 2 * shape.n_weight_slots * largest_bytes;
   return n_passes * std::max(0.0, streamed_share * (forward_bytes + backward_bytes) - kept_bytes);
 }
 
-/** Whether a step would be if nothing but computing took time, and as little was made again as
- * keep_more() may leave; nor if nothing but copying weights did. */
+/** False where a lower bound of a step's time is no better than the plan to beat. One bound is
+ * computing alone, with as little recomputed as keep_more() may leave; the other is copying
+ * weights alone. */
 bool can_be_faster(const CostModel& cost,
                    const PlanRequest& request,
                    const Plan& plan,
@@ -141,7 +142,7 @@ namespace {
 struct Variant {
   Candidate candidate;
   int n_weight_slots = kWeightSlots;
-  double resident_share = 1;  ///< of the blocks that the card could hold
+  double resident_share = 1;  ///< a share of the blocks that the card could hold
   bool operator==(const Variant&) const = default;
 };
 
@@ -181,7 +182,7 @@ class Searcher {
       try_candidates(layer_inputs, n_weight_slots);
     }
   }
-  /** All candidates with the outputs of blocks in one place. */
+  /** Tries all candidates with layer inputs in one place. */
   void try_candidates(Place layer_inputs, int n_weight_slots) {
     for (const Candidate& candidate : candidates_of(request_, layer_inputs)) {
       const Variant variant = {.candidate = candidate, .n_weight_slots = n_weight_slots};
@@ -192,7 +193,7 @@ class Searcher {
       if (!compares_times_) break;
     }
   }
-  /** Whether what no more than slots were short of may fit with fewer of them. */
+  /** True where a plan that lacked no more bytes than slots take may fit with fewer slots. */
   bool is_a_slot_short() const {
     if (request_.n_weight_slots || !found_.nearest) return false;
     const StepShape& shape = found_.nearest->shape;
@@ -200,7 +201,7 @@ class Searcher {
         most_grad_elements(shape) * static_cast<int64_t>(size_of(shape.compute));
     return found_.lacking_bytes <= (kWeightSlots - kWeightSlots_least) * slot_bytes;
   }
-  /** Whether that may make it the fastest. */
+  /** True where late updates may make the plan the fastest. */
   bool may_defer_updates(const Plan& plan) const {
     return !found_.plan ||
            least_seconds_with_late_updates(plan) < faster_than_seconds(*found_.plan);
@@ -220,8 +221,8 @@ class Searcher {
     }
   }
 
-  /** The plan's GPU memory shared out otherwise: fewer slots, fewer blocks whose states live there,
-   * so that more of the saved tensors are kept. */
+  /** Divides the plan's GPU memory in another way: fewer slots, and fewer blocks whose states live
+   * there, so that more activations are kept. */
   void rebalance() {
     const Variant start = best_;
     const bool has_resident = found_.plan->n_resident > 0;
@@ -275,7 +276,8 @@ class Searcher {
     choose(plan.shape, model_, choice);
     if (!request_.n_weight_slots) plan.shape.n_weight_slots = variant.n_weight_slots;
     if (bytes_at_most(plan.shape) > kLaidOut_bytes_max) return {};
-    // Where blocks live changes what passes between them, not what they cost.
+    // One model for all plans: the place of a block changes what passes between blocks, not what
+    // they cost.
     std::optional<CostModel> cost;
     if (compares_times_)
       cost.emplace(*request_.machine, request_.has_gpu, model_, plan.shape, plan.typical);
@@ -309,7 +311,7 @@ class Searcher {
   const bool compares_times_;
   std::map<int64_t, std::optional<Plan>> bare_plans_;  ///< by size of the micro-batch
   Search found_;
-  Variant best_;  ///< of the plan that was found
+  Variant best_;  ///< the variant of the plan that was found
   std::vector<InTime> in_time_;
 };
 

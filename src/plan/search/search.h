@@ -9,9 +9,9 @@
 namespace ferry {
 
 struct Search {
-  std::optional<Plan> plan;                ///< what make_plan() takes
+  std::optional<Plan> plan;                ///< the plan that make_plan() takes
   std::optional<Plan> nearest;             ///< none fits: the one that lacks the fewest bytes
-  int64_t lacking_bytes = INT64_MAX;       ///< what `nearest` takes beyond the budgets
+  int64_t lacking_bytes = INT64_MAX;       ///< the bytes that `nearest` takes beyond the budgets
   int64_t host_lacking_bytes = INT64_MAX;  ///< as Plan's
   /** A candidate that was passed over: its micro-batches are more than one step can list. */
   std::optional<Plan> too_many;
@@ -19,7 +19,7 @@ struct Search {
   bool is_too_large = false;
 };
 
-/** Of several plans that fit. Whether there is one is known without telling the times of any. */
+/** The plan that is taken of several that fit. The question whether there is one needs no times. */
 enum class Takes { fastest, first };
 
 Search search_plan(const ModelTable& model,
@@ -30,8 +30,8 @@ Search search_plan(const ModelTable& model,
  * first. */
 inline constexpr double kPrediction_share = 0.02;
 
-/** What a checkpoint's buffer is given where there is room. Steps on a CPU take longer than the
- * disk does, and memory is all there is. */
+/** The size of a checkpoint's buffer where there is room. Steps on a CPU take longer than the disk
+ * does, and memory is all there is. */
 constexpr int64_t most_save_buffer_bytes(const PlanRequest& request) {
   return request.has_gpu ? kSaveBuffer_bytes : kSaveBuffer_bytes_least;
 }
