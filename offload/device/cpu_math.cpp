@@ -47,7 +47,7 @@ void CpuMath::square_sum(const void* g,
   static_assert(simd::kTask_elements % simd::kNormChunk == 0,
                 "a task holds whole chunks of the norm");
   tasks_.clear();
-  std::vector<int64_t> first_chunk;  // of each tensor
+  std::vector<int64_t> first_chunk;  // the first chunk of each tensor
   int64_t n_chunks = 0;
   for (size_t t = 0; t < tensors.size(); ++t) {
     split(t, tensors[t].n_elements);

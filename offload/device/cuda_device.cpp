@@ -194,18 +194,19 @@ class CudaDevice final : public Device {
  private:
   struct GpuRecord {
     CudaEvent event;
-    /** What waits for an event that its stream has not got would not wait at all. */
+    /** True once the stream has the event: work that waits for an event that its stream has not got
+     * would not wait at all. */
     std::atomic<bool> has_stream_got_it{true};
   };
   struct Event {
     std::shared_ptr<GpuRecord> on_gpu;
     uint32_t generation = 0;
     int flag = -1;                     ///< from its first record on a host thread
-    QueueId queue = QueueId::compute;  ///< where it was recorded last
+    QueueId queue = QueueId::compute;  ///< the queue where it was recorded last
   };
 
   struct Stamp {
-    std::unique_ptr<CudaEvent> cuda;  ///< of a stream
+    std::unique_ptr<CudaEvent> cuda;  ///< the event of a stream
     double host_s = std::numeric_limits<double>::quiet_NaN();
   };
 
@@ -254,7 +255,7 @@ class CudaDevice final : public Device {
   cudaStream_t stream(QueueId queue) const {
     return (queue == QueueId::save ? save_stream_ : streams_[static_cast<size_t>(queue)]).get();
   }
-  /** After a failure: what is queued runs out, into memory nobody reads any more. */
+  /** Lets queued work run out after a failure, into memory that nobody reads any more. */
   void finish() {
     if (!fence_.failed()) return;
     flags_.release();
@@ -274,7 +275,7 @@ class CudaDevice final : public Device {
   double clock_start_s_ = 0;
   HostFlags flags_;
   // Last: their threads end before what they use.
-  std::unique_ptr<HostQueue> submitters_[3];  ///< of streams_, where these cannot wait
+  std::unique_ptr<HostQueue> submitters_[3];  ///< threads of streams_, where these cannot wait
   HostQueue host_, decision_, save_;
 };
 

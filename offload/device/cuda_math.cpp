@@ -8,7 +8,7 @@ namespace ferry {
 namespace {
 
 constexpr int64_t kTensors_max = 4096;
-constexpr int64_t kChunks_max = 1 << 19;  // of a block: 2 G elements
+constexpr int64_t kChunks_max = 1 << 19;  // chunks of a block: 2 G elements
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// What the driver says of the current GPU before anything runs on it, and of its memory.
+// Asks the driver about the current GPU before anything runs on it, and about its memory.
 
 #include <cuda_runtime.h>
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ CudaProbe probe_cuda() {
     facts.name = probe.gpu_name = properties.name;
     facts.compute_capability = properties.major * 10 + properties.minor;
   }
-  // Before anything runs there: what is missing would show as a kernel that does not.
+  // The refusal comes before anything runs: a missing kernel would show only when it does not run.
   if (auto refusal = refusal_of(facts, gpu_code_of_build())) {
     cudaGetLastError();
     probe.why_not = refusal->what;

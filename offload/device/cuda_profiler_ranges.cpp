@@ -15,7 +15,7 @@ nvtxDomainHandle_t domain() {
 }  // namespace
 
 bool profiler_listens() {
-  // How NVTX finds what listens.
+  // NVTX finds a listening profiler by this variable.
   static const bool listens = std::getenv("NVTX_INJECTION64_PATH") != nullptr;
   return listens;
 }

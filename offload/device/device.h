@@ -58,7 +58,7 @@ class Reservation {
   /** Gives the memory back to the system and keeps its addresses; the content is lost. False, and
    * nothing happens, where the system cannot do that. Nothing may be under way in it. */
   virtual bool release() = 0;
-  /** After release(): memory at the same addresses again, whatever is in it. Throws
+  /** Takes memory at the same addresses again after release(); its content is undefined. Throws
    * Error(does_not_fit) where it is not free now; may be tried again. */
   virtual void acquire() = 0;
 };
@@ -91,19 +91,19 @@ class Device {
     while (!wait_host(event, std::chrono::seconds(10))) {
     }
   }
-  /** Whether the event's last record has happened. */
+  /** True once the event's last record has happened. */
   virtual bool happened(EventId event) = 0;
-  /** For traces: marks a moment of the queue, after what was submitted to it before. */
+  /** Marks a moment of the queue, after what was submitted to it before. For traces. */
   virtual StampId stamp(QueueId queue) = 0;
-  /** When it was, in seconds of one clock for all queues; NaN where it has not been. After drain().
-   */
+  /** The time of a stamp, in seconds of one clock for all queues; NaN where it has not come. Call
+   * it after drain(). */
   virtual double seconds_of(StampId stamp) = 0;
   /** Their numbers may come again. */
   virtual void forget_stamps() = 0;
   /** Blocks until every queue is empty, however long that takes; rethrows the first failure. */
   virtual void drain() = 0;
 
-  /** As if submitted work had thrown this: what is queued drains without effect. */
+  /** Behaves as if submitted work had thrown this: queued work drains without effect. */
   virtual void fail(std::exception_ptr failure) = 0;
 
   /** Inside work of a transfer queue: dst and src as the queue's direction says. Inside work of the
@@ -118,7 +118,7 @@ class Device {
   virtual void* compute_stream() = 0;
 };
 
-/** How the simulated device runs its queues. */
+/** The ways in which the simulated device runs its queues. */
 enum class SimulatedMode : uint8_t {
   serial,       ///< at once, in the order submitted: what training on a CPU uses
   adversarial,  ///< as late and in as odd an order as events allow, drawn from the seed, on the
@@ -136,11 +136,11 @@ struct SimulatedOptions {
 /** `pool` does the arithmetic and outlives the device. */
 std::unique_ptr<Device> make_simulated_device(const SimulatedOptions& options, WorkerPool& pool);
 
-/** Whether this build and machine can make a CUDA device; why not, in words, otherwise. */
+/** Says whether this build and machine can make a CUDA device, and in words why not. */
 struct CudaProbe {
   bool usable = false;
   std::string why_not;
-  std::string cure;      ///< of why_not
+  std::string cure;      ///< the cure of why_not
   bool has_gpu = false;  ///< there is one that cannot be used, by this driver or build
   std::string gpu_name;
   int compute_capability = 0;  ///< 90 for 9.0
@@ -148,7 +148,7 @@ struct CudaProbe {
   int64_t total_bytes = 0;
 };
 CudaProbe probe_cuda();
-/** How queues of the GPU wait for work of the host. */
+/** The ways in which queues of the GPU wait for work of the host. */
 enum class HostWaits : uint8_t {
   probed,   ///< in the driver, or in threads where the driver refuses; FERRY_HOST_WAITS=driver or
             ///< =threads decides beforehand

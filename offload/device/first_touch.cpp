@@ -25,7 +25,7 @@ void touch_first(WorkerPool& pool, std::byte* data, int64_t n_bytes) {
     touch_first(data + begin, std::min(kPiece_bytes, n_bytes - begin));
   };
   if (pool.n_nodes() > 1) return pool.parallel_for(n_pieces, touch_piece);
-  // Whoever touches it, memory is the same; the pool may have one worker, or work.
+  // Memory is the same whoever touches it; the pool may have one worker, or may be at work.
   const int64_t n_threads = std::min<int64_t>({16, n_usable_threads(), n_pieces});
   std::vector<std::jthread> threads;
   for (int64_t t = 0; t < n_threads; ++t)

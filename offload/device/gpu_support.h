@@ -1,7 +1,7 @@
 #pragma once
-// Whether this build runs on a card under a driver: facts in, a sentence and its cure out, so that
-// every case is tested where there is no GPU. Asked by the CUDA device's probe, and by `ferry
-// doctor` and `ferry plan` with what NVML says. No CUDA here.
+// Decides whether this build runs on a card under a driver: facts go in, a sentence and its cure
+// come out, so that every case is tested where there is no GPU. The CUDA device's probe asks it,
+// and so do `ferry doctor` and `ferry plan`, with the facts that NVML gives. No CUDA here.
 
 #include <optional>
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace ferry {
 
-/** What -Dgpu_archs made. Compute capabilities are written 90 for 9.0. */
+/** The code that -Dgpu_archs made. Compute capabilities are written 90 for 9.0. */
 struct GpuCode {
-  std::vector<int> archs;  ///< with machine code; empty: a build without CUDA
+  std::vector<int> archs;  ///< archs with machine code; empty: a build without CUDA
   int ptx_arch = 0;        ///< PTX, which the driver compiles for this one and newer; 0: none
-  int cuda_major = 13;     ///< of the runtime
+  int cuda_major = 13;     ///< the runtime's version
 };
 GpuCode gpu_code_of_build();
 
@@ -26,7 +26,7 @@ struct GpuFacts {
 
 struct GpuRefusal {
   enum class Of { driver, card, build };
-  Of of;  ///< what is to be changed
+  Of of;  ///< the part that is to be changed
   std::string what, cure;
 };
 
@@ -35,8 +35,8 @@ inline constexpr int kDriverNeeded = 580;
 /** The oldest card that CUDA 13 and LibTorch's build with it run on: Turing. */
 inline constexpr int kCapabilityNeeded = 75;
 
-/** Nothing where the build runs; the gravest reason where it does not. What is not known is no
- * reason. */
+/** The gravest reason why the build does not run; nothing where it runs. A fact that is not known
+ * is no reason. */
 std::optional<GpuRefusal> refusal_of(const GpuFacts& facts, const GpuCode& code);
 
 /** 580 of "580.65.06"; 0 when it is no number. */

@@ -26,11 +26,12 @@ class HostFlags {
   void raise(int flag, uint32_t generation);
   void await(int flag, uint32_t generation) const;
   uint32_t generation(int flag) const { return at(flag).load(std::memory_order_acquire); }
-  /** Whether await_on() can be called. */
+  /** True where await_on() can be called. */
   bool gpu_can_wait() const { return stream_wait_value_ != nullptr; }
-  /** What `stream` is given from now on runs when the flag has reached the generation. */
+  /** Lets the work that `stream` is given from now on run only once the flag has reached the
+   * generation. */
   void await_on(cudaStream_t stream, int flag, uint32_t generation) const;
-  /** After a failure: whatever waits for host work, now or later, goes on. */
+  /** Lets everything that waits for host work, now or later, go on after a failure. */
   void release();
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// A queue of host work: one thread that runs it in order. What it waits for (an event of the GPU, a
-// flag of another queue), it waits for inside its work, so the submitting thread never blocks.
+// A queue of host work: one thread that runs it in order. Work waits inside itself for an event of
+// the GPU or a flag of another queue, so the submitting thread never blocks.
 
 #include <condition_variable>
 #include <deque>

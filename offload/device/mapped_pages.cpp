@@ -29,7 +29,7 @@ MappedPages::MappedPages(int64_t n_bytes, std::string_view what, std::string_vie
   data_ = begin + before;
   if (before > 0) munmap(begin, static_cast<size_t>(before));
   if (after > 0) munmap(data_ + n_bytes_, static_cast<size_t>(after));
-  // Where the system has none, small pages serve too.
+  // Small pages serve too, where the system has no huge ones.
   madvise(data_, static_cast<size_t>(n_bytes_), MADV_HUGEPAGE);
 }
 

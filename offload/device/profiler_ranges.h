@@ -4,10 +4,10 @@
 
 namespace ferry {
 
-/** Whether this process runs under one: names are not made for nobody. */
+/** True where this process runs under such a profiler: without one no names are made. */
 bool profiler_listens();
 
-/** What the thread does while this lives. */
+/** Names the work that the thread does while this lives. */
 class ProfilerRange {
  public:
   explicit ProfilerRange(const char* name);

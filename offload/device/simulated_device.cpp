@@ -56,7 +56,7 @@ class MappedReservation final : public Reservation {
   }
   void acquire() override {
     checked(n_bytes_);
-    // What a GPU gives is not zero either.
+    // A GPU's new memory is not zero either.
     if (data()) std::memset(data(), 0xff, static_cast<size_t>(n_bytes_));
     *in_use_ += n_bytes_;
     is_released_ = false;
@@ -80,7 +80,7 @@ class MappedReservation final : public Reservation {
   bool is_released_ = false;
 };
 
-/** What all three modes share: memory, copies, poison. */
+/** The part that all three modes share: memory, copies, poison. */
 class SimulatedDevice : public Device {
  public:
   SimulatedDevice(const SimulatedOptions& options, WorkerPool& pool)
@@ -94,7 +94,7 @@ class SimulatedDevice : public Device {
     auto made = std::make_unique<MappedReservation>(
         place, n_bytes, in_use_[static_cast<size_t>(place)],
         place == Place::device ? options_.gpu_capacity_bytes : INT64_MAX);
-    // On one node, pages are better found as they are needed.
+    // Pages are better found as they are needed where there is one node.
     if (touch && n_nodes_ > 1 && n_bytes > 0) touch(made->data());
     return made;
   }
@@ -176,7 +176,7 @@ class SerialDevice final : public SimulatedDevice {
     });
   }
   void wait(QueueId queue, EventId id) override {
-    if (queue == QueueId::save) return;  // what was submitted elsewhere has run
+    if (queue == QueueId::save) return;  // work that was submitted elsewhere has run
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return has_happened(id); });
   }

@@ -148,7 +148,7 @@ int64_t first_task(const NodeWorkers& workers, size_t node, int64_t n_tasks) {
 
 std::unique_ptr<WorkerPool> make_tbb_pool(int n_workers) {
 #ifdef __SANITIZE_ADDRESS__
-  // That sanitizer ends a process that loads a library as oneTBB does its own for NUMA.
+  // oneTBB loads its library for NUMA in a way for which that sanitizer ends the process.
   return std::make_unique<TbbPool>(n_workers);
 #else
   // One entry, for the whole machine, where oneTBB's library for NUMA is not there.

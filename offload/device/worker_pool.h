@@ -21,9 +21,9 @@ class WorkerPool {
   virtual ~WorkerPool() = default;
   virtual int n_workers() const = 0;
   virtual int n_nodes() const { return 1; }
-  /** task(0) .. task(n_tasks - 1), in any order, on up to n_workers threads (the caller's among
-   * them). Of several nodes each runs the share that first_task() says, whoever calls: over one
-   * segment, the same node always has the same part. */
+  /** Runs task(0) .. task(n_tasks - 1), in any order, on up to n_workers threads (the caller's
+   * among them). On several nodes each node runs the share that first_task() says, whoever calls:
+   * over one segment, the same node always has the same part. */
   virtual void parallel_for(int64_t n_tasks, const std::function<void(int64_t)>& task) = 0;
 };
 

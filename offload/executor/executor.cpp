@@ -53,8 +53,9 @@ Executor::Executor(const StepShape& shape,
                   "{} and {} share a tensor but not a place", block(b).name,
                   block(borrowed.block).name);
   }
-  // As steps will ask for them: the decision waits for the blocks on the GPU, the updates of the
-  // host follow it in this order, and nobody waits for what is frozen.
+  // Blocks are saved in the order in which steps will ask for them: the decision waits for the
+  // blocks on the GPU, the updates of the host follow it in this order, and nobody waits for frozen
+  // blocks.
   save_order_.resize(updated_.size());
   std::iota(save_order_.begin(), save_order_.end(), 0);
   std::ranges::stable_sort(save_order_, {}, [&](int b) {
@@ -96,7 +97,7 @@ std::optional<StepOutcome> Executor::step(int n_micro,
                                           const UpdateRule& rule,
                                           const std::function<bool()>& drops) {
   using Clock = std::chrono::steady_clock;
-  // Beside a checkpoint updates wait for the disk, a block's for its own bytes: in the order of
+  // Updates beside a checkpoint wait for the disk, each block's for its own bytes. In the order of
   // need and after the decision they hold up nothing else, and the step can still be dropped.
   const bool each_decides = !rule.steps_ahead.empty();
   const auto order =
@@ -145,9 +146,9 @@ void Executor::measure_run_ahead(std::chrono::duration<double> step) {
   run_ahead_ = static_cast<size_t>(std::clamp(n, 2.0, static_cast<double>(kRunAhead_max)));
 }
 
-/** What an action needs of a host block may be an update that waits for a checkpoint to have the
- * block's bytes, as long as the disk takes. It is not submitted before: a pause would wait for the
- * disk, too. Nor is the decision before the blocks that live on the GPU, whose updates follow it
+/** Waits for a checkpoint that must have a block's bytes before an update changes them. An action
+ * that needs such an update is not submitted before, because a pause would wait for the disk, too.
+ * The decision waits in the same way for the blocks that live on the GPU, whose updates follow it
  * there. */
 bool Executor::await_saved(const Action& action,
                            const StepList& list,

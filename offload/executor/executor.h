@@ -23,12 +23,12 @@
 
 namespace ferry {
 
-/** Where an action finds its bytes. Null where the action has none. */
+/** The addresses of an action's bytes. Null where the action has none. */
 struct ActionMemory {
   std::byte* weights = nullptr;  ///< compute type; borrowed tensors at borrowed(i)
   std::vector<std::byte*> borrowed;
   std::byte* saved = nullptr;
-  std::byte* saved_recomputed = nullptr;  ///< of a selective block: where the others are made again
+  std::byte* saved_recomputed = nullptr;  ///< a selective block's recomputed activations
   std::byte* input = nullptr;             ///< output of the block before
   std::byte* output = nullptr;            ///< null for the head
   std::byte* grads =
@@ -49,19 +49,19 @@ class ComputeWork {
   virtual void backward(const Action& action, const ActionMemory& memory) = 0;
 };
 
-/** What is known of a step's gradients when all have been summed. */
+/** Facts about a step's gradients, once all have been summed. */
 struct StepSums {
-  double square_sum = 0;          ///< of all trained blocks
+  double square_sum = 0;          ///< the sum over all trained blocks
   bool has_finite_block = false;  ///< the gradients of one of them at least are finite
 };
 
-/** What the optimizer does with a step's gradients. */
+/** The optimizer's decision on a step's gradients. */
 struct Decision {
   bool skip = false;                   ///< overflow or non-finite norm: no state changes
   std::vector<simd::AdamwStep> steps;  ///< by TensorExtent::group
 };
 
-/** How the optimizer comes to it. */
+/** The way in which the optimizer comes to its decision. */
 struct UpdateRule {
   std::function<Decision(const StepSums&)> decide;  ///< called on the decision queue
   /** The decision's steps, where they depend on no gradient (neither clipping nor loss scaling):
@@ -73,12 +73,12 @@ struct UpdateRule {
 
 struct StepOutcome {
   double loss = 0;        ///< sum of the micro-batches' contributions, in order
-  double square_sum = 0;  ///< of the gradients as summed (scaled by the loss scale)
+  double square_sum = 0;  ///< the square sum of the gradients as summed (scaled by the loss scale)
   Decision decision;
 };
 
-/** Bytes of a segment, and host memory of as many. Of a split master: of the fp32 values that it
- * and the weights are, whole ones. */
+/** A range of bytes of a segment, and host memory of the same size. For a split master the bytes
+ * are those of whole fp32 values, which the master and the weights are together. */
 struct StatePiece {
   Segment segment{};
   int64_t offset_bytes = 0;
@@ -108,8 +108,8 @@ class BlockStates {
   void read(std::span<const StatePiece> pieces, const std::function<void(size_t piece)>& look);
 
  private:
-  /** Where a piece's bytes lie, and to where in it they go: of a split master in two parts, first
-   * those of the upper halves. */
+  /** The places of a piece's bytes, and their offsets in it. A split master has two parts, the
+   * upper halves first. */
   std::vector<HostCopy> parts_of(const StatePiece& piece) const;
   bool is_split(const StatePiece& piece) const {
     return shape_.split_master && piece.segment == Segment::master;
@@ -150,9 +150,9 @@ class Executor {
    * the host's updates go on, and so does a checkpoint (RunMemory::read_lasting). */
   void settle_gpu();
 
-  /** For benchmarks: the seconds that the last step's updates of the blocks in host memory take by
-   * themselves, with nothing beside them. They happen once more, so the states are no run's after
-   * it. In the caller's thread, after settle(). */
+  /** The seconds that the last step's updates of the blocks in host memory take by themselves, with
+   * nothing beside them. For benchmarks: the updates happen once more, so the states are no run's
+   * after it. Runs in the caller's thread, after settle(). */
   double repeat_host_updates();
 
   /** Gives every block as the last step leaves it to `write`, on the save queue, then calls `end`;
@@ -163,32 +163,32 @@ class Executor {
   bool is_saving();
   /** Memory that starts on a page, for what writes a checkpoint. */
   std::span<std::byte> save_buffer() const;
-  /** Until `end` has returned: as long as the disk takes. */
+  /** Waits until `end` has returned, which lasts as long as the disk takes. */
   void await_saving();
 
-  /** Marks what the steps from now on submit; null: no more. `tracer` outlives what is under way.
-   */
+  /** Marks what the steps from now on submit; null ends that. `tracer` outlives all work that is
+   * under way. */
   void set_tracer(StepTracer* tracer) { tracer_ = tracer; }
 
-  /** For tests: at most this many unfinished actions of the compute queue, for every step. */
+  /** Limits the unfinished actions of the compute queue, for every step. For tests. */
   void set_run_ahead(size_t n_actions) { fixed_run_ahead_ = n_actions; }
-  /** For tests: how often the thread that steps has waited for the device. */
+  /** The number of times that the stepping thread has waited for the device. For tests. */
   int64_t n_host_waits() const { return n_host_waits_; }
-  /** For tests: drops these actions' waits (a planted fault). */
+  /** Drops the waits of some actions (a planted fault). For tests. */
   void set_fault(std::function<void(StepList&)> fault) { fault_ = std::move(fault); }
-  /** How long a step may stand still before it counts as hung. At first FERRY_WATCHDOG_S, or ten
-   * minutes. */
+  /** Sets how long a step may stand still before it counts as hung. At first it is
+   * FERRY_WATCHDOG_S, or ten minutes. */
   void set_watchdog(std::chrono::milliseconds patience) { watchdog_ = patience; }
   const StepList& training_list(int n_micro, UpdateOrder order = UpdateOrder::after_decision);
 
  private:
-  /** What the updates of a step follow. */
+  /** The facts that the updates of a step follow. */
   struct Updates {
-    UpdateOrder order{};        ///< of the step's list
+    UpdateOrder order{};        ///< the order of the step's list
     bool each_decides = false;  ///< a block whose gradients are not finite stays as it is
     Decision decision;
   };
-  /** No action waits for a later one: so no list can lock up. */
+  /** Checks that no action waits for a later one, so that no list can lock up. */
   void check_order(const StepList& list) const;
   /** Action i of the list, after what it waits for. */
   void submit(const StepList& list, size_t i);
@@ -197,7 +197,7 @@ class Executor {
   void wait_for(EventId event, const StepList& list) { wait_unless(event, list, {}); }
   /** The same; false as soon as `drops`, where there is one, says so. */
   bool wait_unless(EventId event, const StepList& list, const std::function<bool()>& drops);
-  /** What has not ended: the oldest action of each queue, in the order of the lists. */
+  /** Names the oldest unfinished action of each queue, in the order of the lists. */
   std::string unfinished(const StepList& list);
   static std::chrono::milliseconds watchdog_of_environment();
   void run(const Action& action, Updates& updates);
@@ -212,7 +212,7 @@ class Executor {
   void send_step_sums();
   void decide(Updates& updates);
   void update(const Action& action, const Updates& updates);
-  /** Of a block whose update does not wait for the decision. */
+  /** True where the gradients of a block are finite whose update does not wait for the decision. */
   bool is_finite(const Action& update) const;
   ActionMemory memory_of(const Action& action) const;
   DeviceMath& math_of(Place place) { return place == Place::device ? device_.math() : host_math_; }
@@ -260,7 +260,7 @@ class Executor {
   std::function<void(StepList&)> fault_;
   StepTracer* tracer_ = nullptr;
   static constexpr size_t kRunAhead_max = 1'000'000;
-  std::vector<size_t> compute_actions_;  ///< of the step in progress, as submitted
+  std::vector<size_t> compute_actions_;  ///< actions of the step in progress, as submitted
   size_t run_ahead_ = kRunAhead_max;     ///< actions; two seconds of them once a step was timed
   std::optional<size_t> fixed_run_ahead_;
   int64_t n_host_waits_ = 0;
@@ -269,7 +269,8 @@ class Executor {
   std::array<EventId, kQueues> idle_{};
   const UpdateRule* rule_ = nullptr;
   int n_micro_ = 0;
-  /** Of the step that is submitted, and of the one before: its last updates may be under way. */
+  /** The updates of the step that is submitted and of the one before, whose last updates may be
+   * under way. */
   std::array<Updates, 2> updates_;
   size_t current_ = 0;
   StepOutcome outcome_;

@@ -1,4 +1,4 @@
-// What each action of a step does: which bytes it moves, adds or updates, and where.
+// Does each action of a step: moves, adds or updates its bytes.
 
 #include <fmt/format.h>
 
@@ -20,7 +20,8 @@ void Executor::run(const Action& action, Updates& updates) {
     case Verb::fetch_weights:
       return fetch_weights(action);
     case Verb::forward:
-      // What lay there was sent beside the forward that read it: neither knew whether it was last.
+      // The slot's old content was sent while a forward pass read it. Neither of the two knew
+      // whether it was the last to need it.
       if (action.output_slot >= 0)
         poison(layout_.layer_input_slots[static_cast<size_t>(action.output_slot)]);
       [[fallthrough]];
@@ -76,8 +77,8 @@ ActionMemory Executor::memory_of(const Action& action) const {
                   shape_.borrowed_tensor(b, i).offset * compute_bytes);
   const int lane = live(action.micro);
   const auto index = static_cast<size_t>(b * shape_.n_live() + lane);
-  // Nobody reads what an evaluation saves: of a block whose saved tensors go to the host, any slot
-  // will do.
+  // Nobody reads what an evaluation saves. Any slot will do for a block whose activations go to the
+  // host.
   if (action.saved_slot >= 0)
     m.saved = memory_.at(layout_.saved_slots[static_cast<size_t>(action.saved_slot)]);
   else if (layout_.saved[index] >= 0)
@@ -86,7 +87,7 @@ ActionMemory Executor::memory_of(const Action& action) const {
     m.saved = memory_.at(layout_.saved_slots[0]);
   else
     m.saved = memory_.at(layout_.saved_recomputed);
-  // Where no backward follows, all are in one region.
+  // All saved tensors are in one region where no backward pass follows.
   if (block(b).activations == Activations::selective && block(b).saved_recomputed_bytes > 0 &&
       layout_.saved[index] >= 0)
     m.saved_recomputed = memory_.at(layout_.saved_recomputed);
@@ -95,15 +96,15 @@ ActionMemory Executor::memory_of(const Action& action) const {
     if (slot >= 0) return memory_.at(layout_.layer_input_slots[static_cast<size_t>(slot)]);
     return memory_.at(layout_.layer_inputs[static_cast<size_t>(of * shape_.n_live() + lane)]);
   };
-  auto gradient = [&](int of) {  // of a block's output, for all blocks in two regions in turn
+  auto gradient = [&](int of) {  // all blocks' gradients share two regions
     return memory_.at(
         layout_.layer_input_grads[static_cast<size_t>((of + 2) % 2 * shape_.n_live() + lane)]);
   };
   const bool is_head = b == shape_.n_blocks() - 1;
   m.input = layer_input(b - 1, action.input_slot);
   m.output = layer_input(b, action.output_slot);
-  // Nobody reads the output again: where it has no region of its own it goes to where the backward
-  // is about to write.
+  // Nobody reads the output again. Where it has no region of its own, it goes to where the backward
+  // pass is about to write.
   if (action.verb == Verb::recompute && !is_head && !m.output) m.output = gradient(b - 1);
   m.batch = memory_.at(layout_.batches[static_cast<size_t>(action.micro)]);
   m.loss = reinterpret_cast<std::byte*>(step_sum(Place::device, shape_.n_blocks() + action.micro));
@@ -252,7 +253,7 @@ void Executor::decide(Updates& updates) {
     outcome_.loss += static_cast<double>(loss);
   }
   outcome_.decision = rule_->decide(sums);
-  // With steps ahead each block decides for itself, the late ones as the early ones did.
+  // Each block decides for itself where steps go ahead, the late ones as the early ones did.
   if (!updates.each_decides) updates.decision = outcome_.decision;
 }
 

@@ -31,8 +31,8 @@ void await(Device& device, QueueId queue) {
   device.await_host(end);
 }
 
-/** Segment by segment, so that each lies over the nodes as its update does; then what is between
- * and what is too small to be shared out. */
+/** Touches segment by segment, so that each lies over the nodes as its update does; then the bytes
+ * between segments and those that are too few to be shared out. */
 void touch_regions(WorkerPool& pool, const Layout& layout, Place place, std::byte* data) {
   constexpr int64_t kShared_bytes = 4 * kMiB;
   if (pool.n_nodes() > 1)

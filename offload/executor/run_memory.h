@@ -35,7 +35,7 @@ class RunMemory {
   std::byte* segment(int block, Segment segment) const {
     return at(layout_.segments[static_cast<size_t>(block)][static_cast<size_t>(segment)]);
   }
-  /** Where a segment that the run has lies. */
+  /** The place of a segment that the run has. */
   Place place_of(int block, Segment segment) const {
     const auto& ids = layout_.segments[static_cast<size_t>(block)];
     return layout_.region(ids[static_cast<size_t>(segment)]).place;
@@ -63,7 +63,7 @@ class RunMemory {
   const Layout& layout_;
   WorkerPool& pool_;
   std::array<std::unique_ptr<Reservation>, kPlaces> reservations_;
-  std::unique_ptr<Reservation> kept_;  ///< of the host, while the GPU is given away
+  std::unique_ptr<Reservation> kept_;  ///< the host's memory, while the GPU is given away
   bool has_left_gpu_ = false;
   mutable std::mutex leaving_;  // read_lasting() reads where things are
 };

@@ -17,9 +17,10 @@ class StepTracer {
   /** Around the submission of an action. */
   void begin(const Action& action);
   void end(const Action& action);
-  /** How many steps were begun. */
+  /** The number of steps that were begun. */
   int n_steps() const { return step_; }
-  /** What was marked, in the order submitted. All of it has run: after Executor::settle(). */
+  /** The marked actions, in the order in which they were submitted. All of them have run: call it
+   * after Executor::settle(). */
   std::vector<TimedAction> take();
 
  private:

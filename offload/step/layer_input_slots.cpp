@@ -38,7 +38,7 @@ class LayerInputPlanner {
   }
 
  private:
-  /** Of one block and micro-batch. */
+  /** The output of one block and micro-batch. */
   struct Output {
     int written = kNever;                     ///< pass
     int forward = kNever, backward = kNever;  ///< passes that read it

@@ -1,7 +1,7 @@
 #pragma once
-// Which layer-input slot holds which block's output at each pass of a step, for shapes whose
-// layer inputs may live in host memory. Passes are known ahead, so what has to leave its slot
-// before its last read is known when it is written and can be sent at once, beside the forward that
+// Decides which slot holds which layer input at each pass of a step, for shapes whose layer inputs
+// may live in host memory. Passes are known ahead. So an output that has to leave its slot before
+// its last read is known when it is written, and can be sent at once, beside the forward pass that
 // reads it. A pure function of shape and passes; the pager makes actions of it.
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace ferry {
 
-/** A pass's part in it. Slots are -1 for what does not lie in layer-input slots. */
+/** The part of a pass in it. A slot is -1 for an output that lies in none. */
 struct LayerInputPass {
   int input_slot = -1;
   int output_slot = -1;
@@ -20,7 +20,8 @@ struct LayerInputPass {
   bool releases_input = false;  ///< nobody reads it after this pass
 };
 
-/** For each pass. A slot is taken from what is not read again, else from what is read last. */
+/** The slots at each pass. A slot is taken from an output that is not read again, else from the one
+ * that is read last. */
 std::vector<LayerInputPass> plan_layer_inputs(const StepShape& shape,
                                               std::span<const BlockPass> passes,
                                               int n_micro);

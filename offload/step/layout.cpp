@@ -146,7 +146,8 @@ class LayoutMaker {
     }
     int64_t recomputed = 0, on_host = 0;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
-      // Blocks without a backward write their saved tensors to one region, and none is read.
+      // Blocks without a backward pass write their activations to one region, and nobody reads
+      // them.
       if (b < first_backward_ || block(b).activations == Activations::recompute) {
         recomputed = std::max(recomputed, block(b).saved_bytes);
         continue;
@@ -171,7 +172,7 @@ class LayoutMaker {
   }
 
   void layer_inputs() {
-    // What no backward reads, two regions hold in turn.
+    // Two regions hold in turn the outputs that no backward pass reads.
     const int n_passing = std::min(first_backward_, shape_.n_blocks()) - 1;
     bool any_in_slots = false;
     for (int b = 0; b < shape_.n_blocks() - 1; ++b) {
@@ -202,7 +203,7 @@ class LayoutMaker {
              "gradient between blocks", shape_.layer_input_bytes);
   }
 
-  /** What a checkpoint takes of a segment. */
+  /** Adds the bytes that a checkpoint takes of a segment. */
   void add_to_buffer(Segment s, int64_t n_bytes) {
     // Each segment of a block is a run in a file, which begins and ends within a slot of the
     // buffer.

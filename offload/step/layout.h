@@ -1,8 +1,8 @@
 #pragma once
-// Where every byte of a run lies: one reservation a place, cut into tagged regions by a pure
-// function of the step's shape. The same object is what `ferry plan` prints, what the arenas
-// allocate, and what the out-of-memory message names (design 6). Nothing of 1 MiB or more is
-// allocated outside it once a run has started.
+// The place of every byte of a run: one reservation a place, cut into tagged regions by a pure
+// function of the step's shape. `ferry plan` prints this object, the arenas allocate it, and the
+// out-of-memory message names its regions (design 6). Nothing of 1 MiB or more is allocated outside
+// it once a run has started.
 
 #include <array>
 #include <string>
@@ -40,7 +40,7 @@ struct Layout {
   RegionId grad_temp = -1;  ///< gradients of one micro-batch before they are summed on the GPU
   std::vector<RegionId> grad_staging;  ///< per gradient slot, host
   std::vector<RegionId> saved;         ///< [block * n_live + live]: kept; -1 else
-  RegionId saved_recomputed = -1;      ///< of recompute and selective: of one block at a time
+  RegionId saved_recomputed = -1;      ///< recomputed activations of one block at a time
   std::vector<RegionId> saved_slots;
   std::vector<RegionId> saved_on_host;  ///< [block * n_live + live]
   std::vector<RegionId> layer_inputs;  ///< [block * n_live + live]: output of a block but the head;
@@ -73,10 +73,10 @@ int64_t segment_bytes(const StepShape& shape, int block, Segment segment, int64_
 struct ByteRange {
   int64_t offset = 0, n_bytes = 0;
 };
-/** Of elements [begin, begin + n). */
+/** The bytes of elements [begin, begin + n). */
 ByteRange element_bytes(
     const StepShape& shape, int block, Segment segment, int64_t begin, int64_t n);
-/** Of the exponents of a tensor's 8-bit states in adam_m or adam_v. */
+/** The bytes of the exponents of a tensor's 8-bit states in adam_m or adam_v. */
 ByteRange exponent_bytes(const StepShape& shape, int block, const TensorExtent& tensor);
 
 /** Slots of the step-sums vector (fp64): [block] square sums, then [micro-batch] losses. */
@@ -86,12 +86,12 @@ inline int64_t step_sums_bytes(const StepShape& shape) {
 
 Layout make_layout(const StepShape& shape);
 
-/** What a layout would take. */
+/** The bytes that a layout would take. */
 struct LayoutBytes {
   std::array<int64_t, kPlaces> n_bytes{};  ///< as Layout's
-  int64_t save_buffer_bytes = 0;           ///< of these, a checkpoint's on their way
+  int64_t save_buffer_bytes = 0;  ///< the part of these for a checkpoint's bytes on their way
 };
-/** Of make_layout(), without its regions: a search asks for thousands. */
+/** The bytes of make_layout(), without its regions: a search asks for thousands. */
 LayoutBytes layout_bytes(const StepShape& shape);
 
 }  // namespace ferry

@@ -83,7 +83,8 @@ class ListMaker {
 
   const BlockShape& block_of(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
   bool on_host(int b) const { return block_of(b).place == Place::host; }
-  /** A block that saves nothing, or for no backward, has nothing to move or to make again. */
+  /** A block that saves nothing, or saves for no backward pass, has nothing to move or to
+   * recompute. */
   Activations activations_of(int b) const {
     const bool saves = block_of(b).saved_bytes > 0 && b >= first_backward_;
     const BlockShape& block = block_of(b);
@@ -249,7 +250,8 @@ class ListMaker {
         return -1;
       case Activations::selective:
       case Activations::recompute: {
-        // What the head's forward saved is still there when its backward follows at once.
+        // The tensors that the head's forward pass saved are still there when its backward pass
+        // follows at once.
         const BlockPass& before = passes_[t - 1];
         if (!before.backward && before.block == pass.block && before.micro == pass.micro) return -1;
         int again = add({.verb = Verb::recompute,

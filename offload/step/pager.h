@@ -61,7 +61,8 @@ struct Action {
 
 using StepList = std::vector<Action>;
 
-/** When blocks of the host are updated. Clipping and loss scaling need all gradients first. */
+/** The time when blocks of the host are updated. Clipping and loss scaling need all gradients
+ * first. */
 enum class UpdateOrder : uint8_t {
   after_decision,   ///< in the order the next forward needs them, under that forward
   as_grads_arrive,  ///< under the backward, but for BlockShape::updates_late and tied blocks

@@ -1,6 +1,6 @@
 #pragma once
-// In which order the blocks of a step have their passes on the compute queue: what the pager makes
-// its list from, and what the slots of layer inputs are planned for.
+// The order in which the blocks of a step have their passes on the compute queue. The pager makes
+// its list from it, and the slots of layer inputs are planned for it.
 
 #include <vector>
 
@@ -15,7 +15,7 @@ struct BlockPass {
   int micro = 0;
 };
 
-/** Of a step with `n_micro` micro-batches; without `trains` the forwards alone. */
+/** The passes of a step with `n_micro` micro-batches; without `trains` the forward passes alone. */
 std::vector<BlockPass> passes_of(const StepShape& shape, int n_micro, bool trains);
 
 }  // namespace ferry

@@ -1,7 +1,7 @@
 #pragma once
-// Where bytes live and what they are for. Every allocation of 1 MiB or more carries a place and a
-// tag (design 6); the ledger of tags is what `ferry plan`, the report of a run and the
-// out-of-memory message print.
+// The places where bytes live, and the tags that say what they are for. Every allocation of 1 MiB
+// or more carries a place and a tag (design 6). `ferry plan`, the report of a run and the
+// out-of-memory message print the ledger of tags.
 
 #include <array>
 #include <cstdint>
@@ -20,9 +20,9 @@ enum class Tag : uint8_t {
   adam_m,
   adam_v,
   slots,    ///< weight and gradient slots on the GPU
-  saved,    ///< what forwards leave for backwards
+  saved,    ///< activations: tensors that forward passes leave for backward passes
   scratch,  ///< temporaries of one operation or block
-  library,  ///< what ATen's entries allocate through Ferry's allocator
+  library,  ///< memory that ATen's entries allocate through Ferry's allocator
   staging,  ///< host side of transfers
   batch,    ///< token ids, labels, lengths of the micro-batches of a step
   dataset,

@@ -35,7 +35,8 @@ bool StepShape::layer_input_in_slots(int block) const {
 }
 
 bool StepShape::layer_input_on_host(int block) const {
-  // Before any block's can stay there is room for all outputs of one block and an input.
+  // There must be room for all outputs of one block and an input before outputs of any block can
+  // stay.
   const int n_staying = n_layer_input_slots > n_live() ? n_layer_input_slots / n_live() : 0;
   return layer_input_in_slots(block) && block < n_blocks() - 1 - n_staying;
 }

@@ -31,15 +31,15 @@ struct BorrowedExtent {
   int tensor = 0;  ///< index into that block's tensors
 };
 
-/** What happens to the tensors that a block's forward saves for its backward. selective: those that
- * cost least for their size are made again by the block right before its backward, the others kept.
- */
+/** The treatment of the activations, the tensors that a block's forward pass saves for its backward
+ * pass. selective: the block recomputes those that cost least for their size right before its
+ * backward pass, and keeps the others. */
 enum class Activations : uint8_t { keep, selective, recompute, host };
 constexpr std::string_view name_of(Activations activations) {
   constexpr std::string_view kNames[] = {"keep", "selective", "recompute", "host"};
   return kNames[static_cast<size_t>(activations)];
 }
-/** Of its name; nullopt for "auto". */
+/** The value of that name; nullopt for "auto". */
 constexpr std::optional<Activations> activations_of(std::string_view name) {
   for (const auto a :
        {Activations::keep, Activations::selective, Activations::recompute, Activations::host})
@@ -50,15 +50,16 @@ enum class AccumulationOrder : uint8_t { horizontal, vertical };
 
 struct BlockShape {
   std::string name;
-  int64_t n_elements = 0;  ///< of each segment
+  int64_t n_elements = 0;  ///< elements of each segment
   std::vector<TensorExtent> tensors;
   std::vector<BorrowedExtent> borrowed;
-  int64_t saved_bytes = 0;             ///< of one micro-batch of the largest shape
-  int64_t saved_recomputed_bytes = 0;  ///< of these, what selective makes again
+  int64_t saved_bytes = 0;             ///< bytes of one micro-batch of the largest shape
+  int64_t saved_recomputed_bytes = 0;  ///< the part of these that selective recomputes
   Place place = Place::device;         ///< weights, gradients and states together
   Activations activations = Activations::keep;
-  /** Without clipping: its update waits for the end of the backward all the same. Updates in the
-   * order gradients arrive leave the backlog on the blocks that the next forward needs first. */
+  /** True where the block's update waits for the end of the backward pass although nothing is
+   * clipped. Updates in the order in which gradients arrive leave the backlog on the blocks that
+   * the next forward pass needs first. */
   bool updates_late = false;
 
   /** Saved tensors that stay from the forward to the backward. */
@@ -68,21 +69,22 @@ struct BlockShape {
   }
 };
 
-/** Host memory that a checkpoint's bytes may take on their way to the disk: what is wanted, and
- * what has to do. */
+/** The host memory that a checkpoint's bytes may take on their way to the disk: the wanted size,
+ * and the least one. */
 inline constexpr int64_t kSaveBuffer_bytes = 512 << 20, kSaveBuffer_bytes_least = 32 << 20;
 
 struct StepShape {
   std::vector<BlockShape> blocks;  ///< forward order; the last is the head
   DType compute = DType::f32;
   simd::StateType states = simd::StateType::fp32;
-  /** Of bf16 runs: the weights are the master's upper halves, its segment holds the lower ones. */
+  /** True in bf16 runs where the weights are the master's upper halves and its segment holds the
+   * lower ones. */
   bool split_master = false;
   int n_micro_max = 1;  ///< micro-batches of a step, at most
   AccumulationOrder order = AccumulationOrder::horizontal;
   int n_weight_slots = 2;
   int n_grad_slots = 2;
-  int n_saved_slots = 2;  ///< for saved tensors on the host
+  int n_saved_slots = 2;  ///< slots for activations on the host
   /** Outputs of blocks that a backward reads again lie in slots of the GPU, and in host memory
    * while the slots are for others; false: each in its own region of the GPU. */
   bool layer_inputs_on_host = false;
@@ -106,7 +108,8 @@ struct StepShape {
   int first_backward() const;
   /** The block's output lies in layer-input slots. */
   bool layer_input_in_slots(int block) const;
-  /** It leaves them for host memory: those of the last blocks stay for the backward. */
+  /** True where the output leaves its slot for host memory: outputs of the last blocks stay for the
+   * backward pass. */
   bool layer_input_on_host(int block) const;
   /** True if a trained tensor of this block has two uses: its gradients are always summed in fp32.
    */

@@ -13,7 +13,7 @@ namespace {
 
 using Intervals = std::vector<std::pair<double, double>>;
 
-/** Without overlaps, ascending. */
+/** The intervals without overlaps, ascending. */
 Intervals joined(Intervals intervals) {
   std::ranges::sort(intervals);
   Intervals out;

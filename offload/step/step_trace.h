@@ -1,7 +1,7 @@
 #pragma once
-// When each action of some steps ran: measured by a StepTracer, or computed by the planner's
-// simulator (src/plan/cost/simulate.h). Written as a Chrome trace, for chrome://tracing and
-// Perfetto.
+// The times when each action of some steps ran: a StepTracer measures them, or the planner's
+// simulator (src/plan/cost/simulate.h) computes them. They are written as a Chrome trace, for
+// chrome://tracing and Perfetto.
 
 #include <array>
 #include <filesystem>
@@ -22,12 +22,12 @@ struct TimedAction {
   double begin_s = 0, end_s = 0;
 };
 
-/** How well a step's resources work at once. */
+/** Figures on how a step's resources work at once. */
 struct Overlap {
   std::array<double, kQueues> busy_s{};  ///< by queue
   double window_s = 0;                   ///< from the first begin to the last end
   double beside_s = 0;                   ///< copies or updates run
-  double hidden_s = 0;                   ///< of these, while the compute queue works too
+  double hidden_s = 0;                   ///< the part of these while the compute queue works too
   /** 0 to 1; 1 where there is nothing to hide. */
   double hidden_share() const { return beside_s > 0 ? hidden_s / beside_s : 1.0; }
 };
