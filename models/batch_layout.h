@@ -1,7 +1,7 @@
 #pragma once
-// Where the parts of a micro-batch lie inside its fixed region (one on the host, one on the GPU,
-// same offsets). Sized by the largest shape of the run, so that every smaller micro-batch finds its
-// parts at the same addresses.
+// The places of a micro-batch's parts inside its fixed region (one on the host, one on the GPU,
+// same offsets). The region is sized by the largest shape of the run, so that every smaller
+// micro-batch finds its parts at the same addresses.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
-// What the engine and a family's forward say to each other (private header of the torch half). A
-// Block is stateless: every call gets views of the weights (in a slot or resident), of the memory
-// its saved tensors, gradients and temporaries go to, and writes only there. It allocates nothing
-// itself.
+// The interface between the engine and a family's forward pass (private header of the torch half).
+// A Block is stateless: every call gets views of the weights (in a slot or resident) and of the
+// memory for its activations, gradients and temporaries, and writes only there. It allocates
+// nothing itself.
 
 #include <ATen/core/Tensor.h>
 
@@ -53,7 +53,7 @@ class Scratch {
   /** A tensor of this shape on the next 512-byte boundary; FERRY_CHECK fails past the capacity. */
   at::Tensor take(at::IntArrayRef shape, at::ScalarType dtype);
   void reset() { used_bytes_ = 0; }
-  /** What is taken now; giving it to `rewind` later voids everything taken since. */
+  /** The bytes that are taken now; giving them to `rewind` later voids everything taken since. */
   int64_t mark() const { return used_bytes_; }
   void rewind(int64_t mark) { used_bytes_ = mark; }
   int64_t peak_bytes() const { return peak_bytes_; }
@@ -66,8 +66,8 @@ class Scratch {
   int64_t peak_bytes_ = 0;
 };
 
-/** What an operation takes from a scratch it gives back at the end of the C++ scope: work queued on
- * the compute stream before may still read it, work queued after runs later. */
+/** Gives back, at the end of the C++ scope, the scratch that an operation took. Work queued on the
+ * compute stream before may still read it; work queued after runs later. */
 class ScratchScope {
  public:
   explicit ScratchScope(Scratch& scratch) : scratch_(scratch), mark_(scratch.mark()) {}
@@ -87,8 +87,8 @@ struct RandomKey {
   int64_t step = 0;
   int64_t micro_batch = 0;  ///< global index over ranks within the step
   int block = 0;
-  /** While a block's work is recorded into a CUDA graph: GPU memory that holds of(operation) at
-   * [operation] when the graph runs. */
+  /** GPU memory that holds of(operation) at [operation] when the graph runs, while a block's work
+   * is recorded into a CUDA graph. */
   const uint64_t* on_gpu = nullptr;
   /** The Philox key of one operation of the block. */
   uint64_t of(int operation) const;
@@ -107,9 +107,9 @@ struct BlockMemory {
 class Block {
  public:
   virtual ~Block() = default;
-  /** A CUDA graph of its forward or backward is right for every call with the same memory, token
-   * count and numbers here: nothing but random keys and what lies in memory differs. None: no graph
-   * can be. */
+  /** The numbers that decide whether a CUDA graph of the forward or backward pass is right for a
+   * call. It is right for every call with the same memory, token count and numbers here: nothing
+   * but random keys and the content of memory differs. None: no graph can be. */
   using GraphShape = std::array<int64_t, 2>;
   virtual std::optional<GraphShape> graph_shape(const BatchTensors&) const { return std::nullopt; }
   /** x (tokens, width), undefined for the first block; y (tokens, width). A head's y is unused: it
@@ -132,8 +132,8 @@ class Block {
                         const at::Tensor& x,
                         at::Tensor& dy,
                         at::Tensor& dx) = 0;
-  /** Writes the saved tensors that the table calls recomputed, from the other ones: the bits that
-   * the forward wrote. */
+  /** Writes the activations that the table calls recomputed, from the other ones: the same bits
+   * that the forward pass wrote. */
   virtual void recompute(BlockMemory&) {}
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Which loss a run has, and the head it belongs to. No torch.
+// The loss of a run, and the head it belongs to. No torch.
 
 #include <cstdint>
 
@@ -7,8 +7,8 @@
 
 namespace ferry {
 
-/** What the loss is (design 5: the mean over all label tokens or samples of the step). Question
- * answering: half the mean over the starts plus half the mean over the ends. */
+/** The kind of loss (design 5: the mean over all label tokens or samples of the step). For question
+ * answering it is half the mean over the starts plus half the mean over the ends. */
 enum class LossKind : uint8_t {
   cross_entropy,
   multi_label,

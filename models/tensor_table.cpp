@@ -83,7 +83,8 @@ int64_t recomputed_bytes(const std::vector<SavedSpec>& specs) {
 bool runs_as_graph(const ModelTable& model, int block, const BatchShape& batch, bool backward) {
   const BlockTable& table = model.blocks[static_cast<size_t>(block)];
   if (table.kind != BlockKind::layer || model.attention != AttentionBackend::flash) return false;
-  // What the fastest GPU there is (0.8 PFLOP/s) does in the 25 us that LibTorch takes for a kernel.
+  // The operations that the fastest GPU there is (0.8 PFLOP/s) does in the 25 us that LibTorch
+  // takes for a kernel.
   constexpr double kFlops_per_kernel = 2e10;
   const BlockWork work = table.work(batch, backward);
   return work.flops(backward) < work.n_kernels * kFlops_per_kernel;

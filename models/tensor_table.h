@@ -17,7 +17,7 @@
 
 namespace ferry {
 
-/** How a parameter starts when no checkpoint has it. */
+/** The start value of a parameter that no checkpoint has. */
 enum class Init : uint8_t { normal, zeros, ones };
 
 /** One parameter of a block. It has the same element offset in every segment of its block (weights,
@@ -29,7 +29,7 @@ struct ParamSpec {
   bool decay = true;           ///< weight decay applies (not to biases and norms)
   Init init = Init::normal;
   bool trainable = true;   ///< false: frozen; no step changes a bit of it
-  int group = 0;           ///< of ModelTable::groups; set by BlockTable::add
+  int group = 0;           ///< an index of ModelTable::groups; set by BlockTable::add
   int64_t offset = 0;      ///< elements from the segment's start; set by BlockTable::add
   int64_t n_elements = 0;  ///< product of shape; set by BlockTable::add
 };
@@ -37,7 +37,7 @@ struct ParamSpec {
 /** Parameters that are updated alike. */
 struct UpdateGroup {
   bool decays = true;                   ///< the run's weight decay applies
-  double lr_factor = 1;                 ///< of the learning rate
+  double lr_factor = 1;                 ///< a factor of the learning rate
   std::optional<double> learning_rate;  ///< in place of the run's; the schedule applies to it too
   std::optional<double> weight_decay;   ///< in place of the run's, whatever `decays` says
 
@@ -59,7 +59,8 @@ struct BatchShape {
   bool operator==(const BatchShape&) const = default;
 };
 
-/** What runs the attention; it decides what attention saves. Part of a run's identity. */
+/** The kind of kernels that run the attention; it decides what attention saves. Part of a run's
+ * identity. */
 enum class AttentionBackend : uint8_t { cpu_math, flash, memory_efficient };
 constexpr std::string_view name_of(AttentionBackend backend) {
   constexpr std::string_view kNames[] = {"cpu_math", "flash", "memory_efficient"};
@@ -86,7 +87,7 @@ struct ScratchNeed {
       0;  ///< returned by ATen entries that allocate; from Ferry's own allocator
 };
 
-/** What one forward or one backward of a block computes: what the planner's cost model needs. */
+/** The work of one forward or one backward pass of a block, for the planner's cost model. */
 struct BlockWork {
   /** A product (rows, inner) x (inner, columns): 2 * rows * inner * columns FLOPs. */
   struct Product {
@@ -99,11 +100,11 @@ struct BlockWork {
   };
   std::vector<Product> products;
   int64_t attention_tokens = 0;   ///< 0: none
-  int64_t attention_length = 0;   ///< of the sequences, which attend to all of themselves
-  int64_t attention_width = 0;    ///< of all heads
+  int64_t attention_length = 0;   ///< tokens of the sequences, which attend to all of themselves
+  int64_t attention_width = 0;    ///< elements of all heads
   bool attention_causal = false;  ///< a token attends to itself and those before it
-  int64_t memory_bytes = 0;       ///< what the other operations read and write
-  int64_t compared_pairs = 0;     ///< of tokens: how a GPU finds those of the same row of a table
+  int64_t memory_bytes = 0;       ///< bytes that the other operations read and write
+  int64_t compared_pairs = 0;     ///< token pairs, by which a GPU finds equal rows of a table
   /** About, since where blocks are small launches are what takes time: all kernels, products among
    * them; those that are LibTorch's operations, products not among them. */
   int n_kernels = 0, n_operations = 0;
@@ -140,9 +141,9 @@ struct BlockTable {
   /** Saved tensors for a micro-batch of this shape, in the order the block's code expects them. */
   std::function<std::vector<SavedSpec>(const BatchShape&)> saved;
   std::function<ScratchNeed(const BatchShape&)> scratch;
-  /** Of one micro-batch of this shape, all of its sequences as long as the longest. */
+  /** The work on one micro-batch of this shape, all of its sequences as long as the longest. */
   std::function<BlockWork(const BatchShape&, bool backward)> work;
-  /** Of Block::recompute(); none where no saved tensor is recomputed. */
+  /** The work of Block::recompute(); none where no activation is recomputed. */
   std::function<BlockWork(const BatchShape&)> recompute_work;
 
   /** Appends a parameter, sets its offset and count; returns its index. */
@@ -150,7 +151,7 @@ struct BlockTable {
   int64_t n_params() const;  ///< without padding
 };
 
-/** Where a parameter is found in a Hugging Face checkpoint: rows [row_begin, row_begin + rows) of
+/** The place of a parameter in a Hugging Face checkpoint: rows [row_begin, row_begin + rows) of
  * ours are the whole tensor `hf_name` (a fused qkv matrix has three such entries). */
 struct HfEntry {
   std::string hf_name;
@@ -168,12 +169,12 @@ struct HfEntry {
   std::vector<std::string> also_named;
 };
 
-/** What a model says of its input: it decides the shapes of labels and logits (models/block.h). */
+/** The kind of a model's head, which decides the shapes of labels and logits (models/block.h). */
 enum class HeadKind : uint8_t {
   classification,        ///< labels of each sequence
   masked_lm,             ///< a word of the vocabulary for each token
   token_classification,  ///< a label of each token
-  question_answering,    ///< where in each sequence the answer starts, and where it ends
+  question_answering,    ///< the places where the answer starts and ends in each sequence
   causal_lm,             ///< the next word of the vocabulary after each token
 };
 
@@ -191,9 +192,9 @@ struct ModelTable {
   std::string family;           ///< "bert"
   std::string hf_architecture;  ///< transformers' class of it: "BertForTokenClassification"
   HeadKind head = HeadKind::classification;
-  int64_t width = 0;  ///< of the hidden states between blocks
+  int64_t width = 0;  ///< elements of the hidden states between blocks
   int64_t n_heads = 0;
-  int64_t n_kv_heads = 0;  ///< of keys and values; 0: as many
+  int64_t n_kv_heads = 0;  ///< heads of keys and values; 0: as many
   float norm_eps = 0;
   double rope_theta = 0;  ///< base of rotary positions' wavelengths
   DType compute = DType::f32;
@@ -223,15 +224,16 @@ struct ModelTable {
 
 /** Bytes of saved tensors laid one after another, each on a 512-byte boundary. */
 int64_t laid_out_bytes(const std::vector<SavedSpec>& specs);
-/** Of those that are recomputed, in a region of their own. */
+/** The bytes of the recomputed activations, in a region of their own. */
 int64_t recomputed_bytes(const std::vector<SavedSpec>& specs);
 
-/** As many graphs are kept: each takes about 0.13 MiB of GPU memory beside the plan's. */
+/** The number of graphs that are kept at most: each takes about 0.13 MiB of GPU memory beside the
+ * plan's. */
 inline constexpr int kBlockGraphs_max = 256;
 
-/** On a GPU: this pass is recorded and replayed as a CUDA graph, since launching its kernels one by
- * one may take longer than they do. Layers with flash attention alone: other work differs from call
- * to call (Block::graph_shape). */
+/** True where a GPU records this pass and replays it as a CUDA graph, since launching its kernels
+ * one by one may take longer than they do. Only layers with flash attention do: other work differs
+ * from call to call (Block::graph_shape). */
 bool runs_as_graph(const ModelTable& model, int block, const BatchShape& batch, bool backward);
 
 }  // namespace ferry

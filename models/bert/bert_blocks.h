@@ -8,7 +8,7 @@
 
 namespace ferry::bert {
 
-/** What every block's code takes from the model's table. */
+/** The settings that every block's code takes from the model's table. */
 struct BlockSettings {
   int64_t n_heads = 0;
   float norm_eps = 0;

@@ -1,5 +1,6 @@
 #pragma once
-// What Ferry reads of a BERT's config.json. Torch-free; bert_table.h turns it into a tensor table.
+// The part of a BERT's config.json that Ferry reads. Torch-free; bert_table.h turns it into a
+// tensor table.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>

@@ -11,7 +11,7 @@ namespace {
 
 using ops::stacked_bytes;
 
-/** What the sizes of saved tensors and scratch are made of. */
+/** The numbers that the sizes of activations and scratch are made of. */
 struct Sizes {
   int64_t W = 0;  ///< width
   int64_t F = 0;  ///< intermediate size
@@ -228,7 +228,7 @@ void add_classifier(TableBuilder& builder, const Sizes& sizes) {
     BlockWork work = {.n_kernels = backward ? 21 : 11, .n_operations = backward ? 17 : 9};
     work.add_linear(backward, shape.n_seqs_max, sizes.W, sizes.W);
     work.add_linear(backward, shape.n_seqs_max, sizes.W, sizes.L);
-    // The gradient of what the layers gave is zero but for each sequence's first token.
+    // The gradient of the layers' output is zero except for each sequence's first token.
     work.memory_bytes = backward ? sizes.bytes(shape.tokens * sizes.W) : 0;
     return work;
   };
@@ -331,7 +331,7 @@ void add_masked_lm(TableBuilder& builder, const Sizes& sizes) {
   };
 }
 
-/** What BERT checkpoints carry besides the weights that this model uses, other heads' among them.
+/** The names in BERT checkpoints besides the weights that this model uses, other heads' among them.
  */
 std::vector<std::string> ignored_names(BertHead head) {
   std::vector<std::string> names = {

@@ -16,14 +16,14 @@ using BertHead = HeadKind;
 
 struct BertTableOptions {
   BertHead head = BertHead::classification;
-  int64_t n_labels = 2;  ///< of a classification head, of sequences or tokens
+  int64_t n_labels = 2;  ///< labels of a classification head, of sequences or tokens
   DType compute = DType::f32;
   AttentionBackend attention = AttentionBackend::cpu_math;
   std::optional<float> hidden_dropout;  ///< these three: in place of the configuration's
   std::optional<float> attention_dropout;
   std::optional<float> classifier_dropout;
-  /** With flash attention: decides what its backward allocates. More than any GPU has, so that a
-   * plan holds on all of them. */
+  /** Decides what the backward pass of flash attention allocates. It is more than any GPU has, so
+   * that a plan holds on all of them. */
   int gpu_multiprocessors = 192;
 };
 
@@ -64,7 +64,8 @@ enum Saved {
   sum,              // (T, W): before the second norm
   mean,             // (T) fp32
   rstd,             // (T) fp32
-  attention_state,  // what attention itself keeps; one or two tensors (models/ops/scratch_sizes.h)
+  attention_state,  // the tensors that attention itself keeps; one or two
+                    // (models/ops/scratch_sizes.h)
 };
 }  // namespace layer
 

@@ -9,7 +9,7 @@
 
 namespace ferry::decoder {
 
-/** What every block's code takes from the model's table. */
+/** The settings that every block's code takes from the model's table. */
 struct BlockSettings {
   int64_t n_heads = 0;
   int64_t n_kv_heads = 0;

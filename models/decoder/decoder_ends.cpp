@@ -1,5 +1,5 @@
-// Where a decoder begins and ends: embeddings, and the last norm with the vocabulary and the loss
-// of the next token, forward and backward.
+// The beginning and the end of a decoder: embeddings, and the last norm with the vocabulary and the
+// loss of the next token, forward and backward.
 
 #include "models/decoder/decoder_blocks.h"
 #include "models/ops/fused.h"

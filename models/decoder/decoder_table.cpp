@@ -11,7 +11,7 @@ namespace {
 
 using ops::stacked_bytes;
 
-/** What the sizes of saved tensors and scratch are made of. */
+/** The numbers that the sizes of activations and scratch are made of. */
 struct Sizes {
   int64_t W = 0;  ///< width
   int64_t F = 0;  ///< intermediate size
@@ -61,7 +61,7 @@ class TableBuilder {
   void weight(std::string name, int64_t rows, int64_t columns, std::string hf) {
     named(add_weight(std::move(name), rows, columns), 0, {rows, columns}, std::move(hf));
   }
-  /** As GPT-2's Conv1D has it in files: (columns, rows). */
+  /** A weight as GPT-2's Conv1D has it in files: (columns, rows). */
   void transposed_weight(std::string name, int64_t rows, int64_t columns, std::string hf) {
     named(add_weight(std::move(name), rows, columns), 0, {columns, rows}, std::move(hf));
     model_.hf_names.back().rows = rows;
@@ -314,10 +314,11 @@ void add_head(TableBuilder& builder, const DecoderConfig& config, const Sizes& s
     const int64_t T = shape.tokens;
     const auto n_chunks = static_cast<int>((sizes.V + ops::kVocabChunk - 1) / ops::kVocabChunk);
     BlockWork work;
-    // A chunk's logits are made again by the backward, too.
+    // The backward pass recomputes a chunk's logits, too.
     if (backward) work.add_linear(false, T, sizes.W, sizes.V);
     work.add_linear(backward, T, sizes.W, sizes.V);
-    // Logits are written and taken in; or made again, turned into their gradient and read twice.
+    // Logits are written and read; or they are recomputed, turned into their gradient and read
+    // twice.
     work.memory_bytes =
         4 * sizes.bytes(T * sizes.W) + (backward ? 5 : 2) * sizes.bytes(T * sizes.V);
     work.n_operations = n_chunks * (backward ? 2 : 1) + 8;

@@ -34,8 +34,8 @@ struct DecoderConfig {
 struct DecoderTableOptions {
   DType compute = DType::f32;
   AttentionBackend attention = AttentionBackend::cpu_math;
-  /** With flash attention: decides what its backward allocates. More than any GPU has, so that a
-   * plan holds on all of them. */
+  /** Decides what the backward pass of flash attention allocates. It is more than any GPU has, so
+   * that a plan holds on all of them. */
   int gpu_multiprocessors = 192;
 };
 
@@ -77,7 +77,8 @@ enum Saved {
   sum,              // (T, W): input plus attention, before the second norm
   mlp_rstd,         // (T) fp32
   gate_up,          // (T, 2F)
-  attention_state,  // what attention itself keeps; one or two tensors (models/ops/scratch_sizes.h)
+  attention_state,  // the tensors that attention itself keeps; one or two
+                    // (models/ops/scratch_sizes.h)
 };
 }  // namespace llama_layer
 

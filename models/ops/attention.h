@@ -47,9 +47,9 @@ void attention_backward(const Attention& attention,
                         const at::Tensor& d_bias,   // (Q) or undefined
                         Scratch& scratch);
 
-/** What Block::graph_shape says of attention: flash is one call, of as many blocks as the longest
- * sequence may need. The memory-efficient backend is called by runs of sequences of one length,
- * which other batches do not share. */
+/** The part of Block::graph_shape that attention decides. Flash attention is one call, of as many
+ * blocks as the longest sequence may need. The memory-efficient backend is called by runs of
+ * sequences of one length, which other batches do not share. */
 std::optional<Block::GraphShape> attention_graph_shape(AttentionBackend backend,
                                                        const BatchTensors& batch);
 

@@ -6,7 +6,7 @@
 
 namespace ferry::ops::gpu {
 
-/** Once a process, before the first capture. */
+/** Prepares the process for captures. Call it once, before the first of them. */
 void prepare_captures();
 
 /** Inside a capture (at::cuda::CUDAGraph) on the current stream: the default generator's next draw

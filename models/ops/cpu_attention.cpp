@@ -205,7 +205,7 @@ void attention_backward(const AttentionShape& shape,
         }
         multiply(rows, columns, d, {d_out + row * W, W}, {v, Q, true}, 0, d_scores.data(), columns);
         for (int64_t i = 0; i < rows; i++) {
-          // What a row does not see has probability 0, so gradient 0.
+          // A position that a row does not see has probability 0, so gradient 0.
           kernels.softmax_backward(d_scores.data() + i * columns, dropped.data() + i * columns,
                                    p + i * columns, d_scores.data() + i * columns, scale, kept,
                                    columns);

@@ -14,8 +14,8 @@ namespace ferry::ops::cpu {
 
 struct AttentionShape {
   std::span<const int32_t> cu_seqlens;  ///< (n_seqs + 1)
-  int64_t n_heads = 0;                  ///< of queries
-  int64_t n_kv_heads = 0;               ///< of keys and values, a divisor of n_heads
+  int64_t n_heads = 0;                  ///< heads of queries
+  int64_t n_kv_heads = 0;               ///< heads of keys and values, a divisor of n_heads
   int64_t head_width = 0;
   bool causal = false;
 

@@ -89,7 +89,7 @@ void norm_dropout_forward(DType type,
                           float* mean,
                           float* rstd,
                           void* y);
-/** With d_sum (or null) added to dz. dz may be dy or d_sum. */
+/** Adds d_sum (or null) to dz. dz may be dy or d_sum. */
 void norm_dropout_backward(DType type,
                            int64_t T,
                            int64_t W,
@@ -158,7 +158,7 @@ void dropout_residual_backward(DType type,
                                void* dbias,
                                void* scratch);  // column_sum_scratch_bytes
 
-/** In place: turns the first n_rotated of each token's n_heads rows of head_width elements by
+/** Rotates in place the first n_rotated of each token's n_heads rows of head_width elements by
  * position * frequency[i], pairs (i, i + head_width / 2); or back. */
 void rotate(DType type,
             int64_t T,

@@ -1,6 +1,6 @@
 #pragma once
-// How the CPU kernels walk over rows (private to models/ops): blocks of a fixed number of rows on
-// LibTorch's threads, and rows of any type read and written as fp32.
+// The way in which the CPU kernels walk over rows (private to models/ops): blocks of a fixed number
+// of rows on LibTorch's threads, and rows of any type read and written as fp32.
 
 #include <ATen/Parallel.h>
 
@@ -59,7 +59,7 @@ class Rows {
     simd::convert(buffer_.data(), DType::f32, at(row), type_, n_);
     return buffer_.data();
   }
-  /** Where to compute the row's values; `wrote` puts them into the tensor. */
+  /** The memory to compute the row's values in; `wrote` puts them into the tensor. */
   float* write(int64_t row) {
     if (base_ == nullptr) return nullptr;
     return type_ == DType::f32 ? reinterpret_cast<float*>(at(row)) : buffer_.data();

@@ -1,5 +1,5 @@
 #pragma once
-// How the .cu files report failures: nvcc cannot compile fmt's checked format strings, so the
+// Reports failures for the .cu files: nvcc cannot compile fmt's checked format strings, so the
 // messages are made in cuda_checks.cpp.
 
 namespace ferry::ops::cuda {

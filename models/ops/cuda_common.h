@@ -1,7 +1,7 @@
 #pragma once
-// What the CUDA kernels of models/ops share (included from .cu files only): vectors of 16 bytes of
-// each element type, conversion to and from fp32, the dropout mask, reductions in a warp, and the
-// choice of a kernel's instance by type and alignment.
+// Code that the CUDA kernels of models/ops share (included from .cu files only): vectors of 16
+// bytes of each element type, conversion to and from fp32, the dropout mask, reductions in a warp,
+// and the choice of a kernel's instance by type and alignment.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -60,7 +60,7 @@ __device__ inline void store(const float (&from)[N], T* to, int64_t pack) {
   reinterpret_cast<Pack<T, N>*>(to)[pack] = packed;
 }
 
-/** What a store leaves in memory, as fp32. */
+/** The value that a store leaves in memory, as fp32. */
 template <typename T>
 __device__ inline float rounded(float x) {
   T stored;
@@ -129,7 +129,7 @@ inline int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-/** After a launch or a call: throws what CUDA refused. */
+/** Throws the error that CUDA returned, after a launch or a call. */
 inline void check_cuda(cudaError_t error, const char* what) {
   if (error != cudaSuccess) launch_failed(what, cudaGetErrorString(error));
 }

@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(kThreads) take_row(int row_packs,
   const float before = largest[row];
   most = fmaxf(before, combine_block<kThreads>(most, Larger()));
   total = combine_block<kThreads>(total, Plus());
-  // Where all logits so far are -inf their exponentials add zero, not exp(-inf + inf).
+  // Exponentials add zero where all logits so far are -inf, not exp(-inf + inf).
   const float from = most == -INFINITY ? 0.0f : most;
   for (int pack = threadIdx.x; pack < row_packs; pack += kThreads) {
     load(logits, first_pack + pack, x);

@@ -21,7 +21,7 @@
 
 namespace ferry::ops::cuda {
 
-/** What a launch's arguments hold, put into GPU memory. */
+/** The most keys that a launch's arguments hold; store_keys() puts them into GPU memory. */
 inline constexpr int kKeys_max = 8;
 void store_keys(void* stream, const uint64_t* keys, int n, uint64_t* to);
 
@@ -200,7 +200,7 @@ void dropout_residual_backward(void* stream,
 
 /** Half the widest head that `rotate` takes. */
 inline constexpr int64_t kRotaryPairs_max = 256;
-/** In place: turns the first n_rotated of each token's n_heads rows of head_width elements by
+/** Rotates in place the first n_rotated of each token's n_heads rows of head_width elements by
  * position * frequencies[i], pairs (i, i + head_width / 2); or back. */
 void rotate(void* stream,
             DType type,

@@ -1,7 +1,7 @@
 #pragma once
-// How the norms' kernels (cuda_norm_forward.cu, cuda_norm_backward.cu, cuda_rms_norm.cu) give rows
-// to threads: a group of whole warps owns a row and holds it in registers, a block has several
-// groups side by side.
+// The norms' kernels (cuda_norm_forward.cu, cuda_norm_backward.cu, cuda_rms_norm.cu) give rows to
+// threads in one way: a group of whole warps owns a row and holds it in registers, a block has
+// several groups side by side.
 
 #include <bit>
 
@@ -9,11 +9,11 @@
 
 namespace ferry::ops::cuda {
 
-constexpr int kMaxThreads = 512;  // of a block
+constexpr int kMaxThreads = 512;  // the most threads of a block
 /** The most packs of a row one thread holds. */
 constexpr int kMaxHeld = 4;
 
-/** How a block is cut into row groups: threads (group_threads, groups). */
+/** The row groups of a block: threads (group_threads, groups). */
 struct Groups {
   int held = 1;           ///< packs a thread holds: 1 or kMaxHeld
   int group_threads = 0;  ///< a power of two of whole warps
@@ -33,7 +33,7 @@ inline Groups groups_for(int64_t row_packs, int block_threads, int held) {
   return result;
 }
 
-constexpr int kForwardThreads = 256;  // of a block, unless one row needs more
+constexpr int kForwardThreads = 256;  // threads of a block, unless one row needs more
 
 /** Few accesses a row: one a thread, else many in flight in each. Odd rows need not be fast. */
 inline Groups forward_groups(int64_t row_packs, int pack) {

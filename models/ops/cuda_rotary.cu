@@ -10,7 +10,8 @@ namespace {
 
 constexpr int64_t kThreads = 256;
 
-/** Of each pair; a kernel's argument, so that the host's rounding of them is everybody's. */
+/** The frequency of each pair. It is a kernel's argument, so that the host's rounding of it is
+ * everybody's. */
 struct Frequencies {
   float at[kRotaryPairs_max];
 };

@@ -23,8 +23,8 @@ struct JoinPacks {
   const T* dk;
   const T* dv;
   T* dqkv;
-  int64_t q_packs;   ///< of a row of dq
-  int64_t kv_packs;  ///< of a row of dk or dv
+  int64_t q_packs;   ///< packs in a row of dq
+  int64_t kv_packs;  ///< packs in a row of dk or dv
 
   __device__ void operator()(int64_t row, int64_t column, int64_t pack, float (&out)[N]) const {
     const T* from = dq;

@@ -8,12 +8,12 @@ namespace {
 
 constexpr int kSpanThreads = 256;
 
-/** What one block works on: blockIdx.x = sequence, blockIdx.y = 0 for the start, 1 for the end. */
+/** The work of one block: blockIdx.x = sequence, blockIdx.y = 0 for the start, 1 for the end. */
 struct Softmax {
-  int64_t at;      ///< of its first token in logits (2, T)
-  int64_t length;  ///< of the sequence
+  int64_t at;      ///< the place of its first token in logits (2, T)
+  int64_t length;  ///< tokens of the sequence
   int64_t item;    ///< in labels, lse and losses (n_seqs, 2)
-  int64_t place;   ///< of the label in the sequence; `length` when there is none
+  int64_t place;   ///< the label's place in the sequence; `length` when there is none
 
   __device__ Softmax(int64_t T, const int32_t* cu_seqlens, const int32_t* labels) {
     const int64_t first = cu_seqlens[blockIdx.x];

@@ -1,6 +1,6 @@
 #pragma once
-// What the operations need to hand tensors to raw-pointer kernels (private to models/ops): types,
-// the device of a tensor, the compute stream, scratch.
+// Helpers with which operations hand tensors to raw-pointer kernels (private to models/ops): types,
+// device dispatch, the compute stream, scratch.
 
 #include <ATen/core/Tensor.h>
 

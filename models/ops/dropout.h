@@ -10,8 +10,8 @@ namespace ferry::ops {
 struct Dropout {
   float p = 0;
   uint64_t key = 0;
-  /** In GPU memory, where the work is recorded into a CUDA graph: each of its runs reads the key
-   * there. */
+  /** The address of the key in GPU memory, where the work is recorded into a CUDA graph: each run
+   * of the graph reads the key there. */
   const uint64_t* key_at = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// What decoders add to the fused operations: RMSNorm, the residual sum alone, rotary positions, the
+// The fused operations that decoders add: RMSNorm, the residual sum alone, rotary positions, the
 // gated activation.
 
 #include <fmt/format.h>

@@ -60,8 +60,8 @@ void seed_generator(const at::Tensor& on, Dropout dropout, uint64_t offset = 0) 
   generator.set_offset(offset);
 }
 
-/** What the backwards of LibTorch give apart, (T, heads, head width) each, side by side in d_qkv.
- */
+/** Joins the gradients that LibTorch's backward functions give apart, (T, heads, head width) each,
+ * side by side in d_qkv. */
 void join(const at::Tensor& dq,
           const at::Tensor& dk,
           const at::Tensor& dv,
@@ -128,7 +128,7 @@ namespace {
 struct Run {
   int64_t first_token = 0, n_seqs = 0, length = 0;
   int64_t first_lse = 0;       ///< element of the saved sums of exponentials
-  uint64_t random_offset = 0;  ///< where its masks begin in the key's random sequence
+  uint64_t random_offset = 0;  ///< the begin of its masks in the key's random sequence
   int64_t tokens() const { return n_seqs * length; }
 };
 

@@ -146,7 +146,7 @@ void cross_entropy_backward(at::Tensor& logits,
 
 namespace {
 
-/** Of each row, taken from the scratch; the loss with it, if defined. */
+/** The log-sum-exp of each row, taken from the scratch. Writes the loss too, if it is defined. */
 at::Tensor log_sum_exp(const at::Tensor& logits,
                        const at::Tensor& labels,
                        float smoothing,

@@ -10,10 +10,10 @@
 
 namespace ferry::ops {
 
-/** What is known of each row's logits so far, all (rows) fp32. */
+/** The running state of each row's logits, all (rows) fp32. */
 struct LogitsState {
   at::Tensor largest;
-  at::Tensor sum_exp;  ///< of exp(logit - largest)
+  at::Tensor sum_exp;  ///< the sum of exp(logit - largest)
   at::Tensor sum;
   at::Tensor label_logit;
 
@@ -38,8 +38,8 @@ void cross_entropy_forward(const LogitsState& state,
                            at::Tensor& lse,
                            at::Tensor& loss);
 
-/** In place: logits become their gradient, factor * (softmax - (1 - smoothing) [class is label] -
- * smoothing / n_classes), and zero in rows without a label. */
+/** Works in place: logits become their gradient, factor * (softmax - (1 - smoothing) [class is
+ * label] - smoothing / n_classes), and zero in rows without a label. */
 void cross_entropy_backward(at::Tensor& logits,  // (rows, C)
                             int64_t first_class,
                             const at::Tensor& labels,  // (rows) int32

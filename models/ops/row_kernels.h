@@ -65,7 +65,7 @@ struct RowKernels {
                   const uint8_t* keep,
                   float keep_scale,
                   int64_t n);
-  /** From p as softmax stored it: ds (may be d_dropped) and `dropped` again. */
+  /** Computes ds (may be d_dropped), and `dropped` again, from p as softmax stored it. */
   void (*softmax_backward)(float* ds,
                            float* dropped,
                            const float* p,
@@ -94,7 +94,7 @@ struct RowKernels {
                        int64_t n);
   /** Cosine and sine of position * frequency (rounded to fp32 first); |the product| < 2^20. */
   void (*angles)(float* cos, float* sin, const float* frequency, float position, int64_t n);
-  /** In place, n pairs (x[i], x[i + n]): turned by the angles, or back. */
+  /** Rotates n pairs (x[i], x[i + n]) in place by the angles, or back. */
   void (*rotate)(float* x, const float* cos, const float* sin, bool back, int64_t n);
   /** out = silu(gate) * up, silu(x) = x / (1 + exp(-x)). */
   void (*silu_gate)(float* out, const float* gate, const float* up, int64_t n);
@@ -108,7 +108,8 @@ struct RowKernels {
                              int64_t n);
 };
 
-/** For the instruction set that simd::level() names; AVX-512 machines run the AVX2 form. */
+/** The kernels for the instruction set that simd::level() names; AVX-512 machines run the AVX2
+ * form. */
 const RowKernels& row_kernels();
 
 const RowKernels& row_kernels_baseline();

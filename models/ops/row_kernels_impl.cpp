@@ -75,7 +75,7 @@ void norm_backward(float* dz,
                    float* dgamma,
                    float* dbeta,
                    int64_t n) {
-  float sum[2];  // of dy * gamma, and of that times the normalised value
+  float sum[2];  // sums of dy * gamma, and of that times the normalised value
   lanes::sums(n, sum, [&](auto access, int64_t i, Floats(&value)[2]) {
     Floats d = access.load(dy + i);
     if (keep != nullptr) d = dropped_out(d, access.load_keep(keep + i), keep_scale);
@@ -202,7 +202,7 @@ void take_logits(const float* x, int64_t n, float* largest, float* sum_exp, floa
   const float here = largest_of(x, n);
   const float before = *largest;
   const float now = here > before ? here : before;
-  // Where all logits so far are -inf their exponentials add nothing, not exp(-inf + inf).
+  // Exponentials add nothing where all logits so far are -inf, not exp(-inf + inf).
   const float from = now == -__builtin_inff() ? 0.0f : now;
   float added[2];
   lanes::sums(n, added, [&](auto access, int64_t i, Floats(&value)[2]) {
@@ -246,7 +246,7 @@ void rms_backward(float* dz,
                   const float* d_sum,
                   float* dweight,
                   int64_t n) {
-  float sum[1];  // of dy * weight times the normalised value
+  float sum[1];  // the sum of dy * weight times the normalised value
   lanes::sums(n, sum, [&](auto access, int64_t i, Floats(&value)[1]) {
     const Floats d = access.load(dy + i), unit = access.load(z + i) * all(rstd);
     access.store(dweight + i, access.load(dweight + i) + d * unit);

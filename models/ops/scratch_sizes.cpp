@@ -17,10 +17,10 @@ int64_t repeated_heads_bytes(DType type, int64_t T, const AttentionHeads& heads)
   return heads.is_grouped() ? stacked_bytes(one, one) : 0;
 }
 
-/** What _flash_attention_forward and _backward of LibTorch 2.11 allocate. The backward, where sums
- * are deterministic, holds dq once per split; how many there are depends on the sequences, so the
- * largest over all sequence counts that this shape may have. Of grouped heads it makes dk and dv
- * for each query's first, then adds them up. */
+/** The bytes that _flash_attention_forward and _backward of LibTorch 2.11 allocate. With
+ * deterministic sums the backward pass holds dq once per split. The number of splits depends on
+ * the sequences, so this is the largest over all sequence counts that this shape may have. For
+ * grouped heads it makes dk and dv for each query's first, then adds them up. */
 int64_t flash_library_bytes(DType type,
                             const BatchShape& shape,
                             const AttentionHeads& heads,
@@ -31,8 +31,8 @@ int64_t flash_library_bytes(DType type,
   const int64_t kv_row_bytes = heads.n_kv_heads * head_width * element_bytes;
   const int64_t forward = stacked_bytes(T * row_bytes, n_heads * T * kF32_bytes, 16, 8);
   const int64_t rounded_width = round_up(head_width, head_width <= 128 ? 32 : 64);
-  // Of n sequences that fill what they can of the micro-batch: the last one of an epoch has few,
-  // and the fewer there are the more each is split.
+  // The bytes for n sequences that fill what they can of the micro-batch: the last one of an epoch
+  // has few, and the fewer there are the more each is split.
   const int64_t length = std::max<int64_t>(1, shape.max_length);
   const auto backward_bytes = [&](int64_t n_seqs) {
     const int64_t rows = std::min(T, n_seqs * length) + 128 * n_seqs;
@@ -42,7 +42,7 @@ int64_t flash_library_bytes(DType type,
                                                           n_heads * rounded_width * kF32_bytes);
   };
   const int64_t n_seqs_most = std::max({int64_t{1}, shape.n_seqs_max, (T + length - 1) / length});
-  // From one sequence a multiprocessor on there is one split, and more sequences only take more.
+  // There is one split from one sequence a multiprocessor on, and more sequences only take more.
   int64_t backward = backward_bytes(n_seqs_most);
   for (int64_t n = 1; n < n_seqs_most && n < gpu_multiprocessors; n++)
     backward = std::max(backward, backward_bytes(n));
@@ -56,11 +56,11 @@ int64_t efficient_lse_elements(const BatchShape& shape, int64_t n_heads) {
   return n_heads * (shape.tokens + 31 * shape.n_seqs_max);
 }
 
-/** What _efficient_attention_forward and _backward of LibTorch 2.11 allocate, all sequences being
- * of one length. Forward: output, with 16 bits and wide heads summed in fp32 first, and sums of
- * exponentials. Backward: the three gradients; delta, in fp32 from a product of its own; then,
- * beside delta, fp32 sums of dq in blocks of up to 128 rows, each with a lock, with 16 bits and
- * wide heads of dk and dv, too. */
+/** The bytes that _efficient_attention_forward and _backward of LibTorch 2.11 allocate, all
+ * sequences being of one length. Forward: output, with 16 bits and wide heads summed in fp32
+ * first, and sums of exponentials. Backward: the three gradients; delta, in fp32 from a product of
+ * its own; then, beside delta, fp32 sums of dq in blocks of up to 128 rows, each with a lock, with
+ * 16 bits and wide heads of dk and dv, too. */
 int64_t efficient_library_bytes(DType type,
                                 const BatchShape& shape,
                                 int64_t n_heads,

@@ -48,7 +48,8 @@ inline constexpr int64_t kGpuRow_bytes_max = 32 * kKiB;
  * run's identity. */
 inline constexpr int64_t kVocabChunk = 4096;
 
-/** What attention keeps from its forward for its backward, besides qkv and its output:
+/** The tensors that attention keeps from its forward pass for its backward pass, besides qkv and
+ * its output:
  *  cpu_math          "attention.probs" (elements), of the compute type
  *  flash             "attention.lse" (H, T) fp32, "attention.rng" (2) int64: seed and offset
  *  memory_efficient  "attention.lse" (elements) fp32: (H, length rounded up to 32) a sequence */
@@ -59,8 +60,8 @@ std::vector<SavedSpec> attention_saved(AttentionBackend backend,
 
 /** Heads of attention: a row of queries, keys and values has qkv_width() elements. */
 struct AttentionHeads {
-  int64_t n_heads = 0;     ///< of queries
-  int64_t n_kv_heads = 0;  ///< of keys and values, which n_heads / n_kv_heads queries share
+  int64_t n_heads = 0;     ///< heads of queries
+  int64_t n_kv_heads = 0;  ///< heads of keys and values, which n_heads / n_kv_heads queries share
   int64_t head_width = 0;
 
   int64_t width() const { return n_heads * head_width; }
