@@ -12,8 +12,8 @@
 
 namespace ferry {
 
-/** All that a recorded graph has in it: calls with an equal key differ in random keys and in what
- * lies in memory. */
+/** The facts that a recorded graph depends on: calls with an equal key differ in random keys and in
+ * the content of memory, and in nothing else. */
 struct GraphKey {
   bool is_backward = false, training = false;
   const BlockMemory* memory = nullptr;         ///< its address stands for those it holds
@@ -30,11 +30,11 @@ class BlockGraphs {
   BlockGraphs(const BlockGraphs&) = delete;
   BlockGraphs& operator=(const BlockGraphs&) = delete;
 
-  /** Whether this build has them. */
+  /** True where this build has CUDA graphs. */
   static bool available();
 
-  /** Does `work` on LibTorch's current stream, by replaying it where it was recorded. Where the GPU
-   * has no memory for graphs, or kBlockGraphs_max others are in use, by calling it. */
+  /** Does `work` on LibTorch's current stream, by replaying it where it was recorded. It calls
+   * `work` where the GPU has no memory for graphs, or kBlockGraphs_max others are in use. */
   void run(const GraphKey& key,
            const RandomKey& random,
            const std::function<void(const RandomKey&)>& work);

@@ -9,7 +9,7 @@
 
 namespace ferry {
 
-/** While it lives, ATen's CUDA allocations come from [base, base + n_bytes). One at a time. */
+/** ATen's CUDA allocations come from [base, base + n_bytes) while it lives. One at a time. */
 class CudaLibraryRegion {
  public:
   CudaLibraryRegion(std::byte* base, int64_t n_bytes);
@@ -20,7 +20,7 @@ class CudaLibraryRegion {
   static const RegionAllocator& allocator();
 };
 
-/** What cuBLAS and cuBLASLt keep for their stream. */
+/** The bytes that cuBLAS and cuBLASLt keep for their stream. */
 int64_t cuda_library_workspace_bytes();
 
 }  // namespace ferry

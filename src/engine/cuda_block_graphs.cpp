@@ -47,7 +47,8 @@ struct BlockGraphs::State {
   std::map<GraphKey, Recorded> recorded;
   at::Tensor keys;  ///< (kKeys_max) int64 on the GPU: the random keys of the graph that runs
   int64_t n_calls = 0, n_recorded = 0, n_replays = 0;
-  /** Of the library region outside calls. What a graph allocates for its time lies in the rest. */
+  /** The bytes of the library region that stay taken outside calls. A graph allocates from the rest
+   * while it is in use. */
   int64_t lasting_bytes = -1;
   bool is_full = false;
 
@@ -71,7 +72,7 @@ struct BlockGraphs::State {
       throw;
     }
     made.graph->capture_end();
-    // Not CUDAGraph::instantiate(), whose errors do not say that it was memory.
+    // CUDAGraph::instantiate() is not used: its errors do not say that memory ran out.
     cudaError_t status = cudaGraphInstantiateWithFlags(&made.runs, made.graph->raw_cuda_graph(), 0);
     if (status == cudaSuccess)
       status = cudaGraphUpload(made.runs, c10::cuda::getCurrentCUDAStream());
@@ -84,7 +85,7 @@ struct BlockGraphs::State {
     return made;
   }
 
-  /** Whether there is room for another graph, maybe in place of one that is out of use. */
+  /** True where there is room for another graph, maybe in place of one that is out of use. */
   bool make_room() {
     if (recorded.size() < kBlockGraphs_max) return true;
     const auto oldest = std::ranges::min_element(
@@ -103,7 +104,7 @@ struct BlockGraphs::State {
       ops::cuda::store_keys(stream, values.data(), ops::cuda::kKeys_max,
                             static_cast<uint64_t*>(keys.mutable_data_ptr()));
     }
-    // Not CUDAGraph::replay(), which would launch two more kernels to seed the generator.
+    // CUDAGraph::replay() is not used: it would launch two more kernels to seed the generator.
     C10_CUDA_CHECK(cudaGraphLaunch(graph.runs, stream));
     graph.last_call = n_calls;
     ++n_replays;

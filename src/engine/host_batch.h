@@ -1,5 +1,5 @@
 #pragma once
-// What a training loop hands to a session: a micro-batch in host memory. No torch.
+// A micro-batch in host memory, as a training loop hands it to a session. No torch.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,8 +16,8 @@ struct HostBatch {
   BatchShape shape;
   int64_t n_seqs = 0;
   int64_t n_seqs_real = 0;
-  /** What the loss is the mean over: samples, label tokens, or with question_answering the starts
-   * that their sequence holds. */
+  /** The number of items that the loss is the mean over: samples, label tokens, or with
+   * question_answering the starts that their sequence holds. */
   int64_t n_label_items = 0;
   int64_t n_end_items = 0;  ///< question_answering: the ends that their sequence holds
   std::span<const int32_t> input_ids, type_ids, position_ids;  ///< (tokens) each

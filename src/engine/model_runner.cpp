@@ -16,8 +16,8 @@ at::Tensor view(void* data, at::IntArrayRef shape, at::ScalarType type, at::Devi
   return at::from_blob(data, shape, at::TensorOptions().dtype(type).device(device));
 }
 
-/** Nobody wants a frozen matrix's gradient, and it would cost a product. Those of vectors fall off
- * other work. */
+/** True for a frozen matrix: nobody wants its gradient, and it would cost a product. Gradients of
+ * vectors fall off other work. */
 bool is_skipped(const ParamSpec& param) {
   return !param.trainable && param.shape.size() >= 2;
 }
@@ -280,7 +280,7 @@ std::vector<float> ModelRunner::logits() {
   device_.submit(QueueId::d2h, [&] {
     device_.copy(QueueId::d2h, out.data(), from, static_cast<int64_t>(out.size() * sizeof(float)));
   });
-  // Not drain(): a checkpoint on its way is none of an evaluation's business.
+  // drain() is not used: a checkpoint on its way is none of an evaluation's business.
   device_.record(QueueId::d2h, logits_sent_);
   device_.await_host(logits_sent_);
   return out;

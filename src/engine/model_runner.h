@@ -25,7 +25,7 @@ struct RunnerOptions {
   LossKind loss = LossKind::cross_entropy;
   uint64_t seed = 42;
   float label_smoothing = 0;
-  BatchShape largest;  ///< of the run
+  BatchShape largest;  ///< the largest shape of the run
   at::Device device = at::kCPU;
   bool graphs = true;  ///< on CUDA: blocks run as CUDA graphs where they can
 };
@@ -49,14 +49,14 @@ class ModelRunner final : public ComputeWork {
    * logits are the tokens'. */
   std::vector<float> logits();
 
-  /** For tests: changes the keys of some actions (a planted fault). */
+  /** Changes the keys of some actions (a planted fault). For tests. */
   void set_key_fault(std::function<void(RandomKey&, const Action&)> fault) {
     key_fault_ = std::move(fault);
   }
 
   /** Null where the blocks run without. */
   const BlockGraphs* graphs() const { return graphs_.get(); }
-  /** Before the GPU's memory is given away; everything queued has run. */
+  /** Drops all graphs before the GPU's memory is given away; everything queued has run. */
   void drop_graphs() {
     if (graphs_) graphs_->drop();
   }

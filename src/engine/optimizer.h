@@ -19,7 +19,7 @@ struct OptimizerOptions {
   double max_grad_norm = 1.0;  ///< 0: no clipping
   bool loss_scaling = false;   ///< fp16
   float initial_loss_scale = 65536.0f;
-  uint64_t seed = 42;  ///< of the noise that reduced states round by
+  uint64_t seed = 42;  ///< the seed of the noise that reduced states round by
 };
 
 /** fp16's dynamic loss scale: starts at 65536, doubles after 2000 good steps in a row, halves on an
@@ -33,7 +33,7 @@ struct LossScale {
   bool overflow();
 };
 
-/** What goes from step to step beside the Adam states: a checkpoint holds it. */
+/** The state that goes from step to step beside the Adam states; a checkpoint holds it. */
 struct OptimizerState {
   LossScale loss_scale;
   int64_t n_updates = 0;  ///< steps that were not skipped
@@ -48,15 +48,16 @@ class Optimizer {
         groups_(std::move(groups)),
         state_{.loss_scale = {.scale = options.initial_loss_scale}} {}
 
-  /** From the square sum of the scaled gradients. Above max_norm the factor is float(max_norm /
-   * (norm + 1e-6)), else exactly 1; a norm that is not finite skips the step: no state, schedule or
-   * step count changes. */
+  /** Decides from the square sum of the scaled gradients. Above max_norm the factor is
+   * float(max_norm / (norm + 1e-6)), else exactly 1; a norm that is not finite skips the step: no
+   * state, schedule or step count changes. */
   Decision decide(double square_sum);
-  /** Without clipping and loss scaling a step's update depends on no gradient but the block's own,
-   * and no norm is waited for: the steps that decide_each() will take, by group. Else empty. */
+  /** The steps that decide_each() will take, by group, without clipping and loss scaling: then a
+   * step's update depends on no gradient but the block's own, and no norm is waited for. Else
+   * empty. */
   std::vector<simd::AdamwStep> steps_ahead() const;
-  /** Of such a step, where each block whose gradients are finite has been updated: it counts if
-   * there was one. */
+  /** Decides on a step in which each block whose gradients are finite has been updated already: it
+   * counts if there was one. */
   Decision decide_each(const StepSums& sums);
 
   float loss_scale() const { return options_.loss_scaling ? state_.loss_scale.scale : 1.0f; }
@@ -68,7 +69,7 @@ class Optimizer {
   }
   /** See Session::change_optimizer. */
   void change(std::string_view key, double value);
-  /** Of the last update, where no group has its own. */
+  /** The learning rate of the last update, where no group has its own. */
   double learning_rate() const { return last_rate_; }
   double grad_norm() const { return last_norm_; }  ///< unscaled, before clipping
   bool clipped() const { return last_clipped_; }

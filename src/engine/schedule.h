@@ -20,7 +20,7 @@ enum class ScheduleKind : uint8_t {
   exponential,
   wsd
 };
-/** As option lr_scheduler_type has it: "cosine_with_restarts". */
+/** The name in the option lr_scheduler_type: "cosine_with_restarts". */
 std::string_view name_of(ScheduleKind kind);
 std::optional<ScheduleKind> parse_schedule(std::string_view name);
 
@@ -28,8 +28,8 @@ struct Schedule {
   ScheduleKind kind = ScheduleKind::linear;
   double learning_rate = 2e-5;  ///< peak
   int64_t n_warmup_steps = 0;
-  int64_t n_steps = 1;        ///< of the run
-  double min_lr_rate = 0;     ///< what is left at the end, as a share of the peak
+  int64_t n_steps = 1;        ///< steps of the run
+  double min_lr_rate = 0;     ///< the rate that is left at the end, as a share of the peak
   double num_cycles = 1;      ///< cosine_with_restarts
   double power = 1;           ///< polynomial
   double gamma = 0.95;        ///< exponential: factor of each step

@@ -48,7 +48,7 @@ struct StepReport {
   int64_t n_skipped_in_a_row = 0;
 };
 
-/** What a session carries from step to step beside its segments. */
+/** The state that a session carries from step to step beside its segments. */
 struct SessionState {
   int64_t n_steps = 0;  ///< taken, skipped ones too
   OptimizerState optimizer;
@@ -70,8 +70,9 @@ class Session {
    * Executor::step); the session is as before it then. */
   std::optional<StepReport> step_unless(std::span<const HostBatch> micro_batches,
                                         const std::function<bool()>& drops);
-  /** A step in everything but its effect: no state, no random key, no loss scale changes. What
-   * could run out of memory does so here, before step 1; its duration is the promise's. */
+  /** Takes a step in everything but its effect: no state, no random key, no loss scale changes. A
+   * step that could run out of memory does so here, before step 1. Its duration is the promise's.
+   */
   void rehearse(std::span<const HostBatch> micro_batches);
   /** Forward only: loss (mean over the batch's label items) and logits (n_seqs_real, n_labels),
    * of a head for tokens (tokens before the tail, n_labels); question answering: start and end. */
@@ -83,7 +84,7 @@ class Session {
   /** The next step follows as if nothing had been. Throws Error(does_not_fit) where the memory is
    * not free now; may be tried again. */
   void return_to_gpu();
-  /** What leave_gpu() takes of host memory. */
+  /** The host memory that leave_gpu() takes, in bytes. */
   int64_t lasting_gpu_bytes() const { return memory_->lasting_gpu_bytes(); }
 
   /** After this, segments are as the last step left them. */
@@ -92,9 +93,10 @@ class Session {
   Device& device() { return *device_; }
   ModelRunner& runner() { return *runner_; }
   int64_t n_steps() const { return n_steps_; }
-  /** Of the last step that was taken. */
+  /** The state after the last step that was taken. */
   SessionState state() const { return {.n_steps = n_steps_, .optimizer = optimizer_.state()}; }
-  /** From the next step on: learning_rate (the schedule's peak), weight_decay or max_grad_norm. */
+  /** Changes an option from the next step on: learning_rate (the schedule's peak), weight_decay or
+   * max_grad_norm. */
   void change_optimizer(std::string_view key, double value) { optimizer_.change(key, value); }
   /** The next step is the one after state.n_steps; the caller fills the segments. */
   void restore(const SessionState& state) {

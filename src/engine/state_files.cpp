@@ -37,7 +37,7 @@ CheckpointReader open_checked(const std::filesystem::path& checkpoint,
 struct SavedTensor {
   TensorSpec spec;
   int block = 0;
-  ByteRange range;  ///< of the segment, as StatePiece counts
+  ByteRange range;  ///< bytes of the segment, as StatePiece counts
 };
 
 /** Adam states of a frozen parameter are in no checkpoint: it has none. */
@@ -94,7 +94,7 @@ StateWriter::StateWriter(const ModelTable& model,
         .emplace_back(state_directory(checkpoint, kSavedSegments[s]), specs, max_shard_bytes,
                       state_stem(kSavedSegments[s]))
         .write_directly(behind);
-    // As the files have them: what follows each other is one run of bytes.
+    // The order is that of the files: neighbours are one run of bytes.
     for (auto& names : names_[s])
       std::ranges::sort(names);
   }
@@ -103,7 +103,7 @@ StateWriter::StateWriter(const ModelTable& model,
 void StateWriter::write(BlockStates& block) {
   for (size_t s = 0; s < kSavedSegments.size(); ++s) {
     write(block, s);
-    // What a writer holds back, the others would lack.
+    // The other writers would lack the bytes that one writer holds back.
     writers_[s].end_run();
   }
 }

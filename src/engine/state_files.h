@@ -41,13 +41,14 @@ class StateWriter {
               WriteBehind& behind);
   /** Takes all of one block, on the save queue: waits for the disk only where no slot is free. */
   void write(BlockStates& block);
-  /** When every block is written: all is safe on disk under its name. The checksums by stem. */
+  /** Puts all files safely on disk under their names. Call it when every block is written. Returns
+   * the checksums by stem. */
   const std::map<std::string, TensorChecksums>& finish();
 
  private:
   void write(BlockStates& block, size_t segment);
 
-  // By segment; the names of each block in the order of the files.
+  // The names of each block by segment, in the order of the files.
   std::array<std::vector<std::vector<std::string>>, kSavedSegments.size()> names_;
   std::array<std::unordered_map<std::string, ByteRange>, kSavedSegments.size()> ranges_;
   std::vector<CheckpointWriter> writers_;  // as kSavedSegments

@@ -16,7 +16,7 @@ struct TorchOptions {
 /** Returns the number of intra-op threads in force. */
 int set_up_torch(const TorchOptions& options);
 
-/** Of LibTorch; and the CPU's instructions that it chooses its kernels by. */
+/** The version of LibTorch, and the CPU's instructions that it chooses its kernels by. */
 std::string torch_version();
 std::string torch_cpu_capability();
 

@@ -60,9 +60,10 @@ class NormalDeviates {
   std::vector<uint64_t> draws_;
 };
 
-/** In pieces: a whole embedding's values beside its segments would be memory that no plan knows. */
+/** Initialises in pieces: a whole embedding's values beside its segments would be memory that no
+ * plan knows. */
 void initialise(const ModelTable& model, const HfEntry& entry, uint64_t seed, Segments& segments) {
-  constexpr int64_t kPiece = 1 << 19;  // of whole pairs
+  constexpr int64_t kPiece = 1 << 19;  // elements, in whole pairs
   const ParamSpec& spec = model.param_of(entry);
   const auto [begin, n_elements] = extent_of(model, entry);
   NormalDeviates normal(model.init_std, seed, entry.hf_name);

@@ -33,7 +33,7 @@ LoadReport load_weights(const ModelTable& model,
 /** Every parameter from its Init and the seed; the same values whatever the placement. */
 void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segments);
 
-/** Where a Hugging Face tensor lies in its block's segments, in elements. */
+/** The place of a Hugging Face tensor in its block's segments, in elements. */
 struct EntryExtent {
   int64_t begin = 0, n_elements = 0;
 };
@@ -46,8 +46,8 @@ void check_order(const ModelTable& model, const HfEntry& entry);
 /** Every parameter under its Hugging Face name, for a file of this type. */
 std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype);
 
-/** model.safetensors (or shards) in `directory`, fp32 by default, sorted as Hugging Face does. In
- * pieces of at most 256 KiB: nothing is allocated that grows with the model. */
+/** Writes model.safetensors (or shards) in `directory`, fp32 by default, sorted as Hugging Face
+ * does. It writes pieces of at most 256 KiB: nothing is allocated that grows with the model. */
 void save_weights(const ModelTable& model,
                   const Segments& segments,
                   const std::filesystem::path& directory,

@@ -9,7 +9,8 @@
 
 namespace ferry {
 
-/** What a run will take, from one rehearsal of each micro-batch size it may meet. */
+/** The time and memory that a run will take, from one rehearsal of each micro-batch size it may
+ * meet. */
 struct Promise {
   double seconds = 0;
   int64_t peak_bytes = 0;  ///< of this process in host memory

@@ -97,7 +97,7 @@ int finish_training(TrainingResult result,
   return 0;
 }
 
-/** What is asked of a run that is finished cannot be had any more. */
+/** Refuses changes to a finished run: they cannot be had any more. */
 void refuse_changes(const config::Config& config, const runs::ResumePoint& finished) {
   std::string asks;
   for (const char* key : {"num_train_epochs", "max_steps", "max_time"})
@@ -160,7 +160,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   runs::RunIndex().add(run.path);
   try {
     print_start(*job, loaded, resumed && resumed->checkpoint, terminal);
-    // Before the states are loaded: its neutral update may turn a -0 into +0.
+    // This comes before the states are loaded: its neutral update may turn a -0 into +0.
     Promise promise =
         rehearse(*session, *job, resumed && resumed->checkpoint ? resumed->checkpoint->step : 0);
     if (resumed && resumed->checkpoint) {
@@ -192,7 +192,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
 
 int fail_training(const OpenRun& run, const std::exception& error, int exit_code) {
   log_line(fmt::format("ferry: {}", error.what()));
-  // What was refused before the run was touched says all that there is to say.
+  // The message of a refusal before the run was touched says all that there is to say.
   const bool is_refused = exit_code == static_cast<int>(Fault::does_not_fit) && !run.directory;
   std::error_code code;
   if (exit_code >= runs::kFirstReportedExit && !is_refused &&

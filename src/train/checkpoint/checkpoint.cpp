@@ -36,7 +36,7 @@ ordered_json json_of(const SessionState& state, const ordered_json& identity) {
   return out;
 }
 
-/** Of transformers' TrainerState what does not depend on its trainer. */
+/** The part of transformers' TrainerState that does not depend on its trainer. */
 ordered_json trainer_state(const SessionState& state, const Job& job) {
   ordered_json out;
   out["global_step"] = state.n_steps;
@@ -175,7 +175,7 @@ std::optional<CheckpointSaver::Outcome> CheckpointSaver::await_outcome() {
 
 namespace {
 
-/** What state/ says of the run, and what of that the session takes. */
+/** The state of the run in state/, and the part of it that the session takes. */
 struct RunState {
   ordered_json all;
   SessionState session;

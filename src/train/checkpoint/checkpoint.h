@@ -38,7 +38,8 @@ class CheckpointSaver {
   /** Starts run/checkpoint-N, N = session.n_steps(), complete or not at all; waits for the one
    * before if that is still being written. `wanted`: see runs::remove_oldest. */
   void begin(std::vector<int64_t> wanted);
-  /** What became of the one that was begun last, told once; nothing while it is being written. */
+  /** The outcome of the checkpoint that was begun last, told once; nothing while it is being
+   * written. */
   struct Outcome {
     int64_t step = 0;
     double seconds = 0;  ///< from begin() until it was complete, or had failed

@@ -24,7 +24,7 @@ std::string stem_of(const fs::path& path) {
   return name.stem().string();
 }
 
-/** Nothing is overwritten. */
+/** Refuses a directory that is in use: nothing is overwritten. */
 void refuse_used(const fs::path& run) {
   std::error_code error;
   if (!fs::is_directory(run, error)) return;
@@ -61,7 +61,7 @@ fs::path choose_output_directory(const Job& job) {
         fmt::format("{}_{}_{}", stamp, stem_of(job.config.text("model_name_or_path")),
                     stem_of(job.config.text("dataset")));
     run = fs::path("runs") / name;
-    // In the same second, or after the clock was set back.
+    // The name may be taken in the same second, or after the clock was set back.
     std::error_code error;
     for (int n = 2; fs::exists(run, error); ++n)
       run = fs::path("runs") / fmt::format("{}-{}", name, n);
@@ -77,7 +77,7 @@ runs::RunDirectory make_output_directory(const Job& job, const fs::path& run) {
   };
   std::error_code error;
   if (!fs::exists(run, error)) check();  // a run that is refused leaves nothing behind
-  runs::RunDirectory directory(run);     // what a killed process left half-written is gone now
+  runs::RunDirectory directory(run);  // parts that a killed process left half-written are gone now
   check();
   return directory;
 }
@@ -93,7 +93,7 @@ void write_model_files(const Job& job, const fs::path& directory) {
   HfConfig config = job.directory.config();
   config.set_architecture(job.model.hf_architecture);
   config.set("torch_dtype", "float32");
-  config.set("dtype", "float32");  // what newer releases of transformers read
+  config.set("dtype", "float32");  // newer releases of transformers read this key
   if (job.loss != LossKind::masked_lm) {
     config.set_problem_type(hf_name_of(job.scheme.problem));
     config.set_labels(job.scheme.problem == ProblemType::regression
@@ -105,7 +105,8 @@ void write_model_files(const Job& job, const fs::path& directory) {
 }
 
 fs::path save_final(Session& session, const Job& job, const fs::path& run) {
-  // What a killed process left of it: the run's own, since nothing else may stand in a run.
+  // A killed process may have left parts of it. They are the run's own, since nothing else may
+  // stand in a run.
   std::error_code error;
   fs::remove_all(run / "final.partial", error);
   AtomicDirectory directory(run / "final");

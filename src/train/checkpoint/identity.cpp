@@ -53,7 +53,7 @@ bool is_same(const std::string& key,
 }  // namespace
 
 void check_identity(const nlohmann::ordered_json& then, const nlohmann::ordered_json& now) {
-  // What older runs do not name was the only way then.
+  // Settings that older runs do not name had only this value then.
   const nlohmann::ordered_json of_before = {{"optim", "adamw"}, {"master", "fp32"}};
   for (const auto& [key, value] : now.items()) {
     const auto found = then.find(key);

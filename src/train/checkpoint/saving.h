@@ -1,7 +1,7 @@
 #pragma once
-// When a run saves (options save_strategy, save_steps, save_total_limit, load_best_model_at_end)
-// and what is said of it. The loop calls it after every step; src/train/checkpoint/checkpoint.h is
-// the checkpoint itself.
+// Decides when a run saves (options save_strategy, save_steps, save_total_limit,
+// load_best_model_at_end), and prints that. The loop calls it after every step;
+// src/train/checkpoint/checkpoint.h is the checkpoint itself.
 
 #include <chrono>
 #include <optional>
@@ -51,7 +51,7 @@ class Saving {
   bool is_asked_for_ = false;  ///< the one under way, by somebody who waits
   std::string strategy_;
   std::optional<Interval> every_;  ///< none: Ferry chooses
-  int64_t begun_step_;             ///< of the last checkpoint, or where this process began
+  int64_t begun_step_;             ///< the step of the last checkpoint, or where this process began
   bool has_failed_ = false;
   std::chrono::duration<double> last_took_{};
   std::chrono::steady_clock::time_point last_began_ = std::chrono::steady_clock::now();

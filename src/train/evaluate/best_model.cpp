@@ -84,7 +84,8 @@ bool BestModel::is_out_of_patience() const {
   int64_t n_without = 0;
   for (const runs::EvaluationLine& line : metrics_.evaluations()) {
     const double now = score(line);
-    // As transformers' EarlyStoppingCallback: the first counts as better than nothing.
+    // The first evaluation counts as better than nothing, as in transformers'
+    // EarlyStoppingCallback.
     const bool is_better = now > best && (std::isinf(best) || now - best > threshold_);
     n_without = is_better ? 0 : n_without + 1;
     best = std::fmax(best, now);

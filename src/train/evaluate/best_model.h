@@ -1,7 +1,7 @@
 #pragma once
-// Which of a run's evaluations was the best, and whether the run shall stop for want of a better
-// one (options metric_for_best_model, greater_is_better, early_stopping_*). Everything is read from
-// the metrics log, so that a resumed run decides as if it had never stopped.
+// Decides which of a run's evaluations was the best, and whether the run shall stop for want of a
+// better one (options metric_for_best_model, greater_is_better, early_stopping_*). Everything is
+// read from the metrics log, so that a resumed run decides as if it had never stopped.
 
 #include <cstdint>
 #include <string>
@@ -18,7 +18,7 @@ void check_best_model(const Job& job);
 
 class BestModel {
  public:
-  /** Of a job that check_best_model() let pass. */
+  /** `job` is one that check_best_model() let pass. */
   BestModel(const Job& job, const runs::MetricsLog& metrics);
 
   /** Steps of all evaluations, the best first; of equals the earlier, as transformers takes it.

@@ -41,7 +41,7 @@ bool Evaluating::is_done() const {
 void Evaluating::after_step(Control& control) {
   const int64_t step = session_.n_steps();
   const bool is_known = metrics_.last_evaluation_step() == step;
-  // Of the last step the predictions are wanted, too, which no log holds.
+  // The predictions of the last step are wanted, too, and no log holds them.
   if (!is_due() || (is_known && !is_last_step())) return;
   run_.set_phase(runs::Phase::evaluating);
   auto evaluation = evaluate_unless(session_, job_, /*labelled=*/true, [&] {

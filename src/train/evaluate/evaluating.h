@@ -1,6 +1,6 @@
 #pragma once
-// When a run evaluates (options eval_strategy, eval_steps) and what is said of it. The loop calls
-// it after every step; src/train/evaluate/evaluation.h is the evaluation itself.
+// Decides when a run evaluates (options eval_strategy, eval_steps), and prints the results. The
+// loop calls it after every step; src/train/evaluate/evaluation.h is the evaluation itself.
 
 #include <chrono>
 
@@ -25,9 +25,9 @@ class Evaluating {
   /** Evaluates where that is due after this many steps and not done yet; a run that is to leave
    * drops it, and begins with it when it is resumed. */
   void after_step(Control& control);
-  /** Whether the run ends here: after its last step, or out of early_stopping_patience. */
+  /** True where the run ends here: after its last step, or out of early_stopping_patience. */
   bool is_last_step() const;
-  /** Whether nothing is left to evaluate then: all was, or there is no data. */
+  /** True where nothing is left to evaluate then: everything was evaluated, or there is no data. */
   bool is_done() const;
   const BestModel& best() const { return best_; }
   /** The last evaluation; empty where there was none. */

@@ -33,7 +33,7 @@ std::optional<Evaluation> evaluate_unless(Session& session,
                                           const std::function<bool()>& goes_on);
 Evaluation evaluate(Session& session, const Job& job, bool labelled);
 
-/** What `metrics` of an evaluation are called, and "loss": "accuracy", "f1_macro", ... */
+/** The names of an evaluation's `metrics`, and "loss": "accuracy", "f1_macro", ... */
 std::vector<std::string> metric_names(const LabelScheme& scheme, LossKind loss);
 
 /** "business (0.97)" or "3.52": a prediction in words. */

@@ -18,7 +18,8 @@ using namespace std::chrono_literals;
 constexpr const char* kChanges = "changes";
 const config::Origin kSetOrigin = {config::Source::command_line, "ferry runs set"};
 
-/** What may change in the middle of a run: numbers of the optimizer, which no memory depends on. */
+/** True for settings that may change in the middle of a run: numbers of the optimizer, which no
+ * memory depends on. */
 bool is_changeable(const std::string& key) {
   return key == "learning_rate" || key == "weight_decay" || key == "max_grad_norm";
 }
@@ -126,7 +127,7 @@ void Control::pause(runs::ControlRequest request) {
   if (is_paused_) return request.answer(true, "the run is paused already");
   std::string what = "paused";
   if (session_.device().is_cuda()) {
-    // What is on the GPU goes to host memory that was not planned for.
+    // The GPU's content goes to host memory that was not planned for.
     const int64_t needed = session_.lasting_gpu_bytes(), free = read_host_memory().budget_bytes();
     if (needed > free)
       return request.answer(
@@ -175,7 +176,7 @@ void Control::change(runs::ControlRequest request) {
           false, fmt::format("{} stays as it is while the run goes on; learning_rate, weight_decay "
                              "and max_grad_norm can change",
                              key));
-    // What an earlier process changed after this step is superseded.
+    // Changes that an earlier process made after this step are superseded.
     const int64_t step = session_.n_steps();
     std::erase_if(changes_, [&](const Change& c) { return c.key == key && c.step >= step; });
     changes_.push_back(
@@ -191,7 +192,7 @@ void Control::change(runs::ControlRequest request) {
 void Control::read_changes() {
   for (const auto& change : run_.get(kChanges)) {
     const auto key = change.value("key", "");
-    // Who resumes with another value than the run began with wants that one.
+    // A user who resumes with another value than the run began with wants that one.
     const auto source = job_.config.origin(key).source;
     const bool is_given =
         source == config::Source::command_line || source == config::Source::environment;

@@ -1,7 +1,7 @@
 #pragma once
-// What is asked of a training while it runs: by signal (Ctrl-C, SIGTERM, SIGHUP) or through its
-// control socket (`ferry runs pause | resume | stop | save | set`). The loop attends between two
-// steps; a pause stays inside attend().
+// Requests to a training while it runs: by signal (Ctrl-C, SIGTERM, SIGHUP) or through its control
+// socket (`ferry runs pause | resume | stop | save | set`). The loop attends between two steps; a
+// pause stays inside attend().
 
 #include <chrono>
 #include <deque>
@@ -27,21 +27,21 @@ class Control {
   /** Between steps: acts on what was asked; while the run is paused, it stays here. Settings that
    * an earlier process of the run changed at this step change again. */
   void attend();
-  /** Whether the step in progress shall be dropped: somebody wants the run to pause or to leave.
+  /** True where the step in progress shall be dropped: somebody wants the run to pause or to leave.
    * Asked inside a step, many times. */
   bool interrupts();
-  /** While the run is paused, and not to leave, no step may follow attend(): it came back for a
-   * checkpoint that somebody asked for. */
+  /** True while the run is paused and not to leave. Then no step may follow attend(): it came back
+   * for a checkpoint that somebody asked for. */
   bool is_paused() const { return is_paused_ && !leaves(); }
-  /** After a pause that ended in leaving, where the GPU's memory is needed once more. Throws
-   * Error(does_not_fit) where others have it. */
+  /** Takes the GPU's memory back after a pause that ended in leaving, where it is needed once more.
+   * Throws Error(does_not_fit) where others have it. */
   void return_to_gpu();
-  /** Asked to leave, by signal or `stop`. */
+  /** True where a signal or `stop` asked the run to leave. */
   bool leaves() const;
-  /** A checkpoint is wanted of the session as it is: `save`, or leaving, but for `stop --no-save`.
-   */
+  /** True where somebody wants a checkpoint of the session as it is: by `save`, or by leaving
+   * without `--no-save`. */
   bool saves() const;
-  /** What became of the checkpoint that saves() asked for, for those who wait for it. */
+  /** Tells those who wait for the checkpoint that saves() asked for what became of it. */
   void tell_saved(bool is_done, const std::string& text);
 
  private:
@@ -49,7 +49,7 @@ class Control {
   struct Change {
     int64_t step = 0;  ///< taken before it
     std::string key, value;
-    std::string instead_of;  ///< what the run's settings say
+    std::string instead_of;  ///< the value that the run's settings say
     bool is_applied = false;
   };
 
@@ -68,7 +68,7 @@ class Control {
   term::Progress& progress_;
   std::unique_ptr<runs::ControlServer> server_;  ///< null where no socket could be made
   std::deque<runs::ControlRequest> arrived_;     ///< inside a step, to be attended after it
-  std::vector<runs::ControlRequest> waiting_;    ///< for a checkpoint, or for the end
+  std::vector<runs::ControlRequest> waiting_;    ///< requests for a checkpoint, or for the end
   std::vector<Change> changes_;
   bool is_paused_ = false, has_left_gpu_ = false;
   bool stops_ = false, stops_unsaved_ = false, saves_ = false;

@@ -35,7 +35,8 @@ void catch_interrupts() {
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    // What is ignored from the start stays so: nohup, and a shell's jobs in the background.
+    // A signal that is ignored from the start stays so: nohup ignores it, and a shell does for jobs
+    // in the background.
     struct sigaction before {};
     if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
     ::sigaction(signal, &action, nullptr);

@@ -13,7 +13,7 @@ inline constexpr int kInterruptedExit = 130;
 void catch_interrupts();
 /** From now on there is work that the first signal must not lose. */
 void save_on_interrupts();
-/** Whether one has come. */
+/** True once a signal has come. */
 bool is_interrupted();
 
 }  // namespace ferry

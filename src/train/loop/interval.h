@@ -19,14 +19,14 @@ class Interval {
       : time_(config.maybe_time(key)),
         n_steps_(time_ ? 0 : std::max<int64_t>(1, config.steps(key, total_steps))) {}
 
-  /** After step `step`, when the last time was at `last`. */
+  /** True after step `step` when the last time was at `last`. */
   bool is_over(int64_t step, Clock::time_point last) const {
     return time_ ? Clock::now() - last >= std::chrono::seconds(time_->count) : step % n_steps_ == 0;
   }
 
  private:
   std::optional<config::Seconds> time_;
-  int64_t n_steps_;  ///< where there is no time
+  int64_t n_steps_;  ///< the interval in steps, where it is no time
 };
 
 }  // namespace ferry

@@ -53,11 +53,11 @@ void check_any_update(const SessionState& state, const Job& job, double loss) {
   refuse_diverged("all steps", job, job.n_steps - 1, loss);
 }
 
-/** What a step took. */
+/** The cost of a step. */
 struct StepCost {
   int64_t n_tokens = 0;
   double seconds = 0;
-  int64_t host_bytes = 0;  ///< of this process, after it
+  int64_t host_bytes = 0;  ///< memory of this process, after it
   double tokens_per_second() const {
     return static_cast<double>(n_tokens) / std::max(seconds, 1e-9);
   }
@@ -108,7 +108,7 @@ nlohmann::ordered_json metrics_of(const Job& job,
   return line;
 }
 
-/** Of the first of these steps that has one. */
+/** The checkpoint of the first of these steps that has one. */
 std::optional<runs::Checkpoint> find_checkpoint(const std::filesystem::path& run,
                                                 const std::vector<int64_t>& steps) {
   const auto all = runs::complete_checkpoints(run);

@@ -13,23 +13,22 @@
 namespace ferry {
 
 struct TrainingResult {
-  std::vector<double> losses;  ///< of every step of the run
-  double seconds = 0;          ///< of training by this process, evaluations and saving left out
-  int64_t n_steps = 0;         ///< taken by this process
-  int64_t n_tokens = 0;        ///< of them
+  std::vector<double> losses;  ///< the loss of every step of the run
+  double seconds = 0;    ///< seconds of training by this process, evaluations and saving left out
+  int64_t n_steps = 0;   ///< taken by this process
+  int64_t n_tokens = 0;  ///< tokens of these steps
   int64_t n_skipped = 0;
   Evaluation evaluation;  ///< the last one; empty without evaluation data
   /** The run's best evaluations that have a checkpoint still, with load_best_model_at_end. */
   std::optional<runs::Checkpoint> best;
   int64_t gpu_bytes = 0;        ///< in use on the card after the last step, as the driver counts
   bool is_interrupted = false;  ///< left before the end, as asked
-  bool is_saved = false;        ///< and saved before
+  bool is_saved = false;        ///< a checkpoint was saved before that
 };
 
-/** From the step after session.n_steps() to the run's last (max_time may move it), or until a
- * signal comes; metrics and checkpoints go to the run's directory. Throws Error(diverged) when the
- * gradients stay non-finite.
- */
+/** Trains from the step after session.n_steps() to the run's last (max_time may move it), or until
+ * a signal comes; metrics and checkpoints go to the run's directory. Throws Error(diverged) when
+ * the gradients stay non-finite. */
 TrainingResult train(Session& session, Job& job, runs::RunDirectory& run);
 
 }  // namespace ferry

@@ -64,7 +64,8 @@ std::string shortened(const std::string& text, size_t length) {
   return text.size() > length ? line + "..." : line;
 }
 
-/** What the user's model has and the run does not read: a sign of another kind of model. */
+/** Prints the weights that the user's model has and the run does not read: a sign of another kind
+ * of model. */
 void print_unused(const std::vector<std::string>& unused, const term::Terminal& terminal) {
   constexpr size_t kShown = 4, kName_bytes = 80;
   if (unused.empty()) return;
@@ -76,7 +77,7 @@ void print_unused(const std::vector<std::string>& unused, const term::Terminal& 
                        unused.size() > kShown ? ", ..." : ""));
 }
 
-/** What people do with a model that is there. */
+/** The commands that people use next on a finished model. */
 std::string next_commands(const Job& job, const std::filesystem::path& final) {
   const std::string model = runs::shell_line(std::array{final.string()});
   if (job.loss == LossKind::masked_lm)

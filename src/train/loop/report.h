@@ -1,7 +1,7 @@
 #pragma once
-// What a run says before and after: the plan in bytes, the loss curve, the confusion matrix, a few
-// predictions, promise against outcome. Text to stdout, and plan and outcome as run.json keeps
-// them; nothing here computes.
+// The text that a run prints before and after: the plan in bytes, the loss curve, the confusion
+// matrix, a few predictions, promise against outcome. Text goes to stdout, and plan and outcome to
+// run.json; nothing here computes.
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
@@ -17,10 +17,10 @@ void print_start(const Job& job,
                  const LoadReport& loaded,
                  bool is_resumed,
                  const term::Terminal& terminal);
-/** What the run is expected to take, before its first step. */
+/** Prints the time and memory that the run is expected to take, before its first step. */
 void print_expected(const Promise& promise);
 void print_metrics(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal);
-/** Up to three samples of the evaluation data beside what the model says. */
+/** Prints up to three samples of the evaluation data beside the model's answers. */
 void print_examples(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal);
 void print_end(const TrainingResult& result,
                const Job& job,

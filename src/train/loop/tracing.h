@@ -15,7 +15,7 @@ namespace ferry {
 
 class Tracing {
  public:
-  /** From the next step on, where the option asks for it. */
+  /** Traces from the next step on, where the option asks for it. */
   Tracing(Session& session, const Job& job, runs::MetricsLog& metrics, term::Progress& progress);
   ~Tracing() { session_.executor().set_tracer(nullptr); }
   Tracing(const Tracing&) = delete;

@@ -14,7 +14,7 @@ class StepBatches {
  public:
   explicit StepBatches(const Job& job);
 
-  /** Step `step` (from 0) of the run. What it returns is valid until the next call. */
+  /** The micro-batches of step `step` (from 0) of the run. They are valid until the next call. */
   std::span<const HostBatch> of_step(int64_t step);
   /** Real tokens of that step. */
   int64_t n_tokens() const { return n_tokens_; }
@@ -29,7 +29,7 @@ class StepBatches {
   int64_t n_tokens_ = 0;
 };
 
-/** How a masked-LM run hides tokens of this model. */
+/** The way in which a masked-LM run hides tokens of this model. */
 MaskOptions mask_options(const Job& job);
 /** The id that fills dummy tails. */
 int32_t pad_id(const Job& job);

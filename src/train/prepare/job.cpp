@@ -31,7 +31,7 @@ DatasetOptions dataset_options(const config::Config& config,
                          labels);
 }
 
-/** What the user hears at the start: of the machine, then of the data. */
+/** The user's notes at the start: on the machine, then on the data. */
 std::vector<std::string> notes_of(const Machine& machine, const Dataset& data) {
   std::vector<std::string> notes = data.notes;
   if (!machine.note.empty()) notes.insert(notes.begin(), machine.note);
@@ -171,7 +171,8 @@ void plan_steps(Job& job) {
                              config.integer("max_steps"));
 }
 
-/** What was chosen here and fixes the bits stands in config.toml, so that a resumed run has it. */
+/** Writes choices that were made here and fix the bits into config.toml, so that a resumed run has
+ * them. */
 void fix_identity(Job& job) {
   config::Config& config = job.config;
   config.choose("per_device_train_batch_size", fmt::format("{}", job.split.micro_batch_size),

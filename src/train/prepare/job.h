@@ -33,7 +33,7 @@ struct Job {
   int64_t max_length = 512;
   ModelTable model;
   Plan plan;
-  std::vector<int64_t> token_sizes;  ///< what a micro-batch's token count is rounded up to
+  std::vector<int64_t> token_sizes;  ///< sizes that a micro-batch's token count is rounded up to
 
   TokenizedDataset train = TokenizedDataset();  ///< empty unless the job trains
   Dataset eval_examples;  ///< texts, for predictions to show; empty without evaluation data
@@ -41,11 +41,11 @@ struct Job {
   StepSplit split;
   int64_t steps_per_epoch = 0;
   int64_t n_steps = 0;
-  nlohmann::ordered_json identity;  ///< of a training: identity_of()
-  std::vector<std::string> notes;   ///< for the user: what was taken for what
+  nlohmann::ordered_json identity;  ///< the identity of a training: identity_of()
+  std::vector<std::string> notes;   ///< notes for the user: what was taken for what
 };
 
-/** What the texts are shuffled by. */
+/** The seed that the texts are shuffled by. */
 uint64_t data_seed_of(const config::Config& config);
 
 /** The job of `ferry train`. Throws Error for everything that is wrong with settings, model or
@@ -64,10 +64,11 @@ std::unique_ptr<Session> open_session(const Job& job, LoadReport* report = nullp
 /** MicroBatch of the data room as the engine takes it; it points into `batch`. */
 HostBatch host_batch(const MicroBatch& batch, const Job& job);
 
-/** What the plan, the dataset and LibTorch's own buffers take in host memory beyond the process as
+/** The host memory that the plan, the dataset and LibTorch's own buffers take beyond the process as
  * it starts. */
 int64_t planned_host_bytes(const Job& job);
-/** What the driver will count on the card, with what other programs took before; 0 on a CPU. */
+/** The bytes that the driver will count on the card, with those that other programs took before; 0
+ * on a CPU. */
 int64_t planned_gpu_bytes(const Job& job);
 
 }  // namespace ferry

@@ -1,5 +1,5 @@
 #pragma once
-// What this machine offers a run, found out once at the start of the trainer.
+// The abilities of this machine, found out once at the start of the trainer.
 
 #include <string>
 

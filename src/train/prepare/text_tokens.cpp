@@ -91,7 +91,7 @@ std::vector<int64_t> choose_sizes(const RunTexts& texts,
   const std::vector<int32_t>& lengths = trains ? texts.trained : texts.evaluated;
   if (lengths.empty()) return {largest_tokens};
   const auto n = static_cast<int64_t>(lengths.size());
-  // Not past the epochs that largest_tokens is of.
+  // This stays within the epochs that largest_tokens counts.
   const int64_t n_steps = std::min(kStepsLookedAt, epochs_looked_at(n) * steps_per_epoch(n, split));
   const Sampler sampler(n, texts.data_seed, /*shuffle=*/trains);
   return choose_token_sizes(

@@ -1,6 +1,6 @@
 #pragma once
-// How many tokens a run's micro-batches have: their texts and their order are known before the plan
-// is made, which need not count on texts as long as max_length, then.
+// The number of tokens in a run's micro-batches. Their texts and their order are known before the
+// plan is made, so it need not count on texts as long as max_length.
 
 #include <cstdint>
 #include <functional>
@@ -19,18 +19,19 @@ struct RunTexts {
   uint64_t data_seed = 0;
   int64_t n_epochs = 1;
   int64_t max_length = 512;
-  /** Of a run that goes on: what micro-batches were rounded up to when it began. */
+  /** The sizes of a resumed run, which micro-batches were rounded up to when it began. */
   std::vector<int64_t> token_sizes;
 };
 
-/** Tokens of its micro-batches, or no fewer: the most in as many epochs as can be looked at, past
- * which the longest texts are taken to meet. Nothing where all texts are as long as max_length. */
+/** The tokens of the run's micro-batches, or an upper bound: the most in as many epochs as can be
+ * looked at, past which the longest texts are taken to meet. Empty where all texts are as long as
+ * max_length. */
 std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens_of(
     const RunTexts& texts);
 
-/** What micro-batches' token counts are rounded up to: a few sizes that fit them well, the last of
- * which is the plan's largest micro-batch. A run that goes on keeps those that it began with; one
- * that is made longer may need a larger one besides. */
+/** Chooses the sizes that micro-batches' token counts are rounded up to: a few that fit them well,
+ * the last of which is the plan's largest micro-batch. A resumed run keeps those that it began
+ * with; one that is made longer may need a larger one besides. */
 std::vector<int64_t> choose_sizes(const RunTexts& texts,
                                   const StepSplit& split,
                                   int64_t largest_tokens,
