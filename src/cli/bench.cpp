@@ -26,7 +26,7 @@ using nlohmann::ordered_json;
 constexpr std::string_view kUsage =
     "usage: ferry bench PART [--seconds S] [--json] [--output FILE.json]";
 
-constexpr std::string_view kHelp =
+constexpr std::string_view kBenchHelp =
     "ferry bench - measure one part of this machine, as a run uses it\n\n"
     "usage: ferry bench PART [--seconds S] [--json]\n"
     "       ferry bench card [--output FILE.json]\n"
@@ -50,7 +50,7 @@ constexpr std::string_view kHelp =
 constexpr std::string_view kParts[] = {"adamw",     "dram", "copy", "gpu", "gemm",
                                        "attention", "disk", "step", "all", "card"};
 
-struct Request {
+struct BenchRequest {
   std::string part;
   std::string seconds;
   fs::path output;
@@ -72,8 +72,8 @@ void check_part(const std::string& part) {
                      fmt::join(names, ", ")));
 }
 
-Request parse(Arguments arguments) {
-  Request request;
+BenchRequest parse_bench(Arguments arguments) {
+  BenchRequest request;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
     const auto value = [&] {
@@ -180,14 +180,14 @@ void print_steps(const Measured& measured) {
 }
 
 /** Before measuring, as far as it is known then: CUDA may work where NVML does not. */
-void check_card(const Request& request, const Nvidia& nvidia) {
+void check_card(const BenchRequest& request, const Nvidia& nvidia) {
   if (nvidia.n_pci_devices == 0 && !nvidia.has_library)
     refuse_without_gpu("no NVIDIA GPU is on the PCI bus");
   if (request.output.empty() && !nvidia.gpus.empty())
     check_can_be_made(file_of(nvidia.gpus.front().name));
 }
 
-Measured measure(const Request& request) {
+Measured measure(const BenchRequest& request) {
   const std::optional<fs::path> trainer = find_trainer();
   if (!trainer)
     throw Error(Fault::machine, "cli.bench", "ferry-trainer, which measures, is not beside ferry",
@@ -211,9 +211,9 @@ std::span<const std::string_view> bench_parts() {
 }
 
 int run_bench(Arguments arguments) {
-  const Request request = parse(arguments);
+  const BenchRequest request = parse_bench(arguments);
   if (request.wants_help) {
-    fmt::print("{}", kHelp);
+    fmt::print("{}", kBenchHelp);
     return 0;
   }
   if (!request.output.empty()) check_can_be_made(request.output);

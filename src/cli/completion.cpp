@@ -22,7 +22,7 @@ struct ShellName {
 constexpr ShellName kShells[] = {
     {"bash", config::Shell::bash}, {"zsh", config::Shell::zsh}, {"fish", config::Shell::fish}};
 
-constexpr std::string_view kHelp =
+constexpr std::string_view kCompletionHelp =
     "ferry completion - a script that completes ferry's command lines\n\n"
     "usage: ferry completion bash | zsh | fish\n\n"
     "Completes verbs, flags, values of choices, files and names of presets. To have it in every "
@@ -78,7 +78,7 @@ CompletedProgram whole_program() {
 int run_completion(Arguments arguments) {
   for (const std::string& argument : arguments) {
     if (argument != "--help" && argument != "-h") continue;
-    fmt::print("{}", kHelp);
+    fmt::print("{}", kCompletionHelp);
     return 0;
   }
   if (arguments.size() == 1) {

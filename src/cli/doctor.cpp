@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::string_view kHelp =
+constexpr std::string_view kDoctorHelp =
     "ferry doctor - what this machine has and can do, and what is wrong with it\n\n"
     "usage: ferry doctor [--no-measure] [--seconds S] [--json]\n\n"
     "Looks at processor, memory and its limits, disk, NVIDIA driver and GPUs, and Ferry's own "
@@ -39,15 +39,15 @@ constexpr std::string_view kHelp =
     "  --no-measure   look only; figures are those of the last time\n"
     "  --seconds S    about how long measuring may take (12 by itself, and what starting takes)\n";
 
-struct Request {
+struct DoctorRequest {
   bool measures = true;
   std::string seconds;
   bool wants_json = false;
   bool wants_help = false;
 };
 
-Request parse(Arguments arguments) {
-  Request request;
+DoctorRequest parse_doctor(Arguments arguments) {
+  DoctorRequest request;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (argument == "--help" || argument == "-h")
@@ -269,9 +269,9 @@ ordered_json machine_report() {
 }
 
 int run_doctor(Arguments arguments) {
-  const Request request = parse(arguments);
+  const DoctorRequest request = parse_doctor(arguments);
   if (request.wants_help) {
-    fmt::print("{}", kHelp);
+    fmt::print("{}", kDoctorHelp);
     return 0;
   }
   Facts facts = gather();

@@ -19,7 +19,7 @@ namespace ferry::cli {
 
 namespace {
 
-constexpr std::string_view kHelp =
+constexpr std::string_view kPresetsHelp =
     "ferry presets - list, show and copy settings that belong together\n\n"
     "usage: ferry presets ls [--json | --names]\n"
     "       ferry presets show NAME\n"
@@ -94,7 +94,7 @@ int run_presets(Arguments arguments) {
   std::vector<std::string> words;
   for (const std::string& argument : arguments) {
     if (argument == "--help" || argument == "-h") {
-      fmt::print("{}", kHelp);
+      fmt::print("{}", kPresetsHelp);
       return 0;
     }
     if (argument == "--json")

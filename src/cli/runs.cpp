@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr std::string_view kHelp =
+constexpr std::string_view kRunsHelp =
     "ferry runs - look at runs, and steer those that are going on\n\n"
     "usage: ferry runs ls [DIRECTORY]         all known runs, or those in a directory\n"
     "       ferry runs show RUN               what it is doing, and how far it is\n"
@@ -137,7 +137,7 @@ int run_runs(Arguments arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
     if (argument == "--help" || argument == "-h") {
-      fmt::print("{}", kHelp);
+      fmt::print("{}", kRunsHelp);
       return 0;
     }
     if (argument == "--json")

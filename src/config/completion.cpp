@@ -104,7 +104,7 @@ std::string escaped(std::string_view text, std::string_view special) {
 }
 
 /** One word of bash and zsh, whatever is in it. */
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string result = "'";
   for (char c : text)
     result += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -114,7 +114,7 @@ std::string quoted(std::string_view text) {
 std::string quoted_all(const std::vector<std::string>& words) {
   std::string result;
   for (const std::string& word : words)
-    result += (result.empty() ? "" : " ") + quoted(word);
+    result += (result.empty() ? "" : " ") + shell_quoted(word);
   return result;
 }
 
@@ -125,7 +125,7 @@ std::string fish_quoted(std::string_view text) {
 
 /** What zsh's _describe takes apart at the first colon. */
 std::string zsh_described(std::string_view name, std::string_view help) {
-  return quoted(fmt::format("{}:{}", escaped(name, "\\:"), escaped(short_help(help), "\\")));
+  return shell_quoted(fmt::format("{}:{}", escaped(name, "\\:"), escaped(short_help(help), "\\")));
 }
 
 bool has_verb(const CompletedFlag& flag, const std::string& verb) {

@@ -74,7 +74,7 @@ std::string list_to_toml(const std::string& text) {
   return fmt::format("[{}]", fmt::join(items, ", "));
 }
 
-std::string trimmed(std::string_view text) {
+std::string trimmed_copy(std::string_view text) {
   size_t begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
   return std::string(text.substr(begin, text.find_last_not_of(" \t") - begin + 1));
@@ -193,7 +193,7 @@ std::optional<Value> value_from_text(const Option& option, std::string_view raw)
     if (option.can_be_auto && raw == "auto") return Auto{};
     return std::string(raw);
   }
-  const std::string text = trimmed(raw);
+  const std::string text = trimmed_copy(raw);
   if (option.can_be_auto && normalized_name(text) == "auto") return Auto{};
   switch (option.type) {
     case Type::choice: {

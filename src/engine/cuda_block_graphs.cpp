@@ -24,25 +24,25 @@ constexpr int64_t kUnused_calls = 16 * kBlockGraphs_max;
 /** Keys that came once and are remembered: texts of ever new lengths bring ever new ones. */
 constexpr size_t kSeen_max = 1 << 16;
 
-struct Recorded {
-  std::unique_ptr<at::cuda::CUDAGraph> graph;  ///< holds LibTorch's generator
-  cudaGraphExec_t runs = nullptr;
-  int64_t last_call = 0;
-
-  Recorded() = default;
-  Recorded(Recorded&& other) noexcept
-      : graph(std::move(other.graph)),
-        runs(std::exchange(other.runs, nullptr)),
-        last_call(other.last_call) {}
-  Recorded& operator=(Recorded&&) = delete;
-  ~Recorded() {
-    if (runs) cudaGraphExecDestroy(runs);
-  }
-};
-
 }  // namespace
 
 struct BlockGraphs::State {
+  struct Recorded {
+    std::unique_ptr<at::cuda::CUDAGraph> graph;  ///< holds LibTorch's generator
+    cudaGraphExec_t runs = nullptr;
+    int64_t last_call = 0;
+
+    Recorded() = default;
+    Recorded(Recorded&& other) noexcept
+        : graph(std::move(other.graph)),
+          runs(std::exchange(other.runs, nullptr)),
+          last_call(other.last_call) {}
+    Recorded& operator=(Recorded&&) = delete;
+    ~Recorded() {
+      if (runs) cudaGraphExecDestroy(runs);
+    }
+  };
+
   std::set<GraphKey> seen;  ///< once
   std::map<GraphKey, Recorded> recorded;
   at::Tensor keys;  ///< (kKeys_max) int64 on the GPU: the random keys of the graph that runs
@@ -136,7 +136,7 @@ void BlockGraphs::run(const GraphKey& key,
     // The first call loads kernels and has LibTorch allocate what it keeps.
     if (state.seen.size() >= kSeen_max) state.seen.clear();
     if (state.seen.insert(key).second || !state.make_room()) return work(random);
-    std::optional<Recorded> graph = state.record(random, work);
+    std::optional<BlockGraphs::State::Recorded> graph = state.record(random, work);
     if (!graph) {
       state.is_full = true;
       state.recorded.clear();

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLine_bytes_max = 1 << 16;
+constexpr size_t kMessage_bytes_max = 1 << 16;
 
 [[noreturn]] void fail(const fs::path& path, std::string_view doing, int code) {
   throw Error(Fault::machine, "runs.control",
@@ -72,7 +72,7 @@ UniqueFd make_socket(const fs::path& path) {
 std::optional<std::string> read_line(int fd) {
   std::string line;
   char piece[4096];
-  while (line.size() < kLine_bytes_max) {
+  while (line.size() < kMessage_bytes_max) {
     const ssize_t n = ::recv(fd, piece, sizeof piece, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return {};

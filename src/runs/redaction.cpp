@@ -8,7 +8,7 @@
 namespace ferry::runs {
 namespace {
 
-constexpr size_t kLine_bytes_max = 4000;  // std::regex recurses over what it reads
+constexpr size_t kRedactedLine_bytes_max = 4000;  // std::regex recurses over what it reads
 constexpr size_t kQuoted_bytes_max = 160;
 constexpr auto kFlags = std::regex::ECMAScript | std::regex::icase;
 
@@ -71,7 +71,7 @@ std::string Redaction::shortened(const std::string& path) const {
 }
 
 std::string Redaction::line(std::string line) const {
-  if (line.size() > kLine_bytes_max) line.resize(kLine_bytes_max);
+  if (line.size() > kRedactedLine_bytes_max) line.resize(kRedactedLine_bytes_max);
   line = std::regex_replace(line, patterns().tokens, "***");
   line = std::regex_replace(line, patterns().named, "$1***");
   line = std::regex_replace(line, patterns().followed, "$1***");

@@ -12,12 +12,12 @@ namespace ferry::term {
 
 namespace {
 
-constexpr double kGap = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 /** The mean of the finite values in each of n bins; NaN for a bin without one. With fewer values
  * than bins, each value keeps its place and the bins between are interpolated. */
 std::vector<double> in_columns(std::span<const double> values, size_t n_columns) {
-  std::vector<double> columns(n_columns, kGap);
+  std::vector<double> columns(n_columns, kNoValue);
   if (values.size() > n_columns) {
     for (size_t c = 0; c < n_columns; ++c) {
       size_t begin = c * values.size() / n_columns, end = (c + 1) * values.size() / n_columns,

@@ -11,7 +11,7 @@ namespace ferry::term {
 
 namespace {
 
-constexpr int kGap = 2, kNarrowest = 6;
+constexpr int kGap_columns = 2, kNarrowest = 6;
 
 std::string padded(const std::string& text, int width, Align align) {
   const std::string spaces(static_cast<size_t>(std::max(0, width - display_width(text))), ' ');
@@ -40,7 +40,7 @@ std::string Table::text(const Terminal& terminal) const {
     widths.push_back(width);
   }
   auto total = [&] {
-    int sum = kGap * static_cast<int>(widths.size() - 1);
+    int sum = kGap_columns * static_cast<int>(widths.size() - 1);
     for (int width : widths)
       sum += width;
     return sum;
@@ -54,7 +54,7 @@ std::string Table::text(const Terminal& terminal) const {
   auto line_of = [&](const std::vector<std::string>& cells) {
     std::string line;
     for (size_t c = 0; c < cells.size(); ++c) {
-      if (c > 0) line += std::string(kGap, ' ');
+      if (c > 0) line += std::string(kGap_columns, ' ');
       line += padded(fitted(cells[c], widths[c], terminal), widths[c], columns_[c].align);
     }
     return without_trailing_spaces(line);

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
  * takes a second alone. */
 constexpr double kMost_s = 10;
 
-double seconds_since(Clock::time_point start) {
+double seconds_after(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
@@ -114,11 +114,11 @@ class Rehearsal {
   }
 
  private:
-  double left_s() const { return kMost_s - seconds_since(start_); }
+  double left_s() const { return kMost_s - seconds_after(start_); }
   double timed(std::span<const HostBatch> micro_batches) {
     const auto start = Clock::now();
     session_.rehearse(micro_batches);
-    return seconds_since(start);
+    return seconds_after(start);
   }
 
   Session& session_;

@@ -11,7 +11,7 @@
 namespace ferry {
 namespace {
 
-constexpr int64_t kPiece_bytes =
+constexpr int64_t kWrite_bytes =
     static_cast<int64_t>(WriteBehind::kPiece_slots) * WriteBehind::kSlot_bytes;
 
 int64_t page_below(int64_t offset) {
@@ -53,14 +53,14 @@ int DirectWriter::fill(int64_t offset_bytes, int64_t n_bytes, const FillParts& f
   while (n_bytes > 0) {
     if (failure_ != 0) return failure_;
     const int64_t begin = open_.end_bytes;
-    const int64_t end = std::min(begin + n_bytes, open_.base_bytes + kPiece_bytes);
+    const int64_t end = std::min(begin + n_bytes, open_.base_bytes + kWrite_bytes);
     while (open_.base_bytes + static_cast<int64_t>(open_.slots.size()) * WriteBehind::kSlot_bytes <
            end)
       open_.slots.push_back(behind_.take());
     fill_parts(parts_of(open_, begin, end));
     open_.end_bytes = end;
     n_bytes -= end - begin;
-    if (end < open_.base_bytes + kPiece_bytes) continue;
+    if (end < open_.base_bytes + kWrite_bytes) continue;
     hand_over();
     open_ = {end, end, end, {}};
   }

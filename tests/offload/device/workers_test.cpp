@@ -23,9 +23,9 @@ namespace ferry::test {
 namespace {
 
 #ifdef __SANITIZE_THREAD__
-constexpr bool kThreadSanitizer = true;
+constexpr bool kInstrumented = true;
 #else
-constexpr bool kThreadSanitizer = false;
+constexpr bool kInstrumented = false;
 #endif
 #ifdef __SANITIZE_ADDRESS__
 constexpr bool kAddressSanitizer = true;
@@ -36,7 +36,7 @@ constexpr bool kAddressSanitizer = false;
 class Pools : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    if (GetParam() && kThreadSanitizer)
+    if (GetParam() && kInstrumented)
       GTEST_SKIP() << "oneTBB is not instrumented for the thread sanitizer";
   }
   static std::unique_ptr<WorkerPool> make(int n_workers) {
@@ -156,7 +156,7 @@ constexpr int kNoTbbbind = 77;
 }
 
 TEST(NumaDeathTest, EachNodesWorkersRunItsShareOnItsCores) {
-  if (kThreadSanitizer) GTEST_SKIP() << "oneTBB is not instrumented for the thread sanitizer";
+  if (kInstrumented) GTEST_SKIP() << "oneTBB is not instrumented for the thread sanitizer";
   if (kAddressSanitizer) GTEST_SKIP() << "the address sanitizer forbids oneTBB's library for NUMA";
   cpu_set_t allowed;
   sched_getaffinity(0, sizeof allowed, &allowed);
