@@ -193,6 +193,11 @@ namespace {
 void remove_checkpoint(const fs::path& checkpoint) {
   std::error_code error;
   fs::remove(checkpoint / kComplete, error);  // first: from here on nobody takes it for whole
+  try {
+    sync_directory(checkpoint);  // not after a power cut either, which may keep this name alone
+  } catch (const Error&) {
+    return;  // the run's next process removes it
+  }
   fs::remove_all(checkpoint, error);
 }
 

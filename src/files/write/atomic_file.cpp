@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -166,10 +167,19 @@ void sync_directory(const std::filesystem::path& directory) {
 
 void make_directories(const std::filesystem::path& directory) {
   std::error_code code;
+  std::vector<std::filesystem::path> created_in;  // each holds a name that only memory has so far
+  const auto whole = std::filesystem::absolute(directory, code).lexically_normal();
+  for (auto at = whole; !code && !std::filesystem::exists(at, code) && at != at.parent_path();
+       at = at.parent_path())
+    created_in.push_back(at.parent_path());
+  code.clear();
   std::filesystem::create_directories(directory, code);
   if (!code && !std::filesystem::is_directory(directory, code))
     code = std::make_error_code(std::errc::not_a_directory);
   if (code) throw_write_error(directory, "created", code.value());
+  for (const auto& parent : created_in)
+    // One in which this user may make names but not read them cannot be opened.
+    if (::access(parent.c_str(), R_OK) == 0) sync_directory(parent);
 }
 
 }  // namespace ferry

@@ -97,7 +97,8 @@ void copy_file_atomically(const std::filesystem::path& from, const std::filesyst
 /** Makes renames and removals in the directory survive a power cut. */
 void sync_directory(const std::filesystem::path& directory);
 
-/** Makes the directory and its parents; Error(machine) when that cannot be. */
+/** Makes the directory and its parents, safe from a power cut; Error(machine) when that cannot be.
+ */
 void make_directories(const std::filesystem::path& directory);
 
 }  // namespace ferry
