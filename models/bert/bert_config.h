@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "src/base/json_reader.h"
+
 namespace ferry {
 
 /** Hugging Face's BertConfig, with its defaults where the file may leave a key out. */
@@ -26,9 +28,12 @@ struct BertConfig {
   float initializer_range = 0.02f;
 };
 
-/** Throws Error(data) that names file (`origin`) and key for a missing one, a wrong type, a value
+/** Throws Error(data) that names file and key for a missing one, a wrong type, a value
  * out of range, or a kind of BERT that Ferry does not compute (another activation, relative
  * positions, a decoder). */
-BertConfig parse_bert_config(const nlohmann::json& config, std::string_view origin = "config.json");
+BertConfig parse_bert_config(const JsonReader& config);
+/** The same of a value made by the program; `origin` names it in messages. */
+BertConfig parse_bert_config(const nlohmann::ordered_json& config,
+                             std::string_view origin = "config.json");
 
 }  // namespace ferry

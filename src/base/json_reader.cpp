@@ -428,8 +428,8 @@ std::vector<std::string> JsonReader::unread_keys() const {
   return unread;
 }
 
-void JsonReader::refuse(std::string_view expectation) const {
-  fail(fmt::format("is {}, expected {}", shown(*value_), expectation));
+void JsonReader::refuse(std::string_view expectation, std::optional<std::string_view> hint) const {
+  fail(fmt::format("is {}, expected {}", shown(*value_), expectation), hint);
 }
 
 void JsonReader::refuse_missing(std::string_view key, std::string_view expectation) const {

@@ -114,7 +114,8 @@ class JsonReader {
   std::vector<std::string> unread_keys() const;
 
   /** "a.b[2] is 3, expected TEXT". */
-  [[noreturn]] void refuse(std::string_view expectation) const;
+  [[noreturn]] void refuse(std::string_view expectation,
+                           std::optional<std::string_view> hint = {}) const;
   /** "a.b[2] WHAT", with the source's hint unless another one is given. */
   [[noreturn]] void fail(std::string_view what, std::optional<std::string_view> hint = {}) const;
 

@@ -131,7 +131,7 @@ ModelTable make_model_table(const config::Config& config,
   };
   options.hidden_dropout = dropout("hidden_dropout");
   options.attention_dropout = dropout("attention_dropout");
-  const BertConfig bert = parse_bert_config(hf.json(), hf.origin());
+  const BertConfig bert = parse_bert_config(hf.fields());
   const int64_t head_width = bert.hidden_size / bert.num_attention_heads;
   options.attention = choose_attention(
       options.compute, machine,

@@ -2,11 +2,13 @@
 // What the readers of tokenizer.json and of vocab.txt share, and their entries. Included by them
 // and by tokenizer_spec.cpp, which chooses between them.
 
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
-#include "src/text/json_fields.h"
+#include "src/base/json_reader.h"
 #include "src/text/tokenizer_spec.h"
 
 namespace ferry::text {
@@ -15,6 +17,23 @@ constexpr std::string_view kSupported =
     "supported are BERT's tokenizers: model WordPiece, normalizer BertNormalizer, pre-tokenizer "
     "BertPreTokenizer, "
     "post-processor TemplateProcessing or BertProcessing";
+
+constexpr std::string_view kFetchAgain = "is the download complete? fetch the model's files again";
+
+/** The most that an id may be, and a size that is kept as one. */
+constexpr int64_t kId_max = INT32_MAX - 1;
+
+/** An Error (data, "tokenizer.open") about a file. */
+[[noreturn]] void fail(const std::filesystem::path& file,
+                       std::string_view what,
+                       std::string_view hint);
+
+/** A JSON file; an error in it is one of "tokenizer.open". */
+JsonReader read_json_file(const std::filesystem::path& file);
+
+inline int32_t id_of(const JsonReader& value) {
+  return static_cast<int32_t>(value.integer(0, kId_max));
+}
 
 /** The ids of a spec's tokens, and its added tokens' door. */
 class KnownTokens {
@@ -49,6 +68,6 @@ Template bert_template(bool pair, int32_t cls, int32_t sep);
 void read_tokenizer_json(TokenizerSpec& spec);
 
 /** Reads spec.file; config is tokenizer_config.json's, or null. */
-void read_vocab_txt(const JsonField* config, TokenizerSpec& spec);
+void read_vocab_txt(const JsonReader* config, TokenizerSpec& spec);
 
 }  // namespace ferry::text

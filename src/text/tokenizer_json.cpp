@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -14,28 +15,29 @@ namespace ferry::text {
 namespace {
 
 /** Fails unless the section's "type" is one of those. */
-std::string type_of(const JsonField& section, std::initializer_list<std::string_view> supported) {
-  std::string type = section.at("type").string();
+std::string type_of(const JsonReader& section, std::initializer_list<std::string_view> supported) {
+  std::string type = section.text("type");
   if (std::find(supported.begin(), supported.end(), type) == supported.end())
     section.fail(fmt::format("is of type {}", type), kSupported);
   return type;
 }
 
-void read_model(const JsonField& model, TokenizerSpec& spec) {
+void read_model(const JsonReader& model, TokenizerSpec& spec) {
   // Files of the first versions carry no type; WordPiece is then known by its prefix.
   if (model.find("type") || !model.find("continuing_subword_prefix")) type_of(model, {"WordPiece"});
-  spec.unk = model.at("unk_token").string();
-  spec.word_piece.continuing_prefix = model.at("continuing_subword_prefix").string();
-  spec.word_piece.max_word_chars = model.at("max_input_chars_per_word").id();
+  spec.unk = model.text("unk_token");
+  spec.word_piece.continuing_prefix = model.text("continuing_subword_prefix");
+  spec.word_piece.max_word_chars = id_of(model.at("max_input_chars_per_word"));
 
-  const JsonField vocab = model.at("vocab");
-  const nlohmann::json& entries = vocab.object();
+  const JsonReader vocab = model.at("vocab");
+  if (!vocab.is_object()) vocab.refuse("an object");
+  const nlohmann::ordered_json& entries = vocab.value();
   if (entries.empty()) vocab.fail("is empty", "fetch the model's files again");
   std::vector<const std::string*> by_id(entries.size());
   for (const auto& entry : entries.items()) {
-    const nlohmann::json& value = entry.value();
+    const nlohmann::ordered_json& value = entry.value();
     const bool is_id = value.is_number_unsigned() && value.get<uint64_t>() < by_id.size();
-    const int32_t id = is_id ? value.get<int32_t>() : vocab.at(entry.key()).id();
+    const int32_t id = is_id ? value.get<int32_t>() : id_of(vocab.at(entry.key()));
     if (static_cast<size_t>(id) >= by_id.size())
       vocab.fail(fmt::format("gives '{}' the id {}, but has only {} tokens", entry.key(), id,
                              by_id.size()),
@@ -52,50 +54,49 @@ void read_model(const JsonField& model, TokenizerSpec& spec) {
     spec.vocabulary.push_back(*token);
 }
 
-void read_normalizer(const JsonField& root, BertNormalizerOptions& options) {
-  const std::optional<JsonField> normalizer = root.find("normalizer");
+void read_normalizer(const JsonReader& root, BertNormalizerOptions& options) {
+  const std::optional<JsonReader> normalizer = root.find("normalizer");
   if (!normalizer) return;
   type_of(*normalizer, {"BertNormalizer"});
-  options.clean_text = normalizer->at("clean_text").boolean();
-  options.handle_chinese_chars = normalizer->at("handle_chinese_chars").boolean();
-  options.lowercase = normalizer->at("lowercase").boolean();
-  const std::optional<JsonField> strip = normalizer->find("strip_accents");
-  options.strip_accents = strip ? strip->boolean() : options.lowercase;
+  options.clean_text = normalizer->flag("clean_text");
+  options.handle_chinese_chars = normalizer->flag("handle_chinese_chars");
+  options.lowercase = normalizer->flag("lowercase");
+  const std::optional<JsonReader> strip = normalizer->find("strip_accents");
+  options.strip_accents = strip ? strip->flag() : options.lowercase;
 }
 
-void read_added_tokens(const JsonField& list, KnownTokens& known) {
-  for (size_t i = 0; i < list.array_size(); ++i) {
-    const JsonField entry = list.at(i);
-    entry.at("special").boolean();
-    known.add({entry.at("id").id(), entry.at("content").string(), entry.at("single_word").boolean(),
-               entry.at("lstrip").boolean(), entry.at("rstrip").boolean(),
-               entry.at("normalized").boolean()});
+void read_added_tokens(const JsonReader& list, KnownTokens& known) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    const JsonReader entry = list.at(i);
+    entry.flag("special");
+    known.add({id_of(entry.at("id")), entry.text("content"), entry.flag("single_word"),
+               entry.flag("lstrip"), entry.flag("rstrip"), entry.flag("normalized")});
   }
 }
 
 /** A template of TemplateProcessing; each of its texts has to appear once. */
-Template read_template(const JsonField& processor,
+Template read_template(const JsonReader& processor,
                        std::string_view key,
                        int n_texts,
                        size_t vocab_size) {
-  const JsonField list = processor.at(key), special = processor.at("special_tokens");
+  const JsonReader list = processor.at(key), special = processor.at("special_tokens");
   Template result;
   std::array<int, 2> seen{};
-  for (size_t i = 0; i < list.array_size(); ++i) {
+  for (size_t i = 0; i < list.size(); ++i) {
     const auto [kind, piece] = list.at(i).only();
     Template::Piece& added = result.pieces.emplace_back();
-    added.type_id = piece.at("type_id").id();
+    added.type_id = id_of(piece.at("type_id"));
     if (added.type_id > 255) piece.fail("has a type_id above 255", kSupported);
-    const std::string id = piece.at("id").string();
+    const std::string id = piece.text("id");
     if (kind == "Sequence") {
       if (id != "A" && id != "B")
         piece.fail(fmt::format("has the id '{}', expected A or B", id), kSupported);
       added.text = id == "A" ? 0 : 1;
       ++seen[static_cast<size_t>(added.text)];
     } else if (kind == "SpecialToken") {
-      const JsonField ids = special.at(id).at("ids");
-      for (size_t k = 0; k < ids.array_size(); ++k) {
-        added.ids.push_back(ids.at(k).id());
+      const JsonReader ids = special.at(id).at("ids");
+      for (size_t k = 0; k < ids.size(); ++k) {
+        added.ids.push_back(id_of(ids.at(k)));
         if (static_cast<size_t>(added.ids.back()) >= vocab_size)
           ids.fail(
               fmt::format("has the id {}, but there are {} tokens", added.ids.back(), vocab_size),
@@ -112,8 +113,8 @@ Template read_template(const JsonField& processor,
   return result;
 }
 
-void read_post_processor(const JsonField& root, size_t vocab_size, TokenizerSpec& spec) {
-  const std::optional<JsonField> processor = root.find("post_processor");
+void read_post_processor(const JsonReader& root, size_t vocab_size, TokenizerSpec& spec) {
+  const std::optional<JsonReader> processor = root.find("post_processor");
   if (!processor) {
     spec.single.pieces = {{0, {}, 0}};
     spec.pair.pieces = {{0, {}, 0}, {1, {}, 1}};
@@ -123,9 +124,9 @@ void read_post_processor(const JsonField& root, size_t vocab_size, TokenizerSpec
     spec.pair = read_template(*processor, "pair", 2, vocab_size);
   } else {
     auto id = [&](std::string_view key) {  // ["[SEP]", 102]
-      const JsonField token = processor->at(key);
-      if (token.array_size() != 2) token.fail("has to be a token and its id", kSupported);
-      const int32_t value = token.at(size_t{1}).id();
+      const JsonReader token = processor->at(key);
+      if (token.size() != 2) token.fail("has to be a token and its id", kSupported);
+      const int32_t value = id_of(token.at(size_t{1}));
       if (static_cast<size_t>(value) >= vocab_size)
         token.fail(fmt::format("has the id {}, but there are {} tokens", value, vocab_size),
                    "give the token's id in the vocabulary");
@@ -139,10 +140,9 @@ void read_post_processor(const JsonField& root, size_t vocab_size, TokenizerSpec
 }  // namespace
 
 void read_tokenizer_json(TokenizerSpec& spec) {
-  const nlohmann::json parsed = parse_json(spec.file);
-  const JsonField root(spec.file, parsed);
-  if (const auto version = root.find("version"); version && version->string() != "1.0")
-    version->fail(fmt::format("is {}, expected 1.0", version->string()), kSupported);
+  const JsonReader root = read_json_file(spec.file);
+  if (const auto version = root.find("version"); version && version->text() != "1.0")
+    version->fail(fmt::format("is {}, expected 1.0", version->text()), kSupported);
   read_model(root.at("model"), spec);
   read_normalizer(root, spec.normalizer);
   type_of(root.at("pre_tokenizer"), {"BertPreTokenizer"});

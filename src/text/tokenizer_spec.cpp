@@ -7,9 +7,20 @@
 #include <system_error>
 #include <utility>
 
+#include "src/base/error.h"
+#include "src/files/plain_file.h"
 #include "src/text/spec_parts.h"
 
 namespace ferry::text {
+
+void fail(const std::filesystem::path& file, std::string_view what, std::string_view hint) {
+  throw Error(Fault::data, "tokenizer.open", fmt::format("'{}': {}", file.string(), what), hint);
+}
+
+JsonReader read_json_file(const std::filesystem::path& file) {
+  return JsonReader::parse(read_text_file(file),
+                           {file.string(), "tokenizer.open", std::string(kFetchAgain)});
+}
 
 KnownTokens::KnownTokens(TokenizerSpec& spec) : spec_(spec) {
   ids_.reserve(spec.vocabulary.size());
@@ -59,7 +70,7 @@ bool is_file(const std::filesystem::path& path) {
 }
 
 /** The names of the special tokens: "[CLS]", or {"content": "[CLS]", ...}. */
-void read_names(const JsonField& config, TokenizerSpec& spec) {
+void read_names(const JsonReader& config, TokenizerSpec& spec) {
   const std::array<std::pair<std::string_view, std::string*>, 5> names = {
       {{"cls_token", &spec.cls},
        {"sep_token", &spec.sep},
@@ -68,18 +79,18 @@ void read_names(const JsonField& config, TokenizerSpec& spec) {
        {"mask_token", &spec.mask}}};
   for (const auto& [key, name] : names)
     if (const auto field = config.find(key))
-      *name = field->is_object() ? field->at("content").string() : field->string();
+      *name = field->is_object() ? field->text("content") : field->text();
 }
 
 /** transformers follows tokenizer_config.json, tokenizers follows tokenizer.json: where they differ
  * nobody can say what the model was trained with. */
-void check_agreement(const JsonField& config, const TokenizerSpec& spec) {
+void check_agreement(const JsonReader& config, const TokenizerSpec& spec) {
   const std::array<std::pair<std::string_view, bool>, 3> flags = {
       {{"do_lower_case", spec.normalizer.lowercase},
        {"strip_accents", spec.normalizer.strip_accents},
        {"tokenize_chinese_chars", spec.normalizer.handle_chinese_chars}}};
   for (const auto& [key, value] : flags)
-    if (const auto field = config.find(key); field && field->boolean() != value)
+    if (const auto field = config.find(key); field && field->flag() != value)
       field->fail(fmt::format("is {}, but the normalizer of '{}' says {}", !value,
                               spec.file.filename().string(), value),
                   "make the two files agree on what the model was trained with");
@@ -90,11 +101,9 @@ void check_agreement(const JsonField& config, const TokenizerSpec& spec) {
 TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir) {
   TokenizerSpec spec;
   const std::filesystem::path config_file = model_dir / "tokenizer_config.json";
-  nlohmann::json parsed_config;
-  std::optional<JsonField> config;
+  std::optional<JsonReader> config;
   if (is_file(config_file)) {
-    parsed_config = parse_json(config_file);
-    config.emplace(config_file, parsed_config);
+    config = read_json_file(config_file);
     read_names(*config, spec);
   }
   if (is_file(model_dir / "tokenizer.json")) {

@@ -10,13 +10,14 @@
 #include <utility>
 
 #include "src/base/utf8.h"
+#include "src/files/plain_file.h"
 #include "src/text/spec_parts.h"
 
 namespace ferry::text {
 namespace {
 
 void read_lines(TokenizerSpec& spec) {
-  const std::string bytes = read_file(spec.file);
+  const std::string bytes = read_text_file(spec.file);
   const CharTable table;
   std::unordered_set<std::string_view> seen;
   size_t n_line = 0;
@@ -46,24 +47,20 @@ void read_lines(TokenizerSpec& spec) {
 
 /** The tokens that transformers adds on its own: those of the configuration, then the five special
  * ones. */
-void add_configured_tokens(const JsonField* config, const TokenizerSpec& spec, KnownTokens& known) {
+void add_configured_tokens(const JsonReader* config,
+                           const TokenizerSpec& spec,
+                           KnownTokens& known) {
   if (const auto decoder = config ? config->find("added_tokens_decoder") : std::nullopt) {
     std::vector<AddedToken> tokens;
-    for (const auto& entry : decoder->object().items()) {
-      const JsonField token = decoder->at(entry.key());
-      auto flag = [&](std::string_view key) {
-        const auto field = token.find(key);
-        return field && field->boolean();
-      };
-      const bool is_id = entry.key().size() <= 9 &&
-                         entry.key().find_first_not_of("0123456789") == std::string::npos;
-      if (!is_id || entry.key().empty())
-        decoder->fail(fmt::format("has the key '{}', expected an id", entry.key()),
+    for (const auto& [key, token] : decoder->fields()) {
+      const bool is_id = !key.empty() && key.size() <= 9 &&
+                         key.find_first_not_of("0123456789") == std::string::npos;
+      if (!is_id)
+        decoder->fail(fmt::format("has the key '{}', expected an id", key),
                       "fetch the model's files again");
-      const auto normalized = token.find("normalized");
-      tokens.push_back({std::stoi(entry.key()), token.at("content").string(), flag("single_word"),
-                        flag("lstrip"), flag("rstrip"),
-                        normalized ? normalized->boolean() : !flag("special")});
+      tokens.push_back({std::stoi(key), token.text("content"), token.flag("single_word", false),
+                        token.flag("lstrip", false), token.flag("rstrip", false),
+                        token.flag("normalized", !token.flag("special", false))});
     }
     std::sort(tokens.begin(), tokens.end(),
               [](const auto& a, const auto& b) { return a.id < b.id; });
@@ -78,17 +75,13 @@ void add_configured_tokens(const JsonField* config, const TokenizerSpec& spec, K
 
 }  // namespace
 
-void read_vocab_txt(const JsonField* config, TokenizerSpec& spec) {
+void read_vocab_txt(const JsonReader* config, TokenizerSpec& spec) {
   read_lines(spec);
   spec.normalizer = {true, true, true, true};
   if (config) {
-    auto flag = [&](std::string_view key, bool otherwise) {
-      const auto field = config->find(key);
-      return field ? field->boolean() : otherwise;
-    };
-    spec.normalizer.lowercase = flag("do_lower_case", true);
-    spec.normalizer.strip_accents = flag("strip_accents", spec.normalizer.lowercase);
-    spec.normalizer.handle_chinese_chars = flag("tokenize_chinese_chars", true);
+    spec.normalizer.lowercase = config->flag("do_lower_case", true);
+    spec.normalizer.strip_accents = config->flag("strip_accents", spec.normalizer.lowercase);
+    spec.normalizer.handle_chinese_chars = config->flag("tokenize_chinese_chars", true);
   }
   KnownTokens known(spec);
   spec.word_piece.unknown_id = known.require(spec.unk, "unknown");

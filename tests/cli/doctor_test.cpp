@@ -413,7 +413,7 @@ TEST_F(Doctor, WithoutFiguresTheRestIsReported) {
   home.write("ferry/machine.json", "{\"version\": 7}");
   report =
       nlohmann::json::parse(run_ferry({{"doctor", "--json", "--no-measure"}, environment}).out);
-  EXPECT_TRUE(finds(report, "version 7"));
+  EXPECT_TRUE(finds(report, "version is 7"));
 }
 
 TEST_F(Doctor, SaysFiveWhenTrainingCannotRun) {

@@ -9,10 +9,10 @@
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 
 namespace ferry {
 namespace {
@@ -31,22 +31,16 @@ struct ShardIndex {
 }
 
 ShardIndex read_index(const stdfs::path& path) {
-  const std::string text = read_text_file(path);
-  auto tree = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (tree.is_discarded() || !tree.is_object() || !tree.contains("weight_map") ||
-      !tree["weight_map"].is_object())
-    refuse(fmt::format("'{}' is not a JSON object with a weight_map", path.string()),
-           "is the download complete?");
+  const auto tree = JsonReader::parse(
+      read_text_file(path), {path.string(), "checkpoint.open", "is the download complete?"});
   ShardIndex index;
   std::set<std::string> shards;
-  for (const auto& [name, shard] : tree["weight_map"].items()) {
-    if (!shard.is_string())
-      refuse(fmt::format("'{}': the shard of '{}' is not a name", path.string(), name));
-    const std::string file = shard.get<std::string>();
+  for (const auto& [name, shard] : tree.at("weight_map").fields()) {
+    const std::string file = shard.text();
     // A shard lies beside its index; a path that leads elsewhere is not followed.
     if (file.empty() || file == "." || file == ".." ||
         file.find_first_of(std::string_view("/\\\0", 3)) != file.npos)
-      refuse(fmt::format("'{}': '{}' is not a file name", path.string(), file));
+      shard.fail(fmt::format("is '{}', which is no file's name", file));
     index.weight_map.emplace(name, file);
     shards.insert(file);
   }

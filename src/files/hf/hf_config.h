@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <limits>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "src/base/json_reader.h"
+#include "src/base/json_value.h"
 
 namespace ferry {
 
@@ -20,7 +22,7 @@ class HfConfig {
    * or out of range. */
   static HfConfig load(const std::filesystem::path& file);
   /** The same from text; `origin` names it in messages. */
-  static HfConfig parse(std::string_view text, std::string origin);
+  static HfConfig parse(std::string text, std::string origin);
 
   std::string model_type;                  // "bert"
   std::vector<std::string> architectures;  // {"BertForSequenceClassification"}, may be empty
@@ -33,18 +35,8 @@ class HfConfig {
   std::string
       problem_type;  // "" or single_label_classification, multi_label_classification, regression
 
-  /** Fields of a family: value in [min, max], Error(data) naming file, key, value and range
-   * otherwise. Without fallback a missing key (or null) is an error too. */
-  int64_t get_int(std::string_view key,
-                  std::optional<int64_t> fallback,
-                  int64_t min = 1,
-                  int64_t max = std::numeric_limits<int32_t>::max()) const;
-  double get_number(std::string_view key,
-                    std::optional<double> fallback,
-                    double min,
-                    double max) const;
-  bool get_bool(std::string_view key, bool fallback) const;
-  std::string get_string(std::string_view key, std::optional<std::string> fallback) const;
+  /** The fields of a family, as they were read. */
+  const JsonReader& fields() const { return fields_; }
 
   /** id2label, label2id, num_labels as transformers writes them. A single label of a regression is
    * "LABEL_0". */
@@ -53,21 +45,18 @@ class HfConfig {
   void set_architecture(std::string_view name);
 
   /** The whole file in its own order, with the changes. */
-  const nlohmann::ordered_json& json() const { return json_; }
+  const nlohmann::ordered_json& json() const { return *json_; }
   /** Any other key, kept for write_json_file. */
   void set(std::string_view key, nlohmann::ordered_json value);
-  const std::string& origin() const { return origin_; }
+  const std::string& origin() const { return fields_.file(); }
 
  private:
-  HfConfig() = default;
+  explicit HfConfig(JsonReader fields);
 
-  /** nullptr when absent or null. */
-  const nlohmann::ordered_json* find(std::string_view key) const;
-  [[noreturn]] void refuse(std::string_view key, std::string_view expectation) const;
   void read_labels();
 
-  nlohmann::ordered_json json_;
-  std::string origin_;
+  JsonReader fields_;
+  JsonValue json_;
 };
 
 }  // namespace ferry

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 #include "src/config/option.h"
 
 namespace ferry {
@@ -175,175 +176,128 @@ bool is_of_one_kind(const auto& a, const auto& b) {
 
 class Reader {
  public:
-  Reader(const ordered_json& object, std::string path, const std::string& origin)
-      : object_(object), path_(std::move(path)), origin_(origin) {
-    if (!object_.is_object()) refuse(path_, &object_, "an object");
+  explicit Reader(JsonReader object) : object_(std::move(object)) {
+    if (!object_.is_object()) object_.refuse("an object");
   }
 
   void text(const char* key, std::string& value, Need need = Need::optional) {
-    if (const ordered_json* found = find(key, need)) value = text_of(whole(key), *found);
+    if (const auto found = find(key, need)) value = text_of(*found);
   }
   template <std::integral Integer>
   void count(const char* key, Integer& value, Need need = Need::optional) {
-    const ordered_json* found = find(key, need);
-    if (!found) return;
     const int64_t most = std::min<int64_t>(kCount_max, std::numeric_limits<Integer>::max());
-    if (!found->is_number_integer() || *found < 1 || *found > most)
-      refuse(whole(key), found, "an integer above 0");
-    value = found->get<Integer>();
+    if (const auto found = find(key, need)) value = static_cast<Integer>(found->integer(1, most));
   }
   void rate(const char* key, double& value, Need need = Need::optional) {
     between(key, value, need, kRate_min, kRate_max);
   }
   void seconds(const char* key, double& value) { between(key, value, Need::optional, 1e-9, 10); }
   void watts(const char* key, double& value) { between(key, value, Need::optional, 1, 1e6); }
-  void flag(const char* key, bool& value) {
-    const ordered_json* found = find(key, Need::optional);
-    if (!found) return;
-    if (!found->is_boolean()) refuse(whole(key), found, "true or false");
-    value = found->get<bool>();
-  }
+  void flag(const char* key, bool& value) { value = object_.flag(known(key), value); }
   void type(const char* key, DType& value) {
-    const std::string name = text_of(whole(key), *find(key, Need::needed));
+    const JsonReader found = object_.at(known(key));
+    const std::string name = text_of(found);
     for (DType type : {DType::f32, DType::f16, DType::bf16}) {
       if (name != name_of(type)) continue;
       value = type;
       return;
     }
-    refuse(whole(key), &object_[key], "fp32, fp16 or bf16");
+    found.refuse("fp32, fp16 or bf16");
   }
   void texts(const char* key, std::vector<std::string>& values) {
-    for_each(key, [&](const std::string& path, const ordered_json& element) {
-      values.push_back(text_of(path, element));
-    });
+    for_each(key, [&](const JsonReader& element) { values.push_back(text_of(element)); });
   }
   template <class T>
   void list(const char* key, std::vector<T>& rows) {
-    for_each(key, [&](const std::string& path, const ordered_json& element) {
+    for_each(key, [&](const JsonReader& element) {
       T row;
-      Reader each(element, path, origin_);
+      Reader each(element);
       visit(each, row);
       each.refuse_unknown();
       for (const T& earlier : rows)
         if (is_of_one_kind(order_of(earlier), order_of(row)) && order_of(earlier) >= order_of(row))
-          refuse(path, &element, "larger sizes after smaller ones, each once");
+          element.refuse("larger sizes after smaller ones, each once");
       rows.push_back(std::move(row));
     });
   }
   template <class T>
   void part(const char* key, T& value) {
-    const ordered_json* found = find(key, Need::optional);
+    const auto found = find(key, Need::optional);
     if (!found) return;
-    Reader inner(*found, whole(key), origin_);
+    Reader inner(*found);
     visit(inner, value);
     inner.refuse_unknown();
   }
   template <class T>
   void part(const char* key, std::optional<T>& value) {
-    if (!object_.contains(key)) return;
-    part(key, value.emplace());
+    if (find(key, Need::optional)) part(key, value.emplace());
   }
 
-  void knows(const char* key) { known_.emplace_back(key); }
+  const char* known(const char* key) {
+    known_.emplace_back(key);
+    return key;
+  }
   /** Refuses keys that nobody asked for: a slip in a hand-written profile would otherwise change a
    * plan silently. */
   void refuse_unknown() const {
-    for (const auto& [key, value] : object_.items()) {
-      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    for (const auto& [key, value] : object_.fields()) {
+      if (value.value().is_null()) value.refuse("a value");  // a figure that was not finite
+      if (std::ranges::find(known_, key) != known_.end()) continue;
       const std::string nearest = config::nearest_name(key, known_);
-      throw Error(Fault::data, "machine.profile",
-                  fmt::format("'{}': unknown key {}", origin_, whole(key)),
-                  nearest.empty() ? "" : fmt::format("did you mean '{}'?", nearest));
+      value.fail("is an unknown key",
+                 nearest.empty() ? "" : fmt::format("did you mean '{}'?", nearest));
     }
   }
 
  private:
-  std::string whole(std::string_view key) const {
-    return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
-  }
-  const ordered_json* find(const char* key, Need need) {
-    knows(key);
-    const auto found = object_.find(key);
-    if (found != object_.end()) return &*found;
-    if (need == Need::needed) refuse(whole(key), nullptr, "a value");
-    return nullptr;
+  std::optional<JsonReader> find(const char* key, Need need) {
+    known(key);
+    if (need == Need::needed) return object_.at(key);
+    return object_.find(key);
   }
   void between(const char* key, double& value, Need need, double least, double most) {
-    const ordered_json* found = find(key, need);
-    if (!found) return;
-    if (!found->is_number() || !(found->get<double>() >= least && found->get<double>() <= most))
-      refuse(whole(key), found, fmt::format("a number from {:g} to {:g}", least, most));
-    value = found->get<double>();
+    if (const auto found = find(key, need)) value = found->number(least, most);
   }
   void for_each(const char* key, auto&& use) {
-    const ordered_json* found = find(key, Need::optional);
-    if (!found) return;
-    if (!found->is_array()) refuse(whole(key), found, "a list");
-    for (size_t i = 0; i < found->size(); ++i)
-      use(fmt::format("{}[{}]", whole(key), i), (*found)[i]);
+    const auto found = find(key, Need::optional);
+    for (size_t i = 0; found && i < found->size(); ++i)
+      use(found->at(i));
   }
-  std::string text_of(const std::string& path, const ordered_json& value) const {
-    if (!value.is_string() || value.get_ref<const std::string&>().empty())
-      refuse(path, &value, "a text");
+  static std::string text_of(const JsonReader& value) {
+    std::string text = value.text();
+    if (text.empty()) value.refuse("a text");
     // It is shown to people as it is.
-    if (std::ranges::any_of(value.get_ref<const std::string&>(),
-                            [](unsigned char c) { return c < ' ' || c == 0x7f; }))
-      refuse(path, &value, "a text without control characters");
-    return value.get<std::string>();
-  }
-  [[noreturn]] void refuse(const std::string& path,
-                           const ordered_json* value,
-                           std::string_view expected) const {
-    std::string shown = "is missing";
-    if (value) {
-      shown = "= " + value->dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-      if (shown.size() > 60) shown = shown.substr(0, 57) + "...";
-    }
-    throw Error(Fault::data, "machine.profile",
-                fmt::format("'{}': {} {}, expected {}", origin_, path.empty() ? "the whole" : path,
-                            shown, expected),
-                "`ferry doctor` measures this machine anew");
+    if (std::ranges::any_of(text, [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+      value.refuse("a text without control characters");
+    return text;
   }
 
-  const ordered_json& object_;
-  std::string path_;
-  const std::string& origin_;
+  JsonReader object_;
   std::vector<std::string_view> known_;
 };
 
-void check_version(const ordered_json& json, const std::string& origin) {
-  const auto version = json.find("version");
-  if (version != json.end() && version->is_number_integer() && *version == kVersion) return;
-  if (version != json.end() && version->is_number_integer() && *version > kVersion)
-    throw Error(
-        Fault::data, "machine.profile",
-        fmt::format("'{}' has version {}, and this ferry knows {}", origin, version->dump(),
-                    kVersion),
-        "it is a newer ferry's: use that one, or measure anew with this one's `ferry doctor`");
-  if (version != json.end() && version->is_number_integer())
+void check_version(const JsonReader& profile) {
+  const auto version = profile.find("version");
+  if (!version || !version->value().is_number_integer())
     throw Error(Fault::data, "machine.profile",
-                fmt::format("'{}' has version {}: an older ferry measured otherwise", origin,
-                            version->dump()),
-                "`ferry doctor` measures this machine anew");
-  throw Error(Fault::data, "machine.profile",
-              fmt::format("'{}' is no machine profile: it has no version", origin),
-              "`ferry doctor` measures this machine");
+                fmt::format("'{}' is no machine profile: it has no version", profile.file()),
+                "`ferry doctor` measures this machine");
+  if (version->value() == kVersion) return;
+  if (version->value() > kVersion)
+    version->fail(
+        fmt::format("is {}, and this ferry knows {}", version->value().dump(), kVersion),
+        "it is a newer ferry's: use that one, or measure anew with this one's `ferry doctor`");
+  version->fail(fmt::format("is {}: an older ferry measured otherwise", version->value().dump()));
 }
 
 }  // namespace
 
 MachineProfile parse_machine_profile(std::string_view json, const std::string& origin) {
-  ordered_json object;
-  try {
-    object = ordered_json::parse(json);
-  } catch (const ordered_json::exception& error) {
-    throw Error(Fault::data, "machine.profile",
-                fmt::format("'{}' is not valid JSON: {}", origin, error.what()),
-                "`ferry doctor` measures this machine anew");
-  }
-  Reader reader(object, "", origin);
-  check_version(object, origin);
-  reader.knows("version");
+  const JsonReader object = JsonReader::parse(
+      std::string(json), {origin, "machine.profile", "`ferry doctor` measures this machine anew"});
+  Reader reader(object);
+  check_version(object);
+  reader.known("version");
   MachineProfile profile;
   visit(reader, profile);
   reader.refuse_unknown();

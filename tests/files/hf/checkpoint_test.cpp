@@ -221,13 +221,15 @@ TEST(CheckpointReader, NamesWhatIsWrongWithShards) {
   index(R"({"a":"1.safetensors","b":"2.safetensors"})");
   EXPECT_THAT(open(), HasSubstr("tensor 'a' is in"));
   index(R"({"a":"../1.safetensors"})");
-  EXPECT_THAT(open(), HasSubstr("'../1.safetensors' is not a file name"));
+  EXPECT_THAT(open(), HasSubstr("weight_map.a is '../1.safetensors', which is no file's name"));
   index(R"({"a":["1.safetensors"]})");
-  EXPECT_THAT(open(), HasSubstr("is not a name"));
+  EXPECT_THAT(open(), HasSubstr("weight_map.a is [\"1.safetensors\"], expected a text"));
   index("{}");
   EXPECT_THAT(open(), HasSubstr("lists no tensors"));
+  dir.write("model.safetensors.index.json", "{}");
+  EXPECT_THAT(open(), HasSubstr("weight_map is missing"));
   index("[");
-  EXPECT_THAT(open(), HasSubstr("is not a JSON object with a weight_map"));
+  EXPECT_THAT(open(), HasSubstr("is not valid JSON: line 1"));
 }
 
 TEST(CheckpointReader, TellsShapeTypeAndAbsenceApart) {

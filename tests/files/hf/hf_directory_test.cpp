@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tests/files/test_files.h"
 
 namespace ferry {
@@ -43,10 +45,10 @@ TEST(HfConfig, ReadsTheCommonFields) {
   EXPECT_EQ(config.n_heads, 12);
   EXPECT_EQ(config.pad_token_id, 0);
   EXPECT_TRUE(config.id2label.empty());
-  EXPECT_EQ(config.get_number("layer_norm_eps", std::nullopt, 0, 1), 1e-12);
-  EXPECT_EQ(config.get_int("type_vocab_size", 2), 2);
-  EXPECT_EQ(config.get_string("hidden_act", "gelu"), "gelu");
-  EXPECT_FALSE(config.get_bool("is_decoder", false));
+  EXPECT_EQ(config.fields().number("layer_norm_eps", 0, 1), 1e-12);
+  EXPECT_EQ(config.fields().integer("type_vocab_size", 1, 9, 2), 2);
+  EXPECT_EQ(config.fields().text("hidden_act", "gelu"), "gelu");
+  EXPECT_FALSE(config.fields().flag("is_decoder", false));
 }
 
 TEST(HfConfig, RefusesWhatIsMissingOrOutOfRange) {
@@ -56,11 +58,12 @@ TEST(HfConfig, RefusesWhatIsMissingOrOutOfRange) {
   };
   const Case cases[] = {
       {"", "not valid JSON"},
-      {"[1]", "is not a JSON object"},
+      {"[1]", "the whole is [1], expected an object"},
       {with("\"model_type\": \"bert\"", "\"model_type\": 3"), "model_type is 3, expected a text"},
       {with("\"model_type\"", "\"other\""), "model_type is missing"},
       {with("384", "0"), "hidden_size is 0, expected a whole number from 1 to"},
-      {with("384", "385"), "hidden_size is 385, expected a multiple of num_attention_heads = 12"},
+      {with("384", "385"),
+       "line 3: hidden_size is 385, expected a multiple of num_attention_heads = 12"},
       {with("384", "384.0"), "hidden_size is 384.0"},
       {with("384", "\"384\""), "hidden_size is \"384\""},
       {with("384", "18446744073709551615"), "hidden_size is 18446744073709551615"},
@@ -77,9 +80,9 @@ TEST(HfConfig, RefusesWhatIsMissingOrOutOfRange) {
     EXPECT_THAT(error_of([&] { HfConfig::parse(bad.text, "dir/config.json"); }),
                 HasSubstr(bad.message));
   auto config = HfConfig::parse(kConfig, "c");
-  EXPECT_THAT(error_of([&] { config.get_number("layer_norm_eps", std::nullopt, 1e-9, 1); }),
+  EXPECT_THAT(error_of([&] { config.fields().number("layer_norm_eps", 1e-9, 1); }),
               HasSubstr("1e-12"));
-  EXPECT_THAT(error_of([&] { config.get_string("hidden_act", std::nullopt); }),
+  EXPECT_THAT(error_of([&] { config.fields().text("hidden_act"); }),
               HasSubstr("hidden_act is missing"));
 }
 

@@ -203,38 +203,38 @@ TEST(MachineProfile, WrongValuesAreRefusedByKey) {
   const ordered_json none = ordered_json::value_t::discarded;
   const Case cases[] = {
       {"/name", none, "name is missing, expected a value"},
-      {"/name", 5, "name = 5, expected a text"},
-      {"/assumptions/1", 1, "assumptions[1] = 1, expected a text"},
-      {"/assumptions", "one", "assumptions = \"one\", expected a list"},
-      {"/gpu", ordered_json::array(), "gpu = [], expected an object"},
-      {"/gpu/memory_bytes", 1.5, "gpu.memory_bytes = 1.5, expected an integer above 0"},
-      {"/gpu/memory_bytes", 0, "gpu.memory_bytes = 0, expected"},
-      {"/gpu/memory_bytes", std::numeric_limits<uint64_t>::max(), "gpu.memory_bytes = 1844"},
-      {"/gpu/compute_capability", int64_t{1} << 40, "gpu.compute_capability = 1099511627776"},
-      {"/gpu/drives_display", "no", "gpu.drives_display = \"no\", expected true or false"},
-      {"/gpu/launch_s", 0, "gpu.launch_s = 0, expected a number from 1e-09 to 10"},
-      {"/gpu/launch_s", nullptr, "gpu.launch_s = null"},
-      {"/gpu/launch_s", 1e300, "gpu.launch_s = 1e+300"},
-      {"/gpu/gemms/0/flops_per_s", 1e-300, "flops_per_s = 1e-300, expected a number from 1 to"},
-      {"/gpu/copies/0/d2h", 1e308, "gpu.copies[0].d2h = 1e+308"},
+      {"/name", 5, "name is 5, expected a text"},
+      {"/assumptions/1", 1, "assumptions[1] is 1, expected a text"},
+      {"/assumptions", "one", "assumptions is \"one\", expected a list"},
+      {"/gpu", ordered_json::array(), "gpu is [], expected an object"},
+      {"/gpu/memory_bytes", 1.5, "gpu.memory_bytes is 1.5, expected a whole number from 1 to"},
+      {"/gpu/memory_bytes", 0, "gpu.memory_bytes is 0, expected"},
+      {"/gpu/memory_bytes", std::numeric_limits<uint64_t>::max(), "gpu.memory_bytes is 1844"},
+      {"/gpu/compute_capability", int64_t{1} << 40, "gpu.compute_capability is 1099511627776"},
+      {"/gpu/drives_display", "no", "gpu.drives_display is \"no\", expected true or false"},
+      {"/gpu/launch_s", 0, "gpu.launch_s is 0, expected a number from 1e-09 to 10"},
+      {"/gpu/launch_s", nullptr, "gpu.launch_s is null"},
+      {"/gpu/launch_s", 1e300, "gpu.launch_s is 1e+300"},
+      {"/gpu/gemms/0/flops_per_s", 1e-300, "flops_per_s is 1e-300, expected a number from 1 to"},
+      {"/gpu/copies/0/d2h", 1e308, "gpu.copies[0].d2h is 1e+308"},
       {"/name", "a\x1b[2Jcard", "expected a text without control characters"},
-      {"/gpu/power_w", -1.0, "gpu.power_w = -1.0"},
-      {"/gpu/copies", 3, "gpu.copies = 3, expected a list"},
-      {"/gpu/copies/1", 3, "gpu.copies[1] = 3, expected an object"},
+      {"/gpu/power_w", -1.0, "gpu.power_w is -1.0"},
+      {"/gpu/copies", 3, "gpu.copies is 3, expected a list"},
+      {"/gpu/copies/1", 3, "gpu.copies[1] is 3, expected an object"},
       {"/gpu/copies/1/bytes", none, "gpu.copies[1].bytes is missing"},
-      {"/gpu/copies/1/bytes", 1 << 20, "gpu.copies[1] = "},
-      {"/gpu/copies/0/h2d", "fast", "gpu.copies[0].h2d = \"fast\", expected a number"},
-      {"/gpu/gemms/1/type", "int8", "gpu.gemms[1].type = \"int8\", expected fp32, fp16 or bf16"},
-      {"/gpu/gemms/2/rows", 512, "gpu.gemms[2] = "},
+      {"/gpu/copies/1/bytes", 1 << 20, "gpu.copies[1] is "},
+      {"/gpu/copies/0/h2d", "fast", "gpu.copies[0].h2d is \"fast\", expected a number"},
+      {"/gpu/gemms/1/type", "int8", "gpu.gemms[1].type is \"int8\", expected fp32, fp16 or bf16"},
+      {"/gpu/gemms/2/rows", 512, "gpu.gemms[2] is "},
       {"/gpu/gemms/0/width", none, "gpu.gemms[0].width is missing"},
-      {"/gpu/attentions/0/backend", "", "gpu.attentions[0].backend = \"\""},
-      {"/host/threads", "many", "host.threads = \"many\""},
-      {"/host/adamw/1/threads", 1, "host.adamw[1] = "},
+      {"/gpu/attentions/0/backend", "", "gpu.attentions[0].backend is \"\""},
+      {"/host/threads", "many", "host.threads is \"many\""},
+      {"/host/adamw/1/threads", 1, "host.adamw[1] is "},
       {"/host/adamw/0/alone", none, "host.adamw[0].alone is missing"},
-      {"/host/thread", 4, "unknown key host.thread - did you mean 'threads'?"},
-      {"/hosts", 4, "unknown key hosts"},
-      {"/gpu/copies/0/h2b", 4, "unknown key gpu.copies[0].h2b"},
-      {"/disk/write_bytes_per_s", false, "disk.write_bytes_per_s = false"},
+      {"/host/thread", 4, "host.thread is an unknown key - did you mean 'threads'?"},
+      {"/hosts", 4, "hosts is an unknown key"},
+      {"/gpu/copies/0/h2b", 4, "gpu.copies[0].h2b is an unknown key"},
+      {"/disk/write_bytes_per_s", false, "disk.write_bytes_per_s is false"},
   };
   for (const Case& each : cases) {
     ordered_json json = whole_json();
@@ -252,9 +252,9 @@ TEST(MachineProfile, WrongValuesAreRefusedByKey) {
 TEST(MachineProfile, AnotherVersionOrNoJsonIsRefused) {
   ordered_json json = whole_json();
   json["version"] = 3;
-  EXPECT_CONTAINS(complaint(json), "has version 3, and this ferry knows 2");
+  EXPECT_CONTAINS(complaint(json), "version is 3, and this ferry knows 2");
   json["version"] = 1;
-  EXPECT_CONTAINS(complaint(json), "has version 1: an older ferry measured otherwise");
+  EXPECT_CONTAINS(complaint(json), "version is 1: an older ferry measured otherwise");
   json["version"] = "1";
   EXPECT_CONTAINS(complaint(json), "is no machine profile");
   json.erase("version");
