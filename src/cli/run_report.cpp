@@ -9,6 +9,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 #include "src/config/paths.h"
 #include "src/files/mapped_file.h"
 #include "src/files/zip_file.h"
@@ -51,7 +52,8 @@ std::string numbers_of(const std::string& lines) {
   std::string out;
   for (size_t begin = 0; begin < lines.size();) {
     const size_t end = std::min(lines.find('\n', begin), lines.size());
-    const auto line = ordered_json::parse(lines.substr(begin, end - begin), nullptr, false);
+    ordered_json line;
+    if (parse_json(std::string_view(lines).substr(begin, end - begin), line)) line = nullptr;
     ordered_json kept = ordered_json::object();
     if (line.is_object())
       for (const auto& [key, value] : line.items())
@@ -78,7 +80,7 @@ std::string record_text(const fs::path& run,
 
 std::string number_or_dash(const ordered_json& object, const char* key, bool is_bytes) {
   if (!object.is_object() || !object.contains(key) || !object[key].is_number()) return "-";
-  return is_bytes ? format_bytes(object[key].get<int64_t>())
+  return is_bytes ? format_bytes(object[key].is_number_integer() ? object[key].get<int64_t>() : 0)
                   : term::format_duration(object[key].get<double>());
 }
 
@@ -130,7 +132,7 @@ fs::path write_run_report(const fs::path& run, const fs::path& output) {
   const runs::Redaction redaction(config::environment_variable("HOME"));
   ordered_json record;
   try {
-    record = runs::summarise(run).record;
+    record = *runs::summarise(run).record;
   } catch (const Error&) {  // damaged: it goes as text
   }
   ordered_json machine = machine_report();

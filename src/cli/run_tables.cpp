@@ -21,11 +21,11 @@ using nlohmann::ordered_json;
 using runs::RunSummary;
 
 ordered_json to_json(const RunSummary& run) {
-  ordered_json out = run.record;
+  ordered_json out = *run.record;
   out["path"] = run.path.string();
   out["training_seconds"] = run.training_seconds;
-  out["last_step"] = run.last_step;
-  out["last_evaluation"] = run.last_evaluation;
+  out["last_step"] = *run.last_step;
+  out["last_evaluation"] = *run.last_evaluation;
   return out;
 }
 
@@ -44,13 +44,13 @@ double number_in(const ordered_json& object, const char* key) {
 }
 
 std::string percent_text(const RunSummary& run) {
-  const double step = number_in(run.last_step, "step"), all = number_in(run.record, "n_steps");
+  const double step = number_in(*run.last_step, "step"), all = number_in(*run.record, "n_steps");
   return all > 0 ? fmt::format("{:.0f} %", 100 * std::min(step, all) / all)
-                 : number_text(run.last_step, "step", "{:.0f}");
+                 : number_text(*run.last_step, "step", "{:.0f}");
 }
 
 std::string progress_text(const RunSummary& run) {
-  const double step = number_in(run.last_step, "step"), all = number_in(run.record, "n_steps");
+  const double step = number_in(*run.last_step, "step"), all = number_in(*run.record, "n_steps");
   if (all <= 0) return fmt::format("{:.0f} steps", step);
   return fmt::format("{:.0f} of {:.0f} steps ({})", step, all, percent_text(run));
 }
@@ -79,10 +79,10 @@ std::string table_of(const std::vector<const RunSummary*>& all, const term::Term
   // The name of a run mostly repeats both.
   const bool is_narrow = terminal.is_terminal && terminal.width < 100;
   const auto short_name = [&](const RunSummary& run, const char* key) {
-    return term::fitted(name_in(run.record, key), is_narrow ? 12 : 40, terminal);
+    return term::fitted(name_in(*run.record, key), is_narrow ? 12 : 40, terminal);
   };
   for (const RunSummary* run : all)
-    table.add_row({run->phase(), percent_text(*run), number_text(run->last_step, "loss", "{:.4f}"),
+    table.add_row({run->phase(), percent_text(*run), number_text(*run->last_step, "loss", "{:.4f}"),
                    duration_text(*run), short_name(*run, "model"), short_name(*run, "dataset"),
                    run->name()});
   return table.text(terminal);
@@ -146,23 +146,23 @@ void show_run(const fs::path& path, bool wants_json) {
   }
   term::Table table({{"run"}, {run.name()}});
   table.add_row({"status", run.phase()});
-  if (const auto reason = run.record.value("exit_reason", ""); !reason.empty())
+  if (const auto reason = run.record->value("exit_reason", ""); !reason.empty())
     table.add_row({"why", reason});
-  table.add_row({"model", run.record.value("model", "-")});
-  if (const auto parent = run.record.find("parent");
-      parent != run.record.end() && parent->is_object())
+  table.add_row({"model", run.record->value("model", "-")});
+  if (const auto parent = run.record->find("parent");
+      parent != run.record->end() && parent->is_object())
     table.add_row({"which is of run", parent->value("run", "-")});
-  table.add_row({"data", run.record.value("dataset", "-")});
+  table.add_row({"data", run.record->value("dataset", "-")});
   table.add_row({"progress", progress_text(run)});
   table.add_row({"trained for", duration_text(run)});
-  table.add_row({"started", run.record.value("started", "-")});
-  table.add_row({"process", fmt::format("{} on {}", run.record.value("pid", 0),
-                                        run.record.value("host", "?"))});
+  table.add_row({"started", run.record->value("started", "-")});
+  table.add_row({"process", fmt::format("{} on {}", run.record->value("pid", int64_t{0}),
+                                        run.record->value("host", "?"))});
   table.add_rule();
-  for (const ordered_json* line : {&run.last_step, &run.last_evaluation})
+  for (const ordered_json* line : {&*run.last_step, &*run.last_evaluation})
     if (line->is_object())
       for (const auto& [key, value] : line->items())
-        if (key != "time" && (line == &run.last_step || key.starts_with("eval_")))
+        if (key != "time" && (line == &*run.last_step || key.starts_with("eval_")))
           table.add_row({key, value_text(*line, key)});
   table.add_rule();
   table.add_row({"checkpoints", checkpoints.empty()

@@ -6,6 +6,7 @@
 #include <array>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "src/base/error.h"
@@ -70,13 +71,13 @@ void compare(const fs::path& a, const fs::path& b, bool wants_json) {
   }
   std::set<std::string> keys;
   for (const auto* run : {&run_a, &run_b})
-    for (const auto* line : {&run->last_step, &run->last_evaluation})
+    for (const auto* line : {&*run->last_step, &*run->last_evaluation})
       if (line->is_object())
         for (const auto& [key, value] : line->items())
           if (value.is_number()) keys.insert(key);
   const auto last = [](const runs::RunSummary& run, const std::string& key) {
-    const bool in_step = run.last_step.is_object() && run.last_step.contains(key);
-    return number_text(in_step ? run.last_step : run.last_evaluation, key.c_str(), "{:.6g}");
+    const bool in_step = run.last_step->is_object() && run.last_step->contains(key);
+    return number_text(in_step ? *run.last_step : *run.last_evaluation, key.c_str(), "{:.6g}");
   };
   for (const std::string& key : keys)
     add(key, last(run_a, key), last(run_b, key));

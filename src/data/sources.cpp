@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 #include "src/base/utf8.h"
 #include "src/data/columns.h"
 #include "src/data/delimited.h"
@@ -223,9 +224,11 @@ RawRows read_jsonl(const DatasetOptions& options) {
   JsonRows rows(file.text, name);
   for (JsonRow row; rows.next(row);) {
     const std::string place = fmt::format("{}:{}", name, row.line);
-    auto object = nlohmann::ordered_json::parse(row.text, nullptr, /*allow_exceptions=*/false);
-    if (!object.is_object())
-      refuse_row(place, object.is_discarded() ? "is not valid JSON" : "is not a JSON object",
+    nlohmann::ordered_json object;
+    const auto fault = parse_json(row.text, object);
+    if (fault || !object.is_object())
+      refuse_row(fault ? fmt::format("{}:{}", name, row.line + fault->line - 1) : place,
+                 fault ? "is not valid JSON: " + fault->what : "is not a JSON object",
                  "expected an object a line, or one list of objects");
     if (!columns) {
       for (const auto& [key, value] : object.items())

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 #include "src/files/crc32c.h"
 #include "src/files/mapped_file.h"
 #include "src/files/write/atomic_file.h"
@@ -22,6 +23,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "checkpoint-", kPartial = ".tmp", kReplaced = ".old",
                            kComplete = "COMPLETE";
+
+constexpr std::string_view kDamaged_hint = "resume from an earlier checkpoint, and check the disk";
 
 /** N of "checkpoint-N". */
 std::optional<int64_t> step_of(const fs::path& directory) {
@@ -128,24 +131,20 @@ Checkpoint NewCheckpoint::commit() {
 StoredChecksums read_checksums(const fs::path& checkpoint) {
   const fs::path file = checkpoint / "state" / kChecksumsName,
                  run_state = checkpoint / "state" / kRunStateName;
-  const auto refuse = [](const fs::path& damaged) {
-    throw Error(Fault::data, "checkpoint.read", fmt::format("'{}' is damaged", damaged.string()),
-                "resume from an earlier checkpoint, and check the disk");
-  };
   StoredChecksums checksums;
   uint32_t of_run_state = 0;
-  try {
-    const auto all = nlohmann::json::parse(read_text_file(file));
-    for (const auto& [name, value] : all.items())
-      if (name == kRunStateName)
-        of_run_state = value.get<uint32_t>();
-      else
-        checksums[name] = value.get<TensorChecksums>();
-  } catch (const nlohmann::json::exception&) {
-    refuse(file);
-  }
+  const auto all = JsonReader::parse(
+      read_text_file(file), {file.string(), "checkpoint.read", std::string(kDamaged_hint)});
+  for (const auto& [name, value] : all.fields())
+    if (name == kRunStateName)
+      of_run_state = static_cast<uint32_t>(value.integer(0, UINT32_MAX));
+    else
+      for (const auto& [tensor, checksum] : value.fields())
+        checksums[name][tensor] = static_cast<uint32_t>(checksum.integer(0, UINT32_MAX));
   const std::string text = read_text_file(run_state);
-  if (crc32c(std::as_bytes(std::span(text))) != of_run_state) refuse(run_state);
+  if (crc32c(std::as_bytes(std::span(text))) != of_run_state)
+    throw Error(Fault::data, "checkpoint.read", fmt::format("'{}' is damaged", run_state.string()),
+                kDamaged_hint);
   return checksums;
 }
 

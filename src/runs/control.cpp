@@ -12,9 +12,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 #include "src/files/crc32c.h"
 
 namespace ferry::runs {
@@ -82,6 +84,20 @@ std::optional<std::string> read_line(int fd) {
   return {};
 }
 
+using Texts = std::map<std::string, std::string>;
+
+/** The object of texts that a line is, or nothing. */
+std::optional<Texts> texts_in(std::string_view line) {
+  nlohmann::ordered_json object;
+  if (parse_json(line, object) || !object.is_object()) return {};
+  Texts texts;
+  for (const auto& [key, value] : object.items()) {
+    if (!value.is_string()) return {};
+    texts.emplace(key, value.get<std::string>());
+  }
+  return texts;
+}
+
 bool write_line(int fd, const std::string& text) {
   for (size_t done = 0; done < text.size();) {
     const ssize_t n = ::send(fd, text.data() + done, text.size() - done, MSG_NOSIGNAL);
@@ -139,12 +155,9 @@ void ControlServer::receive(UniqueFd client) {
   ::setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   const auto line = read_line(client.get());
   if (!line) return;
-  auto asked = nlohmann::json::parse(*line, nullptr, /*allow_exceptions=*/false);
-  const bool is_question =
-      asked.is_object() && std::ranges::all_of(asked, [](const auto& v) { return v.is_string(); });
-  ControlRequest request(is_question ? std::move(asked) : nlohmann::json::object(),
-                         std::move(client));
-  if (!is_question) return request.answer(false, "a JSON object of texts was expected");
+  const auto asked = texts_in(*line);
+  ControlRequest request(asked.value_or(Texts()), std::move(client));
+  if (!asked) return request.answer(false, "a JSON object of texts was expected");
   std::lock_guard lock(mutex_);
   requests_.push_back(std::move(request));
   arrived_.notify_all();
@@ -168,11 +181,12 @@ ControlAnswer ask_run(const fs::path& socket, const nlohmann::json& question) {
                 "the run's process is gone; `ferry train --resume RUN` goes on with it");
   const auto line =
       write_line(fd.get(), question.dump() + "\n") ? read_line(fd.get()) : std::nullopt;
-  const auto answer = nlohmann::json::parse(line.value_or(""), nullptr, /*allow_exceptions=*/false);
-  if (!answer.is_object())
+  if (!line)
     throw Error(Fault::machine, "runs.control", "the run ended before it answered",
                 "`ferry runs show RUN` says how");
-  return {answer.value("done", false), answer.value("text", "")};
+  const auto answer = JsonReader::parse(
+      *line, {"the run's answer", "runs.control", "does another program listen at its socket?"});
+  return {answer.flag("done"), answer.text("text")};
 }
 
 }  // namespace ferry::runs

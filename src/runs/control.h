@@ -7,8 +7,9 @@
 #include <condition_variable>
 #include <deque>
 #include <filesystem>
+#include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -21,16 +22,19 @@ namespace ferry::runs {
  * hears nothing until answer(), or that the run is gone when the request is destroyed. */
 class ControlRequest {
  public:
-  ControlRequest(nlohmann::json asked, UniqueFd client)
+  ControlRequest(std::map<std::string, std::string> asked, UniqueFd client)
       : asked_(std::move(asked)), client_(std::move(client)) {}
-  std::string command() const { return asked_.value("command", ""); }
+  std::string command() const { return argument("command"); }
   /** A text argument; empty where there is none. */
-  std::string argument(const char* name) const { return asked_.value(name, ""); }
+  std::string argument(const char* name) const {
+    const auto found = asked_.find(name);
+    return found == asked_.end() ? "" : found->second;
+  }
   /** Says whether it was done, and what was done or why not. Once. */
   void answer(bool is_done, const std::string& text);
 
  private:
-  nlohmann::json asked_;
+  std::map<std::string, std::string> asked_;
   UniqueFd client_;
 };
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 #include "src/files/mapped_file.h"
 
 namespace ferry::runs {
@@ -30,6 +31,11 @@ std::string tag_of(std::string_view key) {
   if (key == "train_tokens_per_second") return "throughput/" + std::string(key);
   if (key.starts_with(kEval)) return "eval/" + std::string(key.substr(kEval.size()));
   return {};
+}
+
+int64_t integer_in(const nlohmann::ordered_json& line, const char* key, int64_t otherwise) {
+  const auto found = line.find(key);
+  return found != line.end() && found->is_number_integer() ? found->get<int64_t>() : otherwise;
 }
 
 /** The numbers of a line that TensorBoard gets; a null is one that was not finite. */
@@ -58,10 +64,11 @@ int64_t MetricsLog::read_kept(const std::filesystem::path& file, int64_t n_steps
   if (!std::filesystem::exists(file, error)) return 0;
   const std::string text = read_text_file(file, std::numeric_limits<size_t>::max());
   for (size_t end; (end = text.find('\n', n_kept_bytes)) != text.npos; n_kept_bytes = end + 1) {
-    const auto line = nlohmann::ordered_json::parse(text.begin() + static_cast<long>(n_kept_bytes),
-                                                    text.begin() + static_cast<long>(end), nullptr,
-                                                    /*allow_exceptions=*/false);
-    if (!line.is_object() || line.value("step", int64_t{0}) > n_steps) break;
+    nlohmann::ordered_json line;
+    const std::string_view written =
+        std::string_view(text).substr(n_kept_bytes, end - n_kept_bytes);
+    if (parse_json(written, line) || !line.is_object() || integer_in(line, "step", 0) > n_steps)
+      break;
     note(line);
   }
   return static_cast<int64_t>(n_kept_bytes);
@@ -89,7 +96,7 @@ void MetricsLog::append(nlohmann::ordered_json line) {
   if (!tensorboard_) return;
   const auto scalars = scalars_of(line);
   try {
-    if (!scalars.empty()) tensorboard_->add(line.value("step", int64_t{0}), now_s(), scalars);
+    if (!scalars.empty()) tensorboard_->add(integer_in(line, "step", 0), now_s(), scalars);
   } catch (const Error& error) {
     failure_ = fmt::format("{}; the rest of its curves goes to metrics.jsonl only", error.what());
     tensorboard_.reset();
@@ -110,7 +117,7 @@ std::optional<std::string> MetricsLog::take_failure() {
 
 void MetricsLog::note(const nlohmann::ordered_json& line) {
   if (line.contains("eval_loss")) {
-    EvaluationLine evaluation{.step = line.value("step", int64_t{0})};
+    EvaluationLine evaluation{.step = integer_in(line, "step", 0)};
     for (const auto& [key, value] : line.items())
       if (key.starts_with("eval_") && (value.is_number() || value.is_null()))
         evaluation.values[key] = value.is_null() ? std::nan("") : value.get<double>();
@@ -118,7 +125,7 @@ void MetricsLog::note(const nlohmann::ordered_json& line) {
   }
   if (!line.contains("loss")) return;
   losses_.push_back(line["loss"].is_number() ? line["loss"].get<double>() : std::nan(""));
-  n_tokens_ = line.value("num_input_tokens_seen", n_tokens_);
+  n_tokens_ = integer_in(line, "num_input_tokens_seen", n_tokens_);
   if (const auto ms = line.find("step_ms"); ms != line.end() && ms->is_number())
     step_seconds_ += ms->get<double>() * 1e-3;
 }

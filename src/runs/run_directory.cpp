@@ -5,9 +5,13 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 #include "src/base/print.h"
 #include "src/base/version.h"
 #include "src/files/mapped_file.h"
@@ -26,23 +30,51 @@ constexpr std::array<std::string_view, 9> kPhaseNames = {"preparing", "training"
                                                          "saving",    "finished", "stopped",
                                                          "failed",    "lost",     "paused"};
 
+/** Keys that need not be there; one that is has to have the type. */
+void check_types(const JsonReader& object,
+                 std::initializer_list<const char*> texts,
+                 std::initializer_list<const char*> counts) {
+  if (!object.is_object()) object.refuse("an object");
+  for (const char* key : texts)
+    if (object.value().contains(key)) object.at(key).text();
+  for (const char* key : counts)
+    if (object.value().contains(key)) object.at(key).integer(0, INT64_MAX);
+}
+
+/** What others take out of run.json has the type that they take; the rest is as it may be. */
+void check_record(const JsonReader& record) {
+  check_types(record,
+              {"phase", "id", "host", "created", "started", "changed", "ferry_version",
+               "exit_reason", "model", "dataset"},
+              {"pid", "n_steps", "format_version"});
+  if (const auto parent = record.find("parent")) check_types(*parent, {"run"}, {});
+  const auto changes = record.find("changes");
+  for (size_t i = 0; changes && i < changes->size(); ++i)
+    check_types(changes->at(i), {"key", "value", "instead_of"}, {"step"});
+  const auto plan = record.find("plan");
+  if (!plan) return;
+  check_types(*plan, {"why"}, {});
+  const auto rows = plan->find("rows");
+  for (size_t i = 0; rows && i < rows->size(); ++i)
+    check_types(rows->at(i), {"tag", "place"}, {"bytes"});
+}
+
 nlohmann::ordered_json parse_run(const fs::path& run) {
-  auto record = nlohmann::ordered_json::parse(read_text_file(run / "run.json"), nullptr, false);
-  if (!record.is_object())
-    throw Error(Fault::data, "runs.open",
-                fmt::format("'{}' is not a JSON object", (run / "run.json").string()),
-                "the other files of the run are not touched by that");
-  const auto version = record.find("format_version");
-  if (version != record.end() && version->is_number_integer() &&
-      version->get<int64_t>() > kFormat_version)
+  const fs::path file = run / "run.json";
+  const auto record = JsonReader::parse(
+      read_text_file(file),
+      {file.string(), "runs.open", "the other files of the run are not touched by that"});
+  const int64_t version = record.integer("format_version", 0, INT64_MAX, kFormat_version);
+  if (version > kFormat_version)
     throw Error(
         Fault::data, "runs.open",
         fmt::format("'{}' has format_version {} (written by Ferry {}); this is Ferry {}, which "
                     "reads up to {}",
-                    (run / "run.json").string(), version->get<int64_t>(),
-                    record.value("ferry_version", "?"), ferry_version(), kFormat_version),
+                    file.string(), version, record.text("ferry_version", "?"), ferry_version(),
+                    kFormat_version),
         "use the Ferry that wrote it, or a newer one");
-  return record;
+  check_record(record);
+  return record.value();
 }
 
 }  // namespace
@@ -64,38 +96,42 @@ RunDirectory::RunDirectory(const fs::path& path) : place_((make_directories(path
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
     if (is_temporary_file(it->path().filename().string())) fs::remove(it->path(), error);
   remove_unfinished(path);
-  if (has_record) record_ = parse_run(path);
+  if (has_record) record_ = JsonValue(parse_run(path));
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  record_["format_version"] = kFormat_version;
-  record_["ferry_version"] = ferry_version();
-  record_["id"] = fs::absolute(path, error).filename().string();
-  record_["phase"] = name_of(Phase::preparing);
-  record_["pid"] = ::getpid();
-  record_["host"] = host;
-  if (!record_.contains("created")) record_["created"] = now_in_words();
-  record_["started"] = now_in_words();
-  record_.erase("exit_reason");
-  record_.erase("control_socket");  // of the process before
-  record_.erase("actual");
+  (*record_)["format_version"] = kFormat_version;
+  (*record_)["ferry_version"] = ferry_version();
+  (*record_)["id"] = fs::absolute(path, error).filename().string();
+  (*record_)["phase"] = name_of(Phase::preparing);
+  (*record_)["pid"] = ::getpid();
+  (*record_)["host"] = host;
+  if (!record_->contains("created")) (*record_)["created"] = now_in_words();
+  (*record_)["started"] = now_in_words();
+  record_->erase("exit_reason");
+  record_->erase("control_socket");  // of the process before
+  record_->erase("actual");
+}
+
+void RunDirectory::set_phase(Phase phase) {
+  set_phase(phase, nlohmann::ordered_json::object());
 }
 
 void RunDirectory::set_phase(Phase phase, const nlohmann::ordered_json& more) {
-  record_["phase"] = name_of(phase);
-  record_.update(more);
-  record_["changed"] = now_in_words();
+  (*record_)["phase"] = name_of(phase);
+  record_->update(more);
+  (*record_)["changed"] = now_in_words();
   write();
 }
 
 void RunDirectory::set(const std::string& key, nlohmann::ordered_json value) {
-  record_[key] = std::move(value);
+  (*record_)[key] = std::move(value);
   write();
 }
 
 void RunDirectory::write() {
   place_.check();
   try {
-    write_json_file(path() / "run.json", record_);
+    write_json_file(path() / "run.json", *record_);
     has_written_ = true;
     is_failing_ = false;
   } catch (const Error& error) {
@@ -107,7 +143,7 @@ void RunDirectory::write() {
 }
 
 nlohmann::ordered_json RunDirectory::get(const std::string& key) const {
-  return record_.value(key, nlohmann::ordered_json());
+  return record_->value(key, nlohmann::ordered_json());
 }
 
 nlohmann::ordered_json parent_of(const fs::path& model) {

@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
+#include "src/base/json_value.h"
 #include "src/runs/run_place.h"
 
 namespace ferry::runs {
@@ -36,8 +37,8 @@ class RunDirectory {
   /** run.json, rewritten whole; throws Error(machine) where the directory was moved or removed.
    * What a full disk does not take is said once and written with the next change. Keys of `more`
    * are kept from now on. */
-  void set_phase(Phase phase,
-                 const nlohmann::ordered_json& more = nlohmann::ordered_json::object());
+  void set_phase(Phase phase, const nlohmann::ordered_json& more);
+  void set_phase(Phase phase);
   /** One more key of run.json, kept from now on and by who resumes; get() is null for none. */
   void set(const std::string& key, nlohmann::ordered_json value);
   nlohmann::ordered_json get(const std::string& key) const;
@@ -46,7 +47,7 @@ class RunDirectory {
   void write();
 
   RunPlace place_;
-  nlohmann::ordered_json record_;
+  JsonValue record_;
   bool has_written_ = false, is_failing_ = false;
 };
 

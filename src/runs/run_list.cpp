@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 #include "src/base/print.h"
 #include "src/runs/run_directory.h"
 #include "src/runs/run_index.h"
@@ -22,7 +24,7 @@ bool is_run(const fs::path& path) {
 
 void sort_by_age(std::vector<RunSummary>& all) {
   std::ranges::sort(all, {}, [](const RunSummary& run) {
-    return std::pair(run.record.value("created", ""), run.path);
+    return std::pair(run.record->value("created", ""), run.path);
   });
 }
 
@@ -58,6 +60,10 @@ std::vector<fs::path> known_runs() {
 
 }  // namespace
 
+std::string RunSummary::phase() const {
+  return record->value("phase", "unreadable");
+}
+
 RunSummary summarise(const fs::path& run) {
   RunSummary summary{.path = run, .record = read_run(run), .last_step = {}, .last_evaluation = {}};
   std::error_code error;
@@ -65,8 +71,8 @@ RunSummary summarise(const fs::path& run) {
   // Opening a pipe would wait for its writer.
   if (fs::is_regular_file(run / "metrics.jsonl", error)) lines.open(run / "metrics.jsonl");
   for (std::string line; std::getline(lines, line);) {
-    auto values = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!values.is_object()) continue;  // the line that is being written
+    nlohmann::ordered_json values;
+    if (parse_json(line, values) || !values.is_object()) continue;  // it is being written
     if (const auto ms = values.find("step_ms"); ms != values.end() && ms->is_number())
       summary.training_seconds += ms->get<double>() / 1e3;
     if (values.contains("loss"))

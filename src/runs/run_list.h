@@ -3,22 +3,23 @@
 // metrics.jsonl say. Of runs it only reads; `ferry runs` and the app call it.
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "src/base/json_value.h"
 
 namespace ferry::runs {
 
 /** A run in a few words. Numbers that are not known are null. */
 struct RunSummary {
   std::filesystem::path path;
-  nlohmann::ordered_json record;     ///< run.json; its phase is `lost` where the process is gone
-  nlohmann::ordered_json last_step;  ///< the last line of metrics.jsonl with a loss, or null
-  nlohmann::ordered_json last_evaluation;
+  JsonValue record;     ///< run.json; its phase is `lost` where the process is gone
+  JsonValue last_step;  ///< the last line of metrics.jsonl with a loss, or null
+  JsonValue last_evaluation;
   double training_seconds = 0;  ///< of all steps, as their process measured them
 
   std::string name() const { return path.filename().string(); }
-  std::string phase() const { return record.value("phase", "unreadable"); }
+  std::string phase() const;
 };
 
 /** Throws Error(data) where there is no run. */

@@ -153,7 +153,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   nlohmann::ordered_json about = {{"model", job->config.text("model_name_or_path")},
                                   {"dataset", job->config.text("dataset")},
                                   {"n_steps", job->n_steps},
-                                  {"identity", job->identity},
+                                  {"identity", *job->identity},
                                   {"plan", plan_json(job->plan, job->machine.plan.has_gpu)}};
   if (!resumed) about["parent"] = runs::parent_of(job->directory.path());
   run.directory->set_phase(runs::Phase::preparing, about);

@@ -492,7 +492,7 @@ TEST_F(Ferry, PlanRefusesAbsurdModelsNamingFileAndKey) {
     auto file = directory_.write(std::string(key) + "/config.json", config.dump());
     Outcome outcome = run({"plan", "--model", file.parent_path().string(), "--device", "cpu"});
     EXPECT_EQ(outcome.exit_code, 4) << key << outcome.err;
-    EXPECT_CONTAINS(outcome.err, file.string() + "': " + key + " is 1000000000000");
+    EXPECT_CONTAINS(outcome.err, file.string() + "': line 1: " + key + " is 1000000000000");
   }
 }
 

@@ -319,7 +319,7 @@ TEST(Measured, WhatIsNoFiguresIsATrouble) {
     EXPECT_FALSE(measured.profile);
     EXPECT_FALSE(measured.trouble.empty()) << text;
   }
-  EXPECT_CONTAINS(parse_measured("{\"profile\": {\"version\": 9}}").trouble, "version 9");
+  EXPECT_CONTAINS(parse_measured("{\"profile\": {\"version\": 9}}").trouble, "version is 9");
 }
 
 TEST(Measured, ATrainerMayPrintFailHangOrNotStart) {

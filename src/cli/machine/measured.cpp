@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 #include "src/base/threads.h"
 #include "src/files/unique_fd.h"
 
@@ -109,23 +110,21 @@ std::string checked_seconds(const std::string& text) {
 
 Measured parse_measured(std::string_view json) {
   try {
-    const auto out = nlohmann::ordered_json::parse(json);
+    const auto out = JsonReader::parse(
+        std::string(json), {"ferry-trainer's figures", "doctor.measure", "install Ferry anew"});
     Measured measured;
-    measured.profile = parse_machine_profile(out.at("profile").dump(), "ferry-trainer");
-    measured.skipped = out.at("skipped").get<std::vector<std::string>>();
-    measured.gpu_trouble = out.at("gpu_trouble").get<std::string>();
-    measured.gpu_free_bytes = out.at("gpu_free_bytes").get<int64_t>();
-    measured.seconds = out.at("seconds").get<double>();
-    for (const auto& step : out.at("steps"))
-      measured.steps.push_back({step.at("model").get<std::string>(),
-                                step.at("placement").get<std::string>(),
-                                step.at("ms").get<double>()});
+    measured.profile = parse_machine_profile(out.at("profile").value().dump(), "ferry-trainer");
+    measured.skipped = out.at("skipped").texts();
+    measured.gpu_trouble = out.text("gpu_trouble");
+    measured.gpu_free_bytes = out.integer("gpu_free_bytes", 0, INT64_MAX);
+    measured.seconds = out.number("seconds", 0, 1e9);
+    const JsonReader steps = out.at("steps");
+    for (size_t i = 0; i < steps.size(); ++i)
+      measured.steps.push_back({steps.at(i).text("model"), steps.at(i).text("placement"),
+                                steps.at(i).number("ms", 0, 1e9)});
     return measured;
   } catch (const Error& error) {
     return failed(error.what());
-  } catch (const nlohmann::ordered_json::exception& error) {
-    return failed(
-        fmt::format("ferry-trainer printed something else than figures: {}", error.what()));
   }
 }
 

@@ -9,58 +9,49 @@
 #include <unordered_set>
 
 #include "src/base/bytes.h"
+#include "src/base/json_reader.h"
 
 namespace ferry {
 namespace {
 
-using json = nlohmann::json;
-
 /** Builds the entries while the text is parsed: a header of 100 MB of brackets costs no tree, and a
  * second key of the same name is seen, which a tree would hide. Depth 1 is the header, 2 a tensor
  * or __metadata__, 3 its lists. */
-class HeaderParser : public nlohmann::json_sax<json> {
+class HeaderParser : public JsonEvents {
  public:
   Header take() { return std::move(header_); }
 
-  bool null() override { return unexpected("null"); }
-  bool boolean(bool) override { return unexpected("a boolean"); }
-  bool number_float(double, const std::string& text) override {
-    return unexpected("the number " + text);
-  }
-  bool binary(json::binary_t&) override { return unexpected("binary data"); }
-  bool number_integer(int64_t value) override {
-    return unexpected(fmt::format("the number {}", value));
-  }
+  void null() override { unexpected("null"); }
+  void boolean(bool) override { unexpected("a boolean"); }
+  void number(double, const std::string& text) override { unexpected("the number " + text); }
+  void integer(int64_t value) override { unexpected(fmt::format("the number {}", value)); }
 
-  bool number_unsigned(uint64_t value) override {
-    if (list_ == List::none) return unexpected(fmt::format("the number {}", value));
+  void natural(uint64_t value) override {
+    if (list_ == List::none) unexpected(fmt::format("the number {}", value));
     if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()))
       throw HeaderError{fmt::format("tensor '{}': the number {} is too large", entry_.name, value)};
     (list_ == List::shape ? entry_.shape : offsets_).push_back(static_cast<int64_t>(value));
-    return true;
   }
 
-  bool string(std::string& value) override {
+  void text(std::string& value) override {
     if (depth_ == 2 && in_metadata_) {
       header_.metadata[key_] = value;
-      return true;
+      return;
     }
-    if (depth_ != 2 || key_ != "dtype") return unexpected("a string");
+    if (depth_ != 2 || key_ != "dtype") unexpected("a string");
     auto type = parse_stored_type(value);
     if (!type)
       throw HeaderError{fmt::format("tensor '{}' has the unknown type '{}'", entry_.name, value)};
     entry_.type = *type;
-    return true;
   }
 
-  bool start_object(size_t) override {
-    if (depth_ > 1 || list_ != List::none) return unexpected("an object");
+  void begin_object() override {
+    if (depth_ > 1 || list_ != List::none) unexpected("an object");
     ++depth_;
     fields_.clear();
-    return true;
   }
 
-  bool key(std::string& value) override {
+  void key(std::string& value) override {
     if (depth_ == 1) {
       if (!names_.insert(value).second)
         throw HeaderError{fmt::format("the name '{}' appears twice", value)};
@@ -74,36 +65,23 @@ class HeaderParser : public nlohmann::json_sax<json> {
         throw HeaderError{fmt::format("tensor '{}' has the unknown key '{}'", entry_.name, value)};
       key_ = value;
     }
-    return true;
   }
 
-  bool end_object() override {
+  void end_object() override {
     if (--depth_ == 1 && !in_metadata_) finish_entry();
-    return true;
   }
 
-  bool start_array(size_t) override {
-    if (depth_ != 2 || in_metadata_ || list_ != List::none || key_ == "dtype")
-      return unexpected("a list");
+  void begin_list() override {
+    if (depth_ != 2 || in_metadata_ || list_ != List::none || key_ == "dtype") unexpected("a list");
     list_ = key_ == "shape" ? List::shape : List::offsets;
-    return true;
   }
 
-  bool end_array() override {
-    list_ = List::none;
-    return true;
-  }
-
-  bool parse_error(size_t position,
-                   const std::string&,
-                   const nlohmann::detail::exception&) override {
-    throw HeaderError{fmt::format("the header is not valid JSON at byte {}", position)};
-  }
+  void end_list() override { list_ = List::none; }
 
  private:
   enum class List { none, shape, offsets };
 
-  [[noreturn]] bool unexpected(std::string_view found) const {
+  [[noreturn]] void unexpected(std::string_view found) const {
     if (depth_ == 0) throw HeaderError{fmt::format("the header is {}, expected an object", found)};
     throw HeaderError{fmt::format("'{}' holds {} where dtype, shape and data_offsets are expected",
                                   entry_.name, found)};
@@ -146,7 +124,9 @@ class HeaderParser : public nlohmann::json_sax<json> {
 Header parse_header(std::string_view text) {
   if (!text.starts_with('{')) throw HeaderError{"the header does not start with '{'"};
   HeaderParser parser;
-  json::sax_parse(text.begin(), text.end(), &parser);
+  if (const auto fault = read_json(text, parser))
+    throw HeaderError{
+        fmt::format("the header is not valid JSON at byte {}: {}", fault->byte, fault->what)};
   Header header = parser.take();
   std::sort(header.entries.begin(), header.entries.end(),
             [](const HeaderEntry& a, const HeaderEntry& b) {

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 #include "src/base/version.h"
 #include "src/files/mapped_file.h"
 #include "src/files/safetensors/safetensors_writer.h"
@@ -18,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
-using namespace nlohmann::json_literals;
 
 using Clock = std::chrono::steady_clock;
 
@@ -47,36 +49,32 @@ ordered_json trainer_state(const SessionState& state, const Job& job) {
   return out;
 }
 
-ordered_json read_json(const fs::path& file) {
-  auto json = ordered_json::parse(read_text_file(file), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object())
-    throw Error(Fault::data, "checkpoint.read", fmt::format("'{}' is damaged", file.string()),
-                "resume from an earlier checkpoint, and check the disk");
-  return json;
+JsonReader read_json(const fs::path& file) {
+  return JsonReader::parse(
+      read_text_file(file),
+      {file.string(), "checkpoint.read", "resume from an earlier checkpoint, and check the disk"});
 }
 
-SessionState session_state_in(const ordered_json& json, const fs::path& file) {
-  const int version = json.value("format_version", 0);
-  if (version != kFormat_version)
+SessionState session_state_in(const JsonReader& json) {
+  constexpr int64_t kMost = INT64_MAX;
+  const int64_t version = json.integer("format_version", 0, kMost, 0);
+  if (version != kFormat_version) {
+    const auto identity = json.find("identity");
     throw Error(Fault::data, "checkpoint.read",
                 fmt::format("'{}' has format_version {} (written by Ferry {}); this is Ferry {}, "
                             "which reads {}",
-                            file.string(), version, json.value("/identity/ferry"_json_pointer, "?"),
+                            json.file(), version, identity ? identity->text("ferry", "?") : "?",
                             ferry_version(), kFormat_version),
                 "resume with the Ferry that wrote it");
-  try {
-    SessionState state;
-    state.n_steps = json.at("n_steps").get<int64_t>();
-    state.optimizer.n_updates = json.at("n_updates").get<int64_t>();
-    state.optimizer.n_skipped_in_a_row = json.at("n_skipped_in_a_row").get<int64_t>();
-    state.optimizer.loss_scale.scale = json.at("loss_scale").get<float>();
-    state.optimizer.loss_scale.n_good_steps = json.at("n_good_steps").get<int64_t>();
-    return state;
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(Fault::data, "checkpoint.read",
-                fmt::format("'{}' is damaged: {}", file.string(), error.what()),
-                "resume from an earlier checkpoint");
   }
+  SessionState state;
+  state.n_steps = json.integer("n_steps", 0, kMost);
+  state.optimizer.n_updates = json.integer("n_updates", 0, kMost);
+  state.optimizer.n_skipped_in_a_row = json.integer("n_skipped_in_a_row", 0, kMost);
+  state.optimizer.loss_scale.scale =
+      static_cast<float>(json.number("loss_scale", 0, std::numeric_limits<float>::max()));
+  state.optimizer.loss_scale.n_good_steps = json.integer("n_good_steps", 0, kMost);
+  return state;
 }
 
 }  // namespace
@@ -126,7 +124,7 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
   const SessionState state = session_.state();
   writing_ = std::make_unique<Writing>();
   writing_->outcome.step = state.n_steps;
-  writing_->run_state = json_of(state, job_.identity);
+  writing_->run_state = json_of(state, *job_.identity);
   writing_->trainer_state = trainer_state(state, job_);
   writing_->wanted = std::move(wanted);
   const auto note_end = [this] {
@@ -177,26 +175,24 @@ namespace {
 
 /** The state of the run in state/, and the part of it that the session takes. */
 struct RunState {
-  ordered_json all;
+  JsonReader all;
   SessionState session;
 };
 RunState run_state_of(const runs::Checkpoint& checkpoint) {
-  const fs::path file = checkpoint.path / "state" / runs::kRunStateName;
-  RunState state = {.all = read_json(file), .session = {}};
-  state.session = session_state_in(state.all, file);
-  return state;
+  const JsonReader all = read_json(checkpoint.path / "state" / runs::kRunStateName);
+  return {.all = all, .session = session_state_in(all)};
 }
 
-void check_same(const runs::Checkpoint& checkpoint, const ordered_json& run_state, const Job& job) {
-  const ordered_json identity = run_state.value("identity", ordered_json::object());
-  const std::string optim = identity.value("optim", "adamw"), now = job.config.text("optim");
+void check_same(const runs::Checkpoint& checkpoint, const JsonReader& run_state, const Job& job) {
+  const JsonReader identity = run_state.at("identity");
+  const std::string optim = identity.text("optim", "adamw"), now = job.config.text("optim");
   if (optim != now)
     throw Error(Fault::does_not_fit, "resume.optim",
                 fmt::format("the states of '{}' are those of optim = {}, not of {}",
                             checkpoint.path.string(), optim, now),
                 fmt::format("set it back, or start a new run from the weights: --model '{}'",
                             checkpoint.path.string()));
-  if (!job.config.flag("new_identity")) check_identity(identity, job.identity);
+  if (!job.config.flag("new_identity")) check_identity(identity.value(), *job.identity);
 }
 
 }  // namespace

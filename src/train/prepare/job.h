@@ -4,11 +4,11 @@
 // prediction share it.
 
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "src/base/json_value.h"
 #include "src/config/config.h"
 #include "src/data/batch.h"
 #include "src/data/reader.h"
@@ -41,8 +41,8 @@ struct Job {
   StepSplit split;
   int64_t steps_per_epoch = 0;
   int64_t n_steps = 0;
-  nlohmann::ordered_json identity;  ///< the identity of a training: identity_of()
-  std::vector<std::string> notes;   ///< notes for the user: what was taken for what
+  JsonValue identity;              ///< the identity of a training: identity_of()
+  std::vector<std::string> notes;  ///< notes for the user: what was taken for what
 };
 
 /** The seed that the texts are shuffled by. */
