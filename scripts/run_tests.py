@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -344,7 +345,22 @@ def sanitized_part(tally, arguments, part, directory, options, groups):
                 run_meson(tally, part, directory, names, env, patience=40 if arguments.long else 5)
 
 
-PARTS = {'format': part_format, 'main': part_main, 'isa': part_isa, 'asan': part_asan, 'tsan': part_tsan}
+def part_fuzz(tally, arguments):
+    """A minute of libFuzzer on each reader of files, with the full counts only."""
+    if not arguments.long and 'fuzz' not in (arguments.only or []):
+        return
+    if not shutil.which('clang++'):
+        tally.skip('fuzz', 'libFuzzer is a part of clang, and there is no clang++')
+        return
+    with Part(tally, 'fuzz'):
+        if subprocess.run([ROOT / 'scripts/fuzz']).returncode == 0:
+            tally.passed += 1
+        else:
+            tally.failed.append('fuzz: scripts/fuzz says which reader failed, and keeps what it read')
+
+
+PARTS = {'format': part_format, 'main': part_main, 'isa': part_isa, 'asan': part_asan, 'tsan': part_tsan,
+         'fuzz': part_fuzz}
 
 
 def main():
