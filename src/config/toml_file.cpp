@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <toml++/toml.h>
 
+#include <algorithm>
+#include <cctype>
 #include <map>
 
 #include "src/base/error.h"
@@ -86,6 +88,55 @@ bool is_yaml(const std::filesystem::path& file) {
   return file.extension() == ".yaml" || file.extension() == ".yml";
 }
 
+/** The place after a text that begins at a quote, or at three of them. */
+size_t end_of_quoted(std::string_view text, size_t begin) {
+  const char quote = text[begin];
+  const std::string three(3, quote);
+  const bool is_long = text.substr(begin).starts_with(three);
+  const std::string closing = is_long ? three : std::string(1, quote);
+  for (size_t i = begin + closing.size(); i < text.size(); ++i) {
+    if (quote == '"' && text[i] == '\\')
+      ++i;
+    else if (text.substr(i).starts_with(closing))
+      return i + closing.size();
+    else if (!is_long && text[i] == '\n')
+      return i;
+  }
+  return text.size();
+}
+
+/** toml++ limits the depth of lists and of tables in braces. A key "a.a.a..." of 200,000 parts is
+ * as many tables in each other too, and taking them apart overflows the stack. */
+void refuse_deep_keys(std::string_view text, const std::filesystem::path& file) {
+  const auto is_of_key = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == ' ' ||
+           c == '\t';
+  };
+  int64_t line = 1;
+  int n_dots = 0;
+  bool in_value = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      const size_t end = end_of_quoted(text, i);
+      line += std::ranges::count(text.substr(i, end - i), '\n');
+      i = end - 1;
+    } else if (c == '#') {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (c == '.') {
+      if (!in_value && ++n_dots == 2)
+        throw Error(Fault::usage, "config.file",
+                    fmt::format("{}:{}: a key of several parts", file.string(), line),
+                    "settings stand at the top level, without tables");
+    } else if (!is_of_key(c)) {
+      n_dots = 0;
+      if (c == '=') in_value = true;
+      if (c == '\n' || c == ',' || c == '{') in_value = false;
+      line += c == '\n';
+    }
+  }
+}
+
 /** A form that is not known may mean something else by the same keys. */
 void check_format(const toml::table& table, const std::filesystem::path& file) {
   const int64_t version = table[kFormatKey].value_or(kFormat_version);
@@ -108,6 +159,7 @@ std::string format_lines() {
 
 void read_toml_file(Config& config, const std::filesystem::path& file, Source source) {
   const std::string text = read_text(file);
+  refuse_deep_keys(text, file);
   toml::table table;
   try {
     table = toml::parse(text, file.string());
