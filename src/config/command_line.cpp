@@ -81,6 +81,7 @@ class Reader {
     if (name == "help") return takes_nothing(command_.wants_help);
     if (name == "json") return takes_nothing(command_.wants_json);
     if (name == "dry_run" && verb_.takes_dry_run) return takes_nothing(command_.wants_dry_run);
+    if (name == "verbose" && verb_.takes_verbose) return takes_nothing(command_.is_verbose);
     if (name == "preset") return void(preset = name_of_file(flag, argument, equals));
     if (name == "config") return void(config_file = name_of_file(flag, argument, equals));
 
@@ -267,6 +268,35 @@ std::filesystem::path settings_of_run(const std::string& given) {
   return run / "config.toml";
 }
 
+/** The run that a model is of: the model itself, or a directory in it (final/, checkpoint-N). Empty
+ * where there is none. */
+std::filesystem::path run_of_model(const std::filesystem::path& model) {
+  const std::filesystem::path path = model.has_filename() ? model : model.parent_path();
+  std::error_code error;
+  for (const auto& run : {path, path.has_parent_path() ? path.parent_path() : "."})
+    if (std::filesystem::exists(run / "run.json", error) &&
+        std::filesystem::exists(run / "config.toml", error))
+      return run;
+  return {};
+}
+
+/** Texts are cut as they were when the model was trained: other lengths give other figures than the
+ * run's own report. */
+void take_length_of_run(CommandLine& command) {
+  constexpr std::string_view kLength = "max_length", kModel = "model_name_or_path";
+  if (command.config.is_set(kLength) || command.config.is_auto(kModel)) return;
+  const std::filesystem::path run = run_of_model(command.config.text(kModel));
+  if (run.empty()) return;
+  Config of_run;
+  const std::filesystem::path file = run / "config.toml";
+  read_toml_file(of_run, file, Source::file);
+  const auto length = of_run.maybe_integer(kLength);
+  if (!length) return;
+  command.config.choose(kLength, fmt::format("{}", *length), file.string());
+  command.notes.push_back(
+      fmt::format("max_length = {}, as the run trained with ({})", *length, file.string()));
+}
+
 /** Everything the user gave, the weakest first; `run_settings` of the run that is resumed, if one
  * is. */
 void read_sources(CommandLine& command,
@@ -322,6 +352,7 @@ CommandLine parse_command_line(std::string_view verb_name,
     if (!reader.preset.empty())
       command.notes.push_back("the run's own settings take the place of the preset's");
   }
+  if (command.verb->mask & (kEval | kPredict)) take_length_of_run(command);
   if (command.verb->mask & kTraining) command.config.settle();
   command.notes.insert(command.notes.end(), command.config.notes().begin(),
                        command.config.notes().end());

@@ -22,6 +22,7 @@ struct CommandLine {
   bool wants_help = false;         // then nothing else was read
   bool wants_json = false;
   bool wants_dry_run = false;
+  bool is_verbose = false;
   std::vector<std::string> notes;  // one line each, for stderr; the ferry binary prints them
 };
 

@@ -52,6 +52,7 @@ const std::vector<Verb>& verb_table() {
                   "take. Needs "
                   "no GPU and reads no weights.",
        .required = {"model_name_or_path"},
+       .takes_verbose = true,
        .examples = {"ferry plan --model bert-large/ --gpu-memory 11GiB --max-length 512"}},
   };
   return table;

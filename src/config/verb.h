@@ -20,6 +20,7 @@ struct Verb {
   std::vector<std::string_view> required;  // keys that must not be empty or auto
   bool takes_words = false;                // free words after the options (texts to predict)
   bool takes_dry_run = false;
+  bool takes_verbose = false;
   bool prints_json = true;  // false: --json only goes with --dry-run, where the verb takes that
   std::vector<std::string_view> examples;
 };

@@ -298,6 +298,27 @@ TEST(Evaluation, ADatasetTakesThePlaceOfAWeakerFraction) {
                   "both");
 }
 
+/** Another length than the run's gave another accuracy than its report, without a word. */
+TEST(LengthOfRun, IsTakenByEvaluationAndPrediction) {
+  TemporaryDirectory directory;
+  directory.write("run/run.json", "{}");
+  const auto file = directory.write("run/config.toml", "max_length = 32\n");
+  const std::string run = file.parent_path().string();
+  for (const char* verb : {"eval", "predict"}) {
+    for (const std::string& model : {run, run + "/", run + "/final", run + "/checkpoint-7/"}) {
+      const CommandLine command = parse(verb, {"--model", model});
+      EXPECT_EQ(command.config.integer("max_length"), 32) << model;
+      ASSERT_EQ(command.notes.size(), 1u);
+      EXPECT_CONTAINS(command.notes[0], "max_length = 32, as the run trained with");
+    }
+    const CommandLine given = parse(verb, {"--model", run, "--max-length", "64"});
+    EXPECT_EQ(given.config.integer("max_length"), 64);
+    EXPECT_TRUE(given.notes.empty());
+    EXPECT_TRUE(parse(verb, {"--model", directory.path().string()}).config.is_auto("max_length"));
+  }
+  EXPECT_TRUE(parse("train", {"--model", run + "/final"}).config.is_auto("max_length"));
+}
+
 TEST(Required, NamesTheFlag) {
   EXPECT_CONTAINS(usage_error([] { check_required(parse("train", {})); }), "needs --model");
   EXPECT_CONTAINS(usage_error([] {
