@@ -9,9 +9,13 @@
 #include "src/cli/settings.h"
 #include "src/config/models.h"
 #include "src/config/paths.h"
+#include "src/data/run_dataset.h"
+#include "src/files/hf/hf_directory.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
+#include "src/runs/output_directory.h"
 #include "src/runs/run_directory.h"
+#include "src/runs/run_place.h"
 
 namespace ferry::cli {
 
@@ -28,15 +32,15 @@ nlohmann::ordered_json json_of(const config::Value& value) {
 
 void print_settings(const config::CommandLine& command) {
   if (!command.wants_json) {
-    fmt::print("{}", command.config.to_toml(/*with_origins=*/true));
+    print(
+        command.config.to_toml(/*with_origins=*/true));  // at once: what is wrong is said after it
     return;
   }
   nlohmann::ordered_json settings;
   for (const config::Option& option : config::option_table())
     settings[std::string(option.key)] = {{"value", json_of(command.config.value(option.key))},
                                          {"origin", command.config.origin(option.key).where}};
-  fmt::print("{}\n",
-             settings.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  print(settings.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 /** Says what is wrong, and where a run is resumed how to report it; the exit code. */
@@ -57,6 +61,30 @@ void check_patterns(const config::Config& config) {
   apply_param_options(config, model);
 }
 
+/** What the trainer would stumble over, found without LibTorch: a model or a tokenizer that is
+ * missing or of another family, data that cannot be read, a directory in use. */
+void check_run(const config::Config& config) {
+  constexpr int64_t kAnyLabels = 2;
+  const auto path = config::find_model(config.text("model_name_or_path"));
+  const HfDirectory model = HfDirectory::open(path);
+  make_model_table(config, model.config(), kAnyLabels, {});
+  const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
+  const LabelUse labels = config.text("task") == "mlm" ? LabelUse::ignored : LabelUse::required;
+  for (const char* key : {"dataset", "eval_dataset"}) {
+    check_data_exists(config, key);
+    if (const std::string& data = config.text(key); !data.empty())
+      for (const std::string& note : read_dataset(dataset_options(setting, data, labels)).notes)
+        log_line(note);
+  }
+  const auto output = config.maybe_text("output_dir");
+  if (!output) return;
+  if (config.text("resume_from_checkpoint").empty()) return runs::check_unused(*output);
+  if (runs::RunPlace(*output).is_locked())
+    throw Error(Fault::usage, "runs.lock",
+                fmt::format("another process is training in '{}'", *output),
+                "wait for it, or `ferry runs stop` it");
+}
+
 }  // namespace
 
 int run_train(Arguments arguments) {
@@ -65,6 +93,9 @@ int run_train(Arguments arguments) {
   check_patterns(command->config);
   if (command->wants_dry_run) {
     print_settings(*command);
+    check_run(command->config);
+    log_line(
+        "dry run: settings, model, data and output directory are in order; nothing was written");
     return 0;
   }
   try {

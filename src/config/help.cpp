@@ -115,8 +115,11 @@ std::string help_text(const Verb& verb, int width) {
                   columns);
   if (verb.takes_dry_run)
     text += entry("--dry-run",
-                  "Print every setting and where it comes from, and stop; with --json as JSON.",
+                  "Print every setting and where it comes from (with --json as JSON), check model, "
+                  "data and output directory, and stop.",
                   columns);
+  if (verb.takes_verbose)
+    text += entry("--verbose", "Also what the figures of the machine assume.", columns);
   text += entry("-h, --help", "This text.", columns);
 
   std::string_view group;

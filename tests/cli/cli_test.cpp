@@ -33,6 +33,11 @@ class Ferry : public testing::Test {
     environment.emplace_back("XDG_DATA_HOME", directory_.path().string());
     return run_ferry({arguments, environment});
   }
+  /** The model gets weights and the data a second label: enough for who looks without training. */
+  void make_whole() {
+    directory_.write("model/model.safetensors", std::string("\x02\0\0\0\0\0\0\0{}", 10));
+    data_ = directory_.write("train.tsv", "text\tlabel\nyes\tgood\nno\tbad\n").string();
+  }
   static std::string text_of(const std::filesystem::path& file) {
     std::ifstream stream(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(stream), {}};
@@ -175,19 +180,52 @@ TEST_F(Ferry, SaysWhenThereIsNoTrainer) {
 }
 
 TEST_F(Ferry, DryRunPrintsAFileThatReadsBack) {
-  Outcome first =
-      run({"train", "--preset", "minilm-classify", "--dataset", data_, "--lr=3e-5", "--dry-run"},
-          {{"FERRY_SEED", "7"}});
+  make_whole();
+  Outcome first = run({"train", "--preset", "minilm-classify", "--model", model_, "--dataset",
+                       data_, "--lr=3e-5", "--dry-run"},
+                      {{"FERRY_SEED", "7"}});
   EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_CONTAINS(first.err, "nothing was written");
   EXPECT_CONTAINS(first.out, "# from FERRY_SEED");
   EXPECT_CONTAINS(first.out, "# from --lr");
-  EXPECT_CONTAINS(first.out, "minilm-classify.toml:3");
+  EXPECT_CONTAINS(first.out, "minilm-classify.toml:4");
   std::string file = directory_.write("again.toml", first.out).string();
   Outcome second = run({"train", "--config", file, "--dry-run", "--json"});
   auto settings = nlohmann::json::parse(second.out);
   EXPECT_EQ(settings["seed"]["value"], 7);
   EXPECT_EQ(settings["learning_rate"]["value"], 3e-5);
   EXPECT_EQ(settings["gpu_memory"]["value"], "auto");
+}
+
+/** What would end a run before its first step ends the dry run too. */
+TEST_F(Ferry, DryRunFindsWhatIsMissing) {
+  make_whole();
+  const auto dry = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"train", "--model", model_, "--dataset", data_, "--dry-run"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  EXPECT_EQ(dry({}).exit_code, 0) << dry({}).err;
+  struct Case {
+    std::vector<std::string> more;
+    int exit_code;
+    std::string message;
+  };
+  directory_.write("used/final/config.json", "{}");
+  directory_.write("bare/config.json", kTinyBert);
+  const std::string used = (directory_.path() / "used").string(),
+                    bare = (directory_.path() / "bare").string();
+  for (const Case& each : {Case{{"--model", "/no/model"}, 4, "/no/model"},
+                           {{"--model", bare}, 4, "model.safetensors"},
+                           {{"--dataset", "/no/data.csv"}, 4, "/no/data.csv"},
+                           {{"--eval-dataset", "/no/dev.csv"}, 4, "/no/dev.csv"},
+                           {{"--label-column", "nope"}, 2, "label_column = nope"},
+                           {{"--output-dir", used}, 2, "already holds a trained model"}}) {
+    const Outcome outcome = dry(each.more);
+    EXPECT_EQ(outcome.exit_code, each.exit_code) << each.message << outcome.err;
+    EXPECT_CONTAINS(outcome.err, each.message);
+    EXPECT_CONTAINS(outcome.out, "learning_rate = ");  // what the settings are is said all the same
+  }
 }
 
 TEST_F(Ferry, PlanPrintsBytesThatAddUp) {
@@ -369,6 +407,7 @@ TEST_F(Ferry, ConfigOfANewerFerryNamesBothVersions) {
   for (const char* part : {"77.0", "format_version 9", "this is Ferry ", "up to 1"})
     EXPECT_CONTAINS(newer.err, part);
   const auto same = directory_.write("same.toml", "format_version = 1\nseed = 3\n");
+  make_whole();
   const Outcome read =
       run({"train", "--config", same.string(), "--model", model_, "--dataset", data_, "--dry-run"});
   EXPECT_EQ(read.exit_code, 0) << read.err;
@@ -546,7 +585,10 @@ TEST_F(Ferry, PresetsAreCopiedToNewFilesOnly) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_CONTAINS(outcome.err, "--config " + file);
   EXPECT_EQ(text_of(file), run({"presets", "show", "minilm-classify"}).out);
-  EXPECT_EQ(run({"train", "--config", file, "--dataset", data_, "--dry-run"}).exit_code, 0);
+  make_whole();
+  EXPECT_EQ(run({"train", "--config", file, "--model", model_, "--dataset", data_, "--dry-run"})
+                .exit_code,
+            0);
 
   directory_.write("mine.toml", "# changed\n");
   outcome = run({"presets", "cp", "minilm-classify", file});

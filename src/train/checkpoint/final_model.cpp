@@ -11,7 +11,7 @@
 #include "src/files/write/atomic_file.h"
 #include "src/plan/disk.h"
 #include "src/runs/checkpoints.h"
-#include "src/runs/train_log.h"
+#include "src/runs/output_directory.h"
 #include "src/train/checkpoint/checkpoint.h"
 
 namespace ferry {
@@ -22,29 +22,6 @@ namespace fs = std::filesystem;
 std::string stem_of(const fs::path& path) {
   fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
   return name.stem().string();
-}
-
-/** Refuses a directory that is in use: nothing is overwritten. */
-void refuse_used(const fs::path& run) {
-  std::error_code error;
-  if (!fs::is_directory(run, error)) return;
-  if (fs::exists(run / "final", error))
-    throw Error(Fault::usage, "train.output",
-                fmt::format("'{}' already holds a trained model", run.string()),
-                "choose another output_dir");
-  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    const bool is_of_killed_start = is_temporary_file(name) || name == runs::kTrainLogName;
-    if (is_of_killed_start && !fs::exists(run / "config.toml", error)) continue;
-    throw Error(
-        Fault::usage, "train.output",
-        fmt::format("'{}' is not empty: it holds '{}'", run.string(), name),
-        fs::exists(run / "config.toml", error)
-            ? fmt::format("go on with that run: ferry train --resume '{}'; or choose another "
-                          "output_dir",
-                          run.string())
-            : "choose another output_dir");
-  }
 }
 
 }  // namespace
@@ -66,7 +43,7 @@ fs::path choose_output_directory(const Job& job) {
     for (int n = 2; fs::exists(run, error); ++n)
       run = fs::path("runs") / fmt::format("{}-{}", name, n);
   }
-  refuse_used(run);
+  runs::check_unused(run);
   return run;
 }
 
