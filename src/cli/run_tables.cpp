@@ -147,7 +147,7 @@ void show_run(const fs::path& path, bool wants_json) {
   term::Table table({{"run"}, {run.name()}});
   table.add_row({"status", run.phase()});
   if (const auto reason = run.record->value("exit_reason", ""); !reason.empty())
-    table.add_row({"why", reason});
+    table.add_row({"ended", reason});
   table.add_row({"model", run.record->value("model", "-")});
   if (const auto parent = run.record->find("parent");
       parent != run.record->end() && parent->is_object())

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/cli/commands.h"
@@ -55,6 +56,56 @@ config::Config settings_of(const fs::path& run) {
   return config;
 }
 
+/** What came of a run, apart from the metrics of its evaluations. */
+struct Result {
+  std::string_view name, key;
+  std::string_view form;  // of the number; "bytes" and "duration" are kinds of their own
+};
+constexpr Result kResults[] = {{"steps", "step", "{:.0f}"},
+                               {"epochs", "epoch", "{:.2f}"},
+                               {"training time", "", "duration"},
+                               {"last loss", "loss", "{:.4f}"},
+                               {"tokens seen", "num_input_tokens_seen", "{:.0f}"},
+                               {"tokens/s", "train_tokens_per_second", "{:.0f}"},
+                               {"host memory", "host_bytes", "bytes"}};
+
+std::string result_text(const runs::RunSummary& run, const Result& result) {
+  if (result.form == "duration")
+    return run.training_seconds > 0 ? term::format_duration(run.training_seconds) : "-";
+  if (result.form != "bytes") return number_text(*run.last_step, result.key.data(), result.form);
+  const ordered_json& step = *run.last_step;
+  const std::string key(result.key);
+  if (!step.is_object() || !step.contains(key) || !step[key].is_number()) return "-";
+  return format_bytes(step[key].get<int64_t>());
+}
+
+/** Names of what the evaluations of both measured. */
+std::set<std::string> metrics_of(const runs::RunSummary& a, const runs::RunSummary& b) {
+  std::set<std::string> names;
+  for (const auto* run : {&a, &b})
+    if (run->last_evaluation->is_object())
+      for (const auto& [key, value] : run->last_evaluation->items())
+        if (value.is_number() && key.starts_with("eval_")) names.insert(key);
+  return names;
+}
+
+/** For programs: every number of the last step and the last evaluation as it is. */
+void add_all_numbers(ordered_json& out, const runs::RunSummary& a, const runs::RunSummary& b) {
+  const auto value_of = [](const runs::RunSummary& run, const std::string& key) {
+    for (const ordered_json* line : {&*run.last_step, &*run.last_evaluation})
+      if (line->is_object() && line->contains(key)) return (*line)[key];
+    return ordered_json();
+  };
+  std::set<std::string> keys;
+  for (const auto* run : {&a, &b})
+    for (const ordered_json* line : {&*run->last_step, &*run->last_evaluation})
+      if (line->is_object())
+        for (const auto& [key, value] : line->items())
+          if (value.is_number() && key != "time") keys.insert(key);
+  for (const std::string& key : keys)
+    out["results"][key] = {value_of(a, key), value_of(b, key)};
+}
+
 void compare(const fs::path& a, const fs::path& b, bool wants_json) {
   const config::Config of_a = settings_of(a), of_b = settings_of(b);
   const runs::RunSummary run_a = runs::summarise(a), run_b = runs::summarise(b);
@@ -62,26 +113,24 @@ void compare(const fs::path& a, const fs::path& b, bool wants_json) {
   term::Table table({{""}, {run_a.name()}, {run_b.name()}});
   const auto add = [&](std::string_view key, const std::string& x, const std::string& y) {
     table.add_row({std::string(key), x, y});
-    out[std::string(key)] = {x, y};
+    out["settings"][std::string(key)] = {x, y};
   };
   for (const config::Option& option : config::option_table()) {
     if (of_a.value(option.key) == of_b.value(option.key)) continue;
+    if (option.key == "output_dir") continue;  // the heads of the columns say it
     add(option.key, config::to_toml(option, of_a.value(option.key)),
         config::to_toml(option, of_b.value(option.key)));
   }
-  std::set<std::string> keys;
-  for (const auto* run : {&run_a, &run_b})
-    for (const auto* line : {&*run->last_step, &*run->last_evaluation})
-      if (line->is_object())
-        for (const auto& [key, value] : line->items())
-          if (value.is_number()) keys.insert(key);
-  const auto last = [](const runs::RunSummary& run, const std::string& key) {
-    const bool in_step = run.last_step->is_object() && run.last_step->contains(key);
-    return number_text(in_step ? *run.last_step : *run.last_evaluation, key.c_str(), "{:.6g}");
-  };
-  for (const std::string& key : keys)
-    add(key, last(run_a, key), last(run_b, key));
-  wants_json ? print_run_json(out) : fmt::print("{}", table.text(term::detect_terminal(1)));
+  if (wants_json) return add_all_numbers(out, run_a, run_b), print_run_json(out);
+  if (of_a.to_toml() != of_b.to_toml()) table.add_rule();
+  for (const Result& result : kResults) {
+    const std::string x = result_text(run_a, result), y = result_text(run_b, result);
+    if (x != "-" || y != "-") table.add_row({std::string(result.name), x, y});
+  }
+  for (const std::string& metric : metrics_of(run_a, run_b))
+    table.add_row({metric, number_text(*run_a.last_evaluation, metric.c_str(), "{:.4f}"),
+                   number_text(*run_b.last_evaluation, metric.c_str(), "{:.4f}")});
+  fmt::print("{}", table.text(term::detect_terminal(1)));
 }
 
 void check(const fs::path& run) {
@@ -90,7 +139,7 @@ void check(const fs::path& run) {
   for (const runs::Checkpoint& checkpoint : all) {
     const bool is_there = runs::check_checkpoint(checkpoint.path);
     fmt::print("{}: {}\n", checkpoint.path.string(),
-               is_there ? "whole" : "removed by its run meanwhile");
+               is_there ? "intact" : "removed by its run meanwhile");
   }
 }
 
@@ -127,6 +176,57 @@ void ask(const fs::path& run, const nlohmann::json& question) {
   const runs::ControlAnswer answer = runs::ask_run(socket->get<std::string>(), question);
   if (!answer.is_done) throw refusal_of(answer.text);
   fmt::print("{}\n", answer.text);
+}
+
+struct RunsVerb {
+  std::string_view name, words;  // after it
+};
+constexpr RunsVerb kVerbs[] = {{"ls", "[DIRECTORY]"},
+                               {"show", "RUN"},
+                               {"compare", "RUN RUN"},
+                               {"pause", "RUN"},
+                               {"resume", "RUN"},
+                               {"save", "RUN"},
+                               {"stop", "RUN [--no-save]"},
+                               {"set", "RUN KEY=VALUE"},
+                               {"check", "RUN"},
+                               {"report", "RUN [--output FILE]"}};
+/** What other programs call them. */
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"list", "ls"},   {"status", "show"},     {"info", "show"},   {"diff", "compare"},
+    {"kill", "stop"}, {"continue", "resume"}, {"verify", "check"}};
+
+[[noreturn]] void refuse(const std::vector<std::string>& words) {
+  const auto wrong = [](const std::string& what, const std::string& hint) {
+    return Error(Fault::usage, "cli.runs", what, hint);
+  };
+  if (words.empty()) throw wrong("ferry runs needs a verb", "ferry runs ls lists the known runs");
+  const std::string& verb = words[0];
+  for (const RunsVerb& known : kVerbs)
+    if (verb == known.name)
+      throw wrong(
+          words.size() == 1 && known.words.starts_with("RUN")
+              ? fmt::format("ferry runs {} needs a RUN", verb)
+              : fmt::format("'ferry runs {}' is not how {} is called", fmt::join(words, " "), verb),
+          fmt::format("usage: ferry runs {} {}; `ferry runs ls` lists runs", verb, known.words));
+  if (verb == "rm" || verb == "delete" || verb == "remove")
+    throw wrong(fmt::format("ferry runs has no '{}'", verb),
+                "a run is its directory: remove that, and it is known no more");
+  if (verb == "log" || verb == "logs" || verb == "tail")
+    throw wrong(fmt::format("ferry runs has no '{}'", verb),
+                "what a run says is in RUN/train.log: tail -f RUN/train.log");
+  std::string meant;
+  for (const auto& [other, name] : kOtherNames)
+    if (verb == other) meant = name;
+  if (meant.empty()) {
+    std::vector<std::string_view> names;
+    for (const RunsVerb& known : kVerbs)
+      names.push_back(known.name);
+    meant = config::nearest_name(verb, names);
+  }
+  throw wrong(fmt::format("ferry runs has no '{}'", verb),
+              meant.empty() ? "ferry runs --help lists what there is"
+                            : fmt::format("did you mean '{}'?", meant));
 }
 
 }  // namespace
@@ -175,8 +275,7 @@ int run_runs(Arguments arguments) {
                                    {"key", words[2].substr(0, equals)},
                                    {"value", words[2].substr(equals + 1)}});
   } else {
-    throw Error(Fault::usage, "cli.runs", fmt::format("'ferry runs {}'", fmt::join(words, " ")),
-                "ferry runs --help lists what there is");
+    refuse(words);
   }
   return 0;
 }

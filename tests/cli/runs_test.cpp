@@ -100,6 +100,65 @@ TEST_F(RunsVerb, KnowsRunsElsewhereAndTakesTheBeginningOfAName) {
             (std::vector<std::string>{"alpha-two", "beta"}));
 }
 
+TEST_F(RunsVerb, SaysHowAVerbIsCalled) {
+  for (const auto& [words, message] :
+       {std::pair<std::vector<std::string>, std::string>{{}, "needs a verb"},
+        {{"show"}, "ferry runs show needs a RUN"},
+        {{"list"}, "did you mean 'ls'?"},
+        {{"sohw", "x"}, "did you mean 'show'?"},
+        {{"rm", "x"}, "remove that"},
+        {{"logs", "x"}, "train.log"},
+        {{"compare", "a"}, "usage: ferry runs compare RUN RUN"}}) {
+    std::vector<std::string> all = {"runs"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Outcome outcome = run_ferry({all, {{"XDG_DATA_HOME", directory_.path().string()}}});
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+    EXPECT_CONTAINS(outcome.err, message);
+  }
+}
+
+TEST_F(RunsVerb, ComparesInNumbersThatPeopleRead) {
+  for (const auto& [name, rate, accuracy] :
+       {std::tuple{"first", "2e-5", 0.75}, {"second", "5e-5", 0.8125}}) {
+    const std::string run = std::string("both/") + name;
+    directory_.write(run + "/run.json", R"({"phase": "finished", "n_steps": 60})");
+    directory_.write(run + "/config.toml",
+                     std::string("learning_rate = ") + rate + "\noutput_dir = \"" + run + "\"\n");
+    directory_.write(run + "/metrics.jsonl", nlohmann::json({{"step", 60},
+                                                             {"loss", 0.66312345},
+                                                             {"learning_rate", 0.0},
+                                                             {"step_ms", 1000.0},
+                                                             {"host_bytes", 573755000},
+                                                             {"time", 1795560000.5}})
+                                                     .dump() +
+                                                 "\n" +
+                                                 nlohmann::json({{"step", 60},
+                                                                 {"eval_loss", 0.5},
+                                                                 {"eval_accuracy", accuracy},
+                                                                 {"time", 1795560001.5}})
+                                                     .dump() +
+                                                 "\n");
+  }
+  const auto compare = [&](bool as_json) {
+    std::vector<std::string> words = {"runs", "compare",
+                                      (directory_.path() / "both/first").string(),
+                                      (directory_.path() / "both/second").string()};
+    if (as_json) words.push_back("--json");
+    return run_ferry({words, {{"XDG_DATA_HOME", directory_.path().string()}}});
+  };
+  const Outcome text = compare(false);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  for (const char* part : {"547.2 MiB", "0.6631", "0.8125", "5e-05"})
+    EXPECT_CONTAINS(text.out, part);
+  EXPECT_EQ(text.out.find("learning_rate"), text.out.rfind("learning_rate")) << text.out;
+  for (const char* absent : {"e+0", "output_dir", "\ntime "})
+    EXPECT_EQ(text.out.find(absent), std::string::npos) << text.out;
+  const auto json = nlohmann::json::parse(compare(true).out);
+  EXPECT_EQ(json["results"]["eval_accuracy"], nlohmann::json({0.75, 0.8125}));
+  EXPECT_EQ(json["results"]["host_bytes"][0], 573755000);
+  EXPECT_TRUE(json["settings"].contains("learning_rate"));
+}
+
 TEST_F(RunsVerb, ABrokenIndexFailsNoCommand) {
   make_run("runs/alpha", 3);
   const fs::path file = directory_.write("data/ferry/runs.db", std::string(9000, 'z'));

@@ -160,7 +160,7 @@ void Control::go_on(runs::ControlRequest request) {
     return request.answer(false, fmt::format("it stays paused: {}", error.what()));
   }
   run_.set_phase(runs::Phase::training);
-  request.answer(true, fmt::format("goes on after step {}", session_.n_steps()));
+  request.answer(true, fmt::format("resumed after step {}", session_.n_steps()));
 }
 
 void Control::change(runs::ControlRequest request) {
