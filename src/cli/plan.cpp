@@ -171,11 +171,12 @@ struct Report {
   const Disk& disk;
   std::optional<int64_t> n_steps;
   MoreMemory& more;
+  bool is_verbose;
 };
 
 /** `refusal`: the plan is the nearest to what there is, and this is why it is none. */
 void print_text(const Plan& plan, const Report& report, const Error* refusal) {
-  const auto& [model, request, planned, disk, n_steps, more] = report;
+  const auto& [model, request, planned, disk, n_steps, more, is_verbose] = report;
   const term::Terminal terminal = term::detect_terminal(1);
   constexpr int kBarWidth = 24;
   const auto millions = [](int64_t n) { return static_cast<double>(n) / 1e6; };
@@ -216,12 +217,12 @@ void print_text(const Plan& plan, const Report& report, const Error* refusal) {
                  disk.free_bytes ? fmt::format("of {} free", format_bytes(*disk.free_bytes)) : ""});
   fmt::print("{}\n", table.text(terminal));
   if (refusal) return;
-  print_plan_time(plan, model, request, planned.machine, n_steps, more, terminal);
+  print_plan_time(plan, model, request, planned.machine, n_steps, more, is_verbose, terminal);
   if (disk.fits()) fmt::print("It fits.\n");
 }
 
 void print_json(const Plan& plan, const Report& report, const Error* refusal) {
-  const auto& [model, request, planned, disk, n_steps, more] = report;
+  const auto& [model, request, planned, disk, n_steps, more, _] = report;
   ordered_json rows = ordered_json::array();
   for (const PlanRow& row : rows_of(plan, request.has_gpu))
     rows.push_back(
@@ -283,11 +284,15 @@ int run_plan(Arguments arguments) {
   apply_param_options(config, model);
   const PlanRequest request = make_plan_request(config, model, planned.machine, /*trains=*/true);
   if (!planned.note.empty()) log_line(planned.note);
+  if (const std::string note = note_of_other_machine();
+      !config.maybe_text("machine") && !note.empty())
+    log_line(note);
   for (const std::string& note : request.notes)
     log_line(note);
   const Disk disk = disk_for(config, model);
   MoreMemory more(model, request);
-  const Report report = {model, request, planned, disk, steps_of(config), more};
+  const Report report = {
+      model, request, planned, disk, steps_of(config), more, command->is_verbose};
   std::optional<Plan> nearest;
   const auto plan_or_show = [&] {
     try {

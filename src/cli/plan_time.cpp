@@ -85,6 +85,7 @@ void print_plan_time(const Plan& plan,
                      const PlanMachine& machine,
                      std::optional<int64_t> n_steps,
                      MoreMemory& more,
+                     bool is_verbose,
                      const term::Terminal& terminal) {
   if (!plan.predicted && machine.profile) {
     fmt::print("How long it takes is not known: the machine's profile lacks {}.\n\n",
@@ -137,8 +138,13 @@ void print_plan_time(const Plan& plan,
         "else is said of the higher one.\n",
         request.machine->name);
   fmt::print("Figures of the machine: {}.\n", request.machine->source);
-  for (const std::string& assumption : request.machine->assumptions)
-    fmt::print("  assumed: {}\n", assumption);
+  const std::vector<std::string>& assumptions = request.machine->assumptions;
+  if (!assumptions.empty() && !is_verbose)
+    fmt::print("They rest on {} assumption{}; --verbose says which.\n", assumptions.size(),
+               assumptions.size() == 1 ? "" : "s");
+  if (is_verbose)
+    for (const std::string& assumption : assumptions)
+      fmt::print("  assumed: {}\n", assumption);
   fmt::print("\n");
 }
 

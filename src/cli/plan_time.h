@@ -32,14 +32,15 @@ class MoreMemory {
   std::future<std::optional<Plan>> with_gpu_;
 };
 
-/** Says what is missing if the machine is not known. `n_steps`: of the run, where they are known.
- */
+/** Says what is missing if the machine is not known. `n_steps`: of the run, where they are known;
+ * `is_verbose`: with what the machine's figures assume. */
 void print_plan_time(const Plan& plan,
                      const ModelTable& model,
                      const PlanRequest& request,
                      const PlanMachine& machine,
                      std::optional<int64_t> n_steps,
                      MoreMemory& more,
+                     bool is_verbose,
                      const term::Terminal& terminal);
 
 /** Null if the machine is not known. */

@@ -20,13 +20,37 @@ ProcessHostMemory process_host_memory(bool has_gpu) {
   return {.at_start_bytes = (has_cuda_libraries ? 356 : 120) * kMiB, .later_bytes = 48 * kMiB};
 }
 
-std::optional<MachineProfile> profile_of_this_machine(const std::string& gpu_name) {
-  std::optional<MachineProfile> profile;
+namespace {
+
+/** Nothing where none was stored, or it is damaged: `ferry doctor` says so, and measures anew. */
+std::optional<MachineProfile> stored_profile() {
   try {
-    profile = load_machine_profile();
-  } catch (const Error&) {  // `ferry doctor` says so, and measures anew
+    return load_machine_profile();
+  } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+/** A home directory or a disk may have moved to another machine. */
+bool is_of_other_cpu(const MachineProfile& profile) {
+  const std::string here = cpu_name();
+  return !profile.host.cpu.empty() && !here.empty() && profile.host.cpu != here;
+}
+
+}  // namespace
+
+std::string note_of_other_machine() {
+  const auto profile = stored_profile();
+  if (!profile || !is_of_other_cpu(*profile)) return {};
+  return fmt::format(
+      "the machine's profile was measured on another processor ({}, this is {}) and "
+      "is not used: run `ferry doctor`",
+      profile->host.cpu, cpu_name());
+}
+
+std::optional<MachineProfile> profile_of_this_machine(const std::string& gpu_name) {
+  const std::optional<MachineProfile> profile = stored_profile();
+  if (profile && is_of_other_cpu(*profile)) return std::nullopt;
   const bool is_of_gpu = profile && profile->gpu && profile->gpu->name == gpu_name;
   return profile && (gpu_name.empty() || is_of_gpu) ? profile : std::nullopt;
 }

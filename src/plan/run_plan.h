@@ -23,8 +23,10 @@ struct PlanMachine {
   std::optional<MachineProfile> profile;
 };
 
-/** The stored profile, if it was measured with this GPU ("" for none). */
+/** The stored profile, if it was measured on this processor and with this GPU ("" for any). */
 std::optional<MachineProfile> profile_of_this_machine(const std::string& gpu_name);
+/** Says that the stored profile is of another processor, and what to do; else empty. */
+std::string note_of_other_machine();
 
 /** A machine that is not here: all of its GPU's memory is free except for the context and a
  * display, and so are nine tenths of the host's. */

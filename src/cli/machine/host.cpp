@@ -7,6 +7,7 @@
 #include <set>
 
 #include "src/base/threads.h"
+#include "src/plan/machine/machine_profile.h"
 
 namespace ferry::cli {
 
@@ -34,10 +35,10 @@ void read_cpu(const fs::path& root, Host& host) {
   std::string package;
   for (std::string line; std::getline(stream, line);) {
     auto [key, value] = split_line(line, ':');
-    if (key == "model name" && host.cpu.empty()) host.cpu = value;
     if (key == "physical id") package = value;
     if (key == "core id") cores.insert({package, value});
   }
+  host.cpu = cpu_name(root);
   host.n_cores = static_cast<int>(cores.size());
   host.n_threads = n_usable_threads();
 }

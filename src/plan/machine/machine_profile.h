@@ -106,6 +106,9 @@ MachineProfile parse_machine_profile(std::string_view json, const std::string& o
 /** Indented, with a newline at the end; what is zero or empty is left out. */
 std::string to_json(const MachineProfile& profile);
 
+/** The processor's name, as /proc/cpuinfo below `root` has it; empty where it has none. */
+std::string cpu_name(const std::filesystem::path& root = "/");
+
 /** $XDG_DATA_HOME/ferry/machine.json; empty where there is no home. */
 std::filesystem::path machine_profile_path();
 /** The one measured here; nothing if none was stored. */

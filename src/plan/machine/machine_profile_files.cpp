@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 
 #include "src/base/error.h"
@@ -53,6 +54,19 @@ MachineProfile read(const fs::path& file) {
 }
 
 }  // namespace
+
+std::string cpu_name(const fs::path& root) {
+  constexpr std::string_view kKey = "model name", kSpace = " \t\r";
+  std::ifstream stream(root / "proc/cpuinfo");
+  for (std::string line; std::getline(stream, line);) {
+    const size_t colon = line.find(':');
+    if (!line.starts_with(kKey) || colon == std::string::npos) continue;
+    const size_t begin = line.find_first_not_of(kSpace, colon + 1);
+    if (begin == std::string::npos) continue;
+    return line.substr(begin, line.find_last_not_of(kSpace) - begin + 1);
+  }
+  return {};
+}
 
 fs::path machine_profile_path() {
   if (std::string data = config::environment_variable("XDG_DATA_HOME"); !data.empty())

@@ -18,6 +18,7 @@ Machine detect_machine(const config::Config& config) {
   machine.plan.host_budget_bytes = read_host_memory().budget_bytes();
   machine.device_name = "CPU";
   machine.plan.profile = profile_of_this_machine("");
+  machine.note = note_of_other_machine();
   const std::string& wish = config.text("device");
   if (wish == "cpu" || wish == "simulated") return machine;
   CudaProbe probe = probe_cuda();

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "src/base/error.h"
+#include "src/plan/run_plan.h"
 #include "tests/config/config_fixture.h"
 
 namespace ferry {
@@ -282,6 +283,27 @@ TEST_F(Stored, IsKeptAndReplaced) {
   EXPECT_EQ(load_machine_profile()->name, "another");
   // Nothing but the file is left.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(root_.path() / "data/ferry"), {}), 1);
+}
+
+/** Homes and disks move between machines. */
+TEST_F(Stored, OfAnotherProcessorItIsNotUsed) {
+  if (cpu_name().empty()) GTEST_SKIP() << "/proc/cpuinfo does not name this processor";
+  MachineProfile profile = whole_profile();
+  profile.host.cpu = cpu_name();
+  store_machine_profile(profile);
+  EXPECT_TRUE(profile_of_this_machine(""));
+  EXPECT_EQ(note_of_other_machine(), "");
+  profile.host.cpu = "Another CPU @ 9.99GHz";
+  store_machine_profile(profile);
+  EXPECT_FALSE(profile_of_this_machine(""));
+  EXPECT_CONTAINS(note_of_other_machine(), "Another CPU @ 9.99GHz");
+  EXPECT_CONTAINS(note_of_other_machine(), "ferry doctor");
+}
+
+TEST_F(Stored, TheProcessorIsNamedByProc) {
+  root_.write("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU \r\n\nmodel name\t: Other\n");
+  EXPECT_EQ(cpu_name(root_.path()), "Some CPU");
+  EXPECT_EQ(cpu_name(root_.path() / "nowhere"), "");
 }
 
 TEST_F(Stored, ADamagedOneIsToldByItsPath) {
