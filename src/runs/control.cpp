@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -23,6 +25,8 @@ namespace ferry::runs {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
 
 constexpr size_t kMessage_bytes_max = 1 << 16;
 
@@ -70,18 +74,44 @@ UniqueFd make_socket(const fs::path& path) {
   return fd;
 }
 
-/** Up to the end of the line, or nothing. */
-std::optional<std::string> read_line(int fd) {
+/** Up to the end of the line, or nothing; also when the line is not there in time. `wait`: waits
+ * for bytes, and says whether to go on. */
+std::optional<std::string> read_line(int fd, const std::function<bool()>& wait) {
   std::string line;
   char piece[4096];
   while (line.size() < kMessage_bytes_max) {
-    const ssize_t n = ::recv(fd, piece, sizeof piece, 0);
-    if (n < 0 && errno == EINTR) continue;
+    if (!wait()) return {};
+    const ssize_t n = ::recv(fd, piece, sizeof piece, MSG_DONTWAIT);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (n <= 0) return {};
     line.append(piece, static_cast<size_t>(n));
     if (const size_t end = line.find('\n'); end != line.npos) return line.substr(0, end);
   }
   return {};
+}
+
+/** Whether there is something to read, or the end, within so many milliseconds. */
+bool has_bytes(int fd, std::chrono::milliseconds patience) {
+  pollfd watched = {fd, POLLIN, 0};
+  return ::poll(&watched, 1, static_cast<int>(patience.count())) > 0;
+}
+
+/** The process that listens at the other end, and whether it is stopped: by SIGSTOP, a debugger or
+ * a terminal's Ctrl-Z. */
+struct Listener {
+  pid_t pid = 0;
+  bool is_stopped = false;
+};
+Listener listener_of(int fd) {
+  ucred peer{};
+  socklen_t n_bytes = sizeof peer;
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n_bytes) != 0) return {};
+  std::ifstream status(fmt::format("/proc/{}/stat", peer.pid));
+  std::string text;
+  std::getline(status, text);
+  const size_t end = text.rfind(") ");  // of its name, which may hold anything
+  const char state = end != text.npos && end + 2 < text.size() ? text[end + 2] : '?';
+  return {peer.pid, state == 'T' || state == 't'};
 }
 
 using Texts = std::map<std::string, std::string>;
@@ -150,10 +180,16 @@ void ControlServer::serve(std::stop_token stop) {
 }
 
 void ControlServer::receive(UniqueFd client) {
-  const timeval patience{.tv_sec = 2, .tv_usec = 0};  // one slow client must not keep others out
-  ::setsockopt(client.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  // One client that is slow, or sends a byte now and then, must not keep others out.
+  constexpr std::chrono::nanoseconds kPatience = 2s;
+  const timeval patience{.tv_sec = 2, .tv_usec = 0};
   ::setsockopt(client.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  const auto line = read_line(client.get());
+  const auto end = Clock::now() + kPatience;
+  const auto line = read_line(client.get(), [&] {
+    for (std::chrono::nanoseconds left; (left = end - Clock::now()) > 0ms;)
+      if (has_bytes(client.get(), std::chrono::ceil<std::chrono::milliseconds>(left))) return true;
+    return false;
+  });
   if (!line) return;
   const auto asked = texts_in(*line);
   ControlRequest request(asked.value_or(Texts()), std::move(client));
@@ -174,13 +210,36 @@ std::optional<ControlRequest> ControlServer::take(std::chrono::milliseconds pati
 ControlAnswer ask_run(const fs::path& socket, const nlohmann::json& question) {
   const UniqueFd fd = make_socket(socket);
   const sockaddr_un address = address_of(socket);
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+  // Where nobody takes what waits, the socket is full at some time.
+  const timeval patience{.tv_sec = 5, .tv_usec = 0};
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const int code = ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  if (code != 0 && errno == EAGAIN)
+    throw Error(Fault::machine, "runs.control",
+                fmt::format("the run at '{}' takes no more questions", socket.string()),
+                "is its process stopped (Ctrl-Z, SIGSTOP)? `kill -CONT PID` lets it go on");
+  if (code != 0)
     throw Error(Fault::machine, "runs.control",
                 fmt::format("nobody listens at '{}': {}", socket.string(),
                             std::generic_category().message(errno)),
                 "the run's process is gone; `ferry train --resume RUN` goes on with it");
+  // It may take a step, or a checkpoint, as long as its process runs.
+  int n_seen_stopped = 0;
+  const auto wait = [&] {
+    while (!has_bytes(fd.get(), 500ms)) {
+      const Listener listener = listener_of(fd.get());
+      n_seen_stopped = listener.is_stopped ? n_seen_stopped + 1 : 0;
+      if (n_seen_stopped < 3) continue;  // a debugger stops it for a moment
+      throw Error(
+          Fault::machine, "runs.control",
+          fmt::format("the run does not answer: its process {} is stopped (Ctrl-Z, SIGSTOP)",
+                      listener.pid),
+          fmt::format("`kill -CONT {}` lets it go on; it then does what was asked", listener.pid));
+    }
+    return true;
+  };
   const auto line =
-      write_line(fd.get(), question.dump() + "\n") ? read_line(fd.get()) : std::nullopt;
+      write_line(fd.get(), question.dump() + "\n") ? read_line(fd.get(), wait) : std::nullopt;
   if (!line)
     throw Error(Fault::machine, "runs.control", "the run ended before it answered",
                 "`ferry runs show RUN` says how");

@@ -68,7 +68,7 @@ struct ControlAnswer {
   std::string text;
 };
 /** Asks the run that listens at `socket` and waits for its answer. Throws Error(machine) where
- * nobody listens, or the run ended before it answered. */
+ * nobody listens, the run ended before it answered, or its process is stopped. */
 ControlAnswer ask_run(const std::filesystem::path& socket, const nlohmann::json& question);
 
 }  // namespace ferry::runs

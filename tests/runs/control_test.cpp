@@ -1,0 +1,168 @@
+// The control socket: many clients at once, and clients and runs that never answer.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "src/base/error.h"
+#include "src/runs/control.h"
+#include "tests/files/test_files.h"
+
+namespace ferry::runs {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+class ControlSocket : public ::testing::Test {
+ protected:
+  ControlSocket() { setenv("XDG_RUNTIME_DIR", directory_.path().c_str(), 1); }
+
+  static UniqueFd connect_to(const ControlServer& server) {
+    UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, server.path().c_str(), sizeof address.sun_path - 1);
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    return fd;
+  }
+  /** Answers `n` questions with what they ask. */
+  static void answer(ControlServer& server, int n) {
+    const auto end = Clock::now() + 60s;
+    while (n > 0 && Clock::now() < end)
+      if (auto request = server.take(10ms)) {
+        request->answer(true, request->argument("word"));
+        --n;
+      }
+    EXPECT_EQ(n, 0) << "questions that did not arrive";
+  }
+
+  testing::TempDir directory_;
+};
+
+TEST_F(ControlSocket, ManyClientsGetEachItsAnswer) {
+  ControlServer server(directory_ / "run");
+  constexpr int kClients = 6, kQuestions = 20;
+  std::atomic<int> n_right = 0;
+  {
+    std::vector<std::jthread> clients;
+    for (int client = 0; client < kClients; ++client)
+      clients.emplace_back([&, client] {
+        for (int i = 0; i < kQuestions; ++i) {
+          const std::string word = fmt::format("{}.{}", client, i);
+          const auto got = ask_run(server.path(), {{"command", "say"}, {"word", word}});
+          n_right += got.is_done && got.text == word;
+        }
+      });
+    answer(server, kClients * kQuestions);
+  }
+  EXPECT_EQ(n_right, kClients * kQuestions);
+}
+
+TEST_F(ControlSocket, ClientsThatNeverSendKeepNobodyOut) {
+  ControlServer server(directory_ / "run");
+  const UniqueFd silent = connect_to(server);
+  const UniqueFd dripping = connect_to(server);
+  std::jthread drips([&dripping](std::stop_token stop) {  // a byte now and then, never a line
+    while (!stop.stop_requested()) {
+      ::send(dripping.get(), "{", 1, MSG_NOSIGNAL);
+      std::this_thread::sleep_for(50ms);
+    }
+  });
+  std::jthread answers([&] { answer(server, 1); });
+  const auto start = Clock::now();
+  EXPECT_EQ(ask_run(server.path(), {{"command", "say"}, {"word", "heard"}}).text, "heard");
+  EXPECT_LT(Clock::now() - start, 30s);
+}
+
+TEST_F(ControlSocket, AClientThatNeverReadsHoldsUpNothing) {
+  ControlServer server(directory_ / "run");
+  const UniqueFd deaf = connect_to(server);
+  const std::string question = "{\"command\": \"say\"}\n";
+  ASSERT_EQ(::send(deaf.get(), question.data(), question.size(), 0),
+            static_cast<ssize_t>(question.size()));
+  auto request = server.take(30s);
+  ASSERT_TRUE(request);
+  const auto start = Clock::now();
+  request->answer(true, std::string(8 << 20, 'x'));  // more than any socket takes unread
+  EXPECT_LT(Clock::now() - start, 30s);
+}
+
+TEST_F(ControlSocket, TheEndDoesNotWaitForAClient) {
+  const auto start = Clock::now();
+  {
+    ControlServer server(directory_ / "run");
+    const UniqueFd silent = connect_to(server);
+    std::this_thread::sleep_for(100ms);  // until the server listens to it
+  }
+  EXPECT_LT(Clock::now() - start, 30s);
+}
+
+/** A process of its own that holds the socket; it answers nothing. */
+pid_t start_listener(const std::filesystem::path& run, const std::filesystem::path& ready) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  {
+    ControlServer server(run);
+    std::ofstream(ready) << server.path().string();
+    while (true)
+      ::pause();
+  }
+}
+
+TEST_F(ControlSocket, ARunThatIsStoppedIsNotWaitedFor) {
+  const auto ready = directory_ / "ready";
+  const pid_t child = start_listener(directory_ / "run", ready);
+  std::string socket;
+  while (socket.empty()) {
+    std::ifstream(ready) >> socket;
+    std::this_thread::sleep_for(5ms);
+  }
+  ::kill(child, SIGSTOP);
+  int status = 0;
+  ::waitpid(child, &status, WUNTRACED);
+  // Again and again, until the socket takes no more.
+  for (int i = 0; i < 12; ++i) {
+    if (i > 0 && i < 11) {  // leaves its question there without waiting
+      if (const pid_t asker = ::fork(); asker == 0) {
+        std::thread([] { std::this_thread::sleep_for(200ms), ::_exit(0); }).detach();
+        try {
+          ask_run(socket, {{"command", "pause"}});
+        } catch (const Error&) {
+        }
+        ::_exit(0);
+      } else {
+        ::waitpid(asker, nullptr, 0);
+      }
+      continue;
+    }
+    try {
+      ask_run(socket, {{"command", "pause"}});
+      ADD_FAILURE() << "nobody can have answered";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::machine);
+      const std::string text = error.what();
+      EXPECT_NE(text.find("kill -CONT"), text.npos) << text;
+      if (i == 0) {
+        EXPECT_NE(text.find(std::to_string(child)), text.npos) << text;
+      }
+    }
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace ferry::runs
