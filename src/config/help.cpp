@@ -73,7 +73,8 @@ std::string entry(std::string_view head, std::string_view help, size_t width) {
   return fmt::format("  {}\n      {}\n", head, wrapped(help, kIndent, width));
 }
 
-std::string option_entry(const Option& option, size_t width) {
+/** `says_effect`: for verbs that resume a run. */
+std::string option_entry(const Option& option, size_t width, bool says_effect) {
   std::string head = flag_of(option.key), others;
   for (const Alias& alias : option.aliases) {
     if (alias.is_silent && alias.name.size() < option.key.size()) {  // the everyday form leads
@@ -91,7 +92,10 @@ std::string option_entry(const Option& option, size_t width) {
     text += fmt::format(" Default {}{}.", option.value,
                         has_unit ? fmt::format(" ({})", option.unit) : "");
   }
-  return entry(fmt::format("{} {}", head, placeholder(option)), text + others, width);
+  const std::string resumed = says_effect && option.effect != Effect::free
+                                  ? fmt::format(" [{}]", name_of(option.effect))
+                                  : "";
+  return entry(fmt::format("{} {}", head, placeholder(option)), text + others + resumed, width);
 }
 
 }  // namespace
@@ -129,8 +133,16 @@ std::string help_text(const Verb& verb, int width) {
       group = option.group;
       text += fmt::format("\n{}\n", group);
     }
-    text += option_entry(option, columns);
+    text += option_entry(option, columns, (verb.mask & kTrain) != 0);
   }
+  if ((verb.mask & kTrain) != 0)
+    text += '\n' +
+            wrapped(
+                "Where a run is resumed: options marked [fixes the bits] stay as they were, "
+                "or --new-identity is given; those marked [changes training] may change; "
+                "all others are free.",
+                0, columns) +
+            '\n';
   text += '\n' +
           wrapped(
               "Each option may also be written --learning_rate 2e-5, --learning-rate=2e-5 or "

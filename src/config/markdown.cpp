@@ -53,12 +53,13 @@ std::string options_markdown() {
     if (option.group != group) {
       group = option.group;
       text += fmt::format(
-          "{}### {}\n\n| option | also | default | unit, or values | what it does |\n"
-          "|---|---|---|---|---|\n",
+          "{}### {}\n\n| option | also | default | unit, or values | on resume | what it does |\n"
+          "|---|---|---|---|---|---|\n",
           text.empty() ? "" : "\n", cell(group));
     }
-    text += fmt::format("| {} | {} | {} | {} | {} |\n", code(option.key), aliases_of(option),
-                        code(option.value), values_of(option), cell(option.help));
+    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", code(option.key), aliases_of(option),
+                        code(option.value), values_of(option),
+                        option.verbs & kTrain ? name_of(option.effect) : "", cell(option.help));
   }
   return text;
 }

@@ -15,6 +15,12 @@ std::string normalized_name(std::string_view name) {
   return result;
 }
 
+std::string_view name_of(Effect effect) {
+  return effect == Effect::fixes_bits         ? "fixes the bits"
+         : effect == Effect::changes_training ? "changes training"
+                                              : "free";
+}
+
 NameMatch find_option(std::string_view name) {
   std::string wanted(name);
   std::replace(wanted.begin(), wanted.end(), '-', '_');

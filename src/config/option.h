@@ -46,6 +46,13 @@ struct Alias {
   bool is_silent = false;
 };
 
+/** What a changed value means for a run that goes on. */
+enum class Effect : uint8_t {
+  free,              // where and when things happen, what is told: never the bits of a step
+  fixes_bits,        // refused without new_identity
+  changes_training,  // allowed, said, and kept in run.json
+};
+
 struct Range {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
@@ -63,6 +70,7 @@ struct Option {
   std::string_view key;
   Type type = Type::text;
   std::string_view group;  // heading in --help, section of config.toml
+  Effect effect = Effect::free;
   std::string_view value;  // built-in value, as a user would write it
   std::string_view unit = {};
   bool can_be_auto = false;  // "auto" stands for "Ferry chooses"; choices list it themselves
@@ -73,6 +81,9 @@ struct Option {
   VerbMask verbs = kTraining;
   std::string_view help;  // what it does, then what a larger or smaller value costs
 };
+
+/** "fixes the bits", "changes training" or "free": as --help and the page of options say it. */
+std::string_view name_of(Effect effect);
 
 /** All options, in the order of --help and config.toml. */
 const std::vector<Option>& option_table();

@@ -385,7 +385,7 @@ TEST(OptionsPage, HasTheOptionsOfTheTable) {
          "BUILD_DIRECTORY/src/cli/ferry";
 }
 
-TEST(OptionsPage, GivesEachOptionOneLineOfFiveCells) {
+TEST(OptionsPage, GivesEachOptionOneLineOfSixCells) {
   std::istringstream text(options_markdown());
   size_t n_options = 0;
   for (std::string line; std::getline(text, line);) {
@@ -396,13 +396,81 @@ TEST(OptionsPage, GivesEachOptionOneLineOfFiveCells) {
     size_t n_bars = 0;
     for (size_t i = 0; i < line.size(); ++i)
       n_bars += line[i] == '|' && (i == 0 || line[i - 1] != '\\');
-    EXPECT_EQ(n_bars, 6u) << line;
+    EXPECT_EQ(n_bars, 7u) << line;
     for (const Alias& alias : option.aliases)
       EXPECT_CONTAINS(line, "`" + std::string(alias.name) + "`");
     for (std::string_view choice : option.choices)
       EXPECT_CONTAINS(line, choice);
   }
   EXPECT_EQ(n_options, option_table().size());
+}
+
+/** What a run that goes on may change. */
+TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
+  const std::set<std::string_view> bits = {"model_name_or_path",
+                                           "task",
+                                           "problem_type",
+                                           "dataset",
+                                           "eval_fraction",
+                                           "dataset_format",
+                                           "dataset_encoding",
+                                           "dataset_header",
+                                           "dataset_delimiter",
+                                           "dataset_quoting",
+                                           "text_column",
+                                           "text_pair_column",
+                                           "label_column",
+                                           "max_length",
+                                           "train_batch_size",
+                                           "per_device_train_batch_size",
+                                           "token_sizes",
+                                           "gradient_accumulation_steps",
+                                           "optim",
+                                           "master",
+                                           "freeze",
+                                           "dtype",
+                                           "seed",
+                                           "data_seed",
+                                           "deterministic",
+                                           "device",
+                                           "intra_op_threads"};
+  const std::set<std::string_view> training = {"num_train_epochs",
+                                               "max_steps",
+                                               "max_time",
+                                               "learning_rate",
+                                               "lr_scheduler_type",
+                                               "min_lr_rate",
+                                               "lr_num_cycles",
+                                               "lr_power",
+                                               "lr_gamma",
+                                               "lr_decay_steps",
+                                               "warmup_steps",
+                                               "weight_decay",
+                                               "adam_beta1",
+                                               "adam_beta2",
+                                               "adam_epsilon",
+                                               "max_grad_norm",
+                                               "param_groups",
+                                               "layerwise_lr_decay",
+                                               "hidden_dropout",
+                                               "attention_dropout",
+                                               "label_smoothing_factor",
+                                               "load_best_model_at_end",
+                                               "metric_for_best_model",
+                                               "greater_is_better",
+                                               "early_stopping_patience",
+                                               "early_stopping_threshold"};
+  const std::string help = help_text(*find_verb("train"), 120),
+                    eval = help_text(*find_verb("eval"));
+  for (const Option& option : option_table()) {
+    const Effect expected = bits.contains(option.key)       ? Effect::fixes_bits
+                            : training.contains(option.key) ? Effect::changes_training
+                                                            : Effect::free;
+    EXPECT_EQ(option.effect, expected) << option.key << " is " << name_of(option.effect);
+  }
+  EXPECT_CONTAINS(help, "[fixes the bits]");
+  EXPECT_CONTAINS(help, "[changes training]");
+  EXPECT_FALSE(contains(eval, "[fixes")) << "eval resumes nothing";
 }
 
 TEST(OptionTable, GroupsStandTogether) {
