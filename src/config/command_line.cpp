@@ -47,16 +47,15 @@ class Reader {
       : verb_(verb), arguments_(arguments), command_(command) {}
 
   void read() {
-    bool only_words = false;
     for (; at_ < arguments_.size(); ++at_) {
       const std::string& argument = arguments_[at_];
-      if (!only_words && argument == "--")
-        only_words = true;
-      else if (!only_words && argument == "-h")
+      if (!only_words_ && argument == "--")
+        only_words_ = true;
+      else if (!only_words_ && argument == "-h")
         command_.wants_help = true;
-      else if (!only_words && argument.size() > 2 && argument.starts_with("--"))
+      else if (!only_words_ && argument.size() > 2 && argument.starts_with("--"))
         read_flag(argument);
-      else if (!only_words && is_assignment(argument))
+      else if (!only_words_ && is_assignment(argument))
         read_assignment(argument);
       else
         read_word(argument);
@@ -65,6 +64,7 @@ class Reader {
 
   std::vector<Assignment> assignments;
   std::string preset, config_file;
+  std::string data_file;  // a word that is one, not a text
 
  private:
   void read_flag(const std::string& argument) {
@@ -167,7 +167,18 @@ class Reader {
     if (!verb_.takes_words)
       throw Error(Fault::usage, "cli.argument", fmt::format("unexpected argument '{}'", argument),
                   hint_of_word(argument));
+    if (!only_words_ && names_data_file(argument)) data_file = argument;
     command_.words.push_back(argument);
+  }
+
+  /** A file of data that is there: nobody means its name as a text. */
+  static bool names_data_file(const std::string& word) {
+    constexpr std::string_view kEndings[] = {".csv",    ".tsv",  ".tab",     ".jsonl",
+                                             ".ndjson", ".json", ".parquet", ".txt"};
+    std::error_code error;
+    const std::filesystem::path path(word);
+    return std::ranges::find(kEndings, path.extension().string()) != std::end(kEndings) &&
+           std::filesystem::exists(path, error) && !std::filesystem::is_directory(path, error);
   }
 
   /** Where a word that no option precedes may have been meant to go. */
@@ -222,6 +233,7 @@ class Reader {
   std::span<const std::string> arguments_;
   CommandLine& command_;
   size_t at_ = 0;
+  bool only_words_ = false;  // after --
 };
 
 /** FERRY_LEARNING_RATE=... ; a name that is almost an option gets a note, others are not ours to
@@ -323,6 +335,22 @@ void read_sources(CommandLine& command,
   }
 }
 
+/** A data file among the texts becomes the dataset. */
+void take_data_file(CommandLine& command, const std::string& file) {
+  if (file.empty()) return;
+  const bool has_dataset = command.config.origin("dataset").source == Source::command_line;
+  if (command.words.size() > 1 || has_dataset)
+    throw Error(Fault::usage, "cli.argument",
+                fmt::format("'{}' is a file of data, and there is more to label", file),
+                "give one file alone; a text that is called like a file comes after --");
+  command.words.clear();
+  command.config.set("dataset", file, {Source::command_line, file});
+  command.notes.push_back(
+      fmt::format("'{0}' is a file: the texts in it are labelled (for the "
+                  "text itself write -- '{0}')",
+                  file));
+}
+
 }  // namespace
 
 CommandLine parse_command_line(std::string_view verb_name,
@@ -353,6 +381,7 @@ CommandLine parse_command_line(std::string_view verb_name,
       command.notes.push_back("the run's own settings take the place of the preset's");
   }
   if (command.verb->mask & (kEval | kPredict)) take_length_of_run(command);
+  take_data_file(command, reader.data_file);
   if (command.verb->mask & kTraining) command.config.settle();
   command.notes.insert(command.notes.end(), command.config.notes().begin(),
                        command.config.notes().end());

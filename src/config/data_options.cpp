@@ -131,6 +131,13 @@ std::vector<Option> data_options() {
        .value = "",
        .verbs = kRunning,
        .help = "Column that holds a second text, for tasks on pairs; empty for none."},
+      {.key = "pairs",
+       .type = Type::boolean,
+       .group = kDataGroup,
+       .value = "false",
+       .verbs = kPredict,
+       .help = "The texts are pairs, for a model that was trained on pairs: words two by two, or "
+               "lines of standard input with a tab between both texts."},
       {.key = "label_column",
        .type = Type::text,
        .group = kDataGroup,

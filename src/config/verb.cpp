@@ -28,13 +28,15 @@ const std::vector<Verb>& verb_table() {
       {.name = "predict",
        .mask = kPredict,
        .summary = "label texts with a trained model",
-       .usage = "--model DIR [TEXT ...] [--dataset FILE] [key=value ...]",
+       .usage = "--model DIR [TEXT ... | FILE] [--pairs] [key=value ...]",
        .details = "Labels the texts given as words, else those of --dataset, else standard input, "
-                  "one text a "
-                  "line. Words after -- are texts whatever they look like.",
+                  "one text a line. One word that is a data file stands for --dataset. Words after "
+                  "-- are texts whatever they look like.",
        .required = {"model_name_or_path"},
        .takes_words = true,
        .examples = {"ferry predict --model runs/news \"Shares fell on Monday\"",
+                    "ferry predict --model runs/news new.csv",
+                    "ferry predict --model runs/nli --pairs \"A man sleeps\" \"He is awake\"",
                     "ferry predict --model runs/news --json < texts.txt"}},
       {.name = "export",
        .mask = kExport,

@@ -7,6 +7,7 @@
 
 #include "src/base/error.h"
 #include "src/data/raw_rows.h"
+#include "src/files/plain_file.h"
 
 namespace ferry {
 namespace {
@@ -95,6 +96,12 @@ DatasetFormat format_of(const DatasetOptions& options) {
                 fmt::format("dataset '{}' does not exist", options.path.string()),
                 "check the path");
   const bool is_directory = std::filesystem::is_directory(status);
+  if (descriptor_of(options.path) && !options.takes_pipe)
+    throw Error(Fault::data, "data.read",
+                fmt::format("'{}' can be read once, and the data of a run is read again, for "
+                            "example when it resumes",
+                            options.path.string()),
+                "write it to a file, and give that");
   if (options.format != DatasetFormat::automatic) {
     if (is_directory != (options.format == DatasetFormat::folder))
       throw Error(Fault::usage, "data.read",

@@ -56,6 +56,7 @@ struct DatasetOptions {
       '\0';  // multi-label in one column: "a|b"; '\0': the first of | ; , that occurs
   LabelUse labels = LabelUse::required;
   TextEncoding encoding = TextEncoding::utf8;
+  bool takes_pipe = false;  // read once, so that /dev/stdin or <(command) will do
 };
 
 /** What a model knows of its labels: built from the training set, saved with the model, asked of

@@ -61,7 +61,9 @@ void unify_line_ends(std::string& text) {
 }  // namespace
 
 TextFile load_text_file(const std::filesystem::path& path, TextEncoding encoding) {
-  TextFile file{.text = read_text_file(path, std::numeric_limits<size_t>::max())};
+  const auto descriptor = descriptor_of(path);
+  TextFile file{.text = descriptor ? read_stream(*descriptor, fmt::format("'{}'", path.string()))
+                                   : read_text_file(path, std::numeric_limits<size_t>::max())};
   refuse_wide(file.text, path);
   const size_t invalid = encoding == TextEncoding::latin1 ? 0 : first_invalid_utf8(file.text);
   if (invalid != std::string::npos && encoding == TextEncoding::utf8) {

@@ -250,9 +250,11 @@ int run_predict(config::CommandLine command) {
     }
     nlohmann::ordered_json row;
     row["text"] = job->eval_examples.examples[i].text;
+    if (const auto& second = job->eval_examples.examples[i].text_pair) row["text_pair"] = *second;
     if (job->scheme.problem == ProblemType::regression) {
       row["value"] = p.scores[0];
     } else {
+      row["labels"] = nlohmann::ordered_json::array();  // also where no label is likely
       for (int32_t c : p.classes)
         row["labels"].push_back(job->scheme.labels.name(c));
       for (size_t c = 0; c < p.scores.size(); ++c)

@@ -48,6 +48,27 @@ TEST(Spelling, NegativeNumbersAndEqualsSignsAreValues) {
   EXPECT_EQ(parse("train", {"--text-column", "0"}).config.text("text_column"), "0");
 }
 
+TEST(CommandLine, AWordThatIsADataFileIsTheDataset) {
+  TemporaryDirectory directory;
+  const std::string file = directory.write("p.csv", "text\na\n").string();
+  const CommandLine command = parse("predict", {"--model", "m", file});
+  EXPECT_EQ(command.config.text("dataset"), file);
+  EXPECT_TRUE(command.words.empty());
+  ASSERT_EQ(command.notes.size(), 1u);
+  EXPECT_CONTAINS(command.notes[0], "p.csv' is a file");
+  // What is no file, no data, or behind -- is a text.
+  const std::string other = directory.write("p.toml", "").string();
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--", file}, {file + ".csv"}, {other}, {"p.csv"}}) {
+    const CommandLine of_text = parse("predict", words);
+    EXPECT_EQ(of_text.words.size(), 1u) << words.back();
+    EXPECT_EQ(of_text.config.text("dataset"), "") << words.back();
+  }
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{file, file}, {"a text", file}, {"--dataset", "x.csv", file}})
+    EXPECT_CONTAINS(usage_error([&] { parse("predict", words); }), "give one file alone");
+}
+
 TEST(Spelling, PredictTakesWords) {
   CommandLine command =
       parse("predict", {"--model", "m", "one text", "x=5 is a sum", "--", "--json", "seed=1"});

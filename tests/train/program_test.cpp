@@ -18,6 +18,7 @@
 #include <sstream>
 
 #include "src/files/hf/checkpoint_reader.h"
+#include "tests/files/hostile_files.h"
 #include "tests/train/tiny_model.h"
 
 namespace ferry::testing {
@@ -281,6 +282,111 @@ TEST_F(Program, DamagedModels) {
 }
 
 /** Finite weights whose outputs are not: nothing is saved that no step could change. */
+TEST_F(Program, PredictsWhatItIsGiven) {
+  ASSERT_EQ(ferry(train_arguments("given")).code, 0);
+  const auto predict = [](const std::string& given, const std::string& first = "true") {
+    return ferry("predict --model given --device cpu " + given, first);
+  };
+  write("new.csv", "text;label\n\"a red car; new\";\nold blue house;\n");
+  const Outcome file = predict("new.csv");
+  ASSERT_EQ(file.code, 0) << file.err;
+  EXPECT_NE(file.err.find("'new.csv' is a file"), std::string::npos) << file.err;
+  EXPECT_EQ(file.out.substr(0, 3), "red");
+  EXPECT_NE(file.out.find("\nblue"), std::string::npos) << file.out;
+  EXPECT_EQ(predict("-- new.csv").err.find("is a file"), std::string::npos);
+  expect_fault(predict("new.csv 'a red car'"), 2, {"new.csv", "give one file alone"});
+  expect_fault(predict("new.csv --dataset dev.tsv"), 2, {"new.csv", "give one file alone"});
+  expect_fault(predict("none.csv"), 0, {});  // no such file: a text
+
+  // What comes through a pipe, by each of its names.
+  EXPECT_EQ(predict("<new.txt", "printf 'a red car\\n\\na blue car' >new.txt").out.substr(0, 3),
+            "red");
+  const std::string lines = "printf 'text\\na red car\\na blue car\\n' >lines.csv";
+  for (const char* given : {"--dataset /dev/stdin --dataset-format csv <lines.csv",
+                            "--dataset /dev/fd/7 --dataset-format csv 7<lines.csv"}) {
+    const Outcome piped = predict(given, lines);
+    EXPECT_EQ(piped.code, 0) << piped.err;
+    EXPECT_EQ(piped.out.substr(0, 3), "red");
+  }
+  expect_fault(predict("<nul.txt", "printf 'text\\na\\0b\\n' >nul.txt"), 4,
+               {"byte 6 of standard input (line 2) is 0 (NUL)"});
+  expect_fault(predict("</dev/zero"), 4, {"byte 0 of standard input (line 1) is 0 (NUL)"});
+  expect_fault(predict("</dev/null"), 4, {"no texts on standard input"});
+  expect_fault(predict("--dataset fifo.csv", "mkfifo fifo.csv"), 4, {"'fifo.csv' is a pipe"});
+  expect_fault(ferry("train --model model --device cpu --output-dir never --max-steps 1 "
+                     "--dataset /dev/stdin --dataset-format tsv <train.tsv"),
+               4, {"'/dev/stdin' can be read once", "write it to a file"});
+}
+
+TEST_F(Program, PredictsPairs) {
+  std::string rows = "sentence1\tsentence2\tlabel\n";
+  for (int i = 0; i < 20; ++i)
+    rows += std::string("a red car\ta ") + (i % 2 ? "blue" : "red") + " car\t" +
+            (i % 2 ? "other" : "same") + "\n";
+  write("pairs.tsv", rows);
+  const Outcome train = ferry(
+      "train --model model --device cpu --output-dir pairs --max-steps 2 --dataset pairs.tsv");
+  ASSERT_EQ(train.code, 0) << train.err;
+  const auto predict = [](const std::string& given) {
+    return ferry("predict --model pairs --device cpu " + given);
+  };
+  const Outcome two = predict("--json --pairs 'a red car' 'a blue car' 'a b' 'c d'");
+  ASSERT_EQ(two.code, 0) << two.err;
+  const auto first = nlohmann::json::parse(two.out.substr(0, two.out.find('\n')));
+  EXPECT_EQ(first["text"], "a red car");
+  EXPECT_EQ(first["text_pair"], "a blue car");
+  EXPECT_EQ(std::count(two.out.begin(), two.out.end(), '\n'), 2);
+  write("pairs.txt", "a red car\ta blue car\n");
+  EXPECT_EQ(predict("--json --pairs <pairs.txt").out.substr(0, two.out.find('\n')),
+            two.out.substr(0, two.out.find('\n')));
+  expect_fault(predict("'a red car' 'a blue car'"), 2,
+               {"was trained on pairs of texts", "give pairs: --pairs"});
+  expect_fault(predict("--pairs 'a red car' 'a blue car' 'a b'"), 2, {"3 texts are given"});
+  write("single.txt", "a red car\n");
+  expect_fault(predict("--pairs <single.txt"), 4, {"line 1 of standard input is no pair"});
+  expect_fault(predict("--dataset dev.tsv"), 4, {"is read as one text an example"});
+  EXPECT_EQ(ferry("eval --model pairs --device cpu --dataset pairs.tsv").code, 0);
+  // Trained on from there with single texts, it is a model of single texts.
+  ASSERT_EQ(ferry("train --model pairs --device cpu --output-dir singles --max-steps 1 "
+                  "--dataset train.tsv")
+                .code,
+            0);
+  EXPECT_EQ(ferry("predict --model singles --device cpu 'a red car'").code, 0);
+}
+
+TEST_F(Program, NoLikelyLabelIsAnEmptyList) {
+  std::string rows;
+  for (int i = 0; i < 8; ++i)
+    rows +=
+        R"({"text": "a red car", "labels": [)" + std::string(i == 0 ? R"("x", "y")" : "") + "]}\n";
+  write("lists.jsonl", rows);
+  const Outcome train = ferry(
+      "train --model model --device cpu --output-dir lists --max-steps 20 --lr 3e-3 "
+      "--dataset lists.jsonl");
+  ASSERT_EQ(train.code, 0) << train.err;
+  EXPECT_NE(train.err.find("2 labels, any number of them per text: x, y") +
+                train.out.find("2 labels, any number of them per text: x, y"),
+            2 * std::string::npos);
+  const Outcome predict = ferry("predict --model lists --device cpu --json 'a red car'");
+  ASSERT_EQ(predict.code, 0) << predict.err;
+  EXPECT_EQ(nlohmann::json::parse(predict.out)["labels"], nlohmann::json::array());
+}
+
+TEST_F(Program, HostileFilesOfAModel) {
+  for (const char* name :
+       {"config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"})
+    for (const auto& [what, make] : hostile_files()) {
+      const fs::path model = copied_model("hostile");
+      fs::remove(model / name);
+      make(model / name);
+      const Outcome train = ferry(
+          "train --model hostile --dataset train.tsv --device cpu --output-dir never "
+          "--max-steps 1");
+      expect_fault(train, 4, {name});
+    }
+  EXPECT_FALSE(fs::exists(root_ / "never"));
+}
+
 TEST_F(Program, DivergedRunsSaveNothing) {
   set_first_value(copied_model("huge") / "model.safetensors", kQuery, 3e38f);
   Outcome train = ferry(

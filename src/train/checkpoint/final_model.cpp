@@ -77,6 +77,9 @@ void write_model_files(const Job& job, const fs::path& directory) {
                           ? std::vector<std::string>{"LABEL_0"}
                           : job.scheme.labels.names());
   }
+  const bool has_pairs = job.scheme.has_pairs.value_or(false);
+  if (has_pairs || config.json().contains(kPairsKey))
+    config.set(kPairsKey, has_pairs && job.loss != LossKind::masked_lm);
   write_config(directory, config);
   job.directory.copy_tokenizer_files(directory);
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -13,6 +12,7 @@
 #include "src/base/error.h"
 #include "src/config/models.h"
 #include "src/data/batch.h"
+#include "src/data/given_texts.h"
 #include "src/data/run_dataset.h"
 #include "src/data/sampler.h"
 #include "src/data/text_file.h"
@@ -115,23 +115,16 @@ void check_types(const TokenizedDataset& data, const ModelTable& model) {
                 "tokenizer and weights are not of the same model, or leave out text_pair_column");
 }
 
-/** One text a line, as `ferry predict` reads them where neither words nor a dataset are given. */
-std::vector<Example> read_lines(std::istream& stream) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  std::vector<Example> examples;
-  for (std::string line; std::getline(stream, line);) {
-    if (examples.empty() && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (first_invalid_utf8(line) != std::string::npos || line.find('\0') != std::string::npos)
-      throw Error(Fault::data, "data.read",
-                  fmt::format("line {} of standard input is not UTF-8", examples.size() + 1),
-                  "convert it with iconv");
-    examples.push_back({.text = line});  // a blank one too: one answer for each line
-  }
-  if (examples.empty())
-    throw Error(Fault::data, "data.read", "no texts on standard input",
-                "give one text a line, or --dataset");
-  return examples;
+/** Single texts beside a model of pairs, or the reverse, would be answered at random. */
+void check_pairs_given(const LabelScheme& scheme, bool are_pairs, const config::Config& config) {
+  if (!scheme.has_pairs || *scheme.has_pairs == are_pairs) return;
+  throw Error(
+      Fault::usage, "data.pairs",
+      fmt::format("'{}' was trained on {}", config.text("model_name_or_path"),
+                  are_pairs ? "single texts, not on pairs" : "pairs of texts, not on single ones"),
+      are_pairs
+          ? "leave --pairs out"
+          : "give pairs: --pairs \"first text\" \"second text\", or --dataset with two columns");
 }
 
 RunTexts texts_of(const Job& job) {
@@ -262,7 +255,7 @@ std::unique_ptr<Job> prepare_training(config::Config config) {
   if (job->config.number("label_smoothing_factor") > 0 &&
       (job->loss == LossKind::multi_label || job->loss == LossKind::regression))
     throw Error(Fault::usage, "config.label_smoothing_factor",
-                fmt::format("label smoothing is for one label of several, and this is {}",
+                fmt::format("label smoothing is for texts with one label each, and this is {}",
                             hf_name_of(job->scheme.problem)),
                 "leave it out");
   PlanRequest request = make_plan_request(job->config, job->model, job->machine.plan,
@@ -307,16 +300,17 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
     throw Error(Fault::data, "model.open",
                 fmt::format("'{}' has no labels in its config.json", path.string()),
                 "it is not a trained classifier; train one with `ferry train`");
-  if (texts.empty() && job->config.text("dataset").empty()) {
-    job->eval_examples.examples = read_lines(std::cin);
-  } else if (texts.empty()) {
-    job->eval_examples =
-        read_dataset(dataset_options(job->config, job->config.text("dataset"),
-                                     wants_labels ? LabelUse::required : LabelUse::ignored),
-                     job->scheme);
+  if (const auto has_pairs = hf.fields().find(kPairsKey)) job->scheme.has_pairs = has_pairs->flag();
+  if (!job->config.text("dataset").empty()) {
+    auto options = dataset_options(job->config, job->config.text("dataset"),
+                                   wants_labels ? LabelUse::required : LabelUse::ignored);
+    options.takes_pipe = true;  // it is read once
+    job->eval_examples = read_dataset(options, job->scheme);
   } else {
-    for (const std::string& text : texts)
-      job->eval_examples.examples.push_back({.text = text});
+    const bool are_pairs = job->config.flag("pairs");
+    check_pairs_given(job->scheme, are_pairs, job->config);
+    job->eval_examples.examples =
+        texts.empty() ? read_standard_input(are_pairs) : examples_of_words(texts, are_pairs);
   }
   job->notes = notes_of(job->machine, job->eval_examples);
   job->model = make_model_table(job->config, hf, n_labels_of(job->scheme), job->machine.plan);

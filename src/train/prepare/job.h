@@ -23,6 +23,9 @@
 
 namespace ferry {
 
+/** In config.json: whether a classifier was trained on pairs of texts. Nobody else's key. */
+inline constexpr std::string_view kPairsKey = "ferry_text_pairs";
+
 struct Job {
   config::Config config;
   Machine machine;
