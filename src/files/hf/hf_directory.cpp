@@ -5,7 +5,7 @@
 #include <array>
 
 #include "src/base/error.h"
-#include "src/files/mapped_file.h"
+#include "src/files/plain_file.h"
 #include "src/files/write/atomic_file.h"
 
 namespace ferry {
@@ -41,15 +41,16 @@ HfDirectory HfDirectory::open(const std::filesystem::path& path, bool needs_weig
   if (needs_weights) directory.weights();
   for (const char* name : kTokenizerFiles)
     if (path_exists(path / name)) {
-      MappedFile::open(path / name);  // one that cannot be read shows now, not after training
+      // One that cannot be read shows now, not after training.
+      directory.tokenizer_texts_.push_back(read_text_file(path / name));
       directory.tokenizer_files_.emplace_back(name);
     }
   return directory;
 }
 
 void HfDirectory::copy_tokenizer_files(const std::filesystem::path& to) const {
-  for (const std::string& name : tokenizer_files_)
-    copy_file_atomically(path_ / name, to / name);
+  for (size_t i = 0; i < tokenizer_files_.size(); ++i)
+    write_text_file(to / tokenizer_files_[i], tokenizer_texts_[i]);
 }
 
 void write_config(const std::filesystem::path& directory, const HfConfig& config) {

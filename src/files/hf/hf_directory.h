@@ -27,7 +27,8 @@ class HfDirectory {
    * order. */
   const std::vector<std::string>& tokenizer_files() const { return tokenizer_files_; }
 
-  /** Copies the tokenizer's files byte for byte into an existing directory. */
+  /** Writes the tokenizer's files byte for byte, as they were when this was opened, into an
+   * existing directory: it may have been moved or removed since. */
   void copy_tokenizer_files(const std::filesystem::path& to) const;
 
  private:
@@ -37,6 +38,7 @@ class HfDirectory {
   std::filesystem::path path_;
   HfConfig config_;
   std::vector<std::string> tokenizer_files_;
+  std::vector<std::string> tokenizer_texts_;  // of each of them
 };
 
 /** config.json of an export. */
