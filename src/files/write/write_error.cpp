@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "src/base/out_of_memory.h"
+#include "src/files/write/disk_full.h"
 
 namespace ferry {
 
@@ -21,6 +22,11 @@ void throw_write_error(const std::filesystem::path& target, std::string_view doi
     hint = kNoMemoryHint;
   else if (code == EFBIG)
     hint = "the file would exceed the limit on file sizes (ulimit -f)";
+  if (code == ENOSPC || code == EDQUOT)
+    throw DiskFull(Fault::machine, "files.write",
+                   fmt::format("'{}' could not be {}: {}", target.string(), doing,
+                               std::generic_category().message(code)),
+                   hint);
   throw Error(code == ENOMEM ? Fault::does_not_fit : Fault::machine, "files.write",
               fmt::format("'{}' could not be {}: {}", target.string(), doing,
                           std::generic_category().message(code)),
