@@ -20,6 +20,7 @@
 #include "src/runs/control.h"
 #include "src/runs/run_directory.h"
 #include "src/runs/run_list.h"
+#include "src/runs/settings_file.h"
 #include "src/term/table.h"
 
 namespace ferry::cli {
@@ -140,6 +141,18 @@ void check(const fs::path& run) {
     const bool is_there = runs::check_checkpoint(checkpoint.path);
     fmt::print("{}: {}\n", checkpoint.path.string(),
                is_there ? "intact" : "removed by its run meanwhile");
+  }
+  const fs::path settings = run / "config.toml";
+  switch (runs::check_settings_file(run)) {
+    case runs::SettingsState::as_written:
+      return fmt::print("{}: whole\n", settings.string());
+    case runs::SettingsState::unchecked:
+      return fmt::print("{}: an older Ferry wrote it, without a checksum\n", settings.string());
+    case runs::SettingsState::changed:
+      throw Error(
+          Fault::data, "runs.check",
+          fmt::format("'{}' is not as Ferry wrote it: edited, or damaged", settings.string()),
+          "read it through; the next resume writes it anew with its checksum");
   }
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "src/files/crc32c.h"
 #include "src/files/mapped_file.h"
 #include "src/files/write/atomic_file.h"
+#include "src/runs/train_log.h"
 
 namespace ferry::runs {
 namespace {
@@ -128,23 +130,49 @@ Checkpoint NewCheckpoint::commit() {
   return {step_, final_};
 }
 
+namespace {
+
+uint32_t checksum_of(const fs::path& file) {
+  const std::string text = read_text_file(file);
+  return crc32c(std::as_bytes(std::span(text)));
+}
+
+/** Names of what lies beside the weights: config.json, the tokenizer's files. */
+std::vector<std::string> small_files(const fs::path& checkpoint) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(checkpoint, error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (fs::is_regular_file(it->path(), error) && name != kComplete && !is_temporary_file(name) &&
+        it->path().extension() != ".safetensors")
+      names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace
+
 StoredChecksums read_checksums(const fs::path& checkpoint) {
   const fs::path file = checkpoint / "state" / kChecksumsName,
                  run_state = checkpoint / "state" / kRunStateName;
   StoredChecksums checksums;
-  uint32_t of_run_state = 0;
+  std::map<std::string, uint32_t> of_files = {{kRunStateName, 0}};
   const auto all = JsonReader::parse(
       read_text_file(file), {file.string(), "checkpoint.read", std::string(kDamaged_hint)});
   for (const auto& [name, value] : all.fields())
-    if (name == kRunStateName)
-      of_run_state = static_cast<uint32_t>(value.integer(0, UINT32_MAX));
-    else
+    if (value.is_object())
       for (const auto& [tensor, checksum] : value.fields())
         checksums[name][tensor] = static_cast<uint32_t>(checksum.integer(0, UINT32_MAX));
-  const std::string text = read_text_file(run_state);
-  if (crc32c(std::as_bytes(std::span(text))) != of_run_state)
-    throw Error(Fault::data, "checkpoint.read", fmt::format("'{}' is damaged", run_state.string()),
-                kDamaged_hint);
+    else
+      of_files[name] = static_cast<uint32_t>(value.integer(0, UINT32_MAX));
+  for (const auto& [name, checksum] : of_files) {
+    const fs::path path = name == kRunStateName ? run_state : checkpoint / name;
+    if (checksum_of(path) != checksum)
+      throw Error(Fault::data, "checkpoint.read", fmt::format("'{}' is damaged", path.string()),
+                  kDamaged_hint);
+  }
   return checksums;
 }
 
@@ -152,6 +180,8 @@ void write_checksums(const fs::path& checkpoint,
                      const StoredChecksums& checksums,
                      const std::string& run_state) {
   nlohmann::ordered_json all = checksums;
+  for (const std::string& name : small_files(checkpoint))
+    all[name] = checksum_of(checkpoint / name);
   all[kRunStateName] = crc32c(std::as_bytes(std::span(run_state)));
   write_text_file(checkpoint / "state" / kRunStateName, run_state);
   write_json_file(checkpoint / "state" / kChecksumsName, all);
@@ -167,6 +197,23 @@ bool check_checkpoint(const fs::path& checkpoint) {
     if (is_complete(checkpoint)) throw;
   }
   return is_complete(checkpoint);
+}
+
+std::string advice_on_damaged(const Checkpoint& damaged) {
+  auto all =
+      complete_checkpoints(damaged.path.has_parent_path() ? damaged.path.parent_path() : ".");
+  std::erase_if(all, [&](const Checkpoint& other) { return other.step >= damaged.step; });
+  for (auto it = all.rbegin(); it != all.rend(); ++it)
+    try {
+      if (check_checkpoint(it->path))
+        return fmt::format("{}, before it, is whole; go on from there: {}",
+                           it->path.filename().string(),
+                           shell_line(std::array{std::string("ferry"), std::string("train"),
+                                                 std::string("--resume"), it->path.string()}));
+    } catch (const Error&) {  // damaged, too
+    }
+  return all.empty() ? "the run has no checkpoint before it"
+                     : "no checkpoint before it is whole, either";
 }
 
 void remove_unfinished(const fs::path& run) {

@@ -54,16 +54,20 @@ class NewCheckpoint {
 using StoredChecksums = std::map<std::string, TensorChecksums>;
 inline constexpr const char *kRunStateName = "run_state.json", *kChecksumsName = "checksums.json";
 
-/** state/checksums.json. Throws Error(data) where it or state/run_state.json is not as it was
- * written. */
+/** state/checksums.json. Throws Error(data) where it, state/run_state.json or a small file of the
+ * model (config.json, the tokenizer's) is not as it was written. */
 StoredChecksums read_checksums(const std::filesystem::path& checkpoint);
-/** Writes both; `run_state` as text. */
+/** Writes both, `run_state` as text; the model's small files are there by now. */
 void write_checksums(const std::filesystem::path& checkpoint,
                      const StoredChecksums& checksums,
                      const std::string& run_state);
 /** Reads every byte that has a checksum. Throws Error(data) that names what is damaged. False where
  * the checkpoint is gone or no longer complete: its run removes the oldest while others look. */
 bool check_checkpoint(const std::filesystem::path& checkpoint);
+
+/** What to say of a run whose checkpoint is damaged: the newest before it that is whole, with the
+ * command that goes on from it. Reads them until one is. */
+std::string advice_on_damaged(const Checkpoint& damaged);
 
 /** Removes what killed processes left of checkpoints they were writing or removing; only the run's
  * trainer may. */
