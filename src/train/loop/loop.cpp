@@ -12,6 +12,7 @@
 #include "src/base/error.h"
 #include "src/runs/metrics_log.h"
 #include "src/term/progress.h"
+#include "src/train/checkpoint/room.h"
 #include "src/train/checkpoint/saving.h"
 #include "src/train/evaluate/evaluating.h"
 #include "src/train/loop/control.h"
@@ -180,8 +181,12 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
   if (control.leaves()) saving.after_step(control);  // a signal may have come after it
   result.is_interrupted = control.leaves() && !evaluating.is_done();
   saving.finish(control, result.is_interrupted);
-  metrics.sync();
   progress.finish();
+  const auto sync = [&metrics] { metrics.sync(); };
+  if (result.is_interrupted)
+    sync();
+  else
+    result.is_interrupted = !write_when_there_is_room(sync, run);
   result.is_saved = has_checkpoint(run.path(), session.n_steps());
   if (!result.is_interrupted) control.return_to_gpu();  // the model is read from there
   result.evaluation = evaluating.take_last();
