@@ -32,10 +32,14 @@ void check_data_exists(const config::Config& config, std::string_view key) {
   const std::string& path = config.text(key);
   std::error_code error;
   if (path.empty() || fs::exists(path, error)) return;
-  throw Error(Fault::data, "data.open",
-              fmt::format("no such file or directory: '{}' ({} from {})", path, key,
-                          config.origin(key).where),
-              "paths count from the current directory");
+  throw Error(
+      Fault::data, "data.open",
+      fmt::format("no such file or directory: '{}' ({} from {})", path, key,
+                  config.origin(key).where),
+      config.text("resume_from_checkpoint").empty()
+          ? "paths count from the current directory"
+          : fmt::format("where it was moved, give its new place: --{} PATH (the same texts)",
+                        key == "dataset" ? "dataset" : "eval-dataset"));
 }
 
 std::optional<fs::path> find_trainer() {

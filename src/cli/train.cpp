@@ -13,6 +13,7 @@
 #include "src/files/hf/hf_directory.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
+#include "src/runs/checkpoints.h"
 #include "src/runs/output_directory.h"
 #include "src/runs/run_directory.h"
 #include "src/runs/run_place.h"
@@ -51,11 +52,20 @@ int fail_training(const Error& error, const std::string& resumed_from) {
   return error.exit_code();
 }
 
+/** The model's directory: of a run that goes on its checkpoint, whatever became of the model that
+ * it began with. Throws Error(data) where there is neither. */
+std::filesystem::path model_directory(const config::Config& config) {
+  if (const std::string& from = config.text("resume_from_checkpoint"); !from.empty())
+    if (const auto resumed = runs::find_resume_point(from); resumed.checkpoint)
+      return resumed.checkpoint->path;
+  return config::find_model(config.text("model_name_or_path"));
+}
+
 /** A pattern that names nothing shows here, before any data is read. */
 void check_patterns(const config::Config& config) {
   if (config.text("freeze").empty() && config.text("param_groups").empty()) return;
   constexpr int64_t kAnyLabels = 2;
-  const auto directory = config::find_model(config.text("model_name_or_path"));
+  const auto directory = model_directory(config);
   ModelTable model =
       make_model_table(config, HfConfig::load(directory / "config.json"), kAnyLabels, {});
   apply_param_options(config, model);
@@ -65,8 +75,7 @@ void check_patterns(const config::Config& config) {
  * missing or of another family, data that cannot be read, a directory in use. */
 void check_run(const config::Config& config) {
   constexpr int64_t kAnyLabels = 2;
-  const auto path = config::find_model(config.text("model_name_or_path"));
-  const HfDirectory model = HfDirectory::open(path);
+  const HfDirectory model = HfDirectory::open(model_directory(config));
   make_model_table(config, model.config(), kAnyLabels, {});
   const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
   const LabelUse labels = config.text("task") == "mlm" ? LabelUse::ignored : LabelUse::required;
@@ -99,7 +108,7 @@ int run_train(Arguments arguments) {
     return 0;
   }
   try {
-    config::find_model(command->config.text("model_name_or_path"));
+    model_directory(command->config);
     check_data_exists(command->config, "dataset");
     check_data_exists(command->config, "eval_dataset");
   } catch (const Error& error) {

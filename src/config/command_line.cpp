@@ -309,6 +309,21 @@ void take_length_of_run(CommandLine& command) {
       fmt::format("max_length = {}, as the run trained with ({})", *length, file.string()));
 }
 
+/** A run goes on where it lies. */
+void refuse_other_directory(const Config& config, const std::filesystem::path& run) {
+  if (config.origin("output_dir").source != Source::command_line) return;
+  const std::string& given = config.text("output_dir");
+  std::error_code error;
+  if (std::filesystem::weakly_canonical(given, error) ==
+      std::filesystem::weakly_canonical(run.empty() ? "." : run, error))
+    return;
+  throw Error(Fault::usage, "cli.resume",
+              fmt::format("a resumed run goes on in its own directory, '{}', and {} names '{}'",
+                          run.string(), config.origin("output_dir").where, given),
+              fmt::format("leave it out; to keep this state, copy the run first (cp -r) and resume "
+                          "the copy; a new run begins with --model CHECKPOINT and no --resume"));
+}
+
 /** Everything the user gave, the weakest first; `run_settings` of the run that is resumed, if one
  * is. */
 void read_sources(CommandLine& command,
@@ -376,6 +391,7 @@ CommandLine parse_command_line(std::string_view verb_name,
   if (const std::string resumed = command.config.text("resume_from_checkpoint"); !resumed.empty()) {
     const auto settings = settings_of_run(resumed);
     read_sources(command, reader, environment, settings);
+    refuse_other_directory(command.config, settings.parent_path());
     command.config.choose("output_dir", settings.parent_path().string(), "resume_from_checkpoint");
     if (!reader.preset.empty())
       command.notes.push_back("the run's own settings take the place of the preset's");

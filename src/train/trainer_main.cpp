@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -22,10 +23,12 @@
 #include "src/files/lost_pages.h"
 #include "src/measure/bench_verb.h"
 #include "src/runs/run_index.h"
+#include "src/runs/settings_file.h"
 #include "src/runs/train_log.h"
 #include "src/train/checkpoint/checkpoint.h"
 #include "src/train/checkpoint/export.h"
 #include "src/train/checkpoint/final_model.h"
+#include "src/train/checkpoint/room.h"
 #include "src/train/loop/interrupt.h"
 #include "src/train/loop/report.h"
 
@@ -41,8 +44,9 @@ void start_torch(const config::Config& config, const Machine& machine) {
 /** The run that `ferry train` works on, as far as there is one. */
 struct OpenRun {
   std::filesystem::path path;  ///< empty: there is no directory yet
-  std::optional<runs::RunDirectory> directory;
+  std::unique_ptr<runs::RunDirectory> directory;
   std::optional<runs::TrainLog> log;
+  std::string advice;                  ///< what more is said where it fails
   std::optional<Listening> listening;  // last: it ends before the log
 };
 
@@ -51,7 +55,7 @@ void open_run(OpenRun& run,
               const Job& job,
               const std::vector<std::string>& notes,
               std::vector<std::string> words) {
-  run.directory.emplace(make_output_directory(job, run.path));
+  run.directory = make_output_directory(job, run.path);
   words.insert(words.begin(), {"ferry", "train"});
   run.log.emplace(run.path, words);
   run.listening.emplace([&run](std::string_view line) { run.log->add(line); });
@@ -81,6 +85,33 @@ void load_best(TrainingResult& result, Session& session, const Job& job) {
   result.evaluation = evaluate(session, job, /*labelled=*/true);
 }
 
+/** Why a run was left, and from where it would go on. */
+std::string say_stopped(const TrainingResult& result,
+                        int64_t n_steps,
+                        const std::filesystem::path& run) {
+  const std::string command =
+      runs::shell_line(std::array<std::string, 4>{"ferry", "train", "--resume", run.string()});
+  if (result.is_saved)
+    return fmt::format("stopped after saving, at step {}; go on with: {}", n_steps, command);
+  const auto all = runs::complete_checkpoints(run);
+  if (all.empty())
+    return fmt::format(
+        "stopped without saving: the run has no checkpoint, and begins at step 0 "
+        "with: {}",
+        command);
+  return fmt::format("stopped without saving, at step {}; go on from step {} ({}) with: {}",
+                     n_steps, all.back().step, all.back().path.filename().string(), command);
+}
+
+int leave(const std::string& reason,
+          TrainingResult& result,
+          int64_t n_steps,
+          runs::RunDirectory& run) {
+  run.set_phase(runs::Phase::stopped, {{"exit_reason", reason}, {"actual", actual_json(&result)}});
+  log_line(say_stopped(result, n_steps, run.path()));
+  return kInterruptedExit;
+}
+
 int finish_training(TrainingResult result,
                     Session& session,
                     const Job& job,
@@ -88,28 +119,73 @@ int finish_training(TrainingResult result,
                     runs::RunDirectory& run,
                     const term::Terminal& terminal) {
   load_best(result, session, job);
-  save_predictions(result.evaluation, job, run.path() / "predictions.jsonl");
   run.set_phase(runs::Phase::saving);
-  const auto final = save_final(session, job, run.path());
+  std::filesystem::path final;
+  const bool is_saved = write_when_there_is_room(
+      [&] {
+        save_predictions(result.evaluation, job, run.path() / "predictions.jsonl");
+        final = save_final(session, job, run.path());
+      },
+      run);
+  if (!is_saved)
+    return leave("stopped while it waited for room on the disk", result, session.n_steps(), run);
   run.set_phase(runs::Phase::finished,
                 {{"exit_reason", "finished"}, {"actual", actual_json(&result)}});
   print_end(result, job, promise, final, terminal);
   return 0;
 }
 
-/** Refuses changes to a finished run: they cannot be had any more. */
-void refuse_changes(const config::Config& config, const runs::ResumePoint& finished) {
+/** Whether a finished run is asked for more steps. Throws Error(usage) where something else is
+ * asked of it that it cannot do any more. */
+bool is_asked_for_more(const config::Config& config, const runs::ResumePoint& finished) {
+  config::Config own;
+  config::read_toml_file(own, finished.run / "config.toml", config::Source::file);
+  bool asks_for_more = false;
   std::string asks;
-  for (const char* key : {"num_train_epochs", "max_steps", "max_time"})
-    if (config.origin(key).source == config::Source::command_line) asks = config.origin(key).where;
+  for (const config::Option& option : config::option_table()) {
+    const config::Origin& origin = config.origin(option.key);
+    const bool is_given = origin.source == config::Source::command_line ||
+                          origin.source == config::Source::environment;
+    if (!is_given || option.effect == config::Effect::free || option.type == config::Type::path ||
+        config.value(option.key) == own.value(option.key))
+      continue;
+    const bool is_length =
+        option.key == "num_train_epochs" || option.key == "max_steps" || option.key == "max_time";
+    asks_for_more = asks_for_more || is_length;
+    if (!is_length) asks = origin.where;
+  }
   const auto all = runs::complete_checkpoints(finished.run);
   if (finished.checkpoint && finished.checkpoint->step != all.back().step)
-    asks = finished.checkpoint->path.filename().string();
-  if (asks.empty()) return;
+    throw Error(
+        Fault::usage, "train.resume",
+        fmt::format("'{}' is finished, and {} is not its last checkpoint", finished.run.string(),
+                    finished.checkpoint->path.filename().string()),
+        fmt::format("move '{}' away to go on from there", (finished.run / "final").string()));
+  if (asks_for_more && finished.checkpoint) return true;
+  if (asks_for_more) asks = "more";
+  if (asks.empty()) return false;
+  const std::string new_run = fmt::format("start a new run from its model: --model '{}'",
+                                          (finished.run / "final").string());
   throw Error(Fault::usage, "train.resume",
-              fmt::format("'{}' is finished, and {} asks for more", finished.run.string(), asks),
-              fmt::format("start a new run from its model: --model '{}'; or remove '{}' first",
-                          (finished.run / "final").string(), (finished.run / "final").string()));
+              fmt::format("'{}' is finished, and {} is asked of it", finished.run.string(), asks),
+              finished.checkpoint
+                  ? fmt::format("--max-steps N beside it, N above {}, goes on; or {}",
+                                finished.checkpoint->step, new_run)
+                  : fmt::format("it has no checkpoint to go on from; {}", new_run));
+}
+
+/** The trained model of a run that goes on for more steps makes room for the next one. */
+void put_aside_final(const std::filesystem::path& run) {
+  std::error_code error;
+  if (!std::filesystem::exists(run / "final", error)) return;
+  std::filesystem::remove_all(run / "final.left", error);
+  std::filesystem::rename(run / "final", run / "final.left", error);
+  if (error)
+    throw Error(
+        Fault::machine, "train.resume",
+        fmt::format("'{}' cannot be renamed: {}", (run / "final").string(), error.message()),
+        "move it away");
+  log_line("the run was finished and goes on: its model is now final.left");
 }
 
 bool is_finished(const runs::ResumePoint& resumed) {
@@ -122,6 +198,57 @@ int say_finished(const runs::ResumePoint& finished) {
   return 0;
 }
 
+/** Reads of a checkpoint; where it is damaged, the earlier one that will do is said too. */
+template <typename Read>
+void read_from(const runs::Checkpoint& checkpoint, OpenRun& run, Read read) {
+  try {
+    read();
+  } catch (const Error& error) {
+    if (error.fault() == Fault::data) run.advice = runs::advice_on_damaged(checkpoint);
+    throw;
+  }
+}
+
+/** What is another from this step on is said, and kept in run.json. */
+void tell_changes(const nlohmann::ordered_json& changes, int64_t step, runs::RunDirectory& run) {
+  if (changes.empty()) return;
+  for (const auto& [key, change] : changes.items()) {
+    const auto text = [](const nlohmann::ordered_json& value) {
+      return value.is_string() ? value.get<std::string>() : value.dump();
+    };
+    log_line(fmt::format("{} was {}, and is {} from step {} on", key, text(change.at("was")),
+                         text(change.at("is")), step + 1));
+  }
+  nlohmann::ordered_json history = run.get("history");
+  history.push_back({{"step", step}, {"changes", changes}});
+  run.set("history", std::move(history));
+}
+
+/** Weights and states of the checkpoint, once the session's memory has been tried; where it is not
+ * resumed, nothing is read. */
+Promise rehearse_and_load(Session& session,
+                          const Job& job,
+                          const std::optional<runs::Checkpoint>& checkpoint,
+                          OpenRun& run) {
+  if (!checkpoint) return rehearse(session, job, 0);
+  Promise promise;
+  read_from(*checkpoint, run, [&] {
+    if (job.has_checkpoint) load_model(*checkpoint, job, session);
+    // Before the states are loaded: its neutral update may turn a -0 into +0.
+    promise = rehearse(session, job, checkpoint->step);
+    load_checkpoint(*checkpoint, job, session);
+  });
+  const std::string text = fmt::format("resumed at step {} from {}", checkpoint->step,
+                                       checkpoint->path.filename().string());
+  print(text + "\n");
+  log_only(text);
+  for (const std::string& name : runs::put_aside_later(run.path, checkpoint->step))
+    log_line(fmt::format("{} is of the continuation that the run leaves: put aside", name));
+  put_aside_final(run.path);
+  tell_changes(changes_since(*checkpoint, job), checkpoint->step, *run.directory);
+  return promise;
+}
+
 int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::string>& words) {
   const term::Terminal terminal = term::detect_terminal(1);
   std::optional<runs::ResumePoint> resumed;
@@ -130,13 +257,27 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     resumed = runs::find_resume_point(from);
     run.path = resumed->run;
   }
-  if (resumed && is_finished(*resumed)) {
-    refuse_changes(command.config, *resumed);
-    return say_finished(*resumed);
-  }
+  const bool goes_on =
+      resumed && is_finished(*resumed) && is_asked_for_more(command.config, *resumed);
+  if (resumed && is_finished(*resumed) && !goes_on) return say_finished(*resumed);
   catch_interrupts();
-  auto job = prepare_training(std::move(command.config));
-  if (resumed && resumed->checkpoint) check_same(*resumed->checkpoint, *job);
+  const auto checkpoint = resumed ? resumed->checkpoint : std::nullopt;
+  if (const config::Origin& model = command.config.origin("model_name_or_path");
+      checkpoint && model.source == config::Source::command_line)
+    log_line(fmt::format("{} is not read: the model of a run that goes on is that of {}",
+                         model.where, checkpoint->path.filename().string()));
+  if (checkpoint)
+    read_from(*checkpoint, run, [&] {
+      runs::read_checksums(checkpoint->path);
+      HfDirectory::open(checkpoint->path);
+    });
+  auto job = prepare_training(std::move(command.config), checkpoint);
+  if (checkpoint) check_same(*checkpoint, *job);
+  if (goes_on && checkpoint->step >= job->n_steps)
+    throw Error(Fault::usage, "train.resume",
+                fmt::format("'{}' is finished after {} steps, and {} are asked for",
+                            resumed->run.string(), checkpoint->step, job->n_steps),
+                "ask for more: --max-steps N");
   const auto directory = resumed ? resumed->run : choose_output_directory(*job);
   start_torch(job->config, job->machine);
   const int64_t before_bytes = process_bytes();
@@ -147,7 +288,15 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   if (resumed) {  // before the run was locked another process may have taken it further, or ended
                   // it
     resumed = runs::find_resume_point(from);
-    if (is_finished(*resumed)) return say_finished(*resumed);
+    if (is_finished(*resumed) && !goes_on) return say_finished(*resumed);
+    if (job->has_checkpoint && !resumed->checkpoint)
+      throw Error(Fault::data, "train.resume",
+                  fmt::format("'{}' is gone", checkpoint->path.string()),
+                  "give the same command again: the run begins at step 0");
+    if (runs::check_settings_file(run.path) == runs::SettingsState::changed)
+      log_line(fmt::format("'{}' is not as Ferry wrote it: edited, or damaged",
+                           (run.path / "config.toml").string()));
+    if (!resumed->checkpoint) log_line("the run has no checkpoint: it begins at step 0");
   }
   if (!resumed) write_settings(*job, run.path);  // first: what has them can go on
   nlohmann::ordered_json about = {{"model", job->config.text("model_name_or_path")},
@@ -160,16 +309,8 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   runs::RunIndex().add(run.path);
   try {
     print_start(*job, loaded, resumed && resumed->checkpoint, terminal);
-    // This comes before the states are loaded: its neutral update may turn a -0 into +0.
     Promise promise =
-        rehearse(*session, *job, resumed && resumed->checkpoint ? resumed->checkpoint->step : 0);
-    if (resumed && resumed->checkpoint) {
-      load_checkpoint(*resumed->checkpoint, *job, *session);
-      print(fmt::format("resumed from {}\n", resumed->checkpoint->path.string()));
-      log_only(fmt::format("resumed from {}", resumed->checkpoint->path.string()));
-      for (const std::string& name : runs::put_aside_later(run.path, resumed->checkpoint->step))
-        log_line(fmt::format("{} is of the continuation that the run leaves: put aside", name));
-    }
+        rehearse_and_load(*session, *job, resumed ? resumed->checkpoint : std::nullopt, run);
     if (resumed) write_settings(*job, run.path);  // the checkpoint has agreed with them
     promise.peak_bytes = before_bytes + planned_host_bytes(*job);
     print_expected(promise);
@@ -179,12 +320,8 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     TrainingResult result = train(*session, *job, *run.directory);
     if (!result.is_interrupted)
       return finish_training(std::move(result), *session, *job, promise, *run.directory, terminal);
-    const std::string reason = result.is_saved ? "stopped after saving" : "stopped without saving";
-    run.directory->set_phase(runs::Phase::stopped,
-                             {{"exit_reason", reason}, {"actual", actual_json(&result)}});
-    log_line(fmt::format("{}, after step {}; go on with: ferry train --resume '{}'", reason,
-                         session->n_steps(), run.path.string()));
-    return kInterruptedExit;
+    return leave(result.is_saved ? "stopped after saving" : "stopped without saving", result,
+                 session->n_steps(), *run.directory);
   } catch (...) {
     rethrow_failed(*run.directory);
   }
@@ -192,7 +329,8 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
 
 int fail_training(const OpenRun& run, const std::exception& error, int exit_code) {
   log_line(fmt::format("ferry: {}", error.what()));
-  // The message of a refusal before the run was touched says all that there is to say.
+  if (!run.advice.empty()) log_line(run.advice);
+  // What was refused before the run was touched says all that there is to say.
   const bool is_refused = exit_code == static_cast<int>(Fault::does_not_fit) && !run.directory;
   std::error_code code;
   if (exit_code >= runs::kFirstReportedExit && !is_refused &&

@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kFormat_version = 1;
 
-ordered_json json_of(const SessionState& state, const ordered_json& identity) {
+ordered_json json_of(const SessionState& state, const Job& job) {
   ordered_json out;
   out["format_version"] = kFormat_version;
   out["n_steps"] = state.n_steps;
@@ -34,7 +34,8 @@ ordered_json json_of(const SessionState& state, const ordered_json& identity) {
   out["n_skipped_in_a_row"] = state.optimizer.n_skipped_in_a_row;
   out["loss_scale"] = state.optimizer.loss_scale.scale;
   out["n_good_steps"] = state.optimizer.loss_scale.n_good_steps;
-  out["identity"] = identity;
+  out["identity"] = *job.identity;
+  out["settings"] = *job.settings;
   return out;
 }
 
@@ -124,7 +125,7 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
   const SessionState state = session_.state();
   writing_ = std::make_unique<Writing>();
   writing_->outcome.step = state.n_steps;
-  writing_->run_state = json_of(state, *job_.identity);
+  writing_->run_state = json_of(state, job_);
   writing_->trainer_state = trainer_state(state, job_);
   writing_->wanted = std::move(wanted);
   const auto note_end = [this] {
@@ -187,18 +188,30 @@ void check_same(const runs::Checkpoint& checkpoint, const JsonReader& run_state,
   const JsonReader identity = run_state.at("identity");
   const std::string optim = identity.text("optim", "adamw"), now = job.config.text("optim");
   if (optim != now)
-    throw Error(Fault::does_not_fit, "resume.optim",
+    throw Error(Fault::usage, "resume.optim",
                 fmt::format("the states of '{}' are those of optim = {}, not of {}",
                             checkpoint.path.string(), optim, now),
                 fmt::format("set it back, or start a new run from the weights: --model '{}'",
                             checkpoint.path.string()));
-  if (!job.config.flag("new_identity")) check_identity(identity.value(), *job.identity);
+  if (!job.config.flag("new_identity"))
+    check_identity(identity.value(), *job.identity, job.config.text("dataset"));
 }
 
 }  // namespace
 
 void check_same(const runs::Checkpoint& checkpoint, const Job& job) {
   check_same(checkpoint, run_state_of(checkpoint).all, job);
+}
+
+ordered_json changes_since(const runs::Checkpoint& checkpoint, const Job& job) {
+  const RunState state = run_state_of(checkpoint);
+  const auto part = [&](const char* key) {
+    const auto found = state.all.find(key);
+    return found ? found->value() : ordered_json::object();
+  };
+  ordered_json changed = differences(part("settings"), *job.settings);
+  changed.update(differences(part("identity"), *job.identity));
+  return changed;
 }
 
 void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {

@@ -63,12 +63,16 @@ class CheckpointSaver {
   std::unique_ptr<Writing> writing_;  ///< owned by the save queue while it is saving
 };
 
-/** Throws Error(does_not_fit) where the run's identity, or the kind of its states, is another than
+/** Throws Error(usage) where the run's identity, or the kind of its states, is another than
  * the checkpoint's: known before any weights are. */
 void check_same(const runs::Checkpoint& checkpoint, const Job& job);
 
+/** What a run goes on with otherwise than it was when the checkpoint was made: by name, "was" and
+ * "is". Options that change training, and with new_identity what fixes the bits. */
+nlohmann::ordered_json changes_since(const runs::Checkpoint& checkpoint, const Job& job);
+
 /** Session and segments as they were when the checkpoint was made. Throws Error(data) where a file
- * is missing or damaged, Error(does_not_fit) as check_same() does; nothing of the session is worth
+ * is missing or damaged, Error(usage) as check_same() does; nothing of the session is worth
  * keeping then. */
 void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session);
 /** The model only, of a checkpoint of this run: nothing goes on from it. */

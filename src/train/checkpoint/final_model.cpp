@@ -12,6 +12,7 @@
 #include "src/plan/disk.h"
 #include "src/runs/checkpoints.h"
 #include "src/runs/output_directory.h"
+#include "src/runs/settings_file.h"
 #include "src/train/checkpoint/checkpoint.h"
 
 namespace ferry {
@@ -47,14 +48,15 @@ fs::path choose_output_directory(const Job& job) {
   return run;
 }
 
-runs::RunDirectory make_output_directory(const Job& job, const fs::path& run) {
+std::unique_ptr<runs::RunDirectory> make_output_directory(const Job& job, const fs::path& run) {
   const auto check = [&] {
     const auto n_there = static_cast<int64_t>(runs::complete_checkpoints(run).size());
     check_disk(disk_needed(job.model, job.config, n_there), run);
   };
   std::error_code error;
   if (!fs::exists(run, error)) check();  // a run that is refused leaves nothing behind
-  runs::RunDirectory directory(run);  // parts that a killed process left half-written are gone now
+  // What a killed process left half-written is gone then.
+  auto directory = std::make_unique<runs::RunDirectory>(run);
   check();
   return directory;
 }
@@ -63,7 +65,7 @@ void write_settings(const Job& job, const fs::path& run) {
   config::Config settings = job.config;
   settings.choose("resume_from_checkpoint", "", "a new start");
   settings.choose("new_identity", "false", "a new start");
-  write_text_file(run / "config.toml", config::format_lines() + settings.to_toml());
+  runs::write_settings_file(run, config::format_lines() + settings.to_toml());
 }
 
 void write_model_files(const Job& job, const fs::path& directory) {

@@ -3,6 +3,7 @@
 // files as they were.
 
 #include <filesystem>
+#include <memory>
 
 #include "src/runs/run_directory.h"
 #include "src/train/evaluate/evaluation.h"
@@ -16,7 +17,8 @@ std::filesystem::path choose_output_directory(const Job& job);
 /** Makes it and locks it, before training, so that what cannot be written shows then. Throws
  * Error(machine) where it cannot be made, Error(does_not_fit) where the disk has no room for what
  * the run will write, Error(usage) where another process trains in it. */
-runs::RunDirectory make_output_directory(const Job& job, const std::filesystem::path& run);
+std::unique_ptr<runs::RunDirectory> make_output_directory(const Job& job,
+                                                          const std::filesystem::path& run);
 
 /** config.toml: every setting as resolved, so that the run can go on or be repeated. */
 void write_settings(const Job& job, const std::filesystem::path& run);

@@ -3,22 +3,44 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
+#include "src/config/option.h"
+#include "src/config/value.h"
 #include "src/engine/torch_setup.h"
+#include "src/train/kernel_set.h"
 
 namespace ferry {
+
+namespace {
+
+/** LibTorch's libraries choose by it, too, where two have the same instructions. */
+std::string cpu_vendor() {
+  std::ifstream lines("/proc/cpuinfo");
+  for (std::string line; std::getline(lines, line);)
+    for (const char* key : {"vendor_id", "CPU implementer"})
+      if (const size_t colon = line.find(": "); line.starts_with(key) && colon != std::string::npos)
+        return line.substr(colon + 2);
+  return "unknown";
+}
+
+}  // namespace
 
 nlohmann::ordered_json identity_of(const Job& job) {
   const auto& config = job.config;
   nlohmann::ordered_json identity;
+  identity["task"] = config.text("task");
+  identity["problem_type"] = hf_name_of(job.scheme.problem);
   identity["train_batch_size"] = job.split.train_batch_size;
   identity["per_device_train_batch_size"] = job.split.micro_batch_size;
   identity["max_length"] = job.max_length;
   identity["token_sizes"] = job.token_sizes;
   identity["seed"] = config.integer("seed");
   identity["data_seed"] = data_seed_of(config);
+  identity["eval_fraction"] = config.number("eval_fraction");
   identity["dataset"] = fmt::format("{:016x}", job.train.fingerprint());
   identity["n_params"] = job.model.n_params();
   identity["dtype"] = name_of(job.model.compute);
@@ -26,6 +48,7 @@ nlohmann::ordered_json identity_of(const Job& job) {
   // Libraries choose their kernels by the GPU's model, and by the CPU's instructions.
   identity["device"] =
       job.machine.plan.has_gpu ? job.machine.device_name : "cpu " + torch_cpu_capability();
+  if (!job.machine.plan.has_gpu) identity["cpu_vendor"] = cpu_vendor();
   // On a GPU the CPU's threads add up nothing that reaches the result.
   if (!job.machine.plan.has_gpu)
     identity["intra_op_threads"] =
@@ -34,6 +57,8 @@ nlohmann::ordered_json identity_of(const Job& job) {
   identity["master"] = config.text("master");
   identity["freeze"] = config.text("freeze");
   identity["deterministic"] = config.flag("deterministic");
+  identity["kernels"] = kKernelSet;
+  if (job.machine.plan.has_gpu) identity["gpu_kernels"] = kGpuKernelSet;
   identity["libtorch"] = torch_version();
   identity["ferry"] = FERRY_VERSION;
   return identity;
@@ -50,19 +75,75 @@ bool is_same(const std::string& key,
   return then.size() <= now.size() && std::equal(then.begin(), then.end(), now.begin());
 }
 
+/** What to do about a key that is another now. */
+std::string hint_of(const std::string& key, const nlohmann::ordered_json& then) {
+  constexpr std::string_view kGoOn = "go on with --new-identity: the bits will differ from here on";
+  if (key == "dataset")
+    return fmt::format("give the data as it was (--dataset, if it was moved), or {}", kGoOn);
+  if (key == "device" || key == "cpu_vendor")
+    return fmt::format("resume on a machine of that kind, or {}", kGoOn);
+  if (config::find_option(key).option == nullptr)
+    return fmt::format("resume with the build that it began with, or {}", kGoOn);
+  std::string flag = key;
+  std::ranges::replace(flag, '_', '-');
+  const auto value = then.find(key);
+  const bool is_plain = value != then.end() && !value->is_structured() && *value != "";
+  return fmt::format(
+      "set it back{}, or {}",
+      is_plain ? fmt::format(" (--{} {})", flag,
+                             value->is_string() ? value->get<std::string>() : value->dump())
+               : "",
+      kGoOn);
+}
+
+std::string words_of(const std::string& key,
+                     const nlohmann::ordered_json& then,
+                     const nlohmann::ordered_json& now,
+                     const std::string& data) {
+  if (key == "dataset")
+    return fmt::format("the texts or labels of '{}' have changed since the run began", data);
+  const auto found = then.find(key);
+  const std::string was = found == then.end() ? "unset" : found->dump();
+  if (key == "kernels" || key == "gpu_kernels")
+    return fmt::format(
+        "this build computes with other code than the run began with ({} was {}, "
+        "and is {} now)",
+        key, was, now.at(key).dump());
+  return fmt::format("{} was {} when the run began, and is {} now", key, was, now.at(key).dump());
+}
+
 }  // namespace
 
-void check_identity(const nlohmann::ordered_json& then, const nlohmann::ordered_json& now) {
-  // Settings that older runs do not name had only this value then.
+nlohmann::ordered_json training_settings_of(const config::Config& config) {
+  nlohmann::ordered_json settings = nlohmann::ordered_json::object();
+  for (const config::Option& option : config::option_table())
+    if (option.effect == config::Effect::changes_training)
+      settings[std::string(option.key)] = config::to_toml(option, config.value(option.key));
+  return settings;
+}
+
+nlohmann::ordered_json differences(const nlohmann::ordered_json& then,
+                                   const nlohmann::ordered_json& now) {
+  nlohmann::ordered_json changed = nlohmann::ordered_json::object();
+  for (const auto& [key, value] : now.items())
+    if (const auto found = then.find(key); found != then.end() && !is_same(key, *found, value))
+      changed[key] = {{"was", *found}, {"is", value}};
+  return changed;
+}
+
+void check_identity(const nlohmann::ordered_json& then,
+                    const nlohmann::ordered_json& now,
+                    const std::string& data) {
+  // What older runs do not name was the only way then, or shows in their data.
   const nlohmann::ordered_json of_before = {{"optim", "adamw"}, {"master", "fp32"}};
+  constexpr std::array<std::string_view, 3> kNew = {"task", "problem_type", "eval_fraction"};
   for (const auto& [key, value] : now.items()) {
     const auto found = then.find(key);
+    if (found == then.end() && std::ranges::find(kNew, key) != kNew.end()) continue;
     if (found != then.end() ? is_same(key, *found, value) : of_before.value(key, "") == value)
       continue;
-    throw Error(Fault::does_not_fit, "resume.identity",
-                fmt::format("{} was {} when the run began, and is {} now", key,
-                            found == then.end() ? "unset" : found->dump(), value.dump()),
-                "set it back, or go on with --new-identity: the bits will differ from here on");
+    throw Error(Fault::usage, "resume.identity", words_of(key, then, now, data),
+                hint_of(key, then));
   }
 }
 

@@ -174,6 +174,7 @@ void fix_identity(Job& job) {
   config.choose("token_sizes", fmt::format("{}", fmt::join(job.token_sizes, ",")), "planner");
   if (config.is_auto("intra_op_threads") && !job.machine.plan.has_gpu)
     config.choose("intra_op_threads", fmt::format("{}", job.machine.n_cores), "machine");
+  job.settings = training_settings_of(config);
   job.identity = identity_of(job);  // once: it reads all of the data
 }
 
@@ -200,14 +201,36 @@ uint64_t data_seed_of(const config::Config& config) {
   return static_cast<uint64_t>(config.maybe_integer("data_seed").value_or(config.integer("seed")));
 }
 
-std::unique_ptr<Job> prepare_training(config::Config config) {
+namespace {
+
+/** What stands in config.toml means the same from wherever the run is resumed. A model's name is no
+ * path. */
+void make_paths_absolute(config::Config& config) {
+  for (const char* key : {"model_name_or_path", "dataset", "eval_dataset", "output_dir", "trace"}) {
+    const std::string path = config.maybe_text(key).value_or("");
+    std::error_code error;
+    const auto absolute = std::filesystem::absolute(path, error).lexically_normal().string();
+    const bool is_name = std::string_view(key) == "model_name_or_path" &&
+                         !std::filesystem::is_directory(path, error);
+    if (!path.empty() && !is_name && path != absolute)
+      config.choose(key, absolute, config.origin(key).where);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Job> prepare_training(config::Config config,
+                                      const std::optional<runs::Checkpoint>& checkpoint) {
   const bool masked_lm = config.text("task") == "mlm";
-  const auto path = config::find_model(config.text("model_name_or_path"));
+  const auto path =
+      checkpoint ? checkpoint->path : config::find_model(config.text("model_name_or_path"));
+  make_paths_absolute(config);
   auto directory = HfDirectory::open(path);
   auto tokenizer = Tokenizer::open(path);
   auto job = std::make_unique<Job>(Job{.config = std::move(config),
                                        .directory = std::move(directory),
                                        .tokenizer = std::move(tokenizer)});
+  job->has_checkpoint = checkpoint.has_value();
   job->machine = detect_machine(job->config);
 
   Dataset all = read_dataset(dataset_options(job->config, job->config.text("dataset"),
@@ -367,6 +390,7 @@ std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
   }
   auto session = std::make_unique<Session>(job.model, job.plan.shape, job.plan.layout,
                                            job.plan.largest, options);
+  if (job.has_checkpoint) return session;
   LoadReport loaded =
       load_weights(job.model, job.directory.weights(), options.seed, session->segments());
   if (!job.plan.shape.trains) check_trained(loaded, job);

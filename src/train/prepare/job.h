@@ -18,6 +18,7 @@
 #include "src/engine/weights.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/plan/plan.h"
+#include "src/runs/checkpoints.h"
 #include "src/text/tokenizer.h"
 #include "src/train/prepare/machine.h"
 
@@ -44,16 +45,20 @@ struct Job {
   StepSplit split;
   int64_t steps_per_epoch = 0;
   int64_t n_steps = 0;
+  bool has_checkpoint = false;     ///< the weights are a checkpoint's, loaded by who resumes
   JsonValue identity;              ///< the identity of a training: identity_of()
+  JsonValue settings;              ///< those that change training, as they are when it starts
   std::vector<std::string> notes;  ///< notes for the user: what was taken for what
 };
 
 /** The seed that the texts are shuffled by. */
 uint64_t data_seed_of(const config::Config& config);
 
-/** The job of `ferry train`. Throws Error for everything that is wrong with settings, model or
- * data. */
-std::unique_ptr<Job> prepare_training(config::Config config);
+/** The job of `ferry train`; of a run that goes on from a checkpoint with the model's config and
+ * tokenizer from there, so that the model it began with may be gone. Paths among the settings are
+ * absolute then. Throws Error for everything that is wrong with settings, model or data. */
+std::unique_ptr<Job> prepare_training(config::Config config,
+                                      const std::optional<runs::Checkpoint>& checkpoint = {});
 
 /** The job of `ferry eval` (labels wanted) and `ferry predict` on a trained model. `texts`: predict
  * these instead of a dataset. */
@@ -61,7 +66,7 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
                                        bool wants_labels,
                                        const std::vector<std::string>& texts);
 
-/** Memory, device and weights as the plan says. */
+/** Memory, device and weights as the plan says; weights not where a checkpoint's come later. */
 std::unique_ptr<Session> open_session(const Job& job, LoadReport* report = nullptr);
 
 /** MicroBatch of the data room as the engine takes it; it points into `batch`. */

@@ -82,7 +82,7 @@ TEST_F(Resume, FrozenAndGroupedTheSameBits) {
   for (auto [more, says] :
        {std::pair{"--new-identity=false", "freeze"}, std::pair{"--new-identity=true", "frozen"}}) {
     EXPECT_EQ(ferry({"train", "--resume=frozen_killed/checkpoint-70", "--freeze=", more}).code(),
-              3);
+              std::string(more).ends_with("false") ? 2 : 3);
     EXPECT_NE(text_of(root_ / "err").find(says), std::string::npos) << text_of(root_ / "err");
   }
   // Gone back with another rate: what it leaves does not come again.
@@ -90,7 +90,7 @@ TEST_F(Resume, FrozenAndGroupedTheSameBits) {
       << text_of(root_ / "err");
   EXPECT_TRUE(fs::exists(root_ / "frozen_killed/checkpoint-75.left"));
   EXPECT_NE(curve_of("frozen_killed"), curve_of("frozen"));
-  EXPECT_EQ(ferry({"train", "--resume=frozen_killed", "--epochs=9"}).code(), 2) << "it is finished";
+  EXPECT_EQ(ferry({"train", "--resume=frozen_killed", "--lr=1e-5"}).code(), 2) << "it is finished";
 }
 
 /** Killed ten times over, wherever the bytes live. */
@@ -119,7 +119,7 @@ TEST_F(Resume, ReducedStatesTheSameBits) {
     return ferry({"train", "--resume=reduced4/checkpoint-70", "--master=fp32", identity});
   };
   const Outcome refused = in_one("--new-identity=false");
-  EXPECT_EQ(refused.code(), 3) << refused.err;
+  EXPECT_EQ(refused.code(), 2) << refused.err;
   EXPECT_NE(refused.err.find("master was \"split\""), std::string::npos) << refused.err;
   ASSERT_EQ(in_one("--new-identity=true").code(), 0) << text_of(root_ / "err");
   const std::string halves = curve_of("reduced4_killed"), one = curve_of("reduced4");
@@ -135,7 +135,7 @@ TEST_F(Resume, ReducedStatesTheSameBits) {
   for (const char* identity : {"--new-identity=false", "--new-identity=true"})
     for (const char* optim : {"adamw", "adamw_8bit"}) {
       const Outcome other = resumed_as(optim, identity);
-      EXPECT_EQ(other.code(), 3) << other.err;
+      EXPECT_EQ(other.code(), 2) << other.err;
       EXPECT_NE(other.err.find("those of optim = adamw_bf16"), std::string::npos) << other.err;
       EXPECT_NE(other.err.find("--model"), std::string::npos) << other.err;
       EXPECT_EQ(other.err.find("new-identity"), std::string::npos) << "it does not help";
@@ -205,11 +205,11 @@ TEST_F(Resume, DamagedCheckpointsAndOtherIdentities) {
     EXPECT_EQ(outcome.code(), code) << outcome.err;
     EXPECT_NE(outcome.err.find(holds), std::string::npos) << holds << " in: " << outcome.err;
   };
-  expect_fault(go_on("damaged", {"--seed=43"}), 3, "seed");
-  expect_fault(go_on("damaged", {"--micro-batch-size=8"}), 3, "per_device_train_batch_size");
+  expect_fault(go_on("damaged", {"--seed=43"}), 2, "seed");
+  expect_fault(go_on("damaged", {"--micro-batch-size=8"}), 2, "per_device_train_batch_size");
   expect_fault(new_run("damaged"), 2, "--resume");
   // The number of threads inside an operation is part of what fixes the bits.
-  expect_fault(go_on("damaged", {"--intra-op-threads=2"}), 3, "intra_op_threads");
+  expect_fault(go_on("damaged", {"--intra-op-threads=2"}), 2, "intra_op_threads");
 
   for (const char* file : {"model.safetensors", "state/adam_m.safetensors"}) {
     const fs::path path = last_checkpoint("damaged") / file;

@@ -145,7 +145,7 @@ TEST_F(LiveRun, PausedSavedChangedAndStoppedWhileItRuns) {
     EXPECT_EQ(wait_for(child).code(), 130);
     EXPECT_EQ(text_of(root_ / "out").find("resumed"), std::string::npos);
     ASSERT_EQ(ferry(go_on(run, {"--save-strategy=steps"})).code(), 0) << text_of(root_ / "err");
-    EXPECT_EQ(text_of(root_ / "out").find("resumed from") != std::string::npos, saves);
+    EXPECT_EQ(text_of(root_ / "out").find("resumed at step") != std::string::npos, saves);
     expect_same_run("left_alone", run);
   }
 }
