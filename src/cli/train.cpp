@@ -16,7 +16,6 @@
 #include "src/runs/checkpoints.h"
 #include "src/runs/output_directory.h"
 #include "src/runs/run_directory.h"
-#include "src/runs/run_place.h"
 
 namespace ferry::cli {
 
@@ -88,7 +87,7 @@ void check_run(const config::Config& config) {
   const auto output = config.maybe_text("output_dir");
   if (!output) return;
   if (config.text("resume_from_checkpoint").empty()) return runs::check_unused(*output);
-  if (runs::RunPlace(*output).is_locked())
+  if (runs::has_trainer(*output))
     throw Error(Fault::usage, "runs.lock",
                 fmt::format("another process is training in '{}'", *output),
                 "wait for it, or `ferry runs stop` it");

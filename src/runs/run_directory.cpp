@@ -5,9 +5,11 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "src/base/error.h"
@@ -77,22 +79,57 @@ nlohmann::ordered_json parse_run(const fs::path& run) {
   return record.value();
 }
 
+bool has_ended(const nlohmann::ordered_json& record) {
+  const std::string phase = record.value("phase", "");
+  return phase == name_of(Phase::finished) || phase == name_of(Phase::stopped) ||
+         phase == name_of(Phase::failed);
+}
+
+Error in_use(const fs::path& run) {
+  std::error_code error;
+  const int64_t pid =
+      fs::exists(run / "run.json", error) ? parse_run(run).value("pid", int64_t{0}) : 0;
+  return Error(Fault::usage, "runs.lock",
+               fmt::format("another process{} is training in '{}'",
+                           pid > 0 ? fmt::format(" ({})", pid) : "", run.string()),
+               "wait for it, or choose another output_dir");
+}
+
+bool is_claimed_by_us(const fs::path& run) {
+  const nlohmann::ordered_json record = parse_run(run);
+  const auto heartbeat = record.find(kHeartbeat);
+  return heartbeat != record.end() &&
+         heartbeat->value("process", nlohmann::ordered_json()) == this_process();
+}
+
 }  // namespace
 
 std::string_view name_of(Phase phase) {
   return kPhaseNames.at(static_cast<size_t>(phase));
 }
 
-RunDirectory::RunDirectory(const fs::path& path) : place_((make_directories(path), path)) {
+namespace {
+
+/** A new one is its owner's alone: texts of the data and samples of predictions are in it. */
+const fs::path& make_run_directory(const fs::path& path) {
+  std::error_code error;
+  const bool is_new = !fs::exists(path, error);
+  make_directories(path);
+  if (is_new) fs::permissions(path, fs::perms::owner_all, error);
+  return path;
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(const fs::path& path) : place_(make_run_directory(path)) {
   std::error_code error;
   const bool has_record = fs::exists(path / "run.json", error);
-  if (!place_.lock()) {
-    const int64_t pid = has_record ? parse_run(path).value("pid", int64_t{0}) : 0;
-    throw Error(Fault::usage, "runs.lock",
-                fmt::format("another process{} is training in '{}'",
-                            pid > 0 ? fmt::format(" ({})", pid) : "", path.string()),
-                "wait for it, or choose another output_dir");
-  }
+  const RunPlace::Lock lock = place_.lock();
+  const bool has_locks = lock != RunPlace::Lock::unsupported;
+  if (lock == RunPlace::Lock::of_another ||
+      (!has_locks && has_record && !has_ended(parse_run(path)) && is_trainer_alive(path)))
+    throw in_use(path);
+  if (!has_locks) claim();
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
     if (is_temporary_file(it->path().filename().string())) fs::remove(it->path(), error);
   remove_unfinished(path);
@@ -108,8 +145,37 @@ RunDirectory::RunDirectory(const fs::path& path) : place_((make_directories(path
   if (!record_->contains("created")) (*record_)["created"] = now_in_words();
   (*record_)["started"] = now_in_words();
   record_->erase("exit_reason");
+  record_->erase("waits_for");
+  record_->erase(kHeartbeat);
+  if (!has_locks) (*record_)[kHeartbeat] = {{"process", this_process()}, {"beats", 0}};
   record_->erase("control_socket");  // of the process before
   record_->erase("actual");
+  if (!has_locks) heartbeat_.emplace([this] { beat(); });
+}
+
+/** Two that begin at the same moment both write; the one whose name stands there then has it. */
+void RunDirectory::claim() {
+  constexpr auto kBoth_written = std::chrono::seconds(2);
+  std::error_code error;
+  nlohmann::ordered_json record = nlohmann::ordered_json::object();
+  if (fs::exists(path() / "run.json", error)) record = parse_run(path());
+  record["pid"] = ::getpid();
+  record["phase"] = name_of(Phase::preparing);
+  record[kHeartbeat] = {{"process", this_process()}, {"beats", 0}};
+  write_json_file(path() / "run.json", record);
+  std::this_thread::sleep_for(kBoth_written);
+  if (!is_claimed_by_us(path())) throw in_use(path());
+}
+
+void RunDirectory::beat() {
+  const std::lock_guard lock(mutex_);
+  try {
+    if (!is_claimed_by_us(path())) is_taken_ = true;
+    if (is_taken_) return;
+    (*record_)[kHeartbeat]["beats"] = (*record_)[kHeartbeat].value("beats", int64_t{0}) + 1;
+    write();
+  } catch (const std::exception&) {  // the run's next change says what it is
+  }
 }
 
 void RunDirectory::set_phase(Phase phase) {
@@ -117,6 +183,7 @@ void RunDirectory::set_phase(Phase phase) {
 }
 
 void RunDirectory::set_phase(Phase phase, const nlohmann::ordered_json& more) {
+  const std::lock_guard lock(mutex_);
   (*record_)["phase"] = name_of(phase);
   record_->update(more);
   (*record_)["changed"] = now_in_words();
@@ -124,11 +191,16 @@ void RunDirectory::set_phase(Phase phase, const nlohmann::ordered_json& more) {
 }
 
 void RunDirectory::set(const std::string& key, nlohmann::ordered_json value) {
-  (*record_)[key] = std::move(value);
+  const std::lock_guard lock(mutex_);
+  if (value.is_null())
+    record_->erase(key);
+  else
+    (*record_)[key] = std::move(value);
   write();
 }
 
 void RunDirectory::write() {
+  if (is_taken_) throw in_use(path());
   place_.check();
   try {
     write_json_file(path() / "run.json", *record_);
@@ -143,6 +215,7 @@ void RunDirectory::write() {
 }
 
 nlohmann::ordered_json RunDirectory::get(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
   return record_->value(key, nlohmann::ordered_json());
 }
 
@@ -157,12 +230,16 @@ nlohmann::ordered_json parent_of(const fs::path& model) {
   return {{"run", run.string()}, {"id", run.filename().string()}, {"model", name}};
 }
 
+bool has_trainer(const fs::path& run) {
+  const std::optional<bool> is_locked = RunPlace(run).is_locked();
+  return is_locked ? *is_locked : is_trainer_alive(run);
+}
+
 nlohmann::ordered_json read_run(const fs::path& run) {
   nlohmann::ordered_json record = parse_run(run);
-  const std::string phase = record.value("phase", "");
-  const bool has_ended = phase == name_of(Phase::finished) || phase == name_of(Phase::stopped) ||
-                         phase == name_of(Phase::failed);
-  if (!has_ended && !RunPlace(run).is_locked()) record["phase"] = name_of(Phase::lost);
+  if (!has_ended(record)) {
+    if (!has_trainer(run)) record["phase"] = name_of(Phase::lost);
+  }
   return record;
 }
 

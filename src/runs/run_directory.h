@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "src/base/json_value.h"
+#include "src/runs/heartbeat.h"
 #include "src/runs/run_place.h"
 
 namespace ferry::runs {
@@ -29,8 +32,8 @@ std::string_view name_of(Phase phase);
 
 class RunDirectory {
  public:
-  /** Makes the directory where need be and locks it. Throws Error(machine) where that cannot be,
-   * Error(usage) where another process trains in it (with its pid). */
+  /** Makes the directory where need be (0700) and locks it. Throws Error(machine) where that cannot
+   * be, Error(usage) where another process trains in it (with its pid). */
   explicit RunDirectory(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return place_.path(); }
@@ -39,21 +42,30 @@ class RunDirectory {
    * are kept from now on. */
   void set_phase(Phase phase, const nlohmann::ordered_json& more);
   void set_phase(Phase phase);
-  /** One more key of run.json, kept from now on and by who resumes; get() is null for none. */
+  /** One more key of run.json, kept from now on and by who resumes; null: the key goes. get() is
+   * null for none. */
   void set(const std::string& key, nlohmann::ordered_json value);
   nlohmann::ordered_json get(const std::string& key) const;
 
  private:
+  void claim();
+  void beat();
   void write();
 
   RunPlace place_;
+  mutable std::mutex mutex_;  // the heartbeat writes, too
   JsonValue record_;
-  bool has_written_ = false, is_failing_ = false;
+  bool has_written_ = false, is_failing_ = false, is_taken_ = false;
+  std::optional<Heartbeat> heartbeat_;  // last: it ends first
 };
 
 /** Of which run this model directory is the final one or a checkpoint: `run`, its `id`, `model`
  * (the directory's name). null where it is of none. */
 nlohmann::ordered_json parent_of(const std::filesystem::path& model);
+
+/** Whether a process trains in it now. Takes a while where the file system has no locks and the run
+ * is of another machine. */
+bool has_trainer(const std::filesystem::path& run);
 
 /** run.json of a run, its phase `lost` where its process is gone. Throws Error(data). */
 nlohmann::ordered_json read_run(const std::filesystem::path& run);

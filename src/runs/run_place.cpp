@@ -21,19 +21,20 @@ using namespace std::chrono_literals;
 RunPlace::RunPlace(fs::path path)
     : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {}
 
-bool RunPlace::lock() {
+RunPlace::Lock RunPlace::lock() {
   // A reader holds it for a moment, to see whether he can.
   for (int attempt = 0; fd_ && attempt < 20; ++attempt) {
-    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
-      return true;  // a file system without locks cannot tell
+    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0) return Lock::held;
+    if (errno != EWOULDBLOCK && errno != EINTR) return Lock::unsupported;
     std::this_thread::sleep_for(10ms);
   }
-  return false;
+  return Lock::of_another;
 }
 
-bool RunPlace::is_locked() const {
+std::optional<bool> RunPlace::is_locked() const {
   // Whoever can lock it has no trainer beside him.
-  if (fd_ && ::flock(fd_.get(), LOCK_SH | LOCK_NB) != 0) return errno == EWOULDBLOCK;
+  if (fd_ && ::flock(fd_.get(), LOCK_SH | LOCK_NB) != 0)
+    return errno == EWOULDBLOCK ? std::optional(true) : std::nullopt;
   if (!fd_) return true;
   ::flock(fd_.get(), LOCK_UN);
   return false;

@@ -4,6 +4,7 @@
 // about it and not after hours with nothing to show.
 
 #include <filesystem>
+#include <optional>
 
 #include "src/files/unique_fd.h"
 
@@ -15,10 +16,11 @@ class RunPlace {
   explicit RunPlace(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }
-  /** Takes the lock of the only trainer, kept as long as this object; false: another has it. */
-  bool lock();
-  /** Whether a trainer has it. */
-  bool is_locked() const;
+  enum class Lock { held, of_another, unsupported };
+  /** Takes the lock of the only trainer, kept as long as this object. */
+  Lock lock();
+  /** Whether a trainer has it; nothing where the file system cannot tell. */
+  std::optional<bool> is_locked() const;
   /** Throws Error(machine) where another directory or none is at the path now, naming the last
    * complete checkpoint. */
   void check() const;
