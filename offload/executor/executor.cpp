@@ -11,6 +11,7 @@
 
 #include "offload/device/profiler_ranges.h"
 #include "src/base/error.h"
+#include "src/base/movement.h"
 
 namespace ferry {
 namespace {
@@ -218,6 +219,7 @@ void Executor::settle_gpu() {
 }
 
 void Executor::submit(const StepList& list, size_t i) {
+  note_movement();  // a CPU does the work of the action before in there
   const Action& action = list[i];
   for (int before : action.after)
     device_.wait(action.queue, event(static_cast<size_t>(before)));

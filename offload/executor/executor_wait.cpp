@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 
 #include "offload/executor/executor.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/movement.h"
 #include "src/base/print.h"
 
 namespace ferry {
@@ -19,15 +17,7 @@ namespace ferry {
 using namespace std::chrono_literals;
 
 std::chrono::milliseconds Executor::watchdog_of_environment() {
-  const char* text = std::getenv("FERRY_WATCHDOG_S");
-  if (!text || !*text) return 600s;
-  double seconds = 0;
-  const char* end = text + std::strlen(text);
-  auto [stop, status] = std::from_chars(text, end, seconds);
-  if (status != std::errc{} || stop != end || !(seconds > 0 && seconds <= 1e9))
-    throw Error(Fault::usage, "executor.watchdog",
-                fmt::format("FERRY_WATCHDOG_S is '{}', seconds above 0 were expected", text));
-  return std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(seconds * 1000)));
+  return hang_patience();
 }
 
 bool Executor::wait_unless(EventId event,
@@ -44,6 +34,7 @@ bool Executor::wait_unless(EventId event,
     since_look += patience;
     if (since_look < look) continue;
     std::string now = unfinished(list);
+    if (now != seen) note_movement();
     still = now == seen ? still + since_look : 0ms;
     since_look = 0ms;
     seen = std::move(now);
@@ -58,6 +49,7 @@ bool Executor::wait_unless(EventId event,
     device_.fail(std::make_exception_ptr(error));
     throw error;
   }
+  note_movement();
   return true;
 }
 

@@ -29,6 +29,7 @@
 #include "src/train/checkpoint/export.h"
 #include "src/train/checkpoint/final_model.h"
 #include "src/train/checkpoint/room.h"
+#include "src/train/loop/hang_watch.h"
 #include "src/train/loop/interrupt.h"
 #include "src/train/loop/report.h"
 
@@ -285,6 +286,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   auto session = open_session(*job, &loaded);
   run.path = directory;
   open_run(run, *job, command.notes, words);
+  watch_for_hangs(run.path);
   if (resumed) {  // before the run was locked another process may have taken it further, or ended
                   // it
     resumed = runs::find_resume_point(from);

@@ -13,6 +13,7 @@
 
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
+#include "src/base/movement.h"
 
 namespace ferry {
 namespace {
@@ -203,6 +204,7 @@ void CheckpointReader::read(const StoredTensor& tensor, const TakeBytes& take) c
     const auto piece = tensor.bytes.subspan(at, std::min(kPiece_bytes, tensor.bytes.size() - at));
     take(piece, at);
     release_pages(tensor, piece);
+    note_movement();
   }
 }
 

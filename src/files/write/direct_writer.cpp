@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <new>
 
+#include "src/base/movement.h"
+
 namespace ferry {
 namespace {
 
@@ -25,6 +27,7 @@ int write_all(int fd, int64_t offset_bytes, std::span<const std::byte> bytes) {
     const ssize_t count = ::pwrite(fd, bytes.data(), bytes.size(), offset_bytes);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return errno;
+    note_movement();
     bytes = bytes.subspan(static_cast<size_t>(count));
     offset_bytes += count;
   }
@@ -141,6 +144,7 @@ int DirectWriter::write_pages(const Piece& piece, int64_t begin_bytes, int64_t e
     count = ::pwritev(direct_.get(), vectors.data(), static_cast<int>(vectors.size()), begin_bytes);
   } while (count < 0 && errno == EINTR);
   if (count < 0 && errno != EINVAL) return errno;
+  note_movement();
   // A disk of larger sectors takes nothing: the cache does from now on, as the rest of a short
   // write.
   if (count < 0) is_direct_ = false;

@@ -8,6 +8,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/movement.h"
 #include "src/plan/machine/host_memory.h"
 #include "src/train/loop/interrupt.h"
 
@@ -63,6 +64,7 @@ void Control::attend() {
   while (auto request = next(0ms))
     act(std::move(*request));
   while (is_paused_ && !leaves()) {  // a signal is looked for now and then
+    note_movement();  // nobody waits for it
     if (auto request = next(100ms)) act(std::move(*request));
     if (saves_) return;  // the loop saves, and comes back
   }
