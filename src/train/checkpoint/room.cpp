@@ -17,7 +17,7 @@ constexpr const char* kWaitsFor = "waits_for";
 /** False where a signal came first. */
 bool wait_to_look_again() {
   using Clock = std::chrono::steady_clock;
-  constexpr auto kLook = std::chrono::seconds(5), kListen = std::chrono::milliseconds(50);
+  constexpr std::chrono::milliseconds kLook(5000), kListen(50);
   for (const auto next = Clock::now() + kLook; Clock::now() < next;
        std::this_thread::sleep_for(kListen))
     if (is_interrupted()) return false;
