@@ -64,7 +64,7 @@ void Control::attend() {
   while (auto request = next(0ms))
     act(std::move(*request));
   while (is_paused_ && !leaves()) {  // a signal is looked for now and then
-    note_movement();  // nobody waits for it
+    note_movement();                 // nobody waits for it
     if (auto request = next(100ms)) act(std::move(*request));
     if (saves_) return;  // the loop saves, and comes back
   }
