@@ -137,7 +137,7 @@ def run_meson(tally, part, directory, names, env=None, patience=1):
                     '--timeout-multiplier', str(patience)] + names,
                    # Two programs at a time on as many cores: threads that wait spin for microseconds only.
                    # (Not at all, OMP_WAIT_POLICY=passive, is ten times slower where layers are small.)
-                   env=dict(os.environ, GOMP_SPINCOUNT='10000', **(env or {})))
+                   env=dict(os.environ, GOMP_SPINCOUNT='300', **(env or {})))
     programs = {}
     if (logs / 'testlog.json').exists():
         for line in (logs / 'testlog.json').read_text().splitlines():
