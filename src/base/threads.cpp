@@ -16,8 +16,9 @@ int n_usable_threads() {
 }
 
 void limit_spinning_of_children() {
-  // Threads that wait spin for some microseconds only. Longer, and beside a busy program each barrier
-  // costs the time slice of a thread that does not run; shorter, and small layers wait for wake-ups.
+  // Threads that wait spin for some microseconds only. Longer, and beside a busy program each
+  // barrier costs the time slice of a thread that does not run; shorter, and small layers wait for
+  // wake-ups.
   setenv("GOMP_SPINCOUNT", "300", /*overwrite=*/0);
 }
 
