@@ -13,7 +13,7 @@ namespace {
 
 using Resume = RunTest;
 
-/** Where bytes live and who updates them, none of which may show. */
+/** Where bytes live, in how much memory, and who updates them, none of which may show. */
 std::vector<std::string> random_placement(std::mt19937& random) {
   const char* placements[] = {"resident", "host"};
   const char* activations[] = {"keep", "recompute", "host"};
@@ -24,7 +24,9 @@ std::vector<std::string> random_placement(std::mt19937& random) {
           std::string("--layer_inputs=") + layer_inputs[random() % 2],
           std::string("--accumulation-order=") + orders[random() % 2],
           "--worker-threads=" + std::to_string(1 + random() % 3),
-          std::string("--optimizer-overlap=") + (random() % 2 ? "true" : "false")};
+          std::string("--optimizer-overlap=") + (random() % 2 ? "true" : "false"),
+          "--host-memory=" + std::to_string(800 + random() % 2000) + "MiB",
+          "--gpu-memory=" + std::to_string(1500 + random() % 6000) + "MiB"};
 }
 
 TEST_F(Resume, KilledAtRandomMomentsTheSameBits) {

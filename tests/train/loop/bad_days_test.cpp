@@ -180,7 +180,7 @@ TEST_F(BadDays, ADiskThatIsTooSmallIsToldBeforeTheFirstStep) {
   if (too_many > 1'000'000) GTEST_SKIP() << "a disk for a million checkpoints";
   const std::string limit = "--save-total-limit=" + std::to_string(too_many);
   const Outcome refused = ferry(new_run("too_much", {limit}));
-  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.exit_code, 3);
   expect_holds(refused.err, {"save_total_limit", "save_strategy = no", "output_dir", " free"});
   EXPECT_FALSE(fs::exists(root_ / "too_much"));
   EXPECT_EQ(ferry(new_run("no_checkpoints", {limit, "--save-strategy=no"})).exit_code, 0);
