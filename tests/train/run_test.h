@@ -13,6 +13,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -68,11 +69,21 @@ class RunTest : public ::testing::Test {
   static Outcome ferry(const std::vector<std::string>& arguments, const std::string& prefix = "") {
     return wait_for(start(arguments, prefix), prefix);
   }
+  /** Until `holds()`; a test whose run ended without it fails, and does not wait for ever. */
+  template <typename Holds>
+  static void wait_until(const Holds& holds) {
+    const auto end = std::chrono::steady_clock::now() + 120s;
+    while (!holds()) {
+      if (std::chrono::steady_clock::now() > end)
+        throw std::runtime_error("waited for two minutes; the run said: " + text_of(root_ / "err"));
+      std::this_thread::sleep_for(1ms);
+    }
+  }
   /** Until the run has taken so many steps. */
   static void wait_for_line(const std::string& run, int step) {
     const std::string wanted = "\"step\":" + std::to_string(step) + ",";
-    while (text_of(root_ / run / "metrics.jsonl").find(wanted) == std::string::npos)
-      std::this_thread::sleep_for(1ms);
+    wait_until(
+        [&] { return text_of(root_ / run / "metrics.jsonl").find(wanted) != std::string::npos; });
   }
   /** Killed after `delay`, unless it has ended. */
   static Outcome ferry_killed_after(const std::vector<std::string>& arguments,

@@ -22,7 +22,7 @@ class FullDisk : public RunTest {
     if (!is_root) std::ofstream("/proc/self/uid_map") << "0 " << user << " 1";
     fs::create_directories(small());
     ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
-    if (::mount("ferry_test", small().c_str(), "tmpfs", 0, "size=8m") != 0)
+    if (::mount("ferry_test", small().c_str(), "tmpfs", 0, "size=32m") != 0)
       GTEST_SKIP() << "no file system may be mounted: " << std::strerror(errno);
     is_mounted_ = true;
   }
@@ -36,20 +36,19 @@ class FullDisk : public RunTest {
   static void fill_until_it_waits() {
     std::ofstream filler(small() / "filler", std::ios::binary);
     const std::string block(4096, 'x');
-    while (text_of(root_ / "err").find("the run waits for room") == std::string::npos) {
+    wait_until([&] {
       filler.clear();
       while (filler.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
       }
-      std::this_thread::sleep_for(1ms);
-    }
+      return text_of(root_ / "err").find("the run waits for room") != std::string::npos;
+    });
   }
   static std::vector<std::string> long_run(const std::string& run) {
     return new_run(run, {"--epochs=12"});
   }
   static pid_t run_into_a_full_disk(const std::string& run) {
     const pid_t child = start(long_run("small/" + run));
-    while (!fs::exists(small() / run / "checkpoint-7/COMPLETE"))
-      std::this_thread::sleep_for(1ms);
+    wait_until([&] { return fs::exists(small() / run / "checkpoint-7/COMPLETE"); });
     fill_until_it_waits();
     return child;
   }

@@ -33,8 +33,10 @@ TEST_F(NoLocks, NeverTwoTrainersAndNoLiveRunIsLost) {
   wait_for(child);
   EXPECT_EQ(phase_of("alone"), "lost");
   const pid_t again = start({"train", "--resume=alone"});
-  while (text_of(root_ / "out").find("resumed at step") == std::string::npos)
-    std::this_thread::sleep_for(1ms);
+  wait_until([] {
+    return text_of(root_ / "out").find("resumed at step") != std::string::npos &&
+           text_of(root_ / "err").find("\ntraining ") != std::string::npos;
+  });
   ::kill(again, SIGTERM);
   EXPECT_EQ(wait_for(again).code(), 130) << text_of(root_ / "err");
   EXPECT_EQ(phase_of("alone"), "stopped");

@@ -23,11 +23,6 @@ class StandsAlone : public RunTest {
     waitpid(child, &status, 0);
     return home;
   }
-  template <typename Is>
-  static void wait_until(Is is) {
-    while (!is())
-      std::this_thread::sleep_for(1ms);
-  }
   static Outcome ferry_in(const fs::path& directory, const std::vector<std::string>& arguments) {
     Outcome outcome;
     waitpid(start_ferry(directory, arguments, ""), &outcome.status, 0);

@@ -317,15 +317,14 @@ TEST_F(LiveRun, AFullDiskInTheMiddleEndsNoTraining) {
 /** Before the first step there is nothing to save, and measuring may take long. */
 TEST_F(LiveRun, ASignalBeforeTheFirstStepLeavesAtOnce) {
   fs::remove(root_ / "err");  // of the test before
-  const pid_t child = start(new_run("early", {"--train-batch-size=300", "--micro-batch-size=1"}));
-  while (text_of(root_ / "err").find("measuring a step") == std::string::npos)
-    std::this_thread::sleep_for(1ms);
+  const pid_t child = start(new_run("unbegun", {"--train-batch-size=300", "--micro-batch-size=1"}));
+  wait_until([] { return text_of(root_ / "err").find("measuring a step") != std::string::npos; });
   ::kill(child, SIGINT);
   const Outcome outcome = wait_for(child);
   EXPECT_EQ(outcome.code(), 130) << outcome.err;
   EXPECT_NE(outcome.err.find("left before the first step"), std::string::npos) << outcome.err;
-  EXPECT_EQ(text_of(root_ / "early/metrics.jsonl"), "");
-  EXPECT_EQ(ferry(go_on("early", {"--max-steps=1"})).code(), 0) << text_of(root_ / "err");
+  EXPECT_EQ(text_of(root_ / "unbegun/metrics.jsonl"), "");
+  EXPECT_EQ(ferry(go_on("unbegun", {"--max-steps=1"})).code(), 0) << text_of(root_ / "err");
 }
 
 TEST_F(LiveRun, TheSecondSignalLeavesAtOnce) {
