@@ -298,8 +298,8 @@ TEST_F(BrokenFiles, LinesOfTheControlSocket) {
     EXPECT_FALSE(answer.is_done);
     EXPECT_THAT(answer.text, HasSubstr("a JSON object of texts was expected"));
   }
-  json deep;  // within the line's length
-  for (int i = 0; i < 20'000; ++i)
+  json deep;  // no deeper than who writes it can recurse, with sanitizers too
+  for (int i = 0; i < 1'000; ++i)
     deep = json::array({std::move(deep)});
   EXPECT_THAT(runs::ask_run(server.path(), deep).text, HasSubstr("a JSON object of texts"));
   EXPECT_FALSE(server.take());
