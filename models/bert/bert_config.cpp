@@ -19,7 +19,7 @@ constexpr int64_t kVocabMax = int64_t{1} << 24, kWidthMax = int64_t{1} << 16,
 constexpr int64_t kLayersMax = 1024;
 constexpr double kDropoutMax = 0.999;
 
-/** What is absent has Hugging Face's default, which is this one. */
+/** A key that is absent has Hugging Face's default, which is this one. */
 void expect_text(const JsonReader& config,
                  const char* key,
                  std::string_view expected,

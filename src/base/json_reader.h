@@ -55,7 +55,7 @@ std::optional<JsonFault> read_json(std::string_view text, JsonEvents& events);
  * rest. */
 std::optional<JsonFault> parse_json(std::string_view text, nlohmann::ordered_json& value);
 
-/** What errors about one text say. */
+/** The origin of a text, as errors name it. */
 struct JsonSource {
   std::string file;   ///< name of the file
   std::string where;  ///< "room.action"
@@ -88,7 +88,7 @@ class JsonReader {
   std::vector<std::pair<std::string, JsonReader>> fields() const;
   /** The only field of an object, as serialised sum types have. */
   std::pair<std::string, JsonReader> only() const;
-  /** Of a list. */
+  /** The length of a list, and its elements. */
   size_t size() const;
   JsonReader at(size_t index) const;
 

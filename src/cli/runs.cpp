@@ -57,7 +57,7 @@ config::Config settings_of(const fs::path& run) {
   return config;
 }
 
-/** What came of a run, apart from the metrics of its evaluations. */
+/** The results of a run, apart from the metrics of its evaluations. */
 struct Result {
   std::string_view name, key;
   std::string_view form;  // of the number; "bytes" and "duration" are kinds of their own
@@ -204,7 +204,7 @@ constexpr RunsVerb kVerbs[] = {{"ls", "[DIRECTORY]"},
                                {"set", "RUN KEY=VALUE"},
                                {"check", "RUN"},
                                {"report", "RUN [--output FILE]"}};
-/** What other programs call them. */
+/** The names other programs use. */
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
     {"list", "ls"},   {"status", "show"},     {"info", "show"},   {"diff", "compare"},
     {"kill", "stop"}, {"continue", "resume"}, {"verify", "check"}};
