@@ -41,11 +41,11 @@ class HostileFiles : public ::testing::Test {
     return what == "is a directory" || what == "4096.00 GiB";
   }
 
-  testing::TempDir dir_;
+  test::TempDir dir_;
 };
 
 TEST_F(HostileFiles, Settings) {
-  for (const auto& [what, make] : testing::hostile_files()) {
+  for (const auto& [what, make] : test::hostile_files()) {
     make(dir_ / "x.toml");
     expect_refused({"train", "--config", "x.toml", "--dry-run"}, "x.toml", what,
                    is_wrong_setting(what));
@@ -59,7 +59,7 @@ TEST_F(HostileFiles, Settings) {
 
 TEST_F(HostileFiles, MachineModelAndData) {
   dir_.write("model/config.json", kTinyBert);
-  for (const auto& [what, make] : testing::hostile_files()) {
+  for (const auto& [what, make] : test::hostile_files()) {
     make(dir_ / "m.json");
     expect_refused({"plan", "--model", "model", "--machine", "m.json"}, "m.json", what);
     std::filesystem::create_directories(dir_ / "broken");
@@ -80,7 +80,7 @@ TEST_F(HostileFiles, KeptMachineProfile) {
                       .environment = {{"XDG_DATA_HOME", dir_.path().string()}},
                       .directory = dir_.path().string()});
   };
-  for (const auto& [what, make] : testing::hostile_files()) {
+  for (const auto& [what, make] : test::hostile_files()) {
     std::filesystem::create_directories(dir_ / "ferry");
     make(dir_ / "ferry/machine.json");
     EXPECT_EQ(run({"plan", "--model", "model"}).exit_code, 0) << what;
@@ -97,7 +97,7 @@ TEST_F(HostileFiles, FilesOfARun) {
                       .environment = {{"XDG_DATA_HOME", (dir_ / "data").string()}},
                       .directory = dir_.path().string()});
   };
-  for (const auto& [what, make] : testing::hostile_files()) {
+  for (const auto& [what, make] : test::hostile_files()) {
     if (what == "4096.00 GiB") continue;
     for (const char* name : {"run.json", "metrics.jsonl", "train.log", "config.toml"}) {
       dir_.write("runs/one/run.json", R"({"phase": "finished", "n_steps": 4})");

@@ -67,7 +67,7 @@ TEST(TokenizeDataset, RethrowsAndRefusesEmptyResults) {
     return {.ids = {1}};
   };
   EXPECT_THROW(tokenize_dataset(dataset, fails, {}, 4), std::runtime_error);
-  EXPECT_THAT(testing::error_of([&] {
+  EXPECT_THAT(test::error_of([&] {
                 tokenize_dataset(dataset, [](const Example&) { return TokenizedExample{}; });
               }),
               ::testing::HasSubstr("example 1 has no tokens"));

@@ -10,8 +10,8 @@
 namespace ferry {
 namespace {
 
+using test::error_of;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -89,12 +89,12 @@ TEST(Delimited, WithoutQuotingAQuoteIsText) {
 }
 
 TEST(Delimited, AgreesWithPythonsCsv) {
-  if (!std::filesystem::exists(testing::venv_python())) GTEST_SKIP() << "no .venv with python";
+  if (!std::filesystem::exists(test::venv_python())) GTEST_SKIP() << "no .venv with python";
   // Every text of five characters over an alphabet that holds all the special ones, where strict
   // takes it; Python is strict too. Blank rows and lone carriage returns are where the two differ
   // by design.
-  testing::TempDir dir;
-  auto [ok, log] = testing::run_python(dir, R"(
+  test::TempDir dir;
+  auto [ok, log] = test::run_python(dir, R"(
 import csv, io, itertools, json
 for letters in itertools.product('a,"\n', repeat=6):
     text = "".join(letters)

@@ -8,8 +8,8 @@
 namespace ferry {
 namespace {
 
+using test::error_of;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
 
 std::vector<std::string> texts(const std::vector<Example>& examples) {

@@ -9,12 +9,12 @@
 namespace ferry {
 namespace {
 
+using test::error_of;
+using test::TempDir;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::TempDir;
 
 class ReaderTest : public ::testing::Test {
  protected:
@@ -513,7 +513,7 @@ TEST_F(ReaderTest, FormsThatAreNotReadSayTheWayOut) {
 
 TEST_F(ReaderTest, HostileFiles) {
   for (const char* name : {"x.csv", "x.tsv", "x.jsonl", "x.txt", "d/a/1.txt"})
-    for (const auto& [what, make] : testing::hostile_files()) {
+    for (const auto& [what, make] : test::hostile_files()) {
       if (what == "is a directory") continue;  // a folder per label, with another message
       TempDir dir;
       std::filesystem::create_directories((dir / name).parent_path());
@@ -610,7 +610,7 @@ TEST(LabelMap, SortsNumbersByValueAndNamesByBytes) {
 }
 
 TEST(SharedData, Sst2) {
-  const auto sst2 = testing::shared_dir() / "data" / "sst2";
+  const auto sst2 = test::shared_dir() / "data" / "sst2";
   if (!std::filesystem::exists(sst2)) GTEST_SKIP() << sst2 << " is not here";
   auto train = read_dataset({.path = sst2 / "train.tsv"});
   auto dev = read_dataset({.path = sst2 / "dev.tsv"}, train.scheme);

@@ -11,8 +11,8 @@
 namespace ferry {
 namespace {
 
+using test::error_of;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
 
 std::vector<int64_t> epoch_of(const Sampler& sampler, int64_t epoch) {

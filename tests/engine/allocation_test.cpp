@@ -92,7 +92,7 @@ void* counted_mmap64(void* at, size_t size, int protection, int flags, int file,
 }
 }
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 constexpr int kWarmup_steps = 6,  // step 5 has fewer micro-batches: its list is made then
@@ -253,4 +253,4 @@ TEST(Allocations, OnAGpuTheDriverCountsTheSameStepAfterStep) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

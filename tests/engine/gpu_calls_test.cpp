@@ -56,7 +56,7 @@ cudaError_t cudaHostAlloc(void** made, size_t n_bytes, unsigned int flags) {
 }
 }
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 constexpr int kWarmup_steps = 6, kSteps = 14;  // step 5 has fewer micro-batches: its list is new
@@ -119,4 +119,4 @@ TEST_F(GpuCalls, APlantedCallIsCounted) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

@@ -17,7 +17,7 @@
 #include "src/plan/param_groups.h"
 #include "tests/engine/toy_runs.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 constexpr int kSteps = 20;
@@ -496,4 +496,4 @@ TEST_F(PlantedFault, StaleRandomKey) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

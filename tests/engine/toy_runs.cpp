@@ -17,7 +17,7 @@
 #include "src/engine/weights.h"
 #include "src/plan/plan.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 /** Ragged rows, laid end to end, the token count rounded up to a multiple of 16 by one dummy
@@ -337,4 +337,4 @@ std::optional<ToyModel> minilm(DType compute, AttentionBackend attention) {
   return std::nullopt;
 }
 
-}  // namespace ferry::testing
+}  // namespace ferry::test

@@ -15,7 +15,7 @@ namespace ferry {
 struct RandomKey;
 }
 
-namespace ferry::testing {
+namespace ferry::test {
 
 /** What is trained: fixes the bits. */
 struct ToyModel {
@@ -86,4 +86,4 @@ ToyModel six_layers(DType compute, AttentionBackend attention);
 std::optional<ToyModel> minilm(DType compute = DType::f32,
                                AttentionBackend attention = AttentionBackend::cpu_math);
 
-}  // namespace ferry::testing
+}  // namespace ferry::test

@@ -97,7 +97,7 @@ TEST_F(WeightsInPieces, AreMadeWrittenAndReadWithoutASecondCopy) {
   const std::vector<std::byte> made = master_of(0);
   ASSERT_GE(static_cast<int64_t>(made.size()), 160 * kMiB);
 
-  const testing::TempDir dir;
+  const test::TempDir dir;
   const auto save = [&] { save_weights(table_, segments_, dir.path(), DType::f32, 64 * kMiB); };
   EXPECT_LT(bytes_beside(save), kBeside_bytes);
 
@@ -109,7 +109,7 @@ TEST_F(WeightsInPieces, AreMadeWrittenAndReadWithoutASecondCopy) {
 
 TEST_F(WeightsInPieces, SoIsWhatARunResumesFrom) {
   initialise_weights(table_, 3, segments_);
-  const testing::TempDir dir;
+  const test::TempDir dir;
   std::map<std::string, TensorChecksums> checksums;
   for (const auto& [stem, in] : {std::pair("model", dir.path()), {"adam_m", dir / "state"}}) {
     CheckpointWriter writer(in, hf_tensors(table_, DType::f32), 64 * kMiB, stem);

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace ferry::testing {
+namespace ferry::test {
 
 /** More than any machine has as memory; a sparse file of it takes no disk. */
 inline constexpr int64_t kHuge_bytes = int64_t{1} << 42;
@@ -52,4 +52,4 @@ inline std::vector<HostileFile> hostile_files() {
   };
 }
 
-}  // namespace ferry::testing
+}  // namespace ferry::test

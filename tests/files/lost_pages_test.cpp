@@ -13,8 +13,8 @@
 namespace ferry {
 namespace {
 
+using test::TempDir;
 using ::testing::ExitedWithCode;
-using testing::TempDir;
 
 /** A mapped file of a few pages, and what happens to it. */
 class LostPages : public ::testing::Test {

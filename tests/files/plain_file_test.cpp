@@ -15,10 +15,10 @@
 namespace ferry {
 namespace {
 
-using testing::error_of;
+using test::error_of;
+using test::hostile_files;
+using test::TempDir;
 using ::testing::HasSubstr;
-using testing::hostile_files;
-using testing::TempDir;
 
 TEST(PlainFile, ReadsWhatIsThere) {
   TempDir dir;

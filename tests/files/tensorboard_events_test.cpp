@@ -5,7 +5,7 @@
 
 #include "tests/files/test_files.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 std::string hex(std::string_view bytes) {
@@ -74,4 +74,4 @@ TEST(AppendOnlyFile, KeepsWhatItIsToldAndGrows) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

@@ -17,7 +17,7 @@
 
 #include "src/base/error.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 
 class TempDir {
  public:
@@ -124,4 +124,4 @@ inline std::pair<bool, std::string> run_python(const TempDir& dir, std::string_v
   return {status == 0, read_file(log)};
 }
 
-}  // namespace ferry::testing
+}  // namespace ferry::test

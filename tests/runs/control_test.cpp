@@ -49,7 +49,7 @@ class ControlSocket : public ::testing::Test {
     EXPECT_EQ(n, 0) << "questions that did not arrive";
   }
 
-  testing::TempDir directory_;
+  test::TempDir directory_;
 };
 
 TEST_F(ControlSocket, ManyClientsGetEachItsAnswer) {

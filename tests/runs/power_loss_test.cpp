@@ -31,10 +31,10 @@ namespace ferry::runs {
 namespace {
 
 namespace fs = std::filesystem;
-using ferry::testing::DiskCall;
-using ferry::testing::DiskLog;
-using ferry::testing::LossyDisk;
-using ferry::testing::TempDir;
+using ferry::test::DiskCall;
+using ferry::test::DiskLog;
+using ferry::test::LossyDisk;
+using ferry::test::TempDir;
 
 constexpr const char* kStems[] = {"model", "adam_m", "adam_v"};
 

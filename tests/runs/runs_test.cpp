@@ -151,7 +151,7 @@ TEST_F(Runs, MetricsWaitForRoomOnAFullDisk) {
   MetricsLog log(run_, 0);
   log.append({{"step", 1}, {"loss", 1.0}});
   {
-    const ferry::testing::FileSizeLimit limit(metrics().size() + 10);
+    const ferry::test::FileSizeLimit limit(metrics().size() + 10);
     for (int step = 2; step <= 4; ++step)
       log.append({{"step", step}, {"loss", 1.0}});
     EXPECT_TRUE(log.take_failure().has_value());

@@ -7,7 +7,7 @@
 
 #include <cstdio>
 
-namespace ferry::testing {
+namespace ferry::test {
 
 /** Runs for as long as this lives. */
 class GpuEater {
@@ -51,4 +51,4 @@ class GpuEater {
   std::FILE* answers_ = nullptr;
 };
 
-}  // namespace ferry::testing
+}  // namespace ferry::test

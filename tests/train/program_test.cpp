@@ -21,7 +21,7 @@
 #include "tests/files/hostile_files.h"
 #include "tests/train/tiny_model.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -602,4 +602,4 @@ TEST_F(Program, BadOptions) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

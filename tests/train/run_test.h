@@ -21,7 +21,7 @@
 #include "tests/train/start_ferry.h"
 #include "tests/train/tiny_model.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
@@ -153,4 +153,4 @@ class RunTest : public ::testing::Test {
   static inline fs::path root_;
 };
 
-}  // namespace ferry::testing
+}  // namespace ferry::test

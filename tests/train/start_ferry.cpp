@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-namespace ferry::testing {
+namespace ferry::test {
 
 pid_t start_ferry(const std::filesystem::path& root,
                   std::vector<std::string> arguments,
@@ -27,4 +27,4 @@ pid_t start_ferry(const std::filesystem::path& root,
   _exit(127);
 }
 
-}  // namespace ferry::testing
+}  // namespace ferry::test

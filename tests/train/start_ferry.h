@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace ferry::testing {
+namespace ferry::test {
 
 /** `ferry ARGUMENTS` in `root`, where it knows no other runs; its output goes to files
  * <prefix>out and <prefix>err there. The caller waits for the process. */
@@ -15,4 +15,4 @@ pid_t start_ferry(const std::filesystem::path& root,
                   std::vector<std::string> arguments,
                   const std::string& prefix = "");
 
-}  // namespace ferry::testing
+}  // namespace ferry::test

@@ -8,7 +8,7 @@
 #include "models/bert/bert_table.h"
 #include "src/files/safetensors/safetensors_writer.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -80,4 +80,4 @@ void write_tiny_data(const fs::path& file, int n, unsigned seed) {
   }
 }
 
-}  // namespace ferry::testing
+}  // namespace ferry::test

@@ -4,10 +4,10 @@
 
 #include <filesystem>
 
-namespace ferry::testing {
+namespace ferry::test {
 
 void write_tiny_model(const std::filesystem::path& directory);
 /** n rows "text<TAB>label": the label is the colour that the text names. */
 void write_tiny_data(const std::filesystem::path& file, int n, unsigned seed);
 
-}  // namespace ferry::testing
+}  // namespace ferry::test

@@ -17,15 +17,15 @@
 namespace ferry {
 namespace {
 
+using test::error_of;
+using test::FileSizeLimit;
+using test::raw_safetensors;
+using test::read_file;
+using test::run_python;
+using test::TempDir;
+using test::venv_python;
 using ::testing::ElementsAre;
-using testing::error_of;
-using testing::FileSizeLimit;
 using ::testing::HasSubstr;
-using testing::raw_safetensors;
-using testing::read_file;
-using testing::run_python;
-using testing::TempDir;
-using testing::venv_python;
 
 const std::vector<TensorSpec> kTensors = {
     {"w.b", DType::f32, {2, 3}}, {"w.a", DType::f32, {4}},      {"half", DType::f16, {3, 2}},

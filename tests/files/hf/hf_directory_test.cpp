@@ -9,12 +9,12 @@
 namespace ferry {
 namespace {
 
+using test::error_of;
+using test::raw_safetensors;
+using test::read_file;
+using test::TempDir;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::raw_safetensors;
-using testing::read_file;
-using testing::TempDir;
 
 constexpr const char* kConfig = R"({
   "architectures": ["BertModel"],

@@ -10,8 +10,8 @@
 namespace ferry {
 namespace {
 
-using testing::raw_safetensors;
-using testing::TempDir;
+using test::raw_safetensors;
+using test::TempDir;
 
 /** SplitMix64: the same mutations everywhere. */
 class Random {

@@ -12,11 +12,11 @@
 namespace ferry {
 namespace {
 
+using test::error_of;
+using test::raw_safetensors;
+using test::TempDir;
 using ::testing::ElementsAre;
-using testing::error_of;
 using ::testing::HasSubstr;
-using testing::raw_safetensors;
-using testing::TempDir;
 
 constexpr const char* kGood =
     R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},)"

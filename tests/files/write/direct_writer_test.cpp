@@ -20,7 +20,7 @@
 namespace ferry {
 namespace {
 
-using testing::TempDir;
+using test::TempDir;
 
 constexpr int64_t kPage = DirectWriter::kPage_bytes;
 
@@ -114,7 +114,7 @@ TEST(DirectWriter, LeavesThePageCacheAlone) {
 }
 
 TEST(DirectWriter, SaysWhatAFullDiskSays) {
-  const testing::FileSizeLimit limit(4 << 20);
+  const test::FileSizeLimit limit(4 << 20);
   const TempDir directory;
   const auto path = directory.path() / "file";
   const UniqueFd fd = create(path, 4 << 20);

@@ -21,8 +21,8 @@
 #include <string>
 #include <string_view>
 
-using ferry::testing::DiskCall;
-using ferry::testing::DiskRecord;
+using ferry::test::DiskCall;
+using ferry::test::DiskRecord;
 
 namespace {
 

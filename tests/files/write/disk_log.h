@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-namespace ferry::testing {
+namespace ferry::test {
 
 enum class DiskCall : uint32_t {
   open,      // path, fd, flags
@@ -30,7 +30,7 @@ struct DiskRecord {
   int64_t at;
 };
 
-}  // namespace ferry::testing
+}  // namespace ferry::test
 
 extern "C" {
 /** From now on calls under `root` are logged to `file`, which must lie elsewhere. Also done at the

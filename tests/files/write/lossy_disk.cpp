@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -270,4 +270,4 @@ void LossyDisk::cut_power(const fs::path& to, std::mt19937_64& dice) const {
   leave(*root_, to, dice);
 }
 
-}  // namespace ferry::testing
+}  // namespace ferry::test

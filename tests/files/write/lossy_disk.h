@@ -13,7 +13,7 @@
 
 #include "tests/files/write/disk_log.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 
 /** The calls of a log. Throws std::runtime_error where it cannot be read or is torn. */
 class DiskLog {
@@ -72,4 +72,4 @@ class LossyDisk {
   size_t n_played_ = 0;
 };
 
-}  // namespace ferry::testing
+}  // namespace ferry::test

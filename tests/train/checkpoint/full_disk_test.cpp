@@ -9,7 +9,7 @@
 
 #include "tests/train/run_test.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 class FullDisk : public RunTest {
@@ -88,4 +88,4 @@ TEST_F(FullDisk, CtrlCLeavesWithoutIt) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -74,4 +74,4 @@ TEST_F(KernelSet, IsAnotherWithOtherCode) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

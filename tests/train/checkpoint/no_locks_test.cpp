@@ -6,7 +6,7 @@
 #include "src/runs/heartbeat.h"
 #include "tests/train/run_test.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 class NoLocks : public RunTest {
@@ -101,4 +101,4 @@ TEST_F(NoLocks, AProcessOfTheSameNumberIsAnother) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

@@ -10,7 +10,7 @@
 #include "tests/files/write/lossy_disk.h"
 #include "tests/train/run_test.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 constexpr const char* kFiles[] = {"model.safetensors", "state/adam_m.safetensors",
@@ -93,4 +93,4 @@ TEST_F(PowerLoss, TheRunGoesOnWithTheSameBitsFromAnyMoment) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

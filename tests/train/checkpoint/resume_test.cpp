@@ -8,7 +8,7 @@
 
 #include "tests/train/run_test.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 using Resume = RunTest;
@@ -229,4 +229,4 @@ TEST_F(Resume, DamagedCheckpointsAndOtherIdentities) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

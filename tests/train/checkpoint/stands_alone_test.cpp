@@ -3,7 +3,7 @@
 
 #include "tests/train/run_test.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 class StandsAlone : public RunTest {
@@ -161,4 +161,4 @@ TEST_F(StandsAlone, ChangesOfWhatFixesTheBitsAreKept) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

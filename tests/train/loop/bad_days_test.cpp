@@ -23,7 +23,7 @@
 #include "tests/train/start_ferry.h"
 #include "tests/train/tiny_model.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -453,4 +453,4 @@ TEST_F(BadDays, ACheckpointOfANewerFerryNamesBothVersions) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

@@ -19,7 +19,7 @@
 #include "tests/train/start_ferry.h"
 #include "tests/train/tiny_model.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -137,4 +137,4 @@ TEST(LongRun, MemoryDescriptorsAndThreadsStayWhereTheyWere) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

@@ -3,7 +3,7 @@
 
 #include "tests/train/run_test.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 class Hangs : public RunTest {
@@ -101,4 +101,4 @@ TEST_F(Hangs, APauseIsNoHang) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test

@@ -14,7 +14,7 @@
 #endif
 #include "tests/train/run_test.h"
 
-namespace ferry::testing {
+namespace ferry::test {
 namespace {
 
 using LiveRun = RunTest;
@@ -340,4 +340,4 @@ TEST_F(LiveRun, TheSecondSignalLeavesAtOnce) {
 }
 
 }  // namespace
-}  // namespace ferry::testing
+}  // namespace ferry::test
