@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "src/base/print.h"
 #include "src/term/table.h"
@@ -21,7 +22,7 @@ std::string rate_text(double rate, std::string_view unit) {
   return fmt::format("{:.2f} s/{}", 1 / rate, unit);
 }
 
-/** The bar takes what the numbers leave: they are worth more. */
+/** The bar takes what the numbers leave, where all have room: they are worth more. */
 std::string drawn_bar(const ProgressState& state,
                       std::string_view numbers,
                       int width,
@@ -36,30 +37,81 @@ std::string drawn_bar(const ProgressState& state,
 
 }  // namespace
 
-std::string progress_text(const ProgressState& state, const Terminal& terminal) {
-  std::string text;
+namespace {
+
+/** The parts of a line. What is worth least goes first where the line is too long: the numbers from
+ * the last to the second, the rate, the time left. The first number, mostly the loss, stays. */
+struct Parts {
+  std::string count, rate, left;
+  std::vector<std::string> numbers;
+
+  std::string text() const {
+    std::string text = count;
+    for (const std::string* part : {&rate, &left})
+      if (!part->empty()) text += "  " + *part;
+    for (const std::string& number : numbers)
+      text += "  " + number;
+    return text;
+  }
+  /** False where nothing more may go. */
+  bool shorten() {
+    if (numbers.size() > 1)
+      numbers.pop_back();
+    else if (!rate.empty())
+      rate.clear();
+    else if (!left.empty())
+      left.clear();
+    else
+      return false;
+    return true;
+  }
+};
+
+/** "a 1  b 2" as "a 1" and "b 2". */
+std::vector<std::string> numbers_of(std::string_view detail) {
+  std::vector<std::string> numbers;
+  while (!detail.empty()) {
+    const size_t end = std::min(detail.find("  "), detail.size());
+    numbers.emplace_back(detail.substr(0, end));
+    detail.remove_prefix(std::min(end + 2, detail.size()));
+  }
+  return numbers;
+}
+
+Parts parts_of(const ProgressState& state) {
+  Parts parts{.count = fmt::format(" {}", state.done),
+              .rate = {},
+              .left = {},
+              .numbers = numbers_of(state.detail)};
   if (state.total > 0) {
     const int64_t percent = 100 * std::min(state.done, state.total) / state.total;
-    text = fmt::format(" {:>3} %  {}/{}", percent, state.done, state.total);
-  } else {
-    text = fmt::format(" {}", state.done);
+    parts.count = fmt::format(" {:>3} %  {}/{}", percent, state.done, state.total);
   }
   const int64_t n_here = state.done - state.first_done;
   if (n_here >= 3 && state.elapsed_s >= 1) {
     const double rate = static_cast<double>(n_here) / state.elapsed_s;
-    text += fmt::format("  {}", rate_text(rate, state.unit));
-    if (state.done < state.total)
-      text += fmt::format("  {} left",
-                          format_duration(static_cast<double>(state.total - state.done) / rate));
-    else
-      text += fmt::format("  {}", format_duration(state.elapsed_s));
+    const auto n_left = static_cast<double>(state.total - state.done);
+    parts.rate = rate_text(rate, state.unit);
+    parts.left = n_left > 0 ? fmt::format("{} left", format_duration(n_left / rate))
+                            : format_duration(state.elapsed_s);
   } else if (state.done < state.total) {
-    text += "  estimating";
+    parts.left = "estimating";
   }
-  if (!state.detail.empty()) text += fmt::format("  {}", state.detail);
-  const int width = terminal.is_terminal ? terminal.width - 1 : 1000;
-  return fitted(fmt::format("{}{}{}", state.what, drawn_bar(state, text, width, terminal), text),
-                width, terminal);
+  return parts;
+}
+
+}  // namespace
+
+std::string progress_text(const ProgressState& state, const Terminal& terminal) {
+  constexpr int kNoEnd = 1000;
+  const int width = terminal.is_terminal ? terminal.width - 1 : kNoEnd;
+  Parts parts = parts_of(state);
+  bool is_whole = true;
+  while (display_width(state.what) + display_width(parts.text()) > width && parts.shorten())
+    is_whole = false;
+  const std::string text = parts.text();
+  const std::string bar = is_whole ? drawn_bar(state, text, width, terminal) : "";
+  return fitted(fmt::format("{}{}{}", state.what, bar, text), width, terminal);
 }
 
 Progress::Progress(std::FILE* out,

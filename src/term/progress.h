@@ -24,11 +24,12 @@ struct ProgressState {
   int64_t total = 0;        // 0: not known
   int64_t first_done = 0;   // done when this session began: the rate counts from there
   double elapsed_s = 0;     // of this session
-  std::string_view detail;  // "loss 0.412  lr 3.2e-05"
+  std::string_view detail;  // "loss 0.412  lr 3.2e-05": numbers with two spaces between them
 };
 
-/** The line, at most terminal.width - 1 columns. Says "estimating" until 3 units and 1 second have
- * passed. */
+/** The line, at most terminal.width - 1 columns: where that is too little, the bar goes, then
+ * numbers from the last on, the rate and the time left; the first number stays. Says "estimating"
+ * until 3 units and 1 second have passed. */
 std::string progress_text(const ProgressState& state, const Terminal& terminal);
 
 class Progress {

@@ -221,11 +221,32 @@ TEST(ProgressText, EstimatesOnlyWhenItCan) {
             "training [#########         ]  50 %  50/100  10.0 steps/s  5 s left  loss 0.512");
   state.detail = "loss 0.5120  lr 5.00e-05  grad 1.22";  // the bar goes before a number does
   EXPECT_EQ(progress_text(state, kAscii),
-            "training  50 %  50/100  10.0 steps/s  5 s left  loss 0.5120  lr 5.00e-05  grad~");
+            "training  50 %  50/100  10.0 steps/s  5 s left  loss 0.5120  lr 5.00e-05");
   state.detail = {};
   state.done = 100;
   state.elapsed_s = 250;
   EXPECT_EQ(progress_text(state, kPipe), "training 100 %  100/100  2.50 s/step  4 min 10 s");
+}
+
+TEST(ProgressText, KeepsTheLossOnAnyTerminal) {
+  const ProgressState state{"training",
+                            "step",
+                            1240,
+                            12400,
+                            0,
+                            3000.0,
+                            "loss 0.5120  lr 5.00e-05  grad 1.22  812 tokens/s  1.2 GiB"};
+  Terminal terminal = kAscii;
+  for (const auto& [width, text] : std::initializer_list<std::pair<int, const char*>>{
+           {101,
+            "training  10 %  1240/12400  2.42 s/step  7 h 30 min left  loss 0.5120  lr 5.00e-05  "
+            "grad 1.22"},
+           {80, "training  10 %  1240/12400  2.42 s/step  7 h 30 min left  loss 0.5120"},
+           {60, "training  10 %  1240/12400  7 h 30 min left  loss 0.5120"},
+           {45, "training  10 %  1240/12400  loss 0.5120"}}) {
+    terminal.width = width;
+    EXPECT_EQ(progress_text(state, terminal), text) << width;
+  }
 }
 
 TEST(ProgressText, CountsTheRateOfThisSessionOnly) {
