@@ -12,12 +12,10 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/cli/machine/nvidia.h"
+#include "src/cli/plan_texts.h"
 #include "src/cli/plan_time.h"
 #include "src/cli/settings.h"
 #include "src/config/models.h"
-#include "src/data/run_dataset.h"
-#include "src/data/sampler.h"
-#include "src/data/step_plan.h"
 #include "src/plan/disk.h"
 #include "src/plan/machine/host_memory.h"
 #include "src/plan/param_groups.h"
@@ -112,17 +110,23 @@ PlannedFor machine_for(const config::Config& config) {
   return planned;
 }
 
+struct PlannedModel {
+  HfConfig config;
+  std::optional<std::filesystem::path> directory;  // nullopt: it is not on this machine
+};
+
 /** A model that is known by its name need not be on this machine to be planned. */
-HfConfig config_of_model(const std::string& name) {
+PlannedModel find_planned_model(const std::string& name) {
   try {
-    return HfConfig::load(config::find_model(name) / "config.json");
+    const auto directory = config::find_model(name);
+    return {HfConfig::load(directory / "config.json"), directory};
   } catch (const Error&) {
     std::error_code error;
     const auto known = config::known_model_config(name);
     if (!known || std::filesystem::exists(name, error)) throw;
     log_line(
         fmt::format("{} is not on this machine: planned with its shape, which is known", name));
-    return HfConfig::parse(*known, name);
+    return {HfConfig::parse(*known, name), std::nullopt};
   }
 }
 
@@ -143,42 +147,22 @@ Disk disk_for(const config::Config& config, const ModelTable& model) {
   return disk;
 }
 
-/** Of the run, where max_steps or the dataset tells; the latter is read for it, and an error in it
- * is one of the run. */
-std::optional<int64_t> steps_of(const config::Config& config) {
-  const int64_t max_steps = config.integer("max_steps");
-  if (max_steps >= 0) return max_steps;
-  const std::string& path = config.text("dataset");
-  if (path.empty()) return std::nullopt;
-  const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
-  const bool masked_lm = config.text("task") == "mlm";
-  auto n = static_cast<int64_t>(
-      read_dataset(
-          dataset_options(setting, path, masked_lm ? LabelUse::ignored : LabelUse::required))
-          .examples.size());
-  if (const double fraction = config.number("eval_fraction");
-      fraction > 0 && config.text("eval_dataset").empty())
-    n = static_cast<int64_t>(split(n, fraction, /*seed=*/0).train.size());
-  const StepSplit steps = {.train_batch_size = config.integer("train_batch_size")};
-  return steps_of_run(steps_per_epoch(n, steps), config.number("num_train_epochs"), max_steps);
-}
-
 /** What is printed, whether it fits or not. */
 struct Report {
   const ModelTable& model;
   const PlanRequest& request;
   const PlannedFor& planned;
   const Disk& disk;
-  std::optional<int64_t> n_steps;
+  const PlannedTexts& texts;
   MoreMemory& more;
   bool is_verbose;
 };
 
 /** `refusal`: the plan is the nearest to what there is, and this is why it is none. */
 void print_text(const Plan& plan, const Report& report, const Error* refusal) {
-  const auto& [model, request, planned, disk, n_steps, more, is_verbose] = report;
+  const auto& [model, request, planned, disk, texts, more, is_verbose] = report;
   const term::Terminal terminal = term::detect_terminal(1);
-  constexpr int kBarWidth = 24;
+  const int bar_width = term::bar_width(terminal);
   const auto millions = [](int64_t n) { return static_cast<double>(n) / 1e6; };
   const bool is_frozen = model.n_trainable_params() < model.n_params();
   fmt::print(
@@ -194,7 +178,7 @@ void print_text(const Plan& plan, const Report& report, const Error* refusal) {
     table.add_row({std::string(name_of(row.tag)), std::string(name_of(row.place)),
                    format_bytes(row.n_bytes),
                    term::bar(static_cast<double>(row.n_bytes), static_cast<double>(most_bytes),
-                             kBarWidth, terminal)});
+                             bar_width, terminal)});
   table.add_rule();
   auto add_sum = [&](const std::string& where, int64_t bytes, int64_t budget_bytes) {
     table.add_row({"in all", where, format_bytes(bytes),
@@ -217,12 +201,12 @@ void print_text(const Plan& plan, const Report& report, const Error* refusal) {
                  disk.free_bytes ? fmt::format("of {} free", format_bytes(*disk.free_bytes)) : ""});
   fmt::print("{}\n", table.text(terminal));
   if (refusal) return;
-  print_plan_time(plan, model, request, planned.machine, n_steps, more, is_verbose, terminal);
+  print_plan_time(plan, model, request, planned.machine, texts, more, is_verbose, terminal);
   if (disk.fits()) fmt::print("It fits.\n");
 }
 
 void print_json(const Plan& plan, const Report& report, const Error* refusal) {
-  const auto& [model, request, planned, disk, n_steps, more, _] = report;
+  const auto& [model, request, planned, disk, texts, more, _] = report;
   ordered_json rows = ordered_json::array();
   for (const PlanRow& row : rows_of(plan, request.has_gpu))
     rows.push_back(
@@ -252,7 +236,7 @@ void print_json(const Plan& plan, const Report& report, const Error* refusal) {
       {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
       {"host_budget_bytes", request.host_budget_bytes},
       {"n_resident_blocks", plan.n_resident},
-      {"time", plan_time_json(plan, model, request, n_steps, more)},
+      {"time", plan_time_json(plan, model, request, texts, more)},
       {"disk",
        {{"directory", disk.directory.string()},
         {"checkpoint_bytes", disk.need.checkpoint_bytes},
@@ -274,15 +258,23 @@ int run_plan(Arguments arguments) {
   auto command = read_settings("plan", arguments);
   if (!command) return 0;
   const config::Config& config = command->config;
-  const HfConfig hf = config_of_model(config.text("model_name_or_path"));
+  const auto [hf, model_directory] = find_planned_model(config.text("model_name_or_path"));
   check_data_exists(config, "dataset");
   check_data_exists(config, "eval_dataset");
-  const int64_t n_labels =
-      hf.id2label.empty() ? kAssumedLabels : static_cast<int64_t>(hf.id2label.size());
+  const std::optional<PlannedData> data = read_planned_data(config);
+  const int64_t n_labels = data                  ? n_labels_of(data->train)
+                           : hf.id2label.empty() ? kAssumedLabels
+                                                 : static_cast<int64_t>(hf.id2label.size());
   const PlannedFor planned = machine_for(config);
   ModelTable model = make_model_table(config, hf, n_labels, planned.machine);
   apply_param_options(config, model);
-  const PlanRequest request = make_plan_request(config, model, planned.machine, /*trains=*/true);
+  const PlannedTexts texts =
+      count_texts(data, config, model_directory,
+                  choose_max_length(config, model.max_positions, planned.machine.has_gpu));
+  PlanRequest request =
+      make_plan_request(config, model, planned.machine, /*trains=*/true, texts.bytes);
+  if (texts.longest > 0) request.max_length = texts.longest;
+  request.text_tokens = texts.text_tokens;
   if (!planned.note.empty()) log_line(planned.note);
   if (const std::string note = note_of_other_machine();
       !config.maybe_text("machine") && !note.empty())
@@ -291,8 +283,7 @@ int run_plan(Arguments arguments) {
     log_line(note);
   const Disk disk = disk_for(config, model);
   MoreMemory more(model, request);
-  const Report report = {
-      model, request, planned, disk, steps_of(config), more, command->is_verbose};
+  const Report report = {model, request, planned, disk, texts, more, command->is_verbose};
   std::optional<Plan> nearest;
   const auto plan_or_show = [&] {
     try {

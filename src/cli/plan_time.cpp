@@ -29,8 +29,13 @@ double samples_per_second(const Plan& plan, const PlanRequest& request) {
   return static_cast<double>(request.train_batch_size) / plan.predicted->step_s;
 }
 
-double tokens_per_second(const Plan& plan, const PlanRequest& request) {
-  return samples_per_second(plan, request) * static_cast<double>(request.max_length);
+/** Tokens of a text: the mean of the data's, or max_length where they are not known. */
+double tokens_per_text(const PlanRequest& request, const PlannedTexts& texts) {
+  return texts.mean_tokens.value_or(static_cast<double>(request.max_length));
+}
+
+double tokens_per_second(const Plan& plan, const PlanRequest& request, const PlannedTexts& texts) {
+  return samples_per_second(plan, request) * tokens_per_text(request, texts);
 }
 
 /** The same plan where published figures disagree, at the least of them: on the preset NAME-low.
@@ -83,7 +88,7 @@ void print_plan_time(const Plan& plan,
                      const ModelTable& model,
                      const PlanRequest& request,
                      const PlanMachine& machine,
-                     std::optional<int64_t> n_steps,
+                     const PlannedTexts& texts,
                      MoreMemory& more,
                      bool is_verbose,
                      const term::Terminal& terminal) {
@@ -99,29 +104,30 @@ void print_plan_time(const Plan& plan,
     return;
   }
   const Simulation& predicted = *plan.predicted;
-  constexpr int kBarWidth = 24;
-  term::Table table({{"a step"}, {"time", term::Align::right}, {""}, {""}});
+  const int bar_width = term::bar_width(terminal);
+  term::Table table({{"a step"}, {"time", term::Align::right}, {""}});
   for (const Resource& resource : kResources) {
     const double busy_s = predicted.busy_s[static_cast<size_t>(resource.queue)];
     if (busy_s <= 0) continue;
     const bool is_cpu = !request.has_gpu && resource.queue == QueueId::compute;
     table.add_row({is_cpu ? "CPU" : resource.name, fmt::format("{:.1f} ms", 1e3 * busy_s),
-                   term::bar(busy_s, predicted.step_s, kBarWidth, terminal),
-                   resource.queue == predicted.binding() ? "binds" : ""});
+                   fmt::format("{}{}", term::bar(busy_s, predicted.step_s, bar_width, terminal),
+                               resource.queue == predicted.binding() ? "  binds" : "")});
   }
   const std::optional<double> least = least_samples_per_second(plan, model, request);
   table.add_rule();
-  table.add_row({"in all", fmt::format("{:.1f} ms", 1e3 * predicted.step_s), "",
-                 fmt::format("{}{:.1f} samples/s, {:.0f} tokens/s",
-                             least ? fmt::format("{:.1f} to ", *least) : "",
-                             samples_per_second(plan, request), tokens_per_second(plan, request))});
+  table.add_row({"in all", fmt::format("{:.1f} ms", 1e3 * predicted.step_s),
+                 fmt::format("{}{:.1f} samples/s", least ? fmt::format("{:.1f} to ", *least) : "",
+                             samples_per_second(plan, request))});
   fmt::print("{}\n", table.text(terminal));
   constexpr int64_t kSteps = 1000;  // to say something of, where the run has no end yet
-  const int64_t n = n_steps.value_or(kSteps);
+  const int64_t n = texts.n_steps.value_or(kSteps);
   const auto times = static_cast<double>(n);
-  fmt::print("With texts of {} tokens; {} take{} {}.\n", request.max_length,
-             n_steps ? fmt::format("the run's {} step{}", n, n == 1 ? "" : "s")
-                     : fmt::format("{} such steps", n),
+  fmt::print("With texts of {:.0f} tokens{}: {:.0f} tokens/s; {} take{} {}.\n",
+             tokens_per_text(request, texts), texts.mean_tokens ? " on average" : "",
+             tokens_per_second(plan, request, texts),
+             texts.n_steps ? fmt::format("the run's {} step{}", n, n == 1 ? "" : "s")
+                           : fmt::format("{} such steps", n),
              n == 1 ? "s" : "", term::format_duration(times * predicted.step_s));
   if (const double joules = joules_at_most(plan, request); joules > 0)
     fmt::print("The GPU takes at most {:.1f} Wh for them.\n", times * joules / 3600);
@@ -151,18 +157,19 @@ void print_plan_time(const Plan& plan,
 ordered_json plan_time_json(const Plan& plan,
                             const ModelTable& model,
                             const PlanRequest& request,
-                            std::optional<int64_t> n_steps,
+                            const PlannedTexts& texts,
                             MoreMemory& more) {
   if (!plan.predicted) return nullptr;
   ordered_json json = {{"step_s", plan.predicted->step_s},
                        {"samples_per_second", samples_per_second(plan, request)},
-                       {"tokens_per_second", tokens_per_second(plan, request)},
+                       {"tokens_per_second", tokens_per_second(plan, request, texts)},
+                       {"tokens_per_text", tokens_per_text(request, texts)},
                        {"binding", name_of(plan.predicted->binding())}};
   if (const auto least = least_samples_per_second(plan, model, request))
     json["samples_per_second_at_least"] = *least;
-  if (n_steps) {
-    json["n_steps"] = *n_steps;
-    json["run_s"] = static_cast<double>(*n_steps) * plan.predicted->step_s;
+  if (texts.n_steps) {
+    json["n_steps"] = *texts.n_steps;
+    json["run_s"] = static_cast<double>(*texts.n_steps) * plan.predicted->step_s;
   }
   for (const Resource& resource : kResources)
     json[resource.key] = plan.predicted->busy_s[static_cast<size_t>(resource.queue)];

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "src/cli/plan_texts.h"
 #include "src/plan/run_plan.h"
 #include "src/term/table.h"
 
@@ -32,13 +33,13 @@ class MoreMemory {
   std::future<std::optional<Plan>> with_gpu_;
 };
 
-/** Says what is missing if the machine is not known. `n_steps`: of the run, where they are known;
- * `is_verbose`: with what the machine's figures assume. */
+/** Says what is missing if the machine is not known. `is_verbose`: with what the machine's figures
+ * assume. */
 void print_plan_time(const Plan& plan,
                      const ModelTable& model,
                      const PlanRequest& request,
                      const PlanMachine& machine,
-                     std::optional<int64_t> n_steps,
+                     const PlannedTexts& texts,
                      MoreMemory& more,
                      bool is_verbose,
                      const term::Terminal& terminal);
@@ -47,7 +48,7 @@ void print_plan_time(const Plan& plan,
 nlohmann::ordered_json plan_time_json(const Plan& plan,
                                       const ModelTable& model,
                                       const PlanRequest& request,
-                                      std::optional<int64_t> n_steps,
+                                      const PlannedTexts& texts,
                                       MoreMemory& more);
 
 }  // namespace ferry::cli

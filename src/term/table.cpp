@@ -28,6 +28,8 @@ std::string without_trailing_spaces(std::string line) {
 void Table::add_row(std::vector<std::string> cells) {
   FERRY_CHECK(cells.size() == columns_.size(), "{} cells in a table of {} columns", cells.size(),
               columns_.size());
+  for (std::string& cell : cells)
+    cell.erase(cell.find_last_not_of(' ') + 1);  // the empty end of a bar takes no column
   rows_.push_back(std::move(cells));
 }
 
@@ -79,6 +81,12 @@ std::string Table::text(const Terminal& terminal) const {
     result += line_of(rows_[r]);
   }
   return result;
+}
+
+int bar_width(const Terminal& terminal) {
+  constexpr int kWidest = 24, kNarrowest_bar = 8, kBeside = 38;
+  if (!terminal.is_terminal) return kWidest;
+  return std::clamp(terminal.width - kBeside, kNarrowest_bar, kWidest);
 }
 
 std::string bar(double value, double limit, int width, const Terminal& terminal) {

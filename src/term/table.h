@@ -37,6 +37,9 @@ class Table {
   std::vector<size_t> rules_;  // before these rows
 };
 
+/** The width of bars in a table that has a name, a number and little else beside them. */
+int bar_width(const Terminal& terminal);
+
 /** `width` columns, filled in proportion of value to limit ("██████▌   "; "######    " in ASCII).
  */
 std::string bar(double value, double limit, int width, const Terminal& terminal);

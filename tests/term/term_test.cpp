@@ -116,6 +116,18 @@ TEST(TableText, GivesWayOnANarrowTerminalOnly) {
   EXPECT_EQ(table.text(pipe), "key  a long text that does not fit into so few columns\n");
 }
 
+TEST(TableText, BarsGiveWayUncut) {
+  Terminal narrow = kUtf8;
+  for (const auto& [width, columns] : {std::pair{80, 24}, {55, 17}, {20, 8}}) {
+    narrow.width = width;
+    EXPECT_EQ(bar_width(narrow), columns) << width;
+  }
+  Table table({{"a"}, {""}});
+  table.add_row({"b", bar(10, 10, 16, narrow)});
+  table.add_row({"c", bar(5, 10, 16, narrow) + "    "});  // what is empty takes no column
+  EXPECT_EQ(table.text(narrow), "a\nb  ████████████████\nc  ████████\n");
+}
+
 TEST(Bar, IsProportional) {
   EXPECT_EQ(bar(0, 10, 4, kUtf8), "    ");
   EXPECT_EQ(bar(10, 10, 4, kUtf8), "████");

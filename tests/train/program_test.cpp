@@ -530,13 +530,16 @@ TEST_F(Program, PlansForTheTextsThereAre) {
   // Fewer tokens, less memory.
   ASSERT_EQ(ferry(train_arguments("length_5") + "--max-steps 1 --max-length 5").code, 0);
   EXPECT_NE(plan_of("length_5"), plan_of("length_9"));
-  // No text is shorter than these: `ferry plan`, which does not read them, says what is trained.
-  std::string words = train_arguments("length_5") + "--max-steps 1 --max-length 5 --json";
-  const Outcome plan = ferry(words.replace(0, std::strlen("train"), "plan"));
-  ASSERT_EQ(plan.code, 0) << plan.err;
-  const auto said = nlohmann::json::parse(plan.out), trained = plan_of("length_5");
-  for (const char* key : {"why", "micro_batch_size", "rows"})
-    EXPECT_EQ(said[key], trained[key]) << key;
+  // `ferry plan` reads the texts, too, and says what is trained.
+  for (const char* length : {"5", "32"}) {
+    const std::string run = std::string("length_") + length;
+    std::string words = train_arguments(run) + "--max-steps 6 --json --max-length " + length;
+    const Outcome plan = ferry(words.replace(0, std::strlen("train"), "plan"));
+    ASSERT_EQ(plan.code, 0) << plan.err;
+    const auto said = nlohmann::json::parse(plan.out), trained = plan_of(run);
+    for (const char* key : {"why", "micro_batch_size", "rows"})
+      EXPECT_EQ(said[key], trained[key]) << run << " " << key;
+  }
 }
 
 TEST_F(Program, EvaluatesOnlyATrainedClassifier) {

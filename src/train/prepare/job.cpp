@@ -21,6 +21,7 @@
 #include "src/train/checkpoint/identity.h"
 #include "src/train/evaluate/best_model.h"
 #include "src/train/prepare/text_tokens.h"
+#include "src/train/prepare/tokenize.h"
 
 namespace ferry {
 namespace {
@@ -53,28 +54,6 @@ LossKind loss_of(ProblemType problem, bool masked_lm) {
 
 int64_t n_labels_of(const LabelScheme& scheme) {
   return scheme.problem == ProblemType::regression ? 1 : std::max<int64_t>(scheme.labels.size(), 1);
-}
-
-Tokenize tokenize_with(const Tokenizer& tokenizer, int64_t max_length) {
-  return [&tokenizer, max_length](const Example& example) {
-    thread_local Encoding encoding;
-    if (example.text_pair)
-      tokenizer.encode_pair(example.text, *example.text_pair, max_length, encoding);
-    else
-      tokenizer.encode(example.text, max_length, encoding);
-    TokenizedExample out{.ids = encoding.ids, .type_ids = encoding.type_ids};
-    out.truncated = static_cast<int64_t>(out.ids.size()) == max_length;
-    return out;
-  };
-}
-
-/** Some of a dataset's examples, in the order given. */
-Dataset select(const Dataset& all, const std::vector<int64_t>& which) {
-  Dataset some;
-  some.scheme = all.scheme;
-  for (int64_t i : which)
-    some.examples.push_back(all.examples[static_cast<size_t>(i)]);
-  return some;
 }
 
 void check_vocabulary(const Tokenizer& tokenizer,
@@ -141,11 +120,9 @@ RunTexts texts_of(const Job& job) {
 
 /** No memory is kept for longer texts than there are: max_length becomes the longest one's. */
 void count_real_lengths(Job& job) {
-  const int64_t longest = std::max(max_micro_batch_tokens(job.train.lengths(), 1),
-                                   max_micro_batch_tokens(job.eval.lengths(), 1));
-  if (longest == 0 || longest >= job.max_length) return;
-  job.notes.push_back(fmt::format("the longest text has {0} tokens: planned for {0}, not for {1}",
-                                  longest, job.max_length));
+  const int64_t longest = longest_text(job.train.lengths(), job.eval.lengths(), job.max_length);
+  if (longest == job.max_length) return;
+  job.notes.push_back(note_of_lengths(longest, job.max_length));
   job.max_length = longest;
 }
 

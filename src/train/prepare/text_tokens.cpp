@@ -66,6 +66,19 @@ class KnownTexts {
 
 }  // namespace
 
+int64_t longest_text(std::span<const int32_t> trained,
+                     std::span<const int32_t> evaluated,
+                     int64_t max_length) {
+  const int64_t longest =
+      std::max(max_micro_batch_tokens(trained, 1), max_micro_batch_tokens(evaluated, 1));
+  return longest == 0 ? max_length : std::min(longest, max_length);
+}
+
+std::string note_of_lengths(int64_t longest, int64_t max_length) {
+  return fmt::format("the longest text has {0} tokens: planned for {0}, not for {1}", longest,
+                     max_length);
+}
+
 std::function<TextTokens(int64_t, int64_t)> text_tokens_of(const RunTexts& texts) {
   const auto is_full = [&](int32_t length) { return length == texts.max_length; };
   if (std::ranges::all_of(texts.trained, is_full) && std::ranges::all_of(texts.evaluated, is_full))

@@ -1,9 +1,11 @@
 #pragma once
 // The number of tokens in a run's micro-batches. Their texts and their order are known before the
-// plan is made, so it need not count on texts as long as max_length.
+// plan is made, so it need not count on texts as long as max_length. `ferry plan` counts with it,
+// too: no torch.
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,13 @@ struct RunTexts {
   /** The sizes of a resumed run, which micro-batches were rounded up to when it began. */
   std::vector<int64_t> token_sizes;
 };
+
+/** The tokens of the longest text; max_length where there is none. */
+int64_t longest_text(std::span<const int32_t> trained,
+                     std::span<const int32_t> evaluated,
+                     int64_t max_length);
+/** Says to the user that memory is kept for texts of `longest` tokens. */
+std::string note_of_lengths(int64_t longest, int64_t max_length);
 
 /** The tokens of the run's micro-batches, or an upper bound: the most in as many epochs as can be
  * looked at, past which the longest texts are taken to meet. Empty where all texts are as long as

@@ -1,0 +1,45 @@
+#pragma once
+// The texts that `ferry plan` counts: of the dataset that the settings name, in the tokens of the
+// model's tokenizer, as `ferry train` will see them.
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "models/tensor_table.h"
+#include "src/config/config.h"
+#include "src/data/reader.h"
+#include "src/plan/plan.h"
+
+namespace ferry::cli {
+
+/** The dataset of a plan, read. An error in it is one of the run. */
+struct PlannedData {
+  Dataset train, eval;
+  uint64_t data_seed = 0;
+};
+
+/** Nothing where no dataset is given. */
+std::optional<PlannedData> read_planned_data(const config::Config& config);
+
+/** The labels of the head that this data asks for. */
+int64_t n_labels_of(const Dataset& data);
+
+/** The length of a run and of its texts, as far as they are known. */
+struct PlannedTexts {
+  std::optional<int64_t> n_steps;
+  std::optional<double> mean_tokens;  ///< of a training text
+  int64_t bytes = 0;                  ///< in host memory, once they are tokens
+  int64_t longest = 0;                ///< tokens; 0: not known
+  /** For PlanRequest. */
+  std::function<TextTokens(int64_t, int64_t)> text_tokens;
+};
+
+/** Counts the texts' tokens with the tokenizer in `model_directory`. Where there is none every text
+ * is taken to be as long as max_length, and a line says so. */
+PlannedTexts count_texts(const std::optional<PlannedData>& data,
+                         const config::Config& config,
+                         const std::optional<std::filesystem::path>& model_directory,
+                         int64_t max_length);
+
+}  // namespace ferry::cli
