@@ -24,6 +24,7 @@ ordered_json to_json(const RunSummary& run) {
   ordered_json out = *run.record;
   out["path"] = run.path.string();
   out["training_seconds"] = run.training_seconds;
+  out["loss_mean"] = run.mean_loss;
   out["last_step"] = *run.last_step;
   out["last_evaluation"] = *run.last_evaluation;
   return out;
@@ -55,6 +56,11 @@ std::string progress_text(const RunSummary& run) {
   return fmt::format("{:.0f} of {:.0f} steps ({})", step, all, percent_text(run));
 }
 
+/** The loss as the run printed it last. */
+std::string loss_text(const RunSummary& run) {
+  return run.last_step->is_object() ? fmt::format("{:.4f}", run.mean_loss) : "-";
+}
+
 std::string duration_text(const RunSummary& run) {
   return run.training_seconds > 0 ? term::format_duration(run.training_seconds) : "-";
 }
@@ -82,9 +88,8 @@ std::string table_of(const std::vector<const RunSummary*>& all, const term::Term
     return term::fitted(name_in(*run.record, key), is_narrow ? 12 : 40, terminal);
   };
   for (const RunSummary* run : all)
-    table.add_row({run->phase(), percent_text(*run), number_text(*run->last_step, "loss", "{:.4f}"),
-                   duration_text(*run), short_name(*run, "model"), short_name(*run, "dataset"),
-                   run->name()});
+    table.add_row({run->phase(), percent_text(*run), loss_text(*run), duration_text(*run),
+                   short_name(*run, "model"), short_name(*run, "dataset"), run->name()});
   return table.text(terminal);
 }
 
@@ -159,10 +164,12 @@ void show_run(const fs::path& path, bool wants_json) {
   table.add_row({"process", fmt::format("{} on {}", run.record->value("pid", int64_t{0}),
                                         run.record->value("host", "?"))});
   table.add_rule();
+  if (run.last_step->is_object()) table.add_row({"loss (mean)", loss_text(run)});
   for (const ordered_json* line : {&*run.last_step, &*run.last_evaluation})
     if (line->is_object())
       for (const auto& [key, value] : line->items())
-        if (key != "time" && (line == &*run.last_step || key.starts_with("eval_")))
+        if (key != "time" && key != "loss_mean" &&
+            (line == &*run.last_step || key.starts_with("eval_")))
           table.add_row({key, value_text(*line, key)});
   table.add_rule();
   table.add_row({"checkpoints", checkpoints.empty()

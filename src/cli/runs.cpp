@@ -60,17 +60,19 @@ config::Config settings_of(const fs::path& run) {
 /** The results of a run, apart from the metrics of its evaluations. */
 struct Result {
   std::string_view name, key;
-  std::string_view form;  // of the number; "bytes" and "duration" are kinds of their own
+  std::string_view form;  // of the number; "bytes", "duration" and "loss" are kinds of their own
 };
 constexpr Result kResults[] = {{"steps", "step", "{:.0f}"},
                                {"epochs", "epoch", "{:.2f}"},
                                {"training time", "", "duration"},
-                               {"last loss", "loss", "{:.4f}"},
+                               {"last loss", "", "loss"},
                                {"tokens seen", "num_input_tokens_seen", "{:.0f}"},
                                {"tokens/s", "train_tokens_per_second", "{:.0f}"},
                                {"host memory", "host_bytes", "bytes"}};
 
 std::string result_text(const runs::RunSummary& run, const Result& result) {
+  if (result.form == "loss")
+    return run.last_step->is_object() ? fmt::format("{:.4f}", run.mean_loss) : "-";
   if (result.form == "duration")
     return run.training_seconds > 0 ? term::format_duration(run.training_seconds) : "-";
   if (result.form != "bytes") return number_text(*run.last_step, result.key.data(), result.form);

@@ -232,8 +232,10 @@ std::vector<Option> machine_options() {
        .value = "500",
        .unit = "steps",
        .range = {1, kMaxInteger},
-       .help = "Write a line with loss, learning rate and gradient norm every so many steps; "
-               "a smaller number shows trouble sooner and makes a longer log."},
+       .help =
+           "Write a line with loss, learning rate and gradient norm every so many steps, and "
+           "at the end. The loss is the mean since the last line (each tenth of the run has one, "
+           "too). A smaller number shows trouble sooner and makes a longer log."},
       {.key = "report_to",
        .type = Type::choice,
        .group = kReportGroup,

@@ -14,6 +14,7 @@
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
 #include "src/files/mapped_file.h"
+#include "src/runs/mean_loss.h"
 
 namespace ferry::runs {
 namespace {
@@ -26,7 +27,7 @@ double now_s() {
 /** TensorBoard's name for a key of metrics.jsonl; empty for one it does not get. */
 std::string tag_of(std::string_view key) {
   constexpr std::string_view kEval = "eval_";
-  if (key == "loss" || key == "learning_rate" || key == "grad_norm")
+  if (key == "loss" || key == "loss_mean" || key == "learning_rate" || key == "grad_norm")
     return "train/" + std::string(key);
   if (key == "train_tokens_per_second") return "throughput/" + std::string(key);
   if (key.starts_with(kEval)) return "eval/" + std::string(key.substr(kEval.size()));
@@ -125,9 +126,18 @@ void MetricsLog::note(const nlohmann::ordered_json& line) {
   }
   if (!line.contains("loss")) return;
   losses_.push_back(line["loss"].is_number() ? line["loss"].get<double>() : std::nan(""));
+  if (line.contains("loss_mean")) n_losses_in_mean_ = losses_.size();
   n_tokens_ = integer_in(line, "num_input_tokens_seen", n_tokens_);
   if (const auto ms = line.find("step_ms"); ms != line.end() && ms->is_number())
     step_seconds_ += ms->get<double>() * 1e-3;
+}
+
+double MetricsLog::mean_loss_with(double loss) const {
+  MeanLoss mean;
+  for (size_t i = n_losses_in_mean_; i < losses_.size(); ++i)
+    mean.add(losses_[i]);
+  mean.add(loss);
+  return mean.value();
 }
 
 void MetricsLog::sync() {

@@ -29,9 +29,9 @@ class MetricsLog {
   /** Opens run/metrics.jsonl; lines of steps after `n_steps` (and a torn last line) go, so that a
    * resumed run writes each step once. Throws Error(machine) where it cannot be written,
    * append() also where the run's directory was moved or removed.
-   * with_tensorboard: run/tensorboard/ gets train/loss, train/learning_rate, train/grad_norm,
-   * throughput/train_tokens_per_second and eval/<name> of the lines to come; the steps gone are
-   * void there too. */
+   * with_tensorboard: run/tensorboard/ gets train/loss, train/loss_mean, train/learning_rate,
+   * train/grad_norm, throughput/train_tokens_per_second and eval/<name> of the lines to come; the
+   * steps gone are void there too. */
   MetricsLog(const std::filesystem::path& run, int64_t n_steps, bool with_tensorboard = false);
 
   /** Writes the object as one line, at once, with the time (seconds since 1970). A number that is
@@ -45,6 +45,9 @@ class MetricsLog {
    * room. */
   std::optional<std::string> take_failure();
 
+  /** The mean of the losses since the last line that has a loss_mean, and of this one; losses that
+   * are not finite are left out. NaN: none is finite. A resumed run counts from the same line. */
+  double mean_loss_with(double loss) const;
   /** The loss of every step so far, in order. */
   const std::vector<double>& losses() const { return losses_; }
   /** Every evaluation so far, in order. */
@@ -65,7 +68,8 @@ class MetricsLog {
   /** What append() did not write; with the lock held. */
   void write();
 
-  std::vector<double> losses_;  // before file_: read_kept() fills them to open it
+  std::vector<double> losses_;   // before file_: read_kept() fills them to open it
+  size_t n_losses_in_mean_ = 0;  // of losses_, up to the last loss_mean
   int64_t n_tokens_ = 0;
   double step_seconds_ = 0;
   std::vector<EvaluationLine> evaluations_;

@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
 #include "src/base/print.h"
+#include "src/runs/mean_loss.h"
 #include "src/runs/run_directory.h"
 #include "src/runs/run_index.h"
 
@@ -58,6 +60,10 @@ std::vector<fs::path> known_runs() {
   return known;
 }
 
+double number_or_nan(const nlohmann::ordered_json& value) {
+  return value.is_number() ? value.get<double>() : std::nan("");
+}
+
 }  // namespace
 
 std::string RunSummary::phase() const {
@@ -70,15 +76,23 @@ RunSummary summarise(const fs::path& run) {
   std::ifstream lines;
   // Opening a pipe would wait for its writer.
   if (fs::is_regular_file(run / "metrics.jsonl", error)) lines.open(run / "metrics.jsonl");
+  MeanLoss mean;
+  bool has_line = false;
   for (std::string line; std::getline(lines, line);) {
     nlohmann::ordered_json values;
     if (parse_json(line, values) || !values.is_object()) continue;  // it is being written
     if (const auto ms = values.find("step_ms"); ms != values.end() && ms->is_number())
       summary.training_seconds += ms->get<double>() / 1e3;
-    if (values.contains("loss"))
+    if (values.contains("loss")) {
+      const bool is_line = values.contains("loss_mean");
+      has_line = has_line || is_line;
+      if (values["loss"].is_number()) mean.add(values["loss"].get<double>());
+      summary.mean_loss = has_line ? mean.value() : number_or_nan(values["loss"]);
+      if (is_line) mean = {};
       summary.last_step = std::move(values);
-    else if (values.contains("eval_loss"))
+    } else if (values.contains("eval_loss")) {
       summary.last_evaluation = std::move(values);
+    }
   }
   return summary;
 }

@@ -3,6 +3,7 @@
 // metrics.jsonl say. Of runs it only reads; `ferry runs` and the app call it.
 
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct RunSummary {
   JsonValue record;     ///< run.json; its phase is `lost` where the process is gone
   JsonValue last_step;  ///< the last line of metrics.jsonl with a loss, or null
   JsonValue last_evaluation;
+  /** The mean loss since the last line that has one, as the run shows it; before the first such
+   * line the last step's. NaN: none. */
+  double mean_loss = std::numeric_limits<double>::quiet_NaN();
   double training_seconds = 0;  ///< of all steps, as their process measured them
 
   std::string name() const { return path.filename().string(); }

@@ -19,6 +19,7 @@
 #include "src/runs/checkpoints.h"
 #include "src/runs/metrics_log.h"
 #include "src/runs/run_directory.h"
+#include "src/runs/run_list.h"
 #include "tests/files/test_files.h"
 
 namespace ferry::runs {
@@ -145,6 +146,30 @@ TEST_F(Runs, MetricsAreCutWhereTheRunGoesOn) {
   const std::string text = metrics();
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
   EXPECT_EQ(text.find("torn"), std::string::npos);
+}
+
+/** As if it had never stopped: from the step of the last line with a mean. */
+TEST_F(Runs, TheMeanLossGoesOnWhereItWas) {
+  const auto step = [](MetricsLog& log, int64_t n, double loss, bool is_line) {
+    nlohmann::ordered_json line = {{"step", n}, {"loss", loss}};
+    if (is_line) line["loss_mean"] = log.mean_loss_with(loss);
+    log.append(line);
+  };
+  {
+    MetricsLog log(run_, 0);
+    EXPECT_TRUE(std::isnan(log.mean_loss_with(std::nan(""))));
+    step(log, 1, 4, false);
+    EXPECT_EQ(log.mean_loss_with(2), 3);
+    step(log, 2, 2, true);
+    EXPECT_EQ(log.mean_loss_with(9), 9) << "the line begins anew";
+    step(log, 3, std::nan(""), false);  // a skipped step of fp16
+    step(log, 4, 5, false);
+    step(log, 5, 100, false);
+  }
+  MetricsLog resumed(run_, 4);
+  EXPECT_EQ(resumed.mean_loss_with(7), 6);
+  std::ofstream(run_ / "run.json") << R"({"phase": "finished"})";
+  EXPECT_EQ(summarise(run_).mean_loss, 5);
 }
 
 TEST_F(Runs, MetricsWaitForRoomOnAFullDisk) {

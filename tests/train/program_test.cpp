@@ -249,6 +249,32 @@ TEST_F(Program, MaskedLmAdaptsToTextsWithoutLabels) {
   EXPECT_NE(train.out.find("eval_loss"), std::string::npos);
 }
 
+TEST_F(Program, PrintsTheMeanLossSinceTheLastLine) {
+  const Outcome train = ferry(train_arguments("mean") + "--max-steps 40 --logging-steps 3");
+  ASSERT_EQ(train.code, 0) << train.err;
+  std::istringstream lines(text_of(root_ / "mean/metrics.jsonl"));
+  double sum = 0;
+  int n = 0, n_lines = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const auto values = nlohmann::json::parse(line);
+    if (!values.contains("loss")) continue;
+    sum += values["loss"].get<double>();
+    ++n;
+    const int step = values["step"];
+    ASSERT_EQ(values.contains("loss_mean"), step % 3 == 0 || step % 4 == 0) << line;
+    if (!values.contains("loss_mean")) continue;
+    EXPECT_DOUBLE_EQ(values["loss_mean"], sum / n);
+    char printed[64];
+    std::snprintf(printed, sizeof printed, "step %d/40: loss %.4f ", step, sum / n);
+    if (step % 3 == 0 || step == 40) {
+      EXPECT_NE(train.err.find(printed), std::string::npos) << printed << "in:\n" << train.err;
+    }
+    sum = n = 0;
+    ++n_lines;
+  }
+  EXPECT_EQ(n_lines, 20);
+}
+
 TEST_F(Program, DamagedModels) {
   const auto damaged = &Program::copied_model;
   auto train = [&](const std::string& model) {

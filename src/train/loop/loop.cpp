@@ -64,18 +64,32 @@ struct StepCost {
   }
 };
 
+/** True where a line is due: every logging_steps, and at the end of the run. */
+bool is_line_due(const Job& job, int64_t step) {
+  return (step + 1) % job.config.integer("logging_steps") == 0 || step + 1 == job.n_steps;
+}
+
+/** True where the loss is a mean that ends: with each line that is due, and with each tenth of the
+ * run, which the progress shows and train.log has. */
+bool is_mean_due(const Job& job, int64_t step) {
+  const bool is_tenth = 10 * (step + 1) / job.n_steps > 10 * step / job.n_steps;
+  return is_line_due(job, step) || is_tenth;
+}
+
+/** `mean_loss`: since the last line, as transformers logs it. */
 void log_step(const Job& job,
               const StepReport& report,
               int64_t step,
+              double mean_loss,
+              bool is_told,
               const StepCost& cost,
               term::Progress& progress) {
   const std::string values =
-      fmt::format("loss {:.4f}  lr {:.2e}  grad {:.2f}{}  {:.0f} tokens/s  {}", report.loss,
+      fmt::format("loss {:.4f}  lr {:.2e}  grad {:.2f}{}  {:.0f} tokens/s  {}", mean_loss,
                   report.learning_rate, report.grad_norm, report.skipped ? "  skipped" : "",
                   cost.tokens_per_second(), format_bytes(cost.host_bytes));
-  const bool is_logged = (step + 1) % job.config.integer("logging_steps") == 0;
-  progress.update(step + 1, values, /*is_told=*/is_logged);
-  if (is_logged) progress.log_line(fmt::format("step {}/{}: {}", step + 1, job.n_steps, values));
+  progress.update(step + 1, values, is_told);
+  if (is_told) progress.log_line(fmt::format("step {}/{}: {}", step + 1, job.n_steps, values));
   if (!report.skipped && !std::isfinite(report.grad_norm))
     progress.log_line(fmt::format(
         "step {}: the gradients are not finite; without clipping, blocks that have such gradients "
@@ -92,12 +106,14 @@ void log_step(const Job& job,
 nlohmann::ordered_json metrics_of(const Job& job,
                                   const StepReport& report,
                                   int64_t step,
+                                  std::optional<double> mean_loss,
                                   int64_t n_tokens_seen,
                                   const StepCost& cost) {
   nlohmann::ordered_json line;
   line["step"] = step + 1;
   line["epoch"] = static_cast<double>(step + 1) / static_cast<double>(job.steps_per_epoch);
   line["loss"] = report.loss;
+  if (mean_loss) line["loss_mean"] = *mean_loss;
   line["grad_norm"] = report.grad_norm;
   line["learning_rate"] = report.learning_rate;
   line["num_input_tokens_seen"] = n_tokens_seen;
@@ -162,11 +178,15 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
       result.n_tokens += cost.n_tokens;
       result.n_skipped += report->skipped;
       ++result.n_steps;
-      metrics.append(metrics_of(job, *report, step, metrics.n_tokens() + cost.n_tokens, cost));
+      const bool is_told = is_line_due(job, step);
+      const double mean_loss = metrics.mean_loss_with(report->loss);
+      metrics.append(metrics_of(job, *report, step,
+                                is_mean_due(job, step) ? std::optional(mean_loss) : std::nullopt,
+                                metrics.n_tokens() + cost.n_tokens, cost));
       max_time.after_step(session.n_steps());
       if (const auto failure = metrics.take_failure()) progress.log_line(*failure);
       check_divergence(*report, job, step);
-      log_step(job, *report, step, cost, progress);
+      log_step(job, *report, step, mean_loss, is_told, cost, progress);
       if (session.n_steps() == job.n_steps) check_any_update(session.state(), job, report->loss);
       tracing.after_step();
       evaluating.after_step(control);
