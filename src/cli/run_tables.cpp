@@ -153,6 +153,8 @@ void show_run(const fs::path& path, bool wants_json) {
   table.add_row({"status", run.phase()});
   if (const auto reason = run.record->value("exit_reason", ""); !reason.empty())
     table.add_row({"ended", reason});
+  if (const auto warning = run.record->value("warning", ""); !warning.empty())
+    table.add_row({"warning", warning});
   table.add_row({"model", run.record->value("model", "-")});
   if (const auto parent = run.record->find("parent");
       parent != run.record->end() && parent->is_object())

@@ -47,7 +47,7 @@ void check_types(const JsonReader& object,
 void check_record(const JsonReader& record) {
   check_types(record,
               {"phase", "id", "host", "created", "started", "changed", "ferry_version",
-               "exit_reason", "model", "dataset"},
+               "exit_reason", "warning", "model", "dataset"},
               {"pid", "n_steps", "format_version"});
   if (const auto parent = record.find("parent")) check_types(*parent, {"run"}, {});
   const auto changes = record.find("changes");
@@ -145,6 +145,7 @@ RunDirectory::RunDirectory(const fs::path& path) : place_(make_run_directory(pat
   if (!record_->contains("created")) (*record_)["created"] = now_in_words();
   (*record_)["started"] = now_in_words();
   record_->erase("exit_reason");
+  record_->erase("warning");
   record_->erase("waits_for");
   record_->erase(kHeartbeat);
   if (!has_locks) (*record_)[kHeartbeat] = {{"process", this_process()}, {"beats", 0}};

@@ -130,8 +130,10 @@ int finish_training(TrainingResult result,
       run);
   if (!is_saved)
     return leave("stopped while it waited for room on the disk", result, session.n_steps(), run);
-  run.set_phase(runs::Phase::finished,
-                {{"exit_reason", "finished"}, {"actual", actual_json(&result)}});
+  nlohmann::ordered_json outcome = {{"exit_reason", "finished"}, {"actual", actual_json(&result)}};
+  if (const std::string warning = warning_of(result, job); !warning.empty())
+    outcome["warning"] = warning;
+  run.set_phase(runs::Phase::finished, outcome);
   print_end(result, job, promise, final, terminal);
   return 0;
 }

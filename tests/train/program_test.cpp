@@ -275,6 +275,21 @@ TEST_F(Program, PrintsTheMeanLossSinceTheLastLine) {
   EXPECT_EQ(n_lines, 20);
 }
 
+TEST_F(Program, ADivergedTrainingThatStaysFiniteIsWarnedOf) {
+  const Outcome train = ferry(
+      "train --model model --dataset train.tsv --device cpu --max-steps 30 --lr 1 "
+      "--max-grad-norm 0 --output-dir rises");
+  EXPECT_EQ(train.code, 0) << train.err;
+  for (const std::string& said :
+       {train.err, text_of(root_ / "rises/train.log"), text_of(root_ / "rises/run.json")})
+    for (const char* part :
+         {"the loss rose from ", "lower learning_rate (it was 1)", "set max_grad_norm = 1"})
+      EXPECT_NE(said.find(part), std::string::npos) << part << " in: " << said;
+  EXPECT_NE(ferry("runs show rises").out.find("the loss rose from "), std::string::npos);
+  const Outcome good = ferry(train_arguments("falls") + "--max-steps 30");
+  EXPECT_EQ(good.err.find("the loss rose"), std::string::npos) << good.err;
+}
+
 TEST_F(Program, DamagedModels) {
   const auto damaged = &Program::copied_model;
   auto train = [&](const std::string& model) {

@@ -14,6 +14,7 @@
 #include "src/term/confusion.h"
 #include "src/term/curve.h"
 #include "src/term/table.h"
+#include "src/train/loop/loss_rise.h"
 
 namespace ferry {
 namespace {
@@ -170,6 +171,17 @@ nlohmann::ordered_json actual_json(const TrainingResult* result) {
   return actual;
 }
 
+std::string warning_of(const TrainingResult& result, const Job& job) {
+  const auto rise = rise_of_loss(result.losses, job.loss, job.model.n_labels);
+  if (!rise) return {};
+  const double clip = job.config.number("max_grad_norm");
+  return fmt::format(
+      "the loss rose from {:.4g} to {:.4g}: the training diverged, and the model is worse than the "
+      "one it began with; lower learning_rate (it was {:g}), {}",
+      rise->first, rise->last, job.config.number("learning_rate"),
+      clip > 0 ? fmt::format("or max_grad_norm (it was {:g})", clip) : "or set max_grad_norm = 1");
+}
+
 void print_end(const TrainingResult& result,
                const Job& job,
                const Promise& promise,
@@ -195,6 +207,8 @@ void print_end(const TrainingResult& result,
   tell(fmt::format(
       "{:.0f} tokens/s{}\n", static_cast<double>(result.n_tokens) / std::max(result.seconds, 1e-9),
       result.n_skipped == 0 ? "" : fmt::format(", {} steps skipped", result.n_skipped)));
+  if (const std::string warning = warning_of(result, job); !warning.empty())
+    log_line("warning: " + warning);
   if (result.best)
     tell(fmt::format("the best evaluation was after step {}: the model is of that step\n",
                      result.best->step));

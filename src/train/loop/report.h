@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "src/term/terminal.h"
 #include "src/train/loop/loop.h"
@@ -22,6 +23,8 @@ void print_expected(const Promise& promise);
 void print_metrics(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal);
 /** Prints up to three samples of the evaluation data beside the model's answers. */
 void print_examples(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal);
+/** Where the loss ended far above its start: that, and what to do. Empty for other runs. */
+std::string warning_of(const TrainingResult& result, const Job& job);
 void print_end(const TrainingResult& result,
                const Job& job,
                const Promise& promise,
