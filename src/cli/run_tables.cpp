@@ -182,7 +182,12 @@ void show_run(const fs::path& path, bool wants_json) {
   fmt::print("{}", table.text(term::detect_terminal(1)));
   if (run.phase() == "lost")
     fmt::print(
-        "its process is gone (killed, or out of host memory); go on with: ferry train "
+        "its process is gone (killed, or out of host memory); continue with: ferry train "
+        "--resume '{}'\n",
+        path.string());
+  if (run.phase() == "unstarted")
+    fmt::print(
+        "it was ended before its first step (Ctrl-C, or killed); begin it with: ferry train "
         "--resume '{}'\n",
         path.string());
 }

@@ -179,11 +179,13 @@ void ask(const fs::path& run, const nlohmann::json& question) {
   const ordered_json record = runs::read_run(run);
   const std::string phase = record.value("phase", "");
   const auto socket = record.find("control_socket");
-  if (phase == "lost" || phase == "finished" || phase == "stopped" || phase == "failed")
-    throw Error(
-        Fault::usage, "runs.control", fmt::format("'{}' is not going on: {}", run.string(), phase),
-        phase == "finished" ? "its model is in final/"
-                            : fmt::format("go on with: ferry train --resume '{}'", run.string()));
+  if (phase == "lost" || phase == "unstarted" || phase == "finished" || phase == "stopped" ||
+      phase == "failed")
+    throw Error(Fault::usage, "runs.control",
+                fmt::format("'{}' is not going on: {}", run.string(), phase),
+                phase == "finished"
+                    ? "its model is in final/"
+                    : fmt::format("continue with: ferry train --resume '{}'", run.string()));
   if (socket == record.end() || !socket->is_string())
     throw Error(Fault::machine, "runs.control",
                 fmt::format("'{}' has no control socket yet", run.string()),

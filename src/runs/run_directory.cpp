@@ -28,9 +28,9 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kFormat_version = 1;
 
-constexpr std::array<std::string_view, 9> kPhaseNames = {"preparing", "training", "evaluating",
-                                                         "saving",    "finished", "stopped",
-                                                         "failed",    "lost",     "paused"};
+constexpr std::array<std::string_view, 10> kPhaseNames = {
+    "preparing", "training", "evaluating", "saving", "finished",
+    "stopped",   "failed",   "lost",       "paused", "unstarted"};
 
 /** Keys that need not be there; one that is has to have the type. */
 void check_types(const JsonReader& object,
@@ -239,7 +239,10 @@ bool has_trainer(const fs::path& run) {
 nlohmann::ordered_json read_run(const fs::path& run) {
   nlohmann::ordered_json record = parse_run(run);
   if (!has_ended(record)) {
-    if (!has_trainer(run)) record["phase"] = name_of(Phase::lost);
+    // What a run is expected to take is known just before its first step.
+    const bool is_unstarted =
+        record.value("phase", "") == name_of(Phase::preparing) && !record.contains("promised");
+    if (!has_trainer(run)) record["phase"] = name_of(is_unstarted ? Phase::unstarted : Phase::lost);
   }
   return record;
 }

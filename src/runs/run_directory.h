@@ -16,7 +16,8 @@
 
 namespace ferry::runs {
 
-/** What a run is doing; `lost` is what a reader concludes of a process that is gone. */
+/** What a run is doing. A reader concludes of a process that is gone that the run is `lost`, or
+ * `unstarted` where it had not come to its first step. */
 enum class Phase : uint8_t {
   preparing,
   training,
@@ -26,7 +27,8 @@ enum class Phase : uint8_t {
   stopped,
   failed,
   lost,
-  paused
+  paused,
+  unstarted
 };
 std::string_view name_of(Phase phase);
 
@@ -67,7 +69,8 @@ nlohmann::ordered_json parent_of(const std::filesystem::path& model);
  * is of another machine. */
 bool has_trainer(const std::filesystem::path& run);
 
-/** run.json of a run, its phase `lost` where its process is gone. Throws Error(data). */
+/** run.json of a run, its phase `lost` or `unstarted` where its process is gone. Throws
+ * Error(data). */
 nlohmann::ordered_json read_run(const std::filesystem::path& run);
 
 /** What a failed run says last, at exit codes from this one on: how to send it to somebody. */

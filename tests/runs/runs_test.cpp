@@ -234,6 +234,18 @@ TEST_F(Runs, AProcessThatIsGoneIsLost) {
   EXPECT_EQ(read_run(run_)["phase"], "finished");
 }
 
+TEST_F(Runs, OneThatHadNotBegunIsNotLost) {
+  const auto phase_of = [&](const char* record) {
+    std::ofstream(run_ / "run.json") << record;
+    return read_run(run_).value("phase", "");
+  };
+  EXPECT_EQ(phase_of(R"({"phase": "preparing"})"), "unstarted");
+  EXPECT_EQ(phase_of(R"({"phase": "failed"})"), "failed");
+  EXPECT_EQ(phase_of(R"({"phase": "training", "promised": {}})"), "lost");
+  // It had been resumed: it has steps.
+  EXPECT_EQ(phase_of(R"({"phase": "preparing", "promised": {}})"), "lost");
+}
+
 TEST_F(Runs, ADirectoryThatWasMovedOrRemovedIsToldAtTheNextLine) {
   RunDirectory run(run_);
   run.set_phase(Phase::training);
