@@ -292,18 +292,24 @@ std::filesystem::path run_of_model(const std::filesystem::path& model) {
   return {};
 }
 
-/** Texts are cut as they were when the model was trained: other lengths give other figures than the
- * run's own report. */
-void take_length_of_run(CommandLine& command) {
+/** Texts are cut, and masked, as they were when the model was trained: other lengths, or for masks
+ * seeds and micro-batches, give other figures than the run's own report. */
+void take_settings_of_run(CommandLine& command) {
   constexpr std::string_view kLength = "max_length", kModel = "model_name_or_path";
-  if (command.config.is_set(kLength) || command.config.is_auto(kModel)) return;
+  if (command.config.is_auto(kModel)) return;
   const std::filesystem::path run = run_of_model(command.config.text(kModel));
   if (run.empty()) return;
   Config of_run;
   const std::filesystem::path file = run / "config.toml";
   read_toml_file(of_run, file, Source::file);
+  if (!command.config.is_set("seed"))
+    command.config.choose("seed", fmt::format("{}", of_run.integer("seed")), file.string());
+  constexpr std::string_view kMicroBatch = "per_device_train_batch_size";
+  const auto micro_batch = of_run.maybe_integer(kMicroBatch);
+  if (of_run.text("task") == "mlm" && micro_batch && !command.config.is_set(kMicroBatch))
+    command.config.choose(kMicroBatch, fmt::format("{}", *micro_batch), file.string());
   const auto length = of_run.maybe_integer(kLength);
-  if (!length) return;
+  if (!length || command.config.is_set(kLength)) return;
   command.config.choose(kLength, fmt::format("{}", *length), file.string());
   command.notes.push_back(
       fmt::format("max_length = {}, as the run trained with ({})", *length, file.string()));
@@ -396,7 +402,7 @@ CommandLine parse_command_line(std::string_view verb_name,
     if (!reader.preset.empty())
       command.notes.push_back("the run's own settings take the place of the preset's");
   }
-  if (command.verb->mask & (kEval | kPredict)) take_length_of_run(command);
+  if (command.verb->mask & (kEval | kPredict)) take_settings_of_run(command);
   take_data_file(command, reader.data_file);
   if (command.verb->mask & kTraining) command.config.settle();
   command.notes.insert(command.notes.end(), command.config.notes().begin(),

@@ -247,6 +247,22 @@ TEST_F(Program, MaskedLmAdaptsToTextsWithoutLabels) {
   auto config = nlohmann::json::parse(text_of(root_ / "mlm/final/config.json"));
   EXPECT_EQ(config["architectures"][0], "BertForMaskedLM");
   EXPECT_NE(train.out.find("eval_loss"), std::string::npos);
+  // As the run masked: the same figures.
+  const Outcome eval = ferry("eval --model mlm --dataset dev.tsv --device cpu");
+  ASSERT_EQ(eval.code, 0) << eval.err;
+  const auto figures = [](const std::string& text) {
+    std::smatch found;
+    std::regex_search(text, found, std::regex("eval_loss: ([0-9.]+)\nperplexity: ([0-9.]+)\n"));
+    return found.str();
+  };
+  EXPECT_FALSE(figures(train.out).empty()) << train.out;
+  EXPECT_EQ(figures(eval.out), figures(train.out)) << eval.out;
+  std::istringstream numbers(figures(eval.out));
+  double loss = 0, perplexity = 0;
+  std::string name;
+  numbers >> name >> loss >> name >> perplexity;
+  EXPECT_NEAR(perplexity, std::exp(loss), 1e-3 * perplexity);
+  expect_fault(ferry("predict --model mlm --device cpu a"), 4, {"masked language model"});
 }
 
 TEST_F(Program, PrintsTheMeanLossSinceTheLastLine) {

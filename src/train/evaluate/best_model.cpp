@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -21,11 +22,12 @@ std::string metric_of(const config::Config& config) {
   return name.starts_with(kEval) ? name : std::string(kEval) + name;
 }
 
-/** Losses and errors are better when they are small. */
+/** Losses, errors and perplexities are better when they are small. */
 bool is_greater_better(const config::Config& config, const std::string& metric) {
   const std::string& asked = config.text("greater_is_better");
   if (asked != "auto") return asked == "true";
-  return !metric.ends_with("loss") && !metric.ends_with("error");
+  return std::ranges::none_of(std::array<std::string_view, 3>{"loss", "error", "perplexity"},
+                              [&](std::string_view small) { return metric.ends_with(small); });
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ void score(Evaluation& out, const TokenizedDataset& data, const LabelScheme& sch
 }  // namespace
 
 std::vector<std::string> metric_names(const LabelScheme& scheme, LossKind loss) {
-  if (loss == LossKind::masked_lm) return {"loss"};
+  if (loss == LossKind::masked_lm) return {"loss", "perplexity"};
   switch (scheme.problem) {
     case ProblemType::regression:
       return {"loss", "mean_absolute_error", "mean_squared_error", "pearson", "spearman"};
@@ -149,7 +149,10 @@ std::optional<Evaluation> evaluate_unless(Session& session,
   }
   if (!labelled || n_items == 0) return out;
   out.loss = loss_sum / static_cast<double>(n_items);
-  if (!masked_lm) score(out, job.eval, job.scheme);
+  if (masked_lm)
+    out.metrics = {{"perplexity", std::exp(out.loss)}};
+  else
+    score(out, job.eval, job.scheme);
   return out;
 }
 

@@ -94,6 +94,27 @@ void check_types(const TokenizedDataset& data, const ModelTable& model) {
                 "tokenizer and weights are not of the same model, or leave out text_pair_column");
 }
 
+/** True for a model that `ferry train --task mlm` or transformers wrote as one. */
+bool is_masked_lm(const HfConfig& hf) {
+  return std::ranges::find(hf.architectures, "BertForMaskedLM") != hf.architectures.end();
+}
+
+/** Throws Error(data) where the model is none. */
+LabelScheme scheme_of_classifier(const HfConfig& hf, const std::filesystem::path& path) {
+  // transformers leaves problem_type out until it has trained.
+  const auto problem =
+      hf.problem_type.empty() ? ProblemType::single_label : parse_problem_type(hf.problem_type);
+  if (!problem)
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' has problem_type '{}'", hf.origin(), hf.problem_type),
+                "expected single_label_classification, multi_label_classification or regression");
+  if (hf.id2label.empty())
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' has no labels in its config.json", path.string()),
+                "it is not a trained classifier; train one with `ferry train`");
+  return {.problem = *problem, .labels = LabelMap(hf.id2label)};
+}
+
 /** Single texts beside a model of pairs, or the reverse, would be answered at random. */
 void check_pairs_given(const LabelScheme& scheme, bool are_pairs, const config::Config& config) {
   if (!scheme.has_pairs || *scheme.has_pairs == are_pairs) return;
@@ -287,23 +308,21 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
                                        .tokenizer = std::move(tokenizer)});
   job->machine = detect_machine(job->config);
   const HfConfig& hf = job->directory.config();
-  // transformers leaves problem_type out until it has trained.
-  const auto problem =
-      hf.problem_type.empty() ? ProblemType::single_label : parse_problem_type(hf.problem_type);
-  if (!problem)
-    throw Error(Fault::data, "model.open",
-                fmt::format("'{}' has problem_type '{}'", hf.origin(), hf.problem_type),
-                "expected single_label_classification, multi_label_classification or regression");
-  job->scheme.problem = *problem;
-  job->scheme.labels = LabelMap(hf.id2label);
-  if (hf.id2label.empty())
-    throw Error(Fault::data, "model.open",
-                fmt::format("'{}' has no labels in its config.json", path.string()),
-                "it is not a trained classifier; train one with `ferry train`");
+  const bool masked_lm = is_masked_lm(hf);
+  if (masked_lm && !wants_labels)
+    throw Error(
+        Fault::data, "model.open",
+        fmt::format("'{}' is a masked language model, which labels no texts", path.string()),
+        "`ferry eval` measures it; `ferry train --model` makes a classifier of it");
+  if (masked_lm)
+    job->config.choose("task", "mlm", hf.origin());
+  else
+    job->scheme = scheme_of_classifier(hf, path);
   if (const auto has_pairs = hf.fields().find(kPairsKey)) job->scheme.has_pairs = has_pairs->flag();
   if (!job->config.text("dataset").empty()) {
-    auto options = dataset_options(job->config, job->config.text("dataset"),
-                                   wants_labels ? LabelUse::required : LabelUse::ignored);
+    auto options =
+        dataset_options(job->config, job->config.text("dataset"),
+                        wants_labels && !masked_lm ? LabelUse::required : LabelUse::ignored);
     options.takes_pipe = true;  // it is read once
     job->eval_examples = read_dataset(options, job->scheme);
   } else {
@@ -317,7 +336,7 @@ std::unique_ptr<Job> prepare_inference(config::Config config,
   check_vocabulary(job->tokenizer, job->model, job->directory);
   job->max_length =
       choose_max_length(job->config, job->model.max_positions, job->machine.plan.has_gpu);
-  job->loss = loss_of(job->scheme.problem, false);
+  job->loss = loss_of(job->scheme.problem, masked_lm);
   Dataset data = job->eval_examples;
   if (!wants_labels) data.scheme = {};
   job->eval = tokenize_dataset(data, tokenize_with(job->tokenizer, job->max_length), {},
