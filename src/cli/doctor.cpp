@@ -9,13 +9,16 @@
 #include "simd/level.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 #include "src/cli/commands.h"
 #include "src/cli/machine/diagnosis.h"
 #include "src/cli/machine/measured.h"
 #include "src/cli/profile_tables.h"
 #include "src/cli/run_report.h"
 #include "src/cli/settings.h"
+#include "src/config/models.h"
 #include "src/config/paths.h"
+#include "src/files/mapped_file.h"
 #include "src/plan/run_plan.h"
 #include "src/term/table.h"
 
@@ -31,8 +34,9 @@ constexpr std::string_view kDoctorHelp =
     "Looks at processor, memory and its limits, disk, NVIDIA driver and GPUs, and Ferry's own "
     "parts; measures\n"
     "AdamW, copies, products, attention and the disk of the current directory in under 20 "
-    "seconds; and says how to\n"
-    "mend each fault. The figures are kept as the machine's profile in\n"
+    "seconds; lists the\n"
+    "models that it finds; and says how to mend each fault. The figures are kept as the machine's "
+    "profile in\n"
     "$XDG_DATA_HOME/ferry/machine.json (~/.local/share). Exit code 0 when training can run, 5 "
     "when something\n"
     "prevents it.\n\n"
@@ -185,6 +189,61 @@ ordered_json json_of(const Facts& facts,
           {"findings", faults}};
 }
 
+/** The model's family, as far as its config.json tells; this version trains bert alone. */
+std::string family_of(const config::ModelPlace::Model& model) {
+  try {
+    const std::filesystem::path file = model.directory / "config.json";
+    return JsonReader::parse(read_text_file(file), {file.string(), "model.open", ""})
+        .text("model_type", "no model_type");
+  } catch (const Error&) {
+    return "unreadable";
+  }
+}
+
+ordered_json json_of(const std::vector<config::ModelPlace>& places) {
+  ordered_json all = ordered_json::array();
+  for (const config::ModelPlace& place : places) {
+    ordered_json models = ordered_json::array();
+    for (const auto& model : place.models)
+      models.push_back({{"name", model.name},
+                        {"directory", model.directory.string()},
+                        {"model_type", family_of(model)}});
+    all.push_back({{"place", place.name}, {"path", place.path.string()}, {"models", models}});
+  }
+  return all;
+}
+
+/** "bert-base-uncased, gpt2 (gpt2: not trained by this version)" */
+std::string text_of(const config::ModelPlace& place) {
+  constexpr size_t kShown = 20;
+  std::vector<std::string> names;
+  for (const auto& model : place.models) {
+    const std::string family = family_of(model);
+    names.push_back(family == "bert" ? model.name
+                    : family == "unreadable"
+                        ? fmt::format("{} (unreadable)", model.name)
+                        : fmt::format("{} ({}: not trained by this version)", model.name, family));
+  }
+  const size_t n_more = names.size() > kShown ? names.size() - kShown : 0;
+  names.resize(names.size() - n_more);
+  return fmt::format("{}{}", fmt::join(names, ", "),
+                     n_more > 0 ? fmt::format(" and {} more", n_more) : "");
+}
+
+/** The models that --model takes by name, under each place that was looked at. */
+void print_models(const std::vector<config::ModelPlace>& places) {
+  fmt::print("\nmodels:\n");
+  for (const config::ModelPlace& place : places) {
+    const bool is_unset = place.path.empty() && place.name.starts_with('$');
+    const bool says_path = !place.path.empty() && place.path != "models";
+    fmt::print("  {}{}: {}\n", place.name,
+               says_path ? fmt::format(" ({})", place.path.string()) : "",
+               is_unset               ? "not set"
+               : place.models.empty() ? "none"
+                                      : text_of(place));
+  }
+}
+
 void print_facts(const Facts& facts, const term::Terminal& terminal) {
   const Host& host = facts.host;
   const HostMemory& memory = facts.memory;
@@ -284,11 +343,13 @@ int run_doctor(Arguments arguments) {
   const bool usable = is_usable(findings);
   const term::Terminal terminal = term::detect_terminal(1);
   if (request.wants_json) {
-    fmt::print("{}\n", json_of(facts, findings, usable, measured)
-                           .dump(2, ' ', false, ordered_json::error_handler_t::replace));
+    ordered_json report = json_of(facts, findings, usable, measured);
+    report["models"] = json_of(config::list_model_places());
+    fmt::print("{}\n", report.dump(2, ' ', false, ordered_json::error_handler_t::replace));
   } else {
     print_facts(facts, terminal);
     print_measuring(facts, measured);
+    print_models(config::list_model_places());
     print_findings(findings, usable, terminal);
   }
   return usable ? 0 : static_cast<int>(Fault::machine);

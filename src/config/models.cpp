@@ -206,6 +206,77 @@ fs::path hub_cache_directory() {
   return {};
 }
 
+namespace {
+
+using FoundModels = std::vector<ModelPlace::Model>;
+
+std::vector<fs::path> directories_in(const fs::path& parent) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(parent, error), end; !error && it != end; it.increment(error))
+    if (it->is_directory(error)) found.push_back(it->path());
+  return found;
+}
+
+/** NAME and ORGANISATION/NAME under a directory; `prefix` makes of the name what --model takes. */
+FoundModels models_under(const fs::path& parent, const std::string& prefix) {
+  FoundModels found;
+  const auto add = [&](const fs::path& directory) {
+    found.push_back({prefix + directory.lexically_relative(parent).string(), directory});
+  };
+  for (const fs::path& one : directories_in(parent)) {
+    if (is_model_directory(one)) {
+      add(one);
+      continue;
+    }
+    for (const fs::path& two : directories_in(one))
+      if (is_model_directory(two)) add(two);
+  }
+  return found;
+}
+
+/** models--foo--bar is "foo/bar". */
+FoundModels models_in_hub_cache(const fs::path& cache) {
+  constexpr std::string_view kPrefix = "models--", kSlash = "--";
+  FoundModels found;
+  for (const fs::path& one : directories_in(cache)) {
+    std::string name = one.filename().string();
+    const auto snapshot = name.starts_with(kPrefix) ? snapshot_of(one) : std::nullopt;
+    if (!snapshot) continue;
+    name.erase(0, kPrefix.size());
+    if (const size_t slash = name.find(kSlash); slash != name.npos)
+      name.replace(slash, kSlash.size(), "/");
+    found.push_back({name, *snapshot});
+  }
+  return found;
+}
+
+FoundModels models_of_packages() {
+  FoundModels found;
+  for (const KnownModel& known : kKnownModels)
+    for (const fs::path& site : site_packages())
+      if (!known.package_dir.empty() && is_model_directory(site / known.package_dir)) {
+        found.push_back({std::string(known.name), site / known.package_dir});
+        break;  // the first is the one that is taken
+      }
+  return found;
+}
+
+}  // namespace
+
+std::vector<ModelPlace> list_model_places() {
+  const fs::path of_user = environment_variable("FERRY_MODELS"), here = "models",
+                 cache = hub_cache_directory();
+  std::vector<ModelPlace> places = {
+      {"$FERRY_MODELS", of_user, of_user.empty() ? FoundModels() : models_under(of_user, "")},
+      {"models/ here", here, models_under(here, "models/")},
+      {"Hugging Face's cache", cache, models_in_hub_cache(cache)},
+      {"Python packages", {}, models_of_packages()}};
+  for (ModelPlace& place : places)
+    std::ranges::sort(place.models, {}, &ModelPlace::Model::name);
+  return places;
+}
+
 std::optional<std::string> known_model_config(std::string_view name) {
   const KnownModel* const model = find_known(name);
   if (!model) return std::nullopt;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ferry::config {
 
@@ -19,6 +20,20 @@ std::filesystem::path find_model(std::string_view name_or_path);
 /** Where Hugging Face's tools keep what they fetch: $HF_HUB_CACHE, else $HF_HOME/hub, else
  * $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. Empty where there is no home. */
 std::filesystem::path hub_cache_directory();
+
+/** A place where models are looked for, and those that lie there. */
+struct ModelPlace {
+  struct Model {
+    std::string name;  ///< as --model takes it
+    std::filesystem::path directory;
+  };
+  std::string name;            ///< "$FERRY_MODELS"
+  std::filesystem::path path;  ///< empty: not set
+  std::vector<Model> models;   ///< sorted by name
+};
+
+/** $FERRY_MODELS, models/ under the current directory, Hugging Face's cache, Python packages. */
+std::vector<ModelPlace> list_model_places();
 
 /** A config.json with the shape of a model that is known by its name, without its weights: enough
  * for a plan. "bert-large-uncased" and "google-bert/bert-large-uncased" alike. */

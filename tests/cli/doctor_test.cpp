@@ -394,6 +394,40 @@ TEST_F(Doctor, JsonHasItsShape) {
   }
 }
 
+TEST_F(Doctor, ListsTheModelsAndWhereTheyAreLookedFor) {
+  const TemporaryDirectory here;
+  const auto add = [&](const std::string& directory, const std::string& family) {
+    here.write(directory + "/config.json", R"({"model_type": ")" + family + "\"}");
+  };
+  add("mine/own-bert", "bert");
+  add("mine/lab/deep", "gpt2");
+  here.write("mine/damaged/config.json", "{");
+  add("models/local", "bert");
+  add("hub/models--google-bert--bert-base-cased/snapshots/abc", "bert");
+  const std::string root = here.path().string();
+  const auto doctor = [&](std::vector<std::string> words, const std::string& models) {
+    words.insert(words.begin(), {"doctor", "--no-measure"});
+    return run_ferry({.arguments = words,
+                      .environment = {{"FERRY_TRAINER", "/bin/true"},
+                                      {"FERRY_MODELS", models},
+                                      {"HF_HUB_CACHE", root + "/hub"},
+                                      {"XDG_DATA_HOME", root}},
+                      .directory = root});
+  };
+  const std::string said = doctor({}, root + "/mine").out;
+  for (const std::string& line :
+       {"  $FERRY_MODELS (" + root +
+            "/mine): damaged (unreadable), lab/deep (gpt2: not trained by "
+            "this version), own-bert\n",
+        std::string("  models/ here: models/local\n"),
+        "  Hugging Face's cache (" + root + "/hub): google-bert/bert-base-cased\n"})
+    EXPECT_TRUE(config::contains(said, line)) << line << "in:\n" << said;
+  EXPECT_TRUE(config::contains(doctor({}, "").out, "  $FERRY_MODELS: not set\n"));
+  const auto places = nlohmann::json::parse(doctor({"--json"}, root + "/mine").out)["models"];
+  EXPECT_EQ(places[0]["models"][2]["name"], "own-bert");
+  EXPECT_EQ(places[2]["models"][0]["model_type"], "bert");
+}
+
 TEST_F(Doctor, WithoutFiguresTheRestIsReported) {
   const TemporaryDirectory home;
   Outcome outcome =
