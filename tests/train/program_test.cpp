@@ -385,6 +385,7 @@ TEST_F(Program, PredictsPairs) {
   const Outcome train = ferry(
       "train --model model --device cpu --output-dir pairs --max-steps 2 --dataset pairs.tsv");
   ASSERT_EQ(train.code, 0) << train.err;
+  EXPECT_NE(train.out.find("--pairs \"a text\""), std::string::npos) << train.out;
   const auto predict = [](const std::string& given) {
     return ferry("predict --model pairs --device cpu " + given);
   };

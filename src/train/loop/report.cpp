@@ -83,9 +83,10 @@ std::string next_commands(const Job& job, const std::filesystem::path& final) {
   const std::string model = runs::shell_line(std::array{final.string()});
   if (job.loss == LossKind::masked_lm)
     return fmt::format("next: ferry train --model {} --dataset LABELLED_TEXTS\n", model);
+  const bool takes_pairs = job.scheme.has_pairs.value_or(false);
   return fmt::format(
-      "next: ferry predict --model {0} \"a text\"\n      ferry export --model {0} --output DIR\n",
-      model);
+      "next: ferry predict --model {0} {1}\n      ferry export --model {0} --output DIR\n", model,
+      takes_pairs ? "--pairs \"a text\" \"another\"" : "\"a text\"");
 }
 
 }  // namespace
