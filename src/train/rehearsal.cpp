@@ -137,7 +137,8 @@ Promise rehearse(Session& session, const Job& job, int64_t n_done) {
   // The run's first step has the most micro-batches.
   const double step_s = rehearsal.time_of(batches.of_step(0));
   Promise promise;
-  promise.seconds = step_s * static_cast<double>(job.n_steps - n_done);
+  // A resumed run may be asked for fewer steps than it has made: it then ends at once.
+  promise.seconds = step_s * static_cast<double>(std::max<int64_t>(0, job.n_steps - n_done));
   if (const int64_t most_s = job.config.integer("max_time"); most_s > 0)
     promise.seconds = std::min(promise.seconds, static_cast<double>(most_s));
   return promise;
