@@ -101,7 +101,7 @@ std::string plan_text(const fs::path& run, const ordered_json& record) {
                      format_bytes(row.value("bytes", int64_t{0}))});
     out += table.text(plain) + "\n";
   }
-  term::Table table({{""}, {"promised", term::Align::right}, {"actual", term::Align::right}});
+  term::Table table({{""}, {"expected", term::Align::right}, {"actual", term::Align::right}});
   const ordered_json &promised = part("promised"), &actual = part("actual");
   for (const auto& [title, key, is_bytes] :
        {std::tuple{"training time", "training_seconds", false},

@@ -35,7 +35,7 @@ constexpr std::string_view kRunsHelp =
     "       ferry runs show RUN               what it is doing, and how far it is\n"
     "       ferry runs compare RUN RUN        settings that differ, and what came of them\n"
     "       ferry runs pause RUN              drops the step in progress; frees the GPU\n"
-    "       ferry runs resume RUN             goes on with a paused one\n"
+    "       ferry runs resume RUN             continues a paused one\n"
     "       ferry runs save RUN               a checkpoint now\n"
     "       ferry runs stop RUN [--no-save]   a checkpoint, and the end\n"
     "       ferry runs set RUN KEY=VALUE      learning_rate, weight_decay or max_grad_norm\n"
@@ -46,7 +46,7 @@ constexpr std::string_view kRunsHelp =
     "shortened\n\n"
     "RUN is a directory, or a name that ls shows, or the beginning of just one. ls, show and\n"
     "compare take --json.\n"
-    "A run whose process is gone goes on with: ferry train --resume RUN\n";
+    "A run whose process is gone is resumed with: ferry train --resume RUN\n";
 
 constexpr std::string_view kOutputFlag = "--output=";
 
@@ -147,7 +147,7 @@ void check(const fs::path& run) {
   const fs::path settings = run / "config.toml";
   switch (runs::check_settings_file(run)) {
     case runs::SettingsState::as_written:
-      return fmt::print("{}: whole\n", settings.string());
+      return fmt::print("{}: intact\n", settings.string());
     case runs::SettingsState::unchecked:
       return fmt::print("{}: an older Ferry wrote it, without a checksum\n", settings.string());
     case runs::SettingsState::changed:

@@ -188,7 +188,7 @@ std::vector<Option> data_options() {
        .value = "false",
        .verbs = kTrain,
        .help = "Resume although what fixes the run's bits has changed (batch sizes, dtype, seed, "
-               "data, device, build): it goes on, with other bits."},
+               "data, device, build): the result is then not that of the unchanged run."},
       {.key = "save_strategy",
        .type = Type::choice,
        .group = kOutputGroup,

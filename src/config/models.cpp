@@ -177,10 +177,11 @@ Error refusal_of_directory(const fs::path& directory) {
   const std::string what = fmt::format("the run '{}' is not finished", directory.string());
   if (checkpoint.empty())
     return not_here(fmt::format("{}, and has no checkpoint", what),
-                    fmt::format("go on with: ferry train --resume '{}'", directory.string()));
-  return not_here(what, fmt::format("its last checkpoint is a model, too: --model '{}'; or go on "
-                                    "with: ferry train --resume '{}'",
-                                    checkpoint.string(), directory.string()));
+                    fmt::format("continue with: ferry train --resume '{}'", directory.string()));
+  return not_here(what,
+                  fmt::format("its last checkpoint is a model, too: --model '{}'; or continue "
+                              "with: ferry train --resume '{}'",
+                              checkpoint.string(), directory.string()));
 }
 
 std::string download_hint(std::string_view id, std::string_view name, const fs::path& models) {

@@ -66,7 +66,7 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
   tell(entry->name.data());
   tell(
       "' became shorter while it was used, or its disk cannot be read - do not write to files that "
-      "are in use; the last checkpoint is whole: ferry train --resume goes on from it\n");
+      "are in use; the last checkpoint is intact: ferry train --resume continues from it\n");
   ::_exit(static_cast<int>(Fault::data));
 }
 

@@ -206,14 +206,14 @@ std::string advice_on_damaged(const Checkpoint& damaged) {
   for (auto it = all.rbegin(); it != all.rend(); ++it)
     try {
       if (check_checkpoint(it->path))
-        return fmt::format("{}, before it, is whole; go on from there: {}",
+        return fmt::format("{}, before it, is intact; continue from there: {}",
                            it->path.filename().string(),
                            shell_line(std::array{std::string("ferry"), std::string("train"),
                                                  std::string("--resume"), it->path.string()}));
     } catch (const Error&) {  // damaged, too
     }
   return all.empty() ? "the run has no checkpoint before it"
-                     : "no checkpoint before it is whole, either";
+                     : "no checkpoint before it is intact, either";
 }
 
 void remove_unfinished(const fs::path& run) {

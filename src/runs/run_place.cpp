@@ -58,7 +58,7 @@ void RunPlace::check() const {
   throw Error(
       Fault::machine, "runs.gone",
       fmt::format("'{}' was moved to '{}' while the run trained", path_.string(), now.string()),
-      fmt::format("{}; go on with: ferry train --resume '{}'",
+      fmt::format("{}; continue with: ferry train --resume '{}'",
                   all.empty() ? "it has no complete checkpoint"
                               : fmt::format("its last complete checkpoint is '{}'",
                                             all.back().path.string()),

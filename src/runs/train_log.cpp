@@ -56,7 +56,7 @@ TrainLog::TrainLog(const std::filesystem::path& run, std::span<const std::string
   struct stat status {};
   const bool goes_on = ::fstat(fd_.get(), &status) == 0 && status.st_size > 0;
   is_cut_ = goes_on && !ends_with_newline(fd_.get(), status.st_size);
-  add((goes_on ? "the run goes on: " : "") + shell_line(command));
+  add((goes_on ? "the run is resumed: " : "") + shell_line(command));
 }
 
 void TrainLog::add(std::string_view line) {

@@ -93,14 +93,14 @@ std::string say_stopped(const TrainingResult& result,
   const std::string command =
       runs::shell_line(std::array<std::string, 4>{"ferry", "train", "--resume", run.string()});
   if (result.is_saved)
-    return fmt::format("stopped after saving, at step {}; go on with: {}", n_steps, command);
+    return fmt::format("stopped after saving, at step {}; continue with: {}", n_steps, command);
   const auto all = runs::complete_checkpoints(run);
   if (all.empty())
     return fmt::format(
         "stopped without saving: the run has no checkpoint, and begins at step 0 "
         "with: {}",
         command);
-  return fmt::format("stopped without saving, at step {}; go on from step {} ({}) with: {}",
+  return fmt::format("stopped without saving, at step {}; continue from step {} ({}) with: {}",
                      n_steps, all.back().step, all.back().path.filename().string(), command);
 }
 
@@ -165,16 +165,16 @@ bool is_asked_for_more(const config::Config& config, const runs::ResumePoint& fi
                     finished.checkpoint->path.filename().string()),
         fmt::format("move '{}' away to go on from there", (finished.run / "final").string()));
   if (asks_for_more && finished.checkpoint) return true;
-  if (asks_for_more) asks = "more";
+  if (asks_for_more) asks = "more steps";
   if (asks.empty()) return false;
   const std::string new_run = fmt::format("start a new run from its model: --model '{}'",
                                           (finished.run / "final").string());
   throw Error(Fault::usage, "train.resume",
-              fmt::format("'{}' is finished, and {} is asked of it", finished.run.string(), asks),
+              fmt::format("'{}' is finished, so {} cannot be taken", finished.run.string(), asks),
               finished.checkpoint
-                  ? fmt::format("--max-steps N beside it, N above {}, goes on; or {}",
+                  ? fmt::format("--max-steps N beside it, N above {}, continues it; or {}",
                                 finished.checkpoint->step, new_run)
-                  : fmt::format("it has no checkpoint to go on from; {}", new_run));
+                  : fmt::format("it has no checkpoint to continue from; {}", new_run));
 }
 
 /** The trained model of a run that goes on for more steps makes room for the next one. */
@@ -188,7 +188,7 @@ void put_aside_final(const std::filesystem::path& run) {
         Fault::machine, "train.resume",
         fmt::format("'{}' cannot be renamed: {}", (run / "final").string(), error.message()),
         "move it away");
-  log_line("the run was finished and goes on: its model is now final.left");
+  log_line("the run was finished and is resumed: its model is now final.left");
 }
 
 bool is_finished(const runs::ResumePoint& resumed) {
@@ -267,8 +267,8 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   const auto checkpoint = resumed ? resumed->checkpoint : std::nullopt;
   if (const config::Origin& model = command.config.origin("model_name_or_path");
       checkpoint && model.source == config::Source::command_line)
-    log_line(fmt::format("{} is not read: the model of a run that goes on is that of {}",
-                         model.where, checkpoint->path.filename().string()));
+    log_line(fmt::format("{} is not read: the model of a resumed run is that of {}", model.where,
+                         checkpoint->path.filename().string()));
   if (checkpoint)
     read_from(*checkpoint, run, [&] {
       runs::read_checksums(checkpoint->path);

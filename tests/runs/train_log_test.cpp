@@ -52,7 +52,7 @@ TEST(TrainLog, BeginsWithTheCommandAndGoesOnWithOne) {
   EXPECT_EQ(without_time(lines[1]), "first");
   EXPECT_EQ(without_time(lines[2]), "second \\x1b[31mred");
   EXPECT_EQ(lines[3], "torn by a ki");
-  EXPECT_EQ(without_time(lines[4]), "the run goes on: ferry train --resume here");
+  EXPECT_EQ(without_time(lines[4]), "the run is resumed: ferry train --resume here");
   EXPECT_EQ(without_time(lines[5]), "third");
 }
 

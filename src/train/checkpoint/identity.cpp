@@ -77,7 +77,8 @@ bool is_same(const std::string& key,
 
 /** What to do about a key that is another now. */
 std::string hint_of(const std::string& key, const nlohmann::ordered_json& then) {
-  constexpr std::string_view kGoOn = "go on with --new-identity: the bits will differ from here on";
+  constexpr std::string_view kGoOn =
+      "continue with --new-identity: the result is then not that of the unchanged run";
   if (key == "dataset")
     return fmt::format("give the data as it was (--dataset, if it was moved), or {}", kGoOn);
   if (key == "device" || key == "cpu_vendor")

@@ -142,7 +142,7 @@ void Control::pause(runs::ControlRequest request) {
       has_left_gpu_ = session_.leave_gpu();
     } catch (const Error& error) {
       if (error.fault() != Fault::does_not_fit) throw;
-      return request.answer(false, fmt::format("it goes on: {}", error.what()));
+      return request.answer(false, fmt::format("the run continues: {}", error.what()));
     }
     what = has_left_gpu_ ? "paused; the GPU's memory is free"
                          : "paused; this driver cannot give the GPU's memory back before the end";

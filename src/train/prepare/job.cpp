@@ -276,8 +276,8 @@ std::unique_ptr<Job> prepare_training(config::Config config,
   if (job->config.number("label_smoothing_factor") > 0 &&
       (job->loss == LossKind::multi_label || job->loss == LossKind::regression))
     throw Error(Fault::usage, "config.label_smoothing_factor",
-                fmt::format("label smoothing is for texts with one label each, and this is {}",
-                            hf_name_of(job->scheme.problem)),
+                fmt::format("label smoothing is for texts with one label each, and these have {}",
+                            job->loss == LossKind::regression ? "numbers" : "several"),
                 "leave it out");
   PlanRequest request = make_plan_request(job->config, job->model, job->machine.plan,
                                           /*trains=*/true, job->train.bytes() + job->eval.bytes());

@@ -79,7 +79,7 @@ TEST_F(FullDisk, CtrlCLeavesWithoutIt) {
   ::kill(child, SIGINT);
   const Outcome outcome = wait_for(child);
   EXPECT_EQ(outcome.code(), 130) << outcome.err;
-  EXPECT_NE(outcome.err.find("stopped without saving, at step 300; go on from step "),
+  EXPECT_NE(outcome.err.find("stopped without saving, at step 300; continue from step "),
             std::string::npos)
       << outcome.err;
   fs::remove(small() / "filler");

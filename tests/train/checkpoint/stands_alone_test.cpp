@@ -130,7 +130,7 @@ TEST_F(StandsAlone, AFinishedRunGoesOnForMoreSteps) {
   ASSERT_EQ(ferry(new_run("longer", {"--max-steps=14"})).code(), 0) << text_of(root_ / "err");
   EXPECT_EQ(resumed({"--worker-threads=2"}).code(), 0) << "it is finished, and nothing is asked";
   expect_says(resumed({"--lr=1e-4"}), 2, "--max-steps N");
-  expect_says(resumed({"--max-steps=14", "--seed=3"}), 2, "--seed is asked");
+  expect_says(resumed({"--max-steps=14", "--seed=3"}), 2, "so --seed cannot be taken");
   expect_says(resumed({"--max-steps=10"}), 2, "finished after 14 steps");
   const Outcome outcome = resumed({"--max-steps=20", "--weight-decay=0.01"});
   expect_says(outcome, 0, "weight_decay was 0");

@@ -98,7 +98,7 @@ TEST_F(BadDays, TheLogTellsTheRun) {
   forget_end("told");
   ASSERT_EQ(ferry({"train", "--resume=told"}).exit_code, 0);
   expect_holds(text_of(root_ / "told/train.log"),
-               {first, "Z the run goes on: ferry train --resume=told\n"});
+               {first, "Z the run is resumed: ferry train --resume=told\n"});
   if (access("/dev/full", W_OK) != 0) return;
   forget_end("told");
   fs::remove(root_ / "told/train.log");
