@@ -39,7 +39,8 @@ double tokens_per_second(const Plan& plan, const PlanRequest& request, const Pla
 }
 
 /** The same plan where published figures disagree, at the least of them: on the preset NAME-low.
- * Nothing where there is none, as of a machine that was measured. */
+ * Nothing where there is none, as of a machine that was measured, or where the rate is the same
+ * with both. */
 std::optional<double> least_samples_per_second(const Plan& plan,
                                                const ModelTable& model,
                                                const PlanRequest& request) {
@@ -49,7 +50,10 @@ std::optional<double> least_samples_per_second(const Plan& plan,
   if (std::ranges::find(presets, name) == presets.end()) return std::nullopt;
   PlanRequest least = request;
   least.machine = find_machine_preset(name);
-  return static_cast<double>(request.train_batch_size) / simulate_plan(model, least, plan).step_s;
+  const double rate =
+      static_cast<double>(request.train_batch_size) / simulate_plan(model, least, plan).step_s;
+  constexpr double kSame = 0.999;
+  return rate < kSame * samples_per_second(plan, request) ? std::optional(rate) : std::nullopt;
 }
 
 /** Most that the GPU takes: its limit for as long as the step lasts. */
@@ -104,12 +108,15 @@ void print_plan_time(const Plan& plan,
     return;
   }
   const Simulation& predicted = *plan.predicted;
+  constexpr double kWorthShowing_s = 0.05e-3;  // less is printed as 0.0 ms
   const int bar_width = term::bar_width(terminal);
   term::Table table({{"a step"}, {"time", term::Align::right}, {""}});
   for (const Resource& resource : kResources) {
     const double busy_s = predicted.busy_s[static_cast<size_t>(resource.queue)];
-    if (busy_s <= 0) continue;
+    if (busy_s < kWorthShowing_s) continue;
     const bool is_cpu = !request.has_gpu && resource.queue == QueueId::compute;
+    // On a CPU nothing is copied but a batch, within the same memory.
+    if (!request.has_gpu && !is_cpu && resource.queue != QueueId::host) continue;
     table.add_row({is_cpu ? "CPU" : resource.name, fmt::format("{:.1f} ms", 1e3 * busy_s),
                    fmt::format("{}{}", term::bar(busy_s, predicted.step_s, bar_width, terminal),
                                resource.queue == predicted.binding() ? "  binds" : "")});
