@@ -182,7 +182,7 @@ void ask(const fs::path& run, const nlohmann::json& question) {
   if (phase == "lost" || phase == "unstarted" || phase == "finished" || phase == "stopped" ||
       phase == "failed")
     throw Error(Fault::usage, "runs.control",
-                fmt::format("'{}' is not going on: {}", run.string(), phase),
+                fmt::format("'{}' does not run: it is {}", run.string(), phase),
                 phase == "finished"
                     ? "its model is in final/"
                     : fmt::format("continue with: ferry train --resume '{}'", run.string()));
