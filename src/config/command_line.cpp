@@ -64,7 +64,8 @@ class Reader {
 
   std::vector<Assignment> assignments;
   std::string preset, config_file;
-  std::string data_file;  // a word that is one, not a text
+  std::string data_file;       // a word that is one, not a text
+  std::string standard_input;  // a word that stands for it
 
  private:
   void read_flag(const std::string& argument) {
@@ -167,6 +168,10 @@ class Reader {
     if (!verb_.takes_words)
       throw Error(Fault::usage, "cli.argument", fmt::format("unexpected argument '{}'", argument),
                   hint_of_word(argument));
+    if (!only_words_ && (argument == "-" || argument == "/dev/stdin")) {
+      standard_input = argument;
+      return;
+    }
     if (!only_words_ && names_data_file(argument)) data_file = argument;
     command_.words.push_back(argument);
   }
@@ -372,6 +377,14 @@ void take_data_file(CommandLine& command, const std::string& file) {
                   file));
 }
 
+/** Standard input is read where no text is given. */
+void check_standard_input(const CommandLine& command, const std::string& word) {
+  if (word.empty() || command.words.empty()) return;
+  throw Error(Fault::usage, "cli.argument",
+              fmt::format("'{}' is standard input, and there is more to label", word),
+              fmt::format("leave one out; the text '{0}' itself is -- '{0}'", word));
+}
+
 }  // namespace
 
 CommandLine parse_command_line(std::string_view verb_name,
@@ -403,6 +416,7 @@ CommandLine parse_command_line(std::string_view verb_name,
       command.notes.push_back("the run's own settings take the place of the preset's");
   }
   if (command.verb->mask & (kEval | kPredict)) take_settings_of_run(command);
+  check_standard_input(command, reader.standard_input);
   take_data_file(command, reader.data_file);
   if (command.verb->mask & kTraining) command.config.settle();
   command.notes.insert(command.notes.end(), command.config.notes().begin(),

@@ -30,7 +30,8 @@ const std::vector<Verb>& verb_table() {
        .summary = "label texts with a trained model",
        .usage = "--model DIR [TEXT ... | FILE] [--pairs] [key=value ...]",
        .details = "Labels the texts given as words, else those of --dataset, else standard input, "
-                  "one text a line. One word that is a data file stands for --dataset. Words after "
+                  "one text a line, as it is for the word -. One word that is a data file stands "
+                  "for --dataset. Words after "
                   "-- are texts whatever they look like.",
        .required = {"model_name_or_path"},
        .takes_words = true,

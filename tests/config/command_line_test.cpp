@@ -69,6 +69,14 @@ TEST(CommandLine, AWordThatIsADataFileIsTheDataset) {
     EXPECT_CONTAINS(usage_error([&] { parse("predict", words); }), "give one file alone");
 }
 
+TEST(CommandLine, AWordForStandardInputIsNoText) {
+  for (const char* word : {"-", "/dev/stdin"}) {
+    EXPECT_TRUE(parse("predict", {"--model", "m", word}).words.empty());
+    EXPECT_EQ(parse("predict", {"--", word}).words.size(), 1u);
+    EXPECT_CONTAINS(usage_error([&] { parse("predict", {"a text", word}); }), "standard input");
+  }
+}
+
 TEST(Spelling, PredictTakesWords) {
   CommandLine command =
       parse("predict", {"--model", "m", "one text", "x=5 is a sum", "--", "--json", "seed=1"});
