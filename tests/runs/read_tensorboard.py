@@ -20,7 +20,7 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-TAGS = {"loss": "train/loss", "learning_rate": "train/learning_rate", "grad_norm": "train/grad_norm",
+TAGS = {"loss": "train/loss", "loss_mean": "train/loss_mean", "learning_rate": "train/learning_rate", "grad_norm": "train/grad_norm",
         "train_tokens_per_second": "throughput/train_tokens_per_second", "eval_loss": "eval/loss",
         "eval_f1_macro": "eval/f1_macro", "eval_" + "long" * 60: "eval/" + "long" * 60}
 
@@ -28,7 +28,8 @@ TAGS = {"loss": "train/loss", "learning_rate": "train/learning_rate", "grad_norm
 def lines_of(first, last, attempt):
     """A run's lines; each attempt at a step has other values. The loss of step 4 is not finite."""
     for step in range(first, last + 1):
-        yield {"step": step, "epoch": step / 10, "loss": None if step == 4 else attempt + 1 / step, "grad_norm": 0.1 * step,
+        mean = {"loss_mean": attempt + 2 / step} if step % 2 == 0 else {}
+        yield {"step": step, "epoch": step / 10, **mean, "loss": None if step == 4 else attempt + 1 / step, "grad_norm": 0.1 * step,
                "learning_rate": 2e-5 / step, "train_tokens_per_second": 1e6 + step, "step_ms": 3.5}
         if step % 3 == 0:
             yield {"step": step, "eval_loss": attempt + 0.5, "eval_f1_macro": 1 / step, "eval_" + "long" * 60: step}
