@@ -265,6 +265,9 @@ int run_plan(Arguments arguments) {
   const int64_t n_labels = data                  ? n_labels_of(data->train)
                            : hf.id2label.empty() ? kAssumedLabels
                                                  : static_cast<int64_t>(hf.id2label.size());
+  if (data)
+    for (const std::string& note : data->train.notes)
+      log_line(note);
   const PlannedFor planned = machine_for(config);
   ModelTable model = make_model_table(config, hf, n_labels, planned.machine);
   apply_param_options(config, model);

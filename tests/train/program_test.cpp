@@ -594,6 +594,7 @@ TEST_F(Program, PlansForTheTextsThereAre) {
     std::string words = train_arguments(run) + "--max-steps 6 --json --max-length " + length;
     const Outcome plan = ferry(words.replace(0, std::strlen("train"), "plan"));
     ASSERT_EQ(plan.code, 0) << plan.err;
+    EXPECT_NE(plan.err.find("3 labels: blue, green, red"), std::string::npos) << plan.err;
     const auto said = nlohmann::json::parse(plan.out), trained = plan_of(run);
     for (const char* key : {"why", "micro_batch_size", "rows"})
       EXPECT_EQ(said[key], trained[key]) << run << " " << key;
