@@ -10,6 +10,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/host_memory.h"
 #include "src/base/print.h"
 #include "src/cli/machine/nvidia.h"
 #include "src/cli/plan_texts.h"
@@ -17,7 +18,6 @@
 #include "src/cli/settings.h"
 #include "src/config/models.h"
 #include "src/plan/disk.h"
-#include "src/plan/machine/host_memory.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
 #include "src/term/table.h"

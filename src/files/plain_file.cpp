@@ -15,6 +15,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/host_memory.h"
 
 namespace ferry {
 namespace {
@@ -40,20 +41,23 @@ std::string reason(int code) {
 
 [[noreturn]] void refuse_size(std::string_view name, size_t n_bytes) {
   throw Error(Fault::data, "files.read",
-              fmt::format("{} has {}, more than there is memory, and is read as a whole", name,
-                          format_bytes(static_cast<int64_t>(n_bytes))),
-              "is it the right file? if so, split it");
+              fmt::format("{} has {} and is read as a whole, but {} of memory are free", name,
+                          format_bytes(static_cast<int64_t>(n_bytes)),
+                          format_bytes(read_host_memory().free_bytes())),
+              "is it the right file? if so, split it, or end other programs");
 }
 
-/** Memory of this machine: what a text can never be larger than. */
-size_t memory_bytes() {
-  return static_cast<size_t>(::sysconf(_SC_PHYS_PAGES)) *
-         static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+/** The system promises memory that it does not have, and ends the process that uses it. So what is
+ * free is looked up first, but not for each of many small texts. */
+void refuse_without_memory(size_t n_bytes, std::string_view name) {
+  constexpr size_t kSmall_bytes = 16 * kMiB;
+  if (n_bytes > kSmall_bytes && n_bytes > static_cast<size_t>(read_host_memory().free_bytes()))
+    refuse_size(name, n_bytes);
 }
 
 /** The text gets this many bytes, or an Error that names the file. */
 void make_room(std::string& text, size_t n_bytes, std::string_view name) {
-  if (n_bytes > memory_bytes()) refuse_size(name, n_bytes);
+  refuse_without_memory(n_bytes, name);
   try {
     text.resize(n_bytes);
   } catch (const std::bad_alloc&) {
@@ -138,7 +142,10 @@ std::string read_stream(int descriptor, std::string_view name) {
                               name, 1 + std::count(text.begin(), text.end(), '\n')),
                   "is it UTF-16 (iconv -f UTF-16 -t UTF-8), or no text at all?");
     }
-    if (text.size() + got.size() > memory_bytes()) refuse_size(name, text.size());
+    // A text that outgrows its room is copied to a larger one: as much as it has must be free
+    // again.
+    const size_t n_bytes = text.size() + got.size();
+    if (n_bytes > text.capacity()) refuse_without_memory(n_bytes, name);
     try {
       text.append(got);
     } catch (const std::bad_alloc&) {

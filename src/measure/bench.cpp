@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "src/base/error.h"
+#include "src/base/host_memory.h"
 #include "src/base/threads.h"
 #include "src/measure/adamw.h"
-#include "src/plan/machine/host_memory.h"
 
 namespace ferry::measure {
 namespace {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "simd/level.h"
+#include "src/base/host_memory.h"
 #include "src/base/threads.h"
 #include "src/base/version.h"
 #include "src/engine/torch_setup.h"
@@ -16,7 +17,6 @@
 #include "src/measure/disk.h"
 #include "src/measure/gemm.h"
 #include "src/measure/gpu.h"
-#include "src/plan/machine/host_memory.h"
 #include "src/runs/wall_time.h"
 
 namespace ferry::measure {

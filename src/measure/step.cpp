@@ -8,12 +8,12 @@
 
 #include "models/bert/bert_table.h"
 #include "src/base/error.h"
+#include "src/base/host_memory.h"
 #include "src/base/threads.h"
 #include "src/engine/session.h"
 #include "src/engine/torch_setup.h"
 #include "src/engine/weights.h"
 #include "src/measure/bench.h"
-#include "src/plan/machine/host_memory.h"
 #include "src/plan/run_plan.h"
 
 namespace ferry::measure {

@@ -4,8 +4,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <limits>
 #include <thread>
 
+#include "src/base/bytes.h"
+#include "src/base/host_memory.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/files/mapped_file.h"
 #include "src/files/write/atomic_file.h"
@@ -28,6 +31,17 @@ TEST(PlainFile, ReadsWhatIsThere) {
   EXPECT_EQ(read_text_file(dir / "link"), "some");
   const auto message = error_of([&] { read_text_file(dir / "a", 3); });
   EXPECT_THAT(message, HasSubstr("has 4 B, expected at most 3 B"));
+}
+
+/** A sparse file takes no disk, and its text would take memory that others use. */
+TEST(PlainFile, RefusesWhatIsLargerThanTheMemoryThatIsFree) {
+  TempDir dir;
+  const auto path = dir.write("data.csv", "");
+  const int64_t n_bytes = read_host_memory().free_bytes() + 512 * kMiB;
+  std::filesystem::resize_file(path, static_cast<size_t>(n_bytes));
+  const auto message = error_of([&] { read_text_file(path, std::numeric_limits<size_t>::max()); });
+  EXPECT_THAT(message, HasSubstr("'" + path.string() + "' has " + format_bytes(n_bytes)));
+  EXPECT_THAT(message, HasSubstr("of memory are free"));
 }
 
 TEST(PlainFile, RefusesWhatIsNoFile) {

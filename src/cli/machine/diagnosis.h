@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "src/base/host_memory.h"
 #include "src/cli/machine/host.h"
 #include "src/cli/machine/nvidia.h"
-#include "src/plan/machine/host_memory.h"
 #include "src/plan/machine/machine_profile.h"
 
 namespace ferry::cli {

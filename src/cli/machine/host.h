@@ -1,6 +1,6 @@
 #pragma once
 // The host as `ferry doctor` shows it: processor, limits, disk, system. Free memory and cgroups are
-// src/plan/machine/host_memory.h's.
+// src/base/host_memory.h's.
 
 #include <cstdint>
 #include <filesystem>

@@ -8,8 +8,8 @@
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/base/host_memory.h"
 #include "src/base/movement.h"
-#include "src/plan/machine/host_memory.h"
 #include "src/train/loop/interrupt.h"
 
 namespace ferry {

@@ -7,8 +7,8 @@
 
 #include "offload/device/device.h"
 #include "src/base/error.h"
+#include "src/base/host_memory.h"
 #include "src/base/threads.h"
-#include "src/plan/machine/host_memory.h"
 
 namespace ferry {
 

@@ -1,6 +1,6 @@
 #pragma once
-// The host memory that this process may have (free memory and the cgroup's limit, minus a margin),
-// for the planner and `ferry doctor`, and the host memory that it has taken, for reports.
+// The host memory that this process may have (free memory and the cgroup's limit), for the planner,
+// readers of files and `ferry doctor`, and the host memory that it has taken, for reports.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,9 +16,10 @@ struct HostMemory {
   std::optional<int64_t> cgroup_limit_bytes;
   int64_t cgroup_used_bytes = 0;
 
-  /** The bytes that a run may plan with: the smaller of what is available and what the cgroup
-   * leaves, less 5 % or 512 MiB. A cgroup's limit is trusted over MemTotal: some virtual machines
-   * grow as memory is touched. */
+  /** The smaller of what is available and what the cgroup leaves. A cgroup's limit is trusted over
+   * MemTotal: some virtual machines grow as memory is touched. */
+  int64_t free_bytes() const;
+  /** The bytes that a run may plan with: what is free, less 5 % or 512 MiB. */
   int64_t budget_bytes() const;
 };
 

@@ -1,4 +1,4 @@
-#include "src/plan/machine/host_memory.h"
+#include "src/base/host_memory.h"
 
 #include <algorithm>
 #include <fstream>
@@ -83,13 +83,14 @@ HostMemory read_host_memory(const std::filesystem::path& root) {
   return memory;
 }
 
+int64_t HostMemory::free_bytes() const {
+  if (!cgroup_limit_bytes) return available_bytes;
+  const int64_t left = std::max<int64_t>(0, *cgroup_limit_bytes - cgroup_used_bytes);
+  return *cgroup_limit_bytes > total_bytes ? left : std::min(available_bytes, left);
+}
+
 int64_t HostMemory::budget_bytes() const {
-  int64_t free_bytes = available_bytes;
-  if (cgroup_limit_bytes) {
-    const int64_t left = *cgroup_limit_bytes - cgroup_used_bytes;
-    free_bytes = *cgroup_limit_bytes > total_bytes ? left : std::min(free_bytes, left);
-  }
-  return std::max<int64_t>(0, free_bytes - std::max(free_bytes / 20, 512 * kMiB));
+  return std::max<int64_t>(0, free_bytes() - std::max(free_bytes() / 20, 512 * kMiB));
 }
 
 int64_t process_status_bytes(std::string_view name) {

@@ -1,4 +1,4 @@
-#include "src/plan/machine/host_memory.h"
+#include "src/base/host_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -32,6 +32,7 @@ TEST_F(HostMemoryTest, WithoutALimitWhatIsAvailableLessAMargin) {
   write("sys/fs/cgroup/memory.max", "max\n");
   HostMemory m = read_host_memory(root_);
   EXPECT_EQ(m.available_bytes, 12 * kGiB);
+  EXPECT_EQ(m.free_bytes(), 12 * kGiB);
   EXPECT_FALSE(m.cgroup_limit_bytes.has_value());
   EXPECT_EQ(m.budget_bytes(), 12 * kGiB - 12 * kGiB / 20);
 }
@@ -39,6 +40,7 @@ TEST_F(HostMemoryTest, WithoutALimitWhatIsAvailableLessAMargin) {
 TEST_F(HostMemoryTest, TheCgroupLeavesLess) {
   write("sys/fs/cgroup/memory.max", std::to_string(4 * kGiB));
   write("sys/fs/cgroup/memory.current", std::to_string(1 * kGiB));
+  EXPECT_EQ(read_host_memory(root_).free_bytes(), 3 * kGiB);
   EXPECT_EQ(read_host_memory(root_).budget_bytes(), 3 * kGiB - 512 * kMiB);
 }
 
