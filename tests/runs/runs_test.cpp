@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "src/base/error.h"
+#include "src/base/host_memory.h"
 #include "src/files/crc32c.h"
 #include "src/files/mapped_file.h"
 #include "src/files/write/atomic_file.h"
@@ -205,6 +206,53 @@ TEST_F(Runs, MetricsGoToTensorBoardOnRequestOnly) {
     EXPECT_NE(text.find(tag), std::string::npos) << tag;
   for (const char* key : {"step_ms", "skipped", "save_seconds", "eval/name"})
     EXPECT_EQ(text.find(key), std::string::npos) << key;
+}
+
+/** A step's line, so much of nothing as a sparse file has, and another step's line. */
+void write_metrics_with_hole(const fs::path& file, int64_t hole_bytes) {
+  std::ofstream(file) << R"({"step":1,"loss":0.5,"step_ms":250})" << '\n';
+  fs::resize_file(file, fs::file_size(file) + static_cast<size_t>(hole_bytes));
+  std::ofstream(file, std::ios::app) << '\n' << R"({"step":2,"loss":0.25,"step_ms":250})" << '\n';
+}
+
+TEST_F(Runs, MetricsOfATerabyteAreRefusedAndOtherRunsListed) {
+  ::setenv("XDG_DATA_HOME", (run_ / "data").c_str(), 1);  // an index of runs of its own
+  for (const char* name : {"good", "huge"}) {
+    fs::create_directory(run_ / name);
+    write_text_file(run_ / name / "run.json", R"({"phase": "finished"})");
+  }
+  write_metrics_with_hole(run_ / "huge/metrics.jsonl", int64_t{1} << 40);
+  const std::string said = fault_of(Fault::data, [&] { summarise(run_ / "huge"); });
+  EXPECT_NE(said.find("huge/metrics.jsonl' has 1024.00 GiB"), std::string::npos) << said;
+  const std::vector<RunSummary> all = list_runs(run_);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].name(), "good");
+}
+
+TEST_F(Runs, MetricsWithALongLineTakeNoMemory) {
+  constexpr int64_t kHole_bytes = 256 << 20;
+  write_text_file(run_ / "run.json", R"({"phase": "finished"})");
+  write_metrics_with_hole(run_ / "metrics.jsonl", kHole_bytes);
+  const int64_t before_bytes = process_status_bytes("VmHWM");
+  const RunSummary run = summarise(run_);
+  EXPECT_LT(process_status_bytes("VmHWM") - before_bytes, kHole_bytes / 4);
+  EXPECT_EQ((*run.last_step)["step"], 2);
+  EXPECT_EQ(run.training_seconds, 0.5);
+}
+
+TEST_F(Runs, MetricsAreReadInPieces) {
+  write_text_file(run_ / "run.json", R"({"phase": "finished"})");
+  constexpr int kSteps = 20'000;  // lines over the ends of many pieces
+  {
+    std::ofstream lines(run_ / "metrics.jsonl");
+    for (int step = 1; step <= kSteps; ++step)
+      lines << R"({"step":)" << step << R"(,"loss":0.5,"step_ms":125})" << '\n';
+    lines << R"({"step":)" << kSteps << R"(,"eval_loss":1})";  // as another program left it
+  }
+  const RunSummary run = summarise(run_);
+  EXPECT_EQ(run.training_seconds, kSteps / 8);
+  EXPECT_EQ((*run.last_step)["step"], kSteps);
+  EXPECT_EQ((*run.last_evaluation)["eval_loss"], 1);
 }
 
 TEST_F(Runs, OneProcessTrainsInARun) {
