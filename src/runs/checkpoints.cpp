@@ -93,8 +93,7 @@ NewCheckpoint::NewCheckpoint(const fs::path& run, int64_t step)
 }
 
 NewCheckpoint::~NewCheckpoint() {
-  std::error_code error;
-  if (!is_committed_) fs::remove_all(partial_, error);
+  if (!is_committed_) remove_what_can_be(partial_);  // the rest goes when the run goes on
 }
 
 Checkpoint NewCheckpoint::commit() {

@@ -10,7 +10,9 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/base/host_memory.h"
@@ -21,6 +23,7 @@
 #include "src/runs/metrics_log.h"
 #include "src/runs/run_directory.h"
 #include "src/runs/run_list.h"
+#include "tests/files/no_memory.h"
 #include "tests/files/test_files.h"
 
 namespace ferry::runs {
@@ -253,6 +256,17 @@ TEST_F(Runs, MetricsAreReadInPieces) {
   EXPECT_EQ(run.training_seconds, kSteps / 8);
   EXPECT_EQ((*run.last_step)["step"], kSteps);
   EXPECT_EQ((*run.last_evaluation)["eval_loss"], 1);
+}
+
+/** Destructors that clean up after a failure run when there is no memory either. */
+TEST_F(Runs, WithoutMemoryACheckpointIsGivenUpInOrder) {
+  std::optional<NewCheckpoint> checkpoint(std::in_place, run_, 5);
+  write_text_file(checkpoint->path() / "model.safetensors", "weights");
+  {
+    const ferry::test::NoMemory none;
+    checkpoint.reset();
+  }
+  EXPECT_TRUE(complete_checkpoints(run_).empty());
 }
 
 TEST_F(Runs, OneProcessTrainsInARun) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <vector>
@@ -112,8 +113,7 @@ AtomicDirectory::AtomicDirectory(std::filesystem::path target)
 }
 
 AtomicDirectory::~AtomicDirectory() {
-  std::error_code error;
-  if (!is_committed_) std::filesystem::remove_all(partial_, error);
+  if (!is_committed_) remove_what_can_be(partial_);
 }
 
 void AtomicDirectory::commit() {
@@ -156,6 +156,14 @@ void copy_file_atomically(const std::filesystem::path& from, const std::filesyst
                 fmt::format("'{}' became shorter while it was copied", from.string()),
                 "wait until nobody writes to it any more");
   file.commit();
+}
+
+void remove_what_can_be(const std::filesystem::path& path) noexcept {
+  try {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+  } catch (const std::bad_alloc&) {  // an error_code does not keep it from that
+  }
 }
 
 void sync_directory(const std::filesystem::path& directory) {

@@ -94,6 +94,10 @@ void write_json_file(const std::filesystem::path& target, const nlohmann::ordere
 /** Byte for byte. */
 void copy_file_atomically(const std::filesystem::path& from, const std::filesystem::path& to);
 
+/** Removes a file or a directory as far as it can, for destructors: without memory to read the
+ * directory some of it stays. */
+void remove_what_can_be(const std::filesystem::path& path) noexcept;
+
 /** Makes renames and removals in the directory survive a power cut. */
 void sync_directory(const std::filesystem::path& directory);
 
