@@ -308,6 +308,11 @@ TEST_F(BadDays, HostMemoryRunsOutAtAnyMoment) {
                             {"evaluating", is_in_phase("evaluating")},
                             {"saving", is_saving}};
   using Delays = std::vector<int>;
+  // Nothing is sure to be asked for once a step was rehearsed: several tries before that.
+  const auto delays_of = [&](const std::string& device, const Moment& moment) {
+    if (device == "cpu") return Delays{0, 15};
+    return &moment == &moments[0] ? Delays{0, 0, 0} : Delays{0};
+  };
   for (const char* device : {"cpu", "simulated"}) {
     const std::string whole = std::string("whole_") + device;
     Words own = more;
@@ -317,7 +322,7 @@ TEST_F(BadDays, HostMemoryRunsOutAtAnyMoment) {
     int n_failed = 0, n_of_library = 0;
     for (const Moment& moment : moments)
       for (const bool resumes : {false, true})
-        for (int delay_ms : device == std::string("cpu") ? Delays{0, 15} : Delays{0}) {
+        for (const int delay_ms : delays_of(device, moment)) {
           const std::string run = "hungry";
           fs::remove_all(root_ / run);
           if (resumes) {
