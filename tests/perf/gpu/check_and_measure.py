@@ -31,7 +31,6 @@ CHECKS = [  # program, GoogleTest filter, seconds, into how many processes its t
     ('tests/offload/offload_test', '*Cuda*:*cuda*-*TheDriverCounts*', 300, 3),
     ('tests/engine/gpu_calls_test', '*', 120, 1),
     ('tests/engine/same_bits_test', '*Gpu*', 400, 8),
-    ('tests/train/resume_test', '*Ten*:*Killed*', 400, 1),
     ('tests/train/live_run_test', '*Paused*', 400, 1),
 ]
 ALONE = [
@@ -39,7 +38,7 @@ ALONE = [
     ('tests/simd/simd_cuda_test', '*', 120, 1),
     # the driver counts the memory of all programs
     ('tests/offload/offload_test', '*TheDriverCounts*', 60, 1), ('tests/engine/allocation_test', '*', 120, 1),
-    ('tests/train/live_run_test', '*AnotherProgram*', 120, 1)]
+    ('tests/train/resume_test', '*Ten*:*Killed*', 400, 1), ('tests/train/live_run_test', '*AnotherProgram*', 120, 1)]
 GRACE_S = 10
 PEER_S = 240  # of one peer at one work, at most; some are a minute in setting themselves up
 PARALLEL = max(1, min(10, (os.cpu_count() or 1) * 5 // 8))
