@@ -16,7 +16,6 @@
 #include "src/train/checkpoint/saving.h"
 #include "src/train/evaluate/evaluating.h"
 #include "src/train/loop/control.h"
-#include "src/train/loop/max_time.h"
 #include "src/train/loop/tracing.h"
 #include "src/train/prepare/batches.h"
 
@@ -125,6 +124,21 @@ nlohmann::ordered_json metrics_of(const Job& job,
   return line;
 }
 
+/** Option max_time: where the steps have taken so long, those before a resume too, this was the
+ * run's last one. What it does at its end follows from Job::n_steps. */
+void end_after_max_time(Job& job,
+                        int64_t n_steps,
+                        const runs::MetricsLog& metrics,
+                        term::Progress& progress) {
+  const int64_t most_s = job.config.integer("max_time");
+  if (most_s == 0 || n_steps == 0 || n_steps >= job.n_steps) return;
+  if (metrics.step_seconds() < static_cast<double>(most_s)) return;
+  progress.log_line(fmt::format("max_time of {} is over: step {} of {} is the last",
+                                term::format_duration(static_cast<double>(most_s)), n_steps,
+                                job.n_steps));
+  job.n_steps = n_steps;
+}
+
 /** The checkpoint of the first of these steps that has one. */
 std::optional<runs::Checkpoint> find_checkpoint(const std::filesystem::path& run,
                                                 const std::vector<int64_t>& steps) {
@@ -152,10 +166,10 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
   Control control(session, job, run, progress);
   Evaluating evaluating(session, job, run, metrics, progress);
   Saving saving(session, job, run, metrics, evaluating.best(), progress);
-  MaxTime max_time(job, metrics, progress);
   Tracing tracing(session, job, metrics, progress);
 
-  max_time.after_step(session.n_steps());  // a run that was killed between its end and its result
+  // A run that was killed between its end and its result ends here again.
+  end_after_max_time(job, session.n_steps(), metrics, progress);
   // A run that was stopped or killed in the middle of an evaluation begins with it.
   if (session.n_steps() > 0) evaluating.after_step(control);
   do {
@@ -183,7 +197,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
       metrics.append(metrics_of(job, *report, step,
                                 is_mean_due(job, step) ? std::optional(mean_loss) : std::nullopt,
                                 metrics.n_tokens() + cost.n_tokens, cost));
-      max_time.after_step(session.n_steps());
+      end_after_max_time(job, session.n_steps(), metrics, progress);
       if (const auto failure = metrics.take_failure()) progress.log_line(*failure);
       check_divergence(*report, job, step);
       log_step(job, *report, step, mean_loss, is_told, cost, progress);
