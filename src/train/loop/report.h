@@ -9,7 +9,7 @@
 
 #include "src/term/terminal.h"
 #include "src/train/loop/loop.h"
-#include "src/train/rehearsal.h"
+#include "src/train/prepare/rehearsal.h"
 
 namespace ferry {
 

@@ -1,4 +1,4 @@
-#include "src/train/rehearsal.h"
+#include "src/train/prepare/rehearsal.h"
 
 #include <algorithm>
 #include <chrono>
