@@ -56,7 +56,7 @@ void open_run(OpenRun& run,
               const Job& job,
               const std::vector<std::string>& notes,
               std::vector<std::string> words) {
-  run.directory = make_output_directory(job, run.path);
+  run.directory = make_output_directory(job.model.table, job.config, run.path);
   words.insert(words.begin(), {"ferry", "train"});
   run.log.emplace(run.path, words);
   run.listening.emplace([&run](std::string_view line) { run.log->add(line); });
@@ -83,7 +83,7 @@ void open_run(OpenRun& run,
 void load_best(TrainingResult& result, Session& session, const Job& job) {
   if (!result.best || result.best->step == session.n_steps()) return;
   load_model(*result.best, job, session);
-  result.evaluation = evaluate(session, job, /*labelled=*/true);
+  result.evaluation = evaluate(session, job.model, job.data);
 }
 
 /** Why a run was left, and from where it would go on. */
@@ -124,8 +124,8 @@ int finish_training(TrainingResult result,
   std::filesystem::path final;
   const bool is_saved = write_when_there_is_room(
       [&] {
-        save_predictions(result.evaluation, job, run.path() / "predictions.jsonl");
-        final = save_final(session, job, run.path());
+        save_predictions(result.evaluation, job.data, run.path() / "predictions.jsonl");
+        final = save_final(session, job.model, job.data.task, run.path());
       },
       run);
   if (!is_saved)
@@ -236,7 +236,7 @@ Promise rehearse_and_load(Session& session,
   if (!checkpoint) return rehearse(session, job, 0);
   Promise promise;
   read_from(*checkpoint, run, [&] {
-    if (job.has_checkpoint) load_model(*checkpoint, job, session);
+    if (job.model.has_checkpoint) load_model(*checkpoint, job, session);
     // Before the states are loaded: its neutral update may turn a -0 into +0.
     promise = rehearse(session, job, checkpoint->step);
     load_checkpoint(*checkpoint, job, session);
@@ -248,7 +248,7 @@ Promise rehearse_and_load(Session& session,
   for (const std::string& name : runs::put_aside_later(run.path, checkpoint->step))
     log_line(fmt::format("{} is of the continuation that the run leaves: put aside", name));
   put_aside_final(run.path);
-  tell_changes(changes_since(*checkpoint, job), checkpoint->step, *run.directory);
+  tell_changes(changes_since(*checkpoint, job.identity), checkpoint->step, *run.directory);
   return promise;
 }
 
@@ -274,26 +274,26 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
       runs::read_checksums(checkpoint->path);
       HfDirectory::open(checkpoint->path);
     });
-  auto job = prepare_training(std::move(command.config), checkpoint);
-  if (checkpoint) check_same(*checkpoint, *job);
-  if (goes_on && checkpoint->step >= job->n_steps)
+  Job job = prepare(std::move(command.config), {.checkpoint = checkpoint});
+  if (checkpoint) check_same(*checkpoint, job);
+  if (goes_on && checkpoint->step >= job.steps.total)
     throw Error(Fault::usage, "train.resume",
                 fmt::format("'{}' is finished after {} steps, and {} are asked for",
-                            resumed->run.string(), checkpoint->step, job->n_steps),
+                            resumed->run.string(), checkpoint->step, job.steps.total),
                 "ask for more: --max-steps N");
-  const auto directory = resumed ? resumed->run : choose_output_directory(*job);
-  start_torch(job->config, job->machine);
+  const auto directory = resumed ? resumed->run : choose_output_directory(job.config);
+  start_torch(job.config, job.machine);
   const int64_t before_bytes = process_bytes();
   LoadReport loaded;
-  auto session = open_session(*job, &loaded);
+  auto session = open_session(job, &loaded);
   run.path = directory;
-  open_run(run, *job, command.notes, words);
+  open_run(run, job, command.notes, words);
   watch_for_hangs(run.path);
   if (resumed) {  // before the run was locked another process may have taken it further, or ended
                   // it
     resumed = runs::find_resume_point(from);
     if (is_finished(*resumed) && !goes_on) return say_finished(*resumed);
-    if (job->has_checkpoint && !resumed->checkpoint)
+    if (job.model.has_checkpoint && !resumed->checkpoint)
       throw Error(Fault::data, "train.resume",
                   fmt::format("'{}' is gone", checkpoint->path.string()),
                   "give the same command again: the run begins at step 0");
@@ -302,28 +302,27 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
                            (run.path / "config.toml").string()));
     if (!resumed->checkpoint) log_line("the run has no checkpoint: it begins at step 0");
   }
-  if (!resumed) write_settings(*job, run.path);  // first: what has them can go on
-  nlohmann::ordered_json about = {{"model", job->config.text("model_name_or_path")},
-                                  {"dataset", job->config.text("dataset")},
-                                  {"n_steps", job->n_steps},
-                                  {"identity", *job->identity},
-                                  {"plan", plan_json(job->plan, job->machine.plan.has_gpu)}};
-  if (!resumed) about["parent"] = runs::parent_of(job->directory.path());
+  if (!resumed) write_settings(job.config, run.path);  // first: what has them can go on
+  nlohmann::ordered_json about = {{"model", job.config.text("model_name_or_path")},
+                                  {"dataset", job.config.text("dataset")},
+                                  {"n_steps", job.steps.total},
+                                  {"identity", *job.identity.bits},
+                                  {"plan", plan_json(job.plan, job.machine.plan.has_gpu)}};
+  if (!resumed) about["parent"] = runs::parent_of(job.model.directory.path());
   run.directory->set_phase(runs::Phase::preparing, about);
   runs::RunIndex().add(run.path);
   try {
-    print_start(*job, loaded, resumed && resumed->checkpoint, terminal);
+    print_start(job, loaded, resumed && resumed->checkpoint, terminal);
     Promise promise =
-        rehearse_and_load(*session, *job, resumed ? resumed->checkpoint : std::nullopt, run);
-    if (resumed) write_settings(*job, run.path);  // the checkpoint has agreed with them
-    promise.peak_bytes = before_bytes + planned_host_bytes(*job);
+        rehearse_and_load(*session, job, resumed ? resumed->checkpoint : std::nullopt, run);
+    if (resumed) write_settings(job.config, run.path);  // the checkpoint has agreed with them
+    promise.peak_bytes += before_bytes;
     print_expected(promise);
-    promise.gpu_bytes = planned_gpu_bytes(*job);
     run.directory->set("promised", promised_json(promise));
     save_on_interrupts();
-    TrainingResult result = train(*session, *job, *run.directory);
+    TrainingResult result = train(*session, job, *run.directory);
     if (!result.is_interrupted)
-      return finish_training(std::move(result), *session, *job, promise, *run.directory, terminal);
+      return finish_training(std::move(result), *session, job, promise, *run.directory, terminal);
     return leave(result.is_saved ? "stopped after saving" : "stopped without saving", result,
                  session->n_steps(), *run.directory);
   } catch (...) {
@@ -356,9 +355,9 @@ int run_train(config::CommandLine command, const std::vector<std::string>& words
   }
 }
 
-nlohmann::ordered_json to_json(const Evaluation& evaluation, const Job& job) {
+nlohmann::ordered_json to_json(const Evaluation& evaluation, const Data& data) {
   nlohmann::ordered_json out;
-  out["samples"] = job.eval.size();
+  out["samples"] = data.eval.size();
   out["eval_loss"] = evaluation.loss;
   for (const auto& [name, value] : evaluation.metrics)
     out[name] = value;
@@ -366,41 +365,43 @@ nlohmann::ordered_json to_json(const Evaluation& evaluation, const Job& job) {
 }
 
 int run_eval(config::CommandLine command) {
-  auto job = prepare_inference(std::move(command.config), /*wants_labels=*/true, {});
-  start_torch(job->config, job->machine);
-  auto session = open_session(*job);
-  for (const std::string& note : job->notes)
+  const Job job = prepare(std::move(command.config), {.purpose = Purpose::evaluation});
+  start_torch(job.config, job.machine);
+  auto session = open_session(job);
+  for (const std::string& note : job.notes)
     fmt::print(stderr, "{}\n", note);
-  Evaluation evaluation = evaluate(*session, *job, /*labelled=*/true);
+  Evaluation evaluation = evaluate(*session, job.model, job.data);
   if (command.wants_json)
-    fmt::print("{}\n", to_json(evaluation, *job).dump());
+    fmt::print("{}\n", to_json(evaluation, job.data).dump());
   else
-    print_metrics(evaluation, *job, term::detect_terminal(1));
+    print_metrics(evaluation, job.data.task, term::detect_terminal(1));
   return 0;
 }
 
 int run_predict(config::CommandLine command) {
-  auto job = prepare_inference(std::move(command.config), /*wants_labels=*/false, command.words);
-  start_torch(job->config, job->machine);
-  auto session = open_session(*job);
-  Evaluation evaluation = evaluate(*session, *job, /*labelled=*/false);
+  const Job job =
+      prepare(std::move(command.config), {.purpose = Purpose::prediction, .words = command.words});
+  start_torch(job.config, job.machine);
+  auto session = open_session(job);
+  Evaluation evaluation = evaluate(*session, job.model, job.data);
+  const LabelScheme& scheme = job.data.task.scheme;
   for (size_t i = 0; i < evaluation.predictions.size(); ++i) {
     const Prediction& p = evaluation.predictions[i];
     if (!command.wants_json) {
-      fmt::print("{}\n", describe(p, job->scheme));
+      fmt::print("{}\n", describe(p, scheme));
       continue;
     }
     nlohmann::ordered_json row;
-    row["text"] = job->eval_examples.examples[i].text;
-    if (const auto& second = job->eval_examples.examples[i].text_pair) row["text_pair"] = *second;
-    if (job->scheme.problem == ProblemType::regression) {
+    row["text"] = job.data.eval_texts[i].text;
+    if (const auto& second = job.data.eval_texts[i].text_pair) row["text_pair"] = *second;
+    if (scheme.problem == ProblemType::regression) {
       row["value"] = p.scores[0];
     } else {
       row["labels"] = nlohmann::ordered_json::array();  // also where no label is likely
       for (int32_t c : p.classes)
-        row["labels"].push_back(job->scheme.labels.name(c));
+        row["labels"].push_back(scheme.labels.name(c));
       for (size_t c = 0; c < p.scores.size(); ++c)
-        row["scores"][job->scheme.labels.name(static_cast<int32_t>(c))] = p.scores[c];
+        row["scores"][scheme.labels.name(static_cast<int32_t>(c))] = p.scores[c];
     }
     row["logits"] = p.logits;
     fmt::print("{}\n", row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));

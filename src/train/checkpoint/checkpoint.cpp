@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kFormat_version = 1;
 
-ordered_json json_of(const SessionState& state, const Job& job) {
+ordered_json json_of(const SessionState& state, const Identity& identity) {
   ordered_json out;
   out["format_version"] = kFormat_version;
   out["n_steps"] = state.n_steps;
@@ -34,8 +34,8 @@ ordered_json json_of(const SessionState& state, const Job& job) {
   out["n_skipped_in_a_row"] = state.optimizer.n_skipped_in_a_row;
   out["loss_scale"] = state.optimizer.loss_scale.scale;
   out["n_good_steps"] = state.optimizer.loss_scale.n_good_steps;
-  out["identity"] = *job.identity;
-  out["settings"] = *job.settings;
+  out["identity"] = *identity.bits;
+  out["settings"] = *identity.settings;
   return out;
 }
 
@@ -43,10 +43,10 @@ ordered_json json_of(const SessionState& state, const Job& job) {
 ordered_json trainer_state(const SessionState& state, const Job& job) {
   ordered_json out;
   out["global_step"] = state.n_steps;
-  out["epoch"] = static_cast<double>(state.n_steps) / static_cast<double>(job.steps_per_epoch);
-  out["max_steps"] = job.n_steps;
+  out["epoch"] = job.steps.epochs(state.n_steps);
+  out["max_steps"] = job.steps.total;
   out["num_train_epochs"] = job.config.number("num_train_epochs");
-  out["train_batch_size"] = job.split.train_batch_size;
+  out["train_batch_size"] = job.data.split.train_batch_size;
   return out;
 }
 
@@ -125,7 +125,7 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
   const SessionState state = session_.state();
   writing_ = std::make_unique<Writing>();
   writing_->outcome.step = state.n_steps;
-  writing_->run_state = json_of(state, job_);
+  writing_->run_state = json_of(state, job_.identity);
   writing_->trainer_state = trainer_state(state, job_);
   writing_->wanted = std::move(wanted);
   const auto note_end = [this] {
@@ -137,7 +137,7 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
         keep_failure([&] {
           if (!writing_->states) {
             writing_->directory.emplace(run_, writing_->outcome.step);
-            writing_->states.emplace(job_.model, job_.plan.shape, writing_->directory->path(),
+            writing_->states.emplace(job_.model.table, job_.plan.shape, writing_->directory->path(),
                                      kShard_bytes_max, behind_);
           }
           writing_->states->write(block);
@@ -147,7 +147,7 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
         keep_failure([&] {
           const fs::path directory = writing_->directory->path();
           const runs::StoredChecksums& checksums = writing_->states->finish();
-          write_model_files(job_, directory);
+          write_model_files(job_.model, job_.data.task, directory);
           write_json_file(directory / "trainer_state.json", writing_->trainer_state);
           runs::write_checksums(directory, checksums, writing_->run_state.dump(2) + "\n");
           before_end_();  // it has the lines of all its steps, whatever happens to the power
@@ -156,7 +156,7 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
           runs::remove_oldest(run_, job_.config.integer("save_total_limit"), writing_->wanted);
         });
         if (writing_->outcome.failure) note_end();
-        writing_->outcome.n_bytes = checkpoint_bytes(job_.model, job_.plan.shape.states);
+        writing_->outcome.n_bytes = checkpoint_bytes(job_.model.table, job_.plan.shape.states);
       });
 }
 
@@ -184,9 +184,11 @@ RunState run_state_of(const runs::Checkpoint& checkpoint) {
   return {.all = all, .session = session_state_in(all)};
 }
 
-void check_same(const runs::Checkpoint& checkpoint, const JsonReader& run_state, const Job& job) {
-  const JsonReader identity = run_state.at("identity");
-  const std::string optim = identity.text("optim", "adamw"), now = job.config.text("optim");
+}  // namespace
+
+void check_same(const runs::Checkpoint& checkpoint, const Job& job) {
+  const JsonReader then = run_state_of(checkpoint).all.at("identity");
+  const std::string optim = then.text("optim", "adamw"), now = job.config.text("optim");
   if (optim != now)
     throw Error(Fault::usage, "resume.optim",
                 fmt::format("the states of '{}' are those of optim = {}, not of {}",
@@ -194,39 +196,32 @@ void check_same(const runs::Checkpoint& checkpoint, const JsonReader& run_state,
                 fmt::format("set it back, or start a new run from the weights: --model '{}'",
                             checkpoint.path.string()));
   if (!job.config.flag("new_identity"))
-    check_identity(identity.value(), *job.identity, job.config.text("dataset"));
+    check_identity(then.value(), *job.identity.bits, job.config.text("dataset"));
 }
 
-}  // namespace
-
-void check_same(const runs::Checkpoint& checkpoint, const Job& job) {
-  check_same(checkpoint, run_state_of(checkpoint).all, job);
-}
-
-ordered_json changes_since(const runs::Checkpoint& checkpoint, const Job& job) {
+ordered_json changes_since(const runs::Checkpoint& checkpoint, const Identity& identity) {
   const RunState state = run_state_of(checkpoint);
   const auto part = [&](const char* key) {
     const auto found = state.all.find(key);
     return found ? found->value() : ordered_json::object();
   };
-  ordered_json changed = differences(part("settings"), *job.settings);
-  changed.update(differences(part("identity"), *job.identity));
+  ordered_json changed = differences(part("settings"), *identity.settings);
+  changed.update(differences(part("identity"), *identity.bits));
   return changed;
 }
 
 void load_checkpoint(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
   const runs::StoredChecksums checksums = runs::read_checksums(checkpoint.path);
-  const RunState state = run_state_of(checkpoint);
-  check_same(checkpoint, state.all, job);
-  load_states(job.model, job.plan.shape, checkpoint.path, checksums, kSavedSegments,
+  check_same(checkpoint, job);
+  load_states(job.model.table, job.plan.shape, checkpoint.path, checksums, kSavedSegments,
               session.segments());
-  session.restore(state.session);
+  session.restore(run_state_of(checkpoint).session);
 }
 
 void load_model(const runs::Checkpoint& checkpoint, const Job& job, Session& session) {
   constexpr std::array kMaster = {Segment::master};
-  load_states(job.model, job.plan.shape, checkpoint.path, runs::read_checksums(checkpoint.path),
-              kMaster, session.segments());
+  load_states(job.model.table, job.plan.shape, checkpoint.path,
+              runs::read_checksums(checkpoint.path), kMaster, session.segments());
 }
 
 }  // namespace ferry

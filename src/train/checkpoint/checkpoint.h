@@ -69,7 +69,7 @@ void check_same(const runs::Checkpoint& checkpoint, const Job& job);
 
 /** What a run goes on with otherwise than it was when the checkpoint was made: by name, "was" and
  * "is". Options that change training, and with new_identity what fixes the bits. */
-nlohmann::ordered_json changes_since(const runs::Checkpoint& checkpoint, const Job& job);
+nlohmann::ordered_json changes_since(const runs::Checkpoint& checkpoint, const Identity& identity);
 
 /** Session and segments as they were when the checkpoint was made. Throws Error(data) where a file
  * is missing or damaged, Error(usage) as check_same() does; nothing of the session is worth

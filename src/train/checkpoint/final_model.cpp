@@ -27,17 +27,17 @@ std::string stem_of(const fs::path& path) {
 
 }  // namespace
 
-fs::path choose_output_directory(const Job& job) {
+fs::path choose_output_directory(const config::Config& config) {
   fs::path run;
-  if (auto given = job.config.maybe_text("output_dir")) {
+  if (auto given = config.maybe_text("output_dir")) {
     run = *given;
   } else {
     const std::time_t now = std::time(nullptr);
     char stamp[32];
     std::strftime(stamp, sizeof stamp, "%Y-%m-%d_%H%M%S", std::localtime(&now));
     const std::string name =
-        fmt::format("{}_{}_{}", stamp, stem_of(job.config.text("model_name_or_path")),
-                    stem_of(job.config.text("dataset")));
+        fmt::format("{}_{}_{}", stamp, stem_of(config.text("model_name_or_path")),
+                    stem_of(config.text("dataset")));
     run = fs::path("runs") / name;
     // The name may be taken in the same second, or after the clock was set back.
     std::error_code error;
@@ -48,10 +48,12 @@ fs::path choose_output_directory(const Job& job) {
   return run;
 }
 
-std::unique_ptr<runs::RunDirectory> make_output_directory(const Job& job, const fs::path& run) {
+std::unique_ptr<runs::RunDirectory> make_output_directory(const ModelTable& model,
+                                                          const config::Config& config,
+                                                          const fs::path& run) {
   const auto check = [&] {
     const auto n_there = static_cast<int64_t>(runs::complete_checkpoints(run).size());
-    check_disk(disk_needed(job.model, job.config, n_there), run);
+    check_disk(disk_needed(model, config, n_there), run);
   };
   std::error_code error;
   if (!fs::exists(run, error)) check();  // a run that is refused leaves nothing behind
@@ -61,47 +63,40 @@ std::unique_ptr<runs::RunDirectory> make_output_directory(const Job& job, const 
   return directory;
 }
 
-void write_settings(const Job& job, const fs::path& run) {
-  config::Config settings = job.config;
+void write_settings(const config::Config& config, const fs::path& run) {
+  config::Config settings = config;
   settings.choose("resume_from_checkpoint", "", "a new start");
   settings.choose("new_identity", "false", "a new start");
   runs::write_settings_file(run, config::format_lines() + settings.to_toml());
 }
 
-void write_model_files(const Job& job, const fs::path& directory) {
-  HfConfig config = job.directory.config();
-  config.set_architecture(job.model.hf_architecture);
+void write_model_files(const Model& model, const Task& task, const fs::path& directory) {
+  HfConfig config = model.directory.config();
+  config.set_architecture(model.table.hf_architecture);
   config.set("torch_dtype", "float32");
   config.set("dtype", "float32");  // newer releases of transformers read this key
-  if (job.loss != LossKind::masked_lm) {
-    config.set_problem_type(hf_name_of(job.scheme.problem));
-    config.set_labels(job.scheme.problem == ProblemType::regression
-                          ? std::vector<std::string>{"LABEL_0"}
-                          : job.scheme.labels.names());
-  }
-  const bool has_pairs = job.scheme.has_pairs.value_or(false);
-  if (has_pairs || config.json().contains(kPairsKey))
-    config.set(kPairsKey, has_pairs && job.loss != LossKind::masked_lm);
+  write_task(task, config);
   write_config(directory, config);
-  job.directory.copy_tokenizer_files(directory);
+  model.directory.copy_tokenizer_files(directory);
 }
 
-fs::path save_final(Session& session, const Job& job, const fs::path& run) {
+fs::path save_final(Session& session, const Model& model, const Task& task, const fs::path& run) {
   // A killed process may have left parts of it. They are the run's own, since nothing else may
   // stand in a run.
   std::error_code error;
   fs::remove_all(run / "final.partial", error);
   AtomicDirectory directory(run / "final");
-  save_weights(job.model, session.segments(), directory.path(), DType::f32, kShard_bytes_max);
-  write_model_files(job, directory.path());
+  save_weights(model.table, session.segments(), directory.path(), DType::f32, kShard_bytes_max);
+  write_model_files(model, task, directory.path());
   directory.commit();
   return run / "final";
 }
 
-void save_predictions(const Evaluation& evaluation, const Job& job, const fs::path& file) {
+void save_predictions(const Evaluation& evaluation, const Data& data, const fs::path& file) {
+  const LabelScheme& scheme = data.task.scheme;
   std::string text;
   for (size_t i = 0; i < evaluation.predictions.size(); ++i) {
-    const Example& example = job.eval_examples.examples[i];
+    const Example& example = data.eval_texts[i];
     const Prediction& p = evaluation.predictions[i];
     nlohmann::ordered_json row;
     row["text"] = example.text;
@@ -109,10 +104,10 @@ void save_predictions(const Evaluation& evaluation, const Job& job, const fs::pa
     auto names = [&](const std::vector<int32_t>& classes) {
       std::vector<std::string> out;
       for (int32_t c : classes)
-        out.push_back(job.scheme.labels.name(c));
+        out.push_back(scheme.labels.name(c));
       return out;
     };
-    switch (job.scheme.problem) {
+    switch (scheme.problem) {
       case ProblemType::regression:
         row["label"] = example.label.value, row["predicted"] = p.scores[0];
         break;
@@ -120,9 +115,8 @@ void save_predictions(const Evaluation& evaluation, const Job& job, const fs::pa
         row["label"] = names(example.label.classes), row["predicted"] = names(p.classes);
         break;
       default:
-        if (example.label.class_id >= 0)
-          row["label"] = job.scheme.labels.name(example.label.class_id);
-        row["predicted"] = job.scheme.labels.name(p.classes[0]);
+        if (example.label.class_id >= 0) row["label"] = scheme.labels.name(example.label.class_id);
+        row["predicted"] = scheme.labels.name(p.classes[0]);
     }
     row["logits"] = p.logits;
     text += row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -12,28 +12,32 @@ namespace ferry {
 
 /** The directory of a new run: output_dir, or runs/<time>_<model>_<data>. Throws Error(usage) where
  * it holds anything. */
-std::filesystem::path choose_output_directory(const Job& job);
+std::filesystem::path choose_output_directory(const config::Config& config);
 
 /** Makes it and locks it, before training, so that what cannot be written shows then. Throws
  * Error(machine) where it cannot be made, Error(does_not_fit) where the disk has no room for what
  * the run will write, Error(usage) where another process trains in it. */
-std::unique_ptr<runs::RunDirectory> make_output_directory(const Job& job,
+std::unique_ptr<runs::RunDirectory> make_output_directory(const ModelTable& model,
+                                                          const config::Config& config,
                                                           const std::filesystem::path& run);
 
 /** config.toml: every setting as resolved, so that the run can go on or be repeated. */
-void write_settings(const Job& job, const std::filesystem::path& run);
+void write_settings(const config::Config& config, const std::filesystem::path& run);
 
 /** config.json with the run's head and labels, and the tokenizer's files. */
-void write_model_files(const Job& job, const std::filesystem::path& directory);
+void write_model_files(const Model& model,
+                       const Task& task,
+                       const std::filesystem::path& directory);
 
 /** Writes `run`/final, complete or not at all. */
 std::filesystem::path save_final(Session& session,
-                                 const Job& job,
+                                 const Model& model,
+                                 const Task& task,
                                  const std::filesystem::path& run);
 
 /** One JSON object a sample: text, label, predicted, logits. */
 void save_predictions(const Evaluation& evaluation,
-                      const Job& job,
+                      const Data& data,
                       const std::filesystem::path& file);
 
 }  // namespace ferry

@@ -12,6 +12,7 @@
 #include "src/config/value.h"
 #include "src/engine/torch_setup.h"
 #include "src/train/kernel_set.h"
+#include "src/train/prepare/job.h"
 
 namespace ferry {
 
@@ -27,24 +28,34 @@ std::string cpu_vendor() {
   return "unknown";
 }
 
+nlohmann::ordered_json training_settings_of(const config::Config& config) {
+  nlohmann::ordered_json settings = nlohmann::ordered_json::object();
+  for (const config::Option& option : config::option_table())
+    if (option.effect == config::Effect::changes_training)
+      settings[std::string(option.key)] = config::to_toml(option, config.value(option.key));
+  return settings;
+}
+
 }  // namespace
 
-nlohmann::ordered_json identity_of(const Job& job) {
+Identity identity_of(const Job& job) {
   const auto& config = job.config;
+  const Data& data = job.data;
+  const ModelTable& model = job.model.table;
   nlohmann::ordered_json identity;
   identity["task"] = config.text("task");
-  identity["problem_type"] = hf_name_of(job.scheme.problem);
-  identity["train_batch_size"] = job.split.train_batch_size;
-  identity["per_device_train_batch_size"] = job.split.micro_batch_size;
-  identity["max_length"] = job.max_length;
-  identity["token_sizes"] = job.token_sizes;
+  identity["problem_type"] = hf_name_of(data.task.scheme.problem);
+  identity["train_batch_size"] = data.split.train_batch_size;
+  identity["per_device_train_batch_size"] = data.split.micro_batch_size;
+  identity["max_length"] = data.max_length;
+  identity["token_sizes"] = data.token_sizes;
   identity["seed"] = config.integer("seed");
-  identity["data_seed"] = data_seed_of(config);
+  identity["data_seed"] = data.shuffle_seed;
   identity["eval_fraction"] = config.number("eval_fraction");
-  identity["dataset"] = fmt::format("{:016x}", job.train.fingerprint());
-  identity["n_params"] = job.model.n_params();
-  identity["dtype"] = name_of(job.model.compute);
-  identity["attention"] = name_of(job.model.attention);
+  identity["dataset"] = fmt::format("{:016x}", data.train.fingerprint());
+  identity["n_params"] = model.n_params();
+  identity["dtype"] = name_of(model.compute);
+  identity["attention"] = name_of(model.attention);
   // Libraries choose their kernels by the GPU's model, and by the CPU's instructions.
   identity["device"] =
       job.machine.plan.has_gpu ? job.machine.device_name : "cpu " + torch_cpu_capability();
@@ -61,7 +72,7 @@ nlohmann::ordered_json identity_of(const Job& job) {
   if (job.machine.plan.has_gpu) identity["gpu_kernels"] = kGpuKernelSet;
   identity["libtorch"] = torch_version();
   identity["ferry"] = FERRY_VERSION;
-  return identity;
+  return {.bits = identity, .settings = training_settings_of(config)};
 }
 
 namespace {
@@ -114,14 +125,6 @@ std::string words_of(const std::string& key,
 }
 
 }  // namespace
-
-nlohmann::ordered_json training_settings_of(const config::Config& config) {
-  nlohmann::ordered_json settings = nlohmann::ordered_json::object();
-  for (const config::Option& option : config::option_table())
-    if (option.effect == config::Effect::changes_training)
-      settings[std::string(option.key)] = config::to_toml(option, config.value(option.key));
-  return settings;
-}
 
 nlohmann::ordered_json differences(const nlohmann::ordered_json& then,
                                    const nlohmann::ordered_json& now) {

@@ -3,16 +3,21 @@
 // checkpoint, compared on resume. Budgets, places, orders and worker counts are not among them.
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
-#include "src/train/prepare/job.h"
+#include "src/base/json_value.h"
 
 namespace ferry {
 
-/** The settings by name: "train_batch_size": 32, ... */
-nlohmann::ordered_json identity_of(const Job& job);
+struct Job;
 
-/** Values of the options that change training, by name, as config.toml has them. */
-nlohmann::ordered_json training_settings_of(const config::Config& config);
+struct Identity {
+  JsonValue bits;      ///< the settings that fix the bits, by name: "train_batch_size": 32, ...
+  JsonValue settings;  ///< options that change training, as config.toml has them at the start
+};
+
+/** The identity of a training whose plan is made. */
+Identity identity_of(const Job& job);
 
 /** What is another in `now`: by name, "was" and "is". Keys that `then` lacks are left out. */
 nlohmann::ordered_json differences(const nlohmann::ordered_json& then,

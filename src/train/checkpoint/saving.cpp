@@ -28,7 +28,7 @@ Saving::Saving(Session& session,
       saver_(session, job, run.path(), [&metrics] { metrics.sync(); }),
       strategy_(job.config.text("save_strategy")),
       begun_step_(session.n_steps()) {
-  if (!job.config.is_auto("save_steps")) every_.emplace(job.config, "save_steps", job.n_steps);
+  if (!job.config.is_auto("save_steps")) every_.emplace(job.config, "save_steps", job.steps.total);
 }
 
 /** The final model will be this one, unless a better one comes. */
@@ -41,8 +41,8 @@ bool Saving::is_due() const {
   const int64_t step = session_.n_steps();
   if (is_best()) return true;
   if (strategy_ == "no") return false;
-  if (step >= job_.n_steps || best_.is_out_of_patience()) return true;
-  if (strategy_ == "epoch") return step % job_.steps_per_epoch == 0;
+  if (step >= job_.steps.total || best_.is_out_of_patience()) return true;
+  if (strategy_ == "epoch") return step % job_.steps.per_epoch == 0;
   if (every_) return every_->is_over(step, last_began_);
   constexpr auto kAuto = 30min;
   constexpr double kTimeShare_max = 0.02;

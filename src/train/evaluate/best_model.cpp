@@ -32,33 +32,33 @@ bool is_greater_better(const config::Config& config, const std::string& metric) 
 
 }  // namespace
 
-void check_best_model(const Job& job) {
-  const bool loads = job.config.flag("load_best_model_at_end");
-  if (!loads && job.config.integer("early_stopping_patience") == 0) return;
+void check_best_model(const config::Config& config, const Data& data) {
+  const bool loads = config.flag("load_best_model_at_end");
+  if (!loads && config.integer("early_stopping_patience") == 0) return;
   const std::string key = loads ? "load_best_model_at_end" : "early_stopping_patience";
-  if (job.eval.size() == 0)
+  if (data.eval.size() == 0)
     throw Error(Fault::usage, "config." + key,
                 fmt::format("{} needs evaluations, and there is no data for them", key),
                 "give eval_dataset, or eval_fraction");
-  if (job.config.text("eval_strategy") == "no")
+  if (config.text("eval_strategy") == "no")
     throw Error(Fault::usage, "config." + key,
                 fmt::format("{} needs evaluations, and eval_strategy is no", key),
                 "use eval_strategy = epoch or steps");
-  const std::string name = metric_of(job.config).substr(kEval.size());
-  const std::vector<std::string> known = metric_names(job.scheme, job.loss);
+  const std::string name = metric_of(config).substr(kEval.size());
+  const std::vector<std::string> known = metric_names(data.task);
   if (std::ranges::find(known, name) == known.end())
     throw Error(Fault::usage, "config.metric_for_best_model",
                 fmt::format("this run's evaluations have no '{}'", name),
                 fmt::format("they have {}", fmt::join(known, ", ")));
 }
 
-BestModel::BestModel(const Job& job, const runs::MetricsLog& metrics)
+BestModel::BestModel(const config::Config& config, const runs::MetricsLog& metrics)
     : metrics_(metrics),
-      metric_(metric_of(job.config)),
-      is_greater_better_(is_greater_better(job.config, metric_)),
-      is_loaded_at_end_(job.config.flag("load_best_model_at_end")),
-      patience_(job.config.integer("early_stopping_patience")),
-      threshold_(job.config.number("early_stopping_threshold")) {}
+      metric_(metric_of(config)),
+      is_greater_better_(is_greater_better(config, metric_)),
+      is_loaded_at_end_(config.flag("load_best_model_at_end")),
+      patience_(config.integer("early_stopping_patience")),
+      threshold_(config.number("early_stopping_threshold")) {}
 
 double BestModel::score(const runs::EvaluationLine& line) const {
   const auto found = line.values.find(metric_);

@@ -8,18 +8,18 @@
 #include <vector>
 
 #include "src/runs/metrics_log.h"
-#include "src/train/prepare/job.h"
+#include "src/train/prepare/data.h"
 
 namespace ferry {
 
 /** Throws Error(usage) where the run's evaluations have no such metric, or are not made while a
  * best one is asked for. */
-void check_best_model(const Job& job);
+void check_best_model(const config::Config& config, const Data& data);
 
 class BestModel {
  public:
-  /** `job` is one that check_best_model() let pass. */
-  BestModel(const Job& job, const runs::MetricsLog& metrics);
+  /** `config` is one that check_best_model() let pass. */
+  BestModel(const config::Config& config, const runs::MetricsLog& metrics);
 
   /** Steps of all evaluations, the best first; of equals the earlier, as transformers takes it.
    * Evaluations whose metric is not finite come last. */

@@ -18,24 +18,24 @@ Evaluating::Evaluating(Session& session,
       metrics_(metrics),
       progress_(progress),
       strategy_(job.config.text("eval_strategy")),
-      every_(job.config, "eval_steps", job.n_steps),
-      best_(job, metrics) {}
+      every_(job.config, "eval_steps", job.steps.total),
+      best_(job.config, metrics) {}
 
 bool Evaluating::is_due() const {
   const int64_t step = session_.n_steps();
-  if (job_.eval.size() == 0) return false;
+  if (job_.data.eval.size() == 0) return false;
   if (is_last_step()) return true;  // its predictions are part of the result
-  if (strategy_ == "epoch") return step % job_.steps_per_epoch == 0;
+  if (strategy_ == "epoch") return step % job_.steps.per_epoch == 0;
   return strategy_ == "steps" && every_.is_over(step, last_end_);
 }
 
 bool Evaluating::is_last_step() const {
-  return session_.n_steps() >= job_.n_steps || best_.is_out_of_patience();
+  return session_.n_steps() >= job_.steps.total || best_.is_out_of_patience();
 }
 
 bool Evaluating::is_done() const {
   return is_last_step() &&
-         (job_.eval.size() == 0 || metrics_.last_evaluation_step() == session_.n_steps());
+         (job_.data.eval.size() == 0 || metrics_.last_evaluation_step() == session_.n_steps());
 }
 
 void Evaluating::after_step(Control& control) {
@@ -44,7 +44,7 @@ void Evaluating::after_step(Control& control) {
   // The predictions of the last step are wanted, too, and no log holds them.
   if (!is_due() || (is_known && !is_last_step())) return;
   run_.set_phase(runs::Phase::evaluating);
-  auto evaluation = evaluate_unless(session_, job_, /*labelled=*/true, [&] {
+  auto evaluation = evaluate_unless(session_, job_.model, job_.data, [&] {
     do {
       control.attend();
     } while (control.is_paused());
@@ -54,7 +54,7 @@ void Evaluating::after_step(Control& control) {
   if (!evaluation) return;
   last_end_ = std::chrono::steady_clock::now();
   last_ = std::move(*evaluation);
-  const double epoch = static_cast<double>(step) / static_cast<double>(job_.steps_per_epoch);
+  const double epoch = job_.steps.epochs(step);
   std::string text = fmt::format("epoch {:.2f}: eval_loss {:.4f}", epoch, last_.loss);
   nlohmann::ordered_json line = {{"step", step}, {"epoch", epoch}, {"eval_loss", last_.loss}};
   for (const auto& [name, value] : last_.metrics) {

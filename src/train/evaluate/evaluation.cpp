@@ -42,14 +42,14 @@ Prediction predict(std::vector<float> logits, ProblemType problem) {
 
 /** fp16 may overflow where training in bf16 or fp32 did not; a diverged model is not finite
  * anywhere. */
-void check_finite(double loss, std::span<const float> logits, const Job& job, bool labelled) {
+void check_finite(double loss, std::span<const float> logits, DType compute, bool labelled) {
   const bool are_finite = std::ranges::all_of(logits, [](float x) { return std::isfinite(x); });
   if (are_finite && (!labelled || std::isfinite(loss))) return;
   throw Error(Fault::diverged, "evaluate",
               are_finite ? fmt::format("the loss is {}", loss)
                          : std::string("the model's outputs are not finite"),
-              job.model.compute == DType::f16 ? "use dtype = bf16 or fp32"
-                                              : "the model has diverged: lower learning_rate");
+              compute == DType::f16 ? "use dtype = bf16 or fp32"
+                                    : "the model has diverged: lower learning_rate");
 }
 
 /** Metrics from predictions and labels. */
@@ -92,67 +92,60 @@ void score(Evaluation& out, const TokenizedDataset& data, const LabelScheme& sch
 
 }  // namespace
 
-std::vector<std::string> metric_names(const LabelScheme& scheme, LossKind loss) {
-  if (loss == LossKind::masked_lm) return {"loss", "perplexity"};
-  switch (scheme.problem) {
+std::vector<std::string> metric_names(const Task& task) {
+  if (task.masks_tokens) return {"loss", "perplexity"};
+  switch (task.scheme.problem) {
     case ProblemType::regression:
       return {"loss", "mean_absolute_error", "mean_squared_error", "pearson", "spearman"};
     case ProblemType::multi_label:
       return {"loss", "accuracy", "f1_micro", "f1_macro"};
     default:
-      if (scheme.labels.size() == 2)
+      if (task.scheme.labels.size() == 2)
         return {"loss", "accuracy", "f1", "f1_macro", "matthews_correlation"};
       return {"loss", "accuracy", "f1_macro", "matthews_correlation"};
   }
 }
 
-Evaluation evaluate(Session& session, const Job& job, bool labelled) {
-  return evaluate_unless(session, job, labelled, [] { return true; }).value();
+Evaluation evaluate(Session& session, const Model& model, const Data& data) {
+  return evaluate_unless(session, model, data, [] { return true; }).value();
 }
 
 std::optional<Evaluation> evaluate_unless(Session& session,
-                                          const Job& job,
-                                          bool labelled,
+                                          const Model& model,
+                                          const Data& data,
                                           const std::function<bool()>& goes_on) {
   Evaluation out;
-  const bool masked_lm = job.loss == LossKind::masked_lm;
-  const MaskOptions mask = mask_options(job);
-  const auto n_labels = static_cast<size_t>(job.model.n_labels);
+  const Task& task = data.task;
+  const bool predicts = !task.masks_tokens;
+  const bool labelled = !predicts || data.eval.problem() != ProblemType::unlabelled;
+  const Collator collator(model.tokenizer, data);
+  const auto n_labels = static_cast<size_t>(task.n_labels());
   MicroBatch batch;
   std::vector<float> logits;
   double loss_sum = 0;
   int64_t n_items = 0, index = 0;
-  for (const auto& samples : plan_pass(job.eval.size(), job.plan.micro_batch_size)) {
+  for (const auto& samples : plan_pass(data.eval.size(), data.split.micro_batch_size)) {
     if (!goes_on()) return {};
-    collate(job.eval, samples, job.token_sizes, pad_id(job), batch, job.max_length);
     // The mask of an evaluation depends on the seed alone, so that two evaluations compare.
-    if (masked_lm)
-      mask_tokens(batch, mask,
-                  {.seed = static_cast<uint64_t>(job.config.integer("seed")),
-                   .step = -1,
-                   .micro_batch = index++});
-    if (!labelled) {  // the head wants labels of its kind; what they say is thrown away
-      batch.class_labels.assign(samples.size(), 0);
-      batch.hot_labels.assign(samples.size() * n_labels, 0.0f);
-      batch.value_labels.assign(samples.size(), 0.0f);
-      batch.n_label_items = static_cast<int64_t>(samples.size());
-    }
-    const double loss = session.evaluate(host_batch(batch, job), masked_lm ? nullptr : &logits);
-    check_finite(loss, logits, job, labelled);
+    const MaskKey key = {.seed = data.seed, .step = -1, .micro_batch = index++};
+    const double loss =
+        session.evaluate(collator.collate(data.eval, samples, data.token_sizes, key, batch),
+                         predicts ? &logits : nullptr);
+    check_finite(loss, logits, model.table.compute, labelled);
     loss_sum += loss * static_cast<double>(batch.n_label_items);
     n_items += batch.n_label_items;
-    if (!masked_lm)
+    if (predicts)
       for (size_t i = 0; i < samples.size(); ++i)
         out.predictions.push_back(predict({logits.begin() + static_cast<long>(i * n_labels),
                                            logits.begin() + static_cast<long>((i + 1) * n_labels)},
-                                          job.scheme.problem));
+                                          task.scheme.problem));
   }
   if (!labelled || n_items == 0) return out;
   out.loss = loss_sum / static_cast<double>(n_items);
-  if (masked_lm)
-    out.metrics = {{"perplexity", std::exp(out.loss)}};
+  if (predicts)
+    score(out, data.eval, task.scheme);
   else
-    score(out, job.eval, job.scheme);
+    out.metrics = {{"perplexity", std::exp(out.loss)}};
   return out;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // A pass over the evaluation data: logits of every sample, loss, and the metrics of the task.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,16 +26,16 @@ struct Evaluation {
   std::vector<int64_t> confusion;       ///< (n_labels, n_labels) row = true; single-label only
 };
 
-/** Evaluates job.eval. Labelled: with loss and metrics, else predictions only. `goes_on` is asked
- * between two batches; nothing comes back once it said no. */
+/** Evaluates data.eval, with loss and metrics where it has labels. `goes_on` is asked between two
+ * batches; nothing comes back once it said no. */
 std::optional<Evaluation> evaluate_unless(Session& session,
-                                          const Job& job,
-                                          bool labelled,
+                                          const Model& model,
+                                          const Data& data,
                                           const std::function<bool()>& goes_on);
-Evaluation evaluate(Session& session, const Job& job, bool labelled);
+Evaluation evaluate(Session& session, const Model& model, const Data& data);
 
 /** The names of an evaluation's `metrics`, and "loss": "accuracy", "f1_macro", ... */
-std::vector<std::string> metric_names(const LabelScheme& scheme, LossKind loss);
+std::vector<std::string> metric_names(const Task& task);
 
 /** "business (0.97)" or "3.52": a prediction in words. */
 std::string describe(const Prediction& prediction, const LabelScheme& scheme);

@@ -33,10 +33,10 @@ std::string value_in_words(const config::Config& config, const std::string& key)
 }  // namespace
 
 Control::Control(Session& session,
-                 const Job& job,
+                 const config::Config& config,
                  runs::RunDirectory& run,
                  term::Progress& progress)
-    : session_(session), job_(job), run_(run), progress_(progress) {
+    : session_(session), config_(config), run_(run), progress_(progress) {
   try {
     server_ = std::make_unique<runs::ControlServer>(run.path());
     run_.set("control_socket", server_->path().string());
@@ -168,7 +168,7 @@ void Control::go_on(runs::ControlRequest request) {
 void Control::change(runs::ControlRequest request) {
   const std::string value = request.argument("value");
   try {
-    config::Config checked = job_.config;
+    config::Config checked = config_;
     checked.set(request.argument("key"), value, kSetOrigin);
     const config::Option* const option = config::find_option(request.argument("key")).option;
     if (!option)  // a flag of another trainer, which changes nothing
@@ -183,7 +183,7 @@ void Control::change(runs::ControlRequest request) {
     const int64_t step = session_.n_steps();
     std::erase_if(changes_, [&](const Change& c) { return c.key == key && c.step >= step; });
     changes_.push_back(
-        {.step = step, .key = key, .value = value, .instead_of = value_in_words(job_.config, key)});
+        {.step = step, .key = key, .value = value, .instead_of = value_in_words(config_, key)});
     write_changes();
     apply_due_changes();
     request.answer(true, fmt::format("{} = {} from step {} on", key, value, step + 1));
@@ -196,10 +196,10 @@ void Control::read_changes() {
   for (const auto& change : run_.get(kChanges)) {
     const auto key = change.value("key", "");
     // A user who resumes with another value than the run began with wants that one.
-    const auto source = job_.config.origin(key).source;
+    const auto source = config_.origin(key).source;
     const bool is_given =
         source == config::Source::command_line || source == config::Source::environment;
-    if (is_given && value_in_words(job_.config, key) != change.value("instead_of", "")) continue;
+    if (is_given && value_in_words(config_, key) != change.value("instead_of", "")) continue;
     changes_.push_back({.step = change.value("step", int64_t{0}),
                         .key = key,
                         .value = change.value("value", ""),

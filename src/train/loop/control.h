@@ -10,10 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "src/config/config.h"
+#include "src/engine/session.h"
 #include "src/runs/control.h"
 #include "src/runs/run_directory.h"
 #include "src/term/progress.h"
-#include "src/train/prepare/job.h"
 
 namespace ferry {
 
@@ -21,7 +22,10 @@ class Control {
  public:
   /** Opens the socket and names it in run.json; where none can be made the run says so and obeys
    * signals only. */
-  Control(Session& session, const Job& job, runs::RunDirectory& run, term::Progress& progress);
+  Control(Session& session,
+          const config::Config& config,
+          runs::RunDirectory& run,
+          term::Progress& progress);
   ~Control();
 
   /** Between steps: acts on what was asked; while the run is paused, it stays here. Settings that
@@ -63,7 +67,7 @@ class Control {
   void write_changes();
 
   Session& session_;
-  const Job& job_;
+  const config::Config& config_;
   runs::RunDirectory& run_;
   term::Progress& progress_;
   std::unique_ptr<runs::ControlServer> server_;  ///< null where no socket could be made

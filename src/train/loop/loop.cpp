@@ -35,14 +35,15 @@ double seconds_since(Clock::time_point start) {
   throw Error(Fault::diverged, "train.step",
               fmt::format("the gradients of {} were not finite (step {}, loss {:.4g})", which,
                           step + 1, loss),
-              job.model.compute == DType::f16 ? "lower learning_rate, or use dtype = bf16 or fp32"
-                                              : "lower learning_rate, or warm up longer");
+              job.model.table.compute == DType::f16
+                  ? "lower learning_rate, or use dtype = bf16 or fp32"
+                  : "lower learning_rate, or warm up longer");
 }
 
 /** fp16 halves its loss scale on every overflow, so 24 in a row bring the highest to 1. Without a
  * scale, a few are enough. */
 void check_divergence(const StepReport& report, const Job& job, int64_t step) {
-  const int64_t patience = job.model.compute == DType::f16 ? 25 : 5;
+  const int64_t patience = job.model.table.compute == DType::f16 ? 25 : 5;
   if (report.n_skipped_in_a_row < patience) return;
   refuse_diverged(fmt::format("{} steps in a row", patience), job, step, report.loss);
 }
@@ -50,7 +51,7 @@ void check_divergence(const StepReport& report, const Job& job, int64_t step) {
 /** A run too short for the patience above must not save a model that no step changed. */
 void check_any_update(const SessionState& state, const Job& job, double loss) {
   if (state.optimizer.n_updates > 0) return;
-  refuse_diverged("all steps", job, job.n_steps - 1, loss);
+  refuse_diverged("all steps", job, job.steps.total - 1, loss);
 }
 
 /** The cost of a step. */
@@ -65,13 +66,13 @@ struct StepCost {
 
 /** True where a line is due: every logging_steps, and at the end of the run. */
 bool is_line_due(const Job& job, int64_t step) {
-  return (step + 1) % job.config.integer("logging_steps") == 0 || step + 1 == job.n_steps;
+  return (step + 1) % job.config.integer("logging_steps") == 0 || step + 1 == job.steps.total;
 }
 
 /** True where the loss is a mean that ends: with each line that is due, and with each tenth of the
  * run, which the progress shows and train.log has. */
 bool is_mean_due(const Job& job, int64_t step) {
-  const bool is_tenth = 10 * (step + 1) / job.n_steps > 10 * step / job.n_steps;
+  const bool is_tenth = 10 * (step + 1) / job.steps.total > 10 * step / job.steps.total;
   return is_line_due(job, step) || is_tenth;
 }
 
@@ -88,17 +89,18 @@ void log_step(const Job& job,
                   report.learning_rate, report.grad_norm, report.skipped ? "  skipped" : "",
                   cost.tokens_per_second(), format_bytes(cost.host_bytes));
   progress.update(step + 1, values, is_told);
-  if (is_told) progress.log_line(fmt::format("step {}/{}: {}", step + 1, job.n_steps, values));
+  if (is_told) progress.log_line(fmt::format("step {}/{}: {}", step + 1, job.steps.total, values));
   if (!report.skipped && !std::isfinite(report.grad_norm))
     progress.log_line(fmt::format(
         "step {}: the gradients are not finite; without clipping, blocks that have such gradients "
         "stay as they are and the others are updated",
         step + 1));
   if (report.skipped)
-    progress.log_line(fmt::format(
-        "step {}: the gradients are not finite{}; the step is skipped", step + 1,
-        job.model.compute == DType::f16 ? fmt::format(" at loss scale {:g}", report.loss_scale)
-                                        : ""));
+    progress.log_line(fmt::format("step {}: the gradients are not finite{}; the step is skipped",
+                                  step + 1,
+                                  job.model.table.compute == DType::f16
+                                      ? fmt::format(" at loss scale {:g}", report.loss_scale)
+                                      : ""));
 }
 
 /** One step's line of metrics.jsonl. */
@@ -110,7 +112,7 @@ nlohmann::ordered_json metrics_of(const Job& job,
                                   const StepCost& cost) {
   nlohmann::ordered_json line;
   line["step"] = step + 1;
-  line["epoch"] = static_cast<double>(step + 1) / static_cast<double>(job.steps_per_epoch);
+  line["epoch"] = job.steps.epochs(step + 1);
   line["loss"] = report.loss;
   if (mean_loss) line["loss_mean"] = *mean_loss;
   line["grad_norm"] = report.grad_norm;
@@ -120,23 +122,23 @@ nlohmann::ordered_json metrics_of(const Job& job,
   line["step_ms"] = cost.seconds * 1e3;
   line["host_bytes"] = cost.host_bytes;
   if (report.skipped) line["skipped"] = true;
-  if (job.model.compute == DType::f16) line["loss_scale"] = report.loss_scale;
+  if (job.model.table.compute == DType::f16) line["loss_scale"] = report.loss_scale;
   return line;
 }
 
 /** Option max_time: where the steps have taken so long, those before a resume too, this was the
- * run's last one. What it does at its end follows from Job::n_steps. */
+ * run's last one. What it does at its end follows from Steps::total. */
 void end_after_max_time(Job& job,
                         int64_t n_steps,
                         const runs::MetricsLog& metrics,
                         term::Progress& progress) {
   const int64_t most_s = job.config.integer("max_time");
-  if (most_s == 0 || n_steps == 0 || n_steps >= job.n_steps) return;
+  if (most_s == 0 || n_steps == 0 || n_steps >= job.steps.total) return;
   if (metrics.step_seconds() < static_cast<double>(most_s)) return;
   progress.log_line(fmt::format("max_time of {} is over: step {} of {} is the last",
                                 term::format_duration(static_cast<double>(most_s)), n_steps,
-                                job.n_steps));
-  job.n_steps = n_steps;
+                                job.steps.total));
+  job.steps.total = n_steps;
 }
 
 /** The checkpoint of the first of these steps that has one. */
@@ -158,15 +160,15 @@ bool has_checkpoint(const std::filesystem::path& run, int64_t step) {
 
 TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
   TrainingResult result;
-  StepBatches batches(job);
+  StepBatches batches(job.model.tokenizer, job.data);
   runs::MetricsLog metrics(run.path(), session.n_steps(),
                            /*with_tensorboard=*/job.config.text("report_to") == "tensorboard");
-  term::Progress progress(stderr, term::detect_terminal(2), "training", job.n_steps, "step",
+  term::Progress progress(stderr, term::detect_terminal(2), "training", job.steps.total, "step",
                           session.n_steps());
-  Control control(session, job, run, progress);
+  Control control(session, job.config, run, progress);
   Evaluating evaluating(session, job, run, metrics, progress);
   Saving saving(session, job, run, metrics, evaluating.best(), progress);
-  Tracing tracing(session, job, metrics, progress);
+  Tracing tracing(session, job.config, job.plan.shape, metrics, progress);
 
   // A run that was killed between its end and its result ends here again.
   end_after_max_time(job, session.n_steps(), metrics, progress);
@@ -201,7 +203,8 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
       if (const auto failure = metrics.take_failure()) progress.log_line(*failure);
       check_divergence(*report, job, step);
       log_step(job, *report, step, mean_loss, is_told, cost, progress);
-      if (session.n_steps() == job.n_steps) check_any_update(session.state(), job, report->loss);
+      if (session.n_steps() == job.steps.total)
+        check_any_update(session.state(), job, report->loss);
       tracing.after_step();
       evaluating.after_step(control);
     }  // else it was dropped for a pause or the end, and comes again

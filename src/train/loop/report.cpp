@@ -42,17 +42,17 @@ void print_plan(const Plan& plan, bool has_gpu, const term::Terminal& terminal) 
 
 /** "30 steps of 32 samples in 2 micro-batches of 16, 10 an epoch" */
 std::string steps_text(const Job& job) {
-  const int64_t batch = job.split.train_batch_size, micro = job.split.micro_batch_size,
+  const int64_t batch = job.data.split.train_batch_size, micro = job.data.split.micro_batch_size,
                 n_micro = (batch + micro - 1) / micro;
   const std::string parts =
       n_micro > 1 ? fmt::format(" in {} micro-batches of {}", n_micro, micro) : "";
-  return fmt::format("{} step{} of {} sample{}{}, {} an epoch", job.n_steps,
-                     job.n_steps == 1 ? "" : "s", batch, batch == 1 ? "" : "s", parts,
-                     job.steps_per_epoch);
+  return fmt::format("{} step{} of {} sample{}{}, {} an epoch", job.steps.total,
+                     job.steps.total == 1 ? "" : "s", batch, batch == 1 ? "" : "s", parts,
+                     job.steps.per_epoch);
 }
 
-std::string evaluation_text(const Job& job) {
-  if (job.eval.size() > 0) return fmt::format("{} for evaluation", job.eval.size());
+std::string evaluation_text(const Data& data) {
+  if (data.eval.size() > 0) return fmt::format("{} for evaluation", data.eval.size());
   return "no evaluation (--eval-fraction 0.2 or --eval-dataset FILE makes one)";
 }
 
@@ -78,12 +78,38 @@ void print_unused(const std::vector<std::string>& unused, const term::Terminal& 
                        unused.size() > kShown ? ", ..." : ""));
 }
 
+/** Prints up to three samples of the evaluation data beside the model's answers. */
+void print_examples(const Evaluation& evaluation,
+                    const Data& data,
+                    const term::Terminal& terminal) {
+  const size_t n = evaluation.predictions.size();
+  if (n == 0) return;
+  const LabelScheme& scheme = data.task.scheme;
+  print("\npredictions on held-out texts:\n");
+  for (size_t i : {size_t{0}, n / 2, n - 1}) {
+    const Example& example = data.eval_texts[i];
+    std::string truth =
+        example.label.class_id >= 0 ? scheme.labels.name(example.label.class_id) : std::string("?");
+    if (scheme.problem == ProblemType::multi_label) {
+      truth.clear();
+      for (int32_t c : example.label.classes)
+        truth += (truth.empty() ? "" : ", ") + scheme.labels.name(c);
+      if (truth.empty()) truth = "none";
+    }
+    if (scheme.problem == ProblemType::regression)
+      truth = fmt::format("{:.4g}", example.label.value);
+    print(fmt::format("  {:<28} true: {:<14} {}\n", describe(evaluation.predictions[i], scheme),
+                      truth, term::printable(shortened(example.text, 60), terminal)));
+    if (n < 3) break;
+  }
+}
+
 /** The commands that people use next on a finished model. */
-std::string next_commands(const Job& job, const std::filesystem::path& final) {
+std::string next_commands(const Task& task, const std::filesystem::path& final) {
   const std::string model = runs::shell_line(std::array{final.string()});
-  if (job.loss == LossKind::masked_lm)
+  if (task.masks_tokens)
     return fmt::format("next: ferry train --model {} --dataset LABELLED_TEXTS\n", model);
-  const bool takes_pairs = job.scheme.has_pairs.value_or(false);
+  const bool takes_pairs = task.scheme.has_pairs.value_or(false);
   return fmt::format(
       "next: ferry predict --model {0} {1}\n      ferry export --model {0} --output DIR\n", model,
       takes_pairs ? "--pairs \"a text\" \"another\"" : "\"a text\"");
@@ -104,14 +130,14 @@ void print_start(const Job& job,
     log_line(fmt::format("newly initialised for these labels: the checkpoint has {}",
                          fmt::join(loaded.redrawn, ", ")));
   print_unused(loaded.unused, terminal);
-  const int64_t n_trained = job.model.n_trainable_params();
+  const int64_t n_trained = job.model.table.n_trainable_params();
   tell(fmt::format(
-      "{} parameters{} on {}, {}: {}\n", job.model.n_params(),
-      n_trained < job.model.n_params() ? fmt::format(", {} of them trained,", n_trained) : "",
-      job.machine.device_name, name_of(job.model.compute), job.plan.why));
+      "{} parameters{} on {}, {}: {}\n", job.model.table.n_params(),
+      n_trained < job.model.table.n_params() ? fmt::format(", {} of them trained,", n_trained) : "",
+      job.machine.device_name, name_of(job.model.table.compute), job.plan.why));
   print_plan(job.plan, job.machine.plan.has_gpu, terminal);
-  tell(fmt::format("{} training samples, {}; {}\n", job.train.size(), evaluation_text(job),
-                   steps_text(job)));
+  tell(fmt::format("{} training samples, {}; {}\n", job.data.train.size(),
+                   evaluation_text(job.data), steps_text(job)));
 }
 
 void print_expected(const Promise& promise) {
@@ -119,34 +145,12 @@ void print_expected(const Promise& promise) {
                    term::format_duration(promise.seconds), format_bytes(promise.peak_bytes)));
 }
 
-void print_metrics(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal) {
+void print_metrics(const Evaluation& evaluation, const Task& task, const term::Terminal& terminal) {
   if (!evaluation.confusion.empty())
-    print(term::draw_confusion_matrix(job.scheme.labels.names(), evaluation.confusion, terminal));
+    print(term::draw_confusion_matrix(task.scheme.labels.names(), evaluation.confusion, terminal));
   tell(fmt::format("eval_loss: {:.4f}\n", evaluation.loss));
   for (const auto& [name, value] : evaluation.metrics)
     tell(fmt::format("{}: {:.4f}\n", name, value));
-}
-
-void print_examples(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal) {
-  const size_t n = evaluation.predictions.size();
-  if (n == 0) return;
-  print("\npredictions on held-out texts:\n");
-  for (size_t i : {size_t{0}, n / 2, n - 1}) {
-    const Example& example = job.eval_examples.examples[i];
-    std::string truth = example.label.class_id >= 0 ? job.scheme.labels.name(example.label.class_id)
-                                                    : std::string("?");
-    if (job.scheme.problem == ProblemType::multi_label) {
-      truth.clear();
-      for (int32_t c : example.label.classes)
-        truth += (truth.empty() ? "" : ", ") + job.scheme.labels.name(c);
-      if (truth.empty()) truth = "none";
-    }
-    if (job.scheme.problem == ProblemType::regression)
-      truth = fmt::format("{:.4g}", example.label.value);
-    print(fmt::format("  {:<28} true: {:<14} {}\n", describe(evaluation.predictions[i], job.scheme),
-                      truth, term::printable(shortened(example.text, 60), terminal)));
-    if (n < 3) break;
-  }
 }
 
 nlohmann::ordered_json plan_json(const Plan& plan, bool has_gpu) {
@@ -173,7 +177,7 @@ nlohmann::ordered_json actual_json(const TrainingResult* result) {
 }
 
 std::string warning_of(const TrainingResult& result, const Job& job) {
-  const auto rise = rise_of_loss(result.losses, job.loss, job.model.n_labels);
+  const auto rise = rise_of_loss(result.losses, job.data.task.loss(), job.model.table.n_labels);
   if (!rise) return {};
   const double clip = job.config.number("max_grad_norm");
   return fmt::format(
@@ -192,9 +196,9 @@ void print_end(const TrainingResult& result,
   if (result.losses.size() >= kFewest_values)
     print(
         fmt::format("\n{}", term::draw_curve(result.losses, {.title = "training loss"}, terminal)));
-  if (job.eval.size() > 0) {
-    print_metrics(result.evaluation, job, terminal);
-    print_examples(result.evaluation, job, terminal);
+  if (job.data.eval.size() > 0) {
+    print_metrics(result.evaluation, job.data.task, terminal);
+    print_examples(result.evaluation, job.data, terminal);
   }
   term::Table table({{""}, {"expected", term::Align::right}, {"actual", term::Align::right}});
   table.add_row({"training time", term::format_duration(promise.seconds),
@@ -213,7 +217,7 @@ void print_end(const TrainingResult& result,
   if (result.best)
     tell(fmt::format("the best evaluation was after step {}: the model is of that step\n",
                      result.best->step));
-  tell(fmt::format("model: {}\n{}", final.string(), next_commands(job, final)));
+  tell(fmt::format("model: {}\n{}", final.string(), next_commands(job.data.task, final)));
 }
 
 }  // namespace ferry

@@ -20,9 +20,7 @@ void print_start(const Job& job,
                  const term::Terminal& terminal);
 /** Prints the time and memory that the run is expected to take, before its first step. */
 void print_expected(const Promise& promise);
-void print_metrics(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal);
-/** Prints up to three samples of the evaluation data beside the model's answers. */
-void print_examples(const Evaluation& evaluation, const Job& job, const term::Terminal& terminal);
+void print_metrics(const Evaluation& evaluation, const Task& task, const term::Terminal& terminal);
 /** Where the loss ended far above its start: that, and what to do. Empty for other runs. */
 std::string warning_of(const TrainingResult& result, const Job& job);
 void print_end(const TrainingResult& result,

@@ -16,15 +16,16 @@ constexpr int kTracedSteps = 10;
 }  // namespace
 
 Tracing::Tracing(Session& session,
-                 const Job& job,
+                 const config::Config& config,
+                 const StepShape& shape,
                  runs::MetricsLog& metrics,
                  term::Progress& progress)
     : session_(session), metrics_(metrics), progress_(progress) {
-  const auto file = job.config.maybe_text("trace");
+  const auto file = config.maybe_text("trace");
   if (!file) return;
   file_ = *file;
   write_chrome_trace(file_, {});  // one that cannot be written is known now, not ten steps later
-  tracer_.emplace(session.device(), job.plan.shape);
+  tracer_.emplace(session.device(), shape);
   session.executor().set_tracer(&*tracer_);
 }
 

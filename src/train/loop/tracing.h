@@ -6,17 +6,21 @@
 #include <optional>
 
 #include "offload/executor/step_tracer.h"
+#include "src/config/config.h"
 #include "src/engine/session.h"
 #include "src/runs/metrics_log.h"
 #include "src/term/progress.h"
-#include "src/train/prepare/job.h"
 
 namespace ferry {
 
 class Tracing {
  public:
   /** Traces from the next step on, where the option asks for it. */
-  Tracing(Session& session, const Job& job, runs::MetricsLog& metrics, term::Progress& progress);
+  Tracing(Session& session,
+          const config::Config& config,
+          const StepShape& shape,
+          runs::MetricsLog& metrics,
+          term::Progress& progress);
   ~Tracing() { session_.executor().set_tracer(nullptr); }
   Tracing(const Tracing&) = delete;
   Tracing& operator=(const Tracing&) = delete;

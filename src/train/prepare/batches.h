@@ -1,18 +1,41 @@
 #pragma once
-// The micro-batches of a step as the engine takes them, cut from the dataset at a position. Owns
-// their memory between two calls.
+// Micro-batches as the engine takes them: samples of a dataset end to end, with the labels that the
+// task wants, masked where it masks. Training takes them step by step from a position of the run.
 
 #include <vector>
 
 #include "src/data/batch.h"
 #include "src/data/sampler.h"
-#include "src/train/prepare/job.h"
+#include "src/engine/host_batch.h"
+#include "src/train/prepare/data.h"
 
 namespace ferry {
 
+/** `tokenizer` and `data` outlive it. */
+class Collator {
+ public:
+  /** Throws Error(data) where the task masks tokens, and the tokenizer has no token for that. */
+  Collator(const Tokenizer& tokenizer, const Data& data);
+
+  /** Fills `batch` with samples of `from`, rounded up to one of `sizes` tokens, and shows it as the
+   * engine takes it: valid as long as `batch`. Samples without labels get some of the task's kind,
+   * since the head wants them. */
+  HostBatch collate(const TokenizedDataset& from,
+                    std::span<const int64_t> samples,
+                    std::span<const int64_t> sizes,
+                    const MaskKey& key,
+                    MicroBatch& batch) const;
+
+ private:
+  const Data& data_;
+  int32_t pad_id_;  ///< it fills the tail
+  MaskOptions mask_;
+};
+
+/** The micro-batches of a step, cut from the training data. Owns their memory between two calls. */
 class StepBatches {
  public:
-  explicit StepBatches(const Job& job);
+  StepBatches(const Tokenizer& tokenizer, const Data& data);
 
   /** The micro-batches of step `step` (from 0) of the run. They are valid until the next call. */
   std::span<const HostBatch> of_step(int64_t step);
@@ -20,18 +43,12 @@ class StepBatches {
   int64_t n_tokens() const { return n_tokens_; }
 
  private:
-  const Job& job_;
+  const Data& data_;
+  Collator collator_;
   Sampler sampler_;
-  MaskOptions mask_;
-  uint64_t mask_seed_;
   std::vector<MicroBatch> micro_batches_;
   std::vector<HostBatch> views_;
   int64_t n_tokens_ = 0;
 };
-
-/** The way in which a masked-LM run hides tokens of this model. */
-MaskOptions mask_options(const Job& job);
-/** The id that fills dummy tails. */
-int32_t pad_id(const Job& job);
 
 }  // namespace ferry

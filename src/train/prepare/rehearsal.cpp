@@ -51,43 +51,40 @@ class Saying {
   int64_t n_parts_, n_done_ = 0;
 };
 
-/** The first samples in one micro-batch of this size: as long as the largest, or cut short. False
- * where not even one fits. */
-bool fill(MicroBatch& batch, const Job& job, int64_t token_size) {
+/** The first samples, as many as fit in a micro-batch of this size. */
+std::vector<int64_t> samples_of(const Data& data, int64_t token_size) {
   std::vector<int64_t> samples;
   int64_t n_tokens = 0;
-  for (int64_t i = 0; i < std::min(job.train.size(), job.split.micro_batch_size); ++i) {
-    const auto length = static_cast<int64_t>(job.train.ids(i).size());
-    if (n_tokens + length > token_size) break;
+  for (int64_t i = 0; i < std::min(data.train.size(), data.split.micro_batch_size); ++i) {
+    n_tokens += static_cast<int64_t>(data.train.ids(i).size());
+    if (n_tokens > token_size) break;
     samples.push_back(i);
-    n_tokens += length;
   }
-  if (samples.empty()) return false;
-  const int64_t only[] = {token_size};
-  collate(job.train, samples, only, pad_id(job), batch, job.max_length);
-  if (job.loss == LossKind::masked_lm) mask_tokens(batch, mask_options(job), {});
-  return true;
+  return samples;
 }
 
 class Rehearsal {
  public:
   Rehearsal(Session& session, const Job& job)
       : session_(session),
-        job_(job),
+        data_(job.data),
+        collator_(job.model.tokenizer, job.data),
         is_bounded_(!job.machine.plan.has_gpu),
-        saying_(static_cast<int64_t>(job.token_sizes.size()) + 2) {}
+        saying_(static_cast<int64_t>(job.data.token_sizes.size()) + 2) {}
 
   /** Every size, largest first; an evaluation has kernels of its own, and they too are on the card
    * before step 1. */
   void try_sizes() {
     std::vector<float> logits;
-    for (size_t size = job_.token_sizes.size(); size-- > 0; saying_.next()) {
-      MicroBatch batch;
-      if (!fill(batch, job_, job_.token_sizes[size])) continue;
-      const HostBatch one[] = {host_batch(batch, job_)};
+    MicroBatch batch;
+    for (size_t i = data_.token_sizes.size(); i-- > 0; saying_.next()) {
+      const int64_t size[] = {data_.token_sizes[i]};
+      const std::vector<int64_t> samples = samples_of(data_, size[0]);
+      if (samples.empty()) continue;
+      const HostBatch one[] = {collator_.collate(data_.train, samples, size, {}, batch)};
       session_.rehearse(one);
-      if (job_.eval.size() > 0)
-        session_.evaluate(one[0], job_.loss == LossKind::masked_lm ? nullptr : &logits);
+      if (data_.eval.size() > 0)
+        session_.evaluate(one[0], data_.task.masks_tokens ? nullptr : &logits);
       if (is_bounded_ && left_s() < kMost_s / 2) break;
     }
   }
@@ -122,23 +119,39 @@ class Rehearsal {
   }
 
   Session& session_;
-  const Job& job_;
+  const Data& data_;
+  const Collator collator_;
   const bool is_bounded_;
   const Clock::time_point start_ = Clock::now();
   Saying saying_;
 };
 
+/** What plan, dataset and LibTorch's own buffers take beyond the process as it starts. */
+int64_t planned_host_bytes(const Job& job) {
+  const bool has_gpu = job.machine.plan.has_gpu;
+  return host_bytes_of(job.plan, has_gpu) + process_host_memory(has_gpu).later_bytes;
+}
+
+/** What the driver will count on the card, with what other programs took before; 0 on a CPU. */
+int64_t planned_gpu_bytes(const Job& job) {
+  if (!job.machine.plan.has_gpu) return 0;
+  return job.machine.plan.gpu_context_bytes + loaded_kernels_bytes(job.model.table) +
+         job.plan.layout.n_bytes[static_cast<size_t>(Place::device)];
+}
+
 }  // namespace
 
 Promise rehearse(Session& session, const Job& job, int64_t n_done) {
-  StepBatches batches(job);
+  StepBatches batches(job.model.tokenizer, job.data);
   Rehearsal rehearsal(session, job);
   rehearsal.try_sizes();
   // The run's first step has the most micro-batches.
   const double step_s = rehearsal.time_of(batches.of_step(0));
-  Promise promise;
   // A resumed run may be asked for fewer steps than it has made: it then ends at once.
-  promise.seconds = step_s * static_cast<double>(std::max<int64_t>(0, job.n_steps - n_done));
+  const int64_t n_left = std::max<int64_t>(0, job.steps.total - n_done);
+  Promise promise = {.seconds = step_s * static_cast<double>(n_left),
+                     .peak_bytes = planned_host_bytes(job),
+                     .gpu_bytes = planned_gpu_bytes(job)};
   if (const int64_t most_s = job.config.integer("max_time"); most_s > 0)
     promise.seconds = std::min(promise.seconds, static_cast<double>(most_s));
   return promise;

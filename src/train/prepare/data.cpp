@@ -1,0 +1,110 @@
+#include "src/train/prepare/data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/error.h"
+#include "src/data/given_texts.h"
+#include "src/data/run_dataset.h"
+#include "src/data/sampler.h"
+#include "src/train/prepare/tokenize.h"
+
+namespace ferry {
+namespace {
+
+DatasetOptions dataset_options(const config::Config& config,
+                               const std::string& path,
+                               LabelUse labels) {
+  return dataset_options([&](std::string_view key) { return config.maybe_text(key); }, path,
+                         labels);
+}
+
+/** A classifier that is trained on goes on with its own order of the same labels. */
+std::optional<LabelScheme> scheme_of_same_labels(const LabelScheme& found, const HfConfig& model) {
+  if (found.problem == ProblemType::regression || model.id2label == found.labels.names() ||
+      !std::ranges::is_permutation(model.id2label, found.labels.names()))
+    return std::nullopt;
+  return LabelScheme{.problem = found.problem, .labels = LabelMap(model.id2label)};
+}
+
+/** Single texts beside a model of pairs, or the reverse, would be answered at random. */
+void check_pairs_given(const LabelScheme& scheme, bool are_pairs, const config::Config& config) {
+  if (!scheme.has_pairs || *scheme.has_pairs == are_pairs) return;
+  throw Error(
+      Fault::usage, "data.pairs",
+      fmt::format("'{}' was trained on {}", config.text("model_name_or_path"),
+                  are_pairs ? "single texts, not on pairs" : "pairs of texts, not on single ones"),
+      are_pairs
+          ? "leave --pairs out"
+          : "give pairs: --pairs \"first text\" \"second text\", or --dataset with two columns");
+}
+
+}  // namespace
+
+Texts texts_to_train_on(const config::Config& config, const HfConfig& model) {
+  Texts texts = {.task = {.masks_tokens = config.text("task") == "mlm"}};
+  const LabelUse labels = texts.task.masks_tokens ? LabelUse::ignored : LabelUse::required;
+  const auto options = dataset_options(config, config.text("dataset"), labels);
+  Dataset all = read_dataset(options);
+  if (const auto scheme = scheme_of_same_labels(all.scheme, model))
+    all = read_dataset(options, *scheme);
+  texts.task.scheme = all.scheme;
+  texts.notes = all.notes;
+  if (const std::string& path = config.text("eval_dataset"); !path.empty()) {
+    texts.eval = read_dataset(dataset_options(config, path, labels), all.scheme);
+  } else if (const double fraction = config.number("eval_fraction"); fraction > 0) {
+    const Split parts =
+        split(static_cast<int64_t>(all.examples.size()), fraction, shuffle_seed_of(config));
+    texts.train = select(all, parts.train);
+    texts.eval = select(all, parts.eval);
+    return texts;
+  }
+  texts.train = std::move(all);
+  return texts;
+}
+
+Texts texts_to_answer(const config::Config& config,
+                      const HfDirectory& model,
+                      bool wants_labels,
+                      const std::vector<std::string>& words) {
+  Texts texts = {.task = trained_task(model)};
+  if (texts.task.masks_tokens && !wants_labels)
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' is a masked language model, which labels no texts",
+                            model.path().string()),
+                "`ferry eval` measures it; `ferry train --model` makes a classifier of it");
+  const LabelScheme& scheme = texts.task.scheme;
+  if (const std::string& path = config.text("dataset"); !path.empty()) {
+    const bool reads_labels = wants_labels && !texts.task.masks_tokens;
+    auto options =
+        dataset_options(config, path, reads_labels ? LabelUse::required : LabelUse::ignored);
+    options.takes_pipe = true;  // it is read once
+    texts.eval = read_dataset(options, scheme);
+  } else {
+    const bool are_pairs = config.flag("pairs");
+    check_pairs_given(scheme, are_pairs, config);
+    texts.eval.examples =
+        words.empty() ? read_standard_input(are_pairs) : examples_of_words(words, are_pairs);
+  }
+  if (!wants_labels) texts.eval.scheme = {};
+  texts.notes = texts.eval.notes;
+  return texts;
+}
+
+Data tokenize(Texts texts, const Tokenizer& tokenizer, int64_t max_length, int n_threads) {
+  const Tokenize one = tokenize_with(tokenizer, max_length);
+  Data data = {.task = std::move(texts.task),
+               .train = tokenize_dataset(texts.train, one, {}, n_threads),
+               .eval = tokenize_dataset(texts.eval, one, {}, n_threads),
+               .max_length = max_length};
+  data.eval_texts = std::move(texts.eval.examples);
+  return data;
+}
+
+uint64_t shuffle_seed_of(const config::Config& config) {
+  return static_cast<uint64_t>(config.maybe_integer("data_seed").value_or(config.integer("seed")));
+}
+
+}  // namespace ferry

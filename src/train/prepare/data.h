@@ -1,0 +1,52 @@
+#pragma once
+// The data of a job: read as its settings or the command line name it, tokenized, and with the
+// numbers by which it falls into micro-batches.
+
+#include <string>
+#include <vector>
+
+#include "src/config/config.h"
+#include "src/data/step_plan.h"
+#include "src/data/tokenized.h"
+#include "src/text/tokenizer.h"
+#include "src/train/prepare/task.h"
+
+namespace ferry {
+
+/** Texts as they were read, and the task that their labels make. */
+struct Texts {
+  Task task;
+  Dataset train;                   ///< empty unless the job trains
+  Dataset eval;                    ///< empty without evaluation data
+  std::vector<std::string> notes;  ///< for the user: what was taken for what
+};
+
+/** The texts of `ferry train`. Labels that the model knows already keep the model's order. */
+Texts texts_to_train_on(const config::Config& config, const HfConfig& model);
+
+/** The texts of `ferry eval` (labels wanted) and `ferry predict`: the dataset, or without one
+ * `words`, or without those standard input. */
+Texts texts_to_answer(const config::Config& config,
+                      const HfDirectory& model,
+                      bool wants_labels,
+                      const std::vector<std::string>& words);
+
+struct Data {
+  Task task;
+  TokenizedDataset train = TokenizedDataset();  ///< empty unless the job trains
+  TokenizedDataset eval = TokenizedDataset();
+  std::vector<Example> eval_texts;  ///< the texts of `eval`, for predictions to show
+  uint64_t seed = 0;                ///< masks are drawn by it
+  uint64_t shuffle_seed = 0;
+  int64_t max_length = 512;
+  StepSplit split;
+  std::vector<int64_t> token_sizes;  ///< sizes that a micro-batch's token count is rounded up to
+};
+
+/** Texts as tokens; the numbers of micro-batches stay open but for max_length. */
+Data tokenize(Texts texts, const Tokenizer& tokenizer, int64_t max_length, int n_threads);
+
+/** The seed that the texts are shuffled by. */
+uint64_t shuffle_seed_of(const config::Config& config);
+
+}  // namespace ferry
