@@ -261,18 +261,19 @@ int run_plan(Arguments arguments) {
   const auto [hf, model_directory] = find_planned_model(config.text("model_name_or_path"));
   check_data_exists(config, "dataset");
   check_data_exists(config, "eval_dataset");
-  const std::optional<PlannedData> data = read_planned_data(config);
-  const int64_t n_labels = data                  ? n_labels_of(data->train)
+  std::optional<Texts> data;
+  if (!config.text("dataset").empty()) data = texts_to_train_on(config, hf);
+  const int64_t n_labels = data                  ? data->task.n_labels()
                            : hf.id2label.empty() ? kAssumedLabels
                                                  : static_cast<int64_t>(hf.id2label.size());
   if (data)
-    for (const std::string& note : data->train.notes)
+    for (const std::string& note : data->notes)
       log_line(note);
   const PlannedFor planned = machine_for(config);
   ModelTable model = make_model_table(config, hf, n_labels, planned.machine);
   apply_param_options(config, model);
   const PlannedTexts texts =
-      count_texts(data, config, model_directory,
+      count_texts(std::move(data), config, model_directory,
                   choose_max_length(config, model.max_positions, planned.machine.has_gpu));
   PlanRequest request =
       make_plan_request(config, model, planned.machine, /*trains=*/true, texts.bytes);

@@ -6,24 +6,11 @@
 #include <optional>
 #include <string>
 
-#include "models/tensor_table.h"
 #include "src/config/config.h"
-#include "src/data/reader.h"
 #include "src/plan/plan.h"
+#include "src/train/prepare/data.h"
 
 namespace ferry::cli {
-
-/** The dataset of a plan, read. An error in it is one of the run. */
-struct PlannedData {
-  Dataset train, eval;
-  uint64_t data_seed = 0;
-};
-
-/** Nothing where no dataset is given. */
-std::optional<PlannedData> read_planned_data(const config::Config& config);
-
-/** The labels of the head that this data asks for. */
-int64_t n_labels_of(const Dataset& data);
 
 /** The length of a run and of its texts, as far as they are known. */
 struct PlannedTexts {
@@ -35,9 +22,10 @@ struct PlannedTexts {
   std::function<TextTokens(int64_t, int64_t)> text_tokens;
 };
 
-/** Counts the texts' tokens with the tokenizer in `model_directory`. Where there is none every text
- * is taken to be as long as max_length, and a line says so. */
-PlannedTexts count_texts(const std::optional<PlannedData>& data,
+/** `texts`: nothing where no dataset is given. Counts their tokens with the tokenizer in
+ * `model_directory`. Where there is none every text is taken to be as long as max_length, and a
+ * line says so. */
+PlannedTexts count_texts(std::optional<Texts> texts,
                          const config::Config& config,
                          const std::optional<std::filesystem::path>& model_directory,
                          int64_t max_length);

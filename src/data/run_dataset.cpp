@@ -69,14 +69,6 @@ DatasetOptions dataset_options(const Setting& setting, const std::string& path, 
   return options;
 }
 
-Dataset select(const Dataset& all, const std::vector<int64_t>& which) {
-  Dataset some;
-  some.scheme = all.scheme;
-  for (int64_t i : which)
-    some.examples.push_back(all.examples[static_cast<size_t>(i)]);
-  return some;
-}
-
 int64_t steps_of_run(int64_t n_steps_per_epoch, double n_epochs, int64_t max_steps) {
   if (max_steps >= 0) return max_steps;
   return static_cast<int64_t>(std::ceil(n_epochs * static_cast<double>(n_steps_per_epoch)));

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "src/data/reader.h"
 
@@ -14,9 +13,6 @@ namespace ferry {
 
 /** An option's value; nullopt where it is auto. */
 using Setting = std::function<std::optional<std::string>(std::string_view key)>;
-
-/** Some of a dataset's examples, in the order given. */
-Dataset select(const Dataset& all, const std::vector<int64_t>& which);
 
 DatasetOptions dataset_options(const Setting& setting, const std::string& path, LabelUse labels);
 

@@ -9,7 +9,6 @@
 #include "src/data/given_texts.h"
 #include "src/data/run_dataset.h"
 #include "src/data/sampler.h"
-#include "src/train/prepare/tokenize.h"
 
 namespace ferry {
 namespace {
@@ -27,6 +26,15 @@ std::optional<LabelScheme> scheme_of_same_labels(const LabelScheme& found, const
       !std::ranges::is_permutation(model.id2label, found.labels.names()))
     return std::nullopt;
   return LabelScheme{.problem = found.problem, .labels = LabelMap(model.id2label)};
+}
+
+/** Some of a dataset's examples, in the order given. */
+Dataset select(const Dataset& all, const std::vector<int64_t>& which) {
+  Dataset some;
+  some.scheme = all.scheme;
+  for (int64_t i : which)
+    some.examples.push_back(all.examples[static_cast<size_t>(i)]);
+  return some;
 }
 
 /** Single texts beside a model of pairs, or the reverse, would be answered at random. */
@@ -94,7 +102,16 @@ Texts texts_to_answer(const config::Config& config,
 }
 
 Data tokenize(Texts texts, const Tokenizer& tokenizer, int64_t max_length, int n_threads) {
-  const Tokenize one = tokenize_with(tokenizer, max_length);
+  const Tokenize one = [&](const Example& example) {
+    thread_local Encoding encoding;
+    if (example.text_pair)
+      tokenizer.encode_pair(example.text, *example.text_pair, max_length, encoding);
+    else
+      tokenizer.encode(example.text, max_length, encoding);
+    TokenizedExample out{.ids = encoding.ids, .type_ids = encoding.type_ids};
+    out.truncated = static_cast<int64_t>(out.ids.size()) == max_length;
+    return out;
+  };
   Data data = {.task = std::move(texts.task),
                .train = tokenize_dataset(texts.train, one, {}, n_threads),
                .eval = tokenize_dataset(texts.eval, one, {}, n_threads),

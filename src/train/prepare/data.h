@@ -1,6 +1,6 @@
 #pragma once
 // The data of a job: read as its settings or the command line name it, tokenized, and with the
-// numbers by which it falls into micro-batches.
+// numbers by which it falls into micro-batches. `ferry plan` reads it, too: no torch.
 
 #include <string>
 #include <vector>
