@@ -147,6 +147,19 @@ Disk disk_for(const config::Config& config, const ModelTable& model) {
   return disk;
 }
 
+/** What the process takes besides, where that is not known of this machine. */
+void print_reserve(const PlanRequest& request) {
+  if (!request.is_reserve_assumed) return;
+  const std::string kept = request.has_gpu ? fmt::format("{} of host memory and {} of GPU memory",
+                                                         format_bytes(request.host_reserved_bytes),
+                                                         format_bytes(request.gpu_reserved_bytes))
+                                           : format_bytes(request.host_reserved_bytes);
+  fmt::print(
+      "Beside this, {} are kept for the process, its libraries and the dataset: assumed, not "
+      "measured on that machine. `ferry doctor` measures them.\n\n",
+      kept);
+}
+
 /** What is printed, whether it fits or not. */
 struct Report {
   const ModelTable& model;
@@ -200,6 +213,7 @@ void print_text(const Plan& plan, const Report& report, const Error* refusal) {
   table.add_row({"in all", "disk", format_bytes(disk.need.bytes()),
                  disk.free_bytes ? fmt::format("of {} free", format_bytes(*disk.free_bytes)) : ""});
   fmt::print("{}\n", table.text(terminal));
+  print_reserve(request);
   if (refusal) return;
   print_plan_time(plan, model, request, planned.machine, texts, more, is_verbose, terminal);
   if (disk.fits()) fmt::print("It fits.\n");
@@ -235,6 +249,9 @@ void print_json(const Plan& plan, const Report& report, const Error* refusal) {
       {"host_bytes", host_bytes_of(plan, request.has_gpu)},
       {"gpu_budget_bytes", request.has_gpu ? ordered_json(request.gpu_budget_bytes) : nullptr},
       {"host_budget_bytes", request.host_budget_bytes},
+      {"host_reserved_bytes", request.host_reserved_bytes},
+      {"gpu_reserved_bytes", request.has_gpu ? ordered_json(request.gpu_reserved_bytes) : nullptr},
+      {"is_reserve_assumed", request.is_reserve_assumed},
       {"n_resident_blocks", plan.n_resident},
       {"time", plan_time_json(plan, model, request, texts, more)},
       {"disk",

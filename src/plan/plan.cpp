@@ -70,21 +70,26 @@ void choose(StepShape& shape, const ModelTable& model, const Choice& choice) {
   }
 }
 
-int64_t loaded_kernels_bytes(const ModelTable& model) {
-  // Measured on an H200: 134 to 142 MiB with heads of up to 64, 186 to 233 with heads of 128, whose
-  // attention spills registers; a graph takes 0.13. With rows of more than 8 KiB, whose norms
-  // spill 248 bytes a thread in their backward, 176 more (13 G parameters, rows of 10 KiB).
-  constexpr int64_t kKernels_bytes = 142 * kMiB, kWideHeads_bytes = 84 * kMiB,
-                    kWideRows_bytes = 176 * kMiB, kWideRow_bytes = 8 * kKiB,
-                    kGraphs_bytes = kBlockGraphs_max * 136 * kKiB;
+int64_t loaded_kernels_bytes(const ModelTable& model, const KernelMemory& measured) {
+  // On an H200, where 13 G parameters had rows of 10 KiB, whose norms spill 248 bytes a thread in
+  // their backward.
+  constexpr KernelMemory kH200 = {.loaded_bytes = 134 * kMiB,
+                                  .wide_heads_bytes = 84 * kMiB,
+                                  .wide_rows_bytes = 176 * kMiB,
+                                  .graph_bytes = 136 * kKiB};
+  // Models of other sizes choose other products of cuBLAS: 134 to 142 MiB on the H200.
+  constexpr int64_t kOtherProducts_bytes = 8 * kMiB;
+  const auto bytes_of = [&](int64_t KernelMemory::*figure) {
+    return measured.*figure > 0 ? measured.*figure : kH200.*figure;
+  };
   const int64_t head_width = model.width / std::max<int64_t>(1, model.n_heads);
   const bool has_graphs = model.attention == AttentionBackend::flash;
   const bool has_wide_rows =
       model.width * static_cast<int64_t>(size_of(model.compute)) > kWideRow_bytes;
-  // The driver keeps local memory for the kernel that spills most.
-  const int64_t spilled =
-      std::max(head_width > 64 ? kWideHeads_bytes : 0, has_wide_rows ? kWideRows_bytes : 0);
-  return kKernels_bytes + (has_graphs ? kGraphs_bytes : 0) + spilled;
+  const int64_t spilled = std::max(head_width > 64 ? bytes_of(&KernelMemory::wide_heads_bytes) : 0,
+                                   has_wide_rows ? bytes_of(&KernelMemory::wide_rows_bytes) : 0);
+  return bytes_of(&KernelMemory::loaded_bytes) + kOtherProducts_bytes +
+         (has_graphs ? kBlockGraphs_max * bytes_of(&KernelMemory::graph_bytes) : 0) + spilled;
 }
 
 int64_t n_token_sizes(const ModelTable& model, const Plan& plan) {

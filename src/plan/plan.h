@@ -51,6 +51,8 @@ struct PlanRequest {
   /** The abilities of the machine. With them candidates are compared by the time they would take;
    * without them the first that fits in the order of make_plan() is taken. */
   std::optional<MachineProfile> machine;
+  /** True where what is reserved rests on other machines' figures, for messages. */
+  bool is_reserve_assumed = false;
   /** Notes on wishes of the user that were taken otherwise than they were written. */
   std::vector<std::string> notes;
 };
@@ -77,8 +79,9 @@ struct Plan {
 };
 
 /** The bytes that the driver counts beside the context and the plan once a step has run: kernels of
- * LibTorch, local memory of those that need it, CUDA graphs. */
-int64_t loaded_kernels_bytes(const ModelTable& model);
+ * LibTorch, local memory of those that need it, CUDA graphs. What was not measured on the card is
+ * assumed to be as on an H200. */
+int64_t loaded_kernels_bytes(const ModelTable& model, const KernelMemory& measured);
 
 /** The most sizes to which micro-batches' token counts are rounded up: as many as can have all
  * their CUDA graphs kept, or 8 where those are too few for the sizes to fit the texts. */

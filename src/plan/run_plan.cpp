@@ -12,15 +12,33 @@
 
 namespace ferry {
 
-ProcessHostMemory process_host_memory(bool has_gpu) {
-  // Read off VmHWM and VmRSS of runs of several sizes: 2 CPU cores; H200 with 16 cores.
+namespace {
+
+/** Of runs of several sizes: 2 CPU cores; H200 with 16 cores. */
+ProcessMemory assumed_process_memory(bool has_gpu) {
   if (has_gpu) return {.at_start_bytes = 460 * kMiB, .later_bytes = 324 * kMiB};
   // CUDA's libraries are loaded with LibTorch, whether they are used or not.
   const bool has_cuda_libraries = !gpu_code_of_build().archs.empty();
   return {.at_start_bytes = (has_cuda_libraries ? 356 : 120) * kMiB, .later_bytes = 48 * kMiB};
 }
 
-namespace {
+GpuProfile gpu_of(const PlanMachine& machine) {
+  return machine.profile && machine.profile->gpu ? *machine.profile->gpu : GpuProfile{};
+}
+
+/** Zeros where it was not measured. */
+ProcessMemory measured_process_memory(const PlanMachine& machine) {
+  if (machine.has_gpu) return gpu_of(machine).process;
+  return machine.profile ? machine.profile->host.process : ProcessMemory{};
+}
+
+bool is_reserve_measured(const PlanMachine& machine) {
+  const ProcessMemory process = measured_process_memory(machine);
+  const KernelMemory kernels = gpu_of(machine).kernels;
+  return process.at_start_bytes > 0 && process.later_bytes > 0 &&
+         (!machine.has_gpu || (kernels.loaded_bytes > 0 && kernels.wide_heads_bytes > 0 &&
+                               kernels.wide_rows_bytes > 0 && kernels.graph_bytes > 0));
+}
 
 /** Nothing where none was stored, or it is damaged: `ferry doctor` says so, and measures anew. */
 std::optional<MachineProfile> stored_profile() {
@@ -38,6 +56,21 @@ bool is_of_other_cpu(const MachineProfile& profile) {
 }
 
 }  // namespace
+
+ProcessMemory process_memory_of(const PlanMachine& machine) {
+  const ProcessMemory measured = measured_process_memory(machine);
+  const ProcessMemory assumed = assumed_process_memory(machine.has_gpu);
+  // A larger model's products take larger buffers than the small one that is measured.
+  constexpr int64_t kLargerModels_bytes = 16 * kMiB;
+  return {.at_start_bytes =
+              measured.at_start_bytes > 0 ? measured.at_start_bytes : assumed.at_start_bytes,
+          .later_bytes = measured.later_bytes > 0 ? measured.later_bytes + kLargerModels_bytes
+                                                  : assumed.later_bytes};
+}
+
+int64_t loaded_kernels_bytes(const ModelTable& model, const PlanMachine& machine) {
+  return loaded_kernels_bytes(model, gpu_of(machine).kernels);
+}
 
 std::string note_of_other_machine() {
   const auto profile = stored_profile();
@@ -202,7 +235,7 @@ PlanRequest make_plan_request(const config::Config& config,
   request.has_gpu = machine.has_gpu;
   // gpu_memory counts what the driver counts: this process's context and the kernels LibTorch loads
   // as it goes too.
-  const int64_t kernels_bytes = loaded_kernels_bytes(model);
+  const int64_t kernels_bytes = loaded_kernels_bytes(model, machine);
   constexpr int64_t kDisplayMargin_bytes = 384 * kMiB;
   const auto gpu_memory = config.maybe_integer("gpu_memory");
   request.gpu_reserved_bytes = machine.gpu_context_bytes + kernels_bytes;
@@ -230,7 +263,8 @@ PlanRequest make_plan_request(const config::Config& config,
             format_bytes(kernels_bytes)),
         "end what else is on the GPU, or use device = cpu");
   request.gpu_budget_bytes = std::max<int64_t>(0, request.gpu_budget_bytes);
-  const ProcessHostMemory process = process_host_memory(machine.has_gpu);
+  const ProcessMemory process = process_memory_of(machine);
+  request.is_reserve_assumed = !is_reserve_measured(machine);
   request.host_reserved_bytes = process.at_start_bytes + process.later_bytes + dataset_bytes;
   request.host_budget_bytes =
       std::max<int64_t>(0, config.maybe_integer("host_memory").value_or(machine.host_budget_bytes) -

@@ -32,13 +32,9 @@ std::string note_of_other_machine();
  * display, and so are nine tenths of the host's. */
 PlanMachine machine_of(const MachineProfile& profile);
 
-/** The host memory of the process besides what is planned, texts and tokenizer apart. At its start
- * it is LibTorch and the driver's context. Later come libraries' first use, worker threads and, on
- * a GPU, the host's side of the kernels that LibTorch loads. */
-struct ProcessHostMemory {
-  int64_t at_start_bytes = 0, later_bytes = 0;
-};
-ProcessHostMemory process_host_memory(bool has_gpu);
+/** As `ferry doctor` measured them there, else as on the machines that they are known of. */
+ProcessMemory process_memory_of(const PlanMachine& machine);
+int64_t loaded_kernels_bytes(const ModelTable& model, const PlanMachine& machine);
 
 /** fp32 on a CPU; on a GPU bf16 from sm_80, fp16 below. Throws Error(usage) for bf16 on a card
  * without it. */

@@ -315,12 +315,15 @@ int run(int argc, char** argv) {
     throw Error(Fault::usage, "step_bench",
                 fmt::format("{} has {} positions", args["shape"], model.max_positions),
                 "a shorter --length");
-  const int64_t kernels_bytes = loaded_kernels_bytes(model);
+  PlanMachine machine = {.has_gpu = cuda};
+  if (!args["profile"].empty()) machine.profile = read_profile(args["profile"]);
+  request.machine = machine.profile;
+  const int64_t kernels_bytes = loaded_kernels_bytes(model, machine);
   request.gpu_budget_bytes = cap_bytes > 0 ? cap_bytes - kernels_bytes
                              : gpu_memory_bytes > 0
                                  ? gpu_memory_bytes - context_bytes - kernels_bytes
                                  : INT64_MAX;
-  const ProcessHostMemory process = process_host_memory(cuda);
+  const ProcessMemory process = process_memory_of(machine);
   if (host_memory_bytes > 0)
     request.host_budget_bytes = host_memory_bytes - process.at_start_bytes - process.later_bytes;
   using MaybePlace = std::optional<Place>;
@@ -348,7 +351,6 @@ int run(int argc, char** argv) {
   if (request.split_master && options.compute != DType::bf16)
     throw Error(Fault::usage, "step_bench", "--master split without bf16", "--dtype bf16");
   request.clips = clip > 0 || options.compute == DType::f16;
-  if (!args["profile"].empty()) request.machine = read_profile(args["profile"]);
   Plan plan = make_or_force_plan(model, request, value_of(args, "force", switches));
   if (n_resident > 0) {  // the first blocks, whatever the planner says
     for (int64_t b = 0; b < n_resident; ++b)

@@ -212,11 +212,12 @@ TEST(Plan, ThirteenThousandMillionParametersFitElevenGibAndTheirHost) {
       gpt2_13g(), {.compute = DType::bf16, .attention = AttentionBackend::flash});
   constexpr int64_t kHost = 118 * kGiB, kContext = 600 * kMiB, kProcess = 3 * kGiB;
   for (const int64_t batch : {8, 16, 24, 32}) {
-    PlanRequest request{.train_batch_size = batch,
-                        .micro_batch_size = batch,
-                        .has_gpu = true,
-                        .gpu_budget_bytes = 11 * kGiB - kContext - loaded_kernels_bytes(model),
-                        .host_budget_bytes = kHost - kProcess};
+    PlanRequest request{
+        .train_batch_size = batch,
+        .micro_batch_size = batch,
+        .has_gpu = true,
+        .gpu_budget_bytes = 11 * kGiB - kContext - loaded_kernels_bytes(model, KernelMemory{}),
+        .host_budget_bytes = kHost - kProcess};
     request.states = simd::StateType::block8;
     request.split_master = true;
     const Plan plan = make_plan(model, request);

@@ -106,6 +106,83 @@ TEST(PlanRequest, LeavesItToThePlannerToSayHowMuchMoreGpuMemoryItTakes) {
       Fault::does_not_fit, [&] { request_of({}); }, "end what else is on the GPU");
 }
 
+/** All of it measured, in figures that no machine has. */
+MachineProfile measured_memory() {
+  MachineProfile profile;
+  profile.gpu = GpuProfile{.kernels = {.loaded_bytes = 1000 * kMiB,
+                                       .wide_heads_bytes = 100 * kMiB,
+                                       .wide_rows_bytes = 200 * kMiB,
+                                       .graph_bytes = kMiB},
+                           .process = {.at_start_bytes = 3000 * kMiB, .later_bytes = 30 * kMiB}};
+  profile.host.process = {.at_start_bytes = 2000 * kMiB, .later_bytes = 20 * kMiB};
+  return profile;
+}
+
+TEST(Reserve, IsWhatWasMeasuredOnTheMachine) {
+  const config::Config config = config_of({{"gpu_memory", "8GiB"}, {"host_memory", "16GiB"}});
+  PlanMachine machine = with_gpu(kHopper);
+  machine.gpu_free_bytes = 20 * kGiB;
+  machine.gpu_context_bytes = 400 * kMiB;
+  machine.profile = measured_memory();
+  const auto request_on = [&](const PlanMachine& on) {
+    const ModelTable model = make_model_table(config, bert_of(1024, 16), 2, on);
+    return make_plan_request(config, model, on, /*trains=*/true, 0);
+  };
+  const PlanRequest gpu = request_on(machine);
+  EXPECT_FALSE(gpu.is_reserve_assumed);
+  const int64_t kernels_bytes = 1008 * kMiB + kBlockGraphs_max * kMiB;
+  EXPECT_EQ(gpu.gpu_reserved_bytes, 400 * kMiB + kernels_bytes);
+  EXPECT_EQ(gpu.gpu_budget_bytes, 8 * kGiB - 400 * kMiB - kernels_bytes);
+  EXPECT_EQ(gpu.host_reserved_bytes, 3046 * kMiB);
+  EXPECT_EQ(gpu.host_budget_bytes, 16 * kGiB - 3046 * kMiB);
+
+  const PlanRequest cpu = request_on({.profile = measured_memory()});
+  EXPECT_FALSE(cpu.is_reserve_assumed);
+  EXPECT_EQ(cpu.host_reserved_bytes, 2036 * kMiB);
+}
+
+TEST(Reserve, IsAssumedWhereAnyOfItIsMissing) {
+  const auto is_assumed = [](const PlanMachine& machine) {
+    const config::Config config = config_of({{"gpu_memory", "8GiB"}});
+    const ModelTable model = make_model_table(config, bert_of(1024, 16), 2, machine);
+    const PlanRequest request = make_plan_request(config, model, machine, /*trains=*/true, 0);
+    EXPECT_GE(request.host_reserved_bytes, 168 * kMiB);
+    EXPECT_TRUE(!machine.has_gpu || request.gpu_reserved_bytes > 142 * kMiB);
+    return request.is_reserve_assumed;
+  };
+  EXPECT_TRUE(is_assumed({}));
+  EXPECT_TRUE(is_assumed({.profile = MachineProfile{}}));
+  PlanMachine machine = with_gpu(kHopper);
+  machine.gpu_free_bytes = 20 * kGiB;
+  EXPECT_TRUE(is_assumed(machine));
+  for (int64_t KernelMemory::*figure :
+       {&KernelMemory::loaded_bytes, &KernelMemory::graph_bytes, &KernelMemory::wide_heads_bytes,
+        &KernelMemory::wide_rows_bytes}) {
+    machine.profile = measured_memory();
+    EXPECT_FALSE(is_assumed(machine));
+    machine.profile->gpu->kernels.*figure = 0;
+    EXPECT_TRUE(is_assumed(machine));
+  }
+  machine.profile = measured_memory();
+  machine.profile->gpu->process = {};
+  EXPECT_TRUE(is_assumed(machine));
+}
+
+TEST(LoadedKernels, AreMoreWhereTheySpillAndAsOnAnH200WhereNobodyMeasured) {
+  const auto bytes_of = [](int64_t width, int64_t n_heads, const KernelMemory& measured) {
+    return loaded_kernels_bytes(
+        make_model_table(config_of({}), bert_of(width, n_heads), 2, with_gpu(kHopper)), measured);
+  };
+  const KernelMemory measured = measured_memory().gpu->kernels;
+  const int64_t plain_bytes = bytes_of(1024, 16, measured);
+  EXPECT_EQ(bytes_of(1024, 8, measured), plain_bytes + 100 * kMiB);
+  EXPECT_EQ(bytes_of(8192, 128, measured), plain_bytes + 200 * kMiB);
+  EXPECT_EQ(bytes_of(8192, 64, measured), plain_bytes + 200 * kMiB);
+  EXPECT_EQ(bytes_of(1024, 16, {}), 176 * kMiB);
+  EXPECT_EQ(bytes_of(1024, 16, {.loaded_bytes = 234 * kMiB}), 276 * kMiB);
+  EXPECT_EQ(bytes_of(1024, 8, {}), 260 * kMiB);
+}
+
 TEST(ChooseDtype, Is16BitsWhereTheGpuHasThem) {
   EXPECT_EQ(choose_dtype(config_of({}), with_gpu(kHopper)), DType::bf16);
   EXPECT_EQ(choose_dtype(config_of({}), with_gpu(kAmpere)), DType::bf16);

@@ -19,8 +19,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/** 2: small products and flash attention are timed as CUDA graphs run them, without launches. */
-constexpr int64_t kVersion = 2;
+/** 2: small products and flash attention are timed as CUDA graphs run them, without launches.
+ * 3: the memory of kernels and of the process may be there. */
+constexpr int64_t kVersion = 3, kVersion_least = 2;
 /** Larger counts are no machine's, and would overflow in sums. */
 constexpr int64_t kCount_max = int64_t{1} << 50;
 /** Operations, bytes or parameters a second: slower or faster ones are a slip of who wrote them. */
@@ -67,6 +68,20 @@ void visit(Archive& archive, T& adamw) {
   archive.rate("d2h_beside", adamw.d2h_beside);
 }
 
+template <class Archive, For<KernelMemory> T>
+void visit(Archive& archive, T& kernels) {
+  archive.count("loaded_bytes", kernels.loaded_bytes);
+  archive.count("wide_heads_bytes", kernels.wide_heads_bytes);
+  archive.count("wide_rows_bytes", kernels.wide_rows_bytes);
+  archive.count("graph_bytes", kernels.graph_bytes);
+}
+
+template <class Archive, For<ProcessMemory> T>
+void visit(Archive& archive, T& process) {
+  archive.count("at_start_bytes", process.at_start_bytes);
+  archive.count("later_bytes", process.later_bytes);
+}
+
 template <class Archive, For<GpuProfile> T>
 void visit(Archive& archive, T& gpu) {
   archive.text("name", gpu.name, Need::needed);
@@ -81,6 +96,8 @@ void visit(Archive& archive, T& gpu) {
   archive.text("driver", gpu.driver);
   archive.count("pcie_generation", gpu.pcie_generation);
   archive.count("pcie_width", gpu.pcie_width);
+  archive.part("kernels", gpu.kernels);
+  archive.part("process", gpu.process);
   archive.list("copies", gpu.copies);
   archive.list("gemms", gpu.gemms);
   archive.list("attentions", gpu.attentions);
@@ -94,6 +111,7 @@ void visit(Archive& archive, T& host) {
   archive.count("memory_bytes", host.memory_bytes);
   archive.rate("memory_bytes_per_s", host.memory_bytes_per_s);
   archive.rate("dram_bytes_per_s", host.dram_bytes_per_s);
+  archive.part("process", host.process);
   archive.list("adamw", host.adamw);
   archive.list("gemms", host.gemms);
   archive.list("attentions", host.attentions);
@@ -282,7 +300,7 @@ void check_version(const JsonReader& profile) {
     throw Error(Fault::data, "machine.profile",
                 fmt::format("'{}' is no machine profile: it has no version", profile.file()),
                 "`ferry doctor` measures this machine");
-  if (version->value() == kVersion) return;
+  if (version->value() >= kVersion_least && version->value() <= kVersion) return;
   if (version->value() > kVersion)
     version->fail(
         fmt::format("is {}, and this ferry knows {}", version->value().dump(), kVersion),

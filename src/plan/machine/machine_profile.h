@@ -53,6 +53,24 @@ struct AdamwRate {
   double h2d_beside = 0, d2h_beside = 0;  ///< bytes per second of those copies
 };
 
+/** The GPU memory that the driver counts beside context and plan once a step has run. 0: not
+ * measured. */
+struct KernelMemory {
+  int64_t loaded_bytes = 0;  ///< LibTorch's and Ferry's kernels, heads of up to 64
+  /** More than that, for the local memory of kernels that spill: attention with heads of 128, norms
+   * of rows of more than kWideRow_bytes. The driver keeps the larger one. */
+  int64_t wide_heads_bytes = 0, wide_rows_bytes = 0;
+  int64_t graph_bytes = 0;  ///< a recorded pass of a layer
+};
+inline constexpr int64_t kWideRow_bytes = 8 * 1024;
+
+/** The host memory of a training process besides what is planned, texts and tokenizer apart. At its
+ * start it is LibTorch and, on a GPU, the driver's context. Later come libraries' first use, worker
+ * threads and, on a GPU, the host's side of the kernels that LibTorch loads. 0: not measured. */
+struct ProcessMemory {
+  int64_t at_start_bytes = 0, later_bytes = 0;
+};
+
 struct GpuProfile {
   std::string name;
   int compute_capability = 0;  ///< 90 for 9.0
@@ -66,6 +84,8 @@ struct GpuProfile {
   std::string driver;             ///< "580.65.06"; empty: not known
   int pcie_generation = 0;        ///< the most that card and slot allow; 0: not known
   int pcie_width = 0;
+  KernelMemory kernels;
+  ProcessMemory process;         ///< of one that trains on this GPU
   std::vector<CopyRate> copies;  ///< by size
   std::vector<GemmRate> gemms;
   std::vector<AttentionRate> attentions;
@@ -76,6 +96,7 @@ struct HostProfile {
   int n_threads = 0;
   std::string simd;  ///< "avx2"
   int64_t memory_bytes = 0;
+  ProcessMemory process;          ///< of one that trains on the CPU
   std::vector<AdamwRate> adamw;   ///< by threads
   double memory_bytes_per_s = 0;  ///< the rate of the AdamW kernel with all threads
   double dram_bytes_per_s = 0;  ///< the rate of all threads that change as many arrays in place as

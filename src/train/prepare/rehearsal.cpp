@@ -129,13 +129,14 @@ class Rehearsal {
 /** What plan, dataset and LibTorch's own buffers take beyond the process as it starts. */
 int64_t planned_host_bytes(const Job& job) {
   const bool has_gpu = job.machine.plan.has_gpu;
-  return host_bytes_of(job.plan, has_gpu) + process_host_memory(has_gpu).later_bytes;
+  return host_bytes_of(job.plan, has_gpu) + process_memory_of(job.machine.plan).later_bytes;
 }
 
 /** What the driver will count on the card, with what other programs took before; 0 on a CPU. */
 int64_t planned_gpu_bytes(const Job& job) {
   if (!job.machine.plan.has_gpu) return 0;
-  return job.machine.plan.gpu_context_bytes + loaded_kernels_bytes(job.model.table) +
+  return job.machine.plan.gpu_context_bytes +
+         loaded_kernels_bytes(job.model.table, job.machine.plan) +
          job.plan.layout.n_bytes[static_cast<size_t>(Place::device)];
 }
 

@@ -37,6 +37,11 @@ MachineProfile whole_profile() {
                            .driver = "580.65.06",
                            .pcie_generation = 4,
                            .pcie_width = 16,
+                           .kernels = {.loaded_bytes = 1001,
+                                       .wide_heads_bytes = 1002,
+                                       .wide_rows_bytes = 1003,
+                                       .graph_bytes = 1004},
+                           .process = {.at_start_bytes = 1005, .later_bytes = 1006},
                            .copies = {{1 << 20, 1e10, 2e10, 3e9, 4e9}, {4 << 20, 2e10, 2.1e10}},
                            .gemms = {{DType::bf16, 512, 768, 1e13},
                                      {DType::bf16, 512, 1024, 2e13},
@@ -47,6 +52,7 @@ MachineProfile whole_profile() {
                   .n_threads = 16,
                   .simd = "avx2",
                   .memory_bytes = int64_t{64} << 30,
+                  .process = {.at_start_bytes = 1007, .later_bytes = 1008},
                   .adamw = {{1, 8e8}, {16, 4.4e9, 3e9, 4.2e10, 4.1e10}},
                   .memory_bytes_per_s = 1.2e11,
                   .dram_bytes_per_s = 1.3e11,
@@ -92,6 +98,14 @@ TEST(MachineProfile, WhatIsWrittenIsRead) {
   EXPECT_EQ(gpu.driver, "580.65.06");
   EXPECT_EQ(gpu.pcie_generation, 4);
   EXPECT_EQ(gpu.pcie_width, 16);
+  EXPECT_EQ(gpu.kernels.loaded_bytes, 1001);
+  EXPECT_EQ(gpu.kernels.wide_heads_bytes, 1002);
+  EXPECT_EQ(gpu.kernels.wide_rows_bytes, 1003);
+  EXPECT_EQ(gpu.kernels.graph_bytes, 1004);
+  EXPECT_EQ(gpu.process.at_start_bytes, 1005);
+  EXPECT_EQ(gpu.process.later_bytes, 1006);
+  EXPECT_EQ(read.host.process.at_start_bytes, 1007);
+  EXPECT_EQ(read.host.process.later_bytes, 1008);
   ASSERT_EQ(gpu.copies.size(), 2u);
   EXPECT_EQ(gpu.copies[0].n_bytes, 1 << 20);
   EXPECT_EQ(gpu.copies[0].h2d, 1e10);
@@ -192,7 +206,22 @@ TEST(MachineProfile, WhatWasNotMeasuredIsLeftOut) {
   EXPECT_TRUE(read.host.adamw.empty());
   EXPECT_EQ(read.disk.write_bytes_per_s, 0);
   EXPECT_EQ(ordered_json::parse(to_json(read)),
-            ordered_json::parse(R"({"version": 2, "name": "a host"})"));
+            ordered_json::parse(R"({"version": 3, "name": "a host"})"));
+}
+
+/** An older ferry did not measure the memory of kernels and of the process. */
+TEST(MachineProfile, TheVersionBeforeIsRead) {
+  ordered_json json = whole_json();
+  json["version"] = 2;
+  json["gpu"].erase("kernels");
+  json["gpu"].erase("process");
+  json["host"].erase("process");
+  ASSERT_EQ(complaint(json), "");
+  const MachineProfile read = parse_machine_profile(json.dump(), "m.json");
+  EXPECT_EQ(read.gpu->kernels.loaded_bytes, 0);
+  EXPECT_EQ(read.gpu->process.at_start_bytes, 0);
+  EXPECT_EQ(read.host.process.at_start_bytes, 0);
+  EXPECT_EQ(read.gpu->gemms.size(), 4u);
 }
 
 TEST(MachineProfile, WrongValuesAreRefusedByKey) {
@@ -252,8 +281,8 @@ TEST(MachineProfile, WrongValuesAreRefusedByKey) {
 
 TEST(MachineProfile, AnotherVersionOrNoJsonIsRefused) {
   ordered_json json = whole_json();
-  json["version"] = 3;
-  EXPECT_CONTAINS(complaint(json), "version is 3, and this ferry knows 2");
+  json["version"] = 4;
+  EXPECT_CONTAINS(complaint(json), "version is 4, and this ferry knows 3");
   json["version"] = 1;
   EXPECT_CONTAINS(complaint(json), "version is 1: an older ferry measured otherwise");
   json["version"] = "1";
@@ -347,6 +376,7 @@ TEST(MachinePresets, EachIsAWholeProfile) {
     EXPECT_GT(gpu.launch_s, 0) << name;
     EXPECT_GT(gpu.adamw_params_per_s, 0) << name;
     EXPECT_GT(gpu.context_bytes, 0) << name;
+    EXPECT_EQ(gpu.kernels.loaded_bytes, 0) << name << " was never measured";
     EXPECT_EQ(profile.host.adamw.back().n_threads, profile.host.n_threads) << name;
     for (const AdamwRate& rate : profile.host.adamw) {
       EXPECT_LE(rate.beside_copies, rate.alone) << name;
