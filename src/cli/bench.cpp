@@ -31,6 +31,7 @@ constexpr std::string_view kBenchHelp =
     "usage: ferry bench PART [--seconds S] [--json]\n"
     "       ferry bench card [--output FILE.json]\n"
     "       ferry bench all --output FILE.json\n\n"
+    "  memory     what a training process takes beside its plan: LibTorch, kernels, graphs\n"
     "  adamw      AdamW in host memory over threads, alone and beside copies both ways\n"
     "  dram       what host memory gives accesses like AdamW's, and AdamW, and what copies leave "
     "of it\n"
@@ -47,8 +48,8 @@ constexpr std::string_view kBenchHelp =
     "share.\n"
     "Nothing is stored else; `ferry doctor` measures all and keeps it for ferry plan.\n";
 
-constexpr std::string_view kParts[] = {"adamw",     "dram", "copy", "gpu", "gemm",
-                                       "attention", "disk", "step", "all", "card"};
+constexpr std::string_view kParts[] = {"memory",    "adamw", "dram", "copy", "gpu", "gemm",
+                                       "attention", "disk",  "step", "all",  "card"};
 
 struct BenchRequest {
   std::string part;

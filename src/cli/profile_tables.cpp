@@ -43,6 +43,27 @@ std::string best_gemms(const std::vector<GemmRate>& gemms) {
   return text.empty() ? text : text + " TFLOP/s";
 }
 
+std::string memory_table(const MachineProfile& profile, const term::Terminal& terminal) {
+  Table table({{"beside a plan"}, {"", Align::right}});
+  bool has_row = false;
+  const auto add = [&](const char* what, int64_t n_bytes) {
+    if (n_bytes <= 0) return;
+    table.add_row({what, format_bytes(n_bytes)});
+    has_row = true;
+  };
+  add("training on the CPU: its process at the start", profile.host.process.at_start_bytes);
+  add("what it takes later", profile.host.process.later_bytes);
+  const GpuProfile gpu = profile.gpu.value_or(GpuProfile{});
+  add("training on the GPU: its process at the start", gpu.process.at_start_bytes);
+  add("what it takes later", gpu.process.later_bytes);
+  add("GPU: the driver's context", gpu.kernels.loaded_bytes > 0 ? gpu.context_bytes : 0);
+  add("GPU: kernels", gpu.kernels.loaded_bytes);
+  add("GPU: more with heads wider than 64", gpu.kernels.wide_heads_bytes);
+  add("GPU: more with rows of more than 8 KiB", gpu.kernels.wide_rows_bytes);
+  add("GPU: a CUDA graph", gpu.kernels.graph_bytes);
+  return has_row ? table.text(terminal) : std::string();
+}
+
 std::string adamw_table(const HostProfile& host, const term::Terminal& terminal) {
   if (host.adamw.empty()) return {};
   Table table({{"threads", Align::right},
@@ -202,6 +223,7 @@ std::string profile_tables(std::string_view part,
     if (table.empty() || (part != "all" && part != of)) return;
     text += (text.empty() ? "" : "\n") + std::move(table);
   };
+  add("memory", memory_table(profile, terminal));
   add("adamw", adamw_table(host, terminal));
   add("dram", dram_table(host, terminal));
   add("copy", copy_table(profile, terminal));

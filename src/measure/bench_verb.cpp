@@ -20,9 +20,8 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr std::string_view kUsage =
-    "usage: ferry-trainer bench adamw | dram | copy | gpu | gemm | attention | disk | step | card "
-    "| "
-    "all "
+    "usage: ferry-trainer bench memory | adamw | dram | copy | gpu | gemm | attention | disk | "
+    "step | card | all "
     "[--json] [--seconds S] [--host-bytes B] [--disk-bytes B]";
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -31,7 +30,7 @@ constexpr std::string_view kUsage =
 
 std::vector<Part> parts_of(const std::string& name) {
   if (name == "all") return {all_parts().begin(), all_parts().end()};
-  if (name == "card") return {Part::copy, Part::gpu, Part::gemm, Part::attention};
+  if (name == "card") return {Part::memory, Part::copy, Part::gpu, Part::gemm, Part::attention};
   for (const Part part : all_parts())
     if (name == name_of(part)) return {part};
   refuse(fmt::format("unknown part '{}'", name));

@@ -17,16 +17,18 @@
 #include "src/measure/disk.h"
 #include "src/measure/gemm.h"
 #include "src/measure/gpu.h"
+#include "src/measure/memory.h"
 #include "src/runs/wall_time.h"
 
 namespace ferry::measure {
 namespace {
 
-constexpr Part kParts[] = {Part::adamw, Part::dram,      Part::copy, Part::gpu,
-                           Part::gemm,  Part::attention, Part::disk};
-constexpr std::string_view kNames[] = {"adamw", "dram", "copy", "gpu", "gemm", "attention", "disk"};
-/** Of MeasureOptions::seconds, in sixtieths. */
-constexpr double kShares[] = {15, 2, 6, 2, 12, 10, 10};
+constexpr Part kParts[] = {Part::memory, Part::adamw, Part::dram,      Part::copy,
+                           Part::gpu,    Part::gemm,  Part::attention, Part::disk};
+constexpr std::string_view kNames[] = {"memory", "adamw", "dram",      "copy",
+                                       "gpu",    "gemm",  "attention", "disk"};
+/** Of MeasureOptions::seconds, in sixtieths. Memory is no matter of time. */
+constexpr double kShares[] = {0, 15, 2, 6, 2, 12, 10, 10};
 /** Products and attention of the CPU take this much of their part, the GPU's the rest. */
 constexpr double kCpuShare = 0.2;
 /** Of all seconds: how long a GPU is given to leave its idle clocks. */
@@ -77,7 +79,10 @@ bool uses_multiprocessors(Part part) {
 /** All that one call of measure() holds. */
 class Measuring {
  public:
-  Measuring(const MeasureOptions& options, const CudaProbe& probe, Measured& out)
+  Measuring(const MeasureOptions& options,
+            const CudaProbe& probe,
+            const TakenMemory& taken,
+            Measured& out)
       : options_(options), probe_(probe), out_(out), bench_(options, probe, out.skipped) {
     MachineProfile& profile = out.profile;
     profile.name = bench_.is_cuda() ? probe.gpu_name : "CPU";
@@ -87,12 +92,15 @@ class Measuring {
     profile.host.simd = simd::level_name();
     profile.host.memory_bytes =
         std::min(memory.total_bytes, memory.cgroup_limit_bytes.value_or(memory.total_bytes));
+    profile.host.process = taken.on_cpu;
     if (!bench_.is_cuda()) return;
     out.gpu_free_bytes = probe.free_bytes;
     profile.gpu = GpuProfile{.name = probe.gpu_name,
                              .compute_capability = probe.compute_capability,
                              .memory_bytes = probe.total_bytes,
-                             .context_bytes = probe.total_bytes - probe.free_bytes};
+                             .context_bytes = probe.total_bytes - probe.free_bytes,
+                             .kernels = taken.kernels,
+                             .process = taken.on_gpu};
   }
 
   void run(Part part) {
@@ -102,6 +110,8 @@ class Measuring {
       is_awake_ = true;
     }
     switch (part) {
+      case Part::memory:
+        return;  // it was before all others
       case Part::adamw:
         return adamw(seconds);
       case Part::dram:
@@ -189,11 +199,20 @@ std::span<const Part> all_parts() {
 Measured measure(std::span<const Part> parts, const MeasureOptions& options) {
   set_up_torch({.intra_op_threads = n_usable_threads()});
   Measured out;
+  const auto tell = [&](Part part) {
+    if (options.on_part) options.on_part(name_of(part));
+  };
+  std::optional<MemoryWatch> watch;
+  if (std::ranges::find(parts, Part::memory) != parts.end()) {
+    tell(Part::memory);
+    watch.emplace(out.skipped);
+  }
   const CudaProbe probe = options.uses_gpu ? probe_cuda() : CudaProbe{.why_not = "not asked for"};
   out.gpu_trouble = probe.why_not;
-  Measuring measuring(options, probe, out);
+  if (watch && probe.usable) watch->see_gpu(probe);
+  Measuring measuring(options, probe, watch ? watch->taken() : TakenMemory{}, out);
   for (const Part part : parts) {
-    if (options.on_part) options.on_part(name_of(part));
+    if (part != Part::memory) tell(part);
     try {
       measuring.run(part);
     } catch (const std::exception& error) {  // LibTorch's too

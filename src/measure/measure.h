@@ -21,9 +21,9 @@
 
 namespace ferry::measure {
 
-enum class Part : uint8_t { adamw, dram, copy, gpu, gemm, attention, disk };
+enum class Part : uint8_t { memory, adamw, dram, copy, gpu, gemm, attention, disk };
 std::string_view name_of(Part part);
-/** In the order they are measured. */
+/** In the order they are measured: memory first, before the others use any. */
 std::span<const Part> all_parts();
 
 /** AdamW's segments, larger than any cache, and both ends of copies. */

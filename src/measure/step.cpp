@@ -19,14 +19,13 @@
 namespace ferry::measure {
 namespace {
 
-struct Shape {
-  int64_t layers, width, heads, sequences, length;
-};
 /** About 85 M parameters, and what a CPU does in a moment. */
-constexpr Shape kGpuShape = {6, 1024, 16, 8, 128}, kCpuShape = {2, 384, 6, 4, 64};
+constexpr SmallModel kGpuShape = {6, 1024, 16, 8, 128}, kCpuShape = {2, 384, 6, 4, 64};
 constexpr int64_t kVocabulary = 8192;
 
-ModelTable make_model(const Shape& shape, DType type, AttentionBackend attention) {
+}  // namespace
+
+ModelTable make_small_model(const SmallModel& shape, DType type, AttentionBackend attention) {
   const nlohmann::json config = {{"model_type", "bert"},
                                  {"vocab_size", kVocabulary},
                                  {"hidden_size", shape.width},
@@ -43,8 +42,8 @@ ModelTable make_model(const Shape& shape, DType type, AttentionBackend attention
 }
 
 /** Sequences of one length and random words, and what a HostBatch refers to. */
-struct RandomBatch {
-  explicit RandomBatch(const Shape& shape) {
+struct SmallRun::Batch {
+  explicit Batch(const SmallModel& shape) {
     std::mt19937_64 random(3);
     const int64_t tokens = shape.sequences * shape.length;
     for (int64_t t = 0; t < tokens; ++t) {
@@ -70,37 +69,53 @@ struct RandomBatch {
   HostBatch batch;
 };
 
-double ms_of_step(
-    const ModelTable& model, const Shape& shape, bool cuda, Place place, double seconds) {
+SmallRun::SmallRun(
+    const ModelTable& model, const SmallModel& shape, bool cuda, Place place, int64_t n_micro)
+    : batch_(std::make_unique<Batch>(shape)), batches_(static_cast<size_t>(n_micro)) {
   PlanRequest request;
   request.has_gpu = cuda;
-  request.train_batch_size = shape.sequences;
+  request.train_batch_size = shape.sequences * n_micro;
   request.micro_batch_size = shape.sequences;
   request.max_length = shape.length;
   request.gpu_budget_bytes = INT64_MAX;
   request.host_budget_bytes = read_host_memory().budget_bytes();
   if (cuda) request.placement = place;
-  const Plan plan = make_plan(model, request);
+  plan_ = make_plan(model, request);
   SessionOptions options;
   options.device = cuda ? DeviceKind::cuda : DeviceKind::cpu;
   options.n_workers = n_usable_threads();
   options.optimizer.schedule = {.learning_rate = 2e-5, .n_steps = 1000};
   options.optimizer.loss_scaling = model.compute == DType::f16;
-  Session session(model, plan.shape, plan.layout, plan.largest, options);
-  initialise_weights(model, 1, session.segments());
-  const RandomBatch batch(shape);
+  session_ = std::make_unique<Session>(model, plan_.shape, plan_.layout, plan_.largest, options);
+  initialise_weights(model, 1, session_->segments());
+  std::ranges::fill(batches_, batch_->batch);
+}
+SmallRun::~SmallRun() = default;
 
+void SmallRun::step() {
+  session_->step(batches_);
+}
+
+void SmallRun::settle() {
+  session_->executor().settle();
+}
+
+namespace {
+
+double ms_of_step(
+    const ModelTable& model, const SmallModel& shape, bool cuda, Place place, double seconds) {
+  SmallRun run(model, shape, cuda, place, /*n_micro=*/1);
   // Updates go on under the next step, so steps are timed in a row.
   constexpr int kWarmUp = 3, kSteps_min = 3, kSteps_max = 50;
   std::vector<double> took_s;
   const auto start = Clock::now();
   for (int step = 0; step < kSteps_max; ++step) {
     const auto begin = Clock::now();
-    session.step({&batch.batch, 1});
+    run.step();
     if (step >= kWarmUp) took_s.push_back(seconds_since(begin));
     if (static_cast<int>(took_s.size()) >= kSteps_min && seconds_since(start) >= seconds) break;
   }
-  session.executor().settle();
+  run.settle();
   return rounded(median(took_s) * 1e3);
 }
 
@@ -112,9 +127,9 @@ std::vector<StepTime> measure_steps(const MeasureOptions& options,
   const CudaProbe probe = options.uses_gpu ? probe_cuda() : CudaProbe{};
   const bool cuda = probe.usable, is_new = cuda && probe.compute_capability >= 80;
   const DType type = !cuda ? DType::f32 : is_new ? DType::bf16 : DType::f16;
-  const Shape& shape = cuda ? kGpuShape : kCpuShape;
+  const SmallModel& shape = cuda ? kGpuShape : kCpuShape;
   const PlanMachine machine = {.has_gpu = cuda, .compute_capability = probe.compute_capability};
-  const ModelTable model = make_model(shape, type, choose_attention(type, machine));
+  const ModelTable model = make_small_model(shape, type, choose_attention(type, machine));
   std::vector<StepTime> times;
   const std::vector<Place> places =
       cuda ? std::vector<Place>{Place::device, Place::host} : std::vector<Place>{Place::device};

@@ -46,6 +46,24 @@ TEST_F(BenchProgram, DoctorMeasuresAndKeepsTheProfile) {
   EXPECT_CONTAINS(profile.name, profile.host.cpu);
   ASSERT_TRUE(std::filesystem::is_regular_file(stored())) << outcome.err;
 
+  // Plans of this machine assume nothing of its memory any more.
+  const auto plan = [&](const std::string& format) {
+    std::vector<std::string> words = {"plan", "--model", "model"};
+    if (!format.empty()) words.push_back(format);
+    return run(words);
+  };
+  home_.write("model/config.json", R"({"model_type": "bert", "vocab_size": 64, "hidden_size": 32,
+      "num_attention_heads": 2, "num_hidden_layers": 1, "intermediate_size": 64,
+      "max_position_embeddings": 32, "type_vocab_size": 2, "hidden_act": "gelu"})");
+  EXPECT_EQ(nlohmann::json::parse(plan("--json").out)["is_reserve_assumed"], false);
+  EXPECT_EQ(plan("").out.find("assumed, not measured"), std::string::npos);
+  std::filesystem::rename(stored(), home_.path() / "away.json");
+  const auto unmeasured = nlohmann::json::parse(plan("--json").out);
+  EXPECT_EQ(unmeasured["is_reserve_assumed"], true);
+  EXPECT_GT(unmeasured["host_reserved_bytes"], 100 << 20);
+  EXPECT_CONTAINS(plan("").out, "assumed, not measured on that machine");
+  std::filesystem::rename(home_.path() / "away.json", stored());
+
   // Looking only shows what was kept, word for word.
   const Outcome again = run({"doctor", "--json", "--no-measure"});
   EXPECT_EQ(nlohmann::ordered_json::parse(again.out)["profile"], report["profile"]);
@@ -121,9 +139,10 @@ TEST_F(BenchProgram, WhatCannotBeWrittenIsRefusedBeforeMeasuring) {
 
 TEST_F(BenchProgram, AnUnknownPartIsToldTheParts) {
   for (const auto& [part, message] :
-       {std::pair{"nope", "the parts are adamw, dram, copy, gpu, gemm, attention, disk, step, all"},
-        std::pair{"gem", "did you mean 'gemm'? the parts are adamw"},
-        std::pair{"x", "unknown part 'x' - the parts are adamw"}}) {
+       {std::pair{"nope",
+                  "the parts are memory, adamw, dram, copy, gpu, gemm, attention, disk, step"},
+        std::pair{"gem", "did you mean 'gemm'? the parts are memory"},
+        std::pair{"x", "unknown part 'x' - the parts are memory"}}) {
     const Outcome outcome = run({"bench", part});
     EXPECT_EQ(outcome.exit_code, 2);
     EXPECT_CONTAINS(outcome.err, message);

@@ -6,14 +6,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <set>
 
+#include "offload/device/mapped_pages.h"
 #include "src/base/error.h"
 #include "src/measure/adamw.h"
 #include "src/measure/copies.h"
 #include "src/measure/copy_traffic.h"
 #include "src/measure/disk.h"
+#include "src/measure/memory.h"
 #include "src/measure/timing.h"
 #include "tests/config/config_fixture.h"
 
@@ -91,14 +94,18 @@ TEST(Measure, ACpuGivesAWholeProfileThatIsReadBack) {
   MeasureOptions options = small(directory);
   options.on_part = [&](std::string_view part) { parts.emplace_back(part); };
   const Measured measured = measure(all_parts(), options);
-  EXPECT_EQ(parts, (std::vector<std::string>{"adamw", "dram", "copy", "gpu", "gemm", "attention",
-                                             "disk"}));
+  EXPECT_EQ(parts, (std::vector<std::string>{"memory", "adamw", "dram", "copy", "gpu", "gemm",
+                                             "attention", "disk"}));
   const MachineProfile& profile = measured.profile;
   EXPECT_FALSE(profile.gpu);
   EXPECT_EQ(profile.name, "CPU");
   EXPECT_TRUE(profile.source.starts_with("measured 20")) << profile.source;
   EXPECT_GE(profile.host.memory_bytes, kGiB / 4);
   EXPECT_FALSE(profile.host.simd.empty());
+  EXPECT_GE(profile.host.process.at_start_bytes, 32 * kMiB);
+  EXPECT_LT(profile.host.process.at_start_bytes, 4 * kGiB);
+  EXPECT_GE(profile.host.process.later_bytes, kMiB);
+  EXPECT_LT(profile.host.process.later_bytes, kGiB);
 
   std::vector<int> threads, expected;
   for (const AdamwRate& rate : profile.host.adamw) {
@@ -150,6 +157,38 @@ TEST(Measure, OnlyThePartAskedForIsThere) {
   EXPECT_TRUE(profile.host.attentions.empty());
   EXPECT_EQ(profile.host.dram_bytes_per_s, 0);
   EXPECT_EQ(profile.disk.write_bytes_per_s, 0);
+  EXPECT_EQ(profile.host.process.at_start_bytes, 0);
+}
+
+TEST(MemoryBesidePlans, IsWhatWasTouchedAndLiesInNoArena) {
+  constexpr int64_t kBytes = 64 * kMiB, kNoise_bytes = 8 * kMiB;
+  const int64_t before_bytes = resident_beside_plans_bytes();
+  const MappedPages arena(kBytes, "memory", "");
+  std::memset(arena.data(), 1, static_cast<size_t>(kBytes));
+  EXPECT_LT(resident_beside_plans_bytes() - before_bytes, kNoise_bytes);
+  const std::vector<char> other(static_cast<size_t>(kBytes), 1);
+  EXPECT_GT(resident_beside_plans_bytes() - before_bytes, kBytes - kNoise_bytes);
+  EXPECT_LT(resident_beside_plans_bytes() - before_bytes, kBytes + kNoise_bytes);
+}
+
+TEST(MemoryBesidePlans, AGpusKernelsGraphsAndContextAreSeen) {
+  if (const CudaProbe probe = probe_cuda(); !probe.usable) GTEST_SKIP() << probe.why_not;
+  TemporaryDirectory directory;
+  MeasureOptions options = small(directory);
+  options.uses_gpu = true;
+  const Part part = Part::memory;
+  const Measured measured = measure({&part, 1}, options);
+  EXPECT_EQ(measured.skipped, std::vector<std::string>{});
+  const GpuProfile gpu = measured.profile.gpu.value();
+  EXPECT_GT(gpu.kernels.loaded_bytes, 16 * kMiB);
+  EXPECT_LT(gpu.kernels.loaded_bytes, 512 * kMiB);
+  EXPECT_GT(gpu.kernels.wide_heads_bytes, 0);
+  EXPECT_GE(gpu.kernels.wide_rows_bytes, gpu.kernels.wide_heads_bytes);
+  EXPECT_LT(gpu.kernels.wide_rows_bytes, 512 * kMiB);
+  EXPECT_GT(gpu.kernels.graph_bytes, 0);
+  EXPECT_LT(gpu.kernels.graph_bytes, kMiB);
+  EXPECT_GE(gpu.process.at_start_bytes, measured.profile.host.process.at_start_bytes);
+  EXPECT_GE(gpu.process.later_bytes, measured.profile.host.process.later_bytes);
 }
 
 TEST(Measure, WhatMemoryIsTooShortForIsNamedAndTheRestMeasured) {
