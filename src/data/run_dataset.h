@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/data/reader.h"
+#include "src/data/read/reader.h"
 
 namespace ferry {
 

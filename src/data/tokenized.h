@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/data/example.h"
-#include "src/data/reader.h"
+#include "src/data/read/reader.h"
 
 namespace ferry {
 

@@ -12,7 +12,7 @@
 
 #include "models/bert/bert_config.h"
 #include "src/base/error.h"
-#include "src/data/reader.h"
+#include "src/data/read/reader.h"
 #include "src/files/hf/checkpoint_reader.h"
 #include "src/files/hf/hf_config.h"
 #include "src/files/safetensors/safetensors.h"

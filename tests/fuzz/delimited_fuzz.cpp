@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "src/base/error.h"
-#include "src/data/reader.h"
+#include "src/data/read/reader.h"
 #include "tests/fuzz/scratch.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

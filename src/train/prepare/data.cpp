@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "src/base/error.h"
-#include "src/data/given_texts.h"
+#include "src/data/read/given_texts.h"
 #include "src/data/run_dataset.h"
 #include "src/data/sampler.h"
 

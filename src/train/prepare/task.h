@@ -4,7 +4,7 @@
 // (src/train/prepare/batches.h), and evaluations their metrics (src/train/evaluate/evaluation.h).
 
 #include "models/loss_kind.h"
-#include "src/data/reader.h"
+#include "src/data/read/reader.h"
 #include "src/files/hf/hf_directory.h"
 
 namespace ferry {

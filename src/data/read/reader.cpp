@@ -1,4 +1,4 @@
-#include "src/data/reader.h"
+#include "src/data/read/reader.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "src/base/error.h"
-#include "src/data/raw_rows.h"
+#include "src/data/read/raw_rows.h"
 #include "src/files/plain_file.h"
 
 namespace ferry {

@@ -1,4 +1,4 @@
-#include "src/data/delimited.h"
+#include "src/data/read/delimited.h"
 
 #include <gmock/gmock.h>
 

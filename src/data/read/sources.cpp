@@ -12,11 +12,11 @@
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
 #include "src/base/utf8.h"
-#include "src/data/columns.h"
-#include "src/data/delimited.h"
-#include "src/data/delimiter.h"
-#include "src/data/json_rows.h"
-#include "src/data/raw_rows.h"
+#include "src/data/read/columns.h"
+#include "src/data/read/delimited.h"
+#include "src/data/read/delimiter.h"
+#include "src/data/read/json_rows.h"
+#include "src/data/read/raw_rows.h"
 
 namespace ferry {
 namespace {

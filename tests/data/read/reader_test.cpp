@@ -1,4 +1,4 @@
-#include "src/data/reader.h"
+#include "src/data/read/reader.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "src/data/text_file.h"
+#include "src/data/read/text_file.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "src/data/given_texts.h"
+#include "src/data/read/given_texts.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "src/data/example.h"
-#include "src/data/text_file.h"
+#include "src/data/read/text_file.h"
 
 namespace ferry {
 
@@ -28,7 +28,7 @@ enum class DatasetFormat : uint8_t {
 enum class HeaderRow : uint8_t { automatic, present, absent };
 
 enum class QuotingChoice : uint8_t {
-  automatic,  // strict, but lenient where tabs are between the columns (src/data/delimited.h)
+  automatic,  // strict, but lenient where tabs are between the columns (src/data/read/delimited.h)
   strict,
   none,
 };
@@ -44,13 +44,13 @@ enum class LabelUse : uint8_t {
 struct DatasetOptions {
   std::filesystem::path path;
   DatasetFormat format = DatasetFormat::automatic;
-  std::string text_column;       // "": guessed, see choose_columns in src/data/columns.h
+  std::string text_column;       // "": guessed, see choose_columns in src/data/read/columns.h
   std::string text_pair_column;  // "": guessed together with text_column, else none
   std::vector<std::string>
       label_columns;  // {}: guessed. Several: multi-label, each column 0 or 1 and named a class
   HeaderRow header = HeaderRow::automatic;
   QuotingChoice quoting = QuotingChoice::automatic;
-  char delimiter = '\0';               // of CSV and TSV; '\0': see src/data/delimiter.h
+  char delimiter = '\0';               // of CSV and TSV; '\0': see src/data/read/delimiter.h
   std::optional<ProblemType> problem;  // nullopt: from the labels
   char label_separator =
       '\0';  // multi-label in one column: "a|b"; '\0': the first of | ; , that occurs

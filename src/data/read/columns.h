@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "src/data/delimited.h"
-#include "src/data/reader.h"
+#include "src/data/read/delimited.h"
+#include "src/data/read/reader.h"
 
 namespace ferry {
 

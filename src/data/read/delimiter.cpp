@@ -1,4 +1,4 @@
-#include "src/data/delimiter.h"
+#include "src/data/read/delimiter.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/data/columns.h"
+#include "src/data/read/columns.h"
 
 namespace ferry {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/data/columns.h"
+#include "src/data/read/columns.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "src/base/error.h"
-#include "src/data/delimiter.h"
+#include "src/data/read/delimiter.h"
 
 namespace ferry {
 namespace {

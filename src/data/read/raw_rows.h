@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/data/reader.h"
+#include "src/data/read/reader.h"
 
 namespace ferry {
 

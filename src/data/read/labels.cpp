@@ -9,7 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/base/utf8.h"
-#include "src/data/raw_rows.h"
+#include "src/data/read/raw_rows.h"
 
 namespace ferry {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "src/data/delimited.h"
-#include "src/data/reader.h"
+#include "src/data/read/delimited.h"
+#include "src/data/read/reader.h"
 
 namespace ferry {
 

@@ -1,11 +1,11 @@
-#include "src/data/json_rows.h"
+#include "src/data/read/json_rows.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "src/data/example.h"
-#include "src/data/raw_rows.h"
+#include "src/data/read/raw_rows.h"
 
 namespace ferry {
 
