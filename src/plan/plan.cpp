@@ -86,8 +86,9 @@ int64_t loaded_kernels_bytes(const ModelTable& model, const KernelMemory& measur
   const bool has_graphs = model.attention == AttentionBackend::flash;
   const bool has_wide_rows =
       model.width * static_cast<int64_t>(size_of(model.compute)) > kWideRow_bytes;
-  const int64_t spilled = std::max(head_width > 64 ? bytes_of(&KernelMemory::wide_heads_bytes) : 0,
-                                   has_wide_rows ? bytes_of(&KernelMemory::wide_rows_bytes) : 0);
+  const KernelMemory& spills = measured.has_seen_spills() ? measured : kH200;
+  const int64_t spilled = std::max(head_width > 64 ? spills.wide_heads_bytes : 0,
+                                   has_wide_rows ? spills.wide_rows_bytes : 0);
   return bytes_of(&KernelMemory::loaded_bytes) + kOtherProducts_bytes +
          (has_graphs ? kBlockGraphs_max * bytes_of(&KernelMemory::graph_bytes) : 0) + spilled;
 }

@@ -36,8 +36,8 @@ bool is_reserve_measured(const PlanMachine& machine) {
   const ProcessMemory process = measured_process_memory(machine);
   const KernelMemory kernels = gpu_of(machine).kernels;
   return process.at_start_bytes > 0 && process.later_bytes > 0 &&
-         (!machine.has_gpu || (kernels.loaded_bytes > 0 && kernels.wide_heads_bytes > 0 &&
-                               kernels.wide_rows_bytes > 0 && kernels.graph_bytes > 0));
+         (!machine.has_gpu ||
+          (kernels.loaded_bytes > 0 && kernels.has_seen_spills() && kernels.graph_bytes > 0));
 }
 
 /** Nothing where none was stored, or it is damaged: `ferry doctor` says so, and measures anew. */

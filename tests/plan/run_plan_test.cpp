@@ -163,6 +163,12 @@ TEST(Reserve, IsAssumedWhereAnyOfItIsMissing) {
     machine.profile->gpu->kernels.*figure = 0;
     EXPECT_TRUE(is_assumed(machine));
   }
+  for (int64_t KernelMemory::*figure :
+       {&KernelMemory::wide_heads_bytes, &KernelMemory::wide_rows_bytes}) {
+    machine.profile = measured_memory();
+    machine.profile->gpu->kernels.*figure = kMiB;  // nothing was seen
+    EXPECT_TRUE(is_assumed(machine));
+  }
   machine.profile = measured_memory();
   machine.profile->gpu->process = {};
   EXPECT_TRUE(is_assumed(machine));
@@ -178,6 +184,11 @@ TEST(LoadedKernels, AreMoreWhereTheySpillAndAsOnAnH200WhereNobodyMeasured) {
   EXPECT_EQ(bytes_of(1024, 8, measured), plain_bytes + 100 * kMiB);
   EXPECT_EQ(bytes_of(8192, 128, measured), plain_bytes + 200 * kMiB);
   EXPECT_EQ(bytes_of(8192, 64, measured), plain_bytes + 200 * kMiB);
+  KernelMemory unseen = measured;
+  unseen.wide_heads_bytes = unseen.wide_rows_bytes = kMiB;  // as one H100 showed it
+  EXPECT_EQ(bytes_of(1024, 16, unseen), plain_bytes);
+  EXPECT_EQ(bytes_of(1024, 8, unseen), plain_bytes + 84 * kMiB);
+  EXPECT_EQ(bytes_of(8192, 64, unseen), plain_bytes + 176 * kMiB);
   EXPECT_EQ(bytes_of(1024, 16, {}), 176 * kMiB);
   EXPECT_EQ(bytes_of(1024, 16, {.loaded_bytes = 234 * kMiB}), 276 * kMiB);
   EXPECT_EQ(bytes_of(1024, 8, {}), 260 * kMiB);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
 #include "src/config/option.h"
@@ -309,6 +310,10 @@ void check_version(const JsonReader& profile) {
 }
 
 }  // namespace
+
+bool KernelMemory::has_seen_spills() const {
+  return wide_heads_bytes > kMiB && wide_rows_bytes > kMiB;
+}
 
 MachineProfile parse_machine_profile(std::string_view json, const std::string& origin) {
   const JsonReader object = JsonReader::parse(

@@ -61,6 +61,10 @@ struct KernelMemory {
    * of rows of more than kWideRow_bytes. The driver keeps the larger one. */
   int64_t wide_heads_bytes = 0, wide_rows_bytes = 0;
   int64_t graph_bytes = 0;  ///< a recorded pass of a layer
+
+  /** Kernels that spill take tens of MiB. A driver that shows 1 MiB or less had that memory
+   * already: the measurement saw nothing, and a plan may not rely on it. */
+  bool has_seen_spills() const;
 };
 inline constexpr int64_t kWideRow_bytes = 8 * 1024;
 
