@@ -9,7 +9,8 @@
 
 namespace ferry {
 
-/** What went wrong, by who can mend it. The numeric value is the process's exit code (design 6). */
+/** The kind of a failure, by who can mend it. The numeric value is the process's exit code (design
+ * 6). */
 enum class Fault : int {
   usage = 2,  // command line, configuration
   does_not_fit = 3,

@@ -27,8 +27,8 @@ struct JsonFault {
   std::string what;  ///< "unexpected end of input", "nested deeper than 64", "has 'a' twice"
 };
 
-/** What a text holds, in its order. Each call comes after that part of the text was checked; an
- * exception leaves read_json(). */
+/** The values that a text holds, in its order. Each call comes after that part of the text was
+ * checked; an exception leaves read_json(). */
 class JsonEvents {
  public:
   virtual ~JsonEvents() = default;

@@ -1,5 +1,5 @@
 #pragma once
-// Whether the process moves: whoever does a piece of long work notes it, and the watch of the
+// Signs that the process moves: whoever does a piece of long work notes it, and the watch of the
 // trainer (src/train/loop/hang_watch.h) ends a process in which nobody has for long.
 
 #include <chrono>

@@ -13,7 +13,7 @@ namespace ferry {
  * do. Nothing for other faults, and for an Error, which has said it. */
 std::optional<Error> out_of_memory(const std::exception& e);
 
-/** What to do, for those who know it at once. */
+/** The hint for callers that know at once that memory ran out. */
 inline constexpr const char* kNoMemoryHint =
     "end other programs, or raise the limit on memory (of the container or service, ulimit -d, "
     "-v); "

@@ -1,5 +1,5 @@
 #pragma once
-// What a program says while it works: lines for people to standard error and, where somebody
+// The lines a program prints while it works: lines for people to standard error and, where somebody
 // listens, to a log; results to standard output. Nothing here throws or stops: a terminal that went
 // away, or a pipe that nobody reads any more, must not end a run. Any thread may speak.
 

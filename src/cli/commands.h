@@ -23,7 +23,7 @@ int run_presets(Arguments arguments);
 int run_completion(Arguments arguments);
 int run_help(Arguments arguments);
 
-/** What `ferry bench` takes. */
+/** The parts that `ferry bench` takes. */
 std::span<const std::string_view> bench_parts();
 
 struct Command {

@@ -147,7 +147,7 @@ Disk disk_for(const config::Config& config, const ModelTable& model) {
   return disk;
 }
 
-/** What the process takes besides, where that is not known of this machine. */
+/** Prints what the process takes besides, where that is not known of this machine. */
 void print_reserve(const PlanRequest& request) {
   if (!request.is_reserve_assumed) return;
   const std::string kept = request.has_gpu ? fmt::format("{} of host memory and {} of GPU memory",
@@ -160,7 +160,7 @@ void print_reserve(const PlanRequest& request) {
       kept);
 }
 
-/** What is printed, whether it fits or not. */
+/** The parts that are printed, whether it fits or not. */
 struct Report {
   const ModelTable& model;
   const PlanRequest& request;

@@ -13,8 +13,8 @@
 
 namespace ferry::cli {
 
-/** What one more GiB of each memory would buy. That of the GPU is looked for beside the plan
- * itself, in a thread of its own from the construction on: it takes as long. */
+/** The gain from one more GiB of each memory. The gain of the GPU's memory is looked for beside the
+ * plan itself, in a thread of its own from the construction on: it takes as long. */
 class MoreMemory {
  public:
   /** Both outlive it. */

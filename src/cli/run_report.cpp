@@ -84,7 +84,7 @@ std::string number_or_dash(const ordered_json& object, const char* key, bool is_
                   : term::format_duration(object[key].get<double>());
 }
 
-/** What run.json has of plan, promise and outcome, beside what the steps took. */
+/** The plan, promise and outcome in run.json, beside what the steps took. */
 std::string plan_text(const fs::path& run, const ordered_json& record) {
   const term::Terminal plain;
   std::string out;

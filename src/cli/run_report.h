@@ -1,5 +1,5 @@
 #pragma once
-// What somebody sends along who asks for help with a run: one zip of settings, log, metrics, this
+// The report to send along when asking for help with a run: one zip of settings, log, metrics, this
 // machine, plan against actual; no tokens, no texts of the data, paths shortened.
 
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace ferry::cli {
 std::filesystem::path write_run_report(const std::filesystem::path& run,
                                        const std::filesystem::path& output);
 
-/** What `ferry doctor --json` prints. */
+/** The object that `ferry doctor --json` prints. */
 nlohmann::ordered_json machine_report();
 
 }  // namespace ferry::cli

@@ -1,5 +1,5 @@
 #pragma once
-// What every verb with settings does first, and how the verbs that train go on: as the second
+// The first steps of every verb with settings, and how the verbs that train go on: as the second
 // binary.
 
 #include <filesystem>

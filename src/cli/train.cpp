@@ -70,7 +70,7 @@ void check_patterns(const config::Config& config) {
   apply_param_options(config, model);
 }
 
-/** What the trainer would stumble over, found without LibTorch: a model or a tokenizer that is
+/** Finds, without LibTorch, what the trainer would stumble over: a model or a tokenizer that is
  * missing or of another family, data that cannot be read, a directory in use. */
 void check_run(const config::Config& config) {
   constexpr int64_t kAnyLabels = 2;

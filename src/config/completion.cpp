@@ -123,7 +123,7 @@ std::string fish_quoted(std::string_view text) {
   return "'" + escaped(text, "\\'") + "'";
 }
 
-/** What zsh's _describe takes apart at the first colon. */
+/** The text that zsh's _describe takes apart at the first colon. */
 std::string zsh_described(std::string_view name, std::string_view help) {
   return shell_quoted(fmt::format("{}:{}", escaped(name, "\\:"), escaped(short_help(help), "\\")));
 }
@@ -153,7 +153,7 @@ std::string value_cases(const CompletedProgram& program, auto&& action) {
     names.insert(names.end(), flag.aliases.begin(), flag.aliases.end());
     text += fmt::format("    {})\n      {}\n", fmt::join(names, "|"),
                         action(flag.completes, flag.values));
-    // What may stand alone is followed by a value or by anything else.
+    // A flag that may stand alone is followed by a value or by anything else.
     text += flag.takes_value ? "      return ;;\n" : "      ;;\n";
   }
   return text;

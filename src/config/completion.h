@@ -11,7 +11,7 @@
 
 namespace ferry::config {
 
-/** What stands after a flag, or after a free word. */
+/** The kind of word that stands after a flag, or after a free word. */
 enum class Completes { nothing, words, file, preset };
 
 /** A flag, with every name that takes the same values. Names are dashed, without the leading "--".

@@ -40,8 +40,8 @@ class Config {
   void set(std::string_view name, std::string_view text, const Origin& origin);
   /** The same for a value that already has a type; `shown` is how the user wrote it. */
   void set(std::string_view name, const Value& typed, std::string_view shown, const Origin& origin);
-  /** What Ferry decided in place of "auto"; `by` says who. A value the option does not take is our
-   * own bug. */
+  /** Sets what Ferry decided in place of "auto"; `by` says who. A value the option does not take is
+   * our own bug. */
   void choose(std::string_view key, std::string_view text, std::string_view by);
 
   // Reading. The key must be one of the table and of that type, else FERRY_CHECK. The plain readers
@@ -57,13 +57,13 @@ class Config {
   std::optional<double> maybe_number(std::string_view key) const;
   /** An option of type steps as a count: its steps, or its share of total_steps rounded up. */
   int64_t steps(std::string_view key, int64_t total_steps) const;
-  /** Of an option of type interval, where it is a time. */
+  /** The value of an option of type interval, where it is a time. */
   std::optional<Seconds> maybe_time(std::string_view key) const;
   bool is_auto(std::string_view key) const;
 
   const Value& value(std::string_view key) const;
   const Origin& origin(std::string_view key) const;
-  /** Whether somebody other than the built-in value decided. */
+  /** True if somebody other than the built-in value decided. */
   bool is_set(std::string_view key) const { return origin(key).source != Source::built_in; }
 
   /** One line for each alias that was used: "using learning_rate (from --lr)". */

@@ -1,4 +1,4 @@
-// What is read and what is written: options of the model, the data and the output.
+// Options of what is read and what is written: the model, the data and the output.
 
 #include "src/config/option_groups.h"
 

@@ -164,7 +164,7 @@ fs::path last_checkpoint(const fs::path& run) {
   return last;
 }
 
-/** Of a directory that is there and holds no model. */
+/** The error for a directory that is there and holds no model. */
 Error refusal_of_directory(const fs::path& directory) {
   std::error_code error;
   const bool is_run = fs::exists(directory / "run.json", error);

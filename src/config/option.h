@@ -46,7 +46,7 @@ struct Alias {
   bool is_silent = false;
 };
 
-/** What a changed value means for a run that goes on. */
+/** The effect of a changed value on a run that goes on. */
 enum class Effect : uint8_t {
   free,              // where and when things happen, what is told: never the bits of a step
   fixes_bits,        // refused without new_identity
@@ -88,7 +88,7 @@ std::string_view name_of(Effect effect);
 /** All options, in the order of --help and config.toml. */
 const std::vector<Option>& option_table();
 
-/** What a name as typed ("--learning-rate", "lr", "BF16" is none) stands for. */
+/** The option that a name as typed ("--learning-rate", "lr", "BF16" is none) stands for. */
 struct NameMatch {
   const Option* option = nullptr;  // null: unknown
   const Alias* alias = nullptr;    // null: the key itself

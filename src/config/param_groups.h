@@ -9,7 +9,7 @@
 
 namespace ferry::config {
 
-/** What param_groups says of the parameters that one pattern names. */
+/** The settings in param_groups for the parameters that one pattern names. */
 struct ParamGroup {
   std::string pattern;
   std::optional<double> learning_rate;  ///< in place of the run's

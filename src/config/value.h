@@ -29,7 +29,7 @@ std::string to_text(Seconds time);
  *  interval these or Seconds. */
 using Value = std::variant<Auto, bool, int64_t, double, std::string, Seconds>;
 
-/** What `option` takes, for messages: "an integer of at least 1, or auto". */
+/** The values that `option` takes, for messages: "an integer of at least 1, or auto". */
 std::string expectation(const Option& option);
 
 /** The value that `text` spells, or nullopt when it is no value of this option (wrong type or out

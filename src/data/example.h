@@ -1,5 +1,5 @@
 #pragma once
-// What a dataset is before it is tokenized: texts and labels, and the names of the labels. The
+// A dataset before it is tokenized: texts and labels, and the names of the labels. The
 // readers fill it (src/data/read/reader.h), src/data/tokenized.h takes it up.
 
 #include <cstdint>

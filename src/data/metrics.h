@@ -1,7 +1,8 @@
 #pragma once
-// What an evaluation reports, from predictions collected sample by sample. Everything is exact
-// counting or fp64, and agrees with scikit-learn (metrics) and SciPy (stats), edges included: a
-// ratio of nothing is 0. A correlation that is undefined is nullopt, where SciPy has NaN.
+// The metrics that an evaluation reports, from predictions collected sample by sample. Everything
+// is exact counting or fp64, and agrees with scikit-learn (metrics) and SciPy (stats), edges
+// included: a ratio of nothing is 0. A correlation that is undefined is nullopt, where SciPy has
+// NaN.
 
 #include <cstdint>
 #include <optional>
@@ -48,7 +49,7 @@ class ConfusionMatrix {
   std::vector<int64_t> counts_;  // (n_classes, n_classes)
 };
 
-/** Of several labels at once, decided label by label. */
+/** Scores of several labels at once, decided label by label. */
 class MultiLabelScores {
  public:
   explicit MultiLabelScores(int32_t n_labels);

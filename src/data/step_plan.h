@@ -52,7 +52,7 @@ int64_t max_micro_batch_tokens(std::span<const int32_t> lengths, int64_t micro_b
 /** Tokens that a token attends to, on average: sum of squared lengths / sum of lengths. */
 int64_t attended_tokens(std::span<const int32_t> lengths);
 
-/** What micro-batches of some size have. */
+/** The tokens that micro-batches of some size have. */
 struct MicroBatchTokens {
   int64_t most = 0;
   double mean = 0;
@@ -74,7 +74,7 @@ class LengthsInOrder {
   int64_t n_ = 0;  // of an epoch
 };
 
-/** Of every token count that micro-batches are rounded up to. */
+/** Divides every token count that micro-batches are rounded up to. */
 inline constexpr int64_t kTokenMultiple = 64;
 
 /** The token counts that micro-batches are rounded up to: at most n_max, ascending, multiples of

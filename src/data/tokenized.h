@@ -41,8 +41,8 @@ class TokenizedDataset {
   std::span<const uint8_t> type_ids(int64_t sample) const { return slice(type_ids_, sample); }
   /** Tokens of every sample. */
   std::vector<int32_t> lengths() const;
-  /** Of every token, type and label in their order: the same data through the same tokenizer, and
-   * only that, gives the same. */
+  /** A hash of every token, type and label in their order: the same data through the same
+   * tokenizer, and only that, gives the same. */
   uint64_t fingerprint() const;
   /** The largest type of a token; 0 of no tokens. */
   int32_t max_type_id() const;
@@ -51,7 +51,7 @@ class TokenizedDataset {
   int32_t n_labels() const { return n_labels_; }
   int32_t class_id(int64_t sample) const { return class_ids_[static_cast<size_t>(sample)]; }
   float value(int64_t sample) const { return values_[static_cast<size_t>(sample)]; }
-  /** Of multi-label, ascending. */
+  /** The classes of a multi-label sample, ascending. */
   std::span<const int32_t> classes(int64_t sample) const;
 
  private:

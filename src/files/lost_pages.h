@@ -1,5 +1,5 @@
 #pragma once
-// What happens when a page of a mapped file is not there any more: the file was cut short, or its
+// Handles a page of a mapped file that is not there any more: the file was cut short, or its
 // disk failed. The kernel then sends SIGBUS to the thread that touches the page, whichever it is.
 // The programs install the handler once; MappedFile says which bytes are of which file.
 

@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kStagger_bytes = 132 * kTensorAlignment_bytes;
 /** More would only take longer; fewer stay in the caches. */
 constexpr int64_t kParams_max = 64 << 20, kParams_min = 1 << 20;
-/** Of a parameter: master, m, v, gradient, weight. */
+/** Bytes of a parameter: master, m, v, gradient, weight. */
 constexpr int64_t kStored_bytes = 4 + 4 + 4 + 2 + 2;
 
 /** Parameters for which there is room. */

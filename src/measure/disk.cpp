@@ -33,7 +33,7 @@ struct Free {
 };
 using Piece = std::unique_ptr<std::byte, Free>;
 
-/** What no drive can squeeze. */
+/** Data that no drive can compress. */
 Piece make_piece(uint64_t seed) {
   auto* const data =
       static_cast<std::byte*>(std::aligned_alloc(kPage_bytes, static_cast<size_t>(kPiece_bytes)));

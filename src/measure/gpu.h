@@ -1,6 +1,6 @@
 #pragma once
-// What a GPU does beside products and attention: element-wise kernels, launches, AdamW. Private to
-// src/measure.
+// The work of a GPU beside products and attention: element-wise kernels, launches, AdamW. Private
+// to src/measure.
 
 #include "src/measure/bench.h"
 

@@ -27,11 +27,11 @@ constexpr Part kParts[] = {Part::memory, Part::adamw, Part::dram,      Part::cop
                            Part::gpu,    Part::gemm,  Part::attention, Part::disk};
 constexpr std::string_view kNames[] = {"memory", "adamw", "dram",      "copy",
                                        "gpu",    "gemm",  "attention", "disk"};
-/** Of MeasureOptions::seconds, in sixtieths. Memory is no matter of time. */
+/** Shares of MeasureOptions::seconds, in sixtieths. Memory is no matter of time. */
 constexpr double kShares[] = {0, 15, 2, 6, 2, 12, 10, 10};
 /** Products and attention of the CPU take this much of their part, the GPU's the rest. */
 constexpr double kCpuShare = 0.2;
-/** Of all seconds: how long a GPU is given to leave its idle clocks. */
+/** The share of all seconds that a GPU is given to leave its idle clocks. */
 constexpr double kWakeShare = 0.025;
 
 constexpr std::array<int64_t, 5> kCopySizes_bytes = {1 * kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB,

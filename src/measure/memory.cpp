@@ -169,7 +169,7 @@ void MemoryWatch::run_kernels_that_spill(const CudaProbe& probe,
   options.host_bytes_max = 0;
   Bench bench(options, probe, skipped_);
   if (!bench.is_cuda()) return;
-  // What every run has loaded is not counted twice.
+  // Memory that every run has loaded is not counted twice.
   const int64_t before_bytes = cuda_driver_used_bytes();
   AttentionGrid grid{.kinds = {{type, attention}},
                      .lengths = {128},

@@ -1,7 +1,7 @@
 #pragma once
-// What a training process takes beside its plan: LibTorch, libraries' first use, threads, the
-// kernels that are loaded, CUDA graphs. Seen on steps of a small model, before anything else in the
-// process: what was used before is not seen again. Private to src/measure.
+// The memory that a training process takes beside its plan: LibTorch, libraries' first use,
+// threads, the kernels that are loaded, CUDA graphs. Seen on steps of a small model, before
+// anything else in the process: what was used before is not seen again. Private to src/measure.
 
 #include <functional>
 #include <string>

@@ -19,8 +19,8 @@ inline double seconds_since(Clock::time_point start) {
 /** The middle one; of an even number, the mean of the middle two. `values` is not empty. */
 double median(std::vector<double> values);
 
-/** What one figure may take: about `seconds`, the warm-up among them, in up to `n_samples` samples,
- * at least one. */
+/** The time that one figure may take: about `seconds`, the warm-up among them, in up to `n_samples`
+ * samples, at least one. */
 struct Bound {
   double seconds = 0.1;
   int n_samples = 5;
@@ -49,7 +49,7 @@ class Allotted {
   int n_asked_ = 0, n_left_out_ = 0;
 };
 
-/** What went wrong, without the stack that LibTorch adds in lines of its own. */
+/** The error's message, without the stack that LibTorch adds in lines of its own. */
 std::string first_line_of(const std::exception& error);
 
 /** To four digits: more are not known, and files stay readable. */

@@ -14,7 +14,7 @@ namespace ferry {
 
 namespace {
 
-/** Of runs of several sizes: 2 CPU cores; H200 with 16 cores. */
+/** Figures from runs of several sizes: 2 CPU cores; H200 with 16 cores. */
 ProcessMemory assumed_process_memory(bool has_gpu) {
   if (has_gpu) return {.at_start_bytes = 460 * kMiB, .later_bytes = 324 * kMiB};
   // CUDA's libraries are loaded with LibTorch, whether they are used or not.

@@ -21,8 +21,8 @@ struct Checkpoint {
 /** Complete ones, oldest first. What a killed process left half-written is not among them. */
 std::vector<Checkpoint> complete_checkpoints(const std::filesystem::path& run);
 
-/** What `resume_from_checkpoint` names: a run directory (its last complete checkpoint), or one
- * checkpoint-N. */
+/** The place that `resume_from_checkpoint` names: a run directory (its last complete checkpoint),
+ * or one checkpoint-N. */
 struct ResumePoint {
   std::filesystem::path run;
   std::optional<Checkpoint> checkpoint;  ///< none: the run was stopped before its first
@@ -50,7 +50,7 @@ class NewCheckpoint {
   bool is_committed_ = false;
 };
 
-/** What state/checksums.json holds: by stem of the tensors' files (model, adam_m, adam_v). */
+/** The contents of state/checksums.json: by stem of the tensors' files (model, adam_m, adam_v). */
 using StoredChecksums = std::map<std::string, TensorChecksums>;
 inline constexpr const char *kRunStateName = "run_state.json", *kChecksumsName = "checksums.json";
 
@@ -65,7 +65,7 @@ void write_checksums(const std::filesystem::path& checkpoint,
  * the checkpoint is gone or no longer complete: its run removes the oldest while others look. */
 bool check_checkpoint(const std::filesystem::path& checkpoint);
 
-/** What to say of a run whose checkpoint is damaged: the newest before it that is whole, with the
+/** The advice on a run whose checkpoint is damaged: the newest before it that is whole, with the
  * command that goes on from it. Reads them until one is. */
 std::string advice_on_damaged(const Checkpoint& damaged);
 

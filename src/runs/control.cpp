@@ -90,7 +90,7 @@ std::optional<std::string> read_line(int fd, const std::function<bool()>& wait) 
   return {};
 }
 
-/** Whether there is something to read, or the end, within so many milliseconds. */
+/** True if there is something to read, or the end, within so many milliseconds. */
 bool has_bytes(int fd, std::chrono::milliseconds patience) {
   pollfd watched = {fd, POLLIN, 0};
   return ::poll(&watched, 1, static_cast<int>(patience.count())) > 0;

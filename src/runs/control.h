@@ -18,7 +18,7 @@
 
 namespace ferry::runs {
 
-/** What a client asks: {"command": "set", "key": "learning_rate", "value": "1e-5"}. Its client
+/** The request of a client: {"command": "set", "key": "learning_rate", "value": "1e-5"}. Its client
  * hears nothing until answer(), or that the run is gone when the request is destroyed. */
 class ControlRequest {
  public:

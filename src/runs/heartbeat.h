@@ -21,7 +21,7 @@ inline constexpr std::chrono::milliseconds kPatience = 3 * kBeat_period;
 /** This process, told from every other on any machine, before and after a restart. */
 nlohmann::ordered_json this_process();
 
-/** Whether the trainer that run.json names lives. False where it names none. Takes up to `patience`
+/** True if the trainer that run.json names lives. False where it names none. Takes up to `patience`
  * where the trainer was on another machine, or in another container. */
 bool is_trainer_alive(const std::filesystem::path& run,
                       std::chrono::milliseconds patience = kPatience);

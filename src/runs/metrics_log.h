@@ -18,7 +18,7 @@
 
 namespace ferry::runs {
 
-/** What one evaluation found. */
+/** The results of one evaluation. */
 struct EvaluationLine {
   int64_t step = 0;
   std::map<std::string, double> values;  ///< "eval_loss", "eval_accuracy", ...; NaN: not finite
@@ -65,7 +65,7 @@ class MetricsLog {
   /** Reads and counts the lines up to n_steps, and returns their bytes. */
   int64_t read_kept(const std::filesystem::path& file, int64_t n_steps);
   void note(const nlohmann::ordered_json& line);
-  /** What append() did not write; with the lock held. */
+  /** Writes what append() did not; with the lock held. */
   void write();
 
   std::vector<double> losses_;   // before file_: read_kept() fills them to open it

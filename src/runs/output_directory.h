@@ -1,5 +1,5 @@
 #pragma once
-// Whether a new run may be written to a directory: into a new or an empty one only.
+// Checks that a new run may be written to a directory: into a new or an empty one only.
 
 #include <filesystem>
 

@@ -13,7 +13,7 @@ constexpr size_t kQuoted_bytes_max = 160;
 constexpr auto kFlags = std::regex::ECMAScript | std::regex::icase;
 
 struct Patterns {
-  /** What tokens of well-known services look like. */
+  /** The forms of tokens of well-known services. */
   std::regex tokens{
       R"(\b(hf_[a-z0-9]{8,}|sk-[\w-]{16,}|gh[pousr]_[a-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|)"
       R"(AKIA[0-9A-Z]{12,}|eyJ[\w-]{8,}\.[\w-]+\.[\w-]+))",

@@ -1,6 +1,6 @@
 #pragma once
-// What a report must not tell: tokens and passwords, and where on the machine things lie. For
-// `ferry runs report`; texts of the data are never given to it.
+// Removes what a report must not tell: tokens and passwords, and where on the machine things lie.
+// For `ferry runs report`; texts of the data are never given to it.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -43,7 +43,8 @@ void check_types(const JsonReader& object,
     if (object.value().contains(key)) object.at(key).integer(0, INT64_MAX);
 }
 
-/** What others take out of run.json has the type that they take; the rest is as it may be. */
+/** Checks that what others take out of run.json has the type that they take; the rest is as it may
+ * be. */
 void check_record(const JsonReader& record) {
   check_types(record,
               {"phase", "id", "host", "created", "started", "changed", "ferry_version",
@@ -239,7 +240,7 @@ bool has_trainer(const fs::path& run) {
 nlohmann::ordered_json read_run(const fs::path& run) {
   nlohmann::ordered_json record = parse_run(run);
   if (!has_ended(record)) {
-    // What a run is expected to take is known just before its first step.
+    // The time and memory that a run is expected to take are known just before its first step.
     const bool is_unstarted =
         record.value("phase", "") == name_of(Phase::preparing) && !record.contains("promised");
     if (!has_trainer(run)) record["phase"] = name_of(is_unstarted ? Phase::unstarted : Phase::lost);

@@ -16,7 +16,7 @@
 
 namespace ferry::runs {
 
-/** What a run is doing. A reader concludes of a process that is gone that the run is `lost`, or
+/** The phase of a run. A reader concludes of a process that is gone that the run is `lost`, or
  * `unstarted` where it had not come to its first step. */
 enum class Phase : uint8_t {
   preparing,
@@ -61,11 +61,11 @@ class RunDirectory {
   std::optional<Heartbeat> heartbeat_;  // last: it ends first
 };
 
-/** Of which run this model directory is the final one or a checkpoint: `run`, its `id`, `model`
+/** The run of which this model directory is the final one or a checkpoint: `run`, its `id`, `model`
  * (the directory's name). null where it is of none. */
 nlohmann::ordered_json parent_of(const std::filesystem::path& model);
 
-/** Whether a process trains in it now. Takes a while where the file system has no locks and the run
+/** True if a process trains in it now. Takes a while where the file system has no locks and the run
  * is of another machine. */
 bool has_trainer(const std::filesystem::path& run);
 
@@ -73,7 +73,8 @@ bool has_trainer(const std::filesystem::path& run);
  * Error(data). */
 nlohmann::ordered_json read_run(const std::filesystem::path& run);
 
-/** What a failed run says last, at exit codes from this one on: how to send it to somebody. */
+/** The advice that a failed run prints last, at exit codes from this one on: how to send it to
+ * somebody. */
 inline constexpr int kFirstReportedExit = 3;
 std::string report_advice(const std::filesystem::path& run);
 

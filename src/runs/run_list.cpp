@@ -50,7 +50,7 @@ std::vector<fs::path> runs_in(const fs::path& directory) {
   return found;
 }
 
-/** Of runs/ and of the index, each once; those of runs/ as paths from here. */
+/** The runs in runs/ and in the index, each once; those of runs/ as paths from here. */
 std::vector<fs::path> known_runs() {
   RunIndex index;
   std::vector<fs::path> known = runs_in("runs");

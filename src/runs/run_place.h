@@ -12,14 +12,14 @@ namespace ferry::runs {
 
 class RunPlace {
  public:
-  /** Of a directory that is there; of none every question is answered as if it were gone. */
+  /** Takes a directory that is there; of none every question is answered as if it were gone. */
   explicit RunPlace(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }
   enum class Lock { held, of_another, unsupported };
   /** Takes the lock of the only trainer, kept as long as this object. */
   Lock lock();
-  /** Whether a trainer has it; nothing where the file system cannot tell. */
+  /** True if a trainer has it; nothing where the file system cannot tell. */
   std::optional<bool> is_locked() const;
   /** Throws Error(machine) where another directory or none is at the path now, naming the last
    * complete checkpoint. */

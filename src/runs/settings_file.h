@@ -11,8 +11,8 @@ namespace ferry::runs {
 void write_settings_file(const std::filesystem::path& run, const std::string& settings);
 
 enum class SettingsState { as_written, changed, unchecked };
-/** Of run/config.toml; `unchecked` where an older Ferry wrote it without a checksum. Throws
- * Error(data) where it cannot be read. */
+/** The state of run/config.toml; `unchecked` where an older Ferry wrote it without a checksum.
+ * Throws Error(data) where it cannot be read. */
 SettingsState check_settings_file(const std::filesystem::path& run);
 
 }  // namespace ferry::runs

@@ -31,7 +31,7 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
-/** Whether the last line has its end; a kill or a full disk may have cut it. */
+/** True if the last line has its end; a kill or a full disk may have cut it. */
 bool ends_with_newline(int fd, int64_t n_bytes) {
   char last = '\n';
   return ::pread(fd, &last, 1, n_bytes - 1) == 1 && last == '\n';

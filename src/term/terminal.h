@@ -1,6 +1,6 @@
 #pragma once
-// What the terminal at the other end can show, and text measured as it will appear there. Used by
-// everything that draws: tables, curves, progress. Torch-free; the trainer links it too.
+// The abilities of the terminal at the other end, and text measured as it will appear there. Used
+// by everything that draws: tables, curves, progress. Torch-free; the trainer links it too.
 
 #include <string>
 #include <string_view>

@@ -1,6 +1,6 @@
 #pragma once
-// What the readers of tokenizer.json and of vocab.txt share, and their entries. Included by them
-// and by tokenizer_spec.cpp, which chooses between them.
+// The parts that the readers of tokenizer.json and of vocab.txt share, and their entries. Included
+// by them and by tokenizer_spec.cpp, which chooses between them.
 
 #include <cstdint>
 #include <filesystem>

@@ -70,8 +70,8 @@ class Trie::Builder {
       for (const Child& child : children_)
         fits = fits && free(base + child.byte);
       if (!fits) continue;
-      // What is nearly full is not searched again, or building takes a time that grows with the
-      // square of the size.
+      // Cells that are nearly full are not searched again, or building takes a time that grows with
+      // the square of the size.
       if (tried > 64 && taken * 20 > tried * 19) search_from_ = cell;
       if (base + 512 > cells_.size())
         cells_.resize(std::max(base + 512, cells_.size() + cells_.size() / 4));

@@ -20,8 +20,8 @@ struct Expansion {
 
 #include "src/text/unicode_tables.inc"
 
-// What BERT's own code calls Chinese, but that Hugging Face begins Extension E at U+2B920, not at
-// U+2B820.
+// The ranges that BERT's own code calls Chinese, but that Hugging Face begins Extension E at
+// U+2B920, not at U+2B820.
 constexpr Range kChinese[] = {
     {0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},   {0x20000, 0x2A6DF},
     {0x2A700, 0x2B73F}, {0x2B740, 0x2B81F}, {0x2B920, 0x2CEAF}, {0x2F800, 0x2FA1F},

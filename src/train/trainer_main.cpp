@@ -138,7 +138,7 @@ int finish_training(TrainingResult result,
   return 0;
 }
 
-/** Whether a finished run is asked for more steps. Throws Error(usage) where something else is
+/** True if a finished run is asked for more steps. Throws Error(usage) where something else is
  * asked of it that it cannot do any more. */
 bool is_asked_for_more(const config::Config& config, const runs::ResumePoint& finished) {
   config::Config own;
@@ -212,7 +212,7 @@ void read_from(const runs::Checkpoint& checkpoint, OpenRun& run, Read read) {
   }
 }
 
-/** What is another from this step on is said, and kept in run.json. */
+/** Logs what changes from this step on, and keeps it in run.json. */
 void tell_changes(const nlohmann::ordered_json& changes, int64_t step, runs::RunDirectory& run) {
   if (changes.empty()) return;
   for (const auto& [key, change] : changes.items()) {
@@ -333,7 +333,7 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
 int fail_training(const OpenRun& run, const std::exception& error, int exit_code) {
   log_line(fmt::format("ferry: {}", error.what()));
   if (!run.advice.empty()) log_line(run.advice);
-  // What was refused before the run was touched says all that there is to say.
+  // A refusal before the run was touched says all that there is to say.
   const bool is_refused = exit_code == static_cast<int>(Fault::does_not_fit) && !run.directory;
   std::error_code code;
   if (exit_code >= runs::kFirstReportedExit && !is_refused &&

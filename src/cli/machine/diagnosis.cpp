@@ -70,7 +70,7 @@ void diagnose_host(const Facts& facts, Findings& findings) {
                  "raise memory= in %UserProfile%\\.wslconfig, then wsl --shutdown");
 }
 
-/** What training would refuse them for. */
+/** Finds the reasons for which training would refuse the GPUs. */
 void diagnose_gpus(const Facts& facts, const std::string& update, Findings& findings) {
   std::set<std::string> said;  // an old driver is one for all cards
   std::vector<Gpu> gpus = facts.nvidia.gpus;

@@ -1,5 +1,5 @@
 #pragma once
-// What `ferry doctor` concludes from what it found: a pure function, so that every fault can be
+// The conclusions of `ferry doctor` from what it found: a pure function, so that every fault can be
 // tested without the machine that has it.
 
 #include <filesystem>

@@ -17,7 +17,7 @@ constexpr double kLinkShare_least = 0.5, kAdamwShare_least = 0.6;
 /** An old SATA drive; checkpoints of large models take minutes below it. */
 constexpr double kDisk_bytes_per_s_least = 300e6;
 
-/** What a link of this generation moves each way, less its line code; 0: not known. */
+/** The rate of a link of this generation each way, less its line code; 0: not known. */
 double link_bytes_per_s(int generation, int width) {
   constexpr double kLane_bytes_per_s[] = {0, 0.25e9, 0.5e9, 0.985e9, 1.969e9, 3.938e9, 7.563e9};
   if (generation < 1 || generation > 6) return 0;

@@ -16,7 +16,7 @@ class Findings {
   std::vector<Finding> list;
 };
 
-/** What the figures say: pinning, links, memory, disk. */
+/** Finds what the figures say: pinning, links, memory, disk. */
 void diagnose_measured(const Facts& facts, Findings& findings);
 
 }  // namespace ferry::cli

@@ -1,6 +1,6 @@
 #pragma once
-// What ferry-trainer measured of this machine, as `ferry doctor` and `ferry bench` have it: they
-// start it as a child process, for measuring needs LibTorch and they have none.
+// The figures that ferry-trainer measured of this machine, as `ferry doctor` and `ferry bench` have
+// it: they start it as a child process, for measuring needs LibTorch and they have none.
 
 #include <filesystem>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace ferry::cli {
 
-/** Of `bench step`. */
+/** One result of `bench step`. */
 struct StepTime {
   std::string model, placement;
   double ms = 0;
@@ -39,7 +39,7 @@ Measured run_trainer_bench(const std::filesystem::path& trainer,
 /** The value of --seconds, as it is; Error(usage) where it is no time to measure in. */
 std::string checked_seconds(const std::string& text);
 
-/** What the trainer printed. */
+/** Parses what the trainer printed. */
 Measured parse_measured(std::string_view json);
 
 /** Adds what only /proc and the driver's library know, and puts the machine's name together.

@@ -41,7 +41,7 @@ GpuFacts facts_of(const Nvidia& nvidia, const Gpu& gpu);
 /** `root` holds sys/ (tests give another). Never throws. */
 Nvidia read_nvidia(const std::filesystem::path& root = "/");
 
-/** What CUDA_VISIBLE_DEVICES leaves to programs: its first GPU by number, which counts as NVML
+/** The first GPU that CUDA_VISIBLE_DEVICES leaves to programs, by its number, which counts as NVML
  * does where the GPUs are of one kind or CUDA_DEVICE_ORDER=PCI_BUS_ID; null: none. */
 const Gpu* first_visible_gpu(const Nvidia& nvidia);
 

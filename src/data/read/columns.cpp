@@ -224,8 +224,8 @@ class Chooser {
       }
   }
 
-  /** What names do not tell: one column left for one role, or two for text and label by their
-   * values. */
+  /** Guesses what names do not tell: one column left for one role, or two for text and label by
+   * their values. */
   void guess_by_count() {
     std::vector<size_t> left;
     for (size_t i = 0; i < n_columns_; ++i)

@@ -29,7 +29,7 @@ Columns choose_columns(const std::vector<std::string>& names,
                        std::string_view file,
                        char delimiter);
 
-/** Whether the first of the sample rows is a header: it holds a column asked for by name, or a
+/** True if the first of the sample rows is a header: it holds a column asked for by name, or a
  * well-known name, or a word above a column of numbers. */
 bool looks_like_header(const std::vector<DelimitedRow>& sample, const DatasetOptions& options);
 

@@ -59,8 +59,8 @@ struct DatasetOptions {
   bool takes_pipe = false;  // read once, so that /dev/stdin or <(command) will do
 };
 
-/** What a model knows of its labels: built from the training set, saved with the model, asked of
- * the others. */
+/** The facts that a model knows of its labels: built from the training set, saved with the model,
+ * asked of the others. */
 struct LabelScheme {
   ProblemType problem = ProblemType::unlabelled;
   LabelMap labels;                // of single_label and multi_label

@@ -49,8 +49,8 @@ std::vector<stdfs::path> sorted_entries(const stdfs::path& directory) {
   return paths;
 }
 
-/** Of an entry of a directory. A link that leads nowhere or to itself is an error: what it stood
- * for would be missing in silence. */
+/** True if an entry of a directory is a directory. A link that leads nowhere or to itself is an
+ * error: what it stood for would be missing in silence. */
 bool is_folder(const stdfs::path& path) {
   std::error_code code;
   const stdfs::file_status status = stdfs::status(path, code);
@@ -69,7 +69,7 @@ std::string label_of(const stdfs::path& folder) {
   return label;
 }
 
-/** Whether the first row may be names of columns: its label stands in no other row, where labels
+/** True if the first row may be names of columns: its label stands in no other row, where labels
  * come back. */
 bool may_be_header(const RawRows& raw) {
   constexpr size_t kFewRows = 5;  // of so few nothing can be said

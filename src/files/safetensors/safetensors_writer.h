@@ -26,7 +26,7 @@ struct TensorSpec {
   std::vector<int64_t> shape;
 };
 
-/** What `transformers` writes and looks for. */
+/** The metadata that `transformers` writes and looks for. */
 inline const std::map<std::string, std::string> kTorchMetadata = {{"format", "pt"}};
 
 /** One file.
@@ -90,7 +90,7 @@ class CheckpointWriter {
   void end_run() { shards_[filled_].end_run(); }
   void finish();
 
-  /** Of the weight files, without the index. */
+  /** The names of the weight files, without the index. */
   const std::vector<std::string>& file_names() const { return file_names_; }
 
  private:

@@ -104,7 +104,7 @@ AtomicDirectory::AtomicDirectory(std::filesystem::path target)
     : target_(target.has_filename() ? std::move(target) : target.parent_path()),
       partial_(target_.string() + ".partial") {
   make_directories(directory_of(target_));
-  // What stands there may be the user's: it is not ours to remove.
+  // A directory that stands there may be the user's: it is not ours to remove.
   std::error_code error;
   if (std::filesystem::create_directory(partial_, error)) return;
   if (error) throw_write_error(target_, "created", error.value());

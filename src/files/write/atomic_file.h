@@ -82,7 +82,7 @@ class AtomicDirectory {
   bool is_committed_ = false;
 };
 
-/** Whether a file's name is one that AtomicFile writes under: what a killed process leaves. */
+/** True if a file's name is one that AtomicFile writes under: what a killed process leaves. */
 bool is_temporary_file(std::string_view name);
 
 /** The whole of a small file at once. */

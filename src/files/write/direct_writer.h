@@ -30,14 +30,14 @@ using FillParts = std::function<void(std::span<const std::span<std::byte>> parts
  */
 class DirectWriter {
  public:
-  /** What O_DIRECT wants offsets, lengths and addresses to be multiples of, on every disk in use.
+  /** The unit of offsets, lengths and addresses under O_DIRECT, on every disk in use.
    */
   static constexpr int64_t kPage_bytes = 4096;
 
   /** `file` is open as `cached`. Where the file system knows no O_DIRECT, everything goes through
    * the cache. */
   DirectWriter(const std::filesystem::path& file, int cached, WriteBehind& behind);
-  /** What was not finished need not be written; nothing is under way any more. */
+  /** Data that was not finished need not be written; nothing is under way any more. */
   ~DirectWriter();
   DirectWriter(const DirectWriter&) = delete;
   DirectWriter& operator=(const DirectWriter&) = delete;
@@ -46,7 +46,7 @@ class DirectWriter {
    * called once or more, for all of them in order. The errno of a failure so far, or 0; nothing is
    * filled after a failure. */
   int fill(int64_t offset_bytes, int64_t n_bytes, const FillParts& fill_parts);
-  /** What is there of the run is on its way to the disk. */
+  /** Puts what is there of the run on its way to the disk. */
   void end_run();
   /** Ends the run; all is with the disk or its cache. The errno of the first failure, or 0. */
   int finish();

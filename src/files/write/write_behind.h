@@ -24,8 +24,8 @@ namespace ferry {
 class WriteBehind {
  public:
   static constexpr int64_t kSlot_bytes = 256 << 10;
-  /** What one writer may hold before it hands slots over. As much as a disk likes to take in one
-   * write. */
+  /** The most slots that one writer may hold before it hands them over. As much as a disk likes to
+   * take in one write. */
   static constexpr size_t kPiece_slots = 16;
 
   /** `memory` starts on a page; what is no whole slot is left alone. */

@@ -67,7 +67,7 @@ class CheckpointSaver {
  * the checkpoint's: known before any weights are. */
 void check_same(const runs::Checkpoint& checkpoint, const Job& job);
 
-/** What a run goes on with otherwise than it was when the checkpoint was made: by name, "was" and
+/** Settings that differ from those of the checkpoint that the run goes on from: by name, "was" and
  * "is". Options that change training, and with new_identity what fixes the bits. */
 nlohmann::ordered_json changes_since(const runs::Checkpoint& checkpoint, const Identity& identity);
 

@@ -57,7 +57,7 @@ std::unique_ptr<runs::RunDirectory> make_output_directory(const ModelTable& mode
   };
   std::error_code error;
   if (!fs::exists(run, error)) check();  // a run that is refused leaves nothing behind
-  // What a killed process left half-written is gone then.
+  // Opening it removes what a killed process left half-written.
   auto directory = std::make_unique<runs::RunDirectory>(run);
   check();
   return directory;

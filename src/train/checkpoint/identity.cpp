@@ -86,7 +86,7 @@ bool is_same(const std::string& key,
   return then.size() <= now.size() && std::equal(then.begin(), then.end(), now.begin());
 }
 
-/** What to do about a key that is another now. */
+/** The hint for a key whose value has changed. */
 std::string hint_of(const std::string& key, const nlohmann::ordered_json& then) {
   constexpr std::string_view kGoOn =
       "continue with --new-identity: the result is then not that of the unchanged run";
@@ -138,7 +138,7 @@ nlohmann::ordered_json differences(const nlohmann::ordered_json& then,
 void check_identity(const nlohmann::ordered_json& then,
                     const nlohmann::ordered_json& now,
                     const std::string& data) {
-  // What older runs do not name was the only way then, or shows in their data.
+  // A value that older runs do not name was the only one then, or shows in their data.
   const nlohmann::ordered_json of_before = {{"optim", "adamw"}, {"master", "fp32"}};
   constexpr std::array<std::string_view, 3> kNew = {"task", "problem_type", "eval_fraction"};
   for (const auto& [key, value] : now.items()) {

@@ -19,7 +19,7 @@ struct Identity {
 /** The identity of a training whose plan is made. */
 Identity identity_of(const Job& job);
 
-/** What is another in `now`: by name, "was" and "is". Keys that `then` lacks are left out. */
+/** The keys that differ in `now`: by name, "was" and "is". Keys that `then` lacks are left out. */
 nlohmann::ordered_json differences(const nlohmann::ordered_json& then,
                                    const nlohmann::ordered_json& now);
 

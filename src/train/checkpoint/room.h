@@ -1,6 +1,6 @@
 #pragma once
-// What a run writes at its end, on a disk that may be full: it waits for room, and what was trained
-// is not lost.
+// The files a run writes at its end, on a disk that may be full: it waits for room, and what was
+// trained is not lost.
 
 #include <functional>
 

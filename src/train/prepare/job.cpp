@@ -16,8 +16,8 @@
 namespace ferry {
 namespace {
 
-/** What stands in config.toml means the same from wherever the run is resumed. A model's name is no
- * path. */
+/** Makes the paths in config.toml mean the same from wherever the run is resumed. A model's name is
+ * no path. */
 void make_paths_absolute(config::Config& config) {
   for (const char* key : {"model_name_or_path", "dataset", "eval_dataset", "output_dir", "trace"}) {
     const std::string path = config.maybe_text(key).value_or("");

@@ -126,13 +126,14 @@ class Rehearsal {
   Saying saying_;
 };
 
-/** What plan, dataset and LibTorch's own buffers take beyond the process as it starts. */
+/** Memory that plan, dataset and LibTorch's own buffers take beyond the process as it starts. */
 int64_t planned_host_bytes(const Job& job) {
   const bool has_gpu = job.machine.plan.has_gpu;
   return host_bytes_of(job.plan, has_gpu) + process_memory_of(job.machine.plan).later_bytes;
 }
 
-/** What the driver will count on the card, with what other programs took before; 0 on a CPU. */
+/** The memory that the driver will count on the card, with what other programs took before; 0 on a
+ * CPU. */
 int64_t planned_gpu_bytes(const Job& job) {
   if (!job.machine.plan.has_gpu) return 0;
   return job.machine.plan.gpu_context_bytes +
