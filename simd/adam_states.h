@@ -7,7 +7,7 @@
 
 namespace ferry::simd {
 
-/** Of m and v alike. */
+/** The type of both m and v. */
 enum class StateType : uint8_t {
   fp32,
   bf16,    ///< rounded stochastically

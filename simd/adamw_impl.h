@@ -33,8 +33,8 @@ struct AdamwFor {
       _mm_prefetch(ahead + at, _MM_HINT_T0);
   }
 
-  /** Of the pairs of vectors that the loops go by. Beside fp32 states most arrays are of 32 bits,
-   * whose even and odd elements would have to be sorted out and put together again. */
+  /** The order of the pairs of vectors that the loops go by. Beside fp32 states most arrays are of
+   * 32 bits, whose even and odd elements would have to be sorted out and put together again. */
   template <class State>
   static constexpr PairOrder kOrder =
       std::is_same_v<State, float> ? PairOrder::halves : PairOrder::parity;
@@ -144,9 +144,9 @@ struct AdamwFor {
     return i;
   }
 
-  /** Of block8 states. */
+  /** For block8 states only. */
   using P8 = Pairs<Arch, PairOrder::parity>;
-  /** What is kept of a block of block8 states until it is encoded: upper halves. */
+  /** The upper halves of a block of block8 states, kept until it is encoded. */
   struct Rounded {
     alignas(64) uint16_t m[kStateBlock], magnitude_m[kStateBlock], root[kStateBlock];
   };
@@ -159,11 +159,12 @@ struct AdamwFor {
           root(L::half(block_base(args.v_exponents[i / kStateBlock]))) {}
   };
 
-  /** What is added to the states of a block before they are rounded, in the order of the pairs. */
+  /** The noise added to a block's states before they are rounded, in the order of the pairs. */
   struct BlockNoise {
     alignas(64) uint32_t m[kStateBlock], root[kStateBlock];
 
-    /** That of the block which begins at this element of the tensor, and of its neighbours. */
+    /** Fills in the noise of the block that begins at this element of the tensor. Its neighbours
+     * have the same. */
     FERRY_INLINE void fill(int64_t element, uint32_t key) {
       static_assert(kPair % kNoiseLanes == 0);
       constexpr auto kLane = static_cast<uint32_t>(kNoiseLanes - 1);

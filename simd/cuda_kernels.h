@@ -14,7 +14,7 @@
 
 namespace ferry::simd::cuda {
 
-/** Whether this build has the kernels and a GPU answers. */
+/** True if this build has the kernels and a GPU answers. */
 bool is_available();
 
 void adamw(const AdamwArgs& args, void* stream);

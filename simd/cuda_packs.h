@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kBlockThreads) over_packs(Op op, int64_t n) {
   if (rest < n) op.template run<1>(rest);
 }
 
-/** Whether `pointer` is aligned for packs of four T; null counts, nothing is there. */
+/** True if `pointer` is aligned for packs of four T, or null: nothing is there. */
 template <class T>
 bool fits_packs(const T* pointer) {
   return reinterpret_cast<uintptr_t>(pointer) % (4 * sizeof(T)) == 0;

@@ -66,8 +66,8 @@ struct AdamwArgs {
   bool split_master = false;
   uint8_t* m_exponents = nullptr;  // block8: (state_blocks(n)) biased exponents, zero at the start
   uint8_t* v_exponents = nullptr;
-  /** Of reduced states: random bits for this step and tensor, and where in the tensor the arrays
-   * begin; with block8 a multiple of kStateBlock. */
+  /** For reduced states only: random bits for this step and tensor, and where in the tensor the
+   * arrays begin; with block8 a multiple of kStateBlock. */
   uint32_t noise_key = 0;
   int64_t first_element = 0;
 };
@@ -78,7 +78,7 @@ uint32_t noise_key(const AdamwStep& step, int block, int64_t offset);
 /** Elements [begin, begin + n) of the arrays. Begin is a multiple of kStateBlock for block8. */
 AdamwArgs part_of(const AdamwArgs& args, int64_t begin, int64_t n);
 
-/** That arguments do not contradict each other. */
+/** Checks that the arguments do not contradict each other. */
 void check(const AdamwArgs& args);
 
 /** One AdamW step (torch.optim.AdamW: decoupled decay, eps outside the corrected root). Order of

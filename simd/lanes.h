@@ -14,7 +14,8 @@ namespace ferry::simd {
 template <class Arch>
 struct Lanes;
 
-/** What is the same for both ISAs. Self adds fma, any_nan, canonical and the conversions. */
+/** The operations that are the same for both ISAs. Self adds fma, any_nan, canonical and the
+ * conversions. */
 template <class Arch>
 struct LanesBase {
   using Value = xsimd::batch<float, Arch>;
@@ -129,7 +130,7 @@ struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
   static FERRY_INLINE void stream_halves(uint16_t* to, Halves x) {
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to), x);
   }
-  /** Of words of two halves: the lower halves, or the upper ones, of x below those of y. */
+  /** Words of two halves: the lower halves, or the upper ones, of x below those of y. */
   static FERRY_INLINE Words lower_pairs(Words x, Words y) {
     return _mm256_blend_epi16(x, _mm256_slli_epi32(y, 16), 0xaa);
   }
@@ -169,7 +170,7 @@ struct Lanes<xsimd::fma3<xsimd::avx2>> : LanesBase<xsimd::fma3<xsimd::avx2>> {
     first = _mm256_unpacklo_epi16(_mm256_setzero_si256(), u);
     second = _mm256_unpackhi_epi16(_mm256_setzero_si256(), u);
   }
-  /** Of two vectors in their order the even elements, and the odd ones; and back. */
+  /** Parts two vectors in their order into the even elements and the odd ones; and back. */
   static FERRY_INLINE void deinterleave(Value& first, Value& second) {
     const __m256 even = _mm256_shuffle_ps(first, second, _MM_SHUFFLE(2, 0, 2, 0));
     const __m256 odd = _mm256_shuffle_ps(first, second, _MM_SHUFFLE(3, 1, 3, 1));
@@ -316,7 +317,7 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
   static FERRY_INLINE void stream_halves(uint16_t* to, Halves x) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), x);
   }
-  /** Of words of two halves: the lower halves, or the upper ones, of x below those of y. One
+  /** Words of two halves: the lower halves, or the upper ones, of x below those of y. One
    * instruction, where a shift and a blend would be two. */
   static FERRY_INLINE Words lower_pairs(Words x, Words y) {
     return _mm512_mask_shuffle_epi8(x, kUpperBytes, y, swapped_halves());
@@ -358,7 +359,7 @@ struct Lanes<xsimd::avx512bw> : LanesBase<xsimd::avx512bw> {
     second = _mm512_maskz_permutexvar_epi16(
         kOddHalves, _mm512_add_epi32(order, _mm512_set1_epi32(16 << 16)), upper);
   }
-  /** Of two vectors in their order the even elements, and the odd ones; and back. */
+  /** Parts two vectors in their order into the even elements and the odd ones; and back. */
   static FERRY_INLINE void deinterleave(Value& first, Value& second) {
     const __m512i even = _mm512_slli_epi32(iota(), 1);
     const __m512i odd = _mm512_or_si512(even, _mm512_set1_epi32(1));

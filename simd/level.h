@@ -24,7 +24,7 @@ inline std::string_view level_name() {
 /** The best level that this machine supports. */
 Level best_level();
 
-/** What this machine lacks for the level ("avx512f, avx512bw"); empty when nothing. */
+/** The features that this machine lacks for the level ("avx512f, avx512bw"); empty if none. */
 std::string missing_for(Level level);
 
 /** Uses this level from now on; for tests and benchmarks, while no kernel runs. Throws

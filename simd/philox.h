@@ -46,8 +46,7 @@ FERRY_INLINE uint32_t dropout_threshold(float p) {
   return static_cast<uint32_t>(static_cast<double>(p) * 4294967296.0 + 0.5);
 }
 
-/** What kept elements are multiplied by: 1 / (1 - p) in double, rounded once. Requires 0 <= p < 1.
- */
+/** The factor of kept elements: 1 / (1 - p) in double, rounded once. Requires 0 <= p < 1. */
 FERRY_INLINE float dropout_scale(float p) {
   return static_cast<float>(1.0 / (1.0 - static_cast<double>(p)));
 }

@@ -58,10 +58,10 @@ FERRY_INLINE Halves rounded_bf16(Halves upper, Halves lower) {
   return upper + (Math::average(lower, added) >> 15);
 }
 
-/** Of block8 states, whose blocks are updated whole: hashed for the first 16 elements of a block,
- * and from there a walk by this step for those that follow 16 further on. Its upper 20 bits, for m,
- * go by the golden ratio of their range, its lower 19, for r, by sqrt(2) of theirs, which spreads
- * the walk evenly over both. */
+/** The step of the noise of block8 states, whose blocks are updated whole: the words of a block's
+ * first 16 elements are hashed, and each element 16 further on has a word this step further. Its
+ * upper 20 bits, for m, go by the golden ratio of their range, its lower 19, for r, by sqrt(2) of
+ * theirs, which spreads the walk evenly over both. */
 inline constexpr uint32_t kNoiseStep = 0x9e33504fu;
 inline constexpr int kNoiseLaneBits = 4;
 inline constexpr int64_t kNoiseLanes = 1 << kNoiseLaneBits;
@@ -91,8 +91,7 @@ inline constexpr int kHalfDropped_m = kFractionDropped_m - 16;          // of th
 inline constexpr int kHalfDropped_v = kFractionDropped_v - 16;
 inline constexpr uint32_t kExponentRange = 15;
 
-/** What is added to the bits of m, or r, of which the upper half is then rounded but for dropping
- * bits. */
+/** The noise added to the bits of m, or r: the upper half is then rounded but for dropping bits. */
 template <class Math, class Words>
 FERRY_INLINE Words block_noise_for_m(Words word) {
   return noise_for_m<Math, kFractionDropped_m>(word);
@@ -101,7 +100,7 @@ template <class Math, class Words>
 FERRY_INLINE Words block_noise_for_root(Words word) {
   return noise_for_v<Math, kFractionDropped_v>(word);
 }
-/** Of a rounded m. */
+/** The magnitude of a rounded m. */
 template <class Math, class Halves>
 FERRY_INLINE Halves magnitude(Halves rounded) {
   return rounded & Math::half(0x7fffu);
@@ -131,7 +130,7 @@ FERRY_INLINE uint8_t encode_m(uint32_t rounded, uint32_t base) {
   const uint32_t code = encode_magnitude<ScalarMath>(magnitude<ScalarMath>(rounded), base);
   return static_cast<uint8_t>(code | ((rounded >> 8) & 0x80u));
 }
-/** Of a code that was extended as a signed number. */
+/** Decodes a code that was extended as a signed number. */
 template <class Math, class Halves>
 FERRY_INLINE Halves decode_m(Halves code, Halves base) {
   const Halves bits = (code << kHalfDropped_m) & Math::half(0x87f0u);

@@ -197,7 +197,7 @@ TEST_F(Ferry, DryRunPrintsAFileThatReadsBack) {
   EXPECT_EQ(settings["gpu_memory"]["value"], "auto");
 }
 
-/** What would end a run before its first step ends the dry run too. */
+/** An error that would end a run before its first step ends the dry run too. */
 TEST_F(Ferry, DryRunFindsWhatIsMissing) {
   make_whole();
   const auto dry = [&](std::vector<std::string> more) {
@@ -276,7 +276,7 @@ TEST_F(Ferry, PlanIsForTheGpuThatTrainingWouldUse) {
   for (const char* hidden : {"", "-1", "1", "x"})
     EXPECT_EQ(device(plan({}, "ok", hidden)), "the CPU") << hidden;
 
-  // What training would not use is said, and with what cure; asked for, it is an error.
+  // A GPU that training would not use is named, with the cure; asked for, it is an error.
   for (const char* driver : {"old", "maxwell"}) {
     const Outcome refused = plan({}, driver);
     EXPECT_EQ(device(refused), "the CPU");
@@ -289,7 +289,7 @@ TEST_F(Ferry, PlanIsForTheGpuThatTrainingWouldUse) {
   EXPECT_EQ(plan({"--device", "cuda"}, "ok", "").exit_code, 2);
 }
 
-// Of a machine that is not here: times, what binds, and a trace of two steps.
+// The plan for a machine that is not here: times, what binds, and a trace of two steps.
 TEST_F(Ferry, PlanKnowsTimesOfOtherMachines) {
   const std::string trace = (directory_.path() / "plan.trace").string();
   const std::vector<std::string> words = {"plan", "--model", model_, "--machine", "3090-24g"};
@@ -471,7 +471,7 @@ TEST_F(Ferry, PlanTellsTheTimeToFinish) {
 }
 
 TEST_F(Ferry, PlanSaysARangeWherePublishedFiguresDisagree) {
-  // Of a size that attention takes a good part of the time.
+  // A model so large that attention takes a good part of the time.
   const std::string large =
       directory_
           .write("config.json",

@@ -115,7 +115,7 @@ class Completion : public testing::TestWithParam<ShellUnderTest> {
                       .program = GetParam().name});
   }
 
-  /** What the script offers for each line; the cursor is at its end. */
+  /** The words that the script offers for each line; the cursor is at its end. */
   std::vector<Offered> ask(const Words& lines) const {
     const std::string script = directory_.write("script", script_).string();
     const bool is_zsh = GetParam().shell == Shell::zsh;

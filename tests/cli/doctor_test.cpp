@@ -33,7 +33,7 @@ Facts healthy() {
   return facts;
 }
 
-/** Of the healthy machine, with nothing to say about it. */
+/** The profile of the healthy machine, with nothing to say about it. */
 MachineProfile measured_profile() {
   MachineProfile profile{.name = "a desktop"};
   profile.gpu =
@@ -269,7 +269,7 @@ Host host_named(const std::string& cpu) {
   return host;
 }
 
-/** What the trainer prints, of a GPU of that name. */
+/** The trainer's output on a GPU of that name. */
 std::string printed(const std::string& gpu_name, int64_t free_bytes) {
   MachineProfile profile{.name = "x"};
   profile.gpu = GpuProfile{

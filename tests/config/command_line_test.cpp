@@ -56,7 +56,7 @@ TEST(CommandLine, AWordThatIsADataFileIsTheDataset) {
   EXPECT_TRUE(command.words.empty());
   ASSERT_EQ(command.notes.size(), 1u);
   EXPECT_CONTAINS(command.notes[0], "p.csv' is a file");
-  // What is no file, no data, or behind -- is a text.
+  // A word that is no file, no data, or behind -- is a text.
   const std::string other = directory.write("p.toml", "").string();
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"--", file}, {file + ".csv"}, {other}, {"p.csv"}}) {

@@ -1,5 +1,6 @@
 #pragma once
-// What the config tests share: a temporary file, a parsed command line, the message of an Error.
+// Helpers that the config tests share: a temporary file, a parsed command line, the message of an
+// Error.
 
 #include <gtest/gtest.h>
 

@@ -81,7 +81,7 @@ TEST(ForeignFlags, AnEvaluationSizeIsNotTakenForTheTrainingSize) {
   EXPECT_EQ(command.config.integer("train_batch_size"), 32);
 }
 
-/** What `run_glue.py` and others are called with. */
+/** Arguments that `run_glue.py` and others are called with. */
 TEST(ForeignFlags, ACommandLineOfTransformersExamplesIsTaken) {
   const CommandLine command = parse("train", {"--model_name_or_path",
                                               "bert",

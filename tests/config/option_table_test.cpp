@@ -408,7 +408,7 @@ TEST(OptionsPage, GivesEachOptionOneLineOfSixCells) {
   EXPECT_EQ(n_options, option_table().size());
 }
 
-/** What a run that goes on may change. */
+/** Options that a resumed run may change, and those that it may not. */
 TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
   const std::set<std::string_view> bits = {"model_name_or_path",
                                            "task",

@@ -217,7 +217,7 @@ TEST(Allocations, NoneAfterWarmupOfDecoders) {
     expect_none_after_warmup(wide_decoder(family));
 }
 
-/** Of the region that run_toy plans for LibTorch's own allocations on a GPU. */
+/** The size of the region that run_toy plans for LibTorch's own allocations on a GPU. */
 int64_t planned_library_bytes(const ToyModel& model) {
   const BatchShape batch{.tokens = round_up(model.micro_batch_size * model.max_length, 16),
                          .n_seqs_max = model.micro_batch_size + 1,

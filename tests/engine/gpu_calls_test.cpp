@@ -1,4 +1,4 @@
-// What a step asks of CUDA on the thread that steps: one wait for the GPU, and no memory. This
+// A step's calls of CUDA on the thread that steps: one wait for the GPU, and no memory. This
 // program stands in front of the CUDA runtime's calls that wait or allocate, for LibTorch too.
 
 #include <ATen/ops/ones.h>
@@ -14,7 +14,7 @@
 
 namespace {
 
-/** Of this thread: others may wait, it is what they are for. */
+/** True while this thread's calls count. Other threads may wait: they are there for it. */
 thread_local bool armed = false;
 std::map<std::string, int>& calls() {
   static std::map<std::string, int> counts;

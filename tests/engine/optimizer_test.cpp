@@ -84,7 +84,7 @@ TEST(Optimizer, EachGroupHasItsRateAndDecayUnderOneSchedule) {
       EXPECT_FLOAT_EQ(d.steps[g].decay, expected[g].decay) << g;
     }
   }
-  // What changes in the middle of a run reaches the groups that have nothing of their own.
+  // A change in the middle of a run reaches the groups that have no value of their own.
   optimizer.change("learning_rate", 2e-3);
   optimizer.change("weight_decay", 0.2);
   const double factor = o.schedule.rate_of(4) / 1e-3;

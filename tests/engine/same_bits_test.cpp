@@ -144,8 +144,8 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
   return all;
 }
 
-/** Of each kind of placement one, for a model that takes minutes where the small ones, which pass
- * through all, take seconds. */
+/** True for one placement of each kind: the sample for a model that takes minutes. The small ones
+ * take seconds and pass through all. */
 bool is_in_sample(const ToyPlacement& placement) {
   static const std::set<std::string_view> sample = {
       "host",
@@ -311,7 +311,7 @@ TEST(SameBits, FrozenTiedEmbeddingsOrHeadBf16) {
         with_options(small_bert(DType::bf16, LossKind::masked_lm), {{"freeze", frozen}}));
 }
 
-/** What is frozen has the bits that it began with, and nothing else has. */
+/** Frozen parameters have the bits that they began with, and no others have. */
 TEST(Frozen, ParametersKeepTheirBits) {
   for (DType compute : {DType::f32, DType::bf16})
     for (const char* frozen :

@@ -20,7 +20,7 @@ Schedule schedule(ScheduleKind kind) {
           .n_decay_steps = 30};
 }
 
-// Of transformers 5's get_scheduler at these steps: learning rate 1, 10 warm-up steps of 110,
+// Rates of transformers 5's get_scheduler at these steps: learning rate 1, 10 warm-up steps of 110,
 // min_lr_rate 0.1 (polynomial: lr_end 0.1), 3 cycles, power 2, 30 steps of decay.
 constexpr std::array<int64_t, 8> kSteps = {0, 5, 10, 35, 60, 85, 105, 110};
 struct Curve {

@@ -17,7 +17,7 @@ struct RandomKey;
 
 namespace ferry::test {
 
-/** What is trained: fixes the bits. */
+/** The model and its training: fixes the bits. */
 struct ToyModel {
   std::string name;
   ModelTable table;

@@ -19,8 +19,8 @@
 namespace ferry {
 namespace {
 
-/** What the process may take beside the segments: pieces of 2 MiB, draws of random numbers, stacks
- * and arenas of threads. An eighth of the embedding below. */
+/** Memory that the process may take beside the segments: pieces of 2 MiB, draws of random numbers,
+ * stacks and arenas of threads. An eighth of the embedding below. */
 constexpr int64_t kBeside_bytes = 20 * kMiB;
 
 /** A BERT most of which is one embedding of 160 MiB in fp32, in host memory, trained. */

@@ -9,7 +9,7 @@ thread_local bool has_memory = true;
 
 }  // namespace
 
-// Of the whole program, also of the C++ library's own calls; arrays and nothrow come through here.
+// Replaces new for the whole program, the C++ library too; arrays and nothrow come through here.
 // Not inlined: the compiler would take free() beside new for a slip.
 [[gnu::noinline]] void* operator new(std::size_t n_bytes) {
   void* const memory = has_memory ? std::malloc(n_bytes > 0 ? n_bytes : 1) : nullptr;

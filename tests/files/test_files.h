@@ -1,6 +1,6 @@
 #pragma once
-// What the tests of files and data share: a directory that goes away, a disk that is nearly full,
-// raw safetensors text, errors as text.
+// Helpers that the tests of files and data share: a directory that goes away, a disk that is nearly
+// full, raw safetensors text, errors as text.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -126,7 +126,7 @@ TEST_F(BenchProgram, WhatCannotBeWrittenIsRefusedBeforeMeasuring) {
         Case{"there.json/x.json", "there is no directory 'there.json'"}, Case{"", "is empty"},
         Case{"new.json", "FERRY_TRAINER names no program"}})
     for (const std::string part : {"all", "card"}) {
-      // What measures is not there: that is found out after the name is looked at.
+      // The trainer that measures is not there: Ferry finds out after it has looked at the name.
       const Outcome outcome = run_ferry({.arguments = {"bench", part, "--output", output},
                                          .environment = {{"FERRY_TRAINER", "/no/trainer"}},
                                          .directory = home});

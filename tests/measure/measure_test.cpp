@@ -1,4 +1,4 @@
-// What measuring gives on a CPU: every figure that a profile needs, of the sizes asked for; what is
+// Results of measuring on a CPU: every figure that a profile needs, of the sizes asked for; what is
 // left out is named; nothing is left behind. No time is asserted.
 
 #include "src/measure/measure.h"

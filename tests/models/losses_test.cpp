@@ -18,7 +18,7 @@ at::Tensor cross_entropy_of(const at::Tensor& logits64, const at::Tensor& labels
 struct Result {
   at::Tensor loss, d_logits;
 };
-/** Of classes that come in pieces of these widths. */
+/** The result for classes that come in pieces of these widths. */
 Result in_pieces(const at::Tensor& logits,
                  const at::Tensor& labels,
                  const std::vector<int64_t>& widths,

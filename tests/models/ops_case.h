@@ -1,6 +1,6 @@
 #pragma once
-// What the operations' tests share: random tensors, their fp64 twins for autograd, the dropout mask
-// as factors, the comparison, and attention by its definition.
+// Helpers that the operations' tests share: random tensors, their fp64 twins for autograd, the
+// dropout mask as factors, the comparison, and attention by its definition.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -113,7 +113,7 @@ inline at::Tensor attention_of(const at::Tensor& qkv64,
 struct AttentionRun {
   at::Tensor context, d_qkv, d_bias;
 };
-/** Of the CPU. */
+/** Runs the CPU's attention. */
 inline AttentionRun run_attention(const at::Tensor& qkv,
                                   const at::Tensor& dy,
                                   const test::TestBatch& batch,

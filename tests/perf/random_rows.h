@@ -23,14 +23,14 @@ class RandomRows {
                             int64_t length_max,
                             bool is_causal);
 
-  /** What the planner is told of them; null where all are of one length. */
+  /** The token counts that the planner is told; null where all are of one length. */
   std::function<TextTokens(int64_t train_batch_size, int64_t micro_batch_size)> text_tokens() const;
 
   /** Lays all steps out; token counts are rounded up to at most n_sizes_max. */
   void cut(const Plan& plan, int64_t n_sizes_max);
   /** Steps come again after the last. */
   std::vector<HostBatch> step(int64_t n) const;
-  /** Of a step's rows, their tails not counted. */
+  /** Tokens in a step's rows, their tails not counted. */
   int64_t n_tokens(int64_t n) const;
 
  private:

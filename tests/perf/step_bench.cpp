@@ -73,7 +73,7 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
   return values;
 }
 
-/** What a word stands for; Error(usage) for one that stands for nothing. */
+/** The value that a word stands for; Error(usage) for one that stands for nothing. */
 template <class Value>
 Value value_of(const std::map<std::string, std::string>& args,
                const std::string& option,
@@ -158,7 +158,7 @@ nlohmann::json config_of(const std::string& shape, int64_t n_layers) {
           {"hidden_act", "gelu"}};
 }
 
-/** What training would take on this device, or what --attention says. */
+/** The attention that training would take on this device, or that --attention names. */
 AttentionBackend attention_of(const std::string& wish, DType compute, const PlanMachine& machine) {
   if (wish == "auto") return choose_attention(compute, machine);
   for (const AttentionBackend backend :
@@ -198,7 +198,7 @@ void fill_weights(const ModelTable& model, const StepShape& shape, Segments& seg
         segments.set_param(block, param.offset + at, {from, static_cast<size_t>(n)});
       }
   };
-  // What lives on the GPU goes through the device, one after the other.
+  // Blocks on the GPU go through the device, one after the other.
   std::atomic<int> next_block{0};
   const auto fill_those_on = [&](Place place) {
     for (int block; (block = next_block++) < shape.n_blocks();)
@@ -260,8 +260,8 @@ nlohmann::ordered_json blocks_of(const StepShape& shape) {
   return blocks;
 }
 
-/** Of the updates in host memory, where a run's own memory lies: a rate that was measured in other
- * memory is another one on machines that are shared. */
+/** The time of the updates in host memory, where a run's own memory lies: a rate that was measured
+ * in other memory is another one on machines that are shared. */
 double median_update_alone_ms(Executor& executor) {
   std::array<double, 5> ms{};
   for (double& once : ms)
@@ -444,7 +444,8 @@ int run(int argc, char** argv) {
   const double seconds = typical / 1e3, n_steps = static_cast<double>(ms.size());
   out["samples_per_s"] = static_cast<double>(request.train_batch_size) / seconds;
   out["tokens_per_s"] = static_cast<double>(n_tokens) / n_steps / seconds;
-  // Of all timed steps together: steady_clock is what other programs call the monotonic one.
+  // Tokens and times of all timed steps together: steady_clock is what other programs call the
+  // monotonic one.
   out["n_tokens"] = n_tokens;
   out["timed_from_s"] = seconds_of(timed_from);
   out["timed_to_s"] = seconds_of(timed_to);

@@ -11,7 +11,7 @@ struct MachineRates {
   double flops_per_s = 400e12;
   double copy_bytes_per_s = 50e9;
   double adamw_params_per_s = 5e9;
-  /** Of the host's memory, when copies and updates share it. */
+  /** The part of the rates that the host's memory leaves when copies and updates share it. */
   double shared = 1.0;
 };
 

@@ -69,7 +69,7 @@ TEST(Plan, BertLargeFitsElevenGibWith256TextsAtOnceWithOutputsOfBlocksOnTheHost)
   r.layer_inputs = Place::device;
   const std::string message = refusal(model, r);
   EXPECT_NE(message.find("it fits without layer_inputs = device"), std::string::npos) << message;
-  // What the host has no room for does not fit either.
+  // A plan that the host has no room for does not fit either.
   r = large_batch_in_eleven_gib();
   r.host_budget_bytes = plan.layout.n_bytes[static_cast<size_t>(Place::host)] - kGiB;
   EXPECT_NE(refusal(model, r), "");
@@ -244,7 +244,7 @@ TEST(Plan, KeepsAsMuchOfTheSavedTensorsAsFitsTheLargestLast) {
   EXPECT_LT(none, selective);
   EXPECT_LT(selective, all);
   const BatchShape largest = make_plan(model, request).largest;
-  // What the next block would take: the largest tensor, or all but it.
+  // Bytes that the next block would take: the largest tensor, or all but it.
   const std::vector<SavedSpec> saved = model.blocks[1].saved(largest);
   const int64_t recomputed = recomputed_bytes(saved), others = laid_out_bytes(saved) - recomputed;
   EXPECT_EQ(recomputed, int64_t{32} * 512 * 4096 * 2);

@@ -1,4 +1,4 @@
-// What a run's settings become on a machine: data type, attention, states, lengths.
+// A run's settings as resolved on a machine: data type, attention, states, lengths.
 
 #include "src/plan/run_plan.h"
 

@@ -45,7 +45,7 @@ std::vector<TensorSpec> tensors() {
           {"middle", DType::f32, {9'001}}};
 }
 
-/** What a tensor holds after `step` of the run's `life`: it is resumed, and goes on otherwise. */
+/** A tensor's bytes after `step` of the run's `life`: it is resumed, and goes on otherwise. */
 std::vector<std::byte> bytes_of(int64_t step,
                                 int life,
                                 const char* stem,
@@ -152,7 +152,7 @@ fs::path logged_run(const TempDir& directory) {
   return log;
 }
 
-/** What the run had promised at a moment of its log. */
+/** The run's promises at a moment of its log. */
 struct Promised {
   bool has_begun = false;
   int64_t step = 0;  ///< 0: no checkpoint is complete

@@ -1,4 +1,4 @@
-// What a report leaves out, and what it leaves.
+// Things that a report leaves out, and things that it leaves.
 
 #include "src/runs/redaction.h"
 

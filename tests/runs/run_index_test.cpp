@@ -30,7 +30,7 @@ class Index : public testing::Test {
     std::ranges::sort(found);
     return found;
   }
-  /** What is said on standard error by `work`. */
+  /** The output of `work` on standard error. */
   template <typename F>
   static std::string said_by(F&& work) {
     testing::internal::CaptureStderr();

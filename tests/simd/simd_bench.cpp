@@ -181,7 +181,7 @@ struct Case {
   std::function<void(int64_t, int64_t)> prepare = {};
   std::vector<double> seconds = {};
 
-  /** Of all rounds: share 0 is the fastest, 0.5 the median. */
+  /** The time at this share of all rounds: 0 is the fastest, 0.5 the median. */
   double seconds_at(double share) const {
     std::vector<double> sorted = seconds;
     std::sort(sorted.begin(), sorted.end());

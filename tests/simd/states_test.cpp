@@ -232,8 +232,8 @@ TEST_P(ReducedEveryLevel, Block8StatesAreOffByLessThanTheStatedBound) {
   EXPECT_GT(n_at_the_end, 1'000) << "the test must meet the end of the range";
 }
 
-/** What is stored, on average over `n_keys` random keys, of the m and r (block8) or v that a step
- * makes of the same states. */
+/** The stored m and r (block8) or v that a step makes of the same states, on average over `n_keys`
+ * random keys. */
 struct Means {
   std::vector<double> m, v;
 };
@@ -287,7 +287,7 @@ TEST_P(ReducedEveryLevel, RoundingIsExactOnAverage) {
   }
 }
 
-// What rounding to nearest would get wrong: v would stay where it is.
+// Rounding to nearest would get this wrong: v would stay where it is.
 TEST_P(ReducedEveryLevel, VFadesAtItsRate) {
   const UseLevel use(GetParam());
   constexpr double kFade = 0.999;

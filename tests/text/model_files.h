@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of the tokenizer share: a small model written to a directory of its own.
+// Files that the tests of the tokenizer share: a small model written to a directory of its own.
 
 #include <gtest/gtest.h>
 

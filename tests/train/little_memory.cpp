@@ -11,7 +11,7 @@
 
 namespace {
 
-/** What the process has in writable memory of its own, as RLIMIT_DATA counts it. 0: not known. */
+/** The process's own writable memory, as RLIMIT_DATA counts it. 0: not known. */
 rlim_t data_bytes() {
   std::FILE* status = std::fopen("/proc/self/status", "r");
   if (!status) return 0;

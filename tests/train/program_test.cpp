@@ -356,7 +356,7 @@ TEST_F(Program, PredictsWhatItIsGiven) {
   expect_fault(predict("new.csv --dataset dev.tsv"), 2, {"new.csv", "give one file alone"});
   expect_fault(predict("none.csv"), 0, {});  // no such file: a text
 
-  // What comes through a pipe, by each of its names.
+  // Data that comes through a pipe, by each of its names.
   EXPECT_EQ(predict("<new.txt", "printf 'a red car\\n\\na blue car' >new.txt").out.substr(0, 3),
             "red");
   const std::string lines = "printf 'text\\na red car\\na blue car\\n' >lines.csv";

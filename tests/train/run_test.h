@@ -1,6 +1,6 @@
 #pragma once
-// What tests of whole runs start from: a model and data in a folder of their own, and `ferry` as a
-// child process that may be killed, stopped and resumed.
+// Helpers that tests of whole runs start from: a model and data in a folder of their own, and
+// `ferry` as a child process that may be killed, stopped and resumed.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

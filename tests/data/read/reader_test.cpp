@@ -555,7 +555,7 @@ TEST_F(ReaderTest, EvaluationHasPairsWhereTrainingHad) {
               HasSubstr("eval.csv' is read as one text an example, but the training data as two"));
   EXPECT_THAT(error_of([&] { eval(pairs, of_singles); }),
               HasSubstr("eval.csv' is read as two texts an example, but the training data as one"));
-  // Of a model without its training set nobody knows.
+  // Nobody knows it of a model without its training set.
   EXPECT_EQ(eval(pairs, {.problem = of_pairs.problem, .labels = of_pairs.labels}), 2u);
 }
 

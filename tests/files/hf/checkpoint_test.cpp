@@ -52,7 +52,7 @@ std::vector<float> values_of(const CheckpointReader& reader, const std::string& 
   return all;
 }
 
-/** What of this process's memory are pages of files. */
+/** The part of this process's memory that is pages of files. */
 int64_t mapped_file_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)

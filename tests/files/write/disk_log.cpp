@@ -174,7 +174,7 @@ int sync_by(const char* name, int fd) {
   return code;
 }
 
-/** Of a call on one path that is done. */
+/** Notes a finished call on one path. */
 int note_path(DiskCall call, int code, const std::string& path) {
   if (code == 0 && is_below(path)) note(call, {.path = path});
   return code;

@@ -1,7 +1,7 @@
 #pragma once
-// What a process asks of its disk under one directory, in the order in which it happened: written
-// to a log by disk_log.cpp, which stands between a program and the C library, and read by
-// lossy_disk.h, which makes of it what a power cut leaves. A test links the library and says when
+// Calls that a process makes to its disk under one directory, in the order in which they happened:
+// written to a log by disk_log.cpp, which stands between a program and the C library, and read by
+// lossy_disk.h, which makes of them what a power cut leaves. A test links the library and says when
 // to begin; another program has it preloaded and gets both paths from the environment.
 
 #include <cstdint>

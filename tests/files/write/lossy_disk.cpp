@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/** What a drive writes whole or not at all. */
+/** The unit that a drive writes whole or not at all. */
 constexpr size_t kSector_bytes = 512;
 
 size_t draw(std::mt19937_64& dice, size_t n) {
@@ -53,7 +53,7 @@ DiskLog::DiskLog(const fs::path& file, fs::path root) : root_(std::move(root)) {
   }
 }
 
-/** Of a file: a write, or a new size. */
+/** A file with its changes since the last sync: each a write, or a new size. */
 struct LossyDisk::File {
   struct Change {
     DiskCall call;

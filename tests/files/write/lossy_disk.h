@@ -51,7 +51,7 @@ class LossyDisk {
   struct Directory;
   struct Node;
   using NodePtr = std::shared_ptr<Node>;
-  /** Of a name in a directory: a whole entry changes at once. */
+  /** A change of a name in a directory: a whole entry changes at once. */
   struct EntryChange {
     DiskCall call;
     std::string name, other;

@@ -1,4 +1,4 @@
-// What a file that could not be written says, by the reason.
+// Messages about a file that could not be written, by the reason.
 
 #include "src/files/write/write_error.h"
 

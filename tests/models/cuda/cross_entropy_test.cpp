@@ -72,7 +72,7 @@ TEST_P(CrossEntropy, InPiecesIsThatOfAllClassesAndTheSameAgain) {
       EXPECT_TRUE(at::equal(one[i], again[i])) << i;
     EXPECT_NEAR(one[0].item<double>() / expected.item<double>(), 1, 2e-6) << n_classes;
     const auto grad = logits64.grad();
-    // What rounding to the type leaves, of about 2^-9 and 2^-12 a value.
+    // Errors left by rounding to the type, of about 2^-9 and 2^-12 a value.
     const double bar = type == DType::f32 ? 2e-6 : type == DType::bf16 ? 2e-3 : 3e-4;
     EXPECT_LE((one[2].to(at::kDouble) - grad).norm().item<double>(),
               bar * grad.norm().item<double>())

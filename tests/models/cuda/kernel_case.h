@@ -1,6 +1,6 @@
 #pragma once
-// What the kernel tests share: the list of types and shapes, random and poisoned matrices on the
-// GPU, and the comparison with a reference in fp64.
+// Helpers that the kernel tests share: the list of types and shapes, random and poisoned matrices
+// on the GPU, and the comparison with a reference in fp64.
 
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>

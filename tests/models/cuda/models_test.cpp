@@ -33,7 +33,7 @@ struct Case {
   float dropout = 0;
 };
 
-/** What it computes in, and with which attention. */
+/** The device and type that it computes in, and its attention. */
 struct Way {
   at::Device device = at::kCPU;
   DType compute = DType::f32;

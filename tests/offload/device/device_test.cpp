@@ -1,4 +1,4 @@
-// What every device promises (device.h): queues in order, events between them, failures kept,
+// Promises of every device (device.h): queues in order, events between them, failures kept,
 // queues drained. The simulated ones always, the CUDA device where there is one; what only one of
 // them does, below.
 

@@ -1,4 +1,4 @@
-// What a profiler is to NVTX: a library that NVTX_INJECTION64_PATH names. Writes the name of each
+// A profiler, as NVTX sees one: a library that NVTX_INJECTION64_PATH names. Writes the name of each
 // range to the file in FERRY_NVTX_LOG as it begins, "end" as it ends.
 
 #include <nvtx3/nvToolsExt.h>

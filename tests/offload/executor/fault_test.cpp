@@ -1,5 +1,5 @@
-// What the executor does when something is wrong: planted faults in the list must show in the bits,
-// throws come back from step(), hangs are named.
+// The executor's behaviour when something is wrong: planted faults in the list must show in the
+// bits, throws come back from step(), hangs are named.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

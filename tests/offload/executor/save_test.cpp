@@ -49,7 +49,7 @@ class SaveUnderSteps : public testing::TestWithParam<ToyKind> {
 };
 
 void SaveUnderSteps::expect_holds_what_the_step_left(bool clips) const {
-  // Of runs that end after these steps, and save at rest.
+  // The expected files come from runs that end after these steps, and save at rest.
   const std::vector<size_t> after = {0, 1, 3};
   std::vector<Saved> expected;
   for (size_t last : after) {

@@ -34,7 +34,7 @@ class ToyWork : public ComputeWork {
   /** All weights of the block, folded to a layer input's width. */
   std::vector<float> fold(const Action& action, const ActionMemory& memory) const;
   float noise(const Action& action, uint64_t operation, int64_t index) const;
-  /** What the compute queue has been given before has happened. */
+  /** Returns when the compute queue has done all that it was given before. */
   void reach(const std::byte* on_gpu);
 
   const StepShape& shape_;
@@ -82,7 +82,7 @@ class ToyRun {
   ToyResult result();
   /** As they are. */
   std::vector<std::byte> states() const;
-  /** Of each tensor's gradients as the last step left them, block by block. */
+  /** Square sums of each tensor's gradients as the last step left them, block by block. */
   std::vector<double> square_sums() const;
   /** Master and weights of each tensor, block by block. */
   std::vector<std::vector<std::byte>> tensors() const;
@@ -128,7 +128,7 @@ class ToyRun {
 
 ToyResult run_toy(const ToyOptions& options);
 
-/** What a checkpoint would hold: all tensors of all blocks, whatever order they come in. */
+/** The content of a checkpoint: all tensors of all blocks, whatever order they come in. */
 struct Saved {
   std::map<int, std::vector<std::byte>> bytes;  // by block
   bool has_ended = false;

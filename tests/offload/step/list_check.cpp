@@ -59,7 +59,7 @@ std::vector<std::string> find_hazards(const StepShape& shape, const std::vector<
       if (h.writer >= 0 && h.writer != i && !happens_before(h.writer, i))
         hazards.push_back(name(i) + " may come before the write of " + name(h.writer));
       if (!touch.writes) {
-        // What nobody has written yet is as the run began.
+        // A region that nobody has written yet is as the run began.
         const bool from_start =
             touch.region.kind == Kind::weights || touch.region.kind == Kind::states;
         if ((h.writer >= 0 || !from_start) && h.content != touch.content)
@@ -81,7 +81,7 @@ bool can_go_wrong(const StepShape& shape, const std::vector<ListRun>& runs, size
   std::array<std::vector<int>, kAllQueues> queues;
   for (int i = 0; i < static_cast<int>(nodes.size()); ++i)
     queues[static_cast<size_t>(nodes[static_cast<size_t>(i)].queue)].push_back(i);
-  // Of two that touch one region, one writing, the first in list order must be done first.
+  // If two nodes touch one region and one writes, the first in list order must be done first.
   std::vector<std::pair<int, int>> pairs;
   for (int i = 0; i < static_cast<int>(nodes.size()); ++i)
     for (int j = i + 1; j < static_cast<int>(nodes.size()); ++j) {

@@ -57,7 +57,7 @@ class Program {
   int lane(int micro) const { return shape_.order == AccumulationOrder::vertical ? micro : 0; }
   bool sums() const { return shape_.n_micro_max > 1; }
 
-  /** What a block borrows that is not frozen. */
+  /** The tensors that a block borrows and that are not frozen. */
   std::vector<BorrowedExtent> trained_borrowed(int b) const {
     std::vector<BorrowedExtent> trained = block(b).borrowed;
     std::erase_if(trained, [this](const BorrowedExtent& borrowed) {
@@ -102,7 +102,7 @@ class Program {
         return {Kind::saved_recomputed};
       return {Kind::saved, b, lane(m)};
     };
-    // What selective makes again lies apart from what it keeps.
+    // Activations that selective makes again lie apart from those it keeps.
     const bool has_recomputed = training_ && b >= 0 && b >= shape_.first_backward() &&
                                 block(b).activations == Activations::selective &&
                                 block(b).saved_recomputed_bytes > 0;
@@ -110,7 +110,7 @@ class Program {
       if (a.grad_slot >= 0) return {Kind::grad_slot, a.grad_slot};
       return {Kind::grads, b};
     };
-    // What ends as the block's gradients: own tensors and borrowed uses together.
+    // Writes the block's final gradients: own tensors and borrowed uses together.
     auto write_grads = [&](Content c) {
       writes(grads(), c);
       if (a.grad_slot < 0 && !block(b).borrowed.empty()) writes({Kind::grads_borrowed, b}, c);

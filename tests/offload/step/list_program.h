@@ -1,7 +1,7 @@
 #pragma once
-// What runs of lists do, as a graph: for each action the regions it reads and writes, with what
-// content, and what it comes after. Says so from the action's verb and the shape alone, not from
-// the executor's code.
+// Runs of lists as a graph: for each action the regions it reads and writes, with what content, and
+// what it comes after. The graph is made from the action's verb and the shape alone, not from the
+// executor's code.
 
 #include <array>
 #include <compare>
@@ -48,7 +48,7 @@ struct Region {
   auto operator<=>(const Region&) const = default;
 };
 
-/** What a region holds: which block's, of which micro-batch and step, after how many additions. */
+/** The content of a region: its block, micro-batch and step, and after how many additions. */
 struct Content {
   int block = -1;
   int micro = -1;

@@ -9,7 +9,7 @@
 namespace ferry::test {
 
 enum class Placing { gpu, host, mixed };
-/** What is frozen: the embeddings and layer 0, layer 1 between trained ones, every block but the
+/** The frozen part: the embeddings and layer 0, layer 1 between trained ones, every block but the
  * embeddings, or each block's second tensor. */
 enum class Frozen { nothing, first_blocks, middle_block, all_but_embeddings, second_tensors };
 
@@ -49,7 +49,7 @@ inline void freeze(StepShape& shape, Frozen frozen) {
   }
 }
 
-/** What is computed in, and how states and master are kept. */
+/** The type that is computed in, and how states and master are kept. */
 struct ToyKind {
   DType compute;
   simd::StateType states = simd::StateType::fp32;

@@ -37,7 +37,7 @@ struct Sizes {
   int64_t qkv_width() const { return (n_heads + 2 * n_kv_heads) * head_width(); }  // Q
 };
 
-/** What every operation is made for. */
+/** The setup that every operation is made for. */
 struct Setup {
   Sizes sizes;
   at::Device device{at::kCPU};
@@ -82,7 +82,7 @@ struct Operation {
 };
 using MakeOperation = Operation (*)(const Setup&);
 
-/** What both directions of a differentiable operation are made of. */
+/** The parts of which both directions of a differentiable operation are made. */
 struct Differentiable {
   std::string name;
   Tensors inputs;  ///< whose gradients the backward gives

@@ -183,7 +183,7 @@ double error_of(const Direction& direction) {
   return error;
 }
 
-/** What `work` gives; nothing where LibTorch's way needs more memory than there is. */
+/** The result of `work`; nothing where LibTorch's way needs more memory than there is. */
 template <typename Work>
 std::optional<double> if_it_fits(const Work& work) {
   try {

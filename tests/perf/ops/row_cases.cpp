@@ -36,7 +36,7 @@ Operation bias_gelu(const Setup& s) {
                        bytes_of({dg, h, dh, dbias})});
 }
 
-/** Of the products whose bias's gradient no other operation sums. */
+/** The bias's gradient of those products where no other operation sums it. */
 Operation bias_gradient(const Setup& s) {
   const int64_t T = s.sizes.tokens, Q = s.sizes.qkv_width();
   const at::Tensor dy = s.random({T, Q}), sum = s.room({Q});

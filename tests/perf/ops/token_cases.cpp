@@ -43,7 +43,7 @@ Operation embedding(const Setup& s) {
     ops::embedding_backward(batch.input_ids, dx, d_word, space.scratch);
     return Tensors{d_word};
   };
-  // Of the words as many rows as there are tokens; the other tables are small and stay in caches.
+  // As many rows of words count as there are tokens; the other tables are small and stay in caches.
   return operation_of({"embedding",
                        {word},
                        formula,

@@ -1,5 +1,5 @@
-// What a step does to gradients and states; on a CPU spread over LibTorch's threads, as LibTorch's
-// own kernels are.
+// Operations of a step on gradients and states; on a CPU spread over LibTorch's threads, as
+// LibTorch's own kernels are.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

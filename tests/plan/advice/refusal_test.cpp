@@ -1,4 +1,4 @@
-// What is said of a model that does not fit: what is missing, and changes with which it would fit.
+// Messages about a model that does not fit: what is missing, and changes with which it would fit.
 
 #include <gtest/gtest.h>
 
@@ -71,7 +71,7 @@ PlanRequest changed_by(const std::string& advice, PlanRequest r) {
   return r;
 }
 
-/** What a refusal advises, piece by piece. */
+/** The advice in a refusal, piece by piece. */
 std::vector<std::string> advice_in(const std::string& message) {
   constexpr std::string_view kFits = " - it fits ", kOr = ", or ";
   std::vector<std::string> pieces;
@@ -86,12 +86,12 @@ std::vector<std::string> advice_in(const std::string& message) {
   return pieces;
 }
 
-/** Whether a piece of advice says nothing but more memory. */
+/** True if a piece of advice says nothing but more memory. */
 bool is_more_memory(const std::string& advice) {
   return advice.starts_with("with at least ");
 }
 
-/** Whether a piece of advice leaves what is computed as it is. */
+/** True if a piece of advice leaves what is computed as it is. */
 bool leaves_results(const std::string& advice) {
   return !std::regex_search(advice, std::regex("max_length|batch_size|optim|master"));
 }
@@ -313,7 +313,7 @@ TEST(Refusal, ARefusalNamesReducedStatesWhereTheyHelp) {
   EXPECT_NE(message.find(", or with optim = adamw_8bit"), std::string::npos) << message;
   r.states = simd::StateType::block8;
   EXPECT_EQ(refusal(model, r), "");
-  // What a run has already is no advice, and one that trains nothing has no states.
+  // A setting that a run has already is no advice, and one that trains nothing has no states.
   r.split_master = true;
   r.host_budget_bytes = 512 * kMiB;
   EXPECT_EQ(refusal(model, r).find("adamw_8bit"), std::string::npos) << refusal(model, r);

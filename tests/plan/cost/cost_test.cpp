@@ -1,4 +1,4 @@
-// What actions take by a machine's rates.
+// Times of actions by a machine's rates.
 
 #include "src/plan/cost/cost.h"
 
@@ -55,7 +55,7 @@ TEST(Work, OfEmbeddingsOfVeryManyTokensIsFindingTheirRows) {
   EXPECT_NEAR(more_s(true) - more_s(false), 3 * (0x1p40 - 4 * 0x1p36) / 7.4e12, 1e-3);
 }
 
-// What an update takes is the bytes it moves: 28 a parameter, 20, 16, and 2 less with a split
+// An update takes the time of the bytes it moves: 28 a parameter, 20, 16, and 2 less with a split
 // master.
 TEST(Simulation, ReducedStatesUpdateByTheirBytes) {
   const ModelTable model = bert(1024, 24);
@@ -98,7 +98,7 @@ TEST(TokenSizes, AreAsManyAsHaveTheirGraphsKept) {
   EXPECT_EQ(n_sizes(bert(1024, 24), 8192, 1), 8) << "whose kernels take longer than launches";
 }
 
-// What is not known must not count as taking no time.
+// An unknown figure must not count as taking no time.
 TEST(Figures, AreMissingOneByOne) {
   const ModelTable model = bert(256, 2);
   const MachineProfile whole = even_machine({});

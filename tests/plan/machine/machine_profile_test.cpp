@@ -66,7 +66,7 @@ ordered_json whole_json() {
   return ordered_json::parse(to_json(whole_profile()));
 }
 
-/** What parsing says about the JSON; empty when it takes it. */
+/** The message of parsing the JSON; empty if it is accepted. */
 std::string complaint(const ordered_json& json) {
   try {
     parse_machine_profile(json.dump(), "m.json");

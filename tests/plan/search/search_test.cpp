@@ -1,4 +1,4 @@
-// What the planner chooses, by predicted times.
+// The planner's choices, by predicted times.
 
 #include "src/plan/search/search.h"
 

@@ -1,6 +1,6 @@
-// What a run does when its surroundings fail it: nobody reads its output, its terminal closes, the
-// clock jumps, its directory moves or may not be written to, the disk is too small, files are of a
-// newer Ferry; and what it leaves to read.
+// A run's behaviour when its surroundings fail it: nobody reads its output, its terminal closes,
+// the clock jumps, its directory moves or may not be written to, the disk is too small, files are
+// of a newer Ferry; and what it leaves to read.
 
 #include <fcntl.h>
 #include <pty.h>
@@ -94,7 +94,7 @@ TEST_F(BadDays, TheLogTellsTheRun) {
   EXPECT_GT(record["actual"]["training_seconds"], 0);
   EXPECT_TRUE(contains(run_ferry({{"runs", "ls"}, {}, "/"}).out, "told")) << "known from anywhere";
 
-  // What it goes on with stands below; a log that cannot be written is said once.
+  // The lines of a resumed run stand below; a log that cannot be written is said once.
   forget_end("told");
   ASSERT_EQ(ferry({"train", "--resume=told"}).exit_code, 0);
   expect_holds(text_of(root_ / "told/train.log"),
@@ -154,7 +154,7 @@ TEST_F(BadDays, AFailureSaysHowToReportIt) {
   EXPECT_EQ(report.exit_code, 0) << report.err;
 }
 
-/** What the plan says of a checkpoint is what stands in its files. */
+/** The plan's figure for a checkpoint is the size of its files. */
 TEST_F(BadDays, ThePlanKnowsACheckpointsBytes) {
   ASSERT_EQ(ferry(new_run("measured", {"--max-steps=5"})).exit_code, 0);
   int64_t n_bytes = 0;
@@ -166,7 +166,7 @@ TEST_F(BadDays, ThePlanKnowsACheckpointsBytes) {
     std::memcpy(&n_header, bytes.data(), sizeof n_header);
     n_bytes += static_cast<int64_t>(bytes.size() - sizeof n_header - n_header);
   }
-  // Of the trained model, which has the head that was trained.
+  // The plan is of the trained model, which has the head that was trained.
   const Outcome plan = ferry({"plan", "--model=measured", "--device=cpu", "--json"});
   ASSERT_EQ(plan.exit_code, 0) << plan.err;
   EXPECT_EQ(nlohmann::json::parse(plan.out)["disk"]["checkpoint_bytes"], n_bytes);

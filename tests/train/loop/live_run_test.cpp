@@ -1,4 +1,4 @@
-// What happens to a run while it goes on: the clock, signals, requests of `ferry runs`, other
+// Events during a run: the clock, signals, requests of `ferry runs`, other
 // programs that take its memory, evaluations that end it early. It ends in order, and a run that
 // was disturbed ends with the bits of one that was not.
 
@@ -126,7 +126,7 @@ TEST_F(LiveRun, PausedSavedChangedAndStoppedWhileItRuns) {
   const auto changes = nlohmann::json::parse(text_of(root_ / "changed/run.json"))["changes"];
   ASSERT_EQ(changes.size(), 1u);
   const std::string curve = curve_of("changed");
-  // What is left of it when the power fails right after the first checkpoint.
+  // The files left of it when the power fails right after the first checkpoint.
   fs::copy(root_ / "changed", root_ / "changed_again", fs::copy_options::recursive);
   fs::remove_all(root_ / "changed_again/final");
   for (const auto& entry : fs::directory_iterator(root_ / "changed_again"))
@@ -160,8 +160,8 @@ std::map<int64_t, double> evaluations_of(const std::string& metrics) {
   return found;
 }
 
-/** What a run needs it holds from the start; what it gave back in a pause may be gone, and then it
- * stays paused. */
+/** A run holds the memory it needs from the start; memory that it gave back in a pause may be gone,
+ * and then it stays paused. */
 TEST_F(LiveRun, AnotherProgramTakesTheGpusMemory) {
 #ifdef GPU_EATER
   if (device() != "cuda") GTEST_SKIP() << "needs a GPU: FERRY_TEST_DEVICE=cuda";
