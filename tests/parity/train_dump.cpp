@@ -1,7 +1,7 @@
 // Takes optimizer steps with the engine on batches that tests/parity/compare_steps.py wrote, and
 // writes the weights back, for comparison with transformers and torch.optim.AdamW.
 //
-//   train_dump DIR [cuda [fp16]]
+//   train_dump DIR [cuda [fp16|bf16]]
 //                          reads  model/ (Hugging Face directory), steps.json
 //                          writes trained/ (config.json, model.safetensors), losses.json: of an
 //                                 evaluation before the steps, on the first rows with a dummy tail
@@ -105,8 +105,8 @@ void save(const ModelTable& model, Session& session, const std::filesystem::path
   write_config(directory / "trained", config);
 }
 
-/** In fp32, or on a GPU in fp16 with flash attention. */
-void run(const std::filesystem::path& directory, bool on_gpu, bool in_fp16) {
+/** Trains in fp32, or on a GPU in 16 bits with flash attention. */
+void run(const std::filesystem::path& directory, bool on_gpu, DType compute) {
   constexpr int32_t kTail = 7;
   const json steps = read_json(directory / "steps.json");
   const LossKind loss = loss_named(steps["loss"]);
@@ -117,8 +117,8 @@ void run(const std::filesystem::path& directory, bool on_gpu, bool in_fp16) {
       table_options.classifier_dropout = 0.0f;
   if (on_gpu)
     table_options.attention =
-        in_fp16 ? AttentionBackend::flash : AttentionBackend::memory_efficient;
-  if (in_fp16) table_options.compute = DType::f16;
+        compute == DType::f32 ? AttentionBackend::memory_efficient : AttentionBackend::flash;
+  table_options.compute = compute;
   ModelTable model =
       make_bert_table(parse_bert_config(read_json(directory / "model/config.json")), table_options);
   config::Config config;
@@ -144,7 +144,7 @@ void run(const std::filesystem::path& directory, bool on_gpu, bool in_fp16) {
   options.loss = loss;
   options.n_workers = 2;
   if (on_gpu) options.device = DeviceKind::cuda;
-  options.optimizer.loss_scaling = in_fp16;
+  options.optimizer.loss_scaling = compute == DType::f16;
   options.optimizer.adamw.weight_decay = steps["weight_decay"];
   options.optimizer.schedule = {.kind = ScheduleKind::linear,
                                 .learning_rate = steps["learning_rate"],
@@ -179,14 +179,17 @@ void run(const std::filesystem::path& directory, bool on_gpu, bool in_fp16) {
 }  // namespace ferry
 
 int main(int argc, char** argv) {
+  const std::map<std::string_view, ferry::DType> compute_types = {
+      {"fp32", ferry::DType::f32}, {"fp16", ferry::DType::f16}, {"bf16", ferry::DType::bf16}};
   try {
     const bool on_gpu = argc >= 3 && argv[2] == std::string_view("cuda");
-    const bool in_fp16 = on_gpu && argc >= 4 && argv[3] == std::string_view("fp16");
-    if (argc != 2 + on_gpu + in_fp16)
+    const std::string_view type = on_gpu && argc >= 4 ? argv[3] : "fp32";
+    if (argc != 2 + on_gpu + (type != "fp32") || !compute_types.contains(type))
       throw ferry::Error(ferry::Fault::usage, "train_dump",
-                         "no directory, or no such device or type", "train_dump DIR [cuda [fp16]]");
+                         "no directory, or no such device or type",
+                         "train_dump DIR [cuda [fp16|bf16]]");
     ferry::set_up_torch({.deterministic = true});
-    ferry::run(argv[1], on_gpu, in_fp16);
+    ferry::run(argv[1], on_gpu, compute_types.at(type));
     return 0;
   } catch (const std::exception& e) {
     fmt::print(stderr, "train_dump: {}\n", e.what());

@@ -32,8 +32,8 @@ machine alone counts with --absolute.
 Ragged rows are drawn by a seed, lengths as of questions with a paragraph: 64 to 503 tokens, 176 on
 average; peers pad them to the longest of each micro-batch, or with --pad to 512. Each of the steps
 comes twice before it is timed: what is recorded or compiled for a shape that comes again is no part
-of a step. ragged_loss.py holds their loss to that of padded rows, in fp32 and in
-fp16 with flash attention.
+of a step. ragged_loss.py holds their loss to that of padded rows, in fp32, and in fp16 and bf16 with
+flash attention.
 """
 import argparse
 import contextlib
@@ -199,7 +199,7 @@ def limit_of(work, limit_s):
 def seconds_of(work, limit_s, menu="best"):
     """At most, of all that a work runs, with one version of each peer."""
     n_alone = (1 + len(work.get("variants", [])) + (2 if "own" in work else 0) + ("formula" in work) +
-               2 * ("loss" in work))
+               3 * ("loss" in work))
     n_peers = len(peers_of(work, menu))
     return limit_of(work, limit_s) * (n_alone + n_peers + (n_peers > 0))
 
@@ -339,7 +339,7 @@ def compare(args, name, work, energy, log, results=None):
     if own:
         hold_own(work, rate, own, bars, ferry[0].get("why"), formula_of)
     if "loss" in work:
-        for dtype in ("fp32", "fp16"):
+        for dtype in ("fp32", "fp16", "bf16"):
             result = noted(loss_command(args, work, dtype))
             said = (f"in {dtype} loss off padded rows' by {result['relative_difference_max']:.1e} of itself"
                     if "relative_difference_max" in result else f"no loss of padded rows: {result['error']}")

@@ -278,7 +278,7 @@ class Compare(unittest.TestCase):
     def test_ragged_rows_have_the_loss_of_padded_ones(self):
         with program_of_both_sides() as program, mock.patch.object(compare, "RAGGED_LOSS", program):
             for shape, expected, line in [
-                    ("small", True, "  in fp16 loss off padded rows' by 2.0e-07 of itself, bar 1e-05: met\n  3 bars compared, 3 met\n"),
+                    ("small", True, "  in bf16 loss off padded rows' by 2.0e-07 of itself, bar 1e-05: met\n  4 bars compared, 4 met\n"),
                     ("bad", False, "  in fp32 loss off padded rows' by 2.0e-03 of itself, bar 1e-05: NOT met\n")]:
                 met, said, lines = compared(program, dict(WORK, peers=[("plain", 2.0)], loss=shape))
                 self.assertIs(met, expected, said)
