@@ -290,7 +290,7 @@ class Compare(unittest.TestCase):
             with mock.patch.object(compare, "RAGGED_LOSS", program.with_name("none")):
                 met, said, _ = compared(program, dict(WORK, peers=[("plain", 2.0)], loss="small"))
             self.assertIsNone(met)
-            self.assertIn("1 bars compared, 1 met, 2 could not be", said)
+            self.assertIn("1 bars compared, 1 met, 3 could not be", said)
 
     def test_the_best_exact_peer_is_named_and_an_approximate_one_is_marked(self):
         work = dict(WORK, peers=[("plain --micro 2", None), ("torchao", None), ("byhand", None)], best=1.5)
