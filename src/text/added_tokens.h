@@ -24,6 +24,7 @@ struct AddedToken {
   bool lstrip = false;       // takes the white space before it
   bool rstrip = false;       // takes the white space after it
   bool normalized = false;   // its normalized form is sought in the normalized text
+  bool special = false;      // decode may leave it out
 };
 
 class AddedTokens {
@@ -33,8 +34,8 @@ class AddedTokens {
   /** `tokens`: each content once and not empty, the normalized form for those sought in it. */
   explicit AddedTokens(std::vector<AddedToken> tokens);
 
-  /** Calls piece(text) for what lies between tokens (never empty) and token(id) for each of them,
-   * from left to right. Where several begin at one place the longest is taken. */
+  /** Calls piece(begin, end) for what lies between tokens (never empty) and token(id, begin, end)
+   * for each of them, from left to right. Where several begin at one place the longest is taken. */
   template <typename Piece, typename Token>
   void split(std::string_view text, const CharTable& table, Piece piece, Token token) const {
     size_t done = 0;  // bytes given out
@@ -54,11 +55,11 @@ class AddedTokens {
       if (added.single_word && within_word(text, first, last)) continue;
       if (added.lstrip) first = std::max(skip_space_back(text, first, table), done);
       if (added.rstrip) last = skip_space(text, last, table);
-      if (done < first) piece(text.substr(done, first - done));
-      token(added.id);
+      if (done < first) piece(done, first);
+      token(added.id, first, last);
       done = last;
     }
-    if (done < text.size()) piece(text.substr(done));
+    if (done < text.size()) piece(done, text.size());
   }
 
  private:

@@ -13,7 +13,11 @@
 namespace ferry {
 namespace {
 
-void check_utf8(std::string_view text) {
+void check_text(std::string_view text) {
+  if (text.size() >= std::numeric_limits<uint32_t>::max())
+    throw Error(Fault::data, "tokenizer.encode",
+                fmt::format("the text has {} bytes, at most 4 GiB are read as one", text.size()),
+                "cut it into lines");
   const size_t at = first_invalid_utf8(text);
   if (at == std::string_view::npos) return;
   throw Error(Fault::data, "tokenizer.encode",
@@ -48,43 +52,65 @@ std::pair<size_t, size_t> cut_longest_first(size_t n_a, size_t n_b, size_t room)
   return n_a <= n_b ? std::pair{keep_shorter, keep_longer} : std::pair{keep_longer, keep_shorter};
 }
 
+void clear(Encoding& out) {
+  out.ids.clear();
+  out.type_ids.clear();
+  out.offsets.clear();
+  out.texts.clear();
+}
+
+/** A template's texts with nothing around them. */
+text::Template bare(bool pair) {
+  text::Template t;
+  t.pieces.push_back({0, {}, 0});
+  if (pair) t.pieces.push_back({1, {}, 1});
+  return t;
+}
+
 }  // namespace
 
 Tokenizer Tokenizer::open(const std::filesystem::path& model_dir) {
-  return Tokenizer(text::read_tokenizer_spec(model_dir), std::make_shared<const text::CharTable>());
+  return Tokenizer(text::read_tokenizer_spec(model_dir));
 }
 
-Tokenizer::Tokenizer(text::TokenizerSpec spec, std::shared_ptr<const text::CharTable> table)
-    : table_(std::move(table)),
-      normalizer_(spec.normalizer, table_),
-      word_piece_(spec.word_piece, spec.vocabulary, table_),
-      added_(make_added(spec, normalizer_, false)),
-      added_normalized_(make_added(spec, normalizer_, true)),
-      single_(std::move(spec.single)),
-      pair_(std::move(spec.pair)),
-      tokens_(std::move(spec.vocabulary)) {
-  for (const text::AddedToken& token : spec.added)
+Tokenizer::Tokenizer(text::TokenizerSpec spec)
+    : spec_(std::move(spec)),
+      added_(make_added(false)),
+      added_normalized_(make_added(true)),
+      single_(bare(false)),
+      pair_(bare(true)),
+      tokens_(std::move(spec_.vocabulary)) {
+  if (const text::PostProcessor* post = spec_.post_processor.get()) {
+    if (post->single()) single_ = *post->single();
+    if (post->pair()) pair_ = *post->pair();
+  }
+  for (const text::AddedToken& token : spec_.added)
     if (static_cast<size_t>(token.id) == tokens_.size()) tokens_.push_back(token.content);
-  special_ids_ = {token_to_id(spec.cls), token_to_id(spec.sep), token_to_id(spec.pad),
-                  token_to_id(spec.unk), token_to_id(spec.mask)};
+  written_ = tokens_;
+  std::set<std::string_view> specials;
+  for (const text::AddedToken& token : spec_.added) {
+    if (token.special) specials.insert(token.content);
+    if (token.normalized) written_[static_cast<size_t>(token.id)] = normalized(token.content);
+  }
+  // Hugging Face goes by the text: a special token that its own normalizer changes is none.
+  for (const std::string& token : written_)
+    special_.push_back(specials.contains(token));
+  special_ids_ = {token_to_id(spec_.cls), token_to_id(spec_.sep),  token_to_id(spec_.pad),
+                  token_to_id(spec_.unk), token_to_id(spec_.mask), token_to_id(spec_.bos),
+                  token_to_id(spec_.eos)};
 }
 
-text::AddedTokens Tokenizer::make_added(const text::TokenizerSpec& spec,
-                                        const text::BertNormalizer& normalizer,
-                                        bool normalized) {
+text::AddedTokens Tokenizer::make_added(bool normalized) const {
   std::vector<text::AddedToken> chosen;
   std::set<std::string> seen;
-  for (text::AddedToken token : spec.added) {
+  for (text::AddedToken token : spec_.added) {
     if (token.normalized != normalized) continue;
     const std::string content = token.content;
-    if (normalized) {
-      token.content.clear();
-      normalizer.normalize(content, token.content);
-    }
+    if (normalized) token.content = this->normalized(content);
     if (token.content.empty() || !seen.insert(token.content).second)
       throw Error(Fault::data, "tokenizer.open",
                   fmt::format("'{}': added token '{}' is '{}' when normalized, {}",
-                              spec.file.string(), content, token.content,
+                              spec_.file.string(), content, token.content,
                               token.content.empty() ? "which is nothing" : "as another one is"),
                   "remove it, or set its \"normalized\" to false");
     chosen.push_back(std::move(token));
@@ -92,65 +118,150 @@ text::AddedTokens Tokenizer::make_added(const text::TokenizerSpec& spec,
   return text::AddedTokens(std::move(chosen));
 }
 
-void Tokenizer::append_ids(std::string_view text, size_t enough, std::vector<int32_t>& ids) const {
-  check_utf8(text);
-  std::string normalized;
-  auto encode_piece = [&](std::string_view piece) {
-    if (ids.size() >= enough) return;
-    normalized.clear();
-    normalizer_.normalize(piece, normalized);
+std::string Tokenizer::normalized(const std::string& content) const {
+  if (!spec_.normalizer) return content;
+  text::NormalizedText text;
+  text.assign(content, 0, false);
+  spec_.normalizer->normalize(text);
+  return std::string(text.text());
+}
+
+/** Normalizes what lies between added tokens, and encodes what lies between those of the normalized
+ * text. */
+void Tokenizer::append(std::string_view text,
+                       size_t enough,
+                       Encoding::Work& work,
+                       text::TokenSink out) const {
+  check_text(text);
+  auto encode_normalized = [&](size_t begin, size_t end) {
+    if (out.ids.size() >= enough) return;
+    text::NormalizedText& part = work.text;
+    part.assign(text.substr(begin, end - begin), begin, out.spans != nullptr);
+    if (spec_.normalizer) spec_.normalizer->normalize(part);
     added_normalized_.split(
-        normalized, *table_,
-        [&](std::string_view words) { word_piece_.encode(words, enough, ids); },
-        [&](int32_t id) { ids.push_back(id); });
+        part.text(), *spec_.table,
+        [&](size_t from, size_t to) { encode_part(work, from, to, enough, out); },
+        [&](int32_t id, size_t from, size_t to) {
+          out.ids.push_back(id);
+          if (out.spans) out.spans->push_back(part.origin(from, to));
+        });
   };
-  added_.split(text, *table_, encode_piece, [&](int32_t id) { ids.push_back(id); });
+  added_.split(text, *spec_.table, encode_normalized,
+               [&](int32_t id, size_t begin, size_t end) { out.push(id, begin, end); });
+}
+
+/** Bytes [begin, end) of the normalized text, through pre-tokenizer and model. */
+void Tokenizer::encode_part(
+    Encoding::Work& work, size_t begin, size_t end, size_t enough, text::TokenSink out) const {
+  if (out.ids.size() >= enough) return;
+  text::Pieces& pieces = work.pieces;
+  pieces.text.assign(work.text, begin, end);
+  pieces.start();
+  if (spec_.pre_tokenizer)
+    spec_.pre_tokenizer->split(pieces, spec_.model->fills_every_piece()
+                                           ? enough - out.ids.size()
+                                           : std::numeric_limits<size_t>::max());
+  const size_t n_before = out.spans ? out.spans->size() : 0;
+  spec_.model->encode(pieces, enough, out);
+  if (!out.spans) return;
+  for (size_t i = n_before; i < out.spans->size(); ++i) {
+    text::Span& span = (*out.spans)[i];
+    span = pieces.text.origin(span.begin, span.end);
+  }
+}
+
+void Tokenizer::trim(std::string_view text,
+                     std::span<const int32_t> ids,
+                     std::span<text::Span> offsets) const {
+  if (spec_.post_processor) spec_.post_processor->trim({text, ids, offsets, tokens_});
 }
 
 void Tokenizer::append_ids(std::string_view text, std::vector<int32_t>& ids) const {
-  append_ids(text, std::numeric_limits<size_t>::max(), ids);
+  Encoding::Work work;
+  append(text, std::numeric_limits<size_t>::max(), work, {ids, nullptr});
 }
 
-void Tokenizer::encode(std::string_view text, int64_t max_length, Encoding& out) const {
+void Tokenizer::encode(std::string_view text,
+                       int64_t max_length,
+                       Encoding& out,
+                       Offsets offsets) const {
   const size_t room = room_for_text(max_length, single_);
-  out.ids.clear();
-  out.type_ids.clear();
+  const bool aligned = offsets == Offsets::keep;
+  clear(out);
   for (const text::Template::Piece& piece : single_.pieces) {
     if (piece.text < 0) {
       out.ids.insert(out.ids.end(), piece.ids.begin(), piece.ids.end());
     } else {
       const size_t first = out.ids.size();
       const size_t enough = room > std::numeric_limits<size_t>::max() - first ? room : first + room;
-      append_ids(text, enough, out.ids);
+      append(text, enough, out.work, {out.ids, aligned ? &out.offsets : nullptr});
       if (out.ids.size() > enough) out.ids.resize(enough);
+      if (aligned) {
+        out.offsets.resize(out.ids.size());
+        trim(text, std::span(out.ids).subspan(first), std::span(out.offsets).subspan(first));
+      }
     }
     out.type_ids.resize(out.ids.size(), piece.type_id);
+    if (!aligned) continue;
+    out.offsets.resize(out.ids.size());
+    out.texts.resize(out.ids.size(), static_cast<int8_t>(piece.text));
   }
 }
 
 void Tokenizer::encode_pair(std::string_view a,
                             std::string_view b,
                             int64_t max_length,
-                            Encoding& out) const {
+                            Encoding& out,
+                            Offsets offsets) const {
   const size_t room = room_for_text(max_length, pair_);
-  std::vector<int32_t> ids;  // of both texts
-  append_ids(a, ids);
+  const bool aligned = offsets == Offsets::keep;
+  clear(out);
+  std::vector<int32_t>& ids = out.work.ids;
+  std::vector<text::Span>& spans = out.work.offsets;
+  ids.clear();
+  spans.clear();
+  const text::TokenSink sink{ids, aligned ? &spans : nullptr};
+  append(a, std::numeric_limits<size_t>::max(), out.work, sink);
   const size_t n_a = ids.size();
-  append_ids(b, ids);
+  append(b, std::numeric_limits<size_t>::max(), out.work, sink);
   const auto [keep_a, keep_b] = cut_longest_first(n_a, ids.size() - n_a, room);
+  if (aligned) {
+    trim(a, std::span(ids).first(keep_a), std::span(spans).first(keep_a));
+    trim(b, std::span(ids).subspan(n_a, keep_b), std::span(spans).subspan(n_a, keep_b));
+  }
 
-  out.ids.clear();
-  out.type_ids.clear();
   for (const text::Template::Piece& piece : pair_.pieces) {
     if (piece.text < 0) {
       out.ids.insert(out.ids.end(), piece.ids.begin(), piece.ids.end());
     } else {
-      const auto first = ids.begin() + static_cast<std::ptrdiff_t>(piece.text == 0 ? 0 : n_a);
-      const size_t keep = piece.text == 0 ? keep_a : keep_b;
-      out.ids.insert(out.ids.end(), first, first + static_cast<std::ptrdiff_t>(keep));
+      const auto first = static_cast<std::ptrdiff_t>(piece.text == 0 ? 0 : n_a);
+      const auto last = first + static_cast<std::ptrdiff_t>(piece.text == 0 ? keep_a : keep_b);
+      out.ids.insert(out.ids.end(), ids.begin() + first, ids.begin() + last);
+      if (aligned)
+        out.offsets.insert(out.offsets.end(), spans.begin() + first, spans.begin() + last);
     }
     out.type_ids.resize(out.ids.size(), piece.type_id);
+    if (!aligned) continue;
+    out.offsets.resize(out.ids.size());
+    out.texts.resize(out.ids.size(), static_cast<int8_t>(piece.text));
   }
+}
+
+std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (const int32_t id : ids)
+    if (id >= 0 && id < vocab_size() && !(skip_special && special_[static_cast<size_t>(id)]))
+      tokens.push_back(written_[static_cast<size_t>(id)]);
+  if (spec_.decoder)
+    spec_.decoder->decode(tokens);
+  else
+    for (size_t i = 1; i < tokens.size(); ++i)
+      tokens[i].insert(0, 1, ' ');
+  std::string text;
+  for (const std::string& token : tokens)
+    text += token;
+  return text;
 }
 
 const std::string& Tokenizer::id_to_token(int32_t id) const {

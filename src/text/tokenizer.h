@@ -1,12 +1,13 @@
 #pragma once
-// Tokenizer turns text into the ids of a BERT WordPiece vocabulary, token for token as Hugging Face
-// `tokenizers` does. Opened from a model directory by whoever reads text (training data, predict);
-// text in, ids and type ids out.
+// Tokenizer turns text into the ids of a model's vocabulary and back, token for token as Hugging
+// Face `tokenizers` does. It calls the stages (stages.h) that the model directory's files name.
+// Opened by whoever reads text (training data, predict); text in, ids, type ids and offsets out.
 //
 //   const Tokenizer tokenizer = Tokenizer::open("models/bert");
 //   Encoding e;                                    // reuse it: its memory is kept
 //   tokenizer.encode("A sentence.", 128, e);       // e.ids: [CLS] a sentence . [SEP]
 //   tokenizer.encode_pair("A", "B", 128, e);       // e.type_ids: 0 0 0 1 1
+//   tokenizer.decode(e.ids);                       // "a b"
 //
 // Everything const may be called from any number of threads at once.
 
@@ -14,14 +15,14 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "src/text/added_tokens.h"
-#include "src/text/bert_normalizer.h"
-#include "src/text/tokenizer_spec.h"
-#include "src/text/wordpiece.h"
+#include "src/text/pieces.h"
+#include "src/text/spec/tokenizer_spec.h"
 
 namespace ferry {
 
@@ -29,12 +30,27 @@ namespace ferry {
 struct Encoding {
   std::vector<int32_t> ids;       // (tokens)
   std::vector<int32_t> type_ids;  // (tokens), 0 for the first text, 1 for the second
+
+  /** If asked for: each token's bytes in its text, and which text that is, 0 or 1. A special token
+   * has the empty span and -1. */
+  std::vector<text::Span> offsets;  // (tokens)
+  std::vector<int8_t> texts;        // (tokens)
+
+  /** Memory of encode, of no meaning to others. */
+  struct Work {
+    text::NormalizedText text;
+    text::Pieces pieces;
+    std::vector<int32_t> ids;         // of both texts of a pair
+    std::vector<text::Span> offsets;  // of both
+  } work;
 };
 
+enum class Offsets { skip, keep };
+
 /** The ids of the special tokens; -1 where the vocabulary has none. Cls, sep and unk are always
- * there if read from vocab.txt; unk always. */
+ * there if read from vocab.txt; unk always for WordPiece. */
 struct SpecialIds {
-  int32_t cls = -1, sep = -1, pad = -1, unk = -1, mask = -1;
+  int32_t cls = -1, sep = -1, pad = -1, unk = -1, mask = -1, bos = -1, eos = -1;
 };
 
 class Tokenizer {
@@ -48,15 +64,26 @@ class Tokenizer {
 
   /** Overwrites `out` with at most max_length ids, special tokens included; the text is cut at its
    * end. Throws Error: data if the text is not UTF-8 (with the offset; the caller adds file and
-   * line), usage if max_length leaves no room for the special tokens. */
-  void encode(std::string_view text, int64_t max_length, Encoding& out) const;
+   * line) or has 4 GiB, usage if max_length leaves no room for the special tokens. */
+  void encode(std::string_view text,
+              int64_t max_length,
+              Encoding& out,
+              Offsets offsets = Offsets::skip) const;
 
   /** The same for two texts; where both are too long the longer is cut first, as Hugging Face's
    * longest_first. */
-  void encode_pair(std::string_view a, std::string_view b, int64_t max_length, Encoding& out) const;
+  void encode_pair(std::string_view a,
+                   std::string_view b,
+                   int64_t max_length,
+                   Encoding& out,
+                   Offsets offsets = Offsets::skip) const;
 
   /** Appends the ids of the text alone, without special tokens and uncut. Throws as encode. */
   void append_ids(std::string_view text, std::vector<int32_t>& ids) const;
+
+  /** The text of ids; of those that the vocabulary has not, nothing. Special tokens are left out,
+   * or written as they are. */
+  std::string decode(std::span<const int32_t> ids, bool skip_special = true) const;
 
   /** How many ids there are, added tokens included. */
   int64_t vocab_size() const { return static_cast<int64_t>(tokens_.size()); }
@@ -73,20 +100,27 @@ class Tokenizer {
   int32_t token_to_id(std::string_view token) const;
 
  private:
-  Tokenizer(text::TokenizerSpec spec, std::shared_ptr<const text::CharTable> table);
-  static text::AddedTokens make_added(const text::TokenizerSpec& spec,
-                                      const text::BertNormalizer& normalizer,
-                                      bool normalized);
+  explicit Tokenizer(text::TokenizerSpec spec);
+  text::AddedTokens make_added(bool normalized) const;
+  std::string normalized(const std::string& content) const;
 
-  void append_ids(std::string_view text, size_t enough, std::vector<int32_t>& ids) const;
+  void append(std::string_view text,
+              size_t enough,
+              Encoding::Work& work,
+              text::TokenSink out) const;
+  void encode_part(
+      Encoding::Work& work, size_t begin, size_t end, size_t enough, text::TokenSink out) const;
+  void trim(std::string_view text,
+            std::span<const int32_t> ids,
+            std::span<text::Span> offsets) const;
 
-  std::shared_ptr<const text::CharTable> table_;
-  text::BertNormalizer normalizer_;
-  text::WordPiece word_piece_;
+  text::TokenizerSpec spec_;
   text::AddedTokens added_;             // sought in the text as it comes
   text::AddedTokens added_normalized_;  // sought in the normalized text
   text::Template single_, pair_;
-  std::vector<std::string> tokens_;  // by id
+  std::vector<std::string> tokens_;   // by id
+  std::vector<std::string> written_;  // by id: what decode takes for the token
+  std::vector<bool> special_;         // by id: may decode leave it out?
   SpecialIds special_ids_;
 };
 

@@ -1,7 +1,10 @@
 // tokenize_lines MODEL_DIR: the tokenizer for compare_tokenizers.py. Reads JSON arrays, one a line,
 // from stdin: [text], [text, max_length], [text, text] or [text, text, max_length]; writes for each
-// a line of ids, for pairs followed by " | " and the type ids. An Error ends it: its message on
-// stderr, its exit code.
+// a line of JSON: ids, type ids, offsets in bytes, texts, and what the ids decode to without and
+// with special tokens. Encoding with and without offsets has to give the same ids. An Error ends
+// it: its message on stderr, its exit code.
+
+#include <fmt/format.h>
 
 #include <cstdio>
 #include <iostream>
@@ -13,17 +16,22 @@
 
 namespace {
 
-void append_numbers(const std::vector<int32_t>& numbers, std::string& line) {
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    if (i > 0) line.push_back(' ');
-    line += std::to_string(numbers[i]);
-  }
+nlohmann::json answer(const ferry::Tokenizer& tokenizer, const ferry::Encoding& encoding) {
+  nlohmann::json offsets = nlohmann::json::array();
+  for (const ferry::text::Span& span : encoding.offsets)
+    offsets.push_back({span.begin, span.end});
+  return {{"ids", encoding.ids},
+          {"types", encoding.type_ids},
+          {"offsets", offsets},
+          {"texts", encoding.texts},
+          {"decoded", tokenizer.decode(encoding.ids)},
+          {"decoded_whole", tokenizer.decode(encoding.ids, false)}};
 }
 
 void tokenize_all(const ferry::Tokenizer& tokenizer) {
   std::ios::sync_with_stdio(false);
-  ferry::Encoding encoding;
-  std::string input, output;
+  ferry::Encoding encoding, plain;
+  std::string input;
   while (std::getline(std::cin, input)) {
     const nlohmann::json request = nlohmann::json::parse(input);
     const bool is_pair = request.size() > 1 && request[1].is_string();
@@ -31,18 +39,18 @@ void tokenize_all(const ferry::Tokenizer& tokenizer) {
     const int64_t max_length =
         request.size() > n_texts ? request[n_texts].get<int64_t>() : ferry::Tokenizer::kNoLimit;
     const auto& text = request[0].get_ref<const std::string&>();
-    output.clear();
-    if (is_pair)
-      tokenizer.encode_pair(text, request[1].get_ref<const std::string&>(), max_length, encoding);
-    else
-      tokenizer.encode(text, max_length, encoding);
-    append_numbers(encoding.ids, output);
-    if (is_pair) {
-      output += " | ";
-      append_numbers(encoding.type_ids, output);
-    }
-    output.push_back('\n');
-    std::cout << output;
+    const auto encode = [&](ferry::Encoding& out, ferry::Offsets offsets) {
+      if (is_pair)
+        tokenizer.encode_pair(text, request[1].get_ref<const std::string&>(), max_length, out,
+                              offsets);
+      else
+        tokenizer.encode(text, max_length, out, offsets);
+    };
+    encode(plain, ferry::Offsets::skip);
+    encode(encoding, ferry::Offsets::keep);
+    FERRY_CHECK(plain.ids == encoding.ids && plain.type_ids == encoding.type_ids,
+                "other ids without offsets: {}", input);
+    std::cout << answer(tokenizer, encoding).dump() << '\n';
   }
 }
 

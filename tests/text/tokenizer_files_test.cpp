@@ -75,7 +75,6 @@ TEST(TokenizerFiles, DamagedAnywhereOpensOrIsRefused) {
 
 TEST(TokenizerFiles, MissingFields) {
   expect_refused(without("", "model"), {"model is missing"});
-  expect_refused(without("", "pre_tokenizer"), {"pre_tokenizer is missing"});
   for (const char* key : {"vocab", "unk_token", "max_input_chars_per_word"})
     expect_refused(without("/model", key), {"model." + std::string(key) + " is missing"});
   for (const char* key : {"type", "clean_text", "handle_chinese_chars", "lowercase"})
@@ -96,6 +95,8 @@ TEST(TokenizerFiles, FieldsThatMayBeMissing) {
   EXPECT_EQ(tokens_of(open_model(without("", "normalizer")), "hello Hello cafe\u0301"),
             "hello Hello cafe ##\u0301");
   EXPECT_EQ(tokens_of(open_model(without("/normalizer", "strip_accents")), "É"), "[UNK]");
+  EXPECT_EQ(tokens_of(open_model(without("", "pre_tokenizer")), "unaffable"), "un ##aff ##able");
+  EXPECT_EQ(open_model(without("", "decoder")).decode(std::vector<int32_t>{7, 8}), "un ##aff");
   EXPECT_EQ(tokens_of(open_model(without("/model", "type")), "hello"), "hello");
 }
 
@@ -136,6 +137,7 @@ TEST(TokenizerFiles, OtherKindsOfTokenizer) {
                  {"is of type ByteLevel", "BertPreTokenizer"});
   expect_refused(changed("/post_processor/type", "RobertaProcessing"),
                  {"is of type RobertaProcessing"});
+  expect_refused(changed("/decoder/type", "CTC"), {"decoder is of type CTC", "supported are"});
 }
 
 TEST(TokenizerFiles, VocabulariesThatAreWrong) {

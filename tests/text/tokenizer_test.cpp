@@ -186,6 +186,54 @@ TEST(Tokenizer, RefusesInvalidUtf8) {
   expect_error(Fault::data, {"byte 0"}, [&] { t.encode_pair("hello", "\x80", 128, e); });
 }
 
+using Spans = std::vector<text::Span>;
+
+TEST(Tokenizer, SaysWhereTokensCameFrom) {
+  const Tokenizer t = open_model(small_model());
+  Encoding e;
+  //         0      6         15 17  20    26
+  t.encode("Hello, unaffable caf\u00e9 \u65e5[SEP]\u00ad !", Tokenizer::kNoLimit, e, Offsets::keep);
+  EXPECT_EQ(e.ids, (Ids{2, 5, 11, 7, 8, 9, 14, 15, 3, 12, 3}));
+  EXPECT_EQ(e.offsets, (Spans{{0, 0},
+                              {0, 5},
+                              {5, 6},
+                              {7, 9},
+                              {9, 12},
+                              {12, 16},
+                              {17, 22},
+                              {23, 26},
+                              {26, 31},
+                              {34, 35},
+                              {0, 0}}));
+  EXPECT_EQ(e.texts, (std::vector<int8_t>{-1, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1}));
+  t.encode_pair("hello", "\u00e9 the world", 6, e, Offsets::keep);
+  EXPECT_EQ(e.offsets, (Spans{{0, 0}, {0, 5}, {0, 0}, {0, 2}, {3, 6}, {0, 0}}));
+  EXPECT_EQ(e.texts, (std::vector<int8_t>{-1, 0, -1, 1, 1, -1}));
+  t.encode("hello", 6, e);
+  EXPECT_TRUE(e.offsets.empty() && e.texts.empty());
+}
+
+TEST(Tokenizer, LettersThatOneBecameShareItsBytes) {
+  nlohmann::json model = small_model();
+  model["normalizer"]["strip_accents"] = false;
+  model["model"]["vocab"]["a\u0307"] = kSmallVocabulary.size();
+  model["normalizer"]["lowercase"] = true;
+  Encoding e;
+  open_model(model).encode("A\u0307 \u0130", Tokenizer::kNoLimit, e, Offsets::keep);
+  EXPECT_EQ(e.ids, (Ids{2, 30, 20, 21, 3}));
+  EXPECT_EQ(e.offsets, (Spans{{0, 0}, {0, 3}, {4, 6}, {4, 6}, {0, 0}}));
+}
+
+TEST(Tokenizer, Decodes) {
+  nlohmann::json model = small_model();
+  const Ids ids = {2, 5, 11, 7, 8, 9, 12, 3, 999, -1, 0};
+  EXPECT_EQ(open_model(model).decode(ids), "[CLS] hello, unaffable!");
+  EXPECT_EQ(open_model(model).decode(ids, false), "[CLS] hello, unaffable! [SEP] [PAD]");
+  model["decoder"]["cleanup"] = false;
+  EXPECT_EQ(open_model(model).decode(ids), "[CLS] hello , unaffable !");
+  EXPECT_EQ(open_model(model).decode({}), "");
+}
+
 TEST(Tokenizer, ThreadsShareIt) {
   const Tokenizer t = open_model(small_model());
   Encoding expected;

@@ -10,7 +10,7 @@
 #include <random>
 
 #include "src/base/utf8.h"
-#include "src/text/bert_normalizer.h"
+#include "src/text/normalizers/bert_normalizer.h"
 #include "src/text/trie.h"
 
 namespace ferry::text {
@@ -72,11 +72,12 @@ TEST(Decomposition, OfHangulIsArithmetic) {
 TEST(BertNormalizer, SortsTheMarksThatStay) {
   const auto table = std::make_shared<const CharTable>();
   const BertNormalizer normalizer({false, false, true, false}, table);
-  std::string out;
+  NormalizedText text;
   // U+08D4 (class 230), U+302E (224), U+1B44 (9) and U+1D16E (216) are no accents to Hugging Face;
   // U+0301 and U+034F are, and the latter has class 0: what follows it is a new run.
-  normalizer.normalize("a\u08D4\u0301\u302E\u1B44\u034F\U0001D16E\u0301b", out);
-  EXPECT_EQ(out, "a\u1B44\u302E\u08D4\U0001D16Eb");
+  text.assign("a\u08D4\u0301\u302E\u1B44\u034F\U0001D16E\u0301b", 0, false);
+  normalizer.normalize(text);
+  EXPECT_EQ(text.text(), "a\u1B44\u302E\u08D4\U0001D16Eb");
 }
 
 TEST(Trie, FindsTheLongestKey) {

@@ -11,14 +11,19 @@
 
 #include "src/base/utf8.h"
 #include "src/files/plain_file.h"
-#include "src/text/spec_parts.h"
+#include "src/text/decoders/wordpiece_decoder.h"
+#include "src/text/models/wordpiece.h"
+#include "src/text/normalizers/bert_normalizer.h"
+#include "src/text/post_processors/template_processing.h"
+#include "src/text/pre_tokenizers/bert_pre_tokenizer.h"
+#include "src/text/registry.h"
+#include "src/text/spec/tokenizer_spec.h"
 
 namespace ferry::text {
 namespace {
 
 void read_lines(TokenizerSpec& spec) {
   const std::string bytes = read_text_file(spec.file);
-  const CharTable table;
   std::unordered_set<std::string_view> seen;
   size_t n_line = 0;
   for (size_t begin = 0; begin < bytes.size();) {
@@ -30,7 +35,7 @@ void read_lines(TokenizerSpec& spec) {
       fail(spec.file, fmt::format("line {} is not UTF-8", n_line), "fetch the model's files again");
     while (!token.empty()) {  // white space at the end belongs to no token
       size_t before = token.size();
-      if (!(table.flags(previous_code_point(token, before)) & CharTable::kSpace)) break;
+      if (!(spec.table->flags(previous_code_point(token, before)) & CharTable::kSpace)) break;
       token.remove_suffix(token.size() - before);
     }
     if (token.empty())
@@ -47,9 +52,7 @@ void read_lines(TokenizerSpec& spec) {
 
 /** The tokens that transformers adds on its own: those of the configuration, then the five special
  * ones. */
-void add_configured_tokens(const JsonReader* config,
-                           const TokenizerSpec& spec,
-                           KnownTokens& known) {
+void add_configured_tokens(const JsonReader* config, KnownTokens& known, TokenizerSpec& spec) {
   if (const auto decoder = config ? config->find("added_tokens_decoder") : std::nullopt) {
     std::vector<AddedToken> tokens;
     for (const auto& [key, token] : decoder->fields()) {
@@ -60,16 +63,18 @@ void add_configured_tokens(const JsonReader* config,
                       "fetch the model's files again");
       tokens.push_back({std::stoi(key), token.text("content"), token.flag("single_word", false),
                         token.flag("lstrip", false), token.flag("rstrip", false),
-                        token.flag("normalized", !token.flag("special", false))});
+                        token.flag("normalized", !token.flag("special", false)),
+                        token.flag("special", false)});
     }
     std::sort(tokens.begin(), tokens.end(),
               [](const auto& a, const auto& b) { return a.id < b.id; });
     for (AddedToken& token : tokens)
-      known.add(std::move(token));
+      add_token(std::move(token), known, spec);
   }
   for (const std::string* name : {&spec.cls, &spec.sep, &spec.pad, &spec.unk, &spec.mask}) {
     const int32_t id = known.find(*name);
-    if (id >= 0 && !known.is_added(*name)) known.add({id, *name, false, false, false, false});
+    if (id >= 0 && !known.is_added(*name))
+      add_token({id, *name, false, false, false, false, true}, known, spec);
   }
 }
 
@@ -77,18 +82,22 @@ void add_configured_tokens(const JsonReader* config,
 
 void read_vocab_txt(const JsonReader* config, TokenizerSpec& spec) {
   read_lines(spec);
-  spec.normalizer = {true, true, true, true};
+  BertNormalizerOptions normalizer{true, true, true, true};
   if (config) {
-    spec.normalizer.lowercase = config->flag("do_lower_case", true);
-    spec.normalizer.strip_accents = config->flag("strip_accents", spec.normalizer.lowercase);
-    spec.normalizer.handle_chinese_chars = config->flag("tokenize_chinese_chars", true);
+    normalizer.lowercase = config->flag("do_lower_case", true);
+    normalizer.strip_accents = config->flag("strip_accents", normalizer.lowercase);
+    normalizer.handle_chinese_chars = config->flag("tokenize_chinese_chars", true);
   }
-  KnownTokens known(spec);
-  spec.word_piece.unknown_id = known.require(spec.unk, "unknown");
+  KnownTokens known(spec.file, spec.vocabulary);
+  WordPieceOptions word_piece;
+  word_piece.unknown_id = known.require(spec.unk, "unknown");
   const int32_t cls = known.require(spec.cls, "cls"), sep = known.require(spec.sep, "sep");
-  add_configured_tokens(config, spec, known);
-  spec.single = bert_template(false, cls, sep);
-  spec.pair = bert_template(true, cls, sep);
+  add_configured_tokens(config, known, spec);
+  spec.normalizer = std::make_unique<BertNormalizer>(normalizer, spec.table);
+  spec.pre_tokenizer = std::make_unique<BertPreTokenizer>(spec.table);
+  spec.model = std::make_unique<WordPiece>(word_piece, spec.vocabulary);
+  spec.post_processor = TemplateProcessing::bert(cls, sep);
+  spec.decoder = std::make_unique<WordPieceDecoder>(word_piece.continuing_prefix, true);
 }
 
 }  // namespace ferry::text

@@ -1,15 +1,12 @@
 #pragma once
 // BertNormalizer cleans text as BERT's vocabularies expect: control characters out, white space to
 // blanks, Chinese characters set apart, accents stripped, lower case. Same result as Hugging Face's
-// BertNormalizer, byte for byte. Called by the tokenizer for every piece of text between added
-// tokens, and once for each normalized added token.
+// BertNormalizer, byte for byte, in one pass over the text.
 
 #include <array>
 #include <memory>
-#include <string>
-#include <string_view>
 
-#include "src/text/unicode.h"
+#include "src/text/registry.h"
 
 namespace ferry::text {
 
@@ -20,17 +17,18 @@ struct BertNormalizerOptions {
   bool lowercase = false;
 };
 
-class BertNormalizer {
+class BertNormalizer final : public Normalizer {
  public:
   BertNormalizer(BertNormalizerOptions options, std::shared_ptr<const CharTable> table);
 
-  /** Appends the normalized form of valid UTF-8. */
-  void normalize(std::string_view text, std::string& out) const;
+  static std::unique_ptr<Normalizer> read(const JsonReader& section, const StageContext& context);
+
+  void normalize(NormalizedText& text) const override;
+  const BertNormalizerOptions& options() const { return options_; }
 
  private:
-  class Marks;
-  void append(char32_t c, Marks& marks, std::string& out) const;
-  void append_lowered(char32_t c, std::string& out) const;
+  template <typename Out>
+  class Pass;
 
   BertNormalizerOptions options_;
   std::shared_ptr<const CharTable> table_;

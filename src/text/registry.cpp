@@ -1,0 +1,87 @@
+#include "src/text/registry.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "src/text/decoders/wordpiece_decoder.h"
+#include "src/text/models/wordpiece.h"
+#include "src/text/normalizers/bert_normalizer.h"
+#include "src/text/post_processors/template_processing.h"
+#include "src/text/pre_tokenizers/bert_pre_tokenizer.h"
+
+namespace ferry::text {
+namespace {
+
+/** A type's name in tokenizer.json, and who reads it. */
+template <typename Read>
+struct Type {
+  std::string_view name;
+  Read* read;
+};
+
+template <typename Stage>
+using ReadStage = std::unique_ptr<Stage>(const JsonReader&, const StageContext&);
+
+constexpr Type<ReadStage<Normalizer>> kNormalizers[] = {
+    {"BertNormalizer", BertNormalizer::read},
+};
+constexpr Type<ReadStage<PreTokenizer>> kPreTokenizers[] = {
+    {"BertPreTokenizer", BertPreTokenizer::read},
+};
+constexpr Type<ReadModel(const JsonReader&, const StageContext&, bool)> kModels[] = {
+    {"WordPiece", WordPiece::read},
+};
+constexpr Type<ReadStage<PostProcessor>> kPostProcessors[] = {
+    {"BertProcessing", TemplateProcessing::read_bert},
+    {"TemplateProcessing", TemplateProcessing::read},
+};
+constexpr Type<ReadStage<Decoder>> kDecoders[] = {
+    {"WordPiece", WordPieceDecoder::read},
+};
+
+template <typename Read, size_t N>
+Read* find_type(const Type<Read> (&types)[N], const JsonReader& section, const std::string& name) {
+  std::string supported;
+  for (const Type<Read>& type : types) {
+    if (type.name == name) return type.read;
+    supported += fmt::format("{}{}", supported.empty() ? "" : ", ", type.name);
+  }
+  section.fail(fmt::format("is of type {}", name), fmt::format("supported are {}", supported));
+}
+
+/** Files of the first versions carry no type; the model is then known by a field of its own. */
+std::string model_type(const JsonReader& section) {
+  if (!section.find("type")) {
+    if (section.find("continuing_subword_prefix") && section.find("max_input_chars_per_word"))
+      return "WordPiece";
+  }
+  return section.text("type");
+}
+
+}  // namespace
+
+std::unique_ptr<Normalizer> read_normalizer(const JsonReader& section,
+                                            const StageContext& context) {
+  return find_type(kNormalizers, section, section.text("type"))(section, context);
+}
+
+std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonReader& section,
+                                                 const StageContext& context) {
+  return find_type(kPreTokenizers, section, section.text("type"))(section, context);
+}
+
+std::unique_ptr<PostProcessor> read_post_processor(const JsonReader& section,
+                                                   const StageContext& context) {
+  return find_type(kPostProcessors, section, section.text("type"))(section, context);
+}
+
+std::unique_ptr<Decoder> read_decoder(const JsonReader& section, const StageContext& context) {
+  return find_type(kDecoders, section, section.text("type"))(section, context);
+}
+
+ReadModel read_model(const JsonReader& section, const StageContext& context, bool gives_bytes) {
+  return find_type(kModels, section, model_type(section))(section, context, gives_bytes);
+}
+
+}  // namespace ferry::text

@@ -1,0 +1,54 @@
+#include "src/text/spec/known_tokens.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "src/base/error.h"
+#include "src/files/plain_file.h"
+
+namespace ferry::text {
+
+void fail(const std::filesystem::path& file, std::string_view what, std::string_view hint) {
+  throw Error(Fault::data, "tokenizer.open", fmt::format("'{}': {}", file.string(), what), hint);
+}
+
+JsonReader read_json_file(const std::filesystem::path& file) {
+  return JsonReader::parse(read_text_file(file),
+                           {file.string(), "tokenizer.open", std::string(kFetchAgain)});
+}
+
+KnownTokens::KnownTokens(std::filesystem::path file, const std::vector<std::string>& vocabulary)
+    : file_(std::move(file)) {
+  ids_.reserve(vocabulary.size());
+  for (size_t i = 0; i < vocabulary.size(); ++i)
+    ids_.emplace(vocabulary[i], static_cast<int32_t>(i));
+}
+
+void KnownTokens::add(const AddedToken& token) {
+  if (token.content.empty())
+    fail(file_, fmt::format("the added token {} is empty", token.id), "remove it");
+  if (!added_.emplace(token.content, token.id).second)
+    fail(file_, fmt::format("adds the token '{}' twice", token.content), "keep one of them");
+  const auto [found, is_new] = ids_.emplace(token.content, static_cast<int32_t>(ids_.size()));
+  if (found->second != token.id)
+    fail(file_,
+         fmt::format("gives the added token '{}' the id {}, expected {}{}", token.content, token.id,
+                     found->second, is_new ? ", the next one" : " as in the vocabulary"),
+         kSaveAgain);
+}
+
+int32_t KnownTokens::find(const std::string& token) const {
+  const auto found = ids_.find(token);
+  return found == ids_.end() ? -1 : found->second;
+}
+
+int32_t KnownTokens::require(const std::string& token, std::string_view role) const {
+  const int32_t id = find(token);
+  if (id < 0)
+    fail(file_, fmt::format("the vocabulary has no {} token '{}'", role, token),
+         "add it, or name the right one in tokenizer_config.json");
+  return id;
+}
+
+}  // namespace ferry::text

@@ -1,0 +1,51 @@
+#pragma once
+// TokenizerSpec is what a model directory's files say about its tokenizer, checked:
+// read_tokenizer_spec reads them, the Tokenizer is built from it. No other code knows the files'
+// formats.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/text/added_tokens.h"
+#include "src/text/stages.h"
+
+namespace ferry {
+class JsonReader;
+}
+
+namespace ferry::text {
+
+class KnownTokens;
+
+struct TokenizerSpec {
+  std::filesystem::path file;  // the one that it was read from, for messages
+  std::shared_ptr<const CharTable> table = std::make_shared<const CharTable>();
+  std::vector<std::string> vocabulary;  // the model's token of each id; no two equal, none empty
+  std::vector<AddedToken>
+      added;  // an id is the vocabulary's of the same content, or the next after it
+
+  std::shared_ptr<const Normalizer> normalizer;         // null: the text as it is
+  std::shared_ptr<const PreTokenizer> pre_tokenizer;    // null: one piece
+  std::shared_ptr<const Model> model;                   // always there
+  std::shared_ptr<const PostProcessor> post_processor;  // null: nothing is added
+  std::shared_ptr<const Decoder> decoder;               // null: tokens with blanks between them
+
+  /** The names of the special tokens; they need not be in the vocabulary. */
+  std::string cls = "[CLS]", sep = "[SEP]", pad = "[PAD]", unk = "[UNK]", mask = "[MASK]", bos, eos;
+};
+
+/** Reads `tokenizer.json`, or else `vocab.txt` with `tokenizer_config.json` if it is there. Throws
+ * Error (data). */
+TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir);
+
+/** The parts of it: each reads spec.file. `config`: tokenizer_config.json's, or null. */
+void read_tokenizer_json(TokenizerSpec& spec);
+void read_vocab_txt(const JsonReader* config, TokenizerSpec& spec);
+
+/** Gives the spec a token beyond its model's vocabulary, or one of it that is sought in the text.
+ */
+void add_token(AddedToken token, KnownTokens& known, TokenizerSpec& spec);
+
+}  // namespace ferry::text
