@@ -50,4 +50,8 @@ const int32_t* ints_of(const at::Tensor& x) {
   return static_cast<const int32_t*>(data_of(x));
 }
 
+void check_da(const at::Tensor& da, Dropout dropout) {
+  FERRY_CHECK(da.defined() || dropout.p == 0, "dropout {} needs da", dropout.p);
+}
+
 }  // namespace ferry::ops

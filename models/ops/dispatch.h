@@ -1,12 +1,12 @@
 #pragma once
 // Helpers with which operations hand tensors to raw-pointer kernels (private to models/ops): types,
-// device dispatch, the compute stream, scratch.
+// the device's table, the compute stream, scratch.
 
 #include <ATen/core/Tensor.h>
 
 #include "models/block.h"
-#include "models/ops/cuda_kernels.h"
 #include "models/ops/dropout.h"
+#include "models/ops/kernels.h"
 #include "src/base/dtype.h"
 
 namespace ferry::ops {
@@ -24,8 +24,22 @@ void* data_of(const at::Tensor& x);
 float* floats_of(const at::Tensor& x);
 const int32_t* ints_of(const at::Tensor& x);
 
+/** The table of the tensor's device. */
+inline const Kernels& kernels_for(const at::Tensor& x) {
+  return on_cuda(x) ? cuda_kernels() : cpu_kernels();
+}
+/** Runs a kernel where the tensor is: on a GPU in its current stream. */
+inline Launch launch_on(const at::Tensor& x, void* scratch = nullptr) {
+  return {.stream = on_cuda(x) ? stream_of(x) : nullptr, .scratch = scratch};
+}
+
 inline void* take_bytes(Scratch& scratch, int64_t n_bytes) {
   return scratch.take({n_bytes}, at::kByte).data_ptr();
 }
+
+/** FERRY_CHECK fails where dropout's gradient has no place of its own; without dropout it needs
+ * none.
+ */
+void check_da(const at::Tensor& da, Dropout dropout);
 
 }  // namespace ferry::ops

@@ -10,8 +10,8 @@
 #include <set>
 #include <utility>
 
-#include "models/ops/captured_generator.h"
-#include "models/ops/cuda_kernels.h"
+#include "models/ops/captures/captured_generator.h"
+#include "models/ops/captures/cuda_keys.h"
 #include "src/engine/block_graphs.h"
 #include "src/engine/cuda_allocator.h"
 

@@ -1,7 +1,7 @@
 // The CPU's row kernels: the same bits from both instruction sets at every length, and the accuracy
 // of their exp and normal distribution.
 
-#include "models/ops/row_kernels.h"
+#include "models/ops/cpu/row_kernels.h"
 
 #include <gtest/gtest.h>
 

@@ -20,7 +20,7 @@ class CrossEntropy : public ::testing::TestWithParam<DType> {};
 
 TEST_P(CrossEntropy, InPiecesIsThatOfAllClassesAndTheSameAgain) {
   if (!at::hasCUDA() || at::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA GPU here";
-  void* stream = at::cuda::getCurrentCUDAStream().stream();
+  const Launch on = {.stream = at::cuda::getCurrentCUDAStream().stream()};
   const DType type = GetParam();
   for (const Pieces& pieces : {Pieces{{3}, 5}, Pieces{{20, 41}, 70}, Pieces{{4096, 4096, 1850}, 33},
                                Pieces{{520, 8}, 1}}) {
@@ -44,14 +44,21 @@ TEST_P(CrossEntropy, InPiecesIsThatOfAllClassesAndTheSameAgain) {
 
     const auto run = [&] {
       const auto row = [&](float value) { return at::full({n}, value, at::device(at::kCUDA)); };
-      const auto floats = [](const at::Tensor& x) { return x.mutable_data_ptr<float>(); };
       const auto largest = row(-INFINITY), sum_exp = row(0), sum = row(0), label_logit = row(0);
-      const auto* label = labels.const_data_ptr<int32_t>();
       int64_t first = 0;
       for (int64_t width : pieces.widths) {
         const auto piece = logits.narrow(1, first, width).contiguous();
-        take_logits(stream, type, n, width, first, piece.const_data_ptr(), label, floats(largest),
-                    floats(sum_exp), floats(sum), floats(label_logit));
+        cuda_kernels().take_logits({.type = type,
+                                    .n_rows = n,
+                                    .n_classes = width,
+                                    .first_class = first,
+                                    .logits = piece.data_ptr(),
+                                    .labels = ints(labels),
+                                    .largest = floats(largest),
+                                    .sum_exp = floats(sum_exp),
+                                    .sum = floats(sum),
+                                    .label_logit = floats(label_logit)},
+                                   on);
         first += width;
       }
       const auto lse = at::log(sum_exp) + largest;
@@ -59,8 +66,17 @@ TEST_P(CrossEntropy, InPiecesIsThatOfAllClassesAndTheSameAgain) {
       first = 0;
       for (int64_t width : pieces.widths) {
         gradients.push_back(logits.narrow(1, first, width).clone(at::MemoryFormat::Contiguous));
-        logits_backward(stream, type, n, width, first, gradients.back().mutable_data_ptr(), label,
-                        floats(lse), uniform, on_label, factor);
+        cuda_kernels().logits_backward({.type = type,
+                                        .n_rows = n,
+                                        .n_classes = width,
+                                        .first_class = first,
+                                        .logits = gradients.back().data_ptr(),
+                                        .labels = ints(labels),
+                                        .lse = floats(lse),
+                                        .uniform = uniform,
+                                        .on_label = on_label,
+                                        .factor = factor},
+                                       on);
         first += width;
       }
       const auto item = lse - label_logit * on_label - sum * uniform;
@@ -85,7 +101,7 @@ TEST_P(CrossEntropy, InPiecesIsThatOfAllClassesAndTheSameAgain) {
 
 TEST_P(CrossEntropy, APieceOfMinusInfinitiesAddsNothingAndNanStays) {
   if (!at::hasCUDA() || at::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA GPU here";
-  void* stream = at::cuda::getCurrentCUDAStream().stream();
+  const Launch on = {.stream = at::cuda::getCurrentCUDAStream().stream()};
   const DType type = GetParam();
   const auto labels = at::zeros({1}, at::device(at::kCUDA).dtype(at::kInt));
   for (const int64_t width : {16, 5}) {  // 16 bytes at a time, and not
@@ -98,8 +114,17 @@ TEST_P(CrossEntropy, APieceOfMinusInfinitiesAddsNothingAndNanStays) {
       auto* values = state.mutable_data_ptr<float>();
       int64_t first = 0;
       for (const auto& piece : pieces) {
-        take_logits(stream, type, 1, width, first, piece.const_data_ptr(),
-                    labels.const_data_ptr<int32_t>(), values, values + 1, values + 2, values + 3);
+        cuda_kernels().take_logits({.type = type,
+                                    .n_rows = 1,
+                                    .n_classes = width,
+                                    .first_class = first,
+                                    .logits = piece.data_ptr(),
+                                    .labels = ints(labels),
+                                    .largest = values,
+                                    .sum_exp = values + 1,
+                                    .sum = values + 2,
+                                    .label_logit = values + 3},
+                                   on);
         first += width;
       }
       const auto taken = state.cpu();

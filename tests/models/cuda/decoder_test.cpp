@@ -8,7 +8,16 @@ namespace {
 
 constexpr float kEps = 1e-5f;
 
-using Decoder = KernelTest;
+class Decoder : public KernelTest {
+ protected:
+  SiluGateForward forward_of(const at::Tensor& gate_up, const at::Tensor& out) const {
+    return {.type = type,
+            .T = shape.rows,
+            .F = shape.width,
+            .gate_up = gate_up.data_ptr(),
+            .out = out.data_ptr()};
+  }
+};
 
 at::Tensor rstd_of(const at::Tensor& z) {
   return at::rsqrt((z * z).mean(1, true) + static_cast<double>(kEps));
@@ -18,20 +27,36 @@ TEST_P(Decoder, ResidualRmsNormForward) {
   const auto [T, W] = shape;
   const auto a = random({T, W}), residual = random({T, W}) + 0.25, weight = random({W}) * 0.3 + 1;
   auto z = poisoned({T, W}), y = poisoned({T, W}), rstd = poisoned_f32({T});
-  residual_rms_norm_forward(stream, type, T, W, kEps, a.data_ptr(), residual.data_ptr(),
-                            weight.data_ptr(), z.data_ptr(), rstd.mutable_data_ptr<float>(),
-                            y.data_ptr());
+  RmsNormForward its = {.type = type,
+                        .T = T,
+                        .W = W,
+                        .eps = kEps,
+                        .a = a.data_ptr(),
+                        .residual = residual.data_ptr(),
+                        .weight = weight.data_ptr(),
+                        .z = z.data_ptr(),
+                        .rstd = floats(rstd),
+                        .y = y.data_ptr()};
+  kernels.residual_rms_norm_forward(its, on());
   expect_close(z, f64(a) + f64(residual), "z");
   expect_close(y, f64(z) * rstd_of(f64(z)) * f64(weight), "y");
   EXPECT_TRUE(at::allclose(f64(rstd), rstd_of(f64(z)).view({T}), 1e-5, 0));
 
   auto again = poisoned({T, W});
-  rms_norm_apply(stream, type, T, W, z.data_ptr(), rstd.const_data_ptr<float>(), weight.data_ptr(),
-                 again.data_ptr());
+  kernels.rms_norm_apply({.type = type,
+                          .T = T,
+                          .W = W,
+                          .z = z.data_ptr(),
+                          .weight = weight.data_ptr(),
+                          .rstd = floats(rstd),
+                          .y = again.data_ptr()},
+                         on());
   EXPECT_TRUE(at::equal(again, y));
   auto alone = z.clone(), rstd_again = poisoned_f32({T});
-  residual_rms_norm_forward(stream, type, T, W, kEps, alone.data_ptr(), nullptr, weight.data_ptr(),
-                            nullptr, rstd_again.mutable_data_ptr<float>(), alone.data_ptr());
+  its.a = its.y = alone.data_ptr();
+  its.residual = its.z = nullptr;
+  its.rstd = floats(rstd_again);
+  kernels.residual_rms_norm_forward(its, on());
   EXPECT_TRUE(at::equal(alone, y));
   EXPECT_TRUE(at::equal(rstd_again, rstd));
 }
@@ -46,10 +71,17 @@ TEST_P(Decoder, ResidualRmsNormBackward) {
   auto room = scratch(rms_norm_backward_scratch_bytes(T, W));
   auto dz = poisoned({T, W}), dweight = poisoned({W});
   const auto run = [&](const at::Tensor& d_sum, at::Tensor& out) {
-    residual_rms_norm_backward(stream, type, T, W, dy.data_ptr(), z.data_ptr(),
-                               rstd.const_data_ptr<float>(), weight.data_ptr(),
-                               d_sum.defined() ? d_sum.data_ptr() : nullptr, out.data_ptr(),
-                               dweight.data_ptr(), room.data_ptr());
+    kernels.residual_rms_norm_backward({.type = type,
+                                        .T = T,
+                                        .W = W,
+                                        .dy = dy.data_ptr(),
+                                        .z = z.data_ptr(),
+                                        .rstd = floats(rstd),
+                                        .weight = weight.data_ptr(),
+                                        .d_sum = d_sum.defined() ? d_sum.data_ptr() : nullptr,
+                                        .dz = out.data_ptr(),
+                                        .dweight = dweight.data_ptr()},
+                                       on(room));
   };
   run({}, dz);
   expect_close(dz, exact, "dz", 2);
@@ -69,18 +101,38 @@ TEST_P(Decoder, DropoutResidual) {
     const auto dy = random({T, W}) + 0.5, mask = mask_of(dropout);
     auto y = a.clone(), without = poisoned({T, W}), alone = poisoned({T, W});
     auto da = poisoned({T, W}), dbias = poisoned({W});
-    dropout_residual_forward(stream, type, T, W, dropout, y.data_ptr(), bias.data_ptr(),
-                             residual.data_ptr(), y.data_ptr());
-    dropout_residual_forward(stream, type, T, W, dropout, a.data_ptr(), nullptr,
-                             residual.data_ptr(), without.data_ptr());
+    DropoutResidualForward its = {.type = type,
+                                  .T = T,
+                                  .W = W,
+                                  .dropout = dropout,
+                                  .a = y.data_ptr(),
+                                  .bias = bias.data_ptr(),
+                                  .residual = residual.data_ptr(),
+                                  .y = y.data_ptr()};
+    kernels.dropout_residual_forward(its, on());
+    its.a = a.data_ptr();
+    its.bias = nullptr;
+    its.y = without.data_ptr();
+    kernels.dropout_residual_forward(its, on());
     expect_close(y, (f64(a) + f64(bias)) * mask + f64(residual), "y");
-    dropout_residual_forward(stream, type, T, W, dropout, a.data_ptr(), nullptr, nullptr,
-                             alone.data_ptr());
+    kernels.dropout({.type = type,
+                     .T = T,
+                     .W = W,
+                     .dropout = dropout,
+                     .x = a.data_ptr(),
+                     .out = alone.data_ptr()},
+                    on());
     expect_close(without, f64(a) * mask + f64(residual), "y without bias");
     expect_close(alone, f64(a) * mask, "dropout alone");
     auto room = scratch(column_sum_scratch_bytes(T, W));
-    dropout_residual_backward(stream, type, T, W, dropout, dy.data_ptr(), da.data_ptr(),
-                              dbias.data_ptr(), room.data_ptr());
+    kernels.dropout_residual_backward({.type = type,
+                                       .T = T,
+                                       .W = W,
+                                       .dropout = dropout,
+                                       .dy = dy.data_ptr(),
+                                       .da = da.data_ptr(),
+                                       .dbias = dbias.data_ptr()},
+                                      on(room));
     expect_close(da, f64(dy) * mask, "da");
     expect_close(dbias, (f64(dy) * mask).sum(0), "dbias");
   }
@@ -95,9 +147,17 @@ TEST_P(Decoder, RotaryThereAndBack) {
       at::pow(10000.0, at::arange(0, D, 2, at::kDouble) / static_cast<double>(-D)).to(at::kFloat);
   const auto x = random({T, kHeads, D});
   auto turned = x.clone();
-  const auto run = [&](bool back, at::Tensor& on) {
-    rotate(stream, type, T, kHeads, kTurned, D, back, positions.const_data_ptr<int32_t>(),
-           frequency.const_data_ptr<float>(), on.data_ptr());
+  const auto run = [&](bool back, at::Tensor& heads) {
+    kernels.rotate({.type = type,
+                    .T = T,
+                    .n_heads = kHeads,
+                    .n_rotated = kTurned,
+                    .head_width = D,
+                    .back = back,
+                    .position_ids = ints(positions),
+                    .frequencies = floats(frequency),
+                    .x = heads.data_ptr()},
+                   on());
   };
   run(false, turned);
   const auto angle = f64(positions.to(at::kFloat).unsqueeze(1) * frequency.to(at::kCUDA));
@@ -116,11 +176,17 @@ TEST_P(Decoder, SiluGateBothWays) {
   const auto gate_up = random({T, 2 * F}) * 3, d = random({T, F}) + 0.25;
   auto out = poisoned({T, F}), again = d.clone(), without = poisoned({T, 2 * F}),
        d_gate_up = poisoned({T, 2 * F});
-  silu_gate_forward(stream, type, T, F, gate_up.data_ptr(), out.data_ptr());
-  silu_gate_backward(stream, type, T, F, d.data_ptr(), gate_up.data_ptr(), without.data_ptr(),
-                     nullptr);
-  silu_gate_backward(stream, type, T, F, again.data_ptr(), gate_up.data_ptr(), d_gate_up.data_ptr(),
-                     again.data_ptr());
+  kernels.silu_gate_forward(forward_of(gate_up, out), on());
+  SiluGateBackward its = {.type = type,
+                          .T = T,
+                          .F = F,
+                          .d_out = d.data_ptr(),
+                          .gate_up = gate_up.data_ptr(),
+                          .d_gate_up = without.data_ptr()};
+  kernels.silu_gate_backward(its, on());
+  its.d_out = its.out = again.data_ptr();
+  its.d_gate_up = d_gate_up.data_ptr();
+  kernels.silu_gate_backward(its, on());
   const auto gate = f64(gate_up).narrow(1, 0, F), up = f64(gate_up).narrow(1, F, F);
   const auto s = at::sigmoid(gate);
   expect_close(out, gate * s * up, "out");
@@ -137,9 +203,14 @@ TEST_P(Decoder, SiluOfLargeGatesIsFinite) {
   gate_up.narrow(1, 0, 1).fill_(300);
   auto out = poisoned({T, F}), d_gate_up = poisoned({T, 2 * F});
   const auto d = at::ones({T, F}, options());
-  silu_gate_forward(stream, type, T, F, gate_up.data_ptr(), out.data_ptr());
-  silu_gate_backward(stream, type, T, F, d.data_ptr(), gate_up.data_ptr(), d_gate_up.data_ptr(),
-                     nullptr);
+  kernels.silu_gate_forward(forward_of(gate_up, out), on());
+  kernels.silu_gate_backward({.type = type,
+                              .T = T,
+                              .F = F,
+                              .d_out = d.data_ptr(),
+                              .gate_up = gate_up.data_ptr(),
+                              .d_gate_up = d_gate_up.data_ptr()},
+                             on());
   EXPECT_TRUE(at::allclose(f64(out), at::relu(f64(gate_up).narrow(1, 0, F)), 1e-6, 1e-6));
   EXPECT_TRUE(d_gate_up.isfinite().all().item<bool>());
 }

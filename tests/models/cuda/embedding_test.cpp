@@ -8,10 +8,6 @@ namespace {
 
 using Embedding = KernelTest;
 
-const int32_t* ids_of(const at::Tensor& ids) {
-  return ids.const_data_ptr<int32_t>();
-}
-
 TEST_P(Embedding, Forward) {
   const auto [T, W] = shape;
   const auto word = random({50, W}), kind = random({2, W}), position = random({T, W});
@@ -19,17 +15,30 @@ TEST_P(Embedding, Forward) {
   const auto ids = at::randint(50, {T}, int_options), kinds = at::randint(2, {T}, int_options),
              positions = at::randperm(T, int_options);
   auto sum = poisoned({T, W});
-  embedding_forward(stream, type, T, W, ids_of(ids), ids_of(kinds), ids_of(positions),
-                    word.data_ptr(), kind.data_ptr(), position.data_ptr(), sum.data_ptr());
+  EmbeddingForward its = {.type = type,
+                          .T = T,
+                          .W = W,
+                          .ids = ints(ids),
+                          .type_ids = ints(kinds),
+                          .position_ids = ints(positions),
+                          .word_table = word.data_ptr(),
+                          .type_table = kind.data_ptr(),
+                          .position_table = position.data_ptr(),
+                          .sum = sum.data_ptr()};
+  kernels.embedding_forward(its, on());
   expect_close(sum,
                f64(word).index_select(0, ids) + f64(kind).index_select(0, kinds) +
                    f64(position).index_select(0, positions),
                "sum");
   auto words = poisoned({T, W}), with_positions = poisoned({T, W});
-  embedding_forward(stream, type, T, W, ids_of(ids), nullptr, nullptr, word.data_ptr(), nullptr,
-                    nullptr, words.data_ptr());
-  embedding_forward(stream, type, T, W, ids_of(ids), nullptr, ids_of(positions), word.data_ptr(),
-                    nullptr, position.data_ptr(), with_positions.data_ptr());
+  its.type_ids = nullptr;
+  its.type_table = nullptr;
+  its.sum = with_positions.data_ptr();
+  kernels.embedding_forward(its, on());
+  its.position_ids = nullptr;
+  its.position_table = nullptr;
+  its.sum = words.data_ptr();
+  kernels.embedding_forward(its, on());
   EXPECT_TRUE(at::equal(words, word.index_select(0, ids)));
   expect_close(with_positions,
                f64(word).index_select(0, ids) + f64(position).index_select(0, positions),
@@ -52,16 +61,22 @@ TEST_P(Embedding, Backward) {
   for (const auto& [name, ids] : choices) {
     const int64_t n_rows = std::max<int64_t>(T, 1700);
     auto d_table = poisoned({n_rows, W}), again = poisoned({n_rows, W});
-    embedding_backward(stream, type, T, W, ids_of(ids), n_rows, dx.data_ptr(), d_table.data_ptr(),
-                       room.data_ptr());
+    EmbeddingBackward its = {.type = type,
+                             .T = T,
+                             .W = W,
+                             .ids = ints(ids),
+                             .n_rows = n_rows,
+                             .dx = dx.data_ptr(),
+                             .d_table = d_table.data_ptr()};
+    kernels.embedding_backward(its, on(room));
     auto exact = at::zeros({n_rows, W}, options().dtype(at::kDouble));
     exact.index_add_(0, ids, f64(dx));
     expect_close(d_table, exact, name);
     const auto untouched = (at::bincount(ids, {}, n_rows) == 0).view({n_rows, 1});
     EXPECT_FALSE(at::logical_and(untouched, d_table != 0).any().item<bool>()) << name;
     room.fill_(127);
-    embedding_backward(stream, type, T, W, ids_of(ids), n_rows, dx.data_ptr(), again.data_ptr(),
-                       room.data_ptr());
+    its.d_table = again.data_ptr();
+    kernels.embedding_backward(its, on(room));
     EXPECT_TRUE(at::equal(d_table, again)) << name;
   }
 }

@@ -16,14 +16,22 @@ TEST_P(Gelu, ForwardKeepsInputAndGivesGelu) {
   const auto [T, N] = shape;
   const auto a = random({T, N}) * 3, bias = random({N});
   auto h = poisoned({T, N}), g = poisoned({T, N});
-  bias_gelu_forward(stream, type, T, N, a.data_ptr(), bias.data_ptr(), h.data_ptr(), g.data_ptr());
+  GeluForward its = {.type = type,
+                     .T = T,
+                     .N = N,
+                     .a = a.data_ptr(),
+                     .bias = bias.data_ptr(),
+                     .h = h.data_ptr(),
+                     .g = g.data_ptr()};
+  kernels.bias_gelu_forward(its, on());
   expect_close(h, f64(a) + f64(bias), "h");
   expect_close(g, at::gelu(f64(h)), "g");
 
   auto in_place = a.clone();
   auto g_again = poisoned({T, N});
-  bias_gelu_forward(stream, type, T, N, in_place.data_ptr(), bias.data_ptr(), in_place.data_ptr(),
-                    g_again.data_ptr());
+  its.a = its.h = in_place.data_ptr();
+  its.g = g_again.data_ptr();
+  kernels.bias_gelu_forward(its, on());
   EXPECT_TRUE(at::equal(in_place, h));
   EXPECT_TRUE(at::equal(g_again, g));
 }
@@ -36,7 +44,14 @@ TEST_P(Gelu, TailsAreRelativelyRight) {
                      .view({T, N});
   const auto bias = at::zeros({N}, options());
   auto h = poisoned({T, N}), g = poisoned({T, N});
-  bias_gelu_forward(stream, type, T, N, a.data_ptr(), bias.data_ptr(), h.data_ptr(), g.data_ptr());
+  kernels.bias_gelu_forward({.type = type,
+                             .T = T,
+                             .N = N,
+                             .a = a.data_ptr(),
+                             .bias = bias.data_ptr(),
+                             .h = h.data_ptr(),
+                             .g = g.data_ptr()},
+                            on());
   const auto x = f64(a);
   const auto exact = x * 0.5 * at::erfc(x * -M_SQRT1_2);
   const double step = type == DType::f32 ? 3e-6 : type == DType::f16 ? 6e-4 : 5e-3;
@@ -51,8 +66,15 @@ TEST_P(Gelu, Backward) {
   const auto h = random({T, N}) * 2, dg = random({T, N}) + 0.5;
   auto dh = poisoned({T, N}), dbias = poisoned({N}), g = poisoned({T, N});
   auto room = scratch(column_sum_scratch_bytes(T, N));
-  gelu_backward(stream, type, T, N, dg.data_ptr(), h.data_ptr(), dh.data_ptr(), dbias.data_ptr(),
-                g.data_ptr(), room.data_ptr());
+  GeluBackward its = {.type = type,
+                      .T = T,
+                      .N = N,
+                      .dg = dg.data_ptr(),
+                      .h = h.data_ptr(),
+                      .dh = dh.data_ptr(),
+                      .dbias = dbias.data_ptr(),
+                      .g = g.data_ptr()};
+  kernels.gelu_backward(its, on(room));
   const auto exact = f64(dg) * gelu_derivative(f64(h));
   expect_close(dh, exact, "dh");
   expect_close(dbias, exact.sum(0), "dbias");
@@ -60,8 +82,10 @@ TEST_P(Gelu, Backward) {
 
   auto in_place = dg.clone();
   auto dbias_again = poisoned({N});
-  gelu_backward(stream, type, T, N, in_place.data_ptr(), h.data_ptr(), in_place.data_ptr(),
-                dbias_again.data_ptr(), nullptr, room.data_ptr());
+  its.dg = its.dh = in_place.data_ptr();
+  its.dbias = dbias_again.data_ptr();
+  its.g = nullptr;
+  kernels.gelu_backward(its, on(room));
   EXPECT_TRUE(at::equal(in_place, dh));
   EXPECT_TRUE(at::equal(dbias_again, dbias));
 }

@@ -11,7 +11,8 @@
 #include <string>
 #include <tuple>
 
-#include "models/ops/cuda_kernels.h"
+#include "models/ops/cuda_scratch.h"
+#include "models/ops/kernels.h"
 #include "simd/philox.h"
 
 namespace ferry::ops::cuda::test {
@@ -49,6 +50,10 @@ class KernelTest : public testing::TestWithParam<Case> {
     stream = at::cuda::getCurrentCUDAStream().stream();
   }
 
+  /** On the current stream, with this scratch. */
+  Launch on(const at::Tensor& scratch = {}) const {
+    return {.stream = stream, .scratch = scratch.defined() ? scratch.data_ptr() : nullptr};
+  }
   at::TensorOptions options() const { return at::device(at::kCUDA).dtype(torch_type(type)); }
   at::Tensor random(at::IntArrayRef sizes) const {
     return at::randn(sizes, at::device(at::kCUDA).dtype(at::kFloat)).to(torch_type(type));
@@ -90,10 +95,18 @@ class KernelTest : public testing::TestWithParam<Case> {
     return mask.to(at::kCUDA);
   }
 
+  const CudaKernels& kernels = cuda_kernels();
   DType type = DType::f32;
   Shape shape{};
   void* stream = nullptr;
 };
+
+inline float* floats(const at::Tensor& x) {
+  return x.mutable_data_ptr<float>();
+}
+inline const int32_t* ints(const at::Tensor& x) {
+  return x.const_data_ptr<int32_t>();
+}
 
 inline at::Tensor f64(const at::Tensor& x) {
   return x.to(at::kDouble);

@@ -35,6 +35,39 @@ class Norm : public KernelTest {
     room = scratch(norm_backward_scratch_bytes(T, W));
   }
 
+  NormForward forward_of(const at::Tensor& a, Dropout dropout, const at::Tensor& y) const {
+    return {.type = type,
+            .T = shape.rows,
+            .W = shape.width,
+            .eps = kEps,
+            .dropout = dropout,
+            .a = a.data_ptr(),
+            .gamma = gamma.data_ptr(),
+            .beta = beta.data_ptr(),
+            .mean = floats(mean),
+            .rstd = floats(rstd),
+            .y = y.data_ptr()};
+  }
+  NormBackward backward_of(const at::Tensor& dy,
+                           const at::Tensor& z,
+                           Dropout dropout,
+                           const at::Tensor& dz,
+                           const at::Tensor& dgamma,
+                           const at::Tensor& dbeta) const {
+    return {.type = type,
+            .T = shape.rows,
+            .W = shape.width,
+            .dropout = dropout,
+            .dy = dy.data_ptr(),
+            .z = z.data_ptr(),
+            .mean = floats(mean),
+            .rstd = floats(rstd),
+            .gamma = gamma.data_ptr(),
+            .dz = dz.data_ptr(),
+            .dgamma = dgamma.data_ptr(),
+            .dbeta = dbeta.data_ptr()};
+  }
+
   at::Tensor gamma, beta, mean, rstd, room;
 };
 
@@ -43,10 +76,11 @@ TEST_P(Norm, DropoutResidualNormForward) {
   for (const Dropout dropout : {Dropout{}, Dropout{0.1f, 0x123456789abcdefull}}) {
     const auto a = random({T, W}), bias = random({W}), residual = random({T, W}) + 0.25;
     auto z = poisoned({T, W}), y = poisoned({T, W});
-    dropout_residual_norm_forward(stream, type, T, W, kEps, dropout, a.data_ptr(), bias.data_ptr(),
-                                  residual.data_ptr(), gamma.data_ptr(), beta.data_ptr(),
-                                  z.data_ptr(), mean.mutable_data_ptr<float>(),
-                                  rstd.mutable_data_ptr<float>(), y.data_ptr());
+    NormForward its = forward_of(a, dropout, y);
+    its.bias = bias.data_ptr();
+    its.residual = residual.data_ptr();
+    its.z = z.data_ptr();
+    kernels.dropout_residual_norm_forward(its, on());
     expect_close(z, (f64(a) + f64(bias)) * mask_of(dropout) + f64(residual), "z");
     const NormReference norm(f64(z));
     expect_close(y, norm.normalised * f64(gamma) + f64(beta), "y");
@@ -54,17 +88,24 @@ TEST_P(Norm, DropoutResidualNormForward) {
     EXPECT_TRUE(at::allclose(f64(rstd), norm.rstd.view({T}), 1e-5, 0));
 
     auto y_again = poisoned({T, W});
-    norm_apply(stream, type, T, W, z.data_ptr(), mean.const_data_ptr<float>(),
-               rstd.const_data_ptr<float>(), gamma.data_ptr(), beta.data_ptr(), y_again.data_ptr());
+    kernels.norm_apply({.type = type,
+                        .T = T,
+                        .W = W,
+                        .z = z.data_ptr(),
+                        .gamma = gamma.data_ptr(),
+                        .beta = beta.data_ptr(),
+                        .mean = floats(mean),
+                        .rstd = floats(rstd),
+                        .y = y_again.data_ptr()},
+                       on());
     EXPECT_TRUE(at::equal(y_again, y));
 
     auto in_place = a.clone();
     auto mean_again = poisoned_f32({T}), rstd_again = poisoned_f32({T});
-    dropout_residual_norm_forward(stream, type, T, W, kEps, dropout, in_place.data_ptr(),
-                                  bias.data_ptr(), residual.data_ptr(), gamma.data_ptr(),
-                                  beta.data_ptr(), z.data_ptr(),
-                                  mean_again.mutable_data_ptr<float>(),
-                                  rstd_again.mutable_data_ptr<float>(), in_place.data_ptr());
+    its.a = its.y = in_place.data_ptr();
+    its.mean = floats(mean_again);
+    its.rstd = floats(rstd_again);
+    kernels.dropout_residual_norm_forward(its, on());
     EXPECT_TRUE(at::equal(in_place, y));
     EXPECT_TRUE(at::equal(mean_again, mean) && at::equal(rstd_again, rstd));
   }
@@ -74,10 +115,9 @@ TEST_P(Norm, BiasAndResidualMayBeAbsent) {
   const auto [T, W] = shape;
   const auto a = random({T, W});
   auto z = poisoned({T, W}), y = poisoned({T, W});
-  dropout_residual_norm_forward(stream, type, T, W, kEps, {}, a.data_ptr(), nullptr, nullptr,
-                                gamma.data_ptr(), beta.data_ptr(), z.data_ptr(),
-                                mean.mutable_data_ptr<float>(), rstd.mutable_data_ptr<float>(),
-                                y.data_ptr());
+  NormForward its = forward_of(a, {}, y);
+  its.z = z.data_ptr();
+  kernels.dropout_residual_norm_forward(its, on());
   EXPECT_TRUE(at::equal(z, a));
   expect_close(y, NormReference(f64(a)).normalised * f64(gamma) + f64(beta), "y");
 }
@@ -87,10 +127,9 @@ TEST_P(Norm, MaskIsThatOfTheCpu) {
   const Dropout dropout{0.3f, ~0ull};
   const auto ones = at::ones({T, W}, options());
   auto z = poisoned({T, W}), y = poisoned({T, W});
-  dropout_residual_norm_forward(stream, type, T, W, kEps, dropout, ones.data_ptr(), nullptr,
-                                nullptr, gamma.data_ptr(), beta.data_ptr(), z.data_ptr(),
-                                mean.mutable_data_ptr<float>(), rstd.mutable_data_ptr<float>(),
-                                y.data_ptr());
+  NormForward its = forward_of(ones, dropout, y);
+  its.z = z.data_ptr();
+  kernels.dropout_residual_norm_forward(its, on());
   EXPECT_TRUE(at::equal(z, mask_of(dropout).to(torch_type(type))));
 }
 
@@ -103,10 +142,13 @@ TEST_P(Norm, DropoutResidualNormBackward) {
   for (const Dropout dropout : {Dropout{}, Dropout{0.1f, 77}}) {
     auto dz = poisoned({T, W}), da = poisoned({T, W});
     auto dgamma = poisoned({W}), dbeta = poisoned({W}), dbias = poisoned({W});
-    dropout_residual_norm_backward(
-        stream, type, T, W, dropout, dy.data_ptr(), z.data_ptr(), mean.const_data_ptr<float>(),
-        rstd.const_data_ptr<float>(), gamma.data_ptr(), nullptr, dz.data_ptr(), da.data_ptr(),
-        dgamma.data_ptr(), dbeta.data_ptr(), dbias.data_ptr(), room.data_ptr());
+    const NormBackward its = [&] {
+      NormBackward all = backward_of(dy, z, dropout, dz, dgamma, dbeta);
+      all.da = da.data_ptr();
+      all.dbias = dbias.data_ptr();
+      return all;
+    }();
+    kernels.dropout_residual_norm_backward(its, on(room));
     const auto exact = norm.gradient(f64(dy), f64(gamma));
     const auto exact_da = exact * mask_of(dropout);
     expect_close(dz, exact, "dz", 2);
@@ -120,11 +162,11 @@ TEST_P(Norm, DropoutResidualNormBackward) {
 
     auto in_place = dy.clone();
     auto da_again = poisoned({T, W});
-    dropout_residual_norm_backward(stream, type, T, W, dropout, in_place.data_ptr(), z.data_ptr(),
-                                   mean.const_data_ptr<float>(), rstd.const_data_ptr<float>(),
-                                   gamma.data_ptr(), nullptr, in_place.data_ptr(),
-                                   dropout.p > 0 ? da_again.data_ptr() : nullptr, dgamma.data_ptr(),
-                                   dbeta.data_ptr(), nullptr, room.data_ptr());
+    NormBackward again = its;
+    again.dy = again.dz = in_place.data_ptr();
+    again.da = dropout.p > 0 ? da_again.data_ptr() : nullptr;
+    again.dbias = nullptr;
+    kernels.dropout_residual_norm_backward(again, on(room));
     EXPECT_TRUE(at::equal(in_place, dz));
     if (dropout.p > 0) {
       EXPECT_TRUE(at::equal(da_again, da));
@@ -133,10 +175,9 @@ TEST_P(Norm, DropoutResidualNormBackward) {
     // With the gradient that passes the norm by, in its own place.
     const auto d_sum = random({T, W});
     auto total = d_sum.clone();
-    dropout_residual_norm_backward(
-        stream, type, T, W, dropout, dy.data_ptr(), z.data_ptr(), mean.const_data_ptr<float>(),
-        rstd.const_data_ptr<float>(), gamma.data_ptr(), total.data_ptr(), total.data_ptr(),
-        da.data_ptr(), dgamma.data_ptr(), dbeta.data_ptr(), dbias.data_ptr(), room.data_ptr());
+    NormBackward with_sum = its;
+    with_sum.d_sum = with_sum.dz = total.data_ptr();
+    kernels.dropout_residual_norm_backward(with_sum, on(room));
     expect_close(total, exact + f64(d_sum), "dz + d_sum", 2);
     expect_close(da, (exact + f64(d_sum)) * mask_of(dropout), "da + d_sum", 2);
     expect_close(dgamma, (f64(dy) * norm.normalised).sum(0), "dgamma");
@@ -148,27 +189,21 @@ TEST_P(Norm, NormDropoutBothWays) {
   const Dropout dropout{0.1f, 0xfeedull << 32};
   const auto z = random({T, W}) - 0.5, dy = random({T, W}) + 0.25;
   auto y = poisoned({T, W});
-  norm_dropout_forward(stream, type, T, W, kEps, dropout, z.data_ptr(), gamma.data_ptr(),
-                       beta.data_ptr(), mean.mutable_data_ptr<float>(),
-                       rstd.mutable_data_ptr<float>(), y.data_ptr());
+  kernels.norm_dropout_forward(forward_of(z, dropout, y), on());
   const NormReference norm(f64(z));
   const auto mask = mask_of(dropout);
   expect_close(y, (norm.normalised * f64(gamma) + f64(beta)) * mask, "y");
 
   auto dz = poisoned({T, W}), dgamma = poisoned({W}), dbeta = poisoned({W});
-  norm_dropout_backward(stream, type, T, W, dropout, dy.data_ptr(), z.data_ptr(),
-                        mean.const_data_ptr<float>(), rstd.const_data_ptr<float>(),
-                        gamma.data_ptr(), nullptr, dz.data_ptr(), dgamma.data_ptr(),
-                        dbeta.data_ptr(), room.data_ptr());
+  NormBackward its = backward_of(dy, z, dropout, dz, dgamma, dbeta);
+  kernels.norm_dropout_backward(its, on(room));
   const auto dropped = f64(dy) * mask;
   expect_close(dz, norm.gradient(dropped, f64(gamma)), "dz", 2);
   expect_close(dgamma, (dropped * norm.normalised).sum(0), "dgamma");
   auto total = random({T, W});
   const auto expected = norm.gradient(dropped, f64(gamma)) + f64(total);
-  norm_dropout_backward(stream, type, T, W, dropout, dy.data_ptr(), z.data_ptr(),
-                        mean.const_data_ptr<float>(), rstd.const_data_ptr<float>(),
-                        gamma.data_ptr(), total.data_ptr(), total.data_ptr(), dgamma.data_ptr(),
-                        dbeta.data_ptr(), room.data_ptr());
+  its.d_sum = its.dz = total.data_ptr();
+  kernels.norm_dropout_backward(its, on(room));
   expect_close(total, expected, "dz + d_sum", 2);
   expect_close(dbeta, dropped.sum(0), "dbeta");
 }

@@ -11,7 +11,7 @@ namespace {
 TEST(SpanLoss, IsThatOfEachSequenceAndTheSameAgain) {
   if (!at::hasCUDA() || at::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA GPU here";
   at::manual_seed(11);
-  void* stream = at::cuda::getCurrentCUDAStream().stream();
+  const Launch on = {.stream = at::cuda::getCurrentCUDAStream().stream()};
   const std::vector<int32_t> starts = {0, 1, 101, 358, 1358, 1400};
   const int64_t T = starts.back(), n_seqs = static_cast<int64_t>(starts.size()) - 2;
   const auto cu_seqlens = at::tensor(starts, at::kInt).to(at::kCUDA);
@@ -37,13 +37,26 @@ TEST(SpanLoss, IsThatOfEachSequenceAndTheSameAgain) {
   const auto run = [&] {
     auto lse = at::full({n_seqs, 2}, NAN, logits.options()), losses = at::full_like(lse, NAN);
     auto d_logits = at::full_like(logits, NAN);
-    const auto* cu = cu_seqlens.const_data_ptr<int32_t>();
-    const auto* label = labels.const_data_ptr<int32_t>();
-    span_loss_forward(stream, T, n_seqs, logits.const_data_ptr<float>(), cu, label, weights[0],
-                      weights[1], lse.mutable_data_ptr<float>(), losses.mutable_data_ptr<float>());
-    span_loss_backward(stream, T, n_seqs, logits.const_data_ptr<float>(), cu, label,
-                       lse.const_data_ptr<float>(), weights[0], weights[1],
-                       d_logits.mutable_data_ptr<float>());
+    cuda_kernels().span_loss_forward({.T = T,
+                                      .n_seqs = n_seqs,
+                                      .logits = floats(logits),
+                                      .cu_seqlens = ints(cu_seqlens),
+                                      .labels = ints(labels),
+                                      .start_weight = weights[0],
+                                      .end_weight = weights[1],
+                                      .lse = floats(lse),
+                                      .losses = floats(losses)},
+                                     on);
+    cuda_kernels().span_loss_backward({.T = T,
+                                       .n_seqs = n_seqs,
+                                       .logits = floats(logits),
+                                       .cu_seqlens = ints(cu_seqlens),
+                                       .labels = ints(labels),
+                                       .lse = floats(lse),
+                                       .start_factor = weights[0],
+                                       .end_factor = weights[1],
+                                       .d_logits = floats(d_logits)},
+                                      on);
     return std::vector<at::Tensor>{lse, losses, d_logits};
   };
   const auto one = run(), again = run();

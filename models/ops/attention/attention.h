@@ -1,0 +1,56 @@
+#pragma once
+// Self-attention over sequences laid end to end, queries, keys and values in one row and (T, W)
+// out, never across a sequence boundary and without padding; of all of a sequence, or causal. Heads
+// of keys and values may be fewer than the queries' (grouped-query attention, Ainslie et al. 2023).
+// Three backends: our own on the CPU; LibTorch's flash attention, and its memory-efficient one
+// where flash does not run (fp32, Turing).
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <span>
+
+#include "models/block.h"
+#include "models/ops/dropout.h"
+
+namespace ferry::ops {
+
+struct Attention {
+  AttentionBackend backend = AttentionBackend::cpu_math;
+  int64_t n_heads = 0;
+  Dropout dropout;
+  int64_t n_kv_heads = 0;  ///< heads of keys and values, a divisor of n_heads; 0: as many
+  bool causal = false;     ///< a token sees itself and those before it in its sequence
+
+  int64_t kv_heads() const { return n_kv_heads > 0 ? n_kv_heads : n_heads; }
+};
+
+/** context (T, W) = softmax(q k^T / sqrt(head width)) v for each head and sequence; query head h
+ * goes with key head h / (n_heads / n_kv_heads). `state` is what attention_saved declares
+ * (scratch_sizes.h), written here and read by the backward. Scratch: attention_scratch. */
+void attention_forward(const Attention& attention,
+                       const BatchTensors& batch,
+                       const at::Tensor& qkv,  // (T, Q): queries, keys, values; heads in order
+                       std::span<at::Tensor> state,
+                       at::Tensor& context,
+                       Scratch& scratch);
+
+/** d_bias is the column sum of d_qkv, or undefined. Scratch: attention_scratch, then column_sum of
+ * (T, Q) unless it is. */
+void attention_backward(const Attention& attention,
+                        const BatchTensors& batch,
+                        const at::Tensor& d_context,  // (T, W)
+                        const at::Tensor& qkv,        // (T, Q)
+                        std::span<at::Tensor> state,
+                        const at::Tensor& context,  // (T, W)
+                        at::Tensor& d_qkv,          // (T, Q)
+                        const at::Tensor& d_bias,   // (Q) or undefined
+                        Scratch& scratch);
+
+/** The part of Block::graph_shape that attention decides. Flash attention is one call, of as many
+ * blocks as the longest sequence may need. The memory-efficient backend is called by runs of
+ * sequences of one length, which other batches do not share. */
+std::optional<Block::GraphShape> attention_graph_shape(AttentionBackend backend,
+                                                       const BatchTensors& batch);
+
+}  // namespace ferry::ops

@@ -1,0 +1,275 @@
+#include "models/ops/attention/gpu_attention.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
+#include <ATen/ops/_efficient_attention_backward.h>
+#include <ATen/ops/_efficient_attention_forward.h>
+#include <ATen/ops/_flash_attention_backward.h>
+#include <ATen/ops/_flash_attention_forward.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/sum.h>
+#include <fmt/format.h>
+
+#include <mutex>
+#include <vector>
+
+#include "models/ops/captures/captured_generator.h"
+#include "models/ops/dispatch.h"
+#include "models/ops/rows/rows.h"
+#include "models/ops/scratch_sizes.h"
+#include "src/base/error.h"
+
+namespace ferry::ops::gpu {
+namespace {
+
+/** The columns of queries, keys or values in a row of qkv. */
+struct Part {
+  int64_t first;
+  int64_t n_heads;
+  int64_t head_width;
+
+  int64_t width() const { return n_heads * head_width; }
+};
+struct Parts {
+  Part q, k, v;
+
+  Parts(const Attention& attention, const at::Tensor& qkv) {
+    const int64_t H = attention.n_heads, kv = attention.kv_heads();
+    const int64_t d = qkv.size(1) / (H + 2 * kv);
+    q = {0, H, d};
+    k = {H * d, kv, d};
+    v = {(H + kv) * d, kv, d};
+  }
+};
+
+/** The part as (T, heads, head width), a view of qkv. */
+at::Tensor view_of(const at::Tensor& qkv, const Part& part) {
+  return qkv.narrow(1, part.first, part.width()).view({qkv.size(0), part.n_heads, part.head_width});
+}
+
+/** LibTorch's kernels draw from the device's default generator: key and offset fix the mask. */
+void seed_generator(const at::Tensor& on, Dropout dropout, uint64_t offset = 0) {
+  if (dropout.key_at) {
+    FERRY_CHECK(offset == 0, "captured with an offset of {}", offset);
+    return seed_captured_generator(dropout.key_at);
+  }
+  at::Generator generator = at::globalContext().defaultGenerator(on.device());
+  const std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(dropout.key);
+  generator.set_offset(offset);
+}
+
+/** Joins the gradients that LibTorch's backward functions give apart, (T, heads, head width) each,
+ * side by side in d_qkv. */
+void join(const at::Tensor& dq,
+          const at::Tensor& dk,
+          const at::Tensor& dv,
+          at::Tensor& d_qkv,
+          const at::Tensor& d_bias,
+          Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  FERRY_CHECK(dq.is_contiguous() && dk.is_contiguous() && dv.is_contiguous(),
+              "gradients of attention are not contiguous");
+  const JoinQkvGradients its = {.type = dtype_of(d_qkv),
+                                .T = d_qkv.size(0),
+                                .q_width = dq.size(1) * dq.size(2),
+                                .kv_width = dk.size(1) * dk.size(2),
+                                .dq = data_of(dq),
+                                .dk = data_of(dk),
+                                .dv = data_of(dv),
+                                .dqkv = data_of(d_qkv),
+                                .dbias = data_of(d_bias)};
+  const int64_t n_bytes = d_bias.defined() ? column_sum_scratch_bytes(its.T, d_qkv.size(1)) : 0;
+  cuda_kernels().join_qkv_gradients(its, launch_on(d_qkv, take_bytes(scratch, n_bytes)));
+}
+
+}  // namespace
+
+int64_t flash_length(const BatchTensors& batch) {
+  return round_up(batch.shape.max_length, 128);
+}
+
+void flash_forward(const Attention& attention,
+                   const BatchTensors& batch,
+                   const at::Tensor& qkv,
+                   std::span<at::Tensor> state,
+                   at::Tensor& context) {
+  if (attention.dropout.p > 0) seed_generator(qkv, attention.dropout);
+  const Parts parts(attention, qkv);
+  const int64_t length = flash_length(batch);
+  const auto [out, lse, rng, unused, mask] = at::_flash_attention_forward(
+      view_of(qkv, parts.q), view_of(qkv, parts.k), view_of(qkv, parts.v), batch.cu_seqlens,
+      batch.cu_seqlens, length, length, attention.dropout.p, attention.causal,
+      /*return_debug_mask=*/false);
+  context.copy_(out.view(context.sizes()));
+  state[0].copy_(lse.view(state[0].sizes()));
+  if (attention.dropout.p > 0) state[1].copy_(rng.view(at::kLong));
+}
+
+void flash_backward(const Attention& attention,
+                    const BatchTensors& batch,
+                    const at::Tensor& d_context,
+                    const at::Tensor& qkv,
+                    std::span<at::Tensor> state,
+                    const at::Tensor& context,
+                    at::Tensor& d_qkv,
+                    const at::Tensor& d_bias,
+                    Scratch& scratch) {
+  const Parts parts(attention, qkv);
+  const int64_t length = flash_length(batch);
+  const at::Tensor q = view_of(qkv, parts.q);
+  const at::Tensor rng = state[1].view(at::kUInt64);
+  const auto [dq, dk, dv] = at::_flash_attention_backward(
+      d_context.view(q.sizes()), q, view_of(qkv, parts.k), view_of(qkv, parts.v),
+      context.view(q.sizes()), state[0], batch.cu_seqlens, batch.cu_seqlens, length, length,
+      attention.dropout.p, attention.causal, rng, rng);
+  join(dq, dk, dv, d_qkv, d_bias, scratch);
+}
+
+namespace {
+
+/** Sequences of one length that follow each other. */
+struct Run {
+  int64_t first_token = 0, n_seqs = 0, length = 0;
+  int64_t first_lse = 0;       ///< element of the saved sums of exponentials
+  uint64_t random_offset = 0;  ///< the begin of its masks in the key's random sequence
+  int64_t tokens() const { return n_seqs * length; }
+};
+
+/** LibTorch's memory-efficient kernels drop different elements in forward and backward when they
+ * are given sequences of several lengths (2.11; the attention test shows it), so they get
+ * rectangles: one call for each run of equal lengths. */
+std::vector<Run> runs_of(const BatchTensors& batch, int64_t n_heads) {
+  std::vector<Run> runs;
+  const auto starts = batch.cu_seqlens_host;
+  for (int64_t seq = 0; seq < batch.n_seqs; seq++) {
+    const auto at = static_cast<size_t>(seq);
+    const int64_t length = starts[at + 1] - starts[at];
+    if (length == 0) continue;
+    if (runs.empty() || runs.back().length != length) {
+      Run next{.first_token = starts[at], .length = length};
+      if (!runs.empty()) {
+        const Run& last = runs.back();
+        next.first_lse = last.first_lse + last.n_seqs * n_heads * round_up(last.length, 32);
+        const int64_t n_drawn = last.n_seqs * n_heads * last.length * last.length;
+        next.random_offset = last.random_offset + static_cast<uint64_t>(round_up(n_drawn, 4));
+      }
+      runs.push_back(next);
+    }
+    runs.back().n_seqs++;
+  }
+  return runs;
+}
+
+/** The run's rows of a (T, ...) matrix as (n_seqs, length, heads, head width). */
+at::Tensor rectangle(const at::Tensor& x, const Run& run, const Part& part) {
+  return x.narrow(0, run.first_token, run.tokens())
+      .narrow(1, part.first, part.width())
+      .view({run.n_seqs, run.length, part.n_heads, part.head_width});
+}
+
+/** Keys and values with a head for each of the queries', which is all that these kernels take. */
+struct KeysAndValues {
+  at::Tensor keys, values;  ///< (T, ...) with the columns of:
+  Part k, v;
+
+  /** Views of qkv, or where heads are grouped copies out of the scratch. */
+  KeysAndValues(const Parts& parts, const at::Tensor& qkv, Scratch& scratch)
+      : keys(qkv), values(qkv), k(parts.k), v(parts.v) {
+    if (parts.q.n_heads == parts.k.n_heads) return;
+    keys = repeated(parts, parts.k, qkv, scratch);
+    values = repeated(parts, parts.v, qkv, scratch);
+    k = v = parts.q;
+  }
+
+ private:
+  static at::Tensor repeated(const Parts& parts,
+                             const Part& part,
+                             const at::Tensor& qkv,
+                             Scratch& scratch) {
+    at::Tensor out = scratch.take({qkv.size(0), parts.q.width()}, qkv.scalar_type());
+    out.view({qkv.size(0), part.n_heads, parts.q.n_heads / part.n_heads, part.head_width})
+        .copy_(view_of(qkv, part).unsqueeze(2));
+    return out;
+  }
+};
+
+/** The gradient (n_seqs, length, heads, head width) into its columns of d_qkv, the heads of a group
+ * added up. */
+void put_gradient(const at::Tensor& grad, const Run& run, const Part& part, at::Tensor& d_qkv) {
+  at::Tensor to = rectangle(d_qkv, run, part);
+  if (grad.size(2) == part.n_heads) {
+    to.copy_(grad);
+    return;
+  }
+  const int64_t group = grad.size(2) / part.n_heads;
+  at::sum_out(to, grad.view({run.n_seqs, run.length, part.n_heads, group, part.head_width}), {3});
+}
+
+/** LibTorch's CustomMaskType: none, or causal from the first token on. */
+int64_t mask_type_of(const Attention& attention) {
+  return attention.causal ? 1 : 0;
+}
+
+at::Tensor lse_of(const at::Tensor& state, const Run& run, int64_t n_heads) {
+  const int64_t rounded = round_up(run.length, 32);
+  return state.narrow(0, run.first_lse, run.n_seqs * n_heads * rounded)
+      .view({run.n_seqs, n_heads, rounded});
+}
+
+}  // namespace
+
+void efficient_forward(const Attention& attention,
+                       const BatchTensors& batch,
+                       const at::Tensor& qkv,
+                       std::span<at::Tensor> state,
+                       at::Tensor& context,
+                       Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  const Parts parts(attention, qkv);
+  const KeysAndValues kv(parts, qkv, scratch);
+  for (const Run& run : runs_of(batch, attention.n_heads)) {
+    if (attention.dropout.p > 0) seed_generator(qkv, attention.dropout, run.random_offset);
+    const auto [out, lse, seed, offset, max_q, max_k] = at::_efficient_attention_forward(
+        rectangle(qkv, run, parts.q), rectangle(kv.keys, run, kv.k),
+        rectangle(kv.values, run, kv.v), /*bias=*/{}, /*cu_seqlens_q=*/{}, /*cu_seqlens_k=*/{},
+        /*max_seqlen_q=*/{}, /*max_seqlen_k=*/{}, attention.dropout.p, mask_type_of(attention),
+        /*compute_log_sumexp=*/true);
+    rectangle(context, run, parts.q).copy_(out);
+    lse_of(state[0], run, attention.n_heads).copy_(lse);
+  }
+}
+
+void efficient_backward(const Attention& attention,
+                        const BatchTensors& batch,
+                        const at::Tensor& d_context,
+                        const at::Tensor& qkv,
+                        std::span<at::Tensor> state,
+                        const at::Tensor& context,
+                        at::Tensor& d_qkv,
+                        const at::Tensor& d_bias,
+                        Scratch& scratch) {
+  const auto scalar = [](uint64_t value) {
+    return at::scalar_tensor(static_cast<int64_t>(value), at::dtype(at::kLong));
+  };
+  {
+    const ScratchScope scope(scratch);
+    const Parts parts(attention, qkv);
+    const KeysAndValues kv(parts, qkv, scratch);
+    for (const Run& run : runs_of(batch, attention.n_heads)) {
+      const auto [dq, dk, dv, d_scores] = at::_efficient_attention_backward(
+          rectangle(d_context, run, parts.q), rectangle(qkv, run, parts.q),
+          rectangle(kv.keys, run, kv.k), rectangle(kv.values, run, kv.v), /*bias=*/{},
+          rectangle(context, run, parts.q), /*cu_seqlens_q=*/{}, /*cu_seqlens_k=*/{}, run.length,
+          run.length, lse_of(state[0], run, attention.n_heads), attention.dropout.p,
+          scalar(attention.dropout.key), scalar(run.random_offset), mask_type_of(attention),
+          /*bias_requires_grad=*/false);
+      put_gradient(dq, run, parts.q, d_qkv);
+      put_gradient(dk, run, parts.k, d_qkv);
+      put_gradient(dv, run, parts.v, d_qkv);
+    }
+  }
+  if (d_bias.defined()) column_sum(d_qkv, d_bias, scratch);
+}
+
+}  // namespace ferry::ops::gpu

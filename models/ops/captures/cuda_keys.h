@@ -1,0 +1,14 @@
+#pragma once
+// Random keys into GPU memory, where the kernels of a CUDA graph read them. A build with CUDA alone
+// has it.
+
+#include <cstdint>
+
+namespace ferry::ops::cuda {
+
+/** The most keys that a launch's arguments hold. */
+inline constexpr int kKeys_max = 8;
+/** to[i] = keys[i], 0 < n <= kKeys_max; queued on `stream`, a cudaStream_t. */
+void store_keys(void* stream, const uint64_t* keys, int n, uint64_t* to);
+
+}  // namespace ferry::ops::cuda

@@ -1,0 +1,52 @@
+#include "models/ops/dropout/dropout_residual.h"
+
+#include "models/ops/dispatch.h"
+#include "models/ops/scratch_sizes.h"
+
+namespace ferry::ops {
+
+void dropout(const at::Tensor& x, Dropout dropout, at::Tensor& out) {
+  const DropoutRows its = {.type = dtype_of(x),
+                           .T = x.size(0),
+                           .W = x.size(1),
+                           .dropout = dropout,
+                           .x = data_of(x),
+                           .out = data_of(out)};
+  kernels_for(x).dropout(its, launch_on(x));
+}
+
+void dropout_residual_forward(const at::Tensor& a,
+                              const at::Tensor& bias,
+                              const at::Tensor& residual,
+                              Dropout dropout,
+                              at::Tensor& y) {
+  const DropoutResidualForward its = {.type = dtype_of(a),
+                                      .T = a.size(0),
+                                      .W = a.size(1),
+                                      .dropout = dropout,
+                                      .a = data_of(a),
+                                      .bias = data_of(bias),
+                                      .residual = data_of(residual),
+                                      .y = data_of(y)};
+  kernels_for(a).dropout_residual_forward(its, launch_on(a));
+}
+
+void dropout_residual_backward(const at::Tensor& dy,
+                               Dropout dropout,
+                               const at::Tensor& da,
+                               at::Tensor& dbias,
+                               Scratch& scratch) {
+  check_da(da, dropout);
+  const DropoutResidualBackward its = {.type = dtype_of(dy),
+                                       .T = dy.size(0),
+                                       .W = dy.size(1),
+                                       .dropout = dropout,
+                                       .dy = data_of(dy),
+                                       .da = data_of(da),
+                                       .dbias = data_of(dbias)};
+  const ScratchScope scope(scratch);
+  void* sums = take_bytes(scratch, column_sum_scratch_bytes(its.T, its.W));
+  kernels_for(dy).dropout_residual_backward(its, launch_on(dy, sums));
+}
+
+}  // namespace ferry::ops

@@ -1,0 +1,43 @@
+#include "models/ops/embedding/embedding.h"
+
+#include "models/ops/dispatch.h"
+#include "models/ops/scratch_sizes.h"
+
+namespace ferry::ops {
+
+void embedding_forward(const BatchTensors& batch,
+                       const at::Tensor& word,
+                       const at::Tensor& position,
+                       const at::Tensor& type,
+                       at::Tensor& sum) {
+  const EmbeddingForward its = {.type = dtype_of(sum),
+                                .T = sum.size(0),
+                                .W = sum.size(1),
+                                .ids = ints_of(batch.input_ids),
+                                .type_ids = ints_of(batch.type_ids),
+                                .position_ids = ints_of(batch.position_ids),
+                                .word_table = data_of(word),
+                                .type_table = data_of(type),
+                                .position_table = data_of(position),
+                                .sum = data_of(sum)};
+  kernels_for(sum).embedding_forward(its, launch_on(sum));
+}
+
+void embedding_backward(const at::Tensor& ids,
+                        const at::Tensor& dx,
+                        at::Tensor& d_table,
+                        Scratch& scratch) {
+  if (!d_table.defined()) return;
+  const EmbeddingBackward its = {.type = dtype_of(dx),
+                                 .T = dx.size(0),
+                                 .W = dx.size(1),
+                                 .ids = ints_of(ids),
+                                 .n_rows = d_table.size(0),
+                                 .dx = data_of(dx),
+                                 .d_table = data_of(d_table)};
+  const ScratchScope scope(scratch);
+  void* order = take_bytes(scratch, embedding_backward_scratch_bytes(its.T, its.W, on_cuda(dx)));
+  kernels_for(dx).embedding_backward(its, launch_on(dx, order));
+}
+
+}  // namespace ferry::ops

@@ -1,0 +1,106 @@
+#include "models/ops/vocabulary_loss/vocabulary_loss.h"
+
+#include <algorithm>
+
+#include "models/ops/cross_entropy/cross_entropy.h"
+#include "models/ops/dispatch.h"
+#include "models/ops/linear/linear.h"
+#include "models/ops/rows/rows.h"
+#include "models/ops/scratch_sizes.h"
+#include "simd/kernels.h"
+
+namespace ferry::ops {
+namespace {
+
+/** Calls work(first word, words) for each chunk of the vocabulary. */
+template <typename Work>
+void for_chunks(int64_t vocab, const Work& work) {
+  for (int64_t first = 0; first < vocab; first += kVocabChunk)
+    work(first, std::min(kVocabChunk, vocab - first));
+}
+
+/** Room for a chunk's logits: dense (rows, n) at the same place whatever n <= kVocabChunk is. */
+at::Tensor chunk_of(const at::Tensor& room, int64_t rows, int64_t n) {
+  return room.narrow(0, 0, rows * n).view({rows, n});
+}
+at::Tensor take_room(int64_t rows, int64_t vocab, at::ScalarType type, Scratch& scratch) {
+  return scratch.take({rows * std::min(vocab, kVocabChunk)}, type);
+}
+
+/** Rows [first, first + n) of a parameter or gradient that may be undefined. */
+at::Tensor part_of(const at::Tensor& x, int64_t first, int64_t n) {
+  return x.defined() ? x.narrow(0, first, n) : x;
+}
+
+/** sum += x, which has the compute type. */
+void add_to(at::Tensor& sum, const at::Tensor& x) {
+  if (on_cuda(sum)) {
+    sum.add_(x);
+  } else {
+    simd::accumulate(floats_of(sum), data_of(x), dtype_of(x), x.numel());
+  }
+}
+
+}  // namespace
+
+void vocabulary_loss_forward(const at::Tensor& t,
+                             const at::Tensor& word,
+                             const at::Tensor& bias,
+                             const at::Tensor& labels,
+                             float smoothing,
+                             float weight,
+                             at::Tensor& lse,
+                             at::Tensor& loss,
+                             at::Tensor& logits,
+                             Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  const int64_t rows = t.size(0), vocab = word.size(0);
+  LogitsState state = LogitsState::take(rows, scratch);
+  const at::Tensor room = take_room(rows, vocab, t.scalar_type(), scratch);
+  for_chunks(vocab, [&](int64_t first, int64_t n) {
+    at::Tensor chunk = chunk_of(room, rows, n);
+    linear_forward(t, word.narrow(0, first, n), part_of(bias, first, n), chunk);
+    if (logits.defined()) logits.narrow(1, first, n).copy_(chunk);
+    take_logits(chunk, first, labels, state);
+  });
+  cross_entropy_forward(state, labels, vocab, smoothing, weight, lse, loss);
+}
+
+void vocabulary_loss_backward(const at::Tensor& t,
+                              const at::Tensor& word,
+                              const at::Tensor& bias,
+                              const at::Tensor& labels,
+                              const at::Tensor& lse,
+                              float smoothing,
+                              float factor,
+                              at::Tensor& dt,
+                              at::Tensor& dword,
+                              const at::Tensor& dbias,
+                              Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  const int64_t rows = t.size(0), vocab = word.size(0);
+  const bool is_f32 = t.scalar_type() == at::kFloat;
+  at::Tensor sum = is_f32 ? dt : scratch.take(t.sizes(), at::kFloat).zero_();
+  at::Tensor part = is_f32 ? at::Tensor() : scratch.take(t.sizes(), t.scalar_type());
+  const at::Tensor room = take_room(rows, vocab, t.scalar_type(), scratch);
+  for_chunks(vocab, [&](int64_t first, int64_t n) {
+    at::Tensor chunk = chunk_of(room, rows, n);
+    const at::Tensor words = word.narrow(0, first, n);
+    linear_forward(t, words, part_of(bias, first, n), chunk);
+    cross_entropy_backward(chunk, first, labels, lse, vocab, smoothing, factor);
+    at::Tensor d_words = part_of(dword, first, n);
+    linear_backward_weight(chunk, t, d_words);
+    if (dbias.defined()) column_sum(chunk, part_of(dbias, first, n), scratch);
+    if (!is_f32) {
+      linear_backward_input(chunk, words, part);
+      add_to(sum, part);
+    } else if (first == 0) {
+      linear_backward_input(chunk, words, dt);
+    } else {
+      linear_backward_input_add(chunk, words, dt, dt);
+    }
+  });
+  if (!is_f32) dt.copy_(sum);
+}
+
+}  // namespace ferry::ops
