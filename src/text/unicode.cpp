@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
+#include <utility>
 
 namespace ferry::text {
 namespace {
@@ -17,6 +19,13 @@ struct Expansion {
   char32_t from;
   char32_t to[4];  // ended by 0 if shorter
 };
+struct Composition {
+  char32_t first, second, composed;
+};
+struct Slice {
+  char32_t from;
+  int begin, size;  // in kCompatiblePoints
+};
 
 #include "src/text/unicode_tables.inc"
 
@@ -28,6 +37,7 @@ constexpr Range kChinese[] = {
 };
 
 constexpr char32_t kHangulFirst = 0xAC00, kHangulLast = 0xD7A3;
+constexpr char32_t kLeadingFirst = 0x1100, kVowelFirst = 0x1161, kTrailingBase = 0x11A7;
 
 /** The range that holds c, or null. */
 template <typename R, size_t N>
@@ -86,11 +96,71 @@ void CharTable::set(char32_t first, char32_t last, Flag flag) {
   }
 }
 
+CategoryTable::CategoryTable() {
+  std::map<std::vector<Category>, uint32_t> seen;  // most pages are of one category
+  std::vector<Category> page;
+  size_t run = 0;
+  for (char32_t c = 0; c < 0x110000; ++c) {
+    while (run + 1 < std::size(kCategoryRuns) && kCategoryRuns[run + 1] >> 5 <= c)
+      ++run;
+    page.push_back(static_cast<Category>(kCategoryRuns[run] & 31));
+    if (page.size() < 256) continue;
+    const auto [found, is_new] = seen.emplace(page, static_cast<uint32_t>(pages_.size()));
+    if (is_new) pages_.insert(pages_.end(), page.begin(), page.end());
+    page_of_[c >> 8] = found->second;
+    page.clear();
+  }
+}
+
+const CategoryTable& CategoryTable::get() {
+  static const CategoryTable table;
+  return table;
+}
+
+std::u32string compatibility_decomposition(char32_t c) {
+  const Slice* found =
+      std::lower_bound(std::begin(kCompatible), std::end(kCompatible), c,
+                       [](const Slice& slice, char32_t value) { return slice.from < value; });
+  if (found != std::end(kCompatible) && found->from == c)
+    return {kCompatiblePoints + found->begin, static_cast<size_t>(found->size)};
+  const Mapping mapping = decomposition(c);
+  return {mapping.begin(), mapping.end()};
+}
+
+char32_t composition(char32_t first, char32_t second) {
+  if (first >= kLeadingFirst && first < kLeadingFirst + 19 && second >= kVowelFirst &&
+      second < kVowelFirst + 21)
+    return kHangulFirst + ((first - kLeadingFirst) * 21 + (second - kVowelFirst)) * 28;
+  if (first >= kHangulFirst && first <= kHangulLast && (first - kHangulFirst) % 28 == 0 &&
+      second > kTrailingBase && second < kTrailingBase + 28)
+    return first + (second - kTrailingBase);
+  const Composition* found =
+      std::lower_bound(std::begin(kCompositions), std::end(kCompositions), std::pair{first, second},
+                       [](const Composition& pair, const auto& value) {
+                         return std::pair{pair.first, pair.second} < value;
+                       });
+  const bool composes =
+      found != std::end(kCompositions) && found->first == first && found->second == second;
+  return composes ? found->composed : 0;
+}
+
+std::vector<char32_t> composing_seconds() {
+  std::vector<char32_t> seconds;
+  for (const Composition& pair : kCompositions)
+    seconds.push_back(pair.second);
+  for (char32_t i = 0; i < 21; ++i)
+    seconds.push_back(kVowelFirst + i);
+  for (char32_t i = 1; i < 28; ++i)
+    seconds.push_back(kTrailingBase + i);
+  return seconds;
+}
+
 Mapping decomposition(char32_t c) {
   if (c < kHangulFirst || c > kHangulLast) return find_mapping(kDecompositions, c);
   const char32_t index = c - kHangulFirst;  // (leading 19, vowel 21, trailing 28)
   Mapping jamo;
-  jamo.points = {0x1100 + index / (21 * 28), 0x1161 + index / 28 % 21, 0x11A7 + index % 28};
+  jamo.points = {kLeadingFirst + index / (21 * 28), kVowelFirst + index / 28 % 21,
+                 kTrailingBase + index % 28};
   jamo.size = index % 28 == 0 ? 2 : 3;
   return jamo;
 }

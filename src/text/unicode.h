@@ -1,8 +1,8 @@
 #pragma once
 // Code points of UTF-8 and the character properties that Hugging Face `tokenizers` goes by:
-// CharTable answers the frequent questions with one load, the functions below it the rare ones by
-// bisection. Called by the normalizer, the splitting into words and the added tokens. The data are
-// in unicode_tables.inc, written by unicode_tables.py, which says why they are our own.
+// CharTable and CategoryTable answer the frequent questions with one load, the functions below them
+// the rare ones by bisection. Called by normalizers, pre-tokenizers and the added tokens. The data
+// are in unicode_tables.inc, written by unicode_tables.py, which says why they are our own.
 
 #include <array>
 #include <cstdint>
@@ -40,6 +40,60 @@ class CharTable {
   std::vector<uint8_t> pages_;
 };
 
+/** The general categories, in the order of unicode_tables.py; control characters that are white
+ * space are apart. */
+enum class Category : uint8_t {
+  Lu,
+  Ll,
+  Lt,
+  Lm,
+  Lo,
+  Mn,
+  Mc,
+  Me,
+  Nd,
+  Nl,
+  No,
+  Pc,
+  Pd,
+  Ps,
+  Pe,
+  Pi,
+  Pf,
+  Po,
+  Sm,
+  Sc,
+  Sk,
+  So,
+  Zs,
+  Zl,
+  Zp,
+  Cc,
+  Cf,
+  Co,
+  Cn,
+  Cc_space
+};
+
+constexpr uint32_t category_bit(Category category) {
+  return uint32_t{1} << static_cast<unsigned>(category);
+}
+
+/** The category of every code point, as the patterns of `tokenizers` know it; 100 KiB. */
+class CategoryTable {
+ public:
+  /** The one of the process: immutable, made at the first call. */
+  static const CategoryTable& get();
+
+  Category of(char32_t c) const { return pages_[page_of_[c >> 8] + (c & 0xFF)]; }
+
+ private:
+  CategoryTable();
+
+  std::array<uint32_t, 0x1100> page_of_{};  // where the page of 256 begins
+  std::vector<Category> pages_;
+};
+
 /** Up to four code points that a character turns into; size 0: it stays as it is. */
 struct Mapping {
   std::array<char32_t, 4> points{};
@@ -50,6 +104,16 @@ struct Mapping {
 
 /** The full canonical decomposition, Hangul included. */
 Mapping decomposition(char32_t c);
+
+/** The full compatibility decomposition where it is another one, else the canonical one; empty if
+ * there is none. Up to 18 code points. */
+std::u32string compatibility_decomposition(char32_t c);
+
+/** What two characters compose to, Hangul included; 0 if they do not. */
+char32_t composition(char32_t first, char32_t second);
+
+/** Characters that are the second of a composition. */
+std::vector<char32_t> composing_seconds();
 
 /** The full lower-case mapping, without context. */
 Mapping lower_case(char32_t c);

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Writes unicode_tables.inc: the character properties that Hugging Face `tokenizers` goes by.
 
-Its properties come from four Rust crates with four versions of Unicode (categories, decomposition, lower case, \\w), so no
-system library has the same. Each is asked for here, for every scalar value, through the wheel's public interface.
+Its properties come from four Rust crates and from Oniguruma, of as many versions of Unicode (categories, decomposition, lower
+case, \\w, the classes of patterns), so no system library has the same. Each is asked for here, for every scalar value, through the wheel's public interface.
 Run from the source root: .venv/bin/python src/text/unicode_tables.py > src/text/unicode_tables.inc
 """
 
 import unicodedata
 
 import tokenizers
-from tokenizers import AddedToken, Tokenizer, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import WordPiece
 
 SCALARS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
@@ -51,6 +51,40 @@ def combining_classes(nfd):
         assert len(equal) == 1, (hex(c), equal)
         found[c] = equal[0]
     return found
+
+
+CATEGORIES = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co Cn".split()
+
+
+def category_runs():
+    """[(first code point, category)] of runs, by the \\p{..} of patterns; a control character that is \\s has one of its own."""
+    every = "".join(map(chr, SCALARS))
+    found = {}
+    for k, name in enumerate([*CATEGORIES, None]):
+        pattern = rf"\p{{{name}}}" if name else r"[\s&&\p{Cc}]"
+        others = set(normalizers.Replace(Regex(pattern), "").normalize_str(every))
+        for c in SCALARS:
+            if chr(c) not in others:
+                assert name is None or c not in found
+                found[c] = k
+    assert len(found) == len(SCALARS)
+    spaces = set(normalizers.Replace(Regex(r"\s"), "").normalize_str(every))
+    like_spaces = [CATEGORIES.index(z) for z in ("Zs", "Zl", "Zp")] + [len(CATEGORIES)]
+    assert all((chr(c) not in spaces) == (found[c] in like_spaces) for c in SCALARS)
+    return [(c, found[c]) for c in SCALARS if c == 0 or found.get(c - 1, len(CATEGORIES) + 1) != found[c]]
+
+
+def compositions(nfd, nfc):
+    """[(first, second, composed)]: canonical pairs, but for Hangul."""
+    found = []
+    for c in SCALARS:
+        parts = nfd(chr(c))
+        if c in HANGUL or parts == chr(c) or nfc(chr(c)) != chr(c):
+            continue
+        first = nfc(parts[:-1])
+        assert len(first) == 1 and nfc(first + parts[-1]) == chr(c)
+        found.append((ord(first), ord(parts[-1]), c))
+    return sorted(found)
 
 
 def word_characters():
@@ -106,6 +140,24 @@ def main():
 
     expansions("kDecompositions", "Full canonical decompositions but for Hangul syllables.", nfd, HANGUL)
     expansions("kLower", "Full lower-case mappings.", lower)
+
+    print_rows("kCategoryRuns", "uint32_t", "Runs of one category: the first code point and, in the last five bits, the category.",
+               [f"0x{c << 5 | k:X}" for c, k in category_runs()])
+    print_rows("kCompositions", "Composition", "Canonical pairs and what they compose to, but for Hangul syllables.",
+               [f"{{0x{a:X}, 0x{b:X}, 0x{c:X}}}" for a, b, c in compositions(nfd, normalizers.NFC().normalize_str)])
+    nfkd = normalizers.NFKD().normalize_str
+    pool, rows = "", []
+    for c in SCALARS:
+        parts = nfkd(chr(c))
+        if parts == nfd(chr(c)):
+            continue
+        at = pool.find(parts)
+        if at < 0:
+            at = len(pool)
+            pool += parts
+        rows.append(f"{{0x{c:X}, {at}, {len(parts)}}}")
+    print_rows("kCompatible", "Slice", "Full compatibility decompositions where they are others: slices of the next.", rows)
+    print_rows("kCompatiblePoints", "char32_t", "Code points of compatibility decompositions.", [f"0x{ord(c):X}" for c in pool])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,495 @@
+#include "src/text/pattern.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+#include <utility>
+
+namespace ferry::text {
+namespace {
+
+constexpr std::string_view kCategoryNames =
+    "LuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZpCcCfCoCn";
+
+constexpr uint32_t kSpaceCategories = category_bit(Category::Zs) | category_bit(Category::Zl) |
+                                      category_bit(Category::Zp) | category_bit(Category::Cc_space);
+constexpr uint32_t kAllCategories = (category_bit(Category::Cc_space) << 1) - 1;
+
+/** "L" or "Lu"; 0 if there is no such category. */
+uint32_t categories_named(std::string_view name) {
+  uint32_t found = 0;
+  for (size_t i = 0; i < kCategoryNames.size(); i += 2)
+    if (!name.empty() && name.size() <= 2 && kCategoryNames.substr(i, name.size()) == name)
+      found |= uint32_t{1} << (i / 2);
+  if (found & category_bit(Category::Cc)) found |= category_bit(Category::Cc_space);
+  return found;
+}
+
+bool is_letter(char32_t c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+}  // namespace
+
+// --- sets ---
+
+void CharSet::add(char32_t first, char32_t last) {
+  ranges_.push_back({first, last});
+}
+
+bool CharSet::ignore_case() {
+  if (categories_ != 0) return false;
+  for (size_t i = 0, n = ranges_.size(); i < n; ++i) {
+    const Range range = ranges_[i];
+    for (char32_t c = range.first; c <= std::min<char32_t>(range.last, 'z'); ++c) {
+      if (!is_letter(c)) continue;
+      add(c ^ 0x20, c ^ 0x20);
+      if ((c | 0x20) == 's') add(0x17F, 0x17F);    // long s
+      if ((c | 0x20) == 'k') add(0x212A, 0x212A);  // the sign of kelvin
+    }
+    if (range.last >= 0x80) return false;
+  }
+  return true;
+}
+
+void CharSet::close(bool negated) {
+  negated_ = negated;
+  for (char32_t c = 0; c < 0x80; ++c)
+    if (has_wide(c)) ascii_[c >> 6] |= uint64_t{1} << (c & 63);
+  std::erase_if(ranges_, [](const Range& range) { return range.last < 0x80; });
+}
+
+bool CharSet::has_wide(char32_t c) const {
+  if (categories_ & category_bit(CategoryTable::get().of(c))) return !negated_;
+  for (const Range& range : ranges_)
+    if (c >= range.first && c <= range.last) return !negated_;
+  return negated_;
+}
+
+bool CharSet::may_have(uint32_t categories) const {
+  return negated_ ? (categories & ~categories_) != 0
+                  : (categories & categories_) != 0 || !ranges_.empty();
+}
+
+// --- the parser ---
+
+/** Reads an expression into a tree, and links its nodes from the end. */
+class Pattern::Parser {
+ public:
+  Parser(std::string_view expression, Pattern& pattern) : text_(expression), pattern_(pattern) {}
+
+  void parse() {
+    const Tree tree = alternatives(false);
+    if (at_ < text_.size()) refuse("')' without '('");
+    for (const Tree& branch : tree.parts)
+      pattern_.branches_.push_back(link(branch, kAccept));
+  }
+
+ private:
+  /** A sequence of parts, alternatives, a set or a look-ahead. */
+  struct Tree {
+    enum Kind { sequence, either, set, look } kind = sequence;
+    std::vector<Tree> parts;
+    int set_index = 0;
+    int least = 1, most = 1;
+    bool possessive = false, negated = false;
+  };
+
+  [[noreturn]] void refuse(std::string_view what) const {
+    throw std::invalid_argument(fmt::format("byte {}: {} is not supported", at_, what));
+  }
+
+  bool take(std::string_view token) {
+    if (!text_.substr(at_).starts_with(token)) return false;
+    at_ += token.size();
+    return true;
+  }
+  char32_t take_character() {
+    if (at_ == text_.size()) refuse("an unfinished expression");
+    return next_code_point(text_, at_);
+  }
+
+  Tree alternatives(bool ignore_case) {
+    Tree tree{.kind = Tree::either, .parts = {}};
+    do
+      tree.parts.push_back(sequence(ignore_case));
+    while (take("|"));
+    return tree;
+  }
+
+  Tree sequence(bool ignore_case) {
+    Tree tree;
+    char32_t before = 0;
+    while (at_ < text_.size() && text_[at_] != '|' && text_[at_] != ')') {
+      // Oniguruma also takes the one letter that two fold to, such as the sharp s.
+      const char32_t c = static_cast<unsigned char>(text_[at_]) | 0x20u;
+      if (ignore_case && ((before == 's' && (c == 's' || c == 't')) ||
+                          (before == 'f' && (c == 'f' || c == 'i' || c == 'l'))))
+        refuse("a pair of letters that is also one letter, in any case,");
+      before = c;
+      tree.parts.push_back(item(ignore_case));
+    }
+    return tree;
+  }
+
+  Tree item(bool ignore_case) {
+    Tree tree = atom(ignore_case);
+    const bool is_set = tree.kind == Tree::set;
+    if (take("?")) {
+      tree.least = 0;
+    } else if (take("*")) {
+      tree.least = 0;
+      tree.most = kUnlimited;
+    } else if (take("+")) {
+      tree.most = kUnlimited;
+    } else if (take("{")) {
+      counts(tree);
+      if (at_ < text_.size() && text_[at_] == '+') refuse("a quantifier of a quantifier");
+    } else {
+      return tree;
+    }
+    if (take("+")) tree.possessive = true;
+    if (at_ < text_.size() && (text_[at_] == '?' || text_[at_] == '*' || text_[at_] == '+'))
+      refuse("a quantifier that takes as little as it can, or of a quantifier,");
+    if (!is_set && (tree.kind == Tree::look || tree.possessive || tree.most > 1))
+      refuse("a quantifier other than '?' of a group");
+    return tree;
+  }
+
+  void counts(Tree& tree) {
+    const bool has_least = at_ < text_.size() && text_[at_] != ',';
+    tree.least = has_least ? number() : 0;
+    tree.most = tree.least;
+    if (take(",")) tree.most = at_ < text_.size() && text_[at_] == '}' ? kUnlimited : number();
+    if (!take("}") || tree.most < tree.least || tree.most == 0) refuse("this '{'");
+  }
+
+  int number() {
+    int value = 0;
+    const size_t begin = at_;
+    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9' && value < 100000)
+      value = value * 10 + (text_[at_++] - '0');
+    if (at_ == begin) refuse("this '{'");
+    return value;
+  }
+
+  Tree atom(bool ignore_case) {
+    if (take("(")) {
+      Tree tree;
+      if (take("?=") || take("?!")) {
+        tree.kind = Tree::look;
+        tree.negated = text_[at_ - 1] == '!';
+        tree.parts.push_back(alternatives(ignore_case));
+      } else if (take("?:")) {
+        tree = alternatives(ignore_case);
+      } else if (take("?i:")) {
+        tree = alternatives(true);
+      } else if (at_ < text_.size() && text_[at_] == '?') {
+        refuse("this kind of group");
+      } else {
+        tree = alternatives(ignore_case);
+      }
+      if (!take(")")) refuse("'(' without ')'");
+      return tree;
+    }
+    CharSet set;
+    bool negated = false;
+    if (take("[")) {
+      negated = take("^");
+      for (bool first = true; !take("]"); first = false)
+        class_item(set, first);
+    } else if (take("\\")) {
+      escape(set);
+    } else if (take(".")) {
+      set.add('\n', '\n');
+      negated = true;
+    } else {
+      const char32_t c = take_character();
+      if (c == '^' || c == '$' || c == '*' || c == '+' || c == '?' || c == '{')
+        refuse(fmt::format("this '{}'", static_cast<char>(c)));
+      set.add(c, c);
+    }
+    if (ignore_case && !set.ignore_case()) refuse("ignoring the case of other letters than a to z");
+    set.close(negated);
+    pattern_.sets_.push_back(std::move(set));
+    return {
+        .kind = Tree::set, .parts = {}, .set_index = static_cast<int>(pattern_.sets_.size()) - 1};
+  }
+
+  void class_item(CharSet& set, bool first) {
+    if (take("\\")) {
+      if (const char32_t c = escape(set); c != 0) range_from(c, set);
+      return;
+    }
+    const char32_t c = take_character();
+    if (c == '[' || (c == '&' && at_ < text_.size() && text_[at_] == '&') || (c == '-' && !first))
+      refuse(fmt::format("this '{}' in a class", static_cast<char>(c)));
+    range_from(c, set);
+  }
+
+  /** A character of a class, and if a range begins there, the rest of it. */
+  void range_from(char32_t first, CharSet& set) {
+    char32_t last = first;
+    if (at_ + 1 < text_.size() && text_[at_] == '-' && text_[at_ + 1] != ']') {
+      ++at_;
+      CharSet unused;
+      last = take("\\") ? escape(unused) : take_character();
+      if (last < first) refuse("a range of a class that ends before it begins");
+    } else {
+      take_last_dash(set);
+    }
+    set.add(first, last);
+  }
+
+  void take_last_dash(CharSet& set) {
+    if (text_.substr(at_).starts_with("-]")) {
+      ++at_;
+      set.add('-', '-');
+    }
+  }
+
+  /** What follows a backslash: adds the set, or the character, which it returns; else 0. */
+  char32_t escape(CharSet& set) {
+    const char32_t c = take_character();
+    switch (c) {
+      case 's':
+        set.add_categories(kSpaceCategories);
+        return 0;
+      case 'S':
+        set.add_categories(kAllCategories & ~kSpaceCategories);
+        return 0;
+      case 'd':
+        set.add_categories(category_bit(Category::Nd));
+        return 0;
+      case 'D':
+        set.add_categories(kAllCategories & ~category_bit(Category::Nd));
+        return 0;
+      case 'p':
+      case 'P':
+        category(set, c == 'P');
+        return 0;
+      default:
+        break;
+    }
+    const char32_t one = escaped_character(c);
+    set.add(one, one);
+    return one;
+  }
+
+  void category(CharSet& set, bool negated) {
+    if (!take("{")) refuse("a category without '{'");
+    const size_t end = std::min(text_.find('}', at_), text_.size());
+    std::string_view name = text_.substr(at_, end - at_);
+    if (name.starts_with('^')) {
+      negated = !negated;
+      name.remove_prefix(1);
+    }
+    const uint32_t named = categories_named(name);
+    if (named == 0 || end == text_.size()) refuse(fmt::format("the class '{}'", name));
+    set.add_categories(negated ? kAllCategories & ~named : named);
+    at_ = end + 1;
+  }
+
+  char32_t escaped_character(char32_t c) {
+    switch (c) {
+      case 'n':
+        return '\n';
+      case 'r':
+        return '\r';
+      case 't':
+        return '\t';
+      case 'f':
+        return '\f';
+      case 'v':
+        return '\v';
+      case 'u':
+        return hexadecimal(4);
+      case 'x':
+        return hexadecimal(2);
+      default:
+        break;
+    }
+    if (is_letter(c) || (c >= '0' && c <= '9') || c >= 0x80)
+      refuse(fmt::format("the escape at this place"));
+    return c;
+  }
+
+  char32_t hexadecimal(size_t n) {
+    char32_t value = 0;
+    for (size_t i = 0; i < n; ++i) {
+      const char32_t c = take_character();
+      const bool is_digit = c >= '0' && c <= '9';
+      if (!is_digit && !((c | 0x20) >= 'a' && (c | 0x20) <= 'f')) refuse("this number");
+      value = value * 16 + (is_digit ? c - '0' : (c | 0x20) - 'a' + 10);
+    }
+    if (value == 0) refuse("the character 0");
+    return value;
+  }
+
+  /** Makes the nodes of a tree, and returns the first; `next` follows. */
+  int link(const Tree& tree, int next) {
+    auto add = [&](Node node) {
+      pattern_.nodes_.push_back(std::move(node));
+      return static_cast<int>(pattern_.nodes_.size()) - 1;
+    };
+    switch (tree.kind) {
+      case Tree::set:
+        return add({.kind = Node::set,
+                    .possessive = tree.possessive,
+                    .set_index = tree.set_index,
+                    .least = tree.least,
+                    .most = tree.most,
+                    .next = next,
+                    .branches = {}});
+      case Tree::look:
+        return add({.kind = Node::look,
+                    .negated = tree.negated,
+                    .next = next,
+                    .branches = {link(tree.parts[0], kAccept)}});
+      case Tree::sequence:
+        for (auto part = tree.parts.rbegin(); part != tree.parts.rend(); ++part)
+          next = link(*part, next);
+        return next;
+      case Tree::either:
+        break;
+    }
+    Node node{.kind = Node::branch, .branches = {}};
+    for (const Tree& part : tree.parts)
+      node.branches.push_back(link(part, next));
+    if (tree.least == 0) node.branches.push_back(next);
+    return add(std::move(node));
+  }
+
+  std::string_view text_;
+  Pattern& pattern_;
+  size_t at_ = 0;
+};
+
+// --- the pattern ---
+
+Pattern::Pattern(std::string_view expression) {
+  Parser(expression, *this).parse();
+  index_branches();
+}
+
+Pattern Pattern::literal(std::string_view text) {
+  Pattern pattern;
+  pattern.branches_.push_back(0);
+  for (size_t i = 0; i < text.size();) {
+    const char32_t c = next_code_point(text, i);
+    const int at = static_cast<int>(pattern.nodes_.size());
+    CharSet& set = pattern.sets_.emplace_back();
+    set.add(c, c);
+    set.close(false);
+    pattern.nodes_.push_back(
+        {.set_index = at, .next = i < text.size() ? at + 1 : kAccept, .branches = {}});
+  }
+  pattern.index_branches();
+  return pattern;
+}
+
+void Pattern::index_branches() {
+  if (branches_.size() > 32) throw std::invalid_argument("it has more than 32 alternatives");
+  for (size_t k = 0; k < branches_.size(); ++k) {
+    const int branch = branches_[k];
+    if (may_be_empty(branch)) throw std::invalid_argument("it matches the empty text");
+    const uint32_t bit = uint32_t{1} << k;
+    for (unsigned char c = 0; c < 0x80; ++c)
+      if (may_begin(branch, [c](const CharSet& set) { return set.has_ascii(c); }))
+        ascii_branches_[c] |= bit;
+    for (size_t category = 0; category < wide_branches_.size(); ++category)
+      if (may_begin(branch, [category](const CharSet& set) {
+            return set.may_have(uint32_t{1} << category);
+          }))
+        wide_branches_[category] |= bit;
+  }
+}
+
+/** May what begins at the node begin with a character that `holds` says a set holds? */
+template <typename Holds>
+bool Pattern::may_begin(int index, Holds holds) const {
+  if (index == kAccept) return true;
+  const Node& node = nodes_[static_cast<size_t>(index)];
+  switch (node.kind) {
+    case Node::set:
+      return holds(sets_[static_cast<size_t>(node.set_index)]) ||
+             (node.least == 0 && may_begin(node.next, holds));
+    case Node::look:
+      return may_begin(node.next, holds);
+    case Node::branch:
+      break;
+  }
+  return std::any_of(node.branches.begin(), node.branches.end(),
+                     [&](int branch) { return may_begin(branch, holds); });
+}
+
+bool Pattern::may_be_empty(int index) const {
+  if (index == kAccept) return true;
+  const Node& node = nodes_[static_cast<size_t>(index)];
+  if (node.kind == Node::branch)
+    return std::any_of(node.branches.begin(), node.branches.end(),
+                       [&](int branch) { return may_be_empty(branch); });
+  return (node.kind == Node::look || node.least == 0) && may_be_empty(node.next);
+}
+
+/** The end of the match that begins at `begin`, or kNone. */
+size_t Pattern::match(std::string_view text, size_t begin) const {
+  uint32_t branches;
+  const auto byte = static_cast<unsigned char>(text[begin]);
+  if (byte < 0x80) {
+    branches = ascii_branches_[byte];
+  } else {
+    size_t at = begin;
+    const Category category = CategoryTable::get().of(next_code_point(text, at));
+    branches = wide_branches_[static_cast<size_t>(category)];
+  }
+  for (; branches != 0; branches &= branches - 1) {
+    const size_t end = run(branches_[static_cast<size_t>(std::countr_zero(branches))], text, begin);
+    if (end != kNone) return end;
+  }
+  return kNone;
+}
+
+size_t Pattern::run(int index, std::string_view text, size_t at) const {
+  while (index != kAccept) {
+    const Node& node = nodes_[static_cast<size_t>(index)];
+    if (node.kind == Node::set) return run_set(node, text, at);
+    if (node.kind == Node::branch) {
+      for (const int branch : node.branches)
+        if (const size_t end = run(branch, text, at); end != kNone) return end;
+      return kNone;
+    }
+    if ((run(node.branches[0], text, at) != kNone) == node.negated) return kNone;
+    index = node.next;
+  }
+  return at;
+}
+
+/** As many characters of the set as there are, then fewer, until what follows matches too. */
+size_t Pattern::run_set(const Node& node, std::string_view text, size_t at) const {
+  const CharSet& set = sets_[static_cast<size_t>(node.set_index)];
+  int n = 0;
+  while (n < node.most && at < text.size()) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte < 0x80) {
+      if (!set.has_ascii(byte)) break;
+      ++at;
+    } else {
+      size_t after = at;
+      if (!set.has_wide(next_code_point(text, after))) break;
+      at = after;
+    }
+    ++n;
+  }
+  if (n < node.least) return kNone;
+  if (node.next == kAccept) return at;
+  for (;; --n) {
+    const size_t end = run(node.next, text, at);
+    if (end != kNone || n == node.least || node.possessive) return end;
+    previous_code_point(text, at);
+  }
+}
+
+}  // namespace ferry::text
