@@ -101,6 +101,7 @@ class Rewriter {
     append_utf8(text_.next_bytes_, c);
     if constexpr (kAligned) text_.next_origins_.resize(text_.next_bytes_.size(), origin);
   }
+  /** All of the bytes come from `origin`. */
   void put(std::string_view bytes, Span origin) {
     text_.next_bytes_ += bytes;
     if constexpr (kAligned) text_.next_origins_.resize(text_.next_bytes_.size(), origin);
@@ -164,6 +165,20 @@ struct Pieces {
     spans.clear();
     for (const Span piece : before_)
       cut(piece);
+  }
+
+  /** Writes the text anew piece by piece: write(out, piece) puts what becomes of it. */
+  template <typename Write>
+  void rewrite(Write write) {
+    before_.swap(spans);
+    spans.clear();
+    text.rewrite([&](auto& out) {
+      for (const Span piece : before_) {
+        const size_t begin = out.size();
+        write(out, piece);
+        if (out.size() > begin) spans.push_back(span_of(begin, out.size()));
+      }
+    });
   }
 
  private:

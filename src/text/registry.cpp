@@ -4,11 +4,17 @@
 
 #include <array>
 
+#include "src/text/decoders/byte_level_decoder.h"
 #include "src/text/decoders/wordpiece_decoder.h"
+#include "src/text/models/bpe.h"
 #include "src/text/models/wordpiece.h"
 #include "src/text/normalizers/bert_normalizer.h"
+#include "src/text/normalizers/normal_forms.h"
+#include "src/text/post_processors/byte_level_offsets.h"
 #include "src/text/post_processors/template_processing.h"
 #include "src/text/pre_tokenizers/bert_pre_tokenizer.h"
+#include "src/text/pre_tokenizers/byte_level.h"
+#include "src/text/pre_tokenizers/split.h"
 
 namespace ferry::text {
 namespace {
@@ -25,18 +31,29 @@ using ReadStage = std::unique_ptr<Stage>(const JsonReader&, const StageContext&)
 
 constexpr Type<ReadStage<Normalizer>> kNormalizers[] = {
     {"BertNormalizer", BertNormalizer::read},
+    {"NFC", NormalForm::read},
+    {"NFD", NormalForm::read},
+    {"NFKC", NormalForm::read},
+    {"NFKD", NormalForm::read},
+    {"Sequence", NormalizerSequence::read},
 };
 constexpr Type<ReadStage<PreTokenizer>> kPreTokenizers[] = {
     {"BertPreTokenizer", BertPreTokenizer::read},
+    {"ByteLevel", ByteLevel::read},
+    {"Sequence", PreTokenizerSequence::read},
+    {"Split", Split::read},
 };
 constexpr Type<ReadModel(const JsonReader&, const StageContext&, bool)> kModels[] = {
+    {"BPE", Bpe::read},
     {"WordPiece", WordPiece::read},
 };
 constexpr Type<ReadStage<PostProcessor>> kPostProcessors[] = {
-    {"BertProcessing", TemplateProcessing::read_bert},
+    {"BertProcessing", TemplateProcessing::read_bert}, {"ByteLevel", ByteLevelOffsets::read},
+    {"RobertaProcessing", RobertaProcessing::read},    {"Sequence", PostProcessorSequence::read},
     {"TemplateProcessing", TemplateProcessing::read},
 };
 constexpr Type<ReadStage<Decoder>> kDecoders[] = {
+    {"ByteLevel", ByteLevelDecoder::read},
     {"WordPiece", WordPieceDecoder::read},
 };
 
@@ -53,8 +70,8 @@ Read* find_type(const Type<Read> (&types)[N], const JsonReader& section, const s
 /** Files of the first versions carry no type; the model is then known by a field of its own. */
 std::string model_type(const JsonReader& section) {
   if (!section.find("type")) {
-    if (section.find("continuing_subword_prefix") && section.find("max_input_chars_per_word"))
-      return "WordPiece";
+    if (section.find("merges")) return "BPE";
+    if (section.find("max_input_chars_per_word")) return "WordPiece";
   }
   return section.text("type");
 }

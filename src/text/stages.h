@@ -81,6 +81,7 @@ struct TextTokens {
   std::span<const int32_t> ids;      // (tokens)
   std::span<Span> offsets;           // (tokens), in the original
   std::span<const std::string> all;  // the token of every id
+  const std::vector<bool>& added;    // of every id: is it sought in the text?
 };
 
 /** Puts special tokens around texts, and corrects offsets. */

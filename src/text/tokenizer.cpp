@@ -87,8 +87,10 @@ Tokenizer::Tokenizer(text::TokenizerSpec spec)
   for (const text::AddedToken& token : spec_.added)
     if (static_cast<size_t>(token.id) == tokens_.size()) tokens_.push_back(token.content);
   written_ = tokens_;
+  sought_.resize(tokens_.size());
   std::set<std::string_view> specials;
   for (const text::AddedToken& token : spec_.added) {
+    sought_[static_cast<size_t>(token.id)] = true;
     if (token.special) specials.insert(token.content);
     if (token.normalized) written_[static_cast<size_t>(token.id)] = normalized(token.content);
   }
@@ -173,7 +175,7 @@ void Tokenizer::encode_part(
 void Tokenizer::trim(std::string_view text,
                      std::span<const int32_t> ids,
                      std::span<text::Span> offsets) const {
-  if (spec_.post_processor) spec_.post_processor->trim({text, ids, offsets, tokens_});
+  if (spec_.post_processor) spec_.post_processor->trim({text, ids, offsets, tokens_, sought_});
 }
 
 void Tokenizer::append_ids(std::string_view text, std::vector<int32_t>& ids) const {

@@ -121,6 +121,7 @@ class Tokenizer {
   std::vector<std::string> tokens_;   // by id
   std::vector<std::string> written_;  // by id: what decode takes for the token
   std::vector<bool> special_;         // by id: may decode leave it out?
+  std::vector<bool> sought_;          // by id: is it an added token?
   SpecialIds special_ids_;
 };
 

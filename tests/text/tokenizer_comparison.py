@@ -79,14 +79,15 @@ def hostile_lines(rng, n_random):
     return lines
 
 
-def with_pairs(rng, lines, n):
+def with_pairs(rng, lines, n, n_special=3):
     """Some of the lines as truncated texts and as pairs, of every kind of length. Short lines: of a pair that it cuts
-    Hugging Face makes all rests of the one beside all rests of the other."""
+    Hugging Face makes all rests of the one beside all rests of the other. n_special: tokens around a pair."""
     lengths = [2, 3, 4, 5, 8, 9, 16, 17, 128]
+    pair_lengths = [n for n in lengths if n >= n_special]
     lines = [line for line in lines if len(line) <= 300]
     requests = [[rng.choice(lines), rng.choice(lengths)] for _ in range(n)]
     requests += [[rng.choice(lines), rng.choice(lines)] for _ in range(n // 4)]
-    requests += [[rng.choice(lines), rng.choice(lines), rng.choice(lengths[1:])] for _ in range(n)]
+    requests += [[rng.choice(lines), rng.choice(lines), rng.choice(pair_lengths)] for _ in range(n)]
     return requests
 
 

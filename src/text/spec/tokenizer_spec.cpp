@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <system_error>
@@ -60,23 +61,57 @@ void add_token(AddedToken token, KnownTokens& known, TokenizerSpec& spec) {
   spec.added.push_back(std::move(token));
 }
 
+void add_configured_tokens(const JsonReader* config, KnownTokens& known, TokenizerSpec& spec) {
+  if (const auto decoder = config ? config->find("added_tokens_decoder") : std::nullopt) {
+    std::vector<AddedToken> tokens;
+    for (const auto& [key, token] : decoder->fields()) {
+      const bool is_id = !key.empty() && key.size() <= 9 &&
+                         key.find_first_not_of("0123456789") == std::string::npos;
+      if (!is_id)
+        decoder->fail(fmt::format("has the key '{}', expected an id", key),
+                      "fetch the model's files again");
+      tokens.push_back({std::stoi(key), token.text("content"), token.flag("single_word", false),
+                        token.flag("lstrip", false), token.flag("rstrip", false),
+                        token.flag("normalized", !token.flag("special", false)),
+                        token.flag("special", false)});
+    }
+    std::sort(tokens.begin(), tokens.end(),
+              [](const auto& a, const auto& b) { return a.id < b.id; });
+    for (AddedToken& token : tokens)
+      add_token(std::move(token), known, spec);
+  }
+  for (const std::string* name :
+       {&spec.cls, &spec.sep, &spec.pad, &spec.unk, &spec.mask, &spec.bos, &spec.eos}) {
+    const int32_t id = known.find(*name);
+    if (id >= 0 && !known.is_added(*name))
+      add_token({id, *name, false, false, false, false, true}, known, spec);
+  }
+}
+
 TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir) {
   TokenizerSpec spec;
   const std::filesystem::path config_file = model_dir / "tokenizer_config.json";
   std::optional<JsonReader> config;
   if (is_file(config_file)) {
     config = read_json_file(config_file);
-    read_names(*config, spec);
   }
-  if (is_file(model_dir / "tokenizer.json")) {
+  const JsonReader* settings = config ? &*config : nullptr;
+  const bool has_json = is_file(model_dir / "tokenizer.json");
+  const bool has_merges = is_file(model_dir / "vocab.json") && is_file(model_dir / "merges.txt");
+  if (!has_json && has_merges) set_byte_level_names(model_dir, settings, spec);
+  if (config) read_names(*config, spec);
+  if (has_json) {
     spec.file = model_dir / "tokenizer.json";
     read_tokenizer_json(spec);
     if (config) check_agreement(*config, spec);
   } else if (is_file(model_dir / "vocab.txt")) {
     spec.file = model_dir / "vocab.txt";
-    read_vocab_txt(config ? &*config : nullptr, spec);
+    read_vocab_txt(settings, spec);
+  } else if (has_merges) {
+    spec.file = model_dir / "vocab.json";
+    read_vocab_merges(model_dir, settings, spec);
   } else {
-    fail(model_dir, "has neither tokenizer.json nor vocab.txt",
+    fail(model_dir, "has neither tokenizer.json nor vocab.txt, nor vocab.json with merges.txt",
          "give a Hugging Face model directory");
   }
   return spec;

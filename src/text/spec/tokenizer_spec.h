@@ -36,13 +36,25 @@ struct TokenizerSpec {
   std::string cls = "[CLS]", sep = "[SEP]", pad = "[PAD]", unk = "[UNK]", mask = "[MASK]", bos, eos;
 };
 
-/** Reads `tokenizer.json`, or else `vocab.txt` with `tokenizer_config.json` if it is there. Throws
- * Error (data). */
+/** Reads `tokenizer.json`, or else `vocab.txt`, or `vocab.json` with `merges.txt`, and
+ * `tokenizer_config.json` if it is there. Throws Error (data). */
 TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir);
 
 /** The parts of it: each reads spec.file. `config`: tokenizer_config.json's, or null. */
 void read_tokenizer_json(TokenizerSpec& spec);
 void read_vocab_txt(const JsonReader* config, TokenizerSpec& spec);
+void read_vocab_merges(const std::filesystem::path& model_dir,
+                       const JsonReader* config,
+                       TokenizerSpec& spec);
+
+/** The names of special tokens that go with vocab.json and merges.txt unless others are given. */
+void set_byte_level_names(const std::filesystem::path& model_dir,
+                          const JsonReader* config,
+                          TokenizerSpec& spec);
+
+/** Adds the tokens that transformers adds on its own: those of the configuration, then the special
+ * ones. */
+void add_configured_tokens(const JsonReader* config, KnownTokens& known, TokenizerSpec& spec);
 
 /** Gives the spec a token beyond its model's vocabulary, or one of it that is sought in the text.
  */

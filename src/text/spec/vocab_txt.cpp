@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -48,34 +47,6 @@ void read_lines(TokenizerSpec& spec) {
   }
   if (spec.vocabulary.empty())
     fail(spec.file, "is empty, expected a token per line", "fetch the model's files again");
-}
-
-/** The tokens that transformers adds on its own: those of the configuration, then the five special
- * ones. */
-void add_configured_tokens(const JsonReader* config, KnownTokens& known, TokenizerSpec& spec) {
-  if (const auto decoder = config ? config->find("added_tokens_decoder") : std::nullopt) {
-    std::vector<AddedToken> tokens;
-    for (const auto& [key, token] : decoder->fields()) {
-      const bool is_id = !key.empty() && key.size() <= 9 &&
-                         key.find_first_not_of("0123456789") == std::string::npos;
-      if (!is_id)
-        decoder->fail(fmt::format("has the key '{}', expected an id", key),
-                      "fetch the model's files again");
-      tokens.push_back({std::stoi(key), token.text("content"), token.flag("single_word", false),
-                        token.flag("lstrip", false), token.flag("rstrip", false),
-                        token.flag("normalized", !token.flag("special", false)),
-                        token.flag("special", false)});
-    }
-    std::sort(tokens.begin(), tokens.end(),
-              [](const auto& a, const auto& b) { return a.id < b.id; });
-    for (AddedToken& token : tokens)
-      add_token(std::move(token), known, spec);
-  }
-  for (const std::string* name : {&spec.cls, &spec.sep, &spec.pad, &spec.unk, &spec.mask}) {
-    const int32_t id = known.find(*name);
-    if (id >= 0 && !known.is_added(*name))
-      add_token({id, *name, false, false, false, false, true}, known, spec);
-  }
 }
 
 }  // namespace

@@ -1,0 +1,282 @@
+#include "src/text/models/bpe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <queue>
+#include <stdexcept>
+
+#include "src/text/byte_letters.h"
+
+namespace ferry::text {
+namespace {
+
+/** Above this a heap finds the next merge sooner than a look at all. */
+constexpr size_t kShort = 48;
+
+size_t character_size(std::string_view text, size_t at) {
+  const size_t begin = at;
+  next_code_point(text, at);
+  return at - begin;
+}
+
+/** The tokens as the pieces write them. One that is no letters of bytes is never found: empty. */
+std::vector<std::string> in_pieces(const std::vector<std::string>& vocabulary, bool bytes) {
+  if (!bytes) return vocabulary;
+  std::vector<std::string> tokens;
+  tokens.reserve(vocabulary.size());
+  for (const std::string& token : vocabulary)
+    tokens.push_back(bytes_of_letters(token).value_or(""));
+  return tokens;
+}
+
+MergeTable make_merges(const std::vector<std::string>& vocabulary,
+                       const Merges& merges,
+                       std::string_view prefix) {
+  const TokenMap ids(vocabulary);
+  MergeTable table(merges.size());
+  std::string merged;
+  for (size_t i = 0; i < merges.size(); ++i) {
+    const auto& [left, right] = merges[i];
+    merged = left;
+    merged += right.starts_with(prefix) ? std::string_view(right).substr(prefix.size()) : right;
+    const std::array<std::string_view, 3> tokens = {left, right, merged};
+    std::array<int32_t, 3> found{};
+    for (size_t k = 0; k < 3; ++k)
+      if ((found[k] = ids.find(tokens[k])) < 0)
+        throw std::invalid_argument(
+            fmt::format("merge {}, '{}' with '{}', needs the token '{}', "
+                        "which is not in the vocabulary",
+                        i, left, right, tokens[k]));
+    table.add(found[0], found[1], found[2]);
+  }
+  return table;
+}
+
+Merges read_merges(const JsonReader& list) {
+  Merges merges;
+  merges.reserve(list.size());
+  for (size_t i = 0; i < list.size(); ++i) {
+    const nlohmann::ordered_json& value = list.value()[i];
+    if (value.is_string()) {
+      const auto& text = value.get_ref<const std::string&>();
+      const size_t blank = text.find(' ');
+      if (blank == text.npos || text.find(' ', blank + 1) != text.npos)
+        list.at(i).fail(fmt::format("is '{}', expected two tokens and a blank between them", text),
+                        kFetchAgain);
+      merges.emplace_back(text.substr(0, blank), text.substr(blank + 1));
+    } else {
+      const std::vector<std::string> pair = list.at(i).texts();
+      if (pair.size() != 2) list.at(i).fail("is no pair of tokens", kFetchAgain);
+      merges.emplace_back(pair[0], pair[1]);
+    }
+  }
+  return merges;
+}
+
+}  // namespace
+
+/** What merging needs, kept from piece to piece. */
+class Bpe::Work {
+ public:
+  std::vector<Symbol> symbols;
+  std::vector<uint32_t> ranks;
+};
+
+Bpe::Bpe(BpeOptions options, const std::vector<std::string>& vocabulary, const Merges& merges)
+    : options_(std::move(options)),
+      plain_(options_.continuing_prefix.empty() && options_.word_suffix.empty()),
+      tokens_(in_pieces(vocabulary, options_.bytes)),
+      merges_(make_merges(vocabulary, merges, options_.continuing_prefix)),
+      whole_(std::make_unique<std::atomic<uint8_t>[]>(vocabulary.size())) {
+  if (options_.byte_fallback && !plain_)
+    throw std::invalid_argument("byte_fallback beside a prefix or suffix of tokens is not known");
+  if (!options_.unknown.empty()) {
+    const auto found = std::find(vocabulary.begin(), vocabulary.end(), options_.unknown);
+    if (found == vocabulary.end())
+      throw std::invalid_argument(
+          fmt::format("the vocabulary has no unknown token '{}'", options_.unknown));
+    unknown_id_ = static_cast<int32_t>(found - vocabulary.begin());
+  }
+  const TokenMap ids(vocabulary);
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    byte_ids_[byte] = ids.find(fmt::format("<0x{:02X}>", byte));
+    const auto unit = static_cast<char>(byte);
+    unit_ids_[byte] = tokens_.find({&unit, 1});
+  }
+  const auto is_missing = [](int32_t id) { return id < 0; };
+  fills_every_piece_ =
+      unknown_id_ >= 0 ||
+      (options_.byte_fallback && std::none_of(byte_ids_.begin(), byte_ids_.end(), is_missing)) ||
+      (options_.bytes && plain_ && std::none_of(unit_ids_.begin(), unit_ids_.end(), is_missing));
+}
+
+ReadModel Bpe::read(const JsonReader& section, const StageContext&, bool gives_bytes) {
+  if (const auto dropout = section.find("dropout"); dropout && dropout->number(0, 1) > 0)
+    dropout->fail("draws other tokens for a text each time", "set it to null");
+  BpeOptions options;
+  options.unknown = section.text("unk_token", "");
+  options.continuing_prefix = section.text("continuing_subword_prefix", "");
+  options.word_suffix = section.text("end_of_word_suffix", "");
+  options.fuse_unknown = section.flag("fuse_unk", false);
+  options.byte_fallback = section.flag("byte_fallback", false);
+  options.ignore_merges = section.flag("ignore_merges", false);
+  options.bytes = gives_bytes;
+  ReadModel read;
+  read.unknown = options.unknown;
+  read.vocabulary = read_vocabulary(section.at("vocab"));
+  try {
+    read.model = std::make_unique<Bpe>(std::move(options), read.vocabulary,
+                                       read_merges(section.at("merges")));
+  } catch (const std::invalid_argument& error) {
+    section.fail(fmt::format("is wrong: {}", error.what()), kFetchAgain);
+  }
+  return read;
+}
+
+void Bpe::encode(const Pieces& pieces, size_t enough, TokenSink out) const {
+  const std::string_view text = pieces.text.text();
+  Work work;
+  for (const Span span : pieces.spans) {
+    if (out.ids.size() >= enough) return;
+    const std::string_view piece = text.substr(span.begin, span.size());
+    if (plain_ || options_.ignore_merges) {
+      const int32_t id = tokens_.find(piece);
+      if (id >= 0 && (options_.ignore_merges || is_whole(id, piece, work))) {
+        out.push(id, span.begin, span.end);
+        continue;
+      }
+    }
+    set_symbols(piece, work);
+    merge(work);
+    size_t at = span.begin;
+    for (const Symbol& symbol : work.symbols) {
+      out.push(symbol.id, at, at + symbol.size);
+      at += symbol.size;
+    }
+  }
+}
+
+bool Bpe::is_whole(int32_t id, std::string_view piece, Work& work) const {
+  std::atomic<uint8_t>& known = whole_[static_cast<size_t>(id)];
+  uint8_t answer = known.load(std::memory_order_relaxed);
+  if (answer == not_asked) {
+    set_symbols(piece, work);
+    merge(work);
+    answer = work.symbols.size() == 1 && work.symbols[0].id == id ? yes : no;
+    known.store(answer, std::memory_order_relaxed);  // any thread finds the same
+  }
+  return answer == yes;
+}
+
+/** The symbols that merging begins with. */
+void Bpe::set_symbols(std::string_view piece, Work& work) const {
+  work.symbols.clear();
+  Symbol unknown{-1, 0};  // waits for others to be fused with; size 0: none
+  auto flush = [&] {
+    if (unknown.size > 0) work.symbols.push_back(unknown);
+    unknown.size = 0;
+  };
+  for (size_t i = 0; i < piece.size();) {
+    const size_t size = options_.bytes ? 1 : character_size(piece, i);
+    const std::string_view unit = piece.substr(i, size);
+    const int32_t id = symbol_id(unit, i == 0, i + size == piece.size());
+    i += size;
+    if (id >= 0) {
+      flush();
+      work.symbols.push_back({id, static_cast<uint32_t>(size)});
+    } else if (!(options_.byte_fallback && fall_back(unit, work)) && unknown_id_ >= 0) {
+      if (!options_.fuse_unknown) flush();
+      unknown.id = unknown_id_;
+      unknown.size += static_cast<uint32_t>(size);
+    }
+  }
+  flush();
+}
+
+int32_t Bpe::symbol_id(std::string_view unit, bool first, bool last) const {
+  if (plain_)
+    return unit.size() == 1 ? unit_ids_[static_cast<unsigned char>(unit[0])] : tokens_.find(unit);
+  std::string token = first ? "" : options_.continuing_prefix;
+  token += unit;
+  if (last) token += options_.word_suffix;
+  return tokens_.find(token);
+}
+
+/** Adds the <0x..> tokens of a character if all are there. */
+bool Bpe::fall_back(std::string_view unit, Work& work) const {
+  for (const char c : unit)
+    if (byte_ids_[static_cast<unsigned char>(c)] < 0) return false;
+  for (const char c : unit)
+    work.symbols.push_back({byte_ids_[static_cast<unsigned char>(c)], 1});
+  return true;
+}
+
+void Bpe::merge(Work& work) const {
+  if (work.symbols.size() < 2) return;
+  if (work.symbols.size() <= kShort)
+    merge_short(work.symbols, work.ranks);
+  else
+    merge_long(work.symbols);
+}
+
+void Bpe::merge_short(std::vector<Symbol>& symbols, std::vector<uint32_t>& ranks) const {
+  const auto rank_at = [&](size_t i) { return merges_.rank(symbols[i].id, symbols[i + 1].id); };
+  ranks.clear();
+  for (size_t i = 0; i + 1 < symbols.size(); ++i)
+    ranks.push_back(rank_at(i));
+  while (!ranks.empty()) {
+    const auto best = std::min_element(ranks.begin(), ranks.end());
+    if (*best == MergeTable::kNone) return;
+    const auto i = static_cast<size_t>(best - ranks.begin());
+    symbols[i] = {merges_.merged(*best), symbols[i].size + symbols[i + 1].size};
+    symbols.erase(symbols.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    ranks.erase(best);
+    if (i > 0) ranks[i - 1] = rank_at(i - 1);
+    if (i < ranks.size()) ranks[i] = rank_at(i);
+  }
+}
+
+/** The same in a time that grows with n log n: a linked list, and a heap of the pairs. */
+void Bpe::merge_long(std::vector<Symbol>& symbols) const {
+  struct Pair {
+    uint32_t rank, left, left_size, right_size;
+    bool operator<(const Pair& other) const {  // the heap's top is its greatest
+      return std::pair{rank, left} > std::pair{other.rank, other.left};
+    }
+  };
+  const auto n = static_cast<uint32_t>(symbols.size());
+  std::vector<uint32_t> before(n), after(n);
+  std::priority_queue<Pair> pairs;
+  auto add = [&](uint32_t left) {
+    if (left >= n || after[left] >= n) return;
+    const Symbol &a = symbols[left], &b = symbols[after[left]];
+    const uint32_t rank = merges_.rank(a.id, b.id);
+    if (rank != MergeTable::kNone) pairs.push({rank, left, a.size, b.size});
+  };
+  for (uint32_t i = 0; i < n; ++i) {
+    before[i] = i - 1;  // of the first: above every index
+    after[i] = i + 1;
+  }
+  for (uint32_t i = 0; i + 1 < n; ++i)
+    add(i);
+  while (!pairs.empty()) {
+    const Pair pair = pairs.top();
+    pairs.pop();
+    Symbol& left = symbols[pair.left];
+    const uint32_t right = after[pair.left];
+    // A pair is still there if both of its symbols are as long as they were: symbols only grow.
+    if (left.size != pair.left_size || right >= n || symbols[right].size != pair.right_size)
+      continue;
+    left = {merges_.merged(pair.rank), left.size + symbols[right].size};
+    symbols[right].size = 0;
+    after[pair.left] = after[right];
+    if (after[right] < n) before[after[right]] = pair.left;
+    add(before[pair.left]);
+    add(pair.left);
+  }
+  std::erase_if(symbols, [](const Symbol& symbol) { return symbol.size == 0; });
+}
+
+}  // namespace ferry::text

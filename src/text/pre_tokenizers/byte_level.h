@@ -1,0 +1,28 @@
+#pragma once
+// ByteLevel gives the model bytes. Before that it may put a blank in front of a text that has none,
+// and cut it as GPT-2 does, into words with the blank before them.
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "src/text/pre_tokenizers/split.h"
+#include "src/text/registry.h"
+
+namespace ferry::text {
+
+class ByteLevel final : public PreTokenizer {
+ public:
+  ByteLevel(bool add_prefix_space, bool use_regex);
+
+  static std::unique_ptr<PreTokenizer> read(const JsonReader& section, const StageContext& context);
+
+  void split(Pieces& pieces, size_t enough) const override;
+  bool gives_bytes() const override { return true; }
+
+ private:
+  bool add_prefix_space_;
+  std::optional<Split> words_;
+};
+
+}  // namespace ferry::text

@@ -1,0 +1,153 @@
+// Reads vocab.json, tokens and their ids, with merges.txt, a merge per line, as byte-level models
+// without a tokenizer.json have them. Which stages go with them is known by the name of the
+// tokenizer's class in tokenizer_config.json, or else by config.json's model type.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "src/base/utf8.h"
+#include "src/files/plain_file.h"
+#include "src/text/decoders/byte_level_decoder.h"
+#include "src/text/models/bpe.h"
+#include "src/text/normalizers/normal_forms.h"
+#include "src/text/post_processors/byte_level_offsets.h"
+#include "src/text/pre_tokenizers/byte_level.h"
+#include "src/text/registry.h"
+#include "src/text/spec/tokenizer_spec.h"
+
+namespace ferry::text {
+namespace {
+
+constexpr std::string_view kQwen2Words =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*)"
+    R"(|\s*[\r\n]+|\s+(?!\S)|\s+)";
+
+enum class Kind { gpt2, roberta, qwen2 };
+
+struct KnownClass {
+  std::string_view name, model_type;
+  Kind kind;
+};
+constexpr KnownClass kClasses[] = {
+    {"GPT2Tokenizer", "gpt2", Kind::gpt2},          {"GPT2Tokenizer", "opt", Kind::gpt2},
+    {"RobertaTokenizer", "roberta", Kind::roberta}, {"BartTokenizer", "bart", Kind::roberta},
+    {"Qwen2Tokenizer", "qwen2", Kind::qwen2},       {"Qwen2Tokenizer", "qwen3", Kind::qwen2},
+};
+
+Kind kind_of(const std::filesystem::path& model_dir, const JsonReader* config) {
+  std::string name = config ? config->text("tokenizer_class", "") : "";
+  if (name.ends_with("Fast")) name.resize(name.size() - 4);
+  std::string model_type;
+  const std::filesystem::path model_config = model_dir / "config.json";
+  if (name.empty() && std::filesystem::exists(model_config))
+    model_type = read_json_file(model_config).text("model_type", "");
+  for (const KnownClass& known : kClasses)
+    if (name.empty() ? known.model_type == model_type : known.name == name) return known.kind;
+  fail(model_dir / "vocab.json",
+       name.empty() ? fmt::format("goes with a model of type '{}', which is not known", model_type)
+                    : fmt::format("goes with a {}, which is not known", name),
+       "save the tokenizer with Hugging Face transformers, which writes a tokenizer.json");
+}
+
+Merges read_merges_txt(const std::filesystem::path& file) {
+  const std::string bytes = read_text_file(file);
+  Merges merges;
+  int64_t n_line = 0;
+  for (size_t begin = 0; begin < bytes.size();) {
+    const size_t newline = std::min(bytes.find('\n', begin), bytes.size());
+    std::string_view line = std::string_view(bytes).substr(begin, newline - begin);
+    begin = newline + 1;
+    ++n_line;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.starts_with("#version") || line.empty()) continue;
+    if (first_invalid_utf8(line) != line.npos)
+      fail(file, fmt::format("line {} is not UTF-8", n_line), kFetchAgain);
+    const size_t blank = line.find(' ');
+    if (blank == line.npos || line.find(' ', blank + 1) != line.npos)
+      fail(file, fmt::format("line {} is '{}', expected two tokens and a blank", n_line, line),
+           kFetchAgain);
+    merges.emplace_back(line.substr(0, blank), line.substr(blank + 1));
+  }
+  return merges;
+}
+
+/** Beginning and end as the configuration wants them. */
+std::unique_ptr<PostProcessor> bos_and_eos(const JsonReader* config,
+                                           const KnownTokens& known,
+                                           const TokenizerSpec& spec) {
+  Template single, pair;
+  for (int text = 0; text < 2; ++text) {
+    std::vector<Template::Piece> pieces;
+    if (config && config->flag("add_bos_token", false))
+      pieces.push_back({-1, {known.require(spec.bos, "bos")}, text});
+    pieces.push_back({text, {}, text});
+    if (config && config->flag("add_eos_token", false))
+      pieces.push_back({-1, {known.require(spec.eos, "eos")}, text});
+    if (text == 0) single.pieces = pieces;
+    pair.pieces.insert(pair.pieces.end(), pieces.begin(), pieces.end());
+  }
+  return std::make_unique<TemplateProcessing>(std::move(single), std::move(pair));
+}
+
+}  // namespace
+
+void set_byte_level_names(const std::filesystem::path& model_dir,
+                          const JsonReader* config,
+                          TokenizerSpec& spec) {
+  if (kind_of(model_dir, config) == Kind::roberta) {
+    spec.bos = spec.cls = "<s>";
+    spec.eos = spec.sep = "</s>";
+    spec.unk = "<unk>";
+    spec.pad = "<pad>";
+    spec.mask = "<mask>";
+  } else {
+    spec.bos = spec.eos = spec.unk = "<|endoftext|>";
+    spec.cls = spec.sep = spec.pad = spec.mask = "";
+  }
+}
+
+void read_vocab_merges(const std::filesystem::path& model_dir,
+                       const JsonReader* config,
+                       TokenizerSpec& spec) {
+  const Kind kind = kind_of(model_dir, config);
+  spec.vocabulary = read_vocabulary(read_json_file(spec.file));
+  BpeOptions options;
+  options.bytes = true;
+  try {
+    spec.model = std::make_unique<Bpe>(std::move(options), spec.vocabulary,
+                                       read_merges_txt(model_dir / "merges.txt"));
+  } catch (const std::invalid_argument& error) {
+    fail(model_dir / "merges.txt", error.what(), kFetchAgain);
+  }
+  KnownTokens known(spec.file, spec.vocabulary);
+  if (const int32_t mask = known.find(spec.mask);
+      kind == Kind::roberta && mask >= 0 && !(config && config->find("added_tokens_decoder")))
+    add_token({mask, spec.mask, false, true, false, false, true}, known, spec);
+  add_configured_tokens(config, known, spec);
+
+  const bool prefix_space = config && config->flag("add_prefix_space", false);
+  if (kind == Kind::qwen2) {
+    spec.normalizer = std::make_unique<NormalForm>(false, true, spec.table);
+    std::vector<std::unique_ptr<PreTokenizer>> parts;
+    parts.push_back(
+        std::make_unique<Split>(Pattern(kQwen2Words), Split::Behavior::isolated, false));
+    parts.push_back(std::make_unique<ByteLevel>(prefix_space, false));
+    spec.pre_tokenizer = std::make_unique<PreTokenizerSequence>(std::move(parts));
+  } else {
+    spec.pre_tokenizer = std::make_unique<ByteLevel>(prefix_space, true);
+  }
+  if (kind == Kind::roberta)
+    spec.post_processor = std::make_unique<RobertaProcessing>(
+        known.require(spec.cls, "cls"), known.require(spec.sep, "sep"),
+        ByteLevelOffsets(prefix_space, !config || config->flag("trim_offsets", true)));
+  else
+    spec.post_processor = bos_and_eos(config, known, spec);
+  spec.decoder = std::make_unique<ByteLevelDecoder>();
+}
+
+}  // namespace ferry::text

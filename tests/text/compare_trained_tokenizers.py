@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Asserts that Ferry's tokenizer gives what Hugging Face `tokenizers` gives with small models trained here, one for each
+combination of stages that families use: ids, offsets, decoded text, on real text and on hostile Unicode.
+
+compare_trained_tokenizers.py TOKENIZE_LINES SOURCE_ROOT [NAME]...; called by Meson. Quick: a seeded sample of the lines;
+FERRY_LONG=1: all of them. Exits with 77 (skipped) and a reason where the wheels or the shared data are absent.
+"""
+
+import random
+import sys
+import tempfile
+
+try:
+    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+from compare_real_tokenizers import hard_to_cut
+from tokenizer_comparison import LONG, SEED, SHARED, compare, hostile_lines, real_lines, with_pairs
+
+QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+O200K = "|".join([
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
+ALPHABET = pre_tokenizers.ByteLevel.alphabet()
+
+
+def train(model, lines, size=3000, **options):
+    special = options.pop("special_tokens", ["<unk>", "<s>", "</s>"])
+    trainer = trainers.BpeTrainer(vocab_size=size, show_progress=False, special_tokens=special, **options)
+    model.train_from_iterator(lines, trainer)
+    return model
+
+
+def byte_level(lines, split=None, form=None, prefix=False, model=None, **options):
+    t = Tokenizer(model or models.BPE())
+    t.normalizer = form
+    t.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+    if split:
+        t.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Split(Regex(split), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=prefix, use_regex=False)])
+    t.decoder = decoders.ByteLevel()
+    return train(t, lines, initial_alphabet=ALPHABET, **options)
+
+
+def few_bytes(lines):
+    """Most bytes are unknown."""
+    t = byte_level(lines[:10], model=models.BPE(unk_token="<unk>"))
+    return train(t, lines, limit_alphabet=30)
+
+
+def roberta(lines, prefix, trim):
+    t = byte_level(lines, prefix=prefix)
+    t.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 1), trim, prefix)
+    t.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    t.add_tokens([AddedToken(" two ", normalized=False), AddedToken("the", single_word=True, rstrip=True)])
+    return t
+
+
+def llama3(lines):
+    t = byte_level(lines, QWEN2, model=models.BPE(ignore_merges=True))
+    t.post_processor = processors.Sequence([
+        processors.ByteLevel(trim_offsets=True),
+        processors.TemplateProcessing("<s> $A", "<s> $A <s>:1 $B:1", [("<s>", 1)])])
+    return t
+
+
+def clip(lines):
+    t = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>", fuse_unk=True))
+    t.normalizer = normalizers.NFC()
+    t.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Split(Regex(r"<s>|'s|'t|'re|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"), "removed", invert=True),
+        pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    return train(t, lines, end_of_word_suffix="</w>", initial_alphabet=ALPHABET)
+
+
+def with_behavior(lines, behavior, invert, pattern):
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=behavior == "isolated"))
+    t.pre_tokenizer = pre_tokenizers.Split(pattern, behavior, invert)
+    return train(t, lines)
+
+
+def subwords(lines):
+    t = Tokenizer(models.BPE(unk_token="<unk>", continuing_subword_prefix="##"))
+    t.normalizer = normalizers.BertNormalizer()
+    t.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    t.decoder = decoders.WordPiece()
+    return train(t, lines, continuing_subword_prefix="##")
+
+
+MODELS = {
+    "gpt2": byte_level,
+    "gpt2_prefix": lambda lines: byte_level(lines, prefix=True),
+    "qwen2": lambda lines: byte_level(lines, QWEN2, normalizers.NFC()),
+    "o200k": lambda lines: byte_level(lines, O200K, normalizers.Sequence([normalizers.NFKC(), normalizers.NFD()])),
+    "nfd": lambda lines: byte_level(lines, form=normalizers.NFD()),
+    "nfkd": lambda lines: byte_level(lines, form=normalizers.NFKD()),
+    "nfkc": lambda lines: byte_level(lines, form=normalizers.NFKC()),
+    "few_bytes": few_bytes,
+    "roberta": lambda lines: roberta(lines, False, True),
+    "roberta_prefix": lambda lines: roberta(lines, True, True),
+    "roberta_whole": lambda lines: roberta(lines, True, False),
+    "llama3": llama3,
+    "clip": clip,
+    "subwords": subwords,
+    **{f"split_{behavior}_{invert}": lambda lines, b=behavior, i=invert, p=pattern: with_behavior(lines, b, i, p)
+       for behavior, invert, pattern in [
+           ("isolated", False, " "), ("isolated", True, Regex(r"\s+")), ("removed", False, Regex(r"\p{P}|\s")),
+           ("removed", True, Regex(r"\p{L}+")), ("merged_with_previous", False, Regex(r"\s|[aeiou]+")),
+           ("merged_with_previous", True, " "), ("merged_with_next", False, Regex(r"\s|[aeiou]{1,2}")),
+           ("merged_with_next", True, " "), ("contiguous", False, Regex(r"\s|\p{P}")), ("contiguous", True, Regex(r"\p{Ll}"))]},
+}
+
+
+def main():
+    real = real_lines()
+    if not real:
+        print(f"skipped: no data in {SHARED}; set FERRY_SHARED")
+        sys.exit(77)
+    rng = random.Random(SEED)
+    trained_on = rng.sample(real, min(6000, len(real)))
+    hostile = hostile_lines(rng, 30000 if LONG else 600) + hard_to_cut(rng, 30000 if LONG else 1500)
+    real = rng.sample(real, min(30000 if LONG else 700, len(real)))
+    failures = 0
+    for name, make in MODELS.items():
+        if sys.argv[3:] and name not in sys.argv[3:]:
+            continue
+        lines = real + (hostile if LONG else rng.sample(hostile, 1500))
+        with tempfile.TemporaryDirectory() as directory:
+            make(trained_on).save(f"{directory}/tokenizer.json")
+            tokenizer = Tokenizer.from_file(f"{directory}/tokenizer.json")
+            n_special = tokenizer.num_special_tokens_to_add(True)
+            requests = [[line] for line in lines] + with_pairs(rng, lines, 5000 if LONG else 150, n_special)
+            failures += compare(name, tokenizer, directory, requests)
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()
