@@ -33,10 +33,21 @@ int BlockTable::add(std::string param_name, std::vector<int64_t> shape, bool dec
   spec.decay = decay;
   spec.group = decay ? 0 : 1;
   spec.init = init;
-  spec.offset = n_segment_elements;
-  n_segment_elements += round_up(spec.n_elements, kParamAlignment_elements);
   params.push_back(std::move(spec));
+  arrange();
   return static_cast<int>(params.size()) - 1;
+}
+
+void BlockTable::arrange() {
+  n_segment_elements = 0;
+  for (const bool trained : {true, false}) {
+    for (ParamSpec& param : params) {
+      if (param.trainable != trained) continue;
+      param.offset = n_segment_elements;
+      n_segment_elements += round_up(param.n_elements, kParamAlignment_elements);
+    }
+    if (trained) n_trained_elements = n_segment_elements;
+  }
 }
 
 int64_t BlockTable::n_params() const {
@@ -64,6 +75,23 @@ int64_t ModelTable::n_trainable_params() const {
 int64_t ModelTable::layer_input_bytes(const BatchShape& shape) const {
   return round_up(shape.tokens * width * static_cast<int64_t>(size_of(compute)),
                   kTensorAlignment_bytes);
+}
+
+int64_t unwanted_grad_bytes(const ModelTable& model) {
+  int64_t most = 0;
+  for (const BlockTable& block : model.blocks) {
+    int64_t bytes = 0;
+    const auto add = [&](const ParamSpec& param) {
+      if (!param.trainable && param.has_grad())
+        bytes += round_up(param.n_elements * static_cast<int64_t>(size_of(model.compute)),
+                          kTensorAlignment_bytes);
+    };
+    std::ranges::for_each(block.params, add);
+    for (const BorrowedParam& b : block.borrowed)
+      add(model.blocks[static_cast<size_t>(b.block)].params[static_cast<size_t>(b.param)]);
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 int64_t laid_out_bytes(const std::vector<SavedSpec>& specs) {

@@ -20,9 +20,9 @@ namespace ferry {
 /** The start value of a parameter that no checkpoint has. */
 enum class Init : uint8_t { normal, zeros, ones };
 
-/** One parameter of a block. It has the same element offset in every segment of its block (weights,
- * grads, master, adam_m, adam_v), a multiple of 256 elements, so it starts on a 512-byte boundary
- * in each type. */
+/** One parameter of a block. It has the same element offset in every segment of its block that
+ * holds it (weights; where it is trained grads, master, adam_m, adam_v too), a multiple of 256
+ * elements, so it starts on a 512-byte boundary in each type. */
 struct ParamSpec {
   std::string name;            ///< inside the block: "attention.qkv.weight"
   std::vector<int64_t> shape;  ///< row-major
@@ -30,8 +30,12 @@ struct ParamSpec {
   Init init = Init::normal;
   bool trainable = true;   ///< false: frozen; no step changes a bit of it
   int group = 0;           ///< an index of ModelTable::groups; set by BlockTable::add
-  int64_t offset = 0;      ///< elements from the segment's start; set by BlockTable::add
+  int64_t offset = 0;      ///< elements from the segment's start; set by BlockTable::arrange
   int64_t n_elements = 0;  ///< product of shape; set by BlockTable::add
+
+  /** The backward pass computes its gradient. That of a frozen matrix would cost a product; that of
+   * a frozen vector falls off other work, and goes to scratch. */
+  bool has_grad() const { return trainable || shape.size() < 2; }
 };
 
 /** Parameters that are updated alike. */
@@ -137,7 +141,8 @@ struct BlockTable {
   BlockKind kind = BlockKind::layer;
   std::vector<ParamSpec> params;
   std::vector<BorrowedParam> borrowed;
-  int64_t n_segment_elements = 0;  ///< elements of each of its segments, padding included
+  int64_t n_segment_elements = 0;  ///< elements of its weights, padding included
+  int64_t n_trained_elements = 0;  ///< elements of the trained prefix, padding included
   /** Saved tensors for a micro-batch of this shape, in the order the block's code expects them. */
   std::function<std::vector<SavedSpec>(const BatchShape&)> saved;
   std::function<ScratchNeed(const BatchShape&)> scratch;
@@ -146,8 +151,11 @@ struct BlockTable {
   /** The work of Block::recompute(); none where no activation is recomputed. */
   std::function<BlockWork(const BatchShape&)> recompute_work;
 
-  /** Appends a parameter, sets its offset and count; returns its index. */
+  /** Appends a parameter that is trained, behind the others; returns its index. */
   int add(std::string name, std::vector<int64_t> shape, bool decay, Init init);
+  /** Sets the offsets: trained parameters first, then the frozen ones, each in their order. To be
+   * called when ParamSpec::trainable has changed. */
+  void arrange();
   int64_t n_params() const;  ///< without padding
 };
 
@@ -221,6 +229,10 @@ struct ModelTable {
   /** Bytes between blocks for this shape: one (tokens, width) tensor of the compute type. */
   int64_t layer_input_bytes(const BatchShape& shape) const;
 };
+
+/** Bytes of scratch for the gradients of frozen vectors: the most of one block. Nobody reads them.
+ */
+int64_t unwanted_grad_bytes(const ModelTable& model);
 
 /** Bytes of saved tensors laid one after another, each on a 512-byte boundary. */
 int64_t laid_out_bytes(const std::vector<SavedSpec>& specs);

@@ -23,28 +23,13 @@ void convert(void* to, DType to_type, const void* from, DType from_type, int64_t
 void accumulate(float* sum, const void* grad, DType grad_type, int64_t n, void* stream);
 void accumulate_first(float* sum, const void* grad, DType grad_type, int64_t n, void* stream);
 
-/** *sum = the tensor's norm tree; chunk_sums: scratch of square_sum_scratch_bytes(n). */
+/** *sum = the norm tree of the gradients; chunk_sums: scratch of square_sum_scratch_bytes(n). */
 constexpr int64_t square_sum_scratch_bytes(int64_t n) {
   return norm_chunks(n) * static_cast<int64_t>(sizeof(double));
 }
 void square_sum(
     const void* grad, DType grad_type, int64_t n, double* sum, double* chunk_sums, void* stream);
 
-/** One tensor of a block's gradient segment: elements [begin, begin + n). */
-struct TensorRange {
-  int64_t begin;
-  int64_t n;
-};
-/** sums[i] = norm tree of tensors[i] of a segment, in two launches for every 64 tensors. `tensors`
- * is host memory and read before the call returns; chunk_sums: scratch of the sum of
- * square_sum_scratch_bytes(n) over the tensors. */
-void square_sums(const void* grads,
-                 DType grad_type,
-                 const TensorRange* tensors,
-                 int64_t n_tensors,
-                 double* sums,
-                 double* chunk_sums,
-                 void* stream);
 /** *sum = ((0 + x[0]) + x[1]) + ... */
 void sum_in_order(const double* values, int64_t n, double* sum, void* stream);
 

@@ -1,5 +1,4 @@
-// The norm tree on a GPU: 64 threads per chunk, one per lane; then one warp per tensor adds the
-// chunks in order.
+// The norm tree on a GPU: 64 threads per chunk, one per lane; then one warp adds the chunks in order.
 
 #include "simd/cuda_kernels.h"
 #include "simd/cuda_launch.h"
@@ -35,32 +34,16 @@ __device__ double chunk_sum(const Grad* grad, int64_t n) {
   return canonical(sum);
 }
 
-/** Up to 64 tensors of a segment, passed to the kernels by value. */
-struct TensorTable {
-  static constexpr int kMax = 64;
-  int n_tensors = 0;
-  int64_t n_chunks = 0;
-  int64_t begin[kMax], n[kMax], first_chunk[kMax];
-};
-
 template <class Grad>
 __global__ void __launch_bounds__(kBlockThreads)
-    sum_chunks(const Grad* grads, TensorTable table, double* chunk_sums) {
+    sum_chunks(const Grad* grads, int64_t n, double* chunk_sums) {
   const int64_t chunk =
       static_cast<int64_t>(blockIdx.x) * kChunksPerBlock + threadIdx.x / kNormLanes;
-  int64_t begin = 0, n = 0;  // a group past the last chunk only synchronises
-  if (chunk < table.n_chunks) {
-    // The last tensor whose first chunk is not behind this one; an empty one shares it with its
-    // successor.
-    int t = 0;
-    while (t + 1 < table.n_tensors && table.first_chunk[t + 1] <= chunk)
-      ++t;
-    const int64_t inside = (chunk - table.first_chunk[t]) * kNormChunk;
-    begin = table.begin[t] + inside;
-    n = table.n[t] - inside < kNormChunk ? table.n[t] - inside : kNormChunk;
-  }
-  const double sum = chunk_sum(grads + begin, n);
-  if (chunk < table.n_chunks && threadIdx.x % kNormLanes == 0) chunk_sums[chunk] = sum;
+  const int64_t begin = chunk * kNormChunk;
+  // A group past the last chunk only synchronises.
+  const int64_t rest = n > begin ? n - begin : 0;
+  const double sum = chunk_sum(grads + begin, rest < kNormChunk ? rest : kNormChunk);
+  if (rest > 0 && threadIdx.x % kNormLanes == 0) chunk_sums[chunk] = sum;
 }
 
 /** One warp adds values in order. What takes time is the chain of additions: each lane has the next
@@ -97,12 +80,6 @@ __global__ void __launch_bounds__(32) sum_values(const double* values, int64_t n
   warp_sum(values, n, out);
 }
 
-__global__ void __launch_bounds__(32)
-    sum_tensors(const double* chunk_sums, TensorTable table, double* sums) {
-  const int t = static_cast<int>(blockIdx.x);
-  warp_sum(chunk_sums + table.first_chunk[t], (table.n[t] + kNormChunk - 1) / kNormChunk, sums + t);
-}
-
 }  // namespace
 
 void sum_in_order(const double* values, int64_t n, double* sum, void* stream) {
@@ -112,41 +89,16 @@ void sum_in_order(const double* values, int64_t n, double* sum, void* stream) {
 
 void square_sum(
     const void* grad, DType grad_type, int64_t n, double* sum, double* chunk_sums, void* stream) {
-  const TensorRange whole{0, n};
-  square_sums(grad, grad_type, &whole, 1, sum, chunk_sums, stream);
-}
-
-void square_sums(const void* grads,
-                 DType grad_type,
-                 const TensorRange* tensors,
-                 int64_t n_tensors,
-                 double* sums,
-                 double* chunk_sums,
-                 void* stream) {
   const auto queue = static_cast<cudaStream_t>(stream);
-  for (int64_t first = 0; first < n_tensors; first += TensorTable::kMax) {
-    TensorTable table;
-    for (int64_t t = first; t < n_tensors && table.n_tensors < TensorTable::kMax;
-         ++t, ++table.n_tensors) {
-      table.begin[table.n_tensors] = tensors[t].begin;
-      table.n[table.n_tensors] = tensors[t].n;
-      table.first_chunk[table.n_tensors] = table.n_chunks;
-      table.n_chunks += norm_chunks(tensors[t].n);
-    }
-    if (table.n_chunks > 0) {
-      const auto grid =
-          static_cast<unsigned>((table.n_chunks + kChunksPerBlock - 1) / kChunksPerBlock);
-      with_type(grad_type, "square_sums", [&]<class Grad>(Grad*) {
-        sum_chunks<<<grid, kBlockThreads, 0, queue>>>(static_cast<const Grad*>(grads), table,
-                                                      chunk_sums);
-      });
-      check(cudaGetLastError(), "square_sums");
-    }
-    sum_tensors<<<static_cast<unsigned>(table.n_tensors), 32, 0, queue>>>(chunk_sums, table,
-                                                                          sums + first);
-    check(cudaGetLastError(), "square_sums");
-    chunk_sums += table.n_chunks;
+  const int64_t n_chunks = norm_chunks(n);
+  if (n_chunks > 0) {
+    const auto grid = static_cast<unsigned>((n_chunks + kChunksPerBlock - 1) / kChunksPerBlock);
+    with_type(grad_type, "square_sum", [&]<class Grad>(Grad*) {
+      sum_chunks<<<grid, kBlockThreads, 0, queue>>>(static_cast<const Grad*>(grad), n, chunk_sums);
+    });
+    check(cudaGetLastError(), "square_sum");
   }
+  sum_in_order(chunk_sums, n_chunks, sum, stream);
 }
 
 }  // namespace ferry::simd::cuda

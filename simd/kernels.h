@@ -139,9 +139,10 @@ void accumulate(float* sum, const void* grad, DType grad_type, int64_t n);
 /** sum = float(grad): the first micro-batch. */
 void accumulate_first(float* sum, const void* grad, DType grad_type, int64_t n);
 
-/** The norm tree (design 5): a tensor's chunks of 4096; in each, 64 double lanes, lane i summing
- * the squares of the elements i, i + 64, ... of the chunk in order; then lane i += lane i + 32, i +
- * 16, ... i + 1; then chunk sums in order. Squares of floats are exact in double, so fused or not
+/** The norm tree (design 5): chunks of 4096 of a block's gradients, which are its trained prefix
+ * with zeros between tensors; in each, 64 double lanes, lane i summing the squares of the elements
+ * i, i + 64, ... of the chunk in order; then lane i += lane i + 32, i + 16, ... i + 1; then chunk
+ * sums in order. Squares of floats are exact in double, so fused or not
  * is the same. No finite input overflows a double sum: a sum is finite exactly when every element
  * is, which is the overflow test. */
 inline constexpr int64_t kNormChunk = 4096;
@@ -149,12 +150,12 @@ inline constexpr int64_t kNormLanes = 64;
 constexpr int64_t norm_chunks(int64_t n) {
   return (n + kNormChunk - 1) / kNormChunk;
 }
-/** Sums of the norm_chunks(n) chunks of grad. A caller that spreads a tensor over threads splits it
- * at chunks. */
+/** Sums of the norm_chunks(n) chunks of grad. A caller that spreads them over threads splits at
+ * chunks. */
 void square_sum_chunks(const void* grad, DType grad_type, int64_t n, double* chunk_sums);
-/** ((0 + x[0]) + x[1]) + ...: chunks to a tensor, tensors to a block, blocks to the model. */
+/** ((0 + x[0]) + x[1]) + ...: chunks to a block, blocks to the model. */
 double sum_in_order(const double* values, int64_t n);
-/** Both at once, for tensors that are not worth spreading. */
+/** Both at once, where spreading is not worth it. */
 double square_sum(const void* grad, DType grad_type, int64_t n);
 
 /** keep[i] = 1 where Philox (philox.h) of element first_element + i under key is >= round(p *

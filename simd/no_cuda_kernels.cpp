@@ -31,9 +31,6 @@ void accumulate_first(float*, const void*, DType, int64_t, void*) {
 void square_sum(const void*, DType, int64_t, double*, double*, void*) {
   no_cuda();
 }
-void square_sums(const void*, DType, const TensorRange*, int64_t, double*, double*, void*) {
-  no_cuda();
-}
 void sum_in_order(const double*, int64_t, double*, void*) {
   no_cuda();
 }

@@ -1,6 +1,7 @@
 #include "offload/device/cpu_math.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace ferry {
 
@@ -40,32 +41,22 @@ void CpuMath::accumulate(float* sum, const void* g, DType type, int64_t n, bool 
   });
 }
 
-void CpuMath::square_sum(const void* g,
-                         DType type,
-                         std::span<const TensorExtent> tensors,
-                         double* total) {
+void CpuMath::square_sum(const void* g, DType type, int64_t n, double* total) {
   static_assert(simd::kTask_elements % simd::kNormChunk == 0,
                 "a task holds whole chunks of the norm");
   tasks_.clear();
-  std::vector<int64_t> first_chunk;  // the first chunk of each tensor
-  int64_t n_chunks = 0;
-  for (size_t t = 0; t < tensors.size(); ++t) {
-    split(t, tensors[t].n_elements);
-    first_chunk.push_back(n_chunks);
-    n_chunks += simd::norm_chunks(tensors[t].n_elements);
-  }
-  chunk_sums_.resize(static_cast<size_t>(n_chunks));
+  split(0, n);
+  chunk_sums_.resize(static_cast<size_t>(simd::norm_chunks(n)));
   pool_.parallel_for(static_cast<int64_t>(tasks_.size()), [&](int64_t i) {
     const Task& task = tasks_[static_cast<size_t>(i)];
-    int64_t chunk = first_chunk[task.tensor] + task.begin / simd::kNormChunk;
-    simd::square_sum_chunks(element(g, type, tensors[task.tensor].offset + task.begin), type,
-                            task.n, chunk_sums_.data() + chunk);
+    simd::square_sum_chunks(element(g, type, task.begin), type, task.n,
+                            chunk_sums_.data() + task.begin / simd::kNormChunk);
   });
-  double sum = 0;
-  for (size_t t = 0; t < tensors.size(); ++t)
-    sum += simd::sum_in_order(chunk_sums_.data() + first_chunk[t],
-                              simd::norm_chunks(tensors[t].n_elements));
-  *total = sum;
+  *total = simd::sum_in_order(chunk_sums_.data(), simd::norm_chunks(n));
+}
+
+void CpuMath::zero(void* to, int64_t n_bytes) {
+  std::memset(to, 0, static_cast<size_t>(n_bytes));
 }
 
 }  // namespace ferry

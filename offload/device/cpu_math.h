@@ -15,10 +15,8 @@ class CpuMath final : public DeviceMath {
   explicit CpuMath(WorkerPool& pool) : pool_(pool) {}
   void adamw(std::span<const simd::AdamwArgs> tensors) override;
   void accumulate(float* sum, const void* g, DType type, int64_t n, bool first) override;
-  void square_sum(const void* g,
-                  DType type,
-                  std::span<const TensorExtent> tensors,
-                  double* total) override;
+  void square_sum(const void* g, DType type, int64_t n, double* total) override;
+  void zero(void* to, int64_t n_bytes) override;
 
  private:
   /** A piece of a tensor: at least simd::kTask_elements, but for a tensor's last. */

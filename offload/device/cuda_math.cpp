@@ -7,15 +7,12 @@
 namespace ferry {
 namespace {
 
-constexpr int64_t kTensors_max = 4096;
 constexpr int64_t kChunks_max = 1 << 19;  // chunks of a block: 2 G elements
 
 }  // namespace
 
 CudaMath::CudaMath(cudaStream_t stream)
-    : stream_(stream),
-      tensor_sums_(allocate_gpu<double>(kTensors_max)),
-      chunk_sums_(allocate_gpu<double>(kChunks_max)) {}
+    : stream_(stream), chunk_sums_(allocate_gpu<double>(kChunks_max)) {}
 
 void CudaMath::adamw(std::span<const simd::AdamwArgs> tensors) {
   for (const simd::AdamwArgs& args : tensors)
@@ -29,22 +26,13 @@ void CudaMath::accumulate(float* sum, const void* g, DType type, int64_t n, bool
     simd::cuda::accumulate(sum, g, type, n, stream_);
 }
 
-void CudaMath::square_sum(const void* g,
-                          DType type,
-                          std::span<const TensorExtent> tensors,
-                          double* total) {
-  ranges_.clear();
-  int64_t n_chunks = 0;
-  for (const TensorExtent& t : tensors) {
-    ranges_.push_back({t.offset, t.n_elements});
-    n_chunks += simd::norm_chunks(t.n_elements);
-  }
-  const auto n = static_cast<int64_t>(ranges_.size());
-  FERRY_CHECK(n <= kTensors_max && n_chunks <= kChunks_max, "a block of {} tensors, {} chunks", n,
-              n_chunks);
-  simd::cuda::square_sums(g, type, ranges_.data(), n, tensor_sums_.get(), chunk_sums_.get(),
-                          stream_);
-  simd::cuda::sum_in_order(tensor_sums_.get(), n, total, stream_);
+void CudaMath::square_sum(const void* g, DType type, int64_t n, double* total) {
+  FERRY_CHECK(simd::norm_chunks(n) <= kChunks_max, "gradients of {} elements", n);
+  simd::cuda::square_sum(g, type, n, total, chunk_sums_.get(), stream_);
+}
+
+void CudaMath::zero(void* to, int64_t n_bytes) {
+  FERRY_CUDA(cudaMemsetAsync(to, 0, static_cast<size_t>(n_bytes), stream_));
 }
 
 }  // namespace ferry

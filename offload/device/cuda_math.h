@@ -3,8 +3,6 @@
 
 #include <cuda_runtime.h>
 
-#include <vector>
-
 #include "offload/device/cuda_memory.h"
 #include "offload/device/device.h"
 #include "simd/cuda_kernels.h"
@@ -17,16 +15,12 @@ class CudaMath final : public DeviceMath {
   explicit CudaMath(cudaStream_t stream);
   void adamw(std::span<const simd::AdamwArgs> tensors) override;
   void accumulate(float* sum, const void* g, DType type, int64_t n, bool first) override;
-  void square_sum(const void* g,
-                  DType type,
-                  std::span<const TensorExtent> tensors,
-                  double* total) override;
+  void square_sum(const void* g, DType type, int64_t n, double* total) override;
+  void zero(void* to, int64_t n_bytes) override;
 
  private:
   cudaStream_t stream_;
-  GpuArray<double> tensor_sums_;
   GpuArray<double> chunk_sums_;
-  std::vector<simd::cuda::TensorRange> ranges_;
 };
 
 }  // namespace ferry

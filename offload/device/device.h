@@ -41,12 +41,9 @@ class DeviceMath {
   virtual void adamw(std::span<const simd::AdamwArgs> tensors) = 0;
   /** sum (fp32) = g on the first micro-batch, += g on the others. */
   virtual void accumulate(float* sum, const void* g, DType type, int64_t n, bool first) = 0;
-  /** *total = the tensors' square sums by the tree of design 5, added in order; g is the segment's
-   * start. */
-  virtual void square_sum(const void* g,
-                          DType type,
-                          std::span<const TensorExtent> tensors,
-                          double* total) = 0;
+  /** *total = the square sum of g (n) by the tree of design 5 (simd/kernels.h). */
+  virtual void square_sum(const void* g, DType type, int64_t n, double* total) = 0;
+  virtual void zero(void* to, int64_t n_bytes) = 0;
 };
 
 /** Zero-filled memory of one place, freed with the object. */

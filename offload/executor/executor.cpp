@@ -49,6 +49,16 @@ Executor::Executor(const StepShape& shape,
     saved_.push_back(device_.make_event());
     std::ranges::copy_if(block(b).tensors, std::back_inserter(trained_.emplace_back()),
                          &TensorExtent::trainable);
+    std::ranges::sort(trained_.back(), {}, &TensorExtent::offset);
+    gaps_.emplace_back();
+    for (size_t t = 0; t < trained_.back().size(); ++t) {
+      const TensorExtent& tensor = trained_.back()[t];
+      const int64_t end = tensor.offset + tensor.n_elements;
+      const int64_t next = t + 1 < trained_.back().size() ? trained_.back()[t + 1].offset
+                                                          : block(b).n_trained_elements;
+      FERRY_CHECK(end <= next, "{}: trained tensors up to {} of {}", block(b).name, end, next);
+      if (end < next) gaps_.back().push_back({end, next - end});
+    }
     for (const BorrowedExtent& borrowed : block(b).borrowed)
       FERRY_CHECK(block(borrowed.block).place == block(b).place,
                   "{} and {} share a tensor but not a place", block(b).name,

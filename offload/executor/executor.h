@@ -31,8 +31,8 @@ struct ActionMemory {
   std::byte* saved_recomputed = nullptr;  ///< a selective block's recomputed activations
   std::byte* input = nullptr;             ///< output of the block before
   std::byte* output = nullptr;            ///< null for the head
-  std::byte* grads =
-      nullptr;  ///< compute type, this micro-batch's; borrowed uses behind the segment
+  std::byte* grads = nullptr;  ///< compute type, this micro-batch's; borrowed uses behind the
+                               ///< trained prefix; null where none is wanted
   std::byte* grad_output = nullptr;
   std::byte* grad_input = nullptr;  ///< null for the first block
   std::byte* batch = nullptr;
@@ -244,7 +244,11 @@ class Executor {
   std::chrono::milliseconds watchdog_;
   std::map<std::pair<int, UpdateOrder>, StepList> lists_;  ///< by number of micro-batches
   StepList evaluation_list_;
-  std::vector<std::vector<TensorExtent>> trained_;   ///< by block: its tensors but the frozen ones
+  std::vector<std::vector<TensorExtent>> trained_;  ///< by block: its tensors but the frozen ones
+  struct ElementRange {
+    int64_t begin = 0, n = 0;
+  };
+  std::vector<std::vector<ElementRange>> gaps_;      ///< by block: between its trained tensors
   std::vector<EventId> events_;                      ///< by action index
   std::vector<EventId> updated_;                     ///< by block
   std::vector<EventId> saved_;                       ///< by block

@@ -72,7 +72,7 @@ ActionMemory Executor::memory_of(const Action& action) const {
   for (int i = 0; i < static_cast<int>(block(b).borrowed.size()); ++i)
     m.borrowed.push_back(
         action.slot >= 0
-            ? m.weights + shape_.borrowed_offset(b, i) * compute_bytes
+            ? m.weights + shape_.borrowed_in_slot(b, i) * compute_bytes
             : memory_.segment(block(b).borrowed[static_cast<size_t>(i)].block, Segment::weights) +
                   shape_.borrowed_tensor(b, i).offset * compute_bytes);
   const int lane = live(action.micro);
@@ -111,7 +111,8 @@ ActionMemory Executor::memory_of(const Action& action) const {
   if (action.verb != Verb::backward) return m;
   m.grad_output = is_head ? nullptr : gradient(b);
   m.grad_input = b == 0 ? nullptr : gradient(b - 1);
-  if (shape_.sums_on_gpu(b) || !shape_.has_grads(b))
+  if (!shape_.has_grads(b)) return m;
+  if (shape_.sums_on_gpu(b))
     m.grads = memory_.at(layout_.grad_temp);
   else
     m.grads = action.grad_slot >= 0
@@ -122,6 +123,10 @@ ActionMemory Executor::memory_of(const Action& action) const {
 
 void Executor::run_backward(const Action& action) {
   ActionMemory m = memory_of(action);
+  // The norm goes over the whole prefix, and a slot holds another block's gradients before.
+  const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
+  for (const ElementRange& gap : gaps_[static_cast<size_t>(action.block)])
+    device_.math().zero(m.grads + gap.begin * compute_bytes, gap.n * compute_bytes);
   work_.backward(action, m);
   if (shape_.sums_on_gpu(action.block)) {
     std::byte* sum = action.grad_slot >= 0
@@ -129,8 +134,8 @@ void Executor::run_backward(const Action& action) {
                          : memory_.segment(action.block, Segment::grads);
     device_.math().accumulate(reinterpret_cast<float*>(sum), m.grads, shape_.compute,
                               shape_.n_grad_elements(action.block), action.first_sum);
+    poison(layout_.grad_temp);
   }
-  if (m.grads == memory_.at(layout_.grad_temp)) poison(layout_.grad_temp);
   if (action.saved_slot >= 0) poison(layout_.saved_slots[static_cast<size_t>(action.saved_slot)]);
   if (block(action.block).saved_bytes > block(action.block).saved_kept_bytes())
     poison(layout_.saved_recomputed);
@@ -167,7 +172,7 @@ void Executor::fetch_weights(const Action& action) {
   for (int i = 0; i < static_cast<int>(block(b).borrowed.size()); ++i) {
     const TensorExtent& tensor = shape_.borrowed_tensor(b, i);
     device_.copy(
-        QueueId::h2d, slot + shape_.borrowed_offset(b, i) * compute_bytes,
+        QueueId::h2d, slot + shape_.borrowed_in_slot(b, i) * compute_bytes,
         memory_.segment(block(b).borrowed[static_cast<size_t>(i)].block, Segment::weights) +
             tensor.offset * compute_bytes,
         tensor.n_elements * compute_bytes);
@@ -205,7 +210,7 @@ void Executor::combine(const Action& action) {
     if (!tensor.trainable) continue;
     auto* sum = reinterpret_cast<float*>(memory_.segment(owner, Segment::grads)) + tensor.offset;
     auto* use = reinterpret_cast<float*>(memory_.segment(user, Segment::grads)) +
-                shape_.borrowed_offset(user, i);
+                shape_.borrowed_in_grads(user, i);
     math_of(block(owner).place).accumulate(sum, use, DType::f32, tensor.n_elements, false);
   }
 }
@@ -226,7 +231,7 @@ void Executor::square_sum(const Action& action) {
       action.grad_slot >= 0 ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
                             : memory_.segment(b, Segment::grads);
   math_of(on_gpu ? Place::device : Place::host)
-      .square_sum(grads, segment_dtype(shape_, b, Segment::grads), trained_[static_cast<size_t>(b)],
+      .square_sum(grads, segment_dtype(shape_, b, Segment::grads), block(b).n_trained_elements,
                   on_gpu ? step_sum(Place::device, b) : &host_square_sums_[static_cast<size_t>(b)]);
 }
 

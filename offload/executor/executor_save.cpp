@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <memory>
 
 #include "offload/executor/executor.h"
@@ -69,24 +70,19 @@ std::vector<HostCopy> BlockStates::parts_of(const StatePiece& piece) const {
 
 void BlockStates::read(std::span<const StatePiece> pieces,
                        const std::function<void(size_t piece)>& look) {
-  // The halves of a master on the host and of weights on the GPU: a frozen block's.
-  const auto place_of_part = [&](const StatePiece& piece, size_t part) {
-    return memory_.place_of(block_,
-                            is_split(piece) && part == 0 ? Segment::weights : piece.segment);
+  const auto place_of = [&](const StatePiece& piece) {
+    return memory_.place_of(block_, piece.segment);
   };
   std::vector<HostCopy> from_gpu;
-  for (const StatePiece& piece : pieces) {
-    const std::vector<HostCopy> parts = parts_of(piece);
-    for (size_t part = 0; part < parts.size(); ++part)
-      if (place_of_part(piece, part) == Place::device) from_gpu.push_back(parts[part]);
-  }
+  for (const StatePiece& piece : pieces)
+    if (place_of(piece) == Place::device)
+      std::ranges::copy(parts_of(piece), std::back_inserter(from_gpu));
   memory_.read_lasting(device_, from_gpu);
   pool_.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) {
     const StatePiece& piece = pieces[static_cast<size_t>(i)];
-    const std::vector<HostCopy> parts = parts_of(piece);
-    for (size_t part = 0; part < parts.size(); ++part)
-      if (place_of_part(piece, part) == Place::host)
-        std::memcpy(parts[part].to, parts[part].from, static_cast<size_t>(parts[part].n_bytes));
+    if (place_of(piece) == Place::host)
+      for (const HostCopy& part : parts_of(piece))
+        std::memcpy(part.to, part.from, static_cast<size_t>(part.n_bytes));
     if (is_split(piece)) join_halves(piece.to);
     look(static_cast<size_t>(i));
     n_read_bytes_ += static_cast<int64_t>(piece.to.size());

@@ -7,6 +7,8 @@
 namespace ferry {
 namespace {
 
+constexpr auto kMaster_bytes = static_cast<int64_t>(sizeof(float));
+
 /** Words of a region's name, put together where it is listed. */
 struct Name {
   std::string_view first, second;
@@ -81,29 +83,24 @@ class LayoutMaker {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       std::array<RegionId, kSegments> ids;
       ids.fill(-1);
-      const auto place_segment_at = [&](Place place, Segment s, Tag tag, int64_t n_elements) {
-        const int64_t n_bytes = segment_bytes(shape_, b, s, n_elements);
-        ids[static_cast<size_t>(s)] = add(tag, place, {block(b).name, name_of(tag)}, n_bytes);
+      const auto place_segment = [&](Segment s, Tag tag) {
+        const int64_t n_bytes = segment_bytes(shape_, b, s);
+        ids[static_cast<size_t>(s)] =
+            add(tag, block(b).place, {block(b).name, name_of(tag)}, n_bytes);
         if (n_bytes > 0) add_to_buffer(s, n_bytes);
       };
-      const auto place_segment = [&](Segment s, Tag tag, int64_t n_elements) {
-        place_segment_at(block(b).place, s, tag, n_elements);
-      };
-      int64_t n = block(b).n_elements;
-      // No step reads the master of a frozen block: it is kept for checkpoints alone.
-      const bool is_trained = shape_.is_trained(b);
-      const bool in_use = is_trained || shape_.weights_are_master();
-      if (shape_.trains)
-        place_segment_at(in_use ? block(b).place : Place::host, Segment::master, Tag::master, n);
+      if (shape_.trains) place_segment(Segment::master, Tag::master);
       if (shape_.trains && shape_.weights_are_master())
         ids[static_cast<size_t>(Segment::weights)] = ids[static_cast<size_t>(Segment::master)];
       else
-        place_segment(Segment::weights, Tag::weights, n);
-      if (shape_.has_grads(b)) place_segment(Segment::grads, Tag::grads, shape_.n_grad_elements(b));
-      if (is_trained) {
-        place_segment(Segment::adam_m, Tag::adam_m, n);
-        place_segment(Segment::adam_v, Tag::adam_v, n);
+        place_segment(Segment::weights, Tag::weights);
+      if (shape_.has_grads(b)) place_segment(Segment::grads, Tag::grads);
+      if (shape_.is_trained(b)) {
+        place_segment(Segment::adam_m, Tag::adam_m);
+        place_segment(Segment::adam_v, Tag::adam_v);
       }
+      if (shape_.trains && !shape_.weights_are_master())
+        frozen_bytes_ += (block(b).n_elements - block(b).n_trained_elements) * kMaster_bytes;
       if constexpr (kLists) out_.segments[static_cast<size_t>(b)] = ids;
     }
   }
@@ -114,16 +111,15 @@ class LayoutMaker {
     bool staged = false;
     const bool vertical = shape_.order == AccumulationOrder::vertical;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
-      int64_t n = shape_.n_grad_elements(b);
+      const int64_t n = shape_.n_grad_elements(b);
       const bool host = block(b).place == Place::host;
-      if (host) weights = std::max(weights, n * compute_bytes);
+      if (host) weights = std::max(weights, shape_.n_slot_elements(b) * compute_bytes);
       if (host && shape_.has_grads(b)) {
         grads_host =
             std::max(grads_host, n * (vertical && shape_.grads_fp32(b) ? 4 : compute_bytes));
         staged |= shape_.sums_on_host(b);
       }
-      const bool for_nobody = b >= first_backward_ && !shape_.has_grads(b);
-      if (shape_.sums_on_gpu(b) || for_nobody) temp = std::max(temp, n * compute_bytes);
+      if (shape_.sums_on_gpu(b)) temp = std::max(temp, n * compute_bytes);
     }
     if (weights > 0)
       add_each(out_.weight_slots, shape_.n_weight_slots, Tag::slots, Place::device, "weight slot",
@@ -215,18 +211,18 @@ class LayoutMaker {
         round_up(n_bytes, kTensorAlignment_bytes) * (is_half ? 2 : 1) + kRun_bytes;
   }
   /** Room for every state where the shape allows it: a checkpoint then holds up the steps for as
-   * long as the copy takes, whatever the disk does. */
+   * long as the copy takes, whatever the disk does. No step waits for frozen weights. */
   void save_buffer() {
     constexpr int64_t kPage_bytes = 4096;  // the buffer starts on one, regions need not
-    save_buffer_bytes_ =
-        round_up(std::min(saved_states_bytes_, shape_.save_buffer_bytes_max) + kPage_bytes,
-                 kTensorAlignment_bytes);
+    const int64_t wanted = saved_states_bytes_ + std::min(frozen_bytes_, kSaveBuffer_bytes_least);
+    save_buffer_bytes_ = round_up(std::min(wanted, shape_.save_buffer_bytes_max) + kPage_bytes,
+                                  kTensorAlignment_bytes);
     out_.save_buffer = add(Tag::staging, Place::host, {"checkpoint buffer"}, save_buffer_bytes_);
   }
 
   const StepShape& shape_;
   const int first_backward_ = shape_.first_backward();
-  int64_t saved_states_bytes_ = 0, save_buffer_bytes_ = 0;
+  int64_t saved_states_bytes_ = 0, frozen_bytes_ = 0, save_buffer_bytes_ = 0;
   Layout out_;
 };
 
@@ -278,13 +274,36 @@ ByteRange element_bytes(
   return {begin * width, n * width};
 }
 
-int64_t segment_bytes(const StepShape& shape, int block, Segment segment, int64_t n_elements) {
+int64_t segment_elements(const StepShape& shape, int block, Segment segment) {
+  const BlockShape& b = shape.blocks[static_cast<size_t>(block)];
+  switch (segment) {
+    case Segment::weights:
+      return b.n_elements;
+    case Segment::grads:
+      return shape.n_grad_elements(block);
+    case Segment::master:
+      return shape.weights_are_master() ? b.n_elements : b.n_trained_elements;
+    case Segment::adam_m:
+    case Segment::adam_v:
+      break;
+  }
+  return b.n_trained_elements;
+}
+
+bool is_in_segment(const StepShape& shape, Segment segment, const TensorExtent& tensor) {
+  return tensor.trainable || segment == Segment::weights ||
+         (segment == Segment::master && shape.weights_are_master());
+}
+
+int64_t segment_bytes(const StepShape& shape, int block, Segment segment) {
+  const int64_t n_elements = segment_elements(shape, block, segment);
   return element_bytes(shape, block, segment, 0, n_elements).n_bytes +
          (has_exponents(shape, segment) ? simd::state_blocks(n_elements) : 0);
 }
 
 ByteRange exponent_bytes(const StepShape& shape, int block, const TensorExtent& tensor) {
-  return {shape.blocks[static_cast<size_t>(block)].n_elements + tensor.offset / simd::kStateBlock,
+  return {shape.blocks[static_cast<size_t>(block)].n_trained_elements +
+              tensor.offset / simd::kStateBlock,
           simd::state_blocks(tensor.n_elements)};
 }
 

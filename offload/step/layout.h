@@ -66,8 +66,14 @@ struct Layout {
  * master's is fp32, of whose bytes the segment has half. */
 DType segment_dtype(const StepShape& shape, int block, Segment segment);
 
-/** Bytes of a segment of n elements: with 8-bit states the codes, then the exponents. */
-int64_t segment_bytes(const StepShape& shape, int block, Segment segment, int64_t n_elements);
+/** Elements of a block's segment: the weights have all of the block's, the others its trained
+ * prefix (gradients of what it borrows behind that; the master of fp32 runs is the weights). */
+int64_t segment_elements(const StepShape& shape, int block, Segment segment);
+/** Bytes of a segment: with 8-bit states the codes, then the exponents. */
+int64_t segment_bytes(const StepShape& shape, int block, Segment segment);
+/** True where the segment holds elements of this tensor of the block: frozen ones have weights
+ * alone. */
+bool is_in_segment(const StepShape& shape, Segment segment, const TensorExtent& tensor);
 
 /** Some of a segment's bytes. */
 struct ByteRange {

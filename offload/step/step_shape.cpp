@@ -11,8 +11,7 @@ constexpr int64_t kExtentAlignment_elements = 256;
 }
 
 bool StepShape::is_trained(int block) const {
-  return trains &&
-         std::ranges::any_of(blocks[static_cast<size_t>(block)].tensors, &TensorExtent::trainable);
+  return trains && blocks[static_cast<size_t>(block)].n_trained_elements > 0;
 }
 
 bool StepShape::has_grads(int block) const {
@@ -68,16 +67,29 @@ const TensorExtent& StepShape::borrowed_tensor(int block, int i) const {
   return blocks[static_cast<size_t>(b.block)].tensors[static_cast<size_t>(b.tensor)];
 }
 
-int64_t StepShape::borrowed_offset(int block, int i) const {
+int64_t StepShape::borrowed_in_slot(int block, int i) const {
   int64_t offset = blocks[static_cast<size_t>(block)].n_elements;
   for (int k = 0; k < i; ++k)
     offset += round_up(borrowed_tensor(block, k).n_elements, kExtentAlignment_elements);
   return offset;
 }
 
+int64_t StepShape::borrowed_in_grads(int block, int i) const {
+  int64_t offset = blocks[static_cast<size_t>(block)].n_trained_elements;
+  for (int k = 0; k < i; ++k)
+    if (const TensorExtent& tensor = borrowed_tensor(block, k); tensor.trainable)
+      offset += round_up(tensor.n_elements, kExtentAlignment_elements);
+  return offset;
+}
+
+int64_t StepShape::n_slot_elements(int block) const {
+  return borrowed_in_slot(block,
+                          static_cast<int>(blocks[static_cast<size_t>(block)].borrowed.size()));
+}
+
 int64_t StepShape::n_grad_elements(int block) const {
-  return borrowed_offset(block,
-                         static_cast<int>(blocks[static_cast<size_t>(block)].borrowed.size()));
+  return borrowed_in_grads(block,
+                           static_cast<int>(blocks[static_cast<size_t>(block)].borrowed.size()));
 }
 
 }  // namespace ferry

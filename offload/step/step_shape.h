@@ -18,7 +18,7 @@ namespace ferry {
 
 /** A parameter inside a block's segments. */
 struct TensorExtent {
-  int64_t offset = 0;  ///< elements, a multiple of 256
+  int64_t offset = 0;  ///< elements, a multiple of 256; trained tensors lie before frozen ones
   int64_t n_elements = 0;
   int group = 0;          ///< which of Decision::steps updates it
   bool trainable = true;  ///< false: no update, no part in the gradient norm
@@ -50,7 +50,10 @@ enum class AccumulationOrder : uint8_t { horizontal, vertical };
 
 struct BlockShape {
   std::string name;
-  int64_t n_elements = 0;  ///< elements of each segment
+  int64_t n_elements = 0;  ///< elements of the weights
+  /** Elements of the trained prefix, a multiple of 256: gradients, master and states have no more.
+   */
+  int64_t n_trained_elements = 0;
   std::vector<TensorExtent> tensors;
   std::vector<BorrowedExtent> borrowed;
   int64_t saved_bytes = 0;             ///< bytes of one micro-batch of the largest shape
@@ -121,11 +124,16 @@ struct StepShape {
    * all, on the GPU). */
   bool sums_on_host(int block) const;
   bool sums_on_gpu(int block) const;
-  /** Elements of the block's gradients: its segment, then one region per borrowed tensor. */
-  int64_t n_grad_elements(int block) const;
-  /** Element offset of borrowed tensor `i` behind the segment, in gradients and in a weight slot.
+  /** Elements of a weight slot with this block: its weights, then one region per borrowed tensor.
    */
-  int64_t borrowed_offset(int block, int i) const;
+  int64_t n_slot_elements(int block) const;
+  /** Elements of the block's gradients: its trained prefix, then one region per borrowed tensor
+   * that is trained. */
+  int64_t n_grad_elements(int block) const;
+  /** Element offset of borrowed tensor `i` in a weight slot. */
+  int64_t borrowed_in_slot(int block, int i) const;
+  /** Element offset of borrowed tensor `i` in the gradients; it is trained. */
+  int64_t borrowed_in_grads(int block, int i) const;
   const TensorExtent& borrowed_tensor(int block, int i) const;
   /** Weights of fp32 runs are the master copy itself. */
   bool weights_are_master() const { return compute == DType::f32; }

@@ -252,7 +252,7 @@ std::vector<Option> training_options() {
        .help = "Parameters that stay as they are, as patterns over their Hugging Face names "
                "separated by commas: 'bert.embeddings.*,bert.encoder.layer.[0-3].*' (* any text, ? "
                "one character, [0-3] one of these). Below the lowest trained block there is no "
-               "backward; a block frozen whole has no gradients and Adam states. Freezing more "
+               "backward; a frozen parameter has no gradient and no Adam states. Freezing more "
                "saves memory and time, and adapts less."},
       {.key = "param_groups",
        .type = Type::groups,

@@ -16,20 +16,14 @@ at::Tensor view(void* data, at::IntArrayRef shape, at::ScalarType type, at::Devi
   return at::from_blob(data, shape, at::TensorOptions().dtype(type).device(device));
 }
 
-/** True for a frozen matrix: nobody wants its gradient, and it would cost a product. Gradients of
- * vectors fall off other work. */
-bool is_skipped(const ParamSpec& param) {
-  return !param.trainable && param.shape.size() >= 2;
-}
-
 }  // namespace
 
 /** Views by the addresses they stand on and the micro-batch's token count. Addresses are fixed for
  * the run (a borrowed tensor's follows from the block and its weights') and token counts are few,
  * so this stops growing once each count has gone through each slot. */
 struct ModelRunner::Views {
-  // block, weights, grads, saved, tokens
-  using Key = std::tuple<int, const void*, const void*, const void*, int64_t>;
+  // block, is backward, weights, grads, saved, tokens
+  using Key = std::tuple<int, bool, const void*, const void*, const void*, int64_t>;
   std::map<Key, BlockMemory> blocks;
   std::map<std::pair<const void*, int64_t>, at::Tensor> layer_inputs;
 };
@@ -46,7 +40,10 @@ ModelRunner::ModelRunner(const ModelTable& model,
       options_(options),
       layout_(make_batch_layout(options.largest, model)),
       logits_sent_(device.make_event()),
-      scratch_(memory.at(memory.layout().scratch), shape.scratch_bytes, options.device),
+      unwanted_grad_bytes_(shape.trains ? unwanted_grad_bytes(model) : 0),
+      scratch_(memory.at(memory.layout().scratch) + unwanted_grad_bytes_,
+               shape.scratch_bytes - unwanted_grad_bytes_,
+               options.device),
       batches_(static_cast<size_t>(shape.n_micro_max)),
       graphs_(options.graphs && device.is_cuda() ? std::make_unique<BlockGraphs>() : nullptr),
       views_(std::make_unique<Views>()) {
@@ -168,17 +165,23 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
       .tokens = batches_[static_cast<size_t>(action.micro)].shape.tokens,
       .n_seqs_max = options_.largest.n_seqs_max,
       .max_length = options_.largest.max_length};
+  const bool is_backward = action.verb == Verb::backward;
   auto [found, is_new] = views_->blocks.try_emplace(
-      {action.block, memory.weights, memory.grads, memory.saved, saved_shape.tokens});
+      {action.block, is_backward, memory.weights, memory.grads, memory.saved, saved_shape.tokens});
   BlockMemory& out = found->second;
   if (!is_new) return out;
   const at::ScalarType compute = scalar_type_of(shape_.compute);
   const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
+  std::byte* unwanted = memory_.at(memory_.layout().scratch);
   const auto add_grad = [&](const ParamSpec& p, int64_t offset) {
-    if (!memory.grads) return;
-    out.grads.push_back(is_skipped(p) ? at::Tensor()
-                                      : view(memory.grads + offset * compute_bytes, p.shape,
-                                             compute, options_.device));
+    if (!is_backward) return;
+    if (!p.has_grad()) {
+      out.grads.emplace_back();
+      return;
+    }
+    std::byte* at = p.trainable ? memory.grads + offset * compute_bytes : unwanted;
+    out.grads.push_back(view(at, p.shape, compute, options_.device));
+    if (!p.trainable) unwanted += round_up(p.n_elements * compute_bytes, kTensorAlignment_bytes);
   };
   for (const ParamSpec& p : table.params) {
     out.params.push_back(
@@ -189,7 +192,7 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
     const ParamSpec& p = model_.blocks[static_cast<size_t>(table.borrowed[i].block)]
                              .params[static_cast<size_t>(table.borrowed[i].param)];
     out.params.push_back(view(memory.borrowed[i], p.shape, compute, options_.device));
-    add_grad(p, shape_.borrowed_offset(action.block, static_cast<int>(i)));
+    add_grad(p, shape_.borrowed_in_grads(action.block, static_cast<int>(i)));
   }
   int64_t kept = 0, recomputed = 0;
   for (const SavedSpec& s : table.saved(saved_shape)) {

@@ -83,6 +83,7 @@ class ModelRunner final : public ComputeWork {
   BatchLayout layout_;
   EventId logits_sent_;
   std::vector<std::unique_ptr<Block>> blocks_;
+  int64_t unwanted_grad_bytes_;  // at the start of the scratch region
   Scratch scratch_;
   std::vector<BatchTensors> batches_;  ///< by micro-batch; tensors on the compute device
   std::unique_ptr<BlockGraphs> graphs_;

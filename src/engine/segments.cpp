@@ -34,6 +34,11 @@ void Segments::set_param(int block, int64_t offset, std::span<const float> value
               values.subspan(begin, std::min(kPiece, values.size() - begin)));
 }
 
+bool Segments::lacks_master(int block, int64_t offset) const {
+  return shape_.trains && !shape_.weights_are_master() &&
+         offset >= shape_.blocks[static_cast<size_t>(block)].n_trained_elements;
+}
+
 void Segments::set_piece(int block, int64_t offset, std::span<const float> values) {
   const auto n = static_cast<int64_t>(values.size());
   const auto put = [&](Segment segment, const void* from) {
@@ -41,15 +46,16 @@ void Segments::set_piece(int block, int64_t offset, std::span<const float> value
     write(memory_.segment(block, segment) + range.offset, memory_.place_of(block, segment), from,
           range.n_bytes);
   };
-  if (shape_.trains && shape_.split_master) {
+  const bool is_trained = has_master(block, offset);
+  if (is_trained && shape_.split_master) {
     std::vector<uint16_t> high(values.size()), low(values.size());
     simd::split_f32(high.data(), low.data(), values.data(), n);
     put(Segment::weights, high.data());
     put(Segment::master, low.data());
     return;
   }
-  if (shape_.trains) put(Segment::master, values.data());
-  if (shape_.trains && shape_.weights_are_master()) return;
+  if (is_trained) put(Segment::master, values.data());
+  if (is_trained && shape_.weights_are_master()) return;
   std::vector<std::byte> rounded(values.size() * size_of(shape_.compute));
   simd::convert(rounded.data(), shape_.compute, values.data(), DType::f32, n);
   put(Segment::weights, rounded.data());
@@ -62,14 +68,15 @@ void Segments::get_param(int block, int64_t offset, std::span<float> values) con
     read(to, memory_.segment(block, segment) + range.offset, memory_.place_of(block, segment),
          range.n_bytes);
   };
-  if (shape_.trains && shape_.split_master) {
+  const bool is_trained = has_master(block, offset);
+  if (is_trained && shape_.split_master) {
     std::vector<uint16_t> high(values.size()), low(values.size());
     get(Segment::weights, high.data());
     get(Segment::master, low.data());
     simd::join_f32(values.data(), high.data(), low.data(), n);
     return;
   }
-  if (shape_.trains) return get(Segment::master, values.data());
+  if (is_trained) return get(Segment::master, values.data());
   std::vector<std::byte> stored(values.size() * size_of(shape_.compute));
   get(Segment::weights, stored.data());
   simd::convert(values.data(), DType::f32, stored.data(), shape_.compute, n);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "offload/executor/run_memory.h"
+#include "src/engine/frozen_weights.h"
 
 namespace ferry {
 
@@ -14,17 +15,25 @@ class Segments {
   Segments(const StepShape& shape, Device& device, RunMemory& memory)
       : shape_(shape), device_(device), memory_(memory) {}
 
-  /** Sets fp32 values of a parameter: the master copy (if the run trains) and, rounded, the
-   * weights. */
+  /** Sets fp32 values of a parameter: the master copy, if there is one, and the weights. */
   void set_param(int block, int64_t offset, std::span<const float> values);
-  /** fp32 values: the master copy if the run trains, else the weights. */
+  /** fp32 values: those of the master copy, or where there is none of the weights. */
   void get_param(int block, int64_t offset, std::span<float> values) const;
+  /** True in a training run for a parameter that has weights alone: it is frozen, and they are not
+   * fp32. */
+  bool lacks_master(int block, int64_t offset) const;
   /** Sets some of a segment's bytes, as a checkpoint holds them. */
   void set_bytes(int block, Segment segment, int64_t offset, std::span<const std::byte> bytes);
   /** All bytes of a segment; empty if the run has none of it. */
   std::vector<std::byte> bytes_of(int block, Segment segment) const;
+  /** The values of parameters that have no master copy, for as long as the run lasts. */
+  const FrozenWeights& frozen() const { return frozen_; }
+  void set_frozen(FrozenWeights frozen) { frozen_ = std::move(frozen); }
 
  private:
+  bool has_master(int block, int64_t offset) const {
+    return shape_.trains && !lacks_master(block, offset);
+  }
   void set_piece(int block, int64_t offset, std::span<const float> values);
   void write(std::byte* to, Place place, const void* from, int64_t n_bytes);
   void read(void* to, const std::byte* from, Place place, int64_t n_bytes) const;
@@ -33,6 +42,7 @@ class Segments {
   const StepShape& shape_;
   Device& device_;
   RunMemory& memory_;
+  FrozenWeights frozen_;
 };
 
 }  // namespace ferry

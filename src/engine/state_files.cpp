@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
+#include "simd/kernels.h"
 #include "src/base/error.h"
 #include "src/files/crc32c.h"
 
@@ -79,9 +81,15 @@ std::vector<SavedTensor> saved_tensors(const ModelTable& model,
 
 StateWriter::StateWriter(const ModelTable& model,
                          const StepShape& shape,
+                         const FrozenWeights& frozen,
                          const std::filesystem::path& checkpoint,
                          int64_t max_shard_bytes,
-                         WriteBehind& behind) {
+                         WriteBehind& behind)
+    : shape_(shape), frozen_(frozen) {
+  if (!shape.weights_are_master())
+    for (const HfEntry& entry : model.hf_names)
+      if (!model.param_of(entry).trainable)
+        without_master_[entry.hf_name] = extent_of(model, entry).begin;
   for (size_t s = 0; s < kSavedSegments.size(); ++s) {
     std::vector<TensorSpec> specs;
     names_[s].resize(model.blocks.size());
@@ -131,7 +139,19 @@ void StateWriter::write(BlockStates& block, size_t s) {
         done_bytes = 0;
       }
     checksum_of.resize(pieces.size());
-    block.read(pieces, [&](size_t i) { checksum_of[i] = crc32c(pieces[i].to); });
+    std::vector<StatePiece> states;
+    std::vector<size_t> piece_of;  // by state
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      const std::string& name = names[tensor_of[i]];
+      if (kSavedSegments[s] == Segment::master && without_master_.contains(name)) {
+        read_frozen(block, name, pieces[i].offset_bytes - ranges_[s].at(name).offset, pieces[i].to);
+        checksum_of[i] = crc32c(pieces[i].to);
+        continue;
+      }
+      states.push_back(pieces[i]);
+      piece_of.push_back(i);
+    }
+    block.read(states, [&](size_t i) { checksum_of[piece_of[i]] = crc32c(states[i].to); });
     for (size_t i = 0; i < pieces.size(); ++i) {
       uint32_t& checksum = checksums[names[tensor_of[i]]];
       checksum =
@@ -140,7 +160,29 @@ void StateWriter::write(BlockStates& block, size_t s) {
   });
 }
 
+void StateWriter::read_frozen(BlockStates& block,
+                              const std::string& name,
+                              int64_t first_byte,
+                              std::span<std::byte> to) const {
+  constexpr auto kF32_bytes = static_cast<int64_t>(sizeof(float));
+  const auto n = static_cast<int64_t>(to.size()) / kF32_bytes;
+  std::vector<float> values(static_cast<size_t>(n));
+  if (frozen_.has(name)) {
+    frozen_.read(name, first_byte / kF32_bytes, values);
+  } else {
+    const ByteRange range = element_bytes(shape_, block.block(), Segment::weights,
+                                          without_master_.at(name) + first_byte / kF32_bytes, n);
+    std::vector<std::byte> weights(static_cast<size_t>(range.n_bytes));
+    const StatePiece piece = {Segment::weights, range.offset, weights};
+    block.read({&piece, 1}, [](size_t) {});
+    simd::convert(values.data(), DType::f32, weights.data(), shape_.compute, n);
+  }
+  std::memcpy(to.data(), values.data(), to.size());
+}
+
 const std::map<std::string, TensorChecksums>& StateWriter::finish() {
+  for (const auto& [name, first_element] : without_master_)
+    if (frozen_.has(name)) frozen_.check(name, checksums_[state_stem(Segment::master)].at(name));
   for (CheckpointWriter& writer : writers_)
     writer.finish();
   return checksums_;
@@ -148,7 +190,10 @@ const std::map<std::string, TensorChecksums>& StateWriter::finish() {
 
 namespace {
 
-void load_master(const ModelTable& model, const CheckpointReader& file, Segments& segments) {
+void load_master(const ModelTable& model,
+                 CheckpointReader file,
+                 const TensorChecksums& checksums,
+                 Segments& segments) {
   for (const HfEntry& entry : model.hf_names) {
     check_order(model, entry);
     const int64_t begin = extent_of(model, entry).begin;
@@ -157,6 +202,14 @@ void load_master(const ModelTable& model, const CheckpointReader& file, Segments
                     segments.set_param(entry.block, begin + first_element, values);
                   });
   }
+  std::vector<const HfEntry*> frozen;
+  for (const HfEntry& entry : model.hf_names)
+    if (segments.lacks_master(entry.block, extent_of(model, entry).begin)) frozen.push_back(&entry);
+  if (frozen.empty()) return;
+  FrozenWeights values(std::move(file));
+  for (const HfEntry* entry : frozen)
+    values.add(entry->hf_name, values.file().get(entry->hf_name), checksums.at(entry->hf_name));
+  segments.set_frozen(std::move(values));
 }
 
 }  // namespace
@@ -168,9 +221,9 @@ void load_states(const ModelTable& model,
                  std::span<const Segment> which,
                  Segments& segments) {
   for (Segment segment : which) {
-    const CheckpointReader file = open_checked(checkpoint, segment, checksums);
+    CheckpointReader file = open_checked(checkpoint, segment, checksums);
     if (segment == Segment::master) {
-      load_master(model, file, segments);
+      load_master(model, std::move(file), checksums.at(state_stem(segment)), segments);
       continue;
     }
     for (const SavedTensor& saved : saved_tensors(model, shape, segment)) {

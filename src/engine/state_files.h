@@ -23,7 +23,8 @@
 namespace ferry {
 
 /** The segments that a checkpoint holds; the weights are the master, rounded. The master is fp32
- * however the run keeps it, under the parameters' Hugging Face names; so are fp32 and bf16 states
+ * however the run keeps it, under the parameters' Hugging Face names, and for frozen weights that
+ * have none the values they were loaded from; so are fp32 and bf16 states
  * in their type. A block of 8-bit states may hold parts of two Hugging Face tensors, so these are
  * one tensor of codes for each parameter of the table, "layer.0.attention.qkv.weight", and one of
  * exponents, with ".exponents" behind that name. */
@@ -36,18 +37,27 @@ class StateWriter {
    * writer, until they are on the disk. Throws Error(machine). */
   StateWriter(const ModelTable& model,
               const StepShape& shape,
+              const FrozenWeights& frozen,
               const std::filesystem::path& checkpoint,
               int64_t max_shard_bytes,
               WriteBehind& behind);
   /** Takes all of one block, on the save queue: waits for the disk only where no slot is free. */
   void write(BlockStates& block);
   /** Puts all files safely on disk under their names. Call it when every block is written. Returns
-   * the checksums by stem. */
+   * the checksums by stem. Throws Error(data) where frozen weights are no longer what was loaded.
+   */
   const std::map<std::string, TensorChecksums>& finish();
 
  private:
   void write(BlockStates& block, size_t segment);
+  void read_frozen(BlockStates& block,
+                   const std::string& name,
+                   int64_t first_byte,
+                   std::span<std::byte> to) const;
 
+  const StepShape& shape_;
+  const FrozenWeights& frozen_;
+  std::unordered_map<std::string, int64_t> without_master_;  // name -> its first element
   // The names of each block by segment, in the order of the files.
   std::array<std::vector<std::vector<std::string>>, kSavedSegments.size()> names_;
   std::array<std::unordered_map<std::string, ByteRange>, kSavedSegments.size()> ranges_;

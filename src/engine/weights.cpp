@@ -10,11 +10,13 @@
 #include <numbers>
 #include <random>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "simd/kernels.h"
 #include "simd/random.h"
 #include "src/base/error.h"
+#include "src/files/crc32c.h"
 #include "src/files/safetensors/safetensors_writer.h"
 
 namespace ferry {
@@ -137,10 +139,11 @@ void check_order(const ModelTable& model, const HfEntry& entry) {
 }
 
 LoadReport load_weights(const ModelTable& model,
-                        const CheckpointReader& checkpoint,
+                        CheckpointReader checkpoint,
                         uint64_t seed,
                         Segments& segments) {
   LoadReport report;
+  std::unordered_map<const HfEntry*, std::pair<const StoredTensor*, uint32_t>> frozen;
   std::unordered_set<std::string> known(model.hf_ignored.begin(), model.hf_ignored.end());
   for (const HfEntry& entry : model.hf_names) {
     check_order(model, entry);
@@ -166,14 +169,24 @@ LoadReport load_weights(const ModelTable& model,
                                            format_shape(entry.hf_shape)));
       continue;
     }
+    const bool lacks_master = segments.lacks_master(entry.block, extent.begin);
+    uint32_t checksum = 0;
     checkpoint.read_f32(checkpoint.get(name, entry.hf_shape),
                         [&](std::span<const float> values, int64_t first_element) {
                           check_values(values, first_element, model.compute, name, checkpoint);
                           segments.set_param(entry.block, extent.begin + first_element, values);
+                          if (lacks_master) checksum = crc32c(std::as_bytes(values), checksum);
                         });
+    if (lacks_master) frozen[&entry] = {stored, checksum};
   }
   for (const StoredTensor* tensor : checkpoint.tensors())
     if (!known.contains(std::string(tensor->name))) report.unused.emplace_back(tensor->name);
+  if (!frozen.empty()) {
+    FrozenWeights values(std::move(checkpoint));
+    for (const auto& [entry, of] : frozen)
+      values.add(entry->hf_name, *of.first, of.second);
+    segments.set_frozen(std::move(values));
+  }
   return report;
 }
 
@@ -200,14 +213,24 @@ void save_weights(const ModelTable& model,
   CheckpointWriter writer(directory, hf_tensors(model, dtype), max_shard_bytes);
   std::vector<float> values(kPiece);
   std::vector<std::byte> rounded(kPiece * sizeof(float));
+  const FrozenWeights& frozen = segments.frozen();
   for (const HfEntry& entry : model.hf_names) {
     const auto [begin, n_elements] = extent_of(model, entry);
+    const bool is_in_file = segments.lacks_master(entry.block, begin) && frozen.has(entry.hf_name);
+    uint32_t checksum = 0;
     for (int64_t at = 0; at < n_elements; at += kPiece) {
       const auto n = static_cast<size_t>(std::min(kPiece, n_elements - at));
-      segments.get_param(entry.block, begin + at, std::span(values).first(n));
+      const std::span piece = std::span(values).first(n);
+      if (is_in_file) {
+        frozen.read(entry.hf_name, at, piece);
+        checksum = crc32c(std::as_bytes(piece), checksum);
+      } else {
+        segments.get_param(entry.block, begin + at, piece);
+      }
       simd::convert(rounded.data(), dtype, values.data(), DType::f32, static_cast<int64_t>(n));
       writer.write(entry.hf_name, std::span(rounded).first(n * size_of(dtype)));
     }
+    if (is_in_file) frozen.check(entry.hf_name, checksum);
   }
   writer.finish();
 }

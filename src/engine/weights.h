@@ -22,11 +22,12 @@ struct LoadReport {
   std::vector<std::string> unused;  ///< names in the checkpoint that the model does not know
 };
 
-/** Throws Error(data) that names tensor and both shapes where they differ, a missing tensor that is
+/** Segments keep the checkpoint open where frozen weights have no master copy. Throws Error(data)
+ * that names tensor and both shapes where they differ, a missing tensor that is
  * not optional, or a tensor with a value that is NaN, infinite or beyond the type of compute. A
  * head for another number of labels is drawn anew and reported. */
 LoadReport load_weights(const ModelTable& model,
-                        const CheckpointReader& checkpoint,
+                        CheckpointReader checkpoint,
                         uint64_t seed,
                         Segments& segments);
 

@@ -118,6 +118,8 @@ void freeze(const config::Config& config, ModelTable& model) {
         patterns.refuse_part(*entries.front(), *entry);
     param_at(model, at).trainable = !is_frozen;
   }
+  for (BlockTable& block : model.blocks)
+    block.arrange();
   if (model.n_trainable_params() == 0)
     throw Error(Fault::usage, "config.patterns",
                 fmt::format("freeze ({}) leaves nothing to train", config.origin("freeze").where),

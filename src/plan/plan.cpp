@@ -33,6 +33,7 @@ StepShape make_step_shape(const ModelTable& model,
     BlockShape block;
     block.name = table.name;
     block.n_elements = table.n_segment_elements;
+    block.n_trained_elements = table.n_trained_elements;
     for (const ParamSpec& p : table.params)
       block.tensors.push_back({.offset = p.offset,
                                .n_elements = p.n_elements,
@@ -48,6 +49,7 @@ StepShape make_step_shape(const ModelTable& model,
     shape.library_bytes = std::max(shape.library_bytes, need.library_bytes);
     shape.blocks.push_back(std::move(block));
   }
+  if (shape.trains) shape.scratch_bytes += unwanted_grad_bytes(model);
   if (request.has_gpu) shape.library_bytes += kCublasWorkspace_bytes + kGraphKeys_bytes;
   choose(shape, model, {});
   return shape;

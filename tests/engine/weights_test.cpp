@@ -133,5 +133,114 @@ TEST_F(WeightsInPieces, SoIsWhatARunResumesFrom) {
   EXPECT_TRUE(made == segments_.bytes_of(0, Segment::adam_m));
 }
 
+/** A small BERT in bf16 whose embeddings and biases are frozen, and the file it was loaded from. */
+class FrozenParts : public ::testing::Test {
+ protected:
+  static ModelTable make_table() {
+    BertTableOptions options;
+    options.compute = DType::bf16;
+    ModelTable table = make_bert_table(parse_bert_config({{"model_type", "bert"},
+                                                          {"vocab_size", 500},
+                                                          {"hidden_size", 64},
+                                                          {"num_hidden_layers", 1},
+                                                          {"num_attention_heads", 2},
+                                                          {"intermediate_size", 128},
+                                                          {"max_position_embeddings", 32},
+                                                          {"type_vocab_size", 2},
+                                                          {"hidden_act", "gelu"},
+                                                          {"initializer_range", 0.02}}),
+                                       options);
+    for (size_t b = 0; b < table.blocks.size(); ++b) {
+      for (ParamSpec& param : table.blocks[b].params)
+        param.trainable = b > 0 && param.shape.size() > 1;
+      table.blocks[b].arrange();
+    }
+    return table;
+  }
+  StepShape make_shape() const {
+    StepShape shape = make_step_shape(table_, {.tokens = 32, .n_seqs_max = 2, .max_length = 16},
+                                      PlanRequest{}, 1);
+    choose(shape, table_, {.place = Place::host});
+    return shape;
+  }
+
+  FrozenParts() {
+    // The file holds fp32 values that bf16 does not have.
+    CheckpointWriter writer(file_.path(), hf_tensors(table_, DType::f32), INT64_MAX);
+    for (const HfEntry& entry : table_.hf_names) {
+      auto& values = values_[entry.hf_name];
+      for (int64_t i = 0; i < extent_of(table_, entry).n_elements; ++i)
+        values.push_back(1.0f / static_cast<float>(3 + i % 1000));
+      writer.write(entry.hf_name, std::as_bytes(std::span(values)));
+    }
+    writer.finish();
+    load_weights(table_, CheckpointReader::open(file_.path()), 1, segments_);
+  }
+
+  /** The values of a tensor in a directory's files. */
+  static std::vector<float> values_in(const std::filesystem::path& directory,
+                                      const HfEntry& entry) {
+    const CheckpointReader file = CheckpointReader::open(directory);
+    std::vector<float> values;
+    file.read_f32(file.get(entry.hf_name, entry.hf_shape),
+                  [&](std::span<const float> part, int64_t) {
+                    values.insert(values.end(), part.begin(), part.end());
+                  });
+    return values;
+  }
+
+  const ModelTable table_ = make_table();
+  const StepShape shape_ = make_shape();
+  const Layout layout_ = make_layout(shape_);
+  std::unique_ptr<WorkerPool> pool_ = make_tbb_pool(2);
+  std::unique_ptr<Device> device_ = make_simulated_device({}, *pool_);
+  RunMemory memory_{*device_, layout_, *pool_};
+  Segments segments_{shape_, *device_, memory_};
+  const test::TempDir file_;
+  std::map<std::string, std::vector<float>> values_;
+};
+
+TEST_F(FrozenParts, TakeTheirWeightsOfMemoryAlone) {
+  for (int b = 0; b < shape_.n_blocks(); ++b) {
+    const BlockTable& block = table_.blocks[static_cast<size_t>(b)];
+    int64_t n_trained = 0, end = 0;
+    for (const ParamSpec& param : block.params) {
+      if (param.trainable) n_trained += param.n_elements;
+      if (param.trainable) end = std::max(end, param.offset + param.n_elements);
+    }
+    for (const ParamSpec& param : block.params)
+      EXPECT_EQ(param.offset < end, param.trainable) << param.name;
+    // A tensor of the head, of 2 x 64 elements, is padded to 256.
+    const int64_t padded = b == shape_.n_blocks() - 1 ? n_trained + 128 : n_trained;
+    for (const auto& [segment, bytes] : {std::pair{Segment::grads, 2},
+                                         {Segment::master, 4},
+                                         {Segment::adam_m, 4},
+                                         {Segment::adam_v, 4}})
+      EXPECT_EQ(segments_.bytes_of(b, segment).size(), static_cast<size_t>(bytes * padded))
+          << block.name << " " << name_of(segment);
+  }
+}
+
+TEST_F(FrozenParts, HaveTheirOwnValuesInTheModelThatIsSaved) {
+  const test::TempDir saved;
+  std::filesystem::remove_all(file_.path());  // the run goes on without its base model
+  save_weights(table_, segments_, saved.path(), DType::f32, INT64_MAX);
+  for (const HfEntry& entry : table_.hf_names)
+    EXPECT_EQ(values_in(saved.path(), entry), values_.at(entry.hf_name)) << entry.hf_name;
+}
+
+TEST_F(FrozenParts, AreNotSavedFromAFileThatSomebodyHasWrittenTo) {
+  const std::filesystem::path file = file_ / "model.safetensors";
+  std::fstream writer(file, std::ios::in | std::ios::out | std::ios::binary);
+  writer.seekp(static_cast<std::streamoff>(std::filesystem::file_size(file)) / 4);
+  writer << "ferry";
+  writer.close();
+  const test::TempDir saved;
+  const std::string said =
+      test::error_of([&] { save_weights(table_, segments_, saved.path(), DType::f32, INT64_MAX); });
+  EXPECT_NE(said.find("has other values of 'bert.embeddings."), std::string::npos) << said;
+  EXPECT_NE(said.find("put the file back"), std::string::npos) << said;
+}
+
 }  // namespace
 }  // namespace ferry

@@ -162,14 +162,38 @@ TEST(FrozenPlan, HoldsNoGradientsNoStatesAndLessThatIsSaved) {
     EXPECT_EQ(less(Tag::grads, place), 2 * n_elements);
     EXPECT_EQ(less(Tag::adam_m, place), 4 * n_elements);
     EXPECT_EQ(less(Tag::adam_v, place), 4 * n_elements);
-    EXPECT_EQ(less(Tag::master, Place::device), place == Place::device ? 4 * n_elements : 0);
-    EXPECT_EQ(less(Tag::master, Place::host), place == Place::device ? -4 * n_elements : 0);
+    EXPECT_EQ(less(Tag::master, place), 4 * n_elements);
     // Saved tensors of 7 blocks share one region, and outputs of the first 6 two.
     const int64_t saved = a.shape.blocks[1].saved_bytes;
     EXPECT_EQ(less(Tag::saved, Place::device),
               a.shape.blocks[0].saved_bytes + 5 * saved + 4 * a.shape.layer_input_bytes);
     EXPECT_EQ(b.shape.first_backward(), 7);
   }
+}
+
+/** All frozen but one matrix a layer: the host holds the weights, and 16 bytes for each parameter
+ * that is trained (gradient and master, m and v), beside its windows. */
+TEST(FrozenPlan, HoldsNoMoreForTrainedParametersThanTheirStates) {
+  const ModelTable model = bert_with({{"freeze",
+                                       "bert.embeddings.*,bert.encoder.layer.*.attention.*,"
+                                       "*.intermediate.*,*.LayerNorm.*,*.output.dense.bias,"
+                                       "*pooler*"}});
+  ASSERT_EQ(model.n_trainable_params(), kLayers * 256 * 1024 + 2 * 256 + 2);
+  const Plan plan = plan_of(model, Place::host);
+  int64_t n_weights = 0, n_trained = 0;
+  for (const BlockTable& block : model.blocks) {
+    n_weights += block.n_segment_elements;
+    n_trained += block.n_trained_elements;
+  }
+  EXPECT_EQ(plan.layout.bytes_of(Tag::weights, Place::host), 2 * n_weights);
+  int64_t states = 0;
+  for (Tag tag : {Tag::grads, Tag::master, Tag::adam_m, Tag::adam_v})
+    states += plan.layout.bytes_of(tag, Place::host);
+  EXPECT_LE(states, 16 * n_trained);
+  // A gradient slot is as large as what one layer trains, a weight slot as the largest block.
+  EXPECT_EQ(plan.layout.region(plan.layout.grad_slots[0]).n_bytes, 2 * 256 * 1024);
+  EXPECT_EQ(plan.layout.region(plan.layout.weight_slots[0]).n_bytes,
+            2 * model.blocks[0].n_segment_elements);
 }
 
 TEST(FrozenPlan, WithTiedEmbeddingsTheHeadKeepsItsGradientsInTheComputeType) {

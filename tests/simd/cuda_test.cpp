@@ -333,33 +333,6 @@ TEST_F(CudaKernels, SquareSumEqualsScalar) {
   }
 }
 
-TEST_F(CudaKernels, SquareSumsOfASegmentEqualScalar) {
-  for (const DType type : kFloatTypes) {
-    std::vector<cuda::TensorRange> tensors;
-    int64_t end = 0, n_chunks = 0;
-    for (int i = 0; i < 150; ++i) {  // three tables; some tensors are empty
-      const int64_t n = i % 11 == 3 ? 0 : static_cast<int64_t>(random_() % 20'000);
-      tensors.push_back({end, n});
-      end += (n + 255) / 256 * 256;
-      n_chunks += norm_chunks(n);
-    }
-    Buffer grads(type, end);
-    grads.fill(Values::plain, random_());
-    const OnGpu gpu_grads(grads);
-    GpuDoubles sums(150), scratch(n_chunks), total(1);
-    cuda::square_sums(gpu_grads.data(), type, tensors.data(), 150, sums.data, scratch.data,
-                      nullptr);
-    std::vector<double> expected;
-    for (const cuda::TensorRange& tensor : tensors) {
-      expected.push_back(square_sum(grads.at(tensor.begin), type, tensor.n));
-      ASSERT_EQ(sums.bits(expected.size() - 1), bits_of_double(expected.back()))
-          << "tensor " << expected.size() - 1;
-    }
-    cuda::sum_in_order(sums.data, 150, total.data, nullptr);
-    EXPECT_EQ(total.bits(0), bits_of_double(sum_in_order(expected.data(), 150)));
-  }
-}
-
 TEST_F(CudaKernels, SquareSumShowsNonFiniteElements) {
   for (const DType type : kFloatTypes) {
     for (const bool is_nan : {false, true}) {

@@ -221,7 +221,7 @@ double CostModel::seconds(const Action& action, double replayed) const {
     case Verb::fetch_batch:
       return move_seconds(true, shape_.batch_bytes);
     case Verb::fetch_weights:
-      return move_seconds(true, shape_.n_grad_elements(b) * compute_bytes);
+      return move_seconds(true, shape_.n_slot_elements(b) * compute_bytes);
     case Verb::forward:
     case Verb::recompute:
       return pass(action, replayed).seconds;
@@ -245,7 +245,8 @@ double CostModel::seconds(const Action& action, double replayed) const {
       return host_pass_seconds(sum_bytes());
     case Verb::combine:
       return combine_seconds(
-          12 * (n_grads() - static_cast<double>(shape_.blocks[static_cast<size_t>(b)].n_elements)));
+          12 * (n_grads() -
+                static_cast<double>(shape_.blocks[static_cast<size_t>(b)].n_trained_elements)));
     case Verb::square_sum_host:
       return host_pass_seconds(grad_bytes * n_grads());
     case Verb::send_step_sums:

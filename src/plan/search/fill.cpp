@@ -37,10 +37,21 @@ std::vector<std::vector<int>> groups_of(const StepShape& shape) {
   return groups;
 }
 
-/** A number of groups on the GPU, and the elements of the largest block that streams then. */
+/** The most elements of blocks: of their weights, and of their gradients. */
+struct Largest {
+  int64_t weights = 0, grads = 0;
+
+  void add(const StepShape& shape, int block) {
+    weights = std::max(weights, shape.n_slot_elements(block));
+    grads = std::max(grads, shape.n_grad_elements(block));
+  }
+  bool operator==(const Largest&) const = default;
+};
+
+/** A number of groups on the GPU, and the largest blocks that stream then. */
 struct Streamed {
   size_t n_groups = 0;
-  int64_t largest_elements = 0;
+  Largest largest;
 };
 
 /** Numbers of groups, ascending, with which slots are smaller than with one group fewer: a slot is
@@ -49,14 +60,13 @@ struct Streamed {
 std::vector<Streamed> smaller_slots(const StepShape& shape,
                                     const std::vector<std::vector<int>>& groups) {
   std::vector<Streamed> numbers;
-  int64_t streamed_most = 0;  // the most elements of the groups from g on
+  Largest streamed;  // of the groups from g on
   for (size_t g = groups.size(); g-- > 0;) {
-    int64_t n_elements = 0;
+    Largest with_group = streamed;
     for (int b : groups[g])
-      n_elements = std::max(n_elements, shape.n_grad_elements(b));
-    if (n_elements > streamed_most && g + 1 < groups.size())
-      numbers.push_back({g + 1, streamed_most});
-    streamed_most = std::max(streamed_most, n_elements);
+      with_group.add(shape, b);
+    if (with_group != streamed && g + 1 < groups.size()) numbers.push_back({g + 1, streamed});
+    streamed = with_group;
   }
   std::ranges::reverse(numbers);
   return numbers;
@@ -86,16 +96,16 @@ size_t most_possible(size_t fits, size_t too_many, Possible&& is_possible) {
 
 }  // namespace
 
-int64_t most_grad_elements(const StepShape& shape) {
+int64_t most_slot_elements(const StepShape& shape) {
   int64_t most = 0;
   for (int b = 0; b < shape.n_blocks(); ++b)
-    most = std::max(most, shape.n_grad_elements(b));
+    most = std::max(most, shape.n_slot_elements(b));
   return most;
 }
 
-double slot_bytes_at_most(const StepShape& shape, double n_elements) {
+double slot_bytes_at_most(const StepShape& shape, double weights, double grads) {
   constexpr double kWidest_bytes = 4;
-  return n_elements * kWidest_bytes * (shape.n_weight_slots + 2.0 * shape.n_grad_slots + 1);
+  return kWidest_bytes * (weights * shape.n_weight_slots + grads * (2.0 * shape.n_grad_slots + 1));
 }
 
 Shortfall fit(const PlanRequest& request, StepShape& shape, Search& search) {
@@ -123,10 +133,14 @@ Shortfall fill(const PlanRequest& request, Plan& plan, Search& search, double sh
   };
   size_t least = 0;
   if (Shortfall lacking = lacking_with(0); lacking.gpu_bytes > 0) {
-    const int64_t largest = most_grad_elements(plan.shape);
-    for (const auto [n, largest_elements] : smaller_slots(plan.shape, groups)) {
-      const auto n_fewer = static_cast<double>(largest - largest_elements);
-      if (slot_bytes_at_most(plan.shape, n_fewer) < static_cast<double>(lacking.gpu_bytes))
+    Largest all;
+    for (int b = 0; b < plan.shape.n_blocks(); ++b)
+      all.add(plan.shape, b);
+    for (const auto& [n, largest] : smaller_slots(plan.shape, groups)) {
+      const auto fewer_weights = static_cast<double>(all.weights - largest.weights);
+      const auto fewer_grads = static_cast<double>(all.grads - largest.grads);
+      if (slot_bytes_at_most(plan.shape, fewer_weights, fewer_grads) <
+          static_cast<double>(lacking.gpu_bytes))
         continue;
       const Shortfall with_fewer = lacking_with(n);
       if (with_fewer.gpu_bytes >= lacking.gpu_bytes) continue;

@@ -14,12 +14,13 @@ struct Shortfall {
   int64_t total() const { return gpu_bytes + host_bytes; }
 };
 
-/** Elements of the block whose gradients, those of what it borrows too, are most: slots are as
- * large where it streams. */
-int64_t most_grad_elements(const StepShape& shape);
+/** Elements of the block whose weights, those of what it borrows too, are most: slots are as large
+ * where it streams. */
+int64_t most_slot_elements(const StepShape& shape);
 
-/** An upper bound of the GPU bytes that slots take for blocks of so many elements. */
-double slot_bytes_at_most(const StepShape& shape, double n_elements);
+/** An upper bound of the bytes that slots take for blocks of so many elements of weights and of
+ * gradients. */
+double slot_bytes_at_most(const StepShape& shape, double weights, double grads);
 
 /** The bytes that the shape lacks. The buffer for checkpoints becomes smaller where that alone
  * makes the shape fit the host. */

@@ -23,14 +23,14 @@ double bytes_at_most(const StepShape& shape) {
   constexpr double kParameter_bytes = 4 + 4 + 4 + 4 + 4;  // weights, gradients, master, m, v
   double largest_elements = 0, bytes = 0, largest_saved_bytes = 0;
   for (int b = 0; b < shape.n_blocks(); ++b) {
-    const auto elements = static_cast<double>(shape.n_grad_elements(b));
+    const auto elements = static_cast<double>(shape.n_slot_elements(b));
     const auto saved = static_cast<double>(shape.blocks[static_cast<size_t>(b)].saved_bytes);
     bytes += elements * kParameter_bytes +
              (saved + static_cast<double>(shape.layer_input_bytes)) * shape.n_live();
     largest_elements = std::max(largest_elements, elements);
     largest_saved_bytes = std::max(largest_saved_bytes, saved);
   }
-  return bytes + slot_bytes_at_most(shape, largest_elements) +
+  return bytes + slot_bytes_at_most(shape, largest_elements, largest_elements) +
          largest_saved_bytes * (1 + shape.n_saved_slots) +
          static_cast<double>(shape.layer_input_bytes) *
              (2.0 * shape.n_live() + shape.n_layer_input_slots) +
@@ -89,7 +89,7 @@ double least_fetched_bytes(const PlanRequest& request, const Plan& plan) {
     const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
     if (block.place == Place::device) continue;
     const auto bytes_of = [&](Segment segment) {
-      return static_cast<double>(segment_bytes(shape, b, segment, block.n_elements));
+      return static_cast<double>(segment_bytes(shape, b, segment));
     };
     const double weights = bytes_of(Segment::weights);
     const double states =
@@ -198,7 +198,7 @@ class Searcher {
     if (request_.n_weight_slots || !found_.nearest) return false;
     const StepShape& shape = found_.nearest->shape;
     const int64_t slot_bytes =
-        most_grad_elements(shape) * static_cast<int64_t>(size_of(shape.compute));
+        most_slot_elements(shape) * static_cast<int64_t>(size_of(shape.compute));
     return found_.lacking_bytes <= (kWeightSlots - kWeightSlots_least) * slot_bytes;
   }
   /** True where late updates may make the plan the fastest. */

@@ -137,8 +137,8 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
         keep_failure([&] {
           if (!writing_->states) {
             writing_->directory.emplace(run_, writing_->outcome.step);
-            writing_->states.emplace(job_.model.table, job_.plan.shape, writing_->directory->path(),
-                                     kShard_bytes_max, behind_);
+            writing_->states.emplace(job_.model.table, job_.plan.shape, session_.frozen_weights(),
+                                     writing_->directory->path(), kShard_bytes_max, behind_);
           }
           writing_->states->write(block);
         });

@@ -138,7 +138,8 @@ TEST_P(SameBits, AFrozenTensorChangesNoBitAndHasNoPartInTheNorm) {
         ++at;
       }
     EXPECT_GT(n_frozen, 0u);
-    EXPECT_DOUBLE_EQ(square_sum, expected) << "frozen " << static_cast<int>(frozen);
+    // Chunks of the norm go over the ends of tensors.
+    EXPECT_NEAR(square_sum, expected, 1e-13 * expected) << "frozen " << static_cast<int>(frozen);
   }
 }
 

@@ -46,7 +46,7 @@ void write(Device& device, std::byte* to, DType type, const std::vector<float>& 
 /** A tensor that a block uses, its own or borrowed. */
 struct Use {
   const std::byte* weights;
-  std::byte* grads;  ///< null in a forward
+  std::byte* grads;  ///< null in a forward, and where the tensor is frozen
   int64_t n;
 };
 
@@ -54,25 +54,28 @@ std::vector<Use> uses_of(const StepShape& shape, const Action& action, const Act
   const auto bytes = static_cast<int64_t>(size_of(shape.compute));
   const BlockShape& block = shape.blocks[static_cast<size_t>(action.block)];
   std::vector<Use> uses;
-  auto grads = [&](int64_t offset) {
-    return memory.grads ? memory.grads + offset * bytes : nullptr;
+  auto grads = [&](const TensorExtent& tensor, int64_t offset) {
+    return memory.grads && tensor.trainable ? memory.grads + offset * bytes : nullptr;
   };
   for (const TensorExtent& t : block.tensors)
-    uses.push_back({memory.weights + t.offset * bytes, grads(t.offset), t.n_elements});
-  for (int i = 0; i < static_cast<int>(block.borrowed.size()); ++i)
+    uses.push_back({memory.weights + t.offset * bytes, grads(t, t.offset), t.n_elements});
+  for (int i = 0; i < static_cast<int>(block.borrowed.size()); ++i) {
+    const TensorExtent& t = shape.borrowed_tensor(action.block, i);
     uses.push_back({memory.borrowed[static_cast<size_t>(i)],
-                    grads(shape.borrowed_offset(action.block, i)),
-                    shape.borrowed_tensor(action.block, i).n_elements});
+                    grads(t, shape.borrowed_in_grads(action.block, i)), t.n_elements});
+  }
   return uses;
 }
 
 constexpr auto kN = static_cast<size_t>(kWidth);
 
-/** Where a tensor's bytes lie in a segment. */
+/** Where a tensor's bytes lie in a segment; nowhere if it is frozen and the segment holds what is
+ * trained. */
 std::vector<ByteRange> ranges_of(const StepShape& shape,
                                  int block,
                                  Segment segment,
                                  const TensorExtent& tensor) {
+  if (!is_in_segment(shape, segment, tensor)) return {};
   std::vector<ByteRange> ranges = {
       element_bytes(shape, block, segment, tensor.offset, tensor.n_elements)};
   if (segment_dtype(shape, block, segment) == DType::u8)
@@ -167,7 +170,7 @@ void ToyWork::run_backward(const Action& action, const ActionMemory& memory) {
     for (size_t j = 0; j < g.size(); ++j)
       g[j] = 0.01f * g[j] + dy[j % kN] * saved[kN + (j * 3) % kN] + 0.1f * x[(j + 5) % kN] +
              0.05f * noise(action, operation, static_cast<int64_t>(j));
-    write(device_, use.grads, shape_.compute, g);
+    if (use.grads) write(device_, use.grads, shape_.compute, g);
     ++operation;
   }
   if (!memory.grad_input) return;
@@ -234,25 +237,30 @@ UpdateRule ToyRun::rule() {
 }
 
 void ToyRun::write_weights() {
-  for (int b = 0; b < options_.shape.n_blocks(); ++b)
+  for (int b = 0; b < options_.shape.n_blocks(); ++b) {
+    uint64_t index = 0;  // the values do not depend on what is frozen, as the offsets do
     for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors) {
       std::vector<float> w(static_cast<size_t>(t.n_elements));
       for (size_t j = 0; j < w.size(); ++j)
-        w[j] = hashed(static_cast<uint64_t>(b) << 40 | static_cast<uint64_t>(t.offset) << 20 | j);
+        w[j] = hashed(static_cast<uint64_t>(b) << 40 | index << 32 | j);
+      ++index;
       auto at = [&](Segment s) {
         return memory_.segment(b, s) +
                element_bytes(options_.shape, b, s, t.offset, t.n_elements).offset;
       };
-      if (options_.shape.trains && options_.shape.split_master) {
+      const bool has_master =
+          options_.shape.trains && is_in_segment(options_.shape, Segment::master, t);
+      if (has_master && options_.shape.split_master) {
         std::vector<uint16_t> high(w.size()), low(w.size());
         simd::split_f32(high.data(), low.data(), w.data(), t.n_elements);
         copy(*device_, at(Segment::weights), high.data(), 2 * t.n_elements);
         copy(*device_, at(Segment::master), low.data(), 2 * t.n_elements);
         continue;
       }
-      if (options_.shape.trains) write(*device_, at(Segment::master), DType::f32, w);
+      if (has_master) write(*device_, at(Segment::master), DType::f32, w);
       write(*device_, at(Segment::weights), options_.shape.compute, w);
     }
+  }
 }
 
 void ToyRun::write_batches(int n_micro) {
@@ -336,6 +344,7 @@ std::vector<double> ToyRun::square_sums() const {
   std::vector<double> sums;
   for (int b = 0; b < options_.shape.n_blocks(); ++b)
     for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors) {
+      if (!t.trainable) continue;
       const DType type = segment_dtype(options_.shape, b, Segment::grads);
       const std::byte* grads = memory_.segment(b, Segment::grads);
       sums.push_back(simd::square_sum(grads + t.offset * static_cast<int64_t>(size_of(type)), type,
@@ -350,6 +359,7 @@ std::vector<std::vector<std::byte>> ToyRun::tensors() const {
     for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors) {
       auto& bytes = tensors.emplace_back();
       for (Segment s : {Segment::weights, Segment::master}) {
+        if (!is_in_segment(options_.shape, s, t)) continue;
         const ByteRange range = element_bytes(options_.shape, b, s, t.offset, t.n_elements);
         const std::byte* at = memory_.segment(b, s) + range.offset;
         bytes.insert(bytes.end(), at, at + range.n_bytes);
@@ -373,9 +383,10 @@ void read_block(const StepShape& shape, BlockStates& block, std::vector<std::byt
   const int b = block.block();
   for (const TensorExtent& t : shape.blocks[static_cast<size_t>(b)].tensors)
     for (Segment s : kStates)
-      for (const ByteRange& range :
-           s == Segment::master ? std::vector<ByteRange>{{t.offset * 4, t.n_elements * 4}}  // fp32
-                                : ranges_of(shape, b, s, t))
+      for (const ByteRange& range : s == Segment::master && is_in_segment(shape, s, t)
+                                        ? std::vector<ByteRange>{{t.offset * 4, t.n_elements * 4}}
+                                        // fp32
+                                        : ranges_of(shape, b, s, t))
         for (int64_t at = 0; at < range.n_bytes; at += kPiece) {
           const auto begin = into.size();
           into.resize(begin + static_cast<size_t>(std::min(kPiece, range.n_bytes - at)));

@@ -303,6 +303,7 @@ TEST(Lists, OfFrozenFirstBlocksSendNoneOfTheirOutputs) {
   for (size_t b = 0; b < 4; ++b)
     for (TensorExtent& t : shape.blocks[b].tensors)
       t.trainable = false;
+  arrange(shape);
   for (const Action& a : make_training_list(shape, 3))
     if (a.verb == Verb::send_layer_input) {
       EXPECT_GE(a.block, 3);  // what the first backward reads

@@ -157,12 +157,12 @@ class Program {
         if (b < shape_.n_blocks() - 1)
           reads({Kind::layer_input_grad, b % 2, lane(m)}, {b, m, step_});
         if (b > 0) writes({Kind::layer_input_grad, (b - 1) % 2, lane(m)}, {b - 1, m, step_});
-        const bool sums_here =
-            (sums() || (shape_.tied(b) && shape_.compute != DType::f32)) &&
-            (block(b).place == Place::device || shape_.order == AccumulationOrder::vertical);
         const bool for_nobody = !shape_.has_grads(b);
-        if (sums_here || for_nobody) writes({Kind::grad_temp}, now);
-        if (sums_here && !for_nobody) {
+        const bool sums_here =
+            !for_nobody && (sums() || (shape_.tied(b) && shape_.compute != DType::f32)) &&
+            (block(b).place == Place::device || shape_.order == AccumulationOrder::vertical);
+        if (sums_here) {
+          writes({Kind::grad_temp}, now);
           reads({Kind::grad_temp}, now);
           if (m > 0) reads(grads(), {b, m - 1, step_, 0});
         }

@@ -37,6 +37,21 @@ struct ShapeOptions {
 
 inline constexpr int64_t kWidth = 64;  ///< elements of a layer input
 
+/** Lays the tensors of each block out, trained ones first. */
+inline void arrange(StepShape& shape) {
+  for (BlockShape& b : shape.blocks) {
+    b.n_elements = 0;
+    for (const bool trained : {true, false}) {
+      for (TensorExtent& t : b.tensors) {
+        if (t.trainable != trained) continue;
+        t.offset = b.n_elements;
+        b.n_elements += (t.n_elements + 255) / 256 * 256;
+      }
+      if (trained) b.n_trained_elements = b.n_elements;
+    }
+  }
+}
+
 inline void freeze(StepShape& shape, Frozen frozen) {
   for (int b = 0; b < shape.n_blocks(); ++b) {
     auto& tensors = shape.blocks[static_cast<size_t>(b)].tensors;
@@ -47,6 +62,7 @@ inline void freeze(StepShape& shape, Frozen frozen) {
     for (TensorExtent& t : tensors)
       t.trainable &= !is_whole;
   }
+  arrange(shape);
 }
 
 /** The type that is computed in, and how states and master are kept. */
@@ -77,11 +93,8 @@ inline StepShape make_shape(const ShapeOptions& o) {
   auto block = [&](std::string name, std::vector<int64_t> sizes) {
     BlockShape b;
     b.name = std::move(name);
-    for (size_t t = 0; t < sizes.size(); ++t) {
-      b.tensors.push_back(
-          {.offset = b.n_elements, .n_elements = sizes[t], .group = static_cast<int>(t % 2)});
-      b.n_elements += (sizes[t] + 255) / 256 * 256;
-    }
+    for (size_t t = 0; t < sizes.size(); ++t)
+      b.tensors.push_back({.n_elements = sizes[t], .group = static_cast<int>(t % 2)});
     b.saved_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
     b.saved_recomputed_bytes = b.saved_bytes / 2;
     const int index = shape.n_blocks();
@@ -162,8 +175,10 @@ inline StepShape random_shape(std::mt19937_64& random) {
     for (BlockShape& b : shape.blocks)
       for (TensorExtent& t : b.tensors)
         t.trainable = up_to(3) == 0;
+  arrange(shape);
   // Something is trained.
   if (shape.first_backward() == shape.n_blocks()) shape.blocks.back().tensors[0].trainable = true;
+  arrange(shape);
   return shape;
 }
 

@@ -148,6 +148,7 @@ TEST(Search, PutsALargeBlockOnTheGpuWhereItsSlotsTakeMore) {
   ModelTable model = bert(256, 12, HeadKind::classification, /*vocab_size=*/100'000);
   for (ParamSpec& param : model.blocks.front().params)
     param.trainable = false;
+  model.blocks.front().arrange();
   PlanRequest request = on_gpu(even_machine({}), 0);
   request.train_batch_size = 1;
   request.max_length = 64;
