@@ -41,6 +41,14 @@ at::Tensor Scratch::take(at::IntArrayRef shape, at::ScalarType dtype) {
   return at::from_blob(at, shape, at::TensorOptions().dtype(dtype).device(device_));
 }
 
+at::Tensor Scratch::at(int64_t offset_bytes, at::IntArrayRef shape, at::ScalarType dtype) {
+  const int64_t mark = used_bytes_;
+  used_bytes_ = offset_bytes;
+  at::Tensor tensor = take(shape, dtype);
+  used_bytes_ = mark;
+  return tensor;
+}
+
 uint64_t RandomKey::of(int operation) const {
   return simd::mix_key(seed, static_cast<uint64_t>(step), static_cast<uint64_t>(micro_batch),
                        static_cast<uint64_t>(block), static_cast<uint64_t>(operation));

@@ -53,6 +53,8 @@ class Scratch {
   /** A tensor of this shape on the next 512-byte boundary; FERRY_CHECK fails past the capacity. */
   at::Tensor take(at::IntArrayRef shape, at::ScalarType dtype);
   void reset() { used_bytes_ = 0; }
+  /** A tensor at a place that was planned; take() is not to give it away. */
+  at::Tensor at(int64_t offset_bytes, at::IntArrayRef shape, at::ScalarType dtype);
   /** The bytes that are taken now; giving them to `rewind` later voids everything taken since. */
   int64_t mark() const { return used_bytes_; }
   void rewind(int64_t mark) { used_bytes_ = mark; }
@@ -100,6 +102,7 @@ struct BlockMemory {
    * matrix's is not computed. */
   std::vector<at::Tensor> grads;
   std::vector<at::Tensor> saved;  ///< table order, with room for the run's most sequences
+  BatchShape room;                ///< the largest micro-batch that scratch and saved are for
   Scratch* scratch = nullptr;     ///< reset by the engine before each call
 };
 
@@ -134,7 +137,7 @@ class Block {
                         at::Tensor& dx) = 0;
   /** Writes the activations that the table calls recomputed, from the other ones: the same bits
    * that the forward pass wrote. */
-  virtual void recompute(BlockMemory&) {}
+  virtual void recompute(const BatchTensors&, BlockMemory&) {}
 };
 
 /** The block's code for this table entry. */

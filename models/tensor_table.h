@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -133,6 +134,8 @@ struct BlockWork {
   bool operator==(const BlockWork&) const = default;
 };
 
+struct CompiledBlock;
+
 enum class BlockKind : uint8_t { embeddings, layer, head };
 
 /** One block: what is paged as one. Order in ModelTable::blocks is forward order. */
@@ -150,6 +153,8 @@ struct BlockTable {
   std::function<BlockWork(const BatchShape&, bool backward)> work;
   /** The work of Block::recompute(); none where no activation is recomputed. */
   std::function<BlockWork(const BatchShape&)> recompute_work;
+  /** What the code of the block runs (models/core/compile.h). */
+  std::shared_ptr<const CompiledBlock> compiled;
 
   /** Appends a parameter that is trained, behind the others; returns its index. */
   int add(std::string name, std::vector<int64_t> shape, bool decay, Init init);

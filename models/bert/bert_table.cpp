@@ -2,333 +2,157 @@
 
 #include <fmt/format.h>
 
-#include "models/ops/scratch_sizes.h"
-#include "src/base/bytes.h"
+#include "models/core/block_builder.h"
 #include "src/base/error.h"
 
 namespace ferry {
 namespace {
 
-using ops::stacked_bytes;
+/** Operations that draw random numbers. */
+enum Random { embedding_dropout, attention_probs, attention_output, layer_output, head_dropout };
 
-/** The numbers that the sizes of activations and scratch are made of. */
-struct Sizes {
-  int64_t W = 0;  ///< width
-  int64_t F = 0;  ///< intermediate size
-  int64_t V = 0;  ///< vocabulary
-  int64_t L = 0;  ///< labels
-  int64_t H = 0;  ///< heads
-  DType type = DType::f32;
-  AttentionBackend attention = AttentionBackend::cpu_math;
-  int gpu_multiprocessors = 0;
+/** The names of a LayerNorm's parameters; very old checkpoints say gamma and beta. */
+HfName norm_weight_name(const std::string& hf, bool optional = false) {
+  return {.name = hf + ".weight", .optional = optional, .also_named = {hf + ".gamma"}};
+}
+HfName norm_bias_name(const std::string& hf, bool optional = false) {
+  return {.name = hf + ".bias", .optional = optional, .also_named = {hf + ".beta"}};
+}
 
-  bool cuda() const { return attention != AttentionBackend::cpu_math; }
-  int64_t bytes(int64_t n_elements) const {
-    return round_up(n_elements * static_cast<int64_t>(size_of(type)), kTensorAlignment_bytes);
-  }
-};
-
-/** Adds blocks and their Hugging Face names side by side. */
-class TableBuilder {
- public:
-  explicit TableBuilder(ModelTable& model) : model_(model) {}
-
-  void begin(std::string name, BlockKind kind) {
-    BlockTable block;
-    block.name = std::move(name);
-    block.kind = kind;
-    model_.blocks.push_back(std::move(block));
-  }
-  BlockTable& block() { return model_.blocks.back(); }
-
-  /** A matrix or an embedding: decays, starts normal. */
-  void weight(
-      std::string name, int64_t rows, int64_t columns, std::string hf, bool optional = false) {
-    named(block().add(std::move(name), {rows, columns}, true, Init::normal), 0, rows,
-          {rows, columns}, std::move(hf), optional);
-  }
-  /** Neither decays nor starts random (Hugging Face's rule: biases and norms). */
-  void bias(std::string name, int64_t n, std::string hf, bool optional = false) {
-    named(block().add(std::move(name), {n}, false, Init::zeros), 0, n, {n}, std::move(hf),
-          optional);
-  }
-  /** A LayerNorm: `name`.weight and .bias; very old checkpoints say gamma and beta. */
-  void norm(const std::string& name, int64_t n, const std::string& hf, bool optional = false) {
-    named(block().add(name + ".weight", {n}, false, Init::ones), 0, n, {n}, hf + ".weight",
-          optional, hf + ".gamma");
-    named(block().add(name + ".bias", {n}, false, Init::zeros), 0, n, {n}, hf + ".bias", optional,
-          hf + ".beta");
-  }
-  /** Query, key and value as one matrix and one bias. */
-  void fused_qkv(const std::string& name, int64_t W, const std::string& hf) {
-    const int weight = block().add(name + ".weight", {3 * W, W}, true, Init::normal);
-    const int bias = block().add(name + ".bias", {3 * W}, false, Init::zeros);
-    int64_t row = 0;
-    for (const char* part : {"query", "key", "value"}) {
-      named(weight, row, W, {W, W}, fmt::format("{}.{}.weight", hf, part), false);
-      named(bias, row, W, {W}, fmt::format("{}.{}.bias", hf, part), false);
-      row += W;
-    }
-  }
-  void also_named(std::string hf) { model_.hf_names.back().also_named.push_back(std::move(hf)); }
-
- private:
-  /** A file holds the model with its head, so names start with "bert.", or the bare BertModel. */
-  void named(int param,
-             int64_t row_begin,
-             int64_t rows,
-             std::vector<int64_t> shape,
-             std::string hf,
-             bool optional,
-             const std::string& old_name = {}) {
-    constexpr std::string_view kPrefix = "bert.";
-    HfEntry entry;
-    entry.block = static_cast<int>(model_.blocks.size()) - 1;
-    entry.param = param;
-    entry.row_begin = row_begin;
-    entry.rows = rows;
-    entry.hf_shape = std::move(shape);
-    entry.optional = optional;
-    for (const std::string& name : {hf, old_name}) {
-      if (name.empty()) continue;
-      if (name != hf) entry.also_named.push_back(name);
-      if (name.starts_with(kPrefix)) entry.also_named.push_back(name.substr(kPrefix.size()));
-    }
-    entry.hf_name = std::move(hf);
-    model_.hf_names.push_back(std::move(entry));
-  }
-
-  ModelTable& model_;
-};
-
-void add_embeddings(TableBuilder& builder, const BertConfig& config, const Sizes& sizes) {
-  const int64_t W = sizes.W;
-  builder.begin("embeddings", BlockKind::embeddings);
+void add_embeddings(ModelBuilder& builder, const BertConfig& config, const ModelTable& model) {
+  const int64_t W = config.hidden_size;
   const std::string hf = "bert.embeddings.";
-  builder.weight("word.weight", config.vocab_size, W, hf + "word_embeddings.weight");
-  builder.weight("position.weight", config.max_position_embeddings, W,
-                 hf + "position_embeddings.weight");
-  builder.weight("token_type.weight", config.type_vocab_size, W,
-                 hf + "token_type_embeddings.weight");
-  builder.norm("norm", W, hf + "LayerNorm");
-  builder.block().saved = [](const BatchShape& shape) -> std::vector<SavedSpec> {
-    return {{"norm.mean", {shape.tokens}, DType::f32}, {"norm.rstd", {shape.tokens}, DType::f32}};
-  };
-  builder.block().scratch = [sizes](const BatchShape& shape) -> ScratchNeed {
-    const int64_t T = shape.tokens, W = sizes.W;
-    const int64_t norm = stacked_bytes(ops::norm_backward_scratch_bytes(T, W, sizes.cuda()));
-    const int64_t table = stacked_bytes(ops::embedding_backward_scratch_bytes(T, W, sizes.cuda()));
-    return {.forward_bytes = 0, .backward_bytes = std::max(sizes.bytes(T * W) + norm, table)};
-  };
-  const int64_t n_words = config.vocab_size + config.max_position_embeddings;
-  builder.block().work = [sizes, n_words](const BatchShape& shape, bool backward) -> BlockWork {
-    const int64_t row = sizes.bytes(shape.tokens * sizes.W);
-    // Three lookups and a norm; backward three sums into tables that are cleared first.
-    return backward ? BlockWork{.memory_bytes = 12 * row + sizes.bytes(n_words * sizes.W),
-                                .compared_pairs = 3 * shape.tokens * shape.tokens,
-                                .n_kernels = 16}
-                    : BlockWork{.memory_bytes = 6 * row, .n_kernels = 2};
-  };
+  BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
+  const ParamId word =
+      b.matrix("word.weight", config.vocab_size, W, {hf + "word_embeddings.weight"});
+  const ParamId position = b.matrix("position.weight", config.max_position_embeddings, W,
+                                    {hf + "position_embeddings.weight"});
+  const ParamId type = b.matrix("token_type.weight", config.type_vocab_size, W,
+                                {hf + "token_type_embeddings.weight"});
+  const ParamId norm_weight = b.norm_weight("norm.weight", W, norm_weight_name(hf + "LayerNorm"));
+  const ParamId norm_bias = b.bias("norm.bias", W, norm_bias_name(hf + "LayerNorm"));
+
+  const ValueId sum = b.embedding("sum", word, position, type);
+  b.end(b.norm("norm", sum, norm_weight, norm_bias, model.norm_eps, model.hidden_dropout,
+               embedding_dropout));
 }
 
-void add_layer(TableBuilder& builder, int64_t index, const Sizes& sizes) {
-  const int64_t W = sizes.W, F = sizes.F;
-  builder.begin(fmt::format("layer.{}", index), BlockKind::layer);
+void add_layer(ModelBuilder& builder,
+               int64_t index,
+               const BertConfig& config,
+               const ModelTable& model) {
+  const int64_t W = config.hidden_size, F = config.intermediate_size;
   const std::string hf = fmt::format("bert.encoder.layer.{}.", index);
-  builder.fused_qkv("attention.qkv", W, hf + "attention.self");
-  builder.weight("attention.dense.weight", W, W, hf + "attention.output.dense.weight");
-  builder.bias("attention.dense.bias", W, hf + "attention.output.dense.bias");
-  builder.norm("attention.norm", W, hf + "attention.output.LayerNorm");
-  builder.weight("up.weight", F, W, hf + "intermediate.dense.weight");
-  builder.bias("up.bias", F, hf + "intermediate.dense.bias");
-  builder.weight("down.weight", W, F, hf + "output.dense.weight");
-  builder.bias("down.bias", W, hf + "output.dense.bias");
-  builder.norm("norm", W, hf + "output.LayerNorm");
-  builder.block().saved = [sizes](const BatchShape& shape) {
-    const int64_t T = shape.tokens, W = sizes.W;
-    std::vector<SavedSpec> saved = {{"attention.qkv", {T, 3 * W}, sizes.type},
-                                    {"attention.context", {T, W}, sizes.type},
-                                    {"attention.sum", {T, W}, sizes.type},
-                                    {"attention.norm.mean", {T}, DType::f32},
-                                    {"attention.norm.rstd", {T}, DType::f32},
-                                    {"up", {T, sizes.F}, sizes.type, /*recomputed=*/true},
-                                    {"sum", {T, W}, sizes.type},
-                                    {"norm.mean", {T}, DType::f32},
-                                    {"norm.rstd", {T}, DType::f32}};
-    for (SavedSpec& spec : ops::attention_saved(sizes.attention, sizes.type, shape, sizes.H))
-      saved.push_back(std::move(spec));
-    return saved;
-  };
-  builder.block().scratch = [sizes](const BatchShape& shape) -> ScratchNeed {
-    const int64_t T = shape.tokens, W = sizes.W, F = sizes.F;
-    const ScratchNeed attention =
-        ops::attention_scratch(sizes.attention, sizes.type, shape, {sizes.H, sizes.H, W / sizes.H},
-                               sizes.gpu_multiprocessors);
-    const int64_t narrow = sizes.bytes(T * W), wide = sizes.bytes(T * F);
-    const int64_t norm = stacked_bytes(ops::norm_backward_scratch_bytes(T, W, sizes.cuda()));
-    const int64_t gelu = stacked_bytes(ops::column_sum_scratch_bytes(T, F));
-    const int64_t qkv_bias = stacked_bytes(ops::column_sum_scratch_bytes(T, 3 * W));
-    return {.forward_bytes = std::max(attention.forward_bytes, narrow + wide),
-            .backward_bytes = narrow + std::max({norm, 2 * wide + gelu,
-                                                 narrow + sizes.bytes(T * 3 * W) +
-                                                     std::max(attention.backward_bytes, qkv_bias)}),
-            .library_bytes = attention.library_bytes};
-  };
-  builder.block().work = [sizes](const BatchShape& shape, bool backward) {
-    const int64_t T = shape.tokens, W = sizes.W, F = sizes.F;
-    BlockWork work = {
-        .attention_tokens = T, .attention_length = shape.max_length, .attention_width = W};
-    work.add_linear(backward, T, W, 3 * W);
-    work.add_linear(backward, T, W, W);
-    work.add_linear(backward, T, W, F);
-    work.add_linear(backward, T, F, W);
-    // Forward: two norms with dropout and residual (read two rows, write two), gelu (read one,
-    // write two). Backward: the norms' (four each), the first norm again (two), two residual sums
-    // (two), the gradients of attention put together (six), gelu's (four).
-    const int64_t narrow = sizes.bytes(T * W), wide = sizes.bytes(T * F);
-    work.memory_bytes = backward ? 18 * narrow + 4 * wide : 8 * narrow + 3 * wide;
-    work.n_kernels = backward ? 26 : 11;
-    work.n_operations = 4;  // attention and copies of what it returns; or a slice cleared
-    return work;
-  };
-  builder.block().recompute_work = [sizes](const BatchShape& shape) {
-    const int64_t T = shape.tokens, W = sizes.W, F = sizes.F;
-    BlockWork work;
-    work.add_linear(false, T, W, F);
-    work.memory_bytes = 2 * sizes.bytes(T * W) + 3 * sizes.bytes(T * F);
-    work.n_kernels = 3;
-    return work;
-  };
+  const std::string self = hf + "attention.self.", out = hf + "attention.output.";
+  BlockBuilder b = builder.block(fmt::format("layer.{}", index), BlockKind::layer);
+  const ParamId qkv_weight = b.matrix(
+      "attention.qkv.weight", W,
+      {{{self + "query.weight"}, W}, {{self + "key.weight"}, W}, {{self + "value.weight"}, W}});
+  const ParamId qkv_bias =
+      b.bias("attention.qkv.bias",
+             {{{self + "query.bias"}, W}, {{self + "key.bias"}, W}, {{self + "value.bias"}, W}});
+  const ParamId dense_weight = b.matrix("attention.dense.weight", W, W, {out + "dense.weight"});
+  const ParamId dense_bias = b.bias("attention.dense.bias", W, {out + "dense.bias"});
+  const ParamId attention_norm_weight =
+      b.norm_weight("attention.norm.weight", W, norm_weight_name(out + "LayerNorm"));
+  const ParamId attention_norm_bias =
+      b.bias("attention.norm.bias", W, norm_bias_name(out + "LayerNorm"));
+  const ParamId up_weight = b.matrix("up.weight", F, W, {hf + "intermediate.dense.weight"});
+  const ParamId up_bias = b.bias("up.bias", F, {hf + "intermediate.dense.bias"});
+  const ParamId down_weight = b.matrix("down.weight", W, F, {hf + "output.dense.weight"});
+  const ParamId down_bias = b.bias("down.bias", W, {hf + "output.dense.bias"});
+  const ParamId norm_weight =
+      b.norm_weight("norm.weight", W, norm_weight_name(hf + "output.LayerNorm"));
+  const ParamId norm_bias = b.bias("norm.bias", W, norm_bias_name(hf + "output.LayerNorm"));
+
+  const int64_t H = config.num_attention_heads;
+  const BlockBuilder::Heads heads = {.n_heads = H, .n_kv_heads = H, .head_width = W / H};
+  const ValueId x = b.input();                                             // (T, W)
+  const ValueId qkv = b.linear("attention.qkv", x, qkv_weight, qkv_bias);  // (T, 3W)
+  const ValueId context = b.attention("attention.context", qkv, heads, /*causal=*/false,
+                                      model.attention_dropout, attention_probs);
+  const ValueId dense = b.linear("attention.dense", context, dense_weight);
+  const auto [attention_sum, attended] = b.residual_norm(
+      "attention.sum", "attention.norm", dense, dense_bias, x, attention_norm_weight,
+      attention_norm_bias, model.norm_eps, model.hidden_dropout, attention_output);
+  const auto [up, activated] = b.gelu("activated", b.linear("up", attended, up_weight), up_bias);
+  b.recompute(up);  // (T, F)
+  const ValueId down = b.linear("down", activated, down_weight);
+  const auto [sum, y] =
+      b.residual_norm("sum", "norm", down, down_bias, attended, norm_weight, norm_bias,
+                      model.norm_eps, model.hidden_dropout, layer_output);
+  b.end(y);
 }
 
-void add_classifier(TableBuilder& builder, const Sizes& sizes) {
-  const int64_t W = sizes.W, L = sizes.L;
-  builder.begin("head", BlockKind::head);
-  builder.weight("pooler.weight", W, W, "bert.pooler.dense.weight", true);
-  builder.bias("pooler.bias", W, "bert.pooler.dense.bias", true);
-  builder.weight("classifier.weight", L, W, "classifier.weight", true);
-  builder.bias("classifier.bias", L, "classifier.bias", true);
-  builder.block().saved = [sizes](const BatchShape& shape) -> std::vector<SavedSpec> {
-    return {{"pooled", {shape.n_seqs_max, sizes.W}, sizes.type},
-            {"logits", {shape.n_seqs_max, sizes.L}, DType::f32}};
-  };
-  builder.block().scratch = [sizes](const BatchShape& shape) -> ScratchNeed {
-    const int64_t n = shape.n_seqs_max;
-    const int64_t rows = sizes.bytes(n * sizes.W);
-    const int64_t logits = stacked_bytes(n * sizes.L * ops::kF32_bytes);
-    const int64_t rounded = sizes.type == DType::f32 ? 0 : sizes.bytes(n * sizes.L);
-    const int64_t bias =
-        stacked_bytes(ops::column_sum_scratch_bytes(n, std::max(sizes.W, sizes.L)));
-    const ScratchNeed loss = ops::cross_entropy_scratch(n, sizes.L);
-    return {.forward_bytes = 2 * rows + std::max(rounded, loss.forward_bytes),
-            .backward_bytes = 3 * rows + logits + rounded + std::max(loss.backward_bytes, bias),
-            .library_bytes = loss.library_bytes};
-  };
-  builder.block().work = [sizes](const BatchShape& shape, bool backward) {
-    BlockWork work = {.n_kernels = backward ? 21 : 11, .n_operations = backward ? 17 : 9};
-    work.add_linear(backward, shape.n_seqs_max, sizes.W, sizes.W);
-    work.add_linear(backward, shape.n_seqs_max, sizes.W, sizes.L);
-    // The gradient of the layers' output is zero except for each sequence's first token.
-    work.memory_bytes = backward ? sizes.bytes(shape.tokens * sizes.W) : 0;
-    return work;
-  };
+/** Pooler (dense, tanh) over each sequence's first token, dropout, classifier. */
+void add_classifier(ModelBuilder& builder, const ModelTable& model) {
+  const int64_t W = model.width, L = model.n_labels;
+  BlockBuilder b = builder.block("head", BlockKind::head);
+  const ParamId pooler_weight =
+      b.matrix("pooler.weight", W, W, {.name = "bert.pooler.dense.weight", .optional = true});
+  const ParamId pooler_bias =
+      b.bias("pooler.bias", W, {.name = "bert.pooler.dense.bias", .optional = true});
+  const ParamId weight =
+      b.matrix("classifier.weight", L, W, {.name = "classifier.weight", .optional = true});
+  const ParamId bias = b.bias("classifier.bias", L, {.name = "classifier.bias", .optional = true});
+
+  const ValueId first = b.first_rows("first", b.input());  // (n_seqs, W)
+  const ValueId pooled = b.tanh("pooled", b.linear("pooler", first, pooler_weight, pooler_bias));
+  const ValueId dropped = b.dropout("dropped", pooled, model.head_dropout, head_dropout);
+  b.label_loss(b.logits(dropped, weight, bias));  // (n_seqs, L) fp32
+  b.end();
 }
 
-void add_token_classifier(TableBuilder& builder, const Sizes& sizes) {
-  builder.begin("head", BlockKind::head);
-  builder.weight("classifier.weight", sizes.L, sizes.W, "classifier.weight", true);
-  builder.bias("classifier.bias", sizes.L, "classifier.bias", true);
-  builder.block().saved = [sizes](const BatchShape& shape) -> std::vector<SavedSpec> {
-    return {{"logits", {shape.tokens, sizes.L}, DType::f32}};
-  };
-  builder.block().scratch = [sizes](const BatchShape& shape) -> ScratchNeed {
-    const int64_t T = shape.tokens, W = sizes.W, L = sizes.L;
-    const int64_t logits = stacked_bytes(T * L * ops::kF32_bytes);
-    const int64_t rounded = sizes.type == DType::f32 ? 0 : sizes.bytes(T * L);
-    const int64_t bias = stacked_bytes(ops::column_sum_scratch_bytes(T, L));
-    const int64_t dropped = sizes.bytes(T * W);
-    const ScratchNeed loss = ops::cross_entropy_scratch(T, L);
-    return {.forward_bytes = std::max(dropped + rounded, loss.forward_bytes),
-            .backward_bytes = logits + rounded + std::max({loss.backward_bytes, dropped, bias}),
-            .library_bytes = loss.library_bytes};
-  };
-  builder.block().work = [sizes](const BatchShape& shape, bool backward) {
-    BlockWork work = {.memory_bytes = 4 * sizes.bytes(shape.tokens * sizes.W),
-                      .n_kernels = backward ? 16 : 10,
-                      .n_operations = backward ? 14 : 9};
-    work.add_linear(backward, shape.tokens, sizes.W, sizes.L);
-    return work;
-  };
+/** Dropout, classifier of each token. transformers builds this head, and the next, without a
+ * pooler. */
+void add_token_classifier(ModelBuilder& builder, const ModelTable& model) {
+  const int64_t W = model.width, L = model.n_labels;
+  BlockBuilder b = builder.block("head", BlockKind::head);
+  const ParamId weight =
+      b.matrix("classifier.weight", L, W, {.name = "classifier.weight", .optional = true});
+  const ParamId bias = b.bias("classifier.bias", L, {.name = "classifier.bias", .optional = true});
+
+  const ValueId dropped = b.dropout("dropped", b.input(), model.head_dropout, head_dropout);
+  b.label_loss(b.logits(dropped, weight, bias));  // (T, L) fp32
+  b.end();
 }
 
-void add_question_answering(TableBuilder& builder, const Sizes& sizes) {
-  const int64_t L = sizes.L;  // start and end
-  builder.begin("head", BlockKind::head);
-  builder.weight("qa_outputs.weight", L, sizes.W, "qa_outputs.weight", true);
-  builder.bias("qa_outputs.bias", L, "qa_outputs.bias", true);
-  builder.block().saved = [L](const BatchShape& shape) -> std::vector<SavedSpec> {
-    return {{"logits", {L, shape.tokens}, DType::f32}, {"lse", {shape.n_seqs_max, L}, DType::f32}};
-  };
-  builder.block().scratch = [sizes, L](const BatchShape& shape) -> ScratchNeed {
-    const int64_t T = shape.tokens, n = shape.n_seqs_max;
-    const int64_t wide = stacked_bytes(T * L * ops::kF32_bytes);
-    const int64_t rounded = sizes.type == DType::f32 ? 0 : sizes.bytes(T * L);
-    return {
-        .forward_bytes = std::max(wide + rounded, ops::span_loss_scratch_bytes(n, sizes.cuda())),
-        .backward_bytes = sizes.bytes(T * L) + wide,
-        // The sum of the losses, and what ATen adds it up in.
-        .library_bytes =
-            sizes.cuda() ? stacked_bytes(ops::kF32_bytes) + ops::span_loss_scratch_bytes(n, true)
-                         : 0};
-  };
-  builder.block().work = [sizes, L](const BatchShape& shape, bool backward) {
-    BlockWork work = {.memory_bytes = 2 * sizes.bytes(shape.tokens * sizes.W),
-                      .n_kernels = backward ? 14 : 10,
-                      .n_operations = backward ? 12 : 9};
-    work.add_linear(backward, shape.tokens, sizes.W, L);
-    return work;
-  };
+/** One linear map to two logits a token: start and end of the answer. */
+void add_question_answering(ModelBuilder& builder, const ModelTable& model) {
+  const int64_t W = model.width, L = model.n_labels;
+  BlockBuilder b = builder.block("head", BlockKind::head);
+  const ParamId weight =
+      b.matrix("qa_outputs.weight", L, W, {.name = "qa_outputs.weight", .optional = true});
+  const ParamId bias = b.bias("qa_outputs.bias", L, {.name = "qa_outputs.bias", .optional = true});
+
+  b.span_loss(b.logits(b.input(), weight, bias, /*by_column=*/true));  // (2, T) fp32
+  b.end();
 }
 
-void add_masked_lm(TableBuilder& builder, const Sizes& sizes) {
-  const int64_t W = sizes.W;
-  builder.begin("head", BlockKind::head);
-  builder.weight("dense.weight", W, W, "cls.predictions.transform.dense.weight", true);
-  builder.bias("dense.bias", W, "cls.predictions.transform.dense.bias", true);
-  builder.norm("norm", W, "cls.predictions.transform.LayerNorm", true);
-  builder.bias("decoder.bias", sizes.V, "cls.predictions.bias", true);
-  builder.also_named("cls.predictions.decoder.bias");
-  builder.block().borrowed = {{0, bert::embeddings::word}};
-  builder.block().saved = [sizes](const BatchShape& shape) -> std::vector<SavedSpec> {
-    const int64_t T = shape.tokens;
-    return {{"dense", {T, sizes.W}, sizes.type},
-            {"gelu", {T, sizes.W}, sizes.type},
-            {"norm.mean", {T}, DType::f32},
-            {"norm.rstd", {T}, DType::f32},
-            {"lse", {T}, DType::f32}};
-  };
-  builder.block().scratch = [sizes](const BatchShape& shape) -> ScratchNeed {
-    const int64_t T = shape.tokens, W = sizes.W;
-    const int64_t rows = sizes.bytes(T * W);
-    const ScratchNeed vocabulary = ops::vocabulary_scratch(sizes.type, T, sizes.V, W, sizes.cuda());
-    const int64_t norm = stacked_bytes(ops::norm_backward_scratch_bytes(T, W, sizes.cuda()));
-    const int64_t gelu = stacked_bytes(ops::column_sum_scratch_bytes(T, W));
-    const int64_t labels = stacked_bytes(T * static_cast<int64_t>(sizeof(int32_t)));
-    return {.forward_bytes = rows + labels + vocabulary.forward_bytes,
-            .backward_bytes =
-                2 * rows + std::max({labels + vocabulary.backward_bytes, norm, gelu, rows}),
-            .library_bytes = vocabulary.library_bytes};
-  };
-  builder.block().work = [sizes](const BatchShape& shape, bool backward) {
-    // The head works on the tokens that have a label: 15 of 100, as masks are drawn.
-    const int64_t rows = std::max<int64_t>(1, shape.tokens * 15 / 100);
-    BlockWork work = {.n_kernels = backward ? 40 : 20, .n_operations = backward ? 36 : 18};
-    work.add_linear(backward, rows, sizes.W, sizes.W);
-    work.add_linear(backward, rows, sizes.W, sizes.V);
-    work.memory_bytes = 8 * sizes.bytes(rows * sizes.W) + 4 * sizes.bytes(rows * sizes.V) +
-                        sizes.bytes(shape.tokens * sizes.W);
-    return work;
-  };
+/** Dense, gelu, norm, then the embeddings' matrix and a bias, on the tokens that have a label. */
+void add_masked_lm(ModelBuilder& builder, const ModelTable& model) {
+  const int64_t W = model.width;
+  const std::string hf = "cls.predictions.transform.";
+  BlockBuilder b = builder.block("head", BlockKind::head);
+  const ParamId dense_weight =
+      b.matrix("dense.weight", W, W, {.name = hf + "dense.weight", .optional = true});
+  const ParamId dense_bias = b.bias("dense.bias", W, {.name = hf + "dense.bias", .optional = true});
+  const ParamId norm_weight =
+      b.norm_weight("norm.weight", W, norm_weight_name(hf + "LayerNorm", /*optional=*/true));
+  const ParamId norm_bias =
+      b.bias("norm.bias", W, norm_bias_name(hf + "LayerNorm", /*optional=*/true));
+  const ParamId decoder_bias = b.bias("decoder.bias", model.vocab_size,
+                                      {.name = "cls.predictions.bias",
+                                       .optional = true,
+                                       .also_named = {"cls.predictions.decoder.bias"}});
+  const ParamId word = b.borrow(/*block=*/0, /*param=*/0);
+
+  const ValueId labelled = b.labelled_rows("labelled", b.input());  // (label tokens, W)
+  const auto [dense, activated] =
+      b.gelu("gelu", b.linear("dense", labelled, dense_weight), dense_bias);
+  b.vocabulary_loss(b.norm("norm", activated, norm_weight, norm_bias, model.norm_eps), word,
+                    decoder_bias);
+  b.end();
 }
 
 /** The names in BERT checkpoints besides the weights that this model uses, other heads' among them.
@@ -378,16 +202,16 @@ int64_t n_labels_of(const BertTableOptions& options) {
   return 0;
 }
 
-void add_head(TableBuilder& builder, BertHead head, const Sizes& sizes) {
-  switch (head) {
+void add_head(ModelBuilder& builder, const ModelTable& model) {
+  switch (model.head) {
     case BertHead::classification:
-      return add_classifier(builder, sizes);
+      return add_classifier(builder, model);
     case BertHead::masked_lm:
-      return add_masked_lm(builder, sizes);
+      return add_masked_lm(builder, model);
     case BertHead::token_classification:
-      return add_token_classifier(builder, sizes);
+      return add_token_classifier(builder, model);
     case BertHead::question_answering:
-      return add_question_answering(builder, sizes);
+      return add_question_answering(builder, model);
     case BertHead::causal_lm:
       break;  // refused before
   }
@@ -419,19 +243,11 @@ ModelTable make_bert_table(const BertConfig& config, const BertTableOptions& opt
   model.n_token_types = config.type_vocab_size;
   model.n_labels = n_labels_of(options);
 
-  const Sizes sizes = {.W = config.hidden_size,
-                       .F = config.intermediate_size,
-                       .V = config.vocab_size,
-                       .L = model.n_labels,
-                       .H = config.num_attention_heads,
-                       .type = options.compute,
-                       .attention = options.attention,
-                       .gpu_multiprocessors = options.gpu_multiprocessors};
-  TableBuilder builder(model);
-  add_embeddings(builder, config, sizes);
+  ModelBuilder builder(model, "bert.", options.gpu_multiprocessors);
+  add_embeddings(builder, config, model);
   for (int64_t i = 0; i < config.num_hidden_layers; i++)
-    add_layer(builder, i, sizes);
-  add_head(builder, options.head, sizes);
+    add_layer(builder, i, config, model);
+  add_head(builder, model);
   model.hf_ignored = ignored_names(options.head);
   return model;
 }

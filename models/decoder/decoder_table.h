@@ -1,9 +1,7 @@
 #pragma once
-// The tensor tables of decoder-only transformers by their shape: parameters, Hugging Face names,
-// saved tensors and scratch of every block. Two families: Llama's layers (RMSNorm, rotary
-// positions, grouped heads, gated MLP, no biases) and GPT-2's (LayerNorm, learned positions, GELU,
-// biases). Torch-free; llama_layer.cpp, gpt2_layer.cpp and decoder_ends.cpp compute what is
-// declared here, and index parameters and saved tensors by the enums below.
+// Decoder-only transformers: parameters, Hugging Face names, and the program of every block. Two
+// families: Llama's layers (RMSNorm, rotary positions, grouped heads, gated MLP, no biases) and
+// GPT-2's (LayerNorm, learned positions, GELU, biases). Torch-free.
 
 #include <cstdint>
 
@@ -50,81 +48,4 @@ DecoderConfig llama_3g();
 /** GPT-2's layers: 12,845 M parameters. */
 DecoderConfig gpt2_13g();
 
-namespace decoder {
-
-// Parameters and saved tensors by their place in the block. W: width, Q: of queries, keys and
-// values in one row, F: intermediate size, V: vocabulary.
-namespace embeddings {
-enum Param {
-  word,      // (V, W)
-  position,  // (positions, W), GPT-2 alone
-};
-}  // namespace embeddings
-
-namespace llama_layer {
-enum Param {
-  attention_norm_weight,  // (W)
-  qkv_weight,             // (Q, W)
-  output_weight,          // (W, W)
-  mlp_norm_weight,        // (W)
-  gate_up_weight,         // (2F, W): gate, up
-  down_weight,            // (W, F)
-};
-enum Saved {
-  attention_rstd,   // (T) fp32
-  qkv,              // (T, Q), queries and keys turned by their positions
-  context,          // (T, W): what attention gives
-  sum,              // (T, W): input plus attention, before the second norm
-  mlp_rstd,         // (T) fp32
-  gate_up,          // (T, 2F)
-  attention_state,  // the tensors that attention itself keeps; one or two
-                    // (models/ops/scratch_sizes.h)
-};
-}  // namespace llama_layer
-
-namespace gpt2_layer {
-enum Param {
-  attention_norm_weight,  // (W)
-  attention_norm_bias,    // (W)
-  qkv_weight,             // (3W, W)
-  qkv_bias,               // (3W)
-  output_weight,          // (W, W)
-  output_bias,            // (W)
-  mlp_norm_weight,        // (W)
-  mlp_norm_bias,          // (W)
-  up_weight,              // (F, W)
-  up_bias,                // (F)
-  down_weight,            // (W, F)
-  down_bias,              // (W)
-};
-enum Saved {
-  attention_mean,  // (T) fp32
-  attention_rstd,  // (T) fp32
-  qkv,             // (T, 3W)
-  context,         // (T, W)
-  sum,             // (T, W)
-  mlp_mean,        // (T) fp32
-  mlp_rstd,        // (T) fp32
-  up,              // (T, F): before gelu
-  attention_state,
-};
-}  // namespace gpt2_layer
-
-/** `word` is the head's own or borrowed from the embeddings. */
-namespace llama_head {
-enum Param { norm_weight, word };
-enum Saved {
-  rstd,  // (T) fp32
-  lse,   // (T) fp32: log of the sum of exponentials of a row's logits
-};
-}  // namespace llama_head
-namespace gpt2_head {
-enum Param { norm_weight, norm_bias, word };
-enum Saved { mean, rstd, lse };  // (T) fp32
-}  // namespace gpt2_head
-
-/** Operations of a block that draw random numbers: RandomKey::of takes these. */
-enum Operation { embedding_dropout, attention_probs, attention_output, layer_output };
-
-}  // namespace decoder
 }  // namespace ferry

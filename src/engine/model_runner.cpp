@@ -210,6 +210,7 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
               "{} saves {} bytes and {} that are made again, planned {} and {}", table.name, kept,
               recomputed, kept_most, block.saved_recomputed_bytes);
   out.scratch = &scratch_;
+  out.room = options_.largest;
   return out;
 }
 
@@ -220,7 +221,7 @@ void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
   BlockMemory& views_of_block = views(action, memory);
   scratch_.reset();
   if (action.verb == Verb::recompute && memory.saved_recomputed)
-    return blocks_[static_cast<size_t>(action.block)]->recompute(views_of_block);
+    return blocks_[static_cast<size_t>(action.block)]->recompute(b, views_of_block);
   at::Tensor x = layer_input(memory.input, b.shape), y = layer_input(memory.output, b.shape), loss,
              logits;
   if (!memory.output) {

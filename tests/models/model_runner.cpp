@@ -105,6 +105,7 @@ ModelRunner::ModelRunner(ModelTable table,
     }
     const std::vector<SavedSpec> saved = spec.saved(shape);
     run.saved = region(laid_out_bytes(saved));
+    run.memory.room = shape;
     int64_t offset = 0;
     for (const SavedSpec& s : saved) {
       run.memory.saved.push_back(run.saved->at(offset, s.shape, scalar_type_of(s.dtype)));

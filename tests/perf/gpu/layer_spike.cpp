@@ -238,6 +238,7 @@ class Pass {
     memory.grads = segment_views(table, grads_ + offset, DType::bf16);
     memory.saved = saved_views(table.saved(stack_.shape), saved_ + layer * saved_bytes_);
     memory.scratch = &*scratch_;
+    memory.room = stack_.shape;
     return memory;
   }
 

@@ -1,0 +1,316 @@
+#include "models/core/block_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/core/compile.h"
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+/** Borrowed parameters have numbers from here on until the block's own are all there. */
+constexpr ParamId kBorrowed = 1 << 16;
+
+}  // namespace
+
+BlockBuilder ModelBuilder::block(std::string name, BlockKind kind) {
+  BlockTable table;
+  table.name = std::move(name);
+  table.kind = kind;
+  model_.blocks.push_back(std::move(table));
+  return {*this, static_cast<int>(model_.blocks.size()) - 1};
+}
+
+BlockTable& BlockBuilder::table() {
+  return model_.model_.blocks[static_cast<size_t>(index_)];
+}
+
+// --- parameters ---
+
+ParamId BlockBuilder::add(
+    const std::string& name, std::vector<int64_t> shape, bool decay, Init init, const HfRows& hf) {
+  const ParamId param = table().add(name, shape, decay, init);
+  int64_t row = 0;
+  for (const auto& [of, rows] : hf) {
+    HfEntry entry;
+    entry.block = index_;
+    entry.param = param;
+    entry.row_begin = row;
+    entry.rows = rows;
+    entry.hf_shape = shape;
+    entry.hf_shape[0] = rows;
+    if (of.transposed) std::ranges::reverse(entry.hf_shape);
+    entry.transposed = of.transposed;
+    entry.optional = of.optional;
+    const std::string& prefix = model_.prefix_;
+    const auto add_bare = [&](const std::string& full) {
+      if (!prefix.empty() && full.starts_with(prefix))
+        entry.also_named.push_back(full.substr(prefix.size()));
+    };
+    add_bare(of.name);
+    for (const std::string& other : of.also_named) {
+      entry.also_named.push_back(other);
+      add_bare(other);
+    }
+    entry.hf_name = of.name;
+    model_.model_.hf_names.push_back(std::move(entry));
+    row += rows;
+  }
+  return param;
+}
+
+ParamId BlockBuilder::matrix(const std::string& name, int64_t rows, int64_t columns, HfName hf) {
+  return add(name, {rows, columns}, true, Init::normal, {{std::move(hf), rows}});
+}
+
+ParamId BlockBuilder::matrix(const std::string& name, int64_t columns, const HfRows& hf) {
+  int64_t rows = 0;
+  for (const auto& [of, n] : hf)
+    rows += n;
+  return add(name, {rows, columns}, true, Init::normal, hf);
+}
+
+ParamId BlockBuilder::bias(const std::string& name, int64_t n, HfName hf) {
+  return add(name, {n}, false, Init::zeros, {{std::move(hf), n}});
+}
+
+ParamId BlockBuilder::bias(const std::string& name, const HfRows& hf) {
+  int64_t rows = 0;
+  for (const auto& [of, n] : hf)
+    rows += n;
+  return add(name, {rows}, false, Init::zeros, hf);
+}
+
+ParamId BlockBuilder::norm_weight(const std::string& name, int64_t n, HfName hf) {
+  return add(name, {n}, false, Init::ones, {{std::move(hf), n}});
+}
+
+ParamId BlockBuilder::borrow(int block, int param) {
+  table().borrowed.push_back({block, param});
+  return kBorrowed + static_cast<ParamId>(table().borrowed.size()) - 1;
+}
+
+int64_t BlockBuilder::rows_of_param(ParamId id) {
+  if (id < kBorrowed) return table().params[static_cast<size_t>(id)].shape[0];
+  const BorrowedParam& b = table().borrowed[static_cast<size_t>(id - kBorrowed)];
+  return model_.model_.blocks[static_cast<size_t>(b.block)]
+      .params[static_cast<size_t>(b.param)]
+      .shape[0];
+}
+
+// --- values and operations ---
+
+ValueId BlockBuilder::value(std::string name, Rows rows, int64_t columns) {
+  program_.values.push_back(
+      {.name = std::move(name), .rows = rows, .columns = columns, .type = model_.model_.compute});
+  return static_cast<ValueId>(program_.values.size()) - 1;
+}
+
+ValueId BlockBuilder::like(const std::string& name, ValueId x) {
+  const Value& v = program_.value(x);
+  return value(name, v.rows, v.columns);
+}
+
+Op& BlockBuilder::op(OpKind kind,
+                     std::vector<ValueId> in,
+                     std::vector<ValueId> out,
+                     std::vector<ParamId> params) {
+  program_.ops.push_back(
+      {.kind = kind, .in = std::move(in), .out = std::move(out), .params = std::move(params)});
+  return program_.ops.back();
+}
+
+ValueId BlockBuilder::input() {
+  FERRY_CHECK(program_.values.empty(), "the input is a block's first value");
+  return value("input", Rows::tokens, model_.model_.width);
+}
+
+ValueId BlockBuilder::embedding(const std::string& name,
+                                ParamId word,
+                                ParamId position,
+                                ParamId type) {
+  FERRY_CHECK(program_.values.empty(), "an embedding reads no value");
+  program_.has_input = false;
+  const ValueId y = value(name, Rows::tokens, model_.model_.width);
+  Op& added = op(OpKind::embedding, {}, {y}, {word, position, type});
+  for (ParamId param : {word, position, type})
+    if (param != kNone) added.with.n_table_rows += rows_of_param(param);
+  return y;
+}
+
+ValueId BlockBuilder::linear(
+    const std::string& name, ValueId x, ParamId weight, ParamId bias, ValueId residual) {
+  const ValueId y = value(name, program_.value(x).rows, rows_of_param(weight));
+  op(OpKind::linear, {x, residual}, {y}, {weight, bias});
+  return y;
+}
+
+ValueId BlockBuilder::norm(const std::string& name,
+                           ValueId z,
+                           ParamId weight,
+                           ParamId bias,
+                           float eps,
+                           float dropout,
+                           int random) {
+  const ValueId y = like(name, z);
+  op(OpKind::norm, {z}, {y}, {weight, bias}).with = {
+      .eps = eps, .dropout = dropout, .random = random};
+  return y;
+}
+
+std::pair<ValueId, ValueId> BlockBuilder::residual_norm(const std::string& sum_name,
+                                                        const std::string& name,
+                                                        ValueId a,
+                                                        ParamId bias_of_a,
+                                                        ValueId residual,
+                                                        ParamId weight,
+                                                        ParamId bias,
+                                                        float eps,
+                                                        float dropout,
+                                                        int random) {
+  const ValueId z = like(sum_name, a), y = like(name, a);
+  op(OpKind::residual_norm, {a, residual}, {z, y}, {weight, bias, bias_of_a}).with = {
+      .eps = eps, .dropout = dropout, .random = random};
+  return {z, y};
+}
+
+ValueId BlockBuilder::rms_norm(const std::string& name, ValueId z, ParamId weight, float eps) {
+  const ValueId y = like(name, z);
+  op(OpKind::rms_norm, {z, kNone}, {kNone, y}, {weight}).with = {.eps = eps};
+  return y;
+}
+
+std::pair<ValueId, ValueId> BlockBuilder::residual_rms_norm(const std::string& sum_name,
+                                                            const std::string& name,
+                                                            ValueId a,
+                                                            ValueId residual,
+                                                            ParamId weight,
+                                                            float eps) {
+  const ValueId z = like(sum_name, a), y = like(name, a);
+  op(OpKind::rms_norm, {a, residual}, {z, y}, {weight}).with = {.eps = eps};
+  return {z, y};
+}
+
+ValueId BlockBuilder::rotary(const std::string& name,
+                             ValueId qkv,
+                             const Heads& heads,
+                             double theta) {
+  const ValueId y = like(name, qkv);
+  op(OpKind::rotary, {qkv}, {y}, {}).with = {.n_heads = heads.n_heads,
+                                             .n_kv_heads = heads.n_kv_heads,
+                                             .head_width = heads.head_width,
+                                             .rope_theta = theta};
+  return y;
+}
+
+ValueId BlockBuilder::attention(const std::string& name,
+                                ValueId qkv,
+                                const Heads& heads,
+                                bool causal,
+                                float dropout,
+                                int random) {
+  const ValueId y = value(name, program_.value(qkv).rows, heads.n_heads * heads.head_width);
+  OpAttributes with = {.dropout = dropout,
+                       .random = random,
+                       .n_heads = heads.n_heads,
+                       .n_kv_heads = heads.n_kv_heads,
+                       .head_width = heads.head_width,
+                       .causal = causal};
+  std::vector<ParamId> params = {kNone};
+  if (const int before = program_.producer_of(qkv); before != kNone)
+    if (Op& map = program_.ops[static_cast<size_t>(before)];
+        map.kind == OpKind::linear && map.params[1] != kNone) {
+      map.with.sums_bias = with.sums_bias = true;
+      params = {map.params[1]};
+    }
+  op(OpKind::attention, {qkv}, {y}, std::move(params)).with = with;
+  return y;
+}
+
+std::pair<ValueId, ValueId> BlockBuilder::gelu(const std::string& name, ValueId a, ParamId bias) {
+  const ValueId h = like(program_.value(a).name, a), g = like(name, a);
+  op(OpKind::gelu, {a}, {h, g}, {bias});
+  return {h, g};
+}
+
+ValueId BlockBuilder::silu_gate(const std::string& name, ValueId gate_up) {
+  const ValueId y = value(name, program_.value(gate_up).rows, columns_of(gate_up) / 2);
+  op(OpKind::silu_gate, {gate_up}, {y}, {});
+  return y;
+}
+
+ValueId BlockBuilder::dropout_residual(
+    const std::string& name, ValueId a, ParamId bias, ValueId residual, float dropout, int random) {
+  const ValueId y = like(name, a);
+  op(OpKind::dropout_residual, {a, residual}, {y}, {bias}).with = {.dropout = dropout,
+                                                                   .random = random};
+  return y;
+}
+
+ValueId BlockBuilder::dropout(const std::string& name, ValueId x, float dropout, int random) {
+  if (dropout == 0) return x;
+  const ValueId y = like(name, x);
+  op(OpKind::dropout, {x}, {y}, {}).with = {.dropout = dropout, .random = random};
+  return y;
+}
+
+ValueId BlockBuilder::first_rows(const std::string& name, ValueId x) {
+  const ValueId y = value(name, Rows::sequences, columns_of(x));
+  op(OpKind::first_rows, {x}, {y}, {});
+  return y;
+}
+
+ValueId BlockBuilder::labelled_rows(const std::string& name, ValueId x) {
+  const ValueId y = value(name, Rows::labelled, columns_of(x));
+  op(OpKind::labelled_rows, {x}, {y}, {});
+  return y;
+}
+
+ValueId BlockBuilder::tanh(const std::string& name, ValueId x) {
+  const ValueId y = like(name, x);
+  op(OpKind::tanh, {x}, {y}, {});
+  return y;
+}
+
+ValueId BlockBuilder::logits(ValueId x, ParamId weight, ParamId bias, bool by_column) {
+  const ValueId y = value("logits", program_.value(x).rows, rows_of_param(weight));
+  program_.values.back().type = DType::f32;
+  program_.values.back().by_column = by_column;
+  op(OpKind::logits, {x}, {y}, {weight, bias}).with = {.by_column = by_column};
+  return y;
+}
+
+void BlockBuilder::label_loss(ValueId logits) {
+  op(OpKind::label_loss, {logits}, {}, {});
+}
+
+void BlockBuilder::span_loss(ValueId logits) {
+  op(OpKind::span_loss, {logits}, {}, {});
+}
+
+void BlockBuilder::vocabulary_loss(ValueId t, ParamId word, ParamId bias) {
+  op(OpKind::vocabulary_loss, {t}, {}, {word, bias});
+}
+
+void BlockBuilder::recompute(ValueId value) {
+  program_.values[static_cast<size_t>(value)].recomputed = true;
+}
+
+void BlockBuilder::end(ValueId y) {
+  program_.output = y;
+  const auto n_own = static_cast<ParamId>(table().params.size());
+  for (Op& op : program_.ops)
+    for (ParamId& param : op.params)
+      if (param >= kBorrowed) param += n_own - kBorrowed;
+  const ModelTable& model = model_.model_;
+  compile(std::move(program_),
+          {.compute = model.compute,
+           .attention = model.attention,
+           .gpu_multiprocessors = model_.gpu_multiprocessors_,
+           .vocab_size = model.vocab_size},
+          table());
+}
+
+}  // namespace ferry

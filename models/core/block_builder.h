@@ -1,0 +1,161 @@
+#pragma once
+// A family is written in this: it adds blocks to a model's table, their parameters with Hugging
+// Face names, and the forward of each as operations on values. end() derives the rest. Torch-free.
+//
+//   ModelBuilder builder(model, "model.", target);
+//   BlockBuilder block = builder.block("layer.0", BlockKind::layer);
+//   ValueId x = block.input();
+//   ValueId y = block.rms_norm("attention.norm", x, {"model.layers.0.input_layernorm.weight"},
+//   eps);
+//   ...
+//   block.end(y);
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/core/block_program.h"
+#include "models/tensor_table.h"
+
+namespace ferry {
+
+/** A parameter's tensor in a Hugging Face file. */
+struct HfName {
+  std::string name;
+  bool optional = false;    ///< may be absent (a new head): it is initialised then
+  bool transposed = false;  ///< (columns, rows) in the file
+  std::vector<std::string> also_named;
+};
+
+class ModelBuilder;
+
+/** One block. Values are (rows, columns) of the compute type unless said. */
+class BlockBuilder {
+ public:
+  /** Rows of a matrix that are a tensor of their own in the file, above each other. */
+  using HfRows = std::vector<std::pair<HfName, int64_t>>;
+
+  // Parameters. Matrices decay and start normal; biases and norms do neither.
+  ParamId matrix(const std::string& name, int64_t rows, int64_t columns, HfName hf);
+  ParamId matrix(const std::string& name, int64_t columns, const HfRows& hf);
+  ParamId bias(const std::string& name, int64_t n, HfName hf);
+  ParamId bias(const std::string& name, const HfRows& hf);
+  ParamId norm_weight(const std::string& name, int64_t n, HfName hf);
+  /** A parameter of another block. */
+  ParamId borrow(int block, int param);
+
+  ValueId input();
+  /** Rows of the tables by the batch's ids, positions (or kNone) and types (or kNone), added up. */
+  ValueId embedding(const std::string& name, ParamId word, ParamId position, ParamId type);
+  /** x w^T + bias + residual; both may be kNone. */
+  ValueId linear(const std::string& name,
+                 ValueId x,
+                 ParamId weight,
+                 ParamId bias = kNone,
+                 ValueId residual = kNone);
+  /** dropout(LayerNorm(z)). */
+  ValueId norm(const std::string& name,
+               ValueId z,
+               ParamId weight,
+               ParamId bias,
+               float eps,
+               float dropout = 0,
+               int random = 0);
+  /** z = dropout(a + bias of a) + residual, y = LayerNorm(z): returns (z, y). */
+  std::pair<ValueId, ValueId> residual_norm(const std::string& sum_name,
+                                            const std::string& name,
+                                            ValueId a,
+                                            ParamId bias_of_a,
+                                            ValueId residual,
+                                            ParamId weight,
+                                            ParamId bias,
+                                            float eps,
+                                            float dropout,
+                                            int random);
+  ValueId rms_norm(const std::string& name, ValueId z, ParamId weight, float eps);
+  /** z = a + residual, y = RMSNorm(z): returns (z, y). */
+  std::pair<ValueId, ValueId> residual_rms_norm(const std::string& sum_name,
+                                                const std::string& name,
+                                                ValueId a,
+                                                ValueId residual,
+                                                ParamId weight,
+                                                float eps);
+  struct Heads {
+    int64_t n_heads = 0, n_kv_heads = 0, head_width = 0;
+  };
+  /** Queries and keys of qkv turned by their positions. */
+  ValueId rotary(const std::string& name, ValueId qkv, const Heads& heads, double theta);
+  ValueId attention(const std::string& name,
+                    ValueId qkv,
+                    const Heads& heads,
+                    bool causal,
+                    float dropout,
+                    int random);
+  /** gelu(a + bias), and in between h = a + bias: returns (h, g). */
+  std::pair<ValueId, ValueId> gelu(const std::string& name, ValueId a, ParamId bias);
+  /** silu(gate) * up of gate_up = (gate, up). */
+  ValueId silu_gate(const std::string& name, ValueId gate_up);
+  /** dropout(a + bias) + residual. */
+  ValueId dropout_residual(const std::string& name,
+                           ValueId a,
+                           ParamId bias,
+                           ValueId residual,
+                           float dropout,
+                           int random);
+  /** x itself where nothing is dropped. */
+  ValueId dropout(const std::string& name, ValueId x, float dropout, int random);
+  /** The first token of each sequence. */
+  ValueId first_rows(const std::string& name, ValueId x);
+  /** The tokens that have a label, or all where the batch names none. */
+  ValueId labelled_rows(const std::string& name, ValueId x);
+  ValueId tanh(const std::string& name, ValueId x);
+  /** x w^T + bias in fp32; `by_column`: lies as (columns, rows). */
+  ValueId logits(ValueId x, ParamId weight, ParamId bias, bool by_column = false);
+  /** The loss of each sequence or token by its label, as the run's LossKind says. */
+  void label_loss(ValueId logits);
+  void span_loss(ValueId logits);
+  /** The vocabulary's logits in pieces, and the loss. */
+  void vocabulary_loss(ValueId t, ParamId word, ParamId bias);
+
+  /** Selective recomputation makes the value again: it is large for what it costs. */
+  void recompute(ValueId value);
+  /** The block's output is `y`; kNone: the block ends in a loss. */
+  void end(ValueId y = kNone);
+
+ private:
+  friend class ModelBuilder;
+  BlockBuilder(ModelBuilder& model, int index) : model_(model), index_(index) {}
+  BlockTable& table();
+  ParamId add(
+      const std::string& name, std::vector<int64_t> shape, bool decay, Init init, const HfRows& hf);
+  ValueId value(std::string name, Rows rows, int64_t columns);
+  ValueId like(const std::string& name, ValueId x);
+  Op& op(OpKind kind,
+         std::vector<ValueId> in,
+         std::vector<ValueId> out,
+         std::vector<ParamId> params);
+  int64_t columns_of(ValueId id) const { return program_.value(id).columns; }
+  int64_t rows_of_param(ParamId id);
+
+  ModelBuilder& model_;
+  int index_;
+  BlockProgram program_;
+};
+
+/** Adds blocks to a table whose numbers (width, compute type, ...) are set. */
+class ModelBuilder {
+ public:
+  /** Files of bare models have names without the prefix. */
+  ModelBuilder(ModelTable& model, std::string prefix, int gpu_multiprocessors)
+      : model_(model), prefix_(std::move(prefix)), gpu_multiprocessors_(gpu_multiprocessors) {}
+  BlockBuilder block(std::string name, BlockKind kind);
+
+ private:
+  friend class BlockBuilder;
+  ModelTable& model_;
+  std::string prefix_;
+  int gpu_multiprocessors_;
+};
+
+}  // namespace ferry

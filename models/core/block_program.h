@@ -1,0 +1,103 @@
+#pragma once
+// A block as a program: its forward written once, operations on named values, by a family with a
+// BlockBuilder (block_builder.h). Everything else about the block follows from it: what its
+// backward reads and so what is saved, the backward itself, scratch, work (pass_plan.h, compile.h).
+// Torch-free.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/loss_kind.h"
+#include "models/tensor_table.h"
+
+namespace ferry {
+
+/** The rows of a value: one for each token, for each sequence, or for each token that has a label.
+ */
+enum class Rows : uint8_t { tokens, sequences, labelled };
+
+/** A tensor (rows, columns) that flows through a block. */
+struct Value {
+  std::string name;  ///< "attention.qkv"
+  Rows rows = Rows::tokens;
+  int64_t columns = 0;
+  DType type = DType::f32;
+  bool recomputed = false;  ///< selective recomputation makes it again: cheap for its size
+  bool by_column = false;   ///< lies as (columns, rows)
+};
+
+/** Index into BlockProgram::values; 0 is the block's input (where it has one). */
+using ValueId = int;
+/** Index into the block's parameters, then what it borrows. */
+using ParamId = int;
+inline constexpr int kNone = -1;
+
+enum class OpKind : uint8_t {
+  embedding,
+  linear,
+  norm,
+  residual_norm,
+  rms_norm,
+  attention,
+  rotary,
+  gelu,
+  silu_gate,
+  dropout_residual,
+  dropout,
+  first_rows,
+  labelled_rows,
+  tanh,
+  logits,
+  label_loss,
+  span_loss,
+  vocabulary_loss,
+};
+
+/** The settings of an operation beside its values and parameters. Each kind reads its own. */
+struct OpAttributes {
+  float eps = 0;      ///< of a norm
+  float dropout = 0;  ///< probability
+  int random = 0;  ///< RandomKey::of takes it: one number for each operation of a block that draws
+  int64_t n_heads = 0, n_kv_heads = 0, head_width = 0;  ///< of attention and rotary positions
+  bool causal = false;
+  double rope_theta = 0;
+  /** Set in attention and in the linear map before it: attention's backward sums the gradient of
+   * the map's bias, too (the bias is attention's parameter as well). */
+  bool sums_bias = false;
+  int64_t n_table_rows = 0;  ///< of an embedding: rows of all its tables
+  bool by_column = false;    ///< logits that lie as (columns, rows)
+};
+
+/** One operation. Its kind says what its inputs, outputs and parameters are (models/ops/specs.cpp);
+ * kNone stands for an optional one that is not there. */
+struct Op {
+  OpKind kind{};
+  std::vector<ValueId> in, out;
+  std::vector<ParamId> params;
+  OpAttributes with;
+};
+
+struct BlockProgram {
+  std::vector<Value> values;
+  std::vector<Op> ops;
+  bool has_input = true;   ///< false: the first block, which reads ids
+  ValueId output = kNone;  ///< kNone: a head, which ends in a loss
+
+  const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
+  const Op& op(int index) const { return ops[static_cast<size_t>(index)]; }
+  /** The operation that writes the value; kNone: it is the block's input. */
+  int producer_of(ValueId id) const;
+};
+
+/** Facts about the run that sizes depend on. */
+struct ProgramTarget {
+  DType compute = DType::f32;
+  AttentionBackend attention = AttentionBackend::cpu_math;
+  int gpu_multiprocessors = 0;
+  int64_t vocab_size = 0;
+
+  bool is_cuda() const { return attention != AttentionBackend::cpu_math; }
+};
+
+}  // namespace ferry

@@ -1,0 +1,72 @@
+#include "models/core/compile.h"
+
+#include <algorithm>
+
+#include "models/ops/specs.h"
+
+namespace ferry {
+namespace {
+
+ScratchNeed scratch_of(const CompiledBlock& block, const BatchShape& shape) {
+  const auto laid_out = [&](const PassPlan& pass) {
+    return lay_out(pass, block.program, block.target, shape);
+  };
+  const PassScratch forward = laid_out(block.plan.forward),
+                    backward = laid_out(block.plan.backward),
+                    recompute = laid_out(block.plan.recompute);
+  return {.forward_bytes = std::max(forward.n_bytes, recompute.n_bytes),
+          .backward_bytes = backward.n_bytes,
+          .library_bytes = std::max(forward.library_bytes, backward.library_bytes)};
+}
+
+BlockWork work_of(const CompiledBlock& block, const PassPlan& pass, const BatchShape& shape) {
+  BlockWork work;
+  for (const Call& call : pass.calls) {
+    const Op& op = block.program.op(call.op);
+    spec_of(op.kind).add_work(work, block.program, op, call.part, block.target, shape);
+    // A gradient that is there already is read, too.
+    if (op.kind == OpKind::linear && call.part == Part::backward && call.places[2] != kNone)
+      work.memory_bytes += shape.tokens * block.program.value(op.in[0]).columns *
+                           static_cast<int64_t>(size_of(block.target.compute));
+  }
+  return work;
+}
+
+}  // namespace
+
+std::vector<SavedSpec> saved_of(const CompiledBlock& block, const BatchShape& shape) {
+  std::vector<SavedSpec> specs;
+  for (const SavedTensor& saved : block.plan.saved) {
+    if (saved.value == kNone) {
+      const Op& op = block.program.op(saved.op);
+      specs.push_back(spec_of(op.kind).states(block.program, op, block.target,
+                                              shape)[static_cast<size_t>(saved.state)]);
+      continue;
+    }
+    const Value& value = block.program.value(saved.value);
+    std::vector<int64_t> sizes = {rows_of(value.rows, shape), value.columns};
+    if (value.by_column) std::ranges::reverse(sizes);
+    specs.push_back({value.name, sizes, value.type, value.recomputed});
+  }
+  return specs;
+}
+
+void compile(BlockProgram program, const ProgramTarget& target, BlockTable& table) {
+  auto compiled = std::make_shared<CompiledBlock>();
+  compiled->plan = plan_passes(program, target);
+  compiled->program = std::move(program);
+  compiled->target = target;
+  const std::shared_ptr<const CompiledBlock> block = std::move(compiled);
+  table.compiled = block;
+  table.saved = [block](const BatchShape& shape) { return saved_of(*block, shape); };
+  table.scratch = [block](const BatchShape& shape) { return scratch_of(*block, shape); };
+  table.work = [block](const BatchShape& shape, bool backward) {
+    return work_of(*block, backward ? block->plan.backward : block->plan.forward, shape);
+  };
+  if (!block->plan.recompute.calls.empty())
+    table.recompute_work = [block](const BatchShape& shape) {
+      return work_of(*block, block->plan.recompute, shape);
+    };
+}
+
+}  // namespace ferry

@@ -1,0 +1,21 @@
+#pragma once
+// Derives a block's entry of the tensor table from its program: saved tensors, scratch, work, and
+// the passes that its code runs. Torch-free.
+
+#include "models/core/pass_plan.h"
+
+namespace ferry {
+
+struct CompiledBlock {
+  BlockProgram program;
+  ProgramTarget target;
+  BlockPlan plan;
+};
+
+/** Fills in everything of the table but its parameters. */
+void compile(BlockProgram program, const ProgramTarget& target, BlockTable& table);
+
+/** The tensors that the block's forward leaves, with room for micro-batches up to the shape. */
+std::vector<SavedSpec> saved_of(const CompiledBlock& block, const BatchShape& shape);
+
+}  // namespace ferry

@@ -1,0 +1,362 @@
+#include "models/core/pass_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/ops/specs.h"
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+
+namespace ferry {
+
+int BlockProgram::producer_of(ValueId id) const {
+  for (size_t i = 0; i < ops.size(); ++i)
+    if (std::ranges::find(ops[i].out, id) != ops[i].out.end()) return static_cast<int>(i);
+  return kNone;
+}
+
+int64_t rows_of(Rows rows, const BatchShape& shape) {
+  return rows == Rows::sequences ? shape.n_seqs_max : shape.tokens;
+}
+
+// --- places and calls ---
+
+int PassPlanner::add_place(PassPlace place) {
+  pass_.places.push_back(place);
+  return static_cast<int>(pass_.places.size()) - 1;
+}
+
+int PassPlanner::fixed(PlaceKind kind) {
+  const auto [found, is_new] = fixed_.try_emplace(kind);
+  if (is_new) found->second = add_place({.kind = kind});
+  return found->second;
+}
+
+int PassPlanner::place_of_saved(const SavedTensor& tensor) {
+  const auto [found, is_new] = places_of_saved_.try_emplace(tensor);
+  if (is_new) {
+    auto at = std::ranges::find(saved_, tensor);
+    if (at == saved_.end()) at = saved_.insert(at, tensor);
+    found->second =
+        add_place({.kind = PlaceKind::saved, .saved = static_cast<int>(at - saved_.begin())});
+  }
+  return found->second;
+}
+
+int PassPlanner::temp_like(ValueId value) {
+  const Value& v = program_.value(value);
+  return add_place({.kind = PlaceKind::temp,
+                    .rows = v.rows,
+                    .columns = v.columns,
+                    .type = v.type,
+                    .by_column = v.by_column});
+}
+
+void PassPlanner::call(int op, Part part, std::vector<int> places) {
+  const auto index = static_cast<int>(pass_.calls.size());
+  for (int p : places) {
+    if (p == kNone) continue;
+    PassPlace& place = pass_.places[static_cast<size_t>(p)];
+    if (place.first_call == kNone) place.first_call = index;
+    place.last_call = index;
+  }
+  pass_.calls.push_back({op, part, std::move(places)});
+}
+
+int PassPlanner::data(ValueId value) {
+  const int producer = program_.producer_of(value);
+  if (producer == kNone) return fixed(PlaceKind::input);
+  if (const auto found = made_.find(value); found != made_.end()) return found->second;
+  const Op& op = program_.op(producer);
+  const OpSpec& spec = spec_of(op.kind);
+  if (!spec.remake || op.out.back() != value) return place_of_saved({.value = value});
+  return made_[value] = spec.remake(*this, producer);
+}
+
+// --- backward ---
+
+int& BackwardPlanner::users_of(int place) {
+  return n_users_[place];
+}
+
+int BackwardPlanner::take_grad(ValueId output) {
+  if (output == program_.output && !grads_.contains(output)) return fixed(PlaceKind::grad_output);
+  const auto found = grads_.find(output);
+  if (found == grads_.end()) return kNone;
+  FERRY_CHECK(n_readers_[output] == 0, "'{}' is read before its gradient is whole",
+              program_.value(output).name);
+  const int place = found->second;
+  grads_.erase(found);
+  --users_of(place);
+  return place;
+}
+
+BackwardPlanner::GradPlace BackwardPlanner::grad_place(ValueId input,
+                                                       bool adds,
+                                                       std::initializer_list<int> over) {
+  if (input == kNone) return {};
+  const bool is_last = --n_readers_[input] == 0;
+  GradPlace target;
+  if (const auto found = grads_.find(input); found != grads_.end()) {
+    target.sum = found->second;
+    FERRY_CHECK(adds, "an operation cannot add to the gradient of '{}'",
+                program_.value(input).name);
+    --users_of(target.sum);
+  }
+  if (is_last && program_.has_input && input == 0) {
+    target.place = fixed(PlaceKind::grad_input);
+  } else if (target.sum != kNone && users_of(target.sum) == 0) {
+    target.place = target.sum;
+  } else {
+    for (int place : over)
+      if (target.place == kNone && place != kNone && users_of(place) == 0) target.place = place;
+    if (target.place == kNone) target.place = temp_like(input);
+  }
+  grads_[input] = target.place;
+  ++users_of(target.place);
+  return target;
+}
+
+void BackwardPlanner::pass_grad(ValueId input, int place) {
+  if (input == kNone) return;
+  --n_readers_[input];
+  FERRY_CHECK(!grads_.contains(input), "the gradient of '{}' has parts before the one that passes",
+              program_.value(input).name);
+  grads_[input] = place;
+  ++users_of(place);
+}
+
+void BackwardPlanner::when_there(ValueId value, int gradient, std::function<void(int place)> emit) {
+  const int producer = program_.producer_of(value);
+  const bool comes_later = producer != kNone && !made_.contains(value) &&
+                           spec_of(program_.op(producer).kind).remakes_in_backward &&
+                           program_.op(producer).out.back() == value;
+  if (!comes_later) return emit(data(value));
+  ++users_of(gradient);
+  waiting_[value].push_back({gradient, std::move(emit)});
+}
+
+int BackwardPlanner::by_product(ValueId output, int over) {
+  if (!waiting_.contains(output)) return kNone;
+  const bool is_free = over != kNone && users_of(over) == 0;
+  return products_[output] = is_free ? over : temp_like(output);
+}
+
+void BackwardPlanner::end_op() {
+  for (const auto& [output, place] : products_) {
+    made_[output] = place;
+    for (const Waiting& waiting : waiting_[output]) {
+      waiting.emit(place);
+      --users_of(waiting.gradient);
+    }
+    waiting_.erase(output);
+  }
+  products_.clear();
+}
+
+void BackwardPlanner::run() {
+  for (const Op& op : program_.ops)
+    for (ValueId input : op.in)
+      if (input != kNone) ++n_readers_[input];
+  for (op_ = static_cast<int>(program_.ops.size()) - 1; op_ >= 0; --op_) {
+    spec_of(program_.op(op_).kind).plan_backward(*this, program_.op(op_));
+    end_op();
+  }
+  FERRY_CHECK(waiting_.empty(), "a value is never made again");
+}
+
+namespace {
+
+// --- forward, and the activations that selective recomputation makes again ---
+
+/** Values whose memory is one: an operation works in place where nobody else needs its input. */
+class Storage {
+ public:
+  Storage(const BlockProgram& program, const std::vector<SavedTensor>& saved) {
+    std::map<ValueId, int> n_readers;
+    for (const Op& op : program.ops)
+      for (ValueId input : op.in)
+        ++n_readers[input];
+    const auto is_saved = [&](ValueId value) {
+      return std::ranges::find(saved, SavedTensor{.value = value}) != saved.end();
+    };
+    for (const Op& op : program.ops)
+      for (const auto& [out, in] : spec_of(op.kind).in_place) {
+        const ValueId from = op.in[static_cast<size_t>(in)], to = op.out[static_cast<size_t>(out)];
+        if (from == kNone || to == kNone || program.producer_of(from) == kNone) continue;
+        const Value &a = program.value(from), &b = program.value(to);
+        const bool is_alike = a.rows == b.rows && a.columns == b.columns && a.type == b.type;
+        if (!is_alike || n_readers[from] != 1 || is_saved(from) || same_.contains(from)) continue;
+        same_[from] = to;
+      }
+  }
+  /** The value that stands for all that share its memory: the last one. */
+  ValueId of(ValueId value) const {
+    for (auto found = same_.find(value); found != same_.end(); found = same_.find(value))
+      value = found->second;
+    return value;
+  }
+
+ private:
+  std::map<ValueId, ValueId> same_;
+};
+
+class ForwardPlanner : public PassPlanner {
+ public:
+  ForwardPlanner(const BlockProgram& program,
+                 const ProgramTarget& target,
+                 std::vector<SavedTensor>& saved,
+                 PassPlan& pass)
+      : PassPlanner(program, target, saved, pass), storage_(program, saved) {}
+
+  void forward() {
+    for (size_t i = 0; i < program_.ops.size(); ++i)
+      run(static_cast<int>(i), [this](ValueId value) { return place_of(value); });
+  }
+  /** Makes the values again that are marked so, each from what is kept. */
+  void recompute() {
+    for (const SavedTensor& tensor : saved_)
+      if (tensor.value != kNone && program_.value(tensor.value).recomputed) make(tensor.value);
+  }
+
+ private:
+  template <class PlaceOf>
+  void run(int index, PlaceOf&& place_of_input) {
+    const Op& op = program_.op(index);
+    std::vector<int> places;
+    for (ValueId value : op.in)
+      places.push_back(value == kNone ? kNone : place_of_input(value));
+    for (ValueId value : op.out)
+      places.push_back(value == kNone ? kNone : place_of(value));
+    const OpSpec& spec = spec_of(op.kind);
+    if (spec.states) {
+      const size_t n = spec.states(program_, op, target_, {}).size();
+      for (size_t s = 0; s < n; ++s)
+        places.push_back(is_saved({.op = index, .state = static_cast<int>(s)})
+                             ? state(index, static_cast<int>(s))
+                             : kNone);
+    }
+    call(index, Part::forward, std::move(places));
+  }
+
+  bool is_saved(const SavedTensor& tensor) const {
+    return std::ranges::find(saved_, tensor) != saved_.end();
+  }
+
+  int place_of(ValueId value) {
+    if (program_.producer_of(value) == kNone) return fixed(PlaceKind::input);
+    value = storage_.of(value);
+    if (is_saved({.value = value})) return place_of_saved({.value = value});
+    if (value == program_.output) return fixed(PlaceKind::output);
+    const auto [found, is_new] = temps_.try_emplace(value);
+    if (is_new) found->second = temp_like(value);
+    return found->second;
+  }
+
+  int make(ValueId value) {
+    const int producer = program_.producer_of(value);
+    const bool is_kept = is_saved({.value = value}) && !program_.value(value).recomputed;
+    if (producer == kNone || is_kept || made_.contains(value)) return data(value);
+    if (spec_of(program_.op(producer).kind).remake) return data(value);
+    run(producer, [this](ValueId input) { return make(input); });
+    for (ValueId out : program_.op(producer).out)
+      if (out != kNone) made_[out] = place_of(out);
+    return made_[value];
+  }
+
+  Storage storage_;
+  std::map<ValueId, int> temps_;
+};
+
+/** Puts saved tensors into the order in which the forward writes them, states last. */
+void sort_saved(const BlockProgram& program, BlockPlan& plan) {
+  const std::vector<SavedTensor> before = plan.saved;
+  std::ranges::stable_sort(plan.saved, {}, [&](const SavedTensor& tensor) {
+    const bool is_state = tensor.value == kNone;
+    return std::tuple(is_state, is_state ? tensor.op : program.producer_of(tensor.value),
+                      is_state ? tensor.state : tensor.value);
+  });
+  for (PassPlace& place : plan.backward.places)
+    if (place.kind == PlaceKind::saved) {
+      const auto at = std::ranges::find(plan.saved, before[static_cast<size_t>(place.saved)]);
+      place.saved = static_cast<int>(at - plan.saved.begin());
+    }
+}
+
+/** A temporary that becomes the gradient of the block's input in place lies there from the start.
+ */
+void write_straight_to_grad_input(const BlockProgram& program, PassPlan& pass) {
+  const auto is_grad_input = [&](int p) {
+    return p != kNone && pass.places[static_cast<size_t>(p)].kind == PlaceKind::grad_input;
+  };
+  const auto writer = std::ranges::find_if(pass.calls, [&](const Call& call) {
+    return std::ranges::any_of(call.places, is_grad_input);
+  });
+  if (writer == pass.calls.end() || writer + 1 != pass.calls.end()) return;
+  const OpKind kind = program.op(writer->op).kind;
+  if (kind != OpKind::norm && kind != OpKind::rms_norm && kind != OpKind::dropout) return;
+  const int from = writer->places.front();  // the gradient of its output
+  PassPlace& temp = pass.places[static_cast<size_t>(from)];
+  if (temp.kind != PlaceKind::temp) return;
+  const int to = *std::ranges::find_if(writer->places, is_grad_input);
+  for (Call& call : pass.calls)
+    std::ranges::replace(call.places, from, to);
+  temp.first_call = temp.last_call = kNone;
+}
+
+}  // namespace
+
+BlockPlan plan_passes(const BlockProgram& program, const ProgramTarget& target) {
+  BlockPlan plan;
+  BackwardPlanner(program, target, plan.saved, plan.backward).run();
+  write_straight_to_grad_input(program, plan.backward);
+  sort_saved(program, plan);
+  ForwardPlanner(program, target, plan.saved, plan.forward).forward();
+  ForwardPlanner(program, target, plan.saved, plan.recompute).recompute();
+  return plan;
+}
+
+PassScratch lay_out(const PassPlan& pass,
+                    const BlockProgram& program,
+                    const ProgramTarget& target,
+                    const BatchShape& shape) {
+  struct Used {
+    int64_t begin, end;
+    int last_call;
+  };
+  PassScratch out;
+  out.offsets.resize(pass.places.size());
+  std::vector<Used> used;
+  for (size_t c = 0; c < pass.calls.size(); ++c) {
+    const auto index = static_cast<int>(c);
+    std::erase_if(used, [&](const Used& u) { return u.last_call < index; });
+    for (size_t p = 0; p < pass.places.size(); ++p) {
+      const PassPlace& place = pass.places[p];
+      if (place.kind != PlaceKind::temp || place.first_call != index) continue;
+      const int64_t n_bytes = round_up(
+          rows_of(place.rows, shape) * place.columns * static_cast<int64_t>(size_of(place.type)),
+          kTensorAlignment_bytes);
+      std::ranges::sort(used, {}, &Used::begin);
+      int64_t begin = 0;
+      for (const Used& u : used)
+        if (u.begin < begin + n_bytes) begin = std::max(begin, u.end);
+      out.offsets[p] = begin;
+      used.push_back({begin, begin + n_bytes, place.last_call});
+      out.n_bytes = std::max(out.n_bytes, begin + n_bytes);
+    }
+    int64_t top = 0;
+    for (const Used& u : used)
+      top = std::max(top, u.end);
+    out.call_offsets.push_back(top);
+    const Op& op = program.op(pass.calls[c].op);
+    if (const auto scratch = spec_of(op.kind).scratch) {
+      const ScratchNeed need = scratch(program, op, pass.calls[c].part, target, shape);
+      out.n_bytes = std::max(out.n_bytes, top + need.forward_bytes);
+      out.library_bytes = std::max(out.library_bytes, need.library_bytes);
+    }
+  }
+  return out;
+}
+
+}  // namespace ferry

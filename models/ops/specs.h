@@ -1,0 +1,55 @@
+#pragma once
+// The torch-free half of each kind of operation: what it keeps for its backward, what its backward
+// reads and writes, its scratch and its work. Places of its calls, in this order (x? may be
+// absent):
+//
+//   kind              in            out      parameters               forward
+//   embedding         -             y        word, position?, type?   y
+//   linear            x, residual?  y        weight, bias?            x, residual?, y
+//   norm              z             y        weight, bias             z, y, mean, rstd
+//   residual_norm     a, residual   z, y     weight, bias, bias of a? a, residual, z, y, mean, rstd
+//   rms_norm          a, residual?  z?, y    weight                   a, residual?, z?, y, rstd
+//   attention         qkv           context  -                        qkv, context, states...
+//   rotary            qkv           rotated  -                        rotated (the same memory)
+//   gelu              a             h, g     bias                     a, h, g
+//   silu_gate         gate_up       y        -                        gate_up, y
+//   dropout_residual  a, residual   y        bias?                    a, residual, y
+//   dropout, first_rows, labelled_rows, tanh:  x -> y                 x, y
+//   logits            x             logits   weight, bias?            x, logits
+//   label_loss        logits        -        -                        logits
+//   span_loss         logits        -        -                        logits, lse
+//   vocabulary_loss   t             -        word, bias?              t, lse
+//
+// Other parts are listed where they are planned (specs.cpp).
+
+#include "models/core/pass_plan.h"
+
+namespace ferry {
+
+struct OpSpec {
+  /** The tensors that it keeps beside its values. */
+  std::vector<SavedSpec> (*states)(const BlockProgram&,
+                                   const Op&,
+                                   const ProgramTarget&,
+                                   const BatchShape&) = nullptr;
+  /** Plans Part::remake of the last output and returns its place; null: it is not cheap. */
+  int (*remake)(PassPlanner&, int op) = nullptr;
+  /** Its backward makes the last output again on its way. */
+  bool remakes_in_backward = false;
+  /** Outputs that may take the memory of an input: (output, input), by index. */
+  std::vector<std::pair<int, int>> in_place;
+  void (*plan_backward)(BackwardPlanner&, const Op&) = nullptr;
+  /** forward_bytes of any part: what it takes of the scratch; library_bytes. */
+  ScratchNeed (*scratch)(
+      const BlockProgram&, const Op&, Part, const ProgramTarget&, const BatchShape&) = nullptr;
+  void (*add_work)(BlockWork&,
+                   const BlockProgram&,
+                   const Op&,
+                   Part,
+                   const ProgramTarget&,
+                   const BatchShape&) = nullptr;
+};
+
+const OpSpec& spec_of(OpKind kind);
+
+}  // namespace ferry

@@ -1,0 +1,147 @@
+// The passes that are derived from a block's program: what is saved and what is made again, in
+// which order, and how much scratch the temporaries take.
+
+#include "models/core/pass_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models/core/block_builder.h"
+#include "models/core/compile.h"
+#include "models/decoder/decoder_table.h"
+#include "src/base/bytes.h"
+
+namespace ferry {
+namespace {
+
+constexpr int64_t kWidth = 64;
+constexpr BatchShape kShape = {.tokens = 128, .n_seqs_max = 4, .max_length = 64};
+
+ModelTable empty_model() {
+  ModelTable model;
+  model.width = kWidth;
+  model.compute = DType::bf16;
+  model.vocab_size = 1000;
+  return model;
+}
+
+std::vector<std::string> saved_names(const BlockTable& block) {
+  std::vector<std::string> names;
+  for (const SavedSpec& spec : block.saved(kShape))
+    names.push_back(spec.name);
+  return names;
+}
+
+/** "op part" of each call. */
+std::vector<std::pair<OpKind, Part>> calls_of(const BlockTable& block, const PassPlan& pass) {
+  std::vector<std::pair<OpKind, Part>> calls;
+  for (const Call& call : pass.calls)
+    calls.emplace_back(block.compiled->program.op(call.op).kind, call.part);
+  return calls;
+}
+
+/** y = x + down(gelu(up(norm(x)))): a layer in small. */
+BlockTable mlp(bool recomputes) {
+  ModelTable model = empty_model();
+  ModelBuilder builder(model, "", 1);
+  BlockBuilder b = builder.block("layer", BlockKind::layer);
+  const ParamId norm_weight = b.norm_weight("norm.weight", kWidth, {"n"});
+  const ParamId norm_bias = b.bias("norm.bias", kWidth, {"nb"});
+  const ParamId up = b.matrix("up", 4 * kWidth, kWidth, {"u"});
+  const ParamId up_bias = b.bias("up_bias", 4 * kWidth, {"ub"});
+  const ParamId down = b.matrix("down", kWidth, 4 * kWidth, {"d"});
+  const ValueId x = b.input();
+  const ValueId normed = b.norm("normed", x, norm_weight, norm_bias, 1e-5f);
+  const auto [h, g] = b.gelu("g", b.linear("h", normed, up), up_bias);
+  if (recomputes) b.recompute(h);
+  b.end(b.linear("y", g, down, kNone, x));
+  return model.blocks[0];
+}
+
+TEST(PassPlan, SavesWhatTheBackwardReadsAndCannotMakeAgain) {
+  // The norm's output and gelu's are made again from these.
+  EXPECT_EQ(saved_names(mlp(false)), (std::vector<std::string>{"h", "normed.mean", "normed.rstd"}));
+}
+
+TEST(PassPlan, AMapsWeightsWaitForTheInputThatTheNextBackwardMakesAgain) {
+  const BlockTable block = mlp(false);
+  using enum OpKind;
+  using enum Part;
+  EXPECT_EQ(calls_of(block, block.compiled->plan.backward),
+            (std::vector<std::pair<OpKind, Part>>{{linear, backward},  // of down
+                                                  {gelu, backward},    // and its output again
+                                                  {linear, params},    // of down
+                                                  {norm, remake},
+                                                  {linear, params},  // of up
+                                                  {linear, backward},
+                                                  {norm, backward}}));
+}
+
+TEST(PassPlan, AddsAResidualsGradientWhereItIs) {
+  const BlockTable block = mlp(false);
+  const PassPlan& pass = block.compiled->plan.backward;
+  const Call& last = pass.calls.back();  // dy, z, mean, rstd, sum, dz, -
+  EXPECT_EQ(pass.places[static_cast<size_t>(last.places[4])].kind, PlaceKind::grad_output);
+  EXPECT_EQ(pass.places[static_cast<size_t>(last.places[5])].kind, PlaceKind::grad_input);
+  // The gradient of the norm's output lies where the input's will be.
+  EXPECT_EQ(pass.places[static_cast<size_t>(last.places[0])].kind, PlaceKind::grad_input);
+}
+
+TEST(PassPlan, RecomputesFromWhatIsKept) {
+  const BlockTable block = mlp(true);
+  using enum OpKind;
+  using enum Part;
+  EXPECT_EQ(
+      calls_of(block, block.compiled->plan.recompute),
+      (std::vector<std::pair<OpKind, Part>>{{norm, remake}, {linear, forward}, {gelu, forward}}));
+  EXPECT_TRUE(mlp(false).compiled->plan.recompute.calls.empty());
+  EXPECT_FALSE(mlp(false).recompute_work);
+  EXPECT_EQ(block.recompute_work(kShape).products.size(), 1u);
+}
+
+TEST(PassPlan, ScratchIsWhatLivesAtOnce) {
+  const BlockTable block = mlp(false);
+  const int64_t narrow = kShape.tokens * kWidth * 2, wide = 4 * narrow;
+  // The norm's output is read before gelu's is written.
+  EXPECT_EQ(block.scratch(kShape).forward_bytes, wide);
+  // dg and g again, and the sums of the bias's gradient.
+  EXPECT_GE(block.scratch(kShape).backward_bytes, 2 * wide);
+  EXPECT_LT(block.scratch(kShape).backward_bytes, 2 * wide + 2 * narrow);
+}
+
+/** Temporaries that live at the same time share no byte, and what an operation takes for itself
+ * lies beyond them all. */
+TEST(PassPlan, TemporariesThatLiveAtOnceLieApart) {
+  const ModelTable model = make_decoder_table(llama_3g(), {.compute = DType::bf16});
+  for (const BlockTable& block : {model.blocks[0], model.blocks[1], model.blocks.back()})
+    for (const PassPlan* pass : {&block.compiled->plan.forward, &block.compiled->plan.backward,
+                                 &block.compiled->plan.recompute}) {
+      const PassScratch scratch =
+          lay_out(*pass, block.compiled->program, block.compiled->target, kShape);
+      const auto end_of = [&](size_t p) {
+        const PassPlace& place = pass->places[p];
+        return scratch.offsets[p] + rows_of(place.rows, kShape) * place.columns *
+                                        static_cast<int64_t>(size_of(place.type));
+      };
+      for (size_t a = 0; a < pass->places.size(); ++a) {
+        const PassPlace& first = pass->places[a];
+        if (first.kind != PlaceKind::temp || first.first_call == kNone) continue;
+        EXPECT_LE(end_of(a), scratch.n_bytes);
+        for (int c = first.first_call; c <= first.last_call; ++c)
+          EXPECT_LE(end_of(a), scratch.call_offsets[static_cast<size_t>(c)]);
+        for (size_t b = 0; b < a; ++b) {
+          const PassPlace& second = pass->places[b];
+          if (second.kind != PlaceKind::temp || second.first_call == kNone) continue;
+          const bool at_once =
+              first.first_call <= second.last_call && second.first_call <= first.last_call;
+          EXPECT_TRUE(!at_once || end_of(a) <= scratch.offsets[b] ||
+                      end_of(b) <= scratch.offsets[a])
+              << block.name << ": " << a << " and " << b;
+        }
+      }
+    }
+}
+
+}  // namespace
+}  // namespace ferry
