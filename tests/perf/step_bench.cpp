@@ -13,10 +13,11 @@
 //
 // --lengths FILE: rows that are not all of --length, each line those of one step; the steps' mean
 // is told then, not their median. --layers N: so many of the shape's layers, to time one of them
-// where all do not fit. --attention flash|memory_efficient takes another backend than
-// training would. --force on: where the planner refuses, the plan that takes least GPU memory runs
-// all the same, on the memory that is really there. Threads follow the affinity mask (taskset), the
-// CPU kernels' instructions FERRY_SIMD.
+// where all do not fit. --freeze PATTERNS: parameters that are not trained, as the option freeze of
+// a run names them. --attention flash|memory_efficient takes another backend than training would.
+// --force on: where the planner refuses, the plan that takes least GPU memory runs all the same, on
+// the memory that is really there. Threads follow the affinity mask (taskset), the CPU kernels'
+// instructions FERRY_SIMD.
 
 #include <fmt/format.h>
 
@@ -40,6 +41,7 @@
 #include "src/engine/model_runner.h"
 #include "src/engine/session.h"
 #include "src/engine/torch_setup.h"
+#include "src/plan/param_groups.h"
 #include "src/plan/plan.h"
 #include "src/plan/run_plan.h"
 #include "tests/perf/random_rows.h"
@@ -60,7 +62,8 @@ std::map<std::string, std::string> arguments_of(int argc, char** argv) {
       {"device", "cuda"},      {"graphs", "on"},      {"deterministic", "on"},
       {"threads", "0"},        {"attention", "auto"}, {"boundaries", "auto"},
       {"force", "off"},        {"cap", "0"},          {"optim", "adamw"},
-      {"master", "fp32"},      {"host-memory", "0"},  {"layers", "0"}};
+      {"master", "fp32"},      {"host-memory", "0"},  {"layers", "0"},
+      {"freeze", ""}};
   for (int i = 1; i < argc; i += 2) {
     std::string key = argv[i];
     if (i + 1 == argc)
@@ -296,11 +299,14 @@ int run(int argc, char** argv) {
       attention_of(args["attention"], options.compute,
                    {.has_gpu = cuda, .compute_capability = probe.compute_capability});
   const std::optional<DecoderConfig> decoder = decoder_of(args["shape"], number("layers"));
-  const ModelTable model =
+  ModelTable model =
       decoder
           ? make_decoder_table(*decoder,
                                {.compute = options.compute, .attention = options.attention})
           : make_bert_table(parse_bert_config(config_of(args["shape"], number("layers"))), options);
+  config::Config trained;
+  trained.set("freeze", args["freeze"], {config::Source::command_line, "--freeze"});
+  apply_param_options(trained, model);
 
   const int64_t context_bytes = cuda ? cuda_driver_used_bytes() : 0;
   request.has_gpu = cuda;
