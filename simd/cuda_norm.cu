@@ -1,4 +1,5 @@
-// The norm tree on a GPU: 64 threads per chunk, one per lane; then one warp adds the chunks in order.
+// The norm tree on a GPU: 64 threads per chunk, one per lane; then one warp adds the chunks in
+// order.
 
 #include "simd/cuda_kernels.h"
 #include "simd/cuda_launch.h"
