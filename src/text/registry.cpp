@@ -3,17 +3,23 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <stdexcept>
 
 #include "src/text/decoders/byte_level_decoder.h"
+#include "src/text/decoders/text_decoders.h"
 #include "src/text/decoders/wordpiece_decoder.h"
 #include "src/text/models/bpe.h"
+#include "src/text/models/unigram.h"
 #include "src/text/models/wordpiece.h"
 #include "src/text/normalizers/bert_normalizer.h"
 #include "src/text/normalizers/normal_forms.h"
+#include "src/text/normalizers/replacements.h"
 #include "src/text/post_processors/byte_level_offsets.h"
 #include "src/text/post_processors/template_processing.h"
 #include "src/text/pre_tokenizers/bert_pre_tokenizer.h"
 #include "src/text/pre_tokenizers/byte_level.h"
+#include "src/text/pre_tokenizers/character_splits.h"
+#include "src/text/pre_tokenizers/metaspace.h"
 #include "src/text/pre_tokenizers/split.h"
 
 namespace ferry::text {
@@ -31,20 +37,31 @@ using ReadStage = std::unique_ptr<Stage>(const JsonReader&, const StageContext&)
 
 constexpr Type<ReadStage<Normalizer>> kNormalizers[] = {
     {"BertNormalizer", BertNormalizer::read},
+    {"Lowercase", Lowercase::read},
     {"NFC", NormalForm::read},
     {"NFD", NormalForm::read},
     {"NFKC", NormalForm::read},
     {"NFKD", NormalForm::read},
+    {"Prepend", Prepend::read},
+    {"Replace", Replace::read},
     {"Sequence", NormalizerSequence::read},
+    {"Strip", Strip::read},
+    {"StripAccents", StripAccents::read},
 };
 constexpr Type<ReadStage<PreTokenizer>> kPreTokenizers[] = {
     {"BertPreTokenizer", BertPreTokenizer::read},
     {"ByteLevel", ByteLevel::read},
+    {"Digits", CharacterSplit::read_digits},
+    {"Metaspace", Metaspace::read},
+    {"Punctuation", CharacterSplit::read_punctuation},
     {"Sequence", PreTokenizerSequence::read},
     {"Split", Split::read},
+    {"Whitespace", CharacterSplit::read_words},
+    {"WhitespaceSplit", CharacterSplit::read_white_space},
 };
 constexpr Type<ReadModel(const JsonReader&, const StageContext&, bool)> kModels[] = {
     {"BPE", Bpe::read},
+    {"Unigram", Unigram::read},
     {"WordPiece", WordPiece::read},
 };
 constexpr Type<ReadStage<PostProcessor>> kPostProcessors[] = {
@@ -53,7 +70,10 @@ constexpr Type<ReadStage<PostProcessor>> kPostProcessors[] = {
     {"TemplateProcessing", TemplateProcessing::read},
 };
 constexpr Type<ReadStage<Decoder>> kDecoders[] = {
-    {"ByteLevel", ByteLevelDecoder::read},
+    {"BPEDecoder", read_suffix_decoder},   {"ByteFallback", read_byte_fallback_decoder},
+    {"ByteLevel", ByteLevelDecoder::read}, {"Fuse", read_fuse_decoder},
+    {"Metaspace", read_metaspace_decoder}, {"Replace", read_replace_decoder},
+    {"Sequence", read_decoder_sequence},   {"Strip", read_strip_decoder},
     {"WordPiece", WordPieceDecoder::read},
 };
 
@@ -77,6 +97,21 @@ std::string model_type(const JsonReader& section) {
 }
 
 }  // namespace
+
+Pattern read_pattern(const JsonReader& section) {
+  const auto [kind, value] = section.at("pattern").only();
+  const std::string expression = value.text();
+  if (kind != "Regex" && kind != "String")
+    value.fail(fmt::format("is a {}, expected Regex or String", kind), kSaveAgain);
+  if (expression.empty()) value.fail("is empty", kSaveAgain);
+  if (kind == "String") return Pattern::literal(expression);
+  try {
+    return Pattern(expression);
+  } catch (const std::invalid_argument& error) {
+    value.fail(fmt::format("is the pattern {}, {}", expression, error.what()),
+               "patterns know classes, quantifiers of characters, alternatives and look-ahead");
+  }
+}
 
 std::unique_ptr<Normalizer> read_normalizer(const JsonReader& section,
                                             const StageContext& context) {

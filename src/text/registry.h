@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "src/base/json_reader.h"
+#include "src/text/pattern.h"
 #include "src/text/spec/known_tokens.h"
 #include "src/text/stages.h"
 
@@ -24,6 +25,9 @@ std::unique_ptr<PreTokenizer> read_pre_tokenizer(const JsonReader& section,
 std::unique_ptr<PostProcessor> read_post_processor(const JsonReader& section,
                                                    const StageContext& context);
 std::unique_ptr<Decoder> read_decoder(const JsonReader& section, const StageContext& context);
+
+/** {"Regex": ".."} or {"String": ".."} under the key "pattern". */
+Pattern read_pattern(const JsonReader& section);
 
 /** A model and its vocabulary. */
 struct ReadModel {

@@ -32,6 +32,9 @@ class PreTokenizer {
   /** Does the model see the pieces' bytes, each as the letter that stands for it in GPT-2's
    * vocabulary? */
   virtual bool gives_bytes() const { return false; }
+
+  /** Does it ask where pieces came from? */
+  virtual bool needs_origins() const { return false; }
 };
 
 /** Where a model puts its tokens. */

@@ -135,10 +135,11 @@ void Tokenizer::append(std::string_view text,
                        Encoding::Work& work,
                        text::TokenSink out) const {
   check_text(text);
+  const bool aligned = out.spans || (spec_.pre_tokenizer && spec_.pre_tokenizer->needs_origins());
   auto encode_normalized = [&](size_t begin, size_t end) {
     if (out.ids.size() >= enough) return;
     text::NormalizedText& part = work.text;
-    part.assign(text.substr(begin, end - begin), begin, out.spans != nullptr);
+    part.assign(text.substr(begin, end - begin), begin, aligned);
     if (spec_.normalizer) spec_.normalizer->normalize(part);
     added_normalized_.split(
         part.text(), *spec_.table,

@@ -39,6 +39,20 @@ class Trie {
     return match;
   }
 
+  /** Calls found(value, size) for each key that begins `text`, from the shortest to the longest. */
+  template <typename Found>
+  void each_prefix(std::string_view text, Found found) const {
+    int32_t node = 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      const int32_t child =
+          cells_[static_cast<size_t>(node)].base + static_cast<unsigned char>(text[i]);
+      const Cell& cell = cells_[static_cast<size_t>(child)];
+      if (cell.parent != node) return;
+      node = child;
+      if (cell.value >= 0) found(cell.value, i + 1);
+    }
+  }
+
  private:
   struct Cell {
     int32_t base =

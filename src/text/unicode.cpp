@@ -178,6 +178,10 @@ bool is_word_character(char32_t c) {
   return find_range(kWordCharacters, c) != nullptr;
 }
 
+bool is_mark(char32_t c) {
+  return find_range(kMarks, c) != nullptr;
+}
+
 char32_t previous_code_point(std::string_view text, size_t& end) {
   do
     --end;

@@ -124,6 +124,10 @@ int combining_class(char32_t c);
 /** A letter, mark, digit, connector or joiner: what `single_word` takes for a part of a word. */
 bool is_word_character(char32_t c);
 
+/** A combining mark as the normalizer StripAccents knows them; strip_accents of BERT knows fewer.
+ */
+bool is_mark(char32_t c);
+
 /** Reads the code point at `position` of valid UTF-8 and moves on past it. */
 inline char32_t next_code_point(std::string_view text, size_t& position) {
   auto byte = [&](size_t i) {

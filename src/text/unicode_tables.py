@@ -123,6 +123,8 @@ def main():
     print_ranges("kWhitespace", "Ends a word.", white)
     print_ranges("kPunctuationMarks", "A word by itself.", [c for c in SCALARS if len(split(f"a{chr(c)}b")) == 3])
     print_ranges("kAccents", "Removed by strip_accents.", [c for c in SCALARS if strip(f"a{chr(c)}b") == "ab"])
+    marks = normalizers.StripAccents().normalize_str
+    print_ranges("kMarks", "Removed by StripAccents.", [c for c in SCALARS if marks(f"a{chr(c)}b") == "ab"])
     print_ranges("kWordCharacters", "Forbids a single_word token beside it.", word_characters())
 
     classes = combining_classes(nfd)

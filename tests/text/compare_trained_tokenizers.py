@@ -6,6 +6,7 @@ compare_trained_tokenizers.py TOKENIZE_LINES SOURCE_ROOT [NAME]...; called by Me
 FERRY_LONG=1: all of them. Exits with 77 (skipped) and a reason where the wheels or the shared data are absent.
 """
 
+import json
 import random
 import sys
 import tempfile
@@ -90,7 +91,83 @@ def subwords(lines):
     return train(t, lines, continuing_subword_prefix="##")
 
 
+SENTENCE_PIECE = [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+BYTES = [f"<0x{b:02X}>" for b in range(256)]
+
+
+def llama2(lines):
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    t.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    t.decoder = decoders.Sequence(SENTENCE_PIECE)
+    t.pre_tokenizer = pre_tokenizers.Split("\u2581", "merged_with_next")  # of the training alone
+    train(t, lines, special_tokens=["<unk>", "<s>", "</s>", *BYTES])
+    t.pre_tokenizer = None
+    t.add_tokens([AddedToken("\u2581the", normalized=False), AddedToken(" and", normalized=True)])
+    return t
+
+
+def metaspace(lines, scheme, split, form=None):
+    t = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True))
+    t.normalizer = form
+    t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=True)
+    train(t, lines)
+    t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme, split=split)
+    t.decoder = decoders.Metaspace(prepend_scheme=scheme)
+    t.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    return t
+
+
+def unigram(lines, fallback=False, form=None, scheme="always"):
+    t = Tokenizer(models.Unigram())
+    t.normalizer = form
+    t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
+    t.train_from_iterator(lines, trainers.UnigramTrainer(
+        vocab_size=2000, show_progress=False, unk_token="<unk>", special_tokens=["<unk>", "<s>", "</s>"]))
+    content = json.loads(t.to_str())
+    if fallback:
+        content["model"]["vocab"] += [[b, 0.0] for b in BYTES]
+        content["model"]["byte_fallback"] = True
+    t = Tokenizer.from_str(json.dumps(content))
+    t.post_processor = processors.TemplateProcessing("$A </s>", "$A </s> $B:1 </s>:1", [("</s>", 2)])
+    t.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Metaspace(prepend_scheme=scheme)])
+    return t
+
+
+def pieces(lines, pre_tokenizer, form=None):
+    t = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
+    t.normalizer = form
+    t.pre_tokenizer = pre_tokenizer
+    t.decoder = decoders.BPEDecoder("</w>")
+    return train(t, lines, end_of_word_suffix="</w>")
+
+
+ODD_FORMS = normalizers.Sequence([
+    normalizers.Strip(), normalizers.NFD(), normalizers.StripAccents(), normalizers.Lowercase(),
+    normalizers.Replace(Regex(r"[aeiou]{2,}|\p{P}+"), "x\u00e9y"), normalizers.Replace("st", ""), normalizers.Prepend("> ")])
+
 MODELS = {
+    "llama2": llama2,
+    "metaspace": lambda lines: metaspace(lines, "always", True),
+    "metaspace_first": lambda lines: metaspace(lines, "first", True),
+    "metaspace_first_whole": lambda lines: metaspace(lines, "first", False),
+    "metaspace_first_strip": lambda lines: metaspace(lines, "first", True, normalizers.Strip()),
+    "metaspace_first_odd": lambda lines: metaspace(lines, "first", False, ODD_FORMS),
+    "metaspace_never": lambda lines: metaspace(lines, "never", True),
+    "unigram": unigram,
+    "unigram_bytes": lambda lines: unigram(lines, True, normalizers.NFKC()),
+    "unigram_first": lambda lines: unigram(lines, True, normalizers.Strip(), "first"),
+    "strip_left": lambda lines: byte_level(lines, form=normalizers.Strip(right=False)),
+    "strip_right": lambda lines: byte_level(lines, form=normalizers.Strip(left=False)),
+    "odd_forms": lambda lines: byte_level(lines, form=ODD_FORMS),
+    "lower": lambda lines: byte_level(lines, form=normalizers.Lowercase()),
+    "no_marks": lambda lines: byte_level(lines, form=normalizers.StripAccents()),
+    "whitespace": lambda lines: pieces(lines, pre_tokenizers.Whitespace()),
+    "whitespace_split": lambda lines: pieces(lines, pre_tokenizers.WhitespaceSplit()),
+    "digits": lambda lines: pieces(lines, pre_tokenizers.Digits()),
+    "each_digit": lambda lines: pieces(lines, pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Digits(individual_digits=True)])),
+    **{f"punctuation_{b}": lambda lines, b=b: pieces(lines, pre_tokenizers.Punctuation(b))
+       for b in ("isolated", "removed", "contiguous", "merged_with_previous", "merged_with_next")},
     "gpt2": byte_level,
     "gpt2_prefix": lambda lines: byte_level(lines, prefix=True),
     "qwen2": lambda lines: byte_level(lines, QWEN2, normalizers.NFC()),

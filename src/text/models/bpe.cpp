@@ -15,6 +15,18 @@ namespace {
 /** Above this a heap finds the next merge sooner than a look at all. */
 constexpr size_t kShort = 48;
 
+/** SentencePiece's letter for a blank. */
+constexpr std::string_view kBlank = "\u2581";
+
+/** The next place at or after `at` where a blank's letter follows another character, or the end. */
+size_t next_word(std::string_view text, size_t at) {
+  while ((at = text.find(kBlank, at)) != text.npos) {
+    if (at > 0 && !text.substr(0, at).ends_with(kBlank)) return at;
+    at += kBlank.size();
+  }
+  return text.size();
+}
+
 size_t character_size(std::string_view text, size_t at) {
   const size_t begin = at;
   next_code_point(text, at);
@@ -105,6 +117,10 @@ Bpe::Bpe(BpeOptions options, const std::vector<std::string>& vocabulary, const M
     const auto unit = static_cast<char>(byte);
     unit_ids_[byte] = tokens_.find({&unit, 1});
   }
+  cuts_at_blanks_ =
+      plain_ && !options_.bytes && !options_.ignore_merges && tokens_.find(kBlank) >= 0 &&
+      std::all_of(vocabulary.begin(), vocabulary.end(),
+                  [](const std::string& token) { return next_word(token, 0) == token.size(); });
   const auto is_missing = [](int32_t id) { return id < 0; };
   fills_every_piece_ =
       unknown_id_ >= 0 ||
@@ -140,21 +156,35 @@ void Bpe::encode(const Pieces& pieces, size_t enough, TokenSink out) const {
   Work work;
   for (const Span span : pieces.spans) {
     if (out.ids.size() >= enough) return;
+    if (!cuts_at_blanks_) {
+      encode_piece(text, span, work, out);
+      continue;
+    }
+    // No merge reaches over the beginning of a word, so words are pieces: short ones, mostly
+    // tokens.
     const std::string_view piece = text.substr(span.begin, span.size());
-    if (plain_ || options_.ignore_merges) {
-      const int32_t id = tokens_.find(piece);
-      if (id >= 0 && (options_.ignore_merges || is_whole(id, piece, work))) {
-        out.push(id, span.begin, span.end);
-        continue;
-      }
+    for (size_t begin = 0, end; begin < piece.size() && out.ids.size() < enough; begin = end) {
+      end = next_word(piece, begin + 1);
+      encode_piece(text, span_of(span.begin + begin, span.begin + end), work, out);
     }
-    set_symbols(piece, work);
-    merge(work);
-    size_t at = span.begin;
-    for (const Symbol& symbol : work.symbols) {
-      out.push(symbol.id, at, at + symbol.size);
-      at += symbol.size;
+  }
+}
+
+void Bpe::encode_piece(std::string_view text, Span span, Work& work, TokenSink out) const {
+  const std::string_view piece = text.substr(span.begin, span.size());
+  if (plain_ || options_.ignore_merges) {
+    const int32_t id = tokens_.find(piece);
+    if (id >= 0 && (options_.ignore_merges || is_whole(id, piece, work))) {
+      out.push(id, span.begin, span.end);
+      return;
     }
+  }
+  set_symbols(piece, work);
+  merge(work);
+  size_t at = span.begin;
+  for (const Symbol& symbol : work.symbols) {
+    out.push(symbol.id, at, at + symbol.size);
+    at += symbol.size;
   }
 }
 

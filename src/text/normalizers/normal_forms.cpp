@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "src/text/normalizers/changes.h"
+
 namespace ferry::text {
 
 NormalForm::NormalForm(bool compatible, bool composes, std::shared_ptr<const CharTable> table)
@@ -59,16 +61,9 @@ void NormalForm::normalize(NormalizedText& text) const {
       points.clear();
       decompose(source.substr(part.begin, part.size()), points);
       if (composes_) compose(points);
-      size_t at = part.begin, before = part.begin;  // the next of the text, and the last one taken
-      for (const Point& point : points) {
-        for (int n = point.change; n <= 0 && at < part.end; ++n) {
-          if (n == point.change || n == 0) before = at;
-          const size_t begin = at;
-          next_code_point(source, at);
-          if (n == point.change) out.put(point.c, out.origin(begin, at));
-        }
-        if (point.change > 0) out.put(point.c, before < at ? out.origin(before, at) : Span{});
-      }
+      ChangeWriter writer(out, part.begin, part.end);
+      for (const Point& point : points)
+        writer.put(point.c, point.change);
     }
     out.keep(done, source.size());
   });

@@ -22,8 +22,7 @@ class NormalForm final : public Normalizer {
   void normalize(NormalizedText& text) const override;
 
  private:
-  /** A character on its way. `change`, as `tokenizers` counts: 0 stands for one of the text, 1 was
-   * put beside the one before it, -n stands for 1 + n of the text. */
+  /** A character on its way, with its change as ChangeWriter takes it. */
   struct Point {
     char32_t c;
     int combining_class;

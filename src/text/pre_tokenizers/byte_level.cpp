@@ -11,7 +11,7 @@ constexpr std::string_view kGpt2Words =
 }  // namespace
 
 ByteLevel::ByteLevel(bool add_prefix_space, bool use_regex) : add_prefix_space_(add_prefix_space) {
-  if (use_regex) words_.emplace(Pattern(kGpt2Words), Split::Behavior::isolated, false);
+  if (use_regex) words_.emplace(Pattern(kGpt2Words), Behavior::isolated, false);
 }
 
 std::unique_ptr<PreTokenizer> ByteLevel::read(const JsonReader& section, const StageContext&) {

@@ -2,20 +2,22 @@
 // Split cuts text at the matches of a pattern. Sequence calls pre-tokenizers one after the other.
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "src/text/pattern.h"
+#include "src/text/pre_tokenizers/cut.h"
 #include "src/text/registry.h"
 
 namespace ferry::text {
 
+/** Under the key "behavior". */
+Behavior read_behavior(const JsonReader& section, std::optional<std::string> fallback = {});
+
 class Split final : public PreTokenizer {
  public:
-  /** What becomes of a match: a piece, nothing, a part of the piece before or after it, or one
-   * piece with the matches beside it. */
-  enum class Behavior { isolated, removed, merged_with_previous, merged_with_next, contiguous };
-
   Split(Pattern pattern, Behavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
 
@@ -29,9 +31,6 @@ class Split final : public PreTokenizer {
   bool invert_;  // what lies between the matches counts as matched
 };
 
-/** {"Regex": ".."} or {"String": ".."} under the key "pattern". */
-Pattern read_pattern(const JsonReader& section);
-
 class PreTokenizerSequence final : public PreTokenizer {
  public:
   explicit PreTokenizerSequence(std::vector<std::unique_ptr<PreTokenizer>> parts)
@@ -41,6 +40,7 @@ class PreTokenizerSequence final : public PreTokenizer {
 
   void split(Pieces& pieces, size_t enough) const override;
   bool gives_bytes() const override { return !parts_.empty() && parts_.back()->gives_bytes(); }
+  bool needs_origins() const override;
 
  private:
   std::vector<std::unique_ptr<PreTokenizer>> parts_;

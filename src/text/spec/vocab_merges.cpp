@@ -134,8 +134,7 @@ void read_vocab_merges(const std::filesystem::path& model_dir,
   if (kind == Kind::qwen2) {
     spec.normalizer = std::make_unique<NormalForm>(false, true, spec.table);
     std::vector<std::unique_ptr<PreTokenizer>> parts;
-    parts.push_back(
-        std::make_unique<Split>(Pattern(kQwen2Words), Split::Behavior::isolated, false));
+    parts.push_back(std::make_unique<Split>(Pattern(kQwen2Words), Behavior::isolated, false));
     parts.push_back(std::make_unique<ByteLevel>(prefix_space, false));
     spec.pre_tokenizer = std::make_unique<PreTokenizerSequence>(std::move(parts));
   } else {
