@@ -34,7 +34,7 @@ class MergeTable {
     }
   }
 
-  /** What the pair of a rank becomes. */
+  /** The token that the pair of a rank becomes. */
   int32_t merged(uint32_t rank) const { return merged_[rank]; }
 
  private:

@@ -250,7 +250,7 @@ class Pattern::Parser {
     }
   }
 
-  /** What follows a backslash: adds the set, or the character, which it returns; else 0. */
+  /** Reads the part after a backslash: adds a set, or adds a character and returns it; else 0. */
   char32_t escape(CharSet& set) {
     const char32_t c = take_character();
     switch (c) {

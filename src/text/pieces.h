@@ -1,5 +1,5 @@
 #pragma once
-// What flows from stage to stage of a tokenizer. NormalizedText is a part of a text as the
+// The texts that flow from stage to stage of a tokenizer. NormalizedText is a part of a text as the
 // normalizers leave it, with the bytes of the original that each of its bytes came from; Pieces
 // adds the words that the pre-tokenizers cut it into. Origins are kept only where offsets are
 // wanted: training goes without. Owned by the caller of encode, so that its memory is kept.

@@ -28,7 +28,7 @@ std::unique_ptr<Decoder> decoder_of(std::function<void(Tokens&)> rewrite) {
   return std::make_unique<DecoderOf>(std::move(rewrite));
 }
 
-/** Of "<0x0A>"; -1 for other tokens. */
+/** The byte that "<0x0A>" stands for; -1 for other tokens. */
 int byte_of(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
   int value = 0;

@@ -89,7 +89,7 @@ Merges read_merges(const JsonReader& list) {
 
 }  // namespace
 
-/** What merging needs, kept from piece to piece. */
+/** The memory of merging, kept from piece to piece. */
 class Bpe::Work {
  public:
   std::vector<Symbol> symbols;
