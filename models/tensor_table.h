@@ -153,7 +153,7 @@ struct BlockTable {
   std::function<BlockWork(const BatchShape&, bool backward)> work;
   /** The work of Block::recompute(); none where no activation is recomputed. */
   std::function<BlockWork(const BatchShape&)> recompute_work;
-  /** What the code of the block runs (models/core/compile.h). */
+  /** The program that the code of the block runs (models/core/compile.h). */
   std::shared_ptr<const CompiledBlock> compiled;
 
   /** Appends a parameter that is trained, behind the others; returns its index. */

@@ -89,7 +89,7 @@ class Session {
 
   /** After this, segments are as the last step left them. */
   Segments& segments();
-  /** What a checkpoint needs beside the segments; asked while steps go on. */
+  /** The values that a checkpoint needs beside the segments; asked while steps go on. */
   const FrozenWeights& frozen_weights() const { return segments_.frozen(); }
   Executor& executor() { return *executor_; }
   Device& device() { return *device_; }

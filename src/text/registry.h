@@ -12,7 +12,7 @@
 
 namespace ferry::text {
 
-/** What stages share, besides their own fields. */
+/** Facts that stages share, besides their own fields. */
 struct StageContext {
   std::shared_ptr<const CharTable> table;
   const KnownTokens* known = nullptr;  // for post-processors, when the vocabulary is complete

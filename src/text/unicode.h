@@ -109,7 +109,7 @@ Mapping decomposition(char32_t c);
  * there is none. Up to 18 code points. */
 std::u32string compatibility_decomposition(char32_t c);
 
-/** What two characters compose to, Hangul included; 0 if they do not. */
+/** The character that two compose to, Hangul included; 0 if they do not. */
 char32_t composition(char32_t first, char32_t second);
 
 /** Characters that are the second of a composition. */

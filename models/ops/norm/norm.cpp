@@ -6,7 +6,7 @@
 namespace ferry::ops {
 namespace {
 
-/** What both backwards have in common. */
+/** The part that both backwards have in common. */
 NormBackward backward_of(const at::Tensor& dy,
                          const at::Tensor& z,
                          const NormParams& norm,

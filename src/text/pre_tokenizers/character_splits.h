@@ -12,7 +12,7 @@ namespace ferry::text {
 
 class CharacterSplit final : public PreTokenizer {
  public:
-  /** What is matched: runs of word characters and runs of others, white space removed; or single
+  /** The matches: runs of word characters and runs of others, white space removed; or single
    * characters. */
   enum class Match { words, white_space, punctuation, digits };
 

@@ -9,7 +9,7 @@
 
 namespace ferry::text {
 
-/** What becomes of a match: a piece, nothing, a part of the piece before or after it, or one piece
+/** The fate of a match: a piece, nothing, a part of the piece before or after it, or one piece
  * with the matches beside it. */
 enum class Behavior { isolated, removed, merged_with_previous, merged_with_next, contiguous };
 
