@@ -23,11 +23,7 @@ BlockWork work_of(const CompiledBlock& block, const PassPlan& pass, const BatchS
   BlockWork work;
   for (const Call& call : pass.calls) {
     const Op& op = block.program.op(call.op);
-    spec_of(op.kind).add_work(work, block.program, op, call.part, block.target, shape);
-    // A gradient that is there already is read, too.
-    if (op.kind == OpKind::linear && call.part == Part::backward && call.places[2] != kNone)
-      work.memory_bytes += shape.tokens * block.program.value(op.in[0]).columns *
-                           static_cast<int64_t>(size_of(block.target.compute));
+    spec_of(op.kind).add_work(work, {block.program, op, block.target, shape}, call);
   }
   return work;
 }
@@ -39,8 +35,8 @@ std::vector<SavedSpec> saved_of(const CompiledBlock& block, const BatchShape& sh
   for (const SavedTensor& saved : block.plan.saved) {
     if (saved.value == kNone) {
       const Op& op = block.program.op(saved.op);
-      specs.push_back(spec_of(op.kind).states(block.program, op, block.target,
-                                              shape)[static_cast<size_t>(saved.state)]);
+      const OpCase its = {block.program, op, block.target, shape};
+      specs.push_back(spec_of(op.kind).states(its)[static_cast<size_t>(saved.state)]);
       continue;
     }
     const Value& value = block.program.value(saved.value);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "models/ops/specs.h"
 #include "src/base/bytes.h"
@@ -19,6 +20,14 @@ int BlockProgram::producer_of(ValueId id) const {
 int64_t rows_of(Rows rows, const BatchShape& shape) {
   return rows == Rows::sequences ? shape.n_seqs_max : shape.tokens;
 }
+
+namespace {
+
+bool contains(const std::vector<SavedTensor>& saved, const SavedTensor& tensor) {
+  return std::ranges::find(saved, tensor) != saved.end();
+}
+
+}  // namespace
 
 // --- places and calls ---
 
@@ -42,6 +51,15 @@ int PassPlanner::place_of_saved(const SavedTensor& tensor) {
         add_place({.kind = PlaceKind::saved, .saved = static_cast<int>(at - saved_.begin())});
   }
   return found->second;
+}
+
+std::vector<int> PassPlanner::states(int op) {
+  const Op& of = program_.op(op);
+  const size_t n = spec_of(of.kind).states({program_, of, target_, {}}).size();
+  std::vector<int> places;
+  for (size_t s = 0; s < n; ++s)
+    places.push_back(place_of_saved({.op = op, .state = static_cast<int>(s)}));
+  return places;
 }
 
 int PassPlanner::temp_like(ValueId value) {
@@ -76,10 +94,6 @@ int PassPlanner::data(ValueId value) {
 
 // --- backward ---
 
-int& BackwardPlanner::users_of(int place) {
-  return n_users_[place];
-}
-
 int BackwardPlanner::take_grad(ValueId output) {
   if (output == program_.output && !grads_.contains(output)) return fixed(PlaceKind::grad_output);
   const auto found = grads_.find(output);
@@ -88,7 +102,7 @@ int BackwardPlanner::take_grad(ValueId output) {
               program_.value(output).name);
   const int place = found->second;
   grads_.erase(found);
-  --users_of(place);
+  --n_users_[place];
   return place;
 }
 
@@ -102,19 +116,20 @@ BackwardPlanner::GradPlace BackwardPlanner::grad_place(ValueId input,
     target.sum = found->second;
     FERRY_CHECK(adds, "an operation cannot add to the gradient of '{}'",
                 program_.value(input).name);
-    --users_of(target.sum);
+    --n_users_[target.sum];
   }
+  const auto free =
+      std::ranges::find_if(over, [&](int place) { return place != kNone && n_users_[place] == 0; });
   if (is_last && program_.has_input && input == 0) {
     target.place = fixed(PlaceKind::grad_input);
-  } else if (target.sum != kNone && users_of(target.sum) == 0) {
+    if (free != over.end()) over_input_ = *free;
+  } else if (target.sum != kNone && n_users_[target.sum] == 0) {
     target.place = target.sum;
   } else {
-    for (int place : over)
-      if (target.place == kNone && place != kNone && users_of(place) == 0) target.place = place;
-    if (target.place == kNone) target.place = temp_like(input);
+    target.place = free != over.end() ? *free : temp_like(input);
   }
   grads_[input] = target.place;
-  ++users_of(target.place);
+  ++n_users_[target.place];
   return target;
 }
 
@@ -124,7 +139,7 @@ void BackwardPlanner::pass_grad(ValueId input, int place) {
   FERRY_CHECK(!grads_.contains(input), "the gradient of '{}' has parts before the one that passes",
               program_.value(input).name);
   grads_[input] = place;
-  ++users_of(place);
+  ++n_users_[place];
 }
 
 void BackwardPlanner::when_there(ValueId value, int gradient, std::function<void(int place)> emit) {
@@ -133,13 +148,13 @@ void BackwardPlanner::when_there(ValueId value, int gradient, std::function<void
                            spec_of(program_.op(producer).kind).remakes_in_backward &&
                            program_.op(producer).out.back() == value;
   if (!comes_later) return emit(data(value));
-  ++users_of(gradient);
+  ++n_users_[gradient];
   waiting_[value].push_back({gradient, std::move(emit)});
 }
 
 int BackwardPlanner::by_product(ValueId output, int over) {
   if (!waiting_.contains(output)) return kNone;
-  const bool is_free = over != kNone && users_of(over) == 0;
+  const bool is_free = over != kNone && n_users_[over] == 0;
   return products_[output] = is_free ? over : temp_like(output);
 }
 
@@ -148,7 +163,7 @@ void BackwardPlanner::end_op() {
     made_[output] = place;
     for (const Waiting& waiting : waiting_[output]) {
       waiting.emit(place);
-      --users_of(waiting.gradient);
+      --n_users_[waiting.gradient];
     }
     waiting_.erase(output);
   }
@@ -164,6 +179,16 @@ void BackwardPlanner::run() {
     end_op();
   }
   FERRY_CHECK(waiting_.empty(), "a value is never made again");
+  write_straight_to_grad_input();
+}
+
+void BackwardPlanner::write_straight_to_grad_input() {
+  if (over_input_ == kNone) return;
+  PassPlace& temp = pass_.places[static_cast<size_t>(over_input_)];
+  if (temp.kind != PlaceKind::temp) return;
+  for (Call& call : pass_.calls)
+    std::ranges::replace(call.places, over_input_, fixed(PlaceKind::grad_input));
+  temp.first_call = temp.last_call = kNone;
 }
 
 namespace {
@@ -178,17 +203,14 @@ class Storage {
     for (const Op& op : program.ops)
       for (ValueId input : op.in)
         ++n_readers[input];
-    const auto is_saved = [&](ValueId value) {
-      return std::ranges::find(saved, SavedTensor{.value = value}) != saved.end();
-    };
     for (const Op& op : program.ops)
       for (const auto& [out, in] : spec_of(op.kind).in_place) {
         const ValueId from = op.in[static_cast<size_t>(in)], to = op.out[static_cast<size_t>(out)];
         if (from == kNone || to == kNone || program.producer_of(from) == kNone) continue;
         const Value &a = program.value(from), &b = program.value(to);
         const bool is_alike = a.rows == b.rows && a.columns == b.columns && a.type == b.type;
-        if (!is_alike || n_readers[from] != 1 || is_saved(from) || same_.contains(from)) continue;
-        same_[from] = to;
+        if (is_alike && n_readers[from] == 1 && !contains(saved, {.value = from}))
+          same_.try_emplace(from, to);
       }
   }
   /** The value that stands for all that share its memory: the last one. */
@@ -229,25 +251,14 @@ class ForwardPlanner : public PassPlanner {
       places.push_back(value == kNone ? kNone : place_of_input(value));
     for (ValueId value : op.out)
       places.push_back(value == kNone ? kNone : place_of(value));
-    const OpSpec& spec = spec_of(op.kind);
-    if (spec.states) {
-      const size_t n = spec.states(program_, op, target_, {}).size();
-      for (size_t s = 0; s < n; ++s)
-        places.push_back(is_saved({.op = index, .state = static_cast<int>(s)})
-                             ? state(index, static_cast<int>(s))
-                             : kNone);
-    }
+    if (spec_of(op.kind).states) std::ranges::copy(states(index), std::back_inserter(places));
     call(index, Part::forward, std::move(places));
-  }
-
-  bool is_saved(const SavedTensor& tensor) const {
-    return std::ranges::find(saved_, tensor) != saved_.end();
   }
 
   int place_of(ValueId value) {
     if (program_.producer_of(value) == kNone) return fixed(PlaceKind::input);
     value = storage_.of(value);
-    if (is_saved({.value = value})) return place_of_saved({.value = value});
+    if (contains(saved_, {.value = value})) return place_of_saved({.value = value});
     if (value == program_.output) return fixed(PlaceKind::output);
     const auto [found, is_new] = temps_.try_emplace(value);
     if (is_new) found->second = temp_like(value);
@@ -256,7 +267,7 @@ class ForwardPlanner : public PassPlanner {
 
   int make(ValueId value) {
     const int producer = program_.producer_of(value);
-    const bool is_kept = is_saved({.value = value}) && !program_.value(value).recomputed;
+    const bool is_kept = contains(saved_, {.value = value}) && !program_.value(value).recomputed;
     if (producer == kNone || is_kept || made_.contains(value)) return data(value);
     if (spec_of(program_.op(producer).kind).remake) return data(value);
     run(producer, [this](ValueId input) { return make(input); });
@@ -284,33 +295,11 @@ void sort_saved(const BlockProgram& program, BlockPlan& plan) {
     }
 }
 
-/** A temporary that becomes the gradient of the block's input in place lies there from the start.
- */
-void write_straight_to_grad_input(const BlockProgram& program, PassPlan& pass) {
-  const auto is_grad_input = [&](int p) {
-    return p != kNone && pass.places[static_cast<size_t>(p)].kind == PlaceKind::grad_input;
-  };
-  const auto writer = std::ranges::find_if(pass.calls, [&](const Call& call) {
-    return std::ranges::any_of(call.places, is_grad_input);
-  });
-  if (writer == pass.calls.end() || writer + 1 != pass.calls.end()) return;
-  const OpKind kind = program.op(writer->op).kind;
-  if (kind != OpKind::norm && kind != OpKind::rms_norm && kind != OpKind::dropout) return;
-  const int from = writer->places.front();  // the gradient of its output
-  PassPlace& temp = pass.places[static_cast<size_t>(from)];
-  if (temp.kind != PlaceKind::temp) return;
-  const int to = *std::ranges::find_if(writer->places, is_grad_input);
-  for (Call& call : pass.calls)
-    std::ranges::replace(call.places, from, to);
-  temp.first_call = temp.last_call = kNone;
-}
-
 }  // namespace
 
 BlockPlan plan_passes(const BlockProgram& program, const ProgramTarget& target) {
   BlockPlan plan;
   BackwardPlanner(program, target, plan.saved, plan.backward).run();
-  write_straight_to_grad_input(program, plan.backward);
   sort_saved(program, plan);
   ForwardPlanner(program, target, plan.saved, plan.forward).forward();
   ForwardPlanner(program, target, plan.saved, plan.recompute).recompute();
@@ -351,7 +340,7 @@ PassScratch lay_out(const PassPlan& pass,
     out.call_offsets.push_back(top);
     const Op& op = program.op(pass.calls[c].op);
     if (const auto scratch = spec_of(op.kind).scratch) {
-      const ScratchNeed need = scratch(program, op, pass.calls[c].part, target, shape);
+      const ScratchNeed need = scratch({program, op, target, shape}, pass.calls[c].part);
       out.n_bytes = std::max(out.n_bytes, top + need.forward_bytes);
       out.library_bytes = std::max(out.library_bytes, need.library_bytes);
     }

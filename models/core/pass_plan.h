@@ -89,12 +89,12 @@ class PassPlanner {
   /** The place of a value that the pass reads: the block's input, where the forward saved it, or a
    * temporary that is made again first. */
   int data(ValueId value);
-  int state(int op, int index) { return place_of_saved({.op = op, .state = index}); }
+  /** The tensors that the operation keeps beside its values (OpSpec::states). */
+  std::vector<int> states(int op);
   /** A new temporary like the value. */
   int temp_like(ValueId value);
   void call(int op, Part part, std::vector<int> places);
   const BlockProgram& program() const { return program_; }
-  const ProgramTarget& target() const { return target_; }
 
  protected:
   int fixed(PlaceKind kind);
@@ -144,7 +144,9 @@ class BackwardPlanner : public PassPlanner {
     int gradient;
     std::function<void(int)> emit;
   };
-  int& users_of(int place);
+  /** A temporary that becomes the gradient of the block's input in place lies there from the start.
+   */
+  void write_straight_to_grad_input();
   void end_op();
 
   int op_ = kNone;
@@ -153,6 +155,7 @@ class BackwardPlanner : public PassPlanner {
   std::map<int, int> n_users_;        // by place: gradients and waiting calls that read it later
   std::map<ValueId, std::vector<Waiting>> waiting_;
   std::map<ValueId, int> products_;  // of the operation that is planned now
+  int over_input_ = kNone;           // what the last part of the input's gradient is written over
 };
 
 }  // namespace ferry

@@ -26,12 +26,30 @@
 
 namespace ferry {
 
+/** An operation of a program in a micro-batch up to a shape. */
+struct OpCase {
+  const BlockProgram& program;
+  const Op& op;
+  const ProgramTarget& target;
+  BatchShape shape;
+
+  int64_t rows(ValueId value) const { return rows_of(program.value(value).rows, shape); }
+  int64_t columns(ValueId value) const { return program.value(value).columns; }
+  /** Rows that are worked on: where only those with a label are, as many as usually have one. */
+  int64_t worked_rows(ValueId value) const;
+  /** Bytes of n elements of the compute type. */
+  int64_t compute_bytes(int64_t n) const;
+  /** Bytes that n passes over a value read or write. */
+  int64_t traffic(ValueId value, int n) const {
+    return n * compute_bytes(worked_rows(value) * columns(value));
+  }
+  /** Scratch of the sum over a value's rows. */
+  int64_t column_sum_bytes(ValueId value) const;
+};
+
 struct OpSpec {
   /** The tensors that it keeps beside its values. */
-  std::vector<SavedSpec> (*states)(const BlockProgram&,
-                                   const Op&,
-                                   const ProgramTarget&,
-                                   const BatchShape&) = nullptr;
+  std::vector<SavedSpec> (*states)(const OpCase&) = nullptr;
   /** Plans Part::remake of the last output and returns its place; null: it is not cheap. */
   int (*remake)(PassPlanner&, int op) = nullptr;
   /** Its backward makes the last output again on its way. */
@@ -40,14 +58,8 @@ struct OpSpec {
   std::vector<std::pair<int, int>> in_place;
   void (*plan_backward)(BackwardPlanner&, const Op&) = nullptr;
   /** forward_bytes of any part: what it takes of the scratch; library_bytes. */
-  ScratchNeed (*scratch)(
-      const BlockProgram&, const Op&, Part, const ProgramTarget&, const BatchShape&) = nullptr;
-  void (*add_work)(BlockWork&,
-                   const BlockProgram&,
-                   const Op&,
-                   Part,
-                   const ProgramTarget&,
-                   const BatchShape&) = nullptr;
+  ScratchNeed (*scratch)(const OpCase&, Part) = nullptr;
+  void (*add_work)(BlockWork&, const OpCase&, const Call&) = nullptr;
 };
 
 const OpSpec& spec_of(OpKind kind);
