@@ -23,6 +23,7 @@ class FrozenWeights {
   /** Notes a tensor of the file under its Hugging Face name, with the CRC-32C of its values in fp32
    * as they were loaded. */
   void add(const std::string& hf_name, const StoredTensor& tensor, uint32_t checksum);
+  bool empty() const { return tensors_.empty(); }
   /** False where the file has no values of the tensor (it was drawn at the start). */
   bool has(const std::string& hf_name) const { return tensors_.contains(hf_name); }
   /** Reads the values from first_element on. */

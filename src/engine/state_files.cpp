@@ -88,8 +88,7 @@ StateWriter::StateWriter(const ModelTable& model,
     : shape_(shape), frozen_(frozen) {
   if (!shape.weights_are_master())
     for (const HfEntry& entry : model.hf_names)
-      if (!model.param_of(entry).trainable)
-        without_master_[entry.hf_name] = extent_of(model, entry).begin;
+      if (!model.param_of(entry).trainable) without_master_.insert(entry.hf_name);
   for (size_t s = 0; s < kSavedSegments.size(); ++s) {
     std::vector<TensorSpec> specs;
     names_[s].resize(model.blocks.size());
@@ -144,7 +143,7 @@ void StateWriter::write(BlockStates& block, size_t s) {
     for (size_t i = 0; i < pieces.size(); ++i) {
       const std::string& name = names[tensor_of[i]];
       if (kSavedSegments[s] == Segment::master && without_master_.contains(name)) {
-        read_frozen(block, name, pieces[i].offset_bytes - ranges_[s].at(name).offset, pieces[i].to);
+        read_frozen(block, name, ranges_[s].at(name).offset, pieces[i]);
         checksum_of[i] = crc32c(pieces[i].to);
         continue;
       }
@@ -162,26 +161,26 @@ void StateWriter::write(BlockStates& block, size_t s) {
 
 void StateWriter::read_frozen(BlockStates& block,
                               const std::string& name,
-                              int64_t first_byte,
-                              std::span<std::byte> to) const {
+                              int64_t begin_bytes,
+                              const StatePiece& piece) const {
   constexpr auto kF32_bytes = static_cast<int64_t>(sizeof(float));
-  const auto n = static_cast<int64_t>(to.size()) / kF32_bytes;
+  const auto n = static_cast<int64_t>(piece.to.size()) / kF32_bytes;
   std::vector<float> values(static_cast<size_t>(n));
   if (frozen_.has(name)) {
-    frozen_.read(name, first_byte / kF32_bytes, values);
+    frozen_.read(name, (piece.offset_bytes - begin_bytes) / kF32_bytes, values);
   } else {
-    const ByteRange range = element_bytes(shape_, block.block(), Segment::weights,
-                                          without_master_.at(name) + first_byte / kF32_bytes, n);
+    const ByteRange range =
+        element_bytes(shape_, block.block(), Segment::weights, piece.offset_bytes / kF32_bytes, n);
     std::vector<std::byte> weights(static_cast<size_t>(range.n_bytes));
-    const StatePiece piece = {Segment::weights, range.offset, weights};
-    block.read({&piece, 1}, [](size_t) {});
+    const StatePiece rounded = {Segment::weights, range.offset, weights};
+    block.read({&rounded, 1}, [](size_t) {});
     simd::convert(values.data(), DType::f32, weights.data(), shape_.compute, n);
   }
-  std::memcpy(to.data(), values.data(), to.size());
+  std::memcpy(piece.to.data(), values.data(), piece.to.size());
 }
 
 const std::map<std::string, TensorChecksums>& StateWriter::finish() {
-  for (const auto& [name, first_element] : without_master_)
+  for (const std::string& name : without_master_)
     if (frozen_.has(name)) frozen_.check(name, checksums_[state_stem(Segment::master)].at(name));
   for (CheckpointWriter& writer : writers_)
     writer.finish();
@@ -191,25 +190,22 @@ const std::map<std::string, TensorChecksums>& StateWriter::finish() {
 namespace {
 
 void load_master(const ModelTable& model,
-                 CheckpointReader file,
+                 CheckpointReader checkpoint_file,
                  const TensorChecksums& checksums,
                  Segments& segments) {
+  FrozenWeights frozen(std::move(checkpoint_file));
+  const CheckpointReader& file = frozen.file();
   for (const HfEntry& entry : model.hf_names) {
     check_order(model, entry);
     const int64_t begin = extent_of(model, entry).begin;
-    file.read_f32(file.get(entry.hf_name, entry.hf_shape),
-                  [&](std::span<const float> values, int64_t first_element) {
-                    segments.set_param(entry.block, begin + first_element, values);
-                  });
+    const StoredTensor& stored = file.get(entry.hf_name, entry.hf_shape);
+    file.read_f32(stored, [&](std::span<const float> values, int64_t first_element) {
+      segments.set_param(entry.block, begin + first_element, values);
+    });
+    if (segments.lacks_master(entry.block, begin))
+      frozen.add(entry.hf_name, stored, checksums.at(entry.hf_name));
   }
-  std::vector<const HfEntry*> frozen;
-  for (const HfEntry& entry : model.hf_names)
-    if (segments.lacks_master(entry.block, extent_of(model, entry).begin)) frozen.push_back(&entry);
-  if (frozen.empty()) return;
-  FrozenWeights values(std::move(file));
-  for (const HfEntry* entry : frozen)
-    values.add(entry->hf_name, values.file().get(entry->hf_name), checksums.at(entry->hf_name));
-  segments.set_frozen(std::move(values));
+  if (!frozen.empty()) segments.set_frozen(std::move(frozen));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "models/tensor_table.h"
@@ -50,14 +51,15 @@ class StateWriter {
 
  private:
   void write(BlockStates& block, size_t segment);
+  /** A piece of a tensor that has no master; the tensor begins at begin_bytes of that. */
   void read_frozen(BlockStates& block,
                    const std::string& name,
-                   int64_t first_byte,
-                   std::span<std::byte> to) const;
+                   int64_t begin_bytes,
+                   const StatePiece& piece) const;
 
   const StepShape& shape_;
   const FrozenWeights& frozen_;
-  std::unordered_map<std::string, int64_t> without_master_;  // name -> its first element
+  std::unordered_set<std::string> without_master_;  // names
   // The names of each block by segment, in the order of the files.
   std::array<std::vector<std::vector<std::string>>, kSavedSegments.size()> names_;
   std::array<std::unordered_map<std::string, ByteRange>, kSavedSegments.size()> ranges_;

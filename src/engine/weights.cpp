@@ -10,7 +10,6 @@
 #include <numbers>
 #include <random>
 #include <span>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "simd/kernels.h"
@@ -139,11 +138,12 @@ void check_order(const ModelTable& model, const HfEntry& entry) {
 }
 
 LoadReport load_weights(const ModelTable& model,
-                        CheckpointReader checkpoint,
+                        CheckpointReader checkpoint_file,
                         uint64_t seed,
                         Segments& segments) {
   LoadReport report;
-  std::unordered_map<const HfEntry*, std::pair<const StoredTensor*, uint32_t>> frozen;
+  FrozenWeights frozen(std::move(checkpoint_file));
+  const CheckpointReader& checkpoint = frozen.file();
   std::unordered_set<std::string> known(model.hf_ignored.begin(), model.hf_ignored.end());
   for (const HfEntry& entry : model.hf_names) {
     check_order(model, entry);
@@ -177,16 +177,11 @@ LoadReport load_weights(const ModelTable& model,
                           segments.set_param(entry.block, extent.begin + first_element, values);
                           if (lacks_master) checksum = crc32c(std::as_bytes(values), checksum);
                         });
-    if (lacks_master) frozen[&entry] = {stored, checksum};
+    if (lacks_master) frozen.add(entry.hf_name, *stored, checksum);
   }
   for (const StoredTensor* tensor : checkpoint.tensors())
     if (!known.contains(std::string(tensor->name))) report.unused.emplace_back(tensor->name);
-  if (!frozen.empty()) {
-    FrozenWeights values(std::move(checkpoint));
-    for (const auto& [entry, of] : frozen)
-      values.add(entry->hf_name, *of.first, of.second);
-    segments.set_frozen(std::move(values));
-  }
+  if (!frozen.empty()) segments.set_frozen(std::move(frozen));
   return report;
 }
 
