@@ -10,6 +10,13 @@
 namespace ferry {
 namespace {
 
+int64_t sum_of_rows(const BlockBuilder::HfRows& hf) {
+  int64_t rows = 0;
+  for (const auto& [of, n] : hf)
+    rows += n;
+  return rows;
+}
+
 /** Borrowed parameters have numbers from here on until the block's own are all there. */
 constexpr ParamId kBorrowed = 1 << 16;
 
@@ -66,10 +73,7 @@ ParamId BlockBuilder::matrix(const std::string& name, int64_t rows, int64_t colu
 }
 
 ParamId BlockBuilder::matrix(const std::string& name, int64_t columns, const HfRows& hf) {
-  int64_t rows = 0;
-  for (const auto& [of, n] : hf)
-    rows += n;
-  return add(name, {rows, columns}, true, Init::normal, hf);
+  return add(name, {sum_of_rows(hf), columns}, true, Init::normal, hf);
 }
 
 ParamId BlockBuilder::bias(const std::string& name, int64_t n, HfName hf) {
@@ -77,10 +81,7 @@ ParamId BlockBuilder::bias(const std::string& name, int64_t n, HfName hf) {
 }
 
 ParamId BlockBuilder::bias(const std::string& name, const HfRows& hf) {
-  int64_t rows = 0;
-  for (const auto& [of, n] : hf)
-    rows += n;
-  return add(name, {rows}, false, Init::zeros, hf);
+  return add(name, {sum_of_rows(hf)}, false, Init::zeros, hf);
 }
 
 ParamId BlockBuilder::norm_weight(const std::string& name, int64_t n, HfName hf) {

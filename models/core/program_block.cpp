@@ -1,6 +1,5 @@
 // Runs a block's program: the torch half of models/core, and the only Block of built-in families.
 
-#include <ATen/ATen.h>
 #include <fmt/format.h>
 
 #include <map>

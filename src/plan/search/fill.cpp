@@ -48,6 +48,13 @@ struct Largest {
   bool operator==(const Largest&) const = default;
 };
 
+Largest largest_of(const StepShape& shape) {
+  Largest largest;
+  for (int b = 0; b < shape.n_blocks(); ++b)
+    largest.add(shape, b);
+  return largest;
+}
+
 /** A number of groups on the GPU, and the largest blocks that stream then. */
 struct Streamed {
   size_t n_groups = 0;
@@ -97,10 +104,7 @@ size_t most_possible(size_t fits, size_t too_many, Possible&& is_possible) {
 }  // namespace
 
 int64_t most_slot_elements(const StepShape& shape) {
-  int64_t most = 0;
-  for (int b = 0; b < shape.n_blocks(); ++b)
-    most = std::max(most, shape.n_slot_elements(b));
-  return most;
+  return largest_of(shape).weights;
 }
 
 double slot_bytes_at_most(const StepShape& shape, double weights, double grads) {
@@ -133,9 +137,7 @@ Shortfall fill(const PlanRequest& request, Plan& plan, Search& search, double sh
   };
   size_t least = 0;
   if (Shortfall lacking = lacking_with(0); lacking.gpu_bytes > 0) {
-    Largest all;
-    for (int b = 0; b < plan.shape.n_blocks(); ++b)
-      all.add(plan.shape, b);
+    const Largest all = largest_of(plan.shape);
     for (const auto& [n, largest] : smaller_slots(plan.shape, groups)) {
       const auto fewer_weights = static_cast<double>(all.weights - largest.weights);
       const auto fewer_grads = static_cast<double>(all.grads - largest.grads);
