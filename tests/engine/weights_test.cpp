@@ -23,10 +23,48 @@ namespace {
  * stacks and arenas of threads. An eighth of the embedding below. */
 constexpr int64_t kBeside_bytes = 20 * kMiB;
 
-/** A BERT most of which is one embedding of 160 MiB in fp32, in host memory, trained. */
-class WeightsInPieces : public ::testing::Test {
+/** A BERT of one layer in bf16. */
+ModelTable small_bert(int64_t vocab_size) {
+  BertTableOptions options;
+  options.compute = DType::bf16;
+  return make_bert_table(parse_bert_config({{"model_type", "bert"},
+                                            {"vocab_size", vocab_size},
+                                            {"hidden_size", 64},
+                                            {"num_hidden_layers", 1},
+                                            {"num_attention_heads", 2},
+                                            {"intermediate_size", 128},
+                                            {"max_position_embeddings", 32},
+                                            {"type_vocab_size", 2},
+                                            {"hidden_act", "gelu"},
+                                            {"initializer_range", 0.02}}),
+                         options);
+}
+
+/** A model that is trained in host memory. */
+class InHostMemory : public ::testing::Test {
  protected:
-  WeightsInPieces() {
+  explicit InHostMemory(ModelTable table) : table_(std::move(table)) {}
+
+  StepShape make_shape() const {
+    StepShape shape = make_step_shape(table_, {.tokens = 32, .n_seqs_max = 2, .max_length = 16},
+                                      PlanRequest{}, 1);
+    choose(shape, table_, {.place = Place::host});
+    return shape;
+  }
+
+  const ModelTable table_;
+  const StepShape shape_ = make_shape();
+  const Layout layout_ = make_layout(shape_);
+  std::unique_ptr<WorkerPool> pool_ = make_tbb_pool(2);
+  std::unique_ptr<Device> device_ = make_simulated_device({}, *pool_);
+  RunMemory memory_{*device_, layout_, *pool_};
+  Segments segments_{shape_, *device_, memory_};
+};
+
+/** Most of the model is one embedding of 160 MiB in fp32. */
+class WeightsInPieces : public InHostMemory {
+ protected:
+  WeightsInPieces() : InHostMemory(small_bert(40 << 14)) {
     for (int b = 0; b < shape_.n_blocks(); ++b)  // pages that nobody touched are no memory yet
       for (Segment segment : {Segment::weights, Segment::master})
         clear(b, segment);
@@ -35,28 +73,6 @@ class WeightsInPieces : public ::testing::Test {
   void clear(int block, Segment segment) {
     segments_.set_bytes(block, segment, 0,
                         std::vector<std::byte>(segments_.bytes_of(block, segment).size()));
-  }
-
-  static ModelTable make_table() {
-    BertTableOptions options;
-    options.compute = DType::bf16;
-    return make_bert_table(parse_bert_config({{"model_type", "bert"},
-                                              {"vocab_size", 40 << 14},
-                                              {"hidden_size", 64},
-                                              {"num_hidden_layers", 1},
-                                              {"num_attention_heads", 2},
-                                              {"intermediate_size", 128},
-                                              {"max_position_embeddings", 32},
-                                              {"type_vocab_size", 2},
-                                              {"hidden_act", "gelu"},
-                                              {"initializer_range", 0.02}}),
-                           options);
-  }
-  StepShape make_shape() const {
-    StepShape shape = make_step_shape(table_, {.tokens = 32, .n_seqs_max = 2, .max_length = 16},
-                                      PlanRequest{}, 1);
-    choose(shape, table_, {.place = Place::host});
-    return shape;
   }
 
   /** The most that the process takes while `work` runs, beside what it holds now. */
@@ -75,14 +91,6 @@ class WeightsInPieces : public ::testing::Test {
   std::vector<std::byte> master_of(int block) const {
     return segments_.bytes_of(block, Segment::master);
   }
-
-  const ModelTable table_ = make_table();
-  const StepShape shape_ = make_shape();
-  const Layout layout_ = make_layout(shape_);
-  std::unique_ptr<WorkerPool> pool_ = make_tbb_pool(2);
-  std::unique_ptr<Device> device_ = make_simulated_device({}, *pool_);
-  RunMemory memory_{*device_, layout_, *pool_};
-  Segments segments_{shape_, *device_, memory_};
 };
 
 TEST_F(WeightsInPieces, AreMadeWrittenAndReadWithoutASecondCopy) {
@@ -133,23 +141,11 @@ TEST_F(WeightsInPieces, SoIsWhatARunResumesFrom) {
   EXPECT_TRUE(made == segments_.bytes_of(0, Segment::adam_m));
 }
 
-/** A small BERT in bf16 whose embeddings and biases are frozen, and the file it was loaded from. */
-class FrozenParts : public ::testing::Test {
+/** The embeddings and biases are frozen; the model was loaded from a file. */
+class FrozenParts : public InHostMemory {
  protected:
   static ModelTable make_table() {
-    BertTableOptions options;
-    options.compute = DType::bf16;
-    ModelTable table = make_bert_table(parse_bert_config({{"model_type", "bert"},
-                                                          {"vocab_size", 500},
-                                                          {"hidden_size", 64},
-                                                          {"num_hidden_layers", 1},
-                                                          {"num_attention_heads", 2},
-                                                          {"intermediate_size", 128},
-                                                          {"max_position_embeddings", 32},
-                                                          {"type_vocab_size", 2},
-                                                          {"hidden_act", "gelu"},
-                                                          {"initializer_range", 0.02}}),
-                                       options);
+    ModelTable table = small_bert(500);
     for (size_t b = 0; b < table.blocks.size(); ++b) {
       for (ParamSpec& param : table.blocks[b].params)
         param.trainable = b > 0 && param.shape.size() > 1;
@@ -157,14 +153,8 @@ class FrozenParts : public ::testing::Test {
     }
     return table;
   }
-  StepShape make_shape() const {
-    StepShape shape = make_step_shape(table_, {.tokens = 32, .n_seqs_max = 2, .max_length = 16},
-                                      PlanRequest{}, 1);
-    choose(shape, table_, {.place = Place::host});
-    return shape;
-  }
 
-  FrozenParts() {
+  FrozenParts() : InHostMemory(make_table()) {
     // The file holds fp32 values that bf16 does not have.
     CheckpointWriter writer(file_.path(), hf_tensors(table_, DType::f32), INT64_MAX);
     for (const HfEntry& entry : table_.hf_names) {
@@ -189,13 +179,6 @@ class FrozenParts : public ::testing::Test {
     return values;
   }
 
-  const ModelTable table_ = make_table();
-  const StepShape shape_ = make_shape();
-  const Layout layout_ = make_layout(shape_);
-  std::unique_ptr<WorkerPool> pool_ = make_tbb_pool(2);
-  std::unique_ptr<Device> device_ = make_simulated_device({}, *pool_);
-  RunMemory memory_{*device_, layout_, *pool_};
-  Segments segments_{shape_, *device_, memory_};
   const test::TempDir file_;
   std::map<std::string, std::vector<float>> values_;
 };
