@@ -467,7 +467,7 @@ size_t Pattern::run(int index, std::string_view text, size_t at) const {
   return at;
 }
 
-/** As many characters of the set as there are, then fewer, until what follows matches too. */
+/** Takes all characters of the set that are there, then fewer, until the rest matches too. */
 size_t Pattern::run_set(const Node& node, std::string_view text, size_t at) const {
   const CharSet& set = sets_[static_cast<size_t>(node.set_index)];
   int n = 0;

@@ -35,7 +35,7 @@ std::unique_ptr<PostProcessor> ByteLevelOffsets::read(const JsonReader& section,
                                             section.flag("trim_offsets"));
 }
 
-/** As many characters of the text as the token has spaces leave its offsets. */
+/** Takes a character of the text out of a token's offsets for each space at the token's ends. */
 void ByteLevelOffsets::trim(TextTokens tokens) const {
   if (!trim_offsets_) return;
   for (size_t i = 0; i < tokens.ids.size(); ++i) {
