@@ -13,6 +13,7 @@
 #include "src/text/models/wordpiece.h"
 #include "src/text/normalizers/bert_normalizer.h"
 #include "src/text/normalizers/normal_forms.h"
+#include "src/text/normalizers/precompiled.h"
 #include "src/text/normalizers/replacements.h"
 #include "src/text/post_processors/byte_level_offsets.h"
 #include "src/text/post_processors/template_processing.h"
@@ -42,6 +43,8 @@ constexpr Type<ReadStage<Normalizer>> kNormalizers[] = {
     {"NFD", NormalForm::read},
     {"NFKC", NormalForm::read},
     {"NFKD", NormalForm::read},
+    {"Nmt", Nmt::read},
+    {"Precompiled", Precompiled::read},
     {"Prepend", Prepend::read},
     {"Replace", Replace::read},
     {"Sequence", NormalizerSequence::read},

@@ -96,14 +96,15 @@ void CharTable::set(char32_t first, char32_t last, Flag flag) {
   }
 }
 
-CategoryTable::CategoryTable() {
-  std::map<std::vector<Category>, uint32_t> seen;  // most pages are of one category
-  std::vector<Category> page;
+template <typename Value>
+RunTable<Value>::RunTable(std::span<const uint32_t> runs) {
+  std::map<std::vector<Value>, uint32_t> seen;  // most pages are of one value
+  std::vector<Value> page;
   size_t run = 0;
   for (char32_t c = 0; c < 0x110000; ++c) {
-    while (run + 1 < std::size(kCategoryRuns) && kCategoryRuns[run + 1] >> 5 <= c)
+    while (run + 1 < runs.size() && runs[run + 1] >> 5 <= c)
       ++run;
-    page.push_back(static_cast<Category>(kCategoryRuns[run] & 31));
+    page.push_back(static_cast<Value>(runs[run] & 31));
     if (page.size() < 256) continue;
     const auto [found, is_new] = seen.emplace(page, static_cast<uint32_t>(pages_.size()));
     if (is_new) pages_.insert(pages_.end(), page.begin(), page.end());
@@ -112,8 +113,19 @@ CategoryTable::CategoryTable() {
   }
 }
 
+template class RunTable<Category>;
+template class RunTable<GraphemeClass>;
+
+CategoryTable::CategoryTable() : RunTable(kCategoryRuns) {}
+GraphemeTable::GraphemeTable() : RunTable(kGraphemeRuns) {}
+
 const CategoryTable& CategoryTable::get() {
   static const CategoryTable table;
+  return table;
+}
+
+const GraphemeTable& GraphemeTable::get() {
+  static const GraphemeTable table;
   return table;
 }
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,19 +80,59 @@ constexpr uint32_t category_bit(Category category) {
   return uint32_t{1} << static_cast<unsigned>(category);
 }
 
+/** A value of every code point, in pages of 256 of which equal ones are kept once. */
+template <typename Value>
+class RunTable {
+ public:
+  Value of(char32_t c) const { return pages_[page_of_[c >> 8] + (c & 0xFF)]; }
+
+ protected:
+  /** Of each run the first code point and, in the last five bits, the value. */
+  explicit RunTable(std::span<const uint32_t> runs);
+
+ private:
+  std::array<uint32_t, 0x1100> page_of_{};  // where the page of 256 begins
+  std::vector<Value> pages_;
+};
+
 /** The category of every code point, as the patterns of `tokenizers` know it; 100 KiB. */
-class CategoryTable {
+class CategoryTable : public RunTable<Category> {
  public:
   /** The one of the process: immutable, made at the first call. */
   static const CategoryTable& get();
 
-  Category of(char32_t c) const { return pages_[page_of_[c >> 8] + (c & 0xFF)]; }
-
  private:
   CategoryTable();
+};
 
-  std::array<uint32_t, 0x1100> page_of_{};  // where the page of 256 begins
-  std::vector<Category> pages_;
+/** What the rules of grapheme clusters go by, in the order of unicode_tables.py. Flags are not told
+ * apart in pairs: whoever asks maps no cluster that holds one. */
+enum class GraphemeClass : uint8_t {
+  other,
+  control,
+  prepend,
+  l,
+  v,
+  t,
+  lv,
+  lvt,
+  pictograph,
+  consonant,
+  spacing_mark,
+  extend,
+  conjunct_extend,
+  linker,
+  zwj
+};
+
+/** The class of every code point; 50 KiB. */
+class GraphemeTable : public RunTable<GraphemeClass> {
+ public:
+  /** The one of the process: immutable, made at the first call. */
+  static const GraphemeTable& get();
+
+ private:
+  GraphemeTable();
 };
 
 /** Up to four code points that a character turns into; size 0: it stays as it is. */

@@ -87,6 +87,65 @@ def compositions(nfd, nfc):
     return sorted(found)
 
 
+def charsmap(key):
+    """A map of SentencePiece's that turns one text into an X: a double array of 32-bit units, then the replacements."""
+    units = [0] * 256 * (len(key) + 2)
+    at, units[0] = 0, 256 << 10
+    for depth, byte in enumerate(key, start=1):
+        at = (256 * depth) ^ byte
+        units[at] = (at ^ 256 * (depth + 1)) << 10 | (depth == len(key)) << 8 | byte
+    units[256 * (len(key) + 1)] = 1 << 31  # the replacement's place
+    return b"".join(n.to_bytes(4, "little") for n in [4 * len(units), *units]) + b"X\0"
+
+
+GRAPHEME_CLASSES = "other control prepend l v t lv lvt pictograph consonant spacing_mark extend conjunct_extend linker zwj".split()
+
+
+def grapheme_runs():
+    """[(first code point, class)] of runs, by what stays together in Precompiled.
+
+    It gives a cluster of less than six bytes to its map as a whole, of which only the first match is used: a mark behind that match
+    is lost. So whether a mark is lost behind a character tells whether a boundary is before that character.
+    """
+    lost, kept = "\u0301", "\u0302"
+    maps = {c: normalizers.Precompiled(charsmap(c.encode())).normalize_str for c in "a\u00a9\u0915\u1100\u1161\u11a8" + lost}
+
+    def joined(before, c):  # is there no boundary between them? Of three bytes at least, or of two and no mark
+        return kept in maps[c](before + c + kept)
+
+    found = []
+    for point in SCALARS:
+        c = chr(point)
+        follows = maps["a"]("a" + c) == "X"
+        spaced = not joined("\u00a9" + c + "\u200d", "\u00a9")
+        joins_conjunct = follows and joined("\u0915" + c + "\u094d", "\u0915")
+        l, v, t = (joined(c, jamo) for jamo in "\u1100\u1161\u11a8")
+        if not joined(c, lost):
+            k = "control"
+        elif follows and point == 0x200D:
+            k = "zwj"
+        elif follows and joined("\u0915" + c, "\u0915"):
+            k = "linker"
+        elif follows and spaced:
+            k = "spacing_mark"
+        elif follows:
+            k = "conjunct_extend" if joins_conjunct else "extend"
+        elif l and joined(c, "a"):
+            k = "prepend"
+        elif l:
+            k = "l"
+        elif v:
+            k = "lv" if point in HANGUL else "v"
+        elif t:
+            k = "lvt" if point in HANGUL else "t"
+        elif joined(c + "\u200d", "\u00a9"):
+            k = "pictograph"
+        else:
+            k = "consonant" if joined(c + "\u094d", "\u0915") else "other"
+        found.append((point, GRAPHEME_CLASSES.index(k)))
+    return [(c, k) for i, (c, k) in enumerate(found) if i == 0 or found[i - 1][1] != k]
+
+
 def word_characters():
     """What the added tokens' `single_word` takes for a part of a word (the regex crate's \\w)."""
     tokenizer = Tokenizer(WordPiece({"[UNK]": 0}, unk_token="[UNK]"))
@@ -145,6 +204,7 @@ def main():
 
     print_rows("kCategoryRuns", "uint32_t", "Runs of one category: the first code point and, in the last five bits, the category.",
                [f"0x{c << 5 | k:X}" for c, k in category_runs()])
+    print_rows("kGraphemeRuns", "uint32_t", "Runs of one class of grapheme clusters, likewise.", [f"0x{c << 5 | k:X}" for c, k in grapheme_runs()])
     print_rows("kCompositions", "Composition", "Canonical pairs and what they compose to, but for Hangul syllables.",
                [f"{{0x{a:X}, 0x{b:X}, 0x{c:X}}}" for a, b, c in compositions(nfd, normalizers.NFC().normalize_str)])
     nfkd = normalizers.NFKD().normalize_str

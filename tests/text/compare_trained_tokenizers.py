@@ -10,6 +10,7 @@ import json
 import random
 import sys
 import tempfile
+import unicodedata
 
 try:
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
@@ -18,7 +19,7 @@ except ImportError as error:
     sys.exit(77)
 
 from compare_real_tokenizers import hard_to_cut
-from tokenizer_comparison import LONG, SEED, SHARED, compare, hostile_lines, real_lines, with_pairs
+from tokenizer_comparison import LONG, SEED, SHARED, charsmap, compare, hostile_lines, real_lines, with_pairs
 
 QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 O200K = "|".join([
@@ -133,6 +134,35 @@ def unigram(lines, fallback=False, form=None, scheme="always"):
     return t
 
 
+def nfkc_map():
+    """As SentencePiece makes its map: characters and the pairs that compose, white space and what is dropped."""
+    replacements = {c: unicodedata.normalize("NFKC", c) for c in map(chr, range(0xA0, 0x2FFF)) if c not in "\u200b\u2028"}
+    pairs = [unicodedata.normalize("NFD", c) for c in map(chr, range(0xC0, 0x1FFF)) if c not in replacements]
+    replacements |= {pair: unicodedata.normalize("NFC", pair) for pair in pairs}
+    replacements = {old: new for old, new in replacements.items() if old != new}
+    replacements |= {c: " " for c in "\t\n\r\u200b\u2028\u3000\ufeff"} | {c: "" for c in "\x01\x02\x7f\u00ad"}
+    return charsmap(replacements | {"\uff21": "A", "\ufdfa": "\u0635\u0644\u0649 \u0627", "\U0001d400": "A", "ab\u0301": "x", "\u0958": "\u0915\u093c"})
+
+
+def hard_to_cluster(rng, n):
+    """Mixtures of what the rules of grapheme clusters tell apart, with the characters that the map above changes."""
+    parts = ["a", "e", "ab", " ", "\r", "\n", "\r\n", "\x01", "\u00ad", "\u200b", "\u200c", "\u200d", "\u0301", "\u0302", "\u0344", "\u20dd", "\u0903",
+             "\u0a03", "\u0915", "\u0958", "\u094d", "\u09cd", "\u0995", "\u09dc", "\u1b44", "\u1b13", "\u0600", "\u06dd", "\u08e2", "\U000110bd", "\u1100",
+             "\u1161", "\u11a8", "\uac00", "\uac01", "\ua960", "\ud7b0", "\ud7cb", "\u00a9", "\u00ae", "\u2122", "\u3297", "\U0001f468", "\U0001f3fd",
+             "\U0001f1e9", "\U0001f1ea", "\ufe0f", "\ufb01", "\u212b", "\u1e9b", "\u0323", "\ufdfa", "\u0e33", "\u0e01", "\U000e0001", "\U000e0100",
+             "\u1112", "\U00016d63", "\U00016d67", "\u00bd", "\u2460", "\u0130", "\U0001d400", "\uff21"]
+    return ["".join(rng.choice(parts) for _ in range(rng.randint(2, 10))) for _ in range(n)]
+
+
+def t5(lines, form):
+    """T5's and XLM-R's form."""
+    t = unigram(lines, form=form)
+    t.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")])
+    t.add_special_tokens([AddedToken("<mask>", lstrip=True)])
+    return t
+
+
 def pieces(lines, pre_tokenizer, form=None):
     t = Tokenizer(models.BPE(unk_token="<unk>", end_of_word_suffix="</w>"))
     t.normalizer = form
@@ -147,6 +177,10 @@ ODD_FORMS = normalizers.Sequence([
 
 MODELS = {
     "llama2": llama2,
+    "t5": lambda lines: t5(lines, normalizers.Precompiled(nfkc_map())),
+    "spm": lambda lines: t5(lines, normalizers.Sequence([
+        normalizers.Nmt(), normalizers.Precompiled(nfkc_map()), normalizers.Strip(left=False),
+        normalizers.Replace(Regex(" {2,}"), "\u2581")])),
     "metaspace": lambda lines: metaspace(lines, "always", True),
     "metaspace_first": lambda lines: metaspace(lines, "first", True),
     "metaspace_first_whole": lambda lines: metaspace(lines, "first", False),
@@ -199,12 +233,13 @@ def main():
     rng = random.Random(SEED)
     trained_on = rng.sample(real, min(6000, len(real)))
     hostile = hostile_lines(rng, 30000 if LONG else 600) + hard_to_cut(rng, 30000 if LONG else 1500)
+    clusters = hard_to_cluster(rng, 60000 if LONG else 3000)
     real = rng.sample(real, min(30000 if LONG else 700, len(real)))
     failures = 0
     for name, make in MODELS.items():
         if sys.argv[3:] and name not in sys.argv[3:]:
             continue
-        lines = real + (hostile if LONG else rng.sample(hostile, 1500))
+        lines = real + (hostile if LONG else rng.sample(hostile, 1500)) + (clusters if name in ("t5", "spm") else [])
         with tempfile.TemporaryDirectory() as directory:
             make(trained_on).save(f"{directory}/tokenizer.json")
             tokenizer = Tokenizer.from_file(f"{directory}/tokenizer.json")

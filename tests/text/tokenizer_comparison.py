@@ -37,6 +37,32 @@ def real_lines():
     return lines
 
 
+def charsmap(replacements):
+    """A map of SentencePiece's: a double array of 32-bit units, a block of 256 for each node, then the replacements."""
+    blob, places = b"", {}
+    for new in sorted(set(replacements.values())):
+        places[new] = len(blob)
+        blob += new.encode() + b"\0"
+    root = {}
+    for old, new in replacements.items():
+        node = root
+        for byte in old.encode():
+            node = node.setdefault(byte, {})
+        node[None] = places[new]
+    units, waiting, n_blocks = {}, [(root, 0, 0)], 1  # a node's children lie in its block
+    while waiting:
+        node, at, label = waiting.pop()
+        block, n_blocks = n_blocks * 256, n_blocks + 1
+        units[at] = (at ^ block) << 10 | (None in node) << 8 | label
+        if None in node:
+            units[block] = 1 << 31 | node[None]
+        waiting += [(child, block ^ byte, byte) for byte, child in node.items() if byte is not None]
+    table = bytearray(4 * 256 * n_blocks)
+    for at, unit in units.items():
+        table[4 * at : 4 * at + 4] = unit.to_bytes(4, "little")
+    return len(table).to_bytes(4, "little") + bytes(table) + blob
+
+
 # --- hostile text ---
 
 
