@@ -57,6 +57,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
   for (const HeaderEntry& entry : header.entries) {
     bool is_new = progress_
                       .emplace(entry.name, Progress{data_begin + entry.begin_bytes,
+                                                    data_begin + entry.begin_bytes,
                                                     data_begin + entry.end_bytes})
                       .second;
     FERRY_CHECK(is_new, "tensor '{}' is declared twice", entry.name);
@@ -77,6 +78,20 @@ void SafetensorsWriter::write(std::string_view name, std::span<const std::byte> 
               progress.end_bytes - progress.next_bytes, n_bytes);
   file_.write_at(progress.next_bytes, piece);
   progress.next_bytes += n_bytes;
+}
+
+void SafetensorsWriter::write_at(std::string_view name,
+                                 int64_t first_byte,
+                                 std::span<const std::byte> piece) {
+  Progress& progress = progress_of(name);
+  const auto n_bytes = static_cast<int64_t>(piece.size());
+  const int64_t begin = progress.begin_bytes + first_byte;
+  FERRY_CHECK(first_byte >= 0 && n_bytes <= progress.end_bytes - begin &&
+                  n_bytes <= progress.end_bytes - progress.next_bytes,
+              "tensor '{}' of {} bytes has no {} at {}", name,
+              progress.end_bytes - progress.begin_bytes, n_bytes, first_byte);
+  file_.write_at(begin, piece);
+  progress.next_bytes += n_bytes;  // counts: finish() knows that all are there
 }
 
 void SafetensorsWriter::fill(std::span<const std::string> names, const FillParts& fill) {
@@ -142,6 +157,12 @@ size_t CheckpointWriter::shard_of(std::string_view name) const {
 
 void CheckpointWriter::write(std::string_view name, std::span<const std::byte> piece) {
   shards_[shard_of(name)].write(name, piece);
+}
+
+void CheckpointWriter::write_at(std::string_view name,
+                                int64_t first_byte,
+                                std::span<const std::byte> piece) {
+  shards_[shard_of(name)].write_at(name, first_byte, piece);
 }
 
 void CheckpointWriter::write_directly(WriteBehind& behind) {

@@ -44,6 +44,8 @@ class SafetensorsWriter {
 
   /** The next bytes of the tensor. */
   void write(std::string_view name, std::span<const std::byte> piece);
+  /** Bytes of the tensor from first_byte on. Each byte is written once. */
+  void write_at(std::string_view name, int64_t first_byte, std::span<const std::byte> piece);
 
   /** From now on tensors come through fill() alone, and go past the page cache
    * (AtomicFile::write_directly). */
@@ -62,7 +64,7 @@ class SafetensorsWriter {
 
  private:
   struct Progress {
-    int64_t next_bytes, end_bytes;  // places in the file
+    int64_t begin_bytes, next_bytes, end_bytes;  // places in the file
   };
   Progress& progress_of(std::string_view name);
 
@@ -85,6 +87,7 @@ class CheckpointWriter {
 
   void write(std::string_view name, std::span<const std::byte> piece);
   /** See SafetensorsWriter. */
+  void write_at(std::string_view name, int64_t first_byte, std::span<const std::byte> piece);
   void write_directly(WriteBehind& behind);
   void fill(std::span<const std::string> names, const FillParts& fill);
   void end_run() { shards_[filled_].end_run(); }
