@@ -164,6 +164,16 @@ struct BlockTable {
   int64_t n_params() const;  ///< without padding
 };
 
+/** The order of a fused tensor's rows: the file has for each group its rows of every part (for each
+ * head its query, key and value), ours has each part with the rows of all groups. None: the file's
+ * rows are ours. */
+struct HfRowGroups {
+  int64_t n_groups = 0;
+  std::vector<int64_t> part_rows;  ///< rows of each part in one group
+
+  bool operator==(const HfRowGroups&) const = default;
+};
+
 /** The place of a parameter in a Hugging Face checkpoint: rows [row_begin, row_begin + rows) of
  * ours are the whole tensor `hf_name` (a fused qkv matrix has three such entries). */
 struct HfEntry {
@@ -177,6 +187,7 @@ struct HfEntry {
   /** The file has it as (columns, rows), the other way round than a linear layer's (GPT-2's
    * Conv1D): hf_shape is the file's. */
   bool transposed = false;
+  HfRowGroups groups;
   /** Other names checkpoints use ("bert." prefix or none, gamma/beta), in order of preference. One
    * of them beside `hf_name` in the same file is a duplicate, no surprise. */
   std::vector<std::string> also_named;

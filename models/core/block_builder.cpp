@@ -50,6 +50,7 @@ ParamId BlockBuilder::add(
     entry.hf_shape[0] = rows;
     if (of.transposed) std::ranges::reverse(entry.hf_shape);
     entry.transposed = of.transposed;
+    entry.groups = of.groups;
     entry.optional = of.optional;
     const std::string& prefix = model_.prefix_;
     const auto add_bare = [&](const std::string& full) {

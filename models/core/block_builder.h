@@ -25,6 +25,7 @@ struct HfName {
   std::string name;
   bool optional = false;    ///< may be absent (a new head): it is initialised then
   bool transposed = false;  ///< (columns, rows) in the file
+  HfRowGroups groups;       ///< the order of its rows where it is not ours
   std::vector<std::string> also_named;
 };
 

@@ -17,11 +17,8 @@ void FrozenWeights::read(const std::string& hf_name,
                          int64_t first_element,
                          std::span<float> values) const {
   const StoredTensor& tensor = *tensors_.at(hf_name).stored;
-  const size_t element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
-  const auto bytes = tensor.bytes.subspan(static_cast<size_t>(first_element) * element_bytes,
-                                          values.size() * element_bytes);
-  convert_to_f32(tensor.type, bytes, values);
-  CheckpointReader::release_pages(tensor, bytes);
+  CheckpointReader::read_part(tensor, first_element, values);
+  CheckpointReader::release_pages(tensor, first_element, std::ssize(values));
 }
 
 void FrozenWeights::check(const std::string& hf_name, uint32_t checksum) const {

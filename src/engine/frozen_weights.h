@@ -26,7 +26,7 @@ class FrozenWeights {
   bool empty() const { return tensors_.empty(); }
   /** False where the file has no values of the tensor (it was drawn at the start). */
   bool has(const std::string& hf_name) const { return tensors_.contains(hf_name); }
-  /** Reads the values from first_element on. */
+  /** Reads the values from first_element on, in the file's order. */
   void read(const std::string& hf_name, int64_t first_element, std::span<float> values) const;
   /** Throws Error(data) where `checksum`, of all values as they were read, is not the one that was
    * noted: somebody wrote to the file since. */

@@ -39,7 +39,8 @@ CheckpointReader open_checked(const std::filesystem::path& checkpoint,
 struct SavedTensor {
   TensorSpec spec;
   int block = 0;
-  ByteRange range;  ///< bytes of the segment, as StatePiece counts
+  ByteRange range;                 ///< bytes of the segment, as StatePiece counts
+  const HfEntry* entry = nullptr;  ///< of a tensor of master weights
 };
 
 /** Adam states of a frozen parameter are in no checkpoint: it has none. */
@@ -65,14 +66,17 @@ std::vector<SavedTensor> saved_tensors(const ModelTable& model,
     return tensors;
   }
   for (const HfEntry& entry : model.hf_names) {
-    check_order(model, entry);
     if (!is_master && !model.param_of(entry).trainable) continue;
     const EntryExtent extent = extent_of(model, entry);
     const DType type = is_master ? DType::f32 : segment_dtype(shape, entry.block, segment);
     const auto width = static_cast<int64_t>(size_of(type));
-    tensors.push_back({{entry.hf_name, type, entry.hf_shape},
+    // States are read by Ferry alone, so they keep its order.
+    std::vector<int64_t> shape_of = model.param_of(entry).shape;
+    shape_of[0] = entry.rows;
+    tensors.push_back({{entry.hf_name, type, is_master ? entry.hf_shape : shape_of},
                        entry.block,
-                       {extent.begin * width, extent.n_elements * width}});
+                       {extent.begin * width, extent.n_elements * width},
+                       is_master ? &entry : nullptr});
   }
   return tensors;
 }
@@ -94,6 +98,10 @@ StateWriter::StateWriter(const ModelTable& model,
     names_[s].resize(model.blocks.size());
     for (SavedTensor& tensor : saved_tensors(model, shape, kSavedSegments[s])) {
       names_[s][static_cast<size_t>(tensor.block)].push_back(tensor.spec.name);
+      if (tensor.entry) {
+        FileOrder order(model, *tensor.entry);
+        if (!order.is_ours()) orders_.emplace(tensor.spec.name, std::move(order));
+      }
       ranges_[s][tensor.spec.name] = tensor.range;
       specs.push_back(std::move(tensor.spec));
     }
@@ -142,7 +150,19 @@ void StateWriter::write(BlockStates& block, size_t s) {
     std::vector<size_t> piece_of;  // by state
     for (size_t i = 0; i < pieces.size(); ++i) {
       const std::string& name = names[tensor_of[i]];
-      if (kSavedSegments[s] == Segment::master && without_master_.contains(name)) {
+      const bool is_master = kSavedSegments[s] == Segment::master;
+      if (is_master && is_reordered(name)) {
+        // One piece after the other would read the rows of the whole tensor for each.
+        size_t end = i + 1;
+        while (end < pieces.size() && tensor_of[end] == tensor_of[i])
+          ++end;
+        gather(block, name, std::span(pieces).subspan(i, end - i));
+        for (; i < end; ++i)
+          checksum_of[i] = crc32c(pieces[i].to);
+        --i;
+        continue;
+      }
+      if (is_master && without_master_.contains(name)) {
         read_frozen(block, name, ranges_[s].at(name).offset, pieces[i]);
         checksum_of[i] = crc32c(pieces[i].to);
         continue;
@@ -159,6 +179,57 @@ void StateWriter::write(BlockStates& block, size_t s) {
   });
 }
 
+void StateWriter::gather(BlockStates& block,
+                         const std::string& name,
+                         std::span<const StatePiece> pieces) const {
+  constexpr auto kF32_bytes = static_cast<int64_t>(sizeof(float));
+  const int64_t begin_bytes = ranges_[0].at(name).offset;
+  int64_t n_bytes = 0;
+  for (const StatePiece& piece : pieces)
+    n_bytes += std::ssize(piece.to);
+  std::vector<float> values(static_cast<size_t>(n_bytes / kF32_bytes));
+  const int64_t first_element = (pieces.front().offset_bytes - begin_bytes) / kF32_bytes;
+  orders_.at(name).gather(first_element, values, [&](std::span<const FileOrder::Part> parts) {
+    const int64_t begin = begin_bytes / kF32_bytes;
+    if (without_master_.contains(name)) {
+      read_rounded(block, begin, parts);
+      return;
+    }
+    std::vector<StatePiece> states;
+    for (const FileOrder::Part& part : parts)
+      states.push_back({Segment::master, (begin + part.first_element) * kF32_bytes,
+                        std::as_writable_bytes(part.to)});
+    block.read(states, [](size_t) {});
+  });
+  const std::byte* from = std::as_bytes(std::span(values)).data();
+  for (const StatePiece& piece : pieces) {
+    std::memcpy(piece.to.data(), from, piece.to.size());
+    from += piece.to.size();
+  }
+}
+
+void StateWriter::read_rounded(BlockStates& block,
+                               int64_t begin,
+                               std::span<const FileOrder::Part> parts) const {
+  int64_t n_elements = 0;
+  for (const FileOrder::Part& part : parts)
+    n_elements += std::ssize(part.to);
+  std::vector<std::byte> weights(static_cast<size_t>(n_elements) * size_of(shape_.compute));
+  std::vector<StatePiece> rounded;
+  auto left = std::span(weights);
+  for (const FileOrder::Part& part : parts) {
+    const ByteRange range = element_bytes(shape_, block.block(), Segment::weights,
+                                          begin + part.first_element, std::ssize(part.to));
+    rounded.push_back(
+        {Segment::weights, range.offset, left.first(static_cast<size_t>(range.n_bytes))});
+    left = left.subspan(static_cast<size_t>(range.n_bytes));
+  }
+  block.read(rounded, [](size_t) {});
+  for (size_t i = 0; i < parts.size(); ++i)
+    simd::convert(parts[i].to.data(), DType::f32, rounded[i].to.data(), shape_.compute,
+                  std::ssize(parts[i].to));
+}
+
 void StateWriter::read_frozen(BlockStates& block,
                               const std::string& name,
                               int64_t begin_bytes,
@@ -169,12 +240,8 @@ void StateWriter::read_frozen(BlockStates& block,
   if (frozen_.has(name)) {
     frozen_.read(name, (piece.offset_bytes - begin_bytes) / kF32_bytes, values);
   } else {
-    const ByteRange range =
-        element_bytes(shape_, block.block(), Segment::weights, piece.offset_bytes / kF32_bytes, n);
-    std::vector<std::byte> weights(static_cast<size_t>(range.n_bytes));
-    const StatePiece rounded = {Segment::weights, range.offset, weights};
-    block.read({&rounded, 1}, [](size_t) {});
-    simd::convert(values.data(), DType::f32, weights.data(), shape_.compute, n);
+    const FileOrder::Part part = {piece.offset_bytes / kF32_bytes, values};
+    read_rounded(block, 0, {&part, 1});
   }
   std::memcpy(piece.to.data(), values.data(), piece.to.size());
 }
@@ -196,13 +263,10 @@ void load_master(const ModelTable& model,
   FrozenWeights frozen(std::move(checkpoint_file));
   const CheckpointReader& file = frozen.file();
   for (const HfEntry& entry : model.hf_names) {
-    check_order(model, entry);
-    const int64_t begin = extent_of(model, entry).begin;
     const StoredTensor& stored = file.get(entry.hf_name, entry.hf_shape);
-    file.read_f32(stored, [&](std::span<const float> values, int64_t first_element) {
-      segments.set_param(entry.block, begin + first_element, values);
-    });
-    if (segments.lacks_master(entry.block, begin))
+    read_entry(
+        model, entry, file, stored, [](std::span<const float>, int64_t) {}, segments);
+    if (segments.lacks_master(entry.block, extent_of(model, entry).begin))
       frozen.add(entry.hf_name, stored, checksums.at(entry.hf_name));
   }
   if (!frozen.empty()) segments.set_frozen(std::move(frozen));

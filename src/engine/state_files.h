@@ -14,6 +14,7 @@
 
 #include "models/tensor_table.h"
 #include "offload/executor/executor.h"
+#include "src/engine/file_order.h"
 #include "src/engine/segments.h"
 #include "src/engine/weights.h"
 #include "src/files/hf/checkpoint_reader.h"
@@ -26,9 +27,10 @@ namespace ferry {
 /** The segments that a checkpoint holds; the weights are the master, rounded. The master is fp32
  * however the run keeps it, under the parameters' Hugging Face names, and for frozen weights that
  * have none the values they were loaded from; so are fp32 and bf16 states
- * in their type. A block of 8-bit states may hold parts of two Hugging Face tensors, so these are
- * one tensor of codes for each parameter of the table, "layer.0.attention.qkv.weight", and one of
- * exponents, with ".exponents" behind that name. */
+ * in their type, which have Ferry's order of elements where the weights have the file's. A block of
+ * 8-bit states may hold parts of two Hugging Face tensors, so these are one tensor of codes for
+ * each parameter of the table, "layer.0.attention.qkv.weight", and one of exponents, with
+ * ".exponents" behind that name. */
 inline constexpr std::array kSavedSegments = {Segment::master, Segment::adam_m, Segment::adam_v};
 
 /** The files of one checkpoint while they are being written. */
@@ -51,6 +53,18 @@ class StateWriter {
 
  private:
   void write(BlockStates& block, size_t segment);
+  /** The file has the master's values in another order, and they do not come from a file. */
+  bool is_reordered(const std::string& name) const {
+    return orders_.contains(name) && !(without_master_.contains(name) && frozen_.has(name));
+  }
+  /** Fills pieces of a reordered tensor's file that follow each other. */
+  void gather(BlockStates& block,
+              const std::string& name,
+              std::span<const StatePiece> pieces) const;
+  /** Parts of what begins at element `begin` of the block's weights, as the run rounded them. */
+  void read_rounded(BlockStates& block,
+                    int64_t begin,
+                    std::span<const FileOrder::Part> parts) const;
   /** A piece of a tensor that has no master; the tensor begins at begin_bytes of that. */
   void read_frozen(BlockStates& block,
                    const std::string& name,
@@ -63,7 +77,8 @@ class StateWriter {
   // The names of each block by segment, in the order of the files.
   std::array<std::vector<std::vector<std::string>>, kSavedSegments.size()> names_;
   std::array<std::unordered_map<std::string, ByteRange>, kSavedSegments.size()> ranges_;
-  std::vector<CheckpointWriter> writers_;  // as kSavedSegments
+  std::unordered_map<std::string, FileOrder> orders_;  // of the master's files, where not ours
+  std::vector<CheckpointWriter> writers_;              // as kSavedSegments
   std::map<std::string, TensorChecksums> checksums_;
 };
 

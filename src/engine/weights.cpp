@@ -15,6 +15,8 @@
 #include "simd/kernels.h"
 #include "simd/random.h"
 #include "src/base/error.h"
+#include "src/base/movement.h"
+#include "src/engine/file_order.h"
 #include "src/files/crc32c.h"
 #include "src/files/safetensors/safetensors_writer.h"
 
@@ -132,9 +134,34 @@ EntryExtent extent_of(const ModelTable& model, const HfEntry& entry) {
           .n_elements = entry.rows * row_elements(param)};
 }
 
-void check_order(const ModelTable& model, const HfEntry& entry) {
-  FERRY_CHECK(!entry.transposed, "'{}': files of {} models are not read or written", entry.hf_name,
-              model.family);
+void read_entry(const ModelTable& model,
+                const HfEntry& entry,
+                const CheckpointReader& checkpoint,
+                const StoredTensor& stored,
+                const CheckpointReader::TakeValues& look,
+                Segments& segments) {
+  const FileOrder order(model, entry);
+  const int64_t begin = extent_of(model, entry).begin;
+  checkpoint.read_f32(stored, [&](std::span<const float> values, int64_t first_element) {
+    look(values, first_element);
+    if (order.is_ours()) segments.set_param(entry.block, begin + first_element, values);
+  });
+  if (order.is_ours()) return;
+  std::vector<float> strip;
+  for (int64_t row = 0; row < order.rows(); row += order.strip_rows()) {
+    const int64_t n_rows = std::min(order.strip_rows(), order.rows() - row);
+    strip.resize(static_cast<size_t>(n_rows * order.columns()));
+    order.read_strip(
+        row, strip,
+        [&](int64_t first_element, std::span<float> values) {
+          CheckpointReader::read_part(stored, first_element, values);
+        },
+        [&](int64_t first_element, int64_t n_elements) {
+          CheckpointReader::release_pages(stored, first_element, n_elements);
+        });
+    segments.set_param(entry.block, begin + row * order.columns(), strip);
+    note_movement();
+  }
 }
 
 LoadReport load_weights(const ModelTable& model,
@@ -146,7 +173,6 @@ LoadReport load_weights(const ModelTable& model,
   const CheckpointReader& checkpoint = frozen.file();
   std::unordered_set<std::string> known(model.hf_ignored.begin(), model.hf_ignored.end());
   for (const HfEntry& entry : model.hf_names) {
-    check_order(model, entry);
     known.insert(entry.hf_name);
     known.insert(entry.also_named.begin(), entry.also_named.end());
     const EntryExtent extent = extent_of(model, entry);
@@ -171,12 +197,13 @@ LoadReport load_weights(const ModelTable& model,
     }
     const bool lacks_master = segments.lacks_master(entry.block, extent.begin);
     uint32_t checksum = 0;
-    checkpoint.read_f32(checkpoint.get(name, entry.hf_shape),
-                        [&](std::span<const float> values, int64_t first_element) {
-                          check_values(values, first_element, model.compute, name, checkpoint);
-                          segments.set_param(entry.block, extent.begin + first_element, values);
-                          if (lacks_master) checksum = crc32c(std::as_bytes(values), checksum);
-                        });
+    read_entry(
+        model, entry, checkpoint, checkpoint.get(name, entry.hf_shape),
+        [&](std::span<const float> values, int64_t first_element) {
+          check_values(values, first_element, model.compute, name, checkpoint);
+          if (lacks_master) checksum = crc32c(std::as_bytes(values), checksum);
+        },
+        segments);
     if (lacks_master) frozen.add(entry.hf_name, *stored, checksum);
   }
   for (const StoredTensor* tensor : checkpoint.tensors())
@@ -192,10 +219,8 @@ void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segmen
 
 std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype) {
   std::vector<TensorSpec> tensors;
-  for (const HfEntry& entry : model.hf_names) {
-    check_order(model, entry);
+  for (const HfEntry& entry : model.hf_names)
     tensors.push_back({entry.hf_name, dtype, entry.hf_shape});
-  }
   return tensors;
 }
 
@@ -206,12 +231,30 @@ void save_weights(const ModelTable& model,
                   int64_t max_shard_bytes) {
   constexpr int64_t kPiece = 65536;  // elements
   CheckpointWriter writer(directory, hf_tensors(model, dtype), max_shard_bytes);
-  std::vector<float> values(kPiece);
-  std::vector<std::byte> rounded(kPiece * sizeof(float));
+  std::vector<float> values(kPiece), strip;
+  std::vector<std::byte> rounded;
   const FrozenWeights& frozen = segments.frozen();
+  const auto round = [&](std::span<const float> piece) {
+    rounded.resize(piece.size() * size_of(dtype));
+    simd::convert(rounded.data(), dtype, piece.data(), DType::f32, std::ssize(piece));
+    return std::span<const std::byte>(rounded);
+  };
   for (const HfEntry& entry : model.hf_names) {
     const auto [begin, n_elements] = extent_of(model, entry);
     const bool is_in_file = segments.lacks_master(entry.block, begin) && frozen.has(entry.hf_name);
+    const FileOrder order(model, entry);
+    if (!is_in_file && !order.is_ours()) {
+      for (int64_t row = 0; row < order.rows(); row += order.strip_rows()) {
+        const int64_t n_rows = std::min(order.strip_rows(), order.rows() - row);
+        strip.resize(static_cast<size_t>(n_rows * order.columns()));
+        segments.get_param(entry.block, begin + row * order.columns(), strip);
+        order.write_strip(row, strip, [&](int64_t first_element, std::span<const float> piece) {
+          writer.write_at(entry.hf_name, first_element * static_cast<int64_t>(size_of(dtype)),
+                          round(piece));
+        });
+      }
+      continue;
+    }
     uint32_t checksum = 0;
     for (int64_t at = 0; at < n_elements; at += kPiece) {
       const auto n = static_cast<size_t>(std::min(kPiece, n_elements - at));
@@ -222,8 +265,7 @@ void save_weights(const ModelTable& model,
       } else {
         segments.get_param(entry.block, begin + at, piece);
       }
-      simd::convert(rounded.data(), dtype, values.data(), DType::f32, static_cast<int64_t>(n));
-      writer.write(entry.hf_name, std::span(rounded).first(n * size_of(dtype)));
+      writer.write(entry.hf_name, round(piece));
     }
     if (is_in_file) frozen.check(entry.hf_name, checksum);
   }

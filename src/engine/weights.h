@@ -40,15 +40,21 @@ struct EntryExtent {
 };
 EntryExtent extent_of(const ModelTable& model, const HfEntry& entry);
 
-/** Bytes go between files and segments as they are: FERRY_CHECK that the entry's are in the file's
- * order. */
-void check_order(const ModelTable& model, const HfEntry& entry);
+/** Sets a parameter to a stored tensor, which has the entry's shape and lies in the file's order.
+ * `look` sees all values once before, in that order. Takes 6 MiB of memory at most. */
+void read_entry(const ModelTable& model,
+                const HfEntry& entry,
+                const CheckpointReader& checkpoint,
+                const StoredTensor& stored,
+                const CheckpointReader::TakeValues& look,
+                Segments& segments);
 
 /** Every parameter under its Hugging Face name, for a file of this type. */
 std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype);
 
 /** Writes model.safetensors (or shards) in `directory`, fp32 by default, sorted as Hugging Face
- * does. It writes pieces of at most 256 KiB: nothing is allocated that grows with the model. */
+ * does. It writes pieces of at most 256 KiB, or 4 MiB where the file has another order than
+ * ours: nothing is allocated that grows with the model. */
 void save_weights(const ModelTable& model,
                   const Segments& segments,
                   const std::filesystem::path& directory,

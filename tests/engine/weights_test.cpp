@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "models/bert/bert_table.h"
+#include "models/decoder/decoder_table.h"
 #include "src/base/bytes.h"
 #include "src/base/host_memory.h"
 #include "src/engine/state_files.h"
@@ -43,16 +45,18 @@ ModelTable small_bert(int64_t vocab_size) {
 /** A model that is trained in host memory. */
 class InHostMemory : public ::testing::Test {
  protected:
-  explicit InHostMemory(ModelTable table) : table_(std::move(table)) {}
+  explicit InHostMemory(ModelTable table, PlanRequest request = {})
+      : table_(std::move(table)), request_(request) {}
 
   StepShape make_shape() const {
-    StepShape shape = make_step_shape(table_, {.tokens = 32, .n_seqs_max = 2, .max_length = 16},
-                                      PlanRequest{}, 1);
+    StepShape shape =
+        make_step_shape(table_, {.tokens = 32, .n_seqs_max = 2, .max_length = 16}, request_, 1);
     choose(shape, table_, {.place = Place::host});
     return shape;
   }
 
   const ModelTable table_;
+  const PlanRequest request_;
   const StepShape shape_ = make_shape();
   const Layout layout_ = make_layout(shape_);
   std::unique_ptr<WorkerPool> pool_ = make_tbb_pool(2);
@@ -224,6 +228,144 @@ TEST_F(FrozenParts, AreNotSavedFromAFileThatSomebodyHasWrittenTo) {
   EXPECT_NE(said.find("has other values of 'bert.embeddings."), std::string::npos) << said;
   EXPECT_NE(said.find("put the file back"), std::string::npos) << said;
 }
+
+struct Masters {
+  const char* name;
+  DType compute;
+  bool are_split;
+};
+
+/** A GPT-2, whose matrices are the other way round in the file, of which more than one strip. The
+ * rows of queries, keys and values lie by heads, as GPT-NeoX has them. */
+class OtherOrders : public InHostMemory, public ::testing::WithParamInterface<Masters> {
+ protected:
+  static constexpr int64_t kWidth = 256, kHeads = 4;
+  static ModelTable make_table(DType compute) {
+    ModelTable table = make_decoder_table({.family = DecoderFamily::gpt2,
+                                           .vocab_size = 50,
+                                           .hidden_size = kWidth,
+                                           .num_hidden_layers = 2,
+                                           .num_attention_heads = kHeads,
+                                           .num_key_value_heads = kHeads,
+                                           .intermediate_size = 8192,
+                                           .max_position_embeddings = 16},
+                                          {.compute = compute});
+    constexpr int64_t kHead_rows = kWidth / kHeads;
+    for (HfEntry& entry : table.hf_names)
+      if (entry.hf_name.find("c_attn") != entry.hf_name.npos)
+        entry.groups = {kHeads, {kHead_rows, kHead_rows, kHead_rows}};
+    for (ParamSpec& param : table.blocks[1].params)
+      param.trainable = param.shape.size() == 1;
+    for (BlockTable& block : table.blocks)
+      block.arrange();
+    return table;
+  }
+
+  OtherOrders()
+      : InHostMemory(make_table(GetParam().compute), {.split_master = GetParam().are_split}) {
+    CheckpointWriter writer(file_.path(), hf_tensors(table_, DType::f32), INT64_MAX);
+    for (const HfEntry& entry : table_.hf_names) {
+      auto& values = values_[entry.hf_name];
+      for (int64_t i = 0; i < extent_of(table_, entry).n_elements; ++i)
+        values.push_back(1.0f / static_cast<float>(3 + i));
+      writer.write(entry.hf_name, std::as_bytes(std::span(values)));
+    }
+    writer.finish();
+    load_weights(table_, CheckpointReader::open(file_.path()), 1, segments_);
+  }
+
+  const HfEntry& entry(std::string_view name) const {
+    return *std::ranges::find(table_.hf_names, name, &HfEntry::hf_name);
+  }
+  std::vector<float> ours(std::string_view name) const {
+    const EntryExtent extent = extent_of(table_, entry(name));
+    std::vector<float> values(static_cast<size_t>(extent.n_elements));
+    segments_.get_param(entry(name).block, extent.begin, values);
+    return values;
+  }
+  void expect_file(const std::filesystem::path& directory) const {
+    EXPECT_TRUE(test::read_file(directory / "model.safetensors") ==
+                test::read_file(file_ / "model.safetensors"));
+  }
+
+  const test::TempDir file_;
+  std::map<std::string, std::vector<float>> values_;
+};
+
+TEST_P(OtherOrders, AreTurnedAsTheyAreLoaded) {
+  const auto& up = values_.at("transformer.h.1.mlp.c_fc.weight");  // (kWidth, 8192)
+  const std::vector<float> up_of_ours = ours("transformer.h.1.mlp.c_fc.weight");
+  for (size_t row = 0; row < 8192; row += 7)
+    for (size_t column = 0; column < kWidth; ++column)
+      ASSERT_EQ(up_of_ours[row * kWidth + column], up[column * 8192 + row]) << row << " " << column;
+  const auto& bias = values_.at("transformer.h.1.attn.c_attn.bias");
+  const std::vector<float> bias_of_ours = ours("transformer.h.1.attn.c_attn.bias");
+  // The first value of the second head's keys.
+  EXPECT_EQ(bias_of_ours[kWidth + 64], bias[3 * 64 + 64]);
+}
+
+TEST_P(OtherOrders, AreThoseOfTheFileInTheModelThatIsSaved) {
+  const test::TempDir saved;
+  save_weights(table_, segments_, saved.path(), DType::f32, INT64_MAX);
+  expect_file(saved.path());
+}
+
+TEST_P(OtherOrders, ComeBackFromACheckpoint) {
+  constexpr auto kBuffer_bytes = WriteBehind::kPiece_slots * WriteBehind::kSlot_bytes;
+  const std::unique_ptr<std::byte, decltype(&std::free)> buffer(
+      static_cast<std::byte*>(std::aligned_alloc(4096, kBuffer_bytes)), &std::free);
+  constexpr std::array kStates = {Segment::master, Segment::adam_m, Segment::adam_v};
+  std::map<std::pair<int, Segment>, std::vector<std::byte>> bytes;
+  for (int b = 0; b < shape_.n_blocks(); ++b) {
+    for (Segment segment : {Segment::adam_m, Segment::adam_v}) {
+      std::vector<std::byte> states(segments_.bytes_of(b, segment).size());
+      for (size_t i = 0; i < states.size(); ++i)
+        states[i] = static_cast<std::byte>(i * (segment == Segment::adam_m ? 7 : 5) % 113);
+      segments_.set_bytes(b, segment, 0, states);
+    }
+    for (Segment segment : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v})
+      bytes[{b, segment}] = segments_.bytes_of(b, segment);
+  }
+  const test::TempDir checkpoint;
+  std::map<std::string, TensorChecksums> checksums;
+  {
+    WriteBehind behind({buffer.get(), kBuffer_bytes});
+    StateWriter writer(table_, shape_, segments_.frozen(), checkpoint.path(), INT64_MAX, behind);
+    std::atomic<int64_t> n_read_bytes = 0;
+    for (int b = 0; b < shape_.n_blocks(); ++b) {
+      BlockStates states(shape_, *device_, *pool_, memory_, b, n_read_bytes);
+      writer.write(states);
+    }
+    checksums = writer.finish();
+  }
+  expect_file(checkpoint.path());
+  for (const auto& [of, there] : bytes)
+    segments_.set_bytes(of.first, of.second, 0, std::vector<std::byte>(there.size()));
+  load_states(table_, shape_, checkpoint.path(), checksums, kStates, segments_);
+  for (const auto& entry : table_.hf_names) {
+    const EntryExtent extent = extent_of(table_, entry);
+    for (Segment segment : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v}) {
+      const auto& before = bytes.at({entry.block, segment});
+      const std::vector<std::byte> after = segments_.bytes_of(entry.block, segment);
+      const bool has =
+          before.size() > 0 && (segment == Segment::weights || table_.param_of(entry).trainable);
+      if (!has) continue;
+      const ByteRange range =
+          element_bytes(shape_, entry.block, segment, extent.begin, extent.n_elements);
+      EXPECT_EQ(std::memcmp(before.data() + range.offset, after.data() + range.offset,
+                            static_cast<size_t>(range.n_bytes)),
+                0)
+          << entry.hf_name << " " << name_of(segment);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EngineWeights,
+                         OtherOrders,
+                         ::testing::Values(Masters{"fp32", DType::f32, false},
+                                           Masters{"bf16", DType::bf16, false},
+                                           Masters{"bf16_split", DType::bf16, true}),
+                         [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace ferry

@@ -1,5 +1,6 @@
 #include "tests/models/model_runner.h"
 
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
@@ -196,6 +197,23 @@ void ModelRunner::backward(const RandomKey& key, const BatchTensors& batch) {
   }
 }
 
+namespace {
+
+/** The rows in the order of the file. */
+at::Tensor in_groups(const at::Tensor& rows, const HfRowGroups& groups) {
+  std::vector<at::Tensor> parts;
+  for (int64_t group = 0; group < groups.n_groups; group++) {
+    int64_t begin = 0;
+    for (int64_t n : groups.part_rows) {
+      parts.push_back(rows.narrow(0, begin + group * n, n));
+      begin += groups.n_groups * n;
+    }
+  }
+  return parts.empty() ? rows : at::cat(parts);
+}
+
+}  // namespace
+
 std::map<std::string, at::Tensor> ModelRunner::by_hf_name(bool grads) {
   std::map<std::string, at::Tensor> result;
   for (const HfEntry& entry : table_.hf_names) {
@@ -208,7 +226,7 @@ std::map<std::string, at::Tensor> ModelRunner::by_hf_name(bool grads) {
           whole = whole.add(blocks_[b].memory.grads[spec.params.size() + i]);
       }
     }
-    const at::Tensor part = whole.narrow(0, entry.row_begin, entry.rows);
+    const at::Tensor part = in_groups(whole.narrow(0, entry.row_begin, entry.rows), entry.groups);
     result[entry.hf_name] = (entry.transposed ? part.t() : part).reshape(entry.hf_shape).clone();
   }
   return result;

@@ -223,6 +223,24 @@ void CheckpointReader::read_f32(const StoredTensor& tensor, const TakeValues& ta
   });
 }
 
+void CheckpointReader::read_part(const StoredTensor& tensor,
+                                 int64_t first_element,
+                                 std::span<float> values) {
+  const size_t element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
+  convert_to_f32(tensor.type,
+                 tensor.bytes.subspan(static_cast<size_t>(first_element) * element_bytes,
+                                      values.size() * element_bytes),
+                 values);
+}
+
+void CheckpointReader::release_pages(const StoredTensor& tensor,
+                                     int64_t first_element,
+                                     int64_t n_elements) {
+  const size_t element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
+  release_pages(tensor, tensor.bytes.subspan(static_cast<size_t>(first_element) * element_bytes,
+                                             static_cast<size_t>(n_elements) * element_bytes));
+}
+
 void CheckpointReader::release_pages(const StoredTensor& tensor, std::span<const std::byte> bytes) {
   // Linux maps what is cached of the 64 KiB around each page that is touched: so also the end of
   // what was released before. Not from before the tensor on, which may be before the mapping.

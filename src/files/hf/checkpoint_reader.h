@@ -60,9 +60,13 @@ class CheckpointReader {
    * BF16. */
   void read_f32(const StoredTensor& tensor, const TakeValues& take) const;
 
+  /** The values from first_element on; any thread may ask. The caller releases the pages. */
+  static void read_part(const StoredTensor& tensor, int64_t first_element, std::span<float> values);
+
   /** Lets the kernel drop the pages under some of a tensor's bytes from this process; they come
    * back when read again. read() does so itself. */
   static void release_pages(const StoredTensor& tensor, std::span<const std::byte> bytes);
+  static void release_pages(const StoredTensor& tensor, int64_t first_element, int64_t n_elements);
 
   /** All tensors together. */
   int64_t total_bytes() const;
