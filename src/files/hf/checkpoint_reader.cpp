@@ -21,6 +21,7 @@ namespace {
 namespace stdfs = std::filesystem;
 
 constexpr size_t kPiece_bytes = 2 << 20;  // whole elements of every type
+constexpr std::string_view kStem = "model";
 
 struct ShardIndex {
   std::vector<std::string> shards;                // as they first appear, sorted by name
@@ -70,6 +71,31 @@ void convert_each(std::span<const std::byte> bytes, std::span<float> out, Conver
   }
 }
 
+/** Bytes of the elements in row-major order, of a tensor with strides, from first_byte on: whole
+ * elements. */
+void gather(const StoredTensor& tensor, size_t first_byte, std::span<std::byte> to) {
+  const auto element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
+  const size_t n_dims = tensor.shape.size();
+  std::vector<int64_t> index(n_dims);
+  auto rest = static_cast<int64_t>(first_byte / element_bytes);
+  int64_t place = 0;  // in elements
+  for (size_t i = n_dims; i-- > 0;) {
+    index[i] = rest % tensor.shape[i];
+    rest /= tensor.shape[i];
+    place += index[i] * tensor.strides[i];
+  }
+  for (size_t at = 0; at < to.size(); at += element_bytes) {
+    std::memcpy(to.data() + at, tensor.bytes.data() + static_cast<size_t>(place) * element_bytes,
+                element_bytes);
+    for (size_t i = n_dims; i-- > 0;) {
+      place += tensor.strides[i];
+      if (++index[i] < tensor.shape[i]) break;
+      place -= tensor.shape[i] * tensor.strides[i];
+      index[i] = 0;
+    }
+  }
+}
+
 /** A stored name that differs from the wanted one by a prefix ("bert."), for the message; empty
  * when none does. */
 std::string similar_name(const std::vector<const StoredTensor*>& tensors, std::string_view name) {
@@ -89,6 +115,9 @@ void convert_to_f32(StoredType type, std::span<const std::byte> bytes, std::span
               "{} bytes of {} for {} floats", bytes.size(), name_of(type), out.size());
   if (out.empty()) return;
   switch (type) {
+    case StoredType::f64:
+      convert_each<double>(bytes, out, [](double value) { return static_cast<float>(value); });
+      return;
     case StoredType::f32:
       std::memcpy(out.data(), bytes.data(), bytes.size());
       return;
@@ -109,28 +138,25 @@ CheckpointReader CheckpointReader::open(const stdfs::path& path, std::string_vie
   CheckpointReader reader;
   reader.path_ = path;
   stdfs::path index_path;
-  if (!path_is_directory(path)) {
-    if (path.extension() != ".json") {
-      reader.add_file(SafetensorsFile::open(path));
+  if (path_is_directory(path)) {
+    const bool is_model = path_exists(path / weights_name(stem)) ||
+                          path_exists(path / weights_index_name(stem)) || stem != kStem;
+    const stdfs::path single =
+        path / (is_model ? weights_name(stem) : std::string(kTorchWeightsName));
+    index_path = path / (is_model ? weights_index_name(stem) : std::string(kTorchIndexName));
+    if (path_exists(single)) {
+      reader.add_file(single);
       return reader;
     }
-    index_path = path;
-  } else if (path_exists(path / weights_name(stem))) {
-    reader.add_file(SafetensorsFile::open(path / weights_name(stem)));
-    return reader;
-  } else {
-    index_path = path / weights_index_name(stem);
-    if (!path_exists(index_path)) {
-      if (path_exists(path / "pytorch_model.bin") ||
-          path_exists(path / "pytorch_model.bin.index.json"))
-        refuse(fmt::format("'{}' holds its weights as pytorch_model.bin, which Ferry does not read",
-                           path.string()),
-               "convert them once with transformers: "
-               "AutoModel.from_pretrained(DIR).save_pretrained(DIR, safe_serialization=True)");
-      refuse(fmt::format("'{}' has neither {} nor {}", path.string(), weights_name(stem),
-                         weights_index_name(stem)),
+    if (!path_exists(index_path))
+      refuse(fmt::format("'{}' has neither {} nor {}{}", path.string(), weights_name(stem),
+                         weights_index_name(stem), is_model ? "" : ", and no pytorch_model.bin"),
              "is the download complete?");
-    }
+  } else if (path.extension() == ".json") {
+    index_path = path;
+  } else {
+    reader.add_file(path);
+    return reader;
   }
 
   ShardIndex index = read_index(index_path);
@@ -139,11 +165,11 @@ CheckpointReader CheckpointReader::open(const stdfs::path& path, std::string_vie
     if (!path_exists(shard_path))
       refuse(fmt::format("'{}' names the shard '{}', which is missing", index_path.string(), shard),
              "is the download complete?");
-    reader.add_file(SafetensorsFile::open(shard_path));
+    reader.add_file(shard_path);
   }
   for (const auto& [name, shard] : index.weight_map) {
     auto found = reader.file_of_.find(name);
-    if (found == reader.file_of_.end() || reader.files_[found->second].path().filename() != shard)
+    if (found == reader.file_of_.end() || found->second.filename() != shard)
       refuse(fmt::format("'{}' says that tensor '{}' lies in '{}', which has no such tensor",
                          index_path.string(), name, shard),
              "index and shards are not of one export: fetch them again");
@@ -151,14 +177,17 @@ CheckpointReader CheckpointReader::open(const stdfs::path& path, std::string_vie
   return reader;
 }
 
-void CheckpointReader::add_file(SafetensorsFile file) {
-  files_.push_back(std::move(file));  // moving a file keeps the addresses of its tensors
-  const SafetensorsFile& added = files_.back();
-  for (const StoredTensor& tensor : added.tensors()) {
-    auto [place, is_new] = file_of_.emplace(tensor.name, files_.size() - 1);
+void CheckpointReader::add_file(const stdfs::path& path) {
+  // Moving a file keeps the addresses of its tensors.
+  const bool is_torch = path.extension() == ".bin" || path.extension() == ".pt";
+  const std::vector<StoredTensor>& added =
+      is_torch ? torch_files_.emplace_back(TorchFile::open(path)).tensors()
+               : safetensors_.emplace_back(SafetensorsFile::open(path)).tensors();
+  for (const StoredTensor& tensor : added) {
+    auto [place, is_new] = file_of_.emplace(tensor.name, path);
     if (!is_new)
-      refuse(fmt::format("tensor '{}' is in '{}' and in '{}'", tensor.name,
-                         files_[place->second].path().string(), added.path().string()),
+      refuse(fmt::format("tensor '{}' is in '{}' and in '{}'", tensor.name, place->second.string(),
+                         path.string()),
              "a tensor may be in one shard only: fetch or export the model again");
     index_.emplace(tensor.name, &tensor);
     tensors_.push_back(&tensor);
@@ -179,10 +208,10 @@ const StoredTensor& CheckpointReader::get(std::string_view name) const {
         fmt::format("'{}' has no tensor '{}' among its {}", path_.string(), name, tensors_.size()),
         similar.empty() ? "is it a model of another family?" : fmt::format("it has '{}'", similar));
   }
-  if (!dtype_of(tensor->type))
+  if (!dtype_of(tensor->type) && tensor->type != StoredType::f64)
     throw Error(
         Fault::data, "checkpoint.read",
-        fmt::format("'{}': tensor '{}' is of type {}, expected F32, F16, BF16, I32, I64 or U8",
+        fmt::format("'{}': tensor '{}' is of type {}, expected F64, F32, F16, BF16, I32, I64 or U8",
                     path_.string(), name, name_of(tensor->type)),
         "export the model with weights of one of these types");
   return *tensor;
@@ -200,20 +229,31 @@ const StoredTensor& CheckpointReader::get(std::string_view name,
 }
 
 void CheckpointReader::read(const StoredTensor& tensor, const TakeBytes& take) const {
-  for (size_t at = 0; at < tensor.bytes.size(); at += kPiece_bytes) {
-    const auto piece = tensor.bytes.subspan(at, std::min(kPiece_bytes, tensor.bytes.size() - at));
-    take(piece, at);
-    release_pages(tensor, piece);
+  const auto n_bytes = static_cast<size_t>(tensor.n_bytes());
+  std::vector<std::byte> gathered;
+  for (size_t at = 0; at < n_bytes; at += kPiece_bytes) {
+    const size_t n = std::min(kPiece_bytes, n_bytes - at);
+    if (tensor.strides.empty()) {
+      const auto piece = tensor.bytes.subspan(at, n);
+      take(piece, at);
+      release_pages(tensor, piece);
+    } else {
+      gathered.resize(n);
+      gather(tensor, at, gathered);
+      release_pages(tensor, tensor.bytes);
+      take(gathered, at);
+    }
     note_movement();
   }
 }
 
 void CheckpointReader::read_f32(const StoredTensor& tensor, const TakeValues& take) const {
-  if (tensor.type != StoredType::f32 && tensor.type != StoredType::f16 &&
-      tensor.type != StoredType::bf16)
+  if (tensor.type != StoredType::f64 && tensor.type != StoredType::f32 &&
+      tensor.type != StoredType::f16 && tensor.type != StoredType::bf16)
     throw Error(Fault::data, "checkpoint.read",
-                fmt::format("'{}': tensor '{}' is of type {}, expected F32, F16 or BF16",
-                            path_.string(), tensor.name, name_of(tensor.type)));
+                fmt::format("'{}': tensor '{}' is of type {}, expected F64, F32, F16 or BF16",
+                            path_.string(), tensor.name, name_of(tensor.type)),
+                "export the model with weights of one of these types");
   const size_t element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
   std::vector<float> values;
   read(tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
@@ -227,6 +267,12 @@ void CheckpointReader::read_part(const StoredTensor& tensor,
                                  int64_t first_element,
                                  std::span<float> values) {
   const size_t element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
+  if (!tensor.strides.empty()) {
+    std::vector<std::byte> gathered(values.size() * element_bytes);
+    gather(tensor, static_cast<size_t>(first_element) * element_bytes, gathered);
+    convert_to_f32(tensor.type, gathered, values);
+    return;
+  }
   convert_to_f32(tensor.type,
                  tensor.bytes.subspan(static_cast<size_t>(first_element) * element_bytes,
                                       values.size() * element_bytes),
@@ -236,6 +282,7 @@ void CheckpointReader::read_part(const StoredTensor& tensor,
 void CheckpointReader::release_pages(const StoredTensor& tensor,
                                      int64_t first_element,
                                      int64_t n_elements) {
+  if (!tensor.strides.empty()) return release_pages(tensor, tensor.bytes);
   const size_t element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
   release_pages(tensor, tensor.bytes.subspan(static_cast<size_t>(first_element) * element_bytes,
                                              static_cast<size_t>(n_elements) * element_bytes));
@@ -256,7 +303,7 @@ void CheckpointReader::release_pages(const StoredTensor& tensor, std::span<const
 int64_t CheckpointReader::total_bytes() const {
   int64_t total = 0;
   for (const StoredTensor* tensor : tensors_)
-    total += static_cast<int64_t>(tensor->bytes.size());
+    total += tensor->n_bytes();
   return total;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // The weights of a model directory behind one interface: `model.safetensors`, or shards with
-// `model.safetensors.index.json`. A path comes in; tensors by name, as stored or as fp32, go out.
-// The trainer's weight loading, export and evaluation call it.
+// `model.safetensors.index.json`, or else the same of `pytorch_model.bin`. A path comes in; tensors
+// by name, as stored or as fp32, go out. The trainer's weight loading, export and evaluation call
+// it.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,12 +13,16 @@
 #include <unordered_map>
 #include <vector>
 
+#include "src/files/pickle/torch_file.h"
 #include "src/files/safetensors/safetensors.h"
 
 namespace ferry {
 
 inline constexpr std::string_view kWeightsName = "model.safetensors";
 inline constexpr std::string_view kWeightsIndexName = "model.safetensors.index.json";
+/** What transformers wrote before safetensors; read where there is nothing else. */
+inline constexpr std::string_view kTorchWeightsName = "pytorch_model.bin";
+inline constexpr std::string_view kTorchIndexName = "pytorch_model.bin.index.json";
 /** The same for files of another stem than "model". */
 inline std::string weights_name(std::string_view stem) {
   return std::string(stem) + ".safetensors";
@@ -26,7 +31,7 @@ inline std::string weights_index_name(std::string_view stem) {
   return weights_name(stem) + ".index.json";
 }
 
-/** Reads a checkpoint of one or more safetensors files.
+/** Reads a checkpoint of one or more files, of safetensors or of torch.save.
  *
  *   auto reader = CheckpointReader::open("models/minilm");
  *   const int64_t shape[] = {30522, 384};
@@ -36,9 +41,9 @@ inline std::string weights_index_name(std::string_view stem) {
  */
 class CheckpointReader {
  public:
-  /** `path`: a model directory, or one .safetensors file, or an index. Every shard is opened and
-   * checked at once. Error(data): no weights there; a shard missing; a tensor the index lists
-   * absent from its shard; a tensor in two shards. */
+  /** `path`: a model directory, or one .safetensors or .bin file, or an index. Every shard is
+   * opened and checked at once. Error(data): no weights there; a shard missing; a tensor the index
+   * lists absent from its shard; a tensor in two shards. */
   static CheckpointReader open(const std::filesystem::path& path, std::string_view stem = "model");
 
   /** Shard by shard, in the order of their bytes. */
@@ -56,8 +61,8 @@ class CheckpointReader {
    * pages leave the process after its call: what is read does not count as memory besides what is
    * made of it. */
   void read(const StoredTensor& tensor, const TakeBytes& take) const;
-  /** The same as fp32. Exact: every value fits. Error(data) where the tensor is not of F32, F16 or
-   * BF16. */
+  /** The same as fp32. Exact but for F64, whose values are rounded. Error(data) where the tensor is
+   * not of F64, F32, F16 or BF16. */
   void read_f32(const StoredTensor& tensor, const TakeValues& take) const;
 
   /** The values from first_element on; any thread may ask. The caller releases the pages. */
@@ -75,17 +80,18 @@ class CheckpointReader {
  private:
   CheckpointReader() = default;
 
-  void add_file(SafetensorsFile file);
+  void add_file(const std::filesystem::path& path);
 
   std::filesystem::path path_;
-  std::vector<SafetensorsFile> files_;
+  std::vector<SafetensorsFile> safetensors_;
+  std::vector<TorchFile> torch_files_;
   std::vector<const StoredTensor*> tensors_;
-  std::unordered_map<std::string_view, const StoredTensor*> index_;  // keys lie in the tensors
-  std::unordered_map<std::string_view, size_t> file_of_;             // name -> place in files_
+  std::unordered_map<std::string_view, const StoredTensor*> index_;      // keys lie in the tensors
+  std::unordered_map<std::string_view, std::filesystem::path> file_of_;  // by name
 };
 
-/** Raw little-endian F32, F16 or BF16 bytes, aligned or not, as fp32. Plain and scalar: simd/ has
- * the fast ones. */
+/** Raw little-endian F64, F32, F16 or BF16 bytes, aligned or not, as fp32. Plain and scalar: simd/
+ * has the fast ones. */
 void convert_to_f32(StoredType type, std::span<const std::byte> bytes, std::span<float> out);
 
 }  // namespace ferry

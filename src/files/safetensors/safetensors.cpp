@@ -95,6 +95,10 @@ int64_t StoredTensor::n_elements() const {
   return count;
 }
 
+int64_t StoredTensor::n_bytes() const {
+  return strides.empty() ? std::ssize(bytes) : n_elements() * (bits_of(type) / 8);
+}
+
 SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
   SafetensorsFile file(MappedFile::open(path));
   std::span<const std::byte> bytes = file.file_.bytes();
@@ -145,10 +149,12 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path) {
   file.tensors_.reserve(header.entries.size());
   for (HeaderEntry& entry : header.entries) {
     file.index_.emplace(entry.name, file.tensors_.size());
-    file.tensors_.push_back(
-        {std::move(entry.name), entry.type, std::move(entry.shape),
-         data.subspan(static_cast<size_t>(entry.begin_bytes),
-                      static_cast<size_t>(entry.end_bytes - entry.begin_bytes))});
+    file.tensors_.push_back({std::move(entry.name),
+                             entry.type,
+                             std::move(entry.shape),
+                             data.subspan(static_cast<size_t>(entry.begin_bytes),
+                                          static_cast<size_t>(entry.end_bytes - entry.begin_bytes)),
+                             {}});
   }
   return file;
 }

@@ -58,14 +58,17 @@ StoredType stored_type_of(DType type);
 /** "[30522, 384]". */
 std::string format_shape(std::span<const int64_t> shape);
 
-/** One tensor of an open file. `bytes` lives as long as the file object and may be unaligned. */
+/** One tensor of an open file. `bytes` lives as long as the file object and may be unaligned. Where
+ * there are strides they are more than the tensor's own: from its first element to its last. */
 struct StoredTensor {
   std::string name;
   StoredType type = StoredType::f32;
   std::vector<int64_t> shape;
   std::span<const std::byte> bytes;
+  std::vector<int64_t> strides = {};  ///< in elements; none: row-major, without gaps
 
   int64_t n_elements() const;
+  int64_t n_bytes() const;  ///< of the elements alone
 };
 
 class SafetensorsFile {

@@ -38,7 +38,7 @@ void copy_weights(const CheckpointReader& weights, const fs::path& to) {
 void check_copy(const CheckpointReader& from, const CheckpointReader& copy) {
   for (const StoredTensor* tensor : from.tensors()) {
     const StoredTensor& written = copy.get(tensor->name, tensor->shape);
-    bool is_same = written.bytes.size() == tensor->bytes.size();
+    bool is_same = std::ssize(written.bytes) == tensor->n_bytes();
     from.read(*tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
       if (!is_same) return;
       const auto beside = written.bytes.subspan(first_byte, bytes.size());

@@ -126,7 +126,7 @@ TEST(HfDirectory, SaysWhatIsMissing) {
   EXPECT_THAT(open(dir.path()), HasSubstr("has neither model.safetensors"));
   EXPECT_EQ(HfDirectory::open(dir.path(), /*needs_weights=*/false).config().n_layers, 6);
   dir.write("pytorch_model.bin", "");
-  EXPECT_THAT(open(dir.path()), HasSubstr("pytorch_model.bin, which Ferry does not read"));
+  EXPECT_THAT(open(dir.path()), HasSubstr("pytorch_model.bin': it is no file of torch.save"));
 }
 
 TEST(HfDirectory, CopiesTheTokenizerByteForByte) {
