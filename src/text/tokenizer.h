@@ -57,9 +57,11 @@ class Tokenizer {
  public:
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-  /** Reads `tokenizer.json`, or `vocab.txt` with `tokenizer_config.json`, of a Hugging Face model
-   * directory. The truncation and padding that tokenizer.json may set are not applied: the caller's
-   * max_length decides. Throws Error (data) that names the file and what is wrong with it. */
+  /** Reads the tokenizer of a Hugging Face model directory: `tokenizer.json`, or else `vocab.txt`,
+   * `vocab.json` with `merges.txt`, `tekken.json`, a `.tiktoken` file or a SentencePiece `.model`,
+   * with `tokenizer_config.json`. The truncation and padding that tokenizer.json may set are not
+   * applied: the caller's max_length decides. Throws Error (data) that names the file and what is
+   * wrong with it. */
   static Tokenizer open(const std::filesystem::path& model_dir);
 
   /** Overwrites `out` with at most max_length ids, special tokens included; the text is cut at its

@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 using text::Bpe;
 using text::BpeOptions;
-using text::Merges;
+using TextPairs = std::vector<std::pair<std::string, std::string>>;
 
 /** A tokenizer.json of byte pairs over some letters and joined tokens. */
 json bpe_model(const std::vector<std::string>& tokens, const json& merges) {
@@ -57,7 +57,7 @@ TEST(Bpe, MergesByRankAndFromTheLeft) {
 }
 
 /** Merging as its definition says it. */
-std::vector<std::string> merged(std::string_view piece, const Merges& merges) {
+std::vector<std::string> merged(std::string_view piece, const TextPairs& merges) {
   std::vector<std::string> symbols;
   for (const char c : piece)
     symbols.emplace_back(1, c);
@@ -77,7 +77,7 @@ TEST(Bpe, LongAndShortPiecesAsDefined) {
   std::mt19937 random(5);
   std::vector<std::string> vocabulary = {"a", "b", "c"};
   std::set<std::string> seen(vocabulary.begin(), vocabulary.end());
-  Merges merges;
+  TextPairs merges;
   while (merges.size() < 40) {
     const std::string left = vocabulary[random() % vocabulary.size()];
     const std::string right = vocabulary[random() % vocabulary.size()];
@@ -85,7 +85,8 @@ TEST(Bpe, LongAndShortPiecesAsDefined) {
     vocabulary.push_back(left + right);
     merges.emplace_back(left, right);
   }
-  const Bpe model({}, vocabulary, merges);
+  const text::TokenPairs pairs(merges.begin(), merges.end());
+  const Bpe model({}, vocabulary, text::find_merges(vocabulary, pairs, ""));
   for (int i = 0; i < 300; ++i) {
     std::string piece;
     for (unsigned n = 1 + random() % (i % 3 ? 40 : 400); n > 0; --n)

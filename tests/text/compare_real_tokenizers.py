@@ -8,6 +8,7 @@ Quick: a seeded sample of the lines; FERRY_LONG=1: all of them. Exits with 77 (s
 """
 
 import glob
+import json
 import os
 import random
 import runpy
@@ -22,6 +23,7 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
+from converted_tokenizers import CONVERTED
 from tokenizer_comparison import LONG, SEED, compare, find_in_packages, hostile_lines, real_lines, with_pairs
 
 FILES = {
@@ -74,7 +76,8 @@ def hard_to_cut(rng, n):
 
 
 def main():
-    wanted = {name: find(pattern) for name, pattern in FILES.items() if not sys.argv[3:] or name in sys.argv[3:]}
+    patterns = FILES | {name: converted[0] for name, converted in CONVERTED.items()}
+    wanted = {name: find(pattern) for name, pattern in patterns.items() if not sys.argv[3:] or name in sys.argv[3:]}
     if not any(wanted.values()):
         print("skipped: none of the packages with tokenizers is in .venv; set FERRY_TOKENIZERS to where they are unpacked")
         sys.exit(77)
@@ -91,12 +94,21 @@ def main():
     failures = 0
     for name, found in wanted.items():
         if not found:
-            print(f"     {name}: {FILES[name]} is not there")
+            print(f"     {name}: {patterns[name]} is not there")
             continue
         with tempfile.TemporaryDirectory() as directory:
-            shutil.copy(found[0], f"{directory}/tokenizer.json")
-            requests = [[line] for line in lines] + with_pairs(rng, lines, 20000 if LONG else 500)
-            failures += compare(name, Tokenizer.from_file(found[0]), directory, requests)
+            if name in CONVERTED:
+                _, file, make = CONVERTED[name]
+                shutil.copy(found[0], f"{directory}/{file}")
+                tokenizer, config = make(found[0])
+                if config:
+                    Path(directory, "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+            else:
+                shutil.copy(found[0], f"{directory}/tokenizer.json")
+                tokenizer = Tokenizer.from_file(found[0])
+            n_special = tokenizer.num_special_tokens_to_add(True)
+            requests = [[line] for line in lines] + with_pairs(rng, lines, 20000 if LONG else 500, n_special)
+            failures += compare(name, tokenizer, directory, requests)
     sys.exit(1 if failures else 0)
 
 

@@ -18,6 +18,10 @@ constexpr std::array kTokenizerFiles = {"tokenizer.json",
                                         "vocab.json",
                                         "merges.txt",
                                         "tokenizer.model",
+                                        "spiece.model",
+                                        "sentencepiece.bpe.model",
+                                        "tekken.json",
+                                        "qwen.tiktoken",
                                         "added_tokens.json",
                                         "chat_template.jinja"};
 

@@ -43,48 +43,36 @@ std::vector<std::string> in_pieces(const std::vector<std::string>& vocabulary, b
   return tokens;
 }
 
-MergeTable make_merges(const std::vector<std::string>& vocabulary,
-                       const Merges& merges,
-                       std::string_view prefix) {
-  const TokenMap ids(vocabulary);
+MergeTable make_table(const Merges& merges) {
   MergeTable table(merges.size());
-  std::string merged;
-  for (size_t i = 0; i < merges.size(); ++i) {
-    const auto& [left, right] = merges[i];
-    merged = left;
-    merged += right.starts_with(prefix) ? std::string_view(right).substr(prefix.size()) : right;
-    const std::array<std::string_view, 3> tokens = {left, right, merged};
-    std::array<int32_t, 3> found{};
-    for (size_t k = 0; k < 3; ++k)
-      if ((found[k] = ids.find(tokens[k])) < 0)
-        throw std::invalid_argument(
-            fmt::format("merge {}, '{}' with '{}', needs the token '{}', "
-                        "which is not in the vocabulary",
-                        i, left, right, tokens[k]));
-    table.add(found[0], found[1], found[2]);
-  }
+  for (const Merge& merge : merges)
+    table.add(merge.left, merge.right, merge.merged);
   return table;
 }
 
-Merges read_merges(const JsonReader& list) {
-  Merges merges;
-  merges.reserve(list.size());
+/** The pairs' texts stay in the list. */
+TokenPairs read_pairs(const JsonReader& list) {
+  TokenPairs pairs;
+  pairs.reserve(list.size());
   for (size_t i = 0; i < list.size(); ++i) {
     const nlohmann::ordered_json& value = list.value()[i];
     if (value.is_string()) {
-      const auto& text = value.get_ref<const std::string&>();
+      const std::string_view text = value.get_ref<const std::string&>();
       const size_t blank = text.find(' ');
       if (blank == text.npos || text.find(' ', blank + 1) != text.npos)
         list.at(i).fail(fmt::format("is '{}', expected two tokens and a blank between them", text),
                         kFetchAgain);
-      merges.emplace_back(text.substr(0, blank), text.substr(blank + 1));
+      pairs.emplace_back(text.substr(0, blank), text.substr(blank + 1));
     } else {
-      const std::vector<std::string> pair = list.at(i).texts();
-      if (pair.size() != 2) list.at(i).fail("is no pair of tokens", kFetchAgain);
-      merges.emplace_back(pair[0], pair[1]);
+      const bool is_pair =
+          value.is_array() && value.size() == 2 && value[0].is_string() && value[1].is_string();
+      if (!value.is_array()) list.at(i).refuse("a pair of tokens");
+      if (!is_pair) list.at(i).fail("is no pair of tokens", kFetchAgain);
+      pairs.emplace_back(value[0].get_ref<const std::string&>(),
+                         value[1].get_ref<const std::string&>());
     }
   }
-  return merges;
+  return pairs;
 }
 
 }  // namespace
@@ -100,7 +88,7 @@ Bpe::Bpe(BpeOptions options, const std::vector<std::string>& vocabulary, const M
     : options_(std::move(options)),
       plain_(options_.continuing_prefix.empty() && options_.word_suffix.empty()),
       tokens_(in_pieces(vocabulary, options_.bytes)),
-      merges_(make_merges(vocabulary, merges, options_.continuing_prefix)),
+      merges_(make_table(merges)),
       whole_(std::make_unique<std::atomic<uint8_t>[]>(vocabulary.size())) {
   if (options_.byte_fallback && !plain_)
     throw std::invalid_argument("byte_fallback beside a prefix or suffix of tokens is not known");
@@ -143,8 +131,9 @@ ReadModel Bpe::read(const JsonReader& section, const StageContext&, bool gives_b
   read.unknown = options.unknown;
   read.vocabulary = read_vocabulary(section.at("vocab"));
   try {
-    read.model = std::make_unique<Bpe>(std::move(options), read.vocabulary,
-                                       read_merges(section.at("merges")));
+    const Merges merges =
+        find_merges(read.vocabulary, read_pairs(section.at("merges")), options.continuing_prefix);
+    read.model = std::make_unique<Bpe>(std::move(options), read.vocabulary, merges);
   } catch (const std::invalid_argument& error) {
     section.fail(fmt::format("is wrong: {}", error.what()), kFetchAgain);
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "src/text/merge_table.h"
+#include "src/text/models/merges.h"
 #include "src/text/registry.h"
 #include "src/text/token_map.h"
 
@@ -28,13 +29,10 @@ struct BpeOptions {
   bool bytes = false;  // pieces are bytes, that the vocabulary writes as GPT-2's letters
 };
 
-/** The two tokens of each merge, the first ones first. */
-using Merges = std::vector<std::pair<std::string, std::string>>;
-
 class Bpe final : public Model {
  public:
-  /** vocabulary: the token of each id. Throws std::invalid_argument that says which merge or
-   * unknown token is not in it. */
+  /** vocabulary: the token of each id. Throws std::invalid_argument if the unknown token is
+   * not in it. */
   Bpe(BpeOptions options, const std::vector<std::string>& vocabulary, const Merges& merges);
 
   static ReadModel read(const JsonReader& section, const StageContext& context, bool gives_bytes);

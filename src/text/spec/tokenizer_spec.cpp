@@ -10,6 +10,7 @@
 
 #include "src/text/models/wordpiece.h"
 #include "src/text/normalizers/bert_normalizer.h"
+#include "src/text/post_processors/template_processing.h"
 
 namespace ferry::text {
 namespace {
@@ -17,21 +18,6 @@ namespace {
 bool is_file(const std::filesystem::path& path) {
   std::error_code error;
   return std::filesystem::exists(path, error);
-}
-
-/** The names of the special tokens: "[CLS]", or {"content": "[CLS]", ...}. */
-void read_names(const JsonReader& config, TokenizerSpec& spec) {
-  const std::array<std::pair<std::string_view, std::string*>, 7> names = {
-      {{"cls_token", &spec.cls},
-       {"sep_token", &spec.sep},
-       {"pad_token", &spec.pad},
-       {"unk_token", &spec.unk},
-       {"mask_token", &spec.mask},
-       {"bos_token", &spec.bos},
-       {"eos_token", &spec.eos}}};
-  for (const auto& [key, name] : names)
-    if (const auto field = config.find(key))
-      *name = field->is_object() ? field->text("content") : field->text();
 }
 
 /** For BERT: transformers follows tokenizer_config.json, tokenizers follows tokenizer.json: where
@@ -54,14 +40,100 @@ void check_agreement(const JsonReader& config, const TokenizerSpec& spec) {
                   "make the two files agree on what the model was trained with");
 }
 
+int32_t next_id(const KnownTokens& known) {
+  return static_cast<int32_t>(known.size());
+}
+
+/** The file of a directory whose name begins and ends so, of several the last one by name. */
+std::optional<std::filesystem::path> find_last(const std::filesystem::path& directory,
+                                               std::string_view begin,
+                                               std::string_view end) {
+  std::optional<std::filesystem::path> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(begin) && name.ends_with(end) && (!found || found->filename() < name))
+      found = entry.path();
+  }
+  return found;
+}
+
+/** The SentencePiece model of a directory; Mistral puts a version behind its name. */
+std::optional<std::filesystem::path> find_sentence_piece(const std::filesystem::path& model_dir) {
+  for (const char* name : {"tokenizer.model", "spiece.model", "sentencepiece.bpe.model"})
+    if (is_file(model_dir / name)) return model_dir / name;
+  return find_last(model_dir, "tokenizer.model.v", "");
+}
+
+/** A file of ranks: Mistral's, tiktoken's, or one in the place of a SentencePiece model. */
+std::optional<std::filesystem::path> find_ranks(const std::filesystem::path& model_dir) {
+  if (is_file(model_dir / "tekken.json")) return model_dir / "tekken.json";
+  for (const char* name : {"tokenizer.model", "tiktoken.model"})
+    if (is_file(model_dir / name) && holds_ranks(model_dir / name)) return model_dir / name;
+  return find_last(model_dir, "", ".tiktoken");
+}
+
 }  // namespace
+
+void read_names(const JsonReader& config, TokenizerSpec& spec) {
+  const std::array<std::pair<std::string_view, std::string*>, 7> names = {
+      {{"cls_token", &spec.cls},
+       {"sep_token", &spec.sep},
+       {"pad_token", &spec.pad},
+       {"unk_token", &spec.unk},
+       {"mask_token", &spec.mask},
+       {"bos_token", &spec.bos},
+       {"eos_token", &spec.eos}}};
+  for (const auto& [key, name] : names)
+    if (const auto field = config.find(key))
+      *name = field->is_object() ? field->text("content") : field->text();
+}
+
+TokenizerClass read_class(const std::filesystem::path& model_dir, const JsonReader* config) {
+  TokenizerClass found;
+  found.name = config ? config->text("tokenizer_class", "") : "";
+  if (found.name.ends_with("Fast")) found.name.resize(found.name.size() - 4);
+  const std::filesystem::path model_config = model_dir / "config.json";
+  if (found.name.empty() && is_file(model_config))
+    found.model_type = read_json_file(model_config).text("model_type", "");
+  return found;
+}
+
+void fail_unknown_class(const std::filesystem::path& file, const TokenizerClass& found) {
+  fail(file,
+       found.name.empty()
+           ? fmt::format("goes with a model of type '{}', which is not known", found.model_type)
+           : fmt::format("goes with a {}, which is not known", found.name),
+       "save the tokenizer with Hugging Face transformers, which writes a tokenizer.json");
+}
+
+std::unique_ptr<PostProcessor> bos_and_eos(const JsonReader* config,
+                                           bool adds_bos,
+                                           const KnownTokens& known,
+                                           const TokenizerSpec& spec) {
+  Template single, pair;
+  for (int text = 0; text < 2; ++text) {
+    std::vector<Template::Piece> pieces;
+    if (config ? config->flag("add_bos_token", adds_bos) : adds_bos)
+      pieces.push_back({-1, {known.require(spec.bos, "bos")}, text});
+    pieces.push_back({text, {}, text});
+    if (config && config->flag("add_eos_token", false))
+      pieces.push_back({-1, {known.require(spec.eos, "eos")}, text});
+    if (text == 0) single.pieces = pieces;
+    pair.pieces.insert(pair.pieces.end(), pieces.begin(), pieces.end());
+  }
+  return std::make_unique<TemplateProcessing>(std::move(single), std::move(pair));
+}
 
 void add_token(AddedToken token, KnownTokens& known, TokenizerSpec& spec) {
   known.add(token);
   spec.added.push_back(std::move(token));
 }
 
-void add_configured_tokens(const JsonReader* config, KnownTokens& known, TokenizerSpec& spec) {
+void add_configured_tokens(const JsonReader* config,
+                           KnownTokens& known,
+                           TokenizerSpec& spec,
+                           bool fills_gaps) {
   if (const auto decoder = config ? config->find("added_tokens_decoder") : std::nullopt) {
     std::vector<AddedToken> tokens;
     for (const auto& [key, token] : decoder->fields()) {
@@ -77,8 +149,13 @@ void add_configured_tokens(const JsonReader* config, KnownTokens& known, Tokeniz
     }
     std::sort(tokens.begin(), tokens.end(),
               [](const auto& a, const auto& b) { return a.id < b.id; });
-    for (AddedToken& token : tokens)
+    for (AddedToken& token : tokens) {
+      while (fills_gaps && known.find(token.content) < 0 && next_id(known) < token.id)
+        add_token({next_id(known), fmt::format("<|reserved_token_{}|>", next_id(known)), false,
+                   false, false, false, true},
+                  known, spec);
       add_token(std::move(token), known, spec);
+    }
   }
   for (const std::string* name :
        {&spec.cls, &spec.sep, &spec.pad, &spec.unk, &spec.mask, &spec.bos, &spec.eos}) {
@@ -110,8 +187,16 @@ TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir) {
   } else if (has_merges) {
     spec.file = model_dir / "vocab.json";
     read_vocab_merges(model_dir, settings, spec);
+  } else if (const auto ranks = find_ranks(model_dir)) {
+    spec.file = *ranks;
+    read_rank_file(model_dir, settings, spec);
+  } else if (const auto sentence_piece = find_sentence_piece(model_dir)) {
+    spec.file = *sentence_piece;
+    read_sentence_piece(model_dir, settings, spec);
   } else {
-    fail(model_dir, "has neither tokenizer.json nor vocab.txt, nor vocab.json with merges.txt",
+    fail(model_dir,
+         "has neither tokenizer.json nor vocab.txt, vocab.json with merges.txt, tokenizer.model, "
+         "spiece.model, tekken.json or a .tiktoken file",
          "give a Hugging Face model directory");
   }
   return spec;

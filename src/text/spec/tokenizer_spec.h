@@ -36,8 +36,8 @@ struct TokenizerSpec {
   std::string cls = "[CLS]", sep = "[SEP]", pad = "[PAD]", unk = "[UNK]", mask = "[MASK]", bos, eos;
 };
 
-/** Reads `tokenizer.json`, or else `vocab.txt`, or `vocab.json` with `merges.txt`, and
- * `tokenizer_config.json` if it is there. Throws Error (data). */
+/** Reads `tokenizer.json`, or else `vocab.txt`, `vocab.json` with `merges.txt`, a file of ranks or
+ * a SentencePiece model, and `tokenizer_config.json` if it is there. Throws Error (data). */
 TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir);
 
 /** The parts of it: each reads spec.file. `config`: tokenizer_config.json's, or null. */
@@ -47,14 +47,47 @@ void read_vocab_merges(const std::filesystem::path& model_dir,
                        const JsonReader* config,
                        TokenizerSpec& spec);
 
+void read_sentence_piece(const std::filesystem::path& model_dir,
+                         const JsonReader* config,
+                         TokenizerSpec& spec);
+void read_rank_file(const std::filesystem::path& model_dir,
+                    const JsonReader* config,
+                    TokenizerSpec& spec);
+
+/** Is the file one of tiktoken's, by its first line? */
+bool holds_ranks(const std::filesystem::path& file);
+
+/** The tokenizer's class in tokenizer_config.json, without "Fast"; if it has none, the type of
+ * model in config.json. Either may be empty. */
+struct TokenizerClass {
+  std::string name, model_type;
+};
+TokenizerClass read_class(const std::filesystem::path& model_dir, const JsonReader* config);
+
+/** An Error (data): no stages are known for the class. */
+[[noreturn]] void fail_unknown_class(const std::filesystem::path& file,
+                                     const TokenizerClass& found);
+
+/** The names of the special tokens in tokenizer_config.json: "[CLS]", or {"content": "[CLS]"}. */
+void read_names(const JsonReader& config, TokenizerSpec& spec);
+
+/** Beginning and end as the configuration wants them; `adds_bos`: if it does not say. */
+std::unique_ptr<PostProcessor> bos_and_eos(const JsonReader* config,
+                                           bool adds_bos,
+                                           const KnownTokens& known,
+                                           const TokenizerSpec& spec);
+
 /** The names of special tokens that go with vocab.json and merges.txt unless others are given. */
 void set_byte_level_names(const std::filesystem::path& model_dir,
                           const JsonReader* config,
                           TokenizerSpec& spec);
 
 /** Adds the tokens that transformers adds on its own: those of the configuration, then the special
- * ones. */
-void add_configured_tokens(const JsonReader* config, KnownTokens& known, TokenizerSpec& spec);
+ * ones. `fills_gaps`: ids between those that are given become reserved tokens. */
+void add_configured_tokens(const JsonReader* config,
+                           KnownTokens& known,
+                           TokenizerSpec& spec,
+                           bool fills_gaps = false);
 
 /** Gives the spec a token beyond its model's vocabulary, or one of it that is sought in the text.
  */

@@ -40,23 +40,16 @@ constexpr KnownClass kClasses[] = {
 };
 
 Kind kind_of(const std::filesystem::path& model_dir, const JsonReader* config) {
-  std::string name = config ? config->text("tokenizer_class", "") : "";
-  if (name.ends_with("Fast")) name.resize(name.size() - 4);
-  std::string model_type;
-  const std::filesystem::path model_config = model_dir / "config.json";
-  if (name.empty() && std::filesystem::exists(model_config))
-    model_type = read_json_file(model_config).text("model_type", "");
+  const TokenizerClass found = read_class(model_dir, config);
   for (const KnownClass& known : kClasses)
-    if (name.empty() ? known.model_type == model_type : known.name == name) return known.kind;
-  fail(model_dir / "vocab.json",
-       name.empty() ? fmt::format("goes with a model of type '{}', which is not known", model_type)
-                    : fmt::format("goes with a {}, which is not known", name),
-       "save the tokenizer with Hugging Face transformers, which writes a tokenizer.json");
+    if (found.name.empty() ? known.model_type == found.model_type : known.name == found.name)
+      return known.kind;
+  fail_unknown_class(model_dir / "vocab.json", found);
 }
 
-Merges read_merges_txt(const std::filesystem::path& file) {
-  const std::string bytes = read_text_file(file);
-  Merges merges;
+/** The pairs of the bytes of merges.txt, which have to outlive them. */
+TokenPairs read_merges_txt(const std::filesystem::path& file, const std::string& bytes) {
+  TokenPairs merges;
   int64_t n_line = 0;
   for (size_t begin = 0; begin < bytes.size();) {
     const size_t newline = std::min(bytes.find('\n', begin), bytes.size());
@@ -74,24 +67,6 @@ Merges read_merges_txt(const std::filesystem::path& file) {
     merges.emplace_back(line.substr(0, blank), line.substr(blank + 1));
   }
   return merges;
-}
-
-/** Beginning and end as the configuration wants them. */
-std::unique_ptr<PostProcessor> bos_and_eos(const JsonReader* config,
-                                           const KnownTokens& known,
-                                           const TokenizerSpec& spec) {
-  Template single, pair;
-  for (int text = 0; text < 2; ++text) {
-    std::vector<Template::Piece> pieces;
-    if (config && config->flag("add_bos_token", false))
-      pieces.push_back({-1, {known.require(spec.bos, "bos")}, text});
-    pieces.push_back({text, {}, text});
-    if (config && config->flag("add_eos_token", false))
-      pieces.push_back({-1, {known.require(spec.eos, "eos")}, text});
-    if (text == 0) single.pieces = pieces;
-    pair.pieces.insert(pair.pieces.end(), pieces.begin(), pieces.end());
-  }
-  return std::make_unique<TemplateProcessing>(std::move(single), std::move(pair));
 }
 
 }  // namespace
@@ -118,11 +93,13 @@ void read_vocab_merges(const std::filesystem::path& model_dir,
   spec.vocabulary = read_vocabulary(read_json_file(spec.file));
   BpeOptions options;
   options.bytes = true;
+  const std::filesystem::path merges_txt = model_dir / "merges.txt";
   try {
-    spec.model = std::make_unique<Bpe>(std::move(options), spec.vocabulary,
-                                       read_merges_txt(model_dir / "merges.txt"));
+    const std::string bytes = read_text_file(merges_txt);
+    const Merges merges = find_merges(spec.vocabulary, read_merges_txt(merges_txt, bytes), "");
+    spec.model = std::make_unique<Bpe>(std::move(options), spec.vocabulary, merges);
   } catch (const std::invalid_argument& error) {
-    fail(model_dir / "merges.txt", error.what(), kFetchAgain);
+    fail(merges_txt, error.what(), kFetchAgain);
   }
   KnownTokens known(spec.file, spec.vocabulary);
   if (const int32_t mask = known.find(spec.mask);
@@ -145,7 +122,7 @@ void read_vocab_merges(const std::filesystem::path& model_dir,
         known.require(spec.cls, "cls"), known.require(spec.sep, "sep"),
         ByteLevelOffsets(prefix_space, !config || config->flag("trim_offsets", true)));
   else
-    spec.post_processor = bos_and_eos(config, known, spec);
+    spec.post_processor = bos_and_eos(config, false, known, spec);
   spec.decoder = std::make_unique<ByteLevelDecoder>();
 }
 

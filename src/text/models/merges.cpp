@@ -1,0 +1,60 @@
+#include "src/text/models/merges.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <tuple>
+
+#include "src/text/token_map.h"
+
+namespace ferry::text {
+
+Merges find_merges(const std::vector<std::string>& vocabulary,
+                   const TokenPairs& pairs,
+                   std::string_view prefix) {
+  const TokenMap ids(vocabulary);
+  Merges merges;
+  merges.reserve(pairs.size());
+  std::string merged;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    const auto [left, right] = pairs[i];
+    merged = left;
+    merged += right.starts_with(prefix) ? right.substr(prefix.size()) : right;
+    const std::array<std::string_view, 3> tokens = {left, right, merged};
+    std::array<int32_t, 3> found{};
+    for (size_t k = 0; k < 3; ++k)
+      if ((found[k] = ids.find(tokens[k])) < 0)
+        throw std::invalid_argument(
+            fmt::format("merge {}, '{}' with '{}', needs the token '{}', "
+                        "which is not in the vocabulary",
+                        i, left, right, tokens[k]));
+    merges.push_back({found[0], found[1], found[2]});
+  }
+  return merges;
+}
+
+Merges make_merges(const std::vector<std::string>& tokens, Units units) {
+  const TokenMap ids(tokens);
+  Merges merges;
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    const std::string_view token = tokens[id];
+    const size_t n_before = merges.size();
+    for (size_t cut = 1; cut < token.size(); ++cut) {
+      if (units == Units::characters && (token[cut] & 0xC0) == 0x80) continue;
+      const int32_t left = ids.find(token.substr(0, cut));
+      if (left < 0) continue;
+      const int32_t right = ids.find(token.substr(cut));
+      if (right >= 0) merges.push_back({left, right, static_cast<int32_t>(id)});
+    }
+    if (units == Units::bytes)
+      std::sort(merges.begin() + static_cast<std::ptrdiff_t>(n_before), merges.end(),
+                [](const Merge& a, const Merge& b) {
+                  return std::tie(a.left, a.right) < std::tie(b.left, b.right);
+                });
+  }
+  return merges;
+}
+
+}  // namespace ferry::text
