@@ -15,6 +15,9 @@ constexpr int64_t kStrip_elements = 1 << 20;
 /** The values of a cache line: so many columns are turned at once, and each line is written once.
  */
 constexpr int64_t kLine = 16;
+/** Elements of the file after which a strip is done with them: the pages of a whole tensor would
+ * count as memory, and a call for each page takes time. */
+constexpr int64_t kDone_elements = 1 << 18;
 
 /** to(j, i) = from(i, j) for `rows` x `columns` of `from`; strides are the distances of rows. */
 void transpose(const float* from,
@@ -78,8 +81,10 @@ void FileOrder::read_strip(int64_t first_row,
       });
     return;
   }
-  tbb::parallel_for(int64_t{0}, (columns_ + kLine - 1) / kLine, [&](int64_t line) {
-    const int64_t column = line * kLine, n_columns = std::min(kLine, columns_ - column);
+  const int64_t most_columns = kLine * std::max<int64_t>(1, kDone_elements / (kLine * rows_));
+  tbb::parallel_for(int64_t{0}, (columns_ + most_columns - 1) / most_columns, [&](int64_t task) {
+    const int64_t column = task * most_columns,
+                  n_columns = std::min(most_columns, columns_ - column);
     std::vector<float> values;
     for (const Run& run : runs_)
       in_strip(run, [&](int64_t row, int64_t file_row, int64_t n) {
