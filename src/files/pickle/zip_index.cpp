@@ -47,12 +47,15 @@ struct Directory {
 };
 
 Directory find_directory(std::span<const std::byte> file) {
-  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (file.size() < kEnd_bytes) refuse_torch_file("it is no whole archive", kIncomplete);
-  const size_t furthest = file.size() - std::min(file.size(), kEnd_bytes + kComment_bytes_max);
-  const size_t end_at = text.rfind(kEnd, file.size() - kEnd_bytes);
-  if (end_at == text.npos || end_at < furthest)
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  // Nothing but a comment may follow: a sparse file of terabytes is not searched.
+  const size_t begin = file.size() - std::min(file.size(), kEnd_bytes + kComment_bytes_max);
+  const size_t found =
+      text.substr(begin, file.size() - kEnd_bytes - begin + kEnd.size()).rfind(kEnd);
+  if (found == text.npos)
     refuse_torch_file("it ends without the list of what it holds", kIncomplete);
+  const size_t end_at = begin + found;
   const Record end(file, end_at, kEnd_bytes, kEnd, "end");
   if (end_at >= kLocator64_bytes &&
       text.substr(end_at - kLocator64_bytes, kLocator64.size()) == kLocator64) {
