@@ -5,11 +5,14 @@ that differ in ids, type ids, offsets, the texts that tokens belong to, or the d
 """
 
 import glob
+import itertools
 import json
 import os
 import random
 import subprocess
 import sys
+import tempfile
+import threading
 import unicodedata
 from pathlib import Path
 
@@ -149,31 +152,60 @@ def expected(tokenizer, requests):
     for (is_pair, length), members in groups.items():
         tokenizer.no_padding()
         tokenizer.enable_truncation(length) if length else tokenizer.no_truncation()
-        for first in range(0, len(members), 1000):  # all encodings at once would take gigabytes
-            some = members[first : first + 1000]
-            batch = [tuple(requests[i][:2]) if is_pair else requests[i][0] for i in some]
-            encodings = tokenizer.encode_batch(batch)
-            ids = [e.ids for e in encodings]
-            for i, e, text, whole in zip(some, encodings, tokenizer.decode_batch(ids),
-                                         tokenizer.decode_batch(ids, skip_special_tokens=False)):
-                answers[i] = {**answer(requests[i], e), "decoded": text, "decoded_whole": whole}
+        batch = [tuple(requests[i][:2]) if is_pair else requests[i][0] for i in members]
+        encodings = tokenizer.encode_batch(batch)
+        ids = [e.ids for e in encodings]
+        for i, e, text, whole in zip(members, encodings, tokenizer.decode_batch(ids),
+                                     tokenizer.decode_batch(ids, skip_special_tokens=False)):
+            answers[i] = {**answer(requests[i], e), "decoded": text, "decoded_whole": whole}
     return answers
+
+
+def answers_of(program, requests):
+    """What Ferry answers: less than the requests if it ended."""
+    def write():
+        try:
+            program.stdin.write("".join(json.dumps(request) + "\n" for request in requests).encode())
+            program.stdin.flush()
+        except BrokenPipeError:
+            pass
+
+    writer = threading.Thread(target=write)  # it may have to wait until answers are read
+    writer.start()
+    answers = [json.loads(line) for line in itertools.islice(program.stdout, len(requests))]
+    writer.join()
+    return answers
+
+
+def show(request, ours, theirs):
+    print(f"  {json.dumps(request)[:300]}")
+    for key in theirs:
+        if ours[key] != theirs[key]:
+            print(f"  {key}: hugging face {theirs[key]!r:.300}\n  {key}: ferry        {ours[key]!r:.300}")
 
 
 def compare(name, tokenizer, directory, requests):
     """Prints a line for a tokenizer, three differences, and returns how many there are."""
-    text = "".join(json.dumps(request) + "\n" for request in requests)
-    run = subprocess.run([PROGRAM, str(directory)], input=text.encode(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if run.returncode != 0:
-        print(f"FAIL {name}: exit code {run.returncode}: {run.stderr.decode()}")
-        return 1
-    ours = [json.loads(line) for line in run.stdout.split(b"\n")[:-1]]
-    theirs = expected(tokenizer, requests)
-    wrong = [i for i in range(len(requests)) if i >= len(ours) or ours[i] != theirs[i]]
-    print(f"{'FAIL' if wrong else 'ok'}   {name}: {len(requests)} requests, {len(wrong)} differ", flush=True)
-    for i in wrong[:3]:
-        print(f"  {json.dumps(requests[i])[:300]}")
-        for key in theirs[i]:
-            if ours[i][key] != theirs[i][key]:
-                print(f"  {key}: hugging face {theirs[i][key]!r:.300}\n  {key}: ferry        {ours[i][key]!r:.300}")
-    return len(wrong)
+    n_wrong = 0
+    with tempfile.TemporaryFile() as errors:
+        program = subprocess.Popen([PROGRAM, str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+        for first in range(0, len(requests), 1000):  # all answers at once would take gigabytes
+            some = requests[first : first + 1000]
+            ours = answers_of(program, some)
+            if len(ours) < len(some):
+                break
+            for request, our, their in zip(some, ours, expected(tokenizer, some)):
+                n_wrong += our != their
+                if our != their and n_wrong <= 3:
+                    show(request, our, their)
+        try:
+            program.stdin.close()
+        except BrokenPipeError:
+            pass
+        program.stdout.close()
+        if program.wait() != 0:
+            errors.seek(0)
+            print(f"FAIL {name}: exit code {program.returncode}: {errors.read().decode()}")
+            return n_wrong + 1
+    print(f"{'FAIL' if n_wrong else 'ok'}   {name}: {len(requests)} requests, {n_wrong} differ", flush=True)
+    return n_wrong
