@@ -1,5 +1,6 @@
 """What `ferry train` and `ferry export` write means the same to transformers: for one label a text, for several, for a
-number, and for pairs of texts, every label equal and every logit within 1e-4 (check_export.py compares).
+number, for pairs of texts, and from pytorch_model.bin, every label equal and every logit within 1e-4 (check_export.py
+compares).
 
     compare_exported.py FERRY FERRY_TRAINER
 
@@ -8,7 +9,7 @@ exits 1 when one failed, 77 when a package is missing."""
 import json, os, pathlib, random, subprocess, sys, tempfile
 
 try:
-    import torch, transformers
+    import safetensors.torch, torch, transformers
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -57,7 +58,23 @@ def share_of_red(words):
     return words.count("red") / len(words) + 0.25
 
 
+def as_torch_shards(directory):
+    """The same weights as transformers wrote them before safetensors, one matrix the other way round in memory."""
+    file = directory / "model.safetensors"
+    weights = safetensors.torch.load_file(file)
+    file.unlink()
+    turned = "encoder.layer.0.intermediate.dense.weight"
+    weights[turned] = weights[turned].t().contiguous().t()
+    names = sorted(weights)
+    shards = {f"pytorch_model-0000{i + 1}-of-00002.bin": names[i::2] for i in range(2)}
+    for shard, inside in shards.items():
+        torch.save({name: weights[name] for name in inside}, directory / shard)
+    index = {"metadata": {}, "weight_map": {name: shard for shard, inside in shards.items() for name in inside}}
+    (directory / "pytorch_model.bin.index.json").write_text(json.dumps(index))
+
+
 CASES = {"one label": ("single_label_classification", first_colour, False),
+         "from pytorch_model.bin": ("single_label_classification", first_colour, False),
          "pairs of texts": ("single_label_classification", first_colour, True),
          "several labels": ("multi_label_classification", words_in, False),
          "a number": ("regression", share_of_red, False)}
@@ -66,6 +83,8 @@ CASES = {"one label": ("single_label_classification", first_colour, False),
 def run_case(ferry, name, problem, label_of, is_pair, root, seed):
     rng = random.Random(seed)
     write_model(root / "model", seed)
+    if name == "from pytorch_model.bin":
+        as_torch_shards(root / "model")
     write_data(root / "train.jsonl", label_of, 60, rng, is_pair)
     write_data(root / "dev.jsonl", label_of, 40, rng, is_pair)
     subprocess.run([*ferry, "train", "--model", "model", "--dataset", "train.jsonl", "--eval-dataset", "dev.jsonl",
