@@ -22,7 +22,7 @@ class FileOrder {
   bool is_ours() const { return !transposed_ && runs_.size() == 1; }
   int64_t rows() const { return rows_; }
   int64_t columns() const { return columns_; }
-  /** The rows of ours that are moved at once: 4 MiB of fp32, or one row. */
+  /** The rows of ours that are moved at once: 8 MiB of fp32, or one row. */
   int64_t strip_rows() const;
 
   /** Values of the file from first_element on; called by several threads. */

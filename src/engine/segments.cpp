@@ -25,13 +25,14 @@ void Segments::read(void* to, const std::byte* from, Place place, int64_t n_byte
   device_.drain();
 }
 
+// Piece by piece: a whole embedding's halves beside its values would be host memory that no plan
+// knows of.
+constexpr size_t kPiece_elements = 64 * 1024;
+
 void Segments::set_param(int block, int64_t offset, std::span<const float> values) {
-  // Piece by piece: a whole embedding's halves beside its values would be host memory that no plan
-  // knows of.
-  constexpr size_t kPiece = 64 * 1024;
-  for (size_t begin = 0; begin < values.size(); begin += kPiece)
+  for (size_t begin = 0; begin < values.size(); begin += kPiece_elements)
     set_piece(block, offset + static_cast<int64_t>(begin),
-              values.subspan(begin, std::min(kPiece, values.size() - begin)));
+              values.subspan(begin, std::min(kPiece_elements, values.size() - begin)));
 }
 
 bool Segments::lacks_master(int block, int64_t offset) const {
@@ -62,6 +63,12 @@ void Segments::set_piece(int block, int64_t offset, std::span<const float> value
 }
 
 void Segments::get_param(int block, int64_t offset, std::span<float> values) const {
+  for (size_t begin = 0; begin < values.size(); begin += kPiece_elements)
+    get_piece(block, offset + static_cast<int64_t>(begin),
+              values.subspan(begin, std::min(kPiece_elements, values.size() - begin)));
+}
+
+void Segments::get_piece(int block, int64_t offset, std::span<float> values) const {
   const auto n = static_cast<int64_t>(values.size());
   const auto get = [&](Segment segment, void* to) {
     const ByteRange range = element_bytes(shape_, block, segment, offset, n);

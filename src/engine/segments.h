@@ -35,6 +35,7 @@ class Segments {
     return shape_.trains && !lacks_master(block, offset);
   }
   void set_piece(int block, int64_t offset, std::span<const float> values);
+  void get_piece(int block, int64_t offset, std::span<float> values) const;
   void write(std::byte* to, Place place, const void* from, int64_t n_bytes);
   void read(void* to, const std::byte* from, Place place, int64_t n_bytes) const;
   int64_t bytes_of_segment(int block, Segment segment) const;

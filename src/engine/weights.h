@@ -41,7 +41,7 @@ struct EntryExtent {
 EntryExtent extent_of(const ModelTable& model, const HfEntry& entry);
 
 /** Sets a parameter to a stored tensor, which has the entry's shape and lies in the file's order.
- * `look` sees all values once before, in that order. Takes 6 MiB of memory at most. */
+ * `look` sees all values once before, in that order. Takes 12 MiB of memory at most. */
 void read_entry(const ModelTable& model,
                 const HfEntry& entry,
                 const CheckpointReader& checkpoint,
@@ -53,7 +53,7 @@ void read_entry(const ModelTable& model,
 std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype);
 
 /** Writes model.safetensors (or shards) in `directory`, fp32 by default, sorted as Hugging Face
- * does. It writes pieces of at most 256 KiB, or 4 MiB where the file has another order than
+ * does. It writes pieces of at most 256 KiB, or 8 MiB where the file has another order than
  * ours: nothing is allocated that grows with the model. */
 void save_weights(const ModelTable& model,
                   const Segments& segments,
