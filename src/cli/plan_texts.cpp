@@ -14,12 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool has_tokenizer(const fs::path& directory) {
-  std::error_code error;
-  return fs::exists(directory / "tokenizer.json", error) ||
-         fs::exists(directory / "vocab.txt", error);
-}
-
 std::optional<int64_t> steps_of(const std::optional<Texts>& texts, const config::Config& config) {
   const int64_t max_steps = config.integer("max_steps");
   if (max_steps >= 0) return max_steps;
@@ -37,7 +31,7 @@ PlannedTexts count_texts(std::optional<Texts> texts,
                          int64_t max_length) {
   PlannedTexts counted{.n_steps = steps_of(texts, config)};
   if (!texts) return counted;
-  if (!model_directory || !has_tokenizer(*model_directory)) {
+  if (!model_directory || !Tokenizer::is_in(*model_directory)) {
     log_line(fmt::format("the model's tokenizer is not here: each text counts as {} tokens",
                          max_length));
     return counted;

@@ -64,6 +64,11 @@ class Tokenizer {
    * wrong with it. */
   static Tokenizer open(const std::filesystem::path& model_dir);
 
+  /** Has the directory a file that open() reads? */
+  static bool is_in(const std::filesystem::path& model_dir) {
+    return text::has_tokenizer(model_dir);
+  }
+
   /** Overwrites `out` with at most max_length ids, special tokens included; the text is cut at its
    * end. Throws Error: data if the text is not UTF-8 (with the offset; the caller adds file and
    * line) or has 4 GiB, usage if max_length leaves no room for the special tokens. */

@@ -62,6 +62,7 @@ const std::string kAsItIs = number(3, 0) + number(4, 0);  // no blank in front, 
 TEST(SentencePiece, AloneAsItSaysItself) {
   TemporaryDirectory directory;
   directory.write("tokenizer.model", model_file(bpe, "", kAsItIs));
+  EXPECT_TRUE(Tokenizer::is_in(directory.path()));
   const Tokenizer plain = Tokenizer::open(directory.path());
   EXPECT_EQ(plain.vocab_size(), 14);
   EXPECT_EQ(tokens_of(plain, "abc  ab"), "abc ▁ ▁ab");
@@ -195,7 +196,9 @@ std::string rank_lines() {
 
 TEST(Ranks, OfTiktoken) {
   TemporaryDirectory directory;
+  EXPECT_FALSE(Tokenizer::is_in(directory.path()));
   directory.write("some.tiktoken", rank_lines());
+  EXPECT_TRUE(Tokenizer::is_in(directory.path()));
   const Tokenizer t = Tokenizer::open(directory.path());
   EXPECT_EQ(t.vocab_size(), 6);
   EXPECT_EQ(tokens_of(t, "ab abba é"), "ab Ġab b a Ġ");

@@ -99,9 +99,10 @@ Bpe::Bpe(BpeOptions options, const std::vector<std::string>& vocabulary, const M
           fmt::format("the vocabulary has no unknown token '{}'", options_.unknown));
     unknown_id_ = static_cast<int32_t>(found - vocabulary.begin());
   }
-  const TokenMap ids(vocabulary);
+  byte_ids_.fill(-1);
+  if (options_.byte_fallback && options_.bytes) find_byte_ids(TokenMap(vocabulary));
+  if (options_.byte_fallback && !options_.bytes) find_byte_ids(tokens_);
   for (unsigned byte = 0; byte < 256; ++byte) {
-    byte_ids_[byte] = ids.find(fmt::format("<0x{:02X}>", byte));
     const auto unit = static_cast<char>(byte);
     unit_ids_[byte] = tokens_.find({&unit, 1});
   }
@@ -114,6 +115,11 @@ Bpe::Bpe(BpeOptions options, const std::vector<std::string>& vocabulary, const M
       unknown_id_ >= 0 ||
       (options_.byte_fallback && std::none_of(byte_ids_.begin(), byte_ids_.end(), is_missing)) ||
       (options_.bytes && plain_ && std::none_of(unit_ids_.begin(), unit_ids_.end(), is_missing));
+}
+
+void Bpe::find_byte_ids(const TokenMap& ids) {
+  for (unsigned byte = 0; byte < 256; ++byte)
+    byte_ids_[byte] = ids.find(fmt::format("<0x{:02X}>", byte));
 }
 
 ReadModel Bpe::read(const JsonReader& section, const StageContext&, bool gives_bytes) {

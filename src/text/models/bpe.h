@@ -47,6 +47,7 @@ class Bpe final : public Model {
   };
   class Work;
 
+  void find_byte_ids(const TokenMap& ids);
   void encode_piece(std::string_view text, Span piece, Work& work, TokenSink out) const;
 
   void set_symbols(std::string_view piece, Work& work) const;

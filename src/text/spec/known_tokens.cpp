@@ -19,28 +19,28 @@ JsonReader read_json_file(const std::filesystem::path& file) {
 }
 
 KnownTokens::KnownTokens(std::filesystem::path file, const std::vector<std::string>& vocabulary)
-    : file_(std::move(file)) {
-  ids_.reserve(vocabulary.size());
-  for (size_t i = 0; i < vocabulary.size(); ++i)
-    ids_.emplace(vocabulary[i], static_cast<int32_t>(i));
-}
+    : file_(std::move(file)), vocabulary_(vocabulary), n_vocabulary_(vocabulary.size()) {}
 
 void KnownTokens::add(const AddedToken& token) {
   if (token.content.empty())
     fail(file_, fmt::format("the added token {} is empty", token.id), "remove it");
   if (!added_.emplace(token.content, token.id).second)
     fail(file_, fmt::format("adds the token '{}' twice", token.content), "keep one of them");
-  const auto [found, is_new] = ids_.emplace(token.content, static_cast<int32_t>(ids_.size()));
-  if (found->second != token.id)
+  int32_t id = vocabulary_.find(token.content);
+  const bool is_new = id < 0;
+  if (is_new) id = static_cast<int32_t>(n_vocabulary_ + n_new_++);
+  if (id != token.id)
     fail(file_,
          fmt::format("gives the added token '{}' the id {}, expected {}{}", token.content, token.id,
-                     found->second, is_new ? ", the next one" : " as in the vocabulary"),
+                     id, is_new ? ", the next one" : " as in the vocabulary"),
          kSaveAgain);
 }
 
 int32_t KnownTokens::find(const std::string& token) const {
-  const auto found = ids_.find(token);
-  return found == ids_.end() ? -1 : found->second;
+  const int32_t id = vocabulary_.find(token);
+  if (id >= 0) return id;
+  const auto found = added_.find(token);
+  return found == added_.end() ? -1 : found->second;
 }
 
 int32_t KnownTokens::require(const std::string& token, std::string_view role) const {

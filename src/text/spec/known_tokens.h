@@ -12,6 +12,7 @@
 
 #include "src/base/json_reader.h"
 #include "src/text/added_tokens.h"
+#include "src/text/token_map.h"
 
 namespace ferry::text {
 
@@ -50,12 +51,14 @@ class KnownTokens {
   /** The id of a token that has to be there; role says what for, in the message. */
   int32_t require(const std::string& token, std::string_view role) const;
 
-  size_t size() const { return ids_.size(); }
+  size_t size() const { return n_vocabulary_ + n_new_; }
 
  private:
   std::filesystem::path file_;
-  std::unordered_map<std::string, int32_t> ids_;
-  std::unordered_map<std::string, int32_t> added_;
+  TokenMap vocabulary_;
+  size_t n_vocabulary_;
+  size_t n_new_ = 0;                                // of the added ones, not in the vocabulary
+  std::unordered_map<std::string, int32_t> added_;  // the ids of all that are added
 };
 
 }  // namespace ferry::text

@@ -73,7 +73,16 @@ std::optional<std::filesystem::path> find_ranks(const std::filesystem::path& mod
   return find_last(model_dir, "", ".tiktoken");
 }
 
+bool has_vocab_merges(const std::filesystem::path& model_dir) {
+  return is_file(model_dir / "vocab.json") && is_file(model_dir / "merges.txt");
+}
+
 }  // namespace
+
+bool has_tokenizer(const std::filesystem::path& model_dir) {
+  return is_file(model_dir / "tokenizer.json") || is_file(model_dir / "vocab.txt") ||
+         has_vocab_merges(model_dir) || find_ranks(model_dir) || find_sentence_piece(model_dir);
+}
 
 void read_names(const JsonReader& config, TokenizerSpec& spec) {
   const std::array<std::pair<std::string_view, std::string*>, 7> names = {
@@ -174,7 +183,7 @@ TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir) {
   }
   const JsonReader* settings = config ? &*config : nullptr;
   const bool has_json = is_file(model_dir / "tokenizer.json");
-  const bool has_merges = is_file(model_dir / "vocab.json") && is_file(model_dir / "merges.txt");
+  const bool has_merges = has_vocab_merges(model_dir);
   if (!has_json && has_merges) set_byte_level_names(model_dir, settings, spec);
   if (config) read_names(*config, spec);
   if (has_json) {

@@ -36,6 +36,9 @@ struct TokenizerSpec {
   std::string cls = "[CLS]", sep = "[SEP]", pad = "[PAD]", unk = "[UNK]", mask = "[MASK]", bos, eos;
 };
 
+/** Is there a file that read_tokenizer_spec reads? */
+bool has_tokenizer(const std::filesystem::path& model_dir);
+
 /** Reads `tokenizer.json`, or else `vocab.txt`, `vocab.json` with `merges.txt`, a file of ranks or
  * a SentencePiece model, and `tokenizer_config.json` if it is there. Throws Error (data). */
 TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir);
