@@ -15,14 +15,15 @@ class MergeTable {
 
   explicit MergeTable(size_t n_merges) : slots_(std::bit_ceil(2 * n_merges + 2)) {}
 
-  /** Ranks are 0, 1, 2, ...; a pair that comes again takes the later one. */
-  void add(int32_t left, int32_t right, int32_t merged) {
+  /** Ranks are 0, 1, 2, ..., or that of the last pair if it becomes the same token and may share
+   * it; a pair that comes again takes the later one. */
+  void add(int32_t left, int32_t right, int32_t merged, bool may_share) {
     const uint64_t key = key_of(left, right);
     size_t i = place(key);
     while (slots_[i].key != kFree && slots_[i].key != key)
       i = (i + 1) & (slots_.size() - 1);
-    slots_[i] = {key, static_cast<uint32_t>(merged_.size())};
-    merged_.push_back(merged);
+    if (!may_share || merged_.empty() || merged_.back() != merged) merged_.push_back(merged);
+    slots_[i] = {key, static_cast<uint32_t>(merged_.size() - 1)};
   }
 
   /** The rank of a pair's merge, kNone if it has none. */

@@ -13,6 +13,7 @@ import os
 import random
 import runpy
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -23,8 +24,8 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-from converted_tokenizers import CONVERTED
-from tokenizer_comparison import LONG, SEED, compare, find_in_packages, hostile_lines, real_lines, with_pairs
+from converted_tokenizers import CONVERTED, SENTENCE_PIECES, read_model
+from tokenizer_comparison import LONG, SEED, PROGRAM, compare, find_in_packages, hostile_lines, real_lines, with_pairs
 
 FILES = {
     "gpt2": "novelai_api/tokenizers/gpt2_tokenizer.json",
@@ -75,6 +76,28 @@ def hard_to_cut(rng, n):
     return ["".join(rng.choice(parts) for _ in range(rng.randint(1, 14))) for _ in range(n)]
 
 
+def compare_with_sentence_piece(name, path, lines):
+    """The ids of a model that comes alone, beside sentencepiece's where that is installed. Lines without control symbols, which
+    sentencepiece takes for text."""
+    try:
+        from sentencepiece import SentencePieceProcessor
+    except ImportError as error:
+        print(f"     {name} alone: {error}")
+        return 0
+    symbols = [piece.piece for piece in read_model(path).pieces if piece.type in (2, 3)]
+    lines = [line for line in lines if not any(symbol in line for symbol in symbols)]
+    with tempfile.TemporaryDirectory() as directory:
+        shutil.copy(path, f"{directory}/tokenizer.model")
+        requests = "".join(json.dumps([line]) + "\n" for line in lines)
+        run = subprocess.run([PROGRAM, directory], input=requests.encode(), stdout=subprocess.PIPE, check=True)
+    ours = [json.loads(line)["ids"] for line in run.stdout.split(b"\n")[:-1]]
+    wrong = [line for line, our, their in zip(lines, ours, SentencePieceProcessor(model_file=path).encode(lines)) if our != their]
+    print(f"{'FAIL' if wrong else 'ok'}   {name} alone: {len(lines)} lines, {len(wrong)} differ from sentencepiece", flush=True)
+    for line in wrong[:3]:
+        print(f"  {json.dumps(line)[:300]}")
+    return len(wrong)
+
+
 def main():
     patterns = FILES | {name: converted[0] for name, converted in CONVERTED.items()}
     wanted = {name: find(pattern) for name, pattern in patterns.items() if not sys.argv[3:] or name in sys.argv[3:]}
@@ -111,6 +134,8 @@ def main():
             n_special = tokenizer.num_special_tokens_to_add(True)
             requests = [[line] for line in lines] + with_pairs(rng, lines, 20000 if LONG else 500, n_special)
             failures += compare(name, tokenizer, directory, requests)
+        if name in SENTENCE_PIECES:
+            failures += compare_with_sentence_piece(name, found[0], lines[:50000])
     sys.exit(1 if failures else 0)
 
 

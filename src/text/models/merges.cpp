@@ -10,6 +10,27 @@
 #include "src/text/token_map.h"
 
 namespace ferry::text {
+namespace {
+
+/** Every two tokens that tokens can be cut into before a byte that will do. */
+template <typename MayBegin>
+Merges every_cut(const std::vector<std::string>& tokens, MayBegin may_begin) {
+  const TokenMap ids(tokens);
+  Merges merges;
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    const std::string_view token = tokens[id];
+    for (size_t cut = 1; cut < token.size(); ++cut) {
+      if (!may_begin(token[cut])) continue;
+      const int32_t left = ids.find(token.substr(0, cut));
+      if (left < 0) continue;
+      const int32_t right = ids.find(token.substr(cut));
+      if (right >= 0) merges.push_back({left, right, static_cast<int32_t>(id)});
+    }
+  }
+  return merges;
+}
+
+}  // namespace
 
 Merges find_merges(const std::vector<std::string>& vocabulary,
                    const TokenPairs& pairs,
@@ -35,25 +56,27 @@ Merges find_merges(const std::vector<std::string>& vocabulary,
   return merges;
 }
 
-Merges make_merges(const std::vector<std::string>& tokens, Units units) {
-  const TokenMap ids(tokens);
-  Merges merges;
-  for (size_t id = 0; id < tokens.size(); ++id) {
-    const std::string_view token = tokens[id];
-    const size_t n_before = merges.size();
-    for (size_t cut = 1; cut < token.size(); ++cut) {
-      if (units == Units::characters && (token[cut] & 0xC0) == 0x80) continue;
-      const int32_t left = ids.find(token.substr(0, cut));
-      if (left < 0) continue;
-      const int32_t right = ids.find(token.substr(cut));
-      if (right >= 0) merges.push_back({left, right, static_cast<int32_t>(id)});
-    }
-    if (units == Units::bytes)
-      std::sort(merges.begin() + static_cast<std::ptrdiff_t>(n_before), merges.end(),
-                [](const Merge& a, const Merge& b) {
-                  return std::tie(a.left, a.right) < std::tie(b.left, b.right);
-                });
-  }
+Merges merges_of_ranks(const std::vector<std::string>& tokens) {
+  Merges merges = every_cut(tokens, [](char) { return true; });
+  std::sort(merges.begin(), merges.end(), [](const Merge& a, const Merge& b) {
+    return std::tie(a.merged, a.left, a.right) < std::tie(b.merged, b.left, b.right);
+  });
+  return merges;
+}
+
+Merges merges_of_scores(const std::vector<std::string>& tokens, const std::vector<double>& scores) {
+  const auto begins_character = [](char c) { return (c & 0xC0) != 0x80; };
+  Merges merges = every_cut(tokens, begins_character);
+  const auto key = [&](const Merge& merge) {
+    const auto length = [&](int32_t id) {
+      const std::string& token = tokens[static_cast<size_t>(id)];
+      return std::count_if(token.begin(), token.end(), begins_character);
+    };
+    return std::tuple(scores[static_cast<size_t>(merge.merged)], length(merge.left),
+                      length(merge.right));
+  };
+  std::stable_sort(merges.begin(), merges.end(),
+                   [&](const Merge& a, const Merge& b) { return key(a) > key(b); });
   return merges;
 }
 

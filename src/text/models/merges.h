@@ -27,12 +27,12 @@ Merges find_merges(const std::vector<std::string>& vocabulary,
                    const TokenPairs& pairs,
                    std::string_view prefix);
 
-/** What tokens are cut into, where merges are made of a vocabulary. */
-enum class Units { bytes, characters };
+/** The merges of tokens that are bytes, each of which was made before those after it: every two
+ * that a token can be cut into, in the order of their places. */
+Merges merges_of_ranks(const std::vector<std::string>& tokens);
 
-/** The merges of tokens that each are better than those after them: each is made of every two that
- * it can be cut into, as Hugging Face's converters have it. Of one token's, those of characters go
- * by the length of the first, those of bytes by the places of both. */
-Merges make_merges(const std::vector<std::string>& tokens, Units units);
+/** The merges of SentencePiece's tokens, each of every two that it can be cut into: the token with
+ * the higher score first, then the one with the longer first part, as Hugging Face has them. */
+Merges merges_of_scores(const std::vector<std::string>& tokens, const std::vector<double>& scores);
 
 }  // namespace ferry::text

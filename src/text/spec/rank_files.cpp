@@ -200,7 +200,7 @@ void read_rank_file(const std::filesystem::path& model_dir,
   BpeOptions options;
   options.bytes = true;
   options.ignore_merges = true;
-  Merges merges = make_merges(ranks.tokens, Units::bytes);
+  Merges merges = merges_of_ranks(ranks.tokens);
   const auto n_specials = static_cast<int32_t>(ranks.specials.size());
   for (Merge& merge : merges)
     merge = {merge.left + n_specials, merge.right + n_specials, merge.merged + n_specials};

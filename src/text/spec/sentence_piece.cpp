@@ -196,9 +196,9 @@ std::unique_ptr<Model> model_of(Form form, const SentencePieceFile& model, const
   BpeOptions options;
   options.unknown = v.tokens[static_cast<size_t>(v.unknown_id)];
   options.fuse_unknown = true;
+  options.leftmost_first = form == Form::plain;
   options.byte_fallback = form != Form::plain || model.byte_fallback;
-  return std::make_unique<Bpe>(std::move(options), v.tokens,
-                               make_merges(v.tokens, Units::characters));
+  return std::make_unique<Bpe>(std::move(options), v.tokens, merges_of_scores(v.tokens, v.scores));
 }
 
 /** Control symbols, and those that users defined, are sought in the text. */
