@@ -79,6 +79,18 @@ TEST(SentencePiece, AloneAsItSaysItself) {
   EXPECT_EQ(e.ids, (std::vector<int32_t>{5}));
 }
 
+TEST(SentencePiece, TheHigherScoreIsMergedFirst) {
+  TemporaryDirectory directory;
+  directory.write("tokenizer.model", model_file(bpe, "", kAsItIs) + piece("bcd", -0.1f) +
+                                         piece("cd", -0.2f) + piece("▁▁", -1e9f) +
+                                         piece("▁▁▁", -0.3f));
+  const Tokenizer t = Tokenizer::open(directory.path());
+  EXPECT_EQ(tokens_of(t, "abcd"), "a bcd");
+  EXPECT_EQ(tokens_of(t, "   ab"), "▁▁ ▁ab");
+  directory.write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer"})");
+  EXPECT_EQ(tokens_of(Tokenizer::open(directory.path()), "abcd"), "▁ a bcd");
+}
+
 TEST(SentencePiece, LlamaPutsABeginningAndABlank) {
   TemporaryDirectory directory;
   directory.write("tokenizer.model", model_file(bpe));
