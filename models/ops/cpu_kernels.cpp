@@ -3,9 +3,8 @@
 namespace ferry::ops {
 
 const Kernels& cpu_kernels() {
-  static const Kernels kernels = {cpu::kNorm,    cpu::kRmsNorm, cpu::kGelu,
-                                  cpu::kGate,    cpu::kRotary,  cpu::kEmbedding,
-                                  cpu::kDropout, cpu::kRows,    cpu::kCrossEntropy};
+  static const Kernels kernels = {kCpuNorm,      kCpuRmsNorm, kCpuGelu, kCpuGate,        kCpuRotary,
+                                  kCpuEmbedding, kCpuDropout, kCpuRows, kCpuCrossEntropy};
   return kernels;
 }
 

@@ -3,11 +3,10 @@
 namespace ferry::ops {
 
 const CudaKernels& cuda_kernels() {
-  static const CudaKernels kernels = {
-      {cuda::kNorm, cuda::kRmsNorm, cuda::kGelu, cuda::kGate, cuda::kRotary, cuda::kEmbedding,
-       cuda::kDropout, cuda::kRows, cuda::kCrossEntropy},
-      cuda::kAttention,
-      cuda::kSpanLoss};
+  static const CudaKernels kernels = {{kCudaNorm, kCudaRmsNorm, kCudaGelu, kCudaGate, kCudaRotary,
+                                       kCudaEmbedding, kCudaDropout, kCudaRows, kCudaCrossEntropy},
+                                      kCudaAttention,
+                                      kCudaSpanLoss};
   return kernels;
 }
 

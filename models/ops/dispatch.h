@@ -24,6 +24,11 @@ void* data_of(const at::Tensor& x);
 float* floats_of(const at::Tensor& x);
 const int32_t* ints_of(const at::Tensor& x);
 
+/** The extent of a (T, W) tensor. */
+inline Extent extent_of(const at::Tensor& x) {
+  return {dtype_of(x), x.size(0), x.size(1)};
+}
+
 /** The table of the tensor's device. */
 inline const Kernels& kernels_for(const at::Tensor& x) {
   return on_cuda(x) ? cuda_kernels() : cpu_kernels();
@@ -37,9 +42,7 @@ inline void* take_bytes(Scratch& scratch, int64_t n_bytes) {
   return scratch.take({n_bytes}, at::kByte).data_ptr();
 }
 
-/** FERRY_CHECK fails where dropout's gradient has no place of its own; without dropout it needs
- * none.
- */
+/** FERRY_CHECK fails unless da is there; without dropout it need not be. */
 void check_da(const at::Tensor& da, Dropout dropout);
 
 }  // namespace ferry::ops

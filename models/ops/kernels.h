@@ -8,17 +8,17 @@
 // which a plan's tensors have, run vectorised there; others are slower and may add up a row in
 // another order. A refused launch throws Error(Fault::machine).
 
-#include "models/ops/attention/attention_kernels.h"
-#include "models/ops/cross_entropy/cross_entropy_kernels.h"
-#include "models/ops/dropout/dropout_kernels.h"
-#include "models/ops/embedding/embedding_kernels.h"
-#include "models/ops/gate/gate_kernels.h"
-#include "models/ops/gelu/gelu_kernels.h"
-#include "models/ops/norm/norm_kernels.h"
-#include "models/ops/rms_norm/rms_norm_kernels.h"
-#include "models/ops/rotary/rotary_kernels.h"
-#include "models/ops/rows/rows_kernels.h"
-#include "models/ops/span_loss/span_loss_kernels.h"
+#include "models/ops/attention/join_gradients.h"
+#include "models/ops/cross_entropy/cross_entropy.h"
+#include "models/ops/dropout/dropout_residual.h"
+#include "models/ops/embedding/embedding.h"
+#include "models/ops/gate/gate.h"
+#include "models/ops/gelu/gelu.h"
+#include "models/ops/norm/norm.h"
+#include "models/ops/rms_norm/rms_norm.h"
+#include "models/ops/rotary/rotary.h"
+#include "models/ops/rows/rows.h"
+#include "models/ops/span_loss/span_loss.h"
 
 namespace ferry::ops {
 
@@ -32,7 +32,7 @@ struct Kernels : NormKernels,
                  RowsKernels,
                  CrossEntropyKernels {};
 
-/** Those of a GPU: with ones that have no like on the CPU. */
+/** A GPU has some that have no like on the CPU. */
 struct CudaKernels : Kernels, AttentionKernels, SpanLossKernels {};
 
 const Kernels& cpu_kernels();

@@ -32,36 +32,27 @@ void narrow_into(const at::Tensor& wide, at::Tensor& x) {
   simd::convert(data_of(x), dtype_of(x), wide.data_ptr(), DType::f32, x.numel());
 }
 
-void forward_on_cpu(const Attention& attention,
-                    const BatchTensors& batch,
-                    const at::Tensor& qkv,
-                    at::Tensor& probs,
-                    at::Tensor& context,
-                    Scratch& scratch) {
-  const ScratchScope scope(scratch);
-  const at::Tensor wide_qkv = widened(qkv, scratch);
-  const at::Tensor wide_context = result_of(context, scratch);
-  cpu::attention_forward(cpu_shape(attention, batch, context.size(1)), attention.dropout,
-                         floats_of(wide_qkv), dtype_of(probs), data_of(probs),
-                         floats_of(wide_context));
-  narrow_into(wide_context, context);
+void forward_on_cpu(const AttentionForward& its) {
+  const ScratchScope scope(its.scratch);
+  const at::Tensor wide_qkv = widened(its.qkv, its.scratch);
+  const at::Tensor wide_context = result_of(its.context, its.scratch);
+  const at::Tensor& probs = its.state[0];
+  cpu::attention_forward(cpu_shape(its.attention, its.batch, its.context.size(1)),
+                         its.attention.dropout, floats_of(wide_qkv), dtype_of(probs),
+                         data_of(probs), floats_of(wide_context));
+  narrow_into(wide_context, its.context);
 }
 
-void backward_on_cpu(const Attention& attention,
-                     const BatchTensors& batch,
-                     const at::Tensor& d_context,
-                     const at::Tensor& qkv,
-                     const at::Tensor& probs,
-                     at::Tensor& d_qkv,
-                     Scratch& scratch) {
-  const ScratchScope scope(scratch);
-  const at::Tensor wide_qkv = widened(qkv, scratch);
-  const at::Tensor wide_d_context = widened(d_context, scratch);
-  const at::Tensor wide_d_qkv = result_of(d_qkv, scratch);
-  cpu::attention_backward(cpu_shape(attention, batch, d_context.size(1)), attention.dropout,
-                          floats_of(wide_d_context), floats_of(wide_qkv), dtype_of(probs),
-                          data_of(probs), floats_of(wide_d_qkv));
-  narrow_into(wide_d_qkv, d_qkv);
+void backward_on_cpu(const AttentionBackward& its) {
+  const ScratchScope scope(its.scratch);
+  const at::Tensor wide_qkv = widened(its.qkv, its.scratch);
+  const at::Tensor wide_d_context = widened(its.d_context, its.scratch);
+  const at::Tensor wide_d_qkv = result_of(its.d_qkv, its.scratch);
+  const at::Tensor& probs = its.state[0];
+  cpu::attention_backward(cpu_shape(its.attention, its.batch, its.d_context.size(1)),
+                          its.attention.dropout, floats_of(wide_d_context), floats_of(wide_qkv),
+                          dtype_of(probs), data_of(probs), floats_of(wide_d_qkv));
+  narrow_into(wide_d_qkv, its.d_qkv);
 }
 
 }  // namespace
@@ -72,13 +63,14 @@ void attention_forward(const Attention& attention,
                        std::span<at::Tensor> state,
                        at::Tensor& context,
                        Scratch& scratch) {
+  const AttentionForward its = {attention, batch, qkv, state, context, scratch};
   switch (attention.backend) {
     case AttentionBackend::cpu_math:
-      return forward_on_cpu(attention, batch, qkv, state[0], context, scratch);
+      return forward_on_cpu(its);
     case AttentionBackend::flash:
-      return gpu::flash_forward(attention, batch, qkv, state, context);
+      return gpu::flash_forward(its);
     case AttentionBackend::memory_efficient:
-      return gpu::efficient_forward(attention, batch, qkv, state, context, scratch);
+      return gpu::efficient_forward(its);
   }
 }
 
@@ -91,17 +83,24 @@ void attention_backward(const Attention& attention,
                         at::Tensor& d_qkv,
                         const at::Tensor& d_bias,
                         Scratch& scratch) {
+  const AttentionBackward its = {.attention = attention,
+                                 .batch = batch,
+                                 .d_context = d_context,
+                                 .qkv = qkv,
+                                 .state = state,
+                                 .context = context,
+                                 .d_qkv = d_qkv,
+                                 .d_bias = d_bias,
+                                 .scratch = scratch};
   switch (attention.backend) {
     case AttentionBackend::cpu_math:
-      backward_on_cpu(attention, batch, d_context, qkv, state[0], d_qkv, scratch);
+      backward_on_cpu(its);
       if (d_bias.defined()) column_sum(d_qkv, d_bias, scratch);
       return;
     case AttentionBackend::flash:
-      return gpu::flash_backward(attention, batch, d_context, qkv, state, context, d_qkv, d_bias,
-                                 scratch);
+      return gpu::flash_backward(its);
     case AttentionBackend::memory_efficient:
-      return gpu::efficient_backward(attention, batch, d_context, qkv, state, context, d_qkv,
-                                     d_bias, scratch);
+      return gpu::efficient_backward(its);
   }
 }
 

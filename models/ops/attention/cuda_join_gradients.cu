@@ -1,7 +1,7 @@
 // The gradients of attention's queries, keys and values into one row on CUDA, with the bias's
 // gradient, which is its column sum.
 
-#include "models/ops/attention/attention_kernels.h"
+#include "models/ops/attention/join_gradients.h"
 #include "models/ops/cuda/cuda_reduce.h"
 
 namespace ferry::ops::cuda {
@@ -62,7 +62,7 @@ void join_qkv_gradients(const JoinQkvGradients& its, const Launch& on) {
 }
 
 }  // namespace
-
-const AttentionKernels kAttention = {.join_qkv_gradients = join_qkv_gradients};
-
 }  // namespace ferry::ops::cuda
+
+const ferry::ops::AttentionKernels ferry::ops::kCudaAttention = {.join_qkv_gradients =
+                                                                     cuda::join_qkv_gradients};

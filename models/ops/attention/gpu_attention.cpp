@@ -64,23 +64,22 @@ void seed_generator(const at::Tensor& on, Dropout dropout, uint64_t offset = 0) 
 void join(const at::Tensor& dq,
           const at::Tensor& dk,
           const at::Tensor& dv,
-          at::Tensor& d_qkv,
-          const at::Tensor& d_bias,
-          Scratch& scratch) {
-  const ScratchScope scope(scratch);
+          const AttentionBackward& its) {
+  const ScratchScope scope(its.scratch);
   FERRY_CHECK(dq.is_contiguous() && dk.is_contiguous() && dv.is_contiguous(),
               "gradients of attention are not contiguous");
-  const JoinQkvGradients its = {.type = dtype_of(d_qkv),
-                                .T = d_qkv.size(0),
-                                .q_width = dq.size(1) * dq.size(2),
-                                .kv_width = dk.size(1) * dk.size(2),
-                                .dq = data_of(dq),
-                                .dk = data_of(dk),
-                                .dv = data_of(dv),
-                                .dqkv = data_of(d_qkv),
-                                .dbias = data_of(d_bias)};
-  const int64_t n_bytes = d_bias.defined() ? column_sum_scratch_bytes(its.T, d_qkv.size(1)) : 0;
-  cuda_kernels().join_qkv_gradients(its, launch_on(d_qkv, take_bytes(scratch, n_bytes)));
+  const int64_t T = its.d_qkv.size(0), Q = its.d_qkv.size(1);
+  const JoinQkvGradients joined = {.type = dtype_of(its.d_qkv),
+                                   .T = T,
+                                   .q_width = dq.size(1) * dq.size(2),
+                                   .kv_width = dk.size(1) * dk.size(2),
+                                   .dq = data_of(dq),
+                                   .dk = data_of(dk),
+                                   .dv = data_of(dv),
+                                   .dqkv = data_of(its.d_qkv),
+                                   .dbias = data_of(its.d_bias)};
+  const int64_t n_bytes = its.d_bias.defined() ? column_sum_scratch_bytes(T, Q) : 0;
+  cuda_kernels().join_qkv_gradients(joined, launch_on(its.d_qkv, take_bytes(its.scratch, n_bytes)));
 }
 
 }  // namespace
@@ -89,41 +88,30 @@ int64_t flash_length(const BatchTensors& batch) {
   return round_up(batch.shape.max_length, 128);
 }
 
-void flash_forward(const Attention& attention,
-                   const BatchTensors& batch,
-                   const at::Tensor& qkv,
-                   std::span<at::Tensor> state,
-                   at::Tensor& context) {
-  if (attention.dropout.p > 0) seed_generator(qkv, attention.dropout);
-  const Parts parts(attention, qkv);
-  const int64_t length = flash_length(batch);
+void flash_forward(const AttentionForward& its) {
+  if (its.attention.dropout.p > 0) seed_generator(its.qkv, its.attention.dropout);
+  const Parts parts(its.attention, its.qkv);
+  const int64_t length = flash_length(its.batch);
   const auto [out, lse, rng, unused, mask] = at::_flash_attention_forward(
-      view_of(qkv, parts.q), view_of(qkv, parts.k), view_of(qkv, parts.v), batch.cu_seqlens,
-      batch.cu_seqlens, length, length, attention.dropout.p, attention.causal,
+      view_of(its.qkv, parts.q), view_of(its.qkv, parts.k), view_of(its.qkv, parts.v),
+      its.batch.cu_seqlens, its.batch.cu_seqlens, length, length, its.attention.dropout.p,
+      its.attention.causal,
       /*return_debug_mask=*/false);
-  context.copy_(out.view(context.sizes()));
-  state[0].copy_(lse.view(state[0].sizes()));
-  if (attention.dropout.p > 0) state[1].copy_(rng.view(at::kLong));
+  its.context.copy_(out.view(its.context.sizes()));
+  its.state[0].copy_(lse.view(its.state[0].sizes()));
+  if (its.attention.dropout.p > 0) its.state[1].copy_(rng.view(at::kLong));
 }
 
-void flash_backward(const Attention& attention,
-                    const BatchTensors& batch,
-                    const at::Tensor& d_context,
-                    const at::Tensor& qkv,
-                    std::span<at::Tensor> state,
-                    const at::Tensor& context,
-                    at::Tensor& d_qkv,
-                    const at::Tensor& d_bias,
-                    Scratch& scratch) {
-  const Parts parts(attention, qkv);
-  const int64_t length = flash_length(batch);
-  const at::Tensor q = view_of(qkv, parts.q);
-  const at::Tensor rng = state[1].view(at::kUInt64);
+void flash_backward(const AttentionBackward& its) {
+  const Parts parts(its.attention, its.qkv);
+  const int64_t length = flash_length(its.batch);
+  const at::Tensor q = view_of(its.qkv, parts.q);
+  const at::Tensor rng = its.state[1].view(at::kUInt64);
   const auto [dq, dk, dv] = at::_flash_attention_backward(
-      d_context.view(q.sizes()), q, view_of(qkv, parts.k), view_of(qkv, parts.v),
-      context.view(q.sizes()), state[0], batch.cu_seqlens, batch.cu_seqlens, length, length,
-      attention.dropout.p, attention.causal, rng, rng);
-  join(dq, dk, dv, d_qkv, d_bias, scratch);
+      its.d_context.view(q.sizes()), q, view_of(its.qkv, parts.k), view_of(its.qkv, parts.v),
+      its.context.view(q.sizes()), its.state[0], its.batch.cu_seqlens, its.batch.cu_seqlens, length,
+      length, its.attention.dropout.p, its.attention.causal, rng, rng);
+  join(dq, dk, dv, its);
 }
 
 namespace {
@@ -219,57 +207,47 @@ at::Tensor lse_of(const at::Tensor& state, const Run& run, int64_t n_heads) {
 
 }  // namespace
 
-void efficient_forward(const Attention& attention,
-                       const BatchTensors& batch,
-                       const at::Tensor& qkv,
-                       std::span<at::Tensor> state,
-                       at::Tensor& context,
-                       Scratch& scratch) {
-  const ScratchScope scope(scratch);
-  const Parts parts(attention, qkv);
-  const KeysAndValues kv(parts, qkv, scratch);
-  for (const Run& run : runs_of(batch, attention.n_heads)) {
-    if (attention.dropout.p > 0) seed_generator(qkv, attention.dropout, run.random_offset);
+void efficient_forward(const AttentionForward& its) {
+  const ScratchScope scope(its.scratch);
+  const Parts parts(its.attention, its.qkv);
+  const KeysAndValues kv(parts, its.qkv, its.scratch);
+  for (const Run& run : runs_of(its.batch, its.attention.n_heads)) {
+    if (its.attention.dropout.p > 0)
+      seed_generator(its.qkv, its.attention.dropout, run.random_offset);
     const auto [out, lse, seed, offset, max_q, max_k] = at::_efficient_attention_forward(
-        rectangle(qkv, run, parts.q), rectangle(kv.keys, run, kv.k),
+        rectangle(its.qkv, run, parts.q), rectangle(kv.keys, run, kv.k),
         rectangle(kv.values, run, kv.v), /*bias=*/{}, /*cu_seqlens_q=*/{}, /*cu_seqlens_k=*/{},
-        /*max_seqlen_q=*/{}, /*max_seqlen_k=*/{}, attention.dropout.p, mask_type_of(attention),
+        /*max_seqlen_q=*/{}, /*max_seqlen_k=*/{}, its.attention.dropout.p,
+        mask_type_of(its.attention),
         /*compute_log_sumexp=*/true);
-    rectangle(context, run, parts.q).copy_(out);
-    lse_of(state[0], run, attention.n_heads).copy_(lse);
+    rectangle(its.context, run, parts.q).copy_(out);
+    lse_of(its.state[0], run, its.attention.n_heads).copy_(lse);
   }
 }
 
-void efficient_backward(const Attention& attention,
-                        const BatchTensors& batch,
-                        const at::Tensor& d_context,
-                        const at::Tensor& qkv,
-                        std::span<at::Tensor> state,
-                        const at::Tensor& context,
-                        at::Tensor& d_qkv,
-                        const at::Tensor& d_bias,
-                        Scratch& scratch) {
+void efficient_backward(const AttentionBackward& its) {
   const auto scalar = [](uint64_t value) {
     return at::scalar_tensor(static_cast<int64_t>(value), at::dtype(at::kLong));
   };
   {
-    const ScratchScope scope(scratch);
-    const Parts parts(attention, qkv);
-    const KeysAndValues kv(parts, qkv, scratch);
-    for (const Run& run : runs_of(batch, attention.n_heads)) {
+    const ScratchScope scope(its.scratch);
+    const Parts parts(its.attention, its.qkv);
+    const KeysAndValues kv(parts, its.qkv, its.scratch);
+    for (const Run& run : runs_of(its.batch, its.attention.n_heads)) {
       const auto [dq, dk, dv, d_scores] = at::_efficient_attention_backward(
-          rectangle(d_context, run, parts.q), rectangle(qkv, run, parts.q),
+          rectangle(its.d_context, run, parts.q), rectangle(its.qkv, run, parts.q),
           rectangle(kv.keys, run, kv.k), rectangle(kv.values, run, kv.v), /*bias=*/{},
-          rectangle(context, run, parts.q), /*cu_seqlens_q=*/{}, /*cu_seqlens_k=*/{}, run.length,
-          run.length, lse_of(state[0], run, attention.n_heads), attention.dropout.p,
-          scalar(attention.dropout.key), scalar(run.random_offset), mask_type_of(attention),
+          rectangle(its.context, run, parts.q), /*cu_seqlens_q=*/{}, /*cu_seqlens_k=*/{},
+          run.length, run.length, lse_of(its.state[0], run, its.attention.n_heads),
+          its.attention.dropout.p, scalar(its.attention.dropout.key), scalar(run.random_offset),
+          mask_type_of(its.attention),
           /*bias_requires_grad=*/false);
-      put_gradient(dq, run, parts.q, d_qkv);
-      put_gradient(dk, run, parts.k, d_qkv);
-      put_gradient(dv, run, parts.v, d_qkv);
+      put_gradient(dq, run, parts.q, its.d_qkv);
+      put_gradient(dk, run, parts.k, its.d_qkv);
+      put_gradient(dv, run, parts.v, its.d_qkv);
     }
   }
-  if (d_bias.defined()) column_sum(d_qkv, d_bias, scratch);
+  if (its.d_bias.defined()) column_sum(its.d_qkv, its.d_bias, its.scratch);
 }
 
 }  // namespace ferry::ops::gpu

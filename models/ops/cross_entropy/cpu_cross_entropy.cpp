@@ -2,16 +2,16 @@
 
 #include "models/ops/cpu/row_blocks.h"
 #include "models/ops/cpu/row_kernels.h"
-#include "models/ops/cross_entropy/cross_entropy_kernels.h"
+#include "models/ops/cross_entropy/cross_entropy.h"
 
 namespace ferry::ops::cpu {
 namespace {
 
 void take_logits(const TakeLogits& its, const Launch&) {
+  const auto [type, n_rows, n_classes] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const int64_t n_classes = its.n_classes;
-  for_row_blocks(its.n_rows, n_classes, [&](int64_t, int64_t begin, int64_t end) {
-    Rows rows(its.type, n_classes, its.logits);
+  for_row_blocks(n_rows, n_classes, [&](int64_t, int64_t begin, int64_t end) {
+    Rows rows(type, n_classes, its.logits);
     for (int64_t r = begin; r < end; r++) {
       const float* x = rows.read(r);
       kernels.take_logits(x, n_classes, its.largest + r, its.sum_exp + r, its.sum + r);
@@ -22,10 +22,10 @@ void take_logits(const TakeLogits& its, const Launch&) {
 }
 
 void logits_backward(const LogitsBackward& its, const Launch&) {
+  const auto [type, n_rows, n_classes] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const int64_t n_classes = its.n_classes;
-  for_row_blocks(its.n_rows, n_classes, [&](int64_t, int64_t begin, int64_t end) {
-    Rows rows(its.type, n_classes, its.logits);
+  for_row_blocks(n_rows, n_classes, [&](int64_t, int64_t begin, int64_t end) {
+    Rows rows(type, n_classes, its.logits);
     for (int64_t r = begin; r < end; r++) {
       float* d = rows.write(r);
       if (its.labels[r] < 0) {
@@ -41,8 +41,7 @@ void logits_backward(const LogitsBackward& its, const Launch&) {
 }
 
 }  // namespace
-
-const CrossEntropyKernels kCrossEntropy = {.take_logits = take_logits,
-                                           .logits_backward = logits_backward};
-
 }  // namespace ferry::ops::cpu
+
+const ferry::ops::CrossEntropyKernels ferry::ops::kCpuCrossEntropy = {
+    .take_logits = cpu::take_logits, .logits_backward = cpu::logits_backward};

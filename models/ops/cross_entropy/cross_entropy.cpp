@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "models/ops/cross_entropy/logits_state.h"
 #include "models/ops/dispatch.h"
 
 namespace ferry::ops {
@@ -23,9 +24,7 @@ void take_logits(const at::Tensor& logits,
                  int64_t first_class,
                  const at::Tensor& labels,
                  LogitsState& state) {
-  const TakeLogits its = {.type = dtype_of(logits),
-                          .n_rows = logits.size(0),
-                          .n_classes = logits.size(1),
+  const TakeLogits its = {.extent = extent_of(logits),
                           .first_class = first_class,
                           .logits = data_of(logits),
                           .labels = ints_of(labels),
@@ -74,9 +73,7 @@ void cross_entropy_backward(at::Tensor& logits,
                             int64_t n_classes,
                             float smoothing,
                             float factor) {
-  const LogitsBackward its = {.type = dtype_of(logits),
-                              .n_rows = logits.size(0),
-                              .n_classes = logits.size(1),
+  const LogitsBackward its = {.extent = extent_of(logits),
                               .first_class = first_class,
                               .logits = data_of(logits),
                               .labels = ints_of(labels),

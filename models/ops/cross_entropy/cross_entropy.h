@@ -1,25 +1,45 @@
 #pragma once
-// Cross entropy of logits on tensors, forward and backward. It takes its classes in pieces, so that
-// a vocabulary's logits need never exist at once. Labels below zero are no item. Values are fp32
-// whatever the logits' type; `weight` is what each item's loss counts (design 5: one over the
-// step's items), `factor` that times the loss scale.
+// Cross entropy of logits, which takes its classes in pieces, so that a vocabulary's logits need
+// never exist at once. Labels below zero are no item. Values are fp32 whatever the logits' type;
+// `weight` is what each item's loss counts (design 5: one over the step's items), `factor` that
+// times the loss scale.
 
-#include <ATen/core/Tensor.h>
-
-#include "models/block.h"
+#include "models/ops/operation.h"
 
 namespace ferry::ops {
 
-/** The running state of each row's logits, all (rows) fp32. */
-struct LogitsState {
-  at::Tensor largest;
-  at::Tensor sum_exp;  ///< the sum of exp(logit - largest)
-  at::Tensor sum;
-  at::Tensor label_logit;
-
-  /** Out of the scratch, before any logits. */
-  static LogitsState take(int64_t rows, Scratch& scratch);
+/** Takes a piece of each row's logits, classes [first_class, first_class + n_classes), into what is
+ * known of the row: the largest, the sum of exp(logit - largest), the sum, and the label's, which
+ * changes only where the piece holds it. */
+struct TakeLogits {
+  Extent extent;  // (n_rows, n_classes)
+  int64_t first_class = 0;
+  const void* logits = nullptr;     // (n_rows, n_classes)
+  const int32_t* labels = nullptr;  // (n_rows)
+  float* largest = nullptr;         // (n_rows), as the next three
+  float* sum_exp = nullptr;
+  float* sum = nullptr;
+  float* label_logit = nullptr;
 };
+
+/** logits = factor * (exp(logits - lse) - uniform - on_label * [class is label]), 0 in rows without
+ * a label. */
+struct LogitsBackward {
+  Extent extent;  // (n_rows, n_classes)
+  int64_t first_class = 0;
+  void* logits = nullptr;           // (n_rows, n_classes)
+  const int32_t* labels = nullptr;  // (n_rows)
+  const float* lse = nullptr;       // (n_rows)
+  float uniform = 0, on_label = 0, factor = 0;
+};
+
+struct CrossEntropyKernels {
+  Kernel<TakeLogits> take_logits;
+  Kernel<LogitsBackward> logits_backward;
+};
+extern const CrossEntropyKernels kCpuCrossEntropy, kCudaCrossEntropy;
+
+struct LogitsState;  // logits_state.h
 
 /** Takes in the logits (rows, C) of the classes [first_class, first_class + C). */
 void take_logits(const at::Tensor& logits,

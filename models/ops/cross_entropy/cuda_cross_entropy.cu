@@ -1,7 +1,7 @@
 // Cross entropy over classes that come in pieces, on CUDA: one block of threads a row. A piece is
 // read twice, the second time out of a cache. Sums run in an order that its width alone fixes.
 
-#include "models/ops/cross_entropy/cross_entropy_kernels.h"
+#include "models/ops/cross_entropy/cross_entropy.h"
 #include "models/ops/cuda/cuda_block_reduce.h"
 
 namespace ferry::ops::cuda {
@@ -77,36 +77,36 @@ __global__ void __launch_bounds__(kThreads) take_row_back(int row_packs,
 }
 
 void take_logits(const TakeLogits& its, const Launch& on) {
-  if (its.n_rows == 0) return;
+  const auto [type, n_rows, n_classes] = its.extent;
+  if (n_rows == 0) return;
   with_packs(
-      its.type, its.n_classes,
+      type, n_classes,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        take_row<E, kPack>
-            <<<static_cast<unsigned>(its.n_rows), kThreads, 0, as_stream(on.stream)>>>(
-                static_cast<int>(its.n_classes / kPack), its.first_class, as<E>(its.logits),
-                its.labels, its.largest, its.sum_exp, its.sum, its.label_logit);
+        take_row<E, kPack><<<static_cast<unsigned>(n_rows), kThreads, 0, as_stream(on.stream)>>>(
+            static_cast<int>(n_classes / kPack), its.first_class, as<E>(its.logits), its.labels,
+            its.largest, its.sum_exp, its.sum, its.label_logit);
       },
       its.logits);
   check_launch("take_row");
 }
 
 void logits_backward(const LogitsBackward& its, const Launch& on) {
-  if (its.n_rows == 0) return;
+  const auto [type, n_rows, n_classes] = its.extent;
+  if (n_rows == 0) return;
   with_packs(
-      its.type, its.n_classes,
+      type, n_classes,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
         take_row_back<E, kPack>
-            <<<static_cast<unsigned>(its.n_rows), kThreads, 0, as_stream(on.stream)>>>(
-                static_cast<int>(its.n_classes / kPack), its.first_class, as<E>(its.logits),
-                its.labels, its.lse, its.uniform, its.on_label, its.factor);
+            <<<static_cast<unsigned>(n_rows), kThreads, 0, as_stream(on.stream)>>>(
+                static_cast<int>(n_classes / kPack), its.first_class, as<E>(its.logits), its.labels,
+                its.lse, its.uniform, its.on_label, its.factor);
       },
       its.logits);
   check_launch("take_row_back");
 }
 
 }  // namespace
-
-const CrossEntropyKernels kCrossEntropy = {.take_logits = take_logits,
-                                           .logits_backward = logits_backward};
-
 }  // namespace ferry::ops::cuda
+
+const ferry::ops::CrossEntropyKernels ferry::ops::kCudaCrossEntropy = {
+    .take_logits = cuda::take_logits, .logits_backward = cuda::logits_backward};

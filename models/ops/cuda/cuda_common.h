@@ -11,7 +11,7 @@
 
 #include "models/ops/cuda/cuda_checks.h"
 #include "models/ops/dropout.h"
-#include "models/ops/kernel.h"
+#include "models/ops/operation.h"
 #include "simd/philox.h"
 #include "src/base/dtype.h"
 

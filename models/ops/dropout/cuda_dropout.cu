@@ -2,7 +2,7 @@
 // residual, as pre-norm layers end, and its backward with the bias's gradient.
 
 #include "models/ops/cuda/cuda_reduce.h"
-#include "models/ops/dropout/dropout_kernels.h"
+#include "models/ops/dropout/dropout_residual.h"
 
 namespace ferry::ops::cuda {
 namespace {
@@ -53,14 +53,15 @@ struct DroppedGradient {
 };
 
 void dropout_residual_forward(const DropoutResidualForward& its, const Launch& on) {
-  if (its.T == 0) return;
+  const auto [type, T, W] = its.extent;
+  if (T == 0) return;
   with_packs(
-      its.type, its.W,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        const int64_t n_packs = its.T * its.W / kPack;
+        const int64_t n_packs = T * W / kPack;
         add_residual<E, kPack>
             <<<static_cast<unsigned>(ceil_div(n_packs, 256)), 256, 0, as_stream(on.stream)>>>(
-                n_packs, static_cast<uint32_t>(its.W / kPack), Mask(its.dropout), as<E>(its.a),
+                n_packs, static_cast<uint32_t>(W / kPack), Mask(its.dropout), as<E>(its.a),
                 as<E>(its.bias), as<E>(its.residual), as<E>(its.y));
       },
       its.a, its.bias, its.residual, its.y);
@@ -68,25 +69,25 @@ void dropout_residual_forward(const DropoutResidualForward& its, const Launch& o
 }
 
 void dropout(const DropoutRows& its, const Launch& on) {
-  dropout_residual_forward(
-      {.type = its.type, .T = its.T, .W = its.W, .dropout = its.dropout, .a = its.x, .y = its.out},
-      on);
+  dropout_residual_forward({.extent = its.extent, .dropout = its.dropout, .a = its.x, .y = its.out},
+                           on);
 }
 
 void dropout_residual_backward(const DropoutResidualBackward& its, const Launch& on) {
+  const auto [type, T, W] = its.extent;
   with_packs(
-      its.type, its.W,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
         const DroppedGradient<E, kPack> source{as<E>(its.dy), as<E>(its.da), Mask(its.dropout)};
-        sum_columns<E, kPack>(on, its.T, its.W, source, as<E>(its.dbias));
+        sum_columns<E, kPack>(on, T, W, source, as<E>(its.dbias));
       },
       its.dy, its.da);
 }
 
 }  // namespace
-
-const DropoutKernels kDropout = {.dropout = dropout,
-                                 .dropout_residual_forward = dropout_residual_forward,
-                                 .dropout_residual_backward = dropout_residual_backward};
-
 }  // namespace ferry::ops::cuda
+
+const ferry::ops::DropoutKernels ferry::ops::kCudaDropout = {
+    .dropout = cuda::dropout,
+    .dropout_residual_forward = cuda::dropout_residual_forward,
+    .dropout_residual_backward = cuda::dropout_residual_backward};

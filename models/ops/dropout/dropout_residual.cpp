@@ -5,13 +5,14 @@
 
 namespace ferry::ops {
 
+Dropout dropout_of(const RandomKey& key, int operation, float p) {
+  if (!key.training) return {};
+  return {p, key.of(operation), key.on_gpu ? key.on_gpu + operation : nullptr};
+}
+
 void dropout(const at::Tensor& x, Dropout dropout, at::Tensor& out) {
-  const DropoutRows its = {.type = dtype_of(x),
-                           .T = x.size(0),
-                           .W = x.size(1),
-                           .dropout = dropout,
-                           .x = data_of(x),
-                           .out = data_of(out)};
+  const DropoutRows its = {
+      .extent = extent_of(x), .dropout = dropout, .x = data_of(x), .out = data_of(out)};
   kernels_for(x).dropout(its, launch_on(x));
 }
 
@@ -20,9 +21,7 @@ void dropout_residual_forward(const at::Tensor& a,
                               const at::Tensor& residual,
                               Dropout dropout,
                               at::Tensor& y) {
-  const DropoutResidualForward its = {.type = dtype_of(a),
-                                      .T = a.size(0),
-                                      .W = a.size(1),
+  const DropoutResidualForward its = {.extent = extent_of(a),
                                       .dropout = dropout,
                                       .a = data_of(a),
                                       .bias = data_of(bias),
@@ -37,15 +36,13 @@ void dropout_residual_backward(const at::Tensor& dy,
                                at::Tensor& dbias,
                                Scratch& scratch) {
   check_da(da, dropout);
-  const DropoutResidualBackward its = {.type = dtype_of(dy),
-                                       .T = dy.size(0),
-                                       .W = dy.size(1),
+  const DropoutResidualBackward its = {.extent = extent_of(dy),
                                        .dropout = dropout,
                                        .dy = data_of(dy),
                                        .da = data_of(da),
                                        .dbias = data_of(dbias)};
   const ScratchScope scope(scratch);
-  void* sums = take_bytes(scratch, column_sum_scratch_bytes(its.T, its.W));
+  void* sums = take_bytes(scratch, column_sum_scratch_bytes(its.extent.T, its.extent.W));
   kernels_for(dy).dropout_residual_backward(its, launch_on(dy, sums));
 }
 

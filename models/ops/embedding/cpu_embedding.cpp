@@ -2,16 +2,15 @@
 
 #include "models/ops/cpu/row_blocks.h"
 #include "models/ops/cpu/row_kernels.h"
-#include "models/ops/embedding/embedding_kernels.h"
+#include "models/ops/embedding/embedding.h"
 
 namespace ferry::ops::cpu {
 namespace {
 
 void embedding_forward(const EmbeddingForward& its, const Launch&) {
+  const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const DType type = its.type;
-  const int64_t W = its.W;
-  for_row_blocks(its.T, W, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows words(type, W, its.word_table), types(type, W, its.type_table);
     Rows positions(type, W, its.position_table), out(type, W, its.sum);
     for (int64_t t = begin; t < end; t++) {
@@ -29,9 +28,9 @@ void embedding_forward(const EmbeddingForward& its, const Launch&) {
 }
 
 void embedding_backward(const EmbeddingBackward& its, const Launch& on) {
+  const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const int64_t T = its.T, W = its.W;
-  set_zero(its.type, its.n_rows, W, its.d_table);
+  set_zero(type, its.n_rows, W, its.d_table);
   // Tokens by id, then by place, so that a row's terms are neighbours and in order.
   auto* keys = static_cast<uint64_t*>(on.scratch);
   for (int64_t t = 0; t < T; t++) {
@@ -41,7 +40,7 @@ void embedding_backward(const EmbeddingBackward& its, const Launch& on) {
   std::sort(keys, keys + T);
   const auto id_of = [&](int64_t i) { return static_cast<int64_t>(keys[i] >> 32); };
   for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
-    Rows d_rows(its.type, W, its.dx), out(its.type, W, its.d_table);
+    Rows d_rows(type, W, its.dx), out(type, W, its.d_table);
     // A block of places owns the ids that begin in it.
     int64_t i = begin;
     while (i < end && i > 0 && id_of(i) == id_of(i - 1))
@@ -58,8 +57,7 @@ void embedding_backward(const EmbeddingBackward& its, const Launch& on) {
 }
 
 }  // namespace
-
-const EmbeddingKernels kEmbedding = {.embedding_forward = embedding_forward,
-                                     .embedding_backward = embedding_backward};
-
 }  // namespace ferry::ops::cpu
+
+const ferry::ops::EmbeddingKernels ferry::ops::kCpuEmbedding = {
+    .embedding_forward = cpu::embedding_forward, .embedding_backward = cpu::embedding_backward};

@@ -4,7 +4,7 @@
 
 #include "models/ops/cuda/cuda_common.h"
 #include "models/ops/cuda_scratch.h"
-#include "models/ops/embedding/embedding_kernels.h"
+#include "models/ops/embedding/embedding.h"
 
 namespace ferry::ops::cuda {
 namespace {
@@ -165,12 +165,13 @@ __global__ void __launch_bounds__(kThreads) close_runs(int n_tokens,
 }
 
 void embedding_forward(const EmbeddingForward& its, const Launch& on) {
-  if (its.T == 0) return;
+  const auto [type, T, W] = its.extent;
+  if (T == 0) return;
   with_packs(
-      its.type, its.W,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        embed<E, kPack><<<static_cast<unsigned>(its.T), kThreads, 0, as_stream(on.stream)>>>(
-            its.W / kPack, its.ids, its.type_ids, its.position_ids, as<E>(its.word_table),
+        embed<E, kPack><<<static_cast<unsigned>(T), kThreads, 0, as_stream(on.stream)>>>(
+            W / kPack, its.ids, its.type_ids, its.position_ids, as<E>(its.word_table),
             as<E>(its.type_table), as<E>(its.position_table), as<E>(its.sum));
       },
       its.word_table, its.type_table, its.position_table, its.sum);
@@ -178,20 +179,21 @@ void embedding_forward(const EmbeddingForward& its, const Launch& on) {
 }
 
 void embedding_backward(const EmbeddingBackward& its, const Launch& on) {
-  zero(on, its.d_table, its.n_rows * its.W * static_cast<int64_t>(size_of(its.type)));
-  if (its.T == 0) return;
-  expect(its.T < (int64_t{1} << 30), "fewer tokens", static_cast<double>(its.T));
+  const auto [type, T, W] = its.extent;
+  zero(on, its.d_table, its.n_rows * W * static_cast<int64_t>(size_of(type)));
+  if (T == 0) return;
+  expect(T < (int64_t{1} << 30), "fewer tokens", static_cast<double>(T));
   auto* order = as<int32_t>(on.scratch);
-  auto* partial = as<float>(as<char>(on.scratch) + embedding_order_bytes(its.T));
-  const int n_tokens = static_cast<int>(its.T);
-  rank_tokens<<<static_cast<unsigned>(ceil_div(its.T, kRankThreads)), kRankThreads, 0,
+  auto* partial = as<float>(as<char>(on.scratch) + embedding_order_bytes(T));
+  const int n_tokens = static_cast<int>(T);
+  rank_tokens<<<static_cast<unsigned>(ceil_div(T, kRankThreads)), kRankThreads, 0,
                 as_stream(on.stream)>>>(n_tokens, its.ids, order);
   check_launch("rank_tokens");
   with_packs(
-      its.type, its.W,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        const int64_t row_packs = its.W / kPack;
-        const dim3 grid(static_cast<unsigned>(n_embedding_chunks(its.T)),
+        const int64_t row_packs = W / kPack;
+        const dim3 grid(static_cast<unsigned>(n_embedding_chunks(T)),
                         static_cast<unsigned>(ceil_div(row_packs, kThreads)));
         add_runs<E, kPack><<<grid, kThreads, 0, as_stream(on.stream)>>>(
             n_tokens, row_packs, its.ids, order, as<E>(its.dx), as<E>(its.d_table), partial);
@@ -204,8 +206,7 @@ void embedding_backward(const EmbeddingBackward& its, const Launch& on) {
 }
 
 }  // namespace
-
-const EmbeddingKernels kEmbedding = {.embedding_forward = embedding_forward,
-                                     .embedding_backward = embedding_backward};
-
 }  // namespace ferry::ops::cuda
+
+const ferry::ops::EmbeddingKernels ferry::ops::kCudaEmbedding = {
+    .embedding_forward = cuda::embedding_forward, .embedding_backward = cuda::embedding_backward};

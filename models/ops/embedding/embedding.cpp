@@ -10,9 +10,7 @@ void embedding_forward(const BatchTensors& batch,
                        const at::Tensor& position,
                        const at::Tensor& type,
                        at::Tensor& sum) {
-  const EmbeddingForward its = {.type = dtype_of(sum),
-                                .T = sum.size(0),
-                                .W = sum.size(1),
+  const EmbeddingForward its = {.extent = extent_of(sum),
                                 .ids = ints_of(batch.input_ids),
                                 .type_ids = ints_of(batch.type_ids),
                                 .position_ids = ints_of(batch.position_ids),
@@ -28,15 +26,14 @@ void embedding_backward(const at::Tensor& ids,
                         at::Tensor& d_table,
                         Scratch& scratch) {
   if (!d_table.defined()) return;
-  const EmbeddingBackward its = {.type = dtype_of(dx),
-                                 .T = dx.size(0),
-                                 .W = dx.size(1),
+  const EmbeddingBackward its = {.extent = extent_of(dx),
                                  .ids = ints_of(ids),
                                  .n_rows = d_table.size(0),
                                  .dx = data_of(dx),
                                  .d_table = data_of(d_table)};
   const ScratchScope scope(scratch);
-  void* order = take_bytes(scratch, embedding_backward_scratch_bytes(its.T, its.W, on_cuda(dx)));
+  void* order = take_bytes(
+      scratch, embedding_backward_scratch_bytes(its.extent.T, its.extent.W, on_cuda(dx)));
   kernels_for(dx).embedding_backward(its, launch_on(dx, order));
 }
 

@@ -1,20 +1,48 @@
 #pragma once
-// The embeddings' tables on tensors, which are dense and, but for ids, of one type.
+// The embeddings: sums of rows of up to three tables. Ids are not checked here: the caller's batch
+// has valid ones.
 
-#include <ATen/core/Tensor.h>
-
-#include "models/block.h"
+#include "models/ops/operation.h"
 
 namespace ferry::ops {
 
-/** sum (T, W) = the three tables' rows of each token; position and type may be undefined. */
+/** sum[t] = word[ids[t]] + position[position_ids[t]] + type[type_ids[t]]. */
+struct EmbeddingForward {
+  Extent extent;
+  const int32_t* ids = nullptr;           // (T)
+  const int32_t* type_ids = nullptr;      // (T), unread without type_table
+  const int32_t* position_ids = nullptr;  // (T), unread without position_table
+  const void* word_table = nullptr;       // (n_words, W)
+  const void* type_table = nullptr;       // (n_types, W) or null
+  const void* position_table = nullptr;   // (n_positions, W) or null
+  void* sum = nullptr;                    // (T, W)
+};
+
+/** d_table[r] = sum of dx[t] over the t with ids[t] == r, added in ascending t; rows without one
+ * become zero. One call a table. CUDA: O(T^2) integer comparisons (T = 65,536: under 1 ms) in place
+ * of a library's sort, whose scratch could not be planned without a GPU. Scratch:
+ * embedding_backward_scratch_bytes. */
+struct EmbeddingBackward {
+  Extent extent;
+  const int32_t* ids = nullptr;  // (T)
+  int64_t n_rows = 0;
+  const void* dx = nullptr;  // (T, W)
+  void* d_table = nullptr;   // (n_rows, W)
+};
+
+struct EmbeddingKernels {
+  Kernel<EmbeddingForward> embedding_forward;
+  Kernel<EmbeddingBackward> embedding_backward;
+};
+extern const EmbeddingKernels kCpuEmbedding, kCudaEmbedding;
+
+/** The same on tensors, undefined standing for null: a d_table
+ * that is undefined is not computed. */
 void embedding_forward(const BatchTensors& batch,
                        const at::Tensor& word,
                        const at::Tensor& position,
                        const at::Tensor& type,
                        at::Tensor& sum);
-/** d_table (n, W) = for each row the sum of dx over the tokens with that id, in token order;
- * nothing where it is undefined. */
 void embedding_backward(const at::Tensor& ids,
                         const at::Tensor& dx,
                         at::Tensor& d_table,

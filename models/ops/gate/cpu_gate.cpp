@@ -2,36 +2,35 @@
 
 #include "models/ops/cpu/row_blocks.h"
 #include "models/ops/cpu/row_kernels.h"
-#include "models/ops/gate/gate_kernels.h"
+#include "models/ops/gate/gate.h"
 
 namespace ferry::ops::cpu {
 namespace {
 
 void silu_gate_forward(const SiluGateForward& its, const Launch&) {
+  const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const int64_t F = its.F;
-  for_row_blocks(its.T, F, [&](int64_t, int64_t begin, int64_t end) {
-    Rows in(its.type, 2 * F, its.gate_up), out(its.type, F, its.out);
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
+    Rows in(type, 2 * W, its.gate_up), out(type, W, its.out);
     for (int64_t t = begin; t < end; t++) {
       const float* gate = in.read(t);
-      kernels.silu_gate(out.write(t), gate, gate + F, F);
+      kernels.silu_gate(out.write(t), gate, gate + W, W);
       out.wrote(t);
     }
   });
 }
 
 void silu_gate_backward(const SiluGateBackward& its, const Launch&) {
+  const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const DType type = its.type;
-  const int64_t F = its.F;
-  for_row_blocks(its.T, F, [&](int64_t, int64_t begin, int64_t end) {
-    Rows d_after(type, F, its.d_out), before(type, 2 * F, its.gate_up);
-    Rows d_before(type, 2 * F, its.d_gate_up), after(type, F, its.out);
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
+    Rows d_after(type, W, its.d_out), before(type, 2 * W, its.gate_up);
+    Rows d_before(type, 2 * W, its.d_gate_up), after(type, W, its.out);
     for (int64_t t = begin; t < end; t++) {
       const float* gate = before.read(t);
       float* d_gate = d_before.write(t);
-      kernels.silu_gate_backward(d_gate, d_gate + F, after.write(t), d_after.read(t), gate,
-                                 gate + F, F);
+      kernels.silu_gate_backward(d_gate, d_gate + W, after.write(t), d_after.read(t), gate,
+                                 gate + W, W);
       d_before.wrote(t);
       after.wrote(t);
     }
@@ -39,8 +38,7 @@ void silu_gate_backward(const SiluGateBackward& its, const Launch&) {
 }
 
 }  // namespace
-
-const GateKernels kGate = {.silu_gate_forward = silu_gate_forward,
-                           .silu_gate_backward = silu_gate_backward};
-
 }  // namespace ferry::ops::cpu
+
+const ferry::ops::GateKernels ferry::ops::kCpuGate = {
+    .silu_gate_forward = cpu::silu_gate_forward, .silu_gate_backward = cpu::silu_gate_backward};

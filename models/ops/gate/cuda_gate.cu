@@ -1,7 +1,7 @@
 // The gated activation silu(gate) * up on CUDA, both halves in one row, forward and backward.
 
 #include "models/ops/cuda/cuda_common.h"
-#include "models/ops/gate/gate_kernels.h"
+#include "models/ops/gate/gate.h"
 
 namespace ferry::ops::cuda {
 namespace {
@@ -61,12 +61,13 @@ dim3 grid_of(int64_t T, int64_t row_packs) {
 }
 
 void silu_gate_forward(const SiluGateForward& its, const Launch& on) {
-  if (its.T == 0) return;
+  const auto [type, T, W] = its.extent;
+  if (T == 0) return;
   with_packs(
-      its.type, its.F,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        const int64_t row_packs = its.F / kPack;
-        silu_gate<E, kPack><<<grid_of(its.T, row_packs), kThreads, 0, as_stream(on.stream)>>>(
+        const int64_t row_packs = W / kPack;
+        silu_gate<E, kPack><<<grid_of(T, row_packs), kThreads, 0, as_stream(on.stream)>>>(
             static_cast<int>(row_packs), as<E>(its.gate_up), as<E>(its.out));
       },
       its.gate_up, its.out);
@@ -74,12 +75,13 @@ void silu_gate_forward(const SiluGateForward& its, const Launch& on) {
 }
 
 void silu_gate_backward(const SiluGateBackward& its, const Launch& on) {
-  if (its.T == 0) return;
+  const auto [type, T, W] = its.extent;
+  if (T == 0) return;
   with_packs(
-      its.type, its.F,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        const int64_t row_packs = its.F / kPack;
-        silu_gate_grad<E, kPack><<<grid_of(its.T, row_packs), kThreads, 0, as_stream(on.stream)>>>(
+        const int64_t row_packs = W / kPack;
+        silu_gate_grad<E, kPack><<<grid_of(T, row_packs), kThreads, 0, as_stream(on.stream)>>>(
             static_cast<int>(row_packs), as<E>(its.d_out), as<E>(its.gate_up), as<E>(its.d_gate_up),
             as<E>(its.out));
       },
@@ -88,8 +90,7 @@ void silu_gate_backward(const SiluGateBackward& its, const Launch& on) {
 }
 
 }  // namespace
-
-const GateKernels kGate = {.silu_gate_forward = silu_gate_forward,
-                           .silu_gate_backward = silu_gate_backward};
-
 }  // namespace ferry::ops::cuda
+
+const ferry::ops::GateKernels ferry::ops::kCudaGate = {
+    .silu_gate_forward = cuda::silu_gate_forward, .silu_gate_backward = cuda::silu_gate_backward};

@@ -5,11 +5,8 @@
 namespace ferry::ops {
 
 void silu_gate_forward(const at::Tensor& gate_up, at::Tensor& out) {
-  const SiluGateForward its = {.type = dtype_of(out),
-                               .T = out.size(0),
-                               .F = out.size(1),
-                               .gate_up = data_of(gate_up),
-                               .out = data_of(out)};
+  const SiluGateForward its = {
+      .extent = extent_of(out), .gate_up = data_of(gate_up), .out = data_of(out)};
   kernels_for(out).silu_gate_forward(its, launch_on(out));
 }
 
@@ -17,9 +14,7 @@ void silu_gate_backward(const at::Tensor& d_out,
                         const at::Tensor& gate_up,
                         at::Tensor& d_gate_up,
                         const at::Tensor& out) {
-  const SiluGateBackward its = {.type = dtype_of(d_out),
-                                .T = d_out.size(0),
-                                .F = d_out.size(1),
+  const SiluGateBackward its = {.extent = extent_of(d_out),
                                 .d_out = data_of(d_out),
                                 .gate_up = data_of(gate_up),
                                 .d_gate_up = data_of(d_gate_up),

@@ -4,7 +4,7 @@
 // with the algorithm that the product's size makes it take.
 
 #include "models/ops/cuda/cuda_reduce.h"
-#include "models/ops/gelu/gelu_kernels.h"
+#include "models/ops/gelu/gelu.h"
 
 namespace ferry::ops::cuda {
 namespace {
@@ -81,32 +81,34 @@ struct BackwardPacks {
 };
 
 void bias_gelu_forward(const GeluForward& its, const Launch& on) {
-  if (its.T == 0) return;
+  const auto [type, T, W] = its.extent;
+  if (T == 0) return;
   with_packs(
-      its.type, its.N,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        const int64_t n_packs = its.T * its.N / kPack;
+        const int64_t n_packs = T * W / kPack;
         bias_gelu<E, kPack><<<ceil_div(n_packs, 256), 256, 0, as_stream(on.stream)>>>(
-            n_packs, static_cast<uint32_t>(its.N / kPack), as<E>(its.a), as<E>(its.bias),
-            as<E>(its.h), as<E>(its.g));
+            n_packs, static_cast<uint32_t>(W / kPack), as<E>(its.a), as<E>(its.bias), as<E>(its.h),
+            as<E>(its.g));
       },
       its.a, its.bias, its.h, its.g);
   check_launch("bias_gelu");
 }
 
 void gelu_backward(const GeluBackward& its, const Launch& on) {
+  const auto [type, T, W] = its.extent;
   with_packs(
-      its.type, its.N,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
         const BackwardPacks<E, kPack> source{as<E>(its.dg), as<E>(its.h), as<E>(its.dh),
                                              as<E>(its.g)};
-        sum_columns<E, kPack>(on, its.T, its.N, source, as<E>(its.dbias));
+        sum_columns<E, kPack>(on, T, W, source, as<E>(its.dbias));
       },
       its.dg, its.h, its.dh, its.dbias, its.g);
 }
 
 }  // namespace
-
-const GeluKernels kGelu = {.bias_gelu_forward = bias_gelu_forward, .gelu_backward = gelu_backward};
-
 }  // namespace ferry::ops::cuda
+
+const ferry::ops::GeluKernels ferry::ops::kCudaGelu = {.bias_gelu_forward = cuda::bias_gelu_forward,
+                                                       .gelu_backward = cuda::gelu_backward};

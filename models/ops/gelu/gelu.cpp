@@ -6,9 +6,7 @@
 namespace ferry::ops {
 
 void bias_gelu_forward(const at::Tensor& a, const at::Tensor& bias, at::Tensor& h, at::Tensor& g) {
-  const GeluForward its = {.type = dtype_of(a),
-                           .T = a.size(0),
-                           .N = a.size(1),
+  const GeluForward its = {.extent = extent_of(a),
                            .a = data_of(a),
                            .bias = data_of(bias),
                            .h = data_of(h),
@@ -22,16 +20,14 @@ void gelu_backward(const at::Tensor& dg,
                    at::Tensor& dbias,
                    const at::Tensor& g,
                    Scratch& scratch) {
-  const GeluBackward its = {.type = dtype_of(dg),
-                            .T = dg.size(0),
-                            .N = dg.size(1),
+  const GeluBackward its = {.extent = extent_of(dg),
                             .dg = data_of(dg),
                             .h = data_of(h),
                             .dh = data_of(dh),
                             .dbias = data_of(dbias),
                             .g = data_of(g)};
   const ScratchScope scope(scratch);
-  void* sums = take_bytes(scratch, column_sum_scratch_bytes(its.T, its.N));
+  void* sums = take_bytes(scratch, column_sum_scratch_bytes(its.extent.T, its.extent.W));
   kernels_for(dg).gelu_backward(its, launch_on(dg, sums));
 }
 

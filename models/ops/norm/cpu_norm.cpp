@@ -2,18 +2,17 @@
 
 #include "models/ops/cpu/row_blocks.h"
 #include "models/ops/cpu/row_kernels.h"
-#include "models/ops/norm/norm_kernels.h"
+#include "models/ops/norm/norm.h"
 #include "simd/philox.h"
 
 namespace ferry::ops::cpu {
 namespace {
 
 void dropout_residual_norm_forward(const NormForward& its, const Launch&) {
+  const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const DType type = its.type;
-  const int64_t W = its.W;
   const float scale = simd::dropout_scale(its.dropout.p);
-  for_row_blocks(its.T, W, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows in(type, W, its.a), biases(type, W, its.bias), residuals(type, W, its.residual);
     Rows sums(type, W, its.z), gammas(type, W, its.gamma), betas(type, W, its.beta);
     Rows out(type, W, its.y);
@@ -31,11 +30,10 @@ void dropout_residual_norm_forward(const NormForward& its, const Launch&) {
 }
 
 void norm_dropout_forward(const NormForward& its, const Launch&) {
+  const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const DType type = its.type;
-  const int64_t W = its.W;
   const float scale = simd::dropout_scale(its.dropout.p);
-  for_row_blocks(its.T, W, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows sums(type, W, its.a), gammas(type, W, its.gamma), betas(type, W, its.beta);
     Rows out(type, W, its.y);
     KeepRows keep(its.dropout, W);
@@ -51,10 +49,9 @@ void norm_dropout_forward(const NormForward& its, const Launch&) {
 }
 
 void norm_apply(const NormApply& its, const Launch&) {
+  const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const DType type = its.type;
-  const int64_t W = its.W;
-  for_row_blocks(its.T, W, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows sums(type, W, its.z), gammas(type, W, its.gamma), betas(type, W, its.beta);
     Rows out(type, W, its.y);
     const float *gamma = gammas.read(0), *beta = betas.read(0);
@@ -67,12 +64,11 @@ void norm_apply(const NormApply& its, const Launch&) {
 }
 
 void dropout_residual_norm_backward(const NormBackward& its, const Launch& on) {
+  const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const DType type = its.type;
-  const int64_t W = its.W;
   const float scale = simd::dropout_scale(its.dropout.p);
   auto* partial = static_cast<float*>(on.scratch);
-  for_row_blocks(its.T, W, [&](int64_t block, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t block, int64_t begin, int64_t end) {
     Rows d_out(type, W, its.dy), sums(type, W, its.z), gammas(type, W, its.gamma);
     Rows d_sums(type, W, its.dz), d_in(type, W, its.da), d_others(type, W, its.d_sum);
     KeepRows keep(its.dropout, W);
@@ -91,16 +87,15 @@ void dropout_residual_norm_backward(const NormBackward& its, const Launch& on) {
     }
   });
   void* const out[] = {its.dgamma, its.dbeta, its.dbias};
-  add_partials(type, n_blocks_of(its.T), 3, W, partial, out);
+  add_partials(type, n_blocks_of(T), 3, W, partial, out);
 }
 
 void norm_dropout_backward(const NormBackward& its, const Launch& on) {
+  const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const DType type = its.type;
-  const int64_t W = its.W;
   const float scale = simd::dropout_scale(its.dropout.p);
   auto* partial = static_cast<float*>(on.scratch);
-  for_row_blocks(its.T, W, [&](int64_t block, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t block, int64_t begin, int64_t end) {
     Rows d_out(type, W, its.dy), sums(type, W, its.z), gammas(type, W, its.gamma);
     Rows d_sums(type, W, its.dz), d_others(type, W, its.d_sum);
     KeepRows keep(its.dropout, W);
@@ -114,15 +109,15 @@ void norm_dropout_backward(const NormBackward& its, const Launch& on) {
     }
   });
   void* const out[] = {its.dgamma, its.dbeta};
-  add_partials(type, n_blocks_of(its.T), 2, W, partial, out);
+  add_partials(type, n_blocks_of(T), 2, W, partial, out);
 }
 
 }  // namespace
-
-const NormKernels kNorm = {.dropout_residual_norm_forward = dropout_residual_norm_forward,
-                           .norm_dropout_forward = norm_dropout_forward,
-                           .norm_apply = norm_apply,
-                           .dropout_residual_norm_backward = dropout_residual_norm_backward,
-                           .norm_dropout_backward = norm_dropout_backward};
-
 }  // namespace ferry::ops::cpu
+
+const ferry::ops::NormKernels ferry::ops::kCpuNorm = {
+    .dropout_residual_norm_forward = cpu::dropout_residual_norm_forward,
+    .norm_dropout_forward = cpu::norm_dropout_forward,
+    .norm_apply = cpu::norm_apply,
+    .dropout_residual_norm_backward = cpu::dropout_residual_norm_backward,
+    .norm_dropout_backward = cpu::norm_dropout_backward};

@@ -4,7 +4,7 @@
 
 #include "models/ops/cuda/cuda_norm_rows.h"
 #include "models/ops/cuda/cuda_reduce.h"
-#include "models/ops/norm/norm_kernels.h"
+#include "models/ops/norm/norm.h"
 
 namespace ferry::ops::cuda {
 namespace {
@@ -134,17 +134,18 @@ __global__ void __launch_bounds__(256) apply_norm(int64_t n_rows,
 
 template <bool kBefore>
 void launch_forward(const NormForward& its, const Launch& on) {
-  if (its.T == 0) return;
+  const auto [type, T, W] = its.extent;
+  if (T == 0) return;
   with_packs(
-      its.type, its.W,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        const int64_t row_packs = its.W / kPack;
+        const int64_t row_packs = W / kPack;
         const Groups groups = forward_groups(row_packs, kPack);
-        const ForwardShape shape{its.T, static_cast<int>(row_packs), its.eps,
-                                 1.0f / static_cast<float>(its.W)};
+        const ForwardShape shape{T, static_cast<int>(row_packs), its.eps,
+                                 1.0f / static_cast<float>(W)};
         with_held<kPack>(groups.held, [&]<int kHeld>(IntIs<kHeld>) {
           norm_forward<E, kPack, kHeld, kBefore>
-              <<<static_cast<unsigned>(ceil_div(its.T, groups.groups)), groups.block(), 0,
+              <<<static_cast<unsigned>(ceil_div(T, groups.groups)), groups.block(), 0,
                  as_stream(on.stream)>>>(shape, Mask(its.dropout), as<E>(its.a), as<E>(its.bias),
                                          as<E>(its.residual), as<E>(its.gamma), as<E>(its.beta),
                                          as<E>(its.z), its.mean, its.rstd, as<E>(its.y));
@@ -155,15 +156,16 @@ void launch_forward(const NormForward& its, const Launch& on) {
 }
 
 void norm_apply(const NormApply& its, const Launch& on) {
-  if (its.T == 0) return;
+  const auto [type, T, W] = its.extent;
+  if (T == 0) return;
   with_packs(
-      its.type, its.W,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
         constexpr int kRows = 256 / kWarp;
-        apply_norm<E, kPack><<<static_cast<unsigned>(ceil_div(its.T, kRows)), dim3(kWarp, kRows), 0,
-                               as_stream(on.stream)>>>(
-            its.T, static_cast<int>(its.W / kPack), as<E>(its.z), its.mean, its.rstd,
-            as<E>(its.gamma), as<E>(its.beta), as<E>(its.y));
+        apply_norm<E, kPack><<<static_cast<unsigned>(ceil_div(T, kRows)), dim3(kWarp, kRows), 0,
+                               as_stream(on.stream)>>>(T, static_cast<int>(W / kPack), as<E>(its.z),
+                                                       its.mean, its.rstd, as<E>(its.gamma),
+                                                       as<E>(its.beta), as<E>(its.y));
       },
       its.z, its.gamma, its.beta, its.y);
   check_launch("apply_norm");
@@ -257,27 +259,27 @@ __global__ void __launch_bounds__(kMaxThreads, kHeld == 1 ? 2 : 1)
 
 template <bool kBefore>
 void launch_backward(const NormBackward& its, const Launch& on) {
+  const auto [type, T, W] = its.extent;
   constexpr int kSums = kBefore ? 3 : 2;
   void* const da = its.da == nullptr ? its.dz : its.da;
-  const int n_blocks = static_cast<int>(n_norm_backward_blocks(its.T));
+  const int n_blocks = static_cast<int>(n_norm_backward_blocks(T));
   with_packs(
-      its.type, its.W,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        const int64_t row_packs = its.W / kPack;
+        const int64_t row_packs = W / kPack;
         const Groups groups = backward_groups(row_packs, kPack);
         if (n_blocks > 0) {
           with_held<kPack>(groups.held, [&]<int kHeld>(IntIs<kHeld>) {
             norm_backward<E, kPack, kHeld, kBefore>
                 <<<n_blocks, groups.block(), 0, as_stream(on.stream)>>>(
-                    its.T, static_cast<int>(row_packs), 1.0f / static_cast<float>(its.W),
-                    Mask(its.dropout), as<E>(its.dy), as<E>(its.z), its.mean, its.rstd,
-                    as<E>(its.gamma), as<E>(its.d_sum), as<E>(its.dz), as<E>(da),
-                    as<float>(on.scratch));
+                    T, static_cast<int>(row_packs), 1.0f / static_cast<float>(W), Mask(its.dropout),
+                    as<E>(its.dy), as<E>(its.z), its.mean, its.rstd, as<E>(its.gamma),
+                    as<E>(its.d_sum), as<E>(its.dz), as<E>(da), as<float>(on.scratch));
           });
           check_launch("norm_backward");
         }
         const SumOutputs<E> outs{as<E>(its.dgamma), as<E>(its.dbeta), as<E>(its.dbias)};
-        launch_sum_partials<E>(on, n_blocks, its.W, kSums, outs);
+        launch_sum_partials<E>(on, n_blocks, W, kSums, outs);
       },
       its.dy, its.z, its.gamma, its.d_sum, its.dz, da);
 }
@@ -289,11 +291,11 @@ void dropout_residual_norm_backward(const NormBackward& its, const Launch& on) {
 }
 
 }  // namespace
-
-const NormKernels kNorm = {.dropout_residual_norm_forward = launch_forward<true>,
-                           .norm_dropout_forward = launch_forward<false>,
-                           .norm_apply = norm_apply,
-                           .dropout_residual_norm_backward = dropout_residual_norm_backward,
-                           .norm_dropout_backward = launch_backward<false>};
-
 }  // namespace ferry::ops::cuda
+
+const ferry::ops::NormKernels ferry::ops::kCudaNorm = {
+    .dropout_residual_norm_forward = cuda::launch_forward<true>,
+    .norm_dropout_forward = cuda::launch_forward<false>,
+    .norm_apply = cuda::norm_apply,
+    .dropout_residual_norm_backward = cuda::dropout_residual_norm_backward,
+    .norm_dropout_backward = cuda::launch_backward<false>};

@@ -1,6 +1,7 @@
 #include "models/ops/norm/norm.h"
 
 #include "models/ops/dispatch.h"
+#include "models/ops/norm/norm_params.h"
 #include "models/ops/scratch_sizes.h"
 
 namespace ferry::ops {
@@ -15,9 +16,7 @@ NormBackward backward_of(const at::Tensor& dy,
                          Dropout dropout,
                          const at::Tensor& dz,
                          const NormParams& d_norm) {
-  return {.type = dtype_of(dy),
-          .T = dy.size(0),
-          .W = dy.size(1),
+  return {.extent = extent_of(dy),
           .dropout = dropout,
           .dy = data_of(dy),
           .z = data_of(z),
@@ -46,9 +45,7 @@ void dropout_residual_norm_forward(const at::Tensor& a,
                                    at::Tensor& z,
                                    NormState& state,
                                    at::Tensor& y) {
-  const NormForward its = {.type = dtype_of(a),
-                           .T = a.size(0),
-                           .W = a.size(1),
+  const NormForward its = {.extent = extent_of(a),
                            .eps = eps,
                            .dropout = dropout,
                            .a = data_of(a),
@@ -86,9 +83,7 @@ void norm_apply(const at::Tensor& z,
                 const NormParams& norm,
                 const NormState& state,
                 at::Tensor& y) {
-  const NormApply its = {.type = dtype_of(z),
-                         .T = z.size(0),
-                         .W = z.size(1),
+  const NormApply its = {.extent = extent_of(z),
                          .z = data_of(z),
                          .gamma = data_of(norm.weight),
                          .beta = data_of(norm.bias),
@@ -104,9 +99,7 @@ void norm_dropout_forward(const at::Tensor& z,
                           Dropout dropout,
                           NormState& state,
                           at::Tensor& y) {
-  const NormForward its = {.type = dtype_of(z),
-                           .T = z.size(0),
-                           .W = z.size(1),
+  const NormForward its = {.extent = extent_of(z),
                            .eps = eps,
                            .dropout = dropout,
                            .a = data_of(z),

@@ -2,16 +2,15 @@
 
 #include "models/ops/cpu/row_blocks.h"
 #include "models/ops/cpu/row_kernels.h"
-#include "models/ops/rms_norm/rms_norm_kernels.h"
+#include "models/ops/rms_norm/rms_norm.h"
 
 namespace ferry::ops::cpu {
 namespace {
 
 void residual_rms_norm_forward(const RmsNormForward& its, const Launch&) {
+  const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const DType type = its.type;
-  const int64_t W = its.W;
-  for_row_blocks(its.T, W, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows in(type, W, its.a), residuals(type, W, its.residual), sums(type, W, its.z);
     Rows weights(type, W, its.weight), out(type, W, its.y);
     const float* weight = weights.read(0);
@@ -30,10 +29,9 @@ void residual_rms_norm_forward(const RmsNormForward& its, const Launch&) {
 }
 
 void rms_norm_apply(const RmsNormApply& its, const Launch&) {
+  const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const DType type = its.type;
-  const int64_t W = its.W;
-  for_row_blocks(its.T, W, [&](int64_t, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows sums(type, W, its.z), weights(type, W, its.weight), out(type, W, its.y);
     const float* weight = weights.read(0);
     for (int64_t t = begin; t < end; t++) {
@@ -44,11 +42,10 @@ void rms_norm_apply(const RmsNormApply& its, const Launch&) {
 }
 
 void residual_rms_norm_backward(const RmsNormBackward& its, const Launch& on) {
+  const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const DType type = its.type;
-  const int64_t W = its.W;
   auto* partial = static_cast<float*>(on.scratch);
-  for_row_blocks(its.T, W, [&](int64_t block, int64_t begin, int64_t end) {
+  for_row_blocks(T, W, [&](int64_t block, int64_t begin, int64_t end) {
     Rows d_out(type, W, its.dy), sums(type, W, its.z), weights(type, W, its.weight);
     Rows d_others(type, W, its.d_sum), d_sums(type, W, its.dz);
     const float* weight = weights.read(0);
@@ -61,13 +58,13 @@ void residual_rms_norm_backward(const RmsNormBackward& its, const Launch& on) {
     }
   });
   void* const out[] = {its.dweight};
-  add_partials(type, n_blocks_of(its.T), 1, W, partial, out);
+  add_partials(type, n_blocks_of(T), 1, W, partial, out);
 }
 
 }  // namespace
-
-const RmsNormKernels kRmsNorm = {.residual_rms_norm_forward = residual_rms_norm_forward,
-                                 .rms_norm_apply = rms_norm_apply,
-                                 .residual_rms_norm_backward = residual_rms_norm_backward};
-
 }  // namespace ferry::ops::cpu
+
+const ferry::ops::RmsNormKernels ferry::ops::kCpuRmsNorm = {
+    .residual_rms_norm_forward = cpu::residual_rms_norm_forward,
+    .rms_norm_apply = cpu::rms_norm_apply,
+    .residual_rms_norm_backward = cpu::residual_rms_norm_backward};

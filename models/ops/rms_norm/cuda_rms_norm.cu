@@ -3,7 +3,7 @@
 
 #include "models/ops/cuda/cuda_norm_rows.h"
 #include "models/ops/cuda/cuda_reduce.h"
-#include "models/ops/rms_norm/rms_norm_kernels.h"
+#include "models/ops/rms_norm/rms_norm.h"
 
 namespace ferry::ops::cuda {
 namespace {
@@ -148,16 +148,17 @@ RowShape row_shape(int64_t T, int64_t W, int pack, float eps) {
 }
 
 void residual_rms_norm_forward(const RmsNormForward& its, const Launch& on) {
-  if (its.T == 0) return;
+  const auto [type, T, W] = its.extent;
+  if (T == 0) return;
   with_packs(
-      its.type, its.W,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        const Groups groups = forward_groups(its.W / kPack, kPack);
+        const Groups groups = forward_groups(W / kPack, kPack);
         with_held<kPack>(groups.held, [&]<int kHeld>(IntIs<kHeld>) {
-          rms_forward<E, kPack, kHeld><<<static_cast<unsigned>(ceil_div(its.T, groups.groups)),
+          rms_forward<E, kPack, kHeld><<<static_cast<unsigned>(ceil_div(T, groups.groups)),
                                          groups.block(), 0, as_stream(on.stream)>>>(
-              row_shape(its.T, its.W, kPack, its.eps), as<E>(its.a), as<E>(its.residual),
-              as<E>(its.weight), as<E>(its.z), its.rstd, as<E>(its.y));
+              row_shape(T, W, kPack, its.eps), as<E>(its.a), as<E>(its.residual), as<E>(its.weight),
+              as<E>(its.z), its.rstd, as<E>(its.y));
         });
       },
       its.a, its.residual, its.weight, its.z, its.y);
@@ -165,43 +166,44 @@ void residual_rms_norm_forward(const RmsNormForward& its, const Launch& on) {
 }
 
 void rms_norm_apply(const RmsNormApply& its, const Launch& on) {
-  if (its.T == 0) return;
+  const auto [type, T, W] = its.extent;
+  if (T == 0) return;
   with_packs(
-      its.type, its.W,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
         constexpr int kRows = 256 / kWarp;
-        rms_apply<E, kPack><<<static_cast<unsigned>(ceil_div(its.T, kRows)), dim3(kWarp, kRows), 0,
-                              as_stream(on.stream)>>>(its.T, static_cast<int>(its.W / kPack),
-                                                      as<E>(its.z), its.rstd, as<E>(its.weight),
-                                                      as<E>(its.y));
+        rms_apply<E, kPack><<<static_cast<unsigned>(ceil_div(T, kRows)), dim3(kWarp, kRows), 0,
+                              as_stream(on.stream)>>>(T, static_cast<int>(W / kPack), as<E>(its.z),
+                                                      its.rstd, as<E>(its.weight), as<E>(its.y));
       },
       its.z, its.weight, its.y);
   check_launch("rms_apply");
 }
 
 void residual_rms_norm_backward(const RmsNormBackward& its, const Launch& on) {
-  const int n_blocks = static_cast<int>(n_norm_backward_blocks(its.T));
+  const auto [type, T, W] = its.extent;
+  const int n_blocks = static_cast<int>(n_norm_backward_blocks(T));
   with_packs(
-      its.type, its.W,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        const Groups groups = backward_groups(its.W / kPack, kPack);
+        const Groups groups = backward_groups(W / kPack, kPack);
         if (n_blocks > 0) {
           with_held<kPack>(groups.held, [&]<int kHeld>(IntIs<kHeld>) {
             rms_backward<E, kPack, kHeld><<<n_blocks, groups.block(), 0, as_stream(on.stream)>>>(
-                row_shape(its.T, its.W, kPack, 0), as<E>(its.dy), as<E>(its.z), its.rstd,
-                as<E>(its.weight), as<E>(its.d_sum), as<E>(its.dz), as<float>(on.scratch));
+                row_shape(T, W, kPack, 0), as<E>(its.dy), as<E>(its.z), its.rstd, as<E>(its.weight),
+                as<E>(its.d_sum), as<E>(its.dz), as<float>(on.scratch));
           });
           check_launch("rms_backward");
         }
-        launch_sum_partials<E>(on, n_blocks, its.W, 1, {as<E>(its.dweight)});
+        launch_sum_partials<E>(on, n_blocks, W, 1, {as<E>(its.dweight)});
       },
       its.dy, its.z, its.weight, its.d_sum, its.dz);
 }
 
 }  // namespace
-
-const RmsNormKernels kRmsNorm = {.residual_rms_norm_forward = residual_rms_norm_forward,
-                                 .rms_norm_apply = rms_norm_apply,
-                                 .residual_rms_norm_backward = residual_rms_norm_backward};
-
 }  // namespace ferry::ops::cuda
+
+const ferry::ops::RmsNormKernels ferry::ops::kCudaRmsNorm = {
+    .residual_rms_norm_forward = cuda::residual_rms_norm_forward,
+    .rms_norm_apply = cuda::rms_norm_apply,
+    .residual_rms_norm_backward = cuda::residual_rms_norm_backward};

@@ -17,9 +17,7 @@ void residual_rms_norm_forward(const at::Tensor& a,
                                at::Tensor& y) {
   FERRY_CHECK(z.defined() == residual.defined(), "residual {}, sum {}", residual.defined(),
               z.defined());
-  const RmsNormForward its = {.type = dtype_of(a),
-                              .T = a.size(0),
-                              .W = a.size(1),
+  const RmsNormForward its = {.extent = extent_of(a),
                               .eps = eps,
                               .a = data_of(a),
                               .residual = data_of(residual),
@@ -38,9 +36,7 @@ void residual_rms_norm_backward(const at::Tensor& dy,
                                 at::Tensor& dz,
                                 at::Tensor& dweight,
                                 Scratch& scratch) {
-  const RmsNormBackward its = {.type = dtype_of(dy),
-                               .T = dy.size(0),
-                               .W = dy.size(1),
+  const RmsNormBackward its = {.extent = extent_of(dy),
                                .dy = data_of(dy),
                                .z = data_of(z),
                                .rstd = floats_of(rstd),
@@ -49,7 +45,8 @@ void residual_rms_norm_backward(const at::Tensor& dy,
                                .dz = data_of(dz),
                                .dweight = data_of(dweight)};
   const ScratchScope scope(scratch);
-  void* sums = take_bytes(scratch, rms_norm_backward_scratch_bytes(its.T, its.W, on_cuda(dy)));
+  void* sums =
+      take_bytes(scratch, rms_norm_backward_scratch_bytes(its.extent.T, its.extent.W, on_cuda(dy)));
   kernels_for(dy).residual_rms_norm_backward(its, launch_on(dy, sums));
 }
 
@@ -57,9 +54,7 @@ void rms_norm_apply(const at::Tensor& z,
                     const at::Tensor& weight,
                     const at::Tensor& rstd,
                     at::Tensor& y) {
-  const RmsNormApply its = {.type = dtype_of(z),
-                            .T = z.size(0),
-                            .W = z.size(1),
+  const RmsNormApply its = {.extent = extent_of(z),
                             .z = data_of(z),
                             .weight = data_of(weight),
                             .rstd = floats_of(rstd),

@@ -1,24 +1,61 @@
 #pragma once
-// RMSNorm on tensors, with the residual sum before it. Tensors are dense, of one type unless said;
-// T tokens, W width.
+// RMSNorm, with the residual sum before it. Widths on CUDA as in norm.h.
 
-#include <ATen/core/Tensor.h>
-
-#include "models/block.h"
+#include "models/ops/operation.h"
 
 namespace ferry::ops {
 
-/** z = a + residual, y = RMSNorm(z) * weight, with rstd (T) fp32 = 1 / sqrt(mean(z^2) + eps) of
- * each row. Without residual z is a, and undefined here. z or y may be a, z may be residual. */
+/** z = a + residual, y = z * rstd * weight with rstd = 1 / sqrt(mean(z^2) + eps), over the rounded
+ * z. z or y may be a, z may be residual. */
+struct RmsNormForward {
+  Extent extent;
+  float eps = 0;
+  const void* a = nullptr;         // (T, W)
+  const void* residual = nullptr;  // (T, W) or null
+  const void* weight = nullptr;    // (W)
+  void* z = nullptr;               // (T, W), or null without residual: z is a
+  float* rstd = nullptr;           // (T)
+  void* y = nullptr;               // (T, W)
+};
+
+/** y again, from the rstd that the forward kept: the same bits. */
+struct RmsNormApply {
+  Extent extent;
+  const void* z = nullptr;       // (T, W)
+  const void* weight = nullptr;  // (W)
+  const float* rstd = nullptr;   // (T)
+  void* y = nullptr;             // (T, W)
+};
+
+/** dz, which is the residual's gradient too, with d_sum added, the gradient that reaches z past the
+ * norm; and the column sum dweight. dz may be dy or d_sum. Scratch:
+ * rms_norm_backward_scratch_bytes. */
+struct RmsNormBackward {
+  Extent extent;
+  const void* dy = nullptr;      // (T, W)
+  const void* z = nullptr;       // (T, W)
+  const float* rstd = nullptr;   // (T)
+  const void* weight = nullptr;  // (W)
+  const void* d_sum = nullptr;   // (T, W) or null
+  void* dz = nullptr;            // (T, W)
+  void* dweight = nullptr;       // (W)
+};
+
+struct RmsNormKernels {
+  Kernel<RmsNormForward> residual_rms_norm_forward;
+  Kernel<RmsNormApply> rms_norm_apply;
+  Kernel<RmsNormBackward> residual_rms_norm_backward;
+};
+extern const RmsNormKernels kCpuRmsNorm, kCudaRmsNorm;
+
+/** The same on tensors, undefined standing for null; rstd is fp32. */
 void residual_rms_norm_forward(const at::Tensor& a,
                                const at::Tensor& residual,
-                               const at::Tensor& weight,  // (W)
+                               const at::Tensor& weight,
                                float eps,
                                const at::Tensor& z,
                                at::Tensor& rstd,
                                at::Tensor& y);
-/** dz, which is the residual's gradient too, with d_sum (may be undefined) added: the gradient that
- * reaches z past the norm; dweight (W). dz may be dy or d_sum. */
 void residual_rms_norm_backward(const at::Tensor& dy,
                                 const at::Tensor& z,
                                 const at::Tensor& weight,
@@ -27,7 +64,6 @@ void residual_rms_norm_backward(const at::Tensor& dy,
                                 at::Tensor& dz,
                                 at::Tensor& dweight,
                                 Scratch& scratch);
-/** y again, from the rstd that the forward kept: the same bits. */
 void rms_norm_apply(const at::Tensor& z,
                     const at::Tensor& weight,
                     const at::Tensor& rstd,

@@ -2,7 +2,7 @@
 
 #include "models/ops/cpu/row_blocks.h"
 #include "models/ops/cpu/row_kernels.h"
-#include "models/ops/rotary/rotary_kernels.h"
+#include "models/ops/rotary/rotary.h"
 
 namespace ferry::ops::cpu {
 namespace {
@@ -26,7 +26,6 @@ void rotate(const Rotate& its, const Launch&) {
 }
 
 }  // namespace
-
-const RotaryKernels kRotary = {.rotate = rotate};
-
 }  // namespace ferry::ops::cpu
+
+const ferry::ops::RotaryKernels ferry::ops::kCpuRotary = {.rotate = cpu::rotate};

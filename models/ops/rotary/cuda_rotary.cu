@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "models/ops/cuda/cuda_common.h"
-#include "models/ops/rotary/rotary_kernels.h"
+#include "models/ops/rotary/rotary.h"
 
 namespace ferry::ops::cuda {
 namespace {
@@ -81,7 +81,6 @@ void rotate(const Rotate& its, const Launch& on) {
 }
 
 }  // namespace
-
-const RotaryKernels kRotary = {.rotate = rotate};
-
 }  // namespace ferry::ops::cuda
+
+const ferry::ops::RotaryKernels ferry::ops::kCudaRotary = {.rotate = cuda::rotate};

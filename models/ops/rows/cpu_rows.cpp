@@ -4,29 +4,30 @@
 
 #include "models/ops/cpu/row_blocks.h"
 #include "models/ops/cpu/row_kernels.h"
-#include "models/ops/rows/rows_kernels.h"
+#include "models/ops/rows/rows.h"
 
 namespace ferry::ops::cpu {
 namespace {
 
 void column_sum(const ColumnSum& its, const Launch& on) {
+  const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
-  const int64_t N = its.N;
   auto* partial = static_cast<float*>(on.scratch);
-  for_row_blocks(its.T, N, [&](int64_t block, int64_t begin, int64_t end) {
-    Rows in(its.type, N, its.x);
-    float* sum = partial + block * N;
-    std::fill_n(sum, N, 0.0f);
+  for_row_blocks(T, W, [&](int64_t block, int64_t begin, int64_t end) {
+    Rows in(type, W, its.x);
+    float* sum = partial + block * W;
+    std::fill_n(sum, W, 0.0f);
     for (int64_t t = begin; t < end; t++)
-      kernels.add(sum, in.read(t), N);
+      kernels.add(sum, in.read(t), W);
   });
   void* const out[] = {its.out};
-  add_partials(its.type, n_blocks_of(its.T), 1, N, partial, out);
+  add_partials(type, n_blocks_of(T), 1, W, partial, out);
 }
 
 void gather_rows(const GatherRows& its, const Launch&) {
-  const int64_t row_bytes = its.W * static_cast<int64_t>(size_of(its.type));
-  for_row_blocks(its.n, its.W, [&](int64_t, int64_t begin, int64_t end) {
+  const auto [type, n, W] = its.extent;
+  const int64_t row_bytes = W * static_cast<int64_t>(size_of(type));
+  for_row_blocks(n, W, [&](int64_t, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) {
       memcpy(static_cast<std::byte*>(its.out) + i * row_bytes,
              static_cast<const std::byte*>(its.x) + its.rows[i] * row_bytes,
@@ -36,8 +37,9 @@ void gather_rows(const GatherRows& its, const Launch&) {
 }
 
 void scatter_rows(const ScatterRows& its, const Launch&) {
-  const int64_t row_bytes = its.W * static_cast<int64_t>(size_of(its.type));
-  set_zero(its.type, its.T, its.W, its.dx);
+  const auto [type, T, W] = its.extent;
+  const int64_t row_bytes = W * static_cast<int64_t>(size_of(type));
+  set_zero(type, T, W, its.dx);
   for (int64_t i = 0; i < its.n; i++) {
     memcpy(static_cast<std::byte*>(its.dx) + its.rows[i] * row_bytes,
            static_cast<const std::byte*>(its.d_out) + i * row_bytes,
@@ -46,8 +48,8 @@ void scatter_rows(const ScatterRows& its, const Launch&) {
 }
 
 }  // namespace
-
-const RowsKernels kRows = {
-    .column_sum = column_sum, .gather_rows = gather_rows, .scatter_rows = scatter_rows};
-
 }  // namespace ferry::ops::cpu
+
+const ferry::ops::RowsKernels ferry::ops::kCpuRows = {.column_sum = cpu::column_sum,
+                                                      .gather_rows = cpu::gather_rows,
+                                                      .scatter_rows = cpu::scatter_rows};

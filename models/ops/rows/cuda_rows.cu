@@ -2,7 +2,7 @@
 // heads read) and their gradient.
 
 #include "models/ops/cuda/cuda_reduce.h"
-#include "models/ops/rows/rows_kernels.h"
+#include "models/ops/rows/rows.h"
 
 namespace ferry::ops::cuda {
 namespace {
@@ -30,46 +30,44 @@ __global__ void __launch_bounds__(128)
   }
 }
 
+/** n of the rows. */
 template <bool kGather>
-void launch_copy(DType type,
-                 int64_t n,
-                 int64_t W,
-                 const void* from,
-                 const int32_t* rows,
-                 void* to,
-                 const Launch& on) {
+void launch_copy(
+    Extent extent, int64_t n, const void* from, const int32_t* rows, void* to, const Launch& on) {
   if (n == 0) return;
   with_packs(
-      type, W,
+      extent.type, extent.W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
         copy_rows<E, kPack, kGather><<<static_cast<unsigned>(n), 128, 0, as_stream(on.stream)>>>(
-            W / kPack, as<E>(from), rows, as<E>(to));
+            extent.W / kPack, as<E>(from), rows, as<E>(to));
       },
       from, to);
   check_launch("copy_rows");
 }
 
 void column_sum(const ColumnSum& its, const Launch& on) {
+  const auto [type, T, W] = its.extent;
   with_packs(
-      its.type, its.N,
+      type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        sum_columns<E, kPack>(on, its.T, its.N, LoadPack<E, kPack>{as<E>(its.x)}, as<E>(its.out));
+        sum_columns<E, kPack>(on, T, W, LoadPack<E, kPack>{as<E>(its.x)}, as<E>(its.out));
       },
       its.x);
 }
 
 void gather_rows(const GatherRows& its, const Launch& on) {
-  launch_copy<true>(its.type, its.n, its.W, its.x, its.rows, its.out, on);
+  launch_copy<true>(its.extent, its.extent.T, its.x, its.rows, its.out, on);
 }
 
 void scatter_rows(const ScatterRows& its, const Launch& on) {
-  zero(on, its.dx, its.T * its.W * static_cast<int64_t>(size_of(its.type)));
-  launch_copy<false>(its.type, its.n, its.W, its.d_out, its.rows, its.dx, on);
+  const auto [type, T, W] = its.extent;
+  zero(on, its.dx, T * W * static_cast<int64_t>(size_of(type)));
+  launch_copy<false>(its.extent, its.n, its.d_out, its.rows, its.dx, on);
 }
 
 }  // namespace
-
-const RowsKernels kRows = {
-    .column_sum = column_sum, .gather_rows = gather_rows, .scatter_rows = scatter_rows};
-
 }  // namespace ferry::ops::cuda
+
+const ferry::ops::RowsKernels ferry::ops::kCudaRows = {.column_sum = cuda::column_sum,
+                                                       .gather_rows = cuda::gather_rows,
+                                                       .scatter_rows = cuda::scatter_rows};

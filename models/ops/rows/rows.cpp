@@ -6,28 +6,21 @@
 namespace ferry::ops {
 
 void column_sum(const at::Tensor& x, const at::Tensor& out, Scratch& scratch) {
-  const ColumnSum its = {
-      .type = dtype_of(x), .T = x.size(0), .N = x.size(1), .x = data_of(x), .out = data_of(out)};
+  const ColumnSum its = {.extent = extent_of(x), .x = data_of(x), .out = data_of(out)};
   const ScratchScope scope(scratch);
-  void* sums = take_bytes(scratch, column_sum_scratch_bytes(its.T, its.N));
+  void* sums = take_bytes(scratch, column_sum_scratch_bytes(its.extent.T, its.extent.W));
   kernels_for(x).column_sum(its, launch_on(x, sums));
 }
 
 void gather_rows(const at::Tensor& x, const at::Tensor& rows, at::Tensor& out) {
-  const GatherRows its = {.type = dtype_of(x),
-                          .n = out.size(0),
-                          .W = out.size(1),
-                          .x = data_of(x),
-                          .rows = ints_of(rows),
-                          .out = data_of(out)};
+  const GatherRows its = {
+      .extent = extent_of(out), .x = data_of(x), .rows = ints_of(rows), .out = data_of(out)};
   kernels_for(x).gather_rows(its, launch_on(x));
 }
 
 void scatter_rows(const at::Tensor& d_out, const at::Tensor& rows, at::Tensor& dx) {
-  const ScatterRows its = {.type = dtype_of(dx),
-                           .T = dx.size(0),
+  const ScatterRows its = {.extent = extent_of(dx),
                            .n = d_out.size(0),
-                           .W = dx.size(1),
                            .d_out = data_of(d_out),
                            .rows = ints_of(rows),
                            .dx = data_of(dx)};

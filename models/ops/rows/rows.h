@@ -1,19 +1,44 @@
 #pragma once
-// Rows of a matrix on tensors: their sum, some of them by number, and the gradient of these.
-// Tensors are dense and, but for row numbers, of one type.
+// Rows of a matrix: their sum, some of them by number, and the gradient of these.
 
-#include <ATen/core/Tensor.h>
-
-#include "models/block.h"
+#include "models/ops/operation.h"
 
 namespace ferry::ops {
 
-/** out (N) = column sum of x (T, N). */
-void column_sum(const at::Tensor& x, const at::Tensor& out, Scratch& scratch);
+/** out[i] = sum over t of x[t][i], in two fp32 stages. Scratch: column_sum_scratch_bytes. */
+struct ColumnSum {
+  Extent extent;
+  const void* x = nullptr;  // (T, W)
+  void* out = nullptr;      // (W)
+};
 
-/** out (n, W) = the rows of x (T, W) that `rows` (>= n int32) names. */
+/** out[i] = x[rows[i]]. */
+struct GatherRows {
+  Extent extent;                  // (n, W)
+  const void* x = nullptr;        // (T, W)
+  const int32_t* rows = nullptr;  // (n)
+  void* out = nullptr;            // (n, W)
+};
+
+/** dx = 0 but dx[rows[i]] = d_out[i]; no row comes twice. */
+struct ScatterRows {
+  Extent extent;
+  int64_t n = 0;
+  const void* d_out = nullptr;    // (n, W)
+  const int32_t* rows = nullptr;  // (n)
+  void* dx = nullptr;             // (T, W)
+};
+
+struct RowsKernels {
+  Kernel<ColumnSum> column_sum;
+  Kernel<GatherRows> gather_rows;
+  Kernel<ScatterRows> scatter_rows;
+};
+extern const RowsKernels kCpuRows, kCudaRows;
+
+/** The same on tensors; `rows` may have more than n. */
+void column_sum(const at::Tensor& x, const at::Tensor& out, Scratch& scratch);
 void gather_rows(const at::Tensor& x, const at::Tensor& rows, at::Tensor& out);
-/** dx (T, W) = 0 but for the rows that `rows` names: those of d_out (n, W). */
 void scatter_rows(const at::Tensor& d_out, const at::Tensor& rows, at::Tensor& dx);
 
 }  // namespace ferry::ops

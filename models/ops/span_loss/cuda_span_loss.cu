@@ -2,7 +2,7 @@
 // each sequence, over the sequence's own tokens. Sums run in an order that the length alone fixes.
 
 #include "models/ops/cuda/cuda_block_reduce.h"
-#include "models/ops/span_loss/span_loss_kernels.h"
+#include "models/ops/span_loss/span_loss.h"
 
 namespace ferry::ops::cuda {
 namespace {
@@ -89,8 +89,7 @@ void span_loss_backward(const SpanLossBackward& its, const Launch& on) {
 }
 
 }  // namespace
-
-const SpanLossKernels kSpanLoss = {.span_loss_forward = span_loss_forward,
-                                   .span_loss_backward = span_loss_backward};
-
 }  // namespace ferry::ops::cuda
+
+const ferry::ops::SpanLossKernels ferry::ops::kCudaSpanLoss = {
+    .span_loss_forward = cuda::span_loss_forward, .span_loss_backward = cuda::span_loss_backward};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/ops/cross_entropy/cross_entropy.h"
+#include "models/ops/cross_entropy/logits_state.h"
 #include "models/ops/dispatch.h"
 #include "models/ops/linear/linear.h"
 #include "models/ops/rows/rows.h"

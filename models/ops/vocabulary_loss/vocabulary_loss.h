@@ -2,9 +2,7 @@
 // The language-model head's loss on tensors, forward and backward; labels, `weight` and `factor` as
 // in cross_entropy.h.
 
-#include <ATen/core/Tensor.h>
-
-#include "models/block.h"
+#include "models/ops/operation.h"
 
 namespace ferry::ops {
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/ops/losses.h"
 #include "tests/models/cuda/kernel_case.h"
 
 namespace ferry::ops::cuda::test {
@@ -16,11 +17,12 @@ struct Pieces {
   int64_t n_rows;
 };
 
+constexpr int64_t kState_bytes = 4 * 512;  // as LogitsState takes it for up to 128 rows
+
 class CrossEntropy : public ::testing::TestWithParam<DType> {};
 
 TEST_P(CrossEntropy, InPiecesIsThatOfAllClassesAndTheSameAgain) {
   if (!at::hasCUDA() || at::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA GPU here";
-  const Launch on = {.stream = at::cuda::getCurrentCUDAStream().stream()};
   const DType type = GetParam();
   for (const Pieces& pieces : {Pieces{{3}, 5}, Pieces{{20, 41}, 70}, Pieces{{4096, 4096, 1850}, 33},
                                Pieces{{520, 8}, 1}}) {
@@ -33,9 +35,7 @@ TEST_P(CrossEntropy, InPiecesIsThatOfAllClassesAndTheSameAgain) {
     auto labels = at::randint(n_classes, {n}, at::device(at::kCUDA).dtype(at::kInt));
     if (n > 1) labels[1].fill_(-100);
     labels[0].fill_(n_classes - 1);
-    constexpr double kSmoothing = 0.2;
-    const float uniform = static_cast<float>(kSmoothing / static_cast<double>(n_classes));
-    const float on_label = static_cast<float>(1 - kSmoothing), factor = 0.5f;
+    constexpr float kSmoothing = 0.2f, factor = 0.5f;
 
     const auto logits64 = logits.to(at::kDouble).requires_grad_();
     const auto expected = at::cross_entropy_loss(logits64, labels.to(at::kLong), {},
@@ -43,45 +43,23 @@ TEST_P(CrossEntropy, InPiecesIsThatOfAllClassesAndTheSameAgain) {
     (expected * factor).backward();
 
     const auto run = [&] {
-      const auto row = [&](float value) { return at::full({n}, value, at::device(at::kCUDA)); };
-      const auto largest = row(-INFINITY), sum_exp = row(0), sum = row(0), label_logit = row(0);
+      Room room(kState_bytes);
+      LogitsState state = LogitsState::take(n, room.scratch);
       int64_t first = 0;
       for (int64_t width : pieces.widths) {
-        const auto piece = logits.narrow(1, first, width).contiguous();
-        cuda_kernels().take_logits({.type = type,
-                                    .n_rows = n,
-                                    .n_classes = width,
-                                    .first_class = first,
-                                    .logits = piece.data_ptr(),
-                                    .labels = ints(labels),
-                                    .largest = floats(largest),
-                                    .sum_exp = floats(sum_exp),
-                                    .sum = floats(sum),
-                                    .label_logit = floats(label_logit)},
-                                   on);
+        take_logits(logits.narrow(1, first, width).contiguous(), first, labels, state);
         first += width;
       }
-      const auto lse = at::log(sum_exp) + largest;
+      auto lse = at::full({n}, NAN, at::device(at::kCUDA)), loss = at::full({}, NAN, lse.options());
+      cross_entropy_forward(state, labels, n_classes, kSmoothing, /*weight=*/1, lse, loss);
       std::vector<at::Tensor> gradients;
       first = 0;
       for (int64_t width : pieces.widths) {
         gradients.push_back(logits.narrow(1, first, width).clone(at::MemoryFormat::Contiguous));
-        cuda_kernels().logits_backward({.type = type,
-                                        .n_rows = n,
-                                        .n_classes = width,
-                                        .first_class = first,
-                                        .logits = gradients.back().data_ptr(),
-                                        .labels = ints(labels),
-                                        .lse = floats(lse),
-                                        .uniform = uniform,
-                                        .on_label = on_label,
-                                        .factor = factor},
-                                       on);
+        cross_entropy_backward(gradients.back(), first, labels, lse, n_classes, kSmoothing, factor);
         first += width;
       }
-      const auto item = lse - label_logit * on_label - sum * uniform;
-      return std::vector<at::Tensor>{at::where(labels.ge(0), item, at::zeros_like(item)).sum(), lse,
-                                     at::cat(gradients, 1)};
+      return std::vector<at::Tensor>{loss, lse, at::cat(gradients, 1)};
     };
     const auto one = run(), again = run();
     for (size_t i = 0; i < one.size(); i++)
@@ -101,7 +79,6 @@ TEST_P(CrossEntropy, InPiecesIsThatOfAllClassesAndTheSameAgain) {
 
 TEST_P(CrossEntropy, APieceOfMinusInfinitiesAddsNothingAndNanStays) {
   if (!at::hasCUDA() || at::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA GPU here";
-  const Launch on = {.stream = at::cuda::getCurrentCUDAStream().stream()};
   const DType type = GetParam();
   const auto labels = at::zeros({1}, at::device(at::kCUDA).dtype(at::kInt));
   for (const int64_t width : {16, 5}) {  // 16 bytes at a time, and not
@@ -109,26 +86,14 @@ TEST_P(CrossEntropy, APieceOfMinusInfinitiesAddsNothingAndNanStays) {
       return at::full({1, width}, value, at::device(at::kCUDA).dtype(torch_type(type)));
     };
     const auto take = [&](const std::vector<at::Tensor>& pieces) {
-      const auto state = at::zeros({4}, at::device(at::kCUDA).dtype(at::kFloat));
-      state[0].fill_(-INFINITY);
-      auto* values = state.mutable_data_ptr<float>();
+      Room room(kState_bytes);
+      LogitsState state = LogitsState::take(1, room.scratch);
       int64_t first = 0;
       for (const auto& piece : pieces) {
-        cuda_kernels().take_logits({.type = type,
-                                    .n_rows = 1,
-                                    .n_classes = width,
-                                    .first_class = first,
-                                    .logits = piece.data_ptr(),
-                                    .labels = ints(labels),
-                                    .largest = values,
-                                    .sum_exp = values + 1,
-                                    .sum = values + 2,
-                                    .label_logit = values + 3},
-                                   on);
+        take_logits(piece, first, labels, state);
         first += width;
       }
-      const auto taken = state.cpu();
-      return std::pair(taken[0].item<float>(), taken[1].item<float>());
+      return std::pair(state.largest.item<float>(), state.sum_exp.item<float>());
     };
     const auto finite = piece_of(3), none = piece_of(-INFINITY), nan = piece_of(NAN);
     const auto expected = std::pair(3.0f, static_cast<float>(width));

@@ -8,16 +8,7 @@ namespace {
 
 constexpr float kEps = 1e-5f;
 
-class Decoder : public KernelTest {
- protected:
-  SiluGateForward forward_of(const at::Tensor& gate_up, const at::Tensor& out) const {
-    return {.type = type,
-            .T = shape.rows,
-            .F = shape.width,
-            .gate_up = gate_up.data_ptr(),
-            .out = out.data_ptr()};
-  }
-};
+using Decoder = KernelTest;
 
 at::Tensor rstd_of(const at::Tensor& z) {
   return at::rsqrt((z * z).mean(1, true) + static_cast<double>(kEps));
@@ -27,36 +18,16 @@ TEST_P(Decoder, ResidualRmsNormForward) {
   const auto [T, W] = shape;
   const auto a = random({T, W}), residual = random({T, W}) + 0.25, weight = random({W}) * 0.3 + 1;
   auto z = poisoned({T, W}), y = poisoned({T, W}), rstd = poisoned_f32({T});
-  RmsNormForward its = {.type = type,
-                        .T = T,
-                        .W = W,
-                        .eps = kEps,
-                        .a = a.data_ptr(),
-                        .residual = residual.data_ptr(),
-                        .weight = weight.data_ptr(),
-                        .z = z.data_ptr(),
-                        .rstd = floats(rstd),
-                        .y = y.data_ptr()};
-  kernels.residual_rms_norm_forward(its, on());
+  residual_rms_norm_forward(a, residual, weight, kEps, z, rstd, y);
   expect_close(z, f64(a) + f64(residual), "z");
   expect_close(y, f64(z) * rstd_of(f64(z)) * f64(weight), "y");
   EXPECT_TRUE(at::allclose(f64(rstd), rstd_of(f64(z)).view({T}), 1e-5, 0));
 
   auto again = poisoned({T, W});
-  kernels.rms_norm_apply({.type = type,
-                          .T = T,
-                          .W = W,
-                          .z = z.data_ptr(),
-                          .weight = weight.data_ptr(),
-                          .rstd = floats(rstd),
-                          .y = again.data_ptr()},
-                         on());
+  rms_norm_apply(z, weight, rstd, again);
   EXPECT_TRUE(at::equal(again, y));
   auto alone = z.clone(), rstd_again = poisoned_f32({T});
-  its.a = its.y = alone.data_ptr();
-  its.residual = its.z = nullptr;
-  its.rstd = floats(rstd_again);
-  kernels.residual_rms_norm_forward(its, on());
+  residual_rms_norm_forward(alone, {}, weight, kEps, {}, rstd_again, alone);
   EXPECT_TRUE(at::equal(alone, y));
   EXPECT_TRUE(at::equal(rstd_again, rstd));
 }
@@ -68,28 +39,15 @@ TEST_P(Decoder, ResidualRmsNormBackward) {
   const auto rstd = exact_rstd.view({T}).to(at::kFloat);
   const auto unit = f64(z) * exact_rstd, d = f64(dy) * f64(weight);
   const auto exact = exact_rstd * (d - unit * (d * unit).mean(1, true));
-  auto room = scratch(rms_norm_backward_scratch_bytes(T, W));
+  Room room(rms_norm_backward_scratch_bytes(T, W));
   auto dz = poisoned({T, W}), dweight = poisoned({W});
-  const auto run = [&](const at::Tensor& d_sum, at::Tensor& out) {
-    kernels.residual_rms_norm_backward({.type = type,
-                                        .T = T,
-                                        .W = W,
-                                        .dy = dy.data_ptr(),
-                                        .z = z.data_ptr(),
-                                        .rstd = floats(rstd),
-                                        .weight = weight.data_ptr(),
-                                        .d_sum = d_sum.defined() ? d_sum.data_ptr() : nullptr,
-                                        .dz = out.data_ptr(),
-                                        .dweight = dweight.data_ptr()},
-                                       on(room));
-  };
-  run({}, dz);
+  residual_rms_norm_backward(dy, z, weight, rstd, {}, dz, dweight, room.scratch);
   expect_close(dz, exact, "dz", 2);
   expect_close(dweight, (f64(dy) * unit).sum(0), "dweight");
   const auto first = dweight.clone();
   const auto d_sum = random({T, W});
   auto total = d_sum.clone();
-  run(total, total);
+  residual_rms_norm_backward(dy, z, weight, rstd, total, total, dweight, room.scratch);
   expect_close(total, exact + f64(d_sum), "dz + d_sum", 2);
   EXPECT_TRUE(at::equal(dweight, first));
 }
@@ -101,38 +59,14 @@ TEST_P(Decoder, DropoutResidual) {
     const auto dy = random({T, W}) + 0.5, mask = mask_of(dropout);
     auto y = a.clone(), without = poisoned({T, W}), alone = poisoned({T, W});
     auto da = poisoned({T, W}), dbias = poisoned({W});
-    DropoutResidualForward its = {.type = type,
-                                  .T = T,
-                                  .W = W,
-                                  .dropout = dropout,
-                                  .a = y.data_ptr(),
-                                  .bias = bias.data_ptr(),
-                                  .residual = residual.data_ptr(),
-                                  .y = y.data_ptr()};
-    kernels.dropout_residual_forward(its, on());
-    its.a = a.data_ptr();
-    its.bias = nullptr;
-    its.y = without.data_ptr();
-    kernels.dropout_residual_forward(its, on());
+    dropout_residual_forward(y, bias, residual, dropout, y);
+    dropout_residual_forward(a, {}, residual, dropout, without);
     expect_close(y, (f64(a) + f64(bias)) * mask + f64(residual), "y");
-    kernels.dropout({.type = type,
-                     .T = T,
-                     .W = W,
-                     .dropout = dropout,
-                     .x = a.data_ptr(),
-                     .out = alone.data_ptr()},
-                    on());
+    ops::dropout(a, dropout, alone);
     expect_close(without, f64(a) * mask + f64(residual), "y without bias");
     expect_close(alone, f64(a) * mask, "dropout alone");
-    auto room = scratch(column_sum_scratch_bytes(T, W));
-    kernels.dropout_residual_backward({.type = type,
-                                       .T = T,
-                                       .W = W,
-                                       .dropout = dropout,
-                                       .dy = dy.data_ptr(),
-                                       .da = da.data_ptr(),
-                                       .dbias = dbias.data_ptr()},
-                                      on(room));
+    Room room(column_sum_scratch_bytes(T, W));
+    dropout_residual_backward(dy, dropout, da, dbias, room.scratch);
     expect_close(da, f64(dy) * mask, "da");
     expect_close(dbias, (f64(dy) * mask).sum(0), "dbias");
   }
@@ -142,24 +76,13 @@ TEST_P(Decoder, RotaryThereAndBack) {
   const auto [T, D] = shape;  // a head is as wide as the case's row
   if (D % 2 != 0 || D / 2 > kRotaryPairs_max) GTEST_SKIP() << "no head has this width";
   constexpr int64_t kHeads = 7, kTurned = 5;
+  const Rotary rotary = {.n_heads = 3, .n_kv_heads = 2};
   const auto positions = at::randint(0, 3000, {T}, at::device(at::kCUDA).dtype(at::kInt));
   const auto frequency =
       at::pow(10000.0, at::arange(0, D, 2, at::kDouble) / static_cast<double>(-D)).to(at::kFloat);
   const auto x = random({T, kHeads, D});
-  auto turned = x.clone();
-  const auto run = [&](bool back, at::Tensor& heads) {
-    kernels.rotate({.type = type,
-                    .T = T,
-                    .n_heads = kHeads,
-                    .n_rotated = kTurned,
-                    .head_width = D,
-                    .back = back,
-                    .position_ids = ints(positions),
-                    .frequencies = floats(frequency),
-                    .x = heads.data_ptr()},
-                   on());
-  };
-  run(false, turned);
+  auto turned = x.clone(), rows = turned.view({T, kHeads * D});
+  rotary_forward(rotary, positions, rows);
   const auto angle = f64(positions.to(at::kFloat).unsqueeze(1) * frequency.to(at::kCUDA));
   const auto c = angle.cos().unsqueeze(1), s = angle.sin().unsqueeze(1);
   const auto first = f64(x).narrow(2, 0, D / 2), second = f64(x).narrow(2, D / 2, D / 2);
@@ -167,7 +90,7 @@ TEST_P(Decoder, RotaryThereAndBack) {
   expect_close(turned.narrow(1, 0, kTurned), exact.narrow(1, 0, kTurned), "turned");
   EXPECT_TRUE(at::equal(turned.narrow(1, kTurned, kHeads - kTurned),
                         x.narrow(1, kTurned, kHeads - kTurned)));
-  run(true, turned);
+  rotary_backward(rotary, positions, rows);
   expect_close(turned, f64(x), "there and back", 2);
 }
 
@@ -176,17 +99,9 @@ TEST_P(Decoder, SiluGateBothWays) {
   const auto gate_up = random({T, 2 * F}) * 3, d = random({T, F}) + 0.25;
   auto out = poisoned({T, F}), again = d.clone(), without = poisoned({T, 2 * F}),
        d_gate_up = poisoned({T, 2 * F});
-  kernels.silu_gate_forward(forward_of(gate_up, out), on());
-  SiluGateBackward its = {.type = type,
-                          .T = T,
-                          .F = F,
-                          .d_out = d.data_ptr(),
-                          .gate_up = gate_up.data_ptr(),
-                          .d_gate_up = without.data_ptr()};
-  kernels.silu_gate_backward(its, on());
-  its.d_out = its.out = again.data_ptr();
-  its.d_gate_up = d_gate_up.data_ptr();
-  kernels.silu_gate_backward(its, on());
+  silu_gate_forward(gate_up, out);
+  silu_gate_backward(d, gate_up, without, {});
+  silu_gate_backward(again, gate_up, d_gate_up, again);
   const auto gate = f64(gate_up).narrow(1, 0, F), up = f64(gate_up).narrow(1, F, F);
   const auto s = at::sigmoid(gate);
   expect_close(out, gate * s * up, "out");
@@ -203,14 +118,8 @@ TEST_P(Decoder, SiluOfLargeGatesIsFinite) {
   gate_up.narrow(1, 0, 1).fill_(300);
   auto out = poisoned({T, F}), d_gate_up = poisoned({T, 2 * F});
   const auto d = at::ones({T, F}, options());
-  kernels.silu_gate_forward(forward_of(gate_up, out), on());
-  kernels.silu_gate_backward({.type = type,
-                              .T = T,
-                              .F = F,
-                              .d_out = d.data_ptr(),
-                              .gate_up = gate_up.data_ptr(),
-                              .d_gate_up = d_gate_up.data_ptr()},
-                             on());
+  silu_gate_forward(gate_up, out);
+  silu_gate_backward(d, gate_up, d_gate_up, {});
   EXPECT_TRUE(at::allclose(f64(out), at::relu(f64(gate_up).narrow(1, 0, F)), 1e-6, 1e-6));
   EXPECT_TRUE(d_gate_up.isfinite().all().item<bool>());
 }

@@ -15,30 +15,18 @@ TEST_P(Embedding, Forward) {
   const auto ids = at::randint(50, {T}, int_options), kinds = at::randint(2, {T}, int_options),
              positions = at::randperm(T, int_options);
   auto sum = poisoned({T, W});
-  EmbeddingForward its = {.type = type,
-                          .T = T,
-                          .W = W,
-                          .ids = ints(ids),
-                          .type_ids = ints(kinds),
-                          .position_ids = ints(positions),
-                          .word_table = word.data_ptr(),
-                          .type_table = kind.data_ptr(),
-                          .position_table = position.data_ptr(),
-                          .sum = sum.data_ptr()};
-  kernels.embedding_forward(its, on());
+  BatchTensors batch;
+  batch.input_ids = ids;
+  batch.type_ids = kinds;
+  batch.position_ids = positions;
+  embedding_forward(batch, word, position, kind, sum);
   expect_close(sum,
                f64(word).index_select(0, ids) + f64(kind).index_select(0, kinds) +
                    f64(position).index_select(0, positions),
                "sum");
   auto words = poisoned({T, W}), with_positions = poisoned({T, W});
-  its.type_ids = nullptr;
-  its.type_table = nullptr;
-  its.sum = with_positions.data_ptr();
-  kernels.embedding_forward(its, on());
-  its.position_ids = nullptr;
-  its.position_table = nullptr;
-  its.sum = words.data_ptr();
-  kernels.embedding_forward(its, on());
+  embedding_forward(batch, word, {}, {}, words);
+  embedding_forward(batch, word, position, {}, with_positions);
   EXPECT_TRUE(at::equal(words, word.index_select(0, ids)));
   expect_close(with_positions,
                f64(word).index_select(0, ids) + f64(position).index_select(0, positions),
@@ -49,7 +37,7 @@ TEST_P(Embedding, Backward) {
   const auto [T, W] = shape;
   const auto int_options = at::device(at::kCUDA).dtype(at::kInt);
   const auto dx = random({T, W}) + 0.1;
-  auto room = scratch(embedding_backward_scratch_bytes(T, W));
+  Room room(embedding_backward_scratch_bytes(T, W));
   const std::vector<std::pair<const char*, at::Tensor>> choices = {
       {"all different", at::randperm(T, int_options)},
       {"all the same", at::full({T}, 7, int_options)},
@@ -61,22 +49,14 @@ TEST_P(Embedding, Backward) {
   for (const auto& [name, ids] : choices) {
     const int64_t n_rows = std::max<int64_t>(T, 1700);
     auto d_table = poisoned({n_rows, W}), again = poisoned({n_rows, W});
-    EmbeddingBackward its = {.type = type,
-                             .T = T,
-                             .W = W,
-                             .ids = ints(ids),
-                             .n_rows = n_rows,
-                             .dx = dx.data_ptr(),
-                             .d_table = d_table.data_ptr()};
-    kernels.embedding_backward(its, on(room));
+    embedding_backward(ids, dx, d_table, room.scratch);
     auto exact = at::zeros({n_rows, W}, options().dtype(at::kDouble));
     exact.index_add_(0, ids, f64(dx));
     expect_close(d_table, exact, name);
     const auto untouched = (at::bincount(ids, {}, n_rows) == 0).view({n_rows, 1});
     EXPECT_FALSE(at::logical_and(untouched, d_table != 0).any().item<bool>()) << name;
-    room.fill_(127);
-    its.d_table = again.data_ptr();
-    kernels.embedding_backward(its, on(room));
+    room.bytes.fill_(127);
+    embedding_backward(ids, dx, again, room.scratch);
     EXPECT_TRUE(at::equal(d_table, again)) << name;
   }
 }

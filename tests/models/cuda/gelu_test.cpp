@@ -16,22 +16,13 @@ TEST_P(Gelu, ForwardKeepsInputAndGivesGelu) {
   const auto [T, N] = shape;
   const auto a = random({T, N}) * 3, bias = random({N});
   auto h = poisoned({T, N}), g = poisoned({T, N});
-  GeluForward its = {.type = type,
-                     .T = T,
-                     .N = N,
-                     .a = a.data_ptr(),
-                     .bias = bias.data_ptr(),
-                     .h = h.data_ptr(),
-                     .g = g.data_ptr()};
-  kernels.bias_gelu_forward(its, on());
+  bias_gelu_forward(a, bias, h, g);
   expect_close(h, f64(a) + f64(bias), "h");
   expect_close(g, at::gelu(f64(h)), "g");
 
   auto in_place = a.clone();
   auto g_again = poisoned({T, N});
-  its.a = its.h = in_place.data_ptr();
-  its.g = g_again.data_ptr();
-  kernels.bias_gelu_forward(its, on());
+  bias_gelu_forward(in_place, bias, in_place, g_again);
   EXPECT_TRUE(at::equal(in_place, h));
   EXPECT_TRUE(at::equal(g_again, g));
 }
@@ -44,14 +35,7 @@ TEST_P(Gelu, TailsAreRelativelyRight) {
                      .view({T, N});
   const auto bias = at::zeros({N}, options());
   auto h = poisoned({T, N}), g = poisoned({T, N});
-  kernels.bias_gelu_forward({.type = type,
-                             .T = T,
-                             .N = N,
-                             .a = a.data_ptr(),
-                             .bias = bias.data_ptr(),
-                             .h = h.data_ptr(),
-                             .g = g.data_ptr()},
-                            on());
+  bias_gelu_forward(a, bias, h, g);
   const auto x = f64(a);
   const auto exact = x * 0.5 * at::erfc(x * -M_SQRT1_2);
   const double step = type == DType::f32 ? 3e-6 : type == DType::f16 ? 6e-4 : 5e-3;
@@ -65,16 +49,8 @@ TEST_P(Gelu, Backward) {
   const auto [T, N] = shape;
   const auto h = random({T, N}) * 2, dg = random({T, N}) + 0.5;
   auto dh = poisoned({T, N}), dbias = poisoned({N}), g = poisoned({T, N});
-  auto room = scratch(column_sum_scratch_bytes(T, N));
-  GeluBackward its = {.type = type,
-                      .T = T,
-                      .N = N,
-                      .dg = dg.data_ptr(),
-                      .h = h.data_ptr(),
-                      .dh = dh.data_ptr(),
-                      .dbias = dbias.data_ptr(),
-                      .g = g.data_ptr()};
-  kernels.gelu_backward(its, on(room));
+  Room room(column_sum_scratch_bytes(T, N));
+  gelu_backward(dg, h, dh, dbias, g, room.scratch);
   const auto exact = f64(dg) * gelu_derivative(f64(h));
   expect_close(dh, exact, "dh");
   expect_close(dbias, exact.sum(0), "dbias");
@@ -82,10 +58,7 @@ TEST_P(Gelu, Backward) {
 
   auto in_place = dg.clone();
   auto dbias_again = poisoned({N});
-  its.dg = its.dh = in_place.data_ptr();
-  its.dbias = dbias_again.data_ptr();
-  its.g = nullptr;
-  kernels.gelu_backward(its, on(room));
+  gelu_backward(in_place, h, in_place, dbias_again, {}, room.scratch);
   EXPECT_TRUE(at::equal(in_place, dh));
   EXPECT_TRUE(at::equal(dbias_again, dbias));
 }

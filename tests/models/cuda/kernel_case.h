@@ -1,6 +1,6 @@
 #pragma once
-// Helpers that the kernel tests share: the list of types and shapes, random and poisoned matrices
-// on the GPU, and the comparison with a reference in fp64.
+// Helpers that the tests of operations on a GPU share: the list of types and shapes, random and
+// poisoned matrices, poisoned scratch, and the comparison with a reference in fp64.
 
 #include <ATen/ATen.h>
 #include <ATen/cuda/CUDAContext.h>
@@ -11,8 +11,9 @@
 #include <string>
 #include <tuple>
 
+#include "models/block.h"
 #include "models/ops/cuda_scratch.h"
-#include "models/ops/kernels.h"
+#include "models/ops/fused.h"
 #include "simd/philox.h"
 
 namespace ferry::ops::cuda::test {
@@ -29,6 +30,18 @@ inline constexpr std::array kShapes{Shape{1, 8},      Shape{65, 384}, Shape{37, 
                                     Shape{17, 5},     Shape{9, 2047}, Shape{3, 8192}};
 
 using Case = std::tuple<DType, Shape>;
+
+/** Scratch on the GPU, all ones. */
+struct Room {
+  at::Tensor bytes;
+  Scratch scratch;
+
+  explicit Room(int64_t n_bytes)
+      : bytes(at::full({round_up(n_bytes, kTensorAlignment_bytes)},
+                       255,
+                       at::device(at::kCUDA).dtype(at::kByte))),
+        scratch(bytes.data_ptr(), bytes.numel(), bytes.device()) {}
+};
 
 inline at::ScalarType torch_type(DType type) {
   return type == DType::f32 ? at::kFloat : type == DType::f16 ? at::kHalf : at::kBFloat16;
@@ -47,13 +60,8 @@ class KernelTest : public testing::TestWithParam<Case> {
     if (!at::hasCUDA() || at::cuda::device_count() == 0) GTEST_SKIP() << "no CUDA GPU here";
     at::manual_seed(11);
     std::tie(type, shape) = GetParam();
-    stream = at::cuda::getCurrentCUDAStream().stream();
   }
 
-  /** On the current stream, with this scratch. */
-  Launch on(const at::Tensor& scratch = {}) const {
-    return {.stream = stream, .scratch = scratch.defined() ? scratch.data_ptr() : nullptr};
-  }
   at::TensorOptions options() const { return at::device(at::kCUDA).dtype(torch_type(type)); }
   at::Tensor random(at::IntArrayRef sizes) const {
     return at::randn(sizes, at::device(at::kCUDA).dtype(at::kFloat)).to(torch_type(type));
@@ -65,10 +73,6 @@ class KernelTest : public testing::TestWithParam<Case> {
   at::Tensor poisoned_f32(at::IntArrayRef sizes) const {
     return at::full(sizes, std::numeric_limits<double>::quiet_NaN(), options().dtype(at::kFloat));
   }
-  at::Tensor scratch(int64_t n_bytes) const {
-    return at::full({n_bytes}, 255, at::device(at::kCUDA).dtype(at::kByte));
-  }
-
   /** The norm of the difference relative to the reference's: within one rounding to the type,
    * `slack` times. */
   void expect_close(const at::Tensor& value,
@@ -95,18 +99,9 @@ class KernelTest : public testing::TestWithParam<Case> {
     return mask.to(at::kCUDA);
   }
 
-  const CudaKernels& kernels = cuda_kernels();
   DType type = DType::f32;
   Shape shape{};
-  void* stream = nullptr;
 };
-
-inline float* floats(const at::Tensor& x) {
-  return x.mutable_data_ptr<float>();
-}
-inline const int32_t* ints(const at::Tensor& x) {
-  return x.const_data_ptr<int32_t>();
-}
 
 inline at::Tensor f64(const at::Tensor& x) {
   return x.to(at::kDouble);

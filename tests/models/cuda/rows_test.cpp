@@ -1,37 +1,29 @@
 // Column sums, joined q, k, v gradients and first rows against ATen.
 
+#include "models/ops/dispatch.h"
 #include "tests/models/cuda/kernel_case.h"
 
 namespace ferry::ops::cuda::test {
 namespace {
 
-class Rows : public KernelTest {
- protected:
-  void sum(int64_t n_rows, const at::Tensor& x, const at::Tensor& out, const at::Tensor& room) {
-    kernels.column_sum({.type = type,
-                        .T = n_rows,
-                        .N = shape.width,
-                        .x = n_rows > 0 ? x.data_ptr() : nullptr,
-                        .out = out.data_ptr()},
-                       on(room));
-  }
-};
+using Rows = KernelTest;
 
 TEST_P(Rows, ColumnSumIsRightAndTheSameAgain) {
   const auto [T, N] = shape;
   const auto x = random({T, N}) + 0.5;
   auto out = poisoned({N}), again = poisoned({N});
-  auto room = scratch(column_sum_scratch_bytes(T, N));
-  sum(T, x, out, room);
+  Room room(column_sum_scratch_bytes(T, N));
+  column_sum(x, out, room.scratch);
   expect_close(out, f64(x).sum(0), "sum");
-  room.fill_(127);
-  sum(T, x, again, room);
+  room.bytes.fill_(127);
+  column_sum(x, again, room.scratch);
   EXPECT_TRUE(at::equal(out, again));
 }
 
 TEST_P(Rows, ColumnSumOfNoRowsIsZero) {
   auto out = poisoned({shape.width});
-  sum(0, {}, out, {});
+  Room room(column_sum_scratch_bytes(1, shape.width));
+  column_sum(poisoned({0, shape.width}), out, room.scratch);
   EXPECT_TRUE(at::equal(out, at::zeros_like(out)));
 }
 
@@ -41,6 +33,7 @@ TEST_P(Rows, JoinedGradientsOfAllAndOfGroupedHeads) {
     const int64_t width = q_width + 2 * W;
     const auto dq = random({T, q_width}), dk = random({T, W}) + 1, dv = random({T, W}) - 1;
     auto dqkv = poisoned({T, width}), without = poisoned({T, width}), dbias = poisoned({width});
+    const Room room(column_sum_scratch_bytes(T, width));
     JoinQkvGradients its = {.type = type,
                             .T = T,
                             .q_width = q_width,
@@ -50,10 +43,10 @@ TEST_P(Rows, JoinedGradientsOfAllAndOfGroupedHeads) {
                             .dv = dv.data_ptr(),
                             .dqkv = dqkv.data_ptr(),
                             .dbias = dbias.data_ptr()};
-    kernels.join_qkv_gradients(its, on(scratch(column_sum_scratch_bytes(T, width))));
+    cuda_kernels().join_qkv_gradients(its, launch_on(dq, room.bytes.data_ptr()));
     its.dqkv = without.data_ptr();
     its.dbias = nullptr;
-    kernels.join_qkv_gradients(its, on());
+    cuda_kernels().join_qkv_gradients(its, launch_on(dq));
     EXPECT_TRUE(at::equal(dqkv, at::cat({dq, dk, dv}, 1)));
     EXPECT_TRUE(at::equal(without, dqkv));
     expect_close(dbias, f64(dqkv).sum(0), "dbias");
@@ -66,22 +59,9 @@ TEST_P(Rows, ThereAndBack) {
   for (const int64_t n : {int64_t{1}, (T + 2) / 3, T}) {
     const auto rows = at::randperm(T, at::device(at::kCUDA).dtype(at::kInt)).narrow(0, 0, n);
     auto out = poisoned({n, W}), dx = poisoned({T, W});
-    kernels.gather_rows({.type = type,
-                         .n = n,
-                         .W = W,
-                         .x = x.data_ptr(),
-                         .rows = ints(rows),
-                         .out = out.data_ptr()},
-                        on());
+    gather_rows(x, rows, out);
     EXPECT_TRUE(at::equal(out, x.index_select(0, rows)));
-    kernels.scatter_rows({.type = type,
-                          .T = T,
-                          .n = n,
-                          .W = W,
-                          .d_out = out.data_ptr(),
-                          .rows = ints(rows),
-                          .dx = dx.data_ptr()},
-                         on());
+    scatter_rows(out, rows, dx);
     EXPECT_TRUE(at::equal(dx, at::zeros_like(x).index_copy(0, rows.to(at::kLong), out)));
   }
 }

@@ -1,7 +1,7 @@
 #pragma once
 // The kernel that a GPU's attention needs besides LibTorch's.
 
-#include "models/ops/kernel.h"
+#include "models/ops/operation.h"
 
 namespace ferry::ops {
 
@@ -21,8 +21,6 @@ struct JoinQkvGradients {
 struct AttentionKernels {
   Kernel<JoinQkvGradients> join_qkv_gradients;
 };
-namespace cuda {
-extern const AttentionKernels kAttention;
-}
+extern const AttentionKernels kCudaAttention;
 
 }  // namespace ferry::ops

@@ -1,0 +1,21 @@
+#pragma once
+// What cross entropy knows of each row while its classes come in.
+
+#include <ATen/core/Tensor.h>
+
+#include "models/block.h"
+
+namespace ferry::ops {
+
+/** The running state of each row's logits, all (rows) fp32. */
+struct LogitsState {
+  at::Tensor largest;
+  at::Tensor sum_exp;  ///< the sum of exp(logit - largest)
+  at::Tensor sum;
+  at::Tensor label_logit;
+
+  /** Out of the scratch, before any logits. */
+  static LogitsState take(int64_t rows, Scratch& scratch);
+};
+
+}  // namespace ferry::ops
