@@ -75,7 +75,8 @@ void add_layer(ModelBuilder& builder,
   const auto [attention_sum, attended] = b.residual_norm(
       "attention.sum", "attention.norm", dense, dense_bias, x, attention_norm_weight,
       attention_norm_bias, model.norm_eps, model.hidden_dropout, attention_output);
-  const auto [up, activated] = b.gelu("activated", b.linear("up", attended, up_weight), up_bias);
+  const auto [up, activated] =
+      b.activation("activated", Activation::gelu, b.linear("up", attended, up_weight), up_bias);
   b.recompute(up);  // (T, F)
   const ValueId down = b.linear("down", activated, down_weight);
   const auto [sum, y] =
@@ -149,7 +150,7 @@ void add_masked_lm(ModelBuilder& builder, const ModelTable& model) {
 
   const ValueId labelled = b.labelled_rows("labelled", b.input());  // (label tokens, W)
   const auto [dense, activated] =
-      b.gelu("gelu", b.linear("dense", labelled, dense_weight), dense_bias);
+      b.activation("gelu", Activation::gelu, b.linear("dense", labelled, dense_weight), dense_bias);
   b.vocabulary_loss(b.norm("norm", activated, norm_weight, norm_bias, model.norm_eps), word,
                     decoder_bias);
   b.end();

@@ -231,15 +231,18 @@ ValueId BlockBuilder::attention(const std::string& name,
   return y;
 }
 
-std::pair<ValueId, ValueId> BlockBuilder::gelu(const std::string& name, ValueId a, ParamId bias) {
+std::pair<ValueId, ValueId> BlockBuilder::activation(const std::string& name,
+                                                     Activation kind,
+                                                     ValueId a,
+                                                     ParamId bias) {
   const ValueId h = like(program_.value(a).name, a), g = like(name, a);
-  op(OpKind::gelu, {a}, {h, g}, {bias});
+  op(OpKind::activation, {a}, {h, g}, {bias}).with = {.activation = kind};
   return {h, g};
 }
 
-ValueId BlockBuilder::silu_gate(const std::string& name, ValueId gate_up) {
+ValueId BlockBuilder::gate(const std::string& name, Activation kind, ValueId gate_up) {
   const ValueId y = value(name, program_.value(gate_up).rows, columns_of(gate_up) / 2);
-  op(OpKind::silu_gate, {gate_up}, {y}, {});
+  op(OpKind::gate, {gate_up}, {y}, {}).with = {.activation = kind};
   return y;
 }
 
@@ -248,6 +251,12 @@ ValueId BlockBuilder::dropout_residual(
   const ValueId y = like(name, a);
   op(OpKind::dropout_residual, {a, residual}, {y}, {bias}).with = {.dropout = dropout,
                                                                    .random = random};
+  return y;
+}
+
+ValueId BlockBuilder::add(const std::string& name, ValueId a, ValueId b) {
+  const ValueId y = like(name, a);
+  op(OpKind::add, {a, b}, {y}, {});
   return y;
 }
 

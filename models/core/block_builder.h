@@ -93,10 +93,13 @@ class BlockBuilder {
                     bool causal,
                     float dropout,
                     int random);
-  /** gelu(a + bias), and in between h = a + bias: returns (h, g). */
-  std::pair<ValueId, ValueId> gelu(const std::string& name, ValueId a, ParamId bias);
-  /** silu(gate) * up of gate_up = (gate, up). */
-  ValueId silu_gate(const std::string& name, ValueId gate_up);
+  /** f(a + bias), and in between h = a + bias: returns (h, g). The bias may be kNone. */
+  std::pair<ValueId, ValueId> activation(const std::string& name,
+                                         Activation kind,
+                                         ValueId a,
+                                         ParamId bias);
+  /** f(gate) * up of gate_up = (gate, up). */
+  ValueId gate(const std::string& name, Activation kind, ValueId gate_up);
   /** dropout(a + bias) + residual. */
   ValueId dropout_residual(const std::string& name,
                            ValueId a,
@@ -104,6 +107,9 @@ class BlockBuilder {
                            ValueId residual,
                            float dropout,
                            int random);
+  /** a + b. An operation's gradient passes an input by only where that input's later readers have
+   * not given theirs: a layer of parallel branches adds them up last. */
+  ValueId add(const std::string& name, ValueId a, ValueId b);
   /** x itself where nothing is dropped. */
   ValueId dropout(const std::string& name, ValueId x, float dropout, int random);
   /** The first token of each sequence. */

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/loss_kind.h"
+#include "models/ops/activation/activation_kind.h"
 #include "models/tensor_table.h"
 
 namespace ferry {
@@ -41,9 +42,10 @@ enum class OpKind : uint8_t {
   rms_norm,
   attention,
   rotary,
-  gelu,
-  silu_gate,
+  activation,
+  gate,
   dropout_residual,
+  add,
   dropout,
   first_rows,
   labelled_rows,
@@ -61,6 +63,7 @@ struct OpAttributes {
   int random = 0;  ///< RandomKey::of takes it: one number for each operation of a block that draws
   int64_t n_heads = 0, n_kv_heads = 0, head_width = 0;  ///< of attention and rotary positions
   bool causal = false;
+  Activation activation{};
   double rope_theta = 0;
   /** Set in attention and in the linear map before it: attention's backward sums the gradient of
    * the map's bias, too (the bias is attention's parameter as well). */

@@ -62,7 +62,7 @@ void add_llama_layer(ModelBuilder& builder, int64_t index, const DecoderConfig& 
       "sum", "mlp.norm", b.linear("output", context, output_weight), x, mlp_norm, config.norm_eps);
   const ValueId gate_up = b.linear("mlp.gate_up", mlp_normed, gate_up_weight);  // (T, 2F)
   b.recompute(gate_up);
-  b.end(b.linear("y", b.silu_gate("mlp.activated", gate_up), down_weight, kNone, sum));
+  b.end(b.linear("y", b.gate("mlp.activated", Activation::silu, gate_up), down_weight, kNone, sum));
 }
 
 void add_gpt2_layer(ModelBuilder& builder,
@@ -99,8 +99,8 @@ void add_gpt2_layer(ModelBuilder& builder,
   const auto [sum, mlp_normed] = b.residual_norm(
       "sum", "mlp.norm", b.linear("output", context, output_weight), output_bias, x,
       mlp_norm_weight, mlp_norm_bias, config.norm_eps, model.hidden_dropout, attention_output);
-  const auto [up, activated] =
-      b.gelu("mlp.activated", b.linear("mlp.up", mlp_normed, up_weight), up_bias);
+  const auto [up, activated] = b.activation("mlp.activated", Activation::gelu,
+                                            b.linear("mlp.up", mlp_normed, up_weight), up_bias);
   b.recompute(up);  // (T, F)
   b.end(b.dropout_residual("y", b.linear("down", activated, down_weight), down_bias, sum,
                            model.hidden_dropout, layer_output));

@@ -3,10 +3,11 @@
 namespace ferry::ops {
 
 const CudaKernels& cuda_kernels() {
-  static const CudaKernels kernels = {{kCudaNorm, kCudaRmsNorm, kCudaGelu, kCudaGate, kCudaRotary,
-                                       kCudaEmbedding, kCudaDropout, kCudaRows, kCudaCrossEntropy},
-                                      kCudaAttention,
-                                      kCudaSpanLoss};
+  static const CudaKernels kernels = {
+      {kCudaNorm, kCudaRmsNorm, kCudaActivation, kCudaGate, kCudaRotary, kCudaEmbedding,
+       kCudaDropout, kCudaRows, kCudaCrossEntropy},
+      kCudaAttention,
+      kCudaSpanLoss};
   return kernels;
 }
 

@@ -15,7 +15,7 @@ inline constexpr int64_t kSumChunkRows = 64;
 constexpr int64_t n_sum_chunks(int64_t T) {
   return (T + kSumChunkRows - 1) / kSumChunkRows;
 }
-/** Column sum of a (T, N) matrix, and gelu's backward. */
+/** Column sum of a (T, N) matrix, and an activation's backward. */
 constexpr int64_t column_sum_scratch_bytes(int64_t T, int64_t N) {
   return n_sum_chunks(T) * N * 4;
 }

@@ -8,12 +8,12 @@
 // which a plan's tensors have, run vectorised there; others are slower and may add up a row in
 // another order. A refused launch throws Error(Fault::machine).
 
+#include "models/ops/activation/activation.h"
 #include "models/ops/attention/join_gradients.h"
 #include "models/ops/cross_entropy/cross_entropy.h"
 #include "models/ops/dropout/dropout_residual.h"
 #include "models/ops/embedding/embedding.h"
 #include "models/ops/gate/gate.h"
-#include "models/ops/gelu/gelu.h"
 #include "models/ops/norm/norm.h"
 #include "models/ops/rms_norm/rms_norm.h"
 #include "models/ops/rotary/rotary.h"
@@ -24,7 +24,7 @@ namespace ferry::ops {
 
 struct Kernels : NormKernels,
                  RmsNormKernels,
-                 GeluKernels,
+                 ActivationKernels,
                  GateKernels,
                  RotaryKernels,
                  EmbeddingKernels,

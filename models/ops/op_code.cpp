@@ -121,22 +121,18 @@ void rotary(const OpCall& c) {
   ops::rotary_backward(rotary, c.batch.position_ids, c.places[1]);
 }
 
-void gelu(const OpCall& c) {
+void activation(const OpCall& c) {
+  const Activation kind = c.op.with.activation;
   if (c.part == Part::forward)
-    return ops::bias_gelu_forward(c.places[0], c.param(0), c.places[1], c.places[2]);
-  ops::gelu_backward(c.places[0], c.places[1], c.places[2], c.grad(0), c.places[3], c.scratch);
+    return ops::activation_forward(kind, c.places[0], c.param(0), c.places[1], c.places[2]);
+  ops::activation_backward(kind, c.places[0], c.places[1], c.places[2], c.grad(0), c.places[3],
+                           c.scratch);
 }
 
-void silu_gate(const OpCall& c) {
-  if (c.part == Part::forward) return ops::silu_gate_forward(c.places[0], c.places[1]);
-  ops::silu_gate_backward(c.places[0], c.places[1], c.places[2], c.places[3]);
-}
-
-void dropout_residual(const OpCall& c) {
-  if (c.part == Part::forward)
-    return ops::dropout_residual_forward(c.places[0], c.param(0), c.places[1], dropout_of(c),
-                                         c.places[2]);
-  ops::dropout_residual_backward(c.places[0], dropout_of(c), c.places[1], c.grad(0), c.scratch);
+void gate(const OpCall& c) {
+  const Activation kind = c.op.with.activation;
+  if (c.part == Part::forward) return ops::gate_forward(kind, c.places[0], c.places[1]);
+  ops::gate_backward(kind, c.places[0], c.places[1], c.places[2], c.places[3]);
 }
 
 void dropout(const OpCall& c) {
@@ -144,6 +140,18 @@ void dropout(const OpCall& c) {
   at::Tensor& y = c.places[1];
   if (const ops::Dropout dropout = dropout_of(c); dropout.p > 0) return ops::dropout(x, dropout, y);
   if (!y.is_alias_of(x)) y.copy_(x);
+}
+
+void dropout_residual(const OpCall& c) {
+  if (c.part == Part::forward)
+    return ops::dropout_residual_forward(c.places[0], c.param(0), c.places[1], dropout_of(c),
+                                         c.places[2]);
+  if (c.op.params[0] == kNone) return dropout(c);
+  ops::dropout_residual_backward(c.places[0], dropout_of(c), c.places[1], c.grad(0), c.scratch);
+}
+
+void add(const OpCall& c) {
+  ops::dropout_residual_forward(c.places[0], {}, c.places[1], {}, c.places[2]);
 }
 
 void rows(const OpCall& c, const at::Tensor& which) {
@@ -274,12 +282,14 @@ void run_op(const OpCall& call) {
       return attention(call);
     case OpKind::rotary:
       return rotary(call);
-    case OpKind::gelu:
-      return gelu(call);
-    case OpKind::silu_gate:
-      return silu_gate(call);
+    case OpKind::activation:
+      return activation(call);
+    case OpKind::gate:
+      return gate(call);
     case OpKind::dropout_residual:
       return dropout_residual(call);
+    case OpKind::add:
+      return add(call);
     case OpKind::dropout:
       return dropout(call);
     case OpKind::first_rows:

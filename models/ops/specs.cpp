@@ -238,12 +238,12 @@ OpSpec rotary() {
 
 /** The sum of the gradient of a bias, which the backward makes beside its own work. */
 ScratchNeed bias_scratch(const OpCase& c, Part part) {
-  if (part != Part::backward) return {};
+  if (part != Part::backward || c.op.params[0] == kNone) return {};
   return {.forward_bytes = c.column_sum_bytes(c.op.out[0])};
 }
 
 /** backward [dg, h, dh, g?]. */
-OpSpec gelu() {
+OpSpec activation() {
   return {.remakes_in_backward = true,
           .in_place = {{0, 0}},
           .plan_backward =
@@ -257,12 +257,12 @@ OpSpec gelu() {
               [](BlockWork& work, const OpCase& c, const Call& call) {
                 const bool is_backward = call.part == Part::backward;
                 work.memory_bytes += c.traffic(c.op.out[0], is_backward ? 4 : 3);
-                work.n_kernels += is_backward ? 2 : 1;
+                work.n_kernels += is_backward && c.op.params[0] != kNone ? 2 : 1;
               }};
 }
 
 /** backward [dy, gate_up, d_gate_up, y?]. */
-OpSpec silu_gate() {
+OpSpec gate() {
   return {
       .remakes_in_backward = true,
       .plan_backward =
@@ -292,7 +292,23 @@ OpSpec dropout_residual() {
               [](BlockWork& work, const OpCase& c, const Call& call) {
                 const bool is_backward = call.part == Part::backward;
                 work.memory_bytes += c.traffic(c.op.out[0], is_backward ? 2 : 3);
-                work.n_kernels += is_backward ? 2 : 1;
+                work.n_kernels += is_backward && c.op.params[0] != kNone ? 2 : 1;
+              }};
+}
+
+/** No backward: the gradients of both are the sum's. */
+OpSpec add() {
+  return {.in_place = {{0, 0}},
+          .plan_backward =
+              [](BackwardPlanner& p, const Op& op) {
+                const int dy = p.take_grad(op.out[0]);
+                for (ValueId input : op.in)
+                  p.pass_grad(input, dy);
+              },
+          .add_work =
+              [](BlockWork& work, const OpCase& c, const Call&) {
+                work.memory_bytes += c.traffic(c.op.out[0], 3);
+                ++work.n_kernels;
               }};
 }
 
@@ -474,9 +490,10 @@ const OpSpec& spec_of(OpKind kind) {
                                  norm(),
                                  attention(),
                                  rotary(),
-                                 gelu(),
-                                 silu_gate(),
+                                 activation(),
+                                 gate(),
                                  dropout_residual(),
+                                 add(),
                                  simple(/*in_place=*/true),
                                  simple(/*in_place=*/false),
                                  simple(/*in_place=*/false),

@@ -11,9 +11,10 @@
 //   rms_norm          a, residual?  z?, y    weight                   a, residual?, z?, y, rstd
 //   attention         qkv           context  -                        qkv, context, states...
 //   rotary            qkv           rotated  -                        rotated (the same memory)
-//   gelu              a             h, g     bias                     a, h, g
-//   silu_gate         gate_up       y        -                        gate_up, y
+//   activation        a             h, g     bias?                    a, h, g
+//   gate              gate_up       y        -                        gate_up, y
 //   dropout_residual  a, residual   y        bias?                    a, residual, y
+//   add               a, b          y        -                        a, b, y
 //   dropout, first_rows, labelled_rows, tanh:  x -> y                 x, y
 //   logits            x             logits   weight, bias?            x, logits
 //   label_loss        logits        -        -                        logits

@@ -1,5 +1,5 @@
 // The operations that decoders add, against autograd in fp64 on the same numbers: RMSNorm, residual
-// sums, rotary positions, the gated activation, causal attention with grouped heads.
+// sums, rotary positions, causal attention with grouped heads.
 
 #include "models/ops/fused.h"
 #include "tests/models/ops_case.h"
@@ -117,21 +117,6 @@ TEST_P(OpsOnDevice, RotaryAnglesFarOut) {
   EXPECT_LT((turned.narrow(1, d / 2, d / 2) - angle.sin()).abs().max().item<double>(), bar);
 }
 
-TEST_F(Ops, SiluGate) {
-  const at::Tensor gate_up = random({T, 2 * W}, 3), d = random({T, W});
-  const at::Tensor in64 = leaf(gate_up);
-  const at::Tensor out64 = at::silu(in64.narrow(1, 0, W)) * in64.narrow(1, W, W);
-  out64.backward(d.to(at::kDouble));
-  at::Tensor out = like(d), again = d.clone(), d_gate_up = like(gate_up), without = like(gate_up);
-  silu_gate_forward(gate_up, out);
-  silu_gate_backward(d, gate_up, without, {});
-  silu_gate_backward(again, gate_up, d_gate_up, again);
-  expect_close(out, out64.detach(), "out");
-  expect_close(d_gate_up, in64.grad(), "d_gate_up");
-  EXPECT_TRUE(at::equal(out, again));
-  EXPECT_TRUE(at::equal(d_gate_up, without));
-}
-
 std::vector<Attention> decoders_attentions() {
   std::vector<Attention> all;
   for (const Dropout dropout : {Dropout{}, kDropout}) {
@@ -204,7 +189,7 @@ TEST_F(Ops, ThreadsChangeNoBitOfDecoders) {
     residual_rms_norm_backward(dy, z, w, rstd, a, dz, dw, room_.scratch);
     dropout_residual_backward(dy, kDropout, da, db, room_.scratch);
     rotary_forward({.n_heads = 4, .n_kv_heads = 2}, batch.tensors.position_ids, turned);
-    silu_gate_backward(dy, gate_up, d_gate_up, {});
+    gate_backward(Activation::silu, dy, gate_up, d_gate_up, {});
     const AttentionRun attention =
         run_attention(turned, d_context, batch,
                       {.n_heads = 4, .dropout = kDropout, .n_kv_heads = 2, .causal = true}, room_);
@@ -248,8 +233,8 @@ TEST_F(Ops, DecodersIn16BitsAreTheRoundedOnes) {
     rotary_forward(rotary, positions, wide_qkv);
     EXPECT_TRUE(at::equal(qkv, wide_qkv.to(type)));
     at::Tensor out = like(a), wide_out = like(sum);
-    silu_gate_forward(gate_up, out);
-    silu_gate_forward(gate_up.to(at::kFloat), wide_out);
+    gate_forward(Activation::silu, gate_up, out);
+    gate_forward(Activation::silu, gate_up.to(at::kFloat), wide_out);
     EXPECT_TRUE(at::equal(out, wide_out.to(type)));
   }
 }

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "models/ops/attention.h"
+#include "models/ops/fused.h"
 #include "models/ops/scratch_sizes.h"
 #include "simd/kernels.h"
 #include "tests/models/model_runner.h"
@@ -51,6 +52,26 @@ inline void expect_close(const at::Tensor& ours,
   const double error = (ours.to(at::kCPU, at::kDouble) - theirs).norm().item<double>();
   const double size = theirs.norm().item<double>();
   EXPECT_LE(error, bar * std::max(size, 1e-6)) << what << " of norm " << size;
+}
+
+inline constexpr Activation kAllActivations[kActivations] = {
+    Activation::gelu, Activation::gelu_tanh, Activation::relu, Activation::silu,
+    Activation::quick_gelu};
+/** An activation function as transformers has it. */
+inline at::Tensor activation_of(Activation kind, const at::Tensor& x) {
+  switch (kind) {
+    case Activation::gelu:
+      return at::gelu(x);
+    case Activation::gelu_tanh:
+      return at::gelu(x, "tanh");
+    case Activation::relu:
+      return at::relu(x);
+    case Activation::silu:
+      return at::silu(x);
+    case Activation::quick_gelu:
+      return x * at::sigmoid(1.702 * x);
+  }
+  return {};
 }
 
 class Ops : public ::testing::Test {

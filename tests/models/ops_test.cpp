@@ -38,18 +38,48 @@ TEST_F(Ops, Linear) {
   expect_close(sum, y64.detach() - b + base, "x w + residual");
 }
 
-TEST_F(Ops, BiasGelu) {
-  const at::Tensor a = random({T, W}, 2), b = random({W}), dg = random({T, W});
-  const at::Tensor a64 = leaf(a), b64 = leaf(b);
-  const at::Tensor g64 = at::gelu(a64 + b64);
-  g64.backward(dg.to(at::kDouble));
-  at::Tensor h = a.clone(), g = like(a), again = like(a), dh = dg.clone(), db = like(b);
-  bias_gelu_forward(h, b, h, g);
-  gelu_backward(dh, h, dh, db, again, room_.scratch);
-  expect_close(g, g64.detach(), "g");
-  expect_close(dh, a64.grad(), "dh");
-  expect_close(db, b64.grad(), "db");
-  EXPECT_TRUE(at::equal(g, again));
+TEST_P(OpsOnDevice, Activations) {
+  for (const Activation kind : kAllActivations) {
+    for (const bool has_bias : {false, true}) {
+      SCOPED_TRACE("kind " + std::to_string(static_cast<int>(kind)) + (has_bias ? ", bias" : ""));
+      const at::Tensor a = random({T, W}, 2), b = random({W}), dg = random({T, W});
+      const at::Tensor a64 = leaf(a), b64 = leaf(b);
+      const at::Tensor g64 = activation_of(kind, has_bias ? a64 + b64 : a64);
+      g64.backward(dg.to(at::kDouble));
+      const at::Tensor bias = has_bias ? there(b) : at::Tensor();
+      at::Tensor h = there(a).clone(), apart = unwritten({T, W}), g = unwritten({T, W}),
+                 g_apart = unwritten({T, W}), again = unwritten({T, W}), dh = there(dg).clone(),
+                 db = has_bias ? unwritten({W}) : at::Tensor();
+      activation_forward(kind, h, bias, h, g);
+      activation_forward(kind, there(a), bias, apart, g_apart);
+      activation_backward(kind, dh, h, dh, db, again, scratch());
+      expect_close(g, g64.detach(), "g");
+      expect_close(dh, a64.grad(), "dh");
+      if (has_bias) expect_close(db, b64.grad(), "db");
+      EXPECT_TRUE(at::equal(g, again));
+      EXPECT_TRUE(at::equal(h, apart));
+      EXPECT_TRUE(at::equal(g, g_apart));
+    }
+  }
+}
+
+TEST_P(OpsOnDevice, Gates) {
+  for (const Activation kind : kAllActivations) {
+    SCOPED_TRACE("kind " + std::to_string(static_cast<int>(kind)));
+    const at::Tensor gate_up = random({T, 2 * W}, 3), d = random({T, W});
+    const at::Tensor in64 = leaf(gate_up);
+    const at::Tensor out64 = activation_of(kind, in64.narrow(1, 0, W)) * in64.narrow(1, W, W);
+    out64.backward(d.to(at::kDouble));
+    at::Tensor out = unwritten({T, W}), again = there(d).clone(), d_gate_up = unwritten({T, 2 * W}),
+               without = unwritten({T, 2 * W});
+    gate_forward(kind, there(gate_up), out);
+    gate_backward(kind, there(d), there(gate_up), without, {});
+    gate_backward(kind, again, there(gate_up), d_gate_up, again);
+    expect_close(out, out64.detach(), "out");
+    expect_close(d_gate_up, in64.grad(), "d_gate_up");
+    EXPECT_TRUE(at::equal(out, again));
+    EXPECT_TRUE(at::equal(d_gate_up, without));
+  }
 }
 
 TEST_F(Ops, DropoutResidualNorm) {
@@ -217,7 +247,7 @@ TEST_F(Ops, ThreadsChangeNoBit) {
     dropout_residual_norm_forward(a, b, x, norm, 1e-5f, kDropout, z, state, y);
     dropout_residual_norm_backward(dy, z, norm, state, {}, kDropout, dz, da, d_norm, db,
                                    room_.scratch);
-    gelu_backward(dy, a, dh, db2, g, room_.scratch);
+    activation_backward(Activation::gelu, dy, a, dh, db2, g, room_.scratch);
     embedding_backward(batch.tensors.input_ids, dy, d_word, room_.scratch);
     const AttentionRun attention =
         run_attention(qkv, d_context, batch, {.n_heads = 4, .dropout = kDropout}, room_);

@@ -16,6 +16,9 @@
 namespace ferry::ops {
 namespace {
 
+constexpr auto kGelu = static_cast<size_t>(Activation::gelu),
+               kSilu = static_cast<size_t>(Activation::silu);
+
 struct Row {
   std::vector<float> a, b, c, d, sum;
   std::vector<uint8_t> keep;
@@ -69,11 +72,6 @@ const std::vector<std::pair<const char*, Call>> kCalls = {
      [](const RowKernels& k, Row& r, int64_t n) {
        k.add_bias(r.out.data(), r.a.data(), r.b.data(), n);
      }},
-    {"gelu", [](const RowKernels& k, Row& r, int64_t n) { k.gelu(r.out.data(), r.a.data(), n); }},
-    {"gelu_backward",
-     [](const RowKernels& k, Row& r, int64_t n) {
-       k.gelu_backward(r.out.data(), r.out2.data(), r.a.data(), r.b.data(), r.sum.data(), n);
-     }},
     {"add", [](const RowKernels& k, Row& r, int64_t n) { k.add(r.sum.data(), r.a.data(), n); }},
     {"softmax",
      [](const RowKernels& k, Row& r, int64_t n) {
@@ -120,20 +118,33 @@ const std::vector<std::pair<const char*, Call>> kCalls = {
        std::copy_n(pairs.begin(), n, r.out.begin());
        std::copy_n(pairs.begin() + n, n, r.sum.begin());
      }},
-    {"silu_gate",
-     [](const RowKernels& k, Row& r, int64_t n) {
-       k.silu_gate(r.out.data(), r.a.data(), r.b.data(), n);
-     }},
-    {"silu_gate_backward",
-     [](const RowKernels& k, Row& r, int64_t n) {
-       k.silu_gate_backward(r.out.data(), r.sum.data(), r.out2.data(), r.a.data(), r.b.data(),
-                            r.c.data(), n);
-     }},
 };
+
+/** And those of each activation function. */
+std::vector<std::pair<const char*, Call>> calls() {
+  auto all = kCalls;
+  for (size_t kind = 0; kind < kActivations; kind++) {
+    all.emplace_back("activate", [kind](const RowKernels& k, Row& r, int64_t n) {
+      k.activate[kind](r.out.data(), r.a.data(), n);
+    });
+    all.emplace_back("activate_backward", [kind](const RowKernels& k, Row& r, int64_t n) {
+      k.activate_backward[kind](r.out.data(), r.out2.data(), r.a.data(), r.b.data(), r.sum.data(),
+                                n);
+    });
+    all.emplace_back("gate", [kind](const RowKernels& k, Row& r, int64_t n) {
+      k.gate[kind](r.out.data(), r.a.data(), r.b.data(), n);
+    });
+    all.emplace_back("gate_backward", [kind](const RowKernels& k, Row& r, int64_t n) {
+      k.gate_backward[kind](r.out.data(), r.sum.data(), r.out2.data(), r.a.data(), r.b.data(),
+                            r.c.data(), n);
+    });
+  }
+  return all;
+}
 
 TEST(RowKernels, SameBitsFromBothInstructionSets) {
   if (simd::best_level() == simd::Level::scalar) GTEST_SKIP() << "this CPU has no AVX2";
-  for (const auto& [name, call] : kCalls) {
+  for (const auto& [name, call] : calls()) {
     for (int64_t n = 1; n <= 130; n++) {
       Row first(n, n), second(n, n);
       call(row_kernels_baseline(), first, n);
@@ -145,7 +156,7 @@ TEST(RowKernels, SameBitsFromBothInstructionSets) {
 }
 
 TEST(RowKernels, WriteNothingPastTheRow) {
-  for (const auto& [name, call] : kCalls) {
+  for (const auto& [name, call] : calls()) {
     for (int64_t n = 1; n <= 20; n++) {
       Row row(n + 16, 7);
       const Row before = row;
@@ -166,8 +177,9 @@ TEST(RowKernels, GeluAndItsDerivative) {
   std::vector<float> x(n), one(n, 1.0f), g(n), again(n), d(n), sum(n, 0.0f);
   for (int64_t i = 0; i < n; i++)
     x[i] = -12.0f + 24.0f * static_cast<float>(i) / static_cast<float>(n - 1);
-  row_kernels().gelu(g.data(), x.data(), n);
-  row_kernels().gelu_backward(d.data(), again.data(), one.data(), x.data(), sum.data(), n);
+  row_kernels().activate[kGelu](g.data(), x.data(), n);
+  row_kernels().activate_backward[kGelu](d.data(), again.data(), one.data(), x.data(), sum.data(),
+                                         n);
   EXPECT_EQ(g, again);
   double worst = 0, worst_relative = 0, worst_derivative = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -185,15 +197,17 @@ TEST(RowKernels, GeluAndItsDerivative) {
   EXPECT_LT(worst_derivative, 4e-7);
 }
 
-TEST(RowKernels, GeluFarOutIsItsLimit) {
+TEST(RowKernels, ActivationsFarOutAreTheirLimit) {
   constexpr float kMost = std::numeric_limits<float>::max();
-  const std::vector<float> x = {-kMost, -1e36f, -1e5f, -20, 20, 1e5f, 1e36f, kMost};
+  const std::vector<float> x = {-kMost, -1e36f, -1e5f, -120, 120, 1e5f, 1e36f, kMost};
   const auto n = static_cast<int64_t>(x.size());
   std::vector<float> one(x.size(), 1.0f), g(x.size()), d(x.size()), sum(x.size(), 0.0f);
-  row_kernels().gelu_backward(d.data(), g.data(), one.data(), x.data(), sum.data(), n);
-  for (size_t i = 0; i < x.size(); i++) {
-    EXPECT_EQ(g[i], std::max(x[i], 0.0f)) << x[i];
-    EXPECT_EQ(d[i], x[i] > 0 ? 1.0f : 0.0f) << x[i];
+  for (size_t kind = 0; kind < kActivations; kind++) {
+    row_kernels().activate_backward[kind](d.data(), g.data(), one.data(), x.data(), sum.data(), n);
+    for (size_t i = 0; i < x.size(); i++) {
+      EXPECT_NEAR(g[i], std::max(x[i], 0.0f), 5e-8) << x[i] << ", " << kind;
+      EXPECT_NEAR(d[i], x[i] > 0 ? 1.0f : 0.0f, 1e-6) << x[i] << ", " << kind;
+    }
   }
 }
 
@@ -219,9 +233,9 @@ TEST(RowKernels, SiluGateAndItsDerivative) {
   std::vector<float> x(n), one(n, 1.0f), out(n), again(n), d_gate(n), d_up(n);
   for (int64_t i = 0; i < n; i++)
     x[i] = -100.0f + 200.0f * static_cast<float>(i) / static_cast<float>(n - 1);
-  row_kernels().silu_gate(out.data(), x.data(), one.data(), n);
-  row_kernels().silu_gate_backward(d_gate.data(), d_up.data(), again.data(), one.data(), x.data(),
-                                   one.data(), n);
+  row_kernels().gate[kSilu](out.data(), x.data(), one.data(), n);
+  row_kernels().gate_backward[kSilu](d_gate.data(), d_up.data(), again.data(), one.data(), x.data(),
+                                     one.data(), n);
   EXPECT_EQ(out, again);
   EXPECT_EQ(out, d_up);
   for (int64_t i = 0; i < n; i++) {
@@ -246,7 +260,7 @@ TEST(RowKernels, SoftmaxOfExtremes) {
 
 TEST(RowKernels, NanAndInfinityPass) {
   std::vector<float> x = {NAN, INFINITY, 3.0f}, g(3);
-  row_kernels().gelu(g.data(), x.data(), 3);
+  row_kernels().activate[kGelu](g.data(), x.data(), 3);
   EXPECT_TRUE(std::isnan(g[0]));
   EXPECT_EQ(g[1], INFINITY);
 }

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "models/ops/activation/activation_kind.h"
+
 namespace ferry::ops {
 
 /** All rows have n elements; `keep` holds 1 or 0 per element, or is null for no dropout; pointers
@@ -48,10 +50,10 @@ struct RowKernels {
       float* da, const float* dz, const uint8_t* keep, float keep_scale, float* dbias, int64_t n);
   /** h = a + bias. */
   void (*add_bias)(float* h, const float* a, const float* bias, int64_t n);
-  /** g = gelu(h), exact form. */
-  void (*gelu)(float* g, const float* h, int64_t n);
-  /** dh = dg * gelu'(h), dbias += dh, g = gelu(h). g or null. */
-  void (*gelu_backward)(
+  /** g = f(h), by Activation. */
+  void (*activate[kActivations])(float* g, const float* h, int64_t n);
+  /** dh = dg * f'(h), dbias += dh, g = f(h). dbias, g or null. */
+  void (*activate_backward[kActivations])(
       float* dh, float* g, const float* dg, const float* h, float* dbias, int64_t n);
   /** sum += x. */
   void (*add)(float* sum, const float* x, int64_t n);
@@ -95,16 +97,16 @@ struct RowKernels {
   void (*angles)(float* cos, float* sin, const float* frequency, float position, int64_t n);
   /** Rotates n pairs (x[i], x[i + n]) in place by the angles, or back. */
   void (*rotate)(float* x, const float* cos, const float* sin, bool back, int64_t n);
-  /** out = silu(gate) * up, silu(x) = x / (1 + exp(-x)). */
-  void (*silu_gate)(float* out, const float* gate, const float* up, int64_t n);
-  /** out = silu(gate) * up again, or null. Outputs may be inputs. */
-  void (*silu_gate_backward)(float* d_gate,
-                             float* d_up,
-                             float* out,
-                             const float* d_out,
-                             const float* gate,
-                             const float* up,
-                             int64_t n);
+  /** out = f(gate) * up, by Activation. */
+  void (*gate[kActivations])(float* out, const float* gate, const float* up, int64_t n);
+  /** out = f(gate) * up again, or null. Outputs may be inputs. */
+  void (*gate_backward[kActivations])(float* d_gate,
+                                      float* d_up,
+                                      float* out,
+                                      const float* d_out,
+                                      const float* gate,
+                                      const float* up,
+                                      int64_t n);
 };
 
 /** The kernels for the instruction set that simd::level() names; AVX-512 machines run the AVX2

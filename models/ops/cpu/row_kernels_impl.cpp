@@ -112,21 +112,79 @@ void add_bias(float* h, const float* a, const float* bias, int64_t n) {
   });
 }
 
-void gelu(float* g, const float* h, int64_t n) {
+FERRY_LANES_INLINE Floats sigmoid(Floats x) {
+  return all(1.0f) / (all(1.0f) + lanes::exp(all(0.0f) - x));
+}
+
+/** An activation function, and its derivative. */
+struct Activated {
+  Floats value, slope;
+};
+
+template <Activation kKind>
+FERRY_LANES_INLINE Activated activated(Floats x) {
+  const Floats zero = all(0.0f), one = all(1.0f);
+  if constexpr (kKind == Activation::gelu) {
+    const lanes::Normal at = lanes::normal(x);
+    return {x * at.cdf, at.cdf + x * at.density};
+  } else if constexpr (kKind == Activation::gelu_tanh) {
+    // (1 + tanh u) / 2 is the sigmoid of 2u. Beyond 20 the function is x or 0, and the square of x
+    // could overflow.
+    const Floats most = all(400.0f), cubic = all(0.044715f), twice = all(1.5957691216057308f);
+    const Floats square = lanes::select(x * x > most, most, x * x);
+    const Floats s = sigmoid(twice * x * (one + cubic * square)), y = x * s;
+    return {y, s + y * (one - s) * twice * (one + all(3 * 0.044715f) * square)};
+  } else if constexpr (kKind == Activation::relu) {
+    return {lanes::select(x < zero, zero, x), lanes::select(x > zero, one, zero)};
+  } else if constexpr (kKind == Activation::silu) {
+    const Floats s = sigmoid(x), y = x * s;
+    return {y, s + y * (one - s)};
+  } else {
+    const Floats s = sigmoid(all(1.702f) * x), y = x * s;
+    return {y, s + all(1.702f) * (y * (one - s))};
+  }
+}
+
+template <Activation kKind>
+void activate(float* g, const float* h, int64_t n) {
   each(n, [&](auto access, int64_t i) {
-    const Floats x = access.load(h + i);
-    access.store(g + i, x * lanes::normal(x).cdf);
+    access.store(g + i, activated<kKind>(access.load(h + i)).value);
   });
 }
 
-void gelu_backward(float* dh, float* g, const float* dg, const float* h, float* dbias, int64_t n) {
+template <Activation kKind>
+void activate_backward(
+    float* dh, float* g, const float* dg, const float* h, float* dbias, int64_t n) {
   each(n, [&](auto access, int64_t i) {
-    const Floats x = access.load(h + i);
-    const lanes::Normal at = lanes::normal(x);
-    const Floats d = access.load(dg + i) * (at.cdf + x * at.density);
-    access.store(dbias + i, access.load(dbias + i) + d);
+    const Activated at = activated<kKind>(access.load(h + i));
+    const Floats d = access.load(dg + i) * at.slope;
+    if (dbias != nullptr) access.store(dbias + i, access.load(dbias + i) + d);
     access.store(dh + i, d);
-    if (g != nullptr) access.store(g + i, x * at.cdf);
+    if (g != nullptr) access.store(g + i, at.value);
+  });
+}
+
+template <Activation kKind>
+void gate_forward(float* out, const float* gate, const float* up, int64_t n) {
+  each(n, [&](auto access, int64_t i) {
+    access.store(out + i, activated<kKind>(access.load(gate + i)).value * access.load(up + i));
+  });
+}
+
+template <Activation kKind>
+void gate_backward(float* d_gate,
+                   float* d_up,
+                   float* out,
+                   const float* d_out,
+                   const float* gate,
+                   const float* up,
+                   int64_t n) {
+  each(n, [&](auto access, int64_t i) {
+    const Floats u = access.load(up + i), d = access.load(d_out + i);
+    const Activated at = activated<kKind>(access.load(gate + i));
+    access.store(d_gate + i, d * u * at.slope);
+    access.store(d_up + i, d * at.value);
+    if (out != nullptr) access.store(out + i, at.value * u);
   });
 }
 
@@ -276,53 +334,36 @@ void rotate(float* x, const float* cos, const float* sin, bool back, int64_t n) 
   });
 }
 
-FERRY_LANES_INLINE Floats sigmoid(Floats x) {
-  return all(1.0f) / (all(1.0f) + lanes::exp(all(0.0f) - x));
-}
-
-void silu_gate(float* out, const float* gate, const float* up, int64_t n) {
-  each(n, [&](auto access, int64_t i) {
-    const Floats x = access.load(gate + i);
-    access.store(out + i, x * sigmoid(x) * access.load(up + i));
-  });
-}
-
-void silu_gate_backward(float* d_gate,
-                        float* d_up,
-                        float* out,
-                        const float* d_out,
-                        const float* gate,
-                        const float* up,
-                        int64_t n) {
-  each(n, [&](auto access, int64_t i) {
-    const Floats x = access.load(gate + i), u = access.load(up + i), d = access.load(d_out + i);
-    const Floats s = sigmoid(x), silu = x * s;
-    access.store(d_gate + i, d * u * (s + silu * (all(1.0f) - s)));
-    access.store(d_up + i, d * silu);
-    if (out != nullptr) access.store(out + i, silu * u);
-  });
-}
-
-constexpr RowKernels kTable = {.combine = combine,
-                               .moments = moments,
-                               .normalise = normalise,
-                               .norm_backward = norm_backward,
-                               .combine_backward = combine_backward,
-                               .add_bias = add_bias,
-                               .gelu = gelu,
-                               .gelu_backward = gelu_backward,
-                               .add = add,
-                               .softmax = softmax,
-                               .softmax_backward = softmax_backward,
-                               .take_logits = take_logits,
-                               .logits_backward = logits_backward,
-                               .root_mean_square = root_mean_square,
-                               .rms_normalise = rms_normalise,
-                               .rms_backward = rms_backward,
-                               .angles = angles,
-                               .rotate = rotate,
-                               .silu_gate = silu_gate,
-                               .silu_gate_backward = silu_gate_backward};
+constexpr RowKernels kTable = {
+    .combine = combine,
+    .moments = moments,
+    .normalise = normalise,
+    .norm_backward = norm_backward,
+    .combine_backward = combine_backward,
+    .add_bias = add_bias,
+    .activate = {activate<Activation::gelu>, activate<Activation::gelu_tanh>,
+                 activate<Activation::relu>, activate<Activation::silu>,
+                 activate<Activation::quick_gelu>},
+    .activate_backward = {activate_backward<Activation::gelu>,
+                          activate_backward<Activation::gelu_tanh>,
+                          activate_backward<Activation::relu>, activate_backward<Activation::silu>,
+                          activate_backward<Activation::quick_gelu>},
+    .add = add,
+    .softmax = softmax,
+    .softmax_backward = softmax_backward,
+    .take_logits = take_logits,
+    .logits_backward = logits_backward,
+    .root_mean_square = root_mean_square,
+    .rms_normalise = rms_normalise,
+    .rms_backward = rms_backward,
+    .angles = angles,
+    .rotate = rotate,
+    .gate = {gate_forward<Activation::gelu>, gate_forward<Activation::gelu_tanh>,
+             gate_forward<Activation::relu>, gate_forward<Activation::silu>,
+             gate_forward<Activation::quick_gelu>},
+    .gate_backward = {gate_backward<Activation::gelu>, gate_backward<Activation::gelu_tanh>,
+                      gate_backward<Activation::relu>, gate_backward<Activation::silu>,
+                      gate_backward<Activation::quick_gelu>}};
 
 }  // namespace
 

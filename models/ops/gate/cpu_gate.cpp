@@ -7,30 +7,29 @@
 namespace ferry::ops::cpu {
 namespace {
 
-void silu_gate_forward(const SiluGateForward& its, const Launch&) {
+void gate_forward(const GateForward& its, const Launch&) {
   const auto [type, T, W] = its.extent;
-  const RowKernels& kernels = row_kernels();
+  const auto forward = row_kernels().gate[static_cast<size_t>(its.kind)];
   for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows in(type, 2 * W, its.gate_up), out(type, W, its.out);
     for (int64_t t = begin; t < end; t++) {
       const float* gate = in.read(t);
-      kernels.silu_gate(out.write(t), gate, gate + W, W);
+      forward(out.write(t), gate, gate + W, W);
       out.wrote(t);
     }
   });
 }
 
-void silu_gate_backward(const SiluGateBackward& its, const Launch&) {
+void gate_backward(const GateBackward& its, const Launch&) {
   const auto [type, T, W] = its.extent;
-  const RowKernels& kernels = row_kernels();
+  const auto backward = row_kernels().gate_backward[static_cast<size_t>(its.kind)];
   for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows d_after(type, W, its.d_out), before(type, 2 * W, its.gate_up);
     Rows d_before(type, 2 * W, its.d_gate_up), after(type, W, its.out);
     for (int64_t t = begin; t < end; t++) {
       const float* gate = before.read(t);
       float* d_gate = d_before.write(t);
-      kernels.silu_gate_backward(d_gate, d_gate + W, after.write(t), d_after.read(t), gate,
-                                 gate + W, W);
+      backward(d_gate, d_gate + W, after.write(t), d_after.read(t), gate, gate + W, W);
       d_before.wrote(t);
       after.wrote(t);
     }
@@ -40,5 +39,5 @@ void silu_gate_backward(const SiluGateBackward& its, const Launch&) {
 }  // namespace
 }  // namespace ferry::ops::cpu
 
-const ferry::ops::GateKernels ferry::ops::kCpuGate = {
-    .silu_gate_forward = cpu::silu_gate_forward, .silu_gate_backward = cpu::silu_gate_backward};
+const ferry::ops::GateKernels ferry::ops::kCpuGate = {.gate_forward = cpu::gate_forward,
+                                                      .gate_backward = cpu::gate_backward};

@@ -1,6 +1,6 @@
-// The gated activation silu(gate) * up on CUDA, both halves in one row, forward and backward.
+// The gated activation f(gate) * up on CUDA, both halves in one row, forward and backward.
 
-#include "models/ops/cuda/cuda_common.h"
+#include "models/ops/cuda/cuda_activations.h"
 #include "models/ops/gate/gate.h"
 
 namespace ferry::ops::cuda {
@@ -8,19 +8,9 @@ namespace {
 
 constexpr int kThreads = 256;
 
-/** A 16-bit result carries 2e-4, so the quick exponential does for it. */
-template <typename T>
-__device__ inline float sigmoid(float x) {
-  if constexpr (sizeof(T) == 4) {
-    return 1.0f / (1.0f + expf(-x));
-  } else {
-    return __fdividef(1.0f, 1.0f + __expf(-x));
-  }
-}
-
 /** blockIdx.x = row, blockIdx.y = kThreads packs of it. */
-template <typename T, int N>
-__global__ void __launch_bounds__(kThreads) silu_gate(int row_packs, const T* gate_up, T* out) {
+template <Activation kKind, typename T, int N>
+__global__ void __launch_bounds__(kThreads) gate_rows(int row_packs, const T* gate_up, T* out) {
   const auto column = static_cast<int>(blockIdx.y * kThreads + threadIdx.x);
   if (column >= row_packs) return;
   const int64_t row = blockIdx.x, gate_pack = row * 2 * row_packs + column;
@@ -29,13 +19,13 @@ __global__ void __launch_bounds__(kThreads) silu_gate(int row_packs, const T* ga
   load(gate_up, gate_pack + row_packs, up);
 #pragma unroll
   for (int i = 0; i < N; i++)
-    up[i] *= gate[i] * sigmoid<T>(gate[i]);
+    up[i] *= activated<kKind, T>(gate[i]).value;
   store(up, out, row * row_packs + column);
 }
 
-template <typename T, int N>
+template <Activation kKind, typename T, int N>
 __global__ void __launch_bounds__(kThreads)
-    silu_gate_grad(int row_packs, const T* d_out, const T* gate_up, T* d_gate_up, T* out) {
+    gate_grad(int row_packs, const T* d_out, const T* gate_up, T* d_gate_up, T* out) {
   const auto column = static_cast<int>(blockIdx.y * kThreads + threadIdx.x);
   if (column >= row_packs) return;
   const int64_t row = blockIdx.x, pack = row * row_packs + column;
@@ -46,10 +36,10 @@ __global__ void __launch_bounds__(kThreads)
   load(d_out, pack, d);
 #pragma unroll
   for (int i = 0; i < N; i++) {
-    const float s = sigmoid<T>(gate[i]), silu = gate[i] * s;
-    y[i] = silu * up[i];
-    gate[i] = d[i] * up[i] * fmaf(silu, 1.0f - s, s);
-    up[i] = d[i] * silu;
+    const Activated at = activated<kKind, T>(gate[i]);
+    y[i] = at.value * up[i];
+    gate[i] = d[i] * up[i] * at.slope;
+    up[i] = d[i] * at.value;
   }
   store(gate, d_gate_up, gate_pack);
   store(up, d_gate_up, gate_pack + row_packs);
@@ -60,37 +50,41 @@ dim3 grid_of(int64_t T, int64_t row_packs) {
   return {static_cast<unsigned>(T), static_cast<unsigned>(ceil_div(row_packs, kThreads))};
 }
 
-void silu_gate_forward(const SiluGateForward& its, const Launch& on) {
+void gate_forward(const GateForward& its, const Launch& on) {
   const auto [type, T, W] = its.extent;
   if (T == 0) return;
-  with_packs(
-      type, W,
-      [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        const int64_t row_packs = W / kPack;
-        silu_gate<E, kPack><<<grid_of(T, row_packs), kThreads, 0, as_stream(on.stream)>>>(
-            static_cast<int>(row_packs), as<E>(its.gate_up), as<E>(its.out));
-      },
-      its.gate_up, its.out);
-  check_launch("silu_gate");
+  with_activation(its.kind, [&]<Activation kKind>(ActivationIs<kKind>) {
+    with_packs(
+        type, W,
+        [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
+          const int64_t row_packs = W / kPack;
+          gate_rows<kKind, E, kPack><<<grid_of(T, row_packs), kThreads, 0, as_stream(on.stream)>>>(
+              static_cast<int>(row_packs), as<E>(its.gate_up), as<E>(its.out));
+        },
+        its.gate_up, its.out);
+  });
+  check_launch("gate_rows");
 }
 
-void silu_gate_backward(const SiluGateBackward& its, const Launch& on) {
+void gate_backward(const GateBackward& its, const Launch& on) {
   const auto [type, T, W] = its.extent;
   if (T == 0) return;
-  with_packs(
-      type, W,
-      [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
-        const int64_t row_packs = W / kPack;
-        silu_gate_grad<E, kPack><<<grid_of(T, row_packs), kThreads, 0, as_stream(on.stream)>>>(
-            static_cast<int>(row_packs), as<E>(its.d_out), as<E>(its.gate_up), as<E>(its.d_gate_up),
-            as<E>(its.out));
-      },
-      its.d_out, its.gate_up, its.d_gate_up, its.out);
-  check_launch("silu_gate_grad");
+  with_activation(its.kind, [&]<Activation kKind>(ActivationIs<kKind>) {
+    with_packs(
+        type, W,
+        [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
+          const int64_t row_packs = W / kPack;
+          gate_grad<kKind, E, kPack><<<grid_of(T, row_packs), kThreads, 0, as_stream(on.stream)>>>(
+              static_cast<int>(row_packs), as<E>(its.d_out), as<E>(its.gate_up),
+              as<E>(its.d_gate_up), as<E>(its.out));
+        },
+        its.d_out, its.gate_up, its.d_gate_up, its.out);
+  });
+  check_launch("gate_grad");
 }
 
 }  // namespace
 }  // namespace ferry::ops::cuda
 
-const ferry::ops::GateKernels ferry::ops::kCudaGate = {
-    .silu_gate_forward = cuda::silu_gate_forward, .silu_gate_backward = cuda::silu_gate_backward};
+const ferry::ops::GateKernels ferry::ops::kCudaGate = {.gate_forward = cuda::gate_forward,
+                                                       .gate_backward = cuda::gate_backward};

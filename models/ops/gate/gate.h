@@ -1,21 +1,24 @@
 #pragma once
-// The gated activation silu(gate) * up, silu(x) = x / (1 + exp(-x)), of rows that hold gate, then
-// up.
+// The gated activation f(gate) * up of rows that hold gate, then up (Shazeer 2020): SwiGLU with
+// SiLU, GEGLU with GELU.
 
+#include "models/ops/activation/activation_kind.h"
 #include "models/ops/operation.h"
 
 namespace ferry::ops {
 
-/** out = silu(gate) * up. */
-struct SiluGateForward {
+/** out = f(gate) * up. */
+struct GateForward {
   Extent extent;
+  Activation kind = Activation::silu;
   const void* gate_up = nullptr;  // (T, 2 W)
   void* out = nullptr;            // (T, W)
 };
 
 /** d_gate_up, and out again. out may be d_out, d_gate_up gate_up. */
-struct SiluGateBackward {
+struct GateBackward {
   Extent extent;
+  Activation kind = Activation::silu;
   const void* d_out = nullptr;    // (T, W)
   const void* gate_up = nullptr;  // (T, 2 W)
   void* d_gate_up = nullptr;      // (T, 2 W)
@@ -23,16 +26,17 @@ struct SiluGateBackward {
 };
 
 struct GateKernels {
-  Kernel<SiluGateForward> silu_gate_forward;
-  Kernel<SiluGateBackward> silu_gate_backward;
+  Kernel<GateForward> gate_forward;
+  Kernel<GateBackward> gate_backward;
 };
 extern const GateKernels kCpuGate, kCudaGate;
 
 /** The same on tensors, undefined standing for null. */
-void silu_gate_forward(const at::Tensor& gate_up, at::Tensor& out);
-void silu_gate_backward(const at::Tensor& d_out,
-                        const at::Tensor& gate_up,
-                        at::Tensor& d_gate_up,
-                        const at::Tensor& out);
+void gate_forward(Activation kind, const at::Tensor& gate_up, at::Tensor& out);
+void gate_backward(Activation kind,
+                   const at::Tensor& d_out,
+                   const at::Tensor& gate_up,
+                   at::Tensor& d_gate_up,
+                   const at::Tensor& out);
 
 }  // namespace ferry::ops

@@ -53,7 +53,7 @@ BlockTable mlp(bool recomputes) {
   const ParamId down = b.matrix("down", kWidth, 4 * kWidth, {"d"});
   const ValueId x = b.input();
   const ValueId normed = b.norm("normed", x, norm_weight, norm_bias, 1e-5f);
-  const auto [h, g] = b.gelu("g", b.linear("h", normed, up), up_bias);
+  const auto [h, g] = b.activation("g", Activation::gelu, b.linear("h", normed, up), up_bias);
   if (recomputes) b.recompute(h);
   b.end(b.linear("y", g, down, kNone, x));
   return model.blocks[0];
@@ -69,9 +69,9 @@ TEST(PassPlan, AMapsWeightsWaitForTheInputThatTheNextBackwardMakesAgain) {
   using enum OpKind;
   using enum Part;
   EXPECT_EQ(calls_of(block, block.compiled->plan.backward),
-            (std::vector<std::pair<OpKind, Part>>{{linear, backward},  // of down
-                                                  {gelu, backward},    // and its output again
-                                                  {linear, params},    // of down
+            (std::vector<std::pair<OpKind, Part>>{{linear, backward},      // of down
+                                                  {activation, backward},  // and its output again
+                                                  {linear, params},        // of down
                                                   {norm, remake},
                                                   {linear, params},  // of up
                                                   {linear, backward},
@@ -92,9 +92,9 @@ TEST(PassPlan, RecomputesFromWhatIsKept) {
   const BlockTable block = mlp(true);
   using enum OpKind;
   using enum Part;
-  EXPECT_EQ(
-      calls_of(block, block.compiled->plan.recompute),
-      (std::vector<std::pair<OpKind, Part>>{{norm, remake}, {linear, forward}, {gelu, forward}}));
+  EXPECT_EQ(calls_of(block, block.compiled->plan.recompute),
+            (std::vector<std::pair<OpKind, Part>>{
+                {norm, remake}, {linear, forward}, {activation, forward}}));
   EXPECT_TRUE(mlp(false).compiled->plan.recompute.calls.empty());
   EXPECT_FALSE(mlp(false).recompute_work);
   EXPECT_EQ(block.recompute_work(kShape).products.size(), 1u);

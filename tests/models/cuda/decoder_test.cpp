@@ -99,9 +99,9 @@ TEST_P(Decoder, SiluGateBothWays) {
   const auto gate_up = random({T, 2 * F}) * 3, d = random({T, F}) + 0.25;
   auto out = poisoned({T, F}), again = d.clone(), without = poisoned({T, 2 * F}),
        d_gate_up = poisoned({T, 2 * F});
-  silu_gate_forward(gate_up, out);
-  silu_gate_backward(d, gate_up, without, {});
-  silu_gate_backward(again, gate_up, d_gate_up, again);
+  gate_forward(Activation::silu, gate_up, out);
+  gate_backward(Activation::silu, d, gate_up, without, {});
+  gate_backward(Activation::silu, again, gate_up, d_gate_up, again);
   const auto gate = f64(gate_up).narrow(1, 0, F), up = f64(gate_up).narrow(1, F, F);
   const auto s = at::sigmoid(gate);
   expect_close(out, gate * s * up, "out");
@@ -118,8 +118,8 @@ TEST_P(Decoder, SiluOfLargeGatesIsFinite) {
   gate_up.narrow(1, 0, 1).fill_(300);
   auto out = poisoned({T, F}), d_gate_up = poisoned({T, 2 * F});
   const auto d = at::ones({T, F}, options());
-  silu_gate_forward(gate_up, out);
-  silu_gate_backward(d, gate_up, d_gate_up, {});
+  gate_forward(Activation::silu, gate_up, out);
+  gate_backward(Activation::silu, d, gate_up, d_gate_up, {});
   EXPECT_TRUE(at::allclose(f64(out), at::relu(f64(gate_up).narrow(1, 0, F)), 1e-6, 1e-6));
   EXPECT_TRUE(d_gate_up.isfinite().all().item<bool>());
 }

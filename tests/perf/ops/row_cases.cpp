@@ -19,11 +19,11 @@ Operation bias_gelu(const Setup& s) {
   Workspace space(s, ops::column_sum_scratch_bytes(T, F));
   const auto formula = [](const Tensors& in) { return Tensors{at::gelu(in[0] + in[1])}; };
   const auto forward = [=]() mutable {
-    ops::bias_gelu_forward(a, bias, h, g);
+    ops::activation_forward(Activation::gelu, a, bias, h, g);
     return Tensors{g};
   };
   const auto backward = [=]() mutable {
-    ops::gelu_backward(dg, h, dh, dbias, {}, space.scratch);
+    ops::activation_backward(Activation::gelu, dg, h, dh, dbias, {}, space.scratch);
     return Tensors{dh, dbias};
   };
   return operation_of({"bias + GELU",
@@ -263,11 +263,11 @@ Operation silu_gate(const Setup& s) {
     return Tensors{at::silu(parts[0]) * parts[1]};
   };
   const auto forward = [=]() mutable {
-    ops::silu_gate_forward(gate_up, out);
+    ops::gate_forward(Activation::silu, gate_up, out);
     return Tensors{out};
   };
   const auto backward = [=]() mutable {
-    ops::silu_gate_backward(d_out, gate_up, d_gate_up, {});
+    ops::gate_backward(Activation::silu, d_out, gate_up, d_gate_up, {});
     return Tensors{d_gate_up};
   };
   return operation_of({"gated MLP's SiLU",
