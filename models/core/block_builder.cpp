@@ -85,8 +85,8 @@ ParamId BlockBuilder::bias(const std::string& name, const HfRows& hf) {
   return add(name, {sum_of_rows(hf)}, false, Init::zeros, hf);
 }
 
-ParamId BlockBuilder::norm_weight(const std::string& name, int64_t n, HfName hf) {
-  return add(name, {n}, false, Init::ones, {{std::move(hf), n}});
+ParamId BlockBuilder::norm_weight(const std::string& name, int64_t n, HfName hf, Init init) {
+  return add(name, {n}, false, init, {{std::move(hf), n}});
 }
 
 ParamId BlockBuilder::borrow(int block, int param) {
@@ -94,12 +94,12 @@ ParamId BlockBuilder::borrow(int block, int param) {
   return kBorrowed + static_cast<ParamId>(table().borrowed.size()) - 1;
 }
 
-int64_t BlockBuilder::rows_of_param(ParamId id) {
-  if (id < kBorrowed) return table().params[static_cast<size_t>(id)].shape[0];
+const std::vector<int64_t>& BlockBuilder::shape_of_param(ParamId id) {
+  if (id < kBorrowed) return table().params[static_cast<size_t>(id)].shape;
   const BorrowedParam& b = table().borrowed[static_cast<size_t>(id - kBorrowed)];
   return model_.model_.blocks[static_cast<size_t>(b.block)]
       .params[static_cast<size_t>(b.param)]
-      .shape[0];
+      .shape;
 }
 
 // --- values and operations ---
@@ -133,10 +133,17 @@ ValueId BlockBuilder::embedding(const std::string& name,
                                 ParamId word,
                                 ParamId position,
                                 ParamId type) {
-  FERRY_CHECK(program_.values.empty(), "an embedding reads no value");
+  return embedding(name, word, position, type, {});
+}
+
+ValueId BlockBuilder::embedding(
+    const std::string& name, ParamId word, ParamId position, ParamId type, const Embedding& its) {
+  FERRY_CHECK(program_.values.empty() || !program_.has_input, "an embedding reads no value");
   program_.has_input = false;
-  const ValueId y = value(name, Rows::tokens, model_.model_.width);
+  const ParamId first = word == kNone ? position : word;
+  const ValueId y = value(name, Rows::tokens, shape_of_param(first)[1]);
   Op& added = op(OpKind::embedding, {}, {y}, {word, position, type});
+  added.with = {.position_offset = its.position_offset, .word_scale = its.word_scale};
   for (ParamId param : {word, position, type})
     if (param != kNone) added.with.n_table_rows += rows_of_param(param);
   return y;
@@ -178,9 +185,11 @@ std::pair<ValueId, ValueId> BlockBuilder::residual_norm(const std::string& sum_n
   return {z, y};
 }
 
-ValueId BlockBuilder::rms_norm(const std::string& name, ValueId z, ParamId weight, float eps) {
+ValueId BlockBuilder::rms_norm(
+    const std::string& name, ValueId z, ParamId weight, float eps, float weight_offset) {
   const ValueId y = like(name, z);
-  op(OpKind::rms_norm, {z, kNone}, {kNone, y}, {weight}).with = {.eps = eps};
+  op(OpKind::rms_norm, {z, kNone}, {kNone, y}, {weight}).with = {.eps = eps,
+                                                                 .weight_offset = weight_offset};
   return y;
 }
 
@@ -189,9 +198,11 @@ std::pair<ValueId, ValueId> BlockBuilder::residual_rms_norm(const std::string& s
                                                             ValueId a,
                                                             ValueId residual,
                                                             ParamId weight,
-                                                            float eps) {
+                                                            float eps,
+                                                            float weight_offset) {
   const ValueId z = like(sum_name, a), y = like(name, a);
-  op(OpKind::rms_norm, {a, residual}, {z, y}, {weight}).with = {.eps = eps};
+  op(OpKind::rms_norm, {a, residual}, {z, y}, {weight}).with = {.eps = eps,
+                                                                .weight_offset = weight_offset};
   return {z, y};
 }
 
@@ -311,6 +322,8 @@ void BlockBuilder::recompute(ValueId value) {
 
 void BlockBuilder::end(ValueId y) {
   program_.output = y;
+  FERRY_CHECK(y == kNone || columns_of(y) == model_.model_.width, "'{}' ends {} wide", table().name,
+              columns_of(y));
   const auto n_own = static_cast<ParamId>(table().params.size());
   for (Op& op : program_.ops)
     for (ParamId& param : op.params)

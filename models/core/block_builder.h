@@ -42,13 +42,21 @@ class BlockBuilder {
   ParamId matrix(const std::string& name, int64_t columns, const HfRows& hf);
   ParamId bias(const std::string& name, int64_t n, HfName hf);
   ParamId bias(const std::string& name, const HfRows& hf);
-  ParamId norm_weight(const std::string& name, int64_t n, HfName hf);
+  /** `init`: zeros where the weights count from one. */
+  ParamId norm_weight(const std::string& name, int64_t n, HfName hf, Init init = Init::ones);
   /** A parameter of another block. */
   ParamId borrow(int block, int param);
 
   ValueId input();
-  /** Rows of the tables by the batch's ids, positions (or kNone) and types (or kNone), added up. */
+  struct Embedding {
+    int64_t position_offset = 0;  ///< the row of position 0; rows before it are never read
+    float word_scale = 1;         ///< rounded to the compute type, as transformers does (Gemma)
+  };
+  /** Rows of the tables by the batch's ids, positions and types, added up; as wide as the tables,
+   * which may be narrower than the model. Some may be kNone, but not both of the first. */
   ValueId embedding(const std::string& name, ParamId word, ParamId position, ParamId type);
+  ValueId embedding(
+      const std::string& name, ParamId word, ParamId position, ParamId type, const Embedding& its);
   /** x w^T + bias + residual; both may be kNone. */
   ValueId linear(const std::string& name,
                  ValueId x,
@@ -74,14 +82,17 @@ class BlockBuilder {
                                             float eps,
                                             float dropout,
                                             int random);
-  ValueId rms_norm(const std::string& name, ValueId z, ParamId weight, float eps);
+  /** Weights may count from `weight_offset` (Gemma: 1), added in fp32. */
+  ValueId rms_norm(
+      const std::string& name, ValueId z, ParamId weight, float eps, float weight_offset = 0);
   /** z = a + residual, y = RMSNorm(z): returns (z, y). */
   std::pair<ValueId, ValueId> residual_rms_norm(const std::string& sum_name,
                                                 const std::string& name,
                                                 ValueId a,
                                                 ValueId residual,
                                                 ParamId weight,
-                                                float eps);
+                                                float eps,
+                                                float weight_offset = 0);
   struct Heads {
     int64_t n_heads = 0, n_kv_heads = 0, head_width = 0;
   };
@@ -143,7 +154,8 @@ class BlockBuilder {
          std::vector<ValueId> out,
          std::vector<ParamId> params);
   int64_t columns_of(ValueId id) const { return program_.value(id).columns; }
-  int64_t rows_of_param(ParamId id);
+  const std::vector<int64_t>& shape_of_param(ParamId id);
+  int64_t rows_of_param(ParamId id) { return shape_of_param(id)[0]; }
 
   ModelBuilder& model_;
   int index_;

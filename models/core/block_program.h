@@ -58,8 +58,9 @@ enum class OpKind : uint8_t {
 
 /** The settings of an operation beside its values and parameters. Each kind reads its own. */
 struct OpAttributes {
-  float eps = 0;      ///< of a norm
-  float dropout = 0;  ///< probability
+  float eps = 0;            ///< of a norm
+  float weight_offset = 0;  ///< of an RMSNorm: its weights count from it
+  float dropout = 0;        ///< probability
   int random = 0;  ///< RandomKey::of takes it: one number for each operation of a block that draws
   int64_t n_heads = 0, n_kv_heads = 0, head_width = 0;  ///< of attention and rotary positions
   bool causal = false;
@@ -68,8 +69,10 @@ struct OpAttributes {
   /** Set in attention and in the linear map before it: attention's backward sums the gradient of
    * the map's bias, too (the bias is attention's parameter as well). */
   bool sums_bias = false;
-  int64_t n_table_rows = 0;  ///< of an embedding: rows of all its tables
-  bool by_column = false;    ///< logits that lie as (columns, rows)
+  int64_t position_offset = 0;  ///< of an embedding: the row of position 0
+  float word_scale = 1;         ///< of an embedding
+  int64_t n_table_rows = 0;     ///< of an embedding: rows of all its tables
+  bool by_column = false;       ///< logits that lie as (columns, rows)
 };
 
 /** One operation. Its kind says what its inputs, outputs and parameters are (models/ops/specs.cpp);

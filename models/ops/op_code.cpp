@@ -25,13 +25,29 @@ ops::Dropout dropout_of(const OpCall& c) {
   return ops::dropout_of(c.key, c.op.with.random, c.op.with.dropout);
 }
 
+float rounded(float x, DType type) {
+  if (type == DType::bf16) return static_cast<float>(at::BFloat16(x));
+  return type == DType::f16 ? static_cast<float>(at::Half(x)) : x;
+}
+
+/** The rows of a table, which may be undefined, from one on. */
+at::Tensor rows_from(const at::Tensor& table, int64_t first) {
+  if (!table.defined() || first == 0) return table;
+  return table.narrow(0, first, table.size(0) - first);
+}
+
 void embedding(const OpCall& c) {
   at::Tensor& y = c.places[0];
+  const int64_t first = c.op.with.position_offset;
+  const float scale = rounded(c.op.with.word_scale, c.target.compute);
   if (c.part != Part::backward)
-    return ops::embedding_forward(c.batch, c.param(0), c.param(1), c.param(2), y);
-  ops::embedding_backward(c.batch.input_ids, y, c.grad(0), c.scratch);
-  if (c.param(1).defined()) ops::embedding_backward(c.batch.position_ids, y, c.grad(1), c.scratch);
-  if (c.param(2).defined()) ops::embedding_backward(c.batch.type_ids, y, c.grad(2), c.scratch);
+    return ops::embedding_forward(c.batch, c.param(0), rows_from(c.param(1), first), c.param(2), y,
+                                  scale);
+  ops::embedding_backward(c.batch.input_ids, y, c.grad(0), c.scratch, scale);
+  if (c.grad(1).defined() && first > 0) c.grad(1).narrow(0, 0, first).zero_();
+  at::Tensor d_position = rows_from(c.grad(1), first);
+  ops::embedding_backward(c.batch.position_ids, y, d_position, c.scratch);
+  ops::embedding_backward(c.batch.type_ids, y, c.grad(2), c.scratch);
 }
 
 void linear(const OpCall& c) {
@@ -84,13 +100,14 @@ void residual_norm(const OpCall& c) {
 
 void rms_norm(const OpCall& c) {
   const auto& weight = c.param(0);
+  const float offset = c.op.with.weight_offset;
   if (c.part == Part::forward)
     return ops::residual_rms_norm_forward(c.places[0], c.places[1], weight, c.op.with.eps,
-                                          c.places[2], c.places[4], c.places[3]);
+                                          c.places[2], c.places[4], c.places[3], offset);
   if (c.part == Part::remake)
-    return ops::rms_norm_apply(c.places[0], weight, c.places[1], c.places[2]);
+    return ops::rms_norm_apply(c.places[0], weight, c.places[1], c.places[2], offset);
   ops::residual_rms_norm_backward(c.places[0], c.places[1], weight, c.places[2], c.places[3],
-                                  c.places[4], c.grad(0), c.scratch);
+                                  c.places[4], c.grad(0), c.scratch, offset);
 }
 
 void attention(const OpCall& c) {

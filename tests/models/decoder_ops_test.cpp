@@ -13,37 +13,41 @@ at::Tensor rms_norm_of(const at::Tensor& z, const at::Tensor& weight) {
   return z * at::rsqrt((z * z).mean(1, true) + static_cast<double>(kEps)) * weight;
 }
 
-TEST_F(Ops, ResidualRmsNorm) {
-  for (const bool has_residual : {false, true}) {
-    const at::Tensor a = random({T, W}) + 0.5, w = random({W}), dy = random({T, W});
-    const at::Tensor x = has_residual ? random({T, W}) : at::Tensor();
-    const at::Tensor sum64 = leaf(has_residual ? a + x : a), w64 = leaf(w);
-    const at::Tensor y64 = rms_norm_of(sum64, w64);
-    y64.backward(dy.to(at::kDouble));
+TEST_P(OpsOnDevice, ResidualRmsNorm) {
+  for (const float offset : {0.0f, 1.0f}) {
+    for (const bool has_residual : {false, true}) {
+      const at::Tensor a = random({T, W}) + 0.5, w = random({W}), dy = random({T, W});
+      const at::Tensor x = has_residual ? random({T, W}) : at::Tensor();
+      const at::Tensor sum64 = leaf(has_residual ? a + x : a), w64 = leaf(w);
+      const at::Tensor y64 = rms_norm_of(sum64, w64 + static_cast<double>(offset));
+      y64.backward(dy.to(at::kDouble));
 
-    const at::Tensor z = has_residual ? like(a) : at::Tensor();
-    at::Tensor y = like(a), rstd = at::full({T}, NAN), again = like(a);
-    residual_rms_norm_forward(a, x, w, kEps, z, rstd, y);
-    const at::Tensor sum = has_residual ? z : a;
-    if (has_residual) {
-      EXPECT_TRUE(at::equal(z, a + x));
+      const at::Tensor residual = has_residual ? there(x) : at::Tensor(), weight = there(w);
+      const at::Tensor z = has_residual ? unwritten({T, W}) : at::Tensor();
+      at::Tensor y = unwritten({T, W}), rstd = unwritten({T}), again = unwritten({T, W});
+      residual_rms_norm_forward(there(a), residual, weight, kEps, z, rstd, y, offset);
+      const at::Tensor sum = has_residual ? z : there(a);
+      if (has_residual) {
+        EXPECT_TRUE(at::equal(z.cpu(), a + x));
+      }
+      expect_close(y, y64.detach(), "y");
+      rms_norm_apply(sum, weight, rstd, again, offset);
+      EXPECT_TRUE(at::equal(y, again));
+
+      at::Tensor dz = there(dy).clone(), dw = unwritten({W});
+      residual_rms_norm_backward(dz, sum, weight, rstd, {}, dz, dw, scratch(), offset);
+      expect_close(dz, sum64.grad(), "dz");
+      expect_close(dw, w64.grad(), "dweight");
+      const at::Tensor other = random({T, W}), expected = sum64.grad() + other;
+      at::Tensor d_sum = there(other).clone();
+      residual_rms_norm_backward(there(dy), sum, weight, rstd, d_sum, d_sum, dw, scratch(), offset);
+      expect_close(d_sum, expected, "dz + d_sum");
+      expect_close(dw, w64.grad(), "dweight");
+
+      at::Tensor in_place = there(a).clone();
+      residual_rms_norm_forward(in_place, residual, weight, kEps, z, rstd, in_place, offset);
+      EXPECT_TRUE(at::equal(in_place, y));
     }
-    expect_close(y, y64.detach(), "y");
-    rms_norm_apply(sum, w, rstd, again);
-    EXPECT_TRUE(at::equal(y, again));
-
-    at::Tensor dz = dy.clone(), dw = like(w), d_sum = random({T, W});
-    residual_rms_norm_backward(dz, sum, w, rstd, {}, dz, dw, room_.scratch);
-    expect_close(dz, sum64.grad(), "dz");
-    expect_close(dw, w64.grad(), "dweight");
-    const at::Tensor expected = sum64.grad() + d_sum;
-    residual_rms_norm_backward(dy, sum, w, rstd, d_sum, d_sum, dw, room_.scratch);
-    expect_close(d_sum, expected, "dz + d_sum");
-    expect_close(dw, w64.grad(), "dweight");
-
-    at::Tensor in_place = a.clone();
-    residual_rms_norm_forward(in_place, x, w, kEps, z, rstd, in_place);
-    EXPECT_TRUE(at::equal(in_place, y));
   }
 }
 

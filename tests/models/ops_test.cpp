@@ -170,6 +170,26 @@ TEST_F(Ops, Embeddings) {
   expect_close(d_type, type64.grad(), "type");
 }
 
+TEST_P(OpsOnDevice, ScaledWordsAndPositionsAlone) {
+  test::TestBatch host({T - 60, 60}, 0, 20, 3);
+  const BatchTensors batch = test::on_device(GetParam(), host.tensors);
+  const at::Tensor word = random({20, W}), position = random({T, W}), dy = random({T, W});
+  const at::Tensor word64 = leaf(word);
+  const at::Tensor sum64 = 7.5 * word64.index_select(0, host.tensors.input_ids);
+  sum64.backward(dy.to(at::kDouble));
+  at::Tensor sum = unwritten({T, W}), both = unwritten({T, W}), alone = unwritten({T, W}),
+             d_word = unwritten({20, W});
+  embedding_forward(batch, there(word), {}, {}, sum, 7.5f);
+  embedding_forward(batch, there(word), there(position), {}, both, 7.5f);
+  embedding_forward(batch, {}, there(position), {}, alone);
+  embedding_backward(batch.input_ids, there(dy), d_word, scratch(), 7.5f);
+  const at::Tensor positions = position.index_select(0, host.tensors.position_ids);
+  expect_close(sum, sum64.detach(), "words");
+  expect_close(both, sum64.detach() + positions, "words and positions");
+  EXPECT_TRUE(at::equal(alone.cpu(), positions));
+  expect_close(d_word, word64.grad(), "d_word");
+}
+
 TEST_F(Ops, RowsOutAndBack) {
   const at::Tensor x = random({T, W}), rows = at::tensor({3, 149, 0, 77}, at::kInt);
   at::Tensor out = at::full({4, W}, NAN), back = like(x);

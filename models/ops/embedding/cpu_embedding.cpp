@@ -13,9 +13,14 @@ void embedding_forward(const EmbeddingForward& its, const Launch&) {
   for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows words(type, W, its.word_table), types(type, W, its.type_table);
     Rows positions(type, W, its.position_table), out(type, W, its.sum);
+    std::vector<float> scaled(its.word_scale == 1 ? 0 : static_cast<size_t>(W));
     for (int64_t t = begin; t < end; t++) {
       float* to = out.write(t);
       const float* word = words.read(its.ids[t]);
+      if (its.word_scale != 1) {
+        std::transform(word, word + W, scaled.begin(), [&](float x) { return x * its.word_scale; });
+        word = scaled.data();
+      }
       if (its.position_table != nullptr) {
         kernels.add_bias(to, word, positions.read(its.position_ids[t]), W);
       } else {
@@ -51,6 +56,7 @@ void embedding_backward(const EmbeddingBackward& its, const Launch& on) {
       std::fill_n(sum, W, 0.0f);
       for (; i < T && id_of(i) == id; i++)
         kernels.add(sum, d_rows.read(static_cast<int64_t>(keys[i] & 0xffffffffu)), W);
+      if (its.scale != 1) std::transform(sum, sum + W, sum, [&](float x) { return x * its.scale; });
       out.wrote(id);
     }
   });

@@ -13,6 +13,14 @@ constexpr int kThreads = 128;
 constexpr int kRankThreads = 128;
 constexpr int kChunkRows = kEmbeddingChunkRows;
 
+/** A factor of one changes no bit. */
+template <int N>
+__device__ inline void multiply(float (&x)[N], float factor) {
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    x[i] *= factor;
+}
+
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads) embed(int64_t row_packs,
                                                   const int32_t* ids,
@@ -21,6 +29,7 @@ __global__ void __launch_bounds__(kThreads) embed(int64_t row_packs,
                                                   const T* word_table,
                                                   const T* type_table,
                                                   const T* position_table,
+                                                  float word_scale,
                                                   T* sum) {
   const int64_t t = blockIdx.x;
   const T* word = word_table + ids[t] * row_packs * N;
@@ -30,6 +39,7 @@ __global__ void __launch_bounds__(kThreads) embed(int64_t row_packs,
   for (int64_t column = threadIdx.x; column < row_packs; column += blockDim.x) {
     float x[N], more[N];
     load(word, column, x);
+    multiply(x, word_scale);
 #pragma unroll
     for (const T* row : rows) {
       if (row == nullptr) continue;
@@ -81,6 +91,7 @@ __global__ void __launch_bounds__(kThreads) add_runs(int n_tokens,
                                                      const int32_t* ids,
                                                      const int32_t* order,
                                                      const T* dx,
+                                                     float scale,
                                                      T* d_table,
                                                      float* partial) {
   __shared__ int32_t tokens[kChunkRows];
@@ -116,6 +127,7 @@ __global__ void __launch_bounds__(kThreads) add_runs(int n_tokens,
       } else if (goes_on) {
         store(sum, partial + (2 * blockIdx.x + 1) * row_packs * N, column);
       } else {
+        multiply(sum, scale);
         store(sum, d_table, id * row_packs + column);
       }
       is_first_run = false;
@@ -134,6 +146,7 @@ __global__ void __launch_bounds__(kThreads) close_runs(int n_tokens,
                                                        const int32_t* ids,
                                                        const int32_t* order,
                                                        const float* partial,
+                                                       float scale,
                                                        T* d_table) {
   const int begin = static_cast<int>(blockIdx.x) * kChunkRows;
   const int end = begin + kChunkRows;
@@ -160,6 +173,7 @@ __global__ void __launch_bounds__(kThreads) close_runs(int n_tokens,
       for (int i = 0; i < N; i++)
         sum[i] += more[i];
     }
+    multiply(sum, scale);
     store(sum, d_table, id * row_packs + column);
   }
 }
@@ -172,7 +186,7 @@ void embedding_forward(const EmbeddingForward& its, const Launch& on) {
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
         embed<E, kPack><<<static_cast<unsigned>(T), kThreads, 0, as_stream(on.stream)>>>(
             W / kPack, its.ids, its.type_ids, its.position_ids, as<E>(its.word_table),
-            as<E>(its.type_table), as<E>(its.position_table), as<E>(its.sum));
+            as<E>(its.type_table), as<E>(its.position_table), its.word_scale, as<E>(its.sum));
       },
       its.word_table, its.type_table, its.position_table, its.sum);
   check_launch("embed");
@@ -196,10 +210,11 @@ void embedding_backward(const EmbeddingBackward& its, const Launch& on) {
         const dim3 grid(static_cast<unsigned>(n_embedding_chunks(T)),
                         static_cast<unsigned>(ceil_div(row_packs, kThreads)));
         add_runs<E, kPack><<<grid, kThreads, 0, as_stream(on.stream)>>>(
-            n_tokens, row_packs, its.ids, order, as<E>(its.dx), as<E>(its.d_table), partial);
+            n_tokens, row_packs, its.ids, order, as<E>(its.dx), its.scale, as<E>(its.d_table),
+            partial);
         check_launch("add_runs");
         close_runs<E, kPack><<<grid, kThreads, 0, as_stream(on.stream)>>>(
-            n_tokens, row_packs, its.ids, order, partial, as<E>(its.d_table));
+            n_tokens, row_packs, its.ids, order, partial, its.scale, as<E>(its.d_table));
         check_launch("close_runs");
       },
       its.dx, its.d_table, on.scratch);

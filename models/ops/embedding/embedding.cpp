@@ -9,8 +9,15 @@ void embedding_forward(const BatchTensors& batch,
                        const at::Tensor& word,
                        const at::Tensor& position,
                        const at::Tensor& type,
-                       at::Tensor& sum) {
+                       at::Tensor& sum,
+                       float word_scale) {
+  if (!word.defined()) {
+    BatchTensors positions = batch;
+    positions.input_ids = batch.position_ids;
+    return embedding_forward(positions, position, {}, type, sum);
+  }
   const EmbeddingForward its = {.extent = extent_of(sum),
+                                .word_scale = word_scale,
                                 .ids = ints_of(batch.input_ids),
                                 .type_ids = ints_of(batch.type_ids),
                                 .position_ids = ints_of(batch.position_ids),
@@ -24,9 +31,11 @@ void embedding_forward(const BatchTensors& batch,
 void embedding_backward(const at::Tensor& ids,
                         const at::Tensor& dx,
                         at::Tensor& d_table,
-                        Scratch& scratch) {
+                        Scratch& scratch,
+                        float scale) {
   if (!d_table.defined()) return;
   const EmbeddingBackward its = {.extent = extent_of(dx),
+                                 .scale = scale,
                                  .ids = ints_of(ids),
                                  .n_rows = d_table.size(0),
                                  .dx = data_of(dx),

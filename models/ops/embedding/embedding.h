@@ -6,9 +6,10 @@
 
 namespace ferry::ops {
 
-/** sum[t] = word[ids[t]] + position[position_ids[t]] + type[type_ids[t]]. */
+/** sum[t] = word_scale * word[ids[t]] + position[position_ids[t]] + type[type_ids[t]]. */
 struct EmbeddingForward {
   Extent extent;
+  float word_scale = 1;
   const int32_t* ids = nullptr;           // (T)
   const int32_t* type_ids = nullptr;      // (T), unread without type_table
   const int32_t* position_ids = nullptr;  // (T), unread without position_table
@@ -18,12 +19,13 @@ struct EmbeddingForward {
   void* sum = nullptr;                    // (T, W)
 };
 
-/** d_table[r] = sum of dx[t] over the t with ids[t] == r, added in ascending t; rows without one
- * become zero. One call a table. CUDA: O(T^2) integer comparisons (T = 65,536: under 1 ms) in place
- * of a library's sort, whose scratch could not be planned without a GPU. Scratch:
+/** d_table[r] = scale * sum of dx[t] over the t with ids[t] == r, added in ascending t; rows
+ * without one become zero. One call a table. CUDA: O(T^2) integer comparisons (T = 65,536: under 1
+ * ms) in place of a library's sort, whose scratch could not be planned without a GPU. Scratch:
  * embedding_backward_scratch_bytes. */
 struct EmbeddingBackward {
   Extent extent;
+  float scale = 1;
   const int32_t* ids = nullptr;  // (T)
   int64_t n_rows = 0;
   const void* dx = nullptr;  // (T, W)
@@ -36,16 +38,18 @@ struct EmbeddingKernels {
 };
 extern const EmbeddingKernels kCpuEmbedding, kCudaEmbedding;
 
-/** The same on tensors, undefined standing for null: a d_table
- * that is undefined is not computed. */
+/** The same on tensors, undefined standing for null: a d_table that is undefined is not computed.
+ * Without a word table the positions stand alone. */
 void embedding_forward(const BatchTensors& batch,
                        const at::Tensor& word,
                        const at::Tensor& position,
                        const at::Tensor& type,
-                       at::Tensor& sum);
+                       at::Tensor& sum,
+                       float word_scale = 1);
 void embedding_backward(const at::Tensor& ids,
                         const at::Tensor& dx,
                         at::Tensor& d_table,
-                        Scratch& scratch);
+                        Scratch& scratch,
+                        float scale = 1);
 
 }  // namespace ferry::ops

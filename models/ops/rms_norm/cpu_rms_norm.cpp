@@ -7,13 +7,33 @@
 namespace ferry::ops::cpu {
 namespace {
 
+/** The weight with its offset. */
+class Weight {
+ public:
+  Weight(DType type, int64_t W, const void* weight, float offset)
+      : rows_(type, W, weight), values_(rows_.read(0)) {
+    if (offset == 0) return;
+    with_offset_.assign(values_, values_ + W);
+    for (float& x : with_offset_)
+      x += offset;
+    values_ = with_offset_.data();
+  }
+  const float* values() const { return values_; }
+
+ private:
+  Rows rows_;
+  std::vector<float> with_offset_;
+  const float* values_;
+};
+
 void residual_rms_norm_forward(const RmsNormForward& its, const Launch&) {
   const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
   for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
     Rows in(type, W, its.a), residuals(type, W, its.residual), sums(type, W, its.z);
-    Rows weights(type, W, its.weight), out(type, W, its.y);
-    const float* weight = weights.read(0);
+    Rows out(type, W, its.y);
+    const Weight scales(type, W, its.weight, its.weight_offset);
+    const float* weight = scales.values();
     for (int64_t t = begin; t < end; t++) {
       const float* sum = in.read(t);
       if (its.z != nullptr) {
@@ -32,8 +52,9 @@ void rms_norm_apply(const RmsNormApply& its, const Launch&) {
   const auto [type, T, W] = its.extent;
   const RowKernels& kernels = row_kernels();
   for_row_blocks(T, W, [&](int64_t, int64_t begin, int64_t end) {
-    Rows sums(type, W, its.z), weights(type, W, its.weight), out(type, W, its.y);
-    const float* weight = weights.read(0);
+    Rows sums(type, W, its.z), out(type, W, its.y);
+    const Weight scales(type, W, its.weight, its.weight_offset);
+    const float* weight = scales.values();
     for (int64_t t = begin; t < end; t++) {
       kernels.rms_normalise(out.write(t), sums.read(t), its.rstd[t], weight, W);
       out.wrote(t);
@@ -46,9 +67,10 @@ void residual_rms_norm_backward(const RmsNormBackward& its, const Launch& on) {
   const RowKernels& kernels = row_kernels();
   auto* partial = static_cast<float*>(on.scratch);
   for_row_blocks(T, W, [&](int64_t block, int64_t begin, int64_t end) {
-    Rows d_out(type, W, its.dy), sums(type, W, its.z), weights(type, W, its.weight);
+    Rows d_out(type, W, its.dy), sums(type, W, its.z);
     Rows d_others(type, W, its.d_sum), d_sums(type, W, its.dz);
-    const float* weight = weights.read(0);
+    const Weight scales(type, W, its.weight, its.weight_offset);
+    const float* weight = scales.values();
     float* sum = partial + block * W;
     std::fill_n(sum, W, 0.0f);
     for (int64_t t = begin; t < end; t++) {

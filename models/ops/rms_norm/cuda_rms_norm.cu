@@ -13,7 +13,18 @@ struct RowShape {
   int row_packs;
   float eps;
   float inv_width;
+  float weight_offset;
 };
+
+/** A pack of the weight with its offset. */
+template <typename T, int N>
+__device__ inline void load_weight(const T* weight, int column, float offset, float (&scale)[N]) {
+  load(weight, column, scale);
+  if (offset == 0) return;
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    scale[i] += offset;
+}
 
 /** z (if not null) = a + residual, rounded; y = z * rstd * weight. */
 template <typename T, int N, int kHeld>
@@ -55,7 +66,7 @@ __global__ void __launch_bounds__(kMaxThreads) rms_forward(RowShape shape,
     const int column = static_cast<int>(threadIdx.x + held * blockDim.x);
     if (column >= shape.row_packs) continue;
     float scale[N];
-    load(weight, column, scale);
+    load_weight(weight, column, shape.weight_offset, scale);
 #pragma unroll
     for (int i = 0; i < N; i++)
       x[held][i] = x[held][i] * rstd * scale[i];
@@ -70,6 +81,7 @@ __global__ void __launch_bounds__(256) rms_apply(int64_t n_rows,
                                                  const T* z,
                                                  const float* __restrict__ rstds,
                                                  const T* __restrict__ weight,
+                                                 float weight_offset,
                                                  T* y) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
   if (row >= n_rows) return;
@@ -77,7 +89,7 @@ __global__ void __launch_bounds__(256) rms_apply(int64_t n_rows,
   for (int column = static_cast<int>(threadIdx.x); column < row_packs; column += kWarp) {
     float x[N], scale[N];
     load(z, row * row_packs + column, x);
-    load(weight, column, scale);
+    load_weight(weight, column, weight_offset, scale);
 #pragma unroll
     for (int i = 0; i < N; i++)
       x[i] = x[i] * rstd * scale[i];
@@ -115,7 +127,7 @@ __global__ void __launch_bounds__(kMaxThreads, kHeld == 1 ? 2 : 1)
       float scale[N];
       load(z, pack, x[held]);
       load(dy, pack, d[held]);
-      load(weight, column, scale);
+      load_weight(weight, column, shape.weight_offset, scale);
 #pragma unroll
       for (int i = 0; i < N; i++) {
         x[held][i] *= rstd;
@@ -143,8 +155,8 @@ __global__ void __launch_bounds__(kMaxThreads, kHeld == 1 ? 2 : 1)
              partial + static_cast<int64_t>(blockIdx.x) * shape.row_packs * N);
 }
 
-RowShape row_shape(int64_t T, int64_t W, int pack, float eps) {
-  return {T, static_cast<int>(W / pack), eps, 1.0f / static_cast<float>(W)};
+RowShape row_shape(int64_t T, int64_t W, int pack, float eps, float weight_offset) {
+  return {T, static_cast<int>(W / pack), eps, 1.0f / static_cast<float>(W), weight_offset};
 }
 
 void residual_rms_norm_forward(const RmsNormForward& its, const Launch& on) {
@@ -157,8 +169,8 @@ void residual_rms_norm_forward(const RmsNormForward& its, const Launch& on) {
         with_held<kPack>(groups.held, [&]<int kHeld>(IntIs<kHeld>) {
           rms_forward<E, kPack, kHeld><<<static_cast<unsigned>(ceil_div(T, groups.groups)),
                                          groups.block(), 0, as_stream(on.stream)>>>(
-              row_shape(T, W, kPack, its.eps), as<E>(its.a), as<E>(its.residual), as<E>(its.weight),
-              as<E>(its.z), its.rstd, as<E>(its.y));
+              row_shape(T, W, kPack, its.eps, its.weight_offset), as<E>(its.a), as<E>(its.residual),
+              as<E>(its.weight), as<E>(its.z), its.rstd, as<E>(its.y));
         });
       },
       its.a, its.residual, its.weight, its.z, its.y);
@@ -174,7 +186,8 @@ void rms_norm_apply(const RmsNormApply& its, const Launch& on) {
         constexpr int kRows = 256 / kWarp;
         rms_apply<E, kPack><<<static_cast<unsigned>(ceil_div(T, kRows)), dim3(kWarp, kRows), 0,
                               as_stream(on.stream)>>>(T, static_cast<int>(W / kPack), as<E>(its.z),
-                                                      its.rstd, as<E>(its.weight), as<E>(its.y));
+                                                      its.rstd, as<E>(its.weight),
+                                                      its.weight_offset, as<E>(its.y));
       },
       its.z, its.weight, its.y);
   check_launch("rms_apply");
@@ -190,8 +203,8 @@ void residual_rms_norm_backward(const RmsNormBackward& its, const Launch& on) {
         if (n_blocks > 0) {
           with_held<kPack>(groups.held, [&]<int kHeld>(IntIs<kHeld>) {
             rms_backward<E, kPack, kHeld><<<n_blocks, groups.block(), 0, as_stream(on.stream)>>>(
-                row_shape(T, W, kPack, 0), as<E>(its.dy), as<E>(its.z), its.rstd, as<E>(its.weight),
-                as<E>(its.d_sum), as<E>(its.dz), as<float>(on.scratch));
+                row_shape(T, W, kPack, 0, its.weight_offset), as<E>(its.dy), as<E>(its.z), its.rstd,
+                as<E>(its.weight), as<E>(its.d_sum), as<E>(its.dz), as<float>(on.scratch));
           });
           check_launch("rms_backward");
         }

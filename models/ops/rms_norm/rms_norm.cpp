@@ -14,11 +14,13 @@ void residual_rms_norm_forward(const at::Tensor& a,
                                float eps,
                                const at::Tensor& z,
                                at::Tensor& rstd,
-                               at::Tensor& y) {
+                               at::Tensor& y,
+                               float weight_offset) {
   FERRY_CHECK(z.defined() == residual.defined(), "residual {}, sum {}", residual.defined(),
               z.defined());
   const RmsNormForward its = {.extent = extent_of(a),
                               .eps = eps,
+                              .weight_offset = weight_offset,
                               .a = data_of(a),
                               .residual = data_of(residual),
                               .weight = data_of(weight),
@@ -35,8 +37,10 @@ void residual_rms_norm_backward(const at::Tensor& dy,
                                 const at::Tensor& d_sum,
                                 at::Tensor& dz,
                                 at::Tensor& dweight,
-                                Scratch& scratch) {
+                                Scratch& scratch,
+                                float weight_offset) {
   const RmsNormBackward its = {.extent = extent_of(dy),
+                               .weight_offset = weight_offset,
                                .dy = data_of(dy),
                                .z = data_of(z),
                                .rstd = floats_of(rstd),
@@ -53,8 +57,10 @@ void residual_rms_norm_backward(const at::Tensor& dy,
 void rms_norm_apply(const at::Tensor& z,
                     const at::Tensor& weight,
                     const at::Tensor& rstd,
-                    at::Tensor& y) {
+                    at::Tensor& y,
+                    float weight_offset) {
   const RmsNormApply its = {.extent = extent_of(z),
+                            .weight_offset = weight_offset,
                             .z = data_of(z),
                             .weight = data_of(weight),
                             .rstd = floats_of(rstd),

@@ -1,15 +1,17 @@
 #pragma once
-// RMSNorm, with the residual sum before it. Widths on CUDA as in norm.h.
+// RMSNorm (Zhang and Sennrich 2019), with the residual sum before it. Widths on CUDA as in norm.h.
+// Weights may count from one (Gemma), which the offset says.
 
 #include "models/ops/operation.h"
 
 namespace ferry::ops {
 
-/** z = a + residual, y = z * rstd * weight with rstd = 1 / sqrt(mean(z^2) + eps), over the rounded
- * z. z or y may be a, z may be residual. */
+/** z = a + residual, y = z * rstd * (weight + weight_offset) with rstd = 1 / sqrt(mean(z^2) + eps),
+ * over the rounded z. z or y may be a, z may be residual. */
 struct RmsNormForward {
   Extent extent;
   float eps = 0;
+  float weight_offset = 0;
   const void* a = nullptr;         // (T, W)
   const void* residual = nullptr;  // (T, W) or null
   const void* weight = nullptr;    // (W)
@@ -21,6 +23,7 @@ struct RmsNormForward {
 /** y again, from the rstd that the forward kept: the same bits. */
 struct RmsNormApply {
   Extent extent;
+  float weight_offset = 0;
   const void* z = nullptr;       // (T, W)
   const void* weight = nullptr;  // (W)
   const float* rstd = nullptr;   // (T)
@@ -32,6 +35,7 @@ struct RmsNormApply {
  * rms_norm_backward_scratch_bytes. */
 struct RmsNormBackward {
   Extent extent;
+  float weight_offset = 0;
   const void* dy = nullptr;      // (T, W)
   const void* z = nullptr;       // (T, W)
   const float* rstd = nullptr;   // (T)
@@ -55,7 +59,8 @@ void residual_rms_norm_forward(const at::Tensor& a,
                                float eps,
                                const at::Tensor& z,
                                at::Tensor& rstd,
-                               at::Tensor& y);
+                               at::Tensor& y,
+                               float weight_offset = 0);
 void residual_rms_norm_backward(const at::Tensor& dy,
                                 const at::Tensor& z,
                                 const at::Tensor& weight,
@@ -63,10 +68,12 @@ void residual_rms_norm_backward(const at::Tensor& dy,
                                 const at::Tensor& d_sum,
                                 at::Tensor& dz,
                                 at::Tensor& dweight,
-                                Scratch& scratch);
+                                Scratch& scratch,
+                                float weight_offset = 0);
 void rms_norm_apply(const at::Tensor& z,
                     const at::Tensor& weight,
                     const at::Tensor& rstd,
-                    at::Tensor& y);
+                    at::Tensor& y,
+                    float weight_offset = 0);
 
 }  // namespace ferry::ops
