@@ -210,11 +210,17 @@ ValueId BlockBuilder::rotary(const std::string& name,
                              ValueId qkv,
                              const Heads& heads,
                              double theta) {
+  return rotary(name, qkv, heads, rope_table({.theta = theta, .width = heads.head_width}));
+}
+
+ValueId BlockBuilder::rotary(
+    const std::string& name, ValueId qkv, const Heads& heads, RopeTable rope, bool interleaved) {
   const ValueId y = like(name, qkv);
   op(OpKind::rotary, {qkv}, {y}, {}).with = {.n_heads = heads.n_heads,
                                              .n_kv_heads = heads.n_kv_heads,
                                              .head_width = heads.head_width,
-                                             .rope_theta = theta};
+                                             .rope = std::move(rope),
+                                             .interleaved = interleaved};
   return y;
 }
 

@@ -96,7 +96,13 @@ class BlockBuilder {
   struct Heads {
     int64_t n_heads = 0, n_kv_heads = 0, head_width = 0;
   };
-  /** Queries and keys of qkv turned by their positions. */
+  /** Queries and keys of qkv turned by their positions, the first columns of each head where the
+   * table has fewer pairs; pairs are (i, i + half), or where interleaved (2 i, 2 i + 1). */
+  ValueId rotary(const std::string& name,
+                 ValueId qkv,
+                 const Heads& heads,
+                 RopeTable rope,
+                 bool interleaved = false);
   ValueId rotary(const std::string& name, ValueId qkv, const Heads& heads, double theta);
   ValueId attention(const std::string& name,
                     ValueId qkv,

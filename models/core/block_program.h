@@ -10,6 +10,7 @@
 
 #include "models/loss_kind.h"
 #include "models/ops/activation/activation_kind.h"
+#include "models/ops/rotary/rope_frequencies.h"
 #include "models/tensor_table.h"
 
 namespace ferry {
@@ -65,7 +66,8 @@ struct OpAttributes {
   int64_t n_heads = 0, n_kv_heads = 0, head_width = 0;  ///< of attention and rotary positions
   bool causal = false;
   Activation activation{};
-  double rope_theta = 0;
+  RopeTable rope;            ///< of rotary positions
+  bool interleaved = false;  ///< of rotary positions: a pair is two neighbours
   /** Set in attention and in the linear map before it: attention's backward sums the gradient of
    * the map's bias, too (the bias is attention's parameter as well). */
   bool sums_bias = false;

@@ -132,7 +132,9 @@ void attention(const OpCall& c) {
 void rotary(const OpCall& c) {
   const ops::Rotary rotary = {.n_heads = c.op.with.n_heads,
                               .n_kv_heads = c.op.with.n_kv_heads,
-                              .theta = c.op.with.rope_theta};
+                              .frequencies = c.op.with.rope.frequencies,
+                              .factor = c.op.with.rope.factor,
+                              .interleaved = c.op.with.interleaved};
   if (c.part == Part::forward)
     return ops::rotary_forward(rotary, c.batch.position_ids, c.places[1]);
   ops::rotary_backward(rotary, c.batch.position_ids, c.places[1]);

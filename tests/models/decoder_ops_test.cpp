@@ -2,6 +2,7 @@
 // sums, rotary positions, causal attention with grouped heads.
 
 #include "models/ops/fused.h"
+#include "models/ops/rotary/rope_frequencies.h"
 #include "tests/models/ops_case.h"
 
 namespace ferry::ops {
@@ -70,34 +71,73 @@ TEST_F(Ops, DropoutResidual) {
   }
 }
 
-/** Hugging Face's form: x * cos + rotate_half(x) * sin, each angle twice in a row. */
-at::Tensor rotated(const at::Tensor& heads, const at::Tensor& positions, double theta) {
-  const int64_t d = heads.size(2);
-  const at::Tensor frequency =
-      at::pow(theta, at::arange(0, d, 2, at::kDouble) / static_cast<double>(-d));
+/** Hugging Face's forms: x * cos + rotate_half(x) * sin with each angle twice in a row, or where
+ * pairs are neighbours twice in succession (GPT-J's rotate_every_two). The columns past 2 * pairs
+ * stay. heads (T, H, d), frequency (pairs) in fp64. */
+at::Tensor rotated(const at::Tensor& heads,
+                   const at::Tensor& positions,
+                   const at::Tensor& frequency,
+                   double factor,
+                   bool interleaved) {
+  const int64_t n = 2 * frequency.size(0), d = heads.size(2);
   const at::Tensor angle = positions.to(at::kDouble).unsqueeze(1) * frequency.unsqueeze(0);
-  const at::Tensor twice = at::cat({angle, angle}, 1).unsqueeze(1);  // (T, 1, d)
-  const at::Tensor half = at::cat({-heads.narrow(2, d / 2, d / 2), heads.narrow(2, 0, d / 2)}, 2);
-  return heads * twice.cos() + half * twice.sin();
+  const at::Tensor x = heads.narrow(2, 0, n);
+  at::Tensor twice, half;
+  if (interleaved) {
+    twice = angle.repeat_interleave(2, 1).unsqueeze(1);
+    const auto pairs = x.reshape({x.size(0), x.size(1), n / 2, 2});
+    half = at::stack({-pairs.select(3, 1), pairs.select(3, 0)}, 3).flatten(2);
+  } else {
+    twice = at::cat({angle, angle}, 1).unsqueeze(1);  // (T, 1, n)
+    half = at::cat({-x.narrow(2, n / 2, n / 2), x.narrow(2, 0, n / 2)}, 2);
+  }
+  const at::Tensor turned = (x * twice.cos() + half * twice.sin()) * factor;
+  return at::cat({turned, heads.narrow(2, n, d - n)}, 2);
 }
 
+struct RotaryCase {
+  double theta = 10000;
+  int64_t width = 22, rotated = 22;
+  double factor = 1;
+  bool interleaved = false;
+};
+
 TEST_P(OpsOnDevice, RotaryPositions) {
-  constexpr int64_t kHeads = 6, kKvHeads = 2, kWidth = 22, kAll = kHeads + 2 * kKvHeads;
+  constexpr int64_t kHeads = 6, kKvHeads = 2, kAll = kHeads + 2 * kKvHeads;
   const at::Tensor positions = at::randint(0, 60, {T}, at::kInt);
-  const at::Tensor qkv = random({T, kAll * kWidth}), dy = random({T, kAll * kWidth});
-  for (const double theta : {10000.0, 500000.0}) {
-    const Rotary rotary = {.n_heads = kHeads, .n_kv_heads = kKvHeads, .theta = theta};
-    const at::Tensor qkv64 = leaf(qkv), heads = qkv64.view({T, kAll, kWidth});
+  const RotaryCase cases[] = {{},
+                              {.theta = 500000},
+                              {.rotated = 6},
+                              {.rotated = 10, .factor = 1.2, .interleaved = true},
+                              {.width = 64, .rotated = 16, .factor = 1.2},
+                              {.width = 64, .rotated = 24},
+                              {.width = 64, .rotated = 16, .interleaved = true},
+                              {.width = 64, .rotated = 64, .interleaved = true}};
+  for (const RotaryCase& its : cases) {
+    SCOPED_TRACE(std::to_string(its.rotated) + " of " + std::to_string(its.width) +
+                 (its.interleaved ? ", interleaved" : ""));
+    const RopeTable table = rope_table({.theta = its.theta, .width = its.rotated});
+    const Rotary rotary = {.n_heads = kHeads,
+                           .n_kv_heads = kKvHeads,
+                           .frequencies = table.frequencies,
+                           .factor = static_cast<float>(its.factor),
+                           .interleaved = its.interleaved};
+    const at::Tensor frequency = at::pow(
+        its.theta, at::arange(0, its.rotated, 2, at::kDouble) / static_cast<double>(-its.rotated));
+    const at::Tensor qkv = random({T, kAll * its.width}), dy = random({T, kAll * its.width});
+    const at::Tensor qkv64 = leaf(qkv), heads = qkv64.view({T, kAll, its.width});
     const int64_t n_turned = kHeads + kKvHeads;
-    const at::Tensor expected = at::cat({rotated(heads.narrow(1, 0, n_turned), positions, theta),
-                                         heads.narrow(1, n_turned, kKvHeads)},
-                                        1);
-    expected.backward(dy.view({T, kAll, kWidth}).to(at::kDouble));
+    const at::Tensor expected = at::cat(
+        {rotated(heads.narrow(1, 0, n_turned), positions, frequency, its.factor, its.interleaved),
+         heads.narrow(1, n_turned, kKvHeads)},
+        1);
+    expected.backward(dy.view({T, kAll, its.width}).to(at::kDouble));
     at::Tensor turned = there(qkv).clone(), d = there(dy).clone();
     rotary_forward(rotary, there(positions), turned);
     rotary_backward(rotary, there(positions), d);
     expect_close(turned, expected.detach().view(turned.sizes()), "qkv");
     expect_close(d, qkv64.grad(), "d_qkv");
+    if (its.factor != 1) continue;
     rotary_backward(rotary, there(positions), turned);
     expect_close(turned, qkv.to(at::kDouble), "there and back");
   }
@@ -110,7 +150,9 @@ TEST_P(OpsOnDevice, RotaryAnglesFarOut) {
   const at::Tensor positions = at::arange(131072 - n, 131072, at::kInt);
   at::Tensor qkv = there(at::zeros({n, 3 * d}));
   qkv.narrow(1, 0, d / 2).fill_(1);
-  rotary_forward({.n_heads = 1, .n_kv_heads = 1}, there(positions), qkv);
+  const RopeTable table = rope_table({.width = d});
+  rotary_forward({.n_heads = 1, .n_kv_heads = 1, .frequencies = table.frequencies},
+                 there(positions), qkv);
   const at::Tensor turned = qkv.cpu();
   const at::Tensor frequency =
       at::pow(10000.0, at::arange(0, d, 2, at::kDouble) / static_cast<double>(-d)).to(at::kFloat);
@@ -186,13 +228,15 @@ TEST_F(Ops, ThreadsChangeNoBitOfDecoders) {
   const at::Tensor a = random({T, W}), x = random({T, W}), w = random({W}), dy = random({T, W});
   const at::Tensor qkv = random({T, 8 * 10}), d_context = random({T, 40});
   const at::Tensor gate_up = random({T, 2 * W});
+  const RopeTable table = rope_table({.width = 10});
   const auto run = [&] {
     at::Tensor z = like(a), y = like(a), rstd = at::full({T}, NAN), dz = like(a), dw = like(w);
     at::Tensor da = like(a), db = like(w), turned = qkv.clone(), d_gate_up = like(gate_up);
     residual_rms_norm_forward(a, x, w, kEps, z, rstd, y);
     residual_rms_norm_backward(dy, z, w, rstd, a, dz, dw, room_.scratch);
     dropout_residual_backward(dy, kDropout, da, db, room_.scratch);
-    rotary_forward({.n_heads = 4, .n_kv_heads = 2}, batch.tensors.position_ids, turned);
+    rotary_forward({.n_heads = 4, .n_kv_heads = 2, .frequencies = table.frequencies},
+                   batch.tensors.position_ids, turned);
     gate_backward(Activation::silu, dy, gate_up, d_gate_up, {});
     const AttentionRun attention =
         run_attention(turned, d_context, batch,
@@ -231,11 +275,19 @@ TEST_F(Ops, DecodersIn16BitsAreTheRoundedOnes) {
     EXPECT_TRUE(at::equal(dw, wide_dw.to(type)));
 
     const at::Tensor positions = at::arange(T, at::kInt), gate_up = random({T, 2 * W}).to(type);
-    const Rotary rotary = {.n_heads = 2, .n_kv_heads = 1};
-    at::Tensor qkv = random({T, 4 * 8}).to(type), wide_qkv = qkv.to(at::kFloat);
-    rotary_forward(rotary, positions, qkv);
-    rotary_forward(rotary, positions, wide_qkv);
-    EXPECT_TRUE(at::equal(qkv, wide_qkv.to(type)));
+    for (const int64_t width : {8, 6}) {
+      for (const bool interleaved : {false, true}) {
+        const RopeTable table = rope_table({.width = width});
+        const Rotary rotary = {.n_heads = 2,
+                               .n_kv_heads = 1,
+                               .frequencies = table.frequencies,
+                               .interleaved = interleaved};
+        at::Tensor qkv = random({T, 4 * 8}).to(type), wide_qkv = qkv.to(at::kFloat);
+        rotary_forward(rotary, positions, qkv);
+        rotary_forward(rotary, positions, wide_qkv);
+        EXPECT_TRUE(at::equal(qkv, wide_qkv.to(type)));
+      }
+    }
     at::Tensor out = like(a), wide_out = like(sum);
     gate_forward(Activation::silu, gate_up, out);
     gate_forward(Activation::silu, gate_up.to(at::kFloat), wide_out);

@@ -110,6 +110,14 @@ const std::vector<std::pair<const char*, Call>> kCalls = {
      [](const RowKernels& k, Row& r, int64_t n) {
        k.angles(r.out.data(), r.sum.data(), r.a.data(), 1021, n);
      }},
+    {"rotate_neighbours",
+     [](const RowKernels& k, Row& r, int64_t n) {
+       std::vector<float> pairs(r.b.begin(), r.b.begin() + n);
+       pairs.insert(pairs.end(), r.c.begin(), r.c.begin() + n);
+       k.rotate_neighbours(pairs.data(), r.a.data(), r.d.data(), n % 2 == 0, n);
+       std::copy_n(pairs.begin(), n, r.out.begin());
+       std::copy_n(pairs.begin() + n, n, r.sum.begin());
+     }},
     {"rotate",
      [](const RowKernels& k, Row& r, int64_t n) {
        std::vector<float> pairs(r.b.begin(), r.b.begin() + n);

@@ -97,6 +97,8 @@ struct RowKernels {
   void (*angles)(float* cos, float* sin, const float* frequency, float position, int64_t n);
   /** Rotates n pairs (x[i], x[i + n]) in place by the angles, or back. */
   void (*rotate)(float* x, const float* cos, const float* sin, bool back, int64_t n);
+  /** The same of n pairs (x[2 i], x[2 i + 1]). */
+  void (*rotate_neighbours)(float* x, const float* cos, const float* sin, bool back, int64_t n);
   /** out = f(gate) * up, by Activation. */
   void (*gate[kActivations])(float* out, const float* gate, const float* up, int64_t n);
   /** out = f(gate) * up again, or null. Outputs may be inputs. */

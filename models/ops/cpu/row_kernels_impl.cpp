@@ -334,6 +334,15 @@ void rotate(float* x, const float* cos, const float* sin, bool back, int64_t n) 
   });
 }
 
+void rotate_neighbours(float* x, const float* cos, const float* sin, bool back, int64_t n) {
+  const float direction = back ? -1.0f : 1.0f;
+  for (int64_t i = 0; i < n; i++) {
+    const float c = cos[i], s = sin[i] * direction, first = x[2 * i], second = x[2 * i + 1];
+    x[2 * i] = first * c - second * s;
+    x[2 * i + 1] = second * c + first * s;
+  }
+}
+
 constexpr RowKernels kTable = {
     .combine = combine,
     .moments = moments,
@@ -358,6 +367,7 @@ constexpr RowKernels kTable = {
     .rms_backward = rms_backward,
     .angles = angles,
     .rotate = rotate,
+    .rotate_neighbours = rotate_neighbours,
     .gate = {gate_forward<Activation::gelu>, gate_forward<Activation::gelu_tanh>,
              gate_forward<Activation::relu>, gate_forward<Activation::silu>,
              gate_forward<Activation::quick_gelu>},

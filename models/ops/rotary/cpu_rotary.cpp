@@ -9,16 +9,22 @@ namespace {
 
 void rotate(const Rotate& its, const Launch&) {
   const RowKernels& kernels = row_kernels();
-  const int64_t half = its.head_width / 2;
+  const int64_t n_pairs = its.n_pairs;
+  const auto turn = its.interleaved ? kernels.rotate_neighbours : kernels.rotate;
   for_row_blocks(its.T, its.n_rotated * its.head_width, [&](int64_t, int64_t begin, int64_t end) {
     Rows heads(its.type, its.head_width, its.x);
-    std::vector<float> cos(static_cast<size_t>(half)), sin(cos.size());
+    std::vector<float> cos(static_cast<size_t>(n_pairs)), sin(cos.size());
     for (int64_t t = begin; t < end; t++) {
       kernels.angles(cos.data(), sin.data(), its.frequencies,
-                     static_cast<float>(its.position_ids[t]), half);
+                     static_cast<float>(its.position_ids[t]), n_pairs);
+      if (its.factor != 1) {
+        for (std::vector<float>* x : {&cos, &sin})
+          for (float& value : *x)
+            value *= its.factor;
+      }
       for (int64_t row = t * its.n_heads; row < t * its.n_heads + its.n_rotated; row++) {
         heads.read(row);
-        kernels.rotate(heads.write(row), cos.data(), sin.data(), its.back, half);
+        turn(heads.write(row), cos.data(), sin.data(), its.back, n_pairs);
         heads.wrote(row);
       }
     }

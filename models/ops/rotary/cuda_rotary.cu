@@ -2,6 +2,7 @@
 // same pairs of several heads, so that an angle's sine is computed once for all of them.
 
 #include <algorithm>
+#include <numeric>
 
 #include "models/ops/cuda/cuda_common.h"
 #include "models/ops/rotary/rotary.h"
@@ -17,13 +18,15 @@ struct Frequencies {
   float at[kRotaryPairs_max];
 };
 
-/** Threads (packs of half a head, heads at a time, tokens of a block). */
-template <typename T, int N>
+/** Threads (packs of half of what is rotated of a head, heads at a time, tokens of a block). */
+template <bool kInterleaved, typename T, int N>
 __global__ void __launch_bounds__(kThreads)
     rotate_heads(int64_t n_tokens,
                  int n_heads,
                  int n_rotated,
+                 int head_packs,
                  int half_packs,
+                 float factor,
                  float direction,
                  const int32_t* __restrict__ position_ids,
                  const __grid_constant__ Frequencies frequencies,
@@ -35,34 +38,39 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int i = 0; i < N; i++) {
     sincosf(position * frequencies.at[threadIdx.x * N + i], &sine[i], &cosine[i]);
+    cosine[i] *= factor;
     sine[i] *= direction;
   }
   for (int head = static_cast<int>(threadIdx.y); head < n_rotated;
        head += static_cast<int>(blockDim.y)) {
-    const int64_t pack = (token * n_heads + head) * 2 * half_packs + threadIdx.x;
-    float first[N], second[N];
-    load(x, pack, first);
-    load(x, pack + half_packs, second);
+    const int64_t begin = (token * n_heads + head) * head_packs;
+    const int64_t pack = begin + (kInterleaved ? 2 * threadIdx.x : threadIdx.x);
+    const int64_t other = pack + (kInterleaved ? 1 : half_packs);
+    float parts[2][N];
+    load(x, pack, parts[0]);
+    load(x, other, parts[1]);
 #pragma unroll
     for (int i = 0; i < N; i++) {
-      const float a = first[i], b = second[i];
-      first[i] = a * cosine[i] - b * sine[i];
-      second[i] = b * cosine[i] + a * sine[i];
+      float& first = kInterleaved ? parts[2 * i / N][2 * i % N] : parts[0][i];
+      float& second = kInterleaved ? parts[(2 * i + 1) / N][(2 * i + 1) % N] : parts[1][i];
+      const float a = first, b = second;
+      first = a * cosine[i] - b * sine[i];
+      second = b * cosine[i] + a * sine[i];
     }
-    store(first, x, pack);
-    store(second, x, pack + half_packs);
+    store(parts[0], x, pack);
+    store(parts[1], x, other);
   }
 }
 
 void rotate(const Rotate& its, const Launch& on) {
   if (its.T == 0) return;
-  const int64_t half = its.head_width / 2;
-  expect(its.head_width % 2 == 0 && half <= kRotaryPairs_max, "heads of an even width up to 512",
-         static_cast<double>(its.head_width));
+  const int64_t half = its.n_pairs;
+  expect(half > 0 && half <= kRotaryPairs_max, "up to 256 pairs of a head",
+         static_cast<double>(half));
   Frequencies of_pairs = {};
   std::copy_n(its.frequencies, half, of_pairs.at);
   with_packs(
-      its.type, half,
+      its.type, std::gcd(half, its.head_width),
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
         constexpr int64_t kHeads_each = 4;
         const int64_t half_packs = half / kPack;
@@ -70,11 +78,12 @@ void rotate(const Rotate& its, const Launch& on) {
         const int64_t tokens = std::min<int64_t>(kThreads / (half_packs * heads), 64);
         const dim3 block(static_cast<unsigned>(half_packs), static_cast<unsigned>(heads),
                          static_cast<unsigned>(tokens));
-        rotate_heads<E, kPack>
-            <<<static_cast<unsigned>(ceil_div(its.T, tokens)), block, 0, as_stream(on.stream)>>>(
-                its.T, static_cast<int>(its.n_heads), static_cast<int>(its.n_rotated),
-                static_cast<int>(half_packs), its.back ? -1.0f : 1.0f, its.position_ids, of_pairs,
-                as<E>(its.x));
+        const auto kernel =
+            its.interleaved ? rotate_heads<true, E, kPack> : rotate_heads<false, E, kPack>;
+        kernel<<<static_cast<unsigned>(ceil_div(its.T, tokens)), block, 0, as_stream(on.stream)>>>(
+            its.T, static_cast<int>(its.n_heads), static_cast<int>(its.n_rotated),
+            static_cast<int>(its.head_width / kPack), static_cast<int>(half_packs), its.factor,
+            its.back ? -its.factor : its.factor, its.position_ids, of_pairs, as<E>(its.x));
       },
       its.x);
   check_launch("rotate_heads");

@@ -1,6 +1,7 @@
 // The kernels that decoders add against fp64 ATen: RMSNorm, residual sums, rotary positions, the
 // gated activation; in place and out of place, and the same bits again.
 
+#include "models/ops/rotary/rope_frequencies.h"
 #include "tests/models/cuda/kernel_case.h"
 
 namespace ferry::ops::cuda::test {
@@ -76,7 +77,8 @@ TEST_P(Decoder, RotaryThereAndBack) {
   const auto [T, D] = shape;  // a head is as wide as the case's row
   if (D % 2 != 0 || D / 2 > kRotaryPairs_max) GTEST_SKIP() << "no head has this width";
   constexpr int64_t kHeads = 7, kTurned = 5;
-  const Rotary rotary = {.n_heads = 3, .n_kv_heads = 2};
+  const RopeTable table = rope_table({.width = D});
+  const Rotary rotary = {.n_heads = 3, .n_kv_heads = 2, .frequencies = table.frequencies};
   const auto positions = at::randint(0, 3000, {T}, at::device(at::kCUDA).dtype(at::kInt));
   const auto frequency =
       at::pow(10000.0, at::arange(0, D, 2, at::kDouble) / static_cast<double>(-D)).to(at::kFloat);
@@ -92,6 +94,44 @@ TEST_P(Decoder, RotaryThereAndBack) {
                         x.narrow(1, kTurned, kHeads - kTurned)));
   rotary_backward(rotary, positions, rows);
   expect_close(turned, f64(x), "there and back", 2);
+}
+
+TEST_P(Decoder, RotaryOfAPartAndOfNeighbours) {
+  const auto [T, D] = shape;
+  const int64_t width = D / 4 * 2, n_pairs = width / 2;
+  if (width == 0 || n_pairs > kRotaryPairs_max) GTEST_SKIP() << "no head has this width";
+  constexpr int64_t kHeads = 7, kTurned = 5;
+  const RopeTable table = rope_table({.width = width});
+  const auto positions = at::randint(0, 3000, {T}, at::device(at::kCUDA).dtype(at::kInt));
+  const auto frequency =
+      at::from_blob(const_cast<float*>(table.frequencies.data()), {n_pairs}).to(at::kCUDA);
+  const auto angle = f64(positions.to(at::kFloat).unsqueeze(1) * frequency);
+  const auto c = angle.cos().unsqueeze(1), s = angle.sin().unsqueeze(1);  // (T, 1, pairs)
+  for (const bool interleaved : {false, true}) {
+    SCOPED_TRACE(interleaved);
+    const Rotary rotary = {.n_heads = 3,
+                           .n_kv_heads = 2,
+                           .frequencies = table.frequencies,
+                           .factor = 1.5f,
+                           .interleaved = interleaved};
+    const auto x = random({T, kHeads, D});
+    auto turned = x.clone(), rows = turned.view({T, kHeads * D});
+    rotary_forward(rotary, positions, rows);
+    const auto part = f64(x).narrow(2, 0, width);
+    const auto pairs = interleaved ? part.view({T, kHeads, n_pairs, 2})
+                                   : part.view({T, kHeads, 2, n_pairs}).transpose(2, 3);
+    const auto first = pairs.select(3, 0), second = pairs.select(3, 1);
+    const auto both = at::stack({first * c - second * s, second * c + first * s}, 3) * 1.5;
+    const auto exact = (interleaved ? both : both.transpose(2, 3)).reshape({T, kHeads, width});
+    expect_close(turned.narrow(1, 0, kTurned).narrow(2, 0, width), exact.narrow(1, 0, kTurned),
+                 "turned");
+    EXPECT_TRUE(at::equal(turned.narrow(2, width, D - width), x.narrow(2, width, D - width)));
+    EXPECT_TRUE(at::equal(turned.narrow(1, kTurned, kHeads - kTurned),
+                          x.narrow(1, kTurned, kHeads - kTurned)));
+    rotary_backward(rotary, positions, rows);
+    expect_close(turned.narrow(1, 0, kTurned).narrow(2, 0, width),
+                 2.25 * part.narrow(1, 0, kTurned), "there and back", 2);
+  }
 }
 
 TEST_P(Decoder, SiluGateBothWays) {

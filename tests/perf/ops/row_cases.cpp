@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "models/ops/fused.h"
+#include "models/ops/rotary/rope_frequencies.h"
 #include "models/ops/scratch_sizes.h"
 #include "tests/perf/ops/cases.h"
 
@@ -224,7 +225,11 @@ Operation residual_rms_norm(const Setup& s) {
 Operation rotary(const Setup& s) {
   const int64_t T = s.sizes.tokens, D = s.sizes.head_width(), Q = s.sizes.qkv_width();
   const int64_t n_turned = s.sizes.n_heads + s.sizes.n_kv_heads;
-  const ops::Rotary its = {s.sizes.n_heads, s.sizes.n_kv_heads, kTheta};
+  const auto its = [rope = rope_table({.theta = kTheta, .width = D}), sizes = s.sizes] {
+    return ops::Rotary{
+        .n_heads = sizes.n_heads, .n_kv_heads = sizes.n_kv_heads, .frequencies = rope.frequencies};
+  };
+
   const at::Tensor positions =
       at::arange(s.sizes.length, at::device(s.device).dtype(at::kInt)).repeat({T / s.sizes.length});
   at::Tensor qkv = s.random({T, Q}), d_qkv = s.random({T, Q});
@@ -242,11 +247,11 @@ Operation rotary(const Setup& s) {
     return Tensors{in[0] * cos + at::cat({-halves[1], halves[0]}, 2) * sin};
   };
   const auto forward = [=]() mutable {
-    ops::rotary_forward(its, positions, qkv);
+    ops::rotary_forward(its(), positions, qkv);
     return Tensors{turned(qkv)};
   };
   const auto backward = [=]() mutable {
-    ops::rotary_backward(its, positions, d_qkv);
+    ops::rotary_backward(its(), positions, d_qkv);
     return Tensors{turned(d_qkv)};
   };
   const int64_t n_bytes = bytes_of({qk, qk, positions});
