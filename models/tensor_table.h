@@ -108,6 +108,7 @@ struct BlockWork {
   int64_t attention_length = 0;   ///< tokens of the sequences, which attend to all of themselves
   int64_t attention_width = 0;    ///< elements of all heads
   bool attention_causal = false;  ///< a token attends to itself and those before it
+  int64_t attention_window = 0;   ///< so many of them, itself among them; 0: all
   int64_t memory_bytes = 0;       ///< bytes that the other operations read and write
   int64_t compared_pairs = 0;     ///< token pairs, by which a GPU finds equal rows of a table
   /** About, since where blocks are small launches are what takes time: all kernels, products among
@@ -117,11 +118,14 @@ struct BlockWork {
   /** A linear layer's products: one forward; backward one for its input and one for its weights. */
   void add_linear(bool backward, int64_t rows, int64_t inner, int64_t columns);
   /** 4 * length * width for each token forward, 2.5 times that backward (it makes the scores anew);
-   * where attention is causal half of both, and of a tile of 128 on the diagonal all. */
+   * where attention is causal half of both, and of a tile of 128 on the diagonal all; in a window
+   * no more than it and a tile. */
   double attention_flops(bool backward) const {
     constexpr double kTile = 128;
     const auto length = static_cast<double>(std::max<int64_t>(attention_length, 1));
-    const double share = attention_causal ? std::min(1.0, (length + kTile) / (2 * length)) : 1.0;
+    double share = attention_causal ? std::min(1.0, (length + kTile) / (2 * length)) : 1.0;
+    if (attention_window > 0)
+      share = std::min(share, (static_cast<double>(attention_window) + kTile) / length);
     return (backward ? 10.0 : 4.0) * share * static_cast<double>(attention_tokens) *
            static_cast<double>(attention_length) * static_cast<double>(attention_width);
   }

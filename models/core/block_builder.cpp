@@ -132,18 +132,14 @@ ValueId BlockBuilder::input() {
 ValueId BlockBuilder::embedding(const std::string& name,
                                 ParamId word,
                                 ParamId position,
-                                ParamId type) {
-  return embedding(name, word, position, type, {});
-}
-
-ValueId BlockBuilder::embedding(
-    const std::string& name, ParamId word, ParamId position, ParamId type, const Embedding& its) {
+                                ParamId type,
+                                const EmbeddingRule& rows) {
   FERRY_CHECK(program_.values.empty() || !program_.has_input, "an embedding reads no value");
   program_.has_input = false;
   const ParamId first = word == kNone ? position : word;
   const ValueId y = value(name, Rows::tokens, shape_of_param(first)[1]);
   Op& added = op(OpKind::embedding, {}, {y}, {word, position, type});
-  added.with = {.position_offset = its.position_offset, .word_scale = its.word_scale};
+  added.with = {.rows = rows};
   for (ParamId param : {word, position, type})
     if (param != kNone) added.with.n_table_rows += rows_of_param(param);
   return y;
@@ -229,14 +225,16 @@ ValueId BlockBuilder::attention(const std::string& name,
                                 const Heads& heads,
                                 bool causal,
                                 float dropout,
-                                int random) {
+                                int random,
+                                const ScoreRule& scores) {
   const ValueId y = value(name, program_.value(qkv).rows, heads.n_heads * heads.head_width);
   OpAttributes with = {.dropout = dropout,
                        .random = random,
                        .n_heads = heads.n_heads,
                        .n_kv_heads = heads.n_kv_heads,
                        .head_width = heads.head_width,
-                       .causal = causal};
+                       .causal = causal,
+                       .scores = scores};
   std::vector<ParamId> params = {kNone};
   if (const int before = program_.producer_of(qkv); before != kNone)
     if (Op& map = program_.ops[static_cast<size_t>(before)];

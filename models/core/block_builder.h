@@ -48,15 +48,13 @@ class BlockBuilder {
   ParamId borrow(int block, int param);
 
   ValueId input();
-  struct Embedding {
-    int64_t position_offset = 0;  ///< the row of position 0; rows before it are never read
-    float word_scale = 1;         ///< rounded to the compute type, as transformers does (Gemma)
-  };
   /** Rows of the tables by the batch's ids, positions and types, added up; as wide as the tables,
    * which may be narrower than the model. Some may be kNone, but not both of the first. */
-  ValueId embedding(const std::string& name, ParamId word, ParamId position, ParamId type);
-  ValueId embedding(
-      const std::string& name, ParamId word, ParamId position, ParamId type, const Embedding& its);
+  ValueId embedding(const std::string& name,
+                    ParamId word,
+                    ParamId position,
+                    ParamId type,
+                    const EmbeddingRule& rows = {});
   /** x w^T + bias + residual; both may be kNone. */
   ValueId linear(const std::string& name,
                  ValueId x,
@@ -104,12 +102,14 @@ class BlockBuilder {
                  RopeTable rope,
                  bool interleaved = false);
   ValueId rotary(const std::string& name, ValueId qkv, const Heads& heads, double theta);
+  /** The context, n_heads * head_width wide. */
   ValueId attention(const std::string& name,
                     ValueId qkv,
                     const Heads& heads,
                     bool causal,
                     float dropout,
-                    int random);
+                    int random,
+                    const ScoreRule& scores = {});
   /** f(a + bias), and in between h = a + bias: returns (h, g). The bias may be kNone. */
   std::pair<ValueId, ValueId> activation(const std::string& name,
                                          Activation kind,

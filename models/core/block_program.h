@@ -57,6 +57,18 @@ enum class OpKind : uint8_t {
   vocabulary_loss,
 };
 
+/** The rows that an embedding adds up. */
+struct EmbeddingRule {
+  int64_t position_offset = 0;  ///< the row of position 0; rows before it are never read
+  float word_scale = 1;         ///< rounded to the compute type, as transformers does (Gemma)
+};
+
+/** Scores of attention. */
+struct ScoreRule {
+  double scale = 0;    ///< 0: 1 / sqrt(head width)
+  int64_t window = 0;  ///< of a causal attention: tokens that one sees, itself the last; 0: all
+};
+
 /** The settings of an operation beside its values and parameters. Each kind reads its own. */
 struct OpAttributes {
   float eps = 0;            ///< of a norm
@@ -65,16 +77,16 @@ struct OpAttributes {
   int random = 0;  ///< RandomKey::of takes it: one number for each operation of a block that draws
   int64_t n_heads = 0, n_kv_heads = 0, head_width = 0;  ///< of attention and rotary positions
   bool causal = false;
+  ScoreRule scores;  ///< of attention
   Activation activation{};
   RopeTable rope;            ///< of rotary positions
   bool interleaved = false;  ///< of rotary positions: a pair is two neighbours
   /** Set in attention and in the linear map before it: attention's backward sums the gradient of
    * the map's bias, too (the bias is attention's parameter as well). */
   bool sums_bias = false;
-  int64_t position_offset = 0;  ///< of an embedding: the row of position 0
-  float word_scale = 1;         ///< of an embedding
-  int64_t n_table_rows = 0;     ///< of an embedding: rows of all its tables
-  bool by_column = false;       ///< logits that lie as (columns, rows)
+  EmbeddingRule rows;        ///< of an embedding
+  int64_t n_table_rows = 0;  ///< of an embedding: rows of all its tables
+  bool by_column = false;    ///< logits that lie as (columns, rows)
 };
 
 /** One operation. Its kind says what its inputs, outputs and parameters are (models/ops/specs.cpp);

@@ -38,8 +38,8 @@ at::Tensor rows_from(const at::Tensor& table, int64_t first) {
 
 void embedding(const OpCall& c) {
   at::Tensor& y = c.places[0];
-  const int64_t first = c.op.with.position_offset;
-  const float scale = rounded(c.op.with.word_scale, c.target.compute);
+  const int64_t first = c.op.with.rows.position_offset;
+  const float scale = rounded(c.op.with.rows.word_scale, c.target.compute);
   if (c.part != Part::backward)
     return ops::embedding_forward(c.batch, c.param(0), rows_from(c.param(1), first), c.param(2), y,
                                   scale);
@@ -116,7 +116,9 @@ void attention(const OpCall& c) {
                                     .n_heads = with.n_heads,
                                     .dropout = dropout_of(c),
                                     .n_kv_heads = with.n_kv_heads,
-                                    .causal = with.causal};
+                                    .causal = with.causal,
+                                    .scale = with.scores.scale,
+                                    .window = with.scores.window};
   if (c.part == Part::forward)
     return ops::attention_forward(attention, c.batch, c.places[0], c.places.subspan(2), c.places[1],
                                   c.scratch);

@@ -206,6 +206,7 @@ OpSpec attention() {
             work.attention_length = c.shape.max_length;
             work.attention_width = heads_of(c.op).width();
             work.attention_causal = c.op.with.causal;
+            work.attention_window = c.op.with.scores.window;
             if (call.part == Part::forward) {
               work.n_kernels += 4;  // with copies of what it returns
               work.n_operations += 4;

@@ -170,12 +170,21 @@ std::vector<Attention> decoders_attentions() {
       for (const int64_t kv : {1, 2, 6})
         all.push_back({.n_heads = 6, .dropout = dropout, .n_kv_heads = kv, .causal = causal});
     }
+    all.push_back({.n_heads = 6, .dropout = dropout, .n_kv_heads = 2, .scale = 0.7});
+    for (const int64_t window : {1, 17, 100, 200, 1000})
+      all.push_back({.n_heads = 6,
+                     .dropout = dropout,
+                     .n_kv_heads = 2,
+                     .causal = true,
+                     .scale = 0.7,
+                     .window = window});
   }
   return all;
 }
 
 std::string name_of(const Attention& its) {
   return std::string(its.causal ? "causal, " : "") + std::to_string(its.n_kv_heads) + " kv heads" +
+         (its.window > 0 ? ", window " + std::to_string(its.window) : "") +
          (its.dropout.p > 0 ? ", dropout" : "");
 }
 

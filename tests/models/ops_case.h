@@ -119,9 +119,12 @@ inline at::Tensor attention_of(const at::Tensor& qkv64,
           .repeat_interleave(H / n_heads, 0);
     };
     const at::Tensor q = heads(0, H), k = heads(H, kv), v = heads(H + kv, kv);
-    at::Tensor scores = q.matmul(k.transpose(1, 2)) / std::sqrt(static_cast<double>(d));
-    if (attention.causal)
-      scores = scores.masked_fill(at::ones({n, n}, at::kBool).triu(1), -INFINITY);
+    const double scale =
+        attention.scale == 0 ? 1 / std::sqrt(static_cast<double>(d)) : attention.scale;
+    at::Tensor scores = q.matmul(k.transpose(1, 2)) * scale;
+    const at::Tensor all = at::ones({n, n}, at::kBool);
+    if (attention.causal) scores = scores.masked_fill(all.triu(1), -INFINITY);
+    if (attention.window > 0) scores = scores.masked_fill(all.tril(-attention.window), -INFINITY);
     at::Tensor p = at::softmax(scores, -1);
     if (dropout.p > 0) p = p * factor(dropout, {H, n, n}, static_cast<uint64_t>(first_prob));
     parts.push_back(p.matmul(v).transpose(0, 1).reshape({n, H * d}));

@@ -1,10 +1,13 @@
 #include "models/ops/attention/attention.h"
 
+#include <fmt/format.h>
+
 #include "models/ops/attention/cpu_attention.h"
 #include "models/ops/attention/gpu_attention.h"
 #include "models/ops/dispatch.h"
 #include "models/ops/rows/rows.h"
 #include "simd/kernels.h"
+#include "src/base/error.h"
 
 namespace ferry::ops {
 namespace {
@@ -14,7 +17,9 @@ cpu::AttentionShape cpu_shape(const Attention& attention, const BatchTensors& ba
           .n_heads = attention.n_heads,
           .n_kv_heads = attention.kv_heads(),
           .head_width = W / attention.n_heads,
-          .causal = attention.causal};
+          .causal = attention.causal,
+          .window = attention.window,
+          .scale = static_cast<float>(attention.scale)};
 }
 
 /** A fp32 copy out of the scratch, or the tensor itself when it is fp32. */
@@ -63,6 +68,7 @@ void attention_forward(const Attention& attention,
                        std::span<at::Tensor> state,
                        at::Tensor& context,
                        Scratch& scratch) {
+  FERRY_CHECK(attention.window == 0 || attention.causal, "a window of tokens on both sides");
   const AttentionForward its = {attention, batch, qkv, state, context, scratch};
   switch (attention.backend) {
     case AttentionBackend::cpu_math:

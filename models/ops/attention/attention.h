@@ -21,11 +21,13 @@ struct Attention {
   Dropout dropout;
   int64_t n_kv_heads = 0;  ///< heads of keys and values, a divisor of n_heads; 0: as many
   bool causal = false;     ///< a token sees itself and those before it in its sequence
+  double scale = 0;        ///< of scores; 0: 1 / sqrt(head width)
+  int64_t window = 0;      ///< causal: tokens that one sees, itself the last (Mistral); 0: all
 
   int64_t kv_heads() const { return n_kv_heads > 0 ? n_kv_heads : n_heads; }
 };
 
-/** context (T, W) = softmax(q k^T / sqrt(head width)) v for each head and sequence; query head h
+/** context (T, W) = softmax(scale * q k^T) v for each head and sequence; query head h
  * goes with key head h / (n_heads / n_kv_heads). `state` is what attention_saved declares
  * (scratch_sizes.h), written here and read by the backward. Scratch: attention_scratch. */
 void attention_forward(const Attention& attention,

@@ -68,19 +68,26 @@ struct Pair {
   int64_t block_rows;
 };
 
-/** Rows [row, row + rows) of a head's scores, which see the first `columns` tokens. */
+/** Rows [row, row + rows) of a head's scores, which see the tokens [first, first + columns). */
 struct RowBlock {
   int64_t row;
   int64_t rows;
+  int64_t first;
   int64_t columns;
 };
+
+/** The first token that a row sees. */
+int64_t first_seen(const AttentionShape& shape, int64_t row) {
+  return shape.window > 0 ? std::max<int64_t>(0, row + 1 - shape.window) : 0;
+}
 
 /** Calls work(block) for a pair's rows in order. */
 template <typename Work>
 void for_blocks(const AttentionShape& shape, const Pair& pair, const Work& work) {
   for (int64_t row = 0; row < pair.length; row += pair.block_rows) {
     const int64_t rows = std::min(pair.block_rows, pair.length - row);
-    work(RowBlock{row, rows, shape.causal ? row + rows : pair.length});
+    const int64_t first = first_seen(shape, row);
+    work(RowBlock{row, rows, first, (shape.causal ? row + rows : pair.length) - first});
   }
 }
 
@@ -113,6 +120,7 @@ void for_pairs(const AttentionShape& shape, int64_t n_heads, const Work& work) {
 }
 
 float score_scale(const AttentionShape& shape) {
+  if (shape.scale != 0) return shape.scale;
   return static_cast<float>(1.0 / std::sqrt(static_cast<double>(shape.head_width)));
 }
 
@@ -143,26 +151,30 @@ void attention_forward(const AttentionShape& shape,
     alignas(64) std::array<float, kBlockElements> rounded;
     std::vector<uint8_t> keep(dropout.p > 0 ? static_cast<size_t>(n) : 0);
     for_blocks(shape, pair, [&](const RowBlock& block) {
-      const auto [row, rows, columns] = block;
+      const auto [row, rows, begin, columns] = block;
       const int64_t first = first_prob + row * n;
       auto* p = probs_type == DType::f32 ? static_cast<float*>(probs) + first : rounded.data();
-      multiply(rows, columns, d, {q + row * Q, Q}, {k, Q, true}, 0, p, columns);
+      multiply(rows, columns, d, {q + row * Q, Q}, {k + begin * Q, Q, true}, 0, p, columns);
       for (int64_t i = 0; i < rows; i++) {
-        const int64_t seen = shape.causal ? row + i + 1 : columns;
+        // Of the block's columns the row sees [from, from + seen).
+        const int64_t from = first_seen(shape, row + i) - begin;
+        const int64_t seen = (shape.causal ? row + i + 1 - begin : columns) - from;
         float *p_row = p + i * columns, *dropped_row = dropped.data() + i * columns;
         if (dropout.p > 0) {
-          simd::dropout_mask(keep.data(), seen, static_cast<uint64_t>(first + i * n), dropout.key,
-                             dropout.p);
+          simd::dropout_mask(keep.data(), seen, static_cast<uint64_t>(first + i * n + begin + from),
+                             dropout.key, dropout.p);
         }
-        kernels.softmax(p_row, dropped_row, p_row, scale, dropout.p > 0 ? keep.data() : nullptr,
-                        kept, seen);
-        std::fill(p_row + seen, p_row + columns, 0.0f);
-        std::fill(dropped_row + seen, dropped_row + columns, 0.0f);
+        kernels.softmax(p_row + from, dropped_row + from, p_row + from, scale,
+                        dropout.p > 0 ? keep.data() : nullptr, kept, seen);
+        for (float* x : {p_row, dropped_row}) {
+          std::fill(x, x + from, 0.0f);
+          std::fill(x + from + seen, x + columns, 0.0f);
+        }
       }
       if (probs_type != DType::f32)
         simd::convert(element(probs, probs_type, first), probs_type, p, DType::f32, rows * columns);
-      multiply(rows, d, columns, {dropout.p > 0 ? dropped.data() : p, columns}, {v, Q}, 0,
-               out + row * W, W);
+      multiply(rows, d, columns, {dropout.p > 0 ? dropped.data() : p, columns}, {v + begin * Q, Q},
+               0, out + row * W, W);
     });
   });
 }
@@ -195,7 +207,7 @@ void attention_backward(const AttentionShape& shape,
       const float* d_out = d_context + pair.first_token * W + head * d;
       const int64_t first_prob = pair.first_prob + head * n * n;
       for_blocks(shape, pair, [&](const RowBlock& block) {
-        const auto [row, rows, columns] = block;
+        const auto [row, rows, begin, columns] = block;
         const int64_t first = first_prob + row * n;
         const float* p = static_cast<const float*>(probs) + first;
         if (probs_type != DType::f32) {
@@ -203,16 +215,20 @@ void attention_backward(const AttentionShape& shape,
                         rows * columns);
           p = widened.data();
         }
-        multiply(rows, columns, d, {d_out + row * W, W}, {v, Q, true}, 0, d_scores.data(), columns);
+        multiply(rows, columns, d, {d_out + row * W, W}, {v + begin * Q, Q, true}, 0,
+                 d_scores.data(), columns);
         for (int64_t i = 0; i < rows; i++) {
           // A position that a row does not see has probability 0, so gradient 0.
           kernels.softmax_backward(d_scores.data() + i * columns, dropped.data() + i * columns,
                                    p + i * columns, d_scores.data() + i * columns, scale, kept,
                                    columns);
         }
-        multiply(columns, d, rows, {dropped.data(), columns, true}, {d_out + row * W, W}, 1, dv, Q);
-        multiply(rows, d, columns, {d_scores.data(), columns}, {k, Q}, 0, dq + row * Q, Q);
-        multiply(columns, d, rows, {d_scores.data(), columns, true}, {q + row * Q, Q}, 1, dk, Q);
+        multiply(columns, d, rows, {dropped.data(), columns, true}, {d_out + row * W, W}, 1,
+                 dv + begin * Q, Q);
+        multiply(rows, d, columns, {d_scores.data(), columns}, {k + begin * Q, Q}, 0, dq + row * Q,
+                 Q);
+        multiply(columns, d, rows, {d_scores.data(), columns, true}, {q + row * Q, Q}, 1,
+                 dk + begin * Q, Q);
       });
     }
   });

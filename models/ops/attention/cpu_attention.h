@@ -1,8 +1,8 @@
 #pragma once
 // Attention of sequences laid end to end, on the CPU, in fp32: every sequence and head by itself,
 // no padding. The probabilities of all of them are kept for the backward, packed, blocks of rows
-// one after another (of a causal block, the columns that its last row sees); where dropout took one
-// away its sign is set, so the backward draws nothing.
+// one after another (of a causal block, the columns that one of its rows sees); where dropout took
+// one away its sign is set, so the backward draws nothing.
 
 #include <cstdint>
 #include <span>
@@ -18,6 +18,8 @@ struct AttentionShape {
   int64_t n_kv_heads = 0;               ///< heads of keys and values, a divisor of n_heads
   int64_t head_width = 0;
   bool causal = false;
+  int64_t window = 0;  ///< tokens that a causal one sees, itself the last; 0: all
+  float scale = 0;     ///< of scores; 0: 1 / sqrt(head_width)
 
   int64_t width() const { return n_heads * head_width; }
   int64_t qkv_width() const { return (n_heads + 2 * n_kv_heads) * head_width; }
@@ -25,7 +27,7 @@ struct AttentionShape {
   int64_t n_seqs() const { return static_cast<int64_t>(cu_seqlens.size()) - 1; }
 };
 
-/** context[t] (T, W) = for each head softmax(q k^T / sqrt(head_width)), dropout, times v. The
+/** context[t] (T, W) = for each head softmax(scale * q k^T), dropout, times v. The
  * elements of the mask: sequence after sequence, each (H, length, length) from a multiple of
  * kProbsAlignment_elements on. */
 void attention_forward(const AttentionShape& shape,

@@ -42,6 +42,28 @@ struct Parts {
   }
 };
 
+/** What LibTorch takes where a number is its own. */
+std::optional<double> scale_of(const Attention& attention) {
+  if (attention.scale == 0) return std::nullopt;
+  return attention.scale;
+}
+
+/** Flash attention's windows: how many tokens before and after itself one sees. */
+std::optional<int64_t> tokens_before(const Attention& attention) {
+  if (attention.window == 0) return std::nullopt;
+  return attention.window - 1;
+}
+std::optional<int64_t> tokens_after(const Attention& attention) {
+  if (attention.window == 0) return std::nullopt;
+  return 0;
+}
+
+/** The memory-efficient kernels' window counts the token itself. */
+std::optional<int64_t> window_of(const Attention& attention) {
+  if (attention.window == 0) return std::nullopt;
+  return attention.window;
+}
+
 /** The part as (T, heads, head width), a view of qkv. */
 at::Tensor view_of(const at::Tensor& qkv, const Part& part) {
   return qkv.narrow(1, part.first, part.width()).view({qkv.size(0), part.n_heads, part.head_width});
@@ -96,7 +118,8 @@ void flash_forward(const AttentionForward& its) {
       view_of(its.qkv, parts.q), view_of(its.qkv, parts.k), view_of(its.qkv, parts.v),
       its.batch.cu_seqlens, its.batch.cu_seqlens, length, length, its.attention.dropout.p,
       its.attention.causal,
-      /*return_debug_mask=*/false);
+      /*return_debug_mask=*/false, scale_of(its.attention), tokens_before(its.attention),
+      tokens_after(its.attention));
   its.context.copy_(out.view(its.context.sizes()));
   its.state[0].copy_(lse.view(its.state[0].sizes()));
   if (its.attention.dropout.p > 0) its.state[1].copy_(rng.view(at::kLong));
@@ -110,7 +133,8 @@ void flash_backward(const AttentionBackward& its) {
   const auto [dq, dk, dv] = at::_flash_attention_backward(
       its.d_context.view(q.sizes()), q, view_of(its.qkv, parts.k), view_of(its.qkv, parts.v),
       its.context.view(q.sizes()), its.state[0], its.batch.cu_seqlens, its.batch.cu_seqlens, length,
-      length, its.attention.dropout.p, its.attention.causal, rng, rng);
+      length, its.attention.dropout.p, its.attention.causal, rng, rng, scale_of(its.attention),
+      tokens_before(its.attention), tokens_after(its.attention));
   join(dq, dk, dv, its);
 }
 
@@ -219,7 +243,8 @@ void efficient_forward(const AttentionForward& its) {
         rectangle(kv.values, run, kv.v), /*bias=*/{}, /*cu_seqlens_q=*/{}, /*cu_seqlens_k=*/{},
         /*max_seqlen_q=*/{}, /*max_seqlen_k=*/{}, its.attention.dropout.p,
         mask_type_of(its.attention),
-        /*compute_log_sumexp=*/true);
+        /*compute_log_sumexp=*/true, scale_of(its.attention), /*seqlen_k=*/{},
+        window_of(its.attention));
     rectangle(its.context, run, parts.q).copy_(out);
     lse_of(its.state[0], run, its.attention.n_heads).copy_(lse);
   }
@@ -241,7 +266,8 @@ void efficient_backward(const AttentionBackward& its) {
           run.length, run.length, lse_of(its.state[0], run, its.attention.n_heads),
           its.attention.dropout.p, scalar(its.attention.dropout.key), scalar(run.random_offset),
           mask_type_of(its.attention),
-          /*bias_requires_grad=*/false);
+          /*bias_requires_grad=*/false, scale_of(its.attention), /*num_splits_key=*/{},
+          window_of(its.attention));
       put_gradient(dq, run, parts.q, its.d_qkv);
       put_gradient(dk, run, parts.k, its.d_qkv);
       put_gradient(dv, run, parts.v, its.d_qkv);

@@ -24,13 +24,16 @@ struct AttentionCase {
   int64_t head_width;
   int64_t n_kv_heads = 3;
   bool causal = false;
+  int64_t window = 0;  ///< with a scale of its own
 };
 
 std::string name_of_case(const testing::TestParamInfo<AttentionCase>& info) {
   const bool is_flash = info.param.backend == AttentionBackend::flash;
   return std::string(is_flash ? "flash" : "efficient") + "_" +
          std::string(name_of(info.param.type)) + "_" + std::to_string(info.param.head_width) +
-         (info.param.causal ? "_causal" : "") + (info.param.n_kv_heads < 3 ? "_grouped" : "");
+         (info.param.causal ? "_causal" : "") +
+         (info.param.window > 0 ? "_window" + std::to_string(info.param.window) : "") +
+         (info.param.n_kv_heads < 3 ? "_grouped" : "");
 }
 
 class CudaAttention : public testing::TestWithParam<AttentionCase> {
@@ -71,7 +74,9 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {
                                  .n_heads = kHeads,
                                  .dropout = {.p = p, .key = 0x1234567890abcdefull},
                                  .n_kv_heads = its.n_kv_heads,
-                                 .causal = its.causal};
+                                 .causal = its.causal,
+                                 .scale = its.window > 0 ? kScale : 0,
+                                 .window = its.window};
     std::vector<at::Tensor> state;
     for (const SavedSpec& spec : attention_saved(its.backend, its.type, batch_.shape, kHeads))
       state.push_back(at::zeros(
@@ -147,7 +152,12 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {
       const int64_t n_kv = GetParam().n_kv_heads;
       const at::Tensor q = heads(0, kHeads), k = heads(width_, n_kv),
                        v = heads(width_ + kv_width_, n_kv);
-      at::Tensor scores = q.matmul(k.transpose(1, 2)) / std::sqrt(double(d));
+      const int64_t window = GetParam().window;
+      at::Tensor scores =
+          q.matmul(k.transpose(1, 2)) * (window > 0 ? kScale : 1 / std::sqrt(double(d)));
+      if (window > 0)
+        scores = scores.masked_fill(
+            at::ones({n, n}, scores.options().dtype(at::kBool)).tril(-window), -INFINITY);
       if (GetParam().causal)
         scores = scores.masked_fill(at::ones({n, n}, scores.options().dtype(at::kBool)).triu(1),
                                     -INFINITY);
@@ -166,6 +176,7 @@ class CudaAttention : public testing::TestWithParam<AttentionCase> {
     EXPECT_LE(error, step * exact.norm().item<double>()) << what;
   }
 
+  static constexpr double kScale = 0.2;
   static constexpr int64_t kHeads = 3;
   static constexpr std::array<int64_t, 6> kLengths = {200, 1, 17, 131, 64, 128};
   at::TensorOptions options_;
@@ -204,7 +215,9 @@ TEST_P(CudaAttention, IsThatOfItsDefinitionWithDropout) {
   for (const at::Tensor& mask : masks) {
     n_kept += mask.sum().item<double>();
     const auto n = static_cast<double>(mask.size(1));
+    const double hidden = std::max(n - static_cast<double>(GetParam().window), 0.0);
     n_all += kHeads * (GetParam().causal ? n * (n + 1) / 2 : n * n);
+    if (GetParam().window > 0) n_all -= kHeads * hidden * (hidden + 1) / 2;
   }
   EXPECT_NEAR(n_kept / n_all, 1 - kP, 0.005);
 }
@@ -259,7 +272,14 @@ INSTANTIATE_TEST_SUITE_P(Backends,
                                          AttentionCase{kFlash, DType::bf16, 40, 3, true},
                                          AttentionCase{kEfficient, DType::f32, 64, 3, true},
                                          AttentionCase{kEfficient, DType::f16, 128, 1, true},
-                                         AttentionCase{kEfficient, DType::f16, 64, 1, true}),
+                                         AttentionCase{kEfficient, DType::f16, 64, 1, true},
+                                         AttentionCase{kFlash, DType::bf16, 64, 3, true, 50},
+                                         AttentionCase{kFlash, DType::bf16, 128, 1, true, 128},
+                                         AttentionCase{kFlash, DType::bf16, 256, 1, true},
+                                         AttentionCase{kFlash, DType::bf16, 256, 1, true, 50},
+                                         AttentionCase{kEfficient, DType::f32, 64, 3, true, 50},
+                                         AttentionCase{kEfficient, DType::f32, 256, 1, true},
+                                         AttentionCase{kEfficient, DType::f16, 128, 1, true, 128}),
                          name_of_case);
 
 }  // namespace
