@@ -125,7 +125,7 @@ void add_head(ModelBuilder& builder, const DecoderConfig& config) {
   b.end();
 }
 
-void check_shape(const DecoderConfig& config, const DecoderTableOptions& options) {
+void check_shape(const DecoderConfig& config, const TableOptions& options) {
   const int64_t W = config.hidden_size, H = config.num_attention_heads,
                 kv = config.num_key_value_heads;
   FERRY_CHECK(options.attention != AttentionBackend::flash || options.compute != DType::f32,
@@ -140,7 +140,7 @@ void check_shape(const DecoderConfig& config, const DecoderTableOptions& options
 
 }  // namespace
 
-ModelTable make_decoder_table(const DecoderConfig& config, const DecoderTableOptions& options) {
+ModelTable make_decoder_table(const DecoderConfig& config, const TableOptions& options) {
   check_shape(config, options);
   const bool is_llama = config.family == DecoderFamily::llama;
 

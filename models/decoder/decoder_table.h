@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "models/tensor_table.h"
+#include "models/family.h"
 
 namespace ferry {
 
@@ -29,17 +29,9 @@ struct DecoderConfig {
   float initializer_range = 0.02f;
 };
 
-struct DecoderTableOptions {
-  DType compute = DType::f32;
-  AttentionBackend attention = AttentionBackend::cpu_math;
-  /** Decides what the backward pass of flash attention allocates. It is more than any GPU has, so
-   * that a plan holds on all of them. */
-  int gpu_multiprocessors = 192;
-};
-
 /** Blocks: "embeddings", "layer.0", ..., "head"; the head gives the loss of the next token. A shape
  * that the operations cannot compute is our bug: FERRY_CHECK. */
-ModelTable make_decoder_table(const DecoderConfig& config, const DecoderTableOptions& options);
+ModelTable make_decoder_table(const DecoderConfig& config, const TableOptions& options);
 
 // Shapes that Ferry is measured with.
 

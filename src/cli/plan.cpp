@@ -280,14 +280,15 @@ int run_plan(Arguments arguments) {
   check_data_exists(config, "eval_dataset");
   std::optional<Texts> data;
   if (!config.text("dataset").empty()) data = texts_to_train_on(config, hf);
-  const int64_t n_labels = data                  ? data->task.n_labels()
+  const int64_t n_labels = data                  ? data->task->n_labels()
                            : hf.id2label.empty() ? kAssumedLabels
                                                  : static_cast<int64_t>(hf.id2label.size());
   if (data)
     for (const std::string& note : data->notes)
       log_line(note);
   const PlannedFor planned = machine_for(config);
-  ModelTable model = make_model_table(config, hf, n_labels, planned.machine);
+  ModelTable model =
+      make_model_table(config, hf, task_kind_of(config).head, n_labels, planned.machine);
   apply_param_options(config, model);
   const PlannedTexts texts =
       count_texts(std::move(data), config, model_directory,

@@ -16,6 +16,7 @@
 #include "src/runs/checkpoints.h"
 #include "src/runs/output_directory.h"
 #include "src/runs/run_directory.h"
+#include "src/train/prepare/data.h"
 
 namespace ferry::cli {
 
@@ -65,8 +66,8 @@ void check_patterns(const config::Config& config) {
   if (config.text("freeze").empty() && config.text("param_groups").empty()) return;
   constexpr int64_t kAnyLabels = 2;
   const auto directory = model_directory(config);
-  ModelTable model =
-      make_model_table(config, HfConfig::load(directory / "config.json"), kAnyLabels, {});
+  ModelTable model = make_model_table(config, HfConfig::load(directory / "config.json"),
+                                      task_kind_of(config).head, kAnyLabels, {});
   apply_param_options(config, model);
 }
 
@@ -75,13 +76,13 @@ void check_patterns(const config::Config& config) {
 void check_run(const config::Config& config) {
   constexpr int64_t kAnyLabels = 2;
   const HfDirectory model = HfDirectory::open(model_directory(config));
-  make_model_table(config, model.config(), kAnyLabels, {});
+  make_model_table(config, model.config(), task_kind_of(config).head, kAnyLabels, {});
   const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
-  const LabelUse labels = config.text("task") == "mlm" ? LabelUse::ignored : LabelUse::required;
+  const RowNeed rows = task_kind_of(config).rows;
   for (const char* key : {"dataset", "eval_dataset"}) {
     check_data_exists(config, key);
     if (const std::string& data = config.text(key); !data.empty())
-      for (const std::string& note : read_dataset(dataset_options(setting, data, labels)).notes)
+      for (const std::string& note : read_dataset(dataset_options(setting, data, rows)).notes)
         log_line(note);
   }
   const auto output = config.maybe_text("output_dir");

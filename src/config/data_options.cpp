@@ -27,10 +27,15 @@ std::vector<Option> data_options() {
        .group = kModelGroup,
        .effect = Effect::fixes_bits,
        .value = "classification",
-       .choices = {"classification", "mlm"},
-       .help = "What is trained: a sequence classifier, or the masked language model (mlm) to "
-               "adapt a model "
-               "to texts without labels."},
+       .choices = {"classification", "mlm", "causal-lm"},
+       .choice_aliases = {{"text-classification", "classification"},
+                          {"sequence-classification", "classification"},
+                          {"masked-lm", "mlm"},
+                          {"clm", "causal-lm"},
+                          {"causal_lm", "causal-lm"}},
+       .help = "What is trained: a classifier of texts; the masked language model of an encoder "
+               "(mlm) or the language model of a decoder (causal-lm), both on texts without "
+               "labels."},
       {.key = "problem_type",
        .type = Type::choice,
        .group = kModelGroup,

@@ -20,36 +20,16 @@ void append_sequence(MicroBatch& batch, int64_t length) {
   batch.max_len = std::max(batch.max_len, static_cast<int32_t>(length));
 }
 
-void append_labels(MicroBatch& batch, const TokenizedDataset& dataset, int64_t sample) {
-  switch (dataset.problem()) {
-    case ProblemType::unlabelled:
-      return;
-    case ProblemType::single_label:
-      batch.class_labels.push_back(dataset.class_id(sample));
-      break;
-    case ProblemType::regression:
-      batch.value_labels.push_back(dataset.value(sample));
-      break;
-    case ProblemType::multi_label: {
-      const size_t row = batch.hot_labels.size();
-      batch.hot_labels.resize(row + static_cast<size_t>(dataset.n_labels()), 0.0f);
-      for (int32_t id : dataset.classes(sample))
-        batch.hot_labels[row + static_cast<size_t>(id)] = 1.0f;
-    }
-  }
-  ++batch.n_label_items;
-}
-
 void clear(MicroBatch& batch) {
   for (auto* ints : {&batch.input_ids, &batch.type_ids, &batch.position_ids, &batch.cu_seqlens,
-                     &batch.class_labels, &batch.token_labels, &batch.label_rows})
+                     &batch.labels, &batch.label_rows})
     ints->clear();
-  batch.hot_labels.clear();
-  batch.value_labels.clear();
+  batch.values.clear();
   batch.samples.clear();
   batch.cu_seqlens.push_back(0);
   batch.max_len = 0;
   batch.n_real_tokens = batch.n_real_seqs = batch.n_label_items = 0;
+  batch.n_end_items = 0;
 }
 
 }  // namespace
@@ -70,7 +50,6 @@ void collate(const TokenizedDataset& dataset,
     batch.type_ids.insert(batch.type_ids.end(), types.begin(), types.end());
     batch.samples.push_back(sample);
     append_sequence(batch, static_cast<int64_t>(ids.size()));
-    append_labels(batch, dataset, sample);
   }
   batch.n_real_tokens = batch.n_tokens();
   batch.n_real_seqs = batch.n_seqs();
@@ -106,7 +85,7 @@ void mask_tokens(MicroBatch& batch, const MaskOptions& options, const MaskKey& k
     return static_cast<double>(random_bits(stream, index) >> 11) * kUnit;
   };
 
-  batch.token_labels.assign(batch.input_ids.size(), kNoLabel);
+  batch.labels.assign(batch.input_ids.size(), kNoLabel);
   batch.label_rows.clear();
   for (size_t i = 0; i < static_cast<size_t>(batch.n_real_tokens); ++i) {
     int32_t& id = batch.input_ids[i];
@@ -114,7 +93,7 @@ void mask_tokens(MicroBatch& batch, const MaskOptions& options, const MaskKey& k
         options.special_ids.end())
       continue;
     if (uniform(3 * i) >= options.share) continue;
-    batch.token_labels[i] = id;
+    batch.labels[i] = id;
     batch.label_rows.push_back(static_cast<int32_t>(i));
     const double kind = uniform(3 * i + 1);
     if (kind < 0.8)
@@ -127,7 +106,7 @@ void mask_tokens(MicroBatch& batch, const MaskOptions& options, const MaskKey& k
 }
 
 void label_next_tokens(MicroBatch& batch) {
-  batch.token_labels.assign(batch.input_ids.size(), kNoLabel);
+  batch.labels.assign(batch.input_ids.size(), kNoLabel);
   batch.label_rows.clear();
   batch.n_label_items = 0;
   for (size_t s = 0; s < static_cast<size_t>(batch.n_real_seqs); ++s) {
@@ -136,7 +115,7 @@ void label_next_tokens(MicroBatch& batch) {
     if (begin == end) continue;
     std::copy(batch.input_ids.begin() + static_cast<int64_t>(begin) + 1,
               batch.input_ids.begin() + static_cast<int64_t>(end),
-              batch.token_labels.begin() + static_cast<int64_t>(begin));
+              batch.labels.begin() + static_cast<int64_t>(begin));
     batch.n_label_items += static_cast<int64_t>(end - begin) - 1;
   }
 }

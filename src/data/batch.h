@@ -25,15 +25,14 @@ struct MicroBatch {
   int64_t n_real_tokens = 0;          // before the tail
   int64_t n_real_seqs = 0;            // R
   int64_t n_label_items =
-      0;  // what the loss is a mean over: labelled samples, or tokens to predict
+      0;  // what the loss is a mean over: labelled samples, tokens to predict, starts of answers
+  int64_t n_end_items = 0;  // ends of answers
 
-  std::vector<int32_t> class_labels;  // single_label: (R)
-  std::vector<float> hot_labels;      // multi_label: (R, n_labels), 0 or 1
-  std::vector<float> value_labels;    // regression: (R)
-  // language models, both empty before mask_tokens or label_next_tokens
-  std::vector<int32_t> token_labels;  // (T), kNoLabel where there is no loss
-  std::vector<int32_t> label_rows;    // (n_label_items), the tokens that have a label, ascending
-  std::vector<int64_t> samples;       // (R), places in the dataset
+  // Labels as the loss takes them; the task sets them (src/tasks/task.h), empty before.
+  std::vector<int32_t> labels;      // (R) | (R, 2) | (T), kNoLabel where there is no loss
+  std::vector<float> values;        // (R) | (R, n_labels)
+  std::vector<int32_t> label_rows;  // of a masked model: the tokens that have a label, ascending
+  std::vector<int64_t> samples;     // (R), places in the dataset
 
   int64_t n_tokens() const { return static_cast<int64_t>(input_ids.size()); }
   int64_t n_seqs() const { return static_cast<int64_t>(cu_seqlens.size()) - 1; }
@@ -70,13 +69,13 @@ struct MaskKey {
   int64_t micro_batch = 0;  // of the step, over all ranks
 };
 
-/** Draws the mask: changes input_ids, sets token_labels, label_rows and n_label_items (which may
+/** Draws the mask: changes input_ids, sets labels, label_rows and n_label_items (which may
  * come out 0 in a tiny batch). The tail is never hidden. */
 void mask_tokens(MicroBatch& batch, const MaskOptions& options, const MaskKey& key);
 
 /** Sets each token's label to the next one of its sequence (causal language modelling); a
- * sequence's last token has none, nor has the tail. Sets token_labels and n_label_items; label_rows
- * stays empty. */
+ * sequence's last token has none, nor has the tail. Sets labels and n_label_items; label_rows stays
+ * empty. */
 void label_next_tokens(MicroBatch& batch);
 
 }  // namespace ferry

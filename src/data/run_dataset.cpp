@@ -51,7 +51,7 @@ char delimiter_of(std::string_view text) {
 
 }  // namespace
 
-DatasetOptions dataset_options(const Setting& setting, const std::string& path, LabelUse labels) {
+DatasetOptions dataset_options(const Setting& setting, const std::string& path, RowNeed rows) {
   const auto text = [&](std::string_view key) { return setting(key).value_or("auto"); };
   DatasetOptions options;
   options.path = path;
@@ -65,7 +65,8 @@ DatasetOptions dataset_options(const Setting& setting, const std::string& path, 
   options.delimiter = delimiter_of(text("dataset_delimiter"));
   options.quoting = quoting_of(text("dataset_quoting"));
   options.problem = parse_problem_type(text("problem_type"));
-  options.labels = labels;
+  options.rows = rows.form;
+  options.labels = rows.labels;
   return options;
 }
 

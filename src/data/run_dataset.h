@@ -14,7 +14,7 @@ namespace ferry {
 /** An option's value; nullopt where it is auto. */
 using Setting = std::function<std::optional<std::string>(std::string_view key)>;
 
-DatasetOptions dataset_options(const Setting& setting, const std::string& path, LabelUse labels);
+DatasetOptions dataset_options(const Setting& setting, const std::string& path, RowNeed rows);
 
 /** Steps of a run over `n_examples` training examples: max_steps where it is not negative, else
  * those of so many epochs. */

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <bit>
 #include <exception>
-#include <numeric>
 #include <thread>
 
 #include "src/base/error.h"
@@ -22,42 +21,33 @@ int64_t bytes_of(const std::vector<T>& values) {
 
 }  // namespace
 
-void TokenizedDataset::add(const TokenizedExample& tokens, const Label& label) {
-  FERRY_CHECK(tokens.type_ids.empty() || tokens.type_ids.size() == tokens.ids.size(),
-              "{} types for {} tokens", tokens.type_ids.size(), tokens.ids.size());
-  ids_.insert(ids_.end(), tokens.ids.begin(), tokens.ids.end());
-  for (int32_t type : tokens.type_ids) {
+void TokenizedDataset::add(const TokenizedExample& sample, int64_t example) {
+  FERRY_CHECK(sample.type_ids.empty() || sample.type_ids.size() == sample.ids.size(),
+              "{} types for {} tokens", sample.type_ids.size(), sample.ids.size());
+  ids_.insert(ids_.end(), sample.ids.begin(), sample.ids.end());
+  for (int32_t type : sample.type_ids) {
     FERRY_CHECK(type >= 0 && type <= UINT8_MAX, "a token of type {}", type);
     type_ids_.push_back(static_cast<uint8_t>(type));
   }
   type_ids_.resize(ids_.size());
   offsets_.push_back(static_cast<int64_t>(ids_.size()));
-  n_truncated_ += tokens.truncated;
-  switch (problem_) {
-    case ProblemType::unlabelled:
-      break;
-    case ProblemType::single_label:
-      class_ids_.push_back(label.class_id);
-      break;
-    case ProblemType::regression:
-      values_.push_back(label.value);
-      break;
-    case ProblemType::multi_label:
-      if (class_offsets_.empty()) class_offsets_.push_back(0);
-      classes_.insert(classes_.end(), label.classes.begin(), label.classes.end());
-      class_offsets_.push_back(static_cast<int64_t>(classes_.size()));
-  }
+  labels_.insert(labels_.end(), sample.labels.begin(), sample.labels.end());
+  label_offsets_.push_back(static_cast<int64_t>(labels_.size()));
+  values_.insert(values_.end(), sample.values.begin(), sample.values.end());
+  value_offsets_.push_back(static_cast<int64_t>(values_.size()));
+  examples_.push_back(example);
+  n_truncated_ += sample.truncated;
 }
 
 uint64_t TokenizedDataset::fingerprint() const {
-  uint64_t hash = hash_key(static_cast<uint64_t>(problem_), n_labels_);
+  uint64_t hash = hash_key(static_cast<uint64_t>(has_labels_));
   auto add = [&hash](const auto& values) {
     for (const auto value : values)
       hash = mix64(hash + 0x9e3779b97f4a7c15 + std::bit_cast<uint64_t>(static_cast<double>(value)));
     hash = hash_key(hash, values.size());
   };
-  add(offsets_), add(ids_), add(type_ids_), add(class_ids_), add(values_);
-  add(class_offsets_), add(classes_);
+  add(offsets_), add(ids_), add(type_ids_), add(label_offsets_), add(labels_);
+  add(value_offsets_), add(values_);
   return hash;
 }
 
@@ -66,8 +56,8 @@ int32_t TokenizedDataset::max_type_id() const {
 }
 
 int64_t TokenizedDataset::bytes() const {
-  return bytes_of(offsets_) + bytes_of(ids_) + bytes_of(type_ids_) + bytes_of(class_ids_) +
-         bytes_of(values_) + bytes_of(class_offsets_) + bytes_of(classes_);
+  return bytes_of(offsets_) + bytes_of(ids_) + bytes_of(type_ids_) + bytes_of(label_offsets_) +
+         bytes_of(labels_) + bytes_of(value_offsets_) + bytes_of(values_) + bytes_of(examples_);
 }
 
 std::vector<int32_t> TokenizedDataset::lengths() const {
@@ -78,35 +68,21 @@ std::vector<int32_t> TokenizedDataset::lengths() const {
   return result;
 }
 
-std::span<const int32_t> TokenizedDataset::classes(int64_t sample) const {
-  const auto i = static_cast<size_t>(sample);
-  return std::span(classes_).subspan(
-      static_cast<size_t>(class_offsets_[i]),
-      static_cast<size_t>(class_offsets_[i + 1] - class_offsets_[i]));
-}
-
-TokenizedDataset tokenize_dataset(const Dataset& dataset,
-                                  const Tokenize& tokenize,
-                                  std::span<const int64_t> which,
-                                  int n_threads) {
-  std::vector<int64_t> all;
-  if (which.empty()) {
-    all.resize(dataset.examples.size());
-    std::iota(all.begin(), all.end(), 0);
-    which = all;
-  }
-  TokenizedDataset result(dataset.scheme.problem, dataset.scheme.labels.size());
+TokenizedDataset tokenize_dataset(const Dataset& dataset, const Tokenize& tokenize, int n_threads) {
+  TokenizedDataset result;
+  result.set_has_labels(dataset.scheme.problem != ProblemType::unlabelled);
+  const std::span all(dataset.examples);
   // Pieces of a few thousand samples: enough to share out, and what is not yet in the flat array
   // stays small.
   constexpr size_t kPiece = 4096;
-  std::vector<TokenizedExample> piece;
-  for (size_t begin = 0; begin < which.size(); begin += kPiece) {
-    const auto part = which.subspan(begin, std::min(kPiece, which.size() - begin));
+  std::vector<std::vector<TokenizedExample>> piece;  // the samples of each example
+  for (size_t begin = 0; begin < all.size(); begin += kPiece) {
+    const auto part = all.subspan(begin, std::min(kPiece, all.size() - begin));
     piece.assign(part.size(), {});
     const auto work = [&](std::atomic<size_t>& next, std::exception_ptr& failure) {
       try {
         for (size_t i; (i = next.fetch_add(1)) < part.size();)
-          piece[i] = tokenize(dataset.examples[static_cast<size_t>(part[i])]);
+          tokenize(part[i], piece[i]);
       } catch (...) {
         failure = std::current_exception();
         next.store(part.size());  // the others stop too
@@ -122,12 +98,13 @@ TokenizedDataset tokenize_dataset(const Dataset& dataset,
     }
     for (const std::exception_ptr& failure : failures)
       if (failure) std::rethrow_exception(failure);
-    for (size_t i = 0; i < part.size(); ++i) {
-      if (piece[i].ids.empty())
-        throw Error(Fault::data, "data.tokenize",
-                    fmt::format("example {} has no tokens", part[i] + 1), "is its text blank?");
-      result.add(piece[i], dataset.examples[static_cast<size_t>(part[i])].label);
-    }
+    for (size_t i = 0; i < part.size(); ++i)
+      for (const TokenizedExample& sample : piece[i]) {
+        if (sample.ids.empty())
+          throw Error(Fault::data, "data.tokenize",
+                      fmt::format("example {} has no tokens", begin + i + 1), "is its text blank?");
+        result.add(sample, static_cast<int64_t>(begin + i));
+      }
   }
   return result;
 }

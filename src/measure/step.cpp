@@ -35,7 +35,7 @@ ModelTable make_small_model(const SmallModel& shape, DType type, AttentionBacken
                                  {"max_position_embeddings", 512},
                                  {"type_vocab_size", 2},
                                  {"hidden_act", "gelu"}};
-  BertTableOptions options;
+  TableOptions options;
   options.compute = type;
   options.attention = attention;
   return make_bert_table(parse_bert_config(config), options);

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "models/bert/bert_table.h"
+#include "models/core/compile.h"
+#include "models/family.h"
 #include "models/ops/scratch_sizes.h"
 #include "offload/device/gpu_support.h"
 #include "src/base/error.h"
@@ -169,47 +170,58 @@ int64_t choose_max_length(const config::Config& config, int64_t max_positions, b
   return *wish;
 }
 
+namespace {
+
+/** Throws Error(data) where a GPU's kernels cannot take the model. */
+void check_gpu_shape(const ModelTable& model, const std::string& file) {
+  const AttentionNeed need = attention_need_of(model);
+  if (need.head_width % 8 != 0 || need.head_width > 256)
+    throw Error(
+        Fault::data, "model.open",
+        fmt::format("'{}' has attention heads of width {}; on a GPU they are multiples of 8 "
+                    "up to 256",
+                    file, need.head_width),
+        "use device = cpu");
+  const auto element_bytes = static_cast<int64_t>(size_of(model.compute));
+  if (model.width * element_bytes > ops::kGpuRow_bytes_max)
+    throw Error(
+        Fault::data, "model.open",
+        fmt::format("'{}' has hidden_size = {}; on a GPU it is at most {} in {}", file, model.width,
+                    ops::kGpuRow_bytes_max / element_bytes, name_of(model.compute)),
+        "use device = cpu");
+}
+
+}  // namespace
+
+AttentionNeed attention_need_of(const ModelTable& model) {
+  AttentionNeed need = {.head_width = 0};
+  for (const BlockTable& block : model.blocks)
+    for (const Op& op : block.compiled->program.ops)
+      if (op.kind == OpKind::attention) {
+        need.head_width = std::max(need.head_width, op.with.head_width);
+        need.drops = need.drops || op.with.dropout > 0;
+      }
+  return need;
+}
+
 ModelTable make_model_table(const config::Config& config,
                             const HfConfig& hf,
+                            HeadKind head,
                             int64_t n_labels,
                             const PlanMachine& machine) {
-  if (hf.model_type != "bert")
-    throw Error(Fault::data, "model.open",
-                fmt::format("'{}' is of model_type {}, which is not trained by this version",
-                            hf.origin(), hf.model_type),
-                "it trains bert");
-  BertTableOptions options;
-  options.head = config.text("task") == "mlm" ? BertHead::masked_lm : BertHead::classification;
-  options.n_labels = n_labels;
-  options.compute = choose_dtype(config, machine);
-  auto dropout = [&](const char* key) -> std::optional<float> {
+  TableOptions options = {
+      .head = head, .n_labels = n_labels, .compute = choose_dtype(config, machine)};
+  const auto dropout = [&](const char* key) -> std::optional<float> {
     if (auto p = config.maybe_number(key)) return static_cast<float>(*p);
     return std::nullopt;
   };
   options.hidden_dropout = dropout("hidden_dropout");
   options.attention_dropout = dropout("attention_dropout");
-  const BertConfig bert = parse_bert_config(hf.fields());
-  const int64_t head_width = bert.hidden_size / bert.num_attention_heads;
-  options.attention = choose_attention(
-      options.compute, machine,
-      {.head_width = head_width,
-       .drops = options.attention_dropout.value_or(bert.attention_probs_dropout_prob) > 0});
-  if (machine.has_gpu && (head_width % 8 != 0 || head_width > 256))
-    throw Error(
-        Fault::data, "model.open",
-        fmt::format("'{}' has attention heads of width {}; on a GPU they are multiples of 8 "
-                    "up to 256",
-                    hf.origin(), head_width),
-        "use device = cpu");
-  if (const int64_t row_bytes = bert.hidden_size * static_cast<int64_t>(size_of(options.compute));
-      machine.has_gpu && row_bytes > ops::kGpuRow_bytes_max)
-    throw Error(Fault::data, "model.open",
-                fmt::format("'{}' has hidden_size = {}; on a GPU it is at most {} in {}",
-                            hf.origin(), bert.hidden_size,
-                            ops::kGpuRow_bytes_max / static_cast<int64_t>(size_of(options.compute)),
-                            name_of(options.compute)),
-                "use device = cpu");
-  return make_bert_table(bert, options);
+  ModelTable model = make_table(hf.fields(), options);
+  if (!machine.has_gpu) return model;
+  check_gpu_shape(model, hf.origin());
+  options.attention = choose_attention(options.compute, machine, attention_need_of(model));
+  return make_table(hf.fields(), options);
 }
 
 PlanRequest make_plan_request(const config::Config& config,

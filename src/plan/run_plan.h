@@ -52,6 +52,8 @@ struct AttentionNeed {
   int64_t head_width = 64;
   bool drops = false;  ///< attention_dropout > 0
 };
+/** Of a model whose layers need no other. */
+AttentionNeed attention_need_of(const ModelTable& model);
 
 /** Flash attention takes 16 bits on compute capability 8.0 and newer; the memory-efficient one the
  * rest of the GPUs and fp32, and where flash has no backward: heads wider than 192 with dropout on
@@ -65,10 +67,11 @@ AttentionBackend choose_attention(DType compute,
  * limit, or that of attention on a CPU. */
 int64_t choose_max_length(const config::Config& config, int64_t max_positions, bool has_gpu);
 
-/** Tensor table of the model in `hf` with the run's head. Error(data) for a family Ferry does not
- * know. */
+/** Tensor table of the model in `hf` with a head. Throws as make_table() of models/family.h, and
+ * Error(data) where a GPU's kernels cannot take the model. */
 ModelTable make_model_table(const config::Config& config,
                             const HfConfig& hf,
+                            HeadKind head,
                             int64_t n_labels,
                             const PlanMachine& machine);
 

@@ -124,8 +124,8 @@ int finish_training(TrainingResult result,
   std::filesystem::path final;
   const bool is_saved = write_when_there_is_room(
       [&] {
-        save_predictions(result.evaluation, job.data, run.path() / "predictions.jsonl");
-        final = save_final(session, job.model, job.data.task, run.path());
+        write_text_file(run.path() / "predictions.jsonl", result.evaluation.predictions);
+        final = save_final(session, job.model, *job.data.task, run.path());
       },
       run);
   if (!is_saved)
@@ -374,7 +374,7 @@ int run_eval(config::CommandLine command) {
   if (command.wants_json)
     fmt::print("{}\n", to_json(evaluation, job.data).dump());
   else
-    print_metrics(evaluation, job.data.task, term::detect_terminal(1));
+    print_metrics(evaluation, *job.data.task, term::detect_terminal(1));
   return 0;
 }
 
@@ -383,29 +383,10 @@ int run_predict(config::CommandLine command) {
       prepare(std::move(command.config), {.purpose = Purpose::prediction, .words = command.words});
   start_torch(job.config, job.machine);
   auto session = open_session(job);
-  Evaluation evaluation = evaluate(*session, job.model, job.data);
-  const LabelScheme& scheme = job.data.task.scheme;
-  for (size_t i = 0; i < evaluation.predictions.size(); ++i) {
-    const Prediction& p = evaluation.predictions[i];
-    if (!command.wants_json) {
-      fmt::print("{}\n", describe(p, scheme));
-      continue;
-    }
-    nlohmann::ordered_json row;
-    row["text"] = job.data.eval_texts[i].text;
-    if (const auto& second = job.data.eval_texts[i].text_pair) row["text_pair"] = *second;
-    if (scheme.problem == ProblemType::regression) {
-      row["value"] = p.scores[0];
-    } else {
-      row["labels"] = nlohmann::ordered_json::array();  // also where no label is likely
-      for (int32_t c : p.classes)
-        row["labels"].push_back(scheme.labels.name(c));
-      for (size_t c = 0; c < p.scores.size(); ++c)
-        row["scores"][scheme.labels.name(static_cast<int32_t>(c))] = p.scores[c];
-    }
-    row["logits"] = p.logits;
-    fmt::print("{}\n", row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
-  }
+  answer(*session, job.model, job.data, [&](const Answer& answer) {
+    const Example& example = job.data.eval_texts[static_cast<size_t>(answer.example)];
+    print(command.wants_json ? answer_line(example, answer.predicted) : answer.words + "\n");
+  });
   return 0;
 }
 

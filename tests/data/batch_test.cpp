@@ -14,11 +14,14 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 
 TokenizedDataset three_samples() {
-  TokenizedDataset dataset(ProblemType::single_label, 2);
-  dataset.add({.ids = {101, 7, 102}, .type_ids = {}}, {.class_id = 1});
-  dataset.add({.ids = {101, 8, 9, 102, 5, 102}, .type_ids = {0, 0, 0, 0, 1, 1}, .truncated = true},
-              {.class_id = 0});
-  dataset.add({.ids = {101, 102}, .type_ids = {0, 0}}, {.class_id = 1});
+  TokenizedDataset dataset;
+  dataset.add({.ids = {101, 7, 102}, .labels = {1}}, 0);
+  dataset.add({.ids = {101, 8, 9, 102, 5, 102},
+               .type_ids = {0, 0, 0, 0, 1, 1},
+               .labels = {0, 4},
+               .truncated = true},
+              2);
+  dataset.add({.ids = {101, 102}, .type_ids = {0, 0}, .values = {0.5f}}, 2);
   return dataset;
 }
 
@@ -31,6 +34,12 @@ TEST(TokenizedDataset, KeepsSlicesAndCountsItsBytes) {
   EXPECT_THAT(dataset.ids(1), ElementsAre(101, 8, 9, 102, 5, 102));
   EXPECT_THAT(dataset.type_ids(0), ElementsAre(0, 0, 0));
   EXPECT_THAT(dataset.type_ids(1), ElementsAre(0, 0, 0, 0, 1, 1));
+  EXPECT_THAT(dataset.labels(0), ElementsAre(1));
+  EXPECT_THAT(dataset.labels(1), ElementsAre(0, 4));
+  EXPECT_THAT(dataset.labels(2), ElementsAre());
+  EXPECT_THAT(dataset.values(2), ElementsAre(0.5f));
+  EXPECT_EQ(dataset.example_of(1), 2);
+  EXPECT_FALSE(dataset.has_labels());
   EXPECT_GE(dataset.bytes(), 11 * 5 + 4 * 8 + 3 * 4);
 }
 
@@ -38,23 +47,22 @@ TEST(TokenizeDataset, IsTheSameOnAnyNumberOfThreads) {
   Dataset dataset;
   for (int i = 0; i < 10'000; ++i)
     dataset.examples.push_back({.text = std::to_string(i)});
-  const Tokenize tokenize = [](const Example& example) {
-    return TokenizedExample{
-        .ids = std::vector<int32_t>(1 + example.text.size(), std::stoi(example.text))};
+  // Every third example has two samples.
+  const Tokenize tokenize = [](const Example& example, std::vector<TokenizedExample>& out) {
+    const int i = std::stoi(example.text);
+    for (int n = 0; n < (i % 3 == 0 ? 2 : 1); ++n)
+      out.push_back({.ids = std::vector<int32_t>(1 + example.text.size(), i)});
   };
   const auto one = tokenize_dataset(dataset, tokenize);
-  const auto three = tokenize_dataset(dataset, tokenize, {}, 3);
-  ASSERT_EQ(one.size(), 10'000);
-  ASSERT_EQ(three.size(), 10'000);
+  const auto three = tokenize_dataset(dataset, tokenize, 3);
+  ASSERT_EQ(one.size(), 13'334);
+  ASSERT_EQ(three.size(), 13'334);
   for (int64_t i = 0; i < one.size(); ++i) {
-    ASSERT_EQ(one.ids(i)[0], i);
+    ASSERT_EQ(one.ids(i)[0], one.example_of(i));
+    ASSERT_EQ(one.example_of(i), three.example_of(i));
     ASSERT_TRUE(
         std::equal(one.ids(i).begin(), one.ids(i).end(), three.ids(i).begin(), three.ids(i).end()));
   }
-  const std::vector<int64_t> which = {7, 3};
-  const auto some = tokenize_dataset(dataset, tokenize, which);
-  EXPECT_EQ(some.size(), 2);
-  EXPECT_EQ(some.ids(0)[0], 7);
 }
 
 TEST(TokenizeDataset, RethrowsAndRefusesEmptyResults) {
@@ -62,14 +70,15 @@ TEST(TokenizeDataset, RethrowsAndRefusesEmptyResults) {
   for (int i = 0; i < 100; ++i)
     dataset.examples.push_back({.text = "x"});
   std::atomic<int> calls = 0;
-  const Tokenize fails = [&](const Example&) -> TokenizedExample {
+  const Tokenize fails = [&](const Example&, std::vector<TokenizedExample>& out) {
     if (++calls == 50) throw std::runtime_error("the fiftieth");
-    return {.ids = {1}};
+    out.push_back({.ids = {1}});
   };
-  EXPECT_THROW(tokenize_dataset(dataset, fails, {}, 4), std::runtime_error);
-  EXPECT_THAT(test::error_of([&] {
-                tokenize_dataset(dataset, [](const Example&) { return TokenizedExample{}; });
-              }),
+  EXPECT_THROW(tokenize_dataset(dataset, fails, 4), std::runtime_error);
+  const Tokenize blank = [](const Example&, std::vector<TokenizedExample>& out) {
+    out.emplace_back();
+  };
+  EXPECT_THAT(test::error_of([&] { tokenize_dataset(dataset, blank, 1); }),
               ::testing::HasSubstr("example 1 has no tokens"));
 }
 
@@ -83,8 +92,6 @@ TEST(Collate, LaysSequencesEndToEndWithATailWithoutLoss) {
   EXPECT_THAT(batch.position_ids, ElementsAre(0, 1, 0, 1, 2, 3, 4, 5));
   EXPECT_THAT(batch.cu_seqlens, ElementsAre(0, 2, 8));
   EXPECT_EQ(batch.max_len, 6);
-  EXPECT_THAT(batch.class_labels, ElementsAre(1, 0));
-  EXPECT_EQ(batch.n_label_items, 2);
   EXPECT_THAT(batch.samples, ElementsAre(2, 1));
 
   MicroBatch all = batch;  // its memory is used again, its content is not
@@ -98,24 +105,7 @@ TEST(Collate, LaysSequencesEndToEndWithATailWithoutLoss) {
   EXPECT_THAT(std::span(all.input_ids).subspan(11), Each(3));
   EXPECT_THAT(std::span(all.type_ids).subspan(11), Each(0));
   EXPECT_THAT(std::span(all.position_ids).subspan(11), ElementsAre(0, 1, 2, 3, 4, 5, 0));
-  EXPECT_THAT(all.class_labels, ElementsAre(1, 0, 1));
-  EXPECT_EQ(all.n_label_items, 3);
   EXPECT_EQ(collate(dataset, samples, {}, 0).n_tokens(), 8);
-}
-
-TEST(Collate, LabelsOfEachKind) {
-  TokenizedDataset hot(ProblemType::multi_label, 3);
-  hot.add({.ids = {1}}, {.classes = {0, 2}});
-  hot.add({.ids = {2}}, {});
-  const auto a = collate(hot, std::vector<int64_t>{1, 0}, {}, 0);
-  EXPECT_THAT(a.hot_labels, ElementsAre(0, 0, 0, 1, 0, 1));
-  EXPECT_EQ(a.n_label_items, 2);
-  TokenizedDataset values(ProblemType::regression);
-  values.add({.ids = {1}}, {.value = 0.5f});
-  EXPECT_THAT(collate(values, std::vector<int64_t>{0}, {}, 0).value_labels, ElementsAre(0.5f));
-  TokenizedDataset bare;
-  bare.add({.ids = {1}}, {});
-  EXPECT_EQ(collate(bare, std::vector<int64_t>{0}, {}, 0).n_label_items, 0);
 }
 
 TEST(CollateDeathTest, ASizeTooSmallIsOurBug) {
@@ -132,7 +122,7 @@ MicroBatch long_batch() {
   ids.front() = 101;
   ids.back() = 102;
   for (int i = 0; i < 4; ++i)
-    dataset.add({.ids = ids}, {});
+    dataset.add({.ids = ids}, 0);
   return collate(dataset, std::vector<int64_t>{0, 1, 2, 3}, std::vector<int64_t>{21'000}, 0);
 }
 
@@ -144,14 +134,14 @@ TEST(MaskTokens, HidesTheSharesOfBertAndNeverSpecialTokens) {
   mask_tokens(batch, options, {.seed = 1, .step = 2, .micro_batch = 3});
   int64_t n_hidden = 0, n_masked = 0, n_kept = 0;
   std::vector<int32_t> rows;
-  ASSERT_EQ(batch.token_labels.size(), batch.input_ids.size());
+  ASSERT_EQ(batch.labels.size(), batch.input_ids.size());
   for (size_t i = 0; i < batch.input_ids.size(); ++i) {
-    if (batch.token_labels[i] == kNoLabel) {
+    if (batch.labels[i] == kNoLabel) {
       ASSERT_EQ(batch.input_ids[i], before.input_ids[i]);
       continue;
     }
     ASSERT_LT(static_cast<int64_t>(i), batch.n_real_tokens);
-    ASSERT_EQ(batch.token_labels[i], before.input_ids[i]);
+    ASSERT_EQ(batch.labels[i], before.input_ids[i]);
     ASSERT_GE(before.input_ids[i], 1000);
     ASSERT_GE(batch.input_ids[i], 0);
     ASSERT_LT(batch.input_ids[i], 30522);
@@ -174,7 +164,7 @@ TEST(MaskTokens, TheKeyDecides) {
   auto labels = [&](MaskKey key) {
     MicroBatch batch = long_batch();
     mask_tokens(batch, options, key);
-    return std::pair(batch.token_labels, batch.input_ids);
+    return std::pair(batch.labels, batch.input_ids);
   };
   const auto first = labels({1, 2, 3});
   EXPECT_EQ(labels({1, 2, 3}), first);
@@ -186,13 +176,13 @@ TEST(MaskTokens, TheKeyDecides) {
 TEST(LabelNextTokens, ShiftsWithinEachSequenceAndLeavesTheTail) {
   TokenizedDataset dataset;
   for (const std::vector<int32_t>& ids : {std::vector<int32_t>{5, 6, 7}, {8}, {9, 10}})
-    dataset.add({.ids = ids}, {});
+    dataset.add({.ids = ids}, 0);
   MicroBatch batch = collate(dataset, std::vector<int64_t>{0, 1, 2}, std::vector<int64_t>{9}, 1);
   batch.label_rows = {3};  // of an earlier use
   label_next_tokens(batch);
   const std::vector<int32_t> expected = {6,        7,        kNoLabel, kNoLabel, 10,
                                          kNoLabel, kNoLabel, kNoLabel, kNoLabel};
-  EXPECT_EQ(batch.token_labels, expected);
+  EXPECT_EQ(batch.labels, expected);
   EXPECT_EQ(batch.n_label_items, 3);
   EXPECT_TRUE(batch.label_rows.empty());
   EXPECT_EQ(batch.input_ids, (std::vector<int32_t>{5, 6, 7, 8, 9, 10, 1, 1, 1}));

@@ -266,7 +266,7 @@ ToyModel bert_of(const Widths& widths,
                          {"attention_probs_dropout_prob", 0.1},
                          {"pad_token_id", 0},
                          {"initializer_range", 0.05}};
-  BertTableOptions options;
+  TableOptions options;
   options.head = head_of(loss);
   options.n_labels = loss == LossKind::regression ? 1 : 3;
   options.compute = compute;
@@ -322,7 +322,7 @@ std::optional<ToyModel> minilm(DType compute, AttentionBackend attention) {
     if (const char* given = std::getenv("FERRY_TEST_MINILM")) directory = given;
     if (!fs::exists(directory / "model.safetensors")) continue;
     std::ifstream file(directory / "config.json");
-    BertTableOptions options;
+    TableOptions options;
     options.n_labels = 5;
     options.compute = compute;
     options.attention = attention;

@@ -27,7 +27,7 @@ constexpr int64_t kBeside_bytes = 20 * kMiB;
 
 /** A BERT of one layer in bf16. */
 ModelTable small_bert(int64_t vocab_size) {
-  BertTableOptions options;
+  TableOptions options;
   options.compute = DType::bf16;
   return make_bert_table(parse_bert_config({{"model_type", "bert"},
                                             {"vocab_size", vocab_size},

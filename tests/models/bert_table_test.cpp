@@ -34,8 +34,8 @@ std::string refusal(const json& config) {
   return "";
 }
 
-ModelTable table_of(BertHead head, DType type = DType::f32) {
-  BertTableOptions options;
+ModelTable table_of(HeadKind head, DType type = DType::f32) {
+  TableOptions options;
   options.head = head;
   options.n_labels = 5;
   options.compute = type;
@@ -121,7 +121,7 @@ TEST(BertConfig, RefusalsNameTheFileAndStayShort) {
 }
 
 TEST(BertTable, BlocksAndParameterCount) {
-  const ModelTable model = table_of(BertHead::classification);
+  const ModelTable model = table_of(HeadKind::classification);
   ASSERT_EQ(model.blocks.size(), 4u);
   EXPECT_EQ(model.blocks[0].name, "embeddings");
   EXPECT_EQ(model.blocks[2].name, "layer.1");
@@ -133,8 +133,8 @@ TEST(BertTable, BlocksAndParameterCount) {
 }
 
 TEST(BertTable, EveryParameterIsNamedWholeAndOnce) {
-  for (const BertHead head : {BertHead::classification, BertHead::masked_lm,
-                              BertHead::token_classification, BertHead::question_answering}) {
+  for (const HeadKind head : {HeadKind::classification, HeadKind::masked_lm,
+                              HeadKind::token_classification, HeadKind::question_answering}) {
     const ModelTable model = table_of(head);
     std::set<std::string> names;
     std::map<std::pair<int, int>, int64_t> rows;
@@ -161,7 +161,7 @@ TEST(BertTable, EveryParameterIsNamedWholeAndOnce) {
 }
 
 TEST(BertTable, NamesOfOldAndBareCheckpoints) {
-  const ModelTable model = table_of(BertHead::classification);
+  const ModelTable model = table_of(HeadKind::classification);
   const auto find = [&](const std::string& name) {
     return *std::find_if(model.hf_names.begin(), model.hf_names.end(),
                          [&](const HfEntry& entry) { return entry.hf_name == name; });
@@ -175,7 +175,7 @@ TEST(BertTable, NamesOfOldAndBareCheckpoints) {
   EXPECT_TRUE(find("classifier.weight").optional);
   EXPECT_TRUE(find("bert.pooler.dense.bias").optional);
   EXPECT_EQ(find("bert.encoder.layer.0.attention.self.key.weight").row_begin, 24);
-  const ModelTable lm = table_of(BertHead::masked_lm);
+  const ModelTable lm = table_of(HeadKind::masked_lm);
   EXPECT_EQ(lm.hf_names.back().hf_name, "cls.predictions.bias");
   EXPECT_EQ(lm.hf_names.back().also_named,
             std::vector<std::string>{"cls.predictions.decoder.bias"});
@@ -185,12 +185,12 @@ TEST(BertTable, NamesOfOldAndBareCheckpoints) {
 
 TEST(BertTable, HeadsForTokensHaveNoPooler) {
   const int64_t W = 24;
-  const int64_t body = table_of(BertHead::classification).n_params() - (W * W + W + 5 * W + 5);
-  const ModelTable tokens = table_of(BertHead::token_classification);
+  const int64_t body = table_of(HeadKind::classification).n_params() - (W * W + W + 5 * W + 5);
+  const ModelTable tokens = table_of(HeadKind::token_classification);
   EXPECT_EQ(tokens.hf_architecture, "BertForTokenClassification");
   EXPECT_EQ(tokens.n_params(), body + 5 * W + 5);
   EXPECT_EQ(tokens.hf_names.back().hf_name, "classifier.bias");
-  const ModelTable answers = table_of(BertHead::question_answering);
+  const ModelTable answers = table_of(HeadKind::question_answering);
   EXPECT_EQ(answers.hf_architecture, "BertForQuestionAnswering");
   EXPECT_EQ(answers.n_labels, 2) << "start and end, whatever number of labels is asked for";
   EXPECT_EQ(answers.n_params(), body + 2 * W + 2);
@@ -209,7 +209,7 @@ TEST(BertTable, HeadsForTokensHaveNoPooler) {
 TEST(BertTable, DropoutsComeFromConfigUnlessGiven) {
   json config = small();
   config["hidden_dropout_prob"] = 0.2;
-  BertTableOptions options;
+  TableOptions options;
   EXPECT_FLOAT_EQ(make_bert_table(parse_bert_config(config), options).head_dropout, 0.2f);
   config["classifier_dropout"] = 0.3;
   EXPECT_FLOAT_EQ(make_bert_table(parse_bert_config(config), options).head_dropout, 0.3f);
@@ -220,9 +220,9 @@ TEST(BertTable, DropoutsComeFromConfigUnlessGiven) {
 
 TEST(BertTable, HalfTheBytesIn16Bits) {
   const BatchShape shape = {.tokens = 512, .n_seqs_max = 8, .max_length = 128};
-  const int64_t wide = laid_out_bytes(table_of(BertHead::classification).blocks[1].saved(shape));
+  const int64_t wide = laid_out_bytes(table_of(HeadKind::classification).blocks[1].saved(shape));
   const int64_t narrow =
-      laid_out_bytes(table_of(BertHead::classification, DType::bf16).blocks[1].saved(shape));
+      laid_out_bytes(table_of(HeadKind::classification, DType::bf16).blocks[1].saved(shape));
   const int64_t moments = 4 * 512 * 4;
   EXPECT_EQ(wide - moments, 2 * (narrow - moments));
 }

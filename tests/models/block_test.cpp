@@ -26,7 +26,7 @@ ModelTable table_of(const Case& its) {
   config.num_attention_heads = 4;
   config.intermediate_size = 80;
   config.max_position_embeddings = 64;
-  BertTableOptions options;
+  TableOptions options;
   options.head = head_of(its.loss);
   options.n_labels = 3;
   options.compute = its.type;

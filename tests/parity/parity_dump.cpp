@@ -81,7 +81,7 @@ void run(const std::filesystem::path& directory) {
              its = read_json(directory / "case.json");
   const LossKind loss = loss_named(its.at("loss"));
   const bool is_lm = loss == LossKind::masked_lm;
-  BertTableOptions options;
+  TableOptions options;
   options.head = head_of(loss);
   options.n_labels = its.at("n_labels");
   options.hidden_dropout = options.attention_dropout = options.classifier_dropout = 0.0f;

@@ -110,7 +110,7 @@ void run(const std::filesystem::path& directory, bool on_gpu, DType compute) {
   constexpr int32_t kTail = 7;
   const json steps = read_json(directory / "steps.json");
   const LossKind loss = loss_named(steps["loss"]);
-  BertTableOptions table_options;
+  TableOptions table_options;
   table_options.head = head_of(loss);
   table_options.n_labels = steps["n_labels"];
   table_options.hidden_dropout = table_options.attention_dropout =

@@ -17,16 +17,14 @@ RandomRows::RandomRows(std::vector<int32_t> lengths,
                        int64_t n_rows,
                        int64_t length_max,
                        bool is_causal)
-    : n_rows_(n_rows),
-      length_max_(length_max),
-      is_causal_(is_causal),
-      data_(ProblemType::single_label, 2) {
+    : n_rows_(n_rows), length_max_(length_max), is_causal_(is_causal) {
   std::mt19937_64 random(3);
   for (const int32_t length : lengths) {
     TokenizedExample row;
     for (int32_t i = 0; i < length; ++i)
       row.ids.push_back(static_cast<int32_t>(random() % 30000));
-    data_.add(row, {.class_id = static_cast<int32_t>(random() % 2)});
+    row.labels = {static_cast<int32_t>(random() % 2)};
+    data_.add(row, data_.size());
   }
 }
 
@@ -84,7 +82,14 @@ void RandomRows::cut(const Plan& plan, int64_t n_sizes_max) {
     auto& step = steps_.emplace_back();
     for (const auto& rows : plan_step(in_order, {0, s * n_rows_}, split).micro_batches) {
       collate(data_, rows, sizes, /*pad_id=*/0, step.emplace_back(), length_max_);
-      if (is_causal_) label_next_tokens(step.back());
+      MicroBatch& batch = step.back();
+      if (is_causal_) {
+        label_next_tokens(batch);
+        continue;
+      }
+      for (int64_t sample : batch.samples)
+        batch.labels.push_back(data_.labels(sample).front());
+      batch.n_label_items = batch.n_real_seqs;
     }
   }
 }
@@ -92,7 +97,6 @@ void RandomRows::cut(const Plan& plan, int64_t n_sizes_max) {
 std::vector<HostBatch> RandomRows::step(int64_t n) const {
   std::vector<HostBatch> out;
   for (const MicroBatch& batch : steps_[static_cast<size_t>(n % n_steps())]) {
-    const auto labels = std::span(is_causal_ ? batch.token_labels : batch.class_labels);
     out.push_back({.shape = {.tokens = batch.n_tokens(),
                              .n_seqs_max = batch.n_seqs(),
                              .max_length = length_max_},
@@ -103,7 +107,7 @@ std::vector<HostBatch> RandomRows::step(int64_t n) const {
                    .type_ids = batch.type_ids,
                    .position_ids = batch.position_ids,
                    .cu_seqlens = batch.cu_seqlens,
-                   .labels = std::as_bytes(labels)});
+                   .labels = std::as_bytes(std::span(batch.labels))});
   }
   return out;
 }

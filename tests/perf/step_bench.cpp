@@ -291,7 +291,7 @@ int run(int argc, char** argv) {
   request.max_length = number("length");
   const std::map<std::string, bool> switches = {{"on", true}, {"off", false}};
   const bool cuda = value_of<bool>(args, "device", {{"cuda", true}, {"cpu", false}});
-  BertTableOptions options;
+  TableOptions options;
   options.compute = value_of<DType>(
       args, "dtype", {{"bf16", DType::bf16}, {"fp16", DType::f16}, {"fp32", DType::f32}});
   const CudaProbe probe = cuda ? probe_cuda() : CudaProbe{};

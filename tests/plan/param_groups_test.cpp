@@ -19,19 +19,19 @@ namespace {
 
 constexpr int kLayers = 12;
 
-ModelTable bert(BertHead head = BertHead::classification) {
+ModelTable bert(HeadKind head = HeadKind::classification) {
   nlohmann::json json = {
       {"model_type", "bert"},           {"vocab_size", 30522},      {"hidden_size", 256},
       {"num_hidden_layers", kLayers},   {"num_attention_heads", 4}, {"intermediate_size", 1024},
       {"max_position_embeddings", 512}, {"type_vocab_size", 2},     {"hidden_act", "gelu"}};
-  BertTableOptions options;
+  TableOptions options;
   options.head = head;
   options.compute = DType::bf16;
   options.attention = AttentionBackend::flash;
   return make_bert_table(parse_bert_config(json), options);
 }
 
-ModelTable bert_with(const Settings& settings, BertHead head = BertHead::classification) {
+ModelTable bert_with(const Settings& settings, HeadKind head = HeadKind::classification) {
   ModelTable model = bert(head);
   apply_param_options(config_of(settings), model);
   return model;
@@ -197,7 +197,7 @@ TEST(FrozenPlan, HoldsNoMoreForTrainedParametersThanTheirStates) {
 }
 
 TEST(FrozenPlan, WithTiedEmbeddingsTheHeadKeepsItsGradientsInTheComputeType) {
-  const ModelTable model = bert_with({{"freeze", "bert.embeddings.*"}}, BertHead::masked_lm);
+  const ModelTable model = bert_with({{"freeze", "bert.embeddings.*"}}, HeadKind::masked_lm);
   const Plan plan = plan_of(model, Place::host);
   const int head = plan.shape.n_blocks() - 1;
   EXPECT_FALSE(plan.shape.tied(0));

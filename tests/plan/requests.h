@@ -18,7 +18,7 @@ inline ModelTable bert_large(DType compute) {
       {"model_type", "bert"},           {"vocab_size", 30522},       {"hidden_size", 1024},
       {"num_hidden_layers", 24},        {"num_attention_heads", 16}, {"intermediate_size", 4096},
       {"max_position_embeddings", 512}, {"type_vocab_size", 2},      {"hidden_act", "gelu"}};
-  BertTableOptions options;
+  TableOptions options;
   options.compute = compute;
   options.attention = AttentionBackend::flash;
   return make_bert_table(parse_bert_config(json), options);
@@ -34,7 +34,7 @@ inline ModelTable largest_bert(AttentionBackend attention) {
                          {"intermediate_size", 1 << 18},
                          {"max_position_embeddings", 1 << 18},
                          {"type_vocab_size", 1 << 16}};
-  BertTableOptions options;
+  TableOptions options;
   options.attention = attention;
   options.compute = attention == AttentionBackend::flash ? DType::bf16 : DType::f32;
   return make_bert_table(parse_bert_config(json), options);

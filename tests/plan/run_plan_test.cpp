@@ -70,7 +70,8 @@ HfConfig bert_of(int64_t hidden_size, int64_t n_heads) {
 
 TEST(ModelTable, HasAttentionThatTrainsItsHeads) {
   const auto attention_of = [](int64_t n_heads, const Settings& settings) {
-    return make_model_table(config_of(settings), bert_of(1024, n_heads), 2, with_gpu(kAda))
+    return make_model_table(config_of(settings), bert_of(1024, n_heads), HeadKind::classification,
+                            2, with_gpu(kAda))
         .attention;
   };
   EXPECT_EQ(attention_of(16, {}), AttentionBackend::flash);
@@ -81,7 +82,7 @@ TEST(ModelTable, HasAttentionThatTrainsItsHeads) {
 TEST(ModelTable, IsOfNoRowsWiderThanTheGpusNormsTake) {
   const auto table_of = [](int64_t hidden_size, const char* dtype, const PlanMachine& machine) {
     return make_model_table(config_of({{"dtype", dtype}}), bert_of(hidden_size, hidden_size / 64),
-                            2, machine);
+                            HeadKind::classification, 2, machine);
   };
   EXPECT_NO_THROW(table_of(8192, "fp32", with_gpu(kHopper)));
   EXPECT_NO_THROW(table_of(8448, "bf16", with_gpu(kHopper)));
@@ -95,7 +96,8 @@ TEST(PlanRequest, LeavesItToThePlannerToSayHowMuchMoreGpuMemoryItTakes) {
   PlanMachine machine = with_gpu(kAda);
   machine.gpu_free_bytes = 11 * kGiB;
   machine.gpu_context_bytes = kGiB / 2;
-  const ModelTable model = make_model_table(config_of(settings), bert_of(1024, 16), 2, machine);
+  const ModelTable model = make_model_table(config_of(settings), bert_of(1024, 16),
+                                            HeadKind::classification, 2, machine);
   const auto request_of = [&](const Settings& of) {
     return make_plan_request(config_of(of), model, machine, /*trains=*/true, 0);
   };
@@ -125,7 +127,8 @@ TEST(Reserve, IsWhatWasMeasuredOnTheMachine) {
   machine.gpu_context_bytes = 400 * kMiB;
   machine.profile = measured_memory();
   const auto request_on = [&](const PlanMachine& on) {
-    const ModelTable model = make_model_table(config, bert_of(1024, 16), 2, on);
+    const ModelTable model =
+        make_model_table(config, bert_of(1024, 16), HeadKind::classification, 2, on);
     return make_plan_request(config, model, on, /*trains=*/true, 0);
   };
   const PlanRequest gpu = request_on(machine);
@@ -144,7 +147,8 @@ TEST(Reserve, IsWhatWasMeasuredOnTheMachine) {
 TEST(Reserve, IsAssumedWhereAnyOfItIsMissing) {
   const auto is_assumed = [](const PlanMachine& machine) {
     const config::Config config = config_of({{"gpu_memory", "8GiB"}});
-    const ModelTable model = make_model_table(config, bert_of(1024, 16), 2, machine);
+    const ModelTable model =
+        make_model_table(config, bert_of(1024, 16), HeadKind::classification, 2, machine);
     const PlanRequest request = make_plan_request(config, model, machine, /*trains=*/true, 0);
     EXPECT_GE(request.host_reserved_bytes, 168 * kMiB);
     EXPECT_TRUE(!machine.has_gpu || request.gpu_reserved_bytes > 142 * kMiB);
@@ -176,8 +180,9 @@ TEST(Reserve, IsAssumedWhereAnyOfItIsMissing) {
 
 TEST(LoadedKernels, AreMoreWhereTheySpillAndAsOnAnH200WhereNobodyMeasured) {
   const auto bytes_of = [](int64_t width, int64_t n_heads, const KernelMemory& measured) {
-    return loaded_kernels_bytes(
-        make_model_table(config_of({}), bert_of(width, n_heads), 2, with_gpu(kHopper)), measured);
+    return loaded_kernels_bytes(make_model_table(config_of({}), bert_of(width, n_heads),
+                                                 HeadKind::classification, 2, with_gpu(kHopper)),
+                                measured);
   };
   const KernelMemory measured = measured_memory().gpu->kernels;
   const int64_t plain_bytes = bytes_of(1024, 16, measured);

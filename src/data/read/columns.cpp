@@ -14,7 +14,7 @@ namespace ferry {
 namespace {
 
 // As the data sets of the hub and of GLUE name them; a pair counts only when both are there.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kPairNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kPairNames = {{
     {"sentence1", "sentence2"},
     {"premise", "hypothesis"},
     {"question1", "question2"},
@@ -26,6 +26,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kPairNam
     {"text_a", "text_b"},
     {"text1", "text2"},
     {"text_1", "text_2"},
+    {"prompt", "completion"},
+    {"prompt", "response"},
+    {"instruction", "output"},
 }};
 constexpr std::array<std::string_view, 15> kTextNames = {
     "text",  "sentence", "content", "document", "review", "review_text", "comment", "comment_text",

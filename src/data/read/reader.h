@@ -33,10 +33,22 @@ enum class QuotingChoice : uint8_t {
   none,
 };
 
+/** What a row holds. */
+enum class RowForm : uint8_t {
+  texts,      // a text or a pair of texts
+  documents,  // the same; of plain text the whole file is one
+};
+
 enum class LabelUse : uint8_t {
   required,  // training, evaluation
   optional,  // labels where the file has them
   ignored,   // prediction, masked-LM training
+};
+
+/** How a task wants rows read. */
+struct RowNeed {
+  RowForm form = RowForm::texts;
+  LabelUse labels = LabelUse::required;
 };
 
 /** A column is a name of the header (a key, in JSONL), or a number from 0 where there is no such
@@ -54,6 +66,7 @@ struct DatasetOptions {
   std::optional<ProblemType> problem;  // nullopt: from the labels
   char label_separator =
       '\0';  // multi-label in one column: "a|b"; '\0': the first of | ; , that occurs
+  RowForm rows = RowForm::texts;
   LabelUse labels = LabelUse::required;
   TextEncoding encoding = TextEncoding::utf8;
   bool takes_pipe = false;  // read once, so that /dev/stdin or <(command) will do

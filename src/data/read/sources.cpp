@@ -278,6 +278,10 @@ RawRows read_lines(const DatasetOptions& options) {
   raw.files = {options.path.string()};
   const TextFile file = load_text_file(options.path, options.encoding);
   note_encoding(raw, file.was_latin1, raw.files.front() + " is");
+  if (options.rows == RowForm::documents) {
+    if (!trim(file.text).empty()) raw.rows.push_back({.text = std::string(file.text)});
+    return raw;
+  }
   int64_t line_number = 0;
   for (std::string_view rest = file.text; !rest.empty();) {
     const size_t end = rest.find('\n');

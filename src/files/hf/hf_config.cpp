@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "src/files/mapped_file.h"
@@ -22,17 +21,8 @@ HfConfig HfConfig::parse(std::string text, std::string origin) {
 }
 
 HfConfig::HfConfig(JsonReader fields) : fields_(std::move(fields)), json_(fields_.value()) {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   model_type = fields_.text("model_type");
   if (const auto names = fields_.find("architectures")) architectures = names->texts();
-  vocab_size = fields_.integer("vocab_size", 1, kMost);
-  hidden_size = fields_.integer("hidden_size", 1, kMost);
-  n_layers = fields_.integer("num_hidden_layers", 1, kMost);
-  n_heads = fields_.integer("num_attention_heads", 1, kMost);
-  if (hidden_size % n_heads != 0)
-    fields_.at("hidden_size")
-        .refuse(fmt::format("a multiple of num_attention_heads = {}", n_heads));
-  if (const auto pad = fields_.find("pad_token_id")) pad_token_id = pad->integer(0, vocab_size - 1);
   problem_type = fields_.text("problem_type", "");
   read_labels();
 }

@@ -1,12 +1,12 @@
 #pragma once
-// config.json of a Hugging Face model directory. The fields every family shares are read and
-// checked here; the rest is asked for by name by the family's own code; the whole is kept, so that
-// it can be written back as it was plus what training changed (labels, problem type, architecture).
+// config.json of a Hugging Face model directory. The fields that say what a model is for are read
+// and checked here; its shape is asked for by the family's own code (models/family.h); the whole is
+// kept, so that it can be written back as it was plus what training changed (labels, problem type,
+// architecture).
 
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,12 +26,7 @@ class HfConfig {
 
   std::string model_type;                  // "bert"
   std::vector<std::string> architectures;  // {"BertForSequenceClassification"}, may be empty
-  int64_t vocab_size = 0;
-  int64_t hidden_size = 0;
-  int64_t n_layers = 0;
-  int64_t n_heads = 0;
-  std::optional<int64_t> pad_token_id;
-  std::vector<std::string> id2label;  // LABEL_0, ... of a classifier without names; else empty
+  std::vector<std::string> id2label;       // LABEL_0, ... of a classifier without names; else empty
   std::string
       problem_type;  // "" or single_label_classification, multi_label_classification, regression
 

@@ -147,7 +147,7 @@ void CheckpointSaver::begin(std::vector<int64_t> wanted) {
         keep_failure([&] {
           const fs::path directory = writing_->directory->path();
           const runs::StoredChecksums& checksums = writing_->states->finish();
-          write_model_files(job_.model, job_.data.task, directory);
+          write_model_files(job_.model, *job_.data.task, directory);
           write_json_file(directory / "trainer_state.json", writing_->trainer_state);
           runs::write_checksums(directory, checksums, writing_->run_state.dump(2) + "\n");
           before_end_();  // it has the lines of all its steps, whatever happens to the power

@@ -75,7 +75,7 @@ void write_model_files(const Model& model, const Task& task, const fs::path& dir
   config.set_architecture(model.table.hf_architecture);
   config.set("torch_dtype", "float32");
   config.set("dtype", "float32");  // newer releases of transformers read this key
-  write_task(task, config);
+  task.write(config);
   write_config(directory, config);
   model.directory.copy_tokenizer_files(directory);
 }
@@ -90,38 +90,6 @@ fs::path save_final(Session& session, const Model& model, const Task& task, cons
   write_model_files(model, task, directory.path());
   directory.commit();
   return run / "final";
-}
-
-void save_predictions(const Evaluation& evaluation, const Data& data, const fs::path& file) {
-  const LabelScheme& scheme = data.task.scheme;
-  std::string text;
-  for (size_t i = 0; i < evaluation.predictions.size(); ++i) {
-    const Example& example = data.eval_texts[i];
-    const Prediction& p = evaluation.predictions[i];
-    nlohmann::ordered_json row;
-    row["text"] = example.text;
-    if (example.text_pair) row["text_pair"] = *example.text_pair;
-    auto names = [&](const std::vector<int32_t>& classes) {
-      std::vector<std::string> out;
-      for (int32_t c : classes)
-        out.push_back(scheme.labels.name(c));
-      return out;
-    };
-    switch (scheme.problem) {
-      case ProblemType::regression:
-        row["label"] = example.label.value, row["predicted"] = p.scores[0];
-        break;
-      case ProblemType::multi_label:
-        row["label"] = names(example.label.classes), row["predicted"] = names(p.classes);
-        break;
-      default:
-        if (example.label.class_id >= 0) row["label"] = scheme.labels.name(example.label.class_id);
-        row["predicted"] = scheme.labels.name(p.classes[0]);
-    }
-    row["logits"] = p.logits;
-    text += row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  }
-  write_text_file(file, text);
 }
 
 }  // namespace ferry

@@ -35,9 +35,4 @@ std::filesystem::path save_final(Session& session,
                                  const Task& task,
                                  const std::filesystem::path& run);
 
-/** One JSON object a sample: text, label, predicted, logits. */
-void save_predictions(const Evaluation& evaluation,
-                      const Data& data,
-                      const std::filesystem::path& file);
-
 }  // namespace ferry

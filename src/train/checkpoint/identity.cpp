@@ -44,7 +44,7 @@ Identity identity_of(const Job& job) {
   const ModelTable& model = job.model.table;
   nlohmann::ordered_json identity;
   identity["task"] = config.text("task");
-  identity["problem_type"] = hf_name_of(data.task.scheme.problem);
+  identity["problem_type"] = hf_name_of(data.task->scheme().problem);
   identity["train_batch_size"] = data.split.train_batch_size;
   identity["per_device_train_batch_size"] = data.split.micro_batch_size;
   identity["max_length"] = data.max_length;

@@ -45,7 +45,7 @@ void check_best_model(const config::Config& config, const Data& data) {
                 fmt::format("{} needs evaluations, and eval_strategy is no", key),
                 "use eval_strategy = epoch or steps");
   const std::string name = metric_of(config).substr(kEval.size());
-  const std::vector<std::string> known = metric_names(data.task);
+  const std::vector<std::string> known = data.task->metric_names();
   if (std::ranges::find(known, name) == known.end())
     throw Error(Fault::usage, "config.metric_for_best_model",
                 fmt::format("this run's evaluations have no '{}'", name),

@@ -1,5 +1,5 @@
 #pragma once
-// A pass over the evaluation data: logits of every sample, loss, and the metrics of the task.
+// A pass over the evaluation data: loss, the metrics of the task, and its answers.
 
 #include <functional>
 #include <optional>
@@ -11,19 +11,12 @@
 
 namespace ferry {
 
-struct Prediction {
-  std::vector<float> logits;  ///< (n_labels)
-  std::vector<float> scores;  ///< probabilities; a regression's value
-  std::vector<int32_t>
-      classes;  ///< predicted: one, or a multi-label sample's; empty for a regression
-};
-
 struct Evaluation {
-  double loss = 0;  ///< mean over samples (or masked tokens)
-  std::vector<std::pair<std::string, double>>
-      metrics;  ///< "accuracy", "f1_macro", "pearson", ... in the order to print; no undefined ones
-  std::vector<Prediction> predictions;  ///< one a sample; none for a masked-LM run
-  std::vector<int64_t> confusion;       ///< (n_labels, n_labels) row = true; single-label only
+  double loss = 0;  ///< mean over the label items: samples, or tokens that are guessed
+  Metrics metrics;
+  std::vector<int64_t> confusion;  ///< (n_labels, n_labels) row = true; of one class a text only
+  std::vector<Answer> shown;       ///< up to three answers, from the whole of the data
+  std::string predictions;  ///< predictions.jsonl: an object a line; empty of a language model
 };
 
 /** Evaluates data.eval, with loss and metrics where it has labels. `goes_on` is asked between two
@@ -34,10 +27,10 @@ std::optional<Evaluation> evaluate_unless(Session& session,
                                           const std::function<bool()>& goes_on);
 Evaluation evaluate(Session& session, const Model& model, const Data& data);
 
-/** The names of an evaluation's `metrics`, and "loss": "accuracy", "f1_macro", ... */
-std::vector<std::string> metric_names(const Task& task);
+/** The answers alone, as they come, for texts without labels. */
+void answer(Session& session, const Model& model, const Data& data, const TakeAnswer& take);
 
-/** "business (0.97)" or "3.52": a prediction in words. */
-std::string describe(const Prediction& prediction, const LabelScheme& scheme);
+/** One line of JSON: the example's texts, then `fields`. */
+std::string answer_line(const Example& example, const JsonValue& fields);
 
 }  // namespace ferry

@@ -82,37 +82,13 @@ void print_unused(const std::vector<std::string>& unused, const term::Terminal& 
 void print_examples(const Evaluation& evaluation,
                     const Data& data,
                     const term::Terminal& terminal) {
-  const size_t n = evaluation.predictions.size();
-  if (n == 0) return;
-  const LabelScheme& scheme = data.task.scheme;
+  if (evaluation.shown.empty()) return;
   print("\npredictions on held-out texts:\n");
-  for (size_t i : {size_t{0}, n / 2, n - 1}) {
-    const Example& example = data.eval_texts[i];
-    std::string truth =
-        example.label.class_id >= 0 ? scheme.labels.name(example.label.class_id) : std::string("?");
-    if (scheme.problem == ProblemType::multi_label) {
-      truth.clear();
-      for (int32_t c : example.label.classes)
-        truth += (truth.empty() ? "" : ", ") + scheme.labels.name(c);
-      if (truth.empty()) truth = "none";
-    }
-    if (scheme.problem == ProblemType::regression)
-      truth = fmt::format("{:.4g}", example.label.value);
-    print(fmt::format("  {:<28} true: {:<14} {}\n", describe(evaluation.predictions[i], scheme),
-                      truth, term::printable(shortened(example.text, 60), terminal)));
-    if (n < 3) break;
+  for (const Answer& answer : evaluation.shown) {
+    const Example& example = data.eval_texts[static_cast<size_t>(answer.example)];
+    print(fmt::format("  {:<28} true: {:<14} {}\n", answer.words, answer.truth,
+                      term::printable(shortened(example.text, 60), terminal)));
   }
-}
-
-/** The commands that people use next on a finished model. */
-std::string next_commands(const Task& task, const std::filesystem::path& final) {
-  const std::string model = runs::shell_line(std::array{final.string()});
-  if (task.masks_tokens)
-    return fmt::format("next: ferry train --model {} --dataset LABELLED_TEXTS\n", model);
-  const bool takes_pairs = task.scheme.has_pairs.value_or(false);
-  return fmt::format(
-      "next: ferry predict --model {0} {1}\n      ferry export --model {0} --output DIR\n", model,
-      takes_pairs ? "--pairs \"a text\" \"another\"" : "\"a text\"");
 }
 
 }  // namespace
@@ -147,7 +123,8 @@ void print_expected(const Promise& promise) {
 
 void print_metrics(const Evaluation& evaluation, const Task& task, const term::Terminal& terminal) {
   if (!evaluation.confusion.empty())
-    print(term::draw_confusion_matrix(task.scheme.labels.names(), evaluation.confusion, terminal));
+    print(
+        term::draw_confusion_matrix(task.scheme().labels.names(), evaluation.confusion, terminal));
   tell(fmt::format("eval_loss: {:.4f}\n", evaluation.loss));
   for (const auto& [name, value] : evaluation.metrics)
     tell(fmt::format("{}: {:.4f}\n", name, value));
@@ -177,7 +154,7 @@ nlohmann::ordered_json actual_json(const TrainingResult* result) {
 }
 
 std::string warning_of(const TrainingResult& result, const Job& job) {
-  const auto rise = rise_of_loss(result.losses, job.data.task.loss(), job.model.table.n_labels);
+  const auto rise = rise_of_loss(result.losses, job.data.task->loss(), job.model.table.n_labels);
   if (!rise) return {};
   const double clip = job.config.number("max_grad_norm");
   return fmt::format(
@@ -197,7 +174,7 @@ void print_end(const TrainingResult& result,
     print(
         fmt::format("\n{}", term::draw_curve(result.losses, {.title = "training loss"}, terminal)));
   if (job.data.eval.size() > 0) {
-    print_metrics(result.evaluation, job.data.task, terminal);
+    print_metrics(result.evaluation, *job.data.task, terminal);
     print_examples(result.evaluation, job.data, terminal);
   }
   term::Table table({{""}, {"expected", term::Align::right}, {"actual", term::Align::right}});
@@ -217,7 +194,8 @@ void print_end(const TrainingResult& result,
   if (result.best)
     tell(fmt::format("the best evaluation was after step {}: the model is of that step\n",
                      result.best->step));
-  tell(fmt::format("model: {}\n{}", final.string(), next_commands(job.data.task, final)));
+  tell(fmt::format("model: {}\n{}", final.string(),
+                   job.data.task->next_commands(runs::shell_line(std::array{final.string()}))));
 }
 
 }  // namespace ferry

@@ -14,12 +14,11 @@ namespace ferry {
 /** `tokenizer` and `data` outlive it. */
 class Collator {
  public:
-  /** Throws Error(data) where the task masks tokens, and the tokenizer has no token for that. */
+  /** Throws Error(data) where the tokenizer lacks what the task needs. */
   Collator(const Tokenizer& tokenizer, const Data& data);
 
   /** Fills `batch` with samples of `from`, rounded up to one of `sizes` tokens, and shows it as the
-   * engine takes it: valid as long as `batch`. Samples without labels get some of the task's kind,
-   * since the head wants them. */
+   * engine takes it: valid as long as `batch`. */
   HostBatch collate(const TokenizedDataset& from,
                     std::span<const int64_t> samples,
                     std::span<const int64_t> sizes,
@@ -27,9 +26,9 @@ class Collator {
                     MicroBatch& batch) const;
 
  private:
+  const Tokenizer& tokenizer_;
   const Data& data_;
   int32_t pad_id_;  ///< it fills the tail
-  MaskOptions mask_;
 };
 
 /** The micro-batches of a step, cut from the training data. Owns their memory between two calls. */

@@ -15,9 +15,8 @@ namespace {
 
 DatasetOptions dataset_options(const config::Config& config,
                                const std::string& path,
-                               LabelUse labels) {
-  return dataset_options([&](std::string_view key) { return config.maybe_text(key); }, path,
-                         labels);
+                               RowNeed rows) {
+  return dataset_options([&](std::string_view key) { return config.maybe_text(key); }, path, rows);
 }
 
 /** A classifier that is trained on goes on with its own order of the same labels. */
@@ -51,17 +50,21 @@ void check_pairs_given(const LabelScheme& scheme, bool are_pairs, const config::
 
 }  // namespace
 
+const TaskKind& task_kind_of(const config::Config& config) {
+  return task_kind(config.text("task"));
+}
+
 Texts texts_to_train_on(const config::Config& config, const HfConfig& model) {
-  Texts texts = {.task = {.masks_tokens = config.text("task") == "mlm"}};
-  const LabelUse labels = texts.task.masks_tokens ? LabelUse::ignored : LabelUse::required;
-  const auto options = dataset_options(config, config.text("dataset"), labels);
+  const TaskKind& kind = task_kind_of(config);
+  Texts texts;
+  const auto options = dataset_options(config, config.text("dataset"), kind.rows);
   Dataset all = read_dataset(options);
   if (const auto scheme = scheme_of_same_labels(all.scheme, model))
     all = read_dataset(options, *scheme);
-  texts.task.scheme = all.scheme;
+  texts.task = kind.make(all.scheme);
   texts.notes = all.notes;
   if (const std::string& path = config.text("eval_dataset"); !path.empty()) {
-    texts.eval = read_dataset(dataset_options(config, path, labels), all.scheme);
+    texts.eval = read_dataset(dataset_options(config, path, kind.rows), all.scheme);
   } else if (const double fraction = config.number("eval_fraction"); fraction > 0) {
     const Split parts =
         split(static_cast<int64_t>(all.examples.size()), fraction, shuffle_seed_of(config));
@@ -77,17 +80,18 @@ Texts texts_to_answer(const config::Config& config,
                       const HfDirectory& model,
                       bool wants_labels,
                       const std::vector<std::string>& words) {
-  Texts texts = {.task = trained_task(model)};
-  if (texts.task.masks_tokens && !wants_labels)
-    throw Error(Fault::data, "model.open",
-                fmt::format("'{}' is a masked language model, which labels no texts",
-                            model.path().string()),
-                "`ferry eval` measures it; `ferry train --model` makes a classifier of it");
-  const LabelScheme& scheme = texts.task.scheme;
+  const TaskKind& kind = kind_of_model(model.config());
+  Texts texts = {.task = kind.of_model(model.config())};
+  if (!texts.task->answers_texts() && !wants_labels)
+    throw Error(
+        Fault::data, "model.open",
+        fmt::format("'{}' is a language model, which labels no texts", model.path().string()),
+        "`ferry eval` measures it; `ferry train --model` makes a classifier of it");
+  const LabelScheme& scheme = texts.task->scheme();
   if (const std::string& path = config.text("dataset"); !path.empty()) {
-    const bool reads_labels = wants_labels && !texts.task.masks_tokens;
-    auto options =
-        dataset_options(config, path, reads_labels ? LabelUse::required : LabelUse::ignored);
+    RowNeed rows = kind.rows;
+    if (!wants_labels) rows.labels = LabelUse::ignored;
+    auto options = dataset_options(config, path, rows);
     options.takes_pipe = true;  // it is read once
     texts.eval = read_dataset(options, scheme);
   } else {
@@ -102,19 +106,13 @@ Texts texts_to_answer(const config::Config& config,
 }
 
 Data tokenize(Texts texts, const Tokenizer& tokenizer, int64_t max_length, int n_threads) {
-  const Tokenize one = [&](const Example& example) {
-    thread_local Encoding encoding;
-    if (example.text_pair)
-      tokenizer.encode_pair(example.text, *example.text_pair, max_length, encoding);
-    else
-      tokenizer.encode(example.text, max_length, encoding);
-    TokenizedExample out{.ids = encoding.ids, .type_ids = encoding.type_ids};
-    out.truncated = static_cast<int64_t>(out.ids.size()) == max_length;
-    return out;
+  const Task& task = *texts.task;
+  const Tokenize samples_of = [&](const Example& example, std::vector<TokenizedExample>& out) {
+    task.encode(example, tokenizer, max_length, out);
   };
-  Data data = {.task = std::move(texts.task),
-               .train = tokenize_dataset(texts.train, one, {}, n_threads),
-               .eval = tokenize_dataset(texts.eval, one, {}, n_threads),
+  Data data = {.task = texts.task,
+               .train = tokenize_dataset(texts.train, samples_of, n_threads),
+               .eval = tokenize_dataset(texts.eval, samples_of, n_threads),
                .max_length = max_length};
   data.eval_texts = std::move(texts.eval.examples);
   return data;

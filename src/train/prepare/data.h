@@ -2,20 +2,22 @@
 // The data of a job: read as its settings or the command line name it, tokenized, and with the
 // numbers by which it falls into micro-batches. `ferry plan` reads it, too: no torch.
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "src/config/config.h"
 #include "src/data/step_plan.h"
 #include "src/data/tokenized.h"
+#include "src/files/hf/hf_directory.h"
+#include "src/tasks/task.h"
 #include "src/text/tokenizer.h"
-#include "src/train/prepare/task.h"
 
 namespace ferry {
 
 /** Texts as they were read, and the task that their labels make. */
 struct Texts {
-  Task task;
+  std::shared_ptr<const Task> task;
   Dataset train;                   ///< empty unless the job trains
   Dataset eval;                    ///< empty without evaluation data
   std::vector<std::string> notes;  ///< for the user: what was taken for what
@@ -23,6 +25,9 @@ struct Texts {
 
 /** The texts of `ferry train`. Labels that the model knows already keep the model's order. */
 Texts texts_to_train_on(const config::Config& config, const HfConfig& model);
+
+/** The kind of the task that a training's settings name. */
+const TaskKind& task_kind_of(const config::Config& config);
 
 /** The texts of `ferry eval` (labels wanted) and `ferry predict`: the dataset, or without one
  * `words`, or without those standard input. */
@@ -32,9 +37,9 @@ Texts texts_to_answer(const config::Config& config,
                       const std::vector<std::string>& words);
 
 struct Data {
-  Task task;
-  TokenizedDataset train = TokenizedDataset();  ///< empty unless the job trains
-  TokenizedDataset eval = TokenizedDataset();
+  std::shared_ptr<const Task> task;
+  TokenizedDataset train;  ///< empty unless the job trains
+  TokenizedDataset eval;
   std::vector<Example> eval_texts;  ///< the texts of `eval`, for predictions to show
   uint64_t seed = 0;                ///< masks are drawn by it
   uint64_t shuffle_seed = 0;

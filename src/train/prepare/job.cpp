@@ -49,10 +49,11 @@ void check_types(const TokenizedDataset& data, const ModelTable& model) {
                 "tokenizer and weights are not of the same model, or leave out text_pair_column");
 }
 
-/** The model's tensors, with a head for so many labels. */
-void make_table(Job& job, int64_t n_labels, bool trains) {
+/** The model's tensors, with the task's head. */
+void make_table(Job& job, const Task& task, bool trains) {
   Model& model = job.model;
-  model.table = make_model_table(job.config, model.directory.config(), n_labels, job.machine.plan);
+  model.table = make_model_table(job.config, model.directory.config(), task.head(), task.n_labels(),
+                                 job.machine.plan);
   if (trains) apply_param_options(job.config, model.table);
   check_vocabulary(model);
   // Padding of the vocabulary, or a vocabulary cut short, which no error would show.
@@ -163,7 +164,7 @@ void check_trained(const LoadReport& loaded, const Model& model) {
     throw Error(Fault::data, "model.open",
                 fmt::format("'{}' has no tensor '{}'", model.directory.path().string(),
                             loaded.initialised.front()),
-                "it is not a trained classifier; train one with `ferry train`");
+                "its head is not trained; train one with `ferry train`");
   if (!loaded.redrawn.empty())
     throw Error(Fault::data, "model.open",
                 fmt::format("'{}' has {}", model.directory.path().string(), loaded.redrawn.front()),
@@ -187,13 +188,14 @@ Job prepare(config::Config config, const JobRequest& request) {
                                          request.purpose == Purpose::evaluation, request.words);
   if (!job.machine.note.empty()) job.notes.push_back(job.machine.note);
   job.notes.insert(job.notes.end(), texts.notes.begin(), texts.notes.end());
-  if (!trains && texts.task.masks_tokens)
-    job.config.choose("task", "mlm", job.model.directory.config().origin());
-  make_table(job, texts.task.n_labels(), trains);
+  if (!trains)
+    job.config.choose("task", std::string(texts.task->name()),
+                      job.model.directory.config().origin());
+  make_table(job, *texts.task, trains);
   tokenize_texts(job, std::move(texts));
   if (trains) {
     check_best_model(job.config, job.data);
-    check_label_smoothing(job.config, job.data.task);
+    check_label_smoothing(job.config, *job.data.task);
   }
   make_plan_of(job, trains);
   if (trains) fix_identity(job);
@@ -209,7 +211,7 @@ std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
     options.simulated = {.mode = SimulatedMode::threads, .poison = true};
   options.n_workers =
       static_cast<int>(config.maybe_integer("worker_threads").value_or(job.machine.n_cores));
-  options.loss = job.data.task.loss();
+  options.loss = job.data.task->loss();
   options.seed = job.data.seed;
   if (job.plan.shape.trains) {
     options.overlap = config.flag("optimizer_overlap");

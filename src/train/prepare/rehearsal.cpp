@@ -84,7 +84,7 @@ class Rehearsal {
       const HostBatch one[] = {collator_.collate(data_.train, samples, size, {}, batch)};
       session_.rehearse(one);
       if (data_.eval.size() > 0)
-        session_.evaluate(one[0], data_.task.masks_tokens ? nullptr : &logits);
+        session_.evaluate(one[0], data_.task->wants_logits() ? &logits : nullptr);
       if (is_bounded_ && left_s() < kMost_s / 2) break;
     }
   }

@@ -35,15 +35,11 @@ std::string with(std::string_view from, std::string_view to) {
   return text.replace(text.find(from), from.size(), to);
 }
 
-TEST(HfConfig, ReadsTheCommonFields) {
+TEST(HfConfig, ReadsWhatTheModelIsFor) {
   auto config = HfConfig::parse(kConfig, "config.json");
   EXPECT_EQ(config.model_type, "bert");
   EXPECT_THAT(config.architectures, ElementsAre("BertModel"));
-  EXPECT_EQ(config.vocab_size, 30522);
-  EXPECT_EQ(config.hidden_size, 384);
-  EXPECT_EQ(config.n_layers, 6);
-  EXPECT_EQ(config.n_heads, 12);
-  EXPECT_EQ(config.pad_token_id, 0);
+  EXPECT_EQ(config.fields().integer("vocab_size", 1, 1 << 20), 30522);
   EXPECT_TRUE(config.id2label.empty());
   EXPECT_EQ(config.fields().number("layer_norm_eps", 0, 1), 1e-12);
   EXPECT_EQ(config.fields().integer("type_vocab_size", 1, 9, 2), 2);
@@ -61,16 +57,6 @@ TEST(HfConfig, RefusesWhatIsMissingOrOutOfRange) {
       {"[1]", "the whole is [1], expected an object"},
       {with("\"model_type\": \"bert\"", "\"model_type\": 3"), "model_type is 3, expected a text"},
       {with("\"model_type\"", "\"other\""), "model_type is missing"},
-      {with("384", "0"), "hidden_size is 0, expected a whole number from 1 to"},
-      {with("384", "385"),
-       "line 3: hidden_size is 385, expected a multiple of num_attention_heads = 12"},
-      {with("384", "384.0"), "hidden_size is 384.0"},
-      {with("384", "\"384\""), "hidden_size is \"384\""},
-      {with("384", "18446744073709551615"), "hidden_size is 18446744073709551615"},
-      {with("384", "99999999999"), "expected a whole number from 1 to 2147483647"},
-      {with("30522", "null"), "vocab_size is missing"},
-      {with("\"pad_token_id\": 0", "\"pad_token_id\": 30522"),
-       "pad_token_id is 30522, expected a whole number from 0 to 30521"},
       {with("[\"BertModel\"]", "\"BertModel\""), "architectures is \"BertModel\", expected a list"},
       {with("\"num_labels\": 2", R"("id2label": {"0": "a", "2": "b"})"),
        "expected names for the numbers 0 to 1"},
@@ -124,7 +110,7 @@ TEST(HfDirectory, SaysWhatIsMissing) {
   EXPECT_THAT(open(dir.path()), HasSubstr("has no config.json"));
   dir.write("config.json", kConfig);
   EXPECT_THAT(open(dir.path()), HasSubstr("has neither model.safetensors"));
-  EXPECT_EQ(HfDirectory::open(dir.path(), /*needs_weights=*/false).config().n_layers, 6);
+  EXPECT_EQ(HfDirectory::open(dir.path(), /*needs_weights=*/false).config().model_type, "bert");
   dir.write("pytorch_model.bin", "");
   EXPECT_THAT(open(dir.path()), HasSubstr("pytorch_model.bin': it is no file of torch.save"));
 }

@@ -48,7 +48,7 @@ ModelTable bert_of(const Case& its, const Way& way) {
   config.num_attention_heads = kHeads;
   config.intermediate_size = kInner;
   config.max_position_embeddings = kPositions;
-  BertTableOptions options;
+  TableOptions options;
   options.head = head_of(its.loss);
   options.n_labels = 3;
   options.compute = way.compute;

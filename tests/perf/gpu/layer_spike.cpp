@@ -70,7 +70,7 @@ Stack make_stack(const Options& options) {
   config.num_attention_heads = 16;
   config.intermediate_size = 4096;
   config.max_position_embeddings = options.length;
-  BertTableOptions table;
+  TableOptions table;
   table.compute = DType::bf16;
   table.attention = AttentionBackend::flash;
   SPIKE_CUDA(cudaDeviceGetAttribute(&table.gpu_multiprocessors, cudaDevAttrMultiProcessorCount, 0));

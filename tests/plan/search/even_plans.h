@@ -21,7 +21,7 @@ inline ModelTable bert(int64_t width,
                                {"intermediate_size", 4 * width},
                                {"max_position_embeddings", 512},
                                {"type_vocab_size", 2}};
-  BertTableOptions options;
+  TableOptions options;
   options.head = head;
   options.compute = DType::bf16;
   options.attention = AttentionBackend::flash;

@@ -1,0 +1,174 @@
+#include "models/config_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+namespace ferry {
+namespace {
+
+/** Keys that name or describe a model, say how others run it, or how it generates: none changes
+ * what it computes in training. As transformers 4 and 5 write them. */
+constexpr std::array<std::string_view, 83> kHarmless = {
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "_name_or_path",
+    "architectures",
+    "attn_implementation",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "cache_implementation",
+    "chunk_size_feed_forward",
+    "decoder_start_token_id",
+    "directionality",
+    "diversity_penalty",
+    "do_sample",
+    "dtype",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "eos_token_id",
+    "exponential_decay_length_penalty",
+    "ferry_text_pairs",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "gradient_checkpointing",
+    "hub_mixin_id",
+    "id2label",
+    "initializer_range",
+    "is_composition",
+    "label2id",
+    "language",
+    "length_penalty",
+    "max_length",
+    "min_length",
+    "model_type",
+    "name",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_labels",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_past",
+    "output_scores",
+    "pad_token_id",
+    "pooler_fc_size",
+    "pooler_num_attention_heads",
+    "pooler_num_fc_layers",
+    "pooler_size_per_head",
+    "pooler_type",
+    "prefix",
+    "pretraining_tp",
+    "problem_type",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict",
+    "return_dict_in_generate",
+    "sep_token_id",
+    "summary_activation",
+    "summary_first_dropout",
+    "summary_proj_to_labels",
+    "summary_type",
+    "summary_use_proj",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "tf_legacy_loss",
+    "tie_encoder_decoder",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "torchscript",
+    "transformers.js_config",
+    "transformers_version",
+    "typical_p",
+    "unsloth_fixed",
+    "unsloth_version",
+    "use_bfloat16",
+    "use_cache",
+    "use_return_dict",
+    "vocab_file",
+    "xla_device",
+};
+static_assert(std::ranges::is_sorted(kHarmless));
+
+bool is_off(const nlohmann::ordered_json& value) {
+  return value.is_null() || value == false || (value.is_number() && value == 0) ||
+         ((value.is_string() || value.is_array() || value.is_object()) &&
+          (value.empty() || value == ""));
+}
+
+}  // namespace
+
+float read_dropout(const JsonReader& config, std::string_view key, float otherwise) {
+  return static_cast<float>(config.number(key, 0, kDropoutMax, otherwise));
+}
+
+float read_eps(const JsonReader& config, std::string_view key, float otherwise) {
+  constexpr double kEpsMax = 0.999;
+  return static_cast<float>(config.number(key, 0, kEpsMax, otherwise));
+}
+
+float read_init_std(const JsonReader& config, std::string_view key, float otherwise) {
+  constexpr double kStdMax = 1e3;
+  return static_cast<float>(config.number(key, 0, kStdMax, otherwise));
+}
+
+Activation read_activation(const JsonReader& config, std::string_view key, Activation otherwise) {
+  constexpr std::pair<std::string_view, Activation> kNames[] = {
+      {"gelu", Activation::gelu},           {"gelu_new", Activation::gelu_tanh},
+      {"gelu_fast", Activation::gelu_tanh}, {"gelu_pytorch_tanh", Activation::gelu_tanh},
+      {"relu", Activation::relu},           {"silu", Activation::silu},
+      {"swish", Activation::silu},          {"quick_gelu", Activation::quick_gelu},
+  };
+  const auto value = config.find(key);
+  if (!value) return otherwise;
+  for (const auto& [name, activation] : kNames)
+    if (value->is_text() && value->text() == name) return activation;
+  value->refuse("gelu, gelu_new, gelu_pytorch_tanh, relu, silu or quick_gelu");
+}
+
+void expect_text(const JsonReader& config,
+                 std::string_view key,
+                 std::string_view expected,
+                 std::string_view hint) {
+  const auto value = config.find(key);
+  if (value && !(value->is_text() && value->text() == expected))
+    value->refuse(fmt::format("'{}', which alone Ferry computes", expected), hint);
+}
+
+void expect_off(const JsonReader& config, std::string_view key, std::string_view hint) {
+  const auto value = config.find(key);
+  if (value && !is_off(value->value())) value->refuse("false", hint);
+}
+
+void expect_on(const JsonReader& config, std::string_view key, std::string_view hint) {
+  const auto value = config.find(key);
+  if (value && value->value() != true) value->refuse("true", hint);
+}
+
+void expect_divides(const JsonReader& config,
+                    std::string_view divisor_key,
+                    int64_t divisor,
+                    std::string_view key,
+                    int64_t value) {
+  if (value % divisor != 0)
+    config.at(divisor_key)
+        .fail(fmt::format("is {}, which does not divide {} {}", divisor, key, value));
+}
+
+std::vector<std::string> unknown_keys(const JsonReader& config) {
+  std::vector<std::string> unknown;
+  for (const std::string& key : config.unread_keys())
+    if (!std::ranges::binary_search(kHarmless, key) && !is_off(config.value().at(key)))
+      unknown.push_back(key);
+  return unknown;
+}
+
+}  // namespace ferry

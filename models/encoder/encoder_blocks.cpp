@@ -1,0 +1,156 @@
+#include "models/encoder/encoder_blocks.h"
+
+#include <fmt/format.h>
+
+#include "src/base/error.h"
+
+namespace ferry {
+
+HfName norm_weight_name(const std::string& hf, bool optional) {
+  return {.name = hf + ".weight", .optional = optional, .also_named = {hf + ".gamma"}};
+}
+
+HfName norm_bias_name(const std::string& hf, bool optional) {
+  return {.name = hf + ".bias", .optional = optional, .also_named = {hf + ".beta"}};
+}
+
+void add_encoder_layer(ModelBuilder& builder,
+                       int64_t index,
+                       const EncoderLayer& layer,
+                       const ModelTable& model) {
+  const int64_t W = layer.width, F = layer.intermediate, H = layer.n_heads;
+  const auto weight = [](const std::string& hf) { return HfName{.name = hf + ".weight"}; };
+  const auto bias = [](const std::string& hf) { return HfName{.name = hf + ".bias"}; };
+  BlockBuilder b = builder.block(fmt::format("layer.{}", index), BlockKind::layer);
+  const ParamId qkv_weight =
+      b.matrix("attention.qkv.weight", W,
+               {{weight(layer.query), W}, {weight(layer.key), W}, {weight(layer.value), W}});
+  const ParamId qkv_bias = b.bias(
+      "attention.qkv.bias", {{bias(layer.query), W}, {bias(layer.key), W}, {bias(layer.value), W}});
+  const ParamId dense_weight =
+      b.matrix("attention.dense.weight", W, W, weight(layer.attention_output));
+  const ParamId dense_bias = b.bias("attention.dense.bias", W, bias(layer.attention_output));
+  const ParamId attention_norm_weight =
+      b.norm_weight("attention.norm.weight", W, norm_weight_name(layer.attention_norm));
+  const ParamId attention_norm_bias =
+      b.bias("attention.norm.bias", W, norm_bias_name(layer.attention_norm));
+  const ParamId up_weight = b.matrix("up.weight", F, W, weight(layer.up));
+  const ParamId up_bias = b.bias("up.bias", F, bias(layer.up));
+  const ParamId down_weight = b.matrix("down.weight", W, F, weight(layer.down));
+  const ParamId down_bias = b.bias("down.bias", W, bias(layer.down));
+  const ParamId norm_weight = b.norm_weight("norm.weight", W, norm_weight_name(layer.norm));
+  const ParamId norm_bias = b.bias("norm.bias", W, norm_bias_name(layer.norm));
+
+  const BlockBuilder::Heads heads = {.n_heads = H, .n_kv_heads = H, .head_width = W / H};
+  const ValueId x = b.input();                                             // (T, W)
+  const ValueId qkv = b.linear("attention.qkv", x, qkv_weight, qkv_bias);  // (T, 3W)
+  const ValueId context = b.attention("attention.context", qkv, heads, /*causal=*/false,
+                                      model.attention_dropout, attention_probs);
+  const ValueId dense = b.linear("attention.dense", context, dense_weight);
+  const auto [attention_sum, attended] = b.residual_norm(
+      "attention.sum", "attention.norm", dense, dense_bias, x, attention_norm_weight,
+      attention_norm_bias, model.norm_eps, model.hidden_dropout, attention_output);
+  const auto [up, activated] =
+      b.activation("activated", layer.activation, b.linear("up", attended, up_weight), up_bias);
+  b.recompute(up);  // (T, F)
+  const ValueId down = b.linear("down", activated, down_weight);
+  const auto [sum, y] =
+      b.residual_norm("sum", "norm", down, down_bias, attended, norm_weight, norm_bias,
+                      model.norm_eps, model.hidden_dropout, layer_output);
+  b.end(y);
+}
+
+void add_text_classifier(ModelBuilder& builder,
+                         const ModelTable& model,
+                         const TextClassifier& head) {
+  const int64_t W = model.width, L = model.n_labels;
+  BlockBuilder b = builder.block("head", BlockKind::head);
+  const ParamId dense_weight =
+      b.matrix("pooler.weight", W, W, {.name = head.dense + ".weight", .optional = true});
+  const ParamId dense_bias =
+      b.bias("pooler.bias", W, {.name = head.dense + ".bias", .optional = true});
+  const ParamId weight =
+      b.matrix("classifier.weight", L, W, {.name = head.logits + ".weight", .optional = true});
+  const ParamId bias =
+      b.bias("classifier.bias", L, {.name = head.logits + ".bias", .optional = true});
+
+  ValueId first = b.first_rows("first", b.input());  // (n_seqs, W)
+  if (head.drops_first)
+    first = b.dropout("first_dropped", first, model.head_dropout, second_head_dropout);
+  const auto activated = [&]() -> ValueId {
+    if (!head.activation)
+      return b.tanh("pooled", b.linear("pooler", first, dense_weight, dense_bias));
+    return b
+        .activation("pooled", *head.activation, b.linear("pooler", first, dense_weight), dense_bias)
+        .second;
+  };
+  const ValueId dropped = b.dropout("dropped", activated(), model.head_dropout, head_dropout);
+  b.label_loss(b.logits(dropped, weight, bias));  // (n_seqs, L) fp32
+  b.end();
+}
+
+void add_token_classifier(ModelBuilder& builder, const ModelTable& model) {
+  const int64_t W = model.width, L = model.n_labels;
+  BlockBuilder b = builder.block("head", BlockKind::head);
+  const ParamId weight =
+      b.matrix("classifier.weight", L, W, {.name = "classifier.weight", .optional = true});
+  const ParamId bias = b.bias("classifier.bias", L, {.name = "classifier.bias", .optional = true});
+
+  const ValueId dropped = b.dropout("dropped", b.input(), model.head_dropout, head_dropout);
+  b.label_loss(b.logits(dropped, weight, bias));  // (T, L) fp32
+  b.end();
+}
+
+void add_question_answering(ModelBuilder& builder, const ModelTable& model, bool drops) {
+  const int64_t W = model.width, L = model.n_labels;
+  BlockBuilder b = builder.block("head", BlockKind::head);
+  const ParamId weight =
+      b.matrix("qa_outputs.weight", L, W, {.name = "qa_outputs.weight", .optional = true});
+  const ParamId bias = b.bias("qa_outputs.bias", L, {.name = "qa_outputs.bias", .optional = true});
+
+  ValueId x = b.input();
+  if (drops) x = b.dropout("dropped", x, model.head_dropout, head_dropout);
+  b.span_loss(b.logits(x, weight, bias, /*by_column=*/true));  // (2, T) fp32
+  b.end();
+}
+
+void add_masked_lm(ModelBuilder& builder, const ModelTable& model, const MaskedLmHead& head) {
+  const int64_t W = model.width, E = head.width;
+  BlockBuilder b = builder.block("head", BlockKind::head);
+  const ParamId dense_weight =
+      b.matrix("dense.weight", E, W, {.name = head.dense + ".weight", .optional = true});
+  const ParamId dense_bias =
+      b.bias("dense.bias", E, {.name = head.dense + ".bias", .optional = true});
+  const ParamId norm_weight =
+      b.norm_weight("norm.weight", E, norm_weight_name(head.norm, /*optional=*/true));
+  const ParamId norm_bias = b.bias("norm.bias", E, norm_bias_name(head.norm, /*optional=*/true));
+  const ParamId decoder_bias =
+      b.bias("decoder.bias", model.vocab_size,
+             {.name = head.bias, .optional = true, .also_named = {head.decoder + ".bias"}});
+  const ParamId word = b.borrow(/*block=*/0, /*param=*/0);
+
+  const ValueId labelled = b.labelled_rows("labelled", b.input());  // (label tokens, W)
+  const auto [dense, activated] =
+      b.activation("gelu", head.activation, b.linear("dense", labelled, dense_weight),
+                   dense_bias);  // (label tokens, E)
+  b.vocabulary_loss(b.norm("norm", activated, norm_weight, norm_bias, model.norm_eps), word,
+                    decoder_bias);
+  b.end();
+}
+
+int64_t n_labels_of(const TableOptions& options) {
+  switch (options.head) {
+    case HeadKind::classification:
+    case HeadKind::token_classification:
+      FERRY_CHECK(options.n_labels >= 1, "{} labels", options.n_labels);
+      return options.n_labels;
+    case HeadKind::question_answering:
+      return 2;  // start and end
+    case HeadKind::masked_lm:
+    case HeadKind::causal_lm:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace ferry

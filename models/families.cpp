@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "models/bert/bert_table.h"
+#include "models/config_keys.h"
+#include "models/family.h"
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+/** Every family. */
+const Family kFamilies[] = {
+    bert_family(),
+};
+
+std::string known_types() {
+  std::vector<std::string_view> names;
+  for (const Family& family : kFamilies)
+    names.push_back(family.model_type);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void check_head(const Family& family, HeadKind head) {
+  if (std::ranges::find(family.heads, head) != family.heads.end()) return;
+  std::vector<std::string_view> names;
+  for (HeadKind known : family.heads)
+    names.push_back(name_of(known));
+  throw Error(Fault::usage, "config.task",
+              fmt::format("a {} model has no head for {}", family.model_type, name_of(head)),
+              fmt::format("it is trained for: {}", fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+std::span<const Family> families() {
+  return kFamilies;
+}
+
+const Family& family_of(const JsonReader& config) {
+  const std::string type = config.text("model_type");
+  for (const Family& family : kFamilies)
+    if (family.model_type == type) return family;
+  throw Error(Fault::data, "model.open",
+              fmt::format("'{}' is of model_type {}, which is not trained by this version",
+                          config.file(), type),
+              fmt::format("it trains {}", known_types()));
+}
+
+ModelTable make_table(const JsonReader& config, const TableOptions& options) {
+  const Family& family = family_of(config);
+  check_head(family, options.head);
+  ModelTable model = family.table(config, options);
+  if (const auto unknown = unknown_keys(config); !unknown.empty())
+    config.at(unknown.front())
+        .fail("may change what the model computes, and Ferry does not know it",
+              "if it does not, remove the key from config.json; else this model is not trained by "
+              "this version");
+  return model;
+}
+
+std::string_view name_of(HeadKind head) {
+  switch (head) {
+    case HeadKind::classification:
+      return "classification";
+    case HeadKind::masked_lm:
+      return "mlm";
+    case HeadKind::token_classification:
+      return "token-classification";
+    case HeadKind::question_answering:
+      return "question-answering";
+    case HeadKind::causal_lm:
+      return "causal-lm";
+  }
+  return "?";
+}
+
+}  // namespace ferry

@@ -1,0 +1,54 @@
+#pragma once
+// A family of transformers: the models of one model_type of Hugging Face. It reads their
+// config.json, and writes each block's forward (models/core/block_builder.h). models/families.cpp
+// lists them all; nothing else knows one family from another. Torch-free.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/tensor_table.h"
+#include "src/base/json_reader.h"
+
+namespace ferry {
+
+/** What a run chooses, and a table depends on. */
+struct TableOptions {
+  HeadKind head = HeadKind::classification;
+  int64_t n_labels = 2;  ///< labels of a classification head, of sequences or tokens
+  DType compute = DType::f32;
+  AttentionBackend attention = AttentionBackend::cpu_math;
+  std::optional<float> hidden_dropout;  ///< these three: in place of the configuration's
+  std::optional<float> attention_dropout;
+  std::optional<float> classifier_dropout;
+  /** Decides what the backward pass of flash attention allocates. It is more than any GPU has, so
+   * that a plan holds on all of them. */
+  int gpu_multiprocessors = 192;
+};
+
+struct Family {
+  std::string_view model_type;  ///< of config.json
+  bool is_decoder = false;      ///< a token sees only those before it
+  std::span<const HeadKind> heads;
+  /** Blocks: "embeddings", "layer.0", ..., "head". Throws Error(data) that names file and key for a
+   * key that is missing, of a wrong type or out of range, or for a value that Ferry does not
+   * compute. The head is one of `heads`. */
+  ModelTable (*table)(const JsonReader& config, const TableOptions& options);
+};
+
+std::span<const Family> families();
+/** Throws Error(data) where the family is none of Ferry's. */
+const Family& family_of(const JsonReader& config);
+
+/** The family's table, with a head that it has, of a configuration that holds nothing else that
+ * could change what the model computes: else Error(data) names the key, or Error(usage) the head.
+ */
+ModelTable make_table(const JsonReader& config, const TableOptions& options);
+
+/** "classification", ... as errors name heads. */
+std::string_view name_of(HeadKind head);
+
+}  // namespace ferry

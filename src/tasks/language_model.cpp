@@ -1,0 +1,186 @@
+#include "src/tasks/language_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "src/base/error.h"
+#include "src/base/utf8.h"
+
+namespace ferry {
+namespace {
+
+/** The loss says all. */
+class PerplexityScorer : public Scorer {
+ public:
+  void add(const MicroBatch& /*batch*/,
+           std::span<const float> /*logits*/,
+           const TakeAnswer& /*take*/) override {}
+  Metrics metrics(double loss) const override { return {{"perplexity", std::exp(loss)}}; }
+};
+
+class LanguageModel : public Task {
+ public:
+  using Task::Task;
+
+  int64_t n_labels() const override { return 0; }
+  bool answers_texts() const override { return false; }
+  bool wants_logits() const override { return false; }
+  std::unique_ptr<Scorer> scorer(const TokenizedDataset& /*data*/,
+                                 std::span<const Example> /*examples*/,
+                                 const Tokenizer& /*tokenizer*/) const override {
+    return std::make_unique<PerplexityScorer>();
+  }
+  std::vector<std::string> metric_names() const override { return {"loss", "perplexity"}; }
+};
+
+class MaskedLm : public LanguageModel {
+ public:
+  explicit MaskedLm(LabelScheme scheme) : LanguageModel(std::move(scheme)) {}
+
+  std::string_view name() const override { return "mlm"; }
+  LossKind loss() const override { return LossKind::masked_lm; }
+
+  void check(const Tokenizer& tokenizer) const override {
+    if (tokenizer.special_ids().mask < 0)
+      throw Error(Fault::data, "train.mask", "the tokenizer has no [MASK] token",
+                  "task = mlm needs a model that was made for it");
+  }
+
+  void encode(const Example& example,
+              const Tokenizer& tokenizer,
+              int64_t max_length,
+              std::vector<TokenizedExample>& out) const override {
+    out.push_back(encode_texts(example, tokenizer, max_length));
+  }
+
+  void label(MicroBatch& batch,
+             const TokenizedDataset& /*from*/,
+             const Tokenizer& tokenizer,
+             const MaskKey& key) const override {
+    const SpecialIds& special = tokenizer.special_ids();
+    MaskOptions options;
+    options.mask_id = special.mask;
+    options.vocab_size = static_cast<int32_t>(tokenizer.vocab_size());
+    options.special_ids = {special.cls,  special.sep, special.pad, special.unk,
+                           special.mask, special.bos, special.eos};
+    std::erase(options.special_ids, -1);
+    mask_tokens(batch, options, key);
+  }
+
+  void write(HfConfig& config) const override {
+    constexpr std::string_view kPairsKey = "ferry_text_pairs";  // a classifier's
+    if (config.json().contains(kPairsKey)) config.set(kPairsKey, false);
+  }
+
+  std::string next_commands(const std::string& model) const override {
+    return fmt::format("next: ferry train --model {} --dataset LABELLED_TEXTS\n", model);
+  }
+};
+
+class CausalLm : public LanguageModel {
+ public:
+  explicit CausalLm(LabelScheme scheme) : LanguageModel(std::move(scheme)) {}
+
+  std::string_view name() const override { return "causal-lm"; }
+  LossKind loss() const override { return LossKind::causal_lm; }
+
+  /** A document in windows of max_length tokens, the end-of-text token at its end; or a prompt with
+   * its completion, and the number of the prompt's tokens as the label. */
+  void encode(const Example& example,
+              const Tokenizer& tokenizer,
+              int64_t max_length,
+              std::vector<TokenizedExample>& out) const override {
+    thread_local Encoding encoding;
+    tokenizer.encode(example.text, Tokenizer::kNoLimit, encoding);
+    std::vector<int32_t>& ids = encoding.ids;
+    const int32_t eos = tokenizer.special_ids().eos;
+    if (!ids.empty() && ids.back() == eos) ids.pop_back();
+    const size_t n_prompt = ids.size();
+    const auto length = static_cast<size_t>(max_length);
+    if (example.text_pair) {
+      if (n_prompt >= length) refuse_prompt(example, n_prompt, max_length);
+      tokenizer.append_ids(*example.text_pair, ids);
+    }
+    if (eos >= 0) ids.push_back(eos);
+    if (example.text_pair) {
+      const bool is_cut = ids.size() > length;
+      ids.resize(std::min(ids.size(), length));
+      out.push_back({.ids = ids, .labels = {static_cast<int32_t>(n_prompt)}, .truncated = is_cut});
+      return;
+    }
+    for (size_t begin = 0; begin < ids.size(); begin += length) {
+      const size_t end = std::min(begin + length, ids.size());
+      if (begin > 0 && end - begin < 2) break;  // nothing follows its only token
+      out.push_back({.ids = {ids.begin() + static_cast<std::ptrdiff_t>(begin),
+                             ids.begin() + static_cast<std::ptrdiff_t>(end)}});
+    }
+  }
+
+  void label(MicroBatch& batch,
+             const TokenizedDataset& from,
+             const Tokenizer& /*tokenizer*/,
+             const MaskKey& /*key*/) const override {
+    label_next_tokens(batch);
+    for (size_t s = 0; s < batch.samples.size(); ++s) {
+      const auto labels = from.labels(batch.samples[s]);
+      if (labels.empty()) continue;
+      // The last token of a prompt has the first of the completion to guess.
+      const auto begin = static_cast<size_t>(batch.cu_seqlens[s]);
+      const auto end = begin + static_cast<size_t>(std::max(labels.front() - 1, 0));
+      for (size_t i = begin; i < end; ++i) {
+        batch.n_label_items -= batch.labels[i] != kNoLabel;
+        batch.labels[i] = kNoLabel;
+      }
+    }
+  }
+
+  void write(HfConfig& /*config*/) const override {}
+
+  std::string next_commands(const std::string& model) const override {
+    return fmt::format(
+        "next: ferry eval --model {0} --dataset TEXTS\n      ferry export --model {0} "
+        "--output DIR\n",
+        model);
+  }
+
+ private:
+  [[noreturn]] static void refuse_prompt(const Example& example,
+                                         size_t n_tokens,
+                                         int64_t max_length) {
+    constexpr size_t kShown = 60;
+    std::string start = example.text.substr(0, kShown);
+    start.resize(std::min(first_invalid_utf8(start), start.size()));
+    throw Error(Fault::data, "data.tokenize",
+                fmt::format("the prompt '{}{}' has {} tokens, max_length is {}", escaped(start),
+                            start.size() < example.text.size() ? "..." : "", n_tokens, max_length),
+                "a completion has no room behind it: raise max_length, or shorten the prompt");
+  }
+};
+
+template <typename T>
+TaskKind kind(std::string_view name, HeadKind head, RowForm rows) {
+  return {.name = name,
+          .head = head,
+          .rows = {.form = rows, .labels = LabelUse::ignored},
+          .make = [](LabelScheme scheme) -> std::shared_ptr<const Task> {
+            return std::make_shared<T>(std::move(scheme));
+          },
+          .of_model = [](const HfConfig&) -> std::shared_ptr<const Task> {
+            return std::make_shared<T>(LabelScheme{});
+          }};
+}
+
+}  // namespace
+
+TaskKind masked_lm_kind() {
+  return kind<MaskedLm>("mlm", HeadKind::masked_lm, RowForm::texts);
+}
+
+TaskKind causal_lm_kind() {
+  return kind<CausalLm>("causal-lm", HeadKind::causal_lm, RowForm::documents);
+}
+
+}  // namespace ferry

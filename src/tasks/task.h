@@ -1,0 +1,133 @@
+#pragma once
+// A task is what a model is trained for: which head it gets, how texts become samples, what labels
+// a micro-batch has, how its outputs are scored and said in words, and what config.json keeps of
+// it. One file a task; tasks.cpp lists them, and nothing else knows one from another. `ferry plan`
+// asks tasks, too: no torch.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/loss_kind.h"
+#include "src/base/json_value.h"
+#include "src/data/batch.h"
+#include "src/data/read/reader.h"
+#include "src/data/tokenized.h"
+#include "src/files/hf/hf_config.h"
+#include "src/text/tokenizer.h"
+
+namespace ferry {
+
+/** A model's answer for an example. */
+struct Answer {
+  int64_t example = 0;  ///< place in the data
+  std::string words;    ///< "business (0.97)"
+  std::string truth;    ///< the same of the data's own label; empty without one
+  JsonValue predicted;  ///< fields of an object: what `ferry predict --json` prints
+  JsonValue compared;   ///< fields of an object: what predictions.jsonl has, the label too
+};
+using TakeAnswer = std::function<void(Answer)>;
+using Metrics = std::vector<std::pair<std::string, double>>;
+
+/** Scores a pass over the evaluation data, batch by batch, so that its memory does not grow with
+ * the logits. */
+class Scorer {
+ public:
+  virtual ~Scorer() = default;
+  /** `logits` as Session::evaluate() gives them. Answers that are complete go to `take`, in the
+   * order of the examples; an empty one wants none. */
+  virtual void add(const MicroBatch& batch,
+                   std::span<const float> logits,
+                   const TakeAnswer& take) = 0;
+  /** After the last batch: answers that are left. */
+  virtual void finish(const TakeAnswer& /*take*/) {}
+  /** In the order to print; no undefined ones. Only of data with labels. */
+  virtual Metrics metrics(double loss) const = 0;
+  /** (n_labels, n_labels) row = true; empty where the task has none. */
+  virtual std::vector<int64_t> confusion() const { return {}; }
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+
+  /** As the option task names it. */
+  virtual std::string_view name() const = 0;
+  /** The loss, and by it the head. */
+  virtual LossKind loss() const = 0;
+  HeadKind head() const { return head_of(loss()); }
+  /** The outputs of the head for a text or token; 0 for one over the vocabulary. */
+  virtual int64_t n_labels() const = 0;
+  /** The labels of the texts, in the order of the head's outputs. */
+  const LabelScheme& scheme() const { return scheme_; }
+
+  /** Throws Error(data) where the tokenizer lacks what the task needs. */
+  virtual void check(const Tokenizer& /*tokenizer*/) const {}
+  /** The samples of an example, at least one, of at most max_length tokens each, with labels where
+   * the example has some. Called from several threads at once. */
+  virtual void encode(const Example& example,
+                      const Tokenizer& tokenizer,
+                      int64_t max_length,
+                      std::vector<TokenizedExample>& out) const = 0;
+  /** Labels of a micro-batch, cut from `from`: sets labels, values, label_rows, n_label_items and
+   * n_end_items, and may change its ids. Samples without labels get some, since the head wants
+   * them. The key says where in the run it stands. */
+  virtual void label(MicroBatch& batch,
+                     const TokenizedDataset& from,
+                     const Tokenizer& tokenizer,
+                     const MaskKey& key) const = 0;
+
+  /** `ferry predict` has something to say. */
+  virtual bool answers_texts() const { return true; }
+  /** Scores need the model's outputs, not only the loss. */
+  virtual bool wants_logits() const { return true; }
+  /** `data` and `examples` (those of the data) outlive it. */
+  virtual std::unique_ptr<Scorer> scorer(const TokenizedDataset& data,
+                                         std::span<const Example> examples,
+                                         const Tokenizer& tokenizer) const = 0;
+  /** The names of an evaluation's metrics, "loss" first. */
+  virtual std::vector<std::string> metric_names() const = 0;
+
+  /** Writes the task into config.json, where trained_task() finds it. */
+  virtual void write(HfConfig& config) const = 0;
+  /** The commands that people use next on a finished model; `model` as a shell takes it. */
+  virtual std::string next_commands(const std::string& model) const = 0;
+
+ protected:
+  explicit Task(LabelScheme scheme) : scheme_(std::move(scheme)) {}
+
+ private:
+  LabelScheme scheme_;
+};
+
+struct TaskKind {
+  std::string_view name;  ///< as the option task names it
+  HeadKind head;
+  RowNeed rows;
+  /** Of training data with these labels. */
+  std::shared_ptr<const Task> (*make)(LabelScheme scheme);
+  /** Of a trained model; throws Error(data) where its config.json lacks what the task needs. */
+  std::shared_ptr<const Task> (*of_model)(const HfConfig& config);
+};
+
+std::span<const TaskKind> task_kinds();
+/** By the name of the option task, which is one of them. */
+const TaskKind& task_kind(std::string_view name);
+/** The kind of a trained model, by its architecture; a classifier where that tells nothing. */
+const TaskKind& kind_of_model(const HfConfig& config);
+inline std::shared_ptr<const Task> trained_task(const HfConfig& config) {
+  return kind_of_model(config).of_model(config);
+}
+
+/** Ids and types of an example's one or two texts, with the special tokens of its model. */
+TokenizedExample encode_texts(const Example& example,
+                              const Tokenizer& tokenizer,
+                              int64_t max_length);
+
+}  // namespace ferry

@@ -1,0 +1,62 @@
+#include <algorithm>
+
+#include "src/base/error.h"
+#include "src/tasks/classification.h"
+#include "src/tasks/language_model.h"
+#include "src/tasks/task.h"
+
+namespace ferry {
+namespace {
+
+/** Every task. The first is that of a model whose architecture tells nothing. */
+const TaskKind kKinds[] = {
+    classification_kind(),
+    masked_lm_kind(),
+    causal_lm_kind(),
+};
+
+}  // namespace
+
+std::span<const TaskKind> task_kinds() {
+  return kKinds;
+}
+
+const TaskKind& task_kind(std::string_view name) {
+  const auto found = std::ranges::find(kKinds, name, &TaskKind::name);
+  FERRY_CHECK(found != std::end(kKinds), "no task '{}'", name);
+  return *found;
+}
+
+const TaskKind& kind_of_model(const HfConfig& config) {
+  struct Suffix {
+    std::string_view text;
+    HeadKind head;
+  };
+  // As transformers names its classes: BertForMaskedLM, GPT2LMHeadModel.
+  constexpr Suffix kSuffixes[] = {{"ForMaskedLM", HeadKind::masked_lm},
+                                  {"ForCausalLM", HeadKind::causal_lm},
+                                  {"LMHeadModel", HeadKind::causal_lm},
+                                  {"ForTokenClassification", HeadKind::token_classification},
+                                  {"ForQuestionAnswering", HeadKind::question_answering}};
+  for (const std::string& architecture : config.architectures)
+    for (const Suffix& suffix : kSuffixes)
+      if (architecture.ends_with(suffix.text))
+        for (const TaskKind& kind : kKinds)
+          if (kind.head == suffix.head) return kind;
+  return kKinds[0];
+}
+
+TokenizedExample encode_texts(const Example& example,
+                              const Tokenizer& tokenizer,
+                              int64_t max_length) {
+  thread_local Encoding encoding;
+  if (example.text_pair)
+    tokenizer.encode_pair(example.text, *example.text_pair, max_length, encoding);
+  else
+    tokenizer.encode(example.text, max_length, encoding);
+  TokenizedExample out{.ids = encoding.ids, .type_ids = encoding.type_ids};
+  out.truncated = static_cast<int64_t>(out.ids.size()) == max_length;
+  return out;
+}
+
+}  // namespace ferry

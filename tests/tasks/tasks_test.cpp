@@ -1,0 +1,164 @@
+// Each task: samples of examples, labels of micro-batches, scores and answers of outputs.
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "src/tasks/task.h"
+#include "tests/files/test_files.h"
+#include "tests/text/model_files.h"
+
+namespace ferry {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/** A BERT's tokenizer of a few words. */
+Tokenizer small_tokenizer() {
+  test::TemporaryDirectory directory;
+  directory.write("tokenizer.json", test::small_model().dump());
+  return Tokenizer::open(directory.path());
+}
+
+LabelScheme classes(ProblemType problem, std::vector<std::string> names) {
+  return {.problem = problem, .labels = LabelMap(std::move(names)), .has_pairs = false};
+}
+
+/** What a task makes of a dataset. */
+struct Made {
+  Tokenizer tokenizer = small_tokenizer();
+  std::shared_ptr<const Task> task;
+  Dataset dataset;
+  TokenizedDataset data;
+  MicroBatch batch;
+
+  Made(std::string_view kind, LabelScheme scheme, std::vector<Example> examples)
+      : task(task_kind(kind).make(scheme)) {
+    dataset = {.examples = std::move(examples), .scheme = std::move(scheme)};
+    data = tokenize_dataset(dataset, [&](const Example& example, auto& out) {
+      task->encode(example, tokenizer, /*max_length=*/8, out);
+    });
+    std::vector<int64_t> all(static_cast<size_t>(data.size()));
+    for (size_t i = 0; i < all.size(); ++i)
+      all[i] = static_cast<int64_t>(i);
+    batch = collate(data, all, std::vector<int64_t>{64}, 0);
+    task->label(batch, data, tokenizer, {.seed = 1});
+  }
+
+  std::unique_ptr<Scorer> scorer() const { return task->scorer(data, dataset.examples, tokenizer); }
+};
+
+double metric(const Metrics& metrics, std::string_view name) {
+  for (const auto& [known, value] : metrics)
+    if (known == name) return value;
+  ADD_FAILURE() << "no metric " << name;
+  return 0;
+}
+
+TEST(Tasks, EachHasANameAndAHeadOfItsOwn) {
+  for (const TaskKind& kind : task_kinds()) {
+    EXPECT_EQ(&task_kind(kind.name), &kind);
+    EXPECT_EQ(kind.make({})->name(), kind.name);
+    EXPECT_EQ(kind.make({})->head(), kind.head);
+    EXPECT_EQ(kind.make({})->metric_names().front(), "loss");
+  }
+}
+
+TEST(Tasks, AModelsArchitectureTellsItsTask) {
+  const auto task_of = [](const std::string& architecture) {
+    return kind_of_model(
+               HfConfig::parse(
+                   ordered_json{{"model_type", "x"}, {"architectures", {architecture}}}.dump(),
+                   "config.json"))
+        .name;
+  };
+  EXPECT_EQ(task_of("BertForMaskedLM"), "mlm");
+  EXPECT_EQ(task_of("GPT2LMHeadModel"), "causal-lm");
+  EXPECT_EQ(task_of("LlamaForCausalLM"), "causal-lm");
+  EXPECT_EQ(task_of("LlamaForSequenceClassification"), "classification");
+  EXPECT_EQ(task_of("BertModel"), "classification");
+}
+
+TEST(Classification, OneClassATextIsScoredAndSaid) {
+  const Made made("classification", classes(ProblemType::single_label, {"bad", "good"}),
+                  {{.text = "hello", .label = {.class_id = 1}},
+                   {.text = "the world", .label = {.class_id = 0}}});
+  EXPECT_THAT(made.batch.labels, ElementsAre(1, 0));
+  EXPECT_EQ(made.batch.n_label_items, 2);
+  const auto scorer = made.scorer();
+  std::vector<Answer> answers;
+  scorer->add(made.batch, std::vector<float>{0, 2, 0, 2},
+              [&](Answer answer) { answers.push_back(std::move(answer)); });
+  EXPECT_EQ(metric(scorer->metrics(0.5), "accuracy"), 0.5);
+  EXPECT_THAT(scorer->confusion(), ElementsAre(0, 1, 0, 1));
+  ASSERT_EQ(answers.size(), 2);
+  EXPECT_EQ(answers[1].example, 1);
+  EXPECT_EQ(answers[1].words, "good (0.88)");
+  EXPECT_EQ(answers[1].truth, "bad");
+  EXPECT_EQ((*answers[1].predicted)["labels"], ordered_json({"good"}));
+  EXPECT_EQ((*answers[1].compared)["label"], "bad");
+}
+
+TEST(Classification, SeveralClassesAndNumbers) {
+  const Made hot("classification", classes(ProblemType::multi_label, {"a", "b", "c"}),
+                 {{.text = "hello"}, {.text = "the", .label = {.classes = {0, 2}}}});
+  EXPECT_THAT(hot.batch.values, ElementsAre(0, 0, 0, 1, 0, 1));
+  EXPECT_EQ(hot.batch.n_label_items, 2);
+  EXPECT_EQ(hot.task->loss(), LossKind::multi_label);
+  const Made number("classification", classes(ProblemType::regression, {}),
+                    {{.text = "hello", .label = {.value = 0.5f}}});
+  EXPECT_THAT(number.batch.values, ElementsAre(0.5f));
+  EXPECT_EQ(number.task->n_labels(), 1);
+}
+
+TEST(Classification, TextsWithoutLabelsGetSomeForTheHead) {
+  const auto task =
+      task_kind("classification").make(classes(ProblemType::single_label, {"bad", "good"}));
+  Made bare("classification", {}, {{.text = "hello"}});
+  EXPECT_FALSE(bare.data.has_labels());
+  bare.batch.labels.clear();
+  task->label(bare.batch, bare.data, bare.tokenizer, {});
+  EXPECT_THAT(bare.batch.labels, ElementsAre(0));
+}
+
+TEST(CausalLm, ADocumentFallsIntoWindows) {
+  const Made made("causal-lm", {}, {{.text = "hello world the cafe hello world the cafe hello"}});
+  // [CLS], nine words and [SEP] in windows of eight.
+  ASSERT_EQ(made.data.size(), 2);
+  EXPECT_THAT(made.data.lengths(), ElementsAre(8, 3));
+  EXPECT_EQ(made.data.example_of(1), 0);
+  EXPECT_EQ(made.batch.n_label_items, 7 + 2);
+  EXPECT_EQ(made.batch.labels[0], made.batch.input_ids[1]);
+  EXPECT_EQ(made.batch.labels[7], kNoLabel);
+}
+
+TEST(CausalLm, OnlyTheCompletionOfAPromptHasALoss) {
+  const Made made("causal-lm", {}, {{.text = "hello world", .text_pair = "the cafe"}});
+  ASSERT_EQ(made.data.size(), 1);
+  const auto n_prompt = made.data.labels(0).front();  // [CLS] hello world [SEP]
+  EXPECT_EQ(n_prompt, 4);
+  EXPECT_EQ(made.batch.n_label_items, 2);
+  for (int32_t i = 0; i < 6; ++i)
+    EXPECT_EQ(made.batch.labels[static_cast<size_t>(i)] != kNoLabel, i == 3 || i == 4) << i;
+}
+
+TEST(CausalLm, APromptThatFillsTheContextIsRefused) {
+  EXPECT_THAT(test::error_of([] {
+                Made("causal-lm", {},
+                     {{.text = "hello world hello world hello world hello", .text_pair = "the"}});
+              }),
+              HasSubstr("the prompt 'hello world hello world hello world hello' has 9 tokens, "
+                        "max_length is 8"));
+}
+
+TEST(MaskedLm, MasksByTheKey) {
+  Made made("mlm", {}, {{.text = "hello world the cafe hello"}});
+  EXPECT_EQ(made.batch.n_label_items, static_cast<int64_t>(made.batch.label_rows.size()));
+  EXPECT_EQ(metric(made.scorer()->metrics(0), "perplexity"), 1);
+  EXPECT_FALSE(made.task->wants_logits());
+}
+
+}  // namespace
+}  // namespace ferry
