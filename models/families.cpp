@@ -5,7 +5,10 @@
 
 #include "models/bert/bert_table.h"
 #include "models/config_keys.h"
+#include "models/distilbert/distilbert.h"
+#include "models/electra/electra.h"
 #include "models/family.h"
+#include "models/roberta/roberta.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -13,7 +16,8 @@ namespace {
 
 /** Every family. */
 const Family kFamilies[] = {
-    bert_family(),
+    bert_family(),      roberta_family(),    xlm_roberta_family(),
+    camembert_family(), distilbert_family(), electra_family(),
 };
 
 std::string known_types() {
@@ -59,6 +63,13 @@ ModelTable make_table(const JsonReader& config, const TableOptions& options) {
               "if it does not, remove the key from config.json; else this model is not trained by "
               "this version");
   return model;
+}
+
+std::string architecture_of(std::string_view stem, HeadKind head) {
+  constexpr std::string_view kSuffixes[] = {"ForSequenceClassification", "ForMaskedLM",
+                                            "ForTokenClassification", "ForQuestionAnswering",
+                                            "ForCausalLM"};
+  return std::string(stem) + std::string(kSuffixes[static_cast<size_t>(head)]);
 }
 
 std::string_view name_of(HeadKind head) {

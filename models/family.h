@@ -48,7 +48,9 @@ const Family& family_of(const JsonReader& config);
  */
 ModelTable make_table(const JsonReader& config, const TableOptions& options);
 
-/** "classification", ... as errors name heads. */
+/** "classification", ... as the option task and errors name heads. */
 std::string_view name_of(HeadKind head);
+/** transformers' class of a model with the head: "Bert" gives "BertForMaskedLM". */
+std::string architecture_of(std::string_view stem, HeadKind head);
 
 }  // namespace ferry

@@ -233,7 +233,7 @@ struct ModelTable {
   float init_std = 0.02f;
   int64_t max_positions = 0;
   int64_t vocab_size = 0;
-  int64_t n_token_types = 1;  ///< type ids are below it
+  int64_t n_token_types = 0;  ///< type ids are below it; 0: the model does not read them
   int64_t n_labels = 0;       ///< logits of a sequence or token; 0 for a language-model head
   std::vector<BlockTable> blocks;
   std::vector<UpdateGroup> groups = {{.decays = true}, {.decays = false}};

@@ -16,9 +16,6 @@ BertConfig parse_bert_config(const nlohmann::ordered_json& config, std::string_v
 BertConfig parse_bert_config(const JsonReader& config) {
   expect_text(config, "model_type", "bert", "fine-tune a BERT, or wait for this family");
   expect_text(config, "hidden_act", "gelu", "the activation of a BERT is the exact 'gelu'");
-  expect_text(config, "position_embedding_type", "absolute", "relative positions are not computed");
-  expect_off(config, "is_decoder", "a BERT that decodes is not supported");
-  expect_off(config, "add_cross_attention", "a BERT that decodes is not supported");
 
   BertConfig c;
   c.vocab_size = config.integer("vocab_size", 1, kVocabMax);

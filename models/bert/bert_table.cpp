@@ -1,9 +1,6 @@
 #include "models/bert/bert_table.h"
 
-#include <fmt/format.h>
-
 #include "models/encoder/encoder_blocks.h"
-#include "src/base/error.h"
 
 namespace ferry {
 namespace {
@@ -24,22 +21,6 @@ void add_embeddings(ModelBuilder& builder, const BertConfig& config, const Model
   const ValueId sum = b.embedding("sum", word, position, type);
   b.end(b.norm("norm", sum, norm_weight, norm_bias, model.norm_eps, model.hidden_dropout,
                embedding_dropout));
-}
-
-EncoderLayer layer_of(int64_t index, const BertConfig& config) {
-  const std::string hf = fmt::format("bert.encoder.layer.{}.", index);
-  const std::string self = hf + "attention.self.", out = hf + "attention.output.";
-  return {.width = config.hidden_size,
-          .intermediate = config.intermediate_size,
-          .n_heads = config.num_attention_heads,
-          .query = self + "query",
-          .key = self + "key",
-          .value = self + "value",
-          .attention_output = out + "dense",
-          .attention_norm = out + "LayerNorm",
-          .up = hf + "intermediate.dense",
-          .down = hf + "output.dense",
-          .norm = hf + "output.LayerNorm"};
 }
 
 /** The names in BERT checkpoints besides the weights that this model uses, other heads' among them.
@@ -67,12 +48,6 @@ std::vector<std::string> ignored_names(HeadKind head) {
   return names;
 }
 
-const char* architecture_of(HeadKind head) {
-  constexpr const char* kNames[] = {"BertForSequenceClassification", "BertForMaskedLM",
-                                    "BertForTokenClassification", "BertForQuestionAnswering"};
-  return kNames[static_cast<size_t>(head)];
-}
-
 void add_head(ModelBuilder& builder, const ModelTable& model) {
   switch (model.head) {
     case HeadKind::classification:
@@ -97,45 +72,36 @@ void add_head(ModelBuilder& builder, const ModelTable& model) {
 }  // namespace
 
 ModelTable make_bert_table(const BertConfig& config, const TableOptions& options) {
-  FERRY_CHECK(options.attention != AttentionBackend::flash || options.compute != DType::f32,
-              "flash attention has no fp32 form");
-  FERRY_CHECK(options.head != HeadKind::causal_lm, "BERT sees what follows a token");
-
-  ModelTable model;
-  model.family = "bert";
-  model.hf_architecture = architecture_of(options.head);
-  model.head = options.head;
-  model.width = config.hidden_size;
-  model.n_heads = config.num_attention_heads;
-  model.norm_eps = config.layer_norm_eps;
-  model.compute = options.compute;
-  model.attention = options.attention;
-  model.hidden_dropout = options.hidden_dropout.value_or(config.hidden_dropout_prob);
-  model.attention_dropout = options.attention_dropout.value_or(config.attention_probs_dropout_prob);
-  model.head_dropout =
-      options.classifier_dropout.value_or(config.classifier_dropout.value_or(model.hidden_dropout));
-  model.init_std = config.initializer_range;
-  model.max_positions = config.max_position_embeddings;
-  model.vocab_size = config.vocab_size;
-  model.n_token_types = config.type_vocab_size;
-  model.n_labels = n_labels_of(options);
-
+  ModelTable model = start_encoder({.family = "bert",
+                                    .stem = "Bert",
+                                    .width = config.hidden_size,
+                                    .n_heads = config.num_attention_heads,
+                                    .max_positions = config.max_position_embeddings,
+                                    .vocab_size = config.vocab_size,
+                                    .n_token_types = config.type_vocab_size,
+                                    .norm_eps = config.layer_norm_eps,
+                                    .init_std = config.initializer_range,
+                                    .hidden_dropout = config.hidden_dropout_prob,
+                                    .attention_dropout = config.attention_probs_dropout_prob,
+                                    .head_dropout = config.classifier_dropout},
+                                   options);
   ModelBuilder builder(model, "bert.", options.gpu_multiprocessors);
   add_embeddings(builder, config, model);
   for (int64_t i = 0; i < config.num_hidden_layers; i++)
-    add_encoder_layer(builder, i, layer_of(i, config), model);
+    add_encoder_layer(builder, i,
+                      bert_like_layer("bert", i, config.hidden_size, config.intermediate_size,
+                                      config.num_attention_heads),
+                      model);
   add_head(builder, model);
   model.hf_ignored = ignored_names(options.head);
   return model;
 }
 
 Family bert_family() {
-  static constexpr HeadKind kHeads[] = {HeadKind::classification, HeadKind::masked_lm,
-                                        HeadKind::token_classification,
-                                        HeadKind::question_answering};
   return {.model_type = "bert",
-          .heads = kHeads,
+          .heads = kEncoderHeads,
           .table = [](const JsonReader& config, const TableOptions& options) {
+            check_encoder(config, options);
             return make_bert_table(parse_bert_config(config), options);
           }};
 }

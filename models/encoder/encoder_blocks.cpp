@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "models/config_keys.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -12,6 +13,23 @@ HfName norm_weight_name(const std::string& hf, bool optional) {
 
 HfName norm_bias_name(const std::string& hf, bool optional) {
   return {.name = hf + ".bias", .optional = optional, .also_named = {hf + ".beta"}};
+}
+
+EncoderLayer bert_like_layer(
+    const std::string& stem, int64_t index, int64_t width, int64_t intermediate, int64_t n_heads) {
+  const std::string hf = fmt::format("{}.encoder.layer.{}.", stem, index);
+  const std::string self = hf + "attention.self.", out = hf + "attention.output.";
+  return {.width = width,
+          .intermediate = intermediate,
+          .n_heads = n_heads,
+          .query = self + "query",
+          .key = self + "key",
+          .value = self + "value",
+          .attention_output = out + "dense",
+          .attention_norm = out + "LayerNorm",
+          .up = hf + "intermediate.dense",
+          .down = hf + "output.dense",
+          .norm = hf + "output.LayerNorm"};
 }
 
 void add_encoder_layer(ModelBuilder& builder,
@@ -138,19 +156,42 @@ void add_masked_lm(ModelBuilder& builder, const ModelTable& model, const MaskedL
   b.end();
 }
 
-int64_t n_labels_of(const TableOptions& options) {
-  switch (options.head) {
-    case HeadKind::classification:
-    case HeadKind::token_classification:
-      FERRY_CHECK(options.n_labels >= 1, "{} labels", options.n_labels);
-      return options.n_labels;
-    case HeadKind::question_answering:
-      return 2;  // start and end
-    case HeadKind::masked_lm:
-    case HeadKind::causal_lm:
-      break;
+void check_encoder(const JsonReader& config, const TableOptions& options) {
+  expect_text(config, "position_embedding_type", "absolute", "relative positions are not computed");
+  expect_off(config, "is_decoder", "an encoder that decodes is not supported");
+  expect_off(config, "add_cross_attention", "an encoder that decodes is not supported");
+  if (const auto tied = config.find("tie_word_embeddings");
+      tied && options.head == HeadKind::masked_lm)
+    expect_on(config, "tie_word_embeddings", "the head's matrix is that of the embeddings");
+}
+
+ModelTable start_encoder(const EncoderFacts& facts, const TableOptions& options) {
+  FERRY_CHECK(options.attention != AttentionBackend::flash || options.compute != DType::f32,
+              "flash attention has no fp32 form");
+  FERRY_CHECK(options.head != HeadKind::causal_lm, "an encoder sees what follows a token");
+  ModelTable model;
+  model.family = facts.family;
+  model.hf_architecture = architecture_of(facts.stem, options.head);
+  model.head = options.head;
+  model.width = facts.width;
+  model.n_heads = facts.n_heads;
+  model.norm_eps = facts.norm_eps;
+  model.compute = options.compute;
+  model.attention = options.attention;
+  model.hidden_dropout = options.hidden_dropout.value_or(facts.hidden_dropout);
+  model.attention_dropout = options.attention_dropout.value_or(facts.attention_dropout);
+  model.head_dropout =
+      options.classifier_dropout.value_or(facts.head_dropout.value_or(model.hidden_dropout));
+  model.init_std = facts.init_std;
+  model.max_positions = facts.max_positions;
+  model.vocab_size = facts.vocab_size;
+  model.n_token_types = facts.n_token_types;
+  if (options.head == HeadKind::question_answering) model.n_labels = 2;  // start and end
+  if (options.head == HeadKind::classification || options.head == HeadKind::token_classification) {
+    FERRY_CHECK(options.n_labels >= 1, "{} labels", options.n_labels);
+    model.n_labels = options.n_labels;
   }
-  return 0;
+  return model;
 }
 
 }  // namespace ferry

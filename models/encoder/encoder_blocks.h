@@ -18,6 +18,10 @@ struct EncoderLayer {
   std::string query, key, value, attention_output, attention_norm, up, down, norm;
 };
 
+/** With BERT's names; `stem` is "bert", "roberta", ... */
+EncoderLayer bert_like_layer(
+    const std::string& stem, int64_t index, int64_t width, int64_t intermediate, int64_t n_heads);
+
 /** The operations of a model that draw random numbers, beside those of its embeddings. */
 enum EncoderRandom {
   embedding_dropout,
@@ -63,7 +67,24 @@ struct MaskedLmHead {
 };
 void add_masked_lm(ModelBuilder& builder, const ModelTable& model, const MaskedLmHead& head);
 
-/** The outputs of a head. */
-int64_t n_labels_of(const TableOptions& options);
+/** The facts of an encoder that its table begins with. */
+struct EncoderFacts {
+  std::string family, stem;  ///< "bert", "Bert" of "BertForMaskedLM"
+  int64_t width = 0, n_heads = 0, max_positions = 0, vocab_size = 0;
+  int64_t n_token_types = 0;  ///< 0: types of tokens are not read
+  float norm_eps = 1e-12f, init_std = 0.02f;
+  float hidden_dropout = 0, attention_dropout = 0;
+  std::optional<float> head_dropout;  ///< absent: hidden_dropout
+};
+/** Refuses what no encoder of Ferry's computes: a decoder, relative positions, and for a masked
+ * language model a head with a matrix of its own. */
+void check_encoder(const JsonReader& config, const TableOptions& options);
+/** A table without blocks yet; dropouts of the options come first. */
+ModelTable start_encoder(const EncoderFacts& facts, const TableOptions& options);
+
+/** The heads of encoders. */
+inline constexpr HeadKind kEncoderHeads[] = {HeadKind::classification, HeadKind::masked_lm,
+                                             HeadKind::token_classification,
+                                             HeadKind::question_answering};
 
 }  // namespace ferry

@@ -42,7 +42,7 @@ def randomise(model, seed):
     with torch.no_grad():
         for name, p in model.named_parameters():
             noise = torch.randn(p.shape, generator=generator)
-            p.copy_(1 + 0.2 * noise if "LayerNorm.weight" in name else 0.1 * noise if p.dim() > 1 else 0.05 * noise)
+            p.copy_(1 + 0.2 * noise if p.dim() == 1 and name.endswith("weight") else 0.1 * noise if p.dim() > 1 else 0.05 * noise)
 
 
 CASES = {
@@ -98,7 +98,13 @@ def build(case, kind):
 
 
 def last_norm_bias(model):
-    return f"bert.encoder.layer.{model.config.num_hidden_layers - 1}.output.LayerNorm.bias"
+    return [name for name, _ in model.named_parameters() if name.lower().replace("_", "").endswith("layernorm.bias")][-1]
+
+
+def parameters(model):
+    """By name; a matrix that embeddings and head share has the embeddings' name."""
+    of_embeddings = next(name for name, module in model.named_modules() if module is model.get_input_embeddings())
+    return {f"{of_embeddings}.weight" if p is model.get_input_embeddings().weight else name: p for name, p in model.named_parameters()}
 
 
 def span_loss(starts, ends, lengths, positions):
@@ -126,12 +132,14 @@ def reference(model, case, ids, types, lengths, labels):
     real = n - case.get("n_dummy", 0)
     positions = dict(start_positions=labels[:, 0], end_positions=labels[:, 1]) \
         if kind == "question_answering" and set(lengths) == {width} else {}
-    result = model(input_ids=padded, token_type_ids=kinds, attention_mask=mask, **positions)
+    if case.get("takes_types", True):
+        positions["token_type_ids"] = kinds
+    result = model(input_ids=padded, attention_mask=mask, **positions)
     if kind == "question_answering":
-        loss = result.loss if positions else span_loss(result.start_logits, result.end_logits, lengths, labels)
+        loss = result.loss if "start_positions" in positions else span_loss(result.start_logits, result.end_logits, lengths, labels)
         out = torch.stack([result.start_logits, result.end_logits], -1)
         logits = torch.cat([out[row, :length] for row, length in enumerate(lengths)])
-    elif kind in ("masked_lm", "token_classification"):
+    elif kind in ("masked_lm", "causal_lm", "token_classification"):
         out = result.logits
         flat = torch.cat([out[row, :length] for row, length in enumerate(lengths)])
         loss = torch.nn.functional.cross_entropy(flat, labels.long(), label_smoothing=smoothing)
@@ -145,18 +153,18 @@ def reference(model, case, ids, types, lengths, labels):
         else:
             loss = torch.nn.functional.mse_loss(logits.squeeze(), labels.squeeze())
     loss.backward()
-    return loss.detach(), logits.detach(), {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    return loss.detach(), logits.detach(), {name: p.grad for name, p in parameters(model).items() if p.grad is not None}
 
 
 def run_case(program, name, case):
     kind, lengths = case["loss"], case["lengths"]
-    model = build(case, kind)
+    model = case.get("built") or build(case, kind)
     if model is None:
         return None
     generator = torch.Generator().manual_seed(11)
     n_tokens, n_real = sum(lengths), len(lengths) - case.get("n_dummy", 0)
-    ids = torch.randint(1, model.config.vocab_size, (n_tokens,), generator=generator)
-    types = torch.randint(0, 2, (n_tokens,), generator=generator)
+    ids = torch.randint(case.get("least_id", 1), model.config.vocab_size, (n_tokens,), generator=generator)
+    types = torch.randint(0, 2 if case.get("takes_types", True) else 1, (n_tokens,), generator=generator)
     tensors = {"input_ids": ids.int(), "type_ids": types.int()}
     items = end_items = n_real
     if kind == "question_answering":
@@ -178,6 +186,12 @@ def run_case(program, name, case):
         items = int(chosen.sum())
         if case.get("named_rows"):
             tensors["label_rows"] = chosen.nonzero().flatten().int()
+        tensors["labels"] = labels.int()
+    elif kind == "causal_lm":  # each token's label is the next one
+        labels = torch.cat([ids[1:], torch.tensor([-100])])
+        labels[torch.tensor(lengths).cumsum(0) - 1] = -100
+        labels[sum(lengths[:n_real]):] = -100
+        items = (labels >= 0).sum().item()
         tensors["labels"] = labels.int()
     elif kind == "cross_entropy":
         labels = torch.randint(0, case["n_labels"], (n_real,), generator=generator)

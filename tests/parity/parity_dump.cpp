@@ -13,8 +13,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "models/bert/bert_table.h"
+#include "models/family.h"
 #include "src/base/error.h"
+#include "src/files/hf/hf_config.h"
 #include "src/files/safetensors/safetensors.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "tests/models/model_runner.h"
@@ -72,15 +73,16 @@ LossKind loss_named(const std::string& name) {
       {"regression", LossKind::regression},
       {"masked_lm", LossKind::masked_lm},
       {"token_classification", LossKind::token_classification},
-      {"question_answering", LossKind::question_answering}};
+      {"question_answering", LossKind::question_answering},
+      {"causal_lm", LossKind::causal_lm}};
   return kLosses.at(name);
 }
 
 void run(const std::filesystem::path& directory) {
-  const json config = read_json(directory / "config.json"),
-             its = read_json(directory / "case.json");
+  const json its = read_json(directory / "case.json");
+  const HfConfig config = HfConfig::load(directory / "config.json");
   const LossKind loss = loss_named(its.at("loss"));
-  const bool is_lm = loss == LossKind::masked_lm;
+  const bool is_lm = loss == LossKind::masked_lm || loss == LossKind::causal_lm;
   TableOptions options;
   options.head = head_of(loss);
   options.n_labels = its.at("n_labels");
@@ -96,8 +98,7 @@ void run(const std::filesystem::path& directory) {
   batch.tensors.end_loss_weight = its.at("end_loss_weight");
   batch.tensors.label_smoothing = its.at("label_smoothing");
 
-  test::ModelRunner runner(make_bert_table(parse_bert_config(config), options), loss,
-                           batch.tensors.shape);
+  test::ModelRunner runner(make_table(config.fields(), options), loss, batch.tensors.shape);
   load_weights(SafetensorsFile::open(directory / "model.safetensors"), runner);
   const RandomKey key;
   const ModelTable& table = runner.table();

@@ -14,7 +14,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "models/bert/bert_table.h"
+#include "models/family.h"
 #include "src/base/error.h"
 #include "src/engine/session.h"
 #include "src/engine/torch_setup.h"
@@ -66,7 +66,8 @@ Rows rows_of(const json& micro, int64_t max_length, LossKind loss, int32_t n_tai
   }
   for (int32_t i = 0; i < n_tail; ++i) {
     rows.ids.push_back(0), rows.types.push_back(0), rows.positions.push_back(i);
-    if (loss == LossKind::masked_lm || loss == LossKind::token_classification)
+    if (loss == LossKind::masked_lm || loss == LossKind::token_classification ||
+        loss == LossKind::causal_lm)
       rows.labels.push_back(-100);
   }
   if (n_tail > 0) rows.cu.push_back(static_cast<int32_t>(rows.ids.size()));
@@ -92,7 +93,8 @@ LossKind loss_named(const std::string& name) {
       {"cross_entropy", LossKind::cross_entropy},
       {"masked_lm", LossKind::masked_lm},
       {"token_classification", LossKind::token_classification},
-      {"question_answering", LossKind::question_answering}};
+      {"question_answering", LossKind::question_answering},
+      {"causal_lm", LossKind::causal_lm}};
   return kLosses.at(name);
 }
 
@@ -120,7 +122,7 @@ void run(const std::filesystem::path& directory, bool on_gpu, DType compute) {
         compute == DType::f32 ? AttentionBackend::memory_efficient : AttentionBackend::flash;
   table_options.compute = compute;
   ModelTable model =
-      make_bert_table(parse_bert_config(read_json(directory / "model/config.json")), table_options);
+      make_table(HfConfig::load(directory / "model/config.json").fields(), table_options);
   config::Config config;
   const json said = steps.value("options", json::object());
   for (const auto& [key, value] : said.items())

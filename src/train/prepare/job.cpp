@@ -40,7 +40,7 @@ void check_vocabulary(const Model& model) {
 }
 
 void check_types(const TokenizedDataset& data, const ModelTable& model) {
-  if (data.max_type_id() >= model.n_token_types)
+  if (model.n_token_types > 0 && data.max_type_id() >= model.n_token_types)
     throw Error(Fault::data, "model.open",
                 fmt::format("the texts have tokens of type {}, the model knows {} ({})",
                             data.max_type_id(), model.n_token_types,
