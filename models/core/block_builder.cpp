@@ -220,6 +220,24 @@ ValueId BlockBuilder::rotary(
   return y;
 }
 
+ValueId BlockBuilder::head_norm(const std::string& name,
+                                ValueId qkv,
+                                const Heads& heads,
+                                ParamId q_weight,
+                                ParamId k_weight,
+                                float eps,
+                                RopeTable rope,
+                                float weight_offset) {
+  const ValueId y = like(name, qkv);
+  op(OpKind::head_norm, {qkv}, {y}, {q_weight, k_weight}).with = {.eps = eps,
+                                                                  .weight_offset = weight_offset,
+                                                                  .n_heads = heads.n_heads,
+                                                                  .n_kv_heads = heads.n_kv_heads,
+                                                                  .head_width = heads.head_width,
+                                                                  .rope = std::move(rope)};
+  return y;
+}
+
 ValueId BlockBuilder::attention(const std::string& name,
                                 ValueId qkv,
                                 const Heads& heads,

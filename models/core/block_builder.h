@@ -102,6 +102,16 @@ class BlockBuilder {
                  RopeTable rope,
                  bool interleaved = false);
   ValueId rotary(const std::string& name, ValueId qkv, const Heads& heads, double theta);
+  /** Rotary positions after an RMSNorm of each head of queries and keys; the weights are head_width
+   * long. The backward makes the result again, so of qkv only what comes in is kept. */
+  ValueId head_norm(const std::string& name,
+                    ValueId qkv,
+                    const Heads& heads,
+                    ParamId q_weight,
+                    ParamId k_weight,
+                    float eps,
+                    RopeTable rope,
+                    float weight_offset = 0);
   /** The context, n_heads * head_width wide. */
   ValueId attention(const std::string& name,
                     ValueId qkv,

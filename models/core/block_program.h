@@ -41,6 +41,7 @@ enum class OpKind : uint8_t {
   norm,
   residual_norm,
   rms_norm,
+  head_norm,
   attention,
   rotary,
   activation,
@@ -72,7 +73,7 @@ struct ScoreRule {
 /** The settings of an operation beside its values and parameters. Each kind reads its own. */
 struct OpAttributes {
   float eps = 0;            ///< of a norm
-  float weight_offset = 0;  ///< of an RMSNorm: its weights count from it
+  float weight_offset = 0;  ///< of an RMSNorm or head norm: weights count from it
   float dropout = 0;        ///< probability
   int random = 0;  ///< RandomKey::of takes it: one number for each operation of a block that draws
   int64_t n_heads = 0, n_kv_heads = 0, head_width = 0;  ///< of attention and rotary positions

@@ -4,8 +4,8 @@ namespace ferry::ops {
 
 const CudaKernels& cuda_kernels() {
   static const CudaKernels kernels = {
-      {kCudaNorm, kCudaRmsNorm, kCudaActivation, kCudaGate, kCudaRotary, kCudaEmbedding,
-       kCudaDropout, kCudaRows, kCudaCrossEntropy},
+      {kCudaNorm, kCudaRmsNorm, kCudaHeadNorm, kCudaActivation, kCudaGate, kCudaRotary,
+       kCudaEmbedding, kCudaDropout, kCudaRows, kCudaCrossEntropy},
       kCudaAttention,
       kCudaSpanLoss};
   return kernels;

@@ -48,6 +48,12 @@ constexpr int64_t norm_backward_scratch_bytes(int64_t T, int64_t W) {
 constexpr int64_t rms_norm_backward_scratch_bytes(int64_t T, int64_t W) {
   return n_norm_backward_blocks(T) * W * 4;
 }
+/** The widest head that head_norm takes. */
+inline constexpr int kHeadNormWidth_max = 512;
+/** head_norm_backward of T tokens. */
+constexpr int64_t head_norm_backward_scratch_bytes(int64_t T, int64_t head_width) {
+  return n_norm_backward_blocks(T) * 2 * head_width * 4;
+}
 /** embedding_backward of (T, W), whatever the table's rows. */
 constexpr int64_t embedding_backward_scratch_bytes(int64_t T, int64_t W) {
   return embedding_order_bytes(T) + n_embedding_chunks(T) * 2 * W * 4;

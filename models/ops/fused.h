@@ -6,6 +6,7 @@
 #include "models/ops/dropout/dropout_residual.h"
 #include "models/ops/embedding/embedding.h"
 #include "models/ops/gate/gate.h"
+#include "models/ops/head_norm/head_norm.h"
 #include "models/ops/norm/norm.h"
 #include "models/ops/norm/norm_params.h"
 #include "models/ops/rms_norm/rms_norm.h"

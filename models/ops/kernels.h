@@ -14,6 +14,7 @@
 #include "models/ops/dropout/dropout_residual.h"
 #include "models/ops/embedding/embedding.h"
 #include "models/ops/gate/gate.h"
+#include "models/ops/head_norm/head_norm.h"
 #include "models/ops/norm/norm.h"
 #include "models/ops/rms_norm/rms_norm.h"
 #include "models/ops/rotary/rotary.h"
@@ -24,6 +25,7 @@ namespace ferry::ops {
 
 struct Kernels : NormKernels,
                  RmsNormKernels,
+                 HeadNormKernels,
                  ActivationKernels,
                  GateKernels,
                  RotaryKernels,

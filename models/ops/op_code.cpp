@@ -131,15 +131,37 @@ void attention(const OpCall& c) {
   c.grad(0).narrow(0, with.n_heads * with.head_width, with.n_kv_heads * with.head_width).zero_();
 }
 
+ops::Rotary rotary_of(const OpAttributes& with) {
+  return {.n_heads = with.n_heads,
+          .n_kv_heads = with.n_kv_heads,
+          .frequencies = with.rope.frequencies,
+          .factor = with.rope.factor,
+          .interleaved = with.interleaved};
+}
+
 void rotary(const OpCall& c) {
-  const ops::Rotary rotary = {.n_heads = c.op.with.n_heads,
-                              .n_kv_heads = c.op.with.n_kv_heads,
-                              .frequencies = c.op.with.rope.frequencies,
-                              .factor = c.op.with.rope.factor,
-                              .interleaved = c.op.with.interleaved};
+  const ops::Rotary rotary = rotary_of(c.op.with);
   if (c.part == Part::forward)
     return ops::rotary_forward(rotary, c.batch.position_ids, c.places[1]);
   ops::rotary_backward(rotary, c.batch.position_ids, c.places[1]);
+}
+
+void head_norm(const OpCall& c) {
+  const auto& with = c.op.with;
+  const ops::Rotary rotary = rotary_of(with);
+  const ops::HeadNorm norm = {.n_heads = with.n_heads,
+                              .n_kv_heads = with.n_kv_heads,
+                              .eps = with.eps,
+                              .weight_offset = with.weight_offset};
+  if (c.part == Part::backward) {
+    ops::rotary_backward(rotary, c.batch.position_ids, c.places[0]);
+    return ops::head_norm_backward(norm, c.places[1], c.param(0), c.param(1), c.places[2],
+                                   c.places[0], c.grad(0), c.grad(1), c.scratch);
+  }
+  const bool is_forward = c.part == Part::forward;  // the other order of places is a remake's
+  at::Tensor &rstd = c.places[is_forward ? 2 : 1], &y = c.places[is_forward ? 1 : 2];
+  ops::head_norm_forward(norm, c.places[0], c.param(0), c.param(1), rstd, y);
+  ops::rotary_forward(rotary, c.batch.position_ids, y);
 }
 
 void activation(const OpCall& c) {
@@ -299,6 +321,8 @@ void run_op(const OpCall& call) {
       return residual_norm(call);
     case OpKind::rms_norm:
       return rms_norm(call);
+    case OpKind::head_norm:
+      return head_norm(call);
     case OpKind::attention:
       return attention(call);
     case OpKind::rotary:

@@ -27,6 +27,11 @@ constexpr int64_t norm_backward_scratch_bytes(int64_t T, int64_t W, bool cuda) {
 constexpr int64_t rms_norm_backward_scratch_bytes(int64_t T, int64_t W, bool cuda) {
   return cuda ? cuda::rms_norm_backward_scratch_bytes(T, W) : n_sum_chunks(T) * W * kF32_bytes;
 }
+/** Backward of the norm of each head over T tokens. */
+constexpr int64_t head_norm_backward_scratch_bytes(int64_t T, int64_t head_width, bool cuda) {
+  return cuda ? cuda::head_norm_backward_scratch_bytes(T, head_width)
+              : n_sum_chunks(T) * 2 * head_width * kF32_bytes;
+}
 /** CPU: ids with their places, sorted. */
 constexpr int64_t embedding_backward_scratch_bytes(int64_t T, int64_t W, bool cuda) {
   return cuda ? cuda::embedding_backward_scratch_bytes(T, W)

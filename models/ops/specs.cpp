@@ -168,6 +168,43 @@ OpSpec norm() {
   return spec;
 }
 
+// --- head norm: remake [qkv, rstd, y], backward [dy, qkv, rstd], in place ---
+
+int remake_head_norm(PassPlanner& p, int op) {
+  const Op& norm = p.program().op(op);
+  const int qkv = p.data(norm.in[0]), rstd = p.states(op)[0], y = p.temp_like(norm.out[0]);
+  p.call(op, Part::remake, {qkv, rstd, y});
+  return y;
+}
+
+OpSpec head_norm() {
+  return {.states = [](const OpCase& c) -> std::vector<SavedSpec> {
+            const Value& y = c.program.value(c.op.out[0]);
+            return {{y.name + ".rstd",
+                     {rows_of(y.rows, c.shape), c.op.with.n_heads + c.op.with.n_kv_heads},
+                     DType::f32}};
+          },
+          .remake = remake_head_norm,
+          .plan_backward =
+              [](BackwardPlanner& p, const Op& op) {
+                const int dy = p.take_grad(op.out[0]), qkv = p.data(op.in[0]);
+                const int dx = p.grad_place(op.in[0], /*adds=*/false, {dy}).place;
+                FERRY_CHECK(dx == dy, "heads' gradients are turned back in place");
+                p.call(p.op(), Part::backward, {dy, qkv, p.states(p.op())[0]});
+              },
+          .scratch = [](const OpCase& c, Part part) -> ScratchNeed {
+            if (part != Part::backward) return {};
+            return {.forward_bytes = stacked_bytes(ops::head_norm_backward_scratch_bytes(
+                        c.rows(c.op.out[0]), c.op.with.head_width, c.target.is_cuda()))};
+          },
+          .add_work =
+              [](BlockWork& work, const OpCase& c, const Call& call) {
+                const bool is_backward = call.part == Part::backward;
+                work.memory_bytes += c.traffic(c.op.out[0], is_backward ? 5 : 4);
+                work.n_kernels += is_backward ? 3 : 2;
+              }};
+}
+
 // --- attention: backward [d_context, qkv, context, states..., d_qkv] ---
 
 ops::AttentionHeads heads_of(const Op& op) {
@@ -489,6 +526,7 @@ const OpSpec& spec_of(OpKind kind) {
                                  norm(),
                                  norm(),
                                  norm(),
+                                 head_norm(),
                                  attention(),
                                  rotary(),
                                  activation(),

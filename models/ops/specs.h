@@ -9,6 +9,7 @@
 //   norm              z             y        weight, bias             z, y, mean, rstd
 //   residual_norm     a, residual   z, y     weight, bias, bias of a? a, residual, z, y, mean, rstd
 //   rms_norm          a, residual?  z?, y    weight                   a, residual?, z?, y, rstd
+//   head_norm         qkv           y        weight of q, of k        qkv, y, rstd
 //   attention         qkv           context  -                        qkv, context, states...
 //   rotary            qkv           rotated  -                        rotated (the same memory)
 //   activation        a             h, g     bias?                    a, h, g

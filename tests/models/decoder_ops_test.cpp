@@ -163,6 +163,51 @@ TEST_P(OpsOnDevice, RotaryAnglesFarOut) {
   EXPECT_LT((turned.narrow(1, d / 2, d / 2) - angle.sin()).abs().max().item<double>(), bar);
 }
 
+TEST_P(OpsOnDevice, HeadNorm) {
+  constexpr int64_t kHeads = 6, kKvHeads = 2, kAll = kHeads + 2 * kKvHeads;
+  for (const auto& [width, offset] :
+       {std::pair{22, 0.0f}, std::pair{64, 1.0f}, std::pair{256, 1.0f}, std::pair{128, 0.0f}}) {
+    SCOPED_TRACE("heads of " + std::to_string(width));
+    const HeadNorm norm = {
+        .n_heads = kHeads, .n_kv_heads = kKvHeads, .eps = kEps, .weight_offset = offset};
+    const at::Tensor x = random({T, kAll * width}), dy = random({T, kAll * width}),
+                     q = random({width}), k = random({width});
+    const at::Tensor x64 = leaf(x), q64 = leaf(q), k64 = leaf(k);
+    const at::Tensor heads = x64.view({T, kAll, width});
+    const auto normed = [&](int64_t first, int64_t n, const at::Tensor& weight) {
+      return rms_norm_of(heads.narrow(1, first, n).reshape({T * n, width}),
+                         weight + static_cast<double>(offset))
+          .view({T, n, width});
+    };
+    const at::Tensor expected = at::cat({normed(0, kHeads, q64), normed(kHeads, kKvHeads, k64),
+                                         heads.narrow(1, kHeads + kKvHeads, kKvHeads)},
+                                        1)
+                                    .view({T, kAll * width});
+    expected.backward(dy.to(at::kDouble));
+    at::Tensor y = unwritten({T, kAll * width}), rstd = unwritten({T, kHeads + kKvHeads}),
+               d = there(dy).clone(), dq = unwritten({width}), dk = unwritten({width});
+    head_norm_forward(norm, there(x), there(q), there(k), rstd, y);
+    head_norm_backward(norm, there(x), there(q), there(k), rstd, d, dq, dk, scratch());
+    expect_close(y, expected.detach(), "y");
+    expect_close(d, x64.grad(), "dx");
+    expect_close(dq, q64.grad(), "dq_weight");
+    expect_close(dk, k64.grad(), "dk_weight");
+
+    for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
+      const double bar = type == at::kHalf ? 1e-3 : 8e-3;
+      at::Tensor narrow_y = there(x.to(type)).clone(), narrow_d = there(dy.to(type)).clone();
+      at::Tensor dq16 = like(there(q.to(type))), dk16 = like(dq16);
+      const at::Tensor narrow_x = narrow_y.clone();
+      head_norm_forward(norm, narrow_x, there(q.to(type)), there(k.to(type)), rstd, narrow_y);
+      head_norm_backward(norm, narrow_x, there(q.to(type)), there(k.to(type)), rstd, narrow_d, dq16,
+                         dk16, scratch());
+      expect_close(narrow_y, expected.detach(), "y in 16 bits", bar);
+      expect_close(narrow_d, x64.grad(), "dx in 16 bits", bar);
+      expect_close(dq16, q64.grad(), "dq_weight in 16 bits", bar);
+    }
+  }
+}
+
 std::vector<Attention> decoders_attentions() {
   std::vector<Attention> all;
   for (const Dropout dropout : {Dropout{}, kDropout}) {
@@ -247,11 +292,30 @@ TEST_F(Ops, ThreadsChangeNoBitOfDecoders) {
     rotary_forward({.n_heads = 4, .n_kv_heads = 2, .frequencies = table.frequencies},
                    batch.tensors.position_ids, turned);
     gate_backward(Activation::silu, dy, gate_up, d_gate_up, {});
+    at::Tensor normed = like(qkv), d_qkv = qkv.clone(), dq = at::full({10}, NAN), dk = like(dq);
+    at::Tensor head_rstd = at::full({T, 6}, NAN);
+    const HeadNorm norm = {.n_heads = 4, .n_kv_heads = 2, .eps = kEps};
+    const at::Tensor weight = w.narrow(0, 0, 10);
+    head_norm_forward(norm, qkv, weight, weight, head_rstd, normed);
+    head_norm_backward(norm, qkv, weight, weight, head_rstd, d_qkv, dq, dk, room_.scratch);
     const AttentionRun attention =
         run_attention(turned, d_context, batch,
                       {.n_heads = 4, .dropout = kDropout, .n_kv_heads = 2, .causal = true}, room_);
-    return std::vector<at::Tensor>{
-        z, y, rstd, dz, dw, da, db, turned, d_gate_up, attention.context, attention.d_qkv};
+    return std::vector<at::Tensor>{z,
+                                   y,
+                                   rstd,
+                                   dz,
+                                   dw,
+                                   da,
+                                   db,
+                                   turned,
+                                   d_gate_up,
+                                   normed,
+                                   d_qkv,
+                                   dq,
+                                   dk,
+                                   attention.context,
+                                   attention.d_qkv};
   };
   const int before = at::get_num_threads();
   at::set_num_threads(1);

@@ -2,29 +2,11 @@
 
 #include "models/ops/cpu/row_blocks.h"
 #include "models/ops/cpu/row_kernels.h"
+#include "models/ops/cpu/weight.h"
 #include "models/ops/rms_norm/rms_norm.h"
 
 namespace ferry::ops::cpu {
 namespace {
-
-/** The weight with its offset. */
-class Weight {
- public:
-  Weight(DType type, int64_t W, const void* weight, float offset)
-      : rows_(type, W, weight), values_(rows_.read(0)) {
-    if (offset == 0) return;
-    with_offset_.assign(values_, values_ + W);
-    for (float& x : with_offset_)
-      x += offset;
-    values_ = with_offset_.data();
-  }
-  const float* values() const { return values_; }
-
- private:
-  Rows rows_;
-  std::vector<float> with_offset_;
-  const float* values_;
-};
 
 void residual_rms_norm_forward(const RmsNormForward& its, const Launch&) {
   const auto [type, T, W] = its.extent;

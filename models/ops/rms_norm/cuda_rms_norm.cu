@@ -3,6 +3,7 @@
 
 #include "models/ops/cuda/cuda_norm_rows.h"
 #include "models/ops/cuda/cuda_reduce.h"
+#include "models/ops/cuda/cuda_weight.h"
 #include "models/ops/rms_norm/rms_norm.h"
 
 namespace ferry::ops::cuda {
@@ -15,16 +16,6 @@ struct RowShape {
   float inv_width;
   float weight_offset;
 };
-
-/** A pack of the weight with its offset. */
-template <typename T, int N>
-__device__ inline void load_weight(const T* weight, int column, float offset, float (&scale)[N]) {
-  load(weight, column, scale);
-  if (offset == 0) return;
-#pragma unroll
-  for (int i = 0; i < N; i++)
-    scale[i] += offset;
-}
 
 /** z (if not null) = a + residual, rounded; y = z * rstd * weight. */
 template <typename T, int N, int kHeld>
