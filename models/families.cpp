@@ -8,6 +8,16 @@
 #include "models/distilbert/distilbert.h"
 #include "models/electra/electra.h"
 #include "models/family.h"
+#include "models/gemma/gemma.h"
+#include "models/gpt2/gpt2.h"
+#include "models/gpt_neox/gpt_neox.h"
+#include "models/gptj/gptj.h"
+#include "models/llama/llama.h"
+#include "models/mistral/mistral.h"
+#include "models/opt/opt.h"
+#include "models/phi3/phi3.h"
+#include "models/qwen2/qwen2.h"
+#include "models/qwen3/qwen3.h"
 #include "models/roberta/roberta.h"
 #include "src/base/error.h"
 
@@ -16,8 +26,11 @@ namespace {
 
 /** Every family. */
 const Family kFamilies[] = {
-    bert_family(),      roberta_family(),    xlm_roberta_family(),
-    camembert_family(), distilbert_family(), electra_family(),
+    bert_family(),       roberta_family(), xlm_roberta_family(), camembert_family(),
+    distilbert_family(), electra_family(), gpt2_family(),        opt_family(),
+    gpt_neox_family(),   gptj_family(),    llama_family(),       mistral_family(),
+    qwen2_family(),      qwen3_family(),   gemma_family(),       gemma3_family(),
+    phi3_family(),
 };
 
 std::string known_types() {

@@ -306,6 +306,12 @@ ValueId BlockBuilder::first_rows(const std::string& name, ValueId x) {
   return y;
 }
 
+ValueId BlockBuilder::last_rows(const std::string& name, ValueId x) {
+  const ValueId y = value(name, Rows::sequences, columns_of(x));
+  op(OpKind::last_rows, {x}, {y}, {});
+  return y;
+}
+
 ValueId BlockBuilder::labelled_rows(const std::string& name, ValueId x) {
   const ValueId y = value(name, Rows::labelled, columns_of(x));
   op(OpKind::labelled_rows, {x}, {y}, {});

@@ -141,6 +141,8 @@ class BlockBuilder {
   ValueId dropout(const std::string& name, ValueId x, float dropout, int random);
   /** The first token of each sequence. */
   ValueId first_rows(const std::string& name, ValueId x);
+  /** The last token of each sequence. */
+  ValueId last_rows(const std::string& name, ValueId x);
   /** The tokens that have a label, or all where the batch names none. */
   ValueId labelled_rows(const std::string& name, ValueId x);
   ValueId tanh(const std::string& name, ValueId x);

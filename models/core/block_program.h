@@ -51,6 +51,7 @@ enum class OpKind : uint8_t {
   dropout,
   first_rows,
   labelled_rows,
+  last_rows,
   tanh,
   logits,
   label_loss,

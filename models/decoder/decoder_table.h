@@ -1,10 +1,14 @@
 #pragma once
-// Decoder-only transformers: parameters, Hugging Face names, and the program of every block. Two
-// families: Llama's layers (RMSNorm, rotary positions, grouped heads, gated MLP, no biases) and
-// GPT-2's (LayerNorm, learned positions, GELU, biases). Torch-free.
+// Decoder-only transformers of two builds: LLaMA's layers (RMSNorm, rotary positions, gated MLP)
+// with all that its kin changed about them, and GPT-2's (LayerNorm, learned positions, plain MLP).
+// A family's folder fills in the sizes and the names. Torch-free.
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "models/core/block_builder.h"
 #include "models/family.h"
 
 namespace ferry {
@@ -23,15 +27,82 @@ struct DecoderConfig {
   int64_t max_position_embeddings = 0;
   bool tie_word_embeddings = false;  ///< the head's matrix is the embeddings'; GPT-2: always
   float norm_eps = 1e-5f;
-  double rope_theta = 10000;    ///< Llama
+  double rope_theta = 10000;    ///< LLaMA, where `rope` says nothing
   float hidden_dropout = 0;     ///< GPT-2: of embeddings and both residual branches
   float attention_dropout = 0;  ///< of attention probabilities
   float initializer_range = 0.02f;
+  Activation activation = Activation::gelu;  ///< GPT-2's; LLaMA's gate is `gate`
+
+  std::string name = "llama";           ///< of the family
+  std::string stem = "Llama";           ///< of "LlamaForCausalLM"
+  int64_t head_dim = 0;                 ///< 0: hidden_size / num_attention_heads
+  std::optional<RopeSpec> rope;         ///< positions of the layers
+  std::optional<RopeSpec> window_rope;  ///< and of those with a window, where it is another
+  Activation gate = Activation::silu;   ///< of the gated MLP
+  bool qkv_bias = false, output_bias = false, mlp_bias = false;
+  bool is_fused = false;       ///< q, k, v are one tensor of the file, gate and up another (Phi-3)
+  bool norms_heads = false;    ///< an RMSNorm of each head of queries and keys (Qwen3, Gemma 3)
+  bool norms_outputs = false;  ///< an RMSNorm of each branch before it is added (Gemma 2 and 3)
+  float norm_offset = 0;       ///< norms' weights count from it (Gemma: 1)
+  float embedding_scale = 1;
+  double score_scale = 0;              ///< of attention; 0: 1 / sqrt(head width)
+  int64_t window = 0;                  ///< tokens that a layer with a window sees
+  std::vector<bool> layer_has_window;  ///< empty: all where `window` is set
 };
 
-/** Blocks: "embeddings", "layer.0", ..., "head"; the head gives the loss of the next token. A shape
- * that the operations cannot compute is our bug: FERRY_CHECK. */
+/** Blocks: "embeddings", "layer.0", ..., "head". A shape that the operations cannot compute is our
+ * bug: FERRY_CHECK. */
+ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options);
+/** The same with the head of a language model, whatever the options say. */
 ModelTable make_decoder_table(const DecoderConfig& config, const TableOptions& options);
+
+/** The operations of a decoder that draw random numbers. */
+enum DecoderRandom {
+  decoder_embedding_dropout,
+  decoder_attention_probs,
+  decoder_attention_output,
+  decoder_layer_output
+};
+
+/** A layer of LLaMA's build. */
+void add_llama_layer(ModelBuilder& builder,
+                     int64_t index,
+                     const DecoderConfig& config,
+                     const ModelTable& model,
+                     int64_t max_length);
+
+/** The head of a decoder: the last norm, then the vocabulary on all tokens, of which those without
+ * a label give no loss; or the logits of each text's last token. Names are those of Hugging Face,
+ * without ".weight" and ".bias". */
+struct DecoderHead {
+  std::string norm;        ///< empty: none
+  bool is_rms = false;     ///< an RMSNorm, else a LayerNorm
+  float norm_offset = 0;   ///< of an RMSNorm
+  std::string vocabulary;  ///< empty: the embeddings' matrix
+  bool has_bias = false;   ///< of the vocabulary
+};
+void add_decoder_head(ModelBuilder& builder, const ModelTable& model, const DecoderHead& head);
+
+/** A decoder's table without blocks yet; dropouts of the options come first. Refuses with
+ * FERRY_CHECK what no operation computes. */
+ModelTable start_decoder(const DecoderConfig& config, const TableOptions& options);
+
+/** The keys that LLaMA and its kin share. Rotary positions come from rope_parameters or
+ * rope_scaling, rope_theta and partial_rotary_factor. Throws Error(data) as Family::table does. */
+DecoderConfig read_llama_like(const JsonReader& config);
+/** Rotary positions of heads so wide, as `rope` (rope_parameters, rope_scaling, or a part of them)
+ * and the configuration say. */
+RopeSpec read_rope(const JsonReader& config,
+                   const std::optional<JsonReader>& rope,
+                   int64_t head_width,
+                   int64_t max_positions);
+/** layer_types: which layers have a window; `otherwise` where the key is absent. */
+std::vector<bool> read_layers_with_window(const JsonReader& config,
+                                          int64_t n_layers,
+                                          std::vector<bool> otherwise);
+
+/** The heads of decoders. */
+inline constexpr HeadKind kDecoderHeads[] = {HeadKind::causal_lm, HeadKind::classification};
 
 // Shapes that Ferry is measured with.
 

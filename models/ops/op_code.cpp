@@ -1,6 +1,7 @@
 #include "models/ops/op_code.h"
 
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/sub.h>
 #include <ATen/ops/tanh.h>
 #include <ATen/ops/tanh_backward.h>
 #include <fmt/format.h>
@@ -209,6 +210,13 @@ void rows(const OpCall& c, const at::Tensor& which) {
   }
 }
 
+void last_rows(const OpCall& c) {
+  const int64_t n = c.batch.n_seqs;
+  at::Tensor which = c.scratch.take({n}, at::kInt);
+  at::sub_out(which, c.batch.cu_seqlens.narrow(0, 1, n), 1);
+  rows(c, which);
+}
+
 void tanh(const OpCall& c) {
   if (c.part == Part::forward) {
     at::tanh_out(c.places[1], c.places[0]);
@@ -339,6 +347,8 @@ void run_op(const OpCall& call) {
       return dropout(call);
     case OpKind::first_rows:
       return rows(call, call.batch.cu_seqlens);
+    case OpKind::last_rows:
+      return last_rows(call);
     case OpKind::labelled_rows:
       return rows(call, call.batch.label_rows);
     case OpKind::tanh:

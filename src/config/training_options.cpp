@@ -24,7 +24,7 @@ std::vector<Option> training_options() {
        .help = "Samples in one optimizer step: the hyper-parameter that changes what is learned. "
                "Larger is steadier and wants a larger learning_rate; memory hardly depends on it "
                "once a step has several micro-batches. Where only per_device_train_batch_size is "
-               "given, a step has that many."},
+               "given, a step has that many. Of a decoder 16 where nothing is given."},
       {.key = "per_device_train_batch_size",
        .type = Type::integer,
        .group = kScheduleGroup,
@@ -97,7 +97,8 @@ std::vector<Option> training_options() {
        .aliases = {{"lr"}},
        .help = "Peak step size of the optimizer. Too large diverges, too small learns nothing in "
                "the time: "
-               "1e-5 to 5e-5 suits fine-tuning of encoders, small models take more."},
+               "1e-5 to 5e-5 suits fine-tuning of encoders, small models take more. Of a decoder "
+               "1e-5 where nothing is given."},
       {.key = "lr_scheduler_type",
        .type = Type::choice,
        .group = kScheduleGroup,

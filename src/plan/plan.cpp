@@ -84,7 +84,7 @@ int64_t loaded_kernels_bytes(const ModelTable& model, const KernelMemory& measur
   const auto bytes_of = [&](int64_t KernelMemory::*figure) {
     return measured.*figure > 0 ? measured.*figure : kH200.*figure;
   };
-  const int64_t head_width = model.width / std::max<int64_t>(1, model.n_heads);
+  const int64_t head_width = model.head_width;
   const bool has_graphs = model.attention == AttentionBackend::flash;
   const bool has_wide_rows =
       model.width * static_cast<int64_t>(size_of(model.compute)) > kWideRow_bytes;

@@ -204,13 +204,21 @@ AttentionNeed attention_need_of(const ModelTable& model) {
   return need;
 }
 
+void take_family_defaults(config::Config& config, const HfConfig& hf) {
+  if (!family_of(hf.fields()).is_decoder) return;
+  for (const auto& [key, value] : {std::pair{"train_batch_size", "16"}, {"learning_rate", "1e-5"}})
+    if (!config.is_set(key)) config.choose(key, value, hf.origin());
+}
+
 ModelTable make_model_table(const config::Config& config,
                             const HfConfig& hf,
                             HeadKind head,
                             int64_t n_labels,
                             const PlanMachine& machine) {
-  TableOptions options = {
-      .head = head, .n_labels = n_labels, .compute = choose_dtype(config, machine)};
+  TableOptions options = {.head = head,
+                          .n_labels = n_labels,
+                          .compute = choose_dtype(config, machine),
+                          .max_length = config.maybe_integer("max_length").value_or(0)};
   const auto dropout = [&](const char* key) -> std::optional<float> {
     if (auto p = config.maybe_number(key)) return static_cast<float>(*p);
     return std::nullopt;

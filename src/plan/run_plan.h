@@ -67,6 +67,10 @@ AttentionBackend choose_attention(DType compute,
  * limit, or that of attention on a CPU. */
 int64_t choose_max_length(const config::Config& config, int64_t max_positions, bool has_gpu);
 
+/** Settings that nobody gave become those that suit a decoder: steps of 16 samples, a rate of 1e-5.
+ */
+void take_family_defaults(config::Config& config, const HfConfig& hf);
+
 /** Tensor table of the model in `hf` with a head. Throws as make_table() of models/family.h, and
  * Error(data) where a GPU's kernels cannot take the model. */
 ModelTable make_model_table(const config::Config& config,

@@ -227,9 +227,27 @@ std::map<std::string, at::Tensor> ModelRunner::by_hf_name(bool grads) {
       }
     }
     const at::Tensor part = in_groups(whole.narrow(0, entry.row_begin, entry.rows), entry.groups);
-    result[entry.hf_name] = (entry.transposed ? part.t() : part).reshape(entry.hf_shape).clone();
+    result[entry.hf_name] = (entry.transposed ? part.t() : part)
+                                .reshape(entry.hf_shape)
+                                .clone(at::MemoryFormat::Contiguous);
   }
   return result;
+}
+
+void ModelRunner::set(const HfEntry& entry, const at::Tensor& of_file) {
+  at::Tensor part = entry.transposed ? of_file.t() : of_file;
+  if (const HfRowGroups& groups = entry.groups; groups.n_groups > 0) {
+    const int64_t group_rows = part.size(0) / groups.n_groups;
+    std::vector<at::Tensor> parts;
+    int64_t begin = 0;
+    for (const int64_t rows : groups.part_rows) {
+      for (int64_t g = 0; g < groups.n_groups; ++g)
+        parts.push_back(part.narrow(0, g * group_rows + begin, rows));
+      begin += rows;
+    }
+    part = at::cat(parts);
+  }
+  param(entry.block, entry.param).narrow(0, entry.row_begin, entry.rows).copy_(part);
 }
 
 std::map<std::string, at::Tensor> ModelRunner::hf_grads() {

@@ -62,6 +62,8 @@ class ModelRunner {
    */
   void backward(const RandomKey& key, const BatchTensors& batch);
   std::map<std::string, at::Tensor> hf_grads();
+  /** Fills a parameter, or a part of it, from the file's tensor. */
+  void set(const HfEntry& entry, const at::Tensor& of_file);
   std::map<std::string, at::Tensor> hf_params();
 
   /** Scratch peaks of the last forward and backward of a block. */

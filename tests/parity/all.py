@@ -6,7 +6,7 @@ Exits 1 when one failed, 77 when a package is missing."""
 import sys
 import traceback
 
-import compare, compare_exported, compare_steps
+import compare, compare_exported, compare_steps, families
 
 
 def outcome(main, arguments):
@@ -27,6 +27,7 @@ def main():
     codes = {}
     for name, module, programs in (("with transformers", compare, [parity_dump]),
                                    ("ten steps like transformers", compare_steps, [train_dump]),
+                                   ("families like transformers", families, [parity_dump, train_dump]),
                                    ("exported like transformers", compare_exported, [ferry, trainer])):
         print(f"=== {name}", flush=True)
         codes[name] = outcome(module.main, [module.__file__] + programs)

@@ -104,7 +104,18 @@ def last_norm_bias(model):
 def parameters(model):
     """By name; a matrix that embeddings and head share has the embeddings' name."""
     of_embeddings = next(name for name, module in model.named_modules() if module is model.get_input_embeddings())
-    return {f"{of_embeddings}.weight" if p is model.get_input_embeddings().weight else name: p for name, p in model.named_parameters()}
+    named = {f"{of_embeddings}.weight" if p is model.get_input_embeddings().weight else name: p for name, p in model.named_parameters()}
+    if type(model).__name__.startswith("GPTNeoX"):  # the name in its files
+        named["embed_out.weight"] = named.pop("lm_head.weight")
+    return named
+
+
+def in_fp64(model):
+    """A copy that computes all in fp64, softmax too, which eager attention makes in fp32."""
+    copied = copy.deepcopy(model).double()
+    if hasattr(copied, "set_attn_implementation") and not getattr(model.config, "attn_logit_softcapping", None):
+        copied.set_attn_implementation("sdpa")
+    return copied
 
 
 def span_loss(starts, ends, lengths, positions):
@@ -204,7 +215,7 @@ def run_case(program, name, case):
         tensors["labels"] = labels
     loss, logits, grads = reference(model, case, ids, types, lengths, labels)
     wide_labels = labels.double() if labels.is_floating_point() else labels
-    model64 = copy.deepcopy(model).double()
+    model64 = in_fp64(model)
     model64.zero_grad()
     exact = reference(model64, case, ids, types, lengths, wide_labels)[2]
 

@@ -4,7 +4,7 @@ optimizer steps, and that transformers loads what was saved. Bars and rules are 
     families.py PARITY_DUMP_PROGRAM TRAIN_DUMP_PROGRAM [NAME]
 
 Prints two lines a case and a last line "N passed, N failed"; exits 1 when one failed, 77 when a package is missing."""
-import copy, sys
+import sys
 
 try:
     import torch, transformers
@@ -15,6 +15,8 @@ except ImportError as missing:
 import compare, compare_steps
 
 ENCODER = dict(vocab_size=500, hidden_size=48, num_hidden_layers=2, num_attention_heads=3, intermediate_size=80)
+DECODER = dict(vocab_size=500, hidden_size=48, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1, intermediate_size=80,
+               max_position_embeddings=160)
 LOSSES = dict(ForSequenceClassification=("cross_entropy", 3), ForMaskedLM=("masked_lm", 1), ForTokenClassification=("token_classification", 5),
               ForQuestionAnswering=("question_answering", 1), ForCausalLM=("causal_lm", 1), LMHeadModel=("causal_lm", 1))
 
@@ -31,6 +33,30 @@ CASES = [  # class of transformers, its configuration, settings
     *encoders("DistilBert", vocab_size=500, dim=48, n_layers=2, n_heads=3, hidden_dim=80, max_position_embeddings=160),
     *encoders("Electra", **ENCODER, embedding_size=32, max_position_embeddings=160),
     *encoders("Electra", **(ENCODER | dict(hidden_act="gelu_new")), embedding_size=48, max_position_embeddings=160)[:1],
+    ("GPT2LMHeadModel", "GPT2Config", dict(vocab_size=500, n_positions=160, n_embd=48, n_layer=2, n_head=3)),
+    ("GPT2ForSequenceClassification", "GPT2Config", dict(vocab_size=500, n_positions=160, n_embd=48, n_layer=2, n_head=3, pad_token_id=0)),
+    ("LlamaForSequenceClassification", "LlamaConfig", DECODER | dict(pad_token_id=0)),
+    ("OPTForCausalLM", "OPTConfig", dict(vocab_size=500, hidden_size=48, num_hidden_layers=2, num_attention_heads=3, ffn_dim=80,
+                                         max_position_embeddings=160, word_embed_proj_dim=48)),
+    ("GPTNeoXForCausalLM", "GPTNeoXConfig", ENCODER | dict(max_position_embeddings=160)),
+    ("GPTNeoXForCausalLM", "GPTNeoXConfig", ENCODER | dict(max_position_embeddings=160, use_parallel_residual=False, attention_bias=False)),
+    ("GPTJForCausalLM", "GPTJConfig", dict(vocab_size=500, n_positions=160, n_embd=48, n_layer=2, n_head=3, rotary_dim=8)),
+    ("LlamaForCausalLM", "LlamaConfig", DECODER),
+    ("LlamaForCausalLM", "LlamaConfig", DECODER | dict(head_dim=24, tie_word_embeddings=True, attention_bias=True, mlp_bias=True,
+                                                       rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0,
+                                                                         original_max_position_embeddings=64))),
+    ("LlamaForCausalLM", "LlamaConfig", DECODER | dict(rope_scaling=dict(rope_type="linear", factor=4.0))),
+    ("LlamaForCausalLM", "LlamaConfig", DECODER | dict(rope_scaling=dict(rope_type="dynamic", factor=4.0))),
+    ("LlamaForCausalLM", "LlamaConfig", DECODER | dict(rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=40))),
+    ("MistralForCausalLM", "MistralConfig", DECODER | dict(sliding_window=17)),
+    ("Qwen2ForCausalLM", "Qwen2Config", DECODER),
+    ("Qwen2ForCausalLM", "Qwen2Config", DECODER | dict(use_sliding_window=True, sliding_window=9, max_window_layers=1)),
+    ("Qwen3ForCausalLM", "Qwen3Config", DECODER | dict(head_dim=24)),
+    ("GemmaForCausalLM", "GemmaConfig", DECODER | dict(head_dim=24)),
+    ("Gemma3ForCausalLM", "Gemma3TextConfig", DECODER | dict(head_dim=24, query_pre_attn_scalar=20, sliding_window=11, sliding_window_pattern=2)),
+    ("Phi3ForCausalLM", "Phi3Config", DECODER | dict(pad_token_id=0, sliding_window=50)),
+    ("Phi3ForCausalLM", "Phi3Config", DECODER | dict(pad_token_id=0, original_max_position_embeddings=80, rope_scaling=dict(
+        rope_type="longrope", short_factor=[1.0, 1.1, 1.3, 1.6, 2.0, 2.5, 3.1, 3.8], long_factor=[1.0] * 8))),
 ]
 TYPED = ("Electra",)  # families that read types of tokens
 POSITIONS = [[3, 7], [0, 110], [8, 2], [63, 63], [0, 0]]
@@ -40,13 +66,13 @@ def zero_elements(model, loss, n_labels, least_id):
     """By name the elements whose gradient is exactly zero by fp64 and not in fp32."""
     step = compare_steps.make_steps(model.config.vocab_size, loss, n_labels, 64, least_id)[0]
     grads = []
-    for one in (model, copy.deepcopy(model).double()):
+    for one in (model, compare.in_fp64(model)):
         one.zero_grad()
         compare_steps.step_loss(one, step, loss)
         grads.append({name: p.grad.double() for name, p in compare.parameters(one).items() if p.grad is not None})
         one.zero_grad()
     scale = torch.stack([g.abs().max() for g in grads[1].values()]).median()
-    zeros = {name: (exact.abs() < 1e-11 * scale) & (grads[0][name] != 0) for name, exact in grads[1].items()}
+    zeros = {name: (exact.abs() < 1e-11 * scale) & ((grads[0][name] != 0) | (exact.dim() == 1)) for name, exact in grads[1].items()}
     return {name: mask for name, mask in zeros.items() if mask.any()}
 
 

@@ -50,9 +50,7 @@ void load_weights(const SafetensorsFile& file, test::ModelRunner& runner) {
       if (!value.defined()) value = tensor_of(file, name);
     }
     FERRY_CHECK(value.defined() || entry.optional, "no tensor {}", entry.hf_name);
-    if (!value.defined()) continue;
-    at::Tensor to = runner.param(entry.block, entry.param);
-    to.narrow(0, entry.row_begin, entry.rows).copy_(value);
+    if (value.defined()) runner.set(entry, value);
   }
 }
 

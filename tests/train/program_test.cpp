@@ -262,7 +262,7 @@ TEST_F(Program, MaskedLmAdaptsToTextsWithoutLabels) {
   std::string name;
   numbers >> name >> loss >> name >> perplexity;
   EXPECT_NEAR(perplexity, std::exp(loss), 1e-3 * perplexity);
-  expect_fault(ferry("predict --model mlm --device cpu a"), 4, {"masked language model"});
+  expect_fault(ferry("predict --model mlm --device cpu a"), 4, {"language model"});
 }
 
 TEST_F(Program, PrintsTheMeanLossSinceTheLastLine) {
@@ -620,7 +620,7 @@ TEST_F(Program, EvaluatesOnlyATrainedClassifier) {
   fs::copy(root_ / "model", root_ / "headless", fs::copy_options::recursive);
   write("headless/config.json", config.dump());
   expect_fault(ferry("predict --model headless --device cpu a"), 4,
-               {"has no tensor", "not a trained classifier"});
+               {"has no tensor", "head is not trained"});
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && \

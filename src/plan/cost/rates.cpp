@@ -80,7 +80,7 @@ double attention_rate(const std::vector<AttentionRate>& all,
                       const ModelTable& model,
                       int64_t length,
                       bool backward) {
-  const int64_t head_width = model.width / std::max<int64_t>(1, model.n_heads);
+  const int64_t head_width = model.head_width;
   std::vector<AttentionRate> found;
   for (const AttentionRate& rate : all)
     if (rate.type == model.compute && rate.backend == name_of(model.attention))

@@ -182,6 +182,7 @@ Job prepare(config::Config config, const JobRequest& request) {
              .model = {.directory = HfDirectory::open(path),
                        .tokenizer = Tokenizer::open(path),
                        .has_checkpoint = request.checkpoint.has_value()}};
+  if (trains) take_family_defaults(job.config, job.model.directory.config());
   job.machine = detect_machine(job.config);
   Texts texts = trains ? texts_to_train_on(job.config, job.model.directory.config())
                        : texts_to_answer(job.config, job.model.directory,

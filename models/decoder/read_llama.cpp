@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/config_keys.h"
+#include "models/decoder/decoder_table.h"
+
+namespace ferry {
+namespace {
+
+RopeScaling scaling_of(const JsonReader& rope) {
+  const auto key = rope.find("rope_type") ? "rope_type" : "type";  // older files say type
+  const auto type = rope.find(key);
+  if (!type) return RopeScaling::none;
+  constexpr std::pair<std::string_view, RopeScaling> kNames[] = {
+      {"default", RopeScaling::none},      {"linear", RopeScaling::linear},
+      {"dynamic", RopeScaling::dynamic},   {"yarn", RopeScaling::yarn},
+      {"longrope", RopeScaling::longrope}, {"su", RopeScaling::longrope},
+      {"llama3", RopeScaling::llama3}};
+  for (const auto& [name, scaling] : kNames)
+    if (type->is_text() && type->text() == name) return scaling;
+  type->refuse("default, linear, dynamic, yarn, longrope or llama3");
+}
+
+std::vector<double> read_factors(const JsonReader& rope, std::string_view key) {
+  std::vector<double> factors;
+  if (const auto list = rope.find(key))
+    for (size_t i = 0; i < list->size(); ++i)
+      factors.push_back(list->at(i).number(1e-6, 1e6));
+  return factors;
+}
+
+constexpr double kFactorMax = 1e6, kThetaMax = 1e12;
+
+}  // namespace
+
+RopeSpec read_rope(const JsonReader& config,
+                   const std::optional<JsonReader>& rope,
+                   int64_t head_width,
+                   int64_t max_positions) {
+  RopeSpec spec = {.theta = config.number("rope_theta", 1, kThetaMax, 10000.0),
+                   .max_positions = max_positions};
+  double partial = config.number("partial_rotary_factor", 0, 1, 1.0);
+  spec.original_positions = config.integer("original_max_position_embeddings", 1, kPositionsMax, 0);
+  if (rope) {
+    const JsonReader& its = *rope;
+    spec.scaling = scaling_of(its);
+    its.find("type");  // beside rope_type in files that serve both
+    spec.theta = its.number("rope_theta", 1, kThetaMax, spec.theta);
+    partial = its.number("partial_rotary_factor", 0, 1, partial);
+    spec.original_positions =
+        its.integer("original_max_position_embeddings", 1, kPositionsMax, spec.original_positions);
+    spec.factor = its.number("factor", 0, kFactorMax, 0.0);
+    spec.attention_factor = its.number("attention_factor", 0, kFactorMax, 0.0);
+    spec.low_frequency_factor = its.number("low_freq_factor", 0, kFactorMax, 1.0);
+    spec.high_frequency_factor = its.number("high_freq_factor", 0, kFactorMax, 4.0);
+    spec.beta_fast = its.number("beta_fast", 0, kFactorMax, 32.0);
+    spec.beta_slow = its.number("beta_slow", 0, kFactorMax, 1.0);
+    spec.mscale = its.number("mscale", 0, kFactorMax, 0.0);
+    spec.mscale_all_dim = its.number("mscale_all_dim", 0, kFactorMax, 0.0);
+    spec.truncate = its.flag("truncate", true);
+    spec.short_factor = read_factors(its, "short_factor");
+    spec.long_factor = read_factors(its, "long_factor");
+    if (const auto unknown = unknown_keys(its); !unknown.empty())
+      its.at(unknown.front()).fail("is a rotary scaling that Ferry does not know");
+  }
+  spec.width = static_cast<int64_t>(static_cast<double>(head_width) * partial);
+  if (const char* what = refused_rope(spec)) (rope ? *rope : config).fail(what);
+  return spec;
+}
+
+std::vector<bool> read_layers_with_window(const JsonReader& config,
+                                          int64_t n_layers,
+                                          std::vector<bool> otherwise) {
+  const auto types = config.find("layer_types");
+  if (!types) return otherwise;
+  std::vector<bool> has_window;
+  for (const std::string& type : types->texts()) {
+    if (type != "sliding_attention" && type != "full_attention")
+      types->refuse("sliding_attention or full_attention for each layer");
+    has_window.push_back(type == "sliding_attention");
+  }
+  if (static_cast<int64_t>(has_window.size()) != n_layers)
+    types->refuse(fmt::format("a type for each of {} layers", n_layers));
+  return has_window;
+}
+
+DecoderConfig read_llama_like(const JsonReader& config) {
+  DecoderConfig c;
+  c.vocab_size = config.integer("vocab_size", 1, kVocabMax);
+  c.hidden_size = config.integer("hidden_size", 1, kWidthMax);
+  c.num_hidden_layers = config.integer("num_hidden_layers", 1, kLayersMax);
+  c.num_attention_heads = config.integer("num_attention_heads", 1, kHeadsMax);
+  c.num_key_value_heads =
+      config.integer("num_key_value_heads", 1, kHeadsMax, c.num_attention_heads);
+  c.intermediate_size = config.integer("intermediate_size", 1, kIntermediateMax);
+  constexpr int64_t kWritten_max = int64_t{1} << 40;
+  c.max_position_embeddings =
+      std::min(config.integer("max_position_embeddings", 1, kWritten_max), kPositionsMax);
+  c.tie_word_embeddings = config.flag("tie_word_embeddings", false);
+  c.norm_eps = read_eps(config, "rms_norm_eps", 1e-6f);
+  c.attention_dropout = read_dropout(config, "attention_dropout", 0);
+  c.initializer_range = read_init_std(config);
+  c.gate = read_activation(config, "hidden_act", Activation::silu);
+  if (config.find("head_dim")) c.head_dim = config.integer("head_dim", 1, kWidthMax);
+  if (c.head_dim == 0) {
+    expect_divides(config, "num_attention_heads", c.num_attention_heads, "hidden_size",
+                   c.hidden_size);
+    c.head_dim = c.hidden_size / c.num_attention_heads;
+  }
+  if (c.num_attention_heads % c.num_key_value_heads != 0)
+    expect_divides(config, "num_key_value_heads", c.num_key_value_heads, "num_attention_heads",
+                   c.num_attention_heads);
+  c.qkv_bias = c.output_bias = config.flag("attention_bias", false);
+  const auto rope =
+      config.find("rope_parameters") ? config.find("rope_parameters") : config.find("rope_scaling");
+  // Gemma 3 has one for each type of layers, which its own code reads.
+  if (!rope || !rope->find("full_attention"))
+    c.rope = read_rope(config, rope, c.head_dim, c.max_position_embeddings);
+  return c;
+}
+
+}  // namespace ferry

@@ -1,0 +1,77 @@
+#include "models/gemma/gemma.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "models/config_keys.h"
+#include "models/decoder/decoder_table.h"
+
+namespace ferry {
+namespace {
+
+DecoderConfig read_gemma(const JsonReader& config, const char* name, const char* stem) {
+  DecoderConfig gemma = read_llama_like(config);
+  gemma.name = name;
+  gemma.stem = stem;
+  gemma.tie_word_embeddings = config.flag("tie_word_embeddings", true);
+  gemma.gate =
+      read_activation(config, config.find("hidden_activation") ? "hidden_activation" : "hidden_act",
+                      Activation::gelu_tanh);
+  gemma.norm_offset = 1;
+  gemma.embedding_scale = std::sqrt(static_cast<float>(gemma.hidden_size));
+  expect_off(config, "use_bidirectional_attention");
+  return gemma;
+}
+
+/** What Gemma 2 and 3 share. */
+void read_later(const JsonReader& config, DecoderConfig& gemma, int64_t pattern) {
+  gemma.norms_outputs = true;
+  gemma.score_scale = 1 / std::sqrt(config.number("query_pre_attn_scalar", 1e-3, 1e6, 256.0));
+  pattern = config.integer("sliding_window_pattern", 1, kLayersMax, pattern);
+  pattern = config.integer("_sliding_window_pattern", 1, kLayersMax, pattern);
+  std::vector<bool> all_but_each_last;
+  for (int64_t i = 0; i < gemma.num_hidden_layers; ++i)
+    all_but_each_last.push_back((i + 1) % pattern != 0);
+  gemma.layer_has_window =
+      read_layers_with_window(config, gemma.num_hidden_layers, std::move(all_but_each_last));
+  gemma.window = config.integer("sliding_window", 1, kPositionsMax, 4096);
+}
+
+ModelTable make_gemma(const JsonReader& config, const TableOptions& options) {
+  return make_decoder(read_gemma(config, "gemma", "Gemma"), options);
+}
+
+ModelTable make_gemma3(const JsonReader& config, const TableOptions& options) {
+  DecoderConfig gemma = read_gemma(config, "gemma3_text", "Gemma3");
+  read_later(config, gemma, 6);
+  gemma.norms_heads = true;
+  expect_off(config, "attn_logit_softcapping");
+  expect_off(config, "final_logit_softcapping");
+  const int64_t D = gemma.head_dim, positions = gemma.max_position_embeddings;
+  constexpr double kLocalTheta = 10000, kThetaMax = 1e12;
+  const double local = config.number("rope_local_base_freq", 1, kThetaMax, kLocalTheta);
+  gemma.window_rope = RopeSpec{.theta = local, .width = D};
+  if (const auto each = config.find("rope_parameters"); each && each->find("full_attention")) {
+    gemma.rope = read_rope(config, each->find("full_attention"), D, positions);
+    gemma.window_rope = read_rope(config, each->find("sliding_attention"), D, positions);
+  } else if (!config.find("rope_theta")) {
+    gemma.rope->theta = 1e6;  // another default than LLaMA's
+  }
+  return make_decoder(gemma, options);
+}
+
+}  // namespace
+
+Family gemma_family() {
+  return {.model_type = "gemma", .is_decoder = true, .heads = kDecoderHeads, .table = make_gemma};
+}
+
+Family gemma3_family() {
+  return {.model_type = "gemma3_text",
+          .is_decoder = true,
+          .heads = kDecoderHeads,
+          .table = make_gemma3};
+}
+
+}  // namespace ferry

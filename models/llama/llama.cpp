@@ -1,0 +1,20 @@
+#include "models/llama/llama.h"
+
+#include "models/decoder/decoder_table.h"
+
+namespace ferry {
+namespace {
+
+ModelTable make(const JsonReader& config, const TableOptions& options) {
+  DecoderConfig llama = read_llama_like(config);
+  llama.mlp_bias = config.flag("mlp_bias", false);
+  return make_decoder(llama, options);
+}
+
+}  // namespace
+
+Family llama_family() {
+  return {.model_type = "llama", .is_decoder = true, .heads = kDecoderHeads, .table = make};
+}
+
+}  // namespace ferry

@@ -1,0 +1,11 @@
+#pragma once
+// LLaMA 1 to 3 (Touvron et al. 2023, Grattafiori et al. 2024), and what is built the same way.
+// Torch-free.
+
+#include "models/family.h"
+
+namespace ferry {
+
+Family llama_family();
+
+}  // namespace ferry

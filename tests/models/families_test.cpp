@@ -1,0 +1,153 @@
+// Families of models: each finds its own, takes a small config.json of its kind, and refuses what
+// it does not compute by name. Figures are compared with transformers in tests/parity/families.py.
+
+#include "models/family.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+using nlohmann::ordered_json;
+
+/** The keys that a family cannot do without. */
+ordered_json small(std::string_view type) {
+  ordered_json config = {
+      {"model_type", type},           {"vocab_size", 100},        {"hidden_size", 24},
+      {"num_hidden_layers", 2},       {"num_attention_heads", 3}, {"intermediate_size", 40},
+      {"max_position_embeddings", 20}};
+  if (type == "gpt2" || type == "gptj")
+    config = {{"model_type", type}, {"vocab_size", 100}, {"n_embd", 24},
+              {"n_layer", 2},       {"n_head", 3},       {"n_positions", 20}};
+  if (type == "gptj") config["rotary_dim"] = 4;
+  if (type == "gpt_neox") config["rotary_pct"] = 0.5;
+  if (type == "opt") config.erase("intermediate_size"), config["ffn_dim"] = 40;
+  if (type == "distilbert")
+    config = {{"model_type", type},
+              {"vocab_size", 100},
+              {"dim", 24},
+              {"n_layers", 2},
+              {"n_heads", 3},
+              {"hidden_dim", 40},
+              {"max_position_embeddings", 20}};
+  return config;
+}
+
+JsonReader reader(const ordered_json& config) {
+  return JsonReader::of(config, {"config.json", "model.config", ""});
+}
+
+std::string refusal(const ordered_json& config, HeadKind head, Fault fault = Fault::data) {
+  try {
+    make_table(reader(config), {.head = head});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), fault) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Families, EachMakesATableOfEachOfItsHeads) {
+  std::set<std::string_view> types;
+  for (const Family& family : families()) {
+    EXPECT_TRUE(types.insert(family.model_type).second) << family.model_type;
+    for (const HeadKind head : family.heads) {
+      const ModelTable model = make_table(reader(small(family.model_type)), {.head = head});
+      EXPECT_EQ(model.head, head);
+      EXPECT_EQ(model.blocks.size(), 4) << family.model_type;
+      EXPECT_EQ(model.width, 24);
+      EXPECT_GT(model.head_width, 0);
+      EXPECT_FALSE(model.hf_architecture.empty());
+      EXPECT_TRUE(family.is_decoder || head != HeadKind::causal_lm) << family.model_type;
+    }
+  }
+}
+
+/** All rows of a parameter come from the file, each once. */
+TEST(Families, NamesCoverEachParameterOnce) {
+  for (const Family& family : families()) {
+    const ModelTable model =
+        make_table(reader(small(family.model_type)), {.head = family.heads.front()});
+    std::map<std::pair<int, int>, int64_t> rows;
+    std::set<std::string> names;
+    for (const HfEntry& entry : model.hf_names) {
+      EXPECT_TRUE(names.insert(entry.hf_name).second) << entry.hf_name;
+      EXPECT_EQ((rows[{entry.block, entry.param}]), entry.row_begin) << entry.hf_name;
+      rows[{entry.block, entry.param}] += entry.rows;
+    }
+    for (size_t b = 0; b < model.blocks.size(); ++b)
+      for (size_t p = 0; p < model.blocks[b].params.size(); ++p)
+        EXPECT_EQ((rows[{static_cast<int>(b), static_cast<int>(p)}]),
+                  model.blocks[b].params[p].shape[0])
+            << family.model_type << " " << model.blocks[b].params[p].name;
+  }
+}
+
+TEST(Families, AnUnknownKeyIsRefusedByNameUnlessItIsOff) {
+  for (const Family& family : families()) {
+    const HeadKind head = family.heads.front();
+    ordered_json config = small(family.model_type);
+    config["transformers_version"] = "5.0";  // such keys change nothing
+    config["use_cache"] = true;
+    config["attention_sinks"] = nullptr;
+    config["token_mixer"] = "";
+    EXPECT_EQ(refusal(config, head), "");
+    config["attention_sinks"] = true;
+    EXPECT_TRUE(has(refusal(config, head), "attention_sinks may change what the model computes"))
+        << family.model_type;
+    config = small(family.model_type);
+    config["quantization_config"] = {{"quant_method", "bitsandbytes"}};
+    EXPECT_TRUE(has(refusal(config, head), "quantization_config")) << family.model_type;
+  }
+}
+
+TEST(Families, AnUnknownScalingOfPositionsIsRefused) {
+  ordered_json config = small("llama");
+  config["rope_scaling"] = {{"rope_type", "spiral"}, {"factor", 2.0}};
+  EXPECT_TRUE(has(refusal(config, HeadKind::causal_lm), "rope_scaling.rope_type is \"spiral\""));
+  config["rope_scaling"] = {{"type", "linear"}, {"factor", 2.0}, {"twist", 3}};
+  EXPECT_TRUE(has(refusal(config, HeadKind::causal_lm), "rope_scaling.twist"));
+  config["rope_scaling"] = {{"type", "linear"}, {"factor", 2.0}};
+  EXPECT_EQ(refusal(config, HeadKind::causal_lm), "");
+}
+
+TEST(Families, WhatIsNotTrainedIsSaid) {
+  EXPECT_TRUE(has(refusal({{"model_type", "t5"}}, HeadKind::causal_lm),
+                  "model_type t5, which is not trained by this version"));
+  EXPECT_TRUE(has(refusal(small("bert"), HeadKind::causal_lm, Fault::usage),
+                  "a bert model has no head for causal-lm"));
+  EXPECT_TRUE(has(refusal(small("llama"), HeadKind::masked_lm, Fault::usage),
+                  "it is trained for: causal-lm, classification"));
+}
+
+TEST(Families, BadShapesNameTheKey) {
+  ordered_json config = small("llama");
+  config["num_key_value_heads"] = 2;
+  EXPECT_TRUE(has(refusal(config, HeadKind::causal_lm), "num_key_value_heads is 2"));
+  config = small("mistral");
+  config["sliding_window"] = 0;
+  EXPECT_TRUE(has(refusal(config, HeadKind::causal_lm), "sliding_window"));
+  config = small("qwen2");
+  config["layer_types"] = {"full_attention"};
+  EXPECT_TRUE(has(refusal(config, HeadKind::causal_lm), "layer_types"));
+  config = small("opt");
+  config["do_layer_norm_before"] = false;
+  EXPECT_TRUE(has(refusal(config, HeadKind::causal_lm), "do_layer_norm_before"));
+  config = small("gptj");
+  config["rotary_dim"] = 5;
+  EXPECT_TRUE(has(refusal(config, HeadKind::causal_lm), "rotary_dim"));
+}
+
+}  // namespace
+}  // namespace ferry
