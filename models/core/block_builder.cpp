@@ -340,8 +340,8 @@ void BlockBuilder::span_loss(ValueId logits) {
   op(OpKind::span_loss, {logits}, {}, {});
 }
 
-void BlockBuilder::vocabulary_loss(ValueId t, ParamId word, ParamId bias) {
-  op(OpKind::vocabulary_loss, {t}, {}, {word, bias});
+void BlockBuilder::vocabulary_loss(ValueId t, ParamId word, ParamId bias, float soft_cap) {
+  op(OpKind::vocabulary_loss, {t}, {}, {word, bias}).with = {.soft_cap = soft_cap};
 }
 
 void BlockBuilder::recompute(ValueId value) {

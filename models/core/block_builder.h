@@ -151,8 +151,8 @@ class BlockBuilder {
   /** The loss of each sequence or token by its label, as the run's LossKind says. */
   void label_loss(ValueId logits);
   void span_loss(ValueId logits);
-  /** The vocabulary's logits in pieces, and the loss. */
-  void vocabulary_loss(ValueId t, ParamId word, ParamId bias);
+  /** The vocabulary's logits l in pieces, or soft_cap * tanh(l / soft_cap), and the loss. */
+  void vocabulary_loss(ValueId t, ParamId word, ParamId bias, float soft_cap = 0);
 
   /** Selective recomputation makes the value again: it is large for what it costs. */
   void recompute(ValueId value);

@@ -69,6 +69,7 @@ struct EmbeddingRule {
 struct ScoreRule {
   double scale = 0;    ///< 0: 1 / sqrt(head width)
   int64_t window = 0;  ///< of a causal attention: tokens that one sees, itself the last; 0: all
+  float soft_cap = 0;  ///< scores s become cap * tanh(s / cap) (Gemma 2); 0: they do not
 };
 
 /** The settings of an operation beside its values and parameters. Each kind reads its own. */
@@ -79,7 +80,8 @@ struct OpAttributes {
   int random = 0;  ///< RandomKey::of takes it: one number for each operation of a block that draws
   int64_t n_heads = 0, n_kv_heads = 0, head_width = 0;  ///< of attention and rotary positions
   bool causal = false;
-  ScoreRule scores;  ///< of attention
+  float soft_cap = 0;  ///< of a vocabulary's logits
+  ScoreRule scores;    ///< of attention
   Activation activation{};
   RopeTable rope;            ///< of rotary positions
   bool interleaved = false;  ///< of rotary positions: a pair is two neighbours

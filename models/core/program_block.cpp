@@ -20,7 +20,7 @@ class ProgramBlock final : public Block {
     for (const Value& value : program().values)
       has_labelled_rows_ |= value.rows == Rows::labelled;
     for (const Op& op : program().ops)
-      has_attention_ |= op.kind == OpKind::attention;
+      has_attention_ |= op.kind == OpKind::attention && op.with.scores.soft_cap == 0;
   }
 
   std::optional<GraphShape> graph_shape(const BatchTensors& batch) const override {
@@ -162,7 +162,7 @@ class ProgramBlock final : public Block {
 
   std::shared_ptr<const CompiledBlock> block_;
   LossKind loss_;
-  bool has_labelled_rows_ = false, has_attention_ = false;
+  bool has_labelled_rows_ = false, has_attention_ = false;  // attention that a graph can hold
   mutable Layouts forward_, backward_, recompute_;
 };
 

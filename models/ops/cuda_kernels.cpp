@@ -7,6 +7,7 @@ const CudaKernels& cuda_kernels() {
       {kCudaNorm, kCudaRmsNorm, kCudaHeadNorm, kCudaActivation, kCudaGate, kCudaRotary,
        kCudaEmbedding, kCudaDropout, kCudaRows, kCudaCrossEntropy},
       kCudaAttention,
+      kCudaCappedSoftmax,
       kCudaSpanLoss};
   return kernels;
 }

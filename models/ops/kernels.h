@@ -9,6 +9,7 @@
 // another order. A refused launch throws Error(Fault::machine).
 
 #include "models/ops/activation/activation.h"
+#include "models/ops/attention/capped_softmax.h"
 #include "models/ops/attention/join_gradients.h"
 #include "models/ops/cross_entropy/cross_entropy.h"
 #include "models/ops/dropout/dropout_residual.h"
@@ -35,7 +36,7 @@ struct Kernels : NormKernels,
                  CrossEntropyKernels {};
 
 /** A GPU has some that have no like on the CPU. */
-struct CudaKernels : Kernels, AttentionKernels, SpanLossKernels {};
+struct CudaKernels : Kernels, AttentionKernels, CappedSoftmaxKernels, SpanLossKernels {};
 
 const Kernels& cpu_kernels();
 /** FERRY_CHECK fails in a build without CUDA: operations ask a tensor's device first. */

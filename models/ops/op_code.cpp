@@ -119,14 +119,16 @@ void attention(const OpCall& c) {
                                     .n_kv_heads = with.n_kv_heads,
                                     .causal = with.causal,
                                     .scale = with.scores.scale,
-                                    .window = with.scores.window};
+                                    .window = with.scores.window,
+                                    .soft_cap = with.scores.soft_cap};
   if (c.part == Part::forward)
     return ops::attention_forward(attention, c.batch, c.places[0], c.places.subspan(2), c.places[1],
                                   c.scratch);
   const auto states = c.places.subspan(3, c.places.size() - 4);
   ops::attention_backward(attention, c.batch, c.places[0], c.places[1], states, c.places[2],
                           c.places.back(), c.grad(0), c.scratch);
-  if (!c.grad(0).defined()) return;
+  // A cap makes softmax see what is added to all scores of a row.
+  if (!c.grad(0).defined() || with.scores.soft_cap > 0) return;
   // A key bias adds the same to every score of a row, which softmax does not see: its gradient is
   // zero, and what the sum holds there is rounding error that AdamW would blow up to full steps.
   c.grad(0).narrow(0, with.n_heads * with.head_width, with.n_kv_heads * with.head_width).zero_();
@@ -309,10 +311,11 @@ void vocabulary_loss(const OpCall& c) {
   }
   if (c.part == Part::forward)
     return ops::vocabulary_loss_forward(t, c.param(0), c.param(1), labels, c.batch.label_smoothing,
-                                        c.batch.loss_weight, lse, c.loss, c.logits, c.scratch);
+                                        c.batch.loss_weight, lse, c.loss, c.logits, c.scratch,
+                                        c.op.with.soft_cap);
   ops::vocabulary_loss_backward(t, c.param(0), c.param(1), labels, lse, c.batch.label_smoothing,
                                 c.batch.loss_weight * c.batch.grad_scale, c.places[2], c.grad(0),
-                                c.grad(1), c.scratch);
+                                c.grad(1), c.scratch, c.op.with.soft_cap);
 }
 
 }  // namespace

@@ -122,6 +122,19 @@ ScratchNeed attention_scratch(AttentionBackend backend,
   return {};
 }
 
+ScratchNeed capped_attention_scratch(DType type,
+                                     const BatchShape& shape,
+                                     const AttentionHeads& heads) {
+  const int64_t group = heads.n_heads / heads.n_kv_heads, length = shape.max_length;
+  const int64_t n_scores = capped_scores(group, length),
+                element_bytes = static_cast<int64_t>(size_of(type));
+  const int64_t products = n_scores * kF32_bytes, p = n_scores * element_bytes;
+  const int64_t row_sums = length * heads.head_width * kF32_bytes;
+  const int64_t forward = stacked_bytes(products, p, group * row_sums);
+  return {.forward_bytes = forward,
+          .backward_bytes = forward + stacked_bytes(products, p, row_sums, row_sums)};
+}
+
 ScratchNeed cross_entropy_scratch(int64_t n, int64_t L) {
   const int64_t per_row = 5 * stacked_bytes(n * kF32_bytes);  // the running state, and lse
   return {.forward_bytes = per_row,

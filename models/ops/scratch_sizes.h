@@ -82,6 +82,17 @@ ScratchNeed attention_scratch(AttentionBackend backend,
                               const AttentionHeads& heads,
                               int gpu_multiprocessors);
 
+/** Scores that attention with a soft cap makes at a time on a GPU, unless one row has more. */
+inline constexpr int64_t kCappedScores_max = 16 << 20;
+/** The most scores of `group` heads that are there at once, of sequences up to `length` tokens. */
+constexpr int64_t capped_scores(int64_t group, int64_t length) {
+  return std::min(group * length * length, std::max(kCappedScores_max, group * length));
+}
+/** Scratch of attention with a soft cap on a GPU. */
+ScratchNeed capped_attention_scratch(DType type,
+                                     const BatchShape& shape,
+                                     const AttentionHeads& heads);
+
 /** Scratch and library bytes of a classifier's loss over (n, L) logits. */
 ScratchNeed cross_entropy_scratch(int64_t n, int64_t L);
 

@@ -213,13 +213,18 @@ ops::AttentionHeads heads_of(const Op& op) {
           .head_width = op.with.head_width};
 }
 
+/** No attention kernel of LibTorch's caps scores. */
+bool is_capped_on_gpu(const OpCase& c) {
+  return c.op.with.scores.soft_cap > 0 && c.target.is_cuda();
+}
+
 OpSpec attention() {
   return {
-      .states =
-          [](const OpCase& c) {
-            return ops::attention_saved(c.target.attention, c.target.compute, c.shape,
-                                        c.op.with.n_heads);
-          },
+      .states = [](const OpCase& c) -> std::vector<SavedSpec> {
+        if (is_capped_on_gpu(c)) return {};
+        return ops::attention_saved(c.target.attention, c.target.compute, c.shape,
+                                    c.op.with.n_heads);
+      },
       .plan_backward =
           [](BackwardPlanner& p, const Op& op) {
             std::vector<int> places = {p.take_grad(op.out[0]), p.data(op.in[0]), p.data(op.out[0])};
@@ -229,8 +234,10 @@ OpSpec attention() {
           },
       .scratch = [](const OpCase& c, Part part) -> ScratchNeed {
         const ScratchNeed need =
-            ops::attention_scratch(c.target.attention, c.target.compute, c.shape, heads_of(c.op),
-                                   c.target.gpu_multiprocessors);
+            is_capped_on_gpu(c)
+                ? ops::capped_attention_scratch(c.target.compute, c.shape, heads_of(c.op))
+                : ops::attention_scratch(c.target.attention, c.target.compute, c.shape,
+                                         heads_of(c.op), c.target.gpu_multiprocessors);
         if (part == Part::forward)
           return {.forward_bytes = need.forward_bytes, .library_bytes = need.library_bytes};
         const int64_t bias = c.op.with.sums_bias ? c.column_sum_bytes(c.op.in[0]) : 0;
@@ -244,6 +251,14 @@ OpSpec attention() {
             work.attention_width = heads_of(c.op).width();
             work.attention_causal = c.op.with.causal;
             work.attention_window = c.op.with.scores.window;
+            if (is_capped_on_gpu(c)) {
+              // Products and probabilities go through memory, and each head of keys by itself.
+              const bool is_backward = call.part == Part::backward;
+              const int64_t n_scores = c.shape.tokens * c.shape.max_length * c.op.with.n_heads;
+              work.memory_bytes += (is_backward ? 8 : 4) * n_scores * ops::kF32_bytes;
+              work.n_kernels += static_cast<int>(c.shape.n_seqs_max * c.op.with.n_kv_heads) *
+                                (is_backward ? 12 : 4);
+            }
             if (call.part == Part::forward) {
               work.n_kernels += 4;  // with copies of what it returns
               work.n_operations += 4;
@@ -507,7 +522,10 @@ OpSpec vocabulary_loss() {
             // they are recomputed, turned into their gradient and read twice.
             if (is_backward) work.add_linear(false, rows, width, vocab);
             work.add_linear(is_backward, rows, width, vocab);
-            work.memory_bytes += (is_backward ? 5 : 2) * c.compute_bytes(rows * vocab);
+            const bool is_capped = c.op.with.soft_cap > 0;  // which reads and writes them once more
+            work.memory_bytes +=
+                ((is_backward ? 5 : 2) + (is_capped ? 2 : 0)) * c.compute_bytes(rows * vocab);
+            if (is_capped) work.n_kernels += n_chunks;
             const int n_operations = n_chunks * (is_backward ? 2 : 1) + 8;
             work.n_operations += n_operations;
             work.n_kernels += n_operations + n_chunks * (is_backward ? 3 : 1);

@@ -216,6 +216,14 @@ std::vector<Attention> decoders_attentions() {
         all.push_back({.n_heads = 6, .dropout = dropout, .n_kv_heads = kv, .causal = causal});
     }
     all.push_back({.n_heads = 6, .dropout = dropout, .n_kv_heads = 2, .scale = 0.7});
+    for (const bool causal : {false, true})
+      all.push_back({.n_heads = 6,
+                     .dropout = dropout,
+                     .n_kv_heads = 2,
+                     .causal = causal,
+                     .scale = 0.7,
+                     .window = causal ? 17 : 0,
+                     .soft_cap = 2});
     for (const int64_t window : {1, 17, 100, 200, 1000})
       all.push_back({.n_heads = 6,
                      .dropout = dropout,
@@ -229,6 +237,7 @@ std::vector<Attention> decoders_attentions() {
 
 std::string name_of(const Attention& its) {
   return std::string(its.causal ? "causal, " : "") + std::to_string(its.n_kv_heads) + " kv heads" +
+         (its.soft_cap > 0 ? ", capped" : "") +
          (its.window > 0 ? ", window " + std::to_string(its.window) : "") +
          (its.dropout.p > 0 ? ", dropout" : "");
 }

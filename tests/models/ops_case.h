@@ -122,6 +122,7 @@ inline at::Tensor attention_of(const at::Tensor& qkv64,
     const double scale =
         attention.scale == 0 ? 1 / std::sqrt(static_cast<double>(d)) : attention.scale;
     at::Tensor scores = q.matmul(k.transpose(1, 2)) * scale;
+    if (const double cap = attention.soft_cap; cap > 0) scores = at::tanh(scores / cap) * cap;
     const at::Tensor all = at::ones({n, n}, at::kBool);
     if (attention.causal) scores = scores.masked_fill(all.triu(1), -INFINITY);
     if (attention.window > 0) scores = scores.masked_fill(all.tril(-attention.window), -INFINITY);

@@ -93,6 +93,16 @@ const std::vector<std::pair<const char*, Call>> kCalls = {
      [](const RowKernels& k, Row& r, int64_t n) {
        k.logits_backward(r.out.data(), r.a.data(), 3.0f, 0.01f, 0.5f, n);
      }},
+    {"soft_cap",
+     [](const RowKernels& k, Row& r, int64_t n) {
+       std::copy_n(r.a.begin(), n, r.out.begin());
+       k.soft_cap(r.out.data(), 0.7f, 3.0f, n);
+     }},
+    {"soft_cap_backward",
+     [](const RowKernels& k, Row& r, int64_t n) {
+       std::copy_n(r.a.begin(), n, r.out.begin());
+       k.soft_cap_backward(r.out.data(), r.b.data(), 0.7f, 3.0f, n);
+     }},
     {"root_mean_square",
      [](const RowKernels& k, Row& r, int64_t n) {
        r.scalars[0] = k.root_mean_square(r.a.data(), n, 1e-5f);
@@ -216,6 +226,18 @@ TEST(RowKernels, ActivationsFarOutAreTheirLimit) {
       EXPECT_NEAR(g[i], std::max(x[i], 0.0f), 5e-8) << x[i] << ", " << kind;
       EXPECT_NEAR(d[i], x[i] > 0 ? 1.0f : 0.0f, 1e-6) << x[i] << ", " << kind;
     }
+  }
+}
+
+TEST(RowKernels, SoftCapIsTanh) {
+  const int64_t n = 200001;
+  std::vector<float> x(n), capped(n);
+  for (int64_t i = 0; i < n; i++)
+    capped[i] = x[i] = -100.0f + 200.0f * static_cast<float>(i) / static_cast<float>(n - 1);
+  row_kernels().soft_cap(capped.data(), 0.5f, 5.0f, n);
+  for (int64_t i = 0; i < n; i++) {
+    const double exact = 5 * std::tanh(static_cast<double>(x[i]) * 0.1);
+    ASSERT_NEAR(capped[i], exact, 5e-7 * std::abs(exact)) << x[i];
   }
 }
 

@@ -24,6 +24,7 @@ struct SmallModel {
   static constexpr int64_t kVocab = 300, kWidth = 48, kInner = 80, kPositions = 64, kNarrow = 24;
   static constexpr float kEps = 1e-5f, kWordScale = 6.9375f;
   static constexpr double kTheta = 500, kScale = 0.2;
+  static constexpr float kScoreCap = 2, kLogitCap = 3;
   static constexpr int64_t kWindow = 9, kOffset = 2;
   static constexpr int64_t kRotated = 8;  ///< columns of a head that neox and gptj turn
 
@@ -118,9 +119,10 @@ inline void add_gemma2(ModelBuilder& builder, int index, const SmallModel& its) 
   const ValueId normed = b.rms_norm("normed", x, before_a, kEps, 1);
   const ValueId qkv =
       b.rotary("qkv", b.linear("qkv", normed, qkv_w), its.heads, SmallModel::kTheta);
-  const ValueId context =
-      b.attention("context", qkv, its.heads, /*causal=*/true, 0, 0,
-                  {.scale = SmallModel::kScale, .window = index == 0 ? SmallModel::kWindow : 0});
+  const ValueId context = b.attention("context", qkv, its.heads, /*causal=*/true, 0, 0,
+                                      {.scale = SmallModel::kScale,
+                                       .window = index == 0 ? SmallModel::kWindow : 0,
+                                       .soft_cap = SmallModel::kScoreCap});
   const ValueId attended =
       b.rms_norm("attended", b.linear("out", context, out_w), after_a, kEps, 1);
   const auto [sum, mlp_normed] =
@@ -238,7 +240,8 @@ inline ModelTable small_table(const SmallModel& its,
   const ParamId bias = has_bias ? b.bias("lm_head.bias", V, {"lm_head.bias"}) : kNone;
   const ParamId word = has_bias ? own : b.borrow(/*block=*/0, /*param=*/0);
   const ValueId x = b.input();
-  b.vocabulary_loss(is_opt ? b.linear("projected", x, project) : x, word, bias);
+  b.vocabulary_loss(is_opt ? b.linear("projected", x, project) : x, word, bias,
+                    its.family == SmallFamily::gemma2 ? SmallModel::kLogitCap : 0);
   b.end();
   return model;
 }

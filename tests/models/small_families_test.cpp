@@ -70,7 +70,9 @@ class Reference {
       x = layer(x, i);
     if (its_.family == SmallFamily::gptj) return at::addmm(p("lm_head.bias"), x, p("lm_head").t());
     if (its_.family == SmallFamily::opt350) x = x.matmul(p("project_out").t());
-    return x.matmul(p("word").t());
+    const at::Tensor logits = x.matmul(p("word").t());
+    if (its_.family != SmallFamily::gemma2) return logits;
+    return at::tanh(logits / SmallModel::kLogitCap) * SmallModel::kLogitCap;
   }
   std::map<std::string, at::Tensor> grads() {
     std::map<std::string, at::Tensor> result;
@@ -129,6 +131,7 @@ class Reference {
     const bool is_gemma = its_.family == SmallFamily::gemma2;
     at::Tensor scores = q.matmul(k.repeat_interleave(H / kv, 0).transpose(1, 2)) *
                         (is_gemma ? SmallModel::kScale : 1 / std::sqrt(static_cast<double>(d)));
+    if (is_gemma) scores = at::tanh(scores / SmallModel::kScoreCap) * SmallModel::kScoreCap;
     const at::Tensor all = at::ones({n, n}, at::kBool);
     scores = scores.masked_fill(all.triu(1), -INFINITY);
     if (is_gemma && index == 0)

@@ -19,7 +19,8 @@ cpu::AttentionShape cpu_shape(const Attention& attention, const BatchTensors& ba
           .head_width = W / attention.n_heads,
           .causal = attention.causal,
           .window = attention.window,
-          .scale = static_cast<float>(attention.scale)};
+          .scale = static_cast<float>(attention.scale),
+          .soft_cap = attention.soft_cap};
 }
 
 /** A fp32 copy out of the scratch, or the tensor itself when it is fp32. */
@@ -70,6 +71,8 @@ void attention_forward(const Attention& attention,
                        Scratch& scratch) {
   FERRY_CHECK(attention.window == 0 || attention.causal, "a window of tokens on both sides");
   const AttentionForward its = {attention, batch, qkv, state, context, scratch};
+  if (attention.soft_cap > 0 && attention.backend != AttentionBackend::cpu_math)
+    return gpu::capped_forward(its);
   switch (attention.backend) {
     case AttentionBackend::cpu_math:
       return forward_on_cpu(its);
@@ -98,6 +101,8 @@ void attention_backward(const Attention& attention,
                                  .d_qkv = d_qkv,
                                  .d_bias = d_bias,
                                  .scratch = scratch};
+  if (attention.soft_cap > 0 && attention.backend != AttentionBackend::cpu_math)
+    return gpu::capped_backward(its);
   switch (attention.backend) {
     case AttentionBackend::cpu_math:
       backward_on_cpu(its);

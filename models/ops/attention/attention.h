@@ -3,7 +3,8 @@
 // out, never across a sequence boundary and without padding; of all of a sequence, or causal. Heads
 // of keys and values may be fewer than the queries' (grouped-query attention, Ainslie et al. 2023).
 // Three backends: our own on the CPU; LibTorch's flash attention, and its memory-efficient one
-// where flash does not run (fp32, Turing).
+// where flash does not run (fp32, Turing). Scores with a soft cap, which neither has, are made as
+// such on a GPU.
 
 #include <ATen/core/Tensor.h>
 
@@ -23,6 +24,7 @@ struct Attention {
   bool causal = false;     ///< a token sees itself and those before it in its sequence
   double scale = 0;        ///< of scores; 0: 1 / sqrt(head width)
   int64_t window = 0;      ///< causal: tokens that one sees, itself the last (Mistral); 0: all
+  float soft_cap = 0;      ///< of scores: cap * tanh(score / cap) (Gemma 2); 0: none
 
   int64_t kv_heads() const { return n_kv_heads > 0 ? n_kv_heads : n_heads; }
 };

@@ -140,6 +140,7 @@ void attention_forward(const AttentionShape& shape,
   const RowKernels& kernels = row_kernels();
   const int64_t W = shape.width(), Q = shape.qkv_width(), d = shape.head_width;
   const float scale = score_scale(shape), kept = simd::dropout_scale(dropout.p);
+  const float cap = shape.soft_cap, softmax_scale = cap > 0 ? 1 : scale;
   for_pairs(shape, shape.n_heads, [&](const Pair& pair) {
     const float* token = qkv + pair.first_token * Q;
     const float* q = token + pair.head * d;
@@ -164,7 +165,8 @@ void attention_forward(const AttentionShape& shape,
           simd::dropout_mask(keep.data(), seen, static_cast<uint64_t>(first + i * n + begin + from),
                              dropout.key, dropout.p);
         }
-        kernels.softmax(p_row + from, dropped_row + from, p_row + from, scale,
+        if (cap > 0) kernels.soft_cap(p_row + from, scale, cap, seen);
+        kernels.softmax(p_row + from, dropped_row + from, p_row + from, softmax_scale,
                         dropout.p > 0 ? keep.data() : nullptr, kept, seen);
         for (float* x : {p_row, dropped_row}) {
           std::fill(x, x + from, 0.0f);
@@ -189,6 +191,7 @@ void attention_backward(const AttentionShape& shape,
   const RowKernels& kernels = row_kernels();
   const int64_t W = shape.width(), Q = shape.qkv_width(), d = shape.head_width;
   const float scale = score_scale(shape), kept = simd::dropout_scale(dropout.p);
+  const float cap = shape.soft_cap, softmax_scale = cap > 0 ? 1 : scale;
   // A thread takes a head of keys with all of its queries, whose gradients add up in order.
   for_pairs(shape, shape.n_kv_heads, [&](const Pair& pair) {
     const int64_t n = pair.length, first_k = pair.first_token * Q + W + pair.head * d;
@@ -201,6 +204,7 @@ void attention_backward(const AttentionShape& shape,
     alignas(64) std::array<float, kBlockElements> d_scores;
     alignas(64) std::array<float, kBlockElements> dropped;
     alignas(64) std::array<float, kBlockElements> widened;
+    std::vector<float> capped;
     for (int64_t head = pair.head * shape.group(); head < (pair.head + 1) * shape.group(); head++) {
       const float* q = qkv + pair.first_token * Q + head * d;
       float* dq = d_qkv + pair.first_token * Q + head * d;
@@ -220,8 +224,15 @@ void attention_backward(const AttentionShape& shape,
         for (int64_t i = 0; i < rows; i++) {
           // A position that a row does not see has probability 0, so gradient 0.
           kernels.softmax_backward(d_scores.data() + i * columns, dropped.data() + i * columns,
-                                   p + i * columns, d_scores.data() + i * columns, scale, kept,
-                                   columns);
+                                   p + i * columns, d_scores.data() + i * columns, softmax_scale,
+                                   kept, columns);
+        }
+        if (cap > 0) {
+          capped.resize(static_cast<size_t>(rows * columns));
+          multiply(rows, columns, d, {q + row * Q, Q}, {k + begin * Q, Q, true}, 0, capped.data(),
+                   columns);
+          kernels.soft_cap(capped.data(), scale, cap, rows * columns);
+          kernels.soft_cap_backward(d_scores.data(), capped.data(), scale, cap, rows * columns);
         }
         multiply(columns, d, rows, {dropped.data(), columns, true}, {d_out + row * W, W}, 1,
                  dv + begin * Q, Q);

@@ -45,5 +45,7 @@ void flash_forward(const AttentionForward& its);
 void flash_backward(const AttentionBackward& its);
 void efficient_forward(const AttentionForward& its);
 void efficient_backward(const AttentionBackward& its);
+void capped_forward(const AttentionForward& its);
+void capped_backward(const AttentionBackward& its);
 
 }  // namespace ferry::ops::gpu

@@ -80,6 +80,10 @@ struct RowKernels {
   /** d = (exp(x - lse) - uniform) * factor. d may be x. */
   void (*logits_backward)(
       float* d, const float* x, float lse, float uniform, float factor, int64_t n);
+  /** x = cap * tanh(scale * x / cap). */
+  void (*soft_cap)(float* x, float scale, float cap, int64_t n);
+  /** d, the gradient of what soft_cap gave, becomes that of what it took. */
+  void (*soft_cap_backward)(float* d, const float* capped, float scale, float cap, int64_t n);
   /** 1 / sqrt(mean of the squares + eps). */
   float (*root_mean_square)(const float* z, int64_t n, float eps);
   /** y = z * rstd * weight. */

@@ -281,6 +281,36 @@ void logits_backward(float* d, const float* x, float lse, float uniform, float f
   });
 }
 
+FERRY_LANES_INLINE Floats tanh(Floats x) {
+  // Near zero Taylor's series, since the other form would lose all bits there.
+  const Floats size = lanes::floats_of(lanes::bits_of(x) & all(INT32_MAX)), z = x * x;
+  Floats near = all(62.0f / 2835.0f);
+  near = near * z - all(17.0f / 315.0f);
+  near = near * z + all(2.0f / 15.0f);
+  near = near * z - all(1.0f / 3.0f);
+  near = near * z * x + x;
+  const Floats e = lanes::exp(all(-2.0f) * size);
+  const Floats far = (all(1.0f) - e) / (all(1.0f) + e);
+  const Floats sign = lanes::floats_of(lanes::bits_of(x) & all(INT32_MIN));
+  const Floats signed_far = lanes::floats_of(lanes::bits_of(far) | lanes::bits_of(sign));
+  return lanes::select(size < all(0.25f), near, signed_far);
+}
+
+void soft_cap(float* x, float scale, float cap, int64_t n) {
+  const float factor = scale / cap;
+  each(n, [&](auto access, int64_t i) {
+    access.store(x + i, all(cap) * tanh(access.load(x + i) * all(factor)));
+  });
+}
+
+void soft_cap_backward(float* d, const float* capped, float scale, float cap, int64_t n) {
+  const float inverse = 1.0f / cap;
+  each(n, [&](auto access, int64_t i) {
+    const Floats share = access.load(capped + i) * all(inverse);
+    access.store(d + i, access.load(d + i) * (all(1.0f) - share * share) * all(scale));
+  });
+}
+
 float root_mean_square(const float* z, int64_t n, float eps) {
   float sum[1];
   lanes::sums(n, sum, [&](auto access, int64_t i, Floats(&value)[1]) {
@@ -362,6 +392,8 @@ constexpr RowKernels kTable = {
     .softmax_backward = softmax_backward,
     .take_logits = take_logits,
     .logits_backward = logits_backward,
+    .soft_cap = soft_cap,
+    .soft_cap_backward = soft_cap_backward,
     .root_mean_square = root_mean_square,
     .rms_normalise = rms_normalise,
     .rms_backward = rms_backward,

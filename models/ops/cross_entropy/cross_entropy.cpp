@@ -72,7 +72,8 @@ void cross_entropy_backward(at::Tensor& logits,
                             const at::Tensor& lse,
                             int64_t n_classes,
                             float smoothing,
-                            float factor) {
+                            float factor,
+                            float soft_cap) {
   const LogitsBackward its = {.extent = extent_of(logits),
                               .first_class = first_class,
                               .logits = data_of(logits),
@@ -80,8 +81,14 @@ void cross_entropy_backward(at::Tensor& logits,
                               .lse = floats_of(lse),
                               .uniform = smoothing / static_cast<float>(n_classes),
                               .on_label = 1.0f - smoothing,
-                              .factor = factor};
+                              .factor = factor,
+                              .cap = soft_cap};
   kernels_for(logits).logits_backward(its, launch_on(logits));
+}
+
+void cap_logits(at::Tensor& logits, float soft_cap) {
+  kernels_for(logits).cap_logits(
+      {.extent = extent_of(logits), .cap = soft_cap, .logits = data_of(logits)}, launch_on(logits));
 }
 
 namespace {

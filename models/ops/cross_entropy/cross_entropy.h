@@ -22,8 +22,15 @@ struct TakeLogits {
   float* label_logit = nullptr;
 };
 
+/** logits = cap * tanh(logits / cap). */
+struct CapLogits {
+  Extent extent;  // (n_rows, n_classes)
+  float cap = 1;
+  void* logits = nullptr;  // (n_rows, n_classes)
+};
+
 /** logits = factor * (exp(logits - lse) - uniform - on_label * [class is label]), 0 in rows without
- * a label. */
+ * a label; of capped logits times the cap's derivative, 1 - (logits / cap)^2. */
 struct LogitsBackward {
   Extent extent;  // (n_rows, n_classes)
   int64_t first_class = 0;
@@ -31,11 +38,13 @@ struct LogitsBackward {
   const int32_t* labels = nullptr;  // (n_rows)
   const float* lse = nullptr;       // (n_rows)
   float uniform = 0, on_label = 0, factor = 0;
+  float cap = 0;  ///< 0: none
 };
 
 struct CrossEntropyKernels {
   Kernel<TakeLogits> take_logits;
   Kernel<LogitsBackward> logits_backward;
+  Kernel<CapLogits> cap_logits;
 };
 extern const CrossEntropyKernels kCpuCrossEntropy, kCudaCrossEntropy;
 
@@ -66,7 +75,10 @@ void cross_entropy_backward(at::Tensor& logits,  // (rows, C)
                             const at::Tensor& lse,     // (rows)
                             int64_t n_classes,
                             float smoothing,
-                            float factor);
+                            float factor,
+                            float soft_cap = 0);
+/** Works in place: a soft cap of the logits, of which cross_entropy_backward is told. */
+void cap_logits(at::Tensor& logits, float soft_cap);
 
 /** Both directions where the classes are few: logits (rows, C) fp32, all at once; d_logits is not
  * logits. */

@@ -57,7 +57,8 @@ __global__ void __launch_bounds__(kThreads) take_row_back(int row_packs,
                                                           const float* lse,
                                                           float uniform,
                                                           float on_label,
-                                                          float factor) {
+                                                          float factor,
+                                                          float inv_cap) {
   const int64_t row = blockIdx.x;
   const int32_t label = labels[row];
   const float log_sum = lse[row];
@@ -68,8 +69,9 @@ __global__ void __launch_bounds__(kThreads) take_row_back(int row_packs,
       load(logits, row * row_packs + pack, x);
 #pragma unroll
       for (int i = 0; i < N; i++) {
-        const float d = expf(x[i] - log_sum) - uniform;
+        const float d = expf(x[i] - log_sum) - uniform, share = x[i] * inv_cap;
         x[i] = factor * (int64_t{pack} * N + i == at ? d - on_label : d);
+        if (inv_cap != 0) x[i] *= 1.0f - share * share;
       }
     }
     store(x, logits, row * row_packs + pack);
@@ -99,14 +101,43 @@ void logits_backward(const LogitsBackward& its, const Launch& on) {
         take_row_back<E, kPack>
             <<<static_cast<unsigned>(n_rows), kThreads, 0, as_stream(on.stream)>>>(
                 static_cast<int>(n_classes / kPack), its.first_class, as<E>(its.logits), its.labels,
-                its.lse, its.uniform, its.on_label, its.factor);
+                its.lse, its.uniform, its.on_label, its.factor,
+                its.cap > 0 ? 1.0f / its.cap : 0.0f);
       },
       its.logits);
   check_launch("take_row_back");
+}
+
+template <typename T, int N>
+__global__ void __launch_bounds__(kThreads) cap_packs(int64_t n_packs, float cap, T* logits) {
+  const int64_t pack = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  if (pack >= n_packs) return;
+  float x[N];
+  load(logits, pack, x);
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    x[i] = cap * tanhf(x[i] / cap);
+  store(x, logits, pack);
+}
+
+void cap_logits(const CapLogits& its, const Launch& on) {
+  const auto [type, n_rows, n_classes] = its.extent;
+  if (n_rows == 0) return;
+  with_packs(
+      type, n_classes,
+      [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
+        const int64_t n_packs = n_rows * n_classes / kPack;
+        cap_packs<E, kPack><<<static_cast<unsigned>(ceil_div(n_packs, kThreads)), kThreads, 0,
+                              as_stream(on.stream)>>>(n_packs, its.cap, as<E>(its.logits));
+      },
+      its.logits);
+  check_launch("cap_packs");
 }
 
 }  // namespace
 }  // namespace ferry::ops::cuda
 
 const ferry::ops::CrossEntropyKernels ferry::ops::kCudaCrossEntropy = {
-    .take_logits = cuda::take_logits, .logits_backward = cuda::logits_backward};
+    .take_logits = cuda::take_logits,
+    .logits_backward = cuda::logits_backward,
+    .cap_logits = cuda::cap_logits};

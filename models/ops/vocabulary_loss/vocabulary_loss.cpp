@@ -53,7 +53,8 @@ void vocabulary_loss_forward(const at::Tensor& t,
                              at::Tensor& lse,
                              at::Tensor& loss,
                              at::Tensor& logits,
-                             Scratch& scratch) {
+                             Scratch& scratch,
+                             float soft_cap) {
   const ScratchScope scope(scratch);
   const int64_t rows = t.size(0), vocab = word.size(0);
   LogitsState state = LogitsState::take(rows, scratch);
@@ -61,6 +62,7 @@ void vocabulary_loss_forward(const at::Tensor& t,
   for_chunks(vocab, [&](int64_t first, int64_t n) {
     at::Tensor chunk = chunk_of(room, rows, n);
     linear_forward(t, word.narrow(0, first, n), part_of(bias, first, n), chunk);
+    if (soft_cap > 0) cap_logits(chunk, soft_cap);
     if (logits.defined()) logits.narrow(1, first, n).copy_(chunk);
     take_logits(chunk, first, labels, state);
   });
@@ -77,7 +79,8 @@ void vocabulary_loss_backward(const at::Tensor& t,
                               at::Tensor& dt,
                               at::Tensor& dword,
                               const at::Tensor& dbias,
-                              Scratch& scratch) {
+                              Scratch& scratch,
+                              float soft_cap) {
   const ScratchScope scope(scratch);
   const int64_t rows = t.size(0), vocab = word.size(0);
   const bool is_f32 = t.scalar_type() == at::kFloat;
@@ -88,7 +91,8 @@ void vocabulary_loss_backward(const at::Tensor& t,
     at::Tensor chunk = chunk_of(room, rows, n);
     const at::Tensor words = word.narrow(0, first, n);
     linear_forward(t, words, part_of(bias, first, n), chunk);
-    cross_entropy_backward(chunk, first, labels, lse, vocab, smoothing, factor);
+    if (soft_cap > 0) cap_logits(chunk, soft_cap);
+    cross_entropy_backward(chunk, first, labels, lse, vocab, smoothing, factor, soft_cap);
     at::Tensor d_words = part_of(dword, first, n);
     linear_backward_weight(chunk, t, d_words);
     if (dbias.defined()) column_sum(chunk, part_of(dbias, first, n), scratch);

@@ -9,7 +9,7 @@ namespace ferry::ops {
 /** Cross entropy over a vocabulary, kVocabChunk words at a time: logits = t word^T + bias never
  * exist as a whole, and the backward computes them again. lse is kept for it. `logits`, if defined,
  * (rows, V) fp32, receives them all. A causal language model's labels are the next tokens: its
- * batch has them shifted. */
+ * batch has them shifted. With a soft cap the logits l are cap * tanh(l / cap) (Gemma 2). */
 void vocabulary_loss_forward(const at::Tensor& t,       // (rows, W)
                              const at::Tensor& word,    // (V, W)
                              const at::Tensor& bias,    // (V) or undefined
@@ -19,7 +19,8 @@ void vocabulary_loss_forward(const at::Tensor& t,       // (rows, W)
                              at::Tensor& lse,
                              at::Tensor& loss,
                              at::Tensor& logits,
-                             Scratch& scratch);
+                             Scratch& scratch,
+                             float soft_cap = 0);
 /** dt summed over the chunks in fp32, dword and dbias (unless undefined) written whole. */
 void vocabulary_loss_backward(const at::Tensor& t,
                               const at::Tensor& word,
@@ -31,6 +32,7 @@ void vocabulary_loss_backward(const at::Tensor& t,
                               at::Tensor& dt,
                               at::Tensor& dword,
                               const at::Tensor& dbias,
-                              Scratch& scratch);
+                              Scratch& scratch,
+                              float soft_cap = 0);
 
 }  // namespace ferry::ops
