@@ -29,8 +29,8 @@ const Family kFamilies[] = {
     bert_family(),       roberta_family(), xlm_roberta_family(), camembert_family(),
     distilbert_family(), electra_family(), gpt2_family(),        opt_family(),
     gpt_neox_family(),   gptj_family(),    llama_family(),       mistral_family(),
-    qwen2_family(),      qwen3_family(),   gemma_family(),       gemma3_family(),
-    phi3_family(),
+    qwen2_family(),      qwen3_family(),   gemma_family(),       gemma2_family(),
+    gemma3_family(),     phi3_family(),
 };
 
 std::string known_types() {

@@ -93,7 +93,7 @@ void add_decoder_head(ModelBuilder& builder, const ModelTable& model, const Deco
                                                           {head.vocabulary + ".weight"});
   const ParamId word_bias =
       head.has_bias ? b.bias("word.bias", model.vocab_size, {head.vocabulary + ".bias"}) : kNone;
-  b.vocabulary_loss(normed(b.input()), word, word_bias);
+  b.vocabulary_loss(normed(b.input()), word, word_bias, head.logit_cap);
   b.end();
 }
 
@@ -160,7 +160,8 @@ ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options
                    {.norm = is_llama ? "model.norm" : "transformer.ln_f",
                     .is_rms = is_llama,
                     .norm_offset = config.norm_offset,
-                    .vocabulary = is_tied ? "" : "lm_head"});
+                    .vocabulary = is_tied ? "" : "lm_head",
+                    .logit_cap = config.logit_cap});
   if (is_tied || options.head != HeadKind::causal_lm) model.hf_ignored.push_back("lm_head.weight");
   return model;
 }

@@ -46,6 +46,8 @@ struct DecoderConfig {
   float norm_offset = 0;       ///< norms' weights count from it (Gemma: 1)
   float embedding_scale = 1;
   double score_scale = 0;              ///< of attention; 0: 1 / sqrt(head width)
+  float score_cap = 0;                 ///< of attention's scores; 0: none (Gemma 2)
+  float logit_cap = 0;                 ///< of the vocabulary's logits; 0: none (Gemma 2)
   int64_t window = 0;                  ///< tokens that a layer with a window sees
   std::vector<bool> layer_has_window;  ///< empty: all where `window` is set
 };
@@ -79,6 +81,7 @@ struct DecoderHead {
   bool is_rms = false;     ///< an RMSNorm, else a LayerNorm
   float norm_offset = 0;   ///< of an RMSNorm
   std::string vocabulary;  ///< empty: the embeddings' matrix
+  float logit_cap = 0;     ///< 0: none
   bool has_bias = false;   ///< of the vocabulary
 };
 void add_decoder_head(ModelBuilder& builder, const ModelTable& model, const DecoderHead& head);

@@ -42,6 +42,15 @@ ModelTable make_gemma(const JsonReader& config, const TableOptions& options) {
   return make_decoder(read_gemma(config, "gemma", "Gemma"), options);
 }
 
+ModelTable make_gemma2(const JsonReader& config, const TableOptions& options) {
+  DecoderConfig gemma = read_gemma(config, "gemma2", "Gemma2");
+  read_later(config, gemma, 2);
+  constexpr double kCapMax = 1e6;
+  gemma.score_cap = static_cast<float>(config.number("attn_logit_softcapping", 0, kCapMax, 0.0));
+  gemma.logit_cap = static_cast<float>(config.number("final_logit_softcapping", 0, kCapMax, 0.0));
+  return make_decoder(gemma, options);
+}
+
 ModelTable make_gemma3(const JsonReader& config, const TableOptions& options) {
   DecoderConfig gemma = read_gemma(config, "gemma3_text", "Gemma3");
   read_later(config, gemma, 6);
@@ -65,6 +74,10 @@ ModelTable make_gemma3(const JsonReader& config, const TableOptions& options) {
 
 Family gemma_family() {
   return {.model_type = "gemma", .is_decoder = true, .heads = kDecoderHeads, .table = make_gemma};
+}
+
+Family gemma2_family() {
+  return {.model_type = "gemma2", .is_decoder = true, .heads = kDecoderHeads, .table = make_gemma2};
 }
 
 Family gemma3_family() {

@@ -53,6 +53,8 @@ CASES = [  # class of transformers, its configuration, settings
     ("Qwen2ForCausalLM", "Qwen2Config", DECODER | dict(use_sliding_window=True, sliding_window=9, max_window_layers=1)),
     ("Qwen3ForCausalLM", "Qwen3Config", DECODER | dict(head_dim=24)),
     ("GemmaForCausalLM", "GemmaConfig", DECODER | dict(head_dim=24)),
+    ("Gemma2ForCausalLM", "Gemma2Config", DECODER | dict(head_dim=24, query_pre_attn_scalar=20, sliding_window=11, attn_logit_softcapping=2.0,
+                                                         final_logit_softcapping=3.0)),
     ("Gemma3ForCausalLM", "Gemma3TextConfig", DECODER | dict(head_dim=24, query_pre_attn_scalar=20, sliding_window=11, sliding_window_pattern=2)),
     ("Phi3ForCausalLM", "Phi3Config", DECODER | dict(pad_token_id=0, sliding_window=50)),
     ("Phi3ForCausalLM", "Phi3Config", DECODER | dict(pad_token_id=0, original_max_position_embeddings=80, rope_scaling=dict(

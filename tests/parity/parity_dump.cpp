@@ -7,6 +7,7 @@
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -84,6 +85,8 @@ void run(const std::filesystem::path& directory) {
   TableOptions options;
   options.head = head_of(loss);
   options.n_labels = its.at("n_labels");
+  for (int64_t length : its.at("lengths").get<std::vector<int64_t>>())
+    options.max_length = std::max(options.max_length, length);
   options.hidden_dropout = options.attention_dropout = options.classifier_dropout = 0.0f;
 
   const SafetensorsFile given = SafetensorsFile::open(directory / "batch.safetensors");
