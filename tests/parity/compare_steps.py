@@ -53,9 +53,9 @@ def make_steps(vocab, loss, n_labels, max_length, least_id=1):
 
 def forward(model, rows):
     width = max(map(len, rows))
-    ids, mask = (torch.zeros(len(rows), width, dtype=torch.long) for _ in range(2))
+    ids, mask = (torch.zeros(len(rows), width, dtype=torch.long, device=model.device) for _ in range(2))
     for i, row in enumerate(rows):
-        ids[i, :len(row)], mask[i, :len(row)] = torch.tensor(row), 1
+        ids[i, :len(row)], mask[i, :len(row)] = torch.tensor(row, device=model.device), 1
     return model(input_ids=ids, attention_mask=mask)
 
 

@@ -78,15 +78,19 @@ def zero_elements(model, loss, n_labels, least_id):
     return {name: mask for name, mask in zeros.items() if mask.any()}
 
 
-def run_case(programs, class_name, config_name, keys):
-    loss, n_labels = next(value for suffix, value in LOSSES.items() if class_name.endswith(suffix))
+def model_of(class_name, config_name, keys, n_labels):
+    """The random model, and the least id that is no padding."""
     labels = dict(num_labels=n_labels) if n_labels > 1 else {}
     config = getattr(transformers, config_name)(**keys, **labels)
     config._attn_implementation = "eager"
     model = getattr(transformers, class_name)(config)
     compare.randomise(model, 5)
-    model = model.eval().float()
-    least_id = (config.pad_token_id or 0) + 1
+    return model.eval().float(), (config.pad_token_id or 0) + 1
+
+
+def run_case(programs, class_name, config_name, keys):
+    loss, n_labels = next(value for suffix, value in LOSSES.items() if class_name.endswith(suffix))
+    model, least_id = model_of(class_name, config_name, keys, n_labels)
     case = dict(built=model, loss=loss, lengths=[40, 111, 9, 64, 1] if loss != "causal_lm" else [40, 111, 9, 64, 2], n_dummy=1,
                 takes_types=class_name.startswith(TYPED), least_id=least_id, positions=POSITIONS[:4])
     if n_labels > 1:
