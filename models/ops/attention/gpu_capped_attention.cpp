@@ -4,6 +4,7 @@
 #include <ATen/ops/bmm.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "models/ops/attention/capped_softmax.h"
@@ -125,7 +126,7 @@ void capped_forward(const AttentionForward& its) {
   const Room room(attention, its.batch, D, its.qkv.scalar_type(), its.scratch);
   for_blocks(attention, its.batch, D, [&](ScoreBlock block, int64_t at, int64_t head) {
     const Operands of(attention, block, its.qkv, D, at, head);
-    const at::IntArrayRef shape = {block.n_heads, block.n_rows, block.n_columns};
+    const std::array<int64_t, 3> shape = {block.n_heads, block.n_rows, block.n_columns};
     at::Tensor products = shaped(room.products, shape), p = shaped(room.p, shape);
     at::Tensor out = shaped(room.out, {block.n_heads, block.n_rows, D});
     multiply_f32(of.q, of.k.transpose(1, 2), products);
@@ -156,7 +157,7 @@ void capped_backward(const AttentionBackward& its) {
       const int64_t query_column = head * block.n_heads * D, row = at + block.first_row;
       const at::Tensor d_out =
           heads_of(its.d_context, query_column, block.n_heads, D, row, block.n_rows);
-      const at::IntArrayRef shape = {block.n_heads, block.n_rows, block.n_columns};
+      const std::array<int64_t, 3> shape = {block.n_heads, block.n_rows, block.n_columns};
       at::Tensor products = shaped(room.products, shape), p = shaped(room.p, shape);
       at::Tensor dp = shaped(dp_room, shape), d_products = shaped(d_room, shape);
       multiply_f32(of.q, of.k.transpose(1, 2), products);
