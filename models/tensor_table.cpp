@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include "models/core/compile.h"
 #include "src/base/bytes.h"
 
 namespace ferry {
@@ -111,6 +112,7 @@ int64_t recomputed_bytes(const std::vector<SavedSpec>& specs) {
 bool runs_as_graph(const ModelTable& model, int block, const BatchShape& batch, bool backward) {
   const BlockTable& table = model.blocks[static_cast<size_t>(block)];
   if (table.kind != BlockKind::layer || model.attention != AttentionBackend::flash) return false;
+  if (table.compiled && !may_be_graph(*table.compiled)) return false;
   // The operations that the fastest GPU there is (0.8 PFLOP/s) does in the 25 us that LibTorch
   // takes for a kernel.
   constexpr double kFlops_per_kernel = 2e10;

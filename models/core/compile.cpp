@@ -30,6 +30,11 @@ BlockWork work_of(const CompiledBlock& block, const PassPlan& pass, const BatchS
 
 }  // namespace
 
+bool may_be_graph(const CompiledBlock& block) {
+  return std::ranges::none_of(block.program.ops,
+                              [](const Op& op) { return op.with.scores.soft_cap > 0; });
+}
+
 std::vector<SavedSpec> saved_of(const CompiledBlock& block, const BatchShape& shape) {
   std::vector<SavedSpec> specs;
   for (const SavedTensor& saved : block.plan.saved) {

@@ -15,6 +15,9 @@ struct CompiledBlock {
 /** Fills in everything of the table but its parameters. */
 void compile(BlockProgram program, const ProgramTarget& target, BlockTable& table);
 
+/** False where calls depend on the length of each sequence: scores with a soft cap on a GPU. */
+bool may_be_graph(const CompiledBlock& block);
+
 /** The tensors that the block's forward leaves, with room for micro-batches up to the shape. */
 std::vector<SavedSpec> saved_of(const CompiledBlock& block, const BatchShape& shape);
 

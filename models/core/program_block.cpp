@@ -20,11 +20,11 @@ class ProgramBlock final : public Block {
     for (const Value& value : program().values)
       has_labelled_rows_ |= value.rows == Rows::labelled;
     for (const Op& op : program().ops)
-      has_attention_ |= op.kind == OpKind::attention && op.with.scores.soft_cap == 0;
+      has_attention_ |= op.kind == OpKind::attention;
   }
 
   std::optional<GraphShape> graph_shape(const BatchTensors& batch) const override {
-    if (!has_attention_) return std::nullopt;
+    if (!has_attention_ || !may_be_graph(*block_)) return std::nullopt;
     return ops::attention_graph_shape(block_->target.attention, batch);
   }
 
@@ -162,7 +162,7 @@ class ProgramBlock final : public Block {
 
   std::shared_ptr<const CompiledBlock> block_;
   LossKind loss_;
-  bool has_labelled_rows_ = false, has_attention_ = false;  // attention that a graph can hold
+  bool has_labelled_rows_ = false, has_attention_ = false;
   mutable Layouts forward_, backward_, recompute_;
 };
 

@@ -11,6 +11,7 @@
 #include "models/core/compile.h"
 #include "models/decoder/decoder_table.h"
 #include "src/base/bytes.h"
+#include "tests/models/small_families.h"
 
 namespace ferry {
 namespace {
@@ -98,6 +99,87 @@ TEST(PassPlan, RecomputesFromWhatIsKept) {
   EXPECT_TRUE(mlp(false).compiled->plan.recompute.calls.empty());
   EXPECT_FALSE(mlp(false).recompute_work);
   EXPECT_EQ(block.recompute_work(kShape).products.size(), 1u);
+}
+
+using Calls = std::vector<std::pair<OpKind, Part>>;
+
+/** The first layer of a small model (small_families.h). */
+BlockTable layer_of(test::SmallFamily family) {
+  return test::small_table(test::small_model(family)).blocks[1];
+}
+
+TEST(PassPlan, ParallelBranchesAddTheirGradientsAtTheInput) {
+  const BlockTable block = layer_of(test::SmallFamily::neox);
+  using enum OpKind;
+  using enum Part;
+  EXPECT_EQ(saved_names(block),
+            (std::vector<std::string>{"qkv", "context", "up", "norm1.mean", "norm1.rstd",
+                                      "norm2.mean", "norm2.rstd", "attention.probs"}));
+  const PassPlan& pass = block.compiled->plan.backward;
+  EXPECT_EQ(calls_of(block, pass), (Calls{{dropout_residual, backward},  // of y
+                                          {dropout_residual, backward},  // of x + attention
+                                          {linear, params},              // of out
+                                          {linear, backward},
+                                          {linear, backward},  // of down
+                                          {activation, backward},
+                                          {linear, params},  // of down
+                                          {norm, remake},
+                                          {linear, params},  // of up
+                                          {linear, backward},
+                                          {attention, backward},
+                                          {rotary, backward},
+                                          {norm, remake},
+                                          {linear, params},  // of qkv
+                                          {linear, backward},
+                                          {norm, backward},
+                                          {norm, backward}}));
+  // Both norms add to the gradient that passed the sums.
+  for (const size_t from_end : {1u, 2u}) {
+    const Call& call = pass.calls[pass.calls.size() - from_end];
+    EXPECT_NE(call.places[4], kNone);
+  }
+  EXPECT_EQ(pass.places[static_cast<size_t>(pass.calls.back().places[5])].kind,
+            PlaceKind::grad_input);
+}
+
+TEST(PassPlan, NormsAfterTheBranchesReadWhatTheyNormalise) {
+  const BlockTable block = layer_of(test::SmallFamily::gemma2);
+  using enum OpKind;
+  using enum Part;
+  // The products before the norms are kept, the norms' outputs are not: the sums pass gradients by.
+  EXPECT_EQ(saved_names(block),
+            (std::vector<std::string>{"qkv", "context", "out", "sum", "gate_up", "down",
+                                      "normed.rstd", "attention.probs", "attended.rstd",
+                                      "mlp.normed.rstd", "fed.rstd"}));
+  EXPECT_EQ(calls_of(block, block.compiled->plan.backward),
+            (Calls{{rms_norm, backward},  // of fed; the sum itself needs no call
+                   {linear, backward},    // of down
+                   {gate, backward},
+                   {linear, params},  // of down
+                   {rms_norm, remake},
+                   {linear, params},  // of gate_up
+                   {linear, backward},
+                   {rms_norm, backward},  // of mlp.normed
+                   {rms_norm, backward},  // of attended
+                   {linear, params},      // of out
+                   {linear, backward},
+                   {attention, backward},
+                   {rotary, backward},
+                   {rms_norm, remake},
+                   {linear, params},  // of qkv
+                   {linear, backward},
+                   {rms_norm, backward}}));
+}
+
+TEST(PassPlan, HeadNormsAreMadeAgainForAttention) {
+  const BlockTable block = layer_of(test::SmallFamily::qwen3);
+  const std::vector<std::string> names = saved_names(block);
+  EXPECT_NE(std::ranges::find(names, "qkv.raw"), names.end());
+  EXPECT_EQ(std::ranges::find(names, "qkv"), names.end());
+  const Calls calls = calls_of(block, block.compiled->plan.backward);
+  const auto remade = std::ranges::find(calls, std::pair(OpKind::head_norm, Part::remake));
+  ASSERT_NE(remade, calls.end());
+  EXPECT_EQ(*(remade + 1), std::pair(OpKind::attention, Part::backward));
 }
 
 TEST(PassPlan, ScratchIsWhatLivesAtOnce) {
