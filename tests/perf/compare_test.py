@@ -75,7 +75,8 @@ else:
                       "loss": float(last("--loss", "1.0")), "dtype": last("--dtype", "bf16"),
                       "clip": last("--clip", "1.0"), "optim": last("--optim", "adamw"), "master": last("--master", "fp32"),
                       "n_micro": int(last("--n-micro", "1")), "micro_batch_size": int(last("--micro", "8")),
-                      "blocks": [{"place": "host", "trained": 100}, {"place": "device", "trained": 1000}],
+                      "blocks": [{"place": "host", "params": 100, "trained": 100},
+                                 {"place": "device", "params": 1000, "trained": 1000}],
                       "why": "as asked for", "attention_backend": "flash", "simd": "avx2", "n_workers": 1,
                       "update_alone_ms": 1.0, "version": "0.18" if "old" in "".join(sys.argv) else "0.19", "driver_bytes_max": 2**31, "argv": sys.argv[1:]}))
     print("{'a warning': 1}")

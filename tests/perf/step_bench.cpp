@@ -244,20 +244,24 @@ Plan make_or_force_plan(const ModelTable& model, const PlanRequest& request, boo
   }
 }
 
-/** Name, place and number of trained parameters of each; of tied ones also the number of another
- * block's that it uses, and has gradients of its own for. */
+/** Name, place, number of parameters and of trained ones of each; of tied ones also the number of
+ * another block's that it uses, and has gradients of its own for. */
 nlohmann::ordered_json blocks_of(const StepShape& shape) {
   auto blocks = nlohmann::ordered_json::array();
   for (int b = 0; b < shape.n_blocks(); ++b) {
     const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
-    int64_t n_trained = 0, n_borrowed = 0;
-    for (const TensorExtent& tensor : block.tensors)
+    int64_t n_all = 0, n_trained = 0, n_borrowed = 0;
+    for (const TensorExtent& tensor : block.tensors) {
+      n_all += tensor.n_elements;
       if (tensor.trainable) n_trained += tensor.n_elements;
+    }
     for (int i = 0; i < static_cast<int>(block.borrowed.size()); ++i)
       if (const TensorExtent& tensor = shape.borrowed_tensor(b, i); tensor.trainable)
         n_borrowed += tensor.n_elements;
-    blocks.push_back(
-        {{"name", block.name}, {"place", name_of(block.place)}, {"trained", n_trained}});
+    blocks.push_back({{"name", block.name},
+                      {"place", name_of(block.place)},
+                      {"params", n_all},
+                      {"trained", n_trained}});
     if (shape.tied(b)) blocks.back()["borrowed"] = n_borrowed;
   }
   return blocks;

@@ -21,7 +21,9 @@ shown, and are no part of the formula. From these
     neither                    max(forward + backward, CPU update, copies each way) + edges
 
 where backward has what is recomputed, forward AdamW of the blocks that live on the GPU, copies and CPU updates are those of the
-blocks that live on the host, and the edges are the first block's update and copy and the last one's forward. Exits 1 where a
+blocks that live on the host, and the edges are the first trained block's update and copy and the last one's forward. Frozen
+parameters are copied to the GPU in both passes, but have no gradients that are copied or made, and no updates: the steps that
+computing is timed in freeze the same. Blocks before the first trained one have no backward, and are copied once. Exits 1 where a
 step takes longer than formula / bar, or a case fails.
 
 --device, --shape, --dtype, --batch, --length and --gpu-memory replace the case's; with --device cpu it only shows that all
@@ -66,6 +68,7 @@ class Case:
     master: str = "fp32"
     steps: int = 10
     limit_s: int = 60
+    freeze: str = ""  # patterns, as in the option of a run
     learns: bool = False  # the loss of the rows, the same in each step, has to fall
 
 
@@ -73,6 +76,9 @@ STACK = Case(shape="stack-3g", batch=8, length=1024, gpu_memory="11GiB", activat
 # 13 G parameters on one card: 6 bytes of each in host memory, and its gradient.
 GPT2 = Case(shape="gpt2-13g", gpu_memory="11GiB", host_memory="118GiB", placement="auto", activations="auto",
             reference_layers=3, optim="adamw_8bit", master="split", steps=20, limit_s=280, learns=True)
+# Of the matrices only the last one of each layer is trained, and the norms are.
+FROZEN = Case(shape="llama-3g", batch=8, length=1024, gpu_memory="11GiB", placement="auto", activations="recompute", reference_layers=4,
+              freeze="model.embed_tokens.*,*.self_attn.*,*.mlp.gate_proj.*,*.mlp.up_proj.*,lm_head.*")
 CASES = {
     # A desktop with a Turing card: six cores with AVX2, fp16 with loss scaling, no flash attention.
     "consumer-host": Case(dtype="fp16", attention="memory_efficient", cores=6, simd="avx2"),
@@ -80,6 +86,8 @@ CASES = {
     "host-no-clip": Case(clip=0),
     "stack-host": STACK,
     "stack-filled": replace(STACK, placement="auto"),
+    "frozen-host": replace(FROZEN, placement="host"),
+    "frozen-filled": FROZEN,
     "gpt2-13g-32": GPT2,
     "gpt2-13g-8": replace(GPT2, batch=8),
     # Beside steps of compare.py, which leave the plan to the planner: the same plan only comes of asking for the same.
@@ -176,7 +184,7 @@ class Runner:
         trace = self.logs / f"{name}.trace.json"
         command = [self.build / "tests/perf/step_bench", "--warmup", warm_up, "--steps", n_steps, "--trace", trace]
         for option in ("shape", "dtype", "batch", "length", "clip", "placement", "activations", "order", "attention", "device",
-                       "optim", "master", "layers"):
+                       "optim", "master", "layers", "freeze"):
             command += [f"--{option}", getattr(case, option)]
         command += ["--micro", case.batch if case.micro is None else case.micro, "--gpu-memory", case.gpu_memory,
                     "--host-memory", case.host_memory, "--profile", self.planned_with or self.profile_file(case)]
@@ -247,8 +255,8 @@ def bytes_of_update(case):
     return (4 if wide else 2) + 2 * (4 + STATE_BYTES[case.optim]) + (0 if wide or case.master == "split" else 2)
 
 
-def host_params(blocks):
-    return sum(block["trained"] for block in blocks if block["place"] == "host")
+def host_params(blocks, which="trained"):
+    return sum(block[which] for block in blocks if block["place"] == "host")
 
 
 def rate_in_place(case, result):
@@ -264,6 +272,8 @@ def formula(case, blocks, times, rates):
     weight_bytes = 4 if wide else 2
     update_bytes = bytes_of_update(case)
     params = host_params(blocks)
+    first_trained = next(i for i, block in enumerate(blocks) if block["trained"])
+    in_forward, in_backward = host_params(blocks, "params"), host_params(blocks[first_trained:], "params")
     waits = case.clip > 0 or case.dtype == "fp16"
 
     def copy_ms(n, rate):
@@ -278,14 +288,14 @@ def formula(case, blocks, times, rates):
     sent = copy_ms(params, "d2h_beside_h2d")
     forward, backward = times["forward_ms"] + times["gpu_update_ms"], times["backward_ms"]
     if waits:
-        fetched = copy_ms(params, "h2d")
+        fetched = copy_ms(in_forward, "h2d")
         update = update_ms(params, fetched, TAKEN_BY_H2D)
-        phases = [max(backward, copy_ms(params, "h2d_beside_d2h"), sent)]
+        phases = [max(backward, copy_ms(in_backward, "h2d_beside_d2h"), sent)]
 
         def whole(update):
             return phases[0] + max(forward, update, fetched)
     else:
-        fetched = 2 * copy_ms(params, "h2d_beside_d2h")
+        fetched = copy_ms(in_forward + in_backward, "h2d_beside_d2h")
         update = update_ms(params, max(fetched, sent), 1)
 
         def whole(update):
@@ -293,8 +303,8 @@ def formula(case, blocks, times, rates):
 
     edges = 0.0
     if params:
-        first = blocks[0]["trained"] if blocks[0]["place"] == "host" else 0
-        edges = update_ms(first) + copy_ms(first, "h2d") + times["last_forward_ms"]
+        first = blocks[first_trained:first_trained + 1]
+        edges = update_ms(host_params(first)) + copy_ms(host_params(first, "params"), "h2d") + times["last_forward_ms"]
     return {
         "cpu_update_ms": update,
         "cpu_update_alone_ms": update_ms(params),
@@ -321,6 +331,8 @@ def measure(runner, name, case):
         **{key: result[key] for key in ("why", "attention_backend", "simd", "n_workers")},
         "host_params": host_params(blocks),
         "gpu_params": sum(block["trained"] for block in blocks if block["place"] == "device"),
+        "frozen_params": sum(block["params"] - block["trained"] for block in blocks),
+        "host_frozen_params": host_params(blocks, "params") - host_params(blocks),
         "compute_from": f"resident steps, {len(reference['blocks'])} of {len(blocks)} blocks",
         "rates": {key: None if value == float("inf") else value for key, value in rates.items()},
         **times,
@@ -335,9 +347,11 @@ def measure(runner, name, case):
 
 def show(row, bar):
     rates = row["rates"]
+    frozen = (f"; {row['frozen_params'] / 1e6:.0f} M are frozen, {row['host_frozen_params'] / 1e6:.0f} M of them on the host"
+              if row["frozen_params"] else "")
     print(f"{row['case']}: {row['why']}")
     print(f"  {row['attention_backend']} attention, {row['simd']}, {row['n_workers']} threads; on the host "
-          f"{row['host_params'] / 1e6:.0f} M parameters, on the GPU {row['gpu_params'] / 1e6:.0f} M")
+          f"{row['host_params'] / 1e6:.0f} M parameters, on the GPU {row['gpu_params'] / 1e6:.0f} M{frozen}")
     in_place = f", in the run's memory, not taken, {rates['in_place'] / 1e6:.0f}" if rates["in_place"] else ""
     print(f"  AdamW {rates['adamw'] / 1e6:.0f} M parameters/s alone (before the steps {rates['before'] / 1e6:.0f}, after them "
           f"{rates['after'] / 1e6:.0f}{in_place}), {rates['adamw_beside_copies'] / 1e6:.0f} beside copies", end="")

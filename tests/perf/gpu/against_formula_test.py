@@ -17,7 +17,7 @@ from against_formula import CASES, Case, Runner, compute_times, formula, rate_in
 # 1 M parameters a millisecond alone, 0.5 M beside copies both ways; 2 bytes a parameter: 0.1 ms a M parameters each way alone.
 RATES = {"adamw": 1e9, "adamw_beside_copies": 0.5e9, "h2d": 2e10, "d2h": 2e10, "h2d_beside_d2h": 1e10, "d2h_beside_h2d": 1e10}
 TIMES = {"forward_ms": 30.0, "backward_ms": 60.0, "last_forward_ms": 0.5, "gpu_update_ms": 0.0}
-HOST = [{"name": name, "place": "host", "trained": n} for name, n in
+HOST = [{"name": name, "place": "host", "params": n, "trained": n} for name, n in
         (("embeddings", 20_000_000), ("layer.0", 40_000_000), ("head", 40_000_000))]
 
 
@@ -85,6 +85,20 @@ class Formula(unittest.TestCase):
         self.assertAlmostEqual(said["edges_ms"], 0.5)  # the first block waits for no copy
         said = formula(Case(), resident(HOST, 3), times, RATES)
         self.assertAlmostEqual(said["formula_ms"], 60 + 30 + 2)
+
+    def test_frozen_parameters_are_copied_to_the_gpu_and_nothing_else(self):
+        # 100 M parameters, of which 20 M of the layer and 10 M of the head are trained.
+        blocks = [dict(block, trained=n) for block, n in zip(HOST, (0, 20_000_000, 10_000_000))]
+        said = formula(Case(), blocks, TIMES, RATES)
+        self.assertAlmostEqual(said["cpu_update_ms"], 30 + 10 * 0.225)  # beside the copies of all for 10 ms
+        self.assertAlmostEqual(said["edges_ms"], 20 + 4 + 0.5)  # the layer is the first that waits for an update
+        self.assertAlmostEqual(said["formula_ms"], 60 + 32.25 + 24.5)
+        slow = dict(RATES, h2d=1e9, d2h=1e9, h2d_beside_d2h=1e9, d2h_beside_h2d=1e9)
+        said = formula(Case(), blocks, TIMES, slow)
+        # Backward: 80 M parameters, since the embeddings have none; gradients of 30 M take less.
+        self.assertAlmostEqual(said["formula_ms"], 160 + 200 + said["edges_ms"])
+        said = formula(Case(clip=0), blocks, TIMES, slow)
+        self.assertAlmostEqual(said["formula_ms"], 360 + said["edges_ms"])
 
     def test_reduced_states_move_fewer_bytes(self):
         def update_ms(**case):

@@ -155,8 +155,8 @@ def measure_profile(build, logs, _):
 
 def measure_formula(build, logs, _):
     show('Steps against the formula', [sys.executable, HERE / 'against_formula.py', build, 'host-clip', 'host-no-clip',
-                                       'stack-host', 'stack-filled', 'bert-4gib', 'consumer-host', '--logs',
-                                       logs], logs / 'formula.log', 400)
+                                       'stack-host', 'stack-filled', 'frozen-host', 'frozen-filled', 'bert-4gib',
+                                       'consumer-host', '--logs', logs], logs / 'formula.log', 500)
 
 
 def measure_grid(build, logs, arguments):
