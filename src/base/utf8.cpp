@@ -1,5 +1,7 @@
 #include "src/base/utf8.h"
 
+#include <algorithm>
+
 #include <cstdint>
 #include <cstring>
 
@@ -81,6 +83,19 @@ size_t first_control_character(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i)
     if (control_at(text, i) >= 0) return i;
   return std::string_view::npos;
+}
+
+size_t count_characters(std::string_view text) {
+  return static_cast<size_t>(std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::optional<size_t> byte_of_character(std::string_view text, size_t place) {
+  for (size_t at = 0; at <= text.size(); ++at) {
+    if (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) continue;
+    if (place-- == 0) return at;
+  }
+  return std::nullopt;
 }
 
 std::string escaped(std::string_view text) {

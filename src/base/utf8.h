@@ -3,6 +3,7 @@
 // Error escapes its messages with it; the data and text rooms check their files.
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,11 @@ size_t first_invalid_utf8(std::string_view text);
 /** Offset of the first control character (below U+0020, DEL, U+0080 to U+009F) of valid UTF-8, or
  * npos. A terminal may obey them. */
 size_t first_control_character(std::string_view text);
+
+/** The number of code points of valid UTF-8: what Python and the hub's data count places in. */
+size_t count_characters(std::string_view text);
+/** Offset of the code point at that place, from 0; the end has a place, too. Nothing past it. */
+std::optional<size_t> byte_of_character(std::string_view text, size_t place);
 
 /** The text fit for a line of a terminal or log: control characters as \n, \x1b, \u009b, bytes that
  * are not UTF-8 as \xff, all else as it is. For reading, not for turning back. */

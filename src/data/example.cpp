@@ -22,6 +22,8 @@ constexpr std::array kProblemNames = {
     ProblemName{ProblemType::single_label, "single_label_classification"},
     ProblemName{ProblemType::multi_label, "multi_label_classification"},
     ProblemName{ProblemType::regression, "regression"},
+    ProblemName{ProblemType::tags, ""},
+    ProblemName{ProblemType::answers, ""},
 };
 
 }  // namespace

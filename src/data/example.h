@@ -12,24 +12,47 @@
 
 namespace ferry {
 
-enum class ProblemType : uint8_t { unlabelled, single_label, multi_label, regression };
+enum class ProblemType : uint8_t {
+  unlabelled,
+  single_label,
+  multi_label,
+  regression,
+  tags,     // a label for each word of a text
+  answers,  // places in the second text that answer the first
+};
 
-/** As transformers spells it in config.json ("single_label_classification"); "" for unlabelled. */
+/** As transformers spells it in config.json ("single_label_classification"); "" for those that it
+ * has no name for. */
 std::string_view hf_name_of(ProblemType type);
 /** The inverse; nullopt for another text. */
 std::optional<ProblemType> parse_problem_type(std::string_view hf_name);
 
-/** One of the three, by the dataset's ProblemType. */
+/** Bytes [begin, end) of a text. */
+struct ByteRange {
+  uint32_t begin = 0, end = 0;
+  bool operator==(const ByteRange&) const = default;
+};
+
+/** The part of a text. */
+inline std::string_view part_of(std::string_view text, ByteRange range) {
+  return text.substr(range.begin, range.end - range.begin);
+}
+
+/** One of these, by the dataset's ProblemType. */
 struct Label {
-  int32_t class_id = -1;         // single_label
-  std::vector<int32_t> classes;  // multi_label: ascending, may be empty
-  float value = 0;               // regression
+  int32_t class_id = -1;           // single_label
+  std::vector<int32_t> classes;    // multi_label: ascending, may be empty
+  float value = 0;                 // regression
+  std::vector<int32_t> tags;       // tags: as many as words
+  std::vector<ByteRange> answers;  // answers: in the second text; none if it has no answer
 };
 
 struct Example {
   std::string text;                      // valid UTF-8, not empty
   std::optional<std::string> text_pair;  // for tasks on two texts
   Label label;
+  std::vector<ByteRange> words;  // in text, where the data came in words
+  std::string id;                // the data's own name for it; may be empty
 };
 
 /** The names of the classes in the order of their ids: `id2label`, saved with the model. */

@@ -14,12 +14,13 @@ namespace ferry {
 namespace {
 
 // As the data sets of the hub and of GLUE name them; a pair counts only when both are there.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kPairNames = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kPairNames = {{
     {"sentence1", "sentence2"},
     {"premise", "hypothesis"},
     {"question1", "question2"},
     {"question", "sentence"},
     {"question", "passage"},
+    {"question", "context"},
     {"question", "answer"},
     {"query", "passage"},
     {"text", "text_pair"},

@@ -24,6 +24,10 @@ std::string_view plain_name_of(ProblemType type) {
       return "several labels per text";
     case ProblemType::regression:
       return "regression";
+    case ProblemType::tags:
+      return "a tag per word";
+    case ProblemType::answers:
+      return "answers in a text";
   }
   return "?";
 }
@@ -148,6 +152,8 @@ Label make_label(const RawRows& raw, const RawRow& row, const LabelScheme& schem
   Label label;
   switch (scheme.problem) {
     case ProblemType::unlabelled:
+    case ProblemType::tags:     // words.cpp reads them
+    case ProblemType::answers:  // questions.cpp reads them
       break;
     case ProblemType::single_label:
       label.class_id = id_of(raw, row, row.labels.front(), scheme.labels);
@@ -171,16 +177,11 @@ Label make_label(const RawRows& raw, const RawRow& row, const LabelScheme& schem
   return label;
 }
 
-/** A label becomes a name in config.json, in predictions and on terminals: one with control
- * characters is a damaged file or the wrong column, and two that look alike would be two classes.
- */
 void check_label(const RawRows& raw, const RawRow& row, const std::string& label) {
   if (trim(label).empty())
     refuse_row(raw.place(row),
                raw.any_list ? "a label of the list is empty" : "the label is missing");
-  if (first_control_character(label) != std::string::npos)
-    refuse_row(raw.place(row), fmt::format("the label '{}' has control characters in it", label),
-               "is it the right label column?");
+  check_name(raw.place(row), label);
 }
 
 /** Evaluating pairs of texts on single ones (or the reverse) would measure another task. */
@@ -222,6 +223,8 @@ std::string note_of(const LabelScheme& scheme) {
     case ProblemType::regression:
       return "labels are numbers to predict (regression)";
     case ProblemType::unlabelled:
+    case ProblemType::tags:
+    case ProblemType::answers:
       break;
   }
   return "no labels";
@@ -240,6 +243,12 @@ void check_header(const RawRows& raw, const LabelScheme* known) {
 }
 
 }  // namespace
+
+void check_name(std::string_view place, const std::string& label) {
+  if (first_control_character(label) != std::string::npos)
+    refuse_row(place, fmt::format("the label '{}' has control characters in it", label),
+               "is it the right label column?");
+}
 
 Dataset label_examples(RawRows raw, const DatasetOptions& options, const LabelScheme* known) {
   Dataset dataset;
@@ -275,8 +284,9 @@ Dataset label_examples(RawRows raw, const DatasetOptions& options, const LabelSc
     if (trim(row.text).empty()) refuse_row(raw.place(row), "the text is empty");
     if (row.text_pair && trim(*row.text_pair).empty())
       refuse_row(raw.place(row), "the second text is empty");
-    dataset.examples.push_back(
-        {std::move(row.text), std::move(row.text_pair), make_label(raw, row, dataset.scheme)});
+    dataset.examples.push_back({.text = std::move(row.text),
+                                .text_pair = std::move(row.text_pair),
+                                .label = make_label(raw, row, dataset.scheme)});
   }
   return dataset;
 }

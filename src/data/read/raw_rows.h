@@ -42,6 +42,11 @@ struct RawRows {
                              std::string_view what,
                              std::string_view hint = {});
 
+/** A label becomes a name in config.json, in predictions and on terminals: one with control
+ * characters is a damaged file or the wrong column, and two that look alike would be two classes.
+ */
+void check_name(std::string_view place, const std::string& label);
+
 RawRows read_folder(const DatasetOptions& options);
 RawRows read_delimited(const DatasetOptions& options, DatasetFormat format);
 RawRows read_jsonl(const DatasetOptions& options);
@@ -50,5 +55,10 @@ RawRows read_lines(const DatasetOptions& options);
 /** The last step of read_dataset: problem type, label map (unless the scheme is known), labels as
  * ids or values. */
 Dataset label_examples(RawRows raw, const DatasetOptions& options, const LabelScheme* known);
+
+/** Rows of words, with a tag each unless the options ignore labels. */
+Dataset read_words(const DatasetOptions& options, DatasetFormat format, const LabelScheme* known);
+/** Rows of a question and its context, with answers unless the options ignore labels. */
+Dataset read_questions(const DatasetOptions& options, const LabelScheme* known);
 
 }  // namespace ferry

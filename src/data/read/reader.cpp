@@ -24,6 +24,7 @@ constexpr std::array kFormats = {
     Named<DatasetFormat>{"tsv", DatasetFormat::tsv},
     Named<DatasetFormat>{"csv", DatasetFormat::csv},
     Named<DatasetFormat>{"jsonl", DatasetFormat::jsonl},
+    Named<DatasetFormat>{"conll", DatasetFormat::conll},
     Named<DatasetFormat>{"lines", DatasetFormat::lines},
 };
 constexpr std::array kExtensions = {
@@ -33,6 +34,10 @@ constexpr std::array kExtensions = {
     Named<DatasetFormat>{".jsonl", DatasetFormat::jsonl},
     Named<DatasetFormat>{".ndjson", DatasetFormat::jsonl},
     Named<DatasetFormat>{".json", DatasetFormat::jsonl},
+    Named<DatasetFormat>{".conll", DatasetFormat::conll},
+    Named<DatasetFormat>{".bio", DatasetFormat::conll},
+    Named<DatasetFormat>{".iob", DatasetFormat::conll},
+    Named<DatasetFormat>{".iob2", DatasetFormat::conll},
     Named<DatasetFormat>{".txt", DatasetFormat::lines},
 };
 constexpr std::array kEncodings = {
@@ -115,7 +120,7 @@ DatasetFormat format_of(const DatasetOptions& options) {
   refuse_unread(options.path);
   throw Error(Fault::usage, "data.read",
               fmt::format("the format of '{}' does not show in its name", options.path.string()),
-              "say which it is with dataset_format: tsv, csv or jsonl");
+              "say which it is with dataset_format: tsv, csv, jsonl or conll");
 }
 
 Dataset read(const DatasetOptions& options, const LabelScheme* known) {
@@ -123,7 +128,17 @@ Dataset read(const DatasetOptions& options, const LabelScheme* known) {
   if (format == DatasetFormat::lines && options.labels == LabelUse::required)
     throw Error(Fault::data, "data.read",
                 fmt::format("'{}' is plain text, which has no labels", options.path.string()),
-                "use a TSV, CSV or JSONL file, or a folder per label");
+                options.rows == RowForm::texts
+                    ? "use a TSV, CSV or JSONL file, or a folder per label"
+                    : "use a JSONL file");
+  const bool is_table = format == DatasetFormat::tsv || format == DatasetFormat::csv;
+  if (options.rows == RowForm::words) return read_words(options, format, known);
+  if (options.rows == RowForm::questions && format == DatasetFormat::jsonl)
+    return read_questions(options, known);
+  if (options.rows == RowForm::questions && (!is_table || options.labels != LabelUse::ignored))
+    throw Error(Fault::data, "data.read",
+                fmt::format("'{}' is no file of questions with answers", options.path.string()),
+                "they are read from .jsonl files, and from .json files as SQuAD's");
   RawRows raw;
   switch (format) {
     case DatasetFormat::automatic:
@@ -138,6 +153,10 @@ Dataset read(const DatasetOptions& options, const LabelScheme* known) {
     case DatasetFormat::jsonl:
       raw = read_jsonl(options);
       break;
+    case DatasetFormat::conll:
+      throw Error(Fault::usage, "data.read",
+                  fmt::format("'{}' has a word and its tag a line", options.path.string()),
+                  "task = token-classification trains on such files");
     case DatasetFormat::lines:
       raw = read_lines(options);
       break;

@@ -22,6 +22,7 @@ enum class DatasetFormat : uint8_t {
   tsv,
   csv,
   jsonl,  // an object a line
+  conll,  // a word a line, its tag in the last column; a blank line ends a sentence
   lines,  // a text a line, no labels
 };
 
@@ -37,6 +38,8 @@ enum class QuotingChoice : uint8_t {
 enum class RowForm : uint8_t {
   texts,      // a text or a pair of texts
   documents,  // the same; of plain text the whole file is one
+  words,      // a list of words, with a tag each
+  questions,  // a question and a context, with the places of answers in it
 };
 
 enum class LabelUse : uint8_t {
@@ -76,8 +79,9 @@ struct DatasetOptions {
  * asked of the others. */
 struct LabelScheme {
   ProblemType problem = ProblemType::unlabelled;
-  LabelMap labels;                // of single_label and multi_label
+  LabelMap labels;                // of single_label, multi_label and tags
   std::optional<bool> has_pairs;  // examples are two texts each; nullopt where nobody knows
+  bool has_unanswered = false;    // of answers: some questions have none
 };
 
 struct Dataset {

@@ -10,12 +10,11 @@
 #include <system_error>
 
 #include "src/base/error.h"
-#include "src/base/json_reader.h"
 #include "src/base/utf8.h"
 #include "src/data/read/columns.h"
 #include "src/data/read/delimited.h"
 #include "src/data/read/delimiter.h"
-#include "src/data/read/json_rows.h"
+#include "src/data/read/json_objects.h"
 #include "src/data/read/raw_rows.h"
 
 namespace ferry {
@@ -224,12 +223,7 @@ RawRows read_jsonl(const DatasetOptions& options) {
   JsonRows rows(file.text, name);
   for (JsonRow row; rows.next(row);) {
     const std::string place = fmt::format("{}:{}", name, row.line);
-    nlohmann::ordered_json object;
-    const auto fault = parse_json(row.text, object);
-    if (fault || !object.is_object())
-      refuse_row(fault ? fmt::format("{}:{}", name, row.line + fault->line - 1) : place,
-                 fault ? "is not valid JSON: " + fault->what : "is not a JSON object",
-                 "expected an object a line, or one list of objects");
+    nlohmann::ordered_json object = object_of(row, name);
     if (!columns) {
       for (const auto& [key, value] : object.items())
         keys.push_back(key);
