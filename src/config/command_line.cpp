@@ -297,8 +297,8 @@ std::filesystem::path run_of_model(const std::filesystem::path& model) {
   return {};
 }
 
-/** Texts are cut, and masked, as they were when the model was trained: other lengths, or for masks
- * seeds and micro-batches, give other figures than the run's own report. */
+/** Texts are cut, masked and answered as they were when the model was trained: other lengths, or
+ * for masks seeds and micro-batches, give other figures than the run's own report. */
 void take_settings_of_run(CommandLine& command) {
   constexpr std::string_view kLength = "max_length", kModel = "model_name_or_path";
   if (command.config.is_auto(kModel)) return;
@@ -307,8 +307,9 @@ void take_settings_of_run(CommandLine& command) {
   Config of_run;
   const std::filesystem::path file = run / "config.toml";
   read_toml_file(of_run, file, Source::file);
-  if (!command.config.is_set("seed"))
-    command.config.choose("seed", fmt::format("{}", of_run.integer("seed")), file.string());
+  for (const char* key : {"seed", "doc_stride", "max_answer_length"})
+    if (!command.config.is_set(key))
+      command.config.choose(key, fmt::format("{}", of_run.integer(key)), file.string());
   constexpr std::string_view kMicroBatch = "per_device_train_batch_size";
   const auto micro_batch = of_run.maybe_integer(kMicroBatch);
   if (of_run.text("task") == "mlm" && micro_batch && !command.config.is_set(kMicroBatch))

@@ -27,15 +27,21 @@ std::vector<Option> data_options() {
        .group = kModelGroup,
        .effect = Effect::fixes_bits,
        .value = "classification",
-       .choices = {"classification", "mlm", "causal-lm"},
+       .choices = {"classification", "mlm", "causal-lm", "token-classification",
+                   "question-answering"},
        .choice_aliases = {{"text-classification", "classification"},
                           {"sequence-classification", "classification"},
                           {"masked-lm", "mlm"},
                           {"clm", "causal-lm"},
-                          {"causal_lm", "causal-lm"}},
+                          {"causal_lm", "causal-lm"},
+                          {"ner", "token-classification"},
+                          {"token_classification", "token-classification"},
+                          {"qa", "question-answering"},
+                          {"question_answering", "question-answering"}},
        .help = "What is trained: a classifier of texts; the masked language model of an encoder "
                "(mlm) or the language model of a decoder (causal-lm), both on texts without "
-               "labels."},
+               "labels; a tagger of words, such as names (token-classification); or a reader that "
+               "finds answers in a text (question-answering)."},
       {.key = "problem_type",
        .type = Type::choice,
        .group = kModelGroup,
@@ -56,7 +62,8 @@ std::vector<Option> data_options() {
        .aliases = {{"train_file"}, {"dataset_name"}, {"train_dataset"}},
        .verbs = kRunning,
        .help =
-           "Folder with one sub-folder of text files per label, or a .tsv, .csv or .jsonl file."},
+           "Folder with one sub-folder of text files per label, or a .tsv, .csv, .jsonl or .conll "
+           "file."},
       {.key = "eval_dataset",
        .type = Type::path,
        .group = kDataGroup,
@@ -79,7 +86,7 @@ std::vector<Option> data_options() {
        .group = kDataGroup,
        .effect = Effect::fixes_bits,
        .value = "auto",
-       .choices = {"auto", "folder", "tsv", "csv", "jsonl"},
+       .choices = {"auto", "folder", "tsv", "csv", "jsonl", "conll"},
        .verbs = kRunning,
        .help = "Form of the data; auto goes by the directory or the file's ending."},
       {.key = "dataset_encoding",
@@ -167,6 +174,25 @@ std::vector<Option> data_options() {
        .help = "Longer texts are cut to this many tokens; auto is the model's limit, at most 2048. "
                "Memory and "
                "time grow with it, faster than in proportion."},
+      {.key = "doc_stride",
+       .type = Type::integer,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "128",
+       .unit = "tokens",
+       .range = {0, 1048576},
+       .verbs = kRunning,
+       .help = "Tokens that two windows of a long context share (question-answering); less than a "
+               "window holds. More finds answers that a window's edge would cut, and makes more "
+               "windows."},
+      {.key = "max_answer_length",
+       .type = Type::integer,
+       .group = kDataGroup,
+       .value = "30",
+       .unit = "tokens",
+       .range = {1, 1048576},
+       .verbs = kRunning,
+       .help = "Longest answer that is looked for (question-answering)."},
 
       // ---- Output
       {.key = "output_dir",

@@ -15,9 +15,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/** In config.json: whether a classifier was trained on pairs of texts. Nobody else's key. */
-constexpr std::string_view kPairsKey = "ferry_text_pairs";
-
 /** What a model says of one text. */
 struct Prediction {
   std::span<const float> logits;  ///< (n_labels)
@@ -305,7 +302,7 @@ class Classification : public Task {
   }
 };
 
-std::shared_ptr<const Task> of_model(const HfConfig& config) {
+std::shared_ptr<const Task> of_model(const HfConfig& config, const TaskSettings& /*settings*/) {
   // transformers leaves problem_type out until it has trained.
   const auto problem = config.problem_type.empty() ? ProblemType::single_label
                                                    : parse_problem_type(config.problem_type);
@@ -328,7 +325,7 @@ TaskKind classification_kind() {
   return {.name = "classification",
           .head = HeadKind::classification,
           .rows = {},
-          .make = [](LabelScheme scheme) -> std::shared_ptr<const Task> {
+          .make = [](LabelScheme scheme, const TaskSettings&) -> std::shared_ptr<const Task> {
             return std::make_shared<Classification>(std::move(scheme));
           },
           .of_model = of_model};

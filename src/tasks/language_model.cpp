@@ -71,7 +71,6 @@ class MaskedLm : public LanguageModel {
   }
 
   void write(HfConfig& config) const override {
-    constexpr std::string_view kPairsKey = "ferry_text_pairs";  // a classifier's
     if (config.json().contains(kPairsKey)) config.set(kPairsKey, false);
   }
 
@@ -165,10 +164,10 @@ TaskKind kind(std::string_view name, HeadKind head, RowForm rows) {
   return {.name = name,
           .head = head,
           .rows = {.form = rows, .labels = LabelUse::ignored},
-          .make = [](LabelScheme scheme) -> std::shared_ptr<const Task> {
+          .make = [](LabelScheme scheme, const TaskSettings&) -> std::shared_ptr<const Task> {
             return std::make_shared<T>(std::move(scheme));
           },
-          .of_model = [](const HfConfig&) -> std::shared_ptr<const Task> {
+          .of_model = [](const HfConfig&, const TaskSettings&) -> std::shared_ptr<const Task> {
             return std::make_shared<T>(LabelScheme{});
           }};
 }

@@ -94,7 +94,7 @@ class Task {
   /** The names of an evaluation's metrics, "loss" first. */
   virtual std::vector<std::string> metric_names() const = 0;
 
-  /** Writes the task into config.json, where trained_task() finds it. */
+  /** Writes the task into config.json, where TaskKind::of_model() finds it. */
   virtual void write(HfConfig& config) const = 0;
   /** The commands that people use next on a finished model; `model` as a shell takes it. */
   virtual std::string next_commands(const std::string& model) const = 0;
@@ -106,14 +106,23 @@ class Task {
   LabelScheme scheme_;
 };
 
+/** Settings of a run that tasks go by. */
+struct TaskSettings {
+  int64_t doc_stride = 128;        ///< tokens that two windows of a context share
+  int64_t max_answer_length = 30;  ///< tokens
+};
+
+/** In config.json: whether a classifier was trained on pairs of texts. Nobody else's key. */
+inline constexpr std::string_view kPairsKey = "ferry_text_pairs";
+
 struct TaskKind {
   std::string_view name;  ///< as the option task names it
   HeadKind head;
   RowNeed rows;
   /** Of training data with these labels. */
-  std::shared_ptr<const Task> (*make)(LabelScheme scheme);
+  std::shared_ptr<const Task> (*make)(LabelScheme scheme, const TaskSettings& settings);
   /** Of a trained model; throws Error(data) where its config.json lacks what the task needs. */
-  std::shared_ptr<const Task> (*of_model)(const HfConfig& config);
+  std::shared_ptr<const Task> (*of_model)(const HfConfig& config, const TaskSettings& settings);
 };
 
 std::span<const TaskKind> task_kinds();
@@ -121,9 +130,9 @@ std::span<const TaskKind> task_kinds();
 const TaskKind& task_kind(std::string_view name);
 /** The kind of a trained model, by its architecture; a classifier where that tells nothing. */
 const TaskKind& kind_of_model(const HfConfig& config);
-inline std::shared_ptr<const Task> trained_task(const HfConfig& config) {
-  return kind_of_model(config).of_model(config);
-}
+
+/** Takes back what config.json says of a classifier alone, before another task is written. */
+void drop_classifier_keys(HfConfig& config);
 
 /** Ids and types of an example's one or two texts, with the special tokens of its model. */
 TokenizedExample encode_texts(const Example& example,

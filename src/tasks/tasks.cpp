@@ -1,18 +1,20 @@
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
 #include "src/tasks/classification.h"
 #include "src/tasks/language_model.h"
+#include "src/tasks/question_answering.h"
 #include "src/tasks/task.h"
+#include "src/tasks/token_classification.h"
 
 namespace ferry {
 namespace {
 
 /** Every task. The first is that of a model whose architecture tells nothing. */
 const TaskKind kKinds[] = {
-    classification_kind(),
-    masked_lm_kind(),
-    causal_lm_kind(),
+    classification_kind(),       masked_lm_kind(),          causal_lm_kind(),
+    token_classification_kind(), question_answering_kind(),
 };
 
 }  // namespace
@@ -44,6 +46,11 @@ const TaskKind& kind_of_model(const HfConfig& config) {
         for (const TaskKind& kind : kKinds)
           if (kind.head == suffix.head) return kind;
   return kKinds[0];
+}
+
+void drop_classifier_keys(HfConfig& config) {
+  if (config.json().contains("problem_type")) config.set("problem_type", nullptr);
+  if (config.json().contains(kPairsKey)) config.set(kPairsKey, false);
 }
 
 TokenizedExample encode_texts(const Example& example,

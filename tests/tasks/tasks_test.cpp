@@ -35,7 +35,7 @@ struct Made {
   MicroBatch batch;
 
   Made(std::string_view kind, LabelScheme scheme, std::vector<Example> examples)
-      : task(task_kind(kind).make(scheme)) {
+      : task(task_kind(kind).make(scheme, {})) {
     dataset = {.examples = std::move(examples), .scheme = std::move(scheme)};
     data = tokenize_dataset(dataset, [&](const Example& example, auto& out) {
       task->encode(example, tokenizer, /*max_length=*/8, out);
@@ -60,9 +60,9 @@ double metric(const Metrics& metrics, std::string_view name) {
 TEST(Tasks, EachHasANameAndAHeadOfItsOwn) {
   for (const TaskKind& kind : task_kinds()) {
     EXPECT_EQ(&task_kind(kind.name), &kind);
-    EXPECT_EQ(kind.make({})->name(), kind.name);
-    EXPECT_EQ(kind.make({})->head(), kind.head);
-    EXPECT_EQ(kind.make({})->metric_names().front(), "loss");
+    EXPECT_EQ(kind.make({}, {})->name(), kind.name);
+    EXPECT_EQ(kind.make({}, {})->head(), kind.head);
+    EXPECT_EQ(kind.make({}, {})->metric_names().front(), "loss");
   }
 }
 
@@ -115,7 +115,7 @@ TEST(Classification, SeveralClassesAndNumbers) {
 
 TEST(Classification, TextsWithoutLabelsGetSomeForTheHead) {
   const auto task =
-      task_kind("classification").make(classes(ProblemType::single_label, {"bad", "good"}));
+      task_kind("classification").make(classes(ProblemType::single_label, {"bad", "good"}), {});
   Made bare("classification", {}, {{.text = "hello"}});
   EXPECT_FALSE(bare.data.has_labels());
   bare.batch.labels.clear();

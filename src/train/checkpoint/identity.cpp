@@ -52,6 +52,8 @@ Identity identity_of(const Job& job) {
   identity["seed"] = config.integer("seed");
   identity["data_seed"] = data.shuffle_seed;
   identity["eval_fraction"] = config.number("eval_fraction");
+  if (data.task->loss() == LossKind::question_answering)
+    identity["doc_stride"] = config.integer("doc_stride");
   identity["dataset"] = fmt::format("{:016x}", data.train.fingerprint());
   identity["n_params"] = model.n_params();
   identity["dtype"] = name_of(model.compute);

@@ -19,12 +19,29 @@ DatasetOptions dataset_options(const config::Config& config,
   return dataset_options([&](std::string_view key) { return config.maybe_text(key); }, path, rows);
 }
 
-/** A classifier that is trained on goes on with its own order of the same labels. */
+/** The model knows each of these labels, by its name or by its number. A tagger keeps the tags that
+ * the data lacks, and data of the hub has numbers in place of their names. */
+bool knows_all(const HfConfig& model, const LabelMap& labels) {
+  if (model.id2label.empty() || kind_of_model(model).head != HeadKind::token_classification)
+    return false;
+  const LabelMap known(model.id2label);
+  return std::ranges::all_of(labels.names(),
+                             [&](const std::string& name) { return known.find(name); });
+}
+
+/** A model that is trained on goes on with its own order of the same labels. */
 std::optional<LabelScheme> scheme_of_same_labels(const LabelScheme& found, const HfConfig& model) {
-  if (found.problem == ProblemType::regression || model.id2label == found.labels.names() ||
-      !std::ranges::is_permutation(model.id2label, found.labels.names()))
+  if (found.problem == ProblemType::regression || model.id2label == found.labels.names())
     return std::nullopt;
+  const bool is_same = std::ranges::is_permutation(model.id2label, found.labels.names()) ||
+                       (found.problem == ProblemType::tags && knows_all(model, found.labels));
+  if (!is_same) return std::nullopt;
   return LabelScheme{.problem = found.problem, .labels = LabelMap(model.id2label)};
+}
+
+TaskSettings task_settings(const config::Config& config) {
+  return {.doc_stride = config.integer("doc_stride"),
+          .max_answer_length = config.integer("max_answer_length")};
 }
 
 /** Some of a dataset's examples, in the order given. */
@@ -61,7 +78,7 @@ Texts texts_to_train_on(const config::Config& config, const HfConfig& model) {
   Dataset all = read_dataset(options);
   if (const auto scheme = scheme_of_same_labels(all.scheme, model))
     all = read_dataset(options, *scheme);
-  texts.task = kind.make(all.scheme);
+  texts.task = kind.make(all.scheme, task_settings(config));
   texts.notes = all.notes;
   if (const std::string& path = config.text("eval_dataset"); !path.empty()) {
     texts.eval = read_dataset(dataset_options(config, path, kind.rows), all.scheme);
@@ -81,7 +98,7 @@ Texts texts_to_answer(const config::Config& config,
                       bool wants_labels,
                       const std::vector<std::string>& words) {
   const TaskKind& kind = kind_of_model(model.config());
-  Texts texts = {.task = kind.of_model(model.config())};
+  Texts texts = {.task = kind.of_model(model.config(), task_settings(config))};
   if (!texts.task->answers_texts() && !wants_labels)
     throw Error(
         Fault::data, "model.open",
