@@ -98,8 +98,19 @@ RawRows read_folder(const DatasetOptions& options) {
   std::string table;  // a file that would rather be the dataset, for the hint
   bool has_deeper = false;
   size_t n_labels = 0, n_other = 0, n_latin1 = 0;
+  const auto add = [&](const stdfs::path& document) {
+    TextFile file = load_text_file(document, options.encoding);
+    n_latin1 += file.was_latin1;
+    raw.files.push_back(document.string());
+    raw.rows.push_back(
+        {.text = std::move(file.text), .file = static_cast<uint32_t>(raw.files.size() - 1)});
+  };
   for (const stdfs::path& label : sorted_entries(options.path)) {
     if (!is_folder(label)) {
+      if (options.rows == RowForm::documents && label.extension() == ".txt") {
+        add(label);
+        continue;
+      }
       const std::string extension = label.extension().string();
       if (extension == ".tsv" || extension == ".csv" || extension == ".jsonl")
         table = label.string();
@@ -113,12 +124,8 @@ RawRows read_folder(const DatasetOptions& options) {
         ++n_other;
         continue;
       }
-      TextFile file = load_text_file(document, options.encoding);
-      n_latin1 += file.was_latin1;
-      raw.files.push_back(document.string());
-      RawRow row{.text = std::move(file.text), .file = static_cast<uint32_t>(raw.files.size() - 1)};
-      if (raw.has_labels) row.labels = {label_of(label)};
-      raw.rows.push_back(std::move(row));
+      add(document);
+      if (raw.has_labels) raw.rows.back().labels = {label_of(label)};
     }
     if (raw.rows.size() > n_before)
       ++n_labels;
@@ -126,7 +133,9 @@ RawRows read_folder(const DatasetOptions& options) {
       raw.bare_folders.push_back(label.filename().string());
   }
   if (raw.rows.empty()) {
-    std::string hint = "expected a sub-directory per label with a .txt file per document";
+    std::string hint = options.rows == RowForm::documents
+                           ? "expected a .txt file per document"
+                           : "expected a sub-directory per label with a .txt file per document";
     if (!table.empty())
       hint = fmt::format("did you mean the file '{}'?", table);
     else if (has_deeper)
@@ -134,8 +143,8 @@ RawRows read_folder(const DatasetOptions& options) {
     throw Error(Fault::data, "data.read",
                 fmt::format("'{}' has no documents", options.path.string()), hint);
   }
-  raw.notes.push_back(fmt::format("{}: {} documents under {} labels", options.path.string(),
-                                  raw.rows.size(), n_labels));
+  raw.notes.push_back(fmt::format("{}: {} documents{}", options.path.string(), raw.rows.size(),
+                                  raw.has_labels ? fmt::format(" under {} labels", n_labels) : ""));
   if (n_other > 0)
     raw.notes.push_back(fmt::format("{} entries that are no .txt files were left out", n_other));
   note_encoding(raw, n_latin1,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "src/base/error.h"
@@ -44,6 +45,29 @@ TaskSettings task_settings(const config::Config& config) {
           .max_answer_length = config.integer("max_answer_length")};
 }
 
+/** Holds out the last part of the only document, from the line end that is nearest on. Nothing
+ * where it has no line end inside. */
+std::optional<std::pair<Dataset, Dataset>> split_document(const Dataset& all, double fraction) {
+  const std::string_view text = all.examples.front().text;
+  const auto wanted = static_cast<size_t>(static_cast<double>(text.size()) * (1 - fraction));
+  std::optional<size_t> cut;  // behind a line end, with text on both sides
+  const auto consider = [&](size_t line_end) {
+    if (line_end == text.npos || trim(text.substr(0, line_end)).empty() ||
+        trim(text.substr(line_end + 1)).empty())
+      return;
+    const auto distance = [&](size_t at) { return at > wanted ? at - wanted : wanted - at; };
+    if (!cut || distance(line_end + 1) < distance(*cut)) cut = line_end + 1;
+  };
+  consider(text.rfind('\n', wanted));
+  consider(text.find('\n', wanted));
+  if (!cut) return std::nullopt;
+  std::pair<Dataset, Dataset> parts;
+  parts.first.scheme = parts.second.scheme = all.scheme;
+  parts.first.examples = {{.text = std::string(text.substr(0, *cut))}};
+  parts.second.examples = {{.text = std::string(text.substr(*cut))}};
+  return parts;
+}
+
 /** Some of a dataset's examples, in the order given. */
 Dataset select(const Dataset& all, const std::vector<int64_t>& which) {
   Dataset some;
@@ -83,6 +107,14 @@ Texts texts_to_train_on(const config::Config& config, const HfConfig& model) {
   if (const std::string& path = config.text("eval_dataset"); !path.empty()) {
     texts.eval = read_dataset(dataset_options(config, path, kind.rows), all.scheme);
   } else if (const double fraction = config.number("eval_fraction"); fraction > 0) {
+    const bool is_document = kind.rows.form == RowForm::documents && all.examples.size() == 1 &&
+                             !all.examples.front().text_pair;
+    if (is_document) {
+      if (auto parts = split_document(all, fraction)) {
+        std::tie(texts.train, texts.eval) = std::move(*parts);
+        return texts;
+      }
+    }
     const Split parts =
         split(static_cast<int64_t>(all.examples.size()), fraction, shuffle_seed_of(config));
     texts.train = select(all, parts.train);
