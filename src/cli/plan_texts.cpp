@@ -14,13 +14,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<int64_t> steps_of(const std::optional<Texts>& texts, const config::Config& config) {
-  const int64_t max_steps = config.integer("max_steps");
-  if (max_steps >= 0) return max_steps;
-  if (!texts) return std::nullopt;
-  const StepSplit steps = {.train_batch_size = config.integer("train_batch_size")};
-  return steps_of_run(steps_per_epoch(static_cast<int64_t>(texts->train.examples.size()), steps),
-                      config.number("num_train_epochs"), max_steps);
+int64_t steps_of_epoch(int64_t n_samples, const config::Config& config) {
+  return steps_per_epoch(n_samples, {.train_batch_size = config.integer("train_batch_size")});
+}
+
+int64_t steps_of(int64_t n_samples, const config::Config& config) {
+  return steps_of_run(steps_of_epoch(n_samples, config), config.number("num_train_epochs"),
+                      config.integer("max_steps"));
 }
 
 }  // namespace
@@ -29,8 +29,12 @@ PlannedTexts count_texts(std::optional<Texts> texts,
                          const config::Config& config,
                          const std::optional<fs::path>& model_directory,
                          int64_t max_length) {
-  PlannedTexts counted{.n_steps = steps_of(texts, config)};
+  PlannedTexts counted;
+  const int64_t max_steps = config.integer("max_steps");
+  if (max_steps >= 0) counted.n_steps = max_steps;
   if (!texts) return counted;
+  // Without a tokenizer nobody knows how many samples a long text is.
+  counted.n_steps = steps_of(static_cast<int64_t>(texts->train.examples.size()), config);
   if (!model_directory || !Tokenizer::is_in(*model_directory)) {
     log_line(fmt::format("the model's tokenizer is not here: each text counts as {} tokens",
                          max_length));
@@ -42,8 +46,8 @@ PlannedTexts count_texts(std::optional<Texts> texts,
                   .evaluated = data.eval.lengths(),
                   .data_seed = shuffle_seed_of(config),
                   .max_length = max_length};
-  const int64_t per_epoch =
-      steps_per_epoch(data.train.size(), {.train_batch_size = config.integer("train_batch_size")});
+  counted.n_steps = steps_of(data.train.size(), config);
+  const int64_t per_epoch = steps_of_epoch(data.train.size(), config);
   run.n_epochs = (*counted.n_steps + per_epoch - 1) / per_epoch;
   counted.longest = longest_text(run.trained, run.evaluated, max_length);
   if (counted.longest < max_length) log_line(note_of_lengths(counted.longest, max_length));
