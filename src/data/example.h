@@ -28,13 +28,13 @@ std::string_view hf_name_of(ProblemType type);
 std::optional<ProblemType> parse_problem_type(std::string_view hf_name);
 
 /** Bytes [begin, end) of a text. */
-struct ByteRange {
+struct TextRange {
   uint32_t begin = 0, end = 0;
-  bool operator==(const ByteRange&) const = default;
+  bool operator==(const TextRange&) const = default;
 };
 
 /** The part of a text. */
-inline std::string_view part_of(std::string_view text, ByteRange range) {
+inline std::string_view part_of(std::string_view text, TextRange range) {
   return text.substr(range.begin, range.end - range.begin);
 }
 
@@ -44,14 +44,14 @@ struct Label {
   std::vector<int32_t> classes;    // multi_label: ascending, may be empty
   float value = 0;                 // regression
   std::vector<int32_t> tags;       // tags: as many as words
-  std::vector<ByteRange> answers;  // answers: in the second text; none if it has no answer
+  std::vector<TextRange> answers;  // answers: in the second text; none if it has no answer
 };
 
 struct Example {
   std::string text;                      // valid UTF-8, not empty
   std::optional<std::string> text_pair;  // for tasks on two texts
   Label label;
-  std::vector<ByteRange> words;  // in text, where the data came in words
+  std::vector<TextRange> words;  // in text, where the data came in words
   std::string id;                // the data's own name for it; may be empty
 };
 

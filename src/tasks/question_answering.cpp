@@ -66,7 +66,7 @@ Windows windows_of(const Encoding& whole, int64_t max_length, int64_t doc_stride
 /** A place that the model may mean, by its first and last token. */
 struct Candidate {
   float start = 0, end = 0;         ///< logits
-  std::optional<ByteRange> answer;  ///< nothing: the question has no answer
+  std::optional<TextRange> answer;  ///< nothing: the question has no answer
   float score() const { return start + end; }
 };
 
@@ -163,7 +163,7 @@ class AnswerScorer : public Scorer {
         candidates_.push_back(
             {.start = logits[2 * start],
              .end = logits[2 * end + 1],
-             .answer = ByteRange{span_of_token(start).begin, span_of_token(end).end}});
+             .answer = TextRange{span_of_token(start).begin, span_of_token(end).end}});
       }
     keep_best();
   }
@@ -197,7 +197,7 @@ class AnswerScorer : public Scorer {
   /** Exact match and F1 against the nearest of the right answers. */
   std::pair<double, double> score(std::string_view answer) const {
     std::vector<std::string_view> right;
-    for (const ByteRange& range : example().label.answers)
+    for (const TextRange& range : example().label.answers)
       if (const auto text = part_of(*example().text_pair, range); !words_that_count(text).empty())
         right.push_back(text);
     if (right.empty()) right.emplace_back();  // SQuAD 2: no answer is the right one
@@ -235,7 +235,7 @@ class AnswerScorer : public Scorer {
     f1_sum_ += f1;
     ordered_json& compared = *answer.compared;
     compared["label"] = ordered_json::array();
-    for (const ByteRange& range : example().label.answers)
+    for (const TextRange& range : example().label.answers)
       compared["label"].push_back(part_of(context, range));
     compared["predicted"] = text;
     compared["score"] = probability;
@@ -337,7 +337,7 @@ class QuestionAnswering : public Task {
  private:
   /** The first and last token of the context that the first answer has a part in. */
   static std::optional<std::pair<size_t, size_t>> tokens_of_answer(
-      const Encoding& whole, const Windows& windows, std::span<const ByteRange> answers) {
+      const Encoding& whole, const Windows& windows, std::span<const TextRange> answers) {
     if (answers.empty()) return std::nullopt;
     const auto offsets = std::span(whole.offsets).subspan(windows.n_before, windows.n_context);
     std::optional<std::pair<size_t, size_t>> tokens;

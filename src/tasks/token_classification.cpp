@@ -17,10 +17,10 @@ namespace {
 using nlohmann::ordered_json;
 
 /** The words of a text: as the data has them, or between spaces. */
-std::vector<ByteRange> words_of(const Example& example) {
+std::vector<TextRange> words_of(const Example& example) {
   if (!example.words.empty()) return example.words;
   constexpr std::string_view kSpace = " \t\r\n";
-  std::vector<ByteRange> words;
+  std::vector<TextRange> words;
   const std::string_view text = example.text;
   for (size_t at = text.find_first_not_of(kSpace); at != text.npos;) {
     const size_t end = std::min(text.find_first_of(kSpace, at), text.size());
@@ -32,10 +32,10 @@ std::vector<ByteRange> words_of(const Example& example) {
 
 /** The first token of each word, which its tag is read from; -1 of a word that was cut off or that
  * the tokenizer takes for nothing. */
-std::vector<int32_t> first_tokens(const Encoding& encoding, std::span<const ByteRange> words) {
+std::vector<int32_t> first_tokens(const Encoding& encoding, std::span<const TextRange> words) {
   std::vector<int32_t> first;
   size_t t = 0;
-  for (const ByteRange& word : words) {
+  for (const TextRange& word : words) {
     const auto is_before = [&](size_t token) {
       const text::Span& span = encoding.offsets[token];
       return encoding.texts[token] < 0 || span.size() == 0 || span.end <= word.begin;
@@ -117,7 +117,7 @@ class TagScorer : public Scorer {
   Answer answer(int64_t sample, std::span<const float> logits) {
     const int64_t place = data_.example_of(sample);
     const Example& example = examples_[static_cast<size_t>(place)];
-    const std::vector<ByteRange> words = words_of(example);
+    const std::vector<TextRange> words = words_of(example);
     const auto n_tokens = static_cast<int64_t>(data_.ids(sample).size());
     tokenizer_.encode(example.text, n_tokens, encoding_, Offsets::keep);
     std::vector<WordTag> tags;
@@ -154,7 +154,7 @@ class TagScorer : public Scorer {
 
   /** The entities as JSON; in words "Angela Merkel (PER 0.99), Berlin (LOC 0.98)". */
   ordered_json say_entities(const Example& example,
-                            std::span<const ByteRange> words,
+                            std::span<const TextRange> words,
                             std::span<const WordTag> tags,
                             std::string& in_words) const {
     std::vector<std::string_view> names;
@@ -163,7 +163,7 @@ class TagScorer : public Scorer {
     ordered_json all = ordered_json::array();
     for (const Entity& entity : entities_of(names)) {
       const auto first = static_cast<size_t>(entity.first), last = static_cast<size_t>(entity.last);
-      const ByteRange range = {words[first].begin, words[last].end};
+      const TextRange range = {words[first].begin, words[last].end};
       double sum = 0;
       for (size_t w = first; w <= last; ++w)
         sum += static_cast<double>(tags[w].score);
@@ -184,7 +184,7 @@ class TagScorer : public Scorer {
 
   /** "the/DET house/NOUN" */
   std::string say_tags(const Example& example,
-                       std::span<const ByteRange> words,
+                       std::span<const TextRange> words,
                        std::span<const WordTag> tags) const {
     std::string text;
     for (size_t w = 0; w < words.size(); ++w)

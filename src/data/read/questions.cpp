@@ -43,7 +43,7 @@ const std::string& text_at(const ordered_json& object,
   return text;
 }
 
-ByteRange place_of_answer(const ordered_json& text,
+TextRange place_of_answer(const ordered_json& text,
                           const ordered_json& start,
                           std::string_view context,
                           const std::string& place) {
@@ -67,7 +67,7 @@ ByteRange place_of_answer(const ordered_json& text,
 
 /** Answers as two lists, {"text": [...], "answer_start": [...]}, or as a list of objects. An empty
  * text answers nothing. */
-std::vector<ByteRange> answers_of(const ordered_json& question,
+std::vector<TextRange> answers_of(const ordered_json& question,
                                   const std::string& key,
                                   std::string_view context,
                                   const std::string& place) {
@@ -90,7 +90,7 @@ std::vector<ByteRange> answers_of(const ordered_json& question,
     for (size_t i = 0; i < texts.size(); ++i)
       pairs.emplace_back(texts[i], starts[i]);
   }
-  std::vector<ByteRange> answers;
+  std::vector<TextRange> answers;
   for (const auto& [text, start] : pairs)
     if (text != "") answers.push_back(place_of_answer(text, start, context, place));
   return answers;

@@ -27,7 +27,7 @@ bool knows_all(const HfConfig& model, const LabelMap& labels) {
     return false;
   const LabelMap known(model.id2label);
   return std::ranges::all_of(labels.names(),
-                             [&](const std::string& name) { return known.find(name); });
+                             [&](const std::string& name) { return known.find(name).has_value(); });
 }
 
 /** A model that is trained on goes on with its own order of the same labels. */
