@@ -4,58 +4,17 @@
 
 #include <nlohmann/json.hpp>
 
-#include "src/tasks/task.h"
 #include "tests/files/test_files.h"
-#include "tests/text/model_files.h"
+#include "tests/tasks/made.h"
 
 namespace ferry {
 namespace {
 
 using nlohmann::ordered_json;
+using test::Made;
+using test::metric;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-/** A BERT's tokenizer of a few words. */
-Tokenizer small_tokenizer() {
-  test::TemporaryDirectory directory;
-  directory.write("tokenizer.json", test::small_model().dump());
-  return Tokenizer::open(directory.path());
-}
-
-LabelScheme classes(ProblemType problem, std::vector<std::string> names) {
-  return {.problem = problem, .labels = LabelMap(std::move(names)), .has_pairs = false};
-}
-
-/** What a task makes of a dataset. */
-struct Made {
-  Tokenizer tokenizer = small_tokenizer();
-  std::shared_ptr<const Task> task;
-  Dataset dataset;
-  TokenizedDataset data;
-  MicroBatch batch;
-
-  Made(std::string_view kind, LabelScheme scheme, std::vector<Example> examples)
-      : task(task_kind(kind).make(scheme, {})) {
-    dataset = {.examples = std::move(examples), .scheme = std::move(scheme)};
-    data = tokenize_dataset(dataset, [&](const Example& example, auto& out) {
-      task->encode(example, tokenizer, /*max_length=*/8, out);
-    });
-    std::vector<int64_t> all(static_cast<size_t>(data.size()));
-    for (size_t i = 0; i < all.size(); ++i)
-      all[i] = static_cast<int64_t>(i);
-    batch = collate(data, all, std::vector<int64_t>{64}, 0);
-    task->label(batch, data, tokenizer, {.seed = 1});
-  }
-
-  std::unique_ptr<Scorer> scorer() const { return task->scorer(data, dataset.examples, tokenizer); }
-};
-
-double metric(const Metrics& metrics, std::string_view name) {
-  for (const auto& [known, value] : metrics)
-    if (known == name) return value;
-  ADD_FAILURE() << "no metric " << name;
-  return 0;
-}
 
 TEST(Tasks, EachHasANameAndAHeadOfItsOwn) {
   for (const TaskKind& kind : task_kinds()) {
@@ -82,7 +41,7 @@ TEST(Tasks, AModelsArchitectureTellsItsTask) {
 }
 
 TEST(Classification, OneClassATextIsScoredAndSaid) {
-  const Made made("classification", classes(ProblemType::single_label, {"bad", "good"}),
+  const Made made("classification", test::classes(ProblemType::single_label, {"bad", "good"}),
                   {{.text = "hello", .label = {.class_id = 1}},
                    {.text = "the world", .label = {.class_id = 0}}});
   EXPECT_THAT(made.batch.labels, ElementsAre(1, 0));
@@ -102,20 +61,20 @@ TEST(Classification, OneClassATextIsScoredAndSaid) {
 }
 
 TEST(Classification, SeveralClassesAndNumbers) {
-  const Made hot("classification", classes(ProblemType::multi_label, {"a", "b", "c"}),
+  const Made hot("classification", test::classes(ProblemType::multi_label, {"a", "b", "c"}),
                  {{.text = "hello"}, {.text = "the", .label = {.classes = {0, 2}}}});
   EXPECT_THAT(hot.batch.values, ElementsAre(0, 0, 0, 1, 0, 1));
   EXPECT_EQ(hot.batch.n_label_items, 2);
   EXPECT_EQ(hot.task->loss(), LossKind::multi_label);
-  const Made number("classification", classes(ProblemType::regression, {}),
+  const Made number("classification", test::classes(ProblemType::regression, {}),
                     {{.text = "hello", .label = {.value = 0.5f}}});
   EXPECT_THAT(number.batch.values, ElementsAre(0.5f));
   EXPECT_EQ(number.task->n_labels(), 1);
 }
 
 TEST(Classification, TextsWithoutLabelsGetSomeForTheHead) {
-  const auto task =
-      task_kind("classification").make(classes(ProblemType::single_label, {"bad", "good"}), {});
+  const auto task = task_kind("classification")
+                        .make(test::classes(ProblemType::single_label, {"bad", "good"}), {});
   Made bare("classification", {}, {{.text = "hello"}});
   EXPECT_FALSE(bare.data.has_labels());
   bare.batch.labels.clear();
