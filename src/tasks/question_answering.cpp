@@ -17,8 +17,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/** In config.json: some questions of the training data had no answer. Nobody else's key. */
-constexpr std::string_view kUnansweredKey = "ferry_unanswered_questions";
+/** In config.json: task_specific_params has an object for the task, and that says whether some
+ * questions of the training data had no answer. */
+constexpr const char *kParams = "task_specific_params", *kTask = "question-answering",
+                     *kUnanswered = "has_unanswered";
+
+bool says_unanswered(const HfConfig& config) {
+  const auto params = config.fields().find(kParams);
+  if (!params || !params->is_object()) return false;
+  const auto of_task = params->find(kTask);
+  return of_task && of_task->is_object() && of_task->flag(kUnanswered, false);
+}
 
 constexpr size_t kN_best = 20;  // as transformers: starts, ends and answers that are looked at
 
@@ -323,8 +332,10 @@ class QuestionAnswering : public Task {
   void write(HfConfig& config) const override {
     drop_classifier_keys(config);
     config.set_labels({"LABEL_0", "LABEL_1"});  // transformers gives the head as many outputs
-    if (scheme().has_unanswered || config.json().contains(kUnansweredKey))
-      config.set(kUnansweredKey, scheme().has_unanswered);
+    ordered_json params = config.json().value(kParams, ordered_json());
+    if (!params.is_object()) params = ordered_json::object();
+    params[kTask] = {{kUnanswered, scheme().has_unanswered}};
+    config.set(kParams, std::move(params));
   }
 
   std::string next_commands(const std::string& model) const override {
@@ -354,13 +365,11 @@ class QuestionAnswering : public Task {
 };
 
 std::shared_ptr<const Task> trained_reader(const HfConfig& config, const TaskSettings& settings) {
-  const auto unanswered = config.fields().find(kUnansweredKey);
-  return std::make_shared<QuestionAnswering>(
-      LabelScheme{.problem = ProblemType::answers,
-                  .labels = {},
-                  .has_pairs = true,
-                  .has_unanswered = unanswered && unanswered->flag()},
-      settings);
+  return std::make_shared<QuestionAnswering>(LabelScheme{.problem = ProblemType::answers,
+                                                         .labels = {},
+                                                         .has_pairs = true,
+                                                         .has_unanswered = says_unanswered(config)},
+                                             settings);
 }
 
 }  // namespace

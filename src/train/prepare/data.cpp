@@ -46,20 +46,20 @@ TaskSettings task_settings(const config::Config& config) {
 }
 
 /** Holds out the last part of the only document, from the line end that is nearest on. Nothing
- * where it has no line end inside. */
+ * where no line end has text on both sides. */
 std::optional<std::pair<Dataset, Dataset>> split_document(const Dataset& all, double fraction) {
   const std::string_view text = all.examples.front().text;
   const auto wanted = static_cast<size_t>(static_cast<double>(text.size()) * (1 - fraction));
-  std::optional<size_t> cut;  // behind a line end, with text on both sides
-  const auto consider = [&](size_t line_end) {
-    if (line_end == text.npos || trim(text.substr(0, line_end)).empty() ||
-        trim(text.substr(line_end + 1)).empty())
-      return;
+  const std::string_view inside = trim(text);  // cuts lie in it
+  const auto first = static_cast<size_t>(inside.data() - text.data()), last = first + inside.size();
+  const size_t before = text.rfind('\n', std::clamp(wanted, first, last));
+  const size_t after = text.find('\n', std::clamp(wanted, first, last));
+  std::optional<size_t> cut;  // behind the line end
+  for (const size_t line_end : {before, after}) {
+    if (line_end == text.npos || line_end < first || line_end >= last) continue;
     const auto distance = [&](size_t at) { return at > wanted ? at - wanted : wanted - at; };
     if (!cut || distance(line_end + 1) < distance(*cut)) cut = line_end + 1;
-  };
-  consider(text.rfind('\n', wanted));
-  consider(text.find('\n', wanted));
+  }
   if (!cut) return std::nullopt;
   std::pair<Dataset, Dataset> parts;
   parts.first.scheme = parts.second.scheme = all.scheme;
