@@ -179,7 +179,8 @@ class Reader {
   /** A file of data that is there: nobody means its name as a text. */
   static bool names_data_file(const std::string& word) {
     constexpr std::string_view kEndings[] = {".csv",    ".tsv",  ".tab",     ".jsonl",
-                                             ".ndjson", ".json", ".parquet", ".txt"};
+                                             ".ndjson", ".json", ".parquet", ".txt",
+                                             ".conll",  ".bio",  ".iob",     ".iob2"};
     std::error_code error;
     const std::filesystem::path path(word);
     return std::ranges::find(kEndings, path.extension().string()) != std::end(kEndings) &&
@@ -195,7 +196,7 @@ class Reader {
     };
     std::error_code error;
     if (is_one_of({".toml", ".yaml", ".yml"})) return fmt::format("use --config {}", word);
-    if (is_one_of({".csv", ".tsv", ".jsonl", ".json", ".txt"}))
+    if (is_one_of({".csv", ".tsv", ".jsonl", ".json", ".conll", ".txt"}))
       return fmt::format("use --dataset {}", word);
     if (std::filesystem::exists(path / "config.json", error) ||
         std::filesystem::exists(path / "config.toml", error))

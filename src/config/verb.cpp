@@ -38,6 +38,7 @@ const std::vector<Verb>& verb_table() {
        .examples = {"ferry predict --model runs/news \"Shares fell on Monday\"",
                     "ferry predict --model runs/news new.csv",
                     "ferry predict --model runs/nli --pairs \"A man sleeps\" \"He is awake\"",
+                    "ferry predict --model runs/squad --pairs \"Who?\" \"Ann found it.\"",
                     "ferry predict --model runs/news --json < texts.txt"}},
       {.name = "export",
        .mask = kExport,

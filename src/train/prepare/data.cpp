@@ -52,8 +52,8 @@ std::optional<std::pair<Dataset, Dataset>> split_document(const Dataset& all, do
   const auto wanted = static_cast<size_t>(static_cast<double>(text.size()) * (1 - fraction));
   const std::string_view inside = trim(text);  // cuts lie in it
   const auto first = static_cast<size_t>(inside.data() - text.data()), last = first + inside.size();
-  const size_t before = text.rfind('\n', std::clamp(wanted, first, last));
-  const size_t after = text.find('\n', std::clamp(wanted, first, last));
+  const size_t near = std::clamp(wanted, first, last - 1);
+  const size_t before = text.rfind('\n', near), after = text.find('\n', near);
   std::optional<size_t> cut;  // behind the line end
   for (const size_t line_end : {before, after}) {
     if (line_end == text.npos || line_end < first || line_end >= last) continue;

@@ -1,0 +1,235 @@
+// Token classification and question answering by the whole program: train, evaluate, predict, be
+// killed and resumed, and what bad data gets.
+
+#include <random>
+#include <regex>
+
+#include "tests/train/run_test.h"
+
+namespace ferry::test {
+namespace {
+
+const std::vector<std::string> kShades = {"red", "green", "blue"};
+const std::vector<std::string> kOtherWords = {"the", "a",  "house", "bird",
+                                              "was", "is", "very",  "old"};
+
+/** Rows of words: colours are entities, with "car" behind them of two words. */
+void write_tagged(const fs::path& file, int n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::ofstream out(file);
+  for (int i = 0; i < n; ++i) {
+    nlohmann::json words, tags;
+    for (unsigned w = 0; w < 3 + random() % 4; ++w) {
+      const bool is_colour = random() % 3 == 0;
+      words.push_back(is_colour ? kShades[random() % 3]
+                                : kOtherWords[random() % kOtherWords.size()]);
+      tags.push_back(is_colour ? "B-COL" : "O");
+      if (!is_colour || random() % 2) continue;
+      words.push_back("car");
+      tags.push_back("I-COL");
+    }
+    out << nlohmann::json{{"tokens", words}, {"ner_tags", tags}} << "\n";
+  }
+}
+
+/** Rows of questions: the colour in the context answers them, and some have none. */
+void write_questions(const fs::path& file, int n, unsigned seed) {
+  std::mt19937 random(seed);
+  std::ofstream out(file);
+  for (int i = 0; i < n; ++i) {
+    std::string context, colour;
+    const unsigned n_words = 5 + random() % 30, where = random() % (n_words + n_words / 4);
+    size_t start = 0;
+    for (unsigned w = 0; w < n_words; ++w) {
+      if (w > 0) context += ' ';
+      if (w == where) colour = kShades[random() % 3], start = context.size();
+      context += w == where ? colour : kOtherWords[random() % kOtherWords.size()];
+    }
+    nlohmann::json texts = nlohmann::json::array(), starts = nlohmann::json::array();
+    if (!colour.empty()) texts.push_back(colour), starts.push_back(start);
+    out << nlohmann::json{{"id", "q" + std::to_string(i)},
+                          {"question", "the car is"},
+                          {"context", context},
+                          {"answers", {{"text", texts}, {"answer_start", starts}}}}
+        << "\n";
+  }
+}
+
+class TaskRuns : public RunTest {
+ protected:
+  static void SetUpTestSuite() {
+    RunTest::SetUpTestSuite();
+    write_tagged(root_ / "ner.jsonl", 200, 1);
+    write_tagged(root_ / "ner_dev.jsonl", 40, 2);
+    write_questions(root_ / "qa.jsonl", 200, 1);
+    write_questions(root_ / "qa_dev.jsonl", 40, 2);
+  }
+
+  static std::vector<std::string> ner_run(const std::string& run) {
+    return new_run(run, {"--task=ner", "--dataset=ner.jsonl", "--eval-dataset=ner_dev.jsonl"});
+  }
+  static std::vector<std::string> qa_run(const std::string& run) {
+    return new_run(run, {"--task=qa", "--dataset=qa.jsonl", "--eval-dataset=qa_dev.jsonl",
+                         "--max-length=24", "--doc-stride=4"});
+  }
+  static std::string out() { return text_of(root_ / "out"); }
+
+  /** "--json" figures of `ferry eval`. */
+  static nlohmann::json figures(const std::string& run, const std::string& data) {
+    const Outcome eval =
+        ferry({"eval", "--model=" + run, "--dataset=" + data, "--device=cpu", "--json"});
+    EXPECT_EQ(eval.code(), 0) << eval.err;
+    return nlohmann::json::parse(out());
+  }
+  /** The last evaluation of the run's own log. */
+  static nlohmann::json last_evaluation(const std::string& run) {
+    std::istringstream lines(text_of(root_ / run / "metrics.jsonl"));
+    nlohmann::json last;
+    for (std::string line; std::getline(lines, line);)
+      if (auto json = nlohmann::json::parse(line); json.contains("eval_loss"))
+        last = std::move(json);
+    return last;
+  }
+  static nlohmann::json first_line(const fs::path& file) {
+    std::istringstream lines(text_of(file));
+    std::string line;
+    std::getline(lines, line);
+    return nlohmann::json::parse(line);
+  }
+
+  /** A run that is killed and resumed ends as one that was not. */
+  static void expect_resumes(const std::vector<std::string>& arguments,
+                             const std::string& run,
+                             const std::string& whole) {
+    const pid_t child = start(arguments);
+    wait_for_line(run, 9);
+    ::kill(child, SIGKILL);
+    wait_for(child);
+    const Outcome resumed = ferry({"train", "--resume=" + run});
+    ASSERT_EQ(resumed.code(), 0) << resumed.err;
+    EXPECT_EQ(curve_of(whole), curve_of(run));
+    for (const char* file : {"final/model.safetensors", "final/config.json", "predictions.jsonl"})
+      EXPECT_EQ(text_of(root_ / whole / file), text_of(root_ / run / file)) << file;
+  }
+
+  /** Metrics that an evaluation of the finished model shares with the run's own last one. */
+  static void expect_same_figures(const nlohmann::json& eval,
+                                  const nlohmann::json& of_run,
+                                  const std::vector<std::string>& names) {
+    EXPECT_NEAR(eval.at("eval_loss").get<double>(), of_run.at("eval_loss").get<double>(), 1e-5);
+    for (const std::string& name : names)
+      EXPECT_NEAR(eval.at(name).get<double>(), of_run.at("eval_" + name).get<double>(), 1e-9)
+          << name;
+  }
+};
+
+TEST_F(TaskRuns, TagsWords) {
+  const Outcome train = ferry(ner_run("ner"));
+  ASSERT_EQ(train.code(), 0) << train.err;
+  const std::string printed = out();
+  for (const char* part : {"precision: ", "recall: ", "f1: ", "predictions on held-out", "(COL"})
+    EXPECT_NE(printed.find(part), std::string::npos) << part << " in:\n" << printed;
+  const auto config = nlohmann::json::parse(text_of(root_ / "ner/final/config.json"));
+  EXPECT_EQ(config["architectures"][0], "BertForTokenClassification");
+  EXPECT_EQ(config["id2label"]["0"], "B-COL");
+  const auto row = first_line(root_ / "ner/predictions.jsonl");
+  EXPECT_EQ(row["label"].size(), row["predicted"].size());
+
+  const auto of_run = last_evaluation("ner");
+  EXPECT_GT(of_run.at("eval_f1").get<double>(), 0.8);
+  expect_same_figures(figures("ner", "ner_dev.jsonl"), of_run,
+                      {"precision", "recall", "f1", "accuracy"});
+
+  ASSERT_EQ(ferry({"predict", "--model=ner", "--device=cpu", "the old red car", "a bird"}).code(),
+            0);
+  EXPECT_TRUE(std::regex_search(out(), std::regex("red car \\(COL 0\\.[0-9]+\\)\nnone\n")))
+      << out();
+  ASSERT_EQ(ferry({"predict", "--model=ner", "--device=cpu", "--json", "the red"}).code(), 0);
+  const auto answer = nlohmann::json::parse(out());
+  EXPECT_EQ(answer["tags"], nlohmann::json({"O", "B-COL"}));
+  EXPECT_EQ(answer["entities"][0]["text"], "red");
+  EXPECT_EQ(answer["entities"][0]["start"], 4);
+  expect_resumes(ner_run("ner_killed"), "ner_killed", "ner");
+}
+
+TEST_F(TaskRuns, ReadsConllAndTheBestModelOfAnF1) {
+  std::ofstream(root_ / "ner.conll") << "-DOCSTART- O\n\nthe O\nred B-COL\ncar I-COL\n\nold O\n\n"
+                                        "blue B-COL\nbird O\n\ngreen B-COL\ncar I-COL\n";
+  const Outcome train = ferry(new_run(
+      "conll", {"--task=ner", "--dataset=ner.conll", "--eval-dataset=ner.conll",
+                "--load-best-model-at-end=true", "--metric-for-best-model=f1", "--max-steps=4"}));
+  EXPECT_EQ(train.code(), 0) << train.err;
+  EXPECT_EQ(figures("conll", "ner.conll").at("samples"), 4);
+}
+
+TEST_F(TaskRuns, AnswersQuestions) {
+  const Outcome train = ferry(qa_run("qa"));
+  ASSERT_EQ(train.code(), 0) << train.err;
+  const std::string printed = out();
+  for (const char* part : {"exact_match: ", "f1: ", "predictions on held-out", "no answer"})
+    EXPECT_NE(printed.find(part), std::string::npos) << part << " in:\n" << printed;
+  const auto config = nlohmann::json::parse(text_of(root_ / "qa/final/config.json"));
+  EXPECT_EQ(config["architectures"][0], "BertForQuestionAnswering");
+  EXPECT_EQ(config["task_specific_params"]["question-answering"]["has_unanswered"], true);
+  EXPECT_EQ(first_line(root_ / "qa/predictions.jsonl")["id"], "q0");
+
+  const auto of_run = last_evaluation("qa");
+  EXPECT_GT(of_run.at("eval_f1").get<double>(), 80);
+  // With max_length and doc_stride of the run: the same windows, and the same figures.
+  const auto eval = figures("qa", "qa_dev.jsonl");
+  EXPECT_GT(eval.at("samples"), 40);
+  expect_same_figures(eval, of_run, {"exact_match", "f1"});
+
+  // Long contexts: `ferry plan` counts windows as training does.
+  std::smatch trained, planned;
+  ASSERT_TRUE(std::regex_search(printed, trained, std::regex("; ([0-9]+) steps of"))) << printed;
+  auto plan = qa_run("planned");
+  plan[0] = "plan";
+  plan.insert(plan.end(), {"--machine=2080ti-11g", "--device=auto"});
+  ASSERT_EQ(ferry(plan).code(), 0) << text_of(root_ / "err");
+  const std::string plan_text = out();
+  ASSERT_TRUE(std::regex_search(plan_text, planned, std::regex("run's ([0-9]+) steps")))
+      << plan_text;
+  EXPECT_EQ(trained[1], planned[1]);
+
+  ASSERT_EQ(ferry({"predict", "--model=qa", "--device=cpu", "--json", "--pairs", "the car is",
+                   "a very old green bird"})
+                .code(),
+            0);
+  const auto answer = nlohmann::json::parse(out());
+  EXPECT_EQ(answer["answer"], "green");
+  EXPECT_EQ(answer["start"], 11);
+  EXPECT_EQ(answer["end"], 16);
+  ASSERT_EQ(ferry({"predict", "--model=qa", "--device=cpu", "--dataset=qa_dev.jsonl"}).code(), 0);
+  const std::string answers = out();
+  EXPECT_EQ(std::count(answers.begin(), answers.end(), '\n'), 40);
+  expect_resumes(qa_run("qa_killed"), "qa_killed", "qa");
+}
+
+TEST_F(TaskRuns, AStrideOfItsOwnIsPartOfARun) {
+  auto words = qa_run("stride");
+  words.push_back("--max-steps=2");
+  ASSERT_EQ(ferry(words).code(), 0) << text_of(root_ / "err");
+  const Outcome other = ferry({"train", "--resume=stride", "--doc-stride=2", "--max-steps=4"});
+  EXPECT_EQ(other.code(), 2);
+  EXPECT_NE(other.err.find("doc_stride"), std::string::npos) << other.err;
+}
+
+TEST_F(TaskRuns, BadDataNamesItsLine) {
+  std::ofstream(root_ / "bad.jsonl") << R"({"tokens": ["a", "b"], "ner_tags": ["O"]})";
+  const Outcome tags = ferry(new_run("bad", {"--task=ner", "--dataset=bad.jsonl"}));
+  EXPECT_EQ(tags.code(), 4);
+  EXPECT_NE(tags.err.find("bad.jsonl:1: 'tokens' has 2 words, and 'ner_tags' 1 tags"),
+            std::string::npos)
+      << tags.err;
+  std::ofstream(root_ / "bad_qa.jsonl")
+      << R"({"question": "q", "context": "a", "answers": {"text": ["b"], "answer_start": [0]}})";
+  const Outcome answer = ferry(new_run("bad", {"--task=qa", "--dataset=bad_qa.jsonl"}));
+  EXPECT_EQ(answer.code(), 4);
+  EXPECT_NE(answer.err.find("the answer 'b' does not stand at character 0"), std::string::npos)
+      << answer.err;
+  EXPECT_FALSE(fs::exists(root_ / "bad"));
+}
+
+}  // namespace
+}  // namespace ferry::test
