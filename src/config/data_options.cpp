@@ -188,11 +188,14 @@ std::vector<Option> data_options() {
       {.key = "max_answer_length",
        .type = Type::integer,
        .group = kDataGroup,
+       .effect = Effect::changes_training,
        .value = "30",
        .unit = "tokens",
        .range = {1, 1048576},
        .verbs = kRunning,
-       .help = "Longest answer that is looked for (question-answering)."},
+       .help = "Longest answer that is looked for (question-answering). Longer answers count as "
+               "wrong where "
+               "it is too small; more lets unlikely ones in."},
 
       // ---- Output
       {.key = "output_dir",

@@ -424,6 +424,7 @@ TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
                                            "text_pair_column",
                                            "label_column",
                                            "max_length",
+                                           "doc_stride",
                                            "train_batch_size",
                                            "per_device_train_batch_size",
                                            "token_sizes",
@@ -462,7 +463,8 @@ TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
                                                "metric_for_best_model",
                                                "greater_is_better",
                                                "early_stopping_patience",
-                                               "early_stopping_threshold"};
+                                               "early_stopping_threshold",
+                                               "max_answer_length"};
   const std::string help = help_text(*find_verb("train"), 120),
                     eval = help_text(*find_verb("eval"));
   for (const Option& option : option_table()) {
