@@ -6,7 +6,7 @@ Exits 1 when one failed, 77 when a package is missing."""
 import sys
 import traceback
 
-import compare, compare_exported, compare_steps, families
+import compare, compare_exported, compare_steps, compare_tasks, families
 
 
 def outcome(main, arguments):
@@ -28,7 +28,8 @@ def main():
     for name, module, programs in (("with transformers", compare, [parity_dump]),
                                    ("ten steps like transformers", compare_steps, [train_dump]),
                                    ("families like transformers", families, [parity_dump, train_dump]),
-                                   ("exported like transformers", compare_exported, [ferry, trainer])):
+                                   ("exported like transformers", compare_exported, [ferry, trainer]),
+                                   ("tags and answers like transformers", compare_tasks, [ferry, trainer])):
         print(f"=== {name}", flush=True)
         codes[name] = outcome(module.main, [module.__file__] + programs)
     for name, code in codes.items():
