@@ -1,5 +1,7 @@
 #include "src/tasks/entities.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "src/base/error.h"

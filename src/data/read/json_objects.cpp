@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
