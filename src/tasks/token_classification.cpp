@@ -30,20 +30,38 @@ std::vector<TextRange> words_of(const Example& example) {
   return words;
 }
 
+/** Words with one space between, as they are encoded: a tokenizer may make a token of a space. */
+struct JoinedWords {
+  std::string text;
+  std::vector<TextRange> words;  ///< in text
+};
+
+JoinedWords joined(const Example& example) {
+  if (!example.words.empty()) return {.text = example.text, .words = example.words};
+  JoinedWords out;
+  for (const TextRange& word : words_of(example)) {
+    if (!out.words.empty()) out.text += ' ';
+    const auto begin = static_cast<uint32_t>(out.text.size());
+    out.text += part_of(example.text, word);
+    out.words.push_back({begin, static_cast<uint32_t>(out.text.size())});
+  }
+  return out;
+}
+
 /** The first token of each word, which its tag is read from; -1 of a word that was cut off or that
- * the tokenizer takes for nothing. */
+ * the tokenizer takes for nothing. The space before a word is the word's: where it is a token of
+ * its own, it is the first. */
 std::vector<int32_t> first_tokens(const Encoding& encoding, std::span<const TextRange> words) {
   std::vector<int32_t> first;
   size_t t = 0;
+  uint32_t end_before = 0;
   for (const TextRange& word : words) {
-    const auto is_before = [&](size_t token) {
-      const text::Span& span = encoding.offsets[token];
-      return encoding.texts[token] < 0 || span.size() == 0 || span.end <= word.begin;
-    };
-    while (t < encoding.ids.size() && is_before(t))
+    while (t < encoding.ids.size() &&
+           (encoding.texts[t] < 0 || encoding.offsets[t].begin < end_before))
       ++t;
     const bool has_token = t < encoding.ids.size() && encoding.offsets[t].begin < word.end;
     first.push_back(has_token ? static_cast<int32_t>(t++) : -1);
+    end_before = word.end;
   }
   return first;
 }
@@ -119,9 +137,10 @@ class TagScorer : public Scorer {
     const Example& example = examples_[static_cast<size_t>(place)];
     const std::vector<TextRange> words = words_of(example);
     const auto n_tokens = static_cast<int64_t>(data_.ids(sample).size());
-    tokenizer_.encode(example.text, n_tokens, encoding_, Offsets::keep);
+    const JoinedWords encoded = joined(example);
+    tokenizer_.encode(encoded.text, n_tokens, encoding_, Offsets::keep);
     std::vector<WordTag> tags;
-    for (int32_t token : first_tokens(encoding_, words))
+    for (int32_t token : first_tokens(encoding_, encoded.words))
       tags.push_back(token < 0 ? WordTag() : tag_of(at(logits, static_cast<size_t>(token))));
 
     Answer answer = {.example = place};
@@ -216,7 +235,7 @@ class TokenClassification : public Task {
               int64_t max_length,
               std::vector<TokenizedExample>& out) const override {
     thread_local Encoding encoding;
-    tokenizer.encode(example.text, max_length, encoding, Offsets::keep);
+    tokenizer.encode(joined(example).text, max_length, encoding, Offsets::keep);
     TokenizedExample& sample = out.emplace_back();
     sample.ids = encoding.ids;
     sample.type_ids = encoding.type_ids;
