@@ -135,9 +135,9 @@ class Block {
                         const at::Tensor& x,
                         at::Tensor& dy,
                         at::Tensor& dx) = 0;
-  /** Writes the activations that the table calls recomputed, from the other ones: the same bits
-   * that the forward pass wrote. */
-  virtual void recompute(const BatchTensors&, BlockMemory&) {}
+  /** Writes the activations that the table calls recomputed, from the other ones and x: the same
+   * bits that the forward pass wrote. */
+  virtual void recompute(const BatchTensors&, BlockMemory&, const at::Tensor& /*x*/) {}
 };
 
 /** The block's code for this table entry. */

@@ -11,9 +11,12 @@ namespace {
 
 /** Keys that name or describe a model, say how others run it, or how it generates: none changes
  * what it computes in training. As transformers 4 and 5 write them. */
-constexpr std::array<std::string_view, 78> kHarmless = {
+constexpr std::array<std::string_view, 87> kHarmless = {
     "_attn_implementation",
     "_attn_implementation_autoset",
+    "_commit_hash",
+    "_flash_attn_2_enabled",
+    "_model_name_or_path",
     "_name_or_path",
     "architectures",
     "attn_implementation",
@@ -22,6 +25,8 @@ constexpr std::array<std::string_view, 78> kHarmless = {
     "bos_token_id",
     "cache_implementation",
     "chunk_size_feed_forward",
+    "cls_token_id",
+    "custom_pipelines",
     "decoder_start_token_id",
     "directionality",
     "diversity_penalty",
@@ -43,8 +48,11 @@ constexpr std::array<std::string_view, 78> kHarmless = {
     "label2id",
     "language",
     "length_penalty",
+    "license",
+    "mask_token_id",
     "max_length",
     "min_length",
+    "model_max_length",
     "model_type",
     "name",
     "no_repeat_ngram_size",
@@ -83,6 +91,7 @@ constexpr std::array<std::string_view, 78> kHarmless = {
     "transformers.js_config",
     "transformers_version",
     "typical_p",
+    "unk_token_id",
     "unsloth_fixed",
     "unsloth_version",
     "use_bfloat16",

@@ -59,9 +59,9 @@ class ProgramBlock final : public Block {
         none);
   }
 
-  void recompute(const BatchTensors& batch, BlockMemory& memory) override {
+  void recompute(const BatchTensors& batch, BlockMemory& memory, const at::Tensor& x) override {
     at::Tensor none;
-    run({block_->plan.recompute, recompute_}, {}, batch, memory, {}, none, none);
+    run({block_->plan.recompute, recompute_}, {}, batch, memory, {.x = x}, none, none);
   }
 
  private:

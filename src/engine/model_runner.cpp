@@ -220,10 +220,10 @@ void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
   BatchTensors& b = batch(action, memory);
   BlockMemory& views_of_block = views(action, memory);
   scratch_.reset();
+  at::Tensor x = layer_input(memory.input, b.shape);
   if (action.verb == Verb::recompute && memory.saved_recomputed)
-    return blocks_[static_cast<size_t>(action.block)]->recompute(b, views_of_block);
-  at::Tensor x = layer_input(memory.input, b.shape), y = layer_input(memory.output, b.shape), loss,
-             logits;
+    return blocks_[static_cast<size_t>(action.block)]->recompute(b, views_of_block, x);
+  at::Tensor y = layer_input(memory.output, b.shape), loss, logits;
   if (!memory.output) {
     loss = view(memory.loss, {}, at::kFloat, options_.device);
     const int64_t rows = has_token_logits(model_.head) ? b.shape.tokens : b.n_seqs;

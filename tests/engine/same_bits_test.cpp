@@ -10,10 +10,14 @@
 #include <cstdlib>
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "models/block.h"
+#include "models/family.h"
+#include "src/data/hash.h"
 #include "src/plan/param_groups.h"
 #include "tests/engine/toy_runs.h"
 
@@ -162,7 +166,19 @@ bool is_in_sample(const ToyPlacement& placement) {
   return sample.contains(placement.name) || placement.queue_seed == 1;
 }
 
-enum class Placements { sample, all };
+/** `three`: drawn by the model's name; all in the long suite. */
+enum class Placements { sample, all, three };
+
+/** Three of `n`, ascending. */
+std::set<size_t> three_of(size_t n, const std::string& name) {
+  uint64_t bits = 0;
+  for (const char c : name)
+    bits = hash_key(bits, static_cast<unsigned char>(c));
+  std::set<size_t> drawn;
+  for (uint64_t i = 0; drawn.size() < std::min<size_t>(n, 3); ++i)
+    drawn.insert(scale_below(random_bits(bits, i), n));
+  return drawn;
+}
 
 void expect_same_bits_everywhere(const ToyModel& model,
                                  const ToyResult& reference,
@@ -170,13 +186,20 @@ void expect_same_bits_everywhere(const ToyModel& model,
                                  Placements which) {
   int n_compared = 0;
   const bool only_sample = which == Placements::sample && !long_suite();
-  for (ToyPlacement placement : placements(model)) {
+  std::vector<ToyPlacement> compared;
+  for (const ToyPlacement& placement : placements(model)) {
     if (only_sample && !is_in_sample(placement)) continue;
     const bool cuda = device == DeviceKind::cuda;
     // A GPU orders its queues itself, and has graphs and a driver.
-    if (cuda ? placement.mode == SimulatedMode::adversarial
-             : !placement.graphs || placement.host_waits != HostWaits::probed)
-      continue;
+    if (!(cuda ? placement.mode == SimulatedMode::adversarial
+               : !placement.graphs || placement.host_waits != HostWaits::probed))
+      compared.push_back(placement);
+  }
+  const bool only_three = which == Placements::three && !long_suite();
+  const std::set<size_t> drawn = three_of(compared.size(), model.name);
+  for (size_t i = 0; i < compared.size(); ++i) {
+    if (only_three && !drawn.contains(i)) continue;
+    ToyPlacement placement = compared[i];
     placement.device = device;
     EXPECT_EQ(first_difference(model, reference, run_toy(model, placement, kSteps)), "")
         << placement.name;
@@ -268,6 +291,26 @@ TEST(SameBits, LlamaWithoutClippingBf16) {
 TEST(SameBits, TiedGpt2Bf16) {
   expect_same_bits(small_decoder(DecoderFamily::gpt2, DType::bf16), false);
 }
+class SameBitsOfFamilies : public ::testing::TestWithParam<std::string> {};
+TEST_P(SameBitsOfFamilies, Bf16) {
+  expect_same_bits(small_of_family(GetParam(), DType::bf16), false, Placements::three);
+}
+std::vector<std::string> model_types() {
+  std::vector<std::string> types;
+  for (const Family& family : families())
+    types.emplace_back(family.model_type);
+  return types;
+}
+std::string name_of_case(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Families,
+                         SameBitsOfFamilies,
+                         ::testing::ValuesIn(model_types()),
+                         name_of_case);
+
 TEST(SameBits, OneMicroBatch) {
   ToyModel model = small_bert(DType::bf16, LossKind::multi_label);
   model.n_micro = 1;
@@ -421,6 +464,14 @@ TEST_P(SameBitsOnGpu, ReducedStates) {
     expect_same_bits_on_gpu(with_states(model, simd::StateType::bf16, /*split_master=*/false));
   expect_same_bits_on_gpu(
       with_states(model, simd::StateType::block8, /*split_master=*/GetParam() == DType::bf16));
+}
+TEST_P(SameBitsOnGpu, EachFamily) {
+  if (GetParam() != DType::bf16) GTEST_SKIP() << "they are compared in bf16";
+  for (const Family& family : families()) {
+    SCOPED_TRACE(family.model_type);
+    expect_same_bits(small_of_family(family.model_type, DType::bf16, attention()), false,
+                     Placements::three, DeviceKind::cuda);
+  }
 }
 /** Else the rows without graphs would compare a thing with itself. */
 TEST_P(SameBitsOnGpu, BlocksAreReplayedAsGraphs) {

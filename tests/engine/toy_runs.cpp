@@ -11,6 +11,7 @@
 #include <span>
 
 #include "models/bert/bert_table.h"
+#include "models/family.h"
 #include "src/base/error.h"
 #include "src/engine/model_runner.h"
 #include "src/engine/torch_setup.h"
@@ -303,6 +304,52 @@ ToyModel small_decoder(DecoderFamily family, DType compute, AttentionBackend att
   model.name = fmt::format("small {} {}", is_llama ? "Llama" : "GPT-2", name_of(compute));
   model.table = make_decoder_table(config, {.compute = compute, .attention = attention});
   model.loss = LossKind::causal_lm;
+  model.loss_scaling = compute == DType::f16;
+  return model;
+}
+
+ToyModel small_of_family(std::string_view model_type, DType compute, AttentionBackend attention) {
+  nlohmann::ordered_json config = {
+      {"model_type", model_type},      {"vocab_size", 211},        {"hidden_size", 64},
+      {"num_hidden_layers", 3},        {"num_attention_heads", 4}, {"intermediate_size", 128},
+      {"max_position_embeddings", 64}, {"initializer_range", 0.05}};
+  // Other names for the same, and what a family is for.
+  if (model_type == "gpt2" || model_type == "gptj")
+    config = {{"model_type", model_type},
+              {"vocab_size", 211},
+              {"n_embd", 64},
+              {"n_layer", 3},
+              {"n_head", 4},
+              {"n_positions", 64},
+              {"initializer_range", 0.05}};
+  if (model_type == "gptj") config["rotary_dim"] = 8;
+  if (model_type == "gpt_neox") config["rotary_pct"] = 0.5;
+  if (model_type == "opt") config.erase("intermediate_size"), config["ffn_dim"] = 128;
+  if (model_type == "distilbert")
+    config = {{"model_type", model_type},
+              {"vocab_size", 211},
+              {"dim", 64},
+              {"n_layers", 3},
+              {"n_heads", 4},
+              {"hidden_dim", 128},
+              {"max_position_embeddings", 64},
+              {"initializer_range", 0.05}};
+  if (model_type == "electra") config["embedding_size"] = 32;
+  if (model_type == "mistral" || model_type.starts_with("gemma")) config["sliding_window"] = 7;
+  if (model_type == "gemma") config.erase("sliding_window");
+  if (model_type == "gemma2") {
+    config["attn_logit_softcapping"] = 5.0;
+    config["final_logit_softcapping"] = 10.0;
+  }
+  const JsonReader reader = JsonReader::of(config, {"config.json", "model.config", ""});
+  const bool is_decoder = family_of(reader).is_decoder;
+  TableOptions options = {.head = is_decoder ? HeadKind::causal_lm : HeadKind::masked_lm,
+                          .compute = compute,
+                          .attention = attention};
+  ToyModel model;
+  model.name = fmt::format("small {} {}", model_type, name_of(compute));
+  model.table = make_table(reader, options);
+  model.loss = is_decoder ? LossKind::causal_lm : LossKind::masked_lm;
   model.loss_scaling = compute == DType::f16;
   return model;
 }

@@ -80,6 +80,11 @@ ToyModel small_bert(DType compute,
 ToyModel small_decoder(DecoderFamily family,
                        DType compute,
                        AttentionBackend attention = AttentionBackend::cpu_math);
+/** A small model of a family: as a language model, or a classifier of texts where it has no such
+ * head. */
+ToyModel small_of_family(std::string_view model_type,
+                         DType compute,
+                         AttentionBackend attention = AttentionBackend::cpu_math);
 /** Six layers of BERT-Large's width, a small vocabulary. */
 ToyModel six_layers(DType compute, AttentionBackend attention);
 /** all-MiniLM-L6-v2 out of the virtual environment, or nothing where it is absent. */
