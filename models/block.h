@@ -23,6 +23,10 @@ struct BatchTensors {
   BatchShape shape;
   int64_t n_seqs = 0;  ///< sequences with the dummy tail's
   int64_t n_seqs_real = 0;
+  /** Of a generation whose blocks keep keys and values, (n_seqs_real): each sequence's place in
+   * KvCache, and its tokens that are there already. Where one has some, all have, and there is no
+   * dummy tail. Empty: nothing is kept. */
+  std::span<const int32_t> cache_places, cache_lengths;
   at::Tensor input_ids;     ///< (tokens) int32
   at::Tensor type_ids;      ///< (tokens) int32
   at::Tensor position_ids;  ///< (tokens) int32
@@ -96,12 +100,19 @@ struct RandomKey {
   uint64_t of(int operation) const;
 };
 
+/** The keys (after rotary positions) and values of sequences that a model goes on with: a token
+ * goes through the model once, and later ones see it here. Undefined: none are kept. */
+struct KvCache {
+  at::Tensor keys, values;  ///< (places, kv heads, tokens, head width) each; compute type
+};
+
 struct BlockMemory {
   std::vector<at::Tensor> params;  ///< table order, then borrowed ones; compute type
   /** The same order, compute type; backward overwrites every one but the undefined: a frozen
    * matrix's is not computed. */
   std::vector<at::Tensor> grads;
   std::vector<at::Tensor> saved;  ///< table order, with room for the run's most sequences
+  KvCache cache;                  ///< of the block's attention
   BatchShape room;                ///< the largest micro-batch that scratch and saved are for
   Scratch* scratch = nullptr;     ///< reset by the engine before each call
 };

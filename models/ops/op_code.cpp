@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "models/ops/attention.h"
+#include "models/ops/attention/cached_attention.h"
 #include "models/ops/fused.h"
 #include "models/ops/linear.h"
 #include "models/ops/losses.h"
@@ -121,9 +122,16 @@ void attention(const OpCall& c) {
                                     .scale = with.scores.scale,
                                     .window = with.scores.window,
                                     .soft_cap = with.scores.soft_cap};
-  if (c.part == Part::forward)
+  if (c.part == Part::forward) {
+    if (!c.batch.cache_places.empty()) {
+      ops::append_to_cache(attention, c.batch, c.places[0], c.memory.cache);
+      if (ops::has_cached_tokens(c.batch))
+        return ops::cached_attention(attention, c.batch, c.places[0], c.memory.cache, c.places[1],
+                                     c.scratch);
+    }
     return ops::attention_forward(attention, c.batch, c.places[0], c.places.subspan(2), c.places[1],
                                   c.scratch);
+  }
   const auto states = c.places.subspan(3, c.places.size() - 4);
   ops::attention_backward(attention, c.batch, c.places[0], c.places[1], states, c.places[2],
                           c.places.back(), c.grad(0), c.scratch);

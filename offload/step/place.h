@@ -26,8 +26,9 @@ enum class Tag : uint8_t {
   staging,  ///< host side of transfers
   batch,    ///< token ids, labels, lengths of the micro-batches of a step
   dataset,
+  cache,  ///< keys and values of the sequences that a model goes on with
 };
-inline constexpr int kTags = 12;
+inline constexpr int kTags = 13;
 
 constexpr std::string_view name_of(Place place) {
   return place == Place::device ? "device" : "host";
@@ -39,9 +40,9 @@ constexpr std::string_view budget_option_of(Place place) {
 }
 
 constexpr std::string_view name_of(Tag tag) {
-  constexpr std::array<std::string_view, kTags> names = {"weights", "grads",   "master", "adam_m",
-                                                         "adam_v",  "slots",   "saved",  "scratch",
-                                                         "library", "staging", "batch",  "dataset"};
+  constexpr std::array<std::string_view, kTags> names = {
+      "weights", "grads",   "master",  "adam_m", "adam_v",  "slots", "saved",
+      "scratch", "library", "staging", "batch",  "dataset", "cache"};
   return names[static_cast<size_t>(tag)];
 }
 

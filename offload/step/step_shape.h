@@ -96,6 +96,7 @@ struct StepShape {
   int64_t scratch_bytes = 0;
   int64_t library_bytes = 0;
   int64_t batch_bytes = 0;  ///< ids, labels, lengths of one micro-batch
+  int64_t cache_bytes = 0;  ///< keys and values that a generation keeps, all blocks' together
   int64_t save_buffer_bytes_max = kSaveBuffer_bytes;
   bool trains = true;  ///< false: forward only, no gradients or states
 

@@ -21,6 +21,8 @@ struct HostBatch {
   int64_t n_label_items = 0;
   int64_t n_end_items = 0;  ///< question_answering: the ends that their sequence holds
   std::span<const int32_t> input_ids, type_ids, position_ids;  ///< (tokens) each
+  /** BatchTensors::cache_places and cache_lengths. */
+  std::span<const int32_t> cache_places, cache_lengths;
   std::span<const int32_t> cu_seqlens;  ///< (n_seqs + 1), where each sequence begins, then tokens
   /** Raw bytes by the run's loss: (n_seqs_real) int32 | (n_seqs_real, n_labels) fp32 |
    * (n_seqs_real) fp32 | masked_lm, causal_lm (shifted), token_classification: (tokens) int32,

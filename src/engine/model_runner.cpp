@@ -6,6 +6,8 @@
 
 #include <cstring>
 
+#include "models/kv_cache.h"
+#include "models/ops/rows/rows.h"
 #include "src/base/error.h"
 #include "src/engine/compute_stream.h"
 
@@ -38,7 +40,7 @@ ModelRunner::ModelRunner(const ModelTable& model,
       memory_(memory),
       device_(device),
       options_(options),
-      layout_(make_batch_layout(options.largest, model)),
+      layout_(make_batch_layout(options.largest, model, options.generates)),
       logits_sent_(device.make_event()),
       unwanted_grad_bytes_(shape.trains ? unwanted_grad_bytes(model) : 0),
       scratch_(memory.at(memory.layout().scratch) + unwanted_grad_bytes_,
@@ -51,9 +53,29 @@ ModelRunner::ModelRunner(const ModelTable& model,
               layout_.n_bytes, shape.batch_bytes);
   for (int b = 0; b < shape.n_blocks(); ++b)
     blocks_.push_back(make_block(model, b, options.loss));
+  cut_cache();
 }
 
 ModelRunner::~ModelRunner() = default;
+
+void ModelRunner::cut_cache() {
+  const CacheShape cache = {.n_places = cache_places_of(options_.largest),
+                            .n_tokens = options_.cache_tokens};
+  caches_.resize(model_.blocks.size());
+  if (cache.n_tokens == 0) return;
+  std::byte* at = memory_.at(memory_.layout().cache);
+  for (size_t b = 0; b < caches_.size(); ++b) {
+    const BlockTable& block = model_.blocks[b];
+    const Op* attention = attention_of(block);
+    if (!attention) continue;
+    const int64_t shape[] = {cache.n_places, attention->with.n_kv_heads, cache.n_tokens,
+                             attention->with.head_width};
+    for (at::Tensor* kept : {&caches_[b].keys, &caches_[b].values}) {
+      *kept = view(at, shape, scalar_type_of(shape_.compute), options_.device);
+      at += cache_bytes_each(block, shape_.compute, cache);
+    }
+  }
+}
 
 void ModelRunner::load(int micro, const HostBatch& batch) {
   std::byte* at = memory_.at(memory_.layout().batches_on_host[static_cast<size_t>(micro)]);
@@ -87,6 +109,10 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
   b.shape = batch.shape;
   b.n_seqs = batch.n_seqs;
   b.n_seqs_real = batch.n_seqs_real;
+  cache_places_.assign(batch.cache_places.begin(), batch.cache_places.end());
+  cache_lengths_.assign(batch.cache_lengths.begin(), batch.cache_lengths.end());
+  b.cache_places = cache_places_;
+  b.cache_lengths = cache_lengths_;
   b.input_ids = on_device(layout_.input_ids, {batch.shape.tokens}, at::kInt);
   b.type_ids = on_device(layout_.type_ids, {batch.shape.tokens}, at::kInt);
   b.position_ids = on_device(layout_.position_ids, {batch.shape.tokens}, at::kInt);
@@ -157,14 +183,13 @@ at::Tensor ModelRunner::layer_input(std::byte* at, const BatchShape& shape) {
   return t;
 }
 
-BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory) {
+BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory, int64_t tokens) {
   const BlockTable& table = model_.blocks[static_cast<size_t>(action.block)];
   // Saved tensors have room for the run's most and longest sequences; blocks use the rows they
   // need.
-  const BatchShape saved_shape = {
-      .tokens = batches_[static_cast<size_t>(action.micro)].shape.tokens,
-      .n_seqs_max = options_.largest.n_seqs_max,
-      .max_length = options_.largest.max_length};
+  const BatchShape saved_shape = {.tokens = tokens,
+                                  .n_seqs_max = options_.largest.n_seqs_max,
+                                  .max_length = options_.largest.max_length};
   const bool is_backward = action.verb == Verb::backward;
   auto [found, is_new] = views_->blocks.try_emplace(
       {action.block, is_backward, memory.weights, memory.grads, memory.saved, saved_shape.tokens});
@@ -210,6 +235,7 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
               "{} saves {} bytes and {} that are made again, planned {} and {}", table.name, kept,
               recomputed, kept_most, block.saved_recomputed_bytes);
   out.scratch = &scratch_;
+  out.cache = caches_[static_cast<size_t>(action.block)];
   out.room = options_.largest;
   return out;
 }
@@ -217,8 +243,9 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
 void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
   c10::InferenceMode no_autograd;
   ComputeStream stream(device_.compute_stream());
+  if (options_.generates && !memory.output) return generate(action, memory);
   BatchTensors& b = batch(action, memory);
-  BlockMemory& views_of_block = views(action, memory);
+  BlockMemory& views_of_block = views(action, memory, b.shape.tokens);
   scratch_.reset();
   at::Tensor x = layer_input(memory.input, b.shape);
   if (action.verb == Verb::recompute && memory.saved_recomputed)
@@ -238,11 +265,32 @@ void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
             });
 }
 
+void ModelRunner::generate(const Action& action, const ActionMemory& memory) {
+  const BatchTensors& all = batch(action, memory);
+  BatchTensors last = all;
+  last.shape.tokens = all.n_seqs;
+  last.labels = all.labels.narrow(0, 0, all.n_seqs);
+  BlockMemory& views_of_block = views(action, memory, all.n_seqs);
+  scratch_.reset();
+  const auto on_device = [&](int64_t offset, at::IntArrayRef shape, at::ScalarType type) {
+    return view(memory.batch + offset, shape, type, options_.device);
+  };
+  at::Tensor x =
+      on_device(layout_.last_rows, {all.n_seqs, model_.width}, scalar_type_of(shape_.compute));
+  at::Tensor which = scratch_.take({all.n_seqs}, at::kInt);
+  at::sub_out(which, all.cu_seqlens.narrow(0, 1, all.n_seqs), 1);
+  ops::gather_rows(layer_input(memory.input, all.shape), which, x);
+  at::Tensor y, loss = view(memory.loss, {}, at::kFloat, options_.device);
+  at::Tensor logits = on_device(layout_.logits, {all.n_seqs, model_.vocab_size}, at::kFloat);
+  blocks_[static_cast<size_t>(action.block)]->forward(key(action), last, views_of_block, x, y, loss,
+                                                      logits);
+}
+
 void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
   c10::InferenceMode no_autograd;
   ComputeStream stream(device_.compute_stream());
   BatchTensors& b = batch(action, memory);
-  BlockMemory& views_of_block = views(action, memory);
+  BlockMemory& views_of_block = views(action, memory, b.shape.tokens);
   scratch_.reset();
   at::Tensor x = layer_input(memory.input, b.shape);
   at::Tensor dy = layer_input(memory.grad_output, b.shape),
@@ -279,7 +327,8 @@ std::vector<float> ModelRunner::logits() {
   const int64_t rows = has_token_logits(model_.head)
                            ? b.cu_seqlens_host[static_cast<size_t>(b.n_seqs_real)]
                            : b.n_seqs_real;
-  std::vector<float> out(static_cast<size_t>(rows * model_.n_labels));
+  const int64_t columns = options_.generates ? model_.vocab_size : model_.n_labels;
+  std::vector<float> out(static_cast<size_t>(rows * columns));
   std::byte* from = memory_.at(memory_.layout().batches[0]) + layout_.logits;
   device_.submit(QueueId::d2h, [&] {
     device_.copy(QueueId::d2h, out.data(), from, static_cast<int64_t>(out.size() * sizeof(float)));

@@ -27,7 +27,9 @@ struct RunnerOptions {
   float label_smoothing = 0;
   BatchShape largest;  ///< the largest shape of the run
   at::Device device = at::kCPU;
-  bool graphs = true;  ///< on CUDA: blocks run as CUDA graphs where they can
+  bool graphs = true;        ///< on CUDA: blocks run as CUDA graphs where they can
+  bool generates = false;    ///< the head works on each sequence's last token
+  int64_t cache_tokens = 0;  ///< with `generates`: PlanRequest::cache_tokens
 };
 
 class ModelRunner final : public ComputeWork {
@@ -46,7 +48,7 @@ class ModelRunner final : public ComputeWork {
   void begin_step(
       int64_t step, bool training, float grad_scale, int64_t n_label_items, int64_t n_end_items);
   /** (n_seqs_real, n_labels) fp32 of the last evaluation, (tokens before the tail, n_labels) where
-   * logits are the tokens'. */
+   * logits are the tokens', (n_seqs_real, vocabulary) of a generation's last tokens. */
   std::vector<float> logits();
 
   /** Changes the keys of some actions (a planted fault). For tests. */
@@ -66,7 +68,11 @@ class ModelRunner final : public ComputeWork {
 
  private:
   struct Views;
-  BlockMemory& views(const Action& action, const ActionMemory& memory);
+  BlockMemory& views(const Action& action, const ActionMemory& memory, int64_t tokens);
+  /** Cuts the region of keys and values into the blocks' parts. */
+  void cut_cache();
+  /** Runs the head on the last token of each sequence alone. */
+  void generate(const Action& action, const ActionMemory& memory);
   BatchTensors& batch(const Action& action, const ActionMemory& memory);
   at::Tensor layer_input(std::byte* at, const BatchShape& shape);
   RandomKey key(const Action& action) const;
@@ -92,6 +98,8 @@ class ModelRunner final : public ComputeWork {
   float grad_scale_ = 1;
   float loss_weight_ = 1, end_loss_weight_ = 1;
   std::function<void(RandomKey&, const Action&)> key_fault_;
+  std::vector<KvCache> caches_;  ///< by block
+  std::vector<int32_t> cache_places_, cache_lengths_;
   std::unique_ptr<Views> views_;
 };
 

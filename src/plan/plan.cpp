@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/kv_cache.h"
 #include "src/plan/search/search.h"
 
 namespace ferry {
@@ -28,7 +29,7 @@ StepShape make_step_shape(const ModelTable& model,
   shape.trains = request.trains;
   shape.save_buffer_bytes_max = most_save_buffer_bytes(request);
   shape.layer_input_bytes = model.layer_input_bytes(largest);
-  shape.batch_bytes = make_batch_layout(largest, model).n_bytes;
+  shape.batch_bytes = make_batch_layout(largest, model, request.generates).n_bytes;
   for (const BlockTable& table : model.blocks) {
     BlockShape block;
     block.name = table.name;
@@ -50,6 +51,12 @@ StepShape make_step_shape(const ModelTable& model,
     shape.blocks.push_back(std::move(block));
   }
   if (shape.trains) shape.scratch_bytes += unwanted_grad_bytes(model);
+  if (request.cache_tokens > 0) {
+    const CacheShape cache = {.n_places = cache_places_of(largest),
+                              .n_tokens = request.cache_tokens};
+    shape.cache_bytes = cache_bytes(model, cache);
+    shape.scratch_bytes += cached_attention_scratch_bytes(model, cache);
+  }
   if (request.has_gpu) shape.library_bytes += kCublasWorkspace_bytes + kGraphKeys_bytes;
   choose(shape, model, {});
   return shape;

@@ -44,6 +44,10 @@ struct PlanRequest {
   std::optional<AccumulationOrder> order;
   std::optional<int> n_weight_slots;
   bool trains = true;
+  /** True where a language model goes on with texts: logits of last tokens are kept. */
+  bool generates = false;
+  /** The tokens of a sequence whose keys and values are kept, with `generates`; 0: none are. */
+  int64_t cache_tokens = 0;
   simd::StateType states = simd::StateType::fp32;
   bool split_master = false;  ///< true only in a run that trains in bf16
   /** Updates wait for the gradients' norm: clipping, or loss scaling. */

@@ -1,6 +1,7 @@
 // The operations that decoders add, against autograd in fp64 on the same numbers: RMSNorm, residual
 // sums, rotary positions, causal attention with grouped heads.
 
+#include "models/ops/attention/cached_attention.h"
 #include "models/ops/fused.h"
 #include "models/ops/rotary/rope_frequencies.h"
 #include "tests/models/ops_case.h"
@@ -256,6 +257,56 @@ TEST_F(Ops, CausalAndGroupedAttention) {
     expect_close(run.context, expected.detach(), "context");
     expect_close(run.d_qkv, qkv64.grad(), "d_qkv");
     expect_close(run.d_bias, qkv64.grad().sum(0), "d_bias");
+  }
+}
+
+/** Some of each sequence's tokens, and the batch that a generation makes of them. */
+struct Continued {
+  Continued(const test::TestBatch& whole,
+            std::span<const int32_t> begins,
+            std::span<const int32_t> ends)
+      : lengths(begins.begin(), begins.end()) {
+    for (size_t s = 0; s < begins.size(); ++s) {
+      rows.push_back(at::arange(whole.cu_seqlens[s] + begins[s], whole.cu_seqlens[s] + ends[s]));
+      cu_seqlens.push_back(cu_seqlens.back() + ends[s] - begins[s]);
+      places.push_back(static_cast<int32_t>(begins.size() - 1 - s));
+    }
+    tensors.cu_seqlens_host = cu_seqlens;
+    tensors.cache_places = places;
+    tensors.cache_lengths = lengths;
+  }
+  at::Tensor of(const at::Tensor& whole) const {
+    return whole.index_select(0, at::cat(rows).to(whole.device()));
+  }
+
+  std::vector<at::Tensor> rows;
+  std::vector<int32_t> cu_seqlens = {0}, places, lengths;
+  BatchTensors tensors;
+};
+
+TEST_P(OpsOnDevice, CachedAttention) {
+  const test::TestBatch batch({200, 1, 17, 131}, 0, 100, 3);
+  const int64_t tokens = batch.tensors.shape.tokens, d = 10;
+  const std::array<int32_t, 4> none{}, begins = {199, 0, 10, 128}, ends = {200, 1, 17, 131};
+  const Continued before(batch, none, begins), after(batch, begins, ends);
+  for (const Attention& attention : decoders_attentions()) {
+    if (!attention.causal || attention.dropout.p > 0) continue;
+    for (const auto& [type, bar] : {std::pair{at::kFloat, 2e-6}, std::pair{at::kBFloat16, 2e-2}}) {
+      SCOPED_TRACE(name_of(attention));
+      const at::Tensor qkv = random({tokens, (6 + 2 * attention.n_kv_heads) * d}).to(type);
+      const at::Tensor expected = after.of(attention_of(qkv.to(at::kDouble), batch, attention));
+      const auto kept = [&] {
+        return at::full({4, attention.n_kv_heads, 200, d}, NAN, at::device(GetParam()).dtype(type));
+      };
+      KvCache cache = {kept(), kept()};
+      const at::Tensor old_qkv = there(before.of(qkv)), new_qkv = there(after.of(qkv));
+      append_to_cache(attention, before.tensors, old_qkv, cache);
+      append_to_cache(attention, after.tensors, new_qkv, cache);
+      at::Tensor context = there(at::full({new_qkv.size(0), 6 * d}, NAN, type));
+      ASSERT_TRUE(has_cached_tokens(after.tensors));
+      cached_attention(attention, after.tensors, new_qkv, cache, context, scratch());
+      expect_close(context, expected, "context", bar);
+    }
   }
 }
 
