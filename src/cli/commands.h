@@ -14,6 +14,7 @@ using Arguments = std::span<const std::string>;
 int run_train(Arguments arguments);
 int run_eval(Arguments arguments);
 int run_predict(Arguments arguments);
+int run_generate(Arguments arguments);
 int run_export(Arguments arguments);
 int run_plan(Arguments arguments);
 int run_doctor(Arguments arguments);

@@ -13,10 +13,11 @@
 namespace ferry::cli {
 
 std::span<const Command> commands() {
-  static constexpr std::array<Command, 11> kCommands = {{
+  static constexpr std::array<Command, 12> kCommands = {{
       {"train", "fine-tune a model on texts", run_train},
       {"eval", "measure a trained model on labelled data", run_eval},
       {"predict", "label texts with a trained model", run_predict},
+      {"generate", "go on with texts, by a trained language model", run_generate},
       {"export", "write a trained model as a Hugging Face directory", run_export},
       {"plan", "say beforehand what a run needs and whether it fits", run_plan},
       {"runs", "look at runs, and pause, resume, save or stop them", run_runs},

@@ -157,7 +157,7 @@ std::vector<Option> data_options() {
        .value = "auto",
        .can_be_auto = true,
        .aliases = {{"label_column_name"}},
-       .verbs = kRunning,
+       .verbs = kRunning & ~kGenerate,
        .help = "Column (or JSON key) that holds the label, by name or by number from 0. Several, "
                "as in a,b,c, hold 0 or 1 each: multi-label, and each is a label."},
       {.key = "max_length",

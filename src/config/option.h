@@ -32,10 +32,11 @@ enum class Type : uint8_t {
 
 /** Bit set of the verbs that act on an option; the others refuse it on their command line. */
 using VerbMask = uint8_t;
-inline constexpr VerbMask kTrain = 1, kEval = 2, kPredict = 4, kExport = 8, kPlan = 16;
+inline constexpr VerbMask kTrain = 1, kEval = 2, kPredict = 4, kExport = 8, kPlan = 16,
+                          kGenerate = 32;
 /** `ferry plan` takes whatever `ferry train` takes, so that one command line serves both. */
 inline constexpr VerbMask kTraining = kTrain | kPlan;
-inline constexpr VerbMask kRunning = kTraining | kEval | kPredict;
+inline constexpr VerbMask kRunning = kTraining | kEval | kPredict | kGenerate;
 
 /** Another trainer's name for an option. */
 struct Alias {

@@ -16,6 +16,8 @@ inline constexpr double kMaxInteger = 9007199254740991.0;  // 2^53 - 1: exact as
 std::vector<Option> data_options();
 /** Batch and schedule, optimizer, regularisation. */
 std::vector<Option> training_options();
+/** How `ferry generate` goes on with a prompt. */
+std::vector<Option> generation_options();
 /** Precision and repeatability, memory and placement, threads, evaluation and logging. */
 std::vector<Option> machine_options();
 

@@ -40,6 +40,20 @@ const std::vector<Verb>& verb_table() {
                     "ferry predict --model runs/nli --pairs \"A man sleeps\" \"He is awake\"",
                     "ferry predict --model runs/squad --pairs \"Who?\" \"Ann found it.\"",
                     "ferry predict --model runs/news --json < texts.txt"}},
+      {.name = "generate",
+       .mask = kGenerate,
+       .summary = "go on with texts, by a trained language model",
+       .usage = "--model DIR [PROMPT ...] [--max-new-tokens N] [--temperature T] [key=value ...]",
+       .details = "Goes on with each prompt: those given as words, else those of --dataset (column "
+                  "prompt or text), else standard input, all of which is one prompt. The text of a "
+                  "single prompt is written as it comes. Without --temperature, --top-k or --top-p "
+                  "the likeliest token is taken each time. Words after -- are prompts whatever "
+                  "they look like.",
+       .required = {"model_name_or_path"},
+       .takes_words = true,
+       .examples = {"ferry generate --model runs/story \"Once upon a time\"",
+                    "ferry generate --model gpt2 --max-new-tokens 200 --top-p 0.9 < start.txt",
+                    "ferry generate --model runs/chat --dataset prompts.jsonl --json"}},
       {.name = "export",
        .mask = kExport,
        .summary = "write a trained model as a Hugging Face directory",

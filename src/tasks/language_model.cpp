@@ -140,8 +140,8 @@ class CausalLm : public LanguageModel {
 
   std::string next_commands(const std::string& model) const override {
     return fmt::format(
-        "next: ferry eval --model {0} --dataset TEXTS\n      ferry export --model {0} "
-        "--output DIR\n",
+        "next: ferry generate --model {0} \"The first words\"\n      ferry eval --model {0} "
+        "--dataset TEXTS\n      ferry export --model {0} --output DIR\n",
         model);
   }
 

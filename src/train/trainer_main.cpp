@@ -1,6 +1,6 @@
-// ferry-trainer: the torch half. `ferry train | eval | predict | export` check their command line
-// and become this program; it reads the same command line with the same table. `ferry doctor` and
-// `ferry bench` start it to measure.
+// ferry-trainer: the torch half. `ferry train | eval | predict | generate | export` check their
+// command line and become this program; it reads the same command line with the same table. `ferry
+// doctor` and `ferry bench` start it to measure.
 
 #include <fmt/format.h>
 
@@ -29,6 +29,7 @@
 #include "src/train/checkpoint/export.h"
 #include "src/train/checkpoint/final_model.h"
 #include "src/train/checkpoint/room.h"
+#include "src/train/generate/generation.h"
 #include "src/train/loop/hang_watch.h"
 #include "src/train/loop/interrupt.h"
 #include "src/train/loop/report.h"
@@ -390,6 +391,33 @@ int run_predict(config::CommandLine command) {
   return 0;
 }
 
+std::string json_line(const Prompt& prompt, const Generated& generated) {
+  nlohmann::ordered_json row = {{"prompt", prompt.text},
+                                {"text", generated.text},
+                                {"ids", generated.ids},
+                                {"n_prompt_tokens", prompt.ids.size()},
+                                {"ended", name_of(generated.ending)}};
+  return row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+/** The text of a single prompt goes out as it comes; of several, each behind its prompt. */
+int run_generate(config::CommandLine command) {
+  const GenerationJob its = prepare_generation(std::move(command.config), command.words);
+  start_torch(its.job.config, its.job.machine);
+  auto session = open_session(its.job);
+  for (const std::string& note : its.job.notes)
+    log_line(note);
+  const bool streams = its.prompts.size() == 1 && !command.wants_json;
+  generate(*session, its, streams ? TakeText(print) : TakeText(),
+           [&](const Prompt& prompt, const Generated& generated) {
+             if (command.wants_json)
+               print(json_line(prompt, generated));
+             else
+               print(streams ? "\n" : fmt::format("{}{}\n\n", prompt.text, generated.text));
+           });
+  return 0;
+}
+
 int run_export(const config::CommandLine& command) {
   const std::filesystem::path to = command.config.text("output_dir");
   export_model(config::find_model(command.config.text("model_name_or_path")), to);
@@ -405,6 +433,7 @@ int run(const std::string& verb, const std::vector<std::string>& arguments) {
   if (verb == "train") return run_train(std::move(command), arguments);
   if (verb == "eval") return run_eval(std::move(command));
   if (verb == "predict") return run_predict(std::move(command));
+  if (verb == "generate") return run_generate(std::move(command));
   if (verb == "export") return run_export(command);
   throw Error(Fault::usage, "trainer", fmt::format("'{}' is not a verb of the trainer", verb),
               "see `ferry --help`");

@@ -94,10 +94,11 @@ std::string in_toml(const Option& option, const std::string& text) {
 }
 
 const char* verb_for(const Option& option) {
-  return option.verbs & kTrain     ? "train"
-         : option.verbs & kPlan    ? "plan"
-         : option.verbs & kPredict ? "predict"
-                                   : "export";
+  return option.verbs & kTrain      ? "train"
+         : option.verbs & kPlan     ? "plan"
+         : option.verbs & kPredict  ? "predict"
+         : option.verbs & kGenerate ? "generate"
+                                    : "export";
 }
 
 std::string dashed(std::string_view key) {

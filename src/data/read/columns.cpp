@@ -31,9 +31,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kPairNam
     {"prompt", "response"},
     {"instruction", "output"},
 }};
-constexpr std::array<std::string_view, 15> kTextNames = {
+constexpr std::array<std::string_view, 16> kTextNames = {
     "text",  "sentence", "content", "document", "review", "review_text", "comment", "comment_text",
-    "tweet", "message",  "body",    "article",  "title",  "question",    "input"};
+    "tweet", "message",  "body",    "article",  "title",  "question",    "input",   "prompt"};
 constexpr std::array<std::string_view, 13> kLabelNames = {
     "label", "labels",    "target", "targets", "class",  "category", "topic",
     "score", "sentiment", "rating", "stars",   "intent", "y"};

@@ -135,7 +135,9 @@ Texts texts_to_answer(const config::Config& config,
     throw Error(
         Fault::data, "model.open",
         fmt::format("'{}' is a language model, which labels no texts", model.path().string()),
-        "`ferry eval` measures it; `ferry train --model` makes a classifier of it");
+        "`ferry eval` measures it, `ferry generate` goes on with texts by it where it is a "
+        "decoder; "
+        "`ferry train --model` makes a classifier of it");
   const LabelScheme& scheme = texts.task->scheme();
   if (const std::string& path = config.text("dataset"); !path.empty()) {
     RowNeed rows = kind.rows;

@@ -30,15 +30,6 @@ void make_paths_absolute(config::Config& config) {
   }
 }
 
-void check_vocabulary(const Model& model) {
-  if (model.tokenizer.vocab_size() > model.table.vocab_size)
-    throw Error(Fault::data, "model.open",
-                fmt::format("the tokenizer of '{}' has {} tokens, the model only {}",
-                            model.directory.path().string(), model.tokenizer.vocab_size(),
-                            model.table.vocab_size),
-                "tokenizer and weights are not of the same model");
-}
-
 void check_types(const TokenizedDataset& data, const ModelTable& model) {
   if (model.n_token_types > 0 && data.max_type_id() >= model.n_token_types)
     throw Error(Fault::data, "model.open",
@@ -173,6 +164,15 @@ void check_trained(const LoadReport& loaded, const Model& model) {
 
 }  // namespace
 
+void check_vocabulary(const Model& model) {
+  if (model.tokenizer.vocab_size() > model.table.vocab_size)
+    throw Error(Fault::data, "model.open",
+                fmt::format("the tokenizer of '{}' has {} tokens, the model only {}",
+                            model.directory.path().string(), model.tokenizer.vocab_size(),
+                            model.table.vocab_size),
+                "tokenizer and weights are not of the same model");
+}
+
 Job prepare(config::Config config, const JobRequest& request) {
   const bool trains = request.purpose == Purpose::training;
   const auto path = request.checkpoint ? request.checkpoint->path
@@ -214,6 +214,8 @@ std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
       static_cast<int>(config.maybe_integer("worker_threads").value_or(job.machine.n_cores));
   options.loss = job.data.task->loss();
   options.seed = job.data.seed;
+  options.generates = job.generates;
+  options.cache_tokens = job.cache_tokens;
   if (job.plan.shape.trains) {
     options.overlap = config.flag("optimizer_overlap");
     options.label_smoothing = static_cast<float>(config.number("label_smoothing_factor"));

@@ -47,6 +47,8 @@ struct Job {
   Steps steps;
   Plan plan;                       ///< the place of every byte, src/plan/plan.h
   Identity identity;               ///< of a training
+  bool generates = false;          ///< PlanRequest::generates, as the plan was made with
+  int64_t cache_tokens = 0;        ///< PlanRequest::cache_tokens
   std::vector<std::string> notes;  ///< notes for the user: what was taken for what
 };
 
@@ -59,6 +61,9 @@ struct JobRequest {
   std::optional<runs::Checkpoint> checkpoint;
   std::vector<std::string> words;  ///< texts to predict in place of a dataset
 };
+
+/** Throws Error(data) where the tokenizer has more tokens than the model knows. */
+void check_vocabulary(const Model& model);
 
 /** Throws Error for everything that is wrong with settings, model or data. Paths among the settings
  * of a training are absolute afterwards. */

@@ -1,0 +1,23 @@
+#pragma once
+// The next token by its logits: the likeliest, or one that is drawn. No torch.
+
+#include <cstdint>
+#include <span>
+
+namespace ferry {
+
+struct SamplingRule {
+  double temperature = 0;  ///< 0: the likeliest token
+  int64_t top_k = 0;       ///< among so many of the likeliest; 0: all
+  double top_p = 1;        ///< among the likeliest whose probabilities add up to this
+};
+
+/** The token that a number `u` in [0, 1) stands for; where tokens are as likely, the first of them
+ * counts as likelier. Logits are finite. */
+int32_t choose_token(std::span<const float> logits, const SamplingRule& rule, double u);
+
+/** The number in [0, 1) for token `token` of prompt `prompt`: it depends on nothing else, so that a
+ * generation repeats whatever it shares a batch with. */
+double random_of_token(uint64_t seed, int64_t prompt, int64_t token);
+
+}  // namespace ferry
