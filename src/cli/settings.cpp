@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -10,6 +11,7 @@
 #include "src/base/print.h"
 #include "src/base/threads.h"
 #include "src/config/paths.h"
+#include "src/data/read/dataset_files.h"
 #include "src/term/terminal.h"
 
 namespace ferry::cli {
@@ -31,10 +33,14 @@ std::optional<config::CommandLine> read_settings(std::string_view verb, Argument
 void check_data_exists(const config::Config& config, std::string_view key) {
   const std::string& path = config.text(key);
   std::error_code error;
-  if (path.empty() || fs::exists(path, error)) return;
+  if (path.empty()) return;
+  const auto files = dataset_files(path);
+  const auto missing =
+      std::ranges::find_if(files, [&](const fs::path& file) { return !fs::exists(file, error); });
+  if (missing == files.end()) return;
   throw Error(
       Fault::data, "data.open",
-      fmt::format("no such file or directory: '{}' ({} from {})", path, key,
+      fmt::format("no such file or directory: '{}' ({} from {})", missing->string(), key,
                   config.origin(key).where),
       config.text("resume_from_checkpoint").empty()
           ? "paths count from the current directory"

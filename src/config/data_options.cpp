@@ -63,7 +63,8 @@ std::vector<Option> data_options() {
        .verbs = kRunning,
        .help =
            "Folder with one sub-folder of text files per label, or a .tsv, .csv, .jsonl or .conll "
-           "file."},
+           "file; or several files of one form: a pattern ('data/*.jsonl'), or names with commas "
+           "between them."},
       {.key = "eval_dataset",
        .type = Type::path,
        .group = kDataGroup,

@@ -100,7 +100,7 @@ class Chooser {
     columns.text = *text_;
     columns.text_pair = pair_;
     if (options_.labels != LabelUse::ignored) columns.labels = labels_;
-    columns.note = fmt::format("{}: text is {}", file_, shown(columns.text));
+    columns.note = fmt::format("text is {}", shown(columns.text));
     if (pair_) columns.note += fmt::format(" with {}", shown(*pair_));
     for (size_t i = 0; i < columns.labels.size(); ++i)
       columns.note += fmt::format("{}{}", i ? ", " : ", label is ", shown(columns.labels[i]));

@@ -15,7 +15,7 @@ struct Columns {
   size_t text = 0;
   std::optional<size_t> text_pair;
   std::vector<size_t> labels;  // empty: none
-  std::string note;            // what was chosen and why, for the user
+  std::string note;            // what was chosen and why, for the user; without the file
 };
 
 /** By the options; else by well-known names (sentence1 with sentence2, text, label, ...); else, of

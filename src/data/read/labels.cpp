@@ -233,9 +233,10 @@ std::string note_of(const LabelScheme& scheme) {
 /** A header that nobody knows must not become an example and a class of its own. */
 void check_header(const RawRows& raw, const LabelScheme* known) {
   if (raw.unknown_header.empty()) return;
-  const std::string& label = raw.rows.front().labels.front();
+  const RawRow& row = raw.rows[raw.unknown_header_row];
+  const std::string& label = row.labels.front();
   if (known && known->labels.find(label)) return;
-  refuse_row(raw.place(raw.rows.front()),
+  refuse_row(raw.place(row),
              fmt::format("is '{}' a header or an example? its label '{}' stands in no other line",
                          raw.unknown_header, label),
              "a header: dataset_header = yes, or name the columns with text_column and "

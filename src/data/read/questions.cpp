@@ -25,7 +25,7 @@ struct QuestionKeys {
 };
 
 struct Questions {
-  std::string file;
+  std::string file;  // that is being read
   bool wants_answers = false;
   Dataset dataset;
   int64_t n_unanswered = 0;
@@ -172,25 +172,35 @@ void read_rows(Questions& all, std::string_view text, const DatasetOptions& opti
   }
 }
 
-}  // namespace
-
-Dataset read_questions(const DatasetOptions& options, const LabelScheme* known) {
-  Questions all = {.file = options.path.string(),
-                   .wants_answers = options.labels != LabelUse::ignored,
-                   .dataset = {}};
-  const TextFile file = load_text_file(options.path, options.encoding);
+/** Adds the questions of a file. */
+void read_file(Questions& all, const std::filesystem::path& path, const DatasetOptions& options) {
+  all.file = path.string();
+  const TextFile file = load_text_file(path, options.encoding);
   ordered_json whole;
   const bool is_whole = trim(file.text).starts_with('{') && !parse_json(file.text, whole);
   if (is_whole && whole.contains("data") && whole["data"].is_array())
     read_squad(all, whole);
   else
     read_rows(all, file.text, options);
-  if (all.dataset.examples.empty())
-    throw Error(Fault::data, "data.read", fmt::format("'{}' has no examples", all.file),
-                "is it the right file?");
+}
+
+}  // namespace
+
+Dataset read_questions(const DatasetOptions& options,
+                       const std::vector<std::filesystem::path>& files,
+                       const LabelScheme* known) {
+  Questions all;
+  all.wants_answers = options.labels != LabelUse::ignored;
+  for (const std::filesystem::path& path : files) {
+    const size_t n_before = all.dataset.examples.size();
+    read_file(all, path, options);
+    if (all.dataset.examples.size() == n_before)
+      throw Error(Fault::data, "data.read", fmt::format("'{}' has no examples", all.file),
+                  "is it the right file?");
+  }
   Dataset& dataset = all.dataset;
   const size_t n = dataset.examples.size();
-  std::string note = fmt::format("{}: {} question{}", all.file, n, n == 1 ? "" : "s");
+  std::string note = fmt::format("{}: {} question{}", options.path.string(), n, n == 1 ? "" : "s");
   if (all.wants_answers) {
     if (known) dataset.scheme = *known;
     dataset.scheme.problem = ProblemType::answers;

@@ -3,6 +3,7 @@
 // (sources.cpp) fill it, the label step (labels.cpp) turns it into examples.
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,8 +29,11 @@ struct RawRows {
   bool has_labels = false;
   bool any_list = false;  // JSONL gave lists of labels
   bool is_folder = false;
+  std::string columns;                    // what was taken for what, without the file's name
   std::vector<std::string> bare_folders;  // sub-directories of a folder that gave no document
-  std::string unknown_header;  // the first row where it may be names of columns that nobody knows
+  std::string unknown_header;  // a file's first row where it may be names of columns that nobody
+                               // knows
+  size_t unknown_header_row = 0;
   std::vector<std::string>
       hot_columns;  // several label columns: labels[i] is the 0 or 1 of hot_columns[i]
 
@@ -52,13 +56,30 @@ RawRows read_delimited(const DatasetOptions& options, DatasetFormat format);
 RawRows read_jsonl(const DatasetOptions& options);
 RawRows read_lines(const DatasetOptions& options);
 
+/** Adds the notes of a file to those of others before it. What they say of every file is said once,
+ * of the first. */
+void add_notes(std::vector<std::string>& all,
+               const std::string& file,
+               const std::vector<std::string>& notes);
+
+/** Refuses a file whose columns are taken for something else than those of the first file. */
+void check_same_columns(const std::string& file,
+                        const std::string& columns,
+                        const std::string& first_file,
+                        const std::string& first_columns);
+
 /** The last step of read_dataset: problem type, label map (unless the scheme is known), labels as
  * ids or values. */
 Dataset label_examples(RawRows raw, const DatasetOptions& options, const LabelScheme* known);
 
 /** Rows of words, with a tag each unless the options ignore labels. */
-Dataset read_words(const DatasetOptions& options, DatasetFormat format, const LabelScheme* known);
+Dataset read_words(const DatasetOptions& options,
+                   const std::vector<std::filesystem::path>& files,
+                   DatasetFormat format,
+                   const LabelScheme* known);
 /** Rows of a question and its context, with answers unless the options ignore labels. */
-Dataset read_questions(const DatasetOptions& options, const LabelScheme* known);
+Dataset read_questions(const DatasetOptions& options,
+                       const std::vector<std::filesystem::path>& files,
+                       const LabelScheme* known);
 
 }  // namespace ferry

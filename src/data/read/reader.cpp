@@ -6,6 +6,8 @@
 #include <system_error>
 
 #include "src/base/error.h"
+#include "src/base/utf8.h"
+#include "src/data/read/dataset_files.h"
 #include "src/data/read/raw_rows.h"
 #include "src/files/plain_file.h"
 
@@ -88,6 +90,7 @@ void refuse_unread(const std::filesystem::path& path) {
   }
 }
 
+/** Of one file or folder. */
 DatasetFormat format_of(const DatasetOptions& options) {
   std::error_code code;
   const std::filesystem::file_status status = std::filesystem::status(options.path, code);
@@ -123,8 +126,95 @@ DatasetFormat format_of(const DatasetOptions& options) {
               "say which it is with dataset_format: tsv, csv, jsonl or conll");
 }
 
-Dataset read(const DatasetOptions& options, const LabelScheme* known) {
-  const DatasetFormat format = format_of(options);
+DatasetOptions options_of_file(DatasetOptions options, const std::filesystem::path& file) {
+  options.path = file;
+  return options;
+}
+
+/** The one format of all files. */
+DatasetFormat format_of_files(const DatasetOptions& options,
+                              const std::vector<std::filesystem::path>& files) {
+  const DatasetFormat format = format_of(options_of_file(options, files.front()));
+  if (files.size() == 1) return format;
+  for (const std::filesystem::path& file : files) {
+    const DatasetFormat other = format_of(options_of_file(options, file));
+    if (other == DatasetFormat::folder)
+      throw Error(Fault::data, "data.read",
+                  fmt::format("'{}' is a directory among the files of '{}'", file.string(),
+                              options.path.string()),
+                  "a folder is a dataset alone; or give a pattern for the files in it");
+    if (other != format)
+      throw Error(
+          Fault::data, "data.read",
+          fmt::format("'{}' and '{}' are of two formats", files.front().string(), file.string()),
+          "give files of one format");
+  }
+  return format;
+}
+
+/** Rows of one file or folder. */
+RawRows read_raw(const DatasetOptions& options, DatasetFormat format) {
+  switch (format) {
+    case DatasetFormat::automatic:
+      break;  // format_of never says so
+    case DatasetFormat::folder:
+      return read_folder(options);
+    case DatasetFormat::tsv:
+    case DatasetFormat::csv:
+      return read_delimited(options, format);
+    case DatasetFormat::jsonl:
+      return read_jsonl(options);
+    case DatasetFormat::conll:
+      throw Error(Fault::usage, "data.read",
+                  fmt::format("'{}' has a word and its tag a line", options.path.string()),
+                  "task = token-classification trains on such files");
+    case DatasetFormat::lines:
+      return read_lines(options);
+  }
+  return {};
+}
+
+/** Adds the rows of a file to those of files before it. */
+void append(RawRows& all, RawRows one) {
+  const std::string file = one.files.front();
+  check_same_columns(file, one.columns, all.files.front(), all.columns);
+  const auto n_files = static_cast<uint32_t>(all.files.size());
+  if (all.unknown_header.empty() && !one.unknown_header.empty()) {
+    all.unknown_header = one.unknown_header;
+    all.unknown_header_row = all.rows.size();
+  }
+  all.files.insert(all.files.end(), one.files.begin(), one.files.end());
+  all.any_list |= one.any_list;
+  add_notes(all.notes, file, one.notes);
+  for (RawRow& row : one.rows) {
+    row.file += n_files;
+    all.rows.push_back(std::move(row));
+  }
+}
+
+RawRows read_files(const DatasetOptions& options,
+                   const std::vector<std::filesystem::path>& files,
+                   DatasetFormat format) {
+  RawRows all;
+  for (const std::filesystem::path& file : files) {
+    RawRows one = read_raw(options_of_file(options, file), format);
+    if (one.rows.empty())
+      throw Error(
+          Fault::data, "data.read", fmt::format("'{}' has no examples", file.string()),
+          files.size() == 1 ? "is it the right file?" : "is it complete? else leave it out");
+    if (all.files.empty())
+      all = std::move(one);
+    else
+      append(all, std::move(one));
+  }
+  all.name = options.path.string();
+  return all;
+}
+
+Dataset read_rows(const DatasetOptions& options,
+                  const std::vector<std::filesystem::path>& files,
+                  const LabelScheme* known) {
+  const DatasetFormat format = format_of_files(options, files);
   if (format == DatasetFormat::lines && options.labels == LabelUse::required)
     throw Error(Fault::data, "data.read",
                 fmt::format("'{}' is plain text, which has no labels", options.path.string()),
@@ -132,41 +222,25 @@ Dataset read(const DatasetOptions& options, const LabelScheme* known) {
                     ? "use a TSV, CSV or JSONL file, or a folder per label"
                     : "use a JSONL file");
   const bool is_table = format == DatasetFormat::tsv || format == DatasetFormat::csv;
-  if (options.rows == RowForm::words) return read_words(options, format, known);
+  if (options.rows == RowForm::words) return read_words(options, files, format, known);
   if (options.rows == RowForm::questions && format == DatasetFormat::jsonl)
-    return read_questions(options, known);
+    return read_questions(options, files, known);
   if (options.rows == RowForm::questions && (!is_table || options.labels != LabelUse::ignored))
     throw Error(Fault::data, "data.read",
                 fmt::format("'{}' is no file of questions with answers", options.path.string()),
                 "they are read from .jsonl files, and from .json files as SQuAD's");
-  RawRows raw;
-  switch (format) {
-    case DatasetFormat::automatic:
-      break;  // format_of never says so
-    case DatasetFormat::folder:
-      raw = read_folder(options);
-      break;
-    case DatasetFormat::tsv:
-    case DatasetFormat::csv:
-      raw = read_delimited(options, format);
-      break;
-    case DatasetFormat::jsonl:
-      raw = read_jsonl(options);
-      break;
-    case DatasetFormat::conll:
-      throw Error(Fault::usage, "data.read",
-                  fmt::format("'{}' has a word and its tag a line", options.path.string()),
-                  "task = token-classification trains on such files");
-    case DatasetFormat::lines:
-      raw = read_lines(options);
-      break;
-  }
-  raw.name = options.path.string();
-  if (raw.rows.empty())
-    throw Error(Fault::data, "data.read",
-                fmt::format("'{}' has no examples", options.path.string()),
-                "is it the right file?");
-  return label_examples(std::move(raw), options, known);
+  return label_examples(read_files(options, files, format), options, known);
+}
+
+Dataset read(const DatasetOptions& options, const LabelScheme* known) {
+  const auto files = dataset_files(options.path.string());
+  Dataset dataset = read_rows(options, files, known);
+  if (files.size() > 1)
+    dataset.notes.insert(
+        dataset.notes.begin(),
+        escaped(fmt::format("{}: {} files, '{}' to '{}'", options.path.string(), files.size(),
+                            files.front().string(), files.back().string())));
+  return dataset;
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ struct RowNeed {
 /** A column is a name of the header (a key, in JSONL), or a number from 0 where there is no such
  * name. */
 struct DatasetOptions {
-  std::filesystem::path path;
+  std::filesystem::path path;  // may stand for several files: src/data/read/dataset_files.h
   DatasetFormat format = DatasetFormat::automatic;
   std::string text_column;       // "": guessed, see choose_columns in src/data/read/columns.h
   std::string text_pair_column;  // "": guessed together with text_column, else none
@@ -85,7 +85,7 @@ struct LabelScheme {
 };
 
 struct Dataset {
-  std::vector<Example> examples;  // in the order of the file; a folder's by label, then file name
+  std::vector<Example> examples;  // in the order of the files; a folder's by label, then file name
   LabelScheme scheme;
   std::vector<std::string> notes;  // for the user: "text column 'sentence', label column 'label'"
 };

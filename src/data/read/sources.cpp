@@ -87,6 +87,31 @@ std::string RawRows::place(const RawRow& row) const {
   return row.line ? fmt::format("{}:{}", files[row.file], row.line) : files[row.file];
 }
 
+void add_notes(std::vector<std::string>& all,
+               const std::string& file,
+               const std::vector<std::string>& notes) {
+  // A note begins with its file's name.
+  for (const std::string& note : notes) {
+    const std::string_view end =
+        std::string_view(note).substr(note.starts_with(file) ? file.size() : 0);
+    const bool is_new = std::ranges::none_of(
+        all, [&](const std::string& earlier) { return earlier.ends_with(end); });
+    if (is_new) all.push_back(note);
+  }
+}
+
+void check_same_columns(const std::string& file,
+                        const std::string& columns,
+                        const std::string& first_file,
+                        const std::string& first_columns) {
+  if (columns == first_columns) return;
+  throw Error(Fault::data, "data.columns",
+              fmt::format("the files have different columns: of '{}' {}; of '{}' {}", first_file,
+                          first_columns, file, columns),
+              "name the columns with text_column, text_pair_column and label_column, or give files "
+              "of the same form");
+}
+
 void refuse_row(std::string_view place, std::string_view what, std::string_view hint) {
   throw Error(Fault::data, "data.read", fmt::format("{}: {}", place, what), hint);
 }
@@ -180,7 +205,8 @@ RawRows read_delimited(const DatasetOptions& options, DatasetFormat format) {
     reader.next(row);
   }
   const Columns columns = choose_columns(names, sample, options, name, split.delimiter);
-  raw.notes.push_back(columns.note + (has_header ? "" : ", no header"));
+  raw.columns = columns.note + (has_header ? "" : ", no header");
+  raw.notes.push_back(fmt::format("{}: {}", name, raw.columns));
   raw.has_labels = !columns.labels.empty();
   if (columns.labels.size() > 1)
     for (size_t column : columns.labels)
@@ -238,7 +264,8 @@ RawRows read_jsonl(const DatasetOptions& options) {
         keys.push_back(key);
       if (keys.empty()) refuse_row(place, "the object is empty");
       columns = choose_columns(keys, {}, options, name, '\0');
-      raw.notes.push_back(columns->note);
+      raw.columns = columns->note;
+      raw.notes.push_back(fmt::format("{}: {}", name, raw.columns));
       raw.has_labels = !columns->labels.empty();
       if (columns->labels.size() > 1)
         for (size_t column : columns->labels)

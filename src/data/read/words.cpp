@@ -21,17 +21,29 @@ using nlohmann::ordered_json;
 struct TaggedRow {
   Example example;
   std::vector<std::string> tags;  // as many as words; none where the file has none
+  uint32_t file = 0;              // place in TaggedRows::files
   int64_t line = 0;
 };
 
 struct TaggedRows {
-  std::string file;
+  std::string name;  // of the dataset as a whole: its path
+  std::vector<std::string> files;
+  std::string columns;  // what was taken for what, without the file's name
   std::vector<TaggedRow> rows;
   std::vector<std::string> notes;
   bool has_tags = false;
 
-  std::string place(const TaggedRow& row) const { return fmt::format("{}:{}", file, row.line); }
+  std::string place(const TaggedRow& row) const {
+    return fmt::format("{}:{}", files[row.file], row.line);
+  }
 };
+
+/** Of one file. */
+TaggedRows no_rows_of(const DatasetOptions& options) {
+  TaggedRows rows;
+  rows.files = {options.path.string()};
+  return rows;
+}
 
 /** Puts a word behind those before it, with a space between. */
 void append_word(Example& example, std::string_view word) {
@@ -92,7 +104,8 @@ TaggedRow row_of(const ordered_json& object,
                  const WordKeys& keys,
                  const std::string& place,
                  int64_t line) {
-  TaggedRow row{.example = {}, .tags = {}, .line = line};
+  TaggedRow row;
+  row.line = line;
   const ordered_json& words = list_of(object, keys.words, keys.tags.empty(), place);
   if (words.is_string()) {
     row.example.text = words.get<std::string>();
@@ -119,20 +132,22 @@ TaggedRow row_of(const ordered_json& object,
 }
 
 TaggedRows read_lists(const DatasetOptions& options) {
-  TaggedRows rows{.file = options.path.string(), .rows = {}, .notes = {}};
+  TaggedRows rows = no_rows_of(options);
+  const std::string& name = rows.files.front();
   const TextFile file = load_text_file(options.path, options.encoding);
   std::optional<WordKeys> keys;
-  JsonRows objects(file.text, rows.file);
+  JsonRows objects(file.text, name);
   for (JsonRow row; objects.next(row);) {
-    const ordered_json object = object_of(row, rows.file);
+    const ordered_json object = object_of(row, name);
     if (!keys) {
-      keys = choose_word_keys(object, options, rows.file);
+      keys = choose_word_keys(object, options, name);
       rows.has_tags = !keys->tags.empty();
-      rows.notes.push_back(
-          fmt::format("{}: words are column '{}'{}", rows.file, keys->words,
-                      rows.has_tags ? fmt::format(", tags are column '{}'", keys->tags) : ""));
+      rows.columns =
+          fmt::format("words are column '{}'{}", keys->words,
+                      rows.has_tags ? fmt::format(", tags are column '{}'", keys->tags) : "");
+      rows.notes.push_back(fmt::format("{}: {}", name, rows.columns));
     }
-    rows.rows.push_back(row_of(object, *keys, fmt::format("{}:{}", rows.file, row.line), row.line));
+    rows.rows.push_back(row_of(object, *keys, fmt::format("{}:{}", name, row.line), row.line));
   }
   return rows;
 }
@@ -163,7 +178,7 @@ size_t column_of(std::string_view option, const std::string& asked, size_t other
 }
 
 TaggedRows read_conll(const DatasetOptions& options) {
-  TaggedRows rows{.file = options.path.string(), .rows = {}, .notes = {}};
+  TaggedRows rows = no_rows_of(options);
   rows.has_tags = options.labels != LabelUse::ignored;
   constexpr size_t kLast = std::string::npos;
   const size_t word_column = column_of("text_column", options.text_column, 0);
@@ -183,7 +198,7 @@ TaggedRows read_conll(const DatasetOptions& options) {
       is_inside = false;
       continue;
     }
-    const std::string place = fmt::format("{}:{}", rows.file, number);
+    const std::string place = fmt::format("{}:{}", rows.files.front(), number);
     const auto columns = columns_of(line);
     const size_t of_tag = tag_column == kLast ? columns.size() - 1 : tag_column;
     if (word_column >= columns.size() || (rows.has_tags && of_tag >= columns.size()))
@@ -194,24 +209,29 @@ TaggedRows read_conll(const DatasetOptions& options) {
     if (rows.has_tags && of_tag == word_column)
       refuse_row(place, fmt::format("the word '{}' has no tag", columns[word_column]),
                  "expected a word and its tag, with a space or tab between them");
-    if (!is_inside) rows.rows.push_back({.example = {}, .tags = {}, .line = number});
+    if (!is_inside) rows.rows.emplace_back().line = number;
     is_inside = true;
     append_word(rows.rows.back().example, columns[word_column]);
     if (rows.has_tags) rows.rows.back().tags.emplace_back(columns[of_tag]);
   }
-  rows.notes.push_back(fmt::format(
-      "{}: {} sentences, words are column {}{}", rows.file, rows.rows.size(), word_column,
-      !rows.has_tags        ? ""
-      : tag_column == kLast ? ", tags are the last column"
-                            : fmt::format(", tags are column {}", tag_column)));
+  rows.columns =
+      fmt::format("words are column {}{}", word_column,
+                  !rows.has_tags        ? ""
+                  : tag_column == kLast ? ", tags are the last column"
+                                        : fmt::format(", tags are column {}", tag_column));
+  rows.notes.push_back(
+      fmt::format("{}: {} sentences, {}", rows.files.front(), rows.rows.size(), rows.columns));
   return rows;
 }
 
 /** Texts without tags, a line each. */
 TaggedRows read_plain(const DatasetOptions& options) {
-  TaggedRows rows{.file = options.path.string(), .rows = {}, .notes = {}};
-  for (RawRow& row : read_lines(options).rows)
-    rows.rows.push_back({.example = {.text = std::move(row.text)}, .tags = {}, .line = row.line});
+  TaggedRows rows = no_rows_of(options);
+  for (RawRow& row : read_lines(options).rows) {
+    TaggedRow& tagged = rows.rows.emplace_back();
+    tagged.example.text = std::move(row.text);
+    tagged.line = row.line;
+  }
   return rows;
 }
 
@@ -236,34 +256,59 @@ LabelMap build_map(const TaggedRows& all) {
   if (names.size() < 2)
     throw Error(
         Fault::data, "data.labels",
-        fmt::format("'{}' has the one tag '{}', expected at least two", all.file, *names.begin()),
+        fmt::format("'{}' has the one tag '{}', expected at least two", all.name, *names.begin()),
         "is it the right label column?");
   return LabelMap::sorted({names.begin(), names.end()});
 }
 
-}  // namespace
-
-Dataset read_words(const DatasetOptions& options, DatasetFormat format, const LabelScheme* known) {
-  TaggedRows all;
+/** Rows of one file. */
+TaggedRows read_tagged(const DatasetOptions& options, DatasetFormat format) {
   switch (format) {
     case DatasetFormat::jsonl:
-      all = read_lists(options);
-      break;
+      return read_lists(options);
     case DatasetFormat::conll:
-      all = read_conll(options);
-      break;
+      return read_conll(options);
     case DatasetFormat::lines:
-      all = read_plain(options);
-      break;
+      return read_plain(options);
     default:
       throw Error(Fault::data, "data.read",
                   fmt::format("'{}' is no file of words with a tag each", options.path.string()),
                   "they are read from .jsonl and .conll files; a file of another name with a word "
                   "a line: dataset_format = conll");
   }
-  if (all.rows.empty())
-    throw Error(Fault::data, "data.read", fmt::format("'{}' has no examples", all.file),
-                "is it the right file?");
+}
+
+/** Adds the rows of a file to those of files before it. */
+void append(TaggedRows& all, TaggedRows one) {
+  const std::string& file = one.files.front();
+  check_same_columns(file, one.columns, all.files.front(), all.columns);
+  for (TaggedRow& row : one.rows) {
+    row.file = static_cast<uint32_t>(all.files.size());
+    all.rows.push_back(std::move(row));
+  }
+  all.files.push_back(file);
+}
+
+}  // namespace
+
+Dataset read_words(const DatasetOptions& options,
+                   const std::vector<std::filesystem::path>& files,
+                   DatasetFormat format,
+                   const LabelScheme* known) {
+  TaggedRows all;
+  for (const std::filesystem::path& file : files) {
+    DatasetOptions of_file = options;
+    of_file.path = file;
+    TaggedRows one = read_tagged(of_file, format);
+    if (one.rows.empty())
+      throw Error(Fault::data, "data.read", fmt::format("'{}' has no examples", file.string()),
+                  "is it the right file?");
+    if (all.files.empty())
+      all = std::move(one);
+    else
+      append(all, std::move(one));
+  }
+  all.name = options.path.string();
   for (const TaggedRow& row : all.rows)
     check_row(all, row);
   Dataset dataset;

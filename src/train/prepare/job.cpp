@@ -7,6 +7,7 @@
 
 #include "src/base/error.h"
 #include "src/config/models.h"
+#include "src/data/read/dataset_files.h"
 #include "src/data/run_dataset.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
@@ -22,7 +23,10 @@ void make_paths_absolute(config::Config& config) {
   for (const char* key : {"model_name_or_path", "dataset", "eval_dataset", "output_dir", "trace"}) {
     const std::string path = config.maybe_text(key).value_or("");
     std::error_code error;
-    const auto absolute = std::filesystem::absolute(path, error).lexically_normal().string();
+    const bool is_dataset = std::string_view(key).ends_with("dataset");
+    const auto absolute = is_dataset
+                              ? absolute_dataset(path)
+                              : std::filesystem::absolute(path, error).lexically_normal().string();
     const bool is_name = std::string_view(key) == "model_name_or_path" &&
                          !std::filesystem::is_directory(path, error);
     if (!path.empty() && !is_name && path != absolute)
