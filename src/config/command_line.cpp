@@ -178,9 +178,9 @@ class Reader {
 
   /** A file of data that is there: nobody means its name as a text. */
   static bool names_data_file(const std::string& word) {
-    constexpr std::string_view kEndings[] = {".csv",    ".tsv",  ".tab",     ".jsonl",
-                                             ".ndjson", ".json", ".parquet", ".txt",
-                                             ".conll",  ".bio",  ".iob",     ".iob2"};
+    constexpr std::string_view kEndings[] = {".csv",   ".tsv",     ".tab",   ".jsonl",   ".ndjson",
+                                             ".json",  ".parquet", ".arrow", ".feather", ".txt",
+                                             ".conll", ".bio",     ".iob",   ".iob2"};
     std::error_code error;
     const std::filesystem::path path(word);
     return std::ranges::find(kEndings, path.extension().string()) != std::end(kEndings) &&

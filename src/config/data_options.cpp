@@ -61,10 +61,10 @@ std::vector<Option> data_options() {
        .value = "",
        .aliases = {{"train_file"}, {"dataset_name"}, {"train_dataset"}},
        .verbs = kRunning,
-       .help =
-           "Folder with one sub-folder of text files per label, or a .tsv, .csv, .jsonl or .conll "
-           "file; or several files of one form: a pattern ('data/*.jsonl'), or names with commas "
-           "between them."},
+       .help = "Folder with one sub-folder of text files per label, or a .tsv, .csv, .jsonl, "
+               ".parquet, .arrow or .conll file; or several files of one form: a pattern "
+               "('data/*.jsonl'), or names with commas "
+               "between them."},
       {.key = "eval_dataset",
        .type = Type::path,
        .group = kDataGroup,
@@ -87,7 +87,7 @@ std::vector<Option> data_options() {
        .group = kDataGroup,
        .effect = Effect::fixes_bits,
        .value = "auto",
-       .choices = {"auto", "folder", "tsv", "csv", "jsonl", "conll"},
+       .choices = {"auto", "folder", "tsv", "csv", "jsonl", "parquet", "arrow", "conll"},
        .verbs = kRunning,
        .help = "Form of the data; auto goes by the directory or the file's ending."},
       {.key = "dataset_encoding",

@@ -13,6 +13,7 @@
 #include "src/base/utf8.h"
 #include "src/data/read/json_objects.h"
 #include "src/data/read/raw_rows.h"
+#include "src/data/read/table_file.h"
 
 namespace ferry {
 namespace {
@@ -173,11 +174,12 @@ void read_rows(Questions& all, std::string_view text, const DatasetOptions& opti
 }
 
 /** Adds the questions of a file. */
-void read_file(Questions& all, const std::filesystem::path& path, const DatasetOptions& options) {
-  all.file = path.string();
-  const TextFile file = load_text_file(path, options.encoding);
+void read_file(Questions& all, const DatasetOptions& options) {
+  all.file = options.path.string();
+  const TextFile file = load_objects(options);
   ordered_json whole;
-  const bool is_whole = trim(file.text).starts_with('{') && !parse_json(file.text, whole);
+  const bool is_whole = options.format == DatasetFormat::jsonl &&
+                        trim(file.text).starts_with('{') && !parse_json(file.text, whole);
   if (is_whole && whole.contains("data") && whole["data"].is_array())
     read_squad(all, whole);
   else
@@ -188,12 +190,13 @@ void read_file(Questions& all, const std::filesystem::path& path, const DatasetO
 
 Dataset read_questions(const DatasetOptions& options,
                        const std::vector<std::filesystem::path>& files,
+                       DatasetFormat format,
                        const LabelScheme* known) {
   Questions all;
   all.wants_answers = options.labels != LabelUse::ignored;
   for (const std::filesystem::path& path : files) {
     const size_t n_before = all.dataset.examples.size();
-    read_file(all, path, options);
+    read_file(all, options_of_file(options, path, format));
     if (all.dataset.examples.size() == n_before)
       throw Error(Fault::data, "data.read", fmt::format("'{}' has no examples", all.file),
                   "is it the right file?");

@@ -51,6 +51,11 @@ struct RawRows {
  */
 void check_name(std::string_view place, const std::string& label);
 
+/** The options of a dataset for one of its files, whose format is known. */
+DatasetOptions options_of_file(DatasetOptions options,
+                               const std::filesystem::path& file,
+                               DatasetFormat format);
+
 RawRows read_folder(const DatasetOptions& options);
 RawRows read_delimited(const DatasetOptions& options, DatasetFormat format);
 RawRows read_jsonl(const DatasetOptions& options);
@@ -80,6 +85,7 @@ Dataset read_words(const DatasetOptions& options,
 /** Rows of a question and its context, with answers unless the options ignore labels. */
 Dataset read_questions(const DatasetOptions& options,
                        const std::vector<std::filesystem::path>& files,
+                       DatasetFormat format,
                        const LabelScheme* known);
 
 }  // namespace ferry

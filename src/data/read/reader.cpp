@@ -9,6 +9,7 @@
 #include "src/base/utf8.h"
 #include "src/data/read/dataset_files.h"
 #include "src/data/read/raw_rows.h"
+#include "src/data/read/table_file.h"
 #include "src/files/plain_file.h"
 
 namespace ferry {
@@ -26,6 +27,8 @@ constexpr std::array kFormats = {
     Named<DatasetFormat>{"tsv", DatasetFormat::tsv},
     Named<DatasetFormat>{"csv", DatasetFormat::csv},
     Named<DatasetFormat>{"jsonl", DatasetFormat::jsonl},
+    Named<DatasetFormat>{"parquet", DatasetFormat::parquet},
+    Named<DatasetFormat>{"arrow", DatasetFormat::arrow},
     Named<DatasetFormat>{"conll", DatasetFormat::conll},
     Named<DatasetFormat>{"lines", DatasetFormat::lines},
 };
@@ -36,6 +39,9 @@ constexpr std::array kExtensions = {
     Named<DatasetFormat>{".jsonl", DatasetFormat::jsonl},
     Named<DatasetFormat>{".ndjson", DatasetFormat::jsonl},
     Named<DatasetFormat>{".json", DatasetFormat::jsonl},
+    Named<DatasetFormat>{".parquet", DatasetFormat::parquet},
+    Named<DatasetFormat>{".arrow", DatasetFormat::arrow},
+    Named<DatasetFormat>{".feather", DatasetFormat::arrow},
     Named<DatasetFormat>{".conll", DatasetFormat::conll},
     Named<DatasetFormat>{".bio", DatasetFormat::conll},
     Named<DatasetFormat>{".iob", DatasetFormat::conll},
@@ -56,19 +62,12 @@ auto value_of(const Table& table, std::string_view name)
   return std::nullopt;
 }
 
-/** Kinds of files that people have and that are not read, with the way out: {0} is the path, {1}
- * that of a .jsonl file. */
+/** Kinds of files that people have and that are not read, with the way out: {0} is the path. */
 struct Unread {
   std::string_view extension, what, hint;
 };
 constexpr std::string_view kSaveAsCsv = "save it as CSV (UTF-8) in the program that made it";
 constexpr std::array kUnread = {
-    Unread{".parquet", "Parquet",
-           "convert it: python3 -c \"import pandas; pandas.read_parquet('{0}').to_json('{1}', "
-           "orient='records', lines=True)\""},
-    Unread{".arrow", "Arrow",
-           "convert it: python3 -c \"import pandas; pandas.read_feather('{0}').to_json('{1}', "
-           "orient='records', lines=True)\""},
     Unread{".xlsx", "a spreadsheet", kSaveAsCsv},
     Unread{".xls", "a spreadsheet", kSaveAsCsv},
     Unread{".ods", "a spreadsheet", kSaveAsCsv},
@@ -82,11 +81,9 @@ constexpr std::array kUnread = {
 void refuse_unread(const std::filesystem::path& path) {
   for (const Unread& kind : kUnread) {
     if (path.extension() != kind.extension) continue;
-    std::filesystem::path to = path;
-    to.replace_extension(".jsonl");
     throw Error(Fault::data, "data.read",
                 fmt::format("'{}' is {}, which is not read", path.string(), kind.what),
-                fmt::format(fmt::runtime(kind.hint), path.string(), to.string()));
+                fmt::format(fmt::runtime(kind.hint), path.string()));
   }
 }
 
@@ -123,21 +120,19 @@ DatasetFormat format_of(const DatasetOptions& options) {
   refuse_unread(options.path);
   throw Error(Fault::usage, "data.read",
               fmt::format("the format of '{}' does not show in its name", options.path.string()),
-              "say which it is with dataset_format: tsv, csv, jsonl or conll");
-}
-
-DatasetOptions options_of_file(DatasetOptions options, const std::filesystem::path& file) {
-  options.path = file;
-  return options;
+              "say which it is with dataset_format: tsv, csv, jsonl, parquet, arrow or conll");
 }
 
 /** The one format of all files. */
 DatasetFormat format_of_files(const DatasetOptions& options,
                               const std::vector<std::filesystem::path>& files) {
-  const DatasetFormat format = format_of(options_of_file(options, files.front()));
+  const auto format_of_file = [&](const std::filesystem::path& file) {
+    return format_of(options_of_file(options, file, options.format));
+  };
+  const DatasetFormat format = format_of_file(files.front());
   if (files.size() == 1) return format;
   for (const std::filesystem::path& file : files) {
-    const DatasetFormat other = format_of(options_of_file(options, file));
+    const DatasetFormat other = format_of_file(file);
     if (other == DatasetFormat::folder)
       throw Error(Fault::data, "data.read",
                   fmt::format("'{}' is a directory among the files of '{}'", file.string(),
@@ -153,16 +148,18 @@ DatasetFormat format_of_files(const DatasetOptions& options,
 }
 
 /** Rows of one file or folder. */
-RawRows read_raw(const DatasetOptions& options, DatasetFormat format) {
-  switch (format) {
+RawRows read_raw(const DatasetOptions& options) {
+  switch (options.format) {
     case DatasetFormat::automatic:
       break;  // format_of never says so
     case DatasetFormat::folder:
       return read_folder(options);
     case DatasetFormat::tsv:
     case DatasetFormat::csv:
-      return read_delimited(options, format);
+      return read_delimited(options, options.format);
     case DatasetFormat::jsonl:
+    case DatasetFormat::parquet:
+    case DatasetFormat::arrow:
       return read_jsonl(options);
     case DatasetFormat::conll:
       throw Error(Fault::usage, "data.read",
@@ -197,7 +194,7 @@ RawRows read_files(const DatasetOptions& options,
                    DatasetFormat format) {
   RawRows all;
   for (const std::filesystem::path& file : files) {
-    RawRows one = read_raw(options_of_file(options, file), format);
+    RawRows one = read_raw(options_of_file(options, file, format));
     if (one.rows.empty())
       throw Error(
           Fault::data, "data.read", fmt::format("'{}' has no examples", file.string()),
@@ -223,12 +220,13 @@ Dataset read_rows(const DatasetOptions& options,
                     : "use a JSONL file");
   const bool is_table = format == DatasetFormat::tsv || format == DatasetFormat::csv;
   if (options.rows == RowForm::words) return read_words(options, files, format, known);
-  if (options.rows == RowForm::questions && format == DatasetFormat::jsonl)
-    return read_questions(options, files, known);
+  if (options.rows == RowForm::questions && has_objects(format))
+    return read_questions(options, files, format, known);
   if (options.rows == RowForm::questions && (!is_table || options.labels != LabelUse::ignored))
-    throw Error(Fault::data, "data.read",
-                fmt::format("'{}' is no file of questions with answers", options.path.string()),
-                "they are read from .jsonl files, and from .json files as SQuAD's");
+    throw Error(
+        Fault::data, "data.read",
+        fmt::format("'{}' is no file of questions with answers", options.path.string()),
+        "they are read from .jsonl, .parquet and .arrow files, and from .json files as SQuAD's");
   return label_examples(read_files(options, files, format), options, known);
 }
 

@@ -22,6 +22,8 @@ enum class DatasetFormat : uint8_t {
   tsv,
   csv,
   jsonl,  // an object a line
+  parquet,
+  arrow,  // Arrow's files and streams; Feather
   conll,  // a word a line, its tag in the last column; a blank line ends a sentence
   lines,  // a text a line, no labels
 };

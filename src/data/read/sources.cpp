@@ -16,6 +16,7 @@
 #include "src/data/read/delimiter.h"
 #include "src/data/read/json_objects.h"
 #include "src/data/read/raw_rows.h"
+#include "src/data/read/table_file.h"
 
 namespace ferry {
 namespace {
@@ -85,6 +86,14 @@ bool may_be_header(const RawRows& raw) {
 
 std::string RawRows::place(const RawRow& row) const {
   return row.line ? fmt::format("{}:{}", files[row.file], row.line) : files[row.file];
+}
+
+DatasetOptions options_of_file(DatasetOptions options,
+                               const stdfs::path& file,
+                               DatasetFormat format) {
+  options.path = file;
+  options.format = format;
+  return options;
 }
 
 void add_notes(std::vector<std::string>& all,
@@ -250,7 +259,7 @@ RawRows read_jsonl(const DatasetOptions& options) {
   RawRows raw;
   raw.files = {options.path.string()};
   const std::string& name = raw.files.front();
-  const TextFile file = load_text_file(options.path, options.encoding);
+  const TextFile file = load_objects(options);
   note_encoding(raw, file.was_latin1, name + " is");
   std::optional<Columns> columns;
   std::vector<std::string> keys;  // of the first object; the columns are places in it

@@ -11,6 +11,7 @@
 #include "src/base/utf8.h"
 #include "src/data/read/json_objects.h"
 #include "src/data/read/raw_rows.h"
+#include "src/data/read/table_file.h"
 
 namespace ferry {
 namespace {
@@ -134,7 +135,7 @@ TaggedRow row_of(const ordered_json& object,
 TaggedRows read_lists(const DatasetOptions& options) {
   TaggedRows rows = no_rows_of(options);
   const std::string& name = rows.files.front();
-  const TextFile file = load_text_file(options.path, options.encoding);
+  const TextFile file = load_objects(options);
   std::optional<WordKeys> keys;
   JsonRows objects(file.text, name);
   for (JsonRow row; objects.next(row);) {
@@ -262,9 +263,11 @@ LabelMap build_map(const TaggedRows& all) {
 }
 
 /** Rows of one file. */
-TaggedRows read_tagged(const DatasetOptions& options, DatasetFormat format) {
-  switch (format) {
+TaggedRows read_tagged(const DatasetOptions& options) {
+  switch (options.format) {
     case DatasetFormat::jsonl:
+    case DatasetFormat::parquet:
+    case DatasetFormat::arrow:
       return read_lists(options);
     case DatasetFormat::conll:
       return read_conll(options);
@@ -273,7 +276,8 @@ TaggedRows read_tagged(const DatasetOptions& options, DatasetFormat format) {
     default:
       throw Error(Fault::data, "data.read",
                   fmt::format("'{}' is no file of words with a tag each", options.path.string()),
-                  "they are read from .jsonl and .conll files; a file of another name with a word "
+                  "they are read from .jsonl, .parquet, .arrow and .conll files; a file of another "
+                  "name with a word "
                   "a line: dataset_format = conll");
   }
 }
@@ -297,9 +301,7 @@ Dataset read_words(const DatasetOptions& options,
                    const LabelScheme* known) {
   TaggedRows all;
   for (const std::filesystem::path& file : files) {
-    DatasetOptions of_file = options;
-    of_file.path = file;
-    TaggedRows one = read_tagged(of_file, format);
+    TaggedRows one = read_tagged(options_of_file(options, file, format));
     if (one.rows.empty())
       throw Error(Fault::data, "data.read", fmt::format("'{}' has no examples", file.string()),
                   "is it the right file?");

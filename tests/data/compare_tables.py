@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Asserts that Parquet and Arrow files are read as the JSONL file of the same rows, and damaged ones are refused.
+
+compare_tables.py READ_TEXTS; called by Meson. Quick: 60 cuts and 200 changed bytes a file; FERRY_LONG=1: 10 times as
+many. Exits with 77 (skipped) and a reason where pyarrow is absent.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+try:
+    import pyarrow as pa
+    import pyarrow.feather
+    import pyarrow.parquet
+except ImportError as error:
+    print(f"skipped: {error}")
+    sys.exit(77)
+
+READ_TEXTS = sys.argv[1]
+MANY = 10 if os.environ.get("FERRY_LONG") == "1" else 1
+TEXTS = ["plain", 'a "quote" and a \\', "line\nend\ttab \u0001", "h\u00e9 \U0001f40e", "x" * 5000]
+
+
+def rows_of(column):
+    return [{"text": TEXTS[i % 5] + f" {i}", "label": column[i % len(column)]} for i in range(5000)]
+
+
+def cases():
+    """Name, form, rows, and the types that a table may have for them."""
+    texts = {"string": pa.string(), "large_string": pa.large_string(), "dictionary": pa.dictionary(pa.int16(), pa.string())}
+    for name, kind in texts.items():
+        yield f"texts_{name}", "texts", rows_of(["b", "a", "c"]), {"text": kind, "label": kind}
+    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"):
+        yield name, "texts", rows_of([3, 1, 2]), {"text": pa.string(), "label": getattr(pa, name)()}
+    for name in ("float32", "float64"):
+        yield name, "texts", rows_of([0.5, 1.0, -2.25e-7]), {"text": pa.string(), "label": getattr(pa, name)()}
+    yield "bool", "texts", rows_of([True, False]), {"text": pa.string(), "label": pa.bool_()}
+    for name, kind in {"list": pa.list_(pa.string()), "large_list": pa.large_list(pa.string())}.items():
+        yield name, "texts", rows_of([["a", "b"], [], ["b"]]), {"text": pa.string(), "label": kind}
+    words = [{"tokens": ["EU", f"w{i}"], "ner_tags": [i % 3, 0], "bytes": None} for i in range(50)]
+    yield "words", "words", words, {"tokens": pa.list_(pa.string()), "ner_tags": pa.list_(pa.int64()),
+                                    "bytes": pa.binary()}
+    answers = [{"text": ["Ann"], "answer_start": [0]}, {"text": [], "answer_start": []}]
+    questions = [{"id": str(i), "question": f"Who {i}?", "context": "Ann found it.", "answers": answers[i % 2]}
+                 for i in range(50)]
+    yield "questions", "questions", questions, {
+        "id": pa.string(), "question": pa.string(), "context": pa.string(),
+        "answers": pa.struct({"text": pa.list_(pa.string()), "answer_start": pa.list_(pa.int32())})}
+
+
+def write_stream(table, path):
+    with pa.ipc.new_stream(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=1000)
+
+
+def write_file(table, path):
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=1000)
+
+
+WRITERS = {
+    "snappy.parquet": lambda table, path: pa.parquet.write_table(table, path, row_group_size=1500),
+    "zstd.parquet": lambda table, path: pa.parquet.write_table(table, path, compression="zstd"),
+    "stream.arrow": write_stream,
+    "file.arrow": write_file,
+    "lz4.feather": lambda table, path: pa.feather.write_feather(table, path, compression="lz4"),
+}
+
+
+def read(form, path):
+    return subprocess.run([READ_TEXTS, form, path], capture_output=True, text=True)
+
+
+def check_damage(form, path, directory, rng):
+    """Whatever is wrong, the answer is rows or exit code 4 with the file's name: no crash."""
+    data = path.read_bytes()
+    damaged = directory / f"damaged{path.suffix}"
+    n_refused = 0
+    for i in range(260 * MANY):
+        if i < 60 * MANY:
+            bytes_now = data[: rng.randrange(len(data))]
+        else:
+            bytes_now = bytearray(data)
+            for _ in range(rng.choice((1, 8))):
+                bytes_now[rng.randrange(len(data))] = rng.randrange(256)
+        damaged.write_bytes(bytes_now)
+        got = read(form, damaged)
+        assert got.returncode in (0, 4), (path.name, i, got.returncode, got.stderr[-500:])
+        # A stream may end after any of its batches.
+        if i < 60 * MANY and "stream" not in path.name:
+            assert got.returncode == 4, (path.name, i)
+        if got.returncode == 4:
+            assert "damaged" in got.stderr, got.stderr
+            n_refused += 1
+    return n_refused
+
+
+def main():
+    rng = random.Random(7)
+    n_files = n_refused = 0
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        for case, form, rows, types in cases():
+            plain = directory / f"{case}.jsonl"
+            plain.write_text("".join(json.dumps(row) + "\n" for row in rows))
+            expected = read(form, plain)
+            assert expected.returncode == 0, expected.stderr
+            table = pa.table({key: pa.array([row[key] for row in rows], kind) for key, kind in types.items()})
+            for ending, write in WRITERS.items():
+                path = directory / f"{case}.{ending}"
+                write(table, path)
+                got = read(form, path)
+                assert got.returncode == 0, (path.name, got.stderr)
+                assert got.stdout == expected.stdout, path.name
+                n_files += 1
+            both = read(form, f"{directory}/{case}.*.parquet")
+            assert both.returncode == 0 and both.stdout.count("\n") == 2 * len(rows) + 1, both.stderr
+        small = [{"text": f"text {i}", "label": "ab"[i % 2]} for i in range(300)]
+        for ending, write in WRITERS.items():
+            path = directory / f"small.{ending}"
+            write(pa.Table.from_pylist(small), path)
+            n_refused += check_damage("texts", path, directory, rng)
+        text = pa.array([b"\xff\xfe", b"ok"], pa.binary()).view(pa.string())
+        pa.parquet.write_table(pa.table({"text": text, "label": ["a", "b"]}), directory / "latin.parquet")
+        got = read("texts", directory / "latin.parquet")
+        assert got.returncode == 4 and "UTF" in got.stderr, got
+    print(f"{n_files} tables as their JSONL files, {n_refused} damaged ones refused")
+
+
+if __name__ == "__main__":
+    main()
