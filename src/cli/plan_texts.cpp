@@ -41,11 +41,11 @@ PlannedTexts count_texts(std::optional<Texts> texts,
     return counted;
   }
   const Tokenizer tokenizer = Tokenizer::open(*model_directory);
-  const Data data = tokenize(*std::move(texts), tokenizer, max_length, n_usable_threads());
-  RunTexts run = {.trained = data.train.lengths(),
-                  .evaluated = data.eval.lengths(),
-                  .data_seed = shuffle_seed_of(config),
-                  .max_length = max_length};
+  const bool packs = packs_texts(config, *texts->task);
+  const Data data = tokenize(*std::move(texts), tokenizer, max_length, n_usable_threads(), packs);
+  RunTexts run = run_texts_of(data.train, data.eval);
+  run.data_seed = shuffle_seed_of(config);
+  run.max_length = max_length;
   counted.n_steps = steps_of(data.train.size(), config);
   const int64_t per_epoch = steps_of_epoch(data.train.size(), config);
   run.n_epochs = (*counted.n_steps + per_epoch - 1) / per_epoch;

@@ -175,6 +175,16 @@ std::vector<Option> data_options() {
        .help = "Longer texts are cut to this many tokens; auto is the model's limit, at most 2048. "
                "Memory and "
                "time grow with it, faster than in proportion."},
+      {.key = "packing",
+       .type = Type::boolean,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "false",
+       .aliases = {{"sample_packing"}, {"neat_packing"}},
+       .help =
+           "Put several short texts into a sample, up to max_length tokens (causal-lm, mlm). No "
+           "text sees another. A step of as many samples then has more tokens, and of equal "
+           "number."},
       {.key = "doc_stride",
        .type = Type::integer,
        .group = kDataGroup,

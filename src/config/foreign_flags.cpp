@@ -171,7 +171,6 @@ std::vector<ForeignFlag> refused_flags() {
                  "freeze_trainable_layers",
                  "stage",
                  "template",
-                 "packing",
                  "pref_beta"},
        .is_refused = true,
        .reason = kAllWeights},

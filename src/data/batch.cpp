@@ -44,12 +44,15 @@ void collate(const TokenizedDataset& dataset,
   clear(batch);
   for (int64_t sample : samples) {
     FERRY_CHECK(sample >= 0 && sample < dataset.size(), "sample {} of {}", sample, dataset.size());
-    const auto ids = dataset.ids(sample);
-    const auto types = dataset.type_ids(sample);
-    batch.input_ids.insert(batch.input_ids.end(), ids.begin(), ids.end());
-    batch.type_ids.insert(batch.type_ids.end(), types.begin(), types.end());
-    batch.samples.push_back(sample);
-    append_sequence(batch, static_cast<int64_t>(ids.size()));
+    const auto [begin, end] = dataset.sequences_of(sample);
+    for (int64_t sequence = begin; sequence < end; ++sequence) {
+      const auto ids = dataset.ids(sequence);
+      const auto types = dataset.type_ids(sequence);
+      batch.input_ids.insert(batch.input_ids.end(), ids.begin(), ids.end());
+      batch.type_ids.insert(batch.type_ids.end(), types.begin(), types.end());
+      batch.samples.push_back(sequence);
+      append_sequence(batch, static_cast<int64_t>(ids.size()));
+    }
   }
   batch.n_real_tokens = batch.n_tokens();
   batch.n_real_seqs = batch.n_seqs();
@@ -58,7 +61,7 @@ void collate(const TokenizedDataset& dataset,
   const auto size = std::lower_bound(sizes.begin(), sizes.end(), batch.n_real_tokens);
   FERRY_CHECK(size != sizes.end(), "a micro-batch of {} tokens, the largest size is {}",
               batch.n_real_tokens, sizes.back());
-  // By default pieces of the longest sample's length: attention's cost is set by the longest
+  // By default pieces of the longest sequence's length: attention's cost is set by the longest
   // sequence.
   const int64_t longest = tail_length > 0 ? tail_length : std::max<int64_t>(batch.max_len, 1);
   for (int64_t tail = *size - batch.n_real_tokens; tail > 0; tail -= longest)

@@ -14,8 +14,8 @@ namespace ferry {
 inline constexpr int32_t kNoLabel =
     -100;  // of a token without loss, as torch's cross entropy ignores it
 
-/** Host arrays of one micro-batch; T tokens, S sequences of which the first R are samples, the rest
- * the tail. */
+/** Host arrays of one micro-batch; T tokens, S sequences of which the first R are the samples', the
+ * rest the tail. */
 struct MicroBatch {
   std::vector<int32_t> input_ids;     // (T)
   std::vector<int32_t> type_ids;      // (T)
@@ -32,16 +32,16 @@ struct MicroBatch {
   std::vector<int32_t> labels;      // (R) | (R, 2) | (T), kNoLabel where there is no loss
   std::vector<float> values;        // (R) | (R, n_labels)
   std::vector<int32_t> label_rows;  // of a masked model: the tokens that have a label, ascending
-  std::vector<int64_t> samples;     // (R), places in the dataset
+  std::vector<int64_t> samples;     // (R), the places of its sequences in the dataset
 
   int64_t n_tokens() const { return static_cast<int64_t>(input_ids.size()); }
   int64_t n_seqs() const { return static_cast<int64_t>(cu_seqlens.size()) - 1; }
 };
 
-/** Fills `batch` with the samples, end to end, and a tail of pad tokens up to the smallest of
- * `sizes` (ascending, from choose_token_sizes) that holds them; the tail's sequences have
- * `tail_length` tokens (the last fewer), 0 for as many as the longest sample. Keeps the memory of
- * an earlier micro-batch. Empty `sizes`: no tail. */
+/** Fills `batch` with the samples, their sequences end to end, and a tail of pad tokens up to the
+ * smallest of `sizes` (ascending, from choose_token_sizes) that holds them; the tail's sequences
+ * have `tail_length` tokens (the last fewer), 0 for as many as the longest sequence. Keeps the
+ * memory of an earlier micro-batch. Empty `sizes`: no tail. */
 void collate(const TokenizedDataset& dataset,
              std::span<const int64_t> samples,
              std::span<const int64_t> sizes,

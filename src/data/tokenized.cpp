@@ -6,6 +6,8 @@
 #include <atomic>
 #include <bit>
 #include <exception>
+#include <map>
+#include <set>
 #include <thread>
 
 #include "src/base/error.h"
@@ -21,22 +23,23 @@ int64_t bytes_of(const std::vector<T>& values) {
 
 }  // namespace
 
-void TokenizedDataset::add(const TokenizedExample& sample, int64_t example) {
-  FERRY_CHECK(sample.type_ids.empty() || sample.type_ids.size() == sample.ids.size(),
-              "{} types for {} tokens", sample.type_ids.size(), sample.ids.size());
-  ids_.insert(ids_.end(), sample.ids.begin(), sample.ids.end());
-  for (int32_t type : sample.type_ids) {
+void TokenizedDataset::add(const TokenizedExample& sequence, int64_t example) {
+  FERRY_CHECK(!is_packed(), "a sequence for packs that are made");
+  FERRY_CHECK(sequence.type_ids.empty() || sequence.type_ids.size() == sequence.ids.size(),
+              "{} types for {} tokens", sequence.type_ids.size(), sequence.ids.size());
+  ids_.insert(ids_.end(), sequence.ids.begin(), sequence.ids.end());
+  for (int32_t type : sequence.type_ids) {
     FERRY_CHECK(type >= 0 && type <= UINT8_MAX, "a token of type {}", type);
     type_ids_.push_back(static_cast<uint8_t>(type));
   }
   type_ids_.resize(ids_.size());
   offsets_.push_back(static_cast<int64_t>(ids_.size()));
-  labels_.insert(labels_.end(), sample.labels.begin(), sample.labels.end());
+  labels_.insert(labels_.end(), sequence.labels.begin(), sequence.labels.end());
   label_offsets_.push_back(static_cast<int64_t>(labels_.size()));
-  values_.insert(values_.end(), sample.values.begin(), sample.values.end());
+  values_.insert(values_.end(), sequence.values.begin(), sequence.values.end());
   value_offsets_.push_back(static_cast<int64_t>(values_.size()));
   examples_.push_back(example);
-  n_truncated_ += sample.truncated;
+  n_truncated_ += sequence.truncated;
 }
 
 uint64_t TokenizedDataset::fingerprint() const {
@@ -48,6 +51,7 @@ uint64_t TokenizedDataset::fingerprint() const {
   };
   add(offsets_), add(ids_), add(type_ids_), add(label_offsets_), add(labels_);
   add(value_offsets_), add(values_);
+  if (is_packed()) add(packs_);
   return hash;
 }
 
@@ -57,14 +61,76 @@ int32_t TokenizedDataset::max_type_id() const {
 
 int64_t TokenizedDataset::bytes() const {
   return bytes_of(offsets_) + bytes_of(ids_) + bytes_of(type_ids_) + bytes_of(label_offsets_) +
-         bytes_of(labels_) + bytes_of(value_offsets_) + bytes_of(values_) + bytes_of(examples_);
+         bytes_of(labels_) + bytes_of(value_offsets_) + bytes_of(values_) + bytes_of(examples_) +
+         bytes_of(packs_);
 }
 
 std::vector<int32_t> TokenizedDataset::lengths() const {
   std::vector<int32_t> result;
+  result.reserve(static_cast<size_t>(size()));
+  for (int64_t i = 0; i < size(); ++i)
+    result.push_back(static_cast<int32_t>(n_tokens(i)));
+  return result;
+}
+
+std::vector<int32_t> TokenizedDataset::sequence_lengths() const {
+  std::vector<int32_t> result;
   result.reserve(offsets_.size() - 1);
   for (size_t i = 0; i + 1 < offsets_.size(); ++i)
     result.push_back(static_cast<int32_t>(offsets_[i + 1] - offsets_[i]));
+  return result;
+}
+
+std::vector<int32_t> TokenizedDataset::pack_sizes() const {
+  std::vector<int32_t> result;
+  for (size_t i = 0; i + 1 < packs_.size(); ++i)
+    result.push_back(static_cast<int32_t>(packs_[i + 1] - packs_[i]));
+  return result;
+}
+
+void TokenizedDataset::add(const TokenizedDataset& from, int64_t sequence) {
+  const auto append = [](auto& to, auto& offsets, auto part) {
+    to.insert(to.end(), part.begin(), part.end());
+    offsets.push_back(std::ssize(to));
+  };
+  const auto types = from.type_ids(sequence);
+  type_ids_.insert(type_ids_.end(), types.begin(), types.end());
+  append(ids_, offsets_, from.ids(sequence));
+  append(labels_, label_offsets_, from.labels(sequence));
+  append(values_, value_offsets_, from.values(sequence));
+  examples_.push_back(from.example_of(sequence));
+}
+
+TokenizedDataset TokenizedDataset::packed(int64_t max_tokens) const {
+  std::vector<std::vector<int64_t>> packs;
+  std::map<int64_t, std::set<size_t>> with_room;  // packs by the tokens that they still take
+  for (int64_t i = 0; i < n_sequences(); ++i) {
+    const int64_t n = std::ssize(ids(i));
+    FERRY_CHECK(n <= max_tokens, "a sequence of {} tokens, packs of {}", n, max_tokens);
+    int64_t room = max_tokens;
+    size_t pack = packs.size();
+    if (const auto least = with_room.lower_bound(n); least != with_room.end()) {
+      room = least->first;
+      pack = *least->second.begin();  // the earliest
+      least->second.erase(pack);
+      if (least->second.empty()) with_room.erase(least);
+    } else {
+      packs.emplace_back();
+    }
+    packs[pack].push_back(i);
+    if (room > n) with_room[room - n].insert(pack);
+  }
+  TokenizedDataset result;
+  result.has_labels_ = has_labels_;
+  result.n_truncated_ = n_truncated_;
+  result.ids_.reserve(ids_.size());
+  result.type_ids_.reserve(type_ids_.size());
+  result.packs_ = {0};
+  for (const auto& pack : packs) {
+    for (int64_t sequence : pack)
+      result.add(*this, sequence);
+    result.packs_.push_back(result.n_sequences());
+  }
   return result;
 }
 

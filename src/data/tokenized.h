@@ -1,10 +1,13 @@
 #pragma once
 // A dataset after the tokenizer: every token in one flat array, so that its bytes are known and a
-// sample is a slice. Filled once before step 1; batches are cut from it by src/data/batch.h.
+// sequence is a slice. Filled once before step 1; batches are cut from it by src/data/batch.h.
+// A sample, which samplers draw, is one sequence, or where sequences were packed several.
 
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "src/data/example.h"
@@ -12,7 +15,7 @@
 
 namespace ferry {
 
-/** A sample as the model reads it, special tokens included. */
+/** A sequence as the model reads it, special tokens included. */
 struct TokenizedExample {
   std::vector<int32_t> ids;
   std::vector<int32_t> type_ids;  // 0 or 1, as many as ids; empty: all 0
@@ -27,22 +30,39 @@ using Tokenize = std::function<void(const Example&, std::vector<TokenizedExample
 
 class TokenizedDataset {
  public:
-  /** A sample of the example at that place; places do not fall. */
-  void add(const TokenizedExample& sample, int64_t example);
+  /** A sequence of the example at that place, as a sample; places do not fall. */
+  void add(const TokenizedExample& sequence, int64_t example);
 
-  int64_t size() const { return static_cast<int64_t>(offsets_.size()) - 1; }
+  /** Samples. */
+  int64_t size() const { return packs_.empty() ? n_sequences() : std::ssize(packs_) - 1; }
+  int64_t n_sequences() const { return std::ssize(offsets_) - 1; }
+  /** The places of a sample's sequences: [begin, end). */
+  std::pair<int64_t, int64_t> sequences_of(int64_t sample) const {
+    if (packs_.empty()) return {sample, sample + 1};
+    const auto at = static_cast<size_t>(sample);
+    return {packs_[at], packs_[at + 1]};
+  }
+  bool is_packed() const { return !packs_.empty(); }
   int64_t n_tokens() const { return offsets_.back(); }
-  /** Samples that were cut to the length limit. */
+  int64_t n_tokens(int64_t sample) const {
+    const auto [begin, end] = sequences_of(sample);
+    return offsets_[static_cast<size_t>(end)] - offsets_[static_cast<size_t>(begin)];
+  }
+  /** Sequences that were cut to the length limit. */
   int64_t n_truncated() const { return n_truncated_; }
   /** Memory it takes; the tag is `dataset`. */
   int64_t bytes() const;
 
-  std::span<const int32_t> ids(int64_t sample) const { return slice(ids_, offsets_, sample); }
-  std::span<const uint8_t> type_ids(int64_t sample) const {
-    return slice(type_ids_, offsets_, sample);
+  std::span<const int32_t> ids(int64_t sequence) const { return slice(ids_, offsets_, sequence); }
+  std::span<const uint8_t> type_ids(int64_t sequence) const {
+    return slice(type_ids_, offsets_, sequence);
   }
   /** Tokens of every sample. */
   std::vector<int32_t> lengths() const;
+  /** Tokens of every sequence. */
+  std::vector<int32_t> sequence_lengths() const;
+  /** Sequences of every sample; empty where each has one. */
+  std::vector<int32_t> pack_sizes() const;
   /** A hash of every token, type and label in their order: the same data through the same
    * tokenizer, and only that, gives the same. */
   uint64_t fingerprint() const;
@@ -52,27 +72,35 @@ class TokenizedDataset {
   /** False where the examples had no labels. */
   bool has_labels() const { return has_labels_; }
   void set_has_labels(bool has_labels) { has_labels_ = has_labels; }
-  std::span<const int32_t> labels(int64_t sample) const {
-    return slice(labels_, label_offsets_, sample);
+  std::span<const int32_t> labels(int64_t sequence) const {
+    return slice(labels_, label_offsets_, sequence);
   }
-  std::span<const float> values(int64_t sample) const {
-    return slice(values_, value_offsets_, sample);
+  std::span<const float> values(int64_t sequence) const {
+    return slice(values_, value_offsets_, sequence);
   }
-  /** The place of the example that the sample was cut from. */
-  int64_t example_of(int64_t sample) const { return examples_[static_cast<size_t>(sample)]; }
+  /** The place of the example that the sequence was cut from. */
+  int64_t example_of(int64_t sequence) const { return examples_[static_cast<size_t>(sequence)]; }
+
+  /** The same sequences in samples of at most max_tokens tokens: in their order each goes to the
+   * sample with the least room that has enough, or begins one. Samples stand in the order of their
+   * first sequences, and the sequences of each in their own. */
+  TokenizedDataset packed(int64_t max_tokens) const;
 
  private:
-  /** Where the parts of each sample begin, and where the last one ends: (n + 1). */
+  /** Where the parts of each sequence begin, and where the last one ends: (n + 1). */
   using OffsetList = std::vector<int64_t>;
 
   template <typename T>
   static std::span<const T> slice(const std::vector<T>& all,
                                   const OffsetList& offsets,
-                                  int64_t sample) {
-    const auto begin = static_cast<size_t>(offsets[static_cast<size_t>(sample)]);
+                                  int64_t sequence) {
+    const auto begin = static_cast<size_t>(offsets[static_cast<size_t>(sequence)]);
     return std::span(all).subspan(
-        begin, static_cast<size_t>(offsets[static_cast<size_t>(sample) + 1]) - begin);
+        begin, static_cast<size_t>(offsets[static_cast<size_t>(sequence) + 1]) - begin);
   }
+
+  /** Adds a sequence of another dataset. */
+  void add(const TokenizedDataset& from, int64_t sequence);
 
   bool has_labels_ = false;
   int64_t n_truncated_ = 0;
@@ -84,6 +112,7 @@ class TokenizedDataset {
   OffsetList value_offsets_ = {0};
   std::vector<float> values_;
   std::vector<int64_t> examples_;  // (n)
+  OffsetList packs_;               // the first sequence of each sample, and n; empty: each is one
 };
 
 /** Tokenizes the examples in order, on n_threads threads; the result does not depend on their

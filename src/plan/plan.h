@@ -20,7 +20,8 @@ struct TextTokens {
   int64_t most = 0;     ///< the most of any of them: memory is kept for that
   int64_t typical = 0;  ///< the number that a step's time is told of
   int64_t attended =
-      0;  ///< tokens that a token attends to: sum of squared lengths / sum of lengths
+      0;               ///< tokens that a token attends to: sum of squared lengths / sum of lengths
+  int64_t n_seqs = 0;  ///< the most sequences of any; 0: as many as samples
 };
 
 /** The user's wishes; the planner chooses everything that is left open. */

@@ -26,6 +26,7 @@ class LanguageModel : public Task {
   using Task::Task;
 
   int64_t n_labels() const override { return 0; }
+  bool may_be_packed() const override { return true; }
   bool answers_texts() const override { return false; }
   bool wants_logits() const override { return false; }
   std::unique_ptr<Scorer> scorer(const TokenizedDataset& /*data*/,

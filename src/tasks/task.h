@@ -83,6 +83,8 @@ class Task {
                      const Tokenizer& tokenizer,
                      const MaskKey& key) const = 0;
 
+  /** Several sequences may be one sample: nothing but their tokens is asked for. */
+  virtual bool may_be_packed() const { return false; }
   /** `ferry predict` has something to say. */
   virtual bool answers_texts() const { return true; }
   /** Scores need the model's outputs, not only the loss. */

@@ -43,6 +43,80 @@ TEST(TokenizedDataset, KeepsSlicesAndCountsItsBytes) {
   EXPECT_GE(dataset.bytes(), 11 * 5 + 4 * 8 + 3 * 4);
 }
 
+/** Sequences of these lengths; the tokens of each tell which it is and where. */
+TokenizedDataset of_lengths(const std::vector<int>& lengths) {
+  TokenizedDataset dataset;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    TokenizedExample sequence{.labels = {static_cast<int32_t>(i)}};
+    for (int t = 0; t < lengths[i]; ++t) {
+      sequence.ids.push_back(static_cast<int32_t>(1000 * i) + t);
+      sequence.type_ids.push_back(t % 2);
+    }
+    dataset.add(sequence, static_cast<int64_t>(i));
+  }
+  return dataset;
+}
+
+TEST(TokenizedDataset, PacksGoWhereLeastRoomIsLeft) {
+  const TokenizedDataset plain = of_lengths({6, 3, 8, 2, 10, 1, 3, 4});
+  const TokenizedDataset packed = plain.packed(10);
+  // 6 and 3, which leave 1; 8 and 2; 10; then 1 ends the first, and 3 and 4 are one.
+  EXPECT_THAT(packed.lengths(), ElementsAre(10, 10, 10, 7));
+  EXPECT_THAT(packed.pack_sizes(), ElementsAre(3, 2, 1, 2));
+  EXPECT_THAT(packed.sequence_lengths(), ElementsAre(6, 3, 1, 8, 2, 10, 3, 4));
+  EXPECT_EQ(packed.size(), 4);
+  EXPECT_EQ(packed.n_sequences(), 8);
+  EXPECT_EQ(packed.n_tokens(), plain.n_tokens());
+  EXPECT_EQ(packed.n_tokens(3), 7);
+  for (int64_t i = 0; i < packed.n_sequences(); ++i) {
+    const int64_t from = packed.example_of(i);
+    EXPECT_THAT(packed.labels(i), ElementsAre(from));
+    EXPECT_TRUE(std::ranges::equal(packed.ids(i), plain.ids(from)));
+    EXPECT_TRUE(std::ranges::equal(packed.type_ids(i), plain.type_ids(from)));
+  }
+  EXPECT_NE(packed.fingerprint(), plain.fingerprint());
+  EXPECT_EQ(packed.fingerprint(), plain.packed(10).fingerprint());
+  EXPECT_FALSE(plain.is_packed());
+  EXPECT_EQ(TokenizedDataset().packed(10).size(), 0);
+}
+
+TEST(TokenizedDataset, PacksHoldEverySequenceOnce) {
+  std::vector<int> lengths;
+  for (int i = 0; i < 5000; ++i)
+    lengths.push_back(1 + i * 7919 % 511);
+  const TokenizedDataset packed = of_lengths(lengths).packed(512);
+  std::vector<bool> seen(lengths.size());
+  int64_t first_of_last = -1;
+  for (int64_t sample = 0; sample < packed.size(); ++sample) {
+    EXPECT_LE(packed.n_tokens(sample), 512);
+    const auto [begin, end] = packed.sequences_of(sample);
+    EXPECT_GT(packed.example_of(begin), first_of_last);
+    first_of_last = packed.example_of(begin);
+    for (int64_t i = begin; i < end; ++i) {
+      EXPECT_FALSE(seen[static_cast<size_t>(packed.example_of(i))]);
+      seen[static_cast<size_t>(packed.example_of(i))] = true;
+    }
+  }
+  EXPECT_THAT(seen, Each(true));
+  EXPECT_GT(static_cast<double>(packed.n_tokens()) / static_cast<double>(packed.size()),
+            0.95 * 512);
+}
+
+TEST(Collate, PackedSequencesAreLaidAsUnpackedOnes) {
+  const TokenizedDataset plain = of_lengths({6, 3, 8, 2, 10, 1, 3, 4});
+  const TokenizedDataset packed = plain.packed(10);
+  const std::vector<int64_t> packs = {3, 0}, sequences = {6, 7, 0, 1, 5}, sizes = {64};
+  const MicroBatch a = collate(packed, packs, sizes, 0), b = collate(plain, sequences, sizes, 0);
+  EXPECT_EQ(a.input_ids, b.input_ids);
+  EXPECT_EQ(a.type_ids, b.type_ids);
+  EXPECT_EQ(a.position_ids, b.position_ids);
+  EXPECT_EQ(a.cu_seqlens, b.cu_seqlens);
+  EXPECT_EQ(a.max_len, 6);
+  EXPECT_EQ(a.n_real_seqs, 5);
+  EXPECT_EQ(a.n_real_tokens, b.n_real_tokens);
+  EXPECT_THAT(a.samples, ElementsAre(6, 7, 0, 1, 2));  // the places in its own dataset
+}
+
 TEST(TokenizeDataset, IsTheSameOnAnyNumberOfThreads) {
   Dataset dataset;
   for (int i = 0; i < 10'000; ++i)

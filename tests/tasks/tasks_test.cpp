@@ -103,6 +103,22 @@ TEST(CausalLm, OnlyTheCompletionOfAPromptHasALoss) {
     EXPECT_EQ(made.batch.labels[static_cast<size_t>(i)] != kNoLabel, i == 3 || i == 4) << i;
 }
 
+TEST(CausalLm, PackedPromptsHaveTheLabelsOfUnpackedOnes) {
+  const Made made("causal-lm", {},
+                  {{.text = "hello world", .text_pair = "the cafe"},
+                   {.text = "the"},
+                   {.text = "cafe", .text_pair = "hello"}},
+                  {}, 16);
+  ASSERT_TRUE(made.task->may_be_packed());
+  const TokenizedDataset packed = made.data.packed(16);
+  ASSERT_EQ(packed.size(), 1);
+  MicroBatch batch = collate(packed, std::vector<int64_t>{0}, std::vector<int64_t>{64}, 0);
+  made.task->label(batch, packed, made.tokenizer, {.seed = 1});
+  EXPECT_EQ(batch.labels, made.batch.labels);
+  EXPECT_EQ(batch.input_ids, made.batch.input_ids);
+  EXPECT_EQ(batch.n_label_items, made.batch.n_label_items);
+}
+
 TEST(CausalLm, APromptThatFillsTheContextIsRefused) {
   EXPECT_THAT(test::error_of([] {
                 Made("causal-lm", {},

@@ -59,7 +59,7 @@ Shapes shapes_of(const PlanRequest& request, int64_t micro_batch_size) {
     const int64_t tokens = round_up(std::clamp<int64_t>(n_tokens, 1, full), kTokenMultiple);
     const int64_t n_dummies = (tokens + request.max_length - 1) / request.max_length;
     return {.tokens = tokens,
-            .n_seqs_max = micro_batch_size + n_dummies,
+            .n_seqs_max = std::max(texts.n_seqs, micro_batch_size) + n_dummies,
             .max_length = std::clamp<int64_t>(length, 1, request.max_length)};
   };
   return {shape(texts.most, request.max_length), shape(texts.typical, texts.attended)};

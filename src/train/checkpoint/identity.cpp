@@ -54,6 +54,7 @@ Identity identity_of(const Job& job) {
   identity["eval_fraction"] = config.number("eval_fraction");
   if (data.task->loss() == LossKind::question_answering)
     identity["doc_stride"] = config.integer("doc_stride");
+  if (data.task->may_be_packed()) identity["packing"] = config.flag("packing");
   identity["dataset"] = fmt::format("{:016x}", data.train.fingerprint());
   identity["n_params"] = model.n_params();
   identity["dtype"] = name_of(model.compute);
@@ -141,12 +142,14 @@ void check_identity(const nlohmann::ordered_json& then,
                     const nlohmann::ordered_json& now,
                     const std::string& data) {
   // A value that older runs do not name was the only one then, or shows in their data.
-  const nlohmann::ordered_json of_before = {{"optim", "adamw"}, {"master", "fp32"}};
+  const nlohmann::ordered_json of_before = {
+      {"optim", "adamw"}, {"master", "fp32"}, {"packing", false}};
   constexpr std::array<std::string_view, 3> kNew = {"task", "problem_type", "eval_fraction"};
   for (const auto& [key, value] : now.items()) {
     const auto found = then.find(key);
     if (found == then.end() && std::ranges::find(kNew, key) != kNew.end()) continue;
-    if (found != then.end() ? is_same(key, *found, value) : of_before.value(key, "") == value)
+    if (found != then.end() ? is_same(key, *found, value)
+                            : of_before.value(key, nlohmann::ordered_json()) == value)
       continue;
     throw Error(Fault::usage, "resume.identity", words_of(key, then, now, data),
                 hint_of(key, then));

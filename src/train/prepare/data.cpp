@@ -156,7 +156,17 @@ Texts texts_to_answer(const config::Config& config,
   return texts;
 }
 
-Data tokenize(Texts texts, const Tokenizer& tokenizer, int64_t max_length, int n_threads) {
+bool packs_texts(const config::Config& config, const Task& task) {
+  if (!config.flag("packing")) return false;
+  if (!task.may_be_packed())
+    throw Error(Fault::usage, "config.packing",
+                fmt::format("texts are packed for language models, and task is {}", task.name()),
+                "leave packing out; short texts are laid end to end without padding in any case");
+  return true;
+}
+
+Data tokenize(
+    Texts texts, const Tokenizer& tokenizer, int64_t max_length, int n_threads, bool packs) {
   const Task& task = *texts.task;
   const Tokenize samples_of = [&](const Example& example, std::vector<TokenizedExample>& out) {
     task.encode(example, tokenizer, max_length, out);
@@ -166,6 +176,10 @@ Data tokenize(Texts texts, const Tokenizer& tokenizer, int64_t max_length, int n
                .eval = tokenize_dataset(texts.eval, samples_of, n_threads),
                .max_length = max_length};
   data.eval_texts = std::move(texts.eval.examples);
+  if (packs) {
+    data.train = data.train.packed(max_length);
+    data.eval = data.eval.packed(max_length);
+  }
   return data;
 }
 

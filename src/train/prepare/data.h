@@ -48,8 +48,13 @@ struct Data {
   std::vector<int64_t> token_sizes;  ///< sizes that a micro-batch's token count is rounded up to
 };
 
-/** Texts as tokens; the numbers of micro-batches stay open but for max_length. */
-Data tokenize(Texts texts, const Tokenizer& tokenizer, int64_t max_length, int n_threads);
+/** The settings ask for several texts a sample. Throws Error(usage) where the task has none. */
+bool packs_texts(const config::Config& config, const Task& task);
+
+/** Texts as tokens, with `packs` in samples of up to max_length tokens; the numbers of
+ * micro-batches stay open but for max_length. */
+Data tokenize(
+    Texts texts, const Tokenizer& tokenizer, int64_t max_length, int n_threads, bool packs = false);
 
 /** The seed that the texts are shuffled by. */
 uint64_t shuffle_seed_of(const config::Config& config);

@@ -62,14 +62,19 @@ void make_table(Job& job, const Task& task, bool trains) {
 void tokenize_texts(Job& job, Texts texts) {
   const int64_t max_length =
       choose_max_length(job.config, job.model.table.max_positions, job.machine.plan.has_gpu);
-  job.data = tokenize(std::move(texts), job.model.tokenizer, max_length, job.machine.n_cores);
+  const bool packs = packs_texts(job.config, *texts.task);
+  job.data =
+      tokenize(std::move(texts), job.model.tokenizer, max_length, job.machine.n_cores, packs);
   job.data.seed = static_cast<uint64_t>(job.config.integer("seed"));
   job.data.shuffle_seed = shuffle_seed_of(job.config);
   check_types(job.data.train, job.model.table);
   check_types(job.data.eval, job.model.table);
   if (const int64_t n_cut = job.data.train.n_truncated(); n_cut > 0)
     job.notes.push_back(fmt::format("{} of {} texts are longer than {} tokens and were cut", n_cut,
-                                    job.data.train.size(), max_length));
+                                    job.data.train.n_sequences(), max_length));
+  if (packs)
+    job.notes.push_back(fmt::format("{} texts and parts of texts are packed into {} samples",
+                                    job.data.train.n_sequences(), job.data.train.size()));
 }
 
 void check_label_smoothing(const config::Config& config, const Task& task) {
@@ -99,10 +104,9 @@ void count_steps(Job& job) {
 }
 
 RunTexts run_texts_of(const Job& job) {
-  RunTexts texts = {.trained = job.data.train.lengths(),
-                    .evaluated = job.data.eval.lengths(),
-                    .data_seed = job.data.shuffle_seed,
-                    .max_length = job.data.max_length};
+  RunTexts texts = run_texts_of(job.data.train, job.data.eval);
+  texts.data_seed = job.data.shuffle_seed;
+  texts.max_length = job.data.max_length;
   if (job.steps.per_epoch == 0) return texts;
   texts.n_epochs = (job.steps.total + job.steps.per_epoch - 1) / job.steps.per_epoch;
   if (const auto sizes = job.config.maybe_text("token_sizes"))

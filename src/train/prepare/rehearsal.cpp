@@ -56,7 +56,7 @@ std::vector<int64_t> samples_of(const Data& data, int64_t token_size) {
   std::vector<int64_t> samples;
   int64_t n_tokens = 0;
   for (int64_t i = 0; i < std::min(data.train.size(), data.split.micro_batch_size); ++i) {
-    n_tokens += static_cast<int64_t>(data.train.ids(i).size());
+    n_tokens += data.train.n_tokens(i);
     if (n_tokens > token_size) break;
     samples.push_back(i);
   }

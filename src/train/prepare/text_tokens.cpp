@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "src/base/error.h"
@@ -47,7 +48,10 @@ class KnownTexts {
     if (texts_.trained.empty())
       return {.most = std::max(passed.most, kept),
               .typical = static_cast<int64_t>(passed.mean),
-              .attended = attended_tokens(texts_.evaluated)};
+              .attended =
+                  attended_tokens(texts_.evaluated_sequences.empty() ? texts_.evaluated
+                                                                     : texts_.evaluated_sequences),
+              .n_seqs = n_sequences(micro_batch_size)};
     const MicroBatchTokens tokens = trained_.of_micro_batches(
         {.train_batch_size = train_batch_size, .micro_batch_size = micro_batch_size});
     const bool sees_all =
@@ -56,7 +60,15 @@ class KnownTexts {
         sees_all ? tokens.most : max_micro_batch_tokens(texts_.trained, micro_batch_size);
     return {.most = std::max({most, passed.most, kept}),
             .typical = static_cast<int64_t>(tokens.mean),
-            .attended = attended_tokens(texts_.trained)};
+            .attended = attended_tokens(
+                texts_.trained_sequences.empty() ? texts_.trained : texts_.trained_sequences),
+            .n_seqs = n_sequences(micro_batch_size)};
+  }
+
+  /** Those of the samples with the most, should they meet; 0 where nothing is packed. */
+  int64_t n_sequences(int64_t micro_batch_size) const {
+    return std::max(max_micro_batch_tokens(texts_.trained_packs, micro_batch_size),
+                    max_micro_batch_tokens(texts_.evaluated_packs, micro_batch_size));
   }
 
   RunTexts texts_;
@@ -65,6 +77,18 @@ class KnownTexts {
 };
 
 }  // namespace
+
+RunTexts run_texts_of(const TokenizedDataset& train, const TokenizedDataset& eval) {
+  RunTexts texts = {.trained = train.lengths(), .evaluated = eval.lengths()};
+  for (const auto& [data, packs, sequences] :
+       {std::tuple(&train, &texts.trained_packs, &texts.trained_sequences),
+        std::tuple(&eval, &texts.evaluated_packs, &texts.evaluated_sequences)}) {
+    if (!data->is_packed()) continue;
+    *packs = data->pack_sizes();
+    *sequences = data->sequence_lengths();
+  }
+  return texts;
+}
 
 int64_t longest_text(std::span<const int32_t> trained,
                      std::span<const int32_t> evaluated,
@@ -81,7 +105,9 @@ std::string note_of_lengths(int64_t longest, int64_t max_length) {
 
 std::function<TextTokens(int64_t, int64_t)> text_tokens_of(const RunTexts& texts) {
   const auto is_full = [&](int32_t length) { return length == texts.max_length; };
-  if (std::ranges::all_of(texts.trained, is_full) && std::ranges::all_of(texts.evaluated, is_full))
+  const bool is_packed = !texts.trained_packs.empty() || !texts.evaluated_packs.empty();
+  if (!is_packed && std::ranges::all_of(texts.trained, is_full) &&
+      std::ranges::all_of(texts.evaluated, is_full))
     return nullptr;
   return [known = std::make_shared<KnownTexts>(texts)](int64_t train_batch_size,
                                                        int64_t micro_batch_size) {

@@ -10,14 +10,17 @@
 #include <vector>
 
 #include "src/data/step_plan.h"
+#include "src/data/tokenized.h"
 #include "src/plan/plan.h"
 
 namespace ferry {
 
-/** Texts as the tokens of each, and the orders in which they are taken. */
+/** Samples as the tokens of each, and the orders in which they are taken. */
 struct RunTexts {
   std::vector<int32_t> trained;    ///< shuffled by `data_seed`; none where nothing is trained
   std::vector<int32_t> evaluated;  ///< as they stand
+  /** Of packed texts: sequences of each sample, and tokens of each sequence. Else empty. */
+  std::vector<int32_t> trained_packs, evaluated_packs, trained_sequences, evaluated_sequences;
   uint64_t data_seed = 0;
   int64_t n_epochs = 1;
   int64_t max_length = 512;
@@ -25,7 +28,10 @@ struct RunTexts {
   std::vector<int64_t> token_sizes;
 };
 
-/** The tokens of the longest text; max_length where there is none. */
+/** Their samples; the rest stays open. */
+RunTexts run_texts_of(const TokenizedDataset& train, const TokenizedDataset& eval);
+
+/** The tokens of the longest sample; max_length where there is none. */
 int64_t longest_text(std::span<const int32_t> trained,
                      std::span<const int32_t> evaluated,
                      int64_t max_length);

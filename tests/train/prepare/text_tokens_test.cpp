@@ -46,6 +46,23 @@ TEST(TextTokens, EveryMicroBatchOfARunHasASize) {
   }
 }
 
+TEST(TextTokens, SequencesOfPacksAreCounted) {
+  TokenizedDataset data;
+  for (int i = 0; i < 96; ++i)
+    data.add({.ids = std::vector<int32_t>(i < 32 ? 16 : 64)}, i);
+  // Two packs of sixteen, and sixteen of four.
+  data = data.packed(256);
+  RunTexts texts = run_texts_of(data, TokenizedDataset());
+  texts.max_length = 256;
+  ASSERT_EQ(texts.trained.size(), 18u);
+  const auto tokens = text_tokens_of(texts);
+  ASSERT_TRUE(tokens) << "all are full";
+  EXPECT_EQ(tokens(8, 1).n_seqs, 16);
+  EXPECT_EQ(tokens(8, 4).n_seqs, 16 + 16 + 4 + 4);
+  EXPECT_EQ(tokens(8, 4).most, 4 * 256);
+  EXPECT_EQ(tokens(8, 4).attended, (32 * 16 * 16 + 64 * 64 * 64) / (32 * 16 + 64 * 64));
+}
+
 TEST(TextTokens, AreFewerThanOfFullTextsAndCountEvaluations) {
   RunTexts texts = random_texts(5000, 1, 3);
   const TextTokens alone = text_tokens_of(texts)(32, 32);
