@@ -215,6 +215,54 @@ TEST_F(TaskRuns, AStrideOfItsOwnIsPartOfARun) {
   EXPECT_NE(other.err.find("doc_stride"), std::string::npos) << other.err;
 }
 
+std::vector<std::string> with_packing(std::vector<std::string> words, bool packs) {
+  // Four texts of 8 tokens are a pack.
+  const std::vector<std::string> more =
+      packs ? std::vector<std::string>{"--packing=true", "--micro-batch-size=1",
+                                       "--train-batch-size=2"}
+            : std::vector<std::string>{};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST_F(TaskRuns, PackedTextsTrainAsUnpackedOnes) {
+  // All alike: a micro-batch is the same in whatever order they come.
+  for (const char* name : {"same-1.txt", "same-2.txt"}) {
+    std::ofstream out(root_ / name);
+    for (int i = 0; i < 32; ++i)
+      out << "the old red car is new\n";
+  }
+  const auto arguments = [](const std::string& run, bool packs) {
+    return with_packing(new_run(run, {"--task=mlm", "--dataset=same-*.txt",
+                                      "--eval-dataset=same-1.txt,same-2.txt", "--max-length=32"}),
+                        packs);
+  };
+  ASSERT_EQ(ferry(arguments("plain", false)).code(), 0) << text_of(root_ / "err");
+  const Outcome packed = ferry(arguments("packed", true));
+  ASSERT_EQ(packed.code(), 0) << packed.err;
+  EXPECT_NE(packed.err.find("packed into 16 samples"), std::string::npos) << packed.err;
+  // Masks tell the texts apart: were one to see another, losses and gradients would differ.
+  EXPECT_EQ(curve_of("plain"), curve_of("packed"));
+  expect_resumes(arguments("packed_killed", true), "packed_killed", "packed");
+
+  const Outcome other = ferry({"train", "--resume=packed", "--packing=false", "--epochs=4"});
+  EXPECT_EQ(other.code(), 2);
+  EXPECT_NE(other.err.find("packing was true when the run began"), std::string::npos) << other.err;
+}
+
+TEST_F(TaskRuns, OnlyLanguageModelsArePacked) {
+  const Outcome tags = ferry(with_packing(ner_run("unpackable"), true));
+  EXPECT_EQ(tags.code(), 2);
+  EXPECT_NE(tags.err.find("texts are packed for language models"), std::string::npos) << tags.err;
+}
+
+TEST_F(TaskRuns, PatternsThatMatchNothingAreNamed) {
+  const Outcome none = ferry(new_run("no_data", {"--dataset=none-*.tsv"}));
+  EXPECT_EQ(none.code(), 4);
+  EXPECT_NE(none.err.find("no file matches 'none-*.tsv'"), std::string::npos) << none.err;
+  EXPECT_FALSE(fs::exists(root_ / "no_data"));
+}
+
 TEST_F(TaskRuns, BadDataNamesItsLine) {
   std::ofstream(root_ / "bad.jsonl") << R"({"tokens": ["a", "b"], "ner_tags": ["O"]})";
   const Outcome tags = ferry(new_run("bad", {"--task=ner", "--dataset=bad.jsonl"}));

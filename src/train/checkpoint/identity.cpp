@@ -45,6 +45,8 @@ Identity identity_of(const Job& job) {
   nlohmann::ordered_json identity;
   identity["task"] = config.text("task");
   identity["problem_type"] = hf_name_of(data.task->scheme().problem);
+  // Before what follows from it, for the first that differs is named.
+  if (data.task->may_be_packed()) identity["packing"] = config.flag("packing");
   identity["train_batch_size"] = data.split.train_batch_size;
   identity["per_device_train_batch_size"] = data.split.micro_batch_size;
   identity["max_length"] = data.max_length;
@@ -54,7 +56,6 @@ Identity identity_of(const Job& job) {
   identity["eval_fraction"] = config.number("eval_fraction");
   if (data.task->loss() == LossKind::question_answering)
     identity["doc_stride"] = config.integer("doc_stride");
-  if (data.task->may_be_packed()) identity["packing"] = config.flag("packing");
   identity["dataset"] = fmt::format("{:016x}", data.train.fingerprint());
   identity["n_params"] = model.n_params();
   identity["dtype"] = name_of(model.compute);
