@@ -12,7 +12,7 @@ namespace ferry {
 bool has_objects(DatasetFormat format);
 
 /** The text of a file whose rows are objects, a row a line where the file is a table. Error(data)
- * where a table is damaged, as load_text_file() else; Error(machine) without Arrow. */
+ * where a table is damaged, without Arrow, and as load_text_file() else. */
 TextFile load_objects(const DatasetOptions& options);
 
 }  // namespace ferry

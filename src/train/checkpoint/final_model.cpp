@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "src/base/error.h"
 #include "src/engine/weights.h"
@@ -22,7 +24,12 @@ namespace fs = std::filesystem;
 
 std::string stem_of(const fs::path& path) {
   fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
-  return name.stem().string();
+  std::string stem = name.stem().string();
+  // A pattern of files names no directory: it would be one for every command that takes it.
+  std::ranges::replace_if(
+      stem, [](char c) { return std::string_view("*?[],\\").find(c) != std::string_view::npos; },
+      '_');
+  return stem;
 }
 
 }  // namespace
