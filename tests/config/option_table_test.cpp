@@ -426,6 +426,7 @@ TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
                                            "label_column",
                                            "max_length",
                                            "doc_stride",
+                                           "packing",
                                            "train_batch_size",
                                            "per_device_train_batch_size",
                                            "token_sizes",
