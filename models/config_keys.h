@@ -1,5 +1,5 @@
 #pragma once
-// What families read from a config.json in the same way. Torch-free.
+// Keys of a config.json that families read in the same way. Torch-free.
 
 #include <cstdint>
 #include <string>

@@ -15,7 +15,7 @@
 
 namespace ferry {
 
-/** What a run chooses, and a table depends on. */
+/** The choices of a run that a table depends on. */
 struct TableOptions {
   HeadKind head = HeadKind::classification;
   int64_t n_labels = 2;  ///< labels of a classification head, of sequences or tokens

@@ -24,7 +24,7 @@ DecoderConfig read_gemma(const JsonReader& config, const char* name, const char*
   return gemma;
 }
 
-/** What Gemma 2 and 3 share. */
+/** The keys that Gemma 2 and 3 share. */
 void read_later(const JsonReader& config, DecoderConfig& gemma, int64_t pattern) {
   gemma.norms_outputs = true;
   gemma.score_scale = 1 / std::sqrt(config.number("query_pre_attn_scalar", 1e-3, 1e6, 256.0));

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/** What a model says of one text. */
+/** A model's word on one text. */
 struct Prediction {
   std::span<const float> logits;  ///< (n_labels)
   std::vector<float> scores;      ///< probabilities; a regression's value

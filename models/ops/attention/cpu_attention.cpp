@@ -157,7 +157,7 @@ void attention_forward(const AttentionShape& shape,
       auto* p = probs_type == DType::f32 ? static_cast<float*>(probs) + first : rounded.data();
       multiply(rows, columns, d, {q + row * Q, Q}, {k + begin * Q, Q, true}, 0, p, columns);
       for (int64_t i = 0; i < rows; i++) {
-        // Of the block's columns the row sees [from, from + seen).
+        // The row sees the block's columns [from, from + seen).
         const int64_t from = first_seen(shape, row + i) - begin;
         const int64_t seen = (shape.causal ? row + i + 1 - begin : columns) - from;
         float *p_row = p + i * columns, *dropped_row = dropped.data() + i * columns;

@@ -42,7 +42,7 @@ struct Parts {
   }
 };
 
-/** What LibTorch takes where a number is its own. */
+/** LibTorch takes this where a number is its own. */
 std::optional<double> scale_of(const Attention& attention) {
   if (attention.scale == 0) return std::nullopt;
   return attention.scale;
