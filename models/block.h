@@ -23,9 +23,9 @@ struct BatchTensors {
   BatchShape shape;
   int64_t n_seqs = 0;  ///< sequences with the dummy tail's
   int64_t n_seqs_real = 0;
-  /** Of a generation whose blocks keep keys and values, (n_seqs_real): each sequence's place in
-   * KvCache, and its tokens that are there already. Where one has some, all have, and there is no
-   * dummy tail. Empty: nothing is kept. */
+  /** A generation whose blocks keep keys and values has them, (n_seqs_real): each sequence's place
+   * in KvCache, and its tokens that are there already. Where one has some, all have, and there is
+   * no dummy tail. Empty: nothing is kept. */
   std::span<const int32_t> cache_places, cache_lengths;
   at::Tensor input_ids;     ///< (tokens) int32
   at::Tensor type_ids;      ///< (tokens) int32

@@ -7,49 +7,56 @@
 #include "src/base/error.h"
 
 namespace ferry {
-namespace {
-
-void add_embeddings(ModelBuilder& builder, const DecoderConfig& config, const ModelTable& model) {
-  const bool is_llama = config.family == DecoderFamily::llama;
+void add_decoder_embeddings(ModelBuilder& builder,
+                            const ModelTable& model,
+                            const DecoderEmbeddings& its) {
+  const int64_t W = model.width;
   BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
-  const ParamId word =
-      b.matrix("word.weight", config.vocab_size, config.hidden_size,
-               {is_llama ? "model.embed_tokens.weight" : "transformer.wte.weight"});
-  const ParamId position = is_llama ? kNone
-                                    : b.matrix("position.weight", config.max_position_embeddings,
-                                               config.hidden_size, {"transformer.wpe.weight"});
+  const ParamId word = b.matrix("word.weight", model.vocab_size, W, {its.word});
+  const ParamId position =
+      its.position.empty()
+          ? kNone
+          : b.matrix("position.weight", model.max_positions + its.rule.position_offset, W,
+                     {its.position});
 
-  const ValueId sum =
-      b.embedding("sum", word, position, kNone, {.word_scale = config.embedding_scale});
-  b.end(b.dropout("dropped", sum, model.hidden_dropout, decoder_embedding_dropout));
+  const ValueId sum = b.embedding("sum", word, position, kNone, its.rule);
+  const float p = its.drops ? model.hidden_dropout : 0;
+  b.end(b.dropout("dropped", sum, p, decoder_embedding_dropout));
 }
 
-void add_gpt2_layer(ModelBuilder& builder,
-                    int64_t index,
-                    const DecoderConfig& config,
-                    const ModelTable& model) {
+void add_gpt_layer(ModelBuilder& builder,
+                   int64_t index,
+                   const GptLayer& layer,
+                   const DecoderConfig& config,
+                   const ModelTable& model) {
   const int64_t W = config.hidden_size, F = config.intermediate_size;
   const BlockBuilder::Heads heads = {.n_heads = config.num_attention_heads,
                                      .n_kv_heads = config.num_attention_heads,
                                      .head_width = model.head_width};
-  const std::string hf = fmt::format("transformer.h.{}.", index);
-  // Files have these the other way round (Conv1D).
-  const auto conv = [&](const char* name) { return HfName{.name = hf + name, .transposed = true}; };
+  const auto weight = [&](const std::string& hf) {
+    return HfName{.name = hf + ".weight", .transposed = layer.has_transposed};
+  };
+  const auto bias = [](const std::string& hf) { return HfName{.name = hf + ".bias"}; };
+  const int64_t part = 3 * W / static_cast<int64_t>(layer.qkv.size());
+  BlockBuilder::HfRows qkv_weights, qkv_biases;
+  for (const std::string& hf : layer.qkv) {
+    qkv_weights.emplace_back(weight(hf), part);
+    qkv_biases.emplace_back(bias(hf), part);
+  }
   BlockBuilder b = builder.block(fmt::format("layer.{}", index), BlockKind::layer);
   const ParamId attention_norm_weight =
-      b.norm_weight("attention.norm.weight", W, {hf + "ln_1.weight"});
-  const ParamId attention_norm_bias = b.bias("attention.norm.bias", W, {hf + "ln_1.bias"});
-  const ParamId qkv_weight = b.matrix("attention.qkv.weight", 3 * W, W, conv("attn.c_attn.weight"));
-  const ParamId qkv_bias = b.bias("attention.qkv.bias", 3 * W, {hf + "attn.c_attn.bias"});
-  const ParamId output_weight =
-      b.matrix("attention.output.weight", W, W, conv("attn.c_proj.weight"));
-  const ParamId output_bias = b.bias("attention.output.bias", W, {hf + "attn.c_proj.bias"});
-  const ParamId mlp_norm_weight = b.norm_weight("mlp.norm.weight", W, {hf + "ln_2.weight"});
-  const ParamId mlp_norm_bias = b.bias("mlp.norm.bias", W, {hf + "ln_2.bias"});
-  const ParamId up_weight = b.matrix("mlp.up.weight", F, W, conv("mlp.c_fc.weight"));
-  const ParamId up_bias = b.bias("mlp.up.bias", F, {hf + "mlp.c_fc.bias"});
-  const ParamId down_weight = b.matrix("mlp.down.weight", W, F, conv("mlp.c_proj.weight"));
-  const ParamId down_bias = b.bias("mlp.down.bias", W, {hf + "mlp.c_proj.bias"});
+      b.norm_weight("attention.norm.weight", W, {layer.attention_norm + ".weight"});
+  const ParamId attention_norm_bias = b.bias("attention.norm.bias", W, bias(layer.attention_norm));
+  const ParamId qkv_weight = b.matrix("attention.qkv.weight", W, qkv_weights);
+  const ParamId qkv_bias = b.bias("attention.qkv.bias", qkv_biases);
+  const ParamId output_weight = b.matrix("attention.output.weight", W, W, weight(layer.output));
+  const ParamId output_bias = b.bias("attention.output.bias", W, bias(layer.output));
+  const ParamId mlp_norm_weight = b.norm_weight("mlp.norm.weight", W, {layer.mlp_norm + ".weight"});
+  const ParamId mlp_norm_bias = b.bias("mlp.norm.bias", W, bias(layer.mlp_norm));
+  const ParamId up_weight = b.matrix("mlp.up.weight", F, W, weight(layer.up));
+  const ParamId up_bias = b.bias("mlp.up.bias", F, bias(layer.up));
+  const ParamId down_weight = b.matrix("mlp.down.weight", W, F, weight(layer.down));
+  const ParamId down_bias = b.bias("mlp.down.bias", W, bias(layer.down));
 
   const ValueId x = b.input();  // (T, W)
   const ValueId normed =
@@ -67,8 +74,6 @@ void add_gpt2_layer(ModelBuilder& builder,
   b.end(b.dropout_residual("y", b.linear("down", activated, down_weight), down_bias, sum,
                            model.hidden_dropout, decoder_layer_output));
 }
-
-}  // namespace
 
 void add_decoder_head(ModelBuilder& builder, const ModelTable& model, const DecoderHead& head) {
   const int64_t W = model.width, L = model.n_labels;
@@ -142,18 +147,36 @@ ModelTable make_decoder_table(const DecoderConfig& config, const TableOptions& o
   return make_decoder(named, of_lm);
 }
 
+namespace {
+
+GptLayer gpt2_layer(int64_t index) {
+  const std::string hf = fmt::format("transformer.h.{}.", index);
+  return {.attention_norm = hf + "ln_1",
+          .mlp_norm = hf + "ln_2",
+          .output = hf + "attn.c_proj",
+          .up = hf + "mlp.c_fc",
+          .down = hf + "mlp.c_proj",
+          .qkv = {hf + "attn.c_attn"},
+          .has_transposed = true};
+}
+
+}  // namespace
+
 ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options) {
   const bool is_llama = config.family == DecoderFamily::llama;
   ModelTable model = start_decoder(config, options);
   if (is_llama) model.hidden_dropout = 0;
 
   ModelBuilder builder(model, is_llama ? "model." : "transformer.", options.gpu_multiprocessors);
-  add_embeddings(builder, config, model);
+  add_decoder_embeddings(builder, model,
+                         {.word = is_llama ? "model.embed_tokens.weight" : "transformer.wte.weight",
+                          .position = is_llama ? "" : "transformer.wpe.weight",
+                          .rule = {.word_scale = config.embedding_scale}});
   for (int64_t i = 0; i < config.num_hidden_layers; i++) {
     if (is_llama)
       add_llama_layer(builder, i, config, model, options.max_length);
     else
-      add_gpt2_layer(builder, i, config, model);
+      add_gpt_layer(builder, i, gpt2_layer(i), config, model);
   }
   const bool is_tied = !is_llama || config.tie_word_embeddings;
   add_decoder_head(builder, model,

@@ -73,6 +73,28 @@ void add_llama_layer(ModelBuilder& builder,
                      const ModelTable& model,
                      int64_t max_length);
 
+/** A layer of GPT-2's build. Names are those of Hugging Face, without ".weight" and ".bias". */
+struct GptLayer {
+  std::string attention_norm, mlp_norm, output, up, down;
+  std::vector<std::string> qkv;  ///< one tensor, or those of query, key and value
+  bool has_transposed = false;   ///< the file has its matrices the other way round (Conv1D)
+};
+void add_gpt_layer(ModelBuilder& builder,
+                   int64_t index,
+                   const GptLayer& layer,
+                   const DecoderConfig& config,
+                   const ModelTable& model);
+
+/** The embeddings of a decoder, then dropout. Names are those of Hugging Face. */
+struct DecoderEmbeddings {
+  std::string word, position;  ///< position is empty: positions are not learned
+  EmbeddingRule rule;
+  bool drops = true;
+};
+void add_decoder_embeddings(ModelBuilder& builder,
+                            const ModelTable& model,
+                            const DecoderEmbeddings& its);
+
 /** The head of a decoder: the last norm, then the vocabulary on all tokens, of which those without
  * a label give no loss; or the logits of each text's last token. Names are those of Hugging Face,
  * without ".weight" and ".bias". */
@@ -103,6 +125,10 @@ RopeSpec read_rope(const JsonReader& config,
 std::vector<bool> read_layers_with_window(const JsonReader& config,
                                           int64_t n_layers,
                                           std::vector<bool> otherwise);
+
+/** The window that layers from max_window_layers on have, where use_sliding_window says so (Qwen).
+ */
+void read_window_of_last_layers(const JsonReader& config, DecoderConfig& its);
 
 /** The heads of decoders. */
 inline constexpr HeadKind kDecoderHeads[] = {HeadKind::causal_lm, HeadKind::classification};

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "models/config_keys.h"
 #include "models/decoder/decoder_table.h"
@@ -83,6 +84,18 @@ std::vector<bool> read_layers_with_window(const JsonReader& config,
   if (static_cast<int64_t>(has_window.size()) != n_layers)
     types->refuse(fmt::format("a type for each of {} layers", n_layers));
   return has_window;
+}
+
+void read_window_of_last_layers(const JsonReader& config, DecoderConfig& its) {
+  const bool has_window = config.flag("use_sliding_window", false);
+  const int64_t n_full = config.integer("max_window_layers", 0, kLayersMax, 28);
+  const auto window = config.find("sliding_window");
+  std::vector<bool> last_layers;
+  for (int64_t i = 0; i < its.num_hidden_layers; ++i)
+    last_layers.push_back(i >= n_full);
+  its.layer_has_window =
+      read_layers_with_window(config, its.num_hidden_layers, std::move(last_layers));
+  if (has_window && window) its.window = window->integer(1, kPositionsMax);
 }
 
 DecoderConfig read_llama_like(const JsonReader& config) {

@@ -10,14 +10,6 @@
 namespace ferry {
 namespace {
 
-void add_embeddings(ModelBuilder& builder, const ModelTable& model) {
-  BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
-  const ParamId word =
-      b.matrix("word.weight", model.vocab_size, model.width, {"gpt_neox.embed_in.weight"});
-  b.end(b.dropout("dropped", b.embedding("sum", word, kNone, kNone), model.hidden_dropout,
-                  decoder_embedding_dropout));
-}
-
 void add_layer(ModelBuilder& builder,
                int64_t index,
                const DecoderConfig& config,
@@ -115,7 +107,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
 
   ModelTable model = start_decoder(neox, options);
   ModelBuilder builder(model, "gpt_neox.", options.gpu_multiprocessors);
-  add_embeddings(builder, model);
+  add_decoder_embeddings(builder, model, {.word = "gpt_neox.embed_in.weight"});
   for (int64_t i = 0; i < neox.num_hidden_layers; ++i)
     add_layer(builder, i, neox, model, is_parallel, has_bias);
   add_decoder_head(builder, model,

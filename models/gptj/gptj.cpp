@@ -8,14 +8,6 @@
 namespace ferry {
 namespace {
 
-void add_embeddings(ModelBuilder& builder, const ModelTable& model) {
-  BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
-  const ParamId word =
-      b.matrix("word.weight", model.vocab_size, model.width, {"transformer.wte.weight"});
-  b.end(b.dropout("dropped", b.embedding("sum", word, kNone, kNone), model.hidden_dropout,
-                  decoder_embedding_dropout));
-}
-
 void add_layer(ModelBuilder& builder,
                int64_t index,
                const DecoderConfig& config,
@@ -82,7 +74,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
 
   ModelTable model = start_decoder(gpt, options);
   ModelBuilder builder(model, "transformer.", options.gpu_multiprocessors);
-  add_embeddings(builder, model);
+  add_decoder_embeddings(builder, model, {.word = "transformer.wte.weight"});
   for (int64_t i = 0; i < gpt.num_hidden_layers; ++i)
     add_layer(builder, i, gpt, model);
   add_decoder_head(

@@ -1,7 +1,8 @@
 #pragma once
-// What each operation's header needs: the form of a kernel, and the names of tensors. An operation
-// has one struct of operands for each direction, which serves the CPU and CUDA alike, and a table
-// of the kernels that take them; kernels.h joins the tables. No torch here, and no CUDA header.
+// The parts that each operation's header needs: the form of a kernel, names of tensors. An
+// operation has one struct of operands for each direction, which serves the CPU and CUDA alike, and
+// a table of the kernels that take them; kernels.h joins the tables. No torch here, and no CUDA
+// header.
 //
 // Common to all kernels: matrices are row-major and dense, of the extent's type (f32, f16, bf16)
 // unless said; arithmetic is fp32, and a value is rounded once (to nearest even) where it is

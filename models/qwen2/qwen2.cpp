@@ -1,8 +1,5 @@
 #include "models/qwen2/qwen2.h"
 
-#include <utility>
-
-#include "models/config_keys.h"
 #include "models/decoder/decoder_table.h"
 
 namespace ferry {
@@ -13,15 +10,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   qwen.name = "qwen2";
   qwen.stem = "Qwen2";
   qwen.qkv_bias = true;
-  const bool has_window = config.flag("use_sliding_window", false);
-  const int64_t n_full = config.integer("max_window_layers", 0, kLayersMax, 28);
-  const auto window = config.find("sliding_window");
-  std::vector<bool> last_layers;
-  for (int64_t i = 0; i < qwen.num_hidden_layers; ++i)
-    last_layers.push_back(i >= n_full);
-  qwen.layer_has_window =
-      read_layers_with_window(config, qwen.num_hidden_layers, std::move(last_layers));
-  if (has_window && window) qwen.window = window->integer(1, kPositionsMax);
+  read_window_of_last_layers(config, qwen);
   return make_decoder(qwen, options);
 }
 

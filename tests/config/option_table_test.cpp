@@ -27,9 +27,10 @@ std::string other_value(const Option& option) {
     case Type::path:
       // A run to resume is read at once: its settings are among the sources.
       if (option.key == "resume_from_checkpoint") {
-        std::filesystem::create_directories("config_test_run");
-        std::ofstream("config_test_run/config.toml") << "# all built-in\n";
-        return "config_test_run";
+        const std::string run = ::testing::TempDir() + "config_test_run";
+        std::filesystem::create_directories(run);
+        std::ofstream(run + "/config.toml") << "# all built-in\n";
+        return run;
       }
       return "some/where";
     case Type::boolean:

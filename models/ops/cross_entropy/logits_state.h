@@ -1,5 +1,5 @@
 #pragma once
-// What cross entropy knows of each row while its classes come in.
+// The state that cross entropy keeps of each row while its classes come in.
 
 #include <ATen/core/Tensor.h>
 

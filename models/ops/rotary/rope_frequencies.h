@@ -21,7 +21,8 @@ struct RopeSpec {
   RopeScaling scaling = RopeScaling::none;
   double theta = 10000;
   int64_t width = 0;  ///< columns of a head that are turned, even
-  /** Of all but default; 0 of yarn and longrope: max_positions / original_positions. */
+  /** Every scaling but the default has one; 0 of yarn and longrope: max_positions /
+   * original_positions. */
   double factor = 0;
   int64_t max_positions = 0;       ///< max_position_embeddings, of dynamic, yarn and longrope
   int64_t original_positions = 0;  ///< of yarn, longrope and llama3
@@ -49,7 +50,7 @@ struct RopeTable {
  *    ones for all sequences where it is more. */
 RopeTable rope_table(const RopeSpec& spec, int64_t max_length = 0);
 
-/** What is wrong with the specification or the length, for a message; null: nothing. rope_table()
+/** The fault of the specification or the length, for a message; null: nothing. rope_table()
  * checks it. */
 const char* refused_rope(const RopeSpec& spec, int64_t max_length = 0);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the library libferry_arrow.so offers: the rows of a Parquet or Arrow file as lines of JSON.
+// The offer of the library libferry_arrow.so: the rows of a Parquet or Arrow file as lines of JSON.
 // src/data/read/table_file.cpp opens it when the first such file is read, so that nothing else
 // loads Arrow. Plain C types pass between the two.
 

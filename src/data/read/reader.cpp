@@ -87,7 +87,7 @@ void refuse_unread(const std::filesystem::path& path) {
   }
 }
 
-/** Of one file or folder. */
+/** The format of one file or folder. */
 DatasetFormat format_of(const DatasetOptions& options) {
   std::error_code code;
   const std::filesystem::file_status status = std::filesystem::status(options.path, code);

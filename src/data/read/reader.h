@@ -36,7 +36,7 @@ enum class QuotingChoice : uint8_t {
   none,
 };
 
-/** What a row holds. */
+/** The content of a row. */
 enum class RowForm : uint8_t {
   texts,      // a text or a pair of texts
   documents,  // the same; of plain text the whole file is one
