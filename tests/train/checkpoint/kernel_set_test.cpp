@@ -60,6 +60,15 @@ TEST_F(KernelSet, IsTheSameWithOtherCommentsSpacesAndPlaces) {
   EXPECT_EQ(numbers({"moved/z.h", "cuda_c.cu", "a.cpp"}), before);
 }
 
+TEST_F(KernelSet, IsTheSameWithOtherPlacesOfIncludedFiles) {
+  write("a.cpp", "#include \"b.h\"\n#include \"d.h\"\nint f() { return 1; }\n");
+  const Numbers before = numbers();
+  write("a.cpp", "#include \"a/d.h\"\n#include \"moved/b.h\"\nint f() { return 1; }\n");
+  EXPECT_EQ(numbers(), before);
+  write("a.cpp", "#include \"a/e.h\"\n#include \"moved/b.h\"\nint f() { return 1; }\n");
+  EXPECT_NE(numbers().cpu, before.cpu);
+}
+
 TEST_F(KernelSet, IsAnotherWithOtherCode) {
   const Numbers before = numbers();
   write("a.cpp", "int f() {\n  return 2;\n}\n");
