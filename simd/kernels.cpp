@@ -10,10 +10,10 @@
 #include <cstring>
 #include <type_traits>
 
+#include "simd/adamw/reduced_states.h"
 #include "simd/kernel_table.h"
 #include "simd/philox.h"
 #include "simd/random.h"
-#include "simd/reduced_states.h"
 #include "src/base/error.h"
 
 namespace ferry::simd {

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "simd/adam_states.h"
+#include "simd/adamw/adam_states.h"
 #include "simd/level.h"
 #include "src/base/dtype.h"
 
@@ -101,8 +101,8 @@ void check(const AdamwArgs& args);
  * the mean of what is kept exact (of r in block8, so that over a long run v's is some percent
  * above): rounded to nearest, a v that changes by 1 - beta2 = 0.1 % a step would never move
  * by half of a bf16 step (0.2 to 0.4 %). The random word of an element is a function of noise_key
- * and its index modulo 2^32 (noise_word() and block_noise_word() in simd/reduced_states.h); in
- * block8, 16 blocks in a row have the words of the first.
+ * and its index modulo 2^32 (noise_word() and block_noise_word() in simd/adamw/reduced_states.h);
+ * in block8, 16 blocks in a row have the words of the first.
  *
  * bf16: |m' - m| < 2^-7 |m| and |v' - v| < 2^-7 v (below 2^-126: 2^-133).
  *

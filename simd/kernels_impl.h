@@ -4,7 +4,7 @@
 // KernelsFor<Arch>::table(); only raw pointers and xsimd here, so no function of those files can
 // replace one of the portable program's.
 
-#include "simd/adamw_impl.h"
+#include "simd/adamw/adamw_impl.h"
 #include "simd/kernel_table.h"
 #include "simd/lanes.h"
 #include "simd/scalar_loops.h"

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "simd/adamw_loops.h"
+#include "simd/adamw/adamw_loops.h"
 #include "simd/kernel_table.h"
 
 namespace ferry::simd {

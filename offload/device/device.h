@@ -20,9 +20,9 @@
 #include <span>
 #include <string>
 
-#include "offload/device/first_touch.h"
+#include "offload/device/host/first_touch.h"
+#include "offload/device/host/worker_pool.h"
 #include "offload/device/step_fence.h"
-#include "offload/device/worker_pool.h"
 #include "offload/step/pager.h"
 #include "offload/step/place.h"
 #include "simd/kernels.h"

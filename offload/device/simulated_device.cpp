@@ -16,10 +16,10 @@
 #include <thread>
 #include <vector>
 
-#include "offload/device/cpu_math.h"
 #include "offload/device/device.h"
-#include "offload/device/host_queue.h"
-#include "offload/device/mapped_pages.h"
+#include "offload/device/host/cpu_math.h"
+#include "offload/device/host/host_queue.h"
+#include "offload/device/host/mapped_pages.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "offload/device/cpu_math.h"
 #include "offload/device/device.h"
+#include "offload/device/host/cpu_math.h"
 #include "offload/executor/run_memory.h"
 #include "offload/executor/step_tracer.h"
 #include "offload/step/layout.h"

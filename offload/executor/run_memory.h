@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "offload/device/device.h"
-#include "offload/device/worker_pool.h"
+#include "offload/device/host/worker_pool.h"
 #include "offload/step/layout.h"
 
 namespace ferry {

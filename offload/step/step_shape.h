@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "offload/step/place.h"
-#include "simd/adam_states.h"
+#include "simd/adamw/adam_states.h"
 #include "src/base/dtype.h"
 
 namespace ferry {

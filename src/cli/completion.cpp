@@ -1,6 +1,6 @@
 // ferry completion bash | zsh | fish: prints a script for the shell.
 
-#include "src/config/completion.h"
+#include "src/config/command_line/completion.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // ferry eval: checks model and data, then becomes the trainer.
 
 #include "src/cli/settings.h"
-#include "src/config/models.h"
+#include "src/config/models/models.h"
 
 namespace ferry::cli {
 

@@ -7,7 +7,7 @@
 
 #include "src/base/error.h"
 #include "src/cli/commands.h"
-#include "src/config/verb.h"
+#include "src/config/command_line/verb.h"
 #include "src/term/terminal.h"
 
 namespace ferry::cli {

@@ -5,7 +5,7 @@
 
 #include "src/base/error.h"
 #include "src/cli/settings.h"
-#include "src/config/models.h"
+#include "src/config/models/models.h"
 
 namespace ferry::cli {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "src/cli/commands.h"
-#include "src/config/command_line.h"
+#include "src/config/command_line/command_line.h"
 
 namespace ferry::cli {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "src/base/error.h"
-#include "src/config/foreign_flags.h"
+#include "src/config/command_line/foreign_flags.h"
 #include "src/config/param_groups.h"
 
 namespace ferry::config {

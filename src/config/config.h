@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "src/config/option.h"
-#include "src/config/value.h"
+#include "src/config/options/option.h"
+#include "src/config/options/value.h"
 
 namespace ferry::config {
 

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "src/base/error.h"
-#include "src/config/option.h"
+#include "src/config/options/option.h"
 
 namespace ferry::config {
 

@@ -9,7 +9,7 @@
 #include "models/kv_cache.h"
 #include "models/ops/rows/rows.h"
 #include "src/base/error.h"
-#include "src/engine/compute_stream.h"
+#include "src/engine/cuda/compute_stream.h"
 
 namespace ferry {
 namespace {

@@ -16,7 +16,7 @@
 #include "models/batch_layout.h"
 #include "models/block.h"
 #include "offload/executor/executor.h"
-#include "src/engine/block_graphs.h"
+#include "src/engine/cuda/block_graphs.h"
 #include "src/engine/host_batch.h"
 
 namespace ferry {

@@ -14,10 +14,10 @@
 
 #include "models/loss_kind.h"
 #include "offload/executor/executor.h"
-#include "src/engine/cuda_allocator.h"
+#include "src/engine/cuda/cuda_allocator.h"
 #include "src/engine/host_batch.h"
 #include "src/engine/optimizer.h"
-#include "src/engine/segments.h"
+#include "src/engine/state/segments.h"
 
 namespace ferry {
 

@@ -9,7 +9,7 @@
 #include "src/base/error.h"
 #include "src/base/host_memory.h"
 #include "src/base/threads.h"
-#include "src/measure/adamw.h"
+#include "src/measure/kernels/adamw.h"
 
 namespace ferry::measure {
 namespace {

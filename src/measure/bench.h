@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "offload/device/device.h"
-#include "offload/device/worker_pool.h"
-#include "src/engine/block_graphs.h"
-#include "src/engine/compute_stream.h"
-#include "src/engine/cuda_allocator.h"
+#include "offload/device/host/worker_pool.h"
+#include "src/engine/cuda/block_graphs.h"
+#include "src/engine/cuda/compute_stream.h"
+#include "src/engine/cuda/cuda_allocator.h"
 #include "src/measure/measure.h"
 #include "src/measure/timing.h"
 

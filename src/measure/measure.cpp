@@ -12,13 +12,13 @@
 #include "src/base/threads.h"
 #include "src/base/version.h"
 #include "src/engine/torch_setup.h"
-#include "src/measure/adamw.h"
-#include "src/measure/copies.h"
-#include "src/measure/disk.h"
-#include "src/measure/gemm.h"
-#include "src/measure/gpu.h"
+#include "src/measure/kernels/adamw.h"
+#include "src/measure/kernels/gemm.h"
+#include "src/measure/kernels/gpu.h"
 #include "src/measure/memory.h"
-#include "src/runs/wall_time.h"
+#include "src/measure/transfers/copies.h"
+#include "src/measure/transfers/disk.h"
+#include "src/runs/logs/wall_time.h"
 
 namespace ferry::measure {
 namespace {

@@ -11,7 +11,7 @@
 #include "models/ops/scratch_sizes.h"
 #include "src/base/error.h"
 #include "src/measure/bench.h"
-#include "src/measure/gemm.h"
+#include "src/measure/kernels/gemm.h"
 #include "src/measure/step.h"
 #include "src/plan/run_plan.h"
 

@@ -11,8 +11,8 @@
 #include "src/base/host_memory.h"
 #include "src/base/threads.h"
 #include "src/engine/session.h"
+#include "src/engine/state/weights.h"
 #include "src/engine/torch_setup.h"
-#include "src/engine/weights.h"
 #include "src/measure/bench.h"
 #include "src/plan/run_plan.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "models/tensor_table.h"
-#include "simd/adam_states.h"
+#include "simd/adamw/adam_states.h"
 #include "src/config/config.h"
 
 namespace ferry {

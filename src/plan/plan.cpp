@@ -11,7 +11,7 @@ namespace {
 /** The workspace that cuBLAS and cuBLASLt keep for a stream (32 MiB each with
  * CUBLAS_WORKSPACE_CONFIG=:4096:8, and slack for their alignment). */
 constexpr int64_t kCublasWorkspace_bytes = 72 * kMiB;
-/** Random keys, seed and offset that CUDA graphs read (src/engine/block_graphs.h). */
+/** Random keys, seed and offset that CUDA graphs read (src/engine/cuda/block_graphs.h). */
 constexpr int64_t kGraphKeys_bytes = 3 * kTensorAlignment_bytes;
 
 }  // namespace

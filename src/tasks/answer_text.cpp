@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "src/text/unicode.h"
+#include "src/text/unicode/unicode.h"
 
 namespace ferry {
 namespace {

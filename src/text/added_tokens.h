@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "src/text/trie.h"
-#include "src/text/unicode.h"
+#include "src/text/unicode/unicode.h"
 
 namespace ferry::text {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "src/text/unicode.h"
+#include "src/text/unicode/unicode.h"
 
 namespace ferry::text {
 

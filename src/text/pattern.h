@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/text/unicode.h"
+#include "src/text/unicode/unicode.h"
 
 namespace ferry::text {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/text/unicode.h"
+#include "src/text/unicode/unicode.h"
 
 namespace ferry::text {
 

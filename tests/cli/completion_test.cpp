@@ -1,7 +1,7 @@
 // The completion scripts in real shells: each script is loaded by the shell it is for, and asked
 // what it would offer for a line that is being typed.
 
-#include "src/config/completion.h"
+#include "src/config/command_line/completion.h"
 
 #include <sys/stat.h>
 

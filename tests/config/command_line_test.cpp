@@ -4,7 +4,7 @@
 #include <random>
 #include <sstream>
 
-#include "src/config/models.h"
+#include "src/config/models/models.h"
 #include "src/config/paths.h"
 #include "tests/config/config_fixture.h"
 

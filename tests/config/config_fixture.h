@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/config/command_line.h"
+#include "src/config/command_line/command_line.h"
 
 namespace ferry::config {
 

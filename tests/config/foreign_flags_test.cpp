@@ -1,6 +1,6 @@
 // Flags of other trainers: each is accepted and said, or refused with what to do instead.
 
-#include "src/config/foreign_flags.h"
+#include "src/config/command_line/foreign_flags.h"
 
 #include <algorithm>
 #include <set>

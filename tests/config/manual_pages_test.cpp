@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
-#include "src/config/foreign_flags.h"
-#include "src/config/option.h"
+#include "src/config/command_line/foreign_flags.h"
+#include "src/config/options/option.h"
 #include "tests/config/config_fixture.h"
 
 namespace ferry::config {

@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "src/config/option.h"
+#include "src/config/options/option.h"
 #include "tests/config/config_fixture.h"
 
 namespace ferry::config {

@@ -1,6 +1,6 @@
 // The order of a file's rows and columns against a formula, in strips and ranges of any length.
 
-#include "src/engine/file_order.h"
+#include "src/engine/state/file_order.h"
 
 #include <gtest/gtest.h>
 

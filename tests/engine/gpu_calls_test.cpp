@@ -9,7 +9,7 @@
 #include <map>
 #include <string>
 
-#include "src/engine/block_graphs.h"
+#include "src/engine/cuda/block_graphs.h"
 #include "tests/engine/toy_runs.h"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "src/engine/region_allocator.h"
+#include "src/engine/cuda/region_allocator.h"
 
 #include <gtest/gtest.h>
 

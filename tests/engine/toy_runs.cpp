@@ -14,8 +14,8 @@
 #include "models/family.h"
 #include "src/base/error.h"
 #include "src/engine/model_runner.h"
+#include "src/engine/state/weights.h"
 #include "src/engine/torch_setup.h"
-#include "src/engine/weights.h"
 #include "src/plan/plan.h"
 
 namespace ferry::test {

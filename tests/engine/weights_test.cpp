@@ -1,7 +1,7 @@
 // Weights are made, written and read in pieces: a model never lies in memory twice, not even its
 // largest tensor.
 
-#include "src/engine/weights.h"
+#include "src/engine/state/weights.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "models/decoder/decoder_table.h"
 #include "src/base/bytes.h"
 #include "src/base/host_memory.h"
-#include "src/engine/state_files.h"
+#include "src/engine/state/state_files.h"
 #include "src/files/crc32c.h"
 #include "src/plan/plan.h"
 #include "tests/files/test_files.h"

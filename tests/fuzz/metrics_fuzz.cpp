@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/runs/metrics_log.h"
-#include "src/runs/run_list.h"
+#include "src/runs/index/run_list.h"
+#include "src/runs/logs/metrics_log.h"
 #include "tests/fuzz/scratch.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

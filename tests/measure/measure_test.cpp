@@ -10,14 +10,14 @@
 #include <filesystem>
 #include <set>
 
-#include "offload/device/mapped_pages.h"
+#include "offload/device/host/mapped_pages.h"
 #include "src/base/error.h"
-#include "src/measure/adamw.h"
-#include "src/measure/copies.h"
-#include "src/measure/copy_traffic.h"
-#include "src/measure/disk.h"
+#include "src/measure/kernels/adamw.h"
 #include "src/measure/memory.h"
 #include "src/measure/timing.h"
+#include "src/measure/transfers/copies.h"
+#include "src/measure/transfers/copy_traffic.h"
+#include "src/measure/transfers/disk.h"
 #include "tests/config/config_fixture.h"
 
 namespace ferry::measure {

@@ -21,9 +21,9 @@
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
 #include "src/files/write/write_behind.h"
-#include "src/runs/checkpoints.h"
-#include "src/runs/metrics_log.h"
-#include "src/runs/run_directory.h"
+#include "src/runs/directory/checkpoints.h"
+#include "src/runs/directory/run_directory.h"
+#include "src/runs/logs/metrics_log.h"
 #include "tests/files/test_files.h"
 #include "tests/files/write/lossy_disk.h"
 

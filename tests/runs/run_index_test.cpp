@@ -1,7 +1,7 @@
 // The index of runs: found again from anywhere, by several processes at once, and no more than a
 // convenience when its file will not do.
 
-#include "src/runs/run_index.h"
+#include "src/runs/index/run_index.h"
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>

@@ -1,6 +1,6 @@
 // train.log: what is said, once each, whatever happens to the disk or to who listens.
 
-#include "src/runs/train_log.h"
+#include "src/runs/logs/train_log.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "src/base/error.h"
-#include "src/runs/metrics_log.h"
+#include "src/runs/logs/metrics_log.h"
 
 int main(int argc, char** argv) {
   if (argc != 3) {

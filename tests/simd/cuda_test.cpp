@@ -7,7 +7,7 @@
 #include <cmath>
 #include <memory>
 
-#include "simd/cuda_kernels.h"
+#include "simd/cuda/cuda_kernels.h"
 #include "tests/simd/support.h"
 #include "tests/simd/update_problem.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "simd/cuda_kernels.h"
+#include "simd/cuda/cuda_kernels.h"
 #include "src/base/error.h"
 
 namespace ferry::simd {

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
+#include "simd/adamw/reduced_states.h"
 #include "simd/random.h"
-#include "simd/reduced_states.h"
 #include "tests/simd/support.h"
 #include "tests/simd/update_problem.h"
 

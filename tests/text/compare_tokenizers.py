@@ -84,8 +84,8 @@ def vocab_model(vocab_file, directory, config, **options):
 
 def stale_tables():
     """Do the tables differ from what their script writes with these wheels? The first line names the version only."""
-    written = subprocess.run([sys.executable, str(ROOT / "src/text/unicode_tables.py")], stdout=subprocess.PIPE, check=True)
-    kept = (ROOT / "src/text/unicode_tables.inc").read_text()
+    written = subprocess.run([sys.executable, str(ROOT / "src/text/unicode/unicode_tables.py")], stdout=subprocess.PIPE, check=True)
+    kept = (ROOT / "src/text/unicode/unicode_tables.inc").read_text()
     stale = written.stdout.decode().split("\n")[1:] != kept.split("\n")[1:]
     print(f"{'FAIL' if stale else 'ok'}   unicode_tables.inc against unicode_tables.py")
     return int(stale)

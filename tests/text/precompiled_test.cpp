@@ -6,8 +6,8 @@
 #include <random>
 
 #include "src/text/base64.h"
-#include "src/text/graphemes.h"
 #include "src/text/normalizers/precompiled.h"
+#include "src/text/unicode/graphemes.h"
 #include "tests/text/model_files.h"
 
 namespace ferry::test {

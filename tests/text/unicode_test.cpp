@@ -1,6 +1,6 @@
 // UTF-8 and character properties; the trie against a plain search.
 
-#include "src/text/unicode.h"
+#include "src/text/unicode/unicode.h"
 
 #include <gtest/gtest.h>
 

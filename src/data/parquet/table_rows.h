@@ -1,7 +1,7 @@
 #pragma once
 // The offer of the library libferry_arrow.so: the rows of a Parquet or Arrow file as lines of JSON.
-// src/data/read/table_file.cpp opens it when the first such file is read, so that nothing else
-// loads Arrow. Plain C types pass between the two.
+// src/data/read/formats/table_file.cpp opens it when the first such file is read, so that nothing
+// else loads Arrow. Plain C types pass between the two.
 
 #include <cstddef>
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "src/base/error.h"
-#include "src/data/read/delimiter.h"
+#include "src/data/read/formats/delimiter.h"
 
 namespace ferry {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/data/read/delimited.h"
+#include "src/data/read/formats/delimited.h"
 #include "src/data/read/reader.h"
 
 namespace ferry {

@@ -11,9 +11,9 @@
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
 #include "src/base/utf8.h"
-#include "src/data/read/json_objects.h"
+#include "src/data/read/formats/json_objects.h"
+#include "src/data/read/formats/table_file.h"
 #include "src/data/read/raw_rows.h"
-#include "src/data/read/table_file.h"
 
 namespace ferry {
 namespace {

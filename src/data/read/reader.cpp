@@ -8,8 +8,8 @@
 #include "src/base/error.h"
 #include "src/base/utf8.h"
 #include "src/data/read/dataset_files.h"
+#include "src/data/read/formats/table_file.h"
 #include "src/data/read/raw_rows.h"
-#include "src/data/read/table_file.h"
 #include "src/files/plain_file.h"
 
 namespace ferry {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "src/data/example.h"
-#include "src/data/read/text_file.h"
+#include "src/data/read/formats/text_file.h"
 
 namespace ferry {
 
@@ -31,7 +31,8 @@ enum class DatasetFormat : uint8_t {
 enum class HeaderRow : uint8_t { automatic, present, absent };
 
 enum class QuotingChoice : uint8_t {
-  automatic,  // strict, but lenient where tabs are between the columns (src/data/read/delimited.h)
+  automatic,  // strict, but lenient where tabs are between the columns
+              // (src/data/read/formats/delimited.h)
   strict,
   none,
 };
@@ -67,7 +68,7 @@ struct DatasetOptions {
       label_columns;  // {}: guessed. Several: multi-label, each column 0 or 1 and named a class
   HeaderRow header = HeaderRow::automatic;
   QuotingChoice quoting = QuotingChoice::automatic;
-  char delimiter = '\0';               // of CSV and TSV; '\0': see src/data/read/delimiter.h
+  char delimiter = '\0';  // of CSV and TSV; '\0': see src/data/read/formats/delimiter.h
   std::optional<ProblemType> problem;  // nullopt: from the labels
   char label_separator =
       '\0';  // multi-label in one column: "a|b"; '\0': the first of | ; , that occurs

@@ -44,7 +44,7 @@ bool repeats(const Action& action, AccumulationOrder order) {
 
 /** The share of each action that is replayed as CUDA graphs. The first passes are recorded, one
  * graph for each place that a pass of a block and a micro-batch reads and writes, until there are
- * as many as are kept (src/engine/block_graphs.h). */
+ * as many as are kept (src/engine/cuda/block_graphs.h). */
 std::vector<double> replayed_shares(const CostModel& cost,
                                     const StepList& list,
                                     AccumulationOrder order,

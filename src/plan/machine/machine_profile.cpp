@@ -13,7 +13,7 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
-#include "src/config/option.h"
+#include "src/config/options/option.h"
 
 namespace ferry {
 namespace {

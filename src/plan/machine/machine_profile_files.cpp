@@ -8,7 +8,7 @@
 #include <map>
 
 #include "src/base/error.h"
-#include "src/config/option.h"
+#include "src/config/options/option.h"
 #include "src/config/paths.h"
 #include "src/files/mapped_file.h"
 #include "src/files/write/atomic_file.h"

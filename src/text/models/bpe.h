@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/text/merge_table.h"
+#include "src/text/models/merge_table.h"
 #include "src/text/models/merges.h"
 #include "src/text/registry.h"
 #include "src/text/token_map.h"

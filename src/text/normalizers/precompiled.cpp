@@ -7,8 +7,8 @@
 
 #include "src/base/utf8.h"
 #include "src/text/base64.h"
-#include "src/text/graphemes.h"
 #include "src/text/normalizers/changes.h"
+#include "src/text/unicode/graphemes.h"
 
 namespace ferry::text {
 namespace {

@@ -4,7 +4,7 @@
 //
 //   checkpoint-N/  model.safetensors (fp32: the master weights), config.json, tokenizer files,
 //                  trainer_state.json, COMPLETE
-//     state/       adam_m.safetensors, adam_v.safetensors (see src/engine/state_files.h),
+//     state/       adam_m.safetensors, adam_v.safetensors (see src/engine/state/state_files.h),
 //                  run_state.json, checksums.json (CRC-32C of every tensor and of run_state.json)
 
 #include <exception>
@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "src/engine/state_files.h"
+#include "src/engine/state/state_files.h"
 #include "src/files/write/write_behind.h"
 #include "src/plan/disk.h"
-#include "src/runs/checkpoints.h"
+#include "src/runs/directory/checkpoints.h"
 #include "src/train/prepare/job.h"
 
 namespace ferry {

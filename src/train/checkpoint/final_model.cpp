@@ -8,13 +8,13 @@
 #include <string_view>
 
 #include "src/base/error.h"
-#include "src/engine/weights.h"
+#include "src/engine/state/weights.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
 #include "src/plan/disk.h"
-#include "src/runs/checkpoints.h"
-#include "src/runs/output_directory.h"
-#include "src/runs/settings_file.h"
+#include "src/runs/directory/checkpoints.h"
+#include "src/runs/directory/output_directory.h"
+#include "src/runs/directory/settings_file.h"
 #include "src/train/checkpoint/checkpoint.h"
 
 namespace ferry {

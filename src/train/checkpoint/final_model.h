@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "src/runs/run_directory.h"
+#include "src/runs/directory/run_directory.h"
 #include "src/train/evaluate/evaluation.h"
 
 namespace ferry {

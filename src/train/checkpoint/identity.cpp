@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
-#include "src/config/option.h"
-#include "src/config/value.h"
+#include "src/config/options/option.h"
+#include "src/config/options/value.h"
 #include "src/engine/torch_setup.h"
 #include "src/train/kernel_set.h"
 #include "src/train/prepare/job.h"

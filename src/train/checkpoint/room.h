@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "src/runs/run_directory.h"
+#include "src/runs/directory/run_directory.h"
 
 namespace ferry {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/runs/metrics_log.h"
+#include "src/runs/logs/metrics_log.h"
 #include "src/train/prepare/data.h"
 
 namespace ferry {

@@ -4,8 +4,8 @@
 
 #include <chrono>
 
-#include "src/runs/metrics_log.h"
-#include "src/runs/run_directory.h"
+#include "src/runs/directory/run_directory.h"
+#include "src/runs/logs/metrics_log.h"
 #include "src/term/progress.h"
 #include "src/train/evaluate/best_model.h"
 #include "src/train/evaluate/evaluation.h"

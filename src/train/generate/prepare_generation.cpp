@@ -11,7 +11,7 @@
 #include "models/ops/scratch_sizes.h"
 #include "src/base/error.h"
 #include "src/base/utf8.h"
-#include "src/config/models.h"
+#include "src/config/models/models.h"
 #include "src/data/read/given_texts.h"
 #include "src/data/run_dataset.h"
 #include "src/files/plain_file.h"

@@ -13,7 +13,7 @@
 #include "src/config/config.h"
 #include "src/engine/session.h"
 #include "src/runs/control.h"
-#include "src/runs/run_directory.h"
+#include "src/runs/directory/run_directory.h"
 #include "src/term/progress.h"
 
 namespace ferry {

@@ -10,7 +10,7 @@
 #include "offload/device/device.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/runs/metrics_log.h"
+#include "src/runs/logs/metrics_log.h"
 #include "src/term/progress.h"
 #include "src/train/checkpoint/room.h"
 #include "src/train/checkpoint/saving.h"

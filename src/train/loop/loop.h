@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "src/runs/checkpoints.h"
-#include "src/runs/run_directory.h"
+#include "src/runs/directory/checkpoints.h"
+#include "src/runs/directory/run_directory.h"
 #include "src/train/evaluate/evaluation.h"
 
 namespace ferry {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/runs/mean_loss.h"
+#include "src/runs/logs/mean_loss.h"
 
 namespace ferry {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "src/base/bytes.h"
 #include "src/base/print.h"
-#include "src/runs/train_log.h"
+#include "src/runs/logs/train_log.h"
 #include "src/term/confusion.h"
 #include "src/term/curve.h"
 #include "src/term/table.h"

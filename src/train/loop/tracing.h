@@ -8,7 +8,7 @@
 #include "offload/executor/step_tracer.h"
 #include "src/config/config.h"
 #include "src/engine/session.h"
-#include "src/runs/metrics_log.h"
+#include "src/runs/logs/metrics_log.h"
 #include "src/term/progress.h"
 
 namespace ferry {

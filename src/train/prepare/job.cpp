@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "src/base/error.h"
-#include "src/config/models.h"
+#include "src/config/models/models.h"
 #include "src/data/read/dataset_files.h"
 #include "src/data/run_dataset.h"
 #include "src/plan/param_groups.h"

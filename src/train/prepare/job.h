@@ -10,10 +10,10 @@
 
 #include "src/config/config.h"
 #include "src/engine/session.h"
-#include "src/engine/weights.h"
+#include "src/engine/state/weights.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/plan/plan.h"
-#include "src/runs/checkpoints.h"
+#include "src/runs/directory/checkpoints.h"
 #include "src/text/tokenizer.h"
 #include "src/train/checkpoint/identity.h"
 #include "src/train/prepare/data.h"

@@ -1,4 +1,4 @@
-#include "src/data/read/delimited.h"
+#include "src/data/read/formats/delimited.h"
 
 #include <gmock/gmock.h>
 

@@ -13,10 +13,10 @@
 #include <stdexcept>
 #include <vector>
 
-#include "offload/device/cpu_math.h"
-#include "offload/device/first_touch.h"
-#include "offload/device/host_queue.h"
-#include "offload/device/worker_pool.h"
+#include "offload/device/host/cpu_math.h"
+#include "offload/device/host/first_touch.h"
+#include "offload/device/host/host_queue.h"
+#include "offload/device/host/worker_pool.h"
 #include "src/base/bytes.h"
 
 namespace ferry::test {

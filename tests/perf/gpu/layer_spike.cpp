@@ -22,7 +22,7 @@
 #include "models/bert/bert_table.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/engine/cuda_allocator.h"
+#include "src/engine/cuda/cuda_allocator.h"
 #include "src/engine/torch_setup.h"
 #include "tests/perf/gpu/spike_memory.h"
 

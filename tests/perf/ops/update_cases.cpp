@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "models/ops/dispatch.h"
-#include "simd/adam_states.h"
-#include "simd/cuda_kernels.h"
+#include "simd/adamw/adam_states.h"
+#include "simd/cuda/cuda_kernels.h"
 #include "simd/kernels.h"
 #include "tests/perf/ops/cases.h"
 

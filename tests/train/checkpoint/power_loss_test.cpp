@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "src/runs/checkpoints.h"
+#include "src/runs/directory/checkpoints.h"
 #include "tests/files/write/lossy_disk.h"
 #include "tests/train/run_test.h"
 

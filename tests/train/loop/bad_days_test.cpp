@@ -17,7 +17,7 @@
 #include <regex>
 #include <thread>
 
-#include "src/runs/checkpoints.h"
+#include "src/runs/directory/checkpoints.h"
 #include "tests/cli/run_ferry.h"
 #include "tests/config/config_fixture.h"
 #include "tests/train/start_ferry.h"

@@ -1,0 +1,291 @@
+// The CUDA device: three streams of the step and three host threads, for updates, for decisions
+// and, with a stream of its own, for checkpoints. A stream waits for host work on a pinned flag: in
+// the driver, so that the thread that steps submits far ahead; where the driver cannot, each
+// stream has a thread that waits and submits. Host work waits for the GPU's on events, for other
+// host work on flags.
+
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "offload/device/cuda/cuda_math.h"
+#include "offload/device/cuda/cuda_memory.h"
+#include "offload/device/cuda/cuda_stream.h"
+#include "offload/device/cuda/host_flags.h"
+#include "offload/device/device.h"
+#include "offload/device/host/host_queue.h"
+#include "src/base/error.h"
+#include "src/base/print.h"
+
+namespace ferry {
+namespace {
+
+/** FERRY_HOST_WAITS. */
+HostWaits waits_asked_for() {
+  const char* text = std::getenv("FERRY_HOST_WAITS");
+  const std::string_view word = text ? text : "";
+  if (word.empty()) return HostWaits::probed;
+  if (word == "driver") return HostWaits::driver;
+  if (word == "threads") return HostWaits::threads;
+  throw Error(Fault::usage, "cuda",
+              "FERRY_HOST_WAITS is '" + std::string(word) + "', expected driver or threads",
+              "unset FERRY_HOST_WAITS");
+}
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(HostWaits waits) : math_(streams_[0].get()), flags_(waits) {
+    cudaDeviceProp properties{};
+    FERRY_CUDA(cudaGetDeviceProperties(&properties, 0));
+    name_ = properties.name;
+    if (flags_.gpu_can_wait()) return;
+    if (waits == HostWaits::probed)
+      log_line(
+          "this driver has no stream memory operations: threads wait for the CPU's work instead");
+    for (auto& submitter : submitters_)
+      submitter = std::make_unique<HostQueue>();
+  }
+
+  ~CudaDevice() override {
+    flags_.release();
+    drain_threads();
+    cudaDeviceSynchronize();
+  }
+
+  std::string name() const override { return name_; }
+  bool is_cuda() const override { return true; }
+  std::unique_ptr<Reservation> reserve(Place place,
+                                       int64_t n_bytes,
+                                       const FirstTouch& touch) override {
+    if (place == Place::device) return reserve_gpu(n_bytes);
+    return reserve_pinned(n_bytes, touch);
+  }
+
+  EventId make_event() override {
+    events_.push_back({.on_gpu = std::make_shared<GpuRecord>()});
+    return static_cast<EventId>(events_.size()) - 1;
+  }
+
+  void submit(QueueId queue, std::function<void()> work) override {
+    enqueue(queue, [this, work = std::move(work)] { fence_.guard(work); });
+  }
+
+  void record(QueueId queue, EventId id) override {
+    Event& event = events_[static_cast<size_t>(id)];
+    event.queue = queue;
+    ++event.generation;
+    if (is_of_host(queue)) {
+      if (event.flag < 0) event.flag = flags_.make();
+      return enqueue(queue, [this, flag = event.flag, generation = event.generation] {
+        flags_.raise(flag, generation);
+        if (fence_.failed()) flags_.release();
+      });
+    }
+    // A thread may still have to wait for the last record: that one keeps its event.
+    if (event.on_gpu.use_count() > 1) event.on_gpu = std::make_shared<GpuRecord>();
+    event.on_gpu->has_stream_got_it = false;
+    enqueue(queue, [this, queue, record = event.on_gpu] {
+      fence_.guard([&] { FERRY_CUDA(cudaEventRecord(record->event.get(), stream(queue))); });
+      record->has_stream_got_it = true;
+      record->has_stream_got_it.notify_all();
+    });
+  }
+
+  void wait(QueueId queue, EventId id) override {
+    const Event& event = events_[static_cast<size_t>(id)];
+    if (event.generation == 0 || event.queue == queue) return;
+    if (!is_of_host(event.queue))
+      return enqueue(queue, [this, queue, record = event.on_gpu] {
+        record->has_stream_got_it.wait(false);
+        fence_.guard([&] {
+          if (is_of_host(queue))
+            FERRY_CUDA(cudaEventSynchronize(record->event.get()));
+          else
+            FERRY_CUDA(cudaStreamWaitEvent(stream(queue), record->event.get(), 0));
+        });
+      });
+    if (!thread_of(queue))
+      return fence_.guard([&] { flags_.await_on(stream(queue), event.flag, event.generation); });
+    enqueue(queue, [this, flag = event.flag, generation = event.generation] {
+      flags_.await(flag, generation);
+    });
+  }
+
+  bool wait_host(EventId id, std::chrono::milliseconds patience) override {
+    using namespace std::chrono_literals;
+    const auto end = std::chrono::steady_clock::now() + patience;
+    while (!happened(id)) {
+      if (std::chrono::steady_clock::now() >= end) return false;
+      std::this_thread::sleep_for(20us);  // once a step: neither a core nor the step feels it
+    }
+    finish();
+    return true;
+  }
+
+  bool happened(EventId id) override {
+    const Event& event = events_[static_cast<size_t>(id)];
+    if (event.generation == 0) return true;
+    if (is_of_host(event.queue)) return flags_.generation(event.flag) >= event.generation;
+    if (!event.on_gpu->has_stream_got_it) return false;
+    const cudaError_t status = cudaEventQuery(event.on_gpu->event.get());
+    if (status == cudaErrorNotReady) return false;
+    fence_.guard([&] { check_cuda(status, "cudaEventQuery"); });
+    return true;
+  }
+
+  void drain() override {
+    drain_threads();
+    fence_.guard([] { FERRY_CUDA(cudaDeviceSynchronize()); });
+    finish();
+  }
+
+  void fail(std::exception_ptr failure) override {
+    fence_.fail(std::move(failure));
+    flags_.release();
+  }
+  void copy(QueueId queue, void* dst, const void* src, int64_t n_bytes) override {
+    if (n_bytes == 0) return;
+    const auto kind = queue == QueueId::save  ? cudaMemcpyDefault
+                      : queue == QueueId::h2d ? cudaMemcpyHostToDevice
+                                              : cudaMemcpyDeviceToHost;
+    FERRY_CUDA(cudaMemcpyAsync(dst, src, static_cast<size_t>(n_bytes), kind, stream(queue)));
+  }
+  void await_copies() override { FERRY_CUDA(cudaStreamSynchronize(save_stream_.get())); }
+  StampId stamp(QueueId queue) override {
+    Stamp& stamp = stamps_.emplace_back();
+    if (is_of_host(queue)) {
+      enqueue(queue, [&stamp] { stamp.host_s = host_seconds(); });
+      return stamps_.size() - 1;
+    }
+    fence_.guard([&] {
+      if (!clock_) start_clock();
+      stamp.cuda = std::make_unique<CudaEvent>(cudaEventDefault);
+    });
+    submit(queue, [this, queue, &stamp] {
+      FERRY_CUDA(cudaEventRecord(stamp.cuda->get(), stream(queue)));
+    });
+    return stamps_.size() - 1;
+  }
+  double seconds_of(StampId id) override {
+    const Stamp& stamp = stamps_.at(id);
+    if (!stamp.cuda) return stamp.host_s;
+    float ms = 0;
+    if (cudaEventElapsedTime(&ms, clock_->get(), stamp.cuda->get()) == cudaSuccess)
+      return clock_start_s_ + 1e-3 * static_cast<double>(ms);
+    cudaGetLastError();
+    return stamp.host_s;
+  }
+  void forget_stamps() override {
+    stamps_.clear();
+    clock_.reset();
+  }
+  DeviceMath& math() override { return math_; }
+  void poison(void*, int64_t) override {}
+  void* compute_stream() override { return streams_[0].get(); }
+
+ private:
+  struct GpuRecord {
+    CudaEvent event;
+    /** True once the stream has the event: work that waits for an event that its stream has not got
+     * would not wait at all. */
+    std::atomic<bool> has_stream_got_it{true};
+  };
+  struct Event {
+    std::shared_ptr<GpuRecord> on_gpu;
+    uint32_t generation = 0;
+    int flag = -1;                     ///< from its first record on a host thread
+    QueueId queue = QueueId::compute;  ///< the queue where it was recorded last
+  };
+
+  struct Stamp {
+    std::unique_ptr<CudaEvent> cuda;  ///< the event of a stream
+    double host_s = std::numeric_limits<double>::quiet_NaN();
+  };
+
+  static double host_seconds() {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+  /** An event that the host saw happen: GPU times are counted from it. */
+  void start_clock() {
+    clock_ = std::make_unique<CudaEvent>(cudaEventDefault);
+    FERRY_CUDA(cudaEventRecord(clock_->get(), save_stream_.get()));
+    FERRY_CUDA(cudaEventSynchronize(clock_->get()));
+    clock_start_s_ = host_seconds();
+  }
+
+  static bool is_of_host(QueueId queue) {
+    return queue == QueueId::host || queue == QueueId::decision || queue == QueueId::save;
+  }
+  /** Null: the caller submits, to a stream that waits by itself. */
+  HostQueue* thread_of(QueueId queue) {
+    switch (queue) {
+      case QueueId::save:
+        return &save_;
+      case QueueId::decision:
+        return &decision_;
+      case QueueId::host:
+        return &host_;
+      default:
+        return submitters_[static_cast<size_t>(queue)].get();
+    }
+  }
+  template <class Work>
+  void enqueue(QueueId queue, Work&& work) {
+    if (HostQueue* thread = thread_of(queue))
+      thread->push(std::forward<Work>(work));
+    else
+      work();
+  }
+  void drain_threads() {
+    for (auto& submitter : submitters_)
+      if (submitter) submitter->drain();
+    host_.drain();
+    decision_.drain();
+    save_.drain();
+  }
+  cudaStream_t stream(QueueId queue) const {
+    return (queue == QueueId::save ? save_stream_ : streams_[static_cast<size_t>(queue)]).get();
+  }
+  /** Lets queued work run out after a failure, into memory that nobody reads any more. */
+  void finish() {
+    if (!fence_.failed()) return;
+    flags_.release();
+    drain_threads();
+    cudaDeviceSynchronize();
+    fence_.rethrow();
+  }
+
+  std::string name_;
+  StepFence fence_;
+  Stream streams_[3];  // compute, h2d, d2h
+  Stream save_stream_;
+  CudaMath math_;
+  std::vector<Event> events_;
+  std::deque<Stamp> stamps_;
+  std::unique_ptr<CudaEvent> clock_;
+  double clock_start_s_ = 0;
+  HostFlags flags_;
+  // Last: their threads end before what they use.
+  std::unique_ptr<HostQueue> submitters_[3];  ///< threads of streams_, where these cannot wait
+  HostQueue host_, decision_, save_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(HostWaits waits) {
+  if (waits == HostWaits::probed) waits = waits_asked_for();
+  CudaProbe probe = probe_cuda();
+  if (!probe.usable) throw Error(Fault::machine, "cuda", probe.why_not, probe.cure);
+  return std::make_unique<CudaDevice>(waits);
+}
+
+}  // namespace ferry

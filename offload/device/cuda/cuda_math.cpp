@@ -1,0 +1,38 @@
+#include "offload/device/cuda/cuda_math.h"
+
+#include <fmt/format.h>
+
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+constexpr int64_t kChunks_max = 1 << 19;  // chunks of a block: 2 G elements
+
+}  // namespace
+
+CudaMath::CudaMath(cudaStream_t stream)
+    : stream_(stream), chunk_sums_(allocate_gpu<double>(kChunks_max)) {}
+
+void CudaMath::adamw(std::span<const simd::AdamwArgs> tensors) {
+  for (const simd::AdamwArgs& args : tensors)
+    simd::cuda::adamw(args, stream_);
+}
+
+void CudaMath::accumulate(float* sum, const void* g, DType type, int64_t n, bool first) {
+  if (first)
+    simd::cuda::accumulate_first(sum, g, type, n, stream_);
+  else
+    simd::cuda::accumulate(sum, g, type, n, stream_);
+}
+
+void CudaMath::square_sum(const void* g, DType type, int64_t n, double* total) {
+  FERRY_CHECK(simd::norm_chunks(n) <= kChunks_max, "gradients of {} elements", n);
+  simd::cuda::square_sum(g, type, n, total, chunk_sums_.get(), stream_);
+}
+
+void CudaMath::zero(void* to, int64_t n_bytes) {
+  FERRY_CUDA(cudaMemsetAsync(to, 0, static_cast<size_t>(n_bytes), stream_));
+}
+
+}  // namespace ferry

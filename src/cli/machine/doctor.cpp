@@ -1,0 +1,358 @@
+// ferry doctor: what is there, what it can do, what is wrong, and the cure of each fault. Measuring
+// is the trainer's work; its figures are kept as the machine's profile. Exit code 0 when training
+// can run, else 5.
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "simd/level.h"
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/base/json_reader.h"
+#include "src/cli/commands.h"
+#include "src/cli/machine/diagnosis.h"
+#include "src/cli/machine/measured.h"
+#include "src/cli/machine/profile_tables.h"
+#include "src/cli/runs/run_report.h"
+#include "src/cli/settings.h"
+#include "src/config/models/models.h"
+#include "src/config/paths.h"
+#include "src/files/mapped_file.h"
+#include "src/plan/run_plan.h"
+#include "src/term/table.h"
+
+namespace ferry::cli {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::string_view kDoctorHelp =
+    "ferry doctor - what this machine has and can do, and what is wrong with it\n\n"
+    "usage: ferry doctor [--no-measure] [--seconds S] [--json]\n\n"
+    "Looks at processor, memory and its limits, disk, NVIDIA driver and GPUs, and Ferry's own "
+    "parts; measures\n"
+    "AdamW, copies, products, attention and the disk of the current directory in under 20 "
+    "seconds; lists the\n"
+    "models that it finds; and says how to mend each fault. The figures are kept as the machine's "
+    "profile in\n"
+    "$XDG_DATA_HOME/ferry/machine.json (~/.local/share). Exit code 0 when training can run, 5 "
+    "when something\n"
+    "prevents it.\n\n"
+    "  --no-measure   look only; figures are those of the last time\n"
+    "  --seconds S    about how long measuring may take (12 by itself, and what starting takes)\n";
+
+struct DoctorRequest {
+  bool measures = true;
+  std::string seconds;
+  bool wants_json = false;
+  bool wants_help = false;
+};
+
+DoctorRequest parse_doctor(Arguments arguments) {
+  DoctorRequest request;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--help" || argument == "-h")
+      request.wants_help = true;
+    else if (argument == "--json")
+      request.wants_json = true;
+    else if (argument == "--no-measure")
+      request.measures = false;
+    else if (argument == "--seconds" && i + 1 < arguments.size())
+      request.seconds = checked_seconds(arguments[++i]);
+    else
+      throw Error(Fault::usage, "cli.argument", fmt::format("unexpected argument '{}'", argument),
+                  "usage: ferry doctor [--no-measure] [--seconds S] [--json]");
+  }
+  return request;
+}
+
+Facts gather() {
+  Facts facts;
+  facts.host = read_host();
+  facts.memory = read_host_memory();
+  facts.nvidia = read_nvidia();
+  facts.gpu_code = gpu_code_of_build();
+  try {
+    facts.simd_level = simd::level_name();
+  } catch (const Error& error) {
+    facts.simd_trouble = error.what();
+  }
+  try {
+    facts.trainer = find_trainer();
+  } catch (const Error& error) {
+    facts.trainer_trouble = error.what();
+  }
+  for (const config::Preset& preset : config::list_presets())
+    facts.presets.push_back(preset.name);
+  facts.hides_gpus = !facts.nvidia.gpus.empty() && !first_visible_gpu(facts.nvidia);
+  return facts;
+}
+
+/** The profile that was kept, if any; a damaged one is a fault. */
+void load_profile(Facts& facts) {
+  try {
+    facts.profile = load_machine_profile();
+  } catch (const Error& error) {
+    facts.measure_trouble = error.what();
+  }
+}
+
+/** Measures and keeps the profile; what goes wrong is in the facts. */
+Measured measure_and_store(Facts& facts, const std::string& seconds) {
+  Measured measured;
+  if (!facts.trainer) return measured;  // a fault of its own
+  std::vector<std::string> words = {"all", "--json"};
+  if (!seconds.empty()) words.insert(words.end(), {"--seconds", seconds});
+  measured = run_trainer_bench(*facts.trainer, words);
+  add_facts(measured, facts.host, facts.nvidia);
+  facts.measure_trouble = measured.trouble;
+  facts.profile = measured.profile;
+  facts.is_measured_now = true;
+  if (!measured.profile) return measured;
+  try {
+    const auto kept = profile_of_this_machine("");  // of any GPU; one that is damaged is none
+    const auto& gpu = measured.profile->gpu;
+    if (kept && kept->gpu && !facts.nvidia.gpus.empty() &&
+        (!gpu || gpu->gemms.empty() || gpu->copies.empty()))
+      throw Error(Fault::machine, "doctor.measure",
+                  "the GPU could not be measured now; the figures measured before are kept",
+                  "end what else uses the GPU and run `ferry doctor` again");
+    store_machine_profile(*measured.profile);
+  } catch (const Error& error) {
+    facts.store_trouble = error.what();
+  }
+  return measured;
+}
+
+std::string_view name_of(Severity severity) {
+  return severity == Severity::error ? "error" : severity == Severity::warning ? "warning" : "note";
+}
+
+ordered_json optional_json(const std::optional<int64_t>& value) {
+  return value ? ordered_json(*value) : nullptr;
+}
+
+bool is_usable(const std::vector<Finding>& findings) {
+  return findings.empty() || findings.front().severity != Severity::error;
+}
+
+ordered_json json_of(const Facts& facts,
+                     const std::vector<Finding>& findings,
+                     bool usable,
+                     const Measured& measured) {
+  ordered_json gpus = ordered_json::array(), faults = ordered_json::array();
+  for (const Gpu& gpu : facts.nvidia.gpus)
+    gpus.push_back({{"name", gpu.name},
+                    {"memory_total_bytes", gpu.memory_total_bytes},
+                    {"memory_free_bytes", gpu.memory_free_bytes},
+                    {"compute_capability", gpu.compute_capability},
+                    {"pcie_generation", gpu.pcie_generation},
+                    {"pcie_width", gpu.pcie_width},
+                    {"power_limit_w", gpu.power_limit_w},
+                    {"drives_display", gpu.drives_display}});
+  for (const Finding& finding : findings)
+    faults.push_back(
+        {{"severity", name_of(finding.severity)}, {"what", finding.what}, {"cure", finding.cure}});
+  const Host& host = facts.host;
+  return {{"usable", usable},
+          {"ferry",
+           {{"version", FERRY_VERSION},
+            {"trainer", facts.trainer ? ordered_json(facts.trainer->string()) : nullptr},
+            {"presets", facts.presets}}},
+          {"system",
+           {{"distribution", host.distribution}, {"kernel", host.kernel}, {"is_wsl", host.is_wsl}}},
+          {"cpu",
+           {{"name", host.cpu},
+            {"n_cores", host.n_cores},
+            {"n_threads", host.n_threads},
+            {"simd", facts.simd_level}}},
+          {"memory",
+           {{"total_bytes", facts.memory.total_bytes},
+            {"available_bytes", facts.memory.available_bytes},
+            {"cgroup_limit_bytes", optional_json(facts.memory.cgroup_limit_bytes)},
+            {"budget_bytes", facts.memory.budget_bytes()},
+            {"memlock_limit_bytes", optional_json(host.memlock_limit_bytes)},
+            {"huge_pages", host.huge_pages},
+            {"swap_total_bytes", host.swap_total_bytes},
+            {"swap_free_bytes", host.swap_free_bytes}}},
+          {"disk", {{"total_bytes", host.disk_total_bytes}, {"free_bytes", host.disk_free_bytes}}},
+          {"nvidia",
+           {{"driver_version", facts.nvidia.driver_version},
+            {"cuda_version", facts.nvidia.cuda_version},
+            {"trouble", facts.nvidia.trouble},
+            {"gpus", gpus}}},
+          {"profile", facts.profile ? ordered_json::parse(to_json(*facts.profile)) : nullptr},
+          {"skipped", measured.skipped},
+          {"findings", faults}};
+}
+
+/** The model's family, as far as its config.json tells; this version trains bert alone. */
+std::string family_of(const config::ModelPlace::Model& model) {
+  try {
+    const std::filesystem::path file = model.directory / "config.json";
+    return JsonReader::parse(read_text_file(file), {file.string(), "model.open", ""})
+        .text("model_type", "no model_type");
+  } catch (const Error&) {
+    return "unreadable";
+  }
+}
+
+ordered_json json_of(const std::vector<config::ModelPlace>& places) {
+  ordered_json all = ordered_json::array();
+  for (const config::ModelPlace& place : places) {
+    ordered_json models = ordered_json::array();
+    for (const auto& model : place.models)
+      models.push_back({{"name", model.name},
+                        {"directory", model.directory.string()},
+                        {"model_type", family_of(model)}});
+    all.push_back({{"place", place.name}, {"path", place.path.string()}, {"models", models}});
+  }
+  return all;
+}
+
+/** "bert-base-uncased, gpt2 (gpt2: not trained by this version)" */
+std::string text_of(const config::ModelPlace& place) {
+  constexpr size_t kShown = 20;
+  std::vector<std::string> names;
+  for (const auto& model : place.models) {
+    const std::string family = family_of(model);
+    names.push_back(family == "bert" ? model.name
+                    : family == "unreadable"
+                        ? fmt::format("{} (unreadable)", model.name)
+                        : fmt::format("{} ({}: not trained by this version)", model.name, family));
+  }
+  const size_t n_more = names.size() > kShown ? names.size() - kShown : 0;
+  names.resize(names.size() - n_more);
+  return fmt::format("{}{}", fmt::join(names, ", "),
+                     n_more > 0 ? fmt::format(" and {} more", n_more) : "");
+}
+
+/** The models that --model takes by name, under each place that was looked at. */
+void print_models(const std::vector<config::ModelPlace>& places) {
+  fmt::print("\nmodels:\n");
+  for (const config::ModelPlace& place : places) {
+    const bool is_unset = place.path.empty() && place.name.starts_with('$');
+    const bool says_path = !place.path.empty() && place.path != "models";
+    fmt::print("  {}{}: {}\n", place.name,
+               says_path ? fmt::format(" ({})", place.path.string()) : "",
+               is_unset               ? "not set"
+               : place.models.empty() ? "none"
+                                      : text_of(place));
+  }
+}
+
+void print_facts(const Facts& facts, const term::Terminal& terminal) {
+  const Host& host = facts.host;
+  const HostMemory& memory = facts.memory;
+  const Nvidia& nvidia = facts.nvidia;
+  term::Table table({{""}, {""}});
+  table.add_row({"system", fmt::format("{}, Linux {}{}", host.distribution, host.kernel,
+                                       host.is_wsl ? " (WSL)" : "")});
+  table.add_row({"processor",
+                 fmt::format("{}, {} cores, {} threads", host.cpu, host.n_cores, host.n_threads)});
+  table.add_row({"CPU kernels", facts.simd_level.empty() ? "-" : facts.simd_level});
+  table.add_row(
+      {"memory",
+       fmt::format("{} available of {}; a run may take {}", format_bytes(memory.available_bytes),
+                   format_bytes(memory.total_bytes), format_bytes(memory.budget_bytes()))});
+  table.add_row(
+      {"memory limits",
+       fmt::format("cgroup {}, memlock {}",
+                   memory.cgroup_limit_bytes ? format_bytes(*memory.cgroup_limit_bytes) : "none",
+                   host.memlock_limit_bytes ? format_bytes(*host.memlock_limit_bytes) : "none")});
+  table.add_row({"swap", host.swap_total_bytes == 0
+                             ? "none"
+                             : fmt::format("{} free of {}", format_bytes(host.swap_free_bytes),
+                                           format_bytes(host.swap_total_bytes))});
+  table.add_row({"disk here", fmt::format("{} free of {}", format_bytes(host.disk_free_bytes),
+                                          format_bytes(host.disk_total_bytes))});
+  table.add_row({"NVIDIA driver",
+                 nvidia.driver_version.empty()
+                     ? "none"
+                     : fmt::format("{}, CUDA {}.{}", nvidia.driver_version,
+                                   nvidia.cuda_version / 1000, nvidia.cuda_version % 1000 / 10)});
+  for (const Gpu& gpu : nvidia.gpus)
+    table.add_row({"GPU", fmt::format("{}, {} free of {}, sm_{}, PCIe {} x{}{}", gpu.name,
+                                      format_bytes(gpu.memory_free_bytes),
+                                      format_bytes(gpu.memory_total_bytes), gpu.compute_capability,
+                                      gpu.pcie_generation, gpu.pcie_width,
+                                      gpu.drives_display ? ", drives the display" : "")});
+  if (facts.profile)
+    for (const auto& [name, figures] : profile_summary(*facts.profile))
+      table.add_row({name, figures});
+  table.add_row({"trainer", facts.trainer ? facts.trainer->string() : "not found"});
+  table.add_row({"presets", fmt::format("{}", fmt::join(facts.presets, ", "))});
+  fmt::print("{}", table.text(terminal));
+}
+
+/** Where the figures are from, and which are missing. */
+void print_measuring(const Facts& facts, const Measured& measured) {
+  if (!facts.profile) return;
+  fmt::print("\nfigures: {}", facts.profile->source);
+  if (measured.profile) {
+    fmt::print(" in {:.0f} s", measured.seconds);
+    if (facts.store_trouble.empty()) fmt::print(", kept in {}", machine_profile_path().string());
+  }
+  fmt::print("\n");
+  for (const std::string& line : measured.skipped)
+    fmt::print("left out: {}\n", line);
+}
+
+void print_findings(const std::vector<Finding>& findings,
+                    bool usable,
+                    const term::Terminal& terminal) {
+  constexpr term::Style kStyles[] = {term::Style::cyan, term::Style::yellow, term::Style::red};
+  fmt::print("\n");
+  for (const Finding& finding : findings) {
+    std::string severity = fmt::format("{}:", name_of(finding.severity));
+    fmt::print("{} {}\n",
+               term::styled(severity, kStyles[static_cast<int>(finding.severity)], terminal),
+               finding.what);
+    if (!finding.cure.empty()) fmt::print("    {}\n", finding.cure);
+  }
+  fmt::print("{}\n", usable ? "Ferry can train here."
+                            : "Ferry cannot train here until the errors are mended.");
+}
+
+}  // namespace
+
+ordered_json machine_report() {
+  Facts facts = gather();
+  load_profile(facts);
+  if (facts.profile) facts.profile->disk.directory.clear();  // a path of the user's
+  const std::vector<Finding> findings = diagnose(facts);
+  return json_of(facts, findings, is_usable(findings), {});
+}
+
+int run_doctor(Arguments arguments) {
+  const DoctorRequest request = parse_doctor(arguments);
+  if (request.wants_help) {
+    fmt::print("{}", kDoctorHelp);
+    return 0;
+  }
+  Facts facts = gather();
+  Measured measured;
+  if (request.measures)
+    measured = measure_and_store(facts, request.seconds);
+  else
+    load_profile(facts);
+  const std::vector<Finding> findings = diagnose(facts);
+  const bool usable = is_usable(findings);
+  const term::Terminal terminal = term::detect_terminal(1);
+  if (request.wants_json) {
+    ordered_json report = json_of(facts, findings, usable, measured);
+    report["models"] = json_of(config::list_model_places());
+    fmt::print("{}\n", report.dump(2, ' ', false, ordered_json::error_handler_t::replace));
+  } else {
+    print_facts(facts, terminal);
+    print_measuring(facts, measured);
+    print_models(config::list_model_places());
+    print_findings(findings, usable, terminal);
+  }
+  return usable ? 0 : static_cast<int>(Fault::machine);
+}
+
+}  // namespace ferry::cli

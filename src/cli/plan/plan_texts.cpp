@@ -1,0 +1,62 @@
+#include "src/cli/plan/plan_texts.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "src/base/print.h"
+#include "src/base/threads.h"
+#include "src/data/run_dataset.h"
+#include "src/train/prepare/text_tokens.h"
+
+namespace ferry::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+int64_t steps_of_epoch(int64_t n_samples, const config::Config& config) {
+  return steps_per_epoch(n_samples, {.train_batch_size = config.integer("train_batch_size")});
+}
+
+int64_t steps_of(int64_t n_samples, const config::Config& config) {
+  return steps_of_run(steps_of_epoch(n_samples, config), config.number("num_train_epochs"),
+                      config.integer("max_steps"));
+}
+
+}  // namespace
+
+PlannedTexts count_texts(std::optional<Texts> texts,
+                         const config::Config& config,
+                         const std::optional<fs::path>& model_directory,
+                         int64_t max_length) {
+  PlannedTexts counted;
+  const int64_t max_steps = config.integer("max_steps");
+  if (max_steps >= 0) counted.n_steps = max_steps;
+  if (!texts) return counted;
+  // Without a tokenizer nobody knows how many samples a long text is.
+  counted.n_steps = steps_of(static_cast<int64_t>(texts->train.examples.size()), config);
+  if (!model_directory || !Tokenizer::is_in(*model_directory)) {
+    log_line(fmt::format("the model's tokenizer is not here: each text counts as {} tokens",
+                         max_length));
+    return counted;
+  }
+  const Tokenizer tokenizer = Tokenizer::open(*model_directory);
+  const bool packs = packs_texts(config, *texts->task);
+  const Data data = tokenize(*std::move(texts), tokenizer, max_length, n_usable_threads(), packs);
+  RunTexts run = run_texts_of(data.train, data.eval);
+  run.data_seed = shuffle_seed_of(config);
+  run.max_length = max_length;
+  counted.n_steps = steps_of(data.train.size(), config);
+  const int64_t per_epoch = steps_of_epoch(data.train.size(), config);
+  run.n_epochs = (*counted.n_steps + per_epoch - 1) / per_epoch;
+  counted.longest = longest_text(run.trained, run.evaluated, max_length);
+  if (counted.longest < max_length) log_line(note_of_lengths(counted.longest, max_length));
+  run.max_length = counted.longest;
+  counted.bytes = data.train.bytes() + data.eval.bytes();
+  counted.mean_tokens =
+      static_cast<double>(data.train.n_tokens()) / static_cast<double>(data.train.size());
+  counted.text_tokens = text_tokens_of(run);
+  return counted;
+}
+
+}  // namespace ferry::cli

@@ -1,0 +1,300 @@
+// ferry runs ls | show | compare | pause | resume | stop | save | set | check | report: a client of
+// run directories and of their control sockets.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/base/print.h"
+#include "src/cli/commands.h"
+#include "src/cli/runs/run_report.h"
+#include "src/cli/runs/run_tables.h"
+#include "src/config/config.h"
+#include "src/runs/control.h"
+#include "src/runs/directory/checkpoints.h"
+#include "src/runs/directory/run_directory.h"
+#include "src/runs/directory/settings_file.h"
+#include "src/runs/index/run_list.h"
+#include "src/term/table.h"
+
+namespace ferry::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr std::string_view kRunsHelp =
+    "ferry runs - look at runs, and steer those that are going on\n\n"
+    "usage: ferry runs ls [DIRECTORY]         all known runs, or those in a directory\n"
+    "       ferry runs show RUN               what it is doing, and how far it is\n"
+    "       ferry runs compare RUN RUN        settings that differ, and what came of them\n"
+    "       ferry runs pause RUN              drops the step in progress; frees the GPU\n"
+    "       ferry runs resume RUN             continues a paused one\n"
+    "       ferry runs save RUN               a checkpoint now\n"
+    "       ferry runs stop RUN [--no-save]   a checkpoint, and the end\n"
+    "       ferry runs set RUN KEY=VALUE      learning_rate, weight_decay or max_grad_norm\n"
+    "       ferry runs check RUN              reads its checkpoints and compares the checksums\n"
+    "       ferry runs report RUN [--output FILE]   one zip to send along: settings, log, "
+    "metrics,\n"
+    "                                         this machine; no tokens, no texts, paths "
+    "shortened\n\n"
+    "RUN is a directory, or a name that ls shows, or the beginning of just one. ls, show and\n"
+    "compare take --json.\n"
+    "A run whose process is gone is resumed with: ferry train --resume RUN\n";
+
+constexpr std::string_view kOutputFlag = "--output=";
+
+/** Settings as their run resolved them. */
+config::Config settings_of(const fs::path& run) {
+  config::Config config;
+  config::read_toml_file(config, run / "config.toml", config::Source::file);
+  return config;
+}
+
+/** The results of a run, apart from the metrics of its evaluations. */
+struct Result {
+  std::string_view name, key;
+  std::string_view form;  // of the number; "bytes", "duration" and "loss" are kinds of their own
+};
+constexpr Result kResults[] = {{"steps", "step", "{:.0f}"},
+                               {"epochs", "epoch", "{:.2f}"},
+                               {"training time", "", "duration"},
+                               {"last loss", "", "loss"},
+                               {"tokens seen", "num_input_tokens_seen", "{:.0f}"},
+                               {"tokens/s", "train_tokens_per_second", "{:.0f}"},
+                               {"host memory", "host_bytes", "bytes"}};
+
+std::string result_text(const runs::RunSummary& run, const Result& result) {
+  if (result.form == "loss")
+    return run.last_step->is_object() ? fmt::format("{:.4f}", run.mean_loss) : "-";
+  if (result.form == "duration")
+    return run.training_seconds > 0 ? term::format_duration(run.training_seconds) : "-";
+  if (result.form != "bytes") return number_text(*run.last_step, result.key.data(), result.form);
+  const ordered_json& step = *run.last_step;
+  const std::string key(result.key);
+  if (!step.is_object() || !step.contains(key) || !step[key].is_number()) return "-";
+  return format_bytes(step[key].get<int64_t>());
+}
+
+/** Names of what the evaluations of both measured. */
+std::set<std::string> metrics_of(const runs::RunSummary& a, const runs::RunSummary& b) {
+  std::set<std::string> names;
+  for (const auto* run : {&a, &b})
+    if (run->last_evaluation->is_object())
+      for (const auto& [key, value] : run->last_evaluation->items())
+        if (value.is_number() && key.starts_with("eval_")) names.insert(key);
+  return names;
+}
+
+/** For programs: every number of the last step and the last evaluation as it is. */
+void add_all_numbers(ordered_json& out, const runs::RunSummary& a, const runs::RunSummary& b) {
+  const auto value_of = [](const runs::RunSummary& run, const std::string& key) {
+    for (const ordered_json* line : {&*run.last_step, &*run.last_evaluation})
+      if (line->is_object() && line->contains(key)) return (*line)[key];
+    return ordered_json();
+  };
+  std::set<std::string> keys;
+  for (const auto* run : {&a, &b})
+    for (const ordered_json* line : {&*run->last_step, &*run->last_evaluation})
+      if (line->is_object())
+        for (const auto& [key, value] : line->items())
+          if (value.is_number() && key != "time") keys.insert(key);
+  for (const std::string& key : keys)
+    out["results"][key] = {value_of(a, key), value_of(b, key)};
+}
+
+void compare(const fs::path& a, const fs::path& b, bool wants_json) {
+  const config::Config of_a = settings_of(a), of_b = settings_of(b);
+  const runs::RunSummary run_a = runs::summarise(a), run_b = runs::summarise(b);
+  ordered_json out;
+  term::Table table({{""}, {run_a.name()}, {run_b.name()}});
+  const auto add = [&](std::string_view key, const std::string& x, const std::string& y) {
+    table.add_row({std::string(key), x, y});
+    out["settings"][std::string(key)] = {x, y};
+  };
+  for (const config::Option& option : config::option_table()) {
+    if (of_a.value(option.key) == of_b.value(option.key)) continue;
+    if (option.key == "output_dir") continue;  // the heads of the columns say it
+    add(option.key, config::to_toml(option, of_a.value(option.key)),
+        config::to_toml(option, of_b.value(option.key)));
+  }
+  if (wants_json) return add_all_numbers(out, run_a, run_b), print_run_json(out);
+  if (of_a.to_toml() != of_b.to_toml()) table.add_rule();
+  for (const Result& result : kResults) {
+    const std::string x = result_text(run_a, result), y = result_text(run_b, result);
+    if (x != "-" || y != "-") table.add_row({std::string(result.name), x, y});
+  }
+  for (const std::string& metric : metrics_of(run_a, run_b))
+    table.add_row({metric, number_text(*run_a.last_evaluation, metric.c_str(), "{:.4f}"),
+                   number_text(*run_b.last_evaluation, metric.c_str(), "{:.4f}")});
+  fmt::print("{}", table.text(term::detect_terminal(1)));
+}
+
+void check(const fs::path& run) {
+  const auto all = runs::complete_checkpoints(run);
+  if (all.empty()) fmt::print("{} has no complete checkpoint\n", run.string());
+  for (const runs::Checkpoint& checkpoint : all) {
+    const bool is_there = runs::check_checkpoint(checkpoint.path);
+    fmt::print("{}: {}\n", checkpoint.path.string(),
+               is_there ? "intact" : "removed by its run meanwhile");
+  }
+  const fs::path settings = run / "config.toml";
+  switch (runs::check_settings_file(run)) {
+    case runs::SettingsState::as_written:
+      return fmt::print("{}: intact\n", settings.string());
+    case runs::SettingsState::unchecked:
+      return fmt::print("{}: an older Ferry wrote it, without a checksum\n", settings.string());
+    case runs::SettingsState::changed:
+      throw Error(
+          Fault::data, "runs.check",
+          fmt::format("'{}' is not as Ferry wrote it: edited, or damaged", settings.string()),
+          "read it through; the next resume writes it anew with its checksum");
+  }
+}
+
+void report(const fs::path& run, const fs::path& output) {
+  const fs::path written = write_run_report(run, output);
+  log_line(
+      "settings, the log's end, metrics, this machine, plan against actual; tokens and texts are "
+      "left out, paths shortened: look through it before you send it");
+  fmt::print("{}\n", written.string());
+}
+
+/** The run's own error keeps its code ("[config.value] ..."); another answer has none. */
+Error refusal_of(const std::string& answer) {
+  const size_t end = answer.find("] ");
+  if (!answer.starts_with('[') || end == std::string::npos)
+    return Error(Fault::usage, "runs.control", answer);
+  return Error(Fault::usage, answer.substr(1, end - 1), answer.substr(end + 2));
+}
+
+/** Asks the process of the run; its answer is the output. */
+void ask(const fs::path& run, const nlohmann::json& question) {
+  const ordered_json record = runs::read_run(run);
+  const std::string phase = record.value("phase", "");
+  const auto socket = record.find("control_socket");
+  if (phase == "lost" || phase == "unstarted" || phase == "finished" || phase == "stopped" ||
+      phase == "failed")
+    throw Error(Fault::usage, "runs.control",
+                fmt::format("'{}' does not run: it is {}", run.string(), phase),
+                phase == "finished"
+                    ? "its model is in final/"
+                    : fmt::format("continue with: ferry train --resume '{}'", run.string()));
+  if (socket == record.end() || !socket->is_string())
+    throw Error(Fault::machine, "runs.control",
+                fmt::format("'{}' has no control socket yet", run.string()),
+                "try again once it trains; it obeys SIGINT (save and leave) meanwhile");
+  const runs::ControlAnswer answer = runs::ask_run(socket->get<std::string>(), question);
+  if (!answer.is_done) throw refusal_of(answer.text);
+  fmt::print("{}\n", answer.text);
+}
+
+struct RunsVerb {
+  std::string_view name, words;  // after it
+};
+constexpr RunsVerb kVerbs[] = {{"ls", "[DIRECTORY]"},
+                               {"show", "RUN"},
+                               {"compare", "RUN RUN"},
+                               {"pause", "RUN"},
+                               {"resume", "RUN"},
+                               {"save", "RUN"},
+                               {"stop", "RUN [--no-save]"},
+                               {"set", "RUN KEY=VALUE"},
+                               {"check", "RUN"},
+                               {"report", "RUN [--output FILE]"}};
+/** The names other programs use. */
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"list", "ls"},   {"status", "show"},     {"info", "show"},   {"diff", "compare"},
+    {"kill", "stop"}, {"continue", "resume"}, {"verify", "check"}};
+
+[[noreturn]] void refuse(const std::vector<std::string>& words) {
+  const auto wrong = [](const std::string& what, const std::string& hint) {
+    return Error(Fault::usage, "cli.runs", what, hint);
+  };
+  if (words.empty()) throw wrong("ferry runs needs a verb", "ferry runs ls lists the known runs");
+  const std::string& verb = words[0];
+  for (const RunsVerb& known : kVerbs)
+    if (verb == known.name)
+      throw wrong(
+          words.size() == 1 && known.words.starts_with("RUN")
+              ? fmt::format("ferry runs {} needs a RUN", verb)
+              : fmt::format("'ferry runs {}' is not how {} is called", fmt::join(words, " "), verb),
+          fmt::format("usage: ferry runs {} {}; `ferry runs ls` lists runs", verb, known.words));
+  if (verb == "rm" || verb == "delete" || verb == "remove")
+    throw wrong(fmt::format("ferry runs has no '{}'", verb),
+                "a run is its directory: remove that, and it is known no more");
+  if (verb == "log" || verb == "logs" || verb == "tail")
+    throw wrong(fmt::format("ferry runs has no '{}'", verb),
+                "what a run says is in RUN/train.log: tail -f RUN/train.log");
+  std::string meant;
+  for (const auto& [other, name] : kOtherNames)
+    if (verb == other) meant = name;
+  if (meant.empty()) {
+    std::vector<std::string_view> names;
+    for (const RunsVerb& known : kVerbs)
+      names.push_back(known.name);
+    meant = config::nearest_name(verb, names);
+  }
+  throw wrong(fmt::format("ferry runs has no '{}'", verb),
+              meant.empty() ? "ferry runs --help lists what there is"
+                            : fmt::format("did you mean '{}'?", meant));
+}
+
+}  // namespace
+
+int run_runs(Arguments arguments) {
+  bool wants_json = false, saves = true;
+  std::string output;
+  std::vector<std::string> words;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument == "--help" || argument == "-h") {
+      fmt::print("{}", kRunsHelp);
+      return 0;
+    }
+    if (argument == "--json")
+      wants_json = true;
+    else if (argument == "--no-save")
+      saves = false;
+    else if (argument == "--output" && i + 1 < arguments.size())
+      output = arguments[++i];
+    else if (argument.starts_with(kOutputFlag))
+      output = argument.substr(kOutputFlag.size());
+    else
+      words.push_back(argument);
+  }
+  const std::string verb = words.empty() ? "" : words[0];
+  const auto is = [&](std::string_view name, size_t n_words) {
+    return verb == name && words.size() == n_words + 1 && (saves || name == "stop") &&
+           (output.empty() || name == "report");
+  };
+  if (is("ls", 0) || is("ls", 1)) {
+    list_runs(words.size() > 1 ? words[1] : "", wants_json);
+  } else if (is("show", 1)) {
+    show_run(runs::find_run(words[1]), wants_json);
+  } else if (is("compare", 2)) {
+    compare(runs::find_run(words[1]), runs::find_run(words[2]), wants_json);
+  } else if (is("check", 1) && !wants_json) {
+    check(runs::find_run(words[1]));
+  } else if (is("report", 1) && !wants_json) {
+    report(runs::find_run(words[1]), output);
+  } else if ((is("pause", 1) || is("resume", 1) || is("save", 1) || is("stop", 1)) && !wants_json) {
+    ask(runs::find_run(words[1]), {{"command", verb}, {"save", saves ? "yes" : "no"}});
+  } else if (is("set", 2) && !wants_json && words[2].find('=') != std::string::npos) {
+    const size_t equals = words[2].find('=');
+    ask(runs::find_run(words[1]), {{"command", "set"},
+                                   {"key", words[2].substr(0, equals)},
+                                   {"value", words[2].substr(equals + 1)}});
+  } else {
+    refuse(words);
+  }
+  return 0;
+}
+
+}  // namespace ferry::cli

@@ -1,0 +1,85 @@
+#include "src/config/command_line/verb.h"
+
+namespace ferry::config {
+
+const std::vector<Verb>& verb_table() {
+  static const std::vector<Verb> table = {
+      {.name = "train",
+       .mask = kTrain,
+       .summary = "fine-tune a model on texts",
+       .usage = "--model DIR --dataset DIR_OR_FILE [--preset NAME] [--config FILE] [key=value ...]",
+       .details =
+           "Fine-tunes a Hugging Face model and writes the result as a Hugging Face directory. "
+           "What does not fit the GPU streams from host memory.",
+       .required = {"model_name_or_path", "dataset"},
+       .takes_dry_run = true,
+       .prints_json = false,
+       .examples =
+           {"ferry train --preset minilm-classify --dataset news/",
+            "ferry train --model bert-base/ --dataset train.tsv --eval-dataset dev.tsv lr=3e-5",
+            "ferry train --config run/config.toml --seed 7 --dry-run"}},
+      {.name = "eval",
+       .mask = kEval,
+       .summary = "measure a trained model on labelled data",
+       .usage = "--model DIR --dataset DIR_OR_FILE [key=value ...]",
+       .details = "Prints loss, accuracy and the confusion matrix of a trained classifier.",
+       .required = {"model_name_or_path", "dataset"},
+       .examples = {"ferry eval --model runs/news --dataset test.tsv --json"}},
+      {.name = "predict",
+       .mask = kPredict,
+       .summary = "label texts with a trained model",
+       .usage = "--model DIR [TEXT ... | FILE] [--pairs] [key=value ...]",
+       .details = "Labels the texts given as words, else those of --dataset, else standard input, "
+                  "one text a line, as it is for the word -. One word that is a data file stands "
+                  "for --dataset. Words after "
+                  "-- are texts whatever they look like.",
+       .required = {"model_name_or_path"},
+       .takes_words = true,
+       .examples = {"ferry predict --model runs/news \"Shares fell on Monday\"",
+                    "ferry predict --model runs/news new.csv",
+                    "ferry predict --model runs/nli --pairs \"A man sleeps\" \"He is awake\"",
+                    "ferry predict --model runs/squad --pairs \"Who?\" \"Ann found it.\"",
+                    "ferry predict --model runs/news --json < texts.txt"}},
+      {.name = "generate",
+       .mask = kGenerate,
+       .summary = "go on with texts, by a trained language model",
+       .usage = "--model DIR [PROMPT ...] [--max-new-tokens N] [--temperature T] [key=value ...]",
+       .details = "Goes on with each prompt: those given as words, else those of --dataset (column "
+                  "prompt or text), else standard input, all of which is one prompt. The text of a "
+                  "single prompt is written as it comes. Without --temperature, --top-k or --top-p "
+                  "the likeliest token is taken each time. Words after -- are prompts whatever "
+                  "they look like.",
+       .required = {"model_name_or_path"},
+       .takes_words = true,
+       .examples = {"ferry generate --model runs/story \"Once upon a time\"",
+                    "ferry generate --model gpt2 --max-new-tokens 200 --top-p 0.9 < start.txt",
+                    "ferry generate --model runs/chat --dataset prompts.jsonl --json"}},
+      {.name = "export",
+       .mask = kExport,
+       .summary = "write a trained model as a Hugging Face directory",
+       .usage = "--model RUN --output DIR",
+       .details = "Copies what a run trained to a directory that transformers loads.",
+       .required = {"model_name_or_path", "output_dir"},
+       .prints_json = false,
+       .examples = {"ferry export --model runs/news --output news-classifier"}},
+      {.name = "plan",
+       .mask = kPlan,
+       .summary = "say beforehand what a run needs and whether it fits",
+       .usage = "--model DIR [any option of train] [key=value ...]",
+       .details = "Prints the bytes by kind and place that ferry train with the same options will "
+                  "take. Needs "
+                  "no GPU and reads no weights.",
+       .required = {"model_name_or_path"},
+       .takes_verbose = true,
+       .examples = {"ferry plan --model bert-large/ --gpu-memory 11GiB --max-length 512"}},
+  };
+  return table;
+}
+
+const Verb* find_verb(std::string_view name) {
+  for (const Verb& verb : verb_table())
+    if (verb.name == name) return &verb;
+  return nullptr;
+}
+
+}  // namespace ferry::config

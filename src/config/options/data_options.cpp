@@ -1,0 +1,267 @@
+// Options of what is read and what is written: the model, the data and the output.
+
+#include "src/config/options/option_groups.h"
+
+namespace ferry::config {
+namespace {
+
+constexpr std::string_view kModelGroup = "Model", kDataGroup = "Data", kOutputGroup = "Output";
+
+}  // namespace
+
+std::vector<Option> data_options() {
+  return {
+      // ---- Model
+      {.key = "model_name_or_path",
+       .type = Type::path,
+       .group = kModelGroup,
+       .effect = Effect::fixes_bits,
+       .value = "",
+       .aliases = {{"model", "", true}, {"model_name"}, {"pretrained_model_name_or_path"}},
+       .verbs = kRunning | kExport,
+       .help = "Hugging Face model directory, a run directory (its final/ is taken), or the name "
+               "of a model "
+               "that is on this machine, such as all-MiniLM-L6-v2."},
+      {.key = "task",
+       .type = Type::choice,
+       .group = kModelGroup,
+       .effect = Effect::fixes_bits,
+       .value = "classification",
+       .choices = {"classification", "mlm", "causal-lm", "token-classification",
+                   "question-answering"},
+       .choice_aliases = {{"text-classification", "classification"},
+                          {"sequence-classification", "classification"},
+                          {"masked-lm", "mlm"},
+                          {"clm", "causal-lm"},
+                          {"causal_lm", "causal-lm"},
+                          {"ner", "token-classification"},
+                          {"token_classification", "token-classification"},
+                          {"qa", "question-answering"},
+                          {"question_answering", "question-answering"}},
+       .help = "What is trained: a classifier of texts; the masked language model of an encoder "
+               "(mlm) or the language model of a decoder (causal-lm), both on texts without "
+               "labels; a tagger of words, such as names (token-classification); or a reader that "
+               "finds answers in a text (question-answering)."},
+      {.key = "problem_type",
+       .type = Type::choice,
+       .group = kModelGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .choices = {"auto", "single_label_classification", "multi_label_classification",
+                   "regression"},
+       .help = "How labels are read and which loss is used; auto decides by the data: one label a "
+               "sample is "
+               "single label."},
+
+      // ---- Data
+      {.key = "dataset",
+       .type = Type::path,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "",
+       .aliases = {{"train_file"}, {"dataset_name"}, {"train_dataset"}},
+       .verbs = kRunning,
+       .help = "Folder with one sub-folder of text files per label, or a .tsv, .csv, .jsonl, "
+               ".parquet, .arrow or .conll file; or several files of one form: a pattern "
+               "('data/*.jsonl'), or names with commas "
+               "between them."},
+      {.key = "eval_dataset",
+       .type = Type::path,
+       .group = kDataGroup,
+       .value = "",
+       .aliases = {{"validation_file"}, {"validation_dataset"}},
+       .help =
+           "Data for evaluation, of the same form as dataset; takes the place of eval_fraction."},
+      {.key = "eval_fraction",
+       .type = Type::number,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "0",
+       .range = {0, 1, true},
+       .aliases = {{"val_size"}, {"test_size"}},
+       .help = "Share of dataset that is held out for evaluation, drawn by data_seed. More makes "
+               "the measured "
+               "accuracy surer and leaves less to learn from."},
+      {.key = "dataset_format",
+       .type = Type::choice,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .choices = {"auto", "folder", "tsv", "csv", "jsonl", "parquet", "arrow", "conll"},
+       .verbs = kRunning,
+       .help = "Form of the data; auto goes by the directory or the file's ending."},
+      {.key = "dataset_encoding",
+       .type = Type::choice,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "utf8",
+       .choices = {"utf8", "utf8_or_latin1"},
+       .verbs = kRunning,
+       .help = "Encoding of the data. utf8_or_latin1 reads a file that is not UTF-8 as Latin-1, "
+               "which never fails and turns other encodings into wrong letters."},
+      {.key = "dataset_delimiter",
+       .type = Type::text,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .can_be_auto = true,
+       .verbs = kRunning,
+       .help = "What is between the columns of a CSV or TSV file: comma, semicolon, tab, pipe, "
+               "space, or a character; auto is tab for .tsv and for .csv the one that its lines "
+               "are split by."},
+      {.key = "dataset_quoting",
+       .type = Type::choice,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .choices = {"auto", "double", "none"},
+       .verbs = kRunning,
+       .help = "Quotes in a CSV or TSV file. double: a column that begins with a double quote ends "
+               "with one. none: a quote is a character like any other. auto is double, but takes "
+               "columns between tabs as they stand where that fails."},
+      {.key = "dataset_header",
+       .type = Type::choice,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .choices = {"auto", "yes", "no"},
+       .verbs = kRunning,
+       .help = "Whether the first line of a CSV or TSV file names the columns; auto goes by names "
+               "that are usual, and asks where it may be either."},
+      {.key = "text_column",
+       .type = Type::text,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .can_be_auto = true,
+       .aliases = {{"text_column_name"}, {"dataset_text_field"}},
+       .verbs = kRunning,
+       .help = "Column (or JSON key) that holds the text, by name or by number from 0."},
+      {.key = "text_pair_column",
+       .type = Type::text,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "",
+       .verbs = kRunning,
+       .help = "Column that holds a second text, for tasks on pairs; empty for none."},
+      {.key = "pairs",
+       .type = Type::boolean,
+       .group = kDataGroup,
+       .value = "false",
+       .verbs = kPredict,
+       .help = "The texts are pairs, for a model that was trained on pairs: words two by two, or "
+               "lines of standard input with a tab between both texts."},
+      {.key = "label_column",
+       .type = Type::text,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .can_be_auto = true,
+       .aliases = {{"label_column_name"}},
+       .verbs = kRunning & ~kGenerate,
+       .help = "Column (or JSON key) that holds the label, by name or by number from 0. Several, "
+               "as in a,b,c, hold 0 or 1 each: multi-label, and each is a label."},
+      {.key = "max_length",
+       .type = Type::integer,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .unit = "tokens",
+       .can_be_auto = true,
+       .range = {3, 1048576},
+       .aliases =
+           {{"max_seq_length"}, {"max_seq_len"}, {"cutoff_len"}, {"sequence_len"}, {"seq_len"}},
+       .verbs = kRunning,
+       .help = "Longer texts are cut to this many tokens; auto is the model's limit, at most 2048. "
+               "Memory and "
+               "time grow with it, faster than in proportion."},
+      {.key = "packing",
+       .type = Type::boolean,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "false",
+       .aliases = {{"sample_packing"}, {"neat_packing"}},
+       .help =
+           "Put several short texts into a sample, up to max_length tokens (causal-lm, mlm). No "
+           "text sees another. A step of as many samples then has more tokens, and of equal "
+           "number."},
+      {.key = "doc_stride",
+       .type = Type::integer,
+       .group = kDataGroup,
+       .effect = Effect::fixes_bits,
+       .value = "128",
+       .unit = "tokens",
+       .range = {0, 1048576},
+       .verbs = kRunning,
+       .help = "Tokens that two windows of a long context share (question-answering); less than a "
+               "window holds. More finds answers that a window's edge would cut, and makes more "
+               "windows."},
+      {.key = "max_answer_length",
+       .type = Type::integer,
+       .group = kDataGroup,
+       .effect = Effect::changes_training,
+       .value = "30",
+       .unit = "tokens",
+       .range = {1, 1048576},
+       .verbs = kRunning,
+       .help = "Longest answer that is looked for (question-answering). Longer answers count as "
+               "wrong where "
+               "it is too small; more lets unlikely ones in."},
+
+      // ---- Output
+      {.key = "output_dir",
+       .type = Type::path,
+       .group = kOutputGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .aliases = {{"output", "", true}, {"out_dir"}},
+       .verbs = kTraining | kExport,
+       .help = "Where the result is written; auto makes a new directory under runs/."},
+      {.key = "resume_from_checkpoint",
+       .type = Type::path,
+       .group = kOutputGroup,
+       .value = "",
+       .aliases = {{"resume", "", true}, {"continue"}},
+       .verbs = kTrain,
+       .help =
+           "Go on with a run: its directory (its last complete checkpoint is taken), or one of "
+           "its checkpoint-N. Settings are the run's own; what is given beside it changes them. "
+           "The bits are those of a run that never stopped."},
+      {.key = "new_identity",
+       .type = Type::boolean,
+       .group = kOutputGroup,
+       .value = "false",
+       .verbs = kTrain,
+       .help = "Resume although what fixes the run's bits has changed (batch sizes, dtype, seed, "
+               "data, device, build): the result is then not that of the unchanged run."},
+      {.key = "save_strategy",
+       .type = Type::choice,
+       .group = kOutputGroup,
+       .value = "steps",
+       .choices = {"steps", "epoch", "no"},
+       .help =
+           "When a checkpoint is written: every save_steps, at the end of each epoch, or never. "
+           "Without one a run that is killed starts again."},
+      {.key = "save_steps",
+       .type = Type::interval,
+       .group = kOutputGroup,
+       .value = "auto",
+       .unit = "steps, share of all steps below 1, or time",
+       .can_be_auto = true,
+       .range = {0, kMaxInteger},
+       .help = "Steps or time (30min) between two checkpoints; auto is every 30 minutes, at most 2 "
+               "% of the time, and "
+               "at the end."},
+      {.key = "save_total_limit",
+       .type = Type::integer,
+       .group = kOutputGroup,
+       .value = "2",
+       .unit = "checkpoints",
+       .range = {1, 1000000},
+       .help =
+           "Checkpoints kept; older ones are removed once a newer one is complete. Each takes 12 "
+           "bytes a parameter of disk, 8 with optim = adamw_bf16, 6 with adamw_8bit."},
+  };
+}
+
+}  // namespace ferry::config

@@ -1,0 +1,70 @@
+// Options of `ferry generate`: how many tokens, how they are drawn, where a text ends.
+
+#include "src/config/options/option_groups.h"
+
+namespace ferry::config {
+namespace {
+
+constexpr std::string_view kGenerationGroup = "Generation";
+
+}  // namespace
+
+std::vector<Option> generation_options() {
+  return {
+      {.key = "max_new_tokens",
+       .type = Type::integer,
+       .group = kGenerationGroup,
+       .value = "128",
+       .unit = "tokens",
+       .range = {1, 1048576},
+       .aliases = {{"n_predict"}},
+       .verbs = kGenerate,
+       .help =
+           "Tokens that are added to a prompt, at most; the model's context and the end-of-text "
+           "token may end it sooner. Memory for keys and values grows with it."},
+      {.key = "temperature",
+       .type = Type::number,
+       .group = kGenerationGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {0, 100},
+       .verbs = kGenerate,
+       .help = "0 takes the likeliest token each time; above, tokens are drawn by their "
+               "probabilities, which a lower value sharpens and a higher one flattens. auto is 1 "
+               "with top_k or top_p, else 0."},
+      {.key = "top_k",
+       .type = Type::integer,
+       .group = kGenerationGroup,
+       .value = "0",
+       .unit = "tokens",
+       .range = {0, kMaxInteger},
+       .verbs = kGenerate,
+       .help = "Tokens are drawn among so many of the likeliest; 0 is all of them."},
+      {.key = "top_p",
+       .type = Type::number,
+       .group = kGenerationGroup,
+       .value = "1",
+       .range = {0, 1},
+       .verbs = kGenerate,
+       .help = "Tokens are drawn among the likeliest whose probabilities add up to this; 1 is all "
+               "of them, and the likeliest is always there."},
+      {.key = "stop",
+       .type = Type::list,
+       .group = kGenerationGroup,
+       .value = "",
+       .aliases = {{"stop_strings"}},
+       .verbs = kGenerate,
+       .help =
+           "Texts that end a generation where they come, separated by commas; they are left out "
+           "of it. \\n stands for the end of a line, \\t for a tab."},
+      {.key = "kv_cache",
+       .type = Type::boolean,
+       .group = kGenerationGroup,
+       .value = "true",
+       .verbs = kGenerate,
+       .help = "Keep the keys and values of each token, so that a new one goes through the model "
+               "alone. false saves their memory and computes the whole text again for each token."},
+  };
+}
+
+}  // namespace ferry::config

@@ -1,0 +1,285 @@
+// On what a model is trained, and what is told of it: options of precision, memory, threads and
+// reports.
+
+#include "src/config/options/option_groups.h"
+
+namespace ferry::config {
+namespace {
+
+constexpr std::string_view kPrecisionGroup = "Precision and repeatability",
+                           kMemoryGroup = "Memory and placement", kThreadGroup = "Threads",
+                           kReportGroup = "Evaluation and logging";
+// More threads than a large server has cores only wait for each other, each with its own stack.
+constexpr double kMaxThreads = 1024;
+constexpr std::string_view kOtherReport =
+    "this version writes TensorBoard's files and metrics.jsonl, which other trackers import";
+
+}  // namespace
+
+std::vector<Option> machine_options() {
+  return {
+      // ---- Precision and repeatability
+      {.key = "dtype",
+       .type = Type::choice,
+       .group = kPrecisionGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .choices = {"auto", "fp32", "bf16", "fp16"},
+       .choice_aliases = {{"float32", "fp32"}, {"bfloat16", "bf16"}, {"float16", "fp16"}},
+       .aliases = {{"bf16", "bf16"}, {"fp16", "fp16"}, {"compute_type"}, {"torch_dtype"}},
+       .verbs = kRunning,
+       .help =
+           "Type the model computes in; master weights keep fp32's bits. auto: bf16 on GPUs from "
+           "sm_80, fp16 "
+           "with loss scaling on sm_75, fp32 on a CPU. 16-bit halves memory and transfers."},
+      {.key = "seed",
+       .type = Type::integer,
+       .group = kPrecisionGroup,
+       .effect = Effect::fixes_bits,
+       .value = "42",
+       .range = {0, kMaxInteger},
+       .verbs = kTraining | kGenerate,
+       .help = "Seed of new weights, dropout and drawn tokens; the same seed gives the same bits."},
+      {.key = "data_seed",
+       .type = Type::integer,
+       .group = kPrecisionGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {0, kMaxInteger},
+       .help = "Seed of the order of samples and of the held-out share; auto is seed."},
+      {.key = "deterministic",
+       .type = Type::boolean,
+       .group = kPrecisionGroup,
+       .effect = Effect::fixes_bits,
+       .value = "true",
+       .aliases = {{"full_determinism"}},
+       .verbs = kRunning,
+       .help = "The same bits wherever the bytes live and whenever it runs. false may be some "
+               "percent faster "
+               "on a GPU."},
+
+      // ---- Memory and placement
+      {.key = "device",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .choices = {"auto", "cuda", "cpu", "simulated"},
+       .aliases = {{"use_cpu", "cpu"}, {"no_cuda", "cpu"}},
+       .verbs = kRunning,
+       .help = "Where the model computes; auto takes the GPU if there is a usable one. simulated "
+               "is a GPU "
+               "played by the CPU, for tests."},
+      {.key = "gpu_memory",
+       .type = Type::bytes,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .unit = "bytes, or 11GiB",
+       .can_be_auto = true,
+       .range = {1048576, kMaxInteger},
+       .verbs = kRunning,
+       .help = "GPU memory that may be taken, counted as the driver counts: other programs on the "
+               "card are in it; more than the card has counts as what it has. What does not fit "
+               "streams from host memory; auto takes what is free but a margin."},
+      {.key = "host_memory",
+       .type = Type::bytes,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .unit = "bytes, or 48GiB",
+       .can_be_auto = true,
+       .range = {1048576, kMaxInteger},
+       .verbs = kRunning,
+       .help = "Host memory Ferry may take; auto reads free memory and the cgroup's limit, "
+               "and keeps a margin."},
+      {.key = "placement",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .choices = {"auto", "resident", "host"},
+       .verbs = kRunning,
+       .help = "For experiments: weights and states all on the device (resident) or all in host "
+               "memory "
+               "(host). auto takes the fastest of both that fits. Never changes the result."},
+      {.key = "activations",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .choices = {"auto", "keep", "selective", "recompute", "host"},
+       .aliases = {{"gradient_checkpointing", "recompute"},
+                   {"enable_activation_checkpointing", "recompute"}},
+       .help =
+           "For experiments: what happens to tensors saved for the backward. keep is fastest, "
+           "selective makes each layer's largest again (of BERT two fifths of them, for a tenth "
+           "more computing), recompute all of them (a third more), host costs transfers. auto "
+           "keeps as much as fits. Never changes the result."},
+      {.key = "layer_inputs",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .choices = {"auto", "device", "host"},
+       .aliases = {{"boundaries"}},
+       .help =
+           "For experiments: the inputs of layers, which the backward pass reads again, stay on "
+           "the device or are sent to host memory and fetched back (host). auto takes the host "
+           "only "
+           "where nothing fits otherwise. Never changes the result."},
+      {.key = "accumulation_order",
+       .type = Type::choice,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .choices = {"auto", "horizontal", "vertical"},
+       .help = "For experiments: the whole model per micro-batch (horizontal, less saved), or all "
+               "micro-batches block by block (vertical, weights transferred once). Never changes "
+               "the result."},
+      {.key = "optimizer_overlap",
+       .type = Type::boolean,
+       .group = kMemoryGroup,
+       .value = "true",
+       .help = "For experiments: the CPU updates parameters while the device computes. false shows "
+               "what that "
+               "saves. Never changes the result."},
+      {.key = "slots",
+       .type = Type::integer,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {2, 1024},
+       .verbs = kRunning,
+       .help = "For experiments: regions of device memory that hold one block's weights each. More "
+               "hide "
+               "transfers better and leave less memory for activations."},
+
+      // ---- Threads
+      {.key = "worker_threads",
+       .type = Type::integer,
+       .group = kThreadGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {1, kMaxThreads},
+       .help = "Threads that update parameters and convert weights. Never changes the result."},
+      {.key = "intra_op_threads",
+       .type = Type::integer,
+       .group = kThreadGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {1, kMaxThreads},
+       .verbs = kRunning,
+       .help = "LibTorch's threads inside one operation on a CPU. Belongs to what fixes the bits "
+               "of a run."},
+
+      // ---- Evaluation and logging
+      {.key = "eval_strategy",
+       .type = Type::choice,
+       .group = kReportGroup,
+       .value = "epoch",
+       .choices = {"epoch", "steps", "no"},
+       .aliases = {{"evaluation_strategy"}},
+       .help = "Evaluate at the end of each epoch or every eval_steps, where there is data for it, "
+               "and once at the end. Training waits meanwhile; no leaves more time to it."},
+      {.key = "eval_steps",
+       .type = Type::interval,
+       .group = kReportGroup,
+       .value = "500",
+       .unit = "steps, share of all steps below 1, or time",
+       .range = {0, kMaxInteger},
+       .help = "Steps or time (30min) between two evaluations with eval_strategy = steps. More "
+               "often shows sooner "
+               "where overfitting begins, and takes more time."},
+      {.key = "load_best_model_at_end",
+       .type = Type::boolean,
+       .group = kReportGroup,
+       .effect = Effect::changes_training,
+       .value = "false",
+       .help = "final/ is the model of the best evaluation, not of the last step. A checkpoint is "
+               "written at each new best one, and kept."},
+      {.key = "metric_for_best_model",
+       .type = Type::text,
+       .group = kReportGroup,
+       .effect = Effect::changes_training,
+       .value = "loss",
+       .help =
+           "What an evaluation is judged by: loss, accuracy, f1, f1_macro, pearson, ..., as the "
+           "evaluations print it."},
+      {.key = "greater_is_better",
+       .type = Type::choice,
+       .group = kReportGroup,
+       .effect = Effect::changes_training,
+       .value = "auto",
+       .choices = {"auto", "true", "false"},
+       .help = "Whether a larger metric_for_best_model is better; auto: not for losses and "
+               "errors."},
+      {.key = "early_stopping_patience",
+       .type = Type::integer,
+       .group = kReportGroup,
+       .effect = Effect::changes_training,
+       .value = "0",
+       .unit = "evaluations",
+       .range = {0, kMaxInteger},
+       .help = "Stop after so many evaluations in a row without a better metric_for_best_model; 0 "
+               "never does. Few save time, but a plateau may end the run."},
+      {.key = "early_stopping_threshold",
+       .type = Type::number,
+       .group = kReportGroup,
+       .effect = Effect::changes_training,
+       .value = "0",
+       .range = {0, 1e6},
+       .help = "By how much a metric must improve to count for early_stopping_patience; more stops "
+               "sooner on a plateau."},
+      {.key = "logging_steps",
+       .type = Type::integer,
+       .group = kReportGroup,
+       .value = "500",
+       .unit = "steps",
+       .range = {1, kMaxInteger},
+       .help =
+           "Write a line with loss, learning rate and gradient norm every so many steps, and "
+           "at the end. The loss is the mean since the last line (each tenth of the run has one, "
+           "too). A smaller number shows trouble sooner and makes a longer log."},
+      {.key = "report_to",
+       .type = Type::choice,
+       .group = kReportGroup,
+       .value = "tensorboard",
+       .choices = {"tensorboard", "none"},
+       .choice_aliases = {{"all", "tensorboard"},
+                          {"no", "none"},
+                          {"wandb", "tensorboard", kOtherReport},
+                          {"mlflow", "tensorboard", kOtherReport},
+                          {"comet_ml", "tensorboard", kOtherReport},
+                          {"clearml", "tensorboard", kOtherReport},
+                          {"neptune", "tensorboard", kOtherReport},
+                          {"swanlab", "tensorboard", kOtherReport},
+                          {"trackio", "tensorboard", kOtherReport}},
+       .help = "Curves for TensorBoard in the run's tensorboard/; none leaves metrics.jsonl alone, "
+               "which is always written."},
+      {.key = "machine",
+       .type = Type::text,
+       .group = kReportGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .verbs = kPlan,
+       .help = "Plans for a machine that is not here, by its profile's name: 2080ti-11g, 4090-24g "
+               "and others (presets/machines/); auto is this one, as ferry doctor measured it."},
+      {.key = "simulate",
+       .type = Type::path,
+       .group = kReportGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .verbs = kPlan,
+       .help =
+           "A file for a Chrome trace of two steps as they are expected to run: when each block "
+           "is computed, copied and updated. auto writes none."},
+      {.key = "trace",
+       .type = Type::path,
+       .group = kReportGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .help =
+           "A file for a Chrome trace (chrome://tracing, Perfetto) of the first ten steps: when "
+           "each block was computed, copied and updated. auto writes none. Costs some "
+           "microseconds an action in those steps."},
+  };
+}
+
+}  // namespace ferry::config

@@ -1,0 +1,315 @@
+// How a model is trained: options of the schedule, the optimizer and regularisation.
+
+#include "src/config/options/option_groups.h"
+
+namespace ferry::config {
+namespace {
+
+constexpr std::string_view kScheduleGroup = "Batch and schedule", kOptimizerGroup = "Optimizer",
+                           kRegularGroup = "Regularisation";
+
+}  // namespace
+
+std::vector<Option> training_options() {
+  return {
+      // ---- Batch and schedule
+      {.key = "train_batch_size",
+       .type = Type::integer,
+       .group = kScheduleGroup,
+       .effect = Effect::fixes_bits,
+       .value = "32",
+       .unit = "samples",
+       .range = {1, 1048576},
+       .aliases = {{"batch_size"}, {"global_batch_size"}},
+       .help = "Samples in one optimizer step: the hyper-parameter that changes what is learned. "
+               "Larger is steadier and wants a larger learning_rate; memory hardly depends on it "
+               "once a step has several micro-batches. Where only per_device_train_batch_size is "
+               "given, a step has that many. Of a decoder 16 where nothing is given."},
+      {.key = "per_device_train_batch_size",
+       .type = Type::integer,
+       .group = kScheduleGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .unit = "samples",
+       .can_be_auto = true,
+       .range = {1, 1048576},
+       .aliases = {{"micro_batch_size"}},
+       .verbs = kRunning,
+       .help = "Samples that go through the model at once (micro-batch). Larger is faster until "
+               "memory ends; auto lets the planner choose. Given without train_batch_size and "
+               "gradient_accumulation_steps it is the whole step, as in transformers' Trainer."},
+      {.key = "token_sizes",
+       .type = Type::text,
+       .group = kScheduleGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .can_be_auto = true,
+       .help = "What the token counts of micro-batches are rounded up to, as 64,448,512. auto "
+               "takes up to eight that fit the run's texts, when it begins; they belong to what "
+               "fixes its bits, and a run that goes on keeps them."},
+      {.key = "gradient_accumulation_steps",
+       .type = Type::integer,
+       .group = kScheduleGroup,
+       .effect = Effect::fixes_bits,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {1, 1048576},
+       .aliases = {{"grad_accumulation"}, {"grad_accum"}},
+       .help = "Micro-batches in one step; auto follows from the two batch sizes."},
+      {.key = "num_train_epochs",
+       .type = Type::number,
+       .group = kScheduleGroup,
+       .effect = Effect::changes_training,
+       .value = "3",
+       .unit = "epochs",
+       .range = {0, 1000000},
+       .aliases = {{"epochs", "", true}, {"num_epochs"}},
+       .help = "Passes over the training data, fractions allowed. More learns more and overfits in "
+               "the end."},
+      {.key = "max_steps",
+       .type = Type::integer,
+       .group = kScheduleGroup,
+       .effect = Effect::changes_training,
+       .value = "-1",
+       .unit = "steps",
+       .range = {-1, kMaxInteger},
+       .aliases = {{"steps"}},
+       .help = "Stop after this many optimizer steps, whatever num_train_epochs says; -1 goes by "
+               "epochs."},
+      {.key = "max_time",
+       .type = Type::duration,
+       .group = kScheduleGroup,
+       .effect = Effect::changes_training,
+       .value = "0",
+       .unit = "time: 90s, 30min, 8h, 2d",
+       .range = {0, 315360000},
+       .help =
+           "End after this much time in training steps of the whole run, resumed parts "
+           "included: it evaluates, saves and finishes as at its last step. The schedule is not "
+           "shortened, so a run that ends early has not seen its lowest rates; 0 sets no "
+           "limit."},
+      {.key = "learning_rate",
+       .type = Type::number,
+       .group = kScheduleGroup,
+       .effect = Effect::changes_training,
+       .value = "2e-5",
+       .range = {0, 1},
+       .aliases = {{"lr"}},
+       .help = "Peak step size of the optimizer. Too large diverges, too small learns nothing in "
+               "the time: "
+               "1e-5 to 5e-5 suits fine-tuning of encoders, small models take more. Of a decoder "
+               "1e-5 where nothing is given."},
+      {.key = "lr_scheduler_type",
+       .type = Type::choice,
+       .group = kScheduleGroup,
+       .effect = Effect::changes_training,
+       .value = "linear",
+       .choices = {"linear", "cosine", "cosine_with_min_lr", "cosine_with_restarts", "polynomial",
+                   "inverse_sqrt", "constant", "noam", "exponential", "wsd"},
+       .aliases = {{"lr_scheduler"}, {"lr_schedule"}},
+       .help =
+           "How the learning rate goes on after warm-up. linear and cosine end at zero and suit "
+           "fine-tuning; wsd stays and falls over the last lr_decay_steps, so a run can be made "
+           "longer; inverse_sqrt and noam never end. As transformers (noam, exponential: "
+           "BMTrain) defines them."},
+      {.key = "min_lr_rate",
+       .type = Type::number,
+       .group = kScheduleGroup,
+       .effect = Effect::changes_training,
+       .value = "0",
+       .unit = "share of learning_rate",
+       .range = {0, 1},
+       .help = "What cosine_with_min_lr, polynomial and wsd end at. Above 0 the last steps still "
+               "learn."},
+      {.key = "lr_num_cycles",
+       .type = Type::number,
+       .group = kScheduleGroup,
+       .effect = Effect::changes_training,
+       .value = "1",
+       .unit = "cycles",
+       .range = {0, 1000000},
+       .aliases = {{"num_cycles"}},
+       .help = "How often cosine_with_restarts falls from the whole learning rate; "
+               "more falls leave each less time to settle."},
+      {.key = "lr_power",
+       .type = Type::number,
+       .group = kScheduleGroup,
+       .effect = Effect::changes_training,
+       .value = "1",
+       .range = {0, 100},
+       .help = "Exponent of the polynomial schedule: 1 is linear, more falls sooner."},
+      {.key = "lr_gamma",
+       .type = Type::number,
+       .group = kScheduleGroup,
+       .effect = Effect::changes_training,
+       .value = "0.95",
+       .range = {0, 1},
+       .help = "Factor of each step of the exponential schedule; 0.95 halves the rate every 14 "
+               "steps."},
+      {.key = "lr_decay_steps",
+       .type = Type::steps,
+       .group = kScheduleGroup,
+       .effect = Effect::changes_training,
+       .value = "0.1",
+       .unit = "steps, or share of all steps below 1",
+       .range = {0, kMaxInteger},
+       .help =
+           "The last steps of a wsd schedule, in which the rate falls; fewer learn longer at the "
+           "whole rate and settle less."},
+      {.key = "warmup_steps",
+       .type = Type::steps,
+       .group = kScheduleGroup,
+       .effect = Effect::changes_training,
+       .value = "0.03",
+       .unit = "steps, or share of all steps below 1",
+       .range = {0, kMaxInteger},
+       .aliases = {{"warmup_ratio"}},
+       .help = "The learning rate climbs from zero over these steps. Longer is safer at a high "
+               "learning_rate."},
+
+      // ---- Optimizer
+      {.key = "optim",
+       .type = Type::choice,
+       .group = kOptimizerGroup,
+       .effect = Effect::fixes_bits,
+       .value = "adamw",
+       .choices = {"adamw", "adamw_bf16", "adamw_8bit"},
+       .choice_aliases = {{"adamw_torch", "adamw"},
+                          {"adamw_torch_fused", "adamw"},
+                          {"adamw_hf", "adamw"},
+                          {"adamw_bnb_8bit", "adamw_8bit"}},
+       .aliases = {{"optimizer"}},
+       .help =
+           "AdamW with decoupled weight decay, as torch.optim.AdamW defines it. adamw: states in "
+           "fp32, 8 bytes a parameter. adamw_bf16: in 4 bytes; adamw_8bit: in 2. Fewer bytes "
+           "leave room for larger models, and are fewer to move; what they lose is rounded up or "
+           "down at random, which adds some noise to the steps and no drift, but that v of "
+           "adamw_8bit settles some 2 % high. With adamw_8bit, m is off by less than 1/8 of itself "
+           "and the root of v by 1/16, and a parameter learns too slowly whose gradients are some "
+           "10,000 times smaller than its neighbours'."},
+      {.key = "master",
+       .type = Type::choice,
+       .group = kOptimizerGroup,
+       .effect = Effect::fixes_bits,
+       .value = "fp32",
+       .choices = {"fp32", "split"},
+       .aliases = {{"master_weights"}},
+       .help =
+           "How the fp32 weights that AdamW updates are kept. fp32: beside those the model "
+           "computes with. split, with dtype = bf16: the model's weights are their upper halves, "
+           "only the lower ones lie beside them; 2 bytes a parameter less, the same training but "
+           "for weights that lie halfway between two of bf16, which round away from zero."},
+      {.key = "weight_decay",
+       .type = Type::number,
+       .group = kOptimizerGroup,
+       .effect = Effect::changes_training,
+       .value = "0",
+       .range = {0, 1},
+       .help = "Pull of the weights towards zero, per step and learning rate; biases and norms are "
+               "left out. "
+               "0.01 is usual against overfitting."},
+      {.key = "adam_beta1",
+       .type = Type::number,
+       .group = kOptimizerGroup,
+       .effect = Effect::changes_training,
+       .value = "0.9",
+       .range = {0, 1, true},
+       .aliases = {{"beta1"}},
+       .help = "Decay of AdamW's mean of gradients; higher is smoother and turns later."},
+      {.key = "adam_beta2",
+       .type = Type::number,
+       .group = kOptimizerGroup,
+       .effect = Effect::changes_training,
+       .value = "0.999",
+       .range = {0, 1, true},
+       .aliases = {{"beta2"}},
+       .help =
+           "Decay of AdamW's mean of squared gradients; lower reacts faster and is less steady."},
+      {.key = "adam_epsilon",
+       .type = Type::number,
+       .group = kOptimizerGroup,
+       .effect = Effect::changes_training,
+       .value = "1e-8",
+       .range = {1e-20, 1},
+       .aliases = {{"adam_eps"}},
+       .help = "Added to AdamW's denominator; larger damps steps of tensors with tiny gradients."},
+      {.key = "max_grad_norm",
+       .type = Type::number,
+       .group = kOptimizerGroup,
+       .effect = Effect::changes_training,
+       .value = "1",
+       .range = {0, 1e9},
+       .aliases = {{"clip_grad_norm"}, {"grad_clip"}, {"gradient_clipping"}},
+       .help = "Gradients with a larger norm are scaled down to it; 0 switches clipping off: "
+               "then the CPU updates weights while the backward still runs, which is faster "
+               "where they live in host memory, but a pause waits for the end of the step."},
+
+      {.key = "freeze",
+       .type = Type::list,
+       .group = kOptimizerGroup,
+       .effect = Effect::fixes_bits,
+       .value = "",
+       .aliases = {{"freeze_patterns"}},
+       .help = "Parameters that stay as they are, as patterns over their Hugging Face names "
+               "separated by commas: 'bert.embeddings.*,bert.encoder.layer.[0-3].*' (* any text, ? "
+               "one character, [0-3] one of these). Below the lowest trained block there is no "
+               "backward; a frozen parameter has no gradient and no Adam states. Freezing more "
+               "saves memory and time, and adapts less."},
+      {.key = "param_groups",
+       .type = Type::groups,
+       .group = kOptimizerGroup,
+       .effect = Effect::changes_training,
+       .value = "",
+       .help =
+           "Learning rate (lr), factor of the learning rate (factor) and weight decay (decay) "
+           "of the parameters that a pattern names (see freeze): 'classifier.*:lr=1e-4,decay=0; "
+           "bert.embeddings.*:factor=0.1'. The first pattern that names a parameter counts. The "
+           "schedule applies to each; lr leaves layerwise_lr_decay out, and decay is for biases "
+           "and norms too where they are named. In TOML also [[param_groups]] with pattern, "
+           "learning_rate, lr_factor, weight_decay, at the end of the file."},
+      {.key = "layerwise_lr_decay",
+       .type = Type::number,
+       .group = kOptimizerGroup,
+       .effect = Effect::changes_training,
+       .value = "1",
+       .range = {0.01, 1},
+       .aliases = {{"layer_decay"}, {"llrd"}},
+       .help =
+           "Factor x of the learning rate from layer to layer towards the input: layer i = 0, 1, "
+           "... of n has learning_rate * x^(n - i), the head the whole, the embeddings "
+           "x^(n + 1) (ULMFiT's discriminative rates, counted as BEiT does). 1 is the same for "
+           "all; 0.8 to 0.95 keeps more of what was pre-trained."},
+
+      // ---- Regularisation
+      {.key = "label_smoothing_factor",
+       .type = Type::number,
+       .group = kRegularGroup,
+       .effect = Effect::changes_training,
+       .value = "0",
+       .range = {0, 1, true},
+       .aliases = {{"label_smoothing"}},
+       .help = "Share of each label spread over all classes; 0.1 makes overconfident classifiers "
+               "milder."},
+      {.key = "hidden_dropout",
+       .type = Type::number,
+       .group = kRegularGroup,
+       .effect = Effect::changes_training,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {0, 0.999},
+       .aliases = {{"hidden_dropout_prob"}},
+       .help = "Dropout after each sub-layer; auto is what the model's config.json says. Its masks "
+               "are drawn again in the backward, and cost no memory."},
+      {.key = "attention_dropout",
+       .type = Type::number,
+       .group = kRegularGroup,
+       .effect = Effect::changes_training,
+       .value = "auto",
+       .can_be_auto = true,
+       .range = {0, 0.999},
+       .aliases = {{"attention_probs_dropout_prob"}},
+       .help = "Dropout of attention weights; auto is what the model's config.json says."},
+  };
+}
+
+}  // namespace ferry::config

@@ -1,0 +1,49 @@
+#pragma once
+// Reads and writes parts of a block's segments wherever they live. For loading, export, tests and
+// (later) checkpoints; never inside a step. The caller has settled the executor.
+
+#include <span>
+#include <vector>
+
+#include "offload/executor/run_memory.h"
+#include "src/engine/state/frozen_weights.h"
+
+namespace ferry {
+
+class Segments {
+ public:
+  Segments(const StepShape& shape, Device& device, RunMemory& memory)
+      : shape_(shape), device_(device), memory_(memory) {}
+
+  /** Sets fp32 values of a parameter: the master copy, if there is one, and the weights. */
+  void set_param(int block, int64_t offset, std::span<const float> values);
+  /** fp32 values: those of the master copy, or where there is none of the weights. */
+  void get_param(int block, int64_t offset, std::span<float> values) const;
+  /** True in a training run for a parameter that has weights alone: it is frozen, and they are not
+   * fp32. */
+  bool lacks_master(int block, int64_t offset) const;
+  /** Sets some of a segment's bytes, as a checkpoint holds them. */
+  void set_bytes(int block, Segment segment, int64_t offset, std::span<const std::byte> bytes);
+  /** All bytes of a segment; empty if the run has none of it. */
+  std::vector<std::byte> bytes_of(int block, Segment segment) const;
+  /** The values of parameters that have no master copy, for as long as the run lasts. */
+  const FrozenWeights& frozen() const { return frozen_; }
+  void set_frozen(FrozenWeights frozen) { frozen_ = std::move(frozen); }
+
+ private:
+  bool has_master(int block, int64_t offset) const {
+    return shape_.trains && !lacks_master(block, offset);
+  }
+  void set_piece(int block, int64_t offset, std::span<const float> values);
+  void get_piece(int block, int64_t offset, std::span<float> values) const;
+  void write(std::byte* to, Place place, const void* from, int64_t n_bytes);
+  void read(void* to, const std::byte* from, Place place, int64_t n_bytes) const;
+  int64_t bytes_of_segment(int block, Segment segment) const;
+
+  const StepShape& shape_;
+  Device& device_;
+  RunMemory& memory_;
+  FrozenWeights frozen_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,94 @@
+#pragma once
+// Master weights and Adam states as safetensors under the parameters' Hugging Face names: written
+// block by block while steps go on, read back into the segments, every tensor under a checksum.
+// Torch-free; src/train/checkpoint says where the files lie.
+
+#include <array>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "models/tensor_table.h"
+#include "offload/executor/executor.h"
+#include "src/engine/state/file_order.h"
+#include "src/engine/state/segments.h"
+#include "src/engine/state/weights.h"
+#include "src/files/hf/checkpoint_reader.h"
+#include "src/files/safetensors/safetensors_writer.h"
+#include "src/files/safetensors/tensor_checksums.h"
+#include "src/files/write/write_behind.h"
+
+namespace ferry {
+
+/** The segments that a checkpoint holds; the weights are the master, rounded. The master is fp32
+ * however the run keeps it, under the parameters' Hugging Face names, and for frozen weights that
+ * have none the values they were loaded from; so are fp32 and bf16 states
+ * in their type, which have Ferry's order of elements where the weights have the file's. A block of
+ * 8-bit states may hold parts of two Hugging Face tensors, so these are one tensor of codes for
+ * each parameter of the table, "layer.0.attention.qkv.weight", and one of exponents, with
+ * ".exponents" behind that name. */
+inline constexpr std::array kSavedSegments = {Segment::master, Segment::adam_m, Segment::adam_v};
+
+/** The files of one checkpoint while they are being written. */
+class StateWriter {
+ public:
+  /** Declares every tensor and reserves the space. Bytes are in `behind`, which outlives the
+   * writer, until they are on the disk. Throws Error(machine). */
+  StateWriter(const ModelTable& model,
+              const StepShape& shape,
+              const FrozenWeights& frozen,
+              const std::filesystem::path& checkpoint,
+              int64_t max_shard_bytes,
+              WriteBehind& behind);
+  /** Takes all of one block, on the save queue: waits for the disk only where no slot is free. */
+  void write(BlockStates& block);
+  /** Puts all files safely on disk under their names. Call it when every block is written. Returns
+   * the checksums by stem. Throws Error(data) where frozen weights are no longer what was loaded.
+   */
+  const std::map<std::string, TensorChecksums>& finish();
+
+ private:
+  void write(BlockStates& block, size_t segment);
+  /** The file has the master's values in another order, and they do not come from a file. */
+  bool is_reordered(const std::string& name) const {
+    return orders_.contains(name) && !(without_master_.contains(name) && frozen_.has(name));
+  }
+  /** Fills pieces of a reordered tensor's file that follow each other. */
+  void gather(BlockStates& block,
+              const std::string& name,
+              std::span<const StatePiece> pieces) const;
+  /** Parts of what begins at element `begin` of the block's weights, as the run rounded them. */
+  void read_rounded(BlockStates& block,
+                    int64_t begin,
+                    std::span<const FileOrder::Part> parts) const;
+  /** A piece of a tensor that has no master; the tensor begins at begin_bytes of that. */
+  void read_frozen(BlockStates& block,
+                   const std::string& name,
+                   int64_t begin_bytes,
+                   const StatePiece& piece) const;
+
+  const StepShape& shape_;
+  const FrozenWeights& frozen_;
+  std::unordered_set<std::string> without_master_;  // names
+  // The names of each block by segment, in the order of the files.
+  std::array<std::vector<std::vector<std::string>>, kSavedSegments.size()> names_;
+  std::array<std::unordered_map<std::string, ByteRange>, kSavedSegments.size()> ranges_;
+  std::unordered_map<std::string, FileOrder> orders_;  // of the master's files, where not ours
+  std::vector<CheckpointWriter> writers_;              // as kSavedSegments
+  std::map<std::string, TensorChecksums> checksums_;
+};
+
+/** Fills these of kSavedSegments; with the master the weights. Throws Error(data) naming the tensor
+ * that is missing, of another shape, or whose bytes are not those of `checksums`. */
+void load_states(const ModelTable& model,
+                 const StepShape& shape,
+                 const std::filesystem::path& checkpoint,
+                 const std::map<std::string, TensorChecksums>& checksums,
+                 std::span<const Segment> which,
+                 Segments& segments);
+
+}  // namespace ferry

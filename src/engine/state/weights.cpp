@@ -1,0 +1,275 @@
+#include "src/engine/state/weights.h"
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numbers>
+#include <random>
+#include <span>
+#include <unordered_set>
+
+#include "simd/kernels.h"
+#include "simd/random.h"
+#include "src/base/error.h"
+#include "src/base/movement.h"
+#include "src/engine/state/file_order.h"
+#include "src/files/crc32c.h"
+#include "src/files/safetensors/safetensors_writer.h"
+
+namespace ferry {
+namespace {
+
+int64_t row_elements(const ParamSpec& param) {
+  return param.n_elements / param.shape[0];
+}
+
+/** Normal deviates by Box and Muller's transform, from the seed and the parameter's name alone. The
+ * generator's draws are one sequence; the transform, which takes ten times as long, is spread over
+ * threads. */
+class NormalDeviates {
+ public:
+  NormalDeviates(float std, uint64_t seed, const std::string& name) : std_(std) {
+    uint64_t key = simd::splitmix64(seed);
+    for (char c : name)
+      key = simd::splitmix64(key ^ static_cast<unsigned char>(c));
+    random_.seed(key);
+  }
+
+  /** The next ones; of an odd number, the last of its pair is lost. */
+  void fill(std::span<float> values) {
+    const auto uniform = [](uint64_t draw) {
+      return (static_cast<double>(draw >> 11) + 0.5) * 0x1p-53;
+    };
+    const size_t n_pairs = (values.size() + 1) / 2;
+    draws_.resize(2 * n_pairs);
+    std::generate(draws_.begin(), draws_.end(), std::ref(random_));
+    tbb::parallel_for(size_t{0}, n_pairs, [&](size_t pair) {
+      const double radius = std::sqrt(-2.0 * std::log(uniform(draws_[2 * pair])));
+      const double angle = 2.0 * std::numbers::pi * uniform(draws_[2 * pair + 1]);
+      const size_t i = 2 * pair;
+      values[i] = static_cast<float>(std_ * radius * std::cos(angle));
+      if (i + 1 < values.size())
+        values[i + 1] = static_cast<float>(std_ * radius * std::sin(angle));
+    });
+  }
+
+ private:
+  float std_;
+  std::mt19937_64 random_;
+  std::vector<uint64_t> draws_;
+};
+
+/** Initialises in pieces: a whole embedding's values beside its segments would be memory that no
+ * plan knows. */
+void initialise(const ModelTable& model, const HfEntry& entry, uint64_t seed, Segments& segments) {
+  constexpr int64_t kPiece = 1 << 19;  // elements, in whole pairs
+  const ParamSpec& spec = model.param_of(entry);
+  const auto [begin, n_elements] = extent_of(model, entry);
+  NormalDeviates normal(model.init_std, seed, entry.hf_name);
+  std::vector<float> values(static_cast<size_t>(std::min(kPiece, n_elements)),
+                            spec.init == Init::ones ? 1.0f : 0.0f);
+  for (int64_t at = 0; at < n_elements; at += kPiece) {
+    const std::span piece =
+        std::span(values).first(static_cast<size_t>(std::min(kPiece, n_elements - at)));
+    if (spec.init == Init::normal) normal.fill(piece);
+    segments.set_param(entry.block, begin + at, piece);
+  }
+}
+
+/** One NaN would be in every loss from the first step on, and in the model that is saved. */
+void check_values(std::span<const float> values,
+                  int64_t first_element,
+                  DType compute,
+                  const std::string& name,
+                  const CheckpointReader& checkpoint) {
+  constexpr float kHalf_max = 65504.0f;
+  const bool is_half = compute == DType::f16;
+  // The square sum is finite exactly where all values are, and quick.
+  if (!is_half && std::isfinite(simd::square_sum(values.data(), DType::f32,
+                                                 static_cast<int64_t>(values.size()))))
+    return;
+  const float most = is_half ? kHalf_max : std::numeric_limits<float>::max();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (std::fabs(values[i]) <= most) continue;
+    throw Error(
+        Fault::data, "model.load",
+        fmt::format("'{}': tensor '{}' has the value {} at element {}", checkpoint.path().string(),
+                    name, values[i], first_element + static_cast<int64_t>(i)),
+        std::isfinite(values[i]) ? "fp16 ends at 65504: use dtype = bf16 or fp32"
+                                 : "the model is broken: fetch or export it again");
+  }
+}
+
+/** A head of the same kind for another number of labels: the first dimension alone differs. */
+bool is_other_head(const StoredTensor& stored, const HfEntry& entry, const ModelTable& model) {
+  const auto& wanted = entry.hf_shape;
+  return entry.optional && wanted[0] == model.n_labels && stored.shape.size() == wanted.size() &&
+         stored.shape[0] != wanted[0] &&
+         std::equal(wanted.begin() + 1, wanted.end(), stored.shape.begin() + 1);
+}
+
+/** The name under which the checkpoint has this entry. */
+const StoredTensor* find(const CheckpointReader& checkpoint,
+                         const HfEntry& entry,
+                         std::string* name) {
+  *name = entry.hf_name;
+  if (const StoredTensor* t = checkpoint.find(entry.hf_name)) return t;
+  for (const std::string& other : entry.also_named)
+    if (const StoredTensor* t = checkpoint.find(other)) {
+      *name = other;
+      return t;
+    }
+  return nullptr;
+}
+
+}  // namespace
+
+EntryExtent extent_of(const ModelTable& model, const HfEntry& entry) {
+  const ParamSpec& param = model.param_of(entry);
+  return {.begin = param.offset + entry.row_begin * row_elements(param),
+          .n_elements = entry.rows * row_elements(param)};
+}
+
+void read_entry(const ModelTable& model,
+                const HfEntry& entry,
+                const CheckpointReader& checkpoint,
+                const StoredTensor& stored,
+                const CheckpointReader::TakeValues& look,
+                Segments& segments) {
+  const FileOrder order(model, entry);
+  const int64_t begin = extent_of(model, entry).begin;
+  checkpoint.read_f32(stored, [&](std::span<const float> values, int64_t first_element) {
+    look(values, first_element);
+    if (order.is_ours()) segments.set_param(entry.block, begin + first_element, values);
+  });
+  if (order.is_ours()) return;
+  std::vector<float> strip;
+  for (int64_t row = 0; row < order.rows(); row += order.strip_rows()) {
+    const int64_t n_rows = std::min(order.strip_rows(), order.rows() - row);
+    strip.resize(static_cast<size_t>(n_rows * order.columns()));
+    order.read_strip(
+        row, strip,
+        [&](int64_t first_element, std::span<float> values) {
+          CheckpointReader::read_part(stored, first_element, values);
+        },
+        [&](int64_t first_element, int64_t n_elements) {
+          CheckpointReader::release_pages(stored, first_element, n_elements);
+        });
+    segments.set_param(entry.block, begin + row * order.columns(), strip);
+    note_movement();
+  }
+}
+
+LoadReport load_weights(const ModelTable& model,
+                        CheckpointReader checkpoint_file,
+                        uint64_t seed,
+                        Segments& segments) {
+  LoadReport report;
+  FrozenWeights frozen(std::move(checkpoint_file));
+  const CheckpointReader& checkpoint = frozen.file();
+  std::unordered_set<std::string> known(model.hf_ignored.begin(), model.hf_ignored.end());
+  for (const HfEntry& entry : model.hf_names) {
+    known.insert(entry.hf_name);
+    known.insert(entry.also_named.begin(), entry.also_named.end());
+    const EntryExtent extent = extent_of(model, entry);
+    std::string name;
+    const StoredTensor* stored = find(checkpoint, entry, &name);
+    if (!stored) {
+      if (!entry.optional)
+        throw Error(
+            Fault::data, "model.load",
+            fmt::format("'{}' has no tensor '{}'", checkpoint.path().string(), entry.hf_name),
+            fmt::format("is it a {} model?", model.family));
+      initialise(model, entry, seed, segments);
+      report.initialised.push_back(entry.hf_name);
+      continue;
+    }
+    if (is_other_head(*stored, entry, model)) {
+      initialise(model, entry, seed, segments);
+      report.redrawn.push_back(fmt::format("{} of shape {}, expected {}", name,
+                                           format_shape(stored->shape),
+                                           format_shape(entry.hf_shape)));
+      continue;
+    }
+    const bool lacks_master = segments.lacks_master(entry.block, extent.begin);
+    uint32_t checksum = 0;
+    read_entry(
+        model, entry, checkpoint, checkpoint.get(name, entry.hf_shape),
+        [&](std::span<const float> values, int64_t first_element) {
+          check_values(values, first_element, model.compute, name, checkpoint);
+          if (lacks_master) checksum = crc32c(std::as_bytes(values), checksum);
+        },
+        segments);
+    if (lacks_master) frozen.add(entry.hf_name, *stored, checksum);
+  }
+  for (const StoredTensor* tensor : checkpoint.tensors())
+    if (!known.contains(std::string(tensor->name))) report.unused.emplace_back(tensor->name);
+  if (!frozen.empty()) segments.set_frozen(std::move(frozen));
+  return report;
+}
+
+void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segments) {
+  for (const HfEntry& entry : model.hf_names)
+    initialise(model, entry, seed, segments);
+}
+
+std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype) {
+  std::vector<TensorSpec> tensors;
+  for (const HfEntry& entry : model.hf_names)
+    tensors.push_back({entry.hf_name, dtype, entry.hf_shape});
+  return tensors;
+}
+
+void save_weights(const ModelTable& model,
+                  const Segments& segments,
+                  const std::filesystem::path& directory,
+                  DType dtype,
+                  int64_t max_shard_bytes) {
+  constexpr int64_t kPiece = 65536;  // elements
+  CheckpointWriter writer(directory, hf_tensors(model, dtype), max_shard_bytes);
+  std::vector<float> values(kPiece), strip;
+  std::vector<std::byte> rounded;
+  const FrozenWeights& frozen = segments.frozen();
+  const auto round = [&](std::span<const float> piece) {
+    rounded.resize(piece.size() * size_of(dtype));
+    simd::convert(rounded.data(), dtype, piece.data(), DType::f32, std::ssize(piece));
+    return std::span<const std::byte>(rounded);
+  };
+  for (const HfEntry& entry : model.hf_names) {
+    const auto [begin, n_elements] = extent_of(model, entry);
+    const bool is_in_file = segments.lacks_master(entry.block, begin) && frozen.has(entry.hf_name);
+    const FileOrder order(model, entry);
+    if (!is_in_file && !order.is_ours()) {
+      for (int64_t row = 0; row < order.rows(); row += order.strip_rows()) {
+        const int64_t n_rows = std::min(order.strip_rows(), order.rows() - row);
+        strip.resize(static_cast<size_t>(n_rows * order.columns()));
+        segments.get_param(entry.block, begin + row * order.columns(), strip);
+        order.write_strip(row, strip, [&](int64_t first_element, std::span<const float> piece) {
+          writer.write_at(entry.hf_name, first_element * static_cast<int64_t>(size_of(dtype)),
+                          round(piece));
+        });
+      }
+      continue;
+    }
+    uint32_t checksum = 0;
+    for (int64_t at = 0; at < n_elements; at += kPiece) {
+      const auto n = static_cast<size_t>(std::min(kPiece, n_elements - at));
+      const std::span piece = std::span(values).first(n);
+      if (is_in_file) {
+        frozen.read(entry.hf_name, at, piece);
+        checksum = crc32c(std::as_bytes(piece), checksum);
+      } else {
+        segments.get_param(entry.block, begin + at, piece);
+      }
+      writer.write(entry.hf_name, round(piece));
+    }
+    if (is_in_file) frozen.check(entry.hf_name, checksum);
+  }
+  writer.finish();
+}
+
+}  // namespace ferry

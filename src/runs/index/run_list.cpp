@@ -1,0 +1,170 @@
+#include "src/runs/index/run_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/base/json_reader.h"
+#include "src/base/print.h"
+#include "src/files/plain_file.h"
+#include "src/runs/directory/run_directory.h"
+#include "src/runs/index/run_index.h"
+#include "src/runs/logs/mean_loss.h"
+
+namespace ferry::runs {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_run(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(path / "run.json", error);
+}
+
+void sort_by_age(std::vector<RunSummary>& all) {
+  std::ranges::sort(all, {}, [](const RunSummary& run) {
+    return std::pair(run.record->value("created", ""), run.path);
+  });
+}
+
+void add_runs(const std::vector<fs::path>& paths, std::vector<RunSummary>& all) {
+  for (const fs::path& path : paths)
+    try {
+      all.push_back(summarise(path));
+    } catch (const std::exception& error) {  // a broken one must not hide the others
+      log_line(fmt::format("'{}' is left out: {}", path.string(), error.what()));
+    }
+}
+
+std::vector<fs::path> runs_in(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error))
+    if (is_run(it->path())) found.push_back(it->path());
+  return found;
+}
+
+/** The runs in runs/ and in the index, each once; those of runs/ as paths from here. */
+std::vector<fs::path> known_runs() {
+  RunIndex index;
+  std::vector<fs::path> known = runs_in("runs");
+  std::error_code error;
+  const fs::path here = fs::weakly_canonical(fs::absolute("runs", error), error);
+  for (const fs::path& run : known)
+    index.add(run);
+  for (const fs::path& run : index.all())
+    if (run.parent_path() != here) known.push_back(run);
+  return known;
+}
+
+double number_or_nan(const nlohmann::ordered_json& value) {
+  return value.is_number() ? value.get<double>() : std::nan("");
+}
+
+/** Calls `use` with every line. No more of the file than two lines is in memory at once: what is
+ * longer than any line of a run is left out. Throws Error(data) for a file that is longer than any
+ * run's, for reading it would take hours. */
+void for_each_metrics_line(const fs::path& file, const std::function<void(std::string_view)>& use) {
+  constexpr size_t kLine_bytes_max = 64 * kKiB;
+  constexpr size_t kFile_bytes_max = 4 * kGiB;  // 16 million steps
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) return;  // no step yet
+  const PlainFile metrics = open_plain_file(file);
+  if (metrics.size_bytes > kFile_bytes_max)
+    throw Error(Fault::data, "runs.read",
+                fmt::format("'{}' has {}, expected at most {}", file.string(),
+                            format_bytes(static_cast<int64_t>(metrics.size_bytes)),
+                            format_bytes(static_cast<int64_t>(kFile_bytes_max))),
+                "it is not what a run wrote");
+  std::string text;
+  std::vector<char> piece(kLine_bytes_max);
+  bool is_in_long_line = false;
+  while (const size_t n_read = read_some(metrics, file, piece)) {
+    text.append(piece.data(), n_read);
+    size_t begin = 0;
+    for (size_t end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+      if (!is_in_long_line) use(std::string_view(text).substr(begin, end - begin));
+      is_in_long_line = false;
+    }
+    text.erase(0, begin);
+    if (text.size() < kLine_bytes_max) continue;
+    is_in_long_line = true;
+    text.clear();
+  }
+  if (!is_in_long_line && !text.empty()) use(text);
+}
+
+}  // namespace
+
+std::string RunSummary::phase() const {
+  return record->value("phase", "unreadable");
+}
+
+RunSummary summarise(const fs::path& run) {
+  RunSummary summary{.path = run, .record = read_run(run), .last_step = {}, .last_evaluation = {}};
+  MeanLoss mean;
+  bool has_line = false;
+  for_each_metrics_line(run / "metrics.jsonl", [&](std::string_view line) {
+    nlohmann::ordered_json values;
+    if (parse_json(line, values) || !values.is_object()) return;  // it is being written
+    if (const auto ms = values.find("step_ms"); ms != values.end() && ms->is_number())
+      summary.training_seconds += ms->get<double>() / 1e3;
+    if (values.contains("loss")) {
+      const bool is_line = values.contains("loss_mean");
+      has_line = has_line || is_line;
+      if (values["loss"].is_number()) mean.add(values["loss"].get<double>());
+      summary.mean_loss = has_line ? mean.value() : number_or_nan(values["loss"]);
+      if (is_line) mean = {};
+      summary.last_step = std::move(values);
+    } else if (values.contains("eval_loss")) {
+      summary.last_evaluation = std::move(values);
+    }
+  });
+  return summary;
+}
+
+std::vector<RunSummary> list_runs(const fs::path& directory) {
+  const std::vector<fs::path> found = runs_in(directory);
+  RunIndex index;
+  for (const fs::path& run : found)
+    index.add(run);
+  std::vector<RunSummary> all;
+  add_runs(found, all);
+  sort_by_age(all);
+  return all;
+}
+
+std::vector<RunSummary> list_known_runs() {
+  std::vector<RunSummary> all;
+  add_runs(known_runs(), all);
+  sort_by_age(all);
+  return all;
+}
+
+fs::path find_run(const std::string& given) {
+  const fs::path path(given);
+  for (const fs::path& candidate : {path, fs::path("runs") / path})
+    if (is_run(candidate)) return candidate.has_filename() ? candidate : candidate.parent_path();
+  std::vector<fs::path> meant, begun;
+  for (const fs::path& run : known_runs()) {
+    const std::string name = run.filename().string();
+    if (name == given) meant.push_back(run);
+    if (!given.empty() && name.starts_with(given)) begun.push_back(run);
+  }
+  if (meant.empty()) meant = begun;
+  if (meant.size() == 1) return meant[0];
+  if (meant.empty())
+    throw Error(Fault::data, "runs.open", fmt::format("there is no run '{}'", given),
+                "`ferry runs ls` lists those that are known; a directory is taken as well");
+  throw Error(Fault::data, "runs.open",
+              fmt::format("'{}' may be any of {} runs", given, meant.size()),
+              fmt::format("say more of it, or give a directory such as '{}'", meant[0].string()));
+}
+
+}  // namespace ferry::runs
