@@ -7,6 +7,7 @@
 
 #include "src/base/error.h"
 #include "src/data/hash.h"
+#include "src/data/step_plan.h"
 
 namespace ferry {
 namespace {
@@ -66,6 +67,9 @@ void collate(const TokenizedDataset& dataset,
   const int64_t longest = tail_length > 0 ? tail_length : std::max<int64_t>(batch.max_len, 1);
   for (int64_t tail = *size - batch.n_real_tokens; tail > 0; tail -= longest)
     append_sequence(batch, std::min(tail, longest));
+  if (dataset.is_packed())
+    for (int64_t n = round_up_sequences(batch.n_seqs()); batch.n_seqs() < n;)
+      append_sequence(batch, 0);
   batch.input_ids.resize(static_cast<size_t>(*size), pad_id);
   batch.type_ids.resize(static_cast<size_t>(*size), 0);
 }

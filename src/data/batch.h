@@ -40,8 +40,9 @@ struct MicroBatch {
 
 /** Fills `batch` with the samples, their sequences end to end, and a tail of pad tokens up to the
  * smallest of `sizes` (ascending, from choose_token_sizes) that holds them; the tail's sequences
- * have `tail_length` tokens (the last fewer), 0 for as many as the longest sequence. Keeps the
- * memory of an earlier micro-batch. Empty `sizes`: no tail. */
+ * have `tail_length` tokens (the last fewer), 0 for as many as the longest sequence. Packed samples
+ * are followed by empty sequences too, up to round_up_sequences(). Keeps the memory of an earlier
+ * micro-batch. Empty `sizes`: no tail. */
 void collate(const TokenizedDataset& dataset,
              std::span<const int64_t> samples,
              std::span<const int64_t> sizes,

@@ -192,4 +192,11 @@ std::vector<int64_t> choose_token_sizes(int64_t max_tokens,
   return chosen;
 }
 
+int64_t round_up_sequences(int64_t n) {
+  int64_t count = 4;
+  while (count < n)
+    count = count + count / 2 >= n ? count + count / 2 : 2 * count;
+  return n <= 4 ? n : count;
+}
+
 }  // namespace ferry

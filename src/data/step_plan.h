@@ -85,4 +85,9 @@ std::vector<int64_t> choose_token_sizes(int64_t max_tokens,
                                         int64_t n_max,
                                         int64_t multiple = kTokenMultiple);
 
+/** The sequence count that a packed micro-batch of `n` is filled up to with empty ones: n up to 4,
+ * then the next of 6, 8, 12, 16, 24, ... A CUDA graph is right for one count alone, and packed
+ * samples hold ever other ones. */
+int64_t round_up_sequences(int64_t n);
+
 }  // namespace ferry

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <set>
 #include <stdexcept>
 
+#include "src/data/step_plan.h"
 #include "tests/files/test_files.h"
 
 namespace ferry {
@@ -110,11 +112,35 @@ TEST(Collate, PackedSequencesAreLaidAsUnpackedOnes) {
   EXPECT_EQ(a.input_ids, b.input_ids);
   EXPECT_EQ(a.type_ids, b.type_ids);
   EXPECT_EQ(a.position_ids, b.position_ids);
-  EXPECT_EQ(a.cu_seqlens, b.cu_seqlens);
+  EXPECT_TRUE(std::ranges::equal(std::span(a.cu_seqlens).first(b.cu_seqlens.size()), b.cu_seqlens));
   EXPECT_EQ(a.max_len, 6);
   EXPECT_EQ(a.n_real_seqs, 5);
   EXPECT_EQ(a.n_real_tokens, b.n_real_tokens);
   EXPECT_THAT(a.samples, ElementsAre(6, 7, 0, 1, 2));  // the places in its own dataset
+}
+
+TEST(Collate, PackedMicroBatchesHaveFewSequenceCounts) {
+  EXPECT_EQ(round_up_sequences(0), 0);
+  std::set<int64_t> counts;
+  for (int64_t n = 1; n <= 100; ++n) {
+    const int64_t count = round_up_sequences(n);
+    EXPECT_GE(count, n);
+    EXPECT_LE(count, n + n / 2);
+    counts.insert(count);
+  }
+  EXPECT_THAT(counts, ElementsAre(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128));
+
+  // 7 sequences of 10 tokens and a tail of 54 in pieces of 10.
+  const TokenizedDataset packed = of_lengths(std::vector<int>(7, 10)).packed(70);
+  const std::vector<int64_t> first = {0}, sizes = {124};
+  const MicroBatch batch = collate(packed, first, sizes, 0);
+  EXPECT_EQ(batch.n_real_seqs, 7);
+  EXPECT_EQ(batch.n_seqs(), 16);
+  EXPECT_EQ(batch.cu_seqlens[13], 124);
+  for (size_t i = 13; i <= 16; ++i)
+    EXPECT_EQ(batch.cu_seqlens[i], 124);
+  EXPECT_EQ(batch.n_tokens(), 124);
+  EXPECT_EQ(batch.position_ids.size(), 124u);
 }
 
 TEST(TokenizeDataset, IsTheSameOnAnyNumberOfThreads) {

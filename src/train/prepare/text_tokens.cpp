@@ -65,10 +65,13 @@ class KnownTexts {
             .n_seqs = n_sequences(micro_batch_size)};
   }
 
-  /** Those of the samples with the most, should they meet; 0 where nothing is packed. */
+  /** Those of the samples with the most, should they meet, and the empty ones that collate() adds;
+   * 0 where nothing is packed. */
   int64_t n_sequences(int64_t micro_batch_size) const {
-    return std::max(max_micro_batch_tokens(texts_.trained_packs, micro_batch_size),
-                    max_micro_batch_tokens(texts_.evaluated_packs, micro_batch_size));
+    const int64_t most = std::max(max_micro_batch_tokens(texts_.trained_packs, micro_batch_size),
+                                  max_micro_batch_tokens(texts_.evaluated_packs, micro_batch_size));
+    // The tail has no more sequences than there are samples.
+    return most == 0 ? 0 : round_up_sequences(most + micro_batch_size);
   }
 
   RunTexts texts_;

@@ -57,8 +57,8 @@ TEST(TextTokens, SequencesOfPacksAreCounted) {
   ASSERT_EQ(texts.trained.size(), 18u);
   const auto tokens = text_tokens_of(texts);
   ASSERT_TRUE(tokens) << "all are full";
-  EXPECT_EQ(tokens(8, 1).n_seqs, 16);
-  EXPECT_EQ(tokens(8, 4).n_seqs, 16 + 16 + 4 + 4);
+  EXPECT_EQ(tokens(8, 1).n_seqs, round_up_sequences(16 + 1));
+  EXPECT_EQ(tokens(8, 4).n_seqs, round_up_sequences(16 + 16 + 4 + 4 + 4));
   EXPECT_EQ(tokens(8, 4).most, 4 * 256);
   EXPECT_EQ(tokens(8, 4).attended, (32 * 16 * 16 + 64 * 64 * 64) / (32 * 16 + 64 * 64));
 }
