@@ -220,12 +220,9 @@ struct ModelTable {
   std::string family;           ///< "bert"
   std::string hf_architecture;  ///< transformers' class of it: "BertForTokenClassification"
   HeadKind head = HeadKind::classification;
-  int64_t width = 0;  ///< elements of the hidden states between blocks
-  int64_t n_heads = 0;
-  int64_t n_kv_heads = 0;  ///< heads of keys and values; 0: as many
+  int64_t width = 0;       ///< elements of the hidden states between blocks
   int64_t head_width = 0;  ///< of attention
   float norm_eps = 0;
-  double rope_theta = 0;  ///< base of rotary positions' wavelengths
   DType compute = DType::f32;
   AttentionBackend attention = AttentionBackend::cpu_math;
   float hidden_dropout = 0;

@@ -6,7 +6,7 @@
 
 #include "models/block.h"
 #include "models/core/compile.h"
-#include "models/ops/attention.h"
+#include "models/ops/attention/attention.h"
 #include "models/ops/op_code.h"
 #include "src/base/error.h"
 

@@ -125,8 +125,6 @@ ModelTable start_decoder(const DecoderConfig& config, const TableOptions& option
   model.head = options.head;
   model.n_labels = is_lm ? 0 : options.n_labels;
   model.width = W;
-  model.n_heads = H;
-  model.n_kv_heads = kv;
   model.head_width = D;
   model.norm_eps = config.norm_eps;
   model.compute = options.compute;

@@ -174,7 +174,6 @@ ModelTable start_encoder(const EncoderFacts& facts, const TableOptions& options)
   model.hf_architecture = architecture_of(facts.stem, options.head);
   model.head = options.head;
   model.width = facts.width;
-  model.n_heads = facts.n_heads;
   model.head_width = facts.width / facts.n_heads;
   model.norm_eps = facts.norm_eps;
   model.compute = options.compute;

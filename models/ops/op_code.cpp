@@ -6,10 +6,10 @@
 #include <ATen/ops/tanh_backward.h>
 #include <fmt/format.h>
 
-#include "models/ops/attention.h"
+#include "models/ops/attention/attention.h"
 #include "models/ops/attention/cached_attention.h"
 #include "models/ops/fused.h"
-#include "models/ops/linear.h"
+#include "models/ops/linear/linear.h"
 #include "models/ops/losses.h"
 #include "src/base/error.h"
 

@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "models/ops/attention.h"
+#include "models/ops/attention/attention.h"
 #include "models/ops/fused.h"
 #include "models/ops/scratch_sizes.h"
 #include "simd/kernels.h"

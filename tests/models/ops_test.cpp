@@ -6,9 +6,9 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "models/ops/attention.h"
+#include "models/ops/attention/attention.h"
 #include "models/ops/fused.h"
-#include "models/ops/linear.h"
+#include "models/ops/linear/linear.h"
 #include "models/ops/scratch_sizes.h"
 #include "tests/models/ops_case.h"
 

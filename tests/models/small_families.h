@@ -192,8 +192,6 @@ inline ModelTable small_table(const SmallModel& its,
   model.family = name_of(its.family);
   model.head = HeadKind::causal_lm;
   model.width = W;
-  model.n_heads = its.heads.n_heads;
-  model.n_kv_heads = its.heads.n_kv_heads;
   model.compute = compute;
   model.attention = attention;
   model.max_positions = SmallModel::kPositions;

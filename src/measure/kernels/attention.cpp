@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "models/ops/attention.h"
+#include "models/ops/attention/attention.h"
 #include "models/ops/scratch_sizes.h"
 #include "src/measure/kernels/gemm.h"
 

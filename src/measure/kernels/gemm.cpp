@@ -1,7 +1,7 @@
 #include "src/measure/kernels/gemm.h"
 
 #include "models/block.h"
-#include "models/ops/linear.h"
+#include "models/ops/linear/linear.h"
 
 namespace ferry::measure {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "models/ops/attention.h"
+#include "models/ops/attention/attention.h"
 #include "models/ops/scratch_sizes.h"
 
 namespace ferry::ops {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "models/ops/attention.h"
+#include "models/ops/attention/attention.h"
 #include "models/ops/dispatch.h"
 #include "models/ops/fused.h"
 #include "models/ops/losses.h"

@@ -1,4 +1,0 @@
-#pragma once
-// Attention: its folder has it.
-
-#include "models/ops/attention/attention.h"
