@@ -6,6 +6,8 @@
 
 #include "src/base/error.h"
 #include "src/cli/commands.h"
+#include "src/config/options/option.h"
+#include "src/plan/machine/machine_profile.h"
 
 namespace ferry::cli {
 
@@ -30,6 +32,11 @@ constexpr std::string_view kCompletionHelp =
     "  bash   echo 'source <(ferry completion bash)' >> ~/.bashrc\n"
     "  zsh    echo 'source <(ferry completion zsh)' >> ~/.zshrc      (after compinit)\n"
     "  fish   ferry completion fish > ~/.config/fish/completions/ferry.fish\n";
+
+std::vector<std::string> choices_of(std::string_view key) {
+  const config::Option& option = *config::find_option(key).option;
+  return {option.choices.begin(), option.choices.end()};
+}
 
 /** Every verb: those with settings from their table, the others from what follows them. */
 CompletedProgram whole_program() {
@@ -58,6 +65,20 @@ CompletedProgram whole_program() {
   program.flags.push_back({.names = {"json"},
                            .verbs = {"presets", "doctor", "bench"},
                            .help = "Results as JSON",
+                           .takes_value = false});
+  program.flags.push_back({.names = {"task"},
+                           .verbs = {"presets"},
+                           .help = "The presets of a task",
+                           .completes = Completes::words,
+                           .values = choices_of("task")});
+  program.flags.push_back({.names = {"card"},
+                           .verbs = {"presets"},
+                           .help = "The presets made for a card",
+                           .completes = Completes::words,
+                           .values = list_machine_presets()});
+  program.flags.push_back({.names = {"here"},
+                           .verbs = {"presets"},
+                           .help = "The presets made for no more than this machine has",
                            .takes_value = false});
   program.flags.push_back({.names = {"no-measure"},
                            .verbs = {"doctor"},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "src/base/error.h"
 #include "src/base/print.h"
@@ -46,6 +47,15 @@ void check_data_exists(const config::Config& config, std::string_view key) {
           ? "paths count from the current directory"
           : fmt::format("where it was moved, give its new place: --{} PATH (the same texts)",
                         key == "dataset" ? "dataset" : "eval-dataset"));
+}
+
+nlohmann::ordered_json json_of(const config::Value& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* boolean = std::get_if<bool>(&value)) return *boolean;
+  if (const auto* integer = std::get_if<int64_t>(&value)) return *integer;
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  if (const auto* time = std::get_if<config::Seconds>(&value)) return to_text(*time);
+  return "auto";
 }
 
 std::optional<fs::path> find_trainer() {

@@ -3,6 +3,7 @@
 // binary.
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 
 #include "src/cli/commands.h"
@@ -17,6 +18,9 @@ std::optional<config::CommandLine> read_settings(std::string_view verb, Argument
 /** Throws Error(data) when an option names a data file or folder that is not there; an empty path
  * passes. */
 void check_data_exists(const config::Config& config, std::string_view key);
+
+/** A setting's value as `--json` prints it. */
+nlohmann::ordered_json json_of(const config::Value& value);
 
 /** The binary that holds LibTorch: $FERRY_TRAINER, else beside this one (installed:
  * ../libexec/ferry; in the build tree: ../train). nullopt when there is none. Throws Error(usage)

@@ -7,6 +7,7 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/cli/settings.h"
+#include "src/cli/smaller_machine.h"
 #include "src/config/models/models.h"
 #include "src/config/paths.h"
 #include "src/data/run_dataset.h"
@@ -21,15 +22,6 @@
 namespace ferry::cli {
 
 namespace {
-
-nlohmann::ordered_json json_of(const config::Value& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* boolean = std::get_if<bool>(&value)) return *boolean;
-  if (const auto* integer = std::get_if<int64_t>(&value)) return *integer;
-  if (const auto* number = std::get_if<double>(&value)) return *number;
-  if (const auto* time = std::get_if<config::Seconds>(&value)) return to_text(*time);
-  return "auto";
-}
 
 void print_settings(const config::CommandLine& command) {
   if (!command.wants_json) {
@@ -99,6 +91,8 @@ void check_run(const config::Config& config) {
 int run_train(Arguments arguments) {
   auto command = read_settings("train", arguments);
   if (!command) return 0;
+  if (const std::string note = note_of_smaller_machine(*command); !note.empty())
+    log_line(fmt::format("ferry: {}", note));
   check_patterns(command->config);
   if (command->wants_dry_run) {
     print_settings(*command);

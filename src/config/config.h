@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "src/config/options/option.h"
+#include "src/config/preset.h"
 #include "src/config/options/value.h"
 
 namespace ferry::config {
@@ -93,10 +94,10 @@ class Config {
 /** The first lines of a run's config.toml: which form it has, and which Ferry wrote it. */
 std::string format_lines();
 
-/** Reads a TOML file of `key = value` lines into config. Throws Error(usage) naming file and line:
- * of a newer form (naming both versions),
- * not readable, not TOML, a table, an unknown key, a key given twice (also by alias), a value of
+/** Reads a TOML file of `key = value` lines into config; gives back its keys preset.*, which are no
+ * settings. Throws Error(usage) naming file and line: of a newer form (naming both versions), not
+ * readable, not TOML, another table, an unknown key, a key given twice (also by alias), a value of
  * the wrong type or range. */
-void read_toml_file(Config& config, const std::filesystem::path& file, Source source);
+PresetHead read_toml_file(Config& config, const std::filesystem::path& file, Source source);
 
 }  // namespace ferry::config

@@ -1,5 +1,5 @@
-// Configuration files and presets: flat TOML, one `key = value` a line. The only file that includes
-// toml++.
+// Configuration files and presets: flat TOML, one `key = value` a line, and what a preset says of
+// itself. The only file that includes toml++.
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
@@ -8,6 +8,7 @@
 #include <cctype>
 #include <map>
 
+#include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/version.h"
 #include "src/config/config.h"
@@ -23,6 +24,8 @@ constexpr std::uintmax_t kConfigLimit_bytes = 1 << 20;
 /** Not settings: what a run's config.toml says of itself. */
 constexpr std::string_view kFormatKey = "format_version", kWriterKey = "ferry_version";
 constexpr int64_t kFormat_version = 1;
+/** Not settings either: what a preset says of itself, preset.title and so on. */
+constexpr std::string_view kHeadKey = "preset";
 
 std::string read_text(const std::filesystem::path& file) {
   const auto refuse = [&](std::string_view why) {
@@ -137,6 +140,59 @@ void refuse_deep_keys(std::string_view text, const std::filesystem::path& file) 
   }
 }
 
+/** Bytes and lines of a text that a line of a table or a message can hold. */
+constexpr size_t kHeadText_bytes_max = 200;
+
+bool is_one_line(std::string_view text) {
+  return !text.empty() && text.size() <= kHeadText_bytes_max &&
+         std::ranges::none_of(text,
+                              [](char c) { return std::iscntrl(static_cast<unsigned char>(c)); });
+}
+
+/** Takes a key preset.*. Throws Error(usage) that names it and where it stands. */
+void take_head_key(PresetHead& head,
+                   std::string_view key,
+                   const toml::node& node,
+                   std::string where) {
+  const auto refuse = [&](std::string_view expected) {
+    throw Error(
+        Fault::usage, "config.preset",
+        fmt::format("preset.{} ({}), expected {}", key, where, expected),
+        "a preset says of itself preset.title, purpose, card and host_memory; settings stand "
+        "without \"preset.\"");
+  };
+  const std::string text = node.value_or(std::string());
+  if (key == "host_memory") {
+    head.host_memory_bytes = parse_bytes(text);
+    if (head.host_memory_bytes.value_or(0) <= 0) refuse("a size such as \"32GiB\"");
+  } else if (key == "title" || key == "purpose" || key == "card") {
+    if (!is_one_line(text)) refuse("a line of text");
+    (key == "title" ? head.title : key == "purpose" ? head.purpose : head.card) = text;
+    if (key == "card") head.card_where = std::move(where);
+  } else {
+    refuse("title, purpose, card or host_memory");
+  }
+}
+
+/** The keys preset.* of a file; without any, an empty head. */
+PresetHead head_of(const toml::table& table, const std::filesystem::path& file) {
+  PresetHead head;
+  const toml::node* const node = table.get(kHeadKey);
+  if (!node) return head;
+  const auto where = [&](const toml::source_region& source) {
+    return fmt::format("{}:{}", file.string(), source.begin.line);
+  };
+  if (!node->is_table())
+    throw Error(
+        Fault::usage, "config.preset",
+        fmt::format("preset ({}) is no table", where(node->source())),
+        "write preset.title = \"...\", preset.card = \"2080ti-11g\"; a preset is taken with "
+        "--preset NAME");
+  for (auto&& [key, value] : *node->as_table())
+    take_head_key(head, key.str(), value, where(key.source()));
+  return head;
+}
+
 /** A form that is not known may mean something else by the same keys. */
 void check_format(const toml::table& table, const std::filesystem::path& file) {
   const int64_t version = table[kFormatKey].value_or(kFormat_version);
@@ -157,7 +213,7 @@ std::string format_lines() {
                      ferry_version());
 }
 
-void read_toml_file(Config& config, const std::filesystem::path& file, Source source) {
+PresetHead read_toml_file(Config& config, const std::filesystem::path& file, Source source) {
   const std::string text = read_text(file);
   refuse_deep_keys(text, file);
   toml::table table;
@@ -172,9 +228,10 @@ void read_toml_file(Config& config, const std::filesystem::path& file, Source so
   }
 
   check_format(table, file);
+  PresetHead head = head_of(table, file);
   std::map<std::string_view, std::string> given;  // key -> where
   for (auto&& [key, node] : table) {
-    if (key.str() == kFormatKey || key.str() == kWriterKey) continue;
+    if (key.str() == kFormatKey || key.str() == kWriterKey || key.str() == kHeadKey) continue;
     const std::string where = fmt::format("{}:{}", file.string(), key.source().begin.line);
     auto value = value_of(node);
     const NameMatch match = find_option(key.str());
@@ -202,6 +259,7 @@ void read_toml_file(Config& config, const std::filesystem::path& file, Source so
     if (!value) value = std::pair{Value(std::string()), std::string()};
     config.set(key.str(), value->first, value->second, {source, where});
   }
+  return head;
 }
 
 }  // namespace ferry::config

@@ -302,4 +302,23 @@ PlanRequest make_plan_request(const config::Config& config,
   return request;
 }
 
+double samples_per_second(const PlanRequest& request, const Plan& plan) {
+  return static_cast<double>(request.train_batch_size) / plan.predicted->step_s;
+}
+
+std::optional<double> least_samples_per_second(const ModelTable& model,
+                                               const PlanRequest& request,
+                                               const Plan& plan) {
+  if (!request.machine || !request.has_gpu) return std::nullopt;
+  const std::string name = request.machine->name + "-low";
+  const std::vector<std::string> presets = list_machine_presets();
+  if (std::ranges::find(presets, name) == presets.end()) return std::nullopt;
+  PlanRequest least = request;
+  least.machine = find_machine_preset(name);
+  const double rate =
+      static_cast<double>(request.train_batch_size) / simulate_plan(model, least, plan).step_s;
+  constexpr double kSame = 0.999;
+  return rate < kSame * samples_per_second(request, plan) ? std::optional(rate) : std::nullopt;
+}
+
 }  // namespace ferry

@@ -86,4 +86,13 @@ PlanRequest make_plan_request(const config::Config& config,
                               bool trains,
                               int64_t dataset_bytes = 0);
 
+/** Samples a second in a full step. The plan has a prediction. */
+double samples_per_second(const PlanRequest& request, const Plan& plan);
+/** The rate of the same plan where published figures of the machine disagree, at the least of them:
+ * on the preset NAME-low. Nothing where there is none, as of a machine that was measured, or where
+ * the rate is the same with both. */
+std::optional<double> least_samples_per_second(const ModelTable& model,
+                                               const PlanRequest& request,
+                                               const Plan& plan);
+
 }  // namespace ferry

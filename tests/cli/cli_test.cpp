@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -188,7 +189,7 @@ TEST_F(Ferry, DryRunPrintsAFileThatReadsBack) {
   EXPECT_CONTAINS(first.err, "nothing was written");
   EXPECT_CONTAINS(first.out, "# from FERRY_SEED");
   EXPECT_CONTAINS(first.out, "# from --lr");
-  EXPECT_CONTAINS(first.out, "minilm-classify.toml:4");
+  EXPECT_CONTAINS(first.out, "minilm-classify.toml:8");
   std::string file = directory_.write("again.toml", first.out).string();
   Outcome second = run({"train", "--config", file, "--dry-run", "--json"});
   auto settings = nlohmann::json::parse(second.out);
@@ -535,15 +536,120 @@ TEST_F(Ferry, PlanRefusesAbsurdModelsNamingFileAndKey) {
   }
 }
 
-TEST_F(Ferry, PresetsAreListedAndShown) {
-  auto list = nlohmann::json::parse(run({"presets", "ls", "--json"}).out);
-  ASSERT_FALSE(list.empty());
-  EXPECT_CONTAINS(run({"presets", "ls"}).out, "minilm-classify");
-  std::string shown = run({"presets", "show", "minilm-classify"}).out;
-  EXPECT_EQ(directory_.write("copy.toml", shown).extension(), ".toml");
-  EXPECT_CONTAINS(shown, "all-MiniLM-L6-v2");
+TEST_F(Ferry, PresetsAreListed) {
+  directory_.write("ferry/presets/bad.toml", "# bad\nnonsense = 1\n");
+  directory_.write("ferry/presets/own.toml", "seed = 1\n");
+  const auto json = [&](std::vector<std::string> filter) {
+    std::vector<std::string> words = {"presets", "ls", "--json"};
+    words.insert(words.end(), filter.begin(), filter.end());
+    std::map<std::string, nlohmann::json> named;
+    for (const auto& preset : nlohmann::json::parse(run(words).out))
+      named[preset["name"].get<std::string>()] = preset;
+    return named;
+  };
+  const auto all = json({});
+  const auto& large = all.at("bert-large-qa-2080ti-11g");
+  EXPECT_EQ(large["task"], "question-answering");
+  EXPECT_EQ(large["model"], "bert-large-uncased");
+  EXPECT_EQ(large["hub_id"], "google-bert/bert-large-uncased");
+  EXPECT_EQ(large["card"], "2080ti-11g");
+  EXPECT_EQ(large["host_memory_bytes"], 16ll << 30);
+  EXPECT_FALSE(large["title"].get<std::string>().empty());
+  EXPECT_TRUE(all.at("minilm-classify")["card"].is_null());
+  EXPECT_TRUE(all.at("own")["is_users"].get<bool>());
+  EXPECT_CONTAINS(all.at("bad")["problem"].get<std::string>(), "bad.toml:2");
+  const std::string table = run({"presets", "ls"}).out;
+  for (const char* part : {"minilm-classify", "question-answering", "2080ti-11g", "unknown option"})
+    EXPECT_CONTAINS(table, part);
+
+  const auto taggers = json({"--task", "ner"}), large_cards = json({"--card", "5090-32g"});
+  EXPECT_TRUE(taggers.contains("bert-base-ner-2080ti-11g"));
+  EXPECT_FALSE(taggers.contains("bert-large-qa-2080ti-11g"));
+  EXPECT_TRUE(large_cards.contains("qwen3-8b-lm-5090-32g"));
+  EXPECT_FALSE(large_cards.contains("bert-large-qa-2080ti-11g"));
+  EXPECT_CONTAINS(run({"presets", "ls", "--card", "5090"}).err, "did you mean '5090-32g'?");
+  EXPECT_EQ(run({"presets", "ls", "--task", "cooking"}).exit_code, 2);
+  EXPECT_EQ(run({"presets", "show", "minilm-classify", "--here"}).exit_code, 2);
+}
+
+/** By their memory alone: some machines that run this have a GPU. */
+TEST_F(Ferry, PresetsForThisMachineAreListed) {
+  directory_.write("ferry/presets/large.toml", "preset.host_memory = \"4096GiB\"\n");
+  directory_.write("ferry/presets/small.toml", "preset.host_memory = \"1MiB\"\n");
+  const std::string names = "\n" + run({"presets", "ls", "--here", "--names"}).out;
+  EXPECT_CONTAINS(names, "\nsmall\n");
+  EXPECT_FALSE(config::contains(names, "\nlarge\n"));
+}
+
+TEST_F(Ferry, PresetsAreShownWithTheirPlan) {
+  Outcome outcome = run({"presets", "show", "bert-large-qa-2080ti-11g"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* part :
+       {"learning_rate = 3e-5", "google-bert/bert-large-uncased",
+        "# Planned, not measured, for 2080ti-11g with 16.00 GiB of host memory", "It fits",
+        "samples/s", "the GPU binds", "--machine 2080ti-11g --host-memory 14.4GiB"})
+    EXPECT_CONTAINS(outcome.out, part);
+  // All of it is a file of settings.
+  const std::string file = directory_.write("shown.toml", outcome.out).string();
+  make_whole();
+  EXPECT_EQ(run({"train", "--config", file, "--model", model_, "--task", "classification",
+                 "--max-length", "64", "--dataset", data_, "--dry-run"})
+                .exit_code,
+            0);
+
+  const auto json =
+      nlohmann::json::parse(run({"presets", "show", "llama-3-8b-lm-4090-24g", "--json"}).out);
+  EXPECT_EQ(json["settings"]["optim"], "adamw_8bit");
+  EXPECT_FALSE(json["settings"].contains("seed"));
+  const auto& plan = json["plan"];
+  EXPECT_TRUE(plan["fits"].get<bool>());
+  EXPECT_FALSE(plan["is_measured"].get<bool>());
+  EXPECT_LE(plan["host_bytes"].get<int64_t>(), plan["host_budget_bytes"].get<int64_t>());
+  EXPECT_GT(plan["time"]["step_s"].get<double>(), 0);
+
+  // The command that it names plans the same.
+  const auto whole =
+      nlohmann::json::parse(run({"plan", "--preset", "llama-3-8b-lm-4090-24g", "--machine",
+                                 "4090-24g", "--host-memory", "57.6GiB", "--json"})
+                                .out);
+  EXPECT_EQ(whole["gpu_bytes"], plan["gpu_bytes"]);
+  EXPECT_EQ(whole["host_bytes"], plan["host_bytes"]);
+  EXPECT_EQ(whole["time"]["step_s"], plan["time"]["step_s"]);
+
+  directory_.write("ferry/presets/own.toml", "seed = 1\n");
+  EXPECT_CONTAINS(run({"presets", "show", "own"}).out, "# No plan: it names no card");
+  directory_.write("ferry/presets/card.toml", "model = \"gpt2\"\npreset.card = \"3090-42g\"\n");
+  outcome = run({"presets", "show", "card"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_CONTAINS(outcome.out, "card.toml:2");
   directory_.write("ferry/presets/bad.toml", "# bad\nnonsense = 1\n");
   EXPECT_EQ(run({"presets", "show", "bad"}).exit_code, 2);
+}
+
+TEST_F(Ferry, APresetForALargerMachineSaysSo) {
+  make_whole();
+  const auto note_of = [&](const std::string& preset, std::vector<std::string> more = {}) {
+    std::vector<std::string> words = {"train",  "--preset",       preset,         "--model",
+                                      model_,   "--dataset",      data_,          "--dry-run",
+                                      "--task", "classification", "--max-length", "64"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.err;
+  };
+  const std::string said = note_of("bert-large-qa-2080ti-11g", {"--device", "cpu"});
+  EXPECT_CONTAINS(said, "made for 2080ti-11g and 16.00 GiB of host memory; here is no GPU");
+  EXPECT_CONTAINS(note_of("minilm-classify", {"--host-memory", "1GiB"}),
+                  "here is 1.00 GiB of host memory instead of 4.00 GiB");
+  directory_.write("ferry/presets/small.toml", "preset.host_memory = \"1MiB\"\n");
+  EXPECT_FALSE(config::contains(note_of("small"), "made for"));
+  // The plan says no as ever.
+  const Outcome refused =
+      run({"plan", "--preset", "llama-3-8b-lm-3090-24g", "--machine", "2080ti-11g"});
+  EXPECT_EQ(refused.exit_code, 3);
+  directory_.write("ferry/presets/card.toml", "preset.card = \"3090-42g\"\n");
+  EXPECT_CONTAINS(run({"train", "--preset", "card", "--model", model_, "--dataset", data_}).err,
+                  "card.toml:1");
 }
 
 TEST_F(Ferry, BertLargePresetFitsTheCardItIsFor) {
@@ -555,9 +661,11 @@ TEST_F(Ferry, BertLargePresetFitsTheCardItIsFor) {
                  {"intermediate_size", 4096},
                  {"max_position_embeddings", 512}});
   directory_.write("models/bert-large-uncased/config.json", config.dump());
-  const std::vector<std::string> words = {"plan",     "--preset", "bert-large-2080ti",
-                                          "--device", "cuda",     "--host-memory",
-                                          "16GiB",    "--json"};
+  const std::vector<std::string> words = {
+      "plan",     "--preset",      "bert-large-classify-2080ti-11g",
+      "--device", "cuda",          "--gpu-memory",
+      "11GiB",    "--host-memory", "16GiB",
+      "--json"};
   Outcome outcome = run(words, {{"FERRY_MODELS", (directory_.path() / "models").string()}});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   auto plan = nlohmann::json::parse(outcome.out);
@@ -568,12 +676,13 @@ TEST_F(Ferry, BertLargePresetFitsTheCardItIsFor) {
 
   // Its shape is known by its name: nothing need be fetched for a plan.
   const std::pair<std::string, std::string> nowhere = {"HF_HUB_CACHE", directory_.path().string()};
-  outcome = run({"plan", "--preset", "bert-large-2080ti", "--machine", "2080ti-11g", "--json"},
-                {nowhere, {"FERRY_MODELS", ""}});
+  outcome = run(
+      {"plan", "--preset", "bert-large-classify-2080ti-11g", "--machine", "2080ti-11g", "--json"},
+      {nowhere, {"FERRY_MODELS", ""}});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_CONTAINS(outcome.err, "bert-large-uncased is not on this machine");
   EXPECT_EQ(nlohmann::json::parse(outcome.out)["n_parameters"], plan["n_parameters"]);
-  outcome = run({"train", "--preset", "bert-large-2080ti", "--dataset", data_},
+  outcome = run({"train", "--preset", "bert-large-classify-2080ti-11g", "--dataset", data_},
                 {nowhere, {"FERRY_MODELS", ""}});
   EXPECT_EQ(outcome.exit_code, 4);
   EXPECT_CONTAINS(outcome.err, "hf download google-bert/bert-large-uncased");
@@ -584,7 +693,7 @@ TEST_F(Ferry, PresetsAreCopiedToNewFilesOnly) {
   Outcome outcome = run({"presets", "cp", "minilm-classify", file});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_CONTAINS(outcome.err, "--config " + file);
-  EXPECT_EQ(text_of(file), run({"presets", "show", "minilm-classify"}).out);
+  EXPECT_TRUE(run({"presets", "show", "minilm-classify"}).out.starts_with(text_of(file)));
   make_whole();
   EXPECT_EQ(run({"train", "--config", file, "--model", model_, "--dataset", data_, "--dry-run"})
                 .exit_code,
@@ -611,6 +720,21 @@ TEST_F(Ferry, PresetNamesComeOneALine) {
   EXPECT_CONTAINS(names, "\nmy own\n");
   EXPECT_CONTAINS(names, "\nminilm-classify\n");
   EXPECT_EQ(run({"presets", "ls", "--names", "--json"}).exit_code, 2);
+}
+
+TEST_F(Ferry, RenewPresetsWritesTheTablesAndLeavesTheRest) {
+  const std::string script = FERRY_SOURCE_ROOT "/scripts/renew_presets";
+  if (access(script.c_str(), X_OK) != 0) GTEST_SKIP() << "no source tree at " << FERRY_SOURCE_ROOT;
+  const std::string before = "# Presets\n\n<!-- presets (made) -->\n";
+  const std::string after = "<!-- end of presets -->\n\nThe & \\ end\n";
+  const std::string file = directory_.write("presets.md", before + "stale\n" + after).string();
+  Outcome outcome = run_ferry({.arguments = {script, ferry_binary(), file}, .program = "bash"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string page = text_of(file);
+  EXPECT_TRUE(page.starts_with(before + "### classification\n")) << page;
+  EXPECT_TRUE(page.ends_with(after)) << page;
+  EXPECT_CONTAINS(page, "| `minilm-classify` |");
+  EXPECT_FALSE(config::contains(page, "stale"));
 }
 
 /** The script renews a page whose options are out of date, and changes nothing else of it. */
@@ -644,6 +768,7 @@ TEST_F(Ferry, LoadsNoLibTorch) {
                                                 {"plan", "--help"},
                                                 {"plan", "--model", model_},
                                                 {"presets", "ls"},
+                                                {"presets", "show", "gpt2-lm-2080ti-11g"},
                                                 {"doctor", "--no-measure"}}) {
     Outcome outcome = run(words, {{"LD_DEBUG", "files"}});
     EXPECT_CONTAINS(outcome.err, "libc.so");  // the listing works

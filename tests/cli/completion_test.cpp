@@ -175,6 +175,8 @@ TEST_P(Completion, VerbsAndTheirWords) {
           {"ferry tarin", {}},
           {"ferry presets s", {"show"}},
           {"ferry presets show min", {"minilm-classify"}},
+          {"ferry presets ls --task question", {"question-answering"}},
+          {"ferry presets ls --card 3060", {"3060-12g"}},
           {"ferry completion ", {"bash", "zsh", "fish"}},
           {"ferry help tr", {"train"}},
           {"ferry help train tr", {}},
@@ -263,7 +265,7 @@ TEST_P(Completion, PresetsOfAnyName) {
   const std::string name = GetParam().shell == Shell::bash
                                ? R"(own\ \$\(touch\ hit\)\ \`touch\ hit\`\ it\'s)"
                                : "own $(touch hit) `touch hit` it's";
-  expect({{"ferry train --preset o", {name}}, {"ferry train --preset m", {"minilm-classify"}}});
+  expect({{"ferry train --preset o", {name}}, {"ferry train --preset min", {"minilm-classify"}}});
   EXPECT_FALSE(std::filesystem::exists(directory_.path() / "hit"));
 }
 

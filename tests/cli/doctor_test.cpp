@@ -378,6 +378,7 @@ TEST_F(Doctor, JsonHasItsShape) {
   EXPECT_TRUE(report["usable"].get<bool>());
   EXPECT_EQ(report["ferry"]["trainer"], "/bin/true");
   EXPECT_TRUE(report["ferry"]["presets"].is_array());
+  EXPECT_TRUE(report["ferry"]["presets_here"].is_array());
   EXPECT_GE(report["cpu"]["n_threads"].get<int>(), 1);
   EXPECT_TRUE(report["cpu"]["simd"].is_string());
   EXPECT_GT(report["memory"]["total_bytes"].get<int64_t>(), 0);

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "src/config/models/models.h"
-#include "src/config/paths.h"
+#include "src/config/preset.h"
 #include "tests/config/config_fixture.h"
 
 namespace ferry::config {
@@ -431,9 +431,9 @@ TEST_F(Presets, BuiltInOnesAllParse) {
   std::vector<Preset> presets = list_presets();
   ASSERT_FALSE(presets.empty());
   for (const Preset& preset : presets) {
-    EXPECT_FALSE(preset.description.empty()) << preset.file;
-    Config config = parse("train", {"--preset", preset.name}).config;
-    EXPECT_FALSE(config.text("model_name_or_path").empty()) << preset.name;
+    const CommandLine command = parse("train", {"--preset", preset.name});
+    EXPECT_FALSE(command.config.text("model_name_or_path").empty()) << preset.name;
+    EXPECT_FALSE(command.head.title.empty()) << preset.name;
   }
 }
 
@@ -442,14 +442,80 @@ TEST_F(Presets, UsersOwnHideBuiltInOnes) {
   Preset preset = find_preset("minilm-classify");
   EXPECT_EQ(preset.file, file);
   EXPECT_TRUE(preset.is_users);
-  EXPECT_EQ(preset.description, "Mine");
-  EXPECT_EQ(parse("train", {"--preset", "minilm-classify"}).config.integer("seed"), 9);
+  const CommandLine command = parse("train", {"--preset", "minilm-classify"});
+  EXPECT_EQ(command.config.integer("seed"), 9);
+  EXPECT_TRUE(command.head.is_empty());
 }
 
 TEST_F(Presets, UnknownOnesGetTheNearestName) {
   EXPECT_CONTAINS(usage_error([] { find_preset("minilm-clasify"); }),
                   "did you mean 'minilm-classify'?");
   EXPECT_CONTAINS(usage_error([] { find_preset("zzz"); }), "ferry presets ls");
+  // The words that are in a name, also where others stand between them.
+  EXPECT_CONTAINS(usage_error([] { find_preset("bert-large-2080ti"); }),
+                  "did you mean 'bert-large-classify-2080ti-11g' or 'bert-large-qa-2080ti-11g'?");
+  EXPECT_CONTAINS(usage_error([] { find_preset("Mistral_7B"); }),
+                  "did you mean 'mistral-7b-lm-4060ti-16g'?");
+  // Too many to be told apart.
+  EXPECT_CONTAINS(usage_error([] { find_preset("2080ti"); }), "ferry presets ls");
+  EXPECT_CONTAINS(usage_error([] { find_preset(""); }), "ferry presets ls");
+}
+
+TEST_F(Presets, SayWhatTheyAreFor) {
+  directory_.write("ferry/presets/a.toml",
+                   "preset.title = \"Mine\"\npreset.card = \"3090-24g\"\nseed = 9\n");
+  directory_.write("ferry/presets/b.toml",
+                   "seed = 9\n[preset]\npurpose = \"Hers\"\nhost_memory = \"64 GiB\"\n");
+  CommandLine command = parse("train", {"--preset", "a"});
+  EXPECT_EQ(command.head.title, "Mine");
+  EXPECT_EQ(command.head.card, "3090-24g");
+  EXPECT_CONTAINS(command.head.card_where, "a.toml:2");
+  EXPECT_FALSE(command.head.host_memory_bytes);
+  EXPECT_EQ(command.config.integer("seed"), 9);
+  command = parse("train", {"--preset", "b"});
+  EXPECT_EQ(command.head.purpose, "Hers");
+  EXPECT_EQ(command.head.host_memory_bytes, 64ll << 30);
+  EXPECT_EQ(command.config.integer("seed"), 9);
+
+  // A copy of a preset says the same; a file that says nothing leaves the preset's word.
+  const std::string copy = (directory_.path() / "ferry/presets/a.toml").string();
+  const std::string plain = directory_.write("plain.toml", "seed = 1\n").string();
+  EXPECT_EQ(parse("train", {"--config", copy}).head.title, "Mine");
+  EXPECT_EQ(parse("train", {"--preset", "b", "--config", copy}).head.title, "Mine");
+  EXPECT_EQ(parse("train", {"--preset", "b", "--config", plain}).head.purpose, "Hers");
+}
+
+TEST_F(Presets, WhatTheySayIsChecked) {
+  struct Case {
+    const char* text;
+    const char* message;
+  };
+  const Case cases[] = {
+      {"preset.titel = \"x\"", "preset.titel"},
+      {"preset.seed = 1", "preset.seed"},
+      {"preset.title = 3", "a line of text"},
+      {"preset.title = \"\"", "a line of text"},
+      {"preset.card = \"a\\nb\"", "a line of text"},
+      {"preset.purpose = [\"x\"]", "a line of text"},
+      {"preset.host_memory = \"much\"", "a size such as"},
+      {"preset.host_memory = 64", "a size such as"},
+      {"preset.host_memory = \"0GiB\"", "a size such as"},
+      {"preset = \"bert\"", "no table"},
+      {"preset.title.long = \"x\"", "a key of several parts"},
+      {"presets.title = \"x\"", "table [presets]"},
+  };
+  for (const auto& [text, message] : cases) {
+    directory_.write("ferry/presets/bad.toml", std::string("seed = 1\n") + text + "\n");
+    const std::string said = usage_error([] { parse("train", {"--preset", "bad"}); });
+    EXPECT_CONTAINS(said, message) << text;
+    EXPECT_CONTAINS(said, "bad.toml:2") << text;
+  }
+  // They are no settings.
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"preset.card=3090-24g"}); }), "preset.card");
+  EXPECT_CONTAINS(usage_error([] {
+                    parse("train", {"--preset.card", "3090-24g"});
+                  }),
+                  "preset.card");
 }
 
 TEST_F(Presets, MinilmClassifyIsTheQuickstarts) {
@@ -460,21 +526,25 @@ TEST_F(Presets, MinilmClassifyIsTheQuickstarts) {
 }
 
 TEST_F(Presets, BertLargeIsForAnElevenGibCard) {
-  Config config = parse("train", {"--preset", "bert-large-2080ti", "--dataset", "d"}).config;
-  EXPECT_EQ(config.integer("gpu_memory"), 11ll << 30);
+  const CommandLine command =
+      parse("train", {"--preset", "bert-large-classify-2080ti-11g", "--dataset", "d"});
+  EXPECT_EQ(command.head.card, "2080ti-11g");
+  const Config& config = command.config;
+  EXPECT_TRUE(config.is_auto("gpu_memory"));
   EXPECT_EQ(config.integer("train_batch_size"), 32);
   EXPECT_EQ(config.number("learning_rate"), 2e-5);
   EXPECT_EQ(config.number("num_train_epochs"), 3);
   EXPECT_EQ(config.steps("warmup_steps", 1000), 100);
   Config with_dev =
-      parse("train", {"--preset", "bert-large-2080ti", "--eval-dataset", "dev.tsv"}).config;
+      parse("train", {"--preset", "bert-large-classify-2080ti-11g", "--eval-dataset", "dev.tsv"})
+          .config;
   EXPECT_EQ(with_dev.number("eval_fraction"), 0);
 }
 
 /** The message is the whole of what a user of the preset has to do. */
 TEST_F(Presets, AModelOfTheHubSaysWhatToFetchAndWhereTo) {
-  const std::string model =
-      parse("train", {"--preset", "bert-large-2080ti"}).config.text("model_name_or_path");
+  const std::string model = parse("train", {"--preset", "bert-large-classify-2080ti-11g"})
+                                .config.text("model_name_or_path");
   std::string message = usage_error([&] { find_model(model); }, Fault::data);
   for (const char* part :
        {"model 'bert-large-uncased' is not on this machine",

@@ -24,6 +24,7 @@ struct Facts {
   std::optional<std::filesystem::path> trainer;  // nullopt: see trainer_trouble
   std::string trainer_trouble;
   std::vector<std::string> presets;
+  std::vector<std::string> presets_here;  // of them, those made for no more than this machine
   bool hides_gpus = false;                // CUDA_VISIBLE_DEVICES leaves none of those that are here
   std::optional<MachineProfile> profile;  // measured now, or stored
   bool is_measured_now = false;

@@ -16,8 +16,9 @@
 #include "src/cli/machine/profile_tables.h"
 #include "src/cli/runs/run_report.h"
 #include "src/cli/settings.h"
+#include "src/cli/smaller_machine.h"
 #include "src/config/models/models.h"
-#include "src/config/paths.h"
+#include "src/config/preset.h"
 #include "src/files/mapped_file.h"
 #include "src/plan/run_plan.h"
 #include "src/term/table.h"
@@ -69,6 +70,20 @@ DoctorRequest parse_doctor(Arguments arguments) {
   return request;
 }
 
+/** Names of the presets that were made for no more than the machine has. */
+std::vector<std::string> presets_for(const service::MachineHere& here) {
+  std::vector<std::string> names;
+  for (const config::Preset& preset : config::list_presets()) {
+    try {
+      if (service::lacks(here, service::read_preset(preset).head).empty())
+        names.push_back(preset.name);
+    } catch (const Error&) {
+      // `ferry presets ls` says what is wrong with it.
+    }
+  }
+  return names;
+}
+
 Facts gather() {
   Facts facts;
   facts.host = read_host();
@@ -87,6 +102,7 @@ Facts gather() {
   }
   for (const config::Preset& preset : config::list_presets())
     facts.presets.push_back(preset.name);
+  facts.presets_here = presets_for(machine_here(facts.nvidia, facts.memory));
   facts.hides_gpus = !facts.nvidia.gpus.empty() && !first_visible_gpu(facts.nvidia);
   return facts;
 }
@@ -161,7 +177,8 @@ ordered_json json_of(const Facts& facts,
           {"ferry",
            {{"version", FERRY_VERSION},
             {"trainer", facts.trainer ? ordered_json(facts.trainer->string()) : nullptr},
-            {"presets", facts.presets}}},
+            {"presets", facts.presets},
+            {"presets_here", facts.presets_here}}},
           {"system",
            {{"distribution", host.distribution}, {"kernel", host.kernel}, {"is_wsl", host.is_wsl}}},
           {"cpu",
@@ -284,7 +301,9 @@ void print_facts(const Facts& facts, const term::Terminal& terminal) {
     for (const auto& [name, figures] : profile_summary(*facts.profile))
       table.add_row({name, figures});
   table.add_row({"trainer", facts.trainer ? facts.trainer->string() : "not found"});
-  table.add_row({"presets", fmt::format("{}", fmt::join(facts.presets, ", "))});
+  table.add_row({"presets", fmt::format("{}, {} of them made for no more than this machine: ferry "
+                                        "presets ls --here",
+                                        facts.presets.size(), facts.presets_here.size())});
   fmt::print("{}", table.text(terminal));
 }
 

@@ -16,6 +16,7 @@
 #include "src/cli/plan/plan_texts.h"
 #include "src/cli/plan/plan_time.h"
 #include "src/cli/settings.h"
+#include "src/cli/smaller_machine.h"
 #include "src/config/models/models.h"
 #include "src/plan/disk.h"
 #include "src/plan/param_groups.h"
@@ -299,6 +300,8 @@ int run_plan(Arguments arguments) {
   if (texts.longest > 0) request.max_length = texts.longest;
   request.text_tokens = texts.text_tokens;
   if (!planned.note.empty()) log_line(planned.note);
+  if (!config.maybe_text("machine"))
+    if (const std::string note = note_of_smaller_machine(*command); !note.empty()) log_line(note);
   if (const std::string note = note_of_other_machine();
       !config.maybe_text("machine") && !note.empty())
     log_line(note);

@@ -25,35 +25,13 @@ constexpr Resource kResources[] = {{QueueId::compute, "GPU", "compute_s"},
                                    {QueueId::d2h, "copies from the GPU", "d2h_s"},
                                    {QueueId::host, "CPU updates", "host_s"}};
 
-double samples_per_second(const Plan& plan, const PlanRequest& request) {
-  return static_cast<double>(request.train_batch_size) / plan.predicted->step_s;
-}
-
 /** Tokens of a text: the mean of the data's, or max_length where they are not known. */
 double tokens_per_text(const PlanRequest& request, const PlannedTexts& texts) {
   return texts.mean_tokens.value_or(static_cast<double>(request.max_length));
 }
 
 double tokens_per_second(const Plan& plan, const PlanRequest& request, const PlannedTexts& texts) {
-  return samples_per_second(plan, request) * tokens_per_text(request, texts);
-}
-
-/** The same plan where published figures disagree, at the least of them: on the preset NAME-low.
- * Nothing where there is none, as of a machine that was measured, or where the rate is the same
- * with both. */
-std::optional<double> least_samples_per_second(const Plan& plan,
-                                               const ModelTable& model,
-                                               const PlanRequest& request) {
-  if (!request.machine || !request.has_gpu) return std::nullopt;
-  const std::string name = request.machine->name + "-low";
-  const std::vector<std::string> presets = list_machine_presets();
-  if (std::ranges::find(presets, name) == presets.end()) return std::nullopt;
-  PlanRequest least = request;
-  least.machine = find_machine_preset(name);
-  const double rate =
-      static_cast<double>(request.train_batch_size) / simulate_plan(model, least, plan).step_s;
-  constexpr double kSame = 0.999;
-  return rate < kSame * samples_per_second(plan, request) ? std::optional(rate) : std::nullopt;
+  return samples_per_second(request, plan) * tokens_per_text(request, texts);
 }
 
 /** Most that the GPU takes: its limit for as long as the step lasts. */
@@ -121,11 +99,11 @@ void print_plan_time(const Plan& plan,
                    fmt::format("{}{}", term::bar(busy_s, predicted.step_s, bar_width, terminal),
                                resource.queue == predicted.binding() ? "  binds" : "")});
   }
-  const std::optional<double> least = least_samples_per_second(plan, model, request);
+  const std::optional<double> least = least_samples_per_second(model, request, plan);
   table.add_rule();
   table.add_row({"in all", fmt::format("{:.1f} ms", 1e3 * predicted.step_s),
                  fmt::format("{}{:.1f} samples/s", least ? fmt::format("{:.1f} to ", *least) : "",
-                             samples_per_second(plan, request))});
+                             samples_per_second(request, plan))});
   fmt::print("{}\n", table.text(terminal));
   constexpr int64_t kSteps = 1000;  // to say something of, where the run has no end yet
   const int64_t n = texts.n_steps.value_or(kSteps);
@@ -168,11 +146,11 @@ ordered_json plan_time_json(const Plan& plan,
                             MoreMemory& more) {
   if (!plan.predicted) return nullptr;
   ordered_json json = {{"step_s", plan.predicted->step_s},
-                       {"samples_per_second", samples_per_second(plan, request)},
+                       {"samples_per_second", samples_per_second(request, plan)},
                        {"tokens_per_second", tokens_per_second(plan, request, texts)},
                        {"tokens_per_text", tokens_per_text(request, texts)},
                        {"binding", name_of(plan.predicted->binding())}};
-  if (const auto least = least_samples_per_second(plan, model, request))
+  if (const auto least = least_samples_per_second(model, request, plan))
     json["samples_per_second_at_least"] = *least;
   if (texts.n_steps) {
     json["n_steps"] = *texts.n_steps;

@@ -11,6 +11,7 @@
 #include "src/base/error.h"
 #include "src/config/command_line/foreign_flags.h"
 #include "src/config/paths.h"
+#include "src/config/preset.h"
 
 namespace ferry::config {
 
@@ -344,11 +345,16 @@ void read_sources(CommandLine& command,
                   const Environment& environment,
                   const std::filesystem::path& run_settings) {
   command.config = Config();
+  command.head = {};
   command.notes.clear();
   if (!reader.preset.empty())
-    read_toml_file(command.config, find_preset(reader.preset).file, Source::preset);
-  if (!run_settings.empty()) read_toml_file(command.config, run_settings, Source::file);
-  if (!reader.config_file.empty()) read_toml_file(command.config, reader.config_file, Source::file);
+    command.head = read_toml_file(command.config, find_preset(reader.preset).file, Source::preset);
+  if (!run_settings.empty())
+    command.head = read_toml_file(command.config, run_settings, Source::file);
+  if (!reader.config_file.empty()) {
+    const PresetHead head = read_toml_file(command.config, reader.config_file, Source::file);
+    if (!head.is_empty()) command.head = head;
+  }
   read_environment(command, environment);
   std::map<std::string_view, std::string> before;  // key -> value
   for (const Assignment& given : reader.assignments) {

@@ -230,6 +230,11 @@ std::optional<std::string> known_model_config(std::string_view name) {
   return fmt::format("{{{}}}", model->config);
 }
 
+std::optional<std::string> known_model_id(std::string_view name) {
+  const KnownModel* const model = find_known(name);
+  return model ? std::optional(model->id()) : std::nullopt;
+}
+
 fs::path find_model(std::string_view name_or_path) {
   const fs::path given(name_or_path);
   std::error_code error;

@@ -39,4 +39,8 @@ std::vector<ModelPlace> list_model_places();
  * for a plan. "bert-large-uncased" and "google-bert/bert-large-uncased" alike. */
 std::optional<std::string> known_model_config(std::string_view name);
 
+/** The id under which the Hugging Face hub has a model that is known by its name:
+ * "google-bert/bert-large-uncased". */
+std::optional<std::string> known_model_id(std::string_view name);
+
 }  // namespace ferry::config
