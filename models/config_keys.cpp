@@ -11,15 +11,18 @@ namespace {
 
 /** Keys that name or describe a model, say how others run it, or how it generates: none changes
  * what it computes in training. As transformers 4 and 5 write them. */
-constexpr std::array<std::string_view, 87> kHarmless = {
+constexpr std::array<std::string_view, 92> kHarmless = {
     "_attn_implementation",
     "_attn_implementation_autoset",
+    "_attn_implementation_internal",
     "_commit_hash",
     "_flash_attn_2_enabled",
     "_model_name_or_path",
     "_name_or_path",
+    "_num_labels",
     "architectures",
     "attn_implementation",
+    "auto_map",
     "bad_words_ids",
     "begin_suppress_tokens",
     "bos_token_id",
@@ -35,6 +38,7 @@ constexpr std::array<std::string_view, 87> kHarmless = {
     "early_stopping",
     "encoder_no_repeat_ngram_size",
     "eos_token_id",
+    "eos_token_ids",
     "exponential_decay_length_penalty",
     "ferry_text_pairs",
     "finetuning_task",
@@ -55,6 +59,7 @@ constexpr std::array<std::string_view, 87> kHarmless = {
     "model_max_length",
     "model_type",
     "name",
+    "neftune_noise_alpha",
     "no_repeat_ngram_size",
     "num_beam_groups",
     "num_beams",
@@ -158,6 +163,11 @@ void expect_off(const JsonReader& config, std::string_view key, std::string_view
 void expect_on(const JsonReader& config, std::string_view key, std::string_view hint) {
   const auto value = config.find(key);
   if (value && value->value() != true) value->refuse("true", hint);
+}
+
+void pass_over(const JsonReader& config, std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys)
+    config.find(key);
 }
 
 void expect_divides(const JsonReader& config,

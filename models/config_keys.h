@@ -2,6 +2,7 @@
 // Keys of a config.json that families read in the same way. Torch-free.
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,8 @@ void expect_text(const JsonReader& config,
 void expect_off(const JsonReader& config, std::string_view key, std::string_view hint = {});
 /** The same for a flag that is on by default, which Ferry's families are. */
 void expect_on(const JsonReader& config, std::string_view key, std::string_view hint = {});
+/** Takes keys that files of a family have and that transformers does not read. */
+void pass_over(const JsonReader& config, std::initializer_list<std::string_view> keys);
 /** Refuses a width that heads do not divide. */
 void expect_divides(const JsonReader& config,
                     std::string_view divisor_key,
