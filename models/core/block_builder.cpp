@@ -36,6 +36,19 @@ BlockTable& BlockBuilder::table() {
 
 // --- parameters ---
 
+/** The names of a tensor in files, the one that is written first. */
+std::vector<std::string> BlockBuilder::spellings(const std::string& name) const {
+  const std::string& prefix = model_.prefix_;
+  if (prefix.empty() || !name.starts_with(prefix)) return {name};
+  const std::string rest = name.substr(prefix.size());
+  std::vector<std::string> names = {name, rest};
+  if (const std::string& written = model_.in_files_.written; !written.empty() && written != prefix)
+    names.insert(names.begin(), written + rest);
+  for (const std::string& other : model_.in_files_.others)
+    names.push_back(other + rest);
+  return names;
+}
+
 ParamId BlockBuilder::add(
     const std::string& name, std::vector<int64_t> shape, bool decay, Init init, const HfRows& hf) {
   const ParamId param = table().add(name, shape, decay, init);
@@ -52,17 +65,13 @@ ParamId BlockBuilder::add(
     entry.transposed = of.transposed;
     entry.groups = of.groups;
     entry.optional = of.optional;
-    const std::string& prefix = model_.prefix_;
-    const auto add_bare = [&](const std::string& full) {
-      if (!prefix.empty() && full.starts_with(prefix))
-        entry.also_named.push_back(full.substr(prefix.size()));
-    };
-    add_bare(of.name);
+    entry.also_named = spellings(of.name);
+    entry.hf_name = std::move(entry.also_named.front());
+    entry.also_named.erase(entry.also_named.begin());
     for (const std::string& other : of.also_named) {
-      entry.also_named.push_back(other);
-      add_bare(other);
+      const std::vector<std::string> of_other = spellings(other);
+      entry.also_named.insert(entry.also_named.end(), of_other.begin(), of_other.end());
     }
-    entry.hf_name = of.name;
     model_.model_.hf_names.push_back(std::move(entry));
     row += rows;
   }

@@ -29,6 +29,12 @@ struct HfName {
   std::vector<std::string> also_named;
 };
 
+/** The words that files have in place of a prefix of names. */
+struct PrefixInFiles {
+  std::string written;              ///< as transformers writes it; empty: the prefix itself
+  std::vector<std::string> others;  ///< of files that are read
+};
+
 class ModelBuilder;
 
 /** One block. Values are (rows, columns) of the compute type unless said. */
@@ -159,10 +165,13 @@ class BlockBuilder {
   /** The block's output is `y`; kNone: the block ends in a loss. */
   void end(ValueId y = kNone);
 
+  int64_t columns_of(ValueId id) const { return program_.value(id).columns; }
+
  private:
   friend class ModelBuilder;
   BlockBuilder(ModelBuilder& model, int index) : model_(model), index_(index) {}
   BlockTable& table();
+  std::vector<std::string> spellings(const std::string& name) const;
   ParamId add(
       const std::string& name, std::vector<int64_t> shape, bool decay, Init init, const HfRows& hf);
   ValueId value(std::string name, Rows rows, int64_t columns);
@@ -171,7 +180,6 @@ class BlockBuilder {
          std::vector<ValueId> in,
          std::vector<ValueId> out,
          std::vector<ParamId> params);
-  int64_t columns_of(ValueId id) const { return program_.value(id).columns; }
   const std::vector<int64_t>& shape_of_param(ParamId id);
   int64_t rows_of_param(ParamId id) { return shape_of_param(id)[0]; }
 
@@ -184,14 +192,21 @@ class BlockBuilder {
 class ModelBuilder {
  public:
   /** Files of bare models have names without the prefix. */
-  ModelBuilder(ModelTable& model, std::string prefix, int gpu_multiprocessors)
-      : model_(model), prefix_(std::move(prefix)), gpu_multiprocessors_(gpu_multiprocessors) {}
+  ModelBuilder(ModelTable& model,
+               std::string prefix,
+               int gpu_multiprocessors,
+               PrefixInFiles in_files = {})
+      : model_(model),
+        prefix_(std::move(prefix)),
+        in_files_(std::move(in_files)),
+        gpu_multiprocessors_(gpu_multiprocessors) {}
   BlockBuilder block(std::string name, BlockKind kind);
 
  private:
   friend class BlockBuilder;
   ModelTable& model_;
   std::string prefix_;
+  PrefixInFiles in_files_;
   int gpu_multiprocessors_;
 };
 

@@ -4,22 +4,33 @@
 
 #include <algorithm>
 
+#include "models/token_heads.h"
 #include "src/base/error.h"
 
 namespace ferry {
+
 void add_decoder_embeddings(ModelBuilder& builder,
                             const ModelTable& model,
                             const DecoderEmbeddings& its) {
   const int64_t W = model.width;
   BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
-  const ParamId word = b.matrix("word.weight", model.vocab_size, W, {its.word});
+  const int64_t E = its.projection.empty() ? W : its.word_width;
+  const ParamId word = b.matrix("word.weight", model.vocab_size, E, {its.word});
   const ParamId position =
       its.position.empty()
           ? kNone
           : b.matrix("position.weight", model.max_positions + its.rule.position_offset, W,
                      {its.position});
 
-  const ValueId sum = b.embedding("sum", word, position, kNone, its.rule);
+  const auto summed = [&] {
+    if (its.projection.empty()) return b.embedding("sum", word, position, kNone, its.rule);
+    const ParamId projection =
+        b.matrix("projection.weight", W, its.word_width, {its.projection + ".weight"});
+    const ValueId words = b.embedding("words", word, kNone, kNone, its.rule);              // (T, E)
+    const ValueId positions = b.embedding("positions", kNone, position, kNone, its.rule);  // (T, W)
+    return b.linear("sum", words, projection, kNone, positions);
+  };
+  const ValueId sum = summed();
   const float p = its.drops ? model.hidden_dropout : 0;
   b.end(b.dropout("dropped", sum, p, decoder_embedding_dropout));
 }
@@ -76,29 +87,48 @@ void add_gpt_layer(ModelBuilder& builder,
 }
 
 void add_decoder_head(ModelBuilder& builder, const ModelTable& model, const DecoderHead& head) {
-  const int64_t W = model.width, L = model.n_labels;
-  const bool is_lm = model.head == HeadKind::causal_lm;
+  const int64_t W = model.width;
   BlockBuilder b = builder.block("head", BlockKind::head);
-  const Init ones = head.norm_offset == 0 ? Init::ones : Init::zeros;
-  const ParamId norm_weight = b.norm_weight("norm.weight", W, {head.norm + ".weight"}, ones);
-  const ParamId norm_bias = head.is_rms ? kNone : b.bias("norm.bias", W, {head.norm + ".bias"});
   const auto normed = [&](ValueId x) {
-    return head.is_rms ? b.rms_norm("norm", x, norm_weight, model.norm_eps, head.norm_offset)
-                       : b.norm("norm", x, norm_weight, norm_bias, model.norm_eps);
+    if (head.norm.empty()) return x;
+    const Init ones = head.norm_offset == 0 ? Init::ones : Init::zeros;
+    const ParamId weight = b.norm_weight("norm.weight", W, {head.norm + ".weight"}, ones);
+    if (head.is_rms) return b.rms_norm("norm", x, weight, model.norm_eps, head.norm_offset);
+    return b.norm("norm", x, weight, b.bias("norm.bias", W, {head.norm + ".bias"}), model.norm_eps);
   };
-  if (!is_lm) {
-    const ParamId score =
-        b.matrix("score.weight", L, W, {.name = "score.weight", .optional = true});
-    const ValueId last = normed(b.last_rows("last", b.input()));  // (n_seqs, W)
-    b.label_loss(b.logits(last, score, kNone));                   // (n_seqs, L) fp32
-    return b.end();
+  const auto output_of = [&](ValueId x) {
+    const ValueId y = normed(x);
+    if (head.projection.empty()) return y;
+    return b.linear(
+        "projected", y,
+        b.matrix("projection.weight", head.word_width, W, {head.projection + ".weight"}));
+  };
+  switch (model.head) {
+    case HeadKind::classification: {
+      const ValueId last = output_of(b.last_rows("last", b.input()));  // (n_seqs, W)
+      const ParamId score = b.matrix("score.weight", model.n_labels, b.columns_of(last),
+                                     {.name = "score.weight", .optional = true});
+      b.label_loss(b.logits(last, score, kNone));  // (n_seqs, L) fp32
+      return b.end();
+    }
+    case HeadKind::token_classification:
+      return end_in_token_labels(
+          b, model,
+          b.dropout("dropped", output_of(b.input()), model.head_dropout, decoder_head_dropout),
+          head.tags, head.has_tag_bias);
+    case HeadKind::question_answering:
+      return end_in_answer_spans(b, model, output_of(b.input()));
+    default:
+      break;
   }
-  const ParamId word = head.vocabulary.empty() ? b.borrow(/*block=*/0, /*param=*/0)
-                                               : b.matrix("word.weight", model.vocab_size, W,
-                                                          {head.vocabulary + ".weight"});
+  const ValueId output = output_of(b.input());
+  const ParamId word = head.vocabulary.empty()
+                           ? b.borrow(/*block=*/0, /*param=*/0)
+                           : b.matrix("word.weight", model.vocab_size, b.columns_of(output),
+                                      {head.vocabulary + ".weight"});
   const ParamId word_bias =
       head.has_bias ? b.bias("word.bias", model.vocab_size, {head.vocabulary + ".bias"}) : kNone;
-  b.vocabulary_loss(normed(b.input()), word, word_bias, head.logit_cap);
+  b.vocabulary_loss(output, word, word_bias, head.logit_cap);
   b.end();
 }
 
@@ -108,8 +138,8 @@ ModelTable start_decoder(const DecoderConfig& config, const TableOptions& option
   const int64_t D = config.head_dim > 0 ? config.head_dim : W / std::max<int64_t>(H, 1);
   FERRY_CHECK(options.attention != AttentionBackend::flash || options.compute != DType::f32,
               "flash attention has no fp32 form");
-  FERRY_CHECK(options.head == HeadKind::causal_lm || options.head == HeadKind::classification,
-              "no head {} of a decoder", name_of(options.head));
+  FERRY_CHECK(options.head != HeadKind::masked_lm, "no head {} of a decoder",
+              name_of(options.head));
   FERRY_CHECK(H > 0 && (config.head_dim > 0 || W % H == 0) && kv > 0 && H % kv == 0,
               "width {}, {} heads, {} of keys", W, H, kv);
   FERRY_CHECK(config.family != DecoderFamily::gpt2 || kv == H, "width {}, {} heads, {} of keys", W,
@@ -119,11 +149,16 @@ ModelTable start_decoder(const DecoderConfig& config, const TableOptions& option
   ModelTable model;
   model.family = config.name;
   const bool is_lm = options.head == HeadKind::causal_lm;
-  model.hf_architecture = is_lm && config.stem == "GPT2"
-                              ? "GPT2LMHeadModel"
-                              : architecture_of(config.stem, options.head);
+  const bool classifies_texts = options.head == HeadKind::classification;
+  const std::string& stem =
+      classifies_texts && !config.classifier_stem.empty() ? config.classifier_stem : config.stem;
+  model.hf_architecture =
+      is_lm && stem == "GPT2" ? "GPT2LMHeadModel" : architecture_of(stem, options.head);
   model.head = options.head;
   model.n_labels = is_lm ? 0 : options.n_labels;
+  if (options.head == HeadKind::question_answering) model.n_labels = 2;  // start and end
+  if (options.head == HeadKind::token_classification)
+    model.head_dropout = options.classifier_dropout.value_or(config.head_dropout);
   model.width = W;
   model.head_width = D;
   model.norm_eps = config.norm_eps;
@@ -165,7 +200,8 @@ ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options
   ModelTable model = start_decoder(config, options);
   if (is_llama) model.hidden_dropout = 0;
 
-  ModelBuilder builder(model, is_llama ? "model." : "transformer.", options.gpu_multiprocessors);
+  ModelBuilder builder(model, is_llama ? "model." : "transformer.", options.gpu_multiprocessors,
+                       config.model_prefix);
   add_decoder_embeddings(builder, model,
                          {.word = is_llama ? "model.embed_tokens.weight" : "transformer.wte.weight",
                           .position = is_llama ? "" : "transformer.wpe.weight",
@@ -182,7 +218,9 @@ ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options
                     .is_rms = is_llama,
                     .norm_offset = config.norm_offset,
                     .vocabulary = is_tied ? "" : "lm_head",
-                    .logit_cap = config.logit_cap});
+                    .logit_cap = config.logit_cap,
+                    .tags = is_llama ? "score" : "classifier",
+                    .has_tag_bias = config.has_tag_bias});
   if (is_tied || options.head != HeadKind::causal_lm) model.hf_ignored.push_back("lm_head.weight");
   return model;
 }

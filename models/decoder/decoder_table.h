@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/core/block_builder.h"
@@ -30,16 +32,20 @@ struct DecoderConfig {
   double rope_theta = 10000;    ///< LLaMA, where `rope` says nothing
   float hidden_dropout = 0;     ///< GPT-2: of embeddings and both residual branches
   float attention_dropout = 0;  ///< of attention probabilities
+  float head_dropout = 0.1f;    ///< before the logits of tokens' labels
   float initializer_range = 0.02f;
   Activation activation = Activation::gelu;  ///< GPT-2's; LLaMA's gate is `gate`
 
   std::string name = "llama";           ///< of the family
   std::string stem = "Llama";           ///< of "LlamaForCausalLM"
+  std::string classifier_stem;          ///< the same of a classifier of texts; empty: stem
+  PrefixInFiles model_prefix;           ///< in place of "model."
   int64_t head_dim = 0;                 ///< 0: hidden_size / num_attention_heads
   std::optional<RopeSpec> rope;         ///< positions of the layers
   std::optional<RopeSpec> window_rope;  ///< and of those with a window, where it is another
   Activation gate = Activation::silu;   ///< of the gated MLP
   bool qkv_bias = false, output_bias = false, mlp_bias = false;
+  bool has_tag_bias = true;    ///< of the logits of tokens' labels
   bool is_fused = false;       ///< q, k, v are one tensor of the file, gate and up another (Phi-3)
   bool norms_heads = false;    ///< an RMSNorm of each head of queries and keys (Qwen3, Gemma 3)
   bool norms_outputs = false;  ///< an RMSNorm of each branch before it is added (Gemma 2 and 3)
@@ -63,7 +69,8 @@ enum DecoderRandom {
   decoder_embedding_dropout,
   decoder_attention_probs,
   decoder_attention_output,
-  decoder_layer_output
+  decoder_layer_output,
+  decoder_head_dropout
 };
 
 /** A layer of LLaMA's build. */
@@ -90,21 +97,28 @@ struct DecoderEmbeddings {
   std::string word, position;  ///< position is empty: positions are not learned
   EmbeddingRule rule;
   bool drops = true;
+  std::string projection;  ///< from narrow rows of words to the model's width; empty: none
+  int64_t word_width = 0;  ///< of those rows
 };
 void add_decoder_embeddings(ModelBuilder& builder,
                             const ModelTable& model,
                             const DecoderEmbeddings& its);
 
 /** The head of a decoder: the last norm, then the vocabulary on all tokens, of which those without
- * a label give no loss; or the logits of each text's last token. Names are those of Hugging Face,
- * without ".weight" and ".bias". */
+ * a label give no loss; the logits of each text's last token; or those of each token, for its label
+ * or for the places of an answer. Names are those of Hugging Face, without ".weight" and ".bias".
+ */
 struct DecoderHead {
   std::string norm;        ///< empty: none
   bool is_rms = false;     ///< an RMSNorm, else a LayerNorm
   float norm_offset = 0;   ///< of an RMSNorm
+  std::string projection;  ///< from the model's width to that of narrow rows of words; empty: none
+  int64_t word_width = 0;  ///< of those rows
   std::string vocabulary;  ///< empty: the embeddings' matrix
   float logit_cap = 0;     ///< 0: none
   bool has_bias = false;   ///< of the vocabulary
+  std::string tags = "classifier";  ///< the map to the logits of tokens' labels
+  bool has_tag_bias = true;
 };
 void add_decoder_head(ModelBuilder& builder, const ModelTable& model, const DecoderHead& head);
 
@@ -112,9 +126,20 @@ void add_decoder_head(ModelBuilder& builder, const ModelTable& model, const Deco
  * FERRY_CHECK what no operation computes. */
 ModelTable start_decoder(const DecoderConfig& config, const TableOptions& options);
 
-/** The keys that LLaMA and its kin share. Rotary positions come from rope_parameters or
- * rope_scaling, rope_theta and partial_rotary_factor. Throws Error(data) as Family::table does. */
-DecoderConfig read_llama_like(const JsonReader& config);
+/** One of LLaMA's kin, before its configuration is read: the values that hold where that says
+ * nothing. Numbers of 0 have to be there. */
+DecoderConfig llama_kin(std::string name, std::string stem);
+/** The keys that LLaMA and its kin share; `kin` has the family's own. Rotary positions come from
+ * rope_parameters or rope_scaling, rope_theta and partial_rotary_factor. `gate`: the key of the
+ * gated MLP's function. Throws Error(data) as Family::table does. */
+DecoderConfig read_llama_like(const JsonReader& config,
+                              const TableOptions& options,
+                              DecoderConfig kin,
+                              std::string_view gate = "hidden_act");
+/** classifier_dropout, or else hidden_dropout, as transformers reads them for tokens' labels. */
+float read_head_dropout(const JsonReader& config, const TableOptions& options);
+/** Names of a family whose model that answers questions begins with "transformer." in files. */
+PrefixInFiles prefix_of_answers(const TableOptions& options);
 /** Rotary positions of heads so wide, as `rope` (rope_parameters, rope_scaling, or a part of them)
  * and the configuration say. */
 RopeSpec read_rope(const JsonReader& config,
@@ -130,8 +155,14 @@ std::vector<bool> read_layers_with_window(const JsonReader& config,
  */
 void read_window_of_last_layers(const JsonReader& config, DecoderConfig& its);
 
-/** The heads of decoders. */
-inline constexpr HeadKind kDecoderHeads[] = {HeadKind::causal_lm, HeadKind::classification};
+/** The heads of decoders, as far as transformers has them: families take a part. */
+inline constexpr HeadKind kDecoderHeads[] = {HeadKind::causal_lm, HeadKind::classification,
+                                             HeadKind::token_classification,
+                                             HeadKind::question_answering};
+inline constexpr HeadKind kDecoderHeadsWithoutTags[] = {
+    HeadKind::causal_lm, HeadKind::classification, HeadKind::question_answering};
+inline constexpr std::span kDecoderHeadsWithoutAnswers = std::span(kDecoderHeads).first<3>();
+inline constexpr std::span kDecoderHeadsOfTexts = std::span(kDecoderHeads).first<2>();
 
 // Shapes that Ferry is measured with.
 

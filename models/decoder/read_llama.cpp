@@ -98,23 +98,53 @@ void read_window_of_last_layers(const JsonReader& config, DecoderConfig& its) {
   if (has_window && window) its.window = window->integer(1, kPositionsMax);
 }
 
-DecoderConfig read_llama_like(const JsonReader& config) {
-  DecoderConfig c;
-  c.vocab_size = config.integer("vocab_size", 1, kVocabMax);
-  c.hidden_size = config.integer("hidden_size", 1, kWidthMax);
-  c.num_hidden_layers = config.integer("num_hidden_layers", 1, kLayersMax);
-  c.num_attention_heads = config.integer("num_attention_heads", 1, kHeadsMax);
+float read_head_dropout(const JsonReader& config, const TableOptions& options) {
+  const auto read = [&](std::string_view key, float otherwise) {
+    return config.find(key) ? read_dropout(config, key, otherwise) : otherwise;
+  };
+  const float of_hidden = read("hidden_dropout", 0.1f);
+  return read("classifier_dropout", options.hidden_dropout.value_or(of_hidden));
+}
+
+PrefixInFiles prefix_of_answers(const TableOptions& options) {
+  constexpr const char* kOfAnswers = "transformer.";
+  if (options.head == HeadKind::question_answering) return {.written = kOfAnswers, .others = {}};
+  return {.written = {}, .others = {kOfAnswers}};
+}
+
+DecoderConfig llama_kin(std::string name, std::string stem) {
+  DecoderConfig kin;
+  kin.name = std::move(name);
+  kin.stem = std::move(stem);
+  kin.norm_eps = 1e-6f;
+  return kin;
+}
+
+DecoderConfig read_llama_like(const JsonReader& config,
+                              const TableOptions& options,
+                              DecoderConfig c,
+                              std::string_view gate) {
+  const auto number = [&](std::string_view key, int64_t most, int64_t otherwise) {
+    return config.integer(key, 1, most, otherwise > 0 ? std::optional(otherwise) : std::nullopt);
+  };
+  c.vocab_size = number("vocab_size", kVocabMax, c.vocab_size);
+  c.hidden_size = number("hidden_size", kWidthMax, c.hidden_size);
+  c.num_hidden_layers = number("num_hidden_layers", kLayersMax, c.num_hidden_layers);
+  c.num_attention_heads = number("num_attention_heads", kHeadsMax, c.num_attention_heads);
   c.num_key_value_heads =
-      config.integer("num_key_value_heads", 1, kHeadsMax, c.num_attention_heads);
-  c.intermediate_size = config.integer("intermediate_size", 1, kIntermediateMax);
+      number("num_key_value_heads", kHeadsMax,
+             c.num_key_value_heads > 0 ? c.num_key_value_heads : c.num_attention_heads);
+  c.intermediate_size = number("intermediate_size", kIntermediateMax, c.intermediate_size);
   constexpr int64_t kWritten_max = int64_t{1} << 40;
-  c.max_position_embeddings =
-      std::min(config.integer("max_position_embeddings", 1, kWritten_max), kPositionsMax);
-  c.tie_word_embeddings = config.flag("tie_word_embeddings", false);
-  c.norm_eps = read_eps(config, "rms_norm_eps", 1e-6f);
+  c.max_position_embeddings = std::min(
+      number("max_position_embeddings", kWritten_max, c.max_position_embeddings), kPositionsMax);
+  c.tie_word_embeddings = config.flag("tie_word_embeddings", c.tie_word_embeddings);
+  c.norm_eps = read_eps(config, "rms_norm_eps", c.norm_eps);
   c.attention_dropout = read_dropout(config, "attention_dropout", 0);
+  c.head_dropout = read_head_dropout(config, options);
+  c.has_tag_bias = config.flag("token_classification_bias", true);
   c.initializer_range = read_init_std(config);
-  c.gate = read_activation(config, "hidden_act", Activation::silu);
+  c.gate = read_activation(config, gate, c.gate);
   if (config.find("head_dim")) c.head_dim = config.integer("head_dim", 1, kWidthMax);
   if (c.head_dim == 0) {
     expect_divides(config, "num_attention_heads", c.num_attention_heads, "hidden_size",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/config_keys.h"
+#include "models/token_heads.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -62,7 +63,7 @@ void add_encoder_layer(ModelBuilder& builder,
   const BlockBuilder::Heads heads = {.n_heads = H, .n_kv_heads = H, .head_width = W / H};
   const ValueId x = b.input();                                             // (T, W)
   const ValueId qkv = b.linear("attention.qkv", x, qkv_weight, qkv_bias);  // (T, 3W)
-  const ValueId context = b.attention("attention.context", qkv, heads, /*causal=*/false,
+  const ValueId context = b.attention("attention.context", qkv, heads, layer.is_causal,
                                       model.attention_dropout, attention_probs);
   const ValueId dense = b.linear("attention.dense", context, dense_weight);
   const auto [attention_sum, attended] = b.residual_norm(
@@ -108,28 +109,16 @@ void add_text_classifier(ModelBuilder& builder,
 }
 
 void add_token_classifier(ModelBuilder& builder, const ModelTable& model) {
-  const int64_t W = model.width, L = model.n_labels;
   BlockBuilder b = builder.block("head", BlockKind::head);
-  const ParamId weight =
-      b.matrix("classifier.weight", L, W, {.name = "classifier.weight", .optional = true});
-  const ParamId bias = b.bias("classifier.bias", L, {.name = "classifier.bias", .optional = true});
-
   const ValueId dropped = b.dropout("dropped", b.input(), model.head_dropout, head_dropout);
-  b.label_loss(b.logits(dropped, weight, bias));  // (T, L) fp32
-  b.end();
+  end_in_token_labels(b, model, dropped, "classifier");
 }
 
 void add_question_answering(ModelBuilder& builder, const ModelTable& model, bool drops) {
-  const int64_t W = model.width, L = model.n_labels;
   BlockBuilder b = builder.block("head", BlockKind::head);
-  const ParamId weight =
-      b.matrix("qa_outputs.weight", L, W, {.name = "qa_outputs.weight", .optional = true});
-  const ParamId bias = b.bias("qa_outputs.bias", L, {.name = "qa_outputs.bias", .optional = true});
-
   ValueId x = b.input();
   if (drops) x = b.dropout("dropped", x, model.head_dropout, head_dropout);
-  b.span_loss(b.logits(x, weight, bias, /*by_column=*/true));  // (2, T) fp32
-  b.end();
+  end_in_answer_spans(b, model, x);
 }
 
 void add_masked_lm(ModelBuilder& builder, const ModelTable& model, const MaskedLmHead& head) {

@@ -15,6 +15,7 @@ namespace ferry {
 struct EncoderLayer {
   int64_t width = 0, intermediate = 0, n_heads = 0;
   Activation activation = Activation::gelu;
+  bool is_causal = false;  ///< a token sees only itself and those before it
   std::string query, key, value, attention_output, attention_norm, up, down, norm;
 };
 

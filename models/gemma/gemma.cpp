@@ -1,6 +1,7 @@
 #include "models/gemma/gemma.h"
 
 #include <cmath>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,22 +11,33 @@
 namespace ferry {
 namespace {
 
-DecoderConfig read_gemma(const JsonReader& config, const char* name, const char* stem) {
-  DecoderConfig gemma = read_llama_like(config);
-  gemma.name = name;
-  gemma.stem = stem;
-  gemma.tie_word_embeddings = config.flag("tie_word_embeddings", true);
-  gemma.gate =
-      read_activation(config, config.find("hidden_activation") ? "hidden_activation" : "hidden_act",
-                      Activation::gelu_tanh);
+DecoderConfig gemma_kin(const char* name, const char* stem) {
+  DecoderConfig kin = llama_kin(name, stem);
+  kin.head_dim = 256;
+  kin.tie_word_embeddings = true;
+  kin.gate = Activation::gelu_tanh;
+  return kin;
+}
+
+DecoderConfig read_gemma(const JsonReader& config,
+                         const TableOptions& options,
+                         DecoderConfig kin,
+                         std::string_view gate) {
+  DecoderConfig gemma = read_llama_like(config, options, std::move(kin), gate);
   gemma.norm_offset = 1;
   gemma.embedding_scale = std::sqrt(static_cast<float>(gemma.hidden_size));
   expect_off(config, "use_bidirectional_attention");
   return gemma;
 }
 
-/** The keys that Gemma 2 and 3 share. */
-void read_later(const JsonReader& config, DecoderConfig& gemma, int64_t pattern) {
+/** Gemma 2 and 3 name the function of their MLP in another key than Gemma 1, which their files may
+ * have, too. */
+DecoderConfig read_later(const JsonReader& config,
+                         const TableOptions& options,
+                         DecoderConfig kin,
+                         int64_t pattern) {
+  pass_over(config, {"hidden_act", "sliding_window_size"});
+  DecoderConfig gemma = read_gemma(config, options, std::move(kin), "hidden_activation");
   gemma.norms_outputs = true;
   gemma.score_scale = 1 / std::sqrt(config.number("query_pre_attn_scalar", 1e-3, 1e6, 256.0));
   pattern = config.integer("sliding_window_pattern", 1, kLayersMax, pattern);
@@ -36,15 +48,21 @@ void read_later(const JsonReader& config, DecoderConfig& gemma, int64_t pattern)
   gemma.layer_has_window =
       read_layers_with_window(config, gemma.num_hidden_layers, std::move(all_but_each_last));
   gemma.window = config.integer("sliding_window", 1, kPositionsMax, 4096);
+  return gemma;
 }
 
 ModelTable make_gemma(const JsonReader& config, const TableOptions& options) {
-  return make_decoder(read_gemma(config, "gemma", "Gemma"), options);
+  DecoderConfig gemma = read_gemma(config, options, gemma_kin("gemma", "Gemma"), "hidden_act");
+  // The first files say gelu, and were trained with its approximation.
+  if (gemma.gate == Activation::gelu) gemma.gate = Activation::gelu_tanh;
+  if (read_activation(config, "hidden_activation", gemma.gate) != gemma.gate)
+    config.at("hidden_activation")
+        .refuse("the function of hidden_act", "releases of transformers read one or the other");
+  return make_decoder(gemma, options);
 }
 
 ModelTable make_gemma2(const JsonReader& config, const TableOptions& options) {
-  DecoderConfig gemma = read_gemma(config, "gemma2", "Gemma2");
-  read_later(config, gemma, 2);
+  DecoderConfig gemma = read_later(config, options, gemma_kin("gemma2", "Gemma2"), 2);
   constexpr double kCapMax = 1e6;
   gemma.score_cap = static_cast<float>(config.number("attn_logit_softcapping", 0, kCapMax, 0.0));
   gemma.logit_cap = static_cast<float>(config.number("final_logit_softcapping", 0, kCapMax, 0.0));
@@ -52,8 +70,18 @@ ModelTable make_gemma2(const JsonReader& config, const TableOptions& options) {
 }
 
 ModelTable make_gemma3(const JsonReader& config, const TableOptions& options) {
-  DecoderConfig gemma = read_gemma(config, "gemma3_text", "Gemma3");
-  read_later(config, gemma, 6);
+  DecoderConfig kin = gemma_kin("gemma3_text", "Gemma3");
+  kin.classifier_stem = "Gemma3Text";
+  // Files with images say what differs from the first of them, and name the part for texts so.
+  kin.vocab_size = 262208;
+  kin.hidden_size = 2304;
+  kin.intermediate_size = 9216;
+  kin.num_hidden_layers = 26;
+  kin.num_attention_heads = 8;
+  kin.num_key_value_heads = 4;
+  kin.max_position_embeddings = 131072;
+  kin.model_prefix.others = {"language_model.model.", "model.language_model."};
+  DecoderConfig gemma = read_later(config, options, std::move(kin), 6);
   gemma.norms_heads = true;
   expect_off(config, "attn_logit_softcapping");
   expect_off(config, "final_logit_softcapping");
@@ -73,17 +101,23 @@ ModelTable make_gemma3(const JsonReader& config, const TableOptions& options) {
 }  // namespace
 
 Family gemma_family() {
-  return {.model_type = "gemma", .is_decoder = true, .heads = kDecoderHeads, .table = make_gemma};
+  return {.model_type = "gemma",
+          .is_decoder = true,
+          .heads = kDecoderHeadsWithoutAnswers,
+          .table = make_gemma};
 }
 
 Family gemma2_family() {
-  return {.model_type = "gemma2", .is_decoder = true, .heads = kDecoderHeads, .table = make_gemma2};
+  return {.model_type = "gemma2",
+          .is_decoder = true,
+          .heads = kDecoderHeadsWithoutAnswers,
+          .table = make_gemma2};
 }
 
 Family gemma3_family() {
   return {.model_type = "gemma3_text",
           .is_decoder = true,
-          .heads = kDecoderHeads,
+          .heads = kDecoderHeadsOfTexts,
           .table = make_gemma3};
 }
 

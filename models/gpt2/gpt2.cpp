@@ -23,7 +23,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   gpt.num_key_value_heads = gpt.num_attention_heads;
   gpt.intermediate_size = config.integer("n_inner", 1, kIntermediateMax, 4 * gpt.hidden_size);
   gpt.max_position_embeddings = config.integer("n_positions", 1, kPositionsMax, 1024);
-  config.find("n_ctx");  // older files say the positions twice
+  pass_over(config, {"n_ctx", "n_special", "predict_special_tokens"});  // of older files
   gpt.tie_word_embeddings = true;
   gpt.norm_eps = read_eps(config, "layer_norm_epsilon", 1e-5f);
   gpt.hidden_dropout = read_dropout(config, "resid_pdrop", 0.1f);
@@ -31,6 +31,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   if (const float embeddings = read_dropout(config, "embd_pdrop", 0.1f);
       embeddings != gpt.hidden_dropout && !options.hidden_dropout)
     config.at("embd_pdrop").refuse("the same as resid_pdrop", "set hidden_dropout");
+  gpt.head_dropout = read_head_dropout(config, options);
   gpt.initializer_range = read_init_std(config);
   gpt.activation = read_activation(config, "activation_function", Activation::gelu_tanh);
   expect_divides(config, "n_head", gpt.num_attention_heads, "n_embd", gpt.hidden_size);

@@ -73,7 +73,7 @@ void add_layer(ModelBuilder& builder,
 }
 
 ModelTable make(const JsonReader& config, const TableOptions& options) {
-  expect_off(config, "is_decoder");
+  pass_over(config, {"is_decoder"});  // it is one in any case
   DecoderConfig neox = {.family = DecoderFamily::gpt2, .name = "gpt_neox"};
   neox.stem = "GPTNeoX";
   neox.vocab_size = config.integer("vocab_size", 1, kVocabMax, 50432);
@@ -86,7 +86,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   neox.norm_eps = read_eps(config, "layer_norm_eps", 1e-5f);
   neox.hidden_dropout = read_dropout(config, "hidden_dropout", 0);
   neox.attention_dropout = read_dropout(config, "attention_dropout", 0);
-  read_dropout(config, "classifier_dropout", 0.1f);
+  neox.head_dropout = read_dropout(config, "classifier_dropout", 0.1f);
   neox.initializer_range = read_init_std(config);
   neox.activation = read_activation(config, "hidden_act", Activation::gelu);
   expect_divides(config, "num_attention_heads", neox.num_attention_heads, "hidden_size",

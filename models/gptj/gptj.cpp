@@ -65,7 +65,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   gpt.initializer_range = read_init_std(config);
   gpt.activation = read_activation(config, "activation_function", Activation::gelu_tanh);
   expect_on(config, "scale_attn_weights");
-  config.find("rotary"), config.find("gradient_checkpointing");
+  pass_over(config, {"rotary"});
   expect_divides(config, "n_head", gpt.num_attention_heads, "n_embd", gpt.hidden_size);
   const int64_t D = gpt.hidden_size / gpt.num_attention_heads;
   gpt.rope = RopeSpec{.width = config.integer("rotary_dim", 2, D, 64)};
@@ -91,7 +91,8 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
 }  // namespace
 
 Family gptj_family() {
-  return {.model_type = "gptj", .is_decoder = true, .heads = kDecoderHeads, .table = make};
+  return {
+      .model_type = "gptj", .is_decoder = true, .heads = kDecoderHeadsWithoutTags, .table = make};
 }
 
 }  // namespace ferry

@@ -1,12 +1,15 @@
 #include "models/llama/llama.h"
 
+#include "models/config_keys.h"
 #include "models/decoder/decoder_table.h"
 
 namespace ferry {
 namespace {
 
 ModelTable make(const JsonReader& config, const TableOptions& options) {
-  DecoderConfig llama = read_llama_like(config);
+  DecoderConfig llama = read_llama_like(config, options, llama_kin("llama", "Llama"));
+  llama.model_prefix = prefix_of_answers(options);
+  pass_over(config, {"is_llama_config", "max_sequence_length"});
   llama.mlp_bias = config.flag("mlp_bias", false);
   return make_decoder(llama, options);
 }

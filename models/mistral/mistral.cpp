@@ -7,9 +7,7 @@ namespace ferry {
 namespace {
 
 ModelTable make(const JsonReader& config, const TableOptions& options) {
-  DecoderConfig mistral = read_llama_like(config);
-  mistral.name = "mistral";
-  mistral.stem = "Mistral";
+  DecoderConfig mistral = read_llama_like(config, options, llama_kin("mistral", "Mistral"));
   if (config.find("sliding_window"))
     mistral.window = config.integer("sliding_window", 1, kPositionsMax);
   return make_decoder(mistral, options);

@@ -1,5 +1,7 @@
 #include "models/phi3/phi3.h"
 
+#include <utility>
+
 #include "models/config_keys.h"
 #include "models/decoder/decoder_table.h"
 
@@ -7,12 +9,13 @@ namespace ferry {
 namespace {
 
 ModelTable make(const JsonReader& config, const TableOptions& options) {
-  DecoderConfig phi = read_llama_like(config);
-  phi.name = "phi3";
-  phi.stem = "Phi3";
+  DecoderConfig kin = llama_kin("phi3", "Phi3");
+  kin.norm_eps = 1e-5f;
+  DecoderConfig phi = read_llama_like(config, options, std::move(kin));
   phi.is_fused = true;
   expect_off(config, "resid_pdrop", "its branches are trained without dropout");
   expect_off(config, "embd_pdrop", "its embeddings are trained without dropout");
+  pass_over(config, {"full_attn_mod", "interpolate_factor"});  // of code that files name
   if (config.find("sliding_window"))
     phi.window = config.integer("sliding_window", 1, kPositionsMax);
   return make_decoder(phi, options);
@@ -21,7 +24,10 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
 }  // namespace
 
 Family phi3_family() {
-  return {.model_type = "phi3", .is_decoder = true, .heads = kDecoderHeads, .table = make};
+  return {.model_type = "phi3",
+          .is_decoder = true,
+          .heads = kDecoderHeadsWithoutAnswers,
+          .table = make};
 }
 
 }  // namespace ferry

@@ -6,9 +6,8 @@ namespace ferry {
 namespace {
 
 ModelTable make(const JsonReader& config, const TableOptions& options) {
-  DecoderConfig qwen = read_llama_like(config);
-  qwen.name = "qwen2";
-  qwen.stem = "Qwen2";
+  DecoderConfig qwen = read_llama_like(config, options, llama_kin("qwen2", "Qwen2"));
+  qwen.model_prefix = prefix_of_answers(options);
   qwen.qkv_bias = true;
   read_window_of_last_layers(config, qwen);
   return make_decoder(qwen, options);

@@ -1,14 +1,18 @@
 #include "models/qwen3/qwen3.h"
 
+#include <utility>
+
 #include "models/decoder/decoder_table.h"
 
 namespace ferry {
 namespace {
 
 ModelTable make(const JsonReader& config, const TableOptions& options) {
-  DecoderConfig qwen = read_llama_like(config);
-  qwen.name = "qwen3";
-  qwen.stem = "Qwen3";
+  constexpr int64_t kHeadWidth = 128;  // whatever the model's width
+  DecoderConfig kin = llama_kin("qwen3", "Qwen3");
+  kin.head_dim = kHeadWidth;
+  DecoderConfig qwen = read_llama_like(config, options, std::move(kin));
+  qwen.model_prefix = prefix_of_answers(options);
   qwen.norms_heads = true;
   read_window_of_last_layers(config, qwen);
   return make_decoder(qwen, options);

@@ -27,6 +27,7 @@ ordered_json small(std::string_view type) {
     config = {{"model_type", type}, {"vocab_size", 100}, {"n_embd", 24},
               {"n_layer", 2},       {"n_head", 3},       {"n_positions", 20}};
   if (type == "gptj") config["rotary_dim"] = 4;
+  if (type == "gemma3_text") config["num_key_value_heads"] = 3;
   if (type == "gpt_neox") config["rotary_pct"] = 0.5;
   if (type == "opt") config.erase("intermediate_size"), config["ffn_dim"] = 40;
   if (type == "distilbert")
@@ -128,7 +129,10 @@ TEST(Families, WhatIsNotTrainedIsSaid) {
   EXPECT_TRUE(has(refusal(small("bert"), HeadKind::causal_lm, Fault::usage),
                   "a bert model has no head for causal-lm"));
   EXPECT_TRUE(has(refusal(small("llama"), HeadKind::masked_lm, Fault::usage),
-                  "it is trained for: causal-lm, classification"));
+                  "it is trained for: causal-lm, classification, token-classification, "
+                  "question-answering"));
+  EXPECT_TRUE(has(refusal(small("opt"), HeadKind::token_classification, Fault::usage),
+                  "a opt model has no head for token-classification"));
 }
 
 TEST(Families, BadShapesNameTheKey) {
@@ -141,9 +145,6 @@ TEST(Families, BadShapesNameTheKey) {
   config = small("qwen2");
   config["layer_types"] = {"full_attention"};
   EXPECT_TRUE(has(refusal(config, HeadKind::causal_lm), "layer_types"));
-  config = small("opt");
-  config["do_layer_norm_before"] = false;
-  EXPECT_TRUE(has(refusal(config, HeadKind::causal_lm), "do_layer_norm_before"));
   config = small("gptj");
   config["rotary_dim"] = 5;
   EXPECT_TRUE(has(refusal(config, HeadKind::causal_lm), "rotary_dim"));

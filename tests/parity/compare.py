@@ -9,7 +9,7 @@ A gradient that is exactly zero (key biases, by fp64) is compared with transform
 rounding there is larger than the bar, and the line says by how much. In question answering the last norm's bias is
 such a one, too, since softmax does not see what all tokens share: its gradient is a sum of terms that cancel, so its
 difference is measured by the norm's other gradient, which has the same terms and does not cancel."""
-import copy, json, pathlib, subprocess, sys, tempfile
+import copy, json, pathlib, re, subprocess, sys, tempfile
 
 try:
     import numpy, torch, transformers
@@ -98,14 +98,17 @@ def build(case, kind):
 
 
 def last_norm_bias(model):
-    return [name for name, _ in model.named_parameters() if name.lower().replace("_", "").endswith("layernorm.bias")][-1]
+    """Its name; None where norms have none."""
+    biases = [name for name, _ in model.named_parameters() if re.search(r"(layer_?norm|ln_f)\.bias$", name.lower())]
+    behind_layers = [name for name in biases if re.search(r"(^|\.)(final_layer_norm|ln_f)\.bias$", name) and ".layers." not in name]
+    return (behind_layers or biases or [None])[-1]
 
 
 def parameters(model):
     """By name; a matrix that embeddings and head share has the embeddings' name."""
     of_embeddings = next(name for name, module in model.named_modules() if module is model.get_input_embeddings())
     named = {f"{of_embeddings}.weight" if p is model.get_input_embeddings().weight else name: p for name, p in model.named_parameters()}
-    if type(model).__name__.startswith("GPTNeoX"):  # the name in its files
+    if type(model).__name__ == "GPTNeoXForCausalLM":  # the name in its files
         named["embed_out.weight"] = named.pop("lm_head.weight")
     return named
 
