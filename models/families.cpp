@@ -50,6 +50,15 @@ void check_head(const Family& family, HeadKind head) {
               fmt::format("it is trained for: {}", fmt::join(names, ", ")));
 }
 
+void refuse_quantised(const JsonReader& config) {
+  const auto quantised = config.find("quantization_config");
+  if (!quantised) return;
+  const std::string method = quantised->is_object() ? quantised->text("quant_method", "") : "";
+  quantised->fail(fmt::format("says that the weights are quantised{}",
+                              method.empty() ? "" : fmt::format(" ({})", method)),
+                  "take the model's weights as they were before: Ferry trains no quantised ones");
+}
+
 }  // namespace
 
 std::span<const Family> families() {
@@ -69,6 +78,7 @@ const Family& family_of(const JsonReader& config) {
 ModelTable make_table(const JsonReader& config, const TableOptions& options) {
   const Family& family = family_of(config);
   check_head(family, options.head);
+  refuse_quantised(config);
   ModelTable model = family.table(config, options);
   if (const auto unknown = unknown_keys(config); !unknown.empty())
     config.at(unknown.front())

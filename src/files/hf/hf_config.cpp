@@ -9,18 +9,51 @@
 #include "src/files/mapped_file.h"
 
 namespace ferry {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr const char* kHint = "is it the config.json of a transformer model?";
+
+/** A model of texts and images has one of texts in it, with a configuration of its own. */
+struct TextPart {
+  std::string_view model_type, architecture;
+};
+constexpr TextPart kTextParts[] = {{"gemma3", "Gemma3ForCausalLM"}};
+constexpr std::string_view kTextKey = "text_config";
+
+/** What the whole says of its text part, too. */
+constexpr std::string_view kSharedKeys[] = {
+    "bos_token_id", "eos_token_id",         "pad_token_id",        "dtype",
+    "torch_dtype",  "transformers_version", "tie_word_embeddings", "quantization_config"};
+
+/** The configuration of the text part where the model has one, else the whole. */
+JsonReader text_part_of(JsonReader whole) {
+  if (!whole.is_object()) return whole;
+  const std::string type = whole.text("model_type");
+  const auto part = std::ranges::find(kTextParts, type, &TextPart::model_type);
+  if (part == std::end(kTextParts)) return whole;
+  ordered_json text = {{"architectures", {part->architecture}},
+                       {"model_type", whole.at(kTextKey).text("model_type")}};
+  text.update(whole.at(kTextKey).value());
+  for (const std::string_view key : kSharedKeys)
+    if (const auto value = whole.find(key); value && !text.contains(key))
+      text[std::string(key)] = value->value();
+  return JsonReader::of(std::move(text), {whole.file(), "model.config", kHint});
+}
+
+}  // namespace
 
 HfConfig HfConfig::load(const std::filesystem::path& file) {
   return parse(read_text_file(file), file.string());
 }
 
 HfConfig HfConfig::parse(std::string text, std::string origin) {
-  return HfConfig(JsonReader::parse(
-      std::move(text),
-      {std::move(origin), "model.config", "is it the config.json of a transformer model?"}));
+  return HfConfig(JsonReader::parse(std::move(text), {std::move(origin), "model.config", kHint}));
 }
 
-HfConfig::HfConfig(JsonReader fields) : fields_(std::move(fields)), json_(fields_.value()) {
+HfConfig::HfConfig(JsonReader fields)
+    : fields_(text_part_of(std::move(fields))), json_(fields_.value()) {
   model_type = fields_.text("model_type");
   if (const auto names = fields_.find("architectures")) architectures = names->texts();
   problem_type = fields_.text("problem_type", "");

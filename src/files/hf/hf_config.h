@@ -2,7 +2,7 @@
 // config.json of a Hugging Face model directory. The fields that say what a model is for are read
 // and checked here; its shape is asked for by the family's own code (models/family.h); the whole is
 // kept, so that it can be written back as it was plus what training changed (labels, problem type,
-// architecture).
+// architecture). Of a model of texts and images that is the part for texts.
 
 #include <cstdint>
 #include <filesystem>
