@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -85,6 +86,8 @@ class Task {
 
   /** Several sequences may be one sample: nothing but their tokens is asked for. */
   virtual bool may_be_packed() const { return false; }
+  /** Texts come in words, and are encoded word by word. */
+  virtual bool reads_words() const { return false; }
   /** `ferry predict` has something to say. */
   virtual bool answers_texts() const { return true; }
   /** Scores need the model's outputs, not only the loss. */
@@ -112,6 +115,9 @@ class Task {
 struct TaskSettings {
   int64_t doc_stride = 128;        ///< tokens that two windows of a context share
   int64_t max_answer_length = 30;  ///< tokens
+  /** A classifier passes over this token at a text's end, as transformers does where a decoder
+   * reads the text's last one. */
+  std::optional<int32_t> padding;
 };
 
 /** In config.json: whether a classifier was trained on pairs of texts. Nobody else's key. */

@@ -30,41 +30,19 @@ std::vector<TextRange> words_of(const Example& example) {
   return words;
 }
 
-/** Words with one space between, as they are encoded: a tokenizer may make a token of a space. */
-struct JoinedWords {
-  std::string text;
-  std::vector<TextRange> words;  ///< in text
+/** Tokens of an example, and the first of each word, which its tag is read from; -1 of a word that
+ * was cut off or that the tokenizer takes for nothing. */
+struct EncodedWords {
+  Encoding encoding;
+  std::vector<int32_t> first_tokens;
+
+  void encode(const Example& example, const Tokenizer& tokenizer, int64_t max_length) {
+    std::vector<std::string_view> words;
+    for (const TextRange& word : words_of(example))
+      words.push_back(part_of(example.text, word));
+    tokenizer.encode_words(words, max_length, encoding, first_tokens);
+  }
 };
-
-JoinedWords joined(const Example& example) {
-  if (!example.words.empty()) return {.text = example.text, .words = example.words};
-  JoinedWords out;
-  for (const TextRange& word : words_of(example)) {
-    if (!out.words.empty()) out.text += ' ';
-    const auto begin = static_cast<uint32_t>(out.text.size());
-    out.text += part_of(example.text, word);
-    out.words.push_back({begin, static_cast<uint32_t>(out.text.size())});
-  }
-  return out;
-}
-
-/** The first token of each word, which its tag is read from; -1 of a word that was cut off or that
- * the tokenizer takes for nothing. The space before a word is the word's: where it is a token of
- * its own, it is the first. */
-std::vector<int32_t> first_tokens(const Encoding& encoding, std::span<const TextRange> words) {
-  std::vector<int32_t> first;
-  size_t t = 0;
-  uint32_t end_before = 0;
-  for (const TextRange& word : words) {
-    while (t < encoding.ids.size() &&
-           (encoding.texts[t] < 0 || encoding.offsets[t].begin < end_before))
-      ++t;
-    const bool has_token = t < encoding.ids.size() && encoding.offsets[t].begin < word.end;
-    first.push_back(has_token ? static_cast<int32_t>(t++) : -1);
-    end_before = word.end;
-  }
-  return first;
-}
 
 /** What a model says of a word. */
 struct WordTag {
@@ -137,10 +115,9 @@ class TagScorer : public Scorer {
     const Example& example = examples_[static_cast<size_t>(place)];
     const std::vector<TextRange> words = words_of(example);
     const auto n_tokens = static_cast<int64_t>(data_.ids(sample).size());
-    const JoinedWords encoded = joined(example);
-    tokenizer_.encode(encoded.text, n_tokens, encoding_, Offsets::keep);
+    encoded_.encode(example, tokenizer_, n_tokens);
     std::vector<WordTag> tags;
-    for (int32_t token : first_tokens(encoding_, encoded.words))
+    for (int32_t token : encoded_.first_tokens)
       tags.push_back(token < 0 ? WordTag() : tag_of(at(logits, static_cast<size_t>(token))));
 
     Answer answer = {.example = place};
@@ -219,7 +196,7 @@ class TagScorer : public Scorer {
   size_t n_labels_;
   bool has_entities_;  ///< tags are of entities; else of parts of speech, or the like
   EntityScores scores_;
-  Encoding encoding_;
+  EncodedWords encoded_;
 };
 
 class TokenClassification : public Task {
@@ -229,21 +206,22 @@ class TokenClassification : public Task {
   std::string_view name() const override { return "token-classification"; }
   LossKind loss() const override { return LossKind::token_classification; }
   int64_t n_labels() const override { return std::max<int64_t>(scheme().labels.size(), 1); }
+  bool reads_words() const override { return true; }
 
   void encode(const Example& example,
               const Tokenizer& tokenizer,
               int64_t max_length,
               std::vector<TokenizedExample>& out) const override {
-    thread_local Encoding encoding;
-    tokenizer.encode(joined(example).text, max_length, encoding, Offsets::keep);
+    thread_local EncodedWords encoded;
+    encoded.encode(example, tokenizer, max_length);
     TokenizedExample& sample = out.emplace_back();
-    sample.ids = encoding.ids;
-    sample.type_ids = encoding.type_ids;
-    sample.truncated = static_cast<int64_t>(encoding.ids.size()) == max_length;
+    sample.ids = encoded.encoding.ids;
+    sample.type_ids = encoded.encoding.type_ids;
+    sample.truncated = std::ssize(sample.ids) == max_length;
     const std::vector<int32_t>& tags = example.label.tags;
     if (tags.empty()) return;
-    sample.labels.assign(encoding.ids.size(), kNoLabel);
-    const std::vector<int32_t> first = first_tokens(encoding, example.words);
+    sample.labels.assign(sample.ids.size(), kNoLabel);
+    const std::vector<int32_t>& first = encoded.first_tokens;
     for (size_t w = 0; w < first.size(); ++w)
       if (first[w] >= 0) sample.labels[static_cast<size_t>(first[w])] = tags[w];
   }

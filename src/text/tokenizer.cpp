@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/base/utf8.h"
+#include "src/text/pre_tokenizers/byte_level.h"
 
 namespace ferry {
 namespace {
@@ -133,7 +134,8 @@ std::string Tokenizer::normalized(const std::string& content) const {
 void Tokenizer::append(std::string_view text,
                        size_t enough,
                        Encoding::Work& work,
-                       text::TokenSink out) const {
+                       text::TokenSink out,
+                       Unit unit) const {
   check_text(text);
   const bool aligned = out.spans || (spec_.pre_tokenizer && spec_.pre_tokenizer->needs_origins());
   auto encode_normalized = [&](size_t begin, size_t end) {
@@ -143,7 +145,7 @@ void Tokenizer::append(std::string_view text,
     if (spec_.normalizer) spec_.normalizer->normalize(part);
     added_normalized_.split(
         part.text(), *spec_.table,
-        [&](size_t from, size_t to) { encode_part(work, from, to, enough, out); },
+        [&](size_t from, size_t to) { encode_part(work, from, to, enough, out, unit); },
         [&](int32_t id, size_t from, size_t to) {
           out.ids.push_back(id);
           if (out.spans) out.spans->push_back(part.origin(from, to));
@@ -154,12 +156,18 @@ void Tokenizer::append(std::string_view text,
 }
 
 /** Bytes [begin, end) of the normalized text, through pre-tokenizer and model. */
-void Tokenizer::encode_part(
-    Encoding::Work& work, size_t begin, size_t end, size_t enough, text::TokenSink out) const {
+void Tokenizer::encode_part(Encoding::Work& work,
+                            size_t begin,
+                            size_t end,
+                            size_t enough,
+                            text::TokenSink out,
+                            Unit unit) const {
   if (out.ids.size() >= enough) return;
   text::Pieces& pieces = work.pieces;
   pieces.text.assign(work.text, begin, end);
   pieces.start();
+  if (unit == Unit::word && spec_.pre_tokenizer && spec_.pre_tokenizer->gives_bytes())
+    text::put_blank_before(pieces);
   if (spec_.pre_tokenizer)
     spec_.pre_tokenizer->split(pieces, spec_.model->fills_every_piece()
                                            ? enough - out.ids.size()
@@ -247,6 +255,30 @@ void Tokenizer::encode_pair(std::string_view a,
     if (!aligned) continue;
     out.offsets.resize(out.ids.size());
     out.texts.resize(out.ids.size(), static_cast<int8_t>(piece.text));
+  }
+}
+
+void Tokenizer::encode_words(std::span<const std::string_view> words,
+                             int64_t max_length,
+                             Encoding& out,
+                             std::vector<int32_t>& first_tokens) const {
+  const size_t room = room_for_text(max_length, single_);
+  clear(out);
+  first_tokens.assign(words.size(), -1);
+  for (const text::Template::Piece& piece : single_.pieces) {
+    if (piece.text < 0) {
+      out.ids.insert(out.ids.end(), piece.ids.begin(), piece.ids.end());
+    } else {
+      const size_t first = out.ids.size();
+      const size_t enough = room > std::numeric_limits<size_t>::max() - first ? room : first + room;
+      for (size_t w = 0; w < words.size() && out.ids.size() < enough; ++w) {
+        const size_t before = out.ids.size();
+        append(words[w], enough, out.work, {out.ids, nullptr}, Unit::word);
+        if (out.ids.size() > before) first_tokens[w] = static_cast<int32_t>(before);
+      }
+      if (out.ids.size() > enough) out.ids.resize(enough);
+    }
+    out.type_ids.resize(out.ids.size(), piece.type_id);
   }
 }
 

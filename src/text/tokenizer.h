@@ -85,6 +85,15 @@ class Tokenizer {
                    Encoding& out,
                    Offsets offsets = Offsets::skip) const;
 
+  /** The same for a text that comes in words, each of which is encoded by itself, as transformers
+   * does with is_split_into_words. A byte-level model sees a blank before each word, the first too
+   * (add_prefix_space). `first_tokens` gets the place of each word's first token, or -1 where it
+   * was cut off or is nothing to the tokenizer. */
+  void encode_words(std::span<const std::string_view> words,
+                    int64_t max_length,
+                    Encoding& out,
+                    std::vector<int32_t>& first_tokens) const;
+
   /** Appends the ids of the text alone, without special tokens and uncut. Throws as encode. */
   void append_ids(std::string_view text, std::vector<int32_t>& ids) const;
 
@@ -111,12 +120,18 @@ class Tokenizer {
   text::AddedTokens make_added(bool normalized) const;
   std::string normalized(const std::string& content) const;
 
+  enum class Unit { text, word };
   void append(std::string_view text,
               size_t enough,
               Encoding::Work& work,
-              text::TokenSink out) const;
-  void encode_part(
-      Encoding::Work& work, size_t begin, size_t end, size_t enough, text::TokenSink out) const;
+              text::TokenSink out,
+              Unit unit = Unit::text) const;
+  void encode_part(Encoding::Work& work,
+                   size_t begin,
+                   size_t end,
+                   size_t enough,
+                   text::TokenSink out,
+                   Unit unit) const;
   void trim(std::string_view text,
             std::span<const int32_t> ids,
             std::span<text::Span> offsets) const;

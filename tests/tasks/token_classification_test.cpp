@@ -76,6 +76,7 @@ TEST(TokenClassification, AWordThatIsNothingToTheTokenizerHasNoTag) {
   EXPECT_THAT(made.data.labels(0), ElementsAre(kNoLabel, 1, 2, kNoLabel));
 }
 
+/** Also before the first word, whatever the tokenizer does with texts. */
 TEST(TokenClassification, ASpaceThatIsATokenBelongsToTheNextWord) {
   nlohmann::json model = nlohmann::json::parse(R"({
     "version": "1.0", "added_tokens": [], "normalizer": null,
@@ -83,12 +84,16 @@ TEST(TokenClassification, ASpaceThatIsATokenBelongsToTheNextWord) {
     "post_processor": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
     "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
     "model": {"type": "BPE", "vocab": {"Ġ": 0, "a": 1, "b": 2, "Ġa": 3}, "merges": ["Ġ a"]}})");
-  const Tokenizer tokenizer = test::open_model(model);
   const auto task = task_kind("token-classification").make(names(), {});
-  std::vector<TokenizedExample> samples;
-  task->encode(tagged({"a", "b", "ab"}, {1, 2, 0}), tokenizer, 16, samples);
-  // Ġa Ġ b Ġa b
-  EXPECT_THAT(samples[0].labels, ElementsAre(1, 2, kNoLabel, 0, kNoLabel));
+  EXPECT_TRUE(task->reads_words());
+  for (const bool adds_prefix_space : {true, false}) {
+    model["pre_tokenizer"]["add_prefix_space"] = adds_prefix_space;
+    const Tokenizer tokenizer = test::open_model(model);
+    std::vector<TokenizedExample> samples;
+    task->encode(tagged({"a", "b", "ab"}, {1, 2, 0}), tokenizer, 16, samples);
+    EXPECT_THAT(samples[0].ids, ElementsAre(3, 0, 2, 3, 2));  // Ġa Ġ b Ġa b
+    EXPECT_THAT(samples[0].labels, ElementsAre(1, 2, kNoLabel, 0, kNoLabel));
+  }
 }
 
 TEST(TokenClassification, EntitiesAreScoredAndSaid) {

@@ -19,7 +19,7 @@ except ImportError as error:
     sys.exit(77)
 
 from compare_real_tokenizers import hard_to_cut
-from tokenizer_comparison import LONG, SEED, SHARED, charsmap, compare, hostile_lines, real_lines, with_pairs
+from tokenizer_comparison import LONG, SEED, SHARED, charsmap, compare, hostile_lines, real_lines, with_pairs, words_of
 
 QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 O200K = "|".join([
@@ -246,6 +246,8 @@ def main():
             n_special = tokenizer.num_special_tokens_to_add(True)
             requests = [[line] for line in lines] + with_pairs(rng, lines, 5000 if LONG else 150, n_special)
             failures += compare(name, tokenizer, directory, requests)
+            plain = [line for line in lines if "<" not in line]  # special tokens get no blank
+            failures += compare(f"{name}, in words", tokenizer, directory, words_of(rng, plain, 5000 if LONG else 150))
     sys.exit(1 if failures else 0)
 
 

@@ -1,8 +1,9 @@
 // tokenize_lines MODEL_DIR: the tokenizer for compare_tokenizers.py. Reads JSON arrays, one a line,
 // from stdin: [text], [text, max_length], [text, text] or [text, text, max_length]; writes for each
 // a line of JSON: ids, type ids, offsets in bytes, texts, and what the ids decode to without and
-// with special tokens. Encoding with and without offsets has to give the same ids. An Error ends
-// it: its message on stderr, its exit code.
+// with special tokens. Encoding with and without offsets has to give the same ids. A list of words
+// in place of a text is encoded word by word: ids, type ids and the first token of each word. An
+// Error ends it: its message on stderr, its exit code.
 
 #include <fmt/format.h>
 
@@ -10,6 +11,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "src/base/error.h"
 #include "src/text/tokenizer.h"
@@ -28,12 +31,26 @@ nlohmann::json answer(const ferry::Tokenizer& tokenizer, const ferry::Encoding& 
           {"decoded_whole", tokenizer.decode(encoding.ids, false)}};
 }
 
+nlohmann::json answer_to_words(const ferry::Tokenizer& tokenizer, const nlohmann::json& request) {
+  const auto words = request[0].get<std::vector<std::string>>();
+  ferry::Encoding encoding;
+  std::vector<int32_t> first_tokens;
+  tokenizer.encode_words(std::vector<std::string_view>(words.begin(), words.end()),
+                         request.size() > 1 ? request[1].get<int64_t>() : tokenizer.kNoLimit,
+                         encoding, first_tokens);
+  return {{"ids", encoding.ids}, {"types", encoding.type_ids}, {"first", first_tokens}};
+}
+
 void tokenize_all(const ferry::Tokenizer& tokenizer) {
   std::ios::sync_with_stdio(false);
   ferry::Encoding encoding, plain;
   std::string input;
   while (std::getline(std::cin, input)) {
     const nlohmann::json request = nlohmann::json::parse(input);
+    if (request[0].is_array()) {
+      std::cout << answer_to_words(tokenizer, request).dump() << '\n';
+      continue;
+    }
     const bool is_pair = request.size() > 1 && request[1].is_string();
     const size_t n_texts = is_pair ? 2 : 1;
     const int64_t max_length =

@@ -19,15 +19,19 @@ std::unique_ptr<PreTokenizer> ByteLevel::read(const JsonReader& section, const S
                                      section.flag("use_regex", true));
 }
 
-void ByteLevel::split(Pieces& pieces, size_t enough) const {
+void put_blank_before(Pieces& pieces) {
   const auto lacks_blank = [&](Span piece) { return pieces.text.text()[piece.begin] != ' '; };
-  if (add_prefix_space_ && std::any_of(pieces.spans.begin(), pieces.spans.end(), lacks_blank))
-    pieces.rewrite([](auto& out, Span piece) {
-      size_t after = piece.begin;
-      next_code_point(out.source(), after);
-      if (out.source()[piece.begin] != ' ') out.put(' ', out.origin(piece.begin, after));
-      out.keep(piece.begin, piece.end);
-    });
+  if (std::none_of(pieces.spans.begin(), pieces.spans.end(), lacks_blank)) return;
+  pieces.rewrite([](auto& out, Span piece) {
+    size_t after = piece.begin;
+    next_code_point(out.source(), after);
+    if (out.source()[piece.begin] != ' ') out.put(' ', out.origin(piece.begin, after));
+    out.keep(piece.begin, piece.end);
+  });
+}
+
+void ByteLevel::split(Pieces& pieces, size_t enough) const {
+  if (add_prefix_space_) put_blank_before(pieces);
   if (words_) words_->split(pieces, enough);
 }
 

@@ -11,6 +11,9 @@
 
 namespace ferry::text {
 
+/** Puts a blank before each piece that begins with none. */
+void put_blank_before(Pieces& pieces);
+
 class ByteLevel final : public PreTokenizer {
  public:
   ByteLevel(bool add_prefix_space, bool use_regex);
@@ -19,6 +22,10 @@ class ByteLevel final : public PreTokenizer {
 
   void split(Pieces& pieces, size_t enough) const override;
   bool gives_bytes() const override { return true; }
+  /** The same with another first blank. */
+  std::unique_ptr<PreTokenizer> with_prefix_space(bool add_prefix_space) const {
+    return std::make_unique<ByteLevel>(add_prefix_space, words_.has_value());
+  }
 
  private:
   bool add_prefix_space_;

@@ -11,6 +11,7 @@
 #include "src/text/models/wordpiece.h"
 #include "src/text/normalizers/bert_normalizer.h"
 #include "src/text/post_processors/template_processing.h"
+#include "src/text/pre_tokenizers/byte_level.h"
 
 namespace ferry::text {
 namespace {
@@ -18,6 +19,12 @@ namespace {
 bool is_file(const std::filesystem::path& path) {
   std::error_code error;
   return std::filesystem::exists(path, error);
+}
+
+/** tokenizer_config.json, if it is there. */
+std::optional<JsonReader> read_configuration(const std::filesystem::path& model_dir) {
+  const std::filesystem::path file = model_dir / "tokenizer_config.json";
+  return is_file(file) ? std::optional(read_json_file(file)) : std::nullopt;
 }
 
 /** For BERT: transformers follows tokenizer_config.json, tokenizers follows tokenizer.json: where
@@ -38,6 +45,28 @@ void check_agreement(const JsonReader& config, const TokenizerSpec& spec) {
       field->fail(fmt::format("is {}, but the normalizer of '{}' says {}", !value,
                               spec.file.filename().string(), value),
                   "make the two files agree on what the model was trained with");
+}
+
+/** As transformers builds the tokenizers of these classes. */
+bool is_prefix_space_configured(const std::filesystem::path& model_dir, const JsonReader* config) {
+  constexpr std::pair<std::string_view, std::string_view> kClasses[] = {
+      {"GPT2Tokenizer", "gpt2"},
+      {"GPT2Tokenizer", "opt"},
+      {"RobertaTokenizer", "roberta"},
+      {"GPTNeoXTokenizer", "gpt_neox"}};
+  const TokenizerClass found = read_class(model_dir, config);
+  return std::ranges::any_of(kClasses, [&](const auto& known) {
+    return found.name.empty() ? known.second == found.model_type : known.first == found.name;
+  });
+}
+
+void take_prefix_space(const std::filesystem::path& model_dir,
+                       const JsonReader* config,
+                       TokenizerSpec& spec) {
+  const auto* bytes = dynamic_cast<const ByteLevel*>(spec.pre_tokenizer.get());
+  if (bytes && is_prefix_space_configured(model_dir, config))
+    spec.pre_tokenizer =
+        bytes->with_prefix_space(config && config->flag("add_prefix_space", false));
 }
 
 int32_t next_id(const KnownTokens& known) {
@@ -174,13 +203,14 @@ void add_configured_tokens(const JsonReader* config,
   }
 }
 
+bool has_configured_prefix_space(const std::filesystem::path& model_dir) {
+  const auto config = read_configuration(model_dir);
+  return is_prefix_space_configured(model_dir, config ? &*config : nullptr);
+}
+
 TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir) {
   TokenizerSpec spec;
-  const std::filesystem::path config_file = model_dir / "tokenizer_config.json";
-  std::optional<JsonReader> config;
-  if (is_file(config_file)) {
-    config = read_json_file(config_file);
-  }
+  const auto config = read_configuration(model_dir);
   const JsonReader* settings = config ? &*config : nullptr;
   const bool has_json = is_file(model_dir / "tokenizer.json");
   const bool has_merges = has_vocab_merges(model_dir);
@@ -190,6 +220,7 @@ TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir) {
     spec.file = model_dir / "tokenizer.json";
     read_tokenizer_json(spec);
     if (config) check_agreement(*config, spec);
+    take_prefix_space(model_dir, settings, spec);
   } else if (is_file(model_dir / "vocab.txt")) {
     spec.file = model_dir / "vocab.txt";
     read_vocab_txt(settings, spec);

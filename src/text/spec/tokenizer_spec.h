@@ -39,6 +39,10 @@ struct TokenizerSpec {
 /** Is there a file that read_tokenizer_spec reads? */
 bool has_tokenizer(const std::filesystem::path& model_dir);
 
+/** Does transformers go by tokenizer_config.json's add_prefix_space, whatever tokenizer.json says?
+ * Off where that says nothing. */
+bool has_configured_prefix_space(const std::filesystem::path& model_dir);
+
 /** Reads `tokenizer.json`, or else `vocab.txt`, `vocab.json` with `merges.txt`, a file of ranks or
  * a SentencePiece model, and `tokenizer_config.json` if it is there. Throws Error (data). */
 TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir);

@@ -8,13 +8,16 @@
 #include <string_view>
 
 #include "src/base/error.h"
+#include "src/base/json_reader.h"
 #include "src/engine/state/weights.h"
+#include "src/files/plain_file.h"
 #include "src/files/safetensors/safetensors_writer.h"
 #include "src/files/write/atomic_file.h"
 #include "src/plan/disk.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/output_directory.h"
 #include "src/runs/directory/settings_file.h"
+#include "src/text/spec/tokenizer_spec.h"
 #include "src/train/checkpoint/checkpoint.h"
 
 namespace ferry {
@@ -30,6 +33,16 @@ std::string stem_of(const fs::path& path) {
       stem, [](char c) { return std::string_view("*?[],\\").find(c) != std::string_view::npos; },
       '_');
   return stem;
+}
+
+/** The blank that Ferry puts before each word is one that transformers has to be told of. */
+void set_prefix_space(const fs::path& file) {
+  nlohmann::ordered_json settings = nlohmann::ordered_json::object();
+  std::error_code error;
+  if (fs::exists(file, error))
+    settings = JsonReader::parse(read_text_file(file), {file.string(), "model.write", ""}).value();
+  settings["add_prefix_space"] = true;
+  write_json_file(file, settings);
 }
 
 }  // namespace
@@ -85,6 +98,8 @@ void write_model_files(const Model& model, const Task& task, const fs::path& dir
   task.write(config);
   write_config(directory, config);
   model.directory.copy_tokenizer_files(directory);
+  if (task.reads_words() && text::has_configured_prefix_space(directory))
+    set_prefix_space(directory / "tokenizer_config.json");
 }
 
 fs::path save_final(Session& session, const Model& model, const Task& task, const fs::path& run) {
