@@ -205,7 +205,8 @@ class ClassificationScorer : public Scorer {
 
 class Classification : public Task {
  public:
-  explicit Classification(LabelScheme scheme) : Task(std::move(scheme)) {}
+  Classification(LabelScheme scheme, std::optional<int32_t> padding)
+      : Task(std::move(scheme)), padding_(padding) {}
 
   std::string_view name() const override { return "classification"; }
 
@@ -231,6 +232,10 @@ class Classification : public Task {
               int64_t max_length,
               std::vector<TokenizedExample>& out) const override {
     TokenizedExample& sample = out.emplace_back(encode_texts(example, tokenizer, max_length));
+    while (padding_ && sample.ids.size() > 1 && sample.ids.back() == *padding_) {
+      sample.ids.pop_back();
+      sample.type_ids.pop_back();
+    }
     switch (scheme().problem) {
       case ProblemType::regression:
         sample.values = {example.label.value};
@@ -293,6 +298,7 @@ class Classification : public Task {
                           : scheme().labels.names());
     const bool has_pairs = scheme().has_pairs.value_or(false);
     if (has_pairs || config.json().contains(kPairsKey)) config.set(kPairsKey, has_pairs);
+    if (padding_) config.set("pad_token_id", *padding_);
   }
 
   std::string next_commands(const std::string& model) const override {
@@ -300,9 +306,12 @@ class Classification : public Task {
         "next: ferry predict --model {0} {1}\n      ferry export --model {0} --output DIR\n", model,
         scheme().has_pairs.value_or(false) ? "--pairs \"a text\" \"another\"" : "\"a text\"");
   }
+
+ private:
+  std::optional<int32_t> padding_;
 };
 
-std::shared_ptr<const Task> of_model(const HfConfig& config, const TaskSettings& /*settings*/) {
+std::shared_ptr<const Task> of_model(const HfConfig& config, const TaskSettings& settings) {
   // transformers leaves problem_type out until it has trained.
   const auto problem = config.problem_type.empty() ? ProblemType::single_label
                                                    : parse_problem_type(config.problem_type);
@@ -316,19 +325,20 @@ std::shared_ptr<const Task> of_model(const HfConfig& config, const TaskSettings&
   LabelScheme scheme = {
       .problem = *problem, .labels = LabelMap(config.id2label), .has_pairs = std::nullopt};
   if (const auto has_pairs = config.fields().find(kPairsKey)) scheme.has_pairs = has_pairs->flag();
-  return std::make_shared<Classification>(std::move(scheme));
+  return std::make_shared<Classification>(std::move(scheme), settings.padding);
 }
 
 }  // namespace
 
 TaskKind classification_kind() {
-  return {.name = "classification",
-          .head = HeadKind::classification,
-          .rows = {},
-          .make = [](LabelScheme scheme, const TaskSettings&) -> std::shared_ptr<const Task> {
-            return std::make_shared<Classification>(std::move(scheme));
-          },
-          .of_model = of_model};
+  return {
+      .name = "classification",
+      .head = HeadKind::classification,
+      .rows = {},
+      .make = [](LabelScheme scheme, const TaskSettings& settings) -> std::shared_ptr<const Task> {
+        return std::make_shared<Classification>(std::move(scheme), settings.padding);
+      },
+      .of_model = of_model};
 }
 
 }  // namespace ferry

@@ -88,11 +88,13 @@ def main():
     parser.add_argument('directory', type=Path)
     parser.add_argument('predictions', type=Path, nargs='?')
     parser.add_argument('--max-length', type=int, help='as trained (default: of config.toml beside it, or 128)')
+    parser.add_argument('--padding-side', choices=['left', 'right'], help="in place of the tokenizer's")
     parser.add_argument('--tolerance', type=float, default=1e-4, help='of a logit, absolute (default 1e-4)')
     arguments = parser.parse_args()
 
     rows = read_predictions(arguments.predictions or arguments.directory / '../predictions.jsonl')
     model, tokenizer = load(arguments.directory)
+    tokenizer.padding_side = arguments.padding_side or tokenizer.padding_side
     ours = torch.tensor([row['logits'] for row in rows])
     theirs = run(model, tokenizer, rows, arguments.max_length or trained_length(arguments.directory))
     if ours.shape != theirs.shape:

@@ -4,12 +4,12 @@ compares).
 
     compare_exported.py FERRY FERRY_TRAINER
 
-The models are small random BERTs that transformers itself wrote. Prints one line a case, a last line "N passed, N failed";
-exits 1 when one failed, 77 when a package is missing."""
+The models are small random BERTs, a GPT-2 and a LLaMA that transformers itself wrote. Prints one line a case, a last line
+"N passed, N failed"; exits 1 when one failed, 77 when a package is missing."""
 import json, os, pathlib, random, subprocess, sys, tempfile
 
 try:
-    import safetensors.torch, torch, transformers
+    import safetensors.torch, tokenizers, torch, transformers
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -31,6 +31,47 @@ def write_model(directory, seed):
     model.save_pretrained(directory)
     (directory / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
     transformers.BertTokenizerFast(vocab=str(directory / "vocab.txt"), do_lower_case=True).save_pretrained(directory)
+
+
+def byte_tokenizer():
+    """A byte-level tokenizer of the words, with room for its special tokens."""
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = tokenizers.decoders.ByteLevel()
+    texts = [" ".join(words) for words in (COLOURS, WORDS, COLOURS + WORDS, WORDS + COLOURS)]
+    tokenizer.train_from_iterator(texts, tokenizers.trainers.BpeTrainer(
+        vocab_size=330, show_progress=False, special_tokens=["<|endoftext|>", "<pad>"], initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet()))
+    return tokenizer
+
+
+def write_gpt2(directory, seed):
+    """Its configuration says nothing of padding."""
+    tokenizer = byte_tokenizer()
+    model = transformers.GPT2Model(transformers.GPT2Config(
+        vocab_size=tokenizer.get_vocab_size(), n_positions=160, n_embd=96, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0))
+    randomise(model, seed)
+    model.save_pretrained(directory)
+    its = json.loads(tokenizer.to_str())["model"]
+    transformers.GPT2Tokenizer(vocab=its["vocab"], merges=[tuple(pair) for pair in its["merges"]], pad_token="<pad>").save_pretrained(directory)
+
+
+def write_llama(directory, seed):
+    """With Llama 3's kind of tokenizer: the text is cut before it becomes bytes, and has a token around it. That is the padding,
+    too, which transformers passes over at a text's end."""
+    tokenizer = byte_tokenizer()
+    split = tokenizers.pre_tokenizers.Split(tokenizers.Regex(r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+|\s+"), "isolated")
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(
+        [split, tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    tokenizer.post_processor = tokenizers.processors.Sequence([
+        tokenizers.processors.ByteLevel(trim_offsets=True), tokenizers.processors.TemplateProcessing(
+            "<|endoftext|> $A <|endoftext|>", "<|endoftext|> $A <|endoftext|>:1 $B:1 <|endoftext|>:1", [("<|endoftext|>", 0)])])
+    model = transformers.LlamaModel(transformers.LlamaConfig(
+        vocab_size=tokenizer.get_vocab_size(), hidden_size=96, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        intermediate_size=160, max_position_embeddings=160, bos_token_id=0, eos_token_id=0))
+    randomise(model, seed)
+    model.save_pretrained(directory)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<|endoftext|>", eos_token="<|endoftext|>",
+                                         pad_token="<|endoftext|>").save_pretrained(directory)
 
 
 def write_data(file, label_of, n, rng, is_pair):
@@ -73,16 +114,19 @@ def as_torch_shards(directory):
     (directory / "pytorch_model.bin.index.json").write_text(json.dumps(index))
 
 
+DECODERS = {"GPT-2, one label": write_gpt2, "LLaMA, pairs of texts": write_llama}
 CASES = {"one label": ("single_label_classification", first_colour, False),
          "from pytorch_model.bin": ("single_label_classification", first_colour, False),
          "pairs of texts": ("single_label_classification", first_colour, True),
          "several labels": ("multi_label_classification", words_in, False),
-         "a number": ("regression", share_of_red, False)}
+         "a number": ("regression", share_of_red, False),
+         "GPT-2, one label": ("single_label_classification", first_colour, False),
+         "LLaMA, pairs of texts": ("single_label_classification", first_colour, True)}
 
 
 def run_case(ferry, name, problem, label_of, is_pair, root, seed):
     rng = random.Random(seed)
-    write_model(root / "model", seed)
+    DECODERS.get(name, write_model)(root / "model", seed)
     if name == "from pytorch_model.bin":
         as_torch_shards(root / "model")
     write_data(root / "train.jsonl", label_of, 60, rng, is_pair)
@@ -96,12 +140,17 @@ def run_case(ferry, name, problem, label_of, is_pair, root, seed):
                    stdout=subprocess.DEVNULL)
     check = [sys.executable, pathlib.Path(__file__).with_name("check_export.py")]
     passed = True
-    for directory in ("run/final", "run/checkpoint-5", "exported"):
-        done = subprocess.run([*check, root / directory, root / "run/predictions.jsonl", "--max-length", str(MAX_LENGTH)],
+    checked = [("run/final", [])]
+    if name not in DECODERS:
+        checked += [("run/checkpoint-5", []), ("exported", [])]
+    if name.startswith("LLaMA"):  # turned positions do not mind on which side the padding is
+        checked += [("run/final", ["--padding-side", "left"])]
+    for directory, options in checked:
+        done = subprocess.run([*check, root / directory, root / "run/predictions.jsonl", "--max-length", str(MAX_LENGTH), *options],
                               capture_output=True, text=True)
         passed &= done.returncode == 0
         said = done.stdout if done.returncode == 0 else done.stdout + done.stderr
-        print(f"{'PASS' if done.returncode == 0 else 'FAIL'} {name}, {directory}: {said.strip()}", flush=True)
+        print(f"{'PASS' if done.returncode == 0 else 'FAIL'} {' '.join([name + ',', directory, *options])}: {said.strip()}", flush=True)
     predicted = {json.dumps(json.loads(line)["predicted"]) for line in open(root / "run/predictions.jsonl")}
     if len(predicted) < 2:
         print(f"FAIL {name}: every text is predicted to be {predicted}, which shows nothing")

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tests/files/test_files.h"
@@ -133,6 +134,31 @@ TEST(MaskedLm, MasksByTheKey) {
   EXPECT_EQ(made.batch.n_label_items, static_cast<int64_t>(made.batch.label_rows.size()));
   EXPECT_EQ(metric(made.scorer()->metrics(0), "perplexity"), 1);
   EXPECT_FALSE(made.task->wants_logits());
+}
+
+TEST(Tasks, AClassifierPassesOverPaddingAtATextsEnd) {
+  const LabelScheme scheme = test::classes(ProblemType::single_label, {"a", "b"});
+  const std::vector<Example> examples = {{.text = "hello world", .label = {.class_id = 0}},
+                                         {.text = "hello", .label = {.class_id = 1}}};
+  const Made whole("classification", scheme, examples);
+  const int32_t end = whole.tokenizer.special_ids().sep;
+  const Made made("classification", scheme, examples, {.padding = end});
+  for (int64_t i = 0; i < 2; ++i) {
+    const auto all = whole.data.ids(i), kept = made.data.ids(i);
+    EXPECT_EQ(all.back(), end);
+    EXPECT_TRUE(std::ranges::equal(kept, all.first(all.size() - 1)));
+  }
+  auto config = HfConfig::parse(R"({"model_type": "llama"})", "config.json");
+  made.task->write(config);
+  EXPECT_EQ(config.json().at("pad_token_id"), end);
+  // Of padding alone the first token is left.
+  const int32_t unknown = made.tokenizer.special_ids().unk;
+  const auto task = task_kind("classification").make(scheme, {.padding = unknown});
+  nlohmann::json bare = test::small_model();
+  bare["post_processor"] = nullptr;
+  std::vector<TokenizedExample> samples;
+  task->encode({.text = "zzz zzz"}, test::open_model(bare), 8, samples);
+  EXPECT_EQ(samples[0].ids, std::vector<int32_t>{unknown});
 }
 
 }  // namespace

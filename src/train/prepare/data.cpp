@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "models/family.h"
 #include "src/base/error.h"
 #include "src/data/read/given_texts.h"
 #include "src/data/run_dataset.h"
@@ -40,9 +41,26 @@ std::optional<LabelScheme> scheme_of_same_labels(const LabelScheme& found, const
   return LabelScheme{.problem = found.problem, .labels = LabelMap(model.id2label)};
 }
 
-TaskSettings task_settings(const config::Config& config) {
+/** The token that a decoder's classifier takes for padding: the configuration's, or else one that
+ * the tokenizer has. transformers takes several texts at once only where there is one. */
+std::optional<int32_t> padding_of(const HfConfig& model, const Tokenizer* tokenizer) {
+  if (!family_of(model.fields()).is_decoder) return std::nullopt;
+  const auto given = model.fields().find("pad_token_id");
+  const auto id = given ? static_cast<int32_t>(given->integer(-1, INT32_MAX)) : -1;
+  if (id >= 0) return id;
+  if (!tokenizer) return std::nullopt;
+  const SpecialIds& ids = tokenizer->special_ids();
+  for (const int32_t other : {ids.pad, ids.eos})
+    if (other >= 0) return other;
+  return std::nullopt;
+}
+
+TaskSettings task_settings(const config::Config& config,
+                           const HfConfig& model,
+                           const Tokenizer* tokenizer = nullptr) {
   return {.doc_stride = config.integer("doc_stride"),
-          .max_answer_length = config.integer("max_answer_length")};
+          .max_answer_length = config.integer("max_answer_length"),
+          .padding = padding_of(model, tokenizer)};
 }
 
 /** Holds out the last part of the only document, from the line end that is nearest on. Nothing
@@ -95,14 +113,16 @@ const TaskKind& task_kind_of(const config::Config& config) {
   return task_kind(config.text("task"));
 }
 
-Texts texts_to_train_on(const config::Config& config, const HfConfig& model) {
+Texts texts_to_train_on(const config::Config& config,
+                        const HfConfig& model,
+                        const Tokenizer* tokenizer) {
   const TaskKind& kind = task_kind_of(config);
   Texts texts;
   const auto options = dataset_options(config, config.text("dataset"), kind.rows);
   Dataset all = read_dataset(options);
   if (const auto scheme = scheme_of_same_labels(all.scheme, model))
     all = read_dataset(options, *scheme);
-  texts.task = kind.make(all.scheme, task_settings(config));
+  texts.task = kind.make(all.scheme, task_settings(config, model, tokenizer));
   texts.notes = all.notes;
   if (const std::string& path = config.text("eval_dataset"); !path.empty()) {
     texts.eval = read_dataset(dataset_options(config, path, kind.rows), all.scheme);
@@ -130,7 +150,7 @@ Texts texts_to_answer(const config::Config& config,
                       bool wants_labels,
                       const std::vector<std::string>& words) {
   const TaskKind& kind = kind_of_model(model.config());
-  Texts texts = {.task = kind.of_model(model.config(), task_settings(config))};
+  Texts texts = {.task = kind.of_model(model.config(), task_settings(config, model.config()))};
   if (!texts.task->answers_texts() && !wants_labels)
     throw Error(
         Fault::data, "model.open",

@@ -23,8 +23,11 @@ struct Texts {
   std::vector<std::string> notes;  ///< for the user: what was taken for what
 };
 
-/** The texts of `ferry train`. Labels that the model knows already keep the model's order. */
-Texts texts_to_train_on(const config::Config& config, const HfConfig& model);
+/** The texts of `ferry train`. Labels that the model knows already keep the model's order. Without
+ * a tokenizer nothing is known but what the model's configuration says of padding. */
+Texts texts_to_train_on(const config::Config& config,
+                        const HfConfig& model,
+                        const Tokenizer* tokenizer = nullptr);
 
 /** The kind of the task that a training's settings name. */
 const TaskKind& task_kind_of(const config::Config& config);

@@ -192,9 +192,10 @@ Job prepare(config::Config config, const JobRequest& request) {
                        .has_checkpoint = request.checkpoint.has_value()}};
   if (trains) take_family_defaults(job.config, job.model.directory.config());
   job.machine = detect_machine(job.config);
-  Texts texts = trains ? texts_to_train_on(job.config, job.model.directory.config())
-                       : texts_to_answer(job.config, job.model.directory,
-                                         request.purpose == Purpose::evaluation, request.words);
+  Texts texts =
+      trains ? texts_to_train_on(job.config, job.model.directory.config(), &job.model.tokenizer)
+             : texts_to_answer(job.config, job.model.directory,
+                               request.purpose == Purpose::evaluation, request.words);
   if (!job.machine.note.empty()) job.notes.push_back(job.machine.note);
   job.notes.insert(job.notes.end(), texts.notes.begin(), texts.notes.end());
   if (!trains)
