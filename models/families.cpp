@@ -75,6 +75,13 @@ const Family& family_of(const JsonReader& config) {
               fmt::format("it trains {}", known_types()));
 }
 
+bool is_old_buffer(std::string_view model_type, std::string_view name) {
+  const auto family = std::ranges::find(kFamilies, model_type, &Family::model_type);
+  return family != std::end(kFamilies) &&
+         std::ranges::any_of(family->old_buffers,
+                             [&](std::string_view end) { return name.ends_with(end); });
+}
+
 ModelTable make_table(const JsonReader& config, const TableOptions& options) {
   const Family& family = family_of(config);
   check_head(family, options.head);

@@ -35,6 +35,9 @@ struct Family {
   std::string_view model_type;  ///< of config.json
   bool is_decoder = false;      ///< a token sees only those before it
   std::span<const HeadKind> heads;
+  /** The ends of names of tensors that old files have and no release of transformers writes any
+   * more: masks, positions and frequencies, which follow from the configuration. */
+  std::span<const std::string_view> old_buffers = {};
   /** Blocks: "embeddings", "layer.0", ..., "head". Throws Error(data) that names file and key for a
    * key that is missing, of a wrong type or out of range, or for a value that Ferry does not
    * compute. The head is one of `heads`. */
@@ -44,6 +47,9 @@ struct Family {
 std::span<const Family> families();
 /** Throws Error(data) where the family is none of Ferry's. */
 const Family& family_of(const JsonReader& config);
+
+/** One of Family::old_buffers; no tensor of a family that is none of Ferry's. */
+bool is_old_buffer(std::string_view model_type, std::string_view name);
 
 /** The family's table, with a head that it has, of a configuration that holds nothing else that
  * could change what the model computes: else Error(data) names the key, or Error(usage) the head.

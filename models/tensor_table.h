@@ -195,6 +195,8 @@ struct HfEntry {
   /** Other names checkpoints use ("bert." prefix or none, gamma/beta), in order of preference. One
    * of them beside `hf_name` in the same file is a duplicate, no surprise. */
   std::vector<std::string> also_named;
+  /** Names of matrices that are this one (a language model's head), which a file may have, too. */
+  std::vector<std::string> tied_names;
 };
 
 /** The kind of a model's head, which decides the shapes of labels and logits (models/block.h). */

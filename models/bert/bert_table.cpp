@@ -26,10 +26,8 @@ void add_embeddings(ModelBuilder& builder, const BertConfig& config, const Model
 /** The names in BERT checkpoints besides the weights that this model uses, other heads' among them.
  */
 std::vector<std::string> ignored_names(HeadKind head) {
-  std::vector<std::string> names = {
-      "embeddings.position_ids",        "bert.embeddings.position_ids", "embeddings.token_type_ids",
-      "bert.embeddings.token_type_ids", "cls.seq_relationship.weight",  "cls.seq_relationship.bias",
-      "cls.predictions.decoder.weight"};
+  std::vector<std::string> names = {"cls.seq_relationship.weight", "cls.seq_relationship.bias",
+                                    "cls.predictions.decoder.weight"};
   const auto ignore_unless = [&names](bool used, std::initializer_list<const char*> more) {
     if (!used) names.insert(names.end(), more.begin(), more.end());
   };
@@ -100,6 +98,7 @@ ModelTable make_bert_table(const BertConfig& config, const TableOptions& options
 Family bert_family() {
   return {.model_type = "bert",
           .heads = kEncoderHeads,
+          .old_buffers = kEncoderBuffers,
           .table = [](const JsonReader& config, const TableOptions& options) {
             check_encoder(config, options);
             return make_bert_table(parse_bert_config(config), options);

@@ -98,8 +98,11 @@ ParamId BlockBuilder::norm_weight(const std::string& name, int64_t n, HfName hf,
   return add(name, {n}, false, init, {{std::move(hf), n}});
 }
 
-ParamId BlockBuilder::borrow(int block, int param) {
+ParamId BlockBuilder::borrow(int block, int param, const std::string& hf) {
   table().borrowed.push_back({block, param});
+  if (!hf.empty())
+    for (HfEntry& entry : model_.model_.hf_names)
+      if (entry.block == block && entry.param == param) entry.tied_names.push_back(hf);
   return kBorrowed + static_cast<ParamId>(table().borrowed.size()) - 1;
 }
 

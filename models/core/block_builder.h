@@ -50,8 +50,8 @@ class BlockBuilder {
   ParamId bias(const std::string& name, const HfRows& hf);
   /** `init`: zeros where the weights count from one. */
   ParamId norm_weight(const std::string& name, int64_t n, HfName hf, Init init = Init::ones);
-  /** A parameter of another block. */
-  ParamId borrow(int block, int param);
+  /** A parameter of another block; `hf`: the name that a file may have for it here. */
+  ParamId borrow(int block, int param, const std::string& hf = {});
 
   ValueId input();
   /** Rows of the tables by the batch's ids, positions and types, added up; as wide as the tables,

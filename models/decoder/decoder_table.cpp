@@ -122,10 +122,10 @@ void add_decoder_head(ModelBuilder& builder, const ModelTable& model, const Deco
       break;
   }
   const ValueId output = output_of(b.input());
-  const ParamId word = head.vocabulary.empty()
-                           ? b.borrow(/*block=*/0, /*param=*/0)
-                           : b.matrix("word.weight", model.vocab_size, b.columns_of(output),
-                                      {head.vocabulary + ".weight"});
+  const std::string vocabulary = head.vocabulary + ".weight";
+  const ParamId word =
+      head.is_tied ? b.borrow(/*block=*/0, /*param=*/0, vocabulary)
+                   : b.matrix("word.weight", model.vocab_size, b.columns_of(output), {vocabulary});
   const ParamId word_bias =
       head.has_bias ? b.bias("word.bias", model.vocab_size, {head.vocabulary + ".bias"}) : kNone;
   b.vocabulary_loss(output, word, word_bias, head.logit_cap);
@@ -217,11 +217,11 @@ ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options
                    {.norm = is_llama ? "model.norm" : "transformer.ln_f",
                     .is_rms = is_llama,
                     .norm_offset = config.norm_offset,
-                    .vocabulary = is_tied ? "" : "lm_head",
+                    .is_tied = is_tied,
                     .logit_cap = config.logit_cap,
                     .tags = is_llama ? "score" : "classifier",
                     .has_tag_bias = config.has_tag_bias});
-  if (is_tied || options.head != HeadKind::causal_lm) model.hf_ignored.push_back("lm_head.weight");
+  if (options.head != HeadKind::causal_lm) model.hf_ignored.push_back("lm_head.weight");
   return model;
 }
 

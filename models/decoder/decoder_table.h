@@ -114,9 +114,10 @@ struct DecoderHead {
   float norm_offset = 0;   ///< of an RMSNorm
   std::string projection;  ///< from the model's width to that of narrow rows of words; empty: none
   int64_t word_width = 0;  ///< of those rows
-  std::string vocabulary;  ///< empty: the embeddings' matrix
-  float logit_cap = 0;     ///< 0: none
-  bool has_bias = false;   ///< of the vocabulary
+  std::string vocabulary = "lm_head";
+  bool is_tied = false;             ///< the vocabulary's matrix is the embeddings'
+  float logit_cap = 0;              ///< 0: none
+  bool has_bias = false;            ///< of the vocabulary
   std::string tags = "classifier";  ///< the map to the logits of tokens' labels
   bool has_tag_bias = true;
 };

@@ -98,7 +98,10 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
 }  // namespace
 
 Family distilbert_family() {
-  return {.model_type = "distilbert", .heads = kEncoderHeads, .table = make};
+  return {.model_type = "distilbert",
+          .heads = kEncoderHeads,
+          .old_buffers = kEncoderBuffers,
+          .table = make};
 }
 
 }  // namespace ferry

@@ -81,9 +81,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
     add_encoder_layer(builder, i, layer, model);
   }
   add_head(builder, model, embedding_width);
-  model.hf_ignored = {"electra.embeddings.position_ids",
-                      "generator_lm_head.weight",
-                      "discriminator_predictions.dense.weight",
+  model.hf_ignored = {"generator_lm_head.weight", "discriminator_predictions.dense.weight",
                       "discriminator_predictions.dense.bias",
                       "discriminator_predictions.dense_prediction.weight",
                       "discriminator_predictions.dense_prediction.bias"};
@@ -93,7 +91,10 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
 }  // namespace
 
 Family electra_family() {
-  return {.model_type = "electra", .heads = kEncoderHeads, .table = make};
+  return {.model_type = "electra",
+          .heads = kEncoderHeads,
+          .old_buffers = kEncoderBuffers,
+          .table = make};
 }
 
 }  // namespace ferry

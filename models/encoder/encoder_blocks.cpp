@@ -134,7 +134,7 @@ void add_masked_lm(ModelBuilder& builder, const ModelTable& model, const MaskedL
   const ParamId decoder_bias =
       b.bias("decoder.bias", model.vocab_size,
              {.name = head.bias, .optional = true, .also_named = {head.decoder + ".bias"}});
-  const ParamId word = b.borrow(/*block=*/0, /*param=*/0);
+  const ParamId word = b.borrow(/*block=*/0, /*param=*/0, head.decoder + ".weight");
 
   const ValueId labelled = b.labelled_rows("labelled", b.input());  // (label tokens, W)
   const auto [dense, activated] =

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "models/core/block_builder.h"
 #include "models/family.h"
@@ -82,6 +83,10 @@ struct EncoderFacts {
 void check_encoder(const JsonReader& config, const TableOptions& options);
 /** A table without blocks yet; dropouts of the options come first. */
 ModelTable start_encoder(const EncoderFacts& facts, const TableOptions& options);
+
+/** Family::old_buffers of encoders. */
+inline constexpr std::string_view kEncoderBuffers[] = {"embeddings.position_ids",
+                                                       "embeddings.token_type_ids"};
 
 /** The heads of encoders. */
 inline constexpr HeadKind kEncoderHeads[] = {HeadKind::classification, HeadKind::masked_lm,

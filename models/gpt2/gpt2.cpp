@@ -1,7 +1,5 @@
 #include "models/gpt2/gpt2.h"
 
-#include <fmt/format.h>
-
 #include "models/config_keys.h"
 #include "models/decoder/decoder_table.h"
 
@@ -35,18 +33,19 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   gpt.initializer_range = read_init_std(config);
   gpt.activation = read_activation(config, "activation_function", Activation::gelu_tanh);
   expect_divides(config, "n_head", gpt.num_attention_heads, "n_embd", gpt.hidden_size);
-  ModelTable model = make_decoder(gpt, options);
-  for (int64_t i = 0; i < gpt.num_hidden_layers; ++i)  // masks that older files have
-    for (const char* mask : {"attn.bias", "attn.masked_bias"})
-      for (const char* prefix : {"transformer.", ""})
-        model.hf_ignored.push_back(fmt::format("{}h.{}.{}", prefix, i, mask));
-  return model;
+  return make_decoder(gpt, options);
 }
+
+constexpr std::string_view kOldBuffers[] = {".attn.bias", ".attn.masked_bias"};
 
 }  // namespace
 
 Family gpt2_family() {
-  return {.model_type = "gpt2", .is_decoder = true, .heads = kDecoderHeads, .table = make};
+  return {.model_type = "gpt2",
+          .is_decoder = true,
+          .heads = kDecoderHeads,
+          .old_buffers = kOldBuffers,
+          .table = make};
 }
 
 }  // namespace ferry

@@ -110,19 +110,24 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   add_decoder_embeddings(builder, model, {.word = "gpt_neox.embed_in.weight"});
   for (int64_t i = 0; i < neox.num_hidden_layers; ++i)
     add_layer(builder, i, neox, model, is_parallel, has_bias);
-  add_decoder_head(builder, model,
-                   {.norm = "gpt_neox.final_layer_norm", .vocabulary = is_tied ? "" : "embed_out"});
+  add_decoder_head(
+      builder, model,
+      {.norm = "gpt_neox.final_layer_norm", .vocabulary = "embed_out", .is_tied = is_tied});
   if (options.head != HeadKind::causal_lm) model.hf_ignored.push_back("embed_out.weight");
-  for (int64_t i = 0; i < neox.num_hidden_layers; ++i)  // masks and frequencies of older files
-    for (const char* old : {"bias", "masked_bias", "rotary_emb.inv_freq"})
-      model.hf_ignored.push_back(fmt::format("gpt_neox.layers.{}.attention.{}", i, old));
   return model;
 }
+
+constexpr std::string_view kOldBuffers[] = {".attention.bias", ".attention.masked_bias",
+                                            ".rotary_emb.inv_freq"};
 
 }  // namespace
 
 Family gpt_neox_family() {
-  return {.model_type = "gpt_neox", .is_decoder = true, .heads = kDecoderHeads, .table = make};
+  return {.model_type = "gpt_neox",
+          .is_decoder = true,
+          .heads = kDecoderHeads,
+          .old_buffers = kOldBuffers,
+          .table = make};
 }
 
 }  // namespace ferry

@@ -77,22 +77,24 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   add_decoder_embeddings(builder, model, {.word = "transformer.wte.weight"});
   for (int64_t i = 0; i < gpt.num_hidden_layers; ++i)
     add_layer(builder, i, gpt, model);
-  add_decoder_head(
-      builder, model,
-      {.norm = "transformer.ln_f", .vocabulary = is_tied ? "" : "lm_head", .has_bias = true});
+  add_decoder_head(builder, model,
+                   {.norm = "transformer.ln_f", .is_tied = is_tied, .has_bias = true});
   if (options.head != HeadKind::causal_lm)
     model.hf_ignored.insert(model.hf_ignored.end(), {"lm_head.weight", "lm_head.bias"});
-  for (int64_t i = 0; i < gpt.num_hidden_layers; ++i)  // masks that older files have
-    for (const char* mask : {"attn.bias", "attn.masked_bias"})
-      model.hf_ignored.push_back(fmt::format("transformer.h.{}.{}", i, mask));
   return model;
 }
+
+constexpr std::string_view kOldBuffers[] = {".attn.bias", ".attn.masked_bias",
+                                            ".attn.embed_positions"};
 
 }  // namespace
 
 Family gptj_family() {
-  return {
-      .model_type = "gptj", .is_decoder = true, .heads = kDecoderHeadsWithoutTags, .table = make};
+  return {.model_type = "gptj",
+          .is_decoder = true,
+          .heads = kDecoderHeadsWithoutTags,
+          .old_buffers = kOldBuffers,
+          .table = make};
 }
 
 }  // namespace ferry

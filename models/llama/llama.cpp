@@ -14,10 +14,16 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   return make_decoder(llama, options);
 }
 
+constexpr std::string_view kOldBuffers[] = {".rotary_emb.inv_freq"};
+
 }  // namespace
 
 Family llama_family() {
-  return {.model_type = "llama", .is_decoder = true, .heads = kDecoderHeads, .table = make};
+  return {.model_type = "llama",
+          .is_decoder = true,
+          .heads = kDecoderHeads,
+          .old_buffers = kOldBuffers,
+          .table = make};
 }
 
 }  // namespace ferry

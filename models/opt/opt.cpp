@@ -87,8 +87,9 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   add_decoder_head(builder, model,
                    {.norm = norms_before ? "model.decoder.final_layer_norm" : "",
                     .projection = projection("project_out"),
-                    .word_width = word_width});
-  model.hf_ignored.push_back("lm_head.weight");
+                    .word_width = word_width,
+                    .is_tied = true});
+  if (options.head != HeadKind::causal_lm) model.hf_ignored.push_back("lm_head.weight");
   return model;
 }
 

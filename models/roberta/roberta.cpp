@@ -79,8 +79,8 @@ ModelTable make(const JsonReader& config,
     add_encoder_layer(
         builder, i, bert_like_layer("roberta", i, facts.width, intermediate, facts.n_heads), model);
   add_head(builder, model);
-  model.hf_ignored = {"roberta.embeddings.position_ids", "roberta.pooler.dense.weight",
-                      "roberta.pooler.dense.bias", "lm_head.decoder.weight"};
+  model.hf_ignored = {"roberta.pooler.dense.weight", "roberta.pooler.dense.bias",
+                      "lm_head.decoder.weight"};
   return model;
 }
 
@@ -89,6 +89,7 @@ ModelTable make(const JsonReader& config,
 Family roberta_family() {
   return {.model_type = "roberta",
           .heads = kEncoderHeads,
+          .old_buffers = kEncoderBuffers,
           .table = [](const JsonReader& config, const TableOptions& options) {
             return make(config, options, "roberta", "Roberta");
           }};
@@ -97,6 +98,7 @@ Family roberta_family() {
 Family xlm_roberta_family() {
   return {.model_type = "xlm-roberta",
           .heads = kEncoderHeads,
+          .old_buffers = kEncoderBuffers,
           .table = [](const JsonReader& config, const TableOptions& options) {
             return make(config, options, "xlm-roberta", "XLMRoberta");
           }};
@@ -105,6 +107,7 @@ Family xlm_roberta_family() {
 Family camembert_family() {
   return {.model_type = "camembert",
           .heads = kEncoderHeads,
+          .old_buffers = kEncoderBuffers,
           .table = [](const JsonReader& config, const TableOptions& options) {
             return make(config, options, "camembert", "Camembert");
           }};

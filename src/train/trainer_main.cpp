@@ -365,10 +365,18 @@ nlohmann::ordered_json to_json(const Evaluation& evaluation, const Data& data) {
   return out;
 }
 
+/** Of a model that is only asked, the weights that are not read are said on standard error. */
+std::unique_ptr<Session> open_with_warning(const Job& job) {
+  LoadReport loaded;
+  auto session = open_session(job, &loaded);
+  print_unused(loaded, term::detect_terminal(2));
+  return session;
+}
+
 int run_eval(config::CommandLine command) {
   const Job job = prepare(std::move(command.config), {.purpose = Purpose::evaluation});
   start_torch(job.config, job.machine);
-  auto session = open_session(job);
+  auto session = open_with_warning(job);
   for (const std::string& note : job.notes)
     fmt::print(stderr, "{}\n", note);
   Evaluation evaluation = evaluate(*session, job.model, job.data);
@@ -383,7 +391,7 @@ int run_predict(config::CommandLine command) {
   const Job job =
       prepare(std::move(command.config), {.purpose = Purpose::prediction, .words = command.words});
   start_torch(job.config, job.machine);
-  auto session = open_session(job);
+  auto session = open_with_warning(job);
   answer(*session, job.model, job.data, [&](const Answer& answer) {
     const Example& example = job.data.eval_texts[static_cast<size_t>(answer.example)];
     print(command.wants_json ? answer_line(example, answer.predicted) : answer.words + "\n");
@@ -404,7 +412,7 @@ std::string json_line(const Prompt& prompt, const Generated& generated) {
 int run_generate(config::CommandLine command) {
   const GenerationJob its = prepare_generation(std::move(command.config), command.words);
   start_torch(its.job.config, its.job.machine);
-  auto session = open_session(its.job);
+  auto session = open_with_warning(its.job);
   for (const std::string& note : its.job.notes)
     log_line(note);
   const bool streams = its.prompts.size() == 1 && !command.wants_json;

@@ -113,6 +113,10 @@ fs::path last_checkpoint(const fs::path& run) {
 /** The error for a directory that is there and holds no model. */
 Error refusal_of_directory(const fs::path& directory) {
   std::error_code error;
+  if (fs::exists(directory / "adapter_config.json", error))
+    return not_here(
+        fmt::format("'{}' holds an adapter (adapter_config.json) and no model", directory.string()),
+        "merge it into its model first, as peft's merge_and_unload(), and give that");
   const bool is_run = fs::exists(directory / "run.json", error);
   if (!is_run)
     return not_here(

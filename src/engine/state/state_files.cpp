@@ -295,11 +295,11 @@ void load_states(const ModelTable& model,
                         saved.spec.name, checkpoint.string()),
             fmt::format("start a new run from its weights: --model '{}'", checkpoint.string()));
       const StoredTensor& tensor = file.get(saved.spec.name, saved.spec.shape);
-      if (tensor.type != stored_type_of(saved.spec.dtype))
+      if (tensor.type != saved.spec.type)
         throw Error(
             Fault::data, "checkpoint.read",
             fmt::format("'{}' of '{}' is {}, expected {}", saved.spec.name, file.path().string(),
-                        name_of(tensor.type), name_of(saved.spec.dtype)),
+                        name_of(tensor.type), name_of(saved.spec.type)),
             "resume from an earlier checkpoint");
       file.read(tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
         segments.set_bytes(saved.block, segment,

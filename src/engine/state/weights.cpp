@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <numbers>
@@ -12,6 +13,7 @@
 #include <span>
 #include <unordered_set>
 
+#include "models/family.h"
 #include "simd/kernels.h"
 #include "simd/random.h"
 #include "src/base/error.h"
@@ -112,18 +114,74 @@ bool is_other_head(const StoredTensor& stored, const HfEntry& entry, const Model
          std::equal(wanted.begin() + 1, wanted.end(), stored.shape.begin() + 1);
 }
 
-/** The name under which the checkpoint has this entry. */
-const StoredTensor* find(const CheckpointReader& checkpoint,
-                         const HfEntry& entry,
-                         std::string* name) {
-  *name = entry.hf_name;
-  if (const StoredTensor* t = checkpoint.find(entry.hf_name)) return t;
-  for (const std::string& other : entry.also_named)
-    if (const StoredTensor* t = checkpoint.find(other)) {
-      *name = other;
-      return t;
-    }
-  return nullptr;
+/** The names of an entry in files, in order of preference. */
+std::vector<std::string> names_of(const HfEntry& entry) {
+  std::vector<std::string> names = {entry.hf_name};
+  names.insert(names.end(), entry.also_named.begin(), entry.also_named.end());
+  names.insert(names.end(), entry.tied_names.begin(), entry.tied_names.end());
+  return names;
+}
+
+/** The names under which the checkpoint has this entry: several where it has copies. */
+std::vector<std::string> stored_names(const CheckpointReader& checkpoint, const HfEntry& entry) {
+  std::vector<std::string> names = names_of(entry);
+  std::erase_if(names, [&](const std::string& name) { return !checkpoint.find(name); });
+  return names;
+}
+
+/** A copy that says something else leaves it open which of both the model was trained with. */
+void check_copy(const CheckpointReader& checkpoint,
+                const StoredTensor& tensor,
+                const StoredTensor& copy) {
+  std::vector<float> beside;
+  checkpoint.read_f32(tensor, [&](std::span<const float> values, int64_t first_element) {
+    beside.resize(values.size());
+    CheckpointReader::read_part(copy, first_element, beside);
+    CheckpointReader::release_pages(copy, first_element, std::ssize(values));
+    if (std::memcmp(values.data(), beside.data(), values.size_bytes()) != 0)
+      throw Error(
+          Fault::data, "model.load",
+          fmt::format("'{}': tensors '{}' and '{}' are one in this model, and differ",
+                      checkpoint.path().string(), tensor.name, copy.name),
+          "if the model was trained with both, set tie_word_embeddings to false in config.json; "
+          "else remove one of them");
+  });
+}
+
+/** Tensors that say how others are to be read, or that are added to them: without them the model is
+ * another one. */
+void refuse_tensors_of_others(const CheckpointReader& checkpoint,
+                              const std::vector<std::string>& unused) {
+  constexpr std::string_view kQuantised[] = {
+      "qweight",     "qzeros", "g_idx",        "absmax",        "quant_map",
+      "quant_state", "SCB",    "weight_scale", "weight_packed", "input_scale"};
+  constexpr std::string_view kAdapters[] = {"lora_", "lokr_",      "loha_",   "hada_",
+                                            "vera_", "base_layer", "adapter", "prompt_encoder"};
+  const auto refuse = [&](const std::string& name, const char* what, const char* hint) {
+    throw Error(Fault::data, "model.load",
+                fmt::format("'{}': tensor '{}' is of {}", checkpoint.path().string(), name, what),
+                hint);
+  };
+  for (const std::string& name : unused) {
+    const auto has = [&](std::string_view part) { return name.find(part) != name.npos; };
+    if (std::ranges::any_of(kQuantised, has))
+      refuse(name, "quantised weights",
+             "take the model's weights as they were before: Ferry trains no quantised ones");
+    if (std::ranges::any_of(kAdapters, has))
+      refuse(name, "an adapter", "merge it into the weights first, as peft's merge_and_unload()");
+  }
+}
+
+std::vector<std::string> unused_names(const ModelTable& model, const CheckpointReader& checkpoint) {
+  std::unordered_set<std::string> known(model.hf_ignored.begin(), model.hf_ignored.end());
+  for (const HfEntry& entry : model.hf_names)
+    for (std::string& name : names_of(entry))
+      known.insert(std::move(name));
+  std::vector<std::string> unused;
+  for (const StoredTensor* tensor : checkpoint.tensors())
+    if (!known.contains(tensor->name) && !is_old_buffer(model.family, tensor->name))
+      unused.push_back(tensor->name);
+  return unused;
 }
 
 }  // namespace
@@ -171,14 +229,12 @@ LoadReport load_weights(const ModelTable& model,
   LoadReport report;
   FrozenWeights frozen(std::move(checkpoint_file));
   const CheckpointReader& checkpoint = frozen.file();
-  std::unordered_set<std::string> known(model.hf_ignored.begin(), model.hf_ignored.end());
+  report.unused = unused_names(model, checkpoint);
+  refuse_tensors_of_others(checkpoint, report.unused);
   for (const HfEntry& entry : model.hf_names) {
-    known.insert(entry.hf_name);
-    known.insert(entry.also_named.begin(), entry.also_named.end());
     const EntryExtent extent = extent_of(model, entry);
-    std::string name;
-    const StoredTensor* stored = find(checkpoint, entry, &name);
-    if (!stored) {
+    const std::vector<std::string> names = stored_names(checkpoint, entry);
+    if (names.empty()) {
       if (!entry.optional)
         throw Error(
             Fault::data, "model.load",
@@ -188,6 +244,8 @@ LoadReport load_weights(const ModelTable& model,
       report.initialised.push_back(entry.hf_name);
       continue;
     }
+    const std::string& name = names.front();
+    const StoredTensor* stored = checkpoint.find(name);
     if (is_other_head(*stored, entry, model)) {
       initialise(model, entry, seed, segments);
       report.redrawn.push_back(fmt::format("{} of shape {}, expected {}", name,
@@ -205,9 +263,9 @@ LoadReport load_weights(const ModelTable& model,
         },
         segments);
     if (lacks_master) frozen.add(entry.hf_name, *stored, checksum);
+    for (const std::string& copy : std::span(names).subspan(1))
+      check_copy(checkpoint, *stored, checkpoint.get(copy, entry.hf_shape));
   }
-  for (const StoredTensor* tensor : checkpoint.tensors())
-    if (!known.contains(std::string(tensor->name))) report.unused.emplace_back(tensor->name);
   if (!frozen.empty()) segments.set_frozen(std::move(frozen));
   return report;
 }

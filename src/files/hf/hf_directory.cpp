@@ -36,6 +36,10 @@ HfDirectory HfDirectory::open(const std::filesystem::path& path, bool needs_weig
     throw Error(Fault::data, "model.open",
                 fmt::format("'{}' is a file, expected a model directory", path.string()),
                 "give the directory that holds config.json");
+  if (path_exists(path / "adapter_config.json"))
+    throw Error(Fault::data, "model.open",
+                fmt::format("'{}' holds an adapter (adapter_config.json)", path.string()),
+                "merge it into its model first, as peft's merge_and_unload(), and give that");
   if (!path_exists(path / "config.json"))
     throw Error(Fault::data, "model.open", fmt::format("'{}' has no config.json", path.string()),
                 "give a directory as transformers' save_pretrained writes it");

@@ -15,7 +15,7 @@ namespace ferry {
 namespace {
 
 int64_t bytes_of(const TensorSpec& tensor) {
-  auto bytes = stored_bytes(stored_type_of(tensor.dtype), tensor.shape);
+  auto bytes = stored_bytes(tensor.type, tensor.shape);
   FERRY_CHECK(bytes, "tensor '{}' of shape {} has no size", tensor.name,
               format_shape(tensor.shape));
   return *bytes;
@@ -38,14 +38,13 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
   // The reference's order: descending alignment, then name. Every tensor then starts on a multiple
   // of its element.
   std::sort(tensors.begin(), tensors.end(), [](const TensorSpec& a, const TensorSpec& b) {
-    const StoredType type_a = stored_type_of(a.dtype), type_b = stored_type_of(b.dtype);
-    return type_a != type_b ? type_a > type_b : a.name < b.name;
+    return a.type != b.type ? a.type > b.type : a.name < b.name;
   });
   Header header{.entries = {}, .metadata = metadata};
   for (TensorSpec& tensor : tensors) {
     const int64_t bytes = bytes_of(tensor);
-    header.entries.push_back({tensor.name, stored_type_of(tensor.dtype), std::move(tensor.shape),
-                              tensor_bytes_, tensor_bytes_ + bytes});
+    header.entries.push_back(
+        {tensor.name, tensor.type, std::move(tensor.shape), tensor_bytes_, tensor_bytes_ + bytes});
     tensor_bytes_ += bytes;
   }
   const std::string text = format_header(header);

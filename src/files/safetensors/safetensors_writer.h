@@ -10,9 +10,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "src/base/dtype.h"
+#include "src/files/safetensors/safetensors.h"
 #include "src/files/write/atomic_file.h"
 
 namespace ferry {
@@ -20,9 +22,15 @@ namespace ferry {
 /** Where a checkpoint is split into files, as transformers splits. */
 inline constexpr int64_t kShard_bytes_max = 5'000'000'000;
 
+/** A tensor of a file; one that is copied as it is may be of a type that Ferry does not compute. */
 struct TensorSpec {
+  TensorSpec(std::string its_name, DType dtype, std::vector<int64_t> its_shape)
+      : TensorSpec(std::move(its_name), stored_type_of(dtype), std::move(its_shape)) {}
+  TensorSpec(std::string its_name, StoredType stored, std::vector<int64_t> its_shape)
+      : name(std::move(its_name)), type(stored), shape(std::move(its_shape)) {}
+
   std::string name;
-  DType dtype = DType::f32;
+  StoredType type;
   std::vector<int64_t> shape;
 };
 

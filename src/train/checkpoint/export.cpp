@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "models/family.h"
 #include "src/base/error.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/files/safetensors/safetensors_writer.h"
@@ -14,20 +15,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void copy_weights(const CheckpointReader& weights, const fs::path& to) {
+/** As transformers saves a model: all but the buffers that only old files have. */
+std::vector<const StoredTensor*> exported(const HfDirectory& model,
+                                          const CheckpointReader& weights) {
+  std::vector<const StoredTensor*> tensors = weights.tensors();
+  std::erase_if(tensors, [&](const StoredTensor* tensor) {
+    return is_old_buffer(model.config().model_type, tensor->name);
+  });
+  return tensors;
+}
+
+/** Each tensor as it is, whatever its type. */
+void copy_weights(const CheckpointReader& weights,
+                  const std::vector<const StoredTensor*>& tensors,
+                  const fs::path& to) {
   std::vector<TensorSpec> specs;
-  for (const StoredTensor* tensor : weights.tensors()) {
-    const auto dtype = dtype_of(tensor->type);
-    if (!dtype)
-      throw Error(Fault::data, "export.weights",
-                  fmt::format("tensor '{}' is {}, which Ferry does not write", tensor->name,
-                              name_of(tensor->type)),
-                  "convert the model with transformers first");
-    specs.push_back(
-        {std::string(tensor->name), *dtype, {tensor->shape.begin(), tensor->shape.end()}});
-  }
+  for (const StoredTensor* tensor : tensors)
+    specs.emplace_back(tensor->name, tensor->type, tensor->shape);
   CheckpointWriter writer(to, specs, kShard_bytes_max);
-  for (const StoredTensor* tensor : weights.tensors()) {
+  for (const StoredTensor* tensor : tensors) {
     weights.read(*tensor, [&](std::span<const std::byte> bytes, size_t) {
       writer.write(tensor->name, bytes);
     });
@@ -35,15 +41,17 @@ void copy_weights(const CheckpointReader& weights, const fs::path& to) {
   writer.finish();
 }
 
-void check_copy(const CheckpointReader& from, const CheckpointReader& copy) {
-  for (const StoredTensor* tensor : from.tensors()) {
-    const StoredTensor& written = copy.get(tensor->name, tensor->shape);
-    bool is_same = std::ssize(written.bytes) == tensor->n_bytes();
+void check_copy(const CheckpointReader& from,
+                const std::vector<const StoredTensor*>& tensors,
+                const CheckpointReader& copy) {
+  for (const StoredTensor* tensor : tensors) {
+    const StoredTensor* written = copy.find(tensor->name);
+    bool is_same = written && written->type == tensor->type && written->shape == tensor->shape;
     from.read(*tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
       if (!is_same) return;
-      const auto beside = written.bytes.subspan(first_byte, bytes.size());
+      const auto beside = written->bytes.subspan(first_byte, bytes.size());
       is_same = std::memcmp(beside.data(), bytes.data(), bytes.size()) == 0;
-      CheckpointReader::release_pages(written, beside);
+      CheckpointReader::release_pages(*written, beside);
     });
     if (!is_same)
       throw Error(Fault::machine, "export.check",
@@ -58,10 +66,11 @@ void export_model(const fs::path& from, const fs::path& to) {
   const HfDirectory model = HfDirectory::open(from);
   const CheckpointReader weights = model.weights();
   AtomicDirectory directory(to);
-  copy_weights(weights, directory.path());
+  const std::vector<const StoredTensor*> tensors = exported(model, weights);
+  copy_weights(weights, tensors, directory.path());
   write_config(directory.path(), model.config());
   model.copy_tokenizer_files(directory.path());
-  check_copy(weights, CheckpointReader::open(directory.path()));
+  check_copy(weights, tensors, CheckpointReader::open(directory.path()));
   directory.commit();
 }
 

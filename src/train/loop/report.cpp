@@ -65,19 +65,6 @@ std::string shortened(const std::string& text, size_t length) {
   return text.size() > length ? line + "..." : line;
 }
 
-/** Prints the weights that the user's model has and the run does not read: a sign of another kind
- * of model. */
-void print_unused(const std::vector<std::string>& unused, const term::Terminal& terminal) {
-  constexpr size_t kShown = 4, kName_bytes = 80;
-  if (unused.empty()) return;
-  std::vector<std::string> names;
-  for (const std::string& name : std::span(unused).first(std::min(kShown, unused.size())))
-    names.push_back(term::printable(shortened(name, kName_bytes), terminal));
-  log_line(fmt::format("not used: {} tensor{} of the checkpoint ({}{})", unused.size(),
-                       unused.size() == 1 ? "" : "s", fmt::join(names, ", "),
-                       unused.size() > kShown ? ", ..." : ""));
-}
-
 /** Prints up to three samples of the evaluation data beside the model's answers. */
 void print_examples(const Evaluation& evaluation,
                     const Data& data,
@@ -93,6 +80,18 @@ void print_examples(const Evaluation& evaluation,
 
 }  // namespace
 
+void print_unused(const LoadReport& loaded, const term::Terminal& terminal) {
+  constexpr size_t kShown = 4, kName_bytes = 80;
+  const std::vector<std::string>& unused = loaded.unused;
+  if (unused.empty()) return;
+  std::vector<std::string> names;
+  for (const std::string& name : std::span(unused).first(std::min(kShown, unused.size())))
+    names.push_back(term::printable(shortened(name, kName_bytes), terminal));
+  log_line(fmt::format("not used: {} tensor{} of the checkpoint ({}{})", unused.size(),
+                       unused.size() == 1 ? "" : "s", fmt::join(names, ", "),
+                       unused.size() > kShown ? ", ..." : ""));
+}
+
 void print_start(const Job& job,
                  const LoadReport& loaded,
                  bool is_resumed,
@@ -105,7 +104,7 @@ void print_start(const Job& job,
   if (!loaded.redrawn.empty() && !is_resumed)
     log_line(fmt::format("newly initialised for these labels: the checkpoint has {}",
                          fmt::join(loaded.redrawn, ", ")));
-  print_unused(loaded.unused, terminal);
+  print_unused(loaded, terminal);
   const int64_t n_trained = job.model.table.n_trainable_params();
   tell(fmt::format(
       "{} parameters{} on {}, {}: {}\n", job.model.table.n_params(),

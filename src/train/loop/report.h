@@ -13,6 +13,9 @@
 
 namespace ferry {
 
+/** Prints the weights that the user's model has and the run does not read: a sign of another kind
+ * of model. */
+void print_unused(const LoadReport& loaded, const term::Terminal& terminal);
 /** `is_resumed`: the weights that were loaded are replaced by those of a checkpoint. */
 void print_start(const Job& job,
                  const LoadReport& loaded,
