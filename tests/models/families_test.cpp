@@ -95,6 +95,33 @@ TEST(Families, NamesCoverEachParameterOnce) {
   }
 }
 
+TEST(Families, BuffersOfOldFilesAreToldFromBiases) {
+  EXPECT_TRUE(is_old_buffer("gpt2", "transformer.h.3.attn.bias"));
+  EXPECT_TRUE(is_old_buffer("gpt2", "h.3.attn.masked_bias"));
+  EXPECT_TRUE(is_old_buffer("gpt_neox", "gpt_neox.layers.0.attention.bias"));
+  EXPECT_TRUE(is_old_buffer("llama", "model.layers.0.self_attn.rotary_emb.inv_freq"));
+  EXPECT_TRUE(is_old_buffer("bert", "embeddings.position_ids"));
+  EXPECT_FALSE(is_old_buffer("gpt2", "transformer.h.3.attn.c_attn.bias"));
+  EXPECT_FALSE(is_old_buffer("gpt_neox", "gpt_neox.layers.0.attention.dense.bias"));
+  EXPECT_FALSE(is_old_buffer("qwen2", "model.layers.0.self_attn.q_proj.bias"));
+  EXPECT_FALSE(is_old_buffer("t5", "transformer.h.3.attn.bias"));
+}
+
+TEST(Families, AMatrixThatTheHeadSharesHasItsNameToo) {
+  const auto tied_names = [](const ordered_json& config, HeadKind head) {
+    return make_table(reader(config), {.head = head}).hf_names.front().tied_names;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(tied_names(small("gpt2"), HeadKind::causal_lm), Names{"lm_head.weight"});
+  EXPECT_EQ(tied_names(small("gpt2"), HeadKind::classification), Names());
+  EXPECT_EQ(tied_names(small("llama"), HeadKind::causal_lm), Names());
+  EXPECT_EQ(tied_names(small("bert"), HeadKind::masked_lm),
+            Names{"cls.predictions.decoder.weight"});
+  ordered_json neox = small("gpt_neox");
+  neox["tie_word_embeddings"] = true;
+  EXPECT_EQ(tied_names(neox, HeadKind::causal_lm), Names{"embed_out.weight"});
+}
+
 TEST(Families, AnUnknownKeyIsRefusedByNameUnlessItIsOff) {
   for (const Family& family : families()) {
     const HeadKind head = family.heads.front();

@@ -224,7 +224,7 @@ def run_case(program, name, case):
 
     with tempfile.TemporaryDirectory() as directory:
         directory = pathlib.Path(directory)
-        model.save_pretrained(directory)
+        case.get("saved", model).save_pretrained(directory)
         save_file(tensors, directory / "batch.safetensors")
         (directory / "case.json").write_text(json.dumps(dict(
             loss=kind, n_labels=case.get("n_labels", 1), lengths=lengths, n_dummy=case.get("n_dummy", 0),

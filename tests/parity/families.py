@@ -88,6 +88,7 @@ CASES = [  # class of transformers, its configuration, settings
     *decoders("Phi3", LABELS, **DECODER),
 ]
 QUICK = [(name, keys) for name, _, keys in [*decoders("Llama", ALL, **DECODER), ("OPTForCausalLM", "", OPT_350M)]]
+TEXT_PART = "Gemma3ForConditionalGeneration"
 TYPED = ("Electra",)  # families that read types of tokens
 POSITIONS = [[3, 7], [0, 110], [8, 2], [63, 63], [0, 0]]
 
@@ -131,6 +132,20 @@ def run_case(programs, class_name, config_name, keys):
     return [first, second]
 
 
+def run_text_part(program):
+    """The texts' part of a model of texts and images, from its files, beside the same weights in a model of texts."""
+    config = transformers.Gemma3Config(
+        text_config=GEMMA3, mm_tokens_per_image=4, vision_config=dict(hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
+                                                                      intermediate_size=40, image_size=28, patch_size=14))
+    whole = transformers.Gemma3ForConditionalGeneration(config)
+    compare.randomise(whole, 5)
+    config.text_config._attn_implementation = "eager"
+    text = transformers.Gemma3ForCausalLM(config.text_config)
+    text.model.load_state_dict(whole.model.language_model.state_dict())
+    case = dict(built=text.eval().float(), saved=whole, loss="causal_lm", lengths=[40, 111, 9, 64, 2], n_dummy=1, takes_types=False)
+    return compare.run_case(program, TEXT_PART, case)
+
+
 def main():
     torch.manual_seed(0)
     transformers.logging.set_verbosity_error()
@@ -142,6 +157,8 @@ def main():
         seen.add(config_name)
         if takes_all and (len(sys.argv) < 4 or sys.argv[3] in class_name) or not takes_all and is_quick:
             results += run_case(sys.argv[1:3], class_name, config_name, keys)
+    if takes_all and (len(sys.argv) < 4 or sys.argv[3] in TEXT_PART):
+        results.append(run_text_part(sys.argv[1]))
     passed, failed = results.count(True), results.count(False)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "models/bert/bert_table.h"
+#include "models/family.h"
 #include "src/files/safetensors/safetensors_writer.h"
 
 namespace ferry::test {
@@ -17,52 +17,76 @@ const std::vector<std::string> kColours = {"red", "green", "blue"};
 const std::vector<std::string> kWords = {"the", "a",    "car", "house", "bird", "was",
                                          "is",  "very", "old", "and",   "new",  "near"};
 
+std::vector<std::string> vocabulary() {
+  std::vector<std::string> words = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+  words.insert(words.end(), kColours.begin(), kColours.end());
+  words.insert(words.end(), kWords.begin(), kWords.end());
+  return words;
+}
+
+/** Random weights but for heads, which are left to be drawn. */
+void write_weights(const fs::path& file, const ModelTable& table) {
+  std::vector<TensorSpec> specs;
+  for (const HfEntry& entry : table.hf_names)
+    if (!entry.optional) specs.emplace_back(entry.hf_name, DType::f32, entry.hf_shape);
+  SafetensorsWriter writer(file, specs);
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal(0.0f, 0.1f);
+  for (const HfEntry& entry : table.hf_names) {
+    if (entry.optional) continue;
+    const ParamSpec& param = table.param_of(entry);
+    std::vector<float> values(
+        static_cast<size_t>(entry.rows * (param.n_elements / param.shape[0])));
+    for (float& v : values)
+      v = (param.init == Init::ones ? 1.0f : 0.0f) + normal(random);
+    writer.write(entry.hf_name, std::as_bytes(std::span(values)));
+  }
+  writer.finish();
+}
+
+void write_model(const fs::path& directory, const nlohmann::json& config, HeadKind head) {
+  fs::create_directories(directory);
+  std::ofstream words(directory / "vocab.txt");
+  for (const std::string& word : vocabulary())
+    words << word << "\n";
+  std::ofstream(directory / "tokenizer_config.json") << R"({"do_lower_case": true})";
+  std::ofstream(directory / "config.json") << config.dump(2);
+  const auto fields = JsonReader::of(config, {"config.json", "model.config", ""});
+  write_weights(directory / "model.safetensors", make_table(fields, {.head = head}));
+}
+
 }  // namespace
 
 void write_tiny_model(const fs::path& directory) {
-  fs::create_directories(directory);
-  std::vector<std::string> vocabulary = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-  vocabulary.insert(vocabulary.end(), kColours.begin(), kColours.end());
-  vocabulary.insert(vocabulary.end(), kWords.begin(), kWords.end());
-  std::ofstream words(directory / "vocab.txt");
-  for (const std::string& word : vocabulary)
-    words << word << "\n";
-  std::ofstream(directory / "tokenizer_config.json") << R"({"do_lower_case": true})";
-  nlohmann::json config = {{"model_type", "bert"},
-                           {"architectures", {"BertModel"}},
-                           {"vocab_size", vocabulary.size()},
-                           {"hidden_size", 32},
-                           {"num_hidden_layers", 2},
-                           {"num_attention_heads", 2},
-                           {"intermediate_size", 64},
-                           {"max_position_embeddings", 32},
-                           {"type_vocab_size", 2},
-                           {"hidden_act", "gelu"},
-                           {"layer_norm_eps", 1e-12},
-                           {"hidden_dropout_prob", 0.1},
-                           {"attention_probs_dropout_prob", 0.1},
-                           {"pad_token_id", 0},
-                           {"initializer_range", 0.1}};
-  std::ofstream(directory / "config.json") << config.dump(2);
+  const nlohmann::json config = {{"model_type", "bert"},
+                                 {"architectures", {"BertModel"}},
+                                 {"vocab_size", vocabulary().size()},
+                                 {"hidden_size", 32},
+                                 {"num_hidden_layers", 2},
+                                 {"num_attention_heads", 2},
+                                 {"intermediate_size", 64},
+                                 {"max_position_embeddings", 32},
+                                 {"type_vocab_size", 2},
+                                 {"hidden_act", "gelu"},
+                                 {"layer_norm_eps", 1e-12},
+                                 {"hidden_dropout_prob", 0.1},
+                                 {"attention_probs_dropout_prob", 0.1},
+                                 {"pad_token_id", 0},
+                                 {"initializer_range", 0.1}};
+  write_model(directory, config, HeadKind::classification);
+}
 
-  ModelTable table = make_bert_table(parse_bert_config(config), {});
-  std::vector<TensorSpec> specs;
-  for (const HfEntry& entry : table.hf_names)
-    if (!entry.optional) specs.push_back({entry.hf_name, DType::f32, entry.hf_shape});
-  SafetensorsWriter writer(directory / "model.safetensors", specs);
-  std::mt19937 random(5);
-  std::normal_distribution<float> normal(0.0f, 0.1f);
-  for (const TensorSpec& spec : specs) {
-    int64_t n = 1;
-    for (int64_t d : spec.shape)
-      n *= d;
-    std::vector<float> values(static_cast<size_t>(n));
-    const bool is_norm = spec.name.find("LayerNorm.weight") != std::string::npos;
-    for (float& v : values)
-      v = (is_norm ? 1.0f : 0.0f) + normal(random);
-    writer.write(spec.name, std::as_bytes(std::span(values)));
-  }
-  writer.finish();
+void write_tiny_decoder(const fs::path& directory) {
+  const nlohmann::json config = {{"model_type", "llama"},
+                                 {"architectures", {"LlamaForCausalLM"}},
+                                 {"vocab_size", vocabulary().size()},
+                                 {"hidden_size", 32},
+                                 {"num_hidden_layers", 2},
+                                 {"num_attention_heads", 2},
+                                 {"intermediate_size", 64},
+                                 {"max_position_embeddings", 32},
+                                 {"initializer_range", 0.1}};
+  write_model(directory, config, HeadKind::causal_lm);
 }
 
 void write_tiny_data(const fs::path& file, int n, unsigned seed) {

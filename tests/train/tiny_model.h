@@ -7,6 +7,8 @@
 namespace ferry::test {
 
 void write_tiny_model(const std::filesystem::path& directory);
+/** The same with LLaMA's layers and a head of its own for the vocabulary. */
+void write_tiny_decoder(const std::filesystem::path& directory);
 /** n rows "text<TAB>label": the label is the colour that the text names. */
 void write_tiny_data(const std::filesystem::path& file, int n, unsigned seed);
 

@@ -35,7 +35,7 @@ const std::vector<TensorSpec> kTensors = {
 
 /** Bytes that tell tensor and place: never twice the same in one tensor. */
 std::vector<std::byte> bytes_for(const TensorSpec& tensor) {
-  size_t n = size_of(tensor.dtype);
+  size_t n = static_cast<size_t>(bits_of(tensor.type)) / 8;
   for (int64_t size : tensor.shape)
     n *= static_cast<size_t>(size);
   std::vector<std::byte> bytes(n);
@@ -78,7 +78,7 @@ void expect_all(const CheckpointReader& reader, const std::vector<TensorSpec>& t
   for (const TensorSpec& tensor : tensors) {
     const StoredTensor& stored = reader.get(tensor.name, tensor.shape);
     auto bytes = bytes_for(tensor);
-    EXPECT_EQ(dtype_of(stored.type), tensor.dtype);
+    EXPECT_EQ(stored.type, tensor.type);
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), stored.bytes.begin(), stored.bytes.end()))
         << tensor.name;
   }
