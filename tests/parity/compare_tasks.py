@@ -1,7 +1,8 @@
 """Tags of words and answers to questions are those that transformers reads from the same model: a run of each task is trained,
 its final/ is loaded by AutoModel and AutoTokenizer, and every tag and answer of predictions.jsonl has to be the same (of two
 that are equally likely within 1e-4 either one). Words are cut and contexts fall into windows as transformers' examples do both.
-By BERT, GPT-2 and LLaMA: a byte-level tokenizer gets each word with a blank before it.
+By BERT, GPT-2 and LLaMA: a byte-level tokenizer gets each word with a blank before it. What `ferry eval` says of the run is
+what seqeval, or SQuAD's definition, makes of the tags and answers.
 
     compare_tasks.py FERRY FERRY_TRAINER
 
@@ -9,11 +10,13 @@ Prints one line a case, a last line "N passed, N failed"; exits 1 when one faile
 import json, os, pathlib, random, subprocess, sys, tempfile
 
 try:
-    import torch, transformers
+    import seqeval.metrics, torch, transformers
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "tasks"))
+import squad_scores
 from compare_exported import COLOURS, WORDS, write_gpt2, write_llama, write_model
 
 MAX_LENGTH, DOC_STRIDE, MAX_ANSWER_LENGTH = 24, 5, 8
@@ -83,14 +86,28 @@ def wrong_answer(row, tokenizer, model):
     return None
 
 
-TAGS = ("token-classification", write_tagged, wrong_tags, "AutoModelForTokenClassification")
-ANSWERS = ("question-answering", write_questions, wrong_answer, "AutoModelForQuestionAnswering")
+def scores_of_tags(rows):
+    pairs = [[(label, tag) for label, tag in zip(row["label"], row["predicted"]) if tag is not None] for row in rows]
+    actual, predicted = ([[pair[i] for pair in text] for text in pairs] for i in (0, 1))
+    its = seqeval.metrics
+    return dict(precision=its.precision_score(actual, predicted), recall=its.recall_score(actual, predicted),
+                f1=its.f1_score(actual, predicted), accuracy=its.accuracy_score(actual, predicted))
+
+
+def scores_of_answers(rows):
+    def mean(score):
+        return 100 * sum(max(score(answer, row["predicted"]) for answer in row["label"] or [""]) for row in rows) / len(rows)
+    return dict(exact_match=mean(squad_scores.exact_match), f1=mean(squad_scores.f1))
+
+
+TAGS = ("token-classification", write_tagged, wrong_tags, scores_of_tags, "AutoModelForTokenClassification")
+ANSWERS = ("question-answering", write_questions, wrong_answer, scores_of_answers, "AutoModelForQuestionAnswering")
 CASES = {"tags of words": (write_model, *TAGS), "answers": (write_model, *ANSWERS),
          "tags of words by GPT-2": (write_gpt2, *TAGS), "answers of GPT-2": (write_gpt2, *ANSWERS),
          "tags of words by LLaMA": (write_llama, *TAGS), "answers of LLaMA": (write_llama, *ANSWERS)}
 
 
-def run_case(ferry, name, write, task, write_data, wrong, auto_class, root, seed):
+def run_case(ferry, name, write, task, write_data, wrong, scores_of, auto_class, root, seed):
     rng = random.Random(seed)
     write(root / "model", seed)
     write_data(root / "train.jsonl", 60, rng)
@@ -106,6 +123,9 @@ def run_case(ferry, name, write, task, write_data, wrong, auto_class, root, seed
     rows = [json.loads(line) for line in open(root / "run/predictions.jsonl", encoding="utf-8")]
     with torch.no_grad():
         faults = [f"{row['text'][:60]!r}: {fault}" for row in rows if (fault := wrong(row, tokenizer, model))]
+    said = json.loads(subprocess.run([*ferry, "eval", "--model", "run", "--dataset", "dev.jsonl", "--device", "cpu", "--json"], cwd=root,
+                                     check=True, stdout=subprocess.PIPE).stdout)
+    faults += [f"{score} {said[score]}, expected {value}" for score, value in scores_of(rows).items() if not abs(said[score] - value) < 1e-4]
     faults += [f"{kind}: {sorted(map(str, names))}" for kind, names in report.items() if names]
     if len({json.dumps(row["predicted"]) for row in rows}) < 2:
         faults.append("all are predicted to be the same, which shows nothing")
