@@ -299,6 +299,7 @@ std::vector<std::string> model_types() {
   std::vector<std::string> types;
   for (const Family& family : families())
     types.emplace_back(family.model_type);
+  types.emplace_back("opt-350m");  // layers and embeddings of its own
   return types;
 }
 std::string name_of_case(const ::testing::TestParamInfo<std::string>& info) {

@@ -324,7 +324,12 @@ ToyModel small_of_family(std::string_view model_type, DType compute, AttentionBa
               {"initializer_range", 0.05}};
   if (model_type == "gptj") config["rotary_dim"] = 8;
   if (model_type == "gpt_neox") config["rotary_pct"] = 0.5;
-  if (model_type == "opt") config.erase("intermediate_size"), config["ffn_dim"] = 128;
+  if (model_type.starts_with("opt")) config.erase("intermediate_size"), config["ffn_dim"] = 128;
+  if (model_type == "opt-350m") {
+    config["model_type"] = "opt";
+    config["do_layer_norm_before"] = false;
+    config["word_embed_proj_dim"] = 32;
+  }
   if (model_type == "distilbert")
     config = {{"model_type", model_type},
               {"vocab_size", 211},
@@ -335,6 +340,7 @@ ToyModel small_of_family(std::string_view model_type, DType compute, AttentionBa
               {"max_position_embeddings", 64},
               {"initializer_range", 0.05}};
   if (model_type == "electra") config["embedding_size"] = 32;
+  if (model_type == "qwen3" || model_type.starts_with("gemma")) config["head_dim"] = 16;
   if (model_type == "mistral" || model_type.starts_with("gemma")) config["sliding_window"] = 7;
   if (model_type == "gemma") config.erase("sliding_window");
   if (model_type == "gemma2") {

@@ -80,8 +80,8 @@ ToyModel small_bert(DType compute,
 ToyModel small_decoder(DecoderFamily family,
                        DType compute,
                        AttentionBackend attention = AttentionBackend::cpu_math);
-/** A small model of a family: as a language model, or a classifier of texts where it has no such
- * head. */
+/** A small model of a family, or "opt-350m": as a language model, or a classifier of texts where it
+ * has no such head. */
 ToyModel small_of_family(std::string_view model_type,
                          DType compute,
                          AttentionBackend attention = AttentionBackend::cpu_math);

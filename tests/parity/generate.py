@@ -21,6 +21,8 @@ CASES = [
     ("GPT2LMHeadModel", "GPT2Config", dict(vocab_size=N_WORDS, n_positions=CONTEXT, n_embd=48, n_layer=2, n_head=3)),
     ("OPTForCausalLM", "OPTConfig", dict(vocab_size=N_WORDS, hidden_size=48, num_hidden_layers=2, num_attention_heads=3, ffn_dim=80,
                                          max_position_embeddings=CONTEXT, word_embed_proj_dim=48)),
+    ("OPTForCausalLM", "OPTConfig", dict(vocab_size=N_WORDS, hidden_size=48, num_hidden_layers=2, num_attention_heads=3, ffn_dim=80,
+                                         max_position_embeddings=CONTEXT, word_embed_proj_dim=24, do_layer_norm_before=False)),
     ("GPTNeoXForCausalLM", "GPTNeoXConfig", dict(vocab_size=N_WORDS, hidden_size=48, num_hidden_layers=2, num_attention_heads=3,
                                                  intermediate_size=80, max_position_embeddings=CONTEXT)),
     ("LlamaForCausalLM", "LlamaConfig", DECODER),
@@ -71,7 +73,7 @@ def run_case(ferry, root, class_name, config_name, keys):
     # The end of text is a token that some of the texts have.
     end = expected_ids(model, prompts[0], N_WORDS + 1)[N_NEW // 2]
     model.config.eos_token_id = model.generation_config.eos_token_id = end
-    directory = root / class_name
+    directory = pathlib.Path(tempfile.mkdtemp(dir=root))
     model.save_pretrained(directory)
     write_tokenizer(directory)
     expected = [expected_ids(model, prompt, end) for prompt in prompts]
