@@ -197,6 +197,27 @@ std::string vocab_lines() {
   return lines;
 }
 
+/** transformers builds GPT-2's tokenizers with the blank that tokenizer_config.json says. */
+TEST(TokenizerFiles, TheFirstBlankIsTheConfigurationsForSomeClasses) {
+  const json model = json::parse(R"({
+    "version": "1.0", "added_tokens": [], "normalizer": null, "post_processor": null, "decoder": null,
+    "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
+    "model": {"type": "BPE", "vocab": {"Ġ": 0, "a": 1, "Ġa": 2}, "merges": ["Ġ a"]}})");
+  const auto first_token = [&](const char* configuration) {
+    TemporaryDirectory directory;
+    directory.write("tokenizer.json", model.dump());
+    if (*configuration) directory.write("tokenizer_config.json", configuration);
+    Encoding e;
+    Tokenizer::open(directory.path()).encode("a", 8, e);
+    return std::pair(e.ids.front(), text::has_configured_prefix_space(directory.path()));
+  };
+  EXPECT_EQ(first_token(""), std::pair(2, false));
+  EXPECT_EQ(first_token(R"({"tokenizer_class": "PreTrainedTokenizerFast"})"), std::pair(2, false));
+  EXPECT_EQ(first_token(R"({"tokenizer_class": "GPT2TokenizerFast"})"), std::pair(1, true));
+  EXPECT_EQ(first_token(R"({"tokenizer_class": "RobertaTokenizer", "add_prefix_space": true})"),
+            std::pair(2, true));
+}
+
 TEST(VocabTxt, IsUncasedUnlessTheConfigurationSaysSo) {
   TemporaryDirectory directory;
   directory.write("vocab.txt", vocab_lines());
