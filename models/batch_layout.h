@@ -20,16 +20,13 @@ struct BatchLayout {
    */
   int64_t labels = 0;
   int64_t label_rows = 0;  ///< (label tokens) int32, at most tokens; only of a language model
-  int64_t logits = 0;      ///< (n_seqs | tokens, n_labels) fp32, written by an evaluation; of a
-                           ///< generation (n_seqs, vocabulary)
-  int64_t last_rows = 0;   ///< (n_seqs, width), of a generation: hidden states before the head
+  int64_t logits = 0;      ///< (n_seqs | tokens, n_labels) fp32, written by an evaluation
   int64_t n_bytes = 0;
 };
 
-/** A language-model head keeps no logits, but for those of the last tokens in a generation. */
-inline BatchLayout make_batch_layout(const BatchShape& largest,
-                                     const ModelTable& model,
-                                     bool generates = false) {
+/** A language-model head keeps no logits here: those of a generation's last tokens have a region of
+ * their own. */
+inline BatchLayout make_batch_layout(const BatchShape& largest, const ModelTable& model) {
   BatchLayout layout;
   auto next = [&layout](int64_t n_items) {
     int64_t at = layout.n_bytes;
@@ -46,10 +43,7 @@ inline BatchLayout make_batch_layout(const BatchShape& largest,
   const int64_t per_seq = largest.n_seqs_max * n_labels;
   layout.labels = next(has_token_labels ? std::max(largest.tokens, per_seq) : per_seq);
   layout.label_rows = next(model.head == HeadKind::masked_lm ? largest.tokens : 0);
-  layout.logits = next(generates                      ? largest.n_seqs_max * model.vocab_size
-                       : has_token_logits(model.head) ? largest.tokens * n_labels
-                                                      : per_seq);
-  layout.last_rows = next(generates ? largest.n_seqs_max * model.width : 0);
+  layout.logits = next(has_token_logits(model.head) ? largest.tokens * n_labels : per_seq);
   return layout;
 }
 

@@ -35,7 +35,7 @@ class LayoutMaker {
     layer_inputs();
     out_.scratch = add(Tag::scratch, Place::device, {"scratch"}, shape_.scratch_bytes);
     out_.library = add(Tag::library, Place::device, {"library"}, shape_.library_bytes);
-    out_.cache = add(Tag::cache, Place::device, {"keys and values"}, shape_.cache_bytes);
+    out_.generation = add(Tag::cache, Place::device, {"generation"}, shape_.generation_bytes);
     add_each(out_.batches, shape_.n_micro_max, Tag::batch, Place::device, "batch",
              shape_.batch_bytes);
     add_each(out_.batches_on_host, shape_.n_micro_max, Tag::batch, Place::host, "batch",

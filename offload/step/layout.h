@@ -50,7 +50,7 @@ struct Layout {
   std::vector<RegionId> layer_input_grads;     ///< [2 * n_live]
   RegionId scratch = -1;
   RegionId library = -1;
-  RegionId cache = -1;            ///< keys and values, one block's after another's
+  RegionId generation = -1;       ///< keys and values of blocks, last tokens' logits
   std::vector<RegionId> batches;  ///< per micro-batch
   std::vector<RegionId> batches_on_host;
   RegionId save_buffer = -1;  ///< host: a checkpoint's bytes on their way to the disk

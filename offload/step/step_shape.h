@@ -95,8 +95,8 @@ struct StepShape {
   int64_t layer_input_bytes = 0;  ///< hidden states between two blocks, one micro-batch
   int64_t scratch_bytes = 0;
   int64_t library_bytes = 0;
-  int64_t batch_bytes = 0;  ///< ids, labels, lengths of one micro-batch
-  int64_t cache_bytes = 0;  ///< keys and values that a generation keeps, all blocks' together
+  int64_t batch_bytes = 0;       ///< ids, labels, lengths of one micro-batch
+  int64_t generation_bytes = 0;  ///< keys and values, and logits, of texts that are gone on with
   int64_t save_buffer_bytes_max = kSaveBuffer_bytes;
   bool trains = true;  ///< false: forward only, no gradients or states
 

@@ -18,4 +18,8 @@ JsonValue& JsonValue::operator=(const JsonValue& other) {
 JsonValue& JsonValue::operator=(JsonValue&& other) noexcept = default;
 JsonValue::~JsonValue() = default;
 
+std::string JsonValue::line() const {
+  return value_->dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace ferry

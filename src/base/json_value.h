@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 
 namespace ferry {
 
@@ -22,6 +23,9 @@ class JsonValue {
   const nlohmann::ordered_json& operator*() const { return *value_; }
   nlohmann::ordered_json* operator->() { return value_.get(); }
   const nlohmann::ordered_json* operator->() const { return value_.get(); }
+
+  /** The value as one line, with its end. Bytes of texts that are not UTF-8 become U+FFFD. */
+  std::string line() const;
 
  private:
   std::unique_ptr<nlohmann::ordered_json> value_;

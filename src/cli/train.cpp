@@ -17,6 +17,7 @@
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/output_directory.h"
 #include "src/runs/directory/run_directory.h"
+#include "src/train/generate/prompts.h"
 #include "src/train/prepare/data.h"
 
 namespace ferry::cli {
@@ -77,6 +78,7 @@ void check_run(const config::Config& config) {
       for (const std::string& note : read_dataset(dataset_options(setting, data, rows)).notes)
         log_line(note);
   }
+  sample_texts(config);
   const auto output = config.maybe_text("output_dir");
   if (!output) return;
   if (config.text("resume_from_checkpoint").empty()) return runs::check_unused(*output);
@@ -105,6 +107,7 @@ int run_train(Arguments arguments) {
     model_directory(command->config);
     check_data_exists(command->config, "dataset");
     check_data_exists(command->config, "eval_dataset");
+    sample_texts(command->config);
   } catch (const Error& error) {
     return fail_training(error, command->config.text("resume_from_checkpoint"));
   }

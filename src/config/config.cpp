@@ -228,6 +228,11 @@ void Config::settle() {
                 fmt::format("save_steps = 0 ({}), expected at least 1, or a share above 0",
                             origin("save_steps").where),
                 "save_strategy = no writes no checkpoints");
+  if (!maybe_time("sample_steps") && steps("sample_steps", 1) == 0)
+    throw Error(Fault::usage, "config.value",
+                fmt::format("sample_steps = 0 ({}), expected at least 1, or a share above 0",
+                            origin("sample_steps").where),
+                "leave sample_prompts out for no samples");
   settle_batch();
   settle_evaluation();
 }

@@ -21,6 +21,8 @@ struct HostBatch {
   int64_t n_label_items = 0;
   int64_t n_end_items = 0;  ///< question_answering: the ends that their sequence holds
   std::span<const int32_t> input_ids, type_ids, position_ids;  ///< (tokens) each
+  /** The head works on the last token of each real sequence alone, and its logits are wanted. */
+  bool generates = false;
   /** BatchTensors::cache_places and cache_lengths. */
   std::span<const int32_t> cache_places, cache_lengths;
   std::span<const int32_t> cu_seqlens;  ///< (n_seqs + 1), where each sequence begins, then tokens

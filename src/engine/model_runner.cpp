@@ -6,7 +6,6 @@
 
 #include <cstring>
 
-#include "models/kv_cache.h"
 #include "models/ops/rows/rows.h"
 #include "src/base/error.h"
 #include "src/engine/cuda/compute_stream.h"
@@ -40,7 +39,8 @@ ModelRunner::ModelRunner(const ModelTable& model,
       memory_(memory),
       device_(device),
       options_(options),
-      layout_(make_batch_layout(options.largest, model, options.generates)),
+      layout_(make_batch_layout(options.largest, model)),
+      generation_(make_generation_layout(model, options.generation)),
       logits_sent_(device.make_event()),
       unwanted_grad_bytes_(shape.trains ? unwanted_grad_bytes(model) : 0),
       scratch_(memory.at(memory.layout().scratch) + unwanted_grad_bytes_,
@@ -59,21 +59,18 @@ ModelRunner::ModelRunner(const ModelTable& model,
 ModelRunner::~ModelRunner() = default;
 
 void ModelRunner::cut_cache() {
-  const CacheShape cache = {.n_places = cache_places_of(options_.largest),
-                            .n_tokens = options_.cache_tokens};
+  const GenerationShape& generation = options_.generation;
   caches_.resize(model_.blocks.size());
-  if (cache.n_tokens == 0) return;
-  std::byte* at = memory_.at(memory_.layout().cache);
+  if (generation.cache_tokens == 0) return;
+  std::byte* start = memory_.at(memory_.layout().generation);
   for (size_t b = 0; b < caches_.size(); ++b) {
-    const BlockTable& block = model_.blocks[b];
-    const Op* attention = attention_of(block);
+    const Op* attention = attention_of(model_.blocks[b]);
     if (!attention) continue;
-    const int64_t shape[] = {cache.n_places, attention->with.n_kv_heads, cache.n_tokens,
-                             attention->with.head_width};
-    for (at::Tensor* kept : {&caches_[b].keys, &caches_[b].values}) {
-      *kept = view(at, shape, scalar_type_of(shape_.compute), options_.device);
-      at += cache_bytes_each(block, shape_.compute, cache);
-    }
+    const int64_t shape[] = {generation.n_sequences, attention->with.n_kv_heads,
+                             generation.cache_tokens, attention->with.head_width};
+    const at::ScalarType type = scalar_type_of(shape_.compute);
+    caches_[b] = {.keys = view(start + generation_.keys[b], shape, type, options_.device),
+                  .values = view(start + generation_.values[b], shape, type, options_.device)};
   }
 }
 
@@ -99,6 +96,11 @@ void ModelRunner::load(int micro, const HostBatch& batch) {
                 "{} label rows of {} tokens", batch.label_rows->size(), batch.shape.tokens);
     put(layout_.label_rows, *batch.label_rows);
   }
+
+  FERRY_CHECK(!batch.generates || batch.n_seqs_real <= options_.generation.n_sequences,
+              "{} sequences to go on with, planned {}", batch.n_seqs_real,
+              options_.generation.n_sequences);
+  generates_ = batch.generates;
 
   const auto m = static_cast<size_t>(micro);
   std::byte* gpu = memory_.at(memory_.layout().batches[m]);
@@ -243,7 +245,7 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
 void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
   c10::InferenceMode no_autograd;
   ComputeStream stream(device_.compute_stream());
-  if (options_.generates && !memory.output) return generate(action, memory);
+  if (generates_ && !memory.output) return generate(action, memory);
   BatchTensors& b = batch(action, memory);
   BlockMemory& views_of_block = views(action, memory, b.shape.tokens);
   scratch_.reset();
@@ -267,21 +269,21 @@ void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
 
 void ModelRunner::generate(const Action& action, const ActionMemory& memory) {
   const BatchTensors& all = batch(action, memory);
+  const int64_t n = all.n_seqs_real;
   BatchTensors last = all;
-  last.shape.tokens = all.n_seqs;
-  last.labels = all.labels.narrow(0, 0, all.n_seqs);
-  BlockMemory& views_of_block = views(action, memory, all.n_seqs);
+  last.shape.tokens = n;
+  last.labels = all.labels.narrow(0, 0, n);
+  BlockMemory& views_of_block = views(action, memory, n);
   scratch_.reset();
-  const auto on_device = [&](int64_t offset, at::IntArrayRef shape, at::ScalarType type) {
-    return view(memory.batch + offset, shape, type, options_.device);
-  };
-  at::Tensor x =
-      on_device(layout_.last_rows, {all.n_seqs, model_.width}, scalar_type_of(shape_.compute));
-  at::Tensor which = scratch_.take({all.n_seqs}, at::kInt);
-  at::sub_out(which, all.cu_seqlens.narrow(0, 1, all.n_seqs), 1);
+  std::byte* start = memory_.at(memory_.layout().generation);
+  at::Tensor x = view(start + generation_.last_rows, {n, model_.width},
+                      scalar_type_of(shape_.compute), options_.device);
+  at::Tensor which = scratch_.take({n}, at::kInt);
+  at::sub_out(which, all.cu_seqlens.narrow(0, 1, n), 1);
   ops::gather_rows(layer_input(memory.input, all.shape), which, x);
   at::Tensor y, loss = view(memory.loss, {}, at::kFloat, options_.device);
-  at::Tensor logits = on_device(layout_.logits, {all.n_seqs, model_.vocab_size}, at::kFloat);
+  at::Tensor logits =
+      view(start + generation_.logits, {n, model_.vocab_size}, at::kFloat, options_.device);
   blocks_[static_cast<size_t>(action.block)]->forward(key(action), last, views_of_block, x, y, loss,
                                                       logits);
 }
@@ -312,7 +314,9 @@ void ModelRunner::run_block(const Action& action,
                             GraphKey graph,
                             const std::function<void(const RandomKey&)>& work) {
   const RandomKey random = key(action);
-  if (!graphs_ || !runs_as_graph(model_, action.block, batch.shape, graph.is_backward))
+  // A graph would be of the sequences' lengths, which are others with each token.
+  if (!graphs_ || generates_ ||
+      !runs_as_graph(model_, action.block, batch.shape, graph.is_backward))
     return work(random);
   const auto shape = blocks_[static_cast<size_t>(action.block)]->graph_shape(batch);
   if (!shape) return work(random);
@@ -327,9 +331,11 @@ std::vector<float> ModelRunner::logits() {
   const int64_t rows = has_token_logits(model_.head)
                            ? b.cu_seqlens_host[static_cast<size_t>(b.n_seqs_real)]
                            : b.n_seqs_real;
-  const int64_t columns = options_.generates ? model_.vocab_size : model_.n_labels;
+  const int64_t columns = generates_ ? model_.vocab_size : model_.n_labels;
   std::vector<float> out(static_cast<size_t>(rows * columns));
-  std::byte* from = memory_.at(memory_.layout().batches[0]) + layout_.logits;
+  const Layout& layout = memory_.layout();
+  std::byte* from = generates_ ? memory_.at(layout.generation) + generation_.logits
+                               : memory_.at(layout.batches[0]) + layout_.logits;
   device_.submit(QueueId::d2h, [&] {
     device_.copy(QueueId::d2h, out.data(), from, static_cast<int64_t>(out.size() * sizeof(float)));
   });

@@ -15,6 +15,7 @@
 
 #include "models/batch_layout.h"
 #include "models/block.h"
+#include "models/generation_memory.h"
 #include "offload/executor/executor.h"
 #include "src/engine/cuda/block_graphs.h"
 #include "src/engine/host_batch.h"
@@ -27,9 +28,8 @@ struct RunnerOptions {
   float label_smoothing = 0;
   BatchShape largest;  ///< the largest shape of the run
   at::Device device = at::kCPU;
-  bool graphs = true;        ///< on CUDA: blocks run as CUDA graphs where they can
-  bool generates = false;    ///< the head works on each sequence's last token
-  int64_t cache_tokens = 0;  ///< with `generates`: PlanRequest::cache_tokens
+  bool graphs = true;          ///< on CUDA: blocks run as CUDA graphs where they can
+  GenerationShape generation;  ///< batches that generate have room for this
 };
 
 class ModelRunner final : public ComputeWork {
@@ -48,7 +48,7 @@ class ModelRunner final : public ComputeWork {
   void begin_step(
       int64_t step, bool training, float grad_scale, int64_t n_label_items, int64_t n_end_items);
   /** (n_seqs_real, n_labels) fp32 of the last evaluation, (tokens before the tail, n_labels) where
-   * logits are the tokens', (n_seqs_real, vocabulary) of a generation's last tokens. */
+   * logits are the tokens', (n_seqs_real, vocabulary) of a batch that generates. */
   std::vector<float> logits();
 
   /** Changes the keys of some actions (a planted fault). For tests. */
@@ -87,6 +87,7 @@ class ModelRunner final : public ComputeWork {
   Device& device_;
   RunnerOptions options_;
   BatchLayout layout_;
+  GenerationLayout generation_;
   EventId logits_sent_;
   std::vector<std::unique_ptr<Block>> blocks_;
   int64_t unwanted_grad_bytes_;  // at the start of the scratch region
@@ -99,6 +100,7 @@ class ModelRunner final : public ComputeWork {
   float loss_weight_ = 1, end_loss_weight_ = 1;
   std::function<void(RandomKey&, const Action&)> key_fault_;
   std::vector<KvCache> caches_;  ///< by block
+  bool generates_ = false;       ///< the batch that was loaded last
   std::vector<int32_t> cache_places_, cache_lengths_;
   std::unique_ptr<Views> views_;
 };

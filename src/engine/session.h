@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 
+#include "models/generation_memory.h"
 #include "models/loss_kind.h"
 #include "offload/executor/executor.h"
 #include "src/engine/cuda/cuda_allocator.h"
@@ -35,8 +36,7 @@ struct SessionOptions {
   LossKind loss = LossKind::cross_entropy;
   uint64_t seed = 42;
   float label_smoothing = 0;
-  bool generates = false;    ///< PlanRequest::generates
-  int64_t cache_tokens = 0;  ///< PlanRequest::cache_tokens
+  GenerationShape generation;  ///< as the plan has room for it
   OptimizerOptions optimizer;
 };
 
@@ -77,8 +77,9 @@ class Session {
    */
   void rehearse(std::span<const HostBatch> micro_batches);
   /** Forward only: loss (mean over the batch's label items) and logits (n_seqs_real, n_labels),
-   * of a head for tokens (tokens before the tail, n_labels); question answering: start and end. In
-   * a generation (n_seqs_real, vocabulary) of the last tokens, and no loss. */
+   * of a head for tokens (tokens before the tail, n_labels); question answering: start and end. Of
+   * a batch that generates (n_seqs_real, vocabulary) of the last tokens, and no loss. Between two
+   * steps it changes nothing that the second one reads. */
   double evaluate(const HostBatch& batch, std::vector<float>* logits);
 
   /** Between steps: gives the GPU's memory back to others, weights and states stay in host memory.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/kv_cache.h"
+#include "models/generation_memory.h"
 #include "src/plan/search/search.h"
 
 namespace ferry {
@@ -15,6 +15,11 @@ constexpr int64_t kCublasWorkspace_bytes = 72 * kMiB;
 constexpr int64_t kGraphKeys_bytes = 3 * kTensorAlignment_bytes;
 
 }  // namespace
+
+GenerationShape generation_shape(const GenerationShape& most, const BatchShape& largest) {
+  return {.n_sequences = std::min(most.n_sequences, n_seqs_without_tail(largest)),
+          .cache_tokens = most.cache_tokens};
+}
 
 StepShape make_step_shape(const ModelTable& model,
                           const BatchShape& largest,
@@ -29,7 +34,7 @@ StepShape make_step_shape(const ModelTable& model,
   shape.trains = request.trains;
   shape.save_buffer_bytes_max = most_save_buffer_bytes(request);
   shape.layer_input_bytes = model.layer_input_bytes(largest);
-  shape.batch_bytes = make_batch_layout(largest, model, request.generates).n_bytes;
+  shape.batch_bytes = make_batch_layout(largest, model).n_bytes;
   for (const BlockTable& table : model.blocks) {
     BlockShape block;
     block.name = table.name;
@@ -51,11 +56,10 @@ StepShape make_step_shape(const ModelTable& model,
     shape.blocks.push_back(std::move(block));
   }
   if (shape.trains) shape.scratch_bytes += unwanted_grad_bytes(model);
-  if (request.cache_tokens > 0) {
-    const CacheShape cache = {.n_places = cache_places_of(largest),
-                              .n_tokens = request.cache_tokens};
-    shape.cache_bytes = cache_bytes(model, cache);
-    shape.scratch_bytes += cached_attention_scratch_bytes(model, cache);
+  if (const GenerationShape generation = generation_shape(request.generation, largest);
+      generation.n_sequences > 0) {
+    shape.generation_bytes = make_generation_layout(model, generation).n_bytes;
+    shape.scratch_bytes += cached_attention_scratch_bytes(model, generation);
   }
   if (request.has_gpu) shape.library_bytes += kCublasWorkspace_bytes + kGraphKeys_bytes;
   choose(shape, model, {});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/batch_layout.h"
+#include "models/generation_memory.h"
 #include "models/tensor_table.h"
 #include "offload/step/layout.h"
 #include "src/plan/cost/simulate.h"
@@ -45,10 +46,10 @@ struct PlanRequest {
   std::optional<AccumulationOrder> order;
   std::optional<int> n_weight_slots;
   bool trains = true;
-  /** True where a language model goes on with texts: logits of last tokens are kept. */
-  bool generates = false;
-  /** The tokens of a sequence whose keys and values are kept, with `generates`; 0: none are. */
-  int64_t cache_tokens = 0;
+  /** A language model goes on with texts, with no more sequences at once than these and a
+   * micro-batch's. Where it trains, too, memory is kept for both, and steps stay as they are
+   * without it: the micro-batch is that of the same request without a generation. */
+  GenerationShape generation;
   simd::StateType states = simd::StateType::fp32;
   bool split_master = false;  ///< true only in a run that trains in bf16
   /** Updates wait for the gradients' norm: clipping, or loss scaling. */
@@ -128,6 +129,9 @@ Simulation simulate_plan(const ModelTable& model,
                          const PlanRequest& request,
                          const Plan& plan,
                          bool keeps_actions = false);
+
+/** The generation that there is room for where `most` is wanted. */
+GenerationShape generation_shape(const GenerationShape& most, const BatchShape& largest);
 
 /** A step's shape with everything on the GPU and kept; what choose() changes of it costs little. */
 StepShape make_step_shape(const ModelTable& model,

@@ -187,10 +187,14 @@ void Progress::vanish() {
 }
 
 void Progress::log_line(std::string_view line) {
+  log_only(line);
+  show(line);
+}
+
+void Progress::show(std::string_view lines) {
   const bool was_open = is_open_;
   clear();
-  std::fputs((std::string(line) + '\n').c_str(), out_);
-  log_only(line);
+  std::fputs((std::string(lines) + '\n').c_str(), out_);
   if (was_open) draw(Clock::now());
   std::fflush(out_);
 }

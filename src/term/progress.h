@@ -53,6 +53,8 @@ class Progress {
   void vanish();
   /** A line of its own that scrolls away above the status line. */
   void log_line(std::string_view line);
+  /** The same for lines that no log gets. */
+  void show(std::string_view lines);
 
  private:
   using Clock = std::chrono::steady_clock;

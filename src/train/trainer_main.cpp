@@ -399,30 +399,22 @@ int run_predict(config::CommandLine command) {
   return 0;
 }
 
-std::string json_line(const Prompt& prompt, const Generated& generated) {
-  nlohmann::ordered_json row = {{"prompt", prompt.text},
-                                {"text", generated.text},
-                                {"ids", generated.ids},
-                                {"n_prompt_tokens", prompt.ids.size()},
-                                {"ended", name_of(generated.ending)}};
-  return row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
 /** The text of a single prompt goes out as it comes; of several, each behind its prompt. */
 int run_generate(config::CommandLine command) {
-  const GenerationJob its = prepare_generation(std::move(command.config), command.words);
-  start_torch(its.job.config, its.job.machine);
-  auto session = open_with_warning(its.job);
-  for (const std::string& note : its.job.notes)
+  const Job job = prepare_generation(std::move(command.config), command.words);
+  start_torch(job.config, job.machine);
+  auto session = open_with_warning(job);
+  for (const std::string& note : job.notes)
     log_line(note);
-  const bool streams = its.prompts.size() == 1 && !command.wants_json;
-  generate(*session, its, streams ? TakeText(print) : TakeText(),
-           [&](const Prompt& prompt, const Generated& generated) {
-             if (command.wants_json)
-               print(json_line(prompt, generated));
-             else
-               print(streams ? "\n" : fmt::format("{}{}\n\n", prompt.text, generated.text));
-           });
+  const bool streams = job.generation.n_prompts() == 1 && !command.wants_json;
+  generate_unless(
+      *session, job, [] { return true; }, streams ? TakeText(print) : TakeText(),
+      [&](const Prompt& prompt, const Generated& generated) {
+        if (command.wants_json)
+          print(to_json(prompt, generated).line());
+        else
+          print(streams ? "\n" : fmt::format("{}{}\n\n", prompt.text, generated.text));
+      });
   return 0;
 }
 

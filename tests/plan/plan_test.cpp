@@ -323,6 +323,33 @@ TEST(Plan, TextsThatAreKnownTakeTheMemoryOfTheirTokens) {
   EXPECT_EQ(clamped.typical.tokens, 64);
 }
 
+/** A training's micro-batch fixes its bits: what samples take comes out of the rest. */
+TEST(Plan, SamplesLeaveTheMicroBatchAsItIs) {
+  const ModelTable model = bert_large(DType::bf16);
+  const GenerationShape samples = {.n_sequences = 8, .cache_tokens = 8192};
+  int n_moved = 0, n_refused = 0;
+  for (int64_t budget = 2 * kGiB; budget <= 24 * kGiB; budget += kGiB) {
+    PlanRequest bare = request(budget), sampled = bare;
+    sampled.generation = samples;
+    const auto plan = find_plan(model, bare), with_samples = find_plan(model, sampled);
+    ASSERT_TRUE(plan) << budget;
+    if (!with_samples) {
+      ++n_refused;
+      EXPECT_NE(refusal(model, sampled).find("without sample_prompts"), std::string::npos);
+      continue;
+    }
+    EXPECT_EQ(with_samples->micro_batch_size, plan->micro_batch_size) << budget;
+    const GenerationShape at_once = generation_shape(samples, plan->largest);
+    EXPECT_EQ(at_once.n_sequences, std::min<int64_t>(8, plan->micro_batch_size));
+    EXPECT_EQ(with_samples->layout.bytes_of(Tag::cache, Place::device),
+              make_generation_layout(model, at_once).n_bytes);
+    EXPECT_LE(with_samples->layout.n_bytes[static_cast<size_t>(Place::device)], budget);
+    n_moved += with_samples->why != plan->why;
+  }
+  EXPECT_GT(n_moved, 0);
+  EXPECT_GT(n_refused, 0);
+}
+
 TEST(Plan, WithoutAGpuTheTotalCountsAndAllIsMemory) {
   const ModelTable model = bert_large(DType::bf16);
   const std::string message = refusal(model, request_on_cpu(1 * kGiB));

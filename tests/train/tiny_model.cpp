@@ -89,6 +89,42 @@ void write_tiny_decoder(const fs::path& directory) {
   write_model(directory, config, HeadKind::causal_lm);
 }
 
+void write_tiny_language_model(const fs::path& directory) {
+  nlohmann::json words = {{"[UNK]", 0}, {"[BOS]", 1}, {"[EOS]", 2}};
+  for (const auto* some : {&kColours, &kWords})
+    for (const std::string& word : *some)
+      words[word] = words.size();
+  const nlohmann::json config = {{"model_type", "llama"},
+                                 {"architectures", {"LlamaForCausalLM"}},
+                                 {"vocab_size", words.size()},
+                                 {"hidden_size", 32},
+                                 {"num_hidden_layers", 2},
+                                 {"num_attention_heads", 4},
+                                 {"num_key_value_heads", 2},
+                                 {"intermediate_size", 64},
+                                 {"max_position_embeddings", 64},
+                                 {"attention_dropout", 0.1},
+                                 {"tie_word_embeddings", true},
+                                 {"eos_token_id", 2},
+                                 {"initializer_range", 0.1}};
+  write_model(directory, config, HeadKind::causal_lm);
+  fs::remove(directory / "vocab.txt");
+  const nlohmann::json tokenizer = {{"version", "1.0"},
+                                    {"added_tokens", nlohmann::json::array()},
+                                    {"normalizer", nullptr},
+                                    {"pre_tokenizer", {{"type", "Whitespace"}}},
+                                    {"post_processor", nullptr},
+                                    {"decoder", nullptr},
+                                    {"model",
+                                     {{"type", "WordPiece"},
+                                      {"unk_token", "[UNK]"},
+                                      {"continuing_subword_prefix", "##"},
+                                      {"max_input_chars_per_word", 100},
+                                      {"vocab", words}}}};
+  std::ofstream(directory / "tokenizer.json") << tokenizer.dump(1);
+  std::ofstream(directory / "tokenizer_config.json") << R"({"eos_token": "[EOS]"})";
+}
+
 void write_tiny_data(const fs::path& file, int n, unsigned seed) {
   std::mt19937 random(seed);
   std::ofstream out(file);

@@ -22,6 +22,7 @@
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
 #include "src/term/table.h"
+#include "src/train/generate/prompts.h"
 
 namespace ferry::cli {
 
@@ -299,6 +300,8 @@ int run_plan(Arguments arguments) {
       make_plan_request(config, model, planned.machine, /*trains=*/true, texts.bytes);
   if (texts.longest > 0) request.max_length = texts.longest;
   request.text_tokens = texts.text_tokens;
+  request.generation = count_samples(config, hf, model_directory, request.max_length,
+                                     context_of(model.max_positions, planned.machine.has_gpu));
   if (!planned.note.empty()) log_line(planned.note);
   if (!config.maybe_text("machine"))
     if (const std::string note = note_of_smaller_machine(*command); !note.empty()) log_line(note);

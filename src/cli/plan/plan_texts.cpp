@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "src/base/print.h"
 #include "src/base/threads.h"
 #include "src/data/run_dataset.h"
+#include "src/train/generate/prompts.h"
 #include "src/train/prepare/text_tokens.h"
 
 namespace ferry::cli {
@@ -57,6 +59,25 @@ PlannedTexts count_texts(std::optional<Texts> texts,
       static_cast<double>(data.train.n_tokens()) / static_cast<double>(data.train.size());
   counted.text_tokens = text_tokens_of(run);
   return counted;
+}
+
+GenerationShape count_samples(const config::Config& config,
+                              const HfConfig& model,
+                              const std::optional<fs::path>& model_directory,
+                              int64_t max_length,
+                              int64_t context) {
+  const auto n_prompts = sample_texts(config).size();
+  if (n_prompts == 0) return {};
+  if (model_directory && Tokenizer::is_in(*model_directory))
+    return shape_of(
+        samples_of(config, *model_directory, model, Tokenizer::open(*model_directory), context));
+  Prompt any;
+  any.ids.resize(static_cast<size_t>(std::min(max_length, context)));
+  const Generation samples = {.rule = {.n_new_max = config.integer("max_new_tokens"),
+                                       .context = context,
+                                       .n_sequences_max = kSamplesAtOnce},
+                              .prompts = {n_prompts, any}};
+  return shape_of(samples);
 }
 
 }  // namespace ferry::cli

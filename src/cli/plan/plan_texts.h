@@ -7,6 +7,7 @@
 #include <string>
 
 #include "src/config/config.h"
+#include "src/files/hf/hf_config.h"
 #include "src/plan/plan.h"
 #include "src/train/prepare/data.h"
 
@@ -29,5 +30,13 @@ PlannedTexts count_texts(std::optional<Texts> texts,
                          const config::Config& config,
                          const std::optional<std::filesystem::path>& model_directory,
                          int64_t max_length);
+
+/** The samples that the training would show at once. Without a tokenizer a prompt counts as
+ * max_length tokens. */
+GenerationShape count_samples(const config::Config& config,
+                              const HfConfig& model,
+                              const std::optional<std::filesystem::path>& model_directory,
+                              int64_t max_length,
+                              int64_t context);
 
 }  // namespace ferry::cli

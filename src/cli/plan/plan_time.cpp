@@ -114,6 +114,8 @@ void print_plan_time(const Plan& plan,
              texts.n_steps ? fmt::format("the run's {} step{}", n, n == 1 ? "" : "s")
                            : fmt::format("{} such steps", n),
              n == 1 ? "s" : "", term::format_duration(times * predicted.step_s));
+  if (request.generation.n_sequences > 0)
+    fmt::print("Samples come on top: ferry train measures them before its first step.\n");
   if (const double joules = joules_at_most(plan, request); joules > 0)
     fmt::print("The GPU takes at most {:.1f} Wh for them.\n", times * joules / 3600);
   const std::vector<MoreMemory::Gain> gains = more.gains(plan);

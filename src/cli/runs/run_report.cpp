@@ -105,6 +105,7 @@ std::string plan_text(const fs::path& run, const ordered_json& record) {
   const ordered_json &promised = part("promised"), &actual = part("actual");
   for (const auto& [title, key, is_bytes] :
        {std::tuple{"training time", "training_seconds", false},
+        std::tuple{"samples", "sample_seconds", false},
         std::tuple{"peak host memory", "host_bytes_peak", true},
         std::tuple{"peak GPU memory", "gpu_bytes_peak", true}})
     table.add_row(

@@ -54,6 +54,8 @@ Changes without_wishes(const PlanRequest& request) {
               &PlanRequest::layer_inputs);
   if (request.order == AccumulationOrder::vertical)
     leave_out("accumulation_order = vertical", &PlanRequest::order);
+  if (request.trains && request.generation.n_sequences > 0)
+    changes.push_back({"sample_prompts", [](PlanRequest& r) { r.generation = {}; }, true});
   // The planner tries fewer slots by itself where their number is left open.
   if (request.has_gpu && request.n_weight_slots.value_or(0) > kWeightSlots_least)
     changes.push_back({fmt::format("slots = {}", kWeightSlots_least),

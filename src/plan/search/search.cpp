@@ -35,6 +35,7 @@ double bytes_at_most(const StepShape& shape) {
          static_cast<double>(shape.layer_input_bytes) *
              (2.0 * shape.n_live() + shape.n_layer_input_slots) +
          static_cast<double>(shape.scratch_bytes) + static_cast<double>(shape.library_bytes) +
+         static_cast<double>(shape.generation_bytes) +
          2.0 * static_cast<double>(shape.batch_bytes) * shape.n_micro_max +
          static_cast<double>(shape.save_buffer_bytes_max);
 }
@@ -318,7 +319,15 @@ class Searcher {
 }  // namespace
 
 Search search_plan(const ModelTable& model, const PlanRequest& request, Takes takes) {
-  return Searcher(model, request, takes).go();
+  const bool also_generates = request.trains && request.generation.n_sequences > 0;
+  if (!also_generates || request.micro_batch_size) return Searcher(model, request, takes).go();
+  // The micro-batch fixes the bits of a training: it is chosen as if nothing was generated.
+  PlanRequest both = request, trains = request;
+  trains.generation = {};
+  Search search = Searcher(model, trains, takes).go();
+  if (!search.plan) return search;
+  both.micro_batch_size = search.plan->micro_batch_size;
+  return Searcher(model, both, takes).go();
 }
 
 }  // namespace ferry

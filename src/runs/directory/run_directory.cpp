@@ -28,9 +28,9 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kFormat_version = 1;
 
-constexpr std::array<std::string_view, 10> kPhaseNames = {
-    "preparing", "training", "evaluating", "saving", "finished",
-    "stopped",   "failed",   "lost",       "paused", "unstarted"};
+constexpr std::array<std::string_view, 11> kPhaseNames = {
+    "preparing", "training", "evaluating", "saving",    "finished", "stopped",
+    "failed",    "lost",     "paused",     "unstarted", "sampling"};
 
 /** Keys that need not be there; one that is has to have the type. */
 void check_types(const JsonReader& object,

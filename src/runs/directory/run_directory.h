@@ -28,7 +28,8 @@ enum class Phase : uint8_t {
   failed,
   lost,
   paused,
-  unstarted
+  unstarted,
+  sampling
 };
 std::string_view name_of(Phase phase);
 

@@ -68,7 +68,7 @@ std::string answer_line(const Example& example, const JsonValue& fields) {
   row["text"] = example.text;
   if (example.text_pair) row["text_pair"] = *example.text_pair;
   row.update(*fields);
-  return row.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return JsonValue(std::move(row)).line();
 }
 
 Evaluation evaluate(Session& session, const Model& model, const Data& data) {

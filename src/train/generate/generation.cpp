@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -16,21 +18,25 @@ namespace {
 
 /** A prompt with what has come of it. */
 struct Sequence {
-  Sequence(const Prompt& its_prompt, int64_t its_index, const GenerationJob& job)
+  Sequence(const Prompt& its_prompt, int64_t its_index, const Job& job)
       : prompt(its_prompt),
         index(its_index),
         ids(its_prompt.ids),
-        text(job.job.model.tokenizer, its_prompt.ids, job.rule.stops) {}
+        text(job.model.tokenizer, its_prompt.ids, job.generation.rule.stops) {}
 
   const Prompt& prompt;
   int64_t index;             // among all prompts
   std::vector<int32_t> ids;  // the prompt's, then the new ones
   TokenText text;
+  int64_t n_kept = 0;  // tokens whose keys and values are in the cache
   bool is_done = false;
   Ending ending{};
 
   int64_t n_tokens() const { return static_cast<int64_t>(ids.size()); }
   int64_t n_new() const { return n_tokens() - static_cast<int64_t>(prompt.ids.size()); }
+  int64_t n_left() const { return n_tokens() - n_kept; }
+  /** It has more to read than the token that came last. */
+  bool reads_text() const { return n_kept == 0 || n_left() > 1; }
 };
 
 /** A micro-batch of some sequences' tokens; owns what it shows. */
@@ -45,23 +51,26 @@ class TokenBatch {
     n_real_ = 0;
   }
 
-  /** The tokens from `begin` on of a sequence; `place`: where its keys and values are kept. */
-  void add(std::span<const int32_t> ids, int64_t begin, std::optional<int32_t> place) {
-    add_tokens(ids.subspan(static_cast<size_t>(begin)), begin);
+  /** `n` tokens from `begin` on of a sequence; `place`: where its keys and values are kept. */
+  void add(std::span<const int32_t> ids, int64_t begin, int64_t n, std::optional<int32_t> place) {
+    add_tokens(ids.subspan(static_cast<size_t>(begin), static_cast<size_t>(n)), begin);
     ++n_real_;
     if (!place) return;
     places_.push_back(*place);
     lengths_.push_back(static_cast<int32_t>(begin));
   }
 
-  /** Rounds the tokens up, so that few counts of them come to the engine. */
-  void pad() {
+  /** Rounds the tokens up, to no more than `most`, so that few counts of them come to the engine.
+   */
+  void pad(int64_t most) {
     constexpr int64_t kMultiple = 64;
     const std::vector<int32_t> padding(static_cast<size_t>(max_length_), 0);
-    int64_t left = round_up(n_tokens(), kMultiple) - n_tokens();
+    int64_t left = std::min(most, round_up(n_tokens(), kMultiple)) - n_tokens();
     for (; left > 0; left -= max_length_)
       add_tokens(std::span(padding).first(static_cast<size_t>(std::min(left, max_length_))), 0);
   }
+
+  int64_t n_tokens() const { return static_cast<int64_t>(ids_.size()); }
 
   HostBatch view() {
     types_.assign(ids_.size(), 0);
@@ -74,6 +83,7 @@ class TokenBatch {
         .input_ids = ids_,
         .type_ids = types_,
         .position_ids = positions_,
+        .generates = true,
         .cache_places = places_,
         .cache_lengths = lengths_,
         .cu_seqlens = cu_seqlens_,
@@ -82,8 +92,6 @@ class TokenBatch {
   }
 
  private:
-  int64_t n_tokens() const { return static_cast<int64_t>(ids_.size()); }
-
   void add_tokens(std::span<const int32_t> ids, int64_t begin) {
     ids_.insert(ids_.end(), ids.begin(), ids.end());
     for (size_t i = 0; i < ids.size(); ++i)
@@ -103,47 +111,66 @@ void check_finite(std::span<const float> logits, DType compute) {
                                     : "its training diverged: take an earlier checkpoint");
 }
 
+/** Goes on with some sequences, pass by pass. */
 class Generator {
  public:
-  Generator(Session& session, const GenerationJob& job, TakeText take_text)
+  Generator(Session& session, const Job& job, TakeText take_text)
       : session_(session),
         job_(job),
-        rule_(job.rule),
+        rule_(job.generation.rule),
         take_text_(std::move(take_text)),
-        batch_(job.job.data.max_length) {}
+        batch_(job.data.max_length) {}
 
-  /** Goes on with these sequences until all are done. */
-  void run(std::vector<Sequence>& sequences) {
-    for (bool is_first = true; gather(sequences, is_first); is_first = false) {
-      session_.evaluate(batch_.view(), &logits_);
-      check_finite(logits_, job_.job.model.table.compute);
-      const auto vocab = static_cast<size_t>(job_.job.model.table.vocab_size);
+  /** Until all are done; false: `goes_on` said no. */
+  bool run(std::vector<Sequence>& sequences, const std::function<bool()>& goes_on) {
+    while (std::ranges::any_of(sequences, [](const Sequence& its) { return !its.is_done; })) {
+      if (!goes_on()) return false;
+      pass(sequences);
+      check_finite(logits_, job_.model.table.compute);
+      const auto vocab = static_cast<size_t>(job_.model.table.vocab_size);
       for (size_t i = 0; i < running_.size(); ++i)
-        add_token(*running_[i], std::span(logits_).subspan(i * vocab, vocab));
+        if (Sequence& its = *running_[i]; its.n_left() == 0 || !rule_.uses_cache)
+          add_token(its, std::span(logits_).subspan(i * vocab, vocab));
     }
+    return true;
+  }
+
+  /** Reads the texts that were not read yet, else the newest tokens. */
+  void pass(std::vector<Sequence>& sequences) {
+    gather(sequences);
+    session_.evaluate(batch_.view(), &logits_);
   }
 
  private:
-  /** The batch of the next pass; false: all sequences are done. */
-  bool gather(std::vector<Sequence>& sequences, bool is_first) {
+  /** The batch of the next pass. Texts go through whole, as many as a micro-batch has room for; one
+   * that has more tokens than that goes alone, in pieces. */
+  void gather(std::vector<Sequence>& sequences) {
+    const int64_t room = job_.plan.largest.tokens;
+    const bool read_texts = std::ranges::any_of(
+        sequences, [](const Sequence& its) { return !its.is_done && its.reads_text(); });
+    bool has_kept = !read_texts;
     running_.clear();
     batch_.clear();
-    const bool is_whole = is_first || !rule_.uses_cache;
     for (size_t s = 0; s < sequences.size(); ++s) {
       Sequence& its = sequences[s];
-      if (its.is_done) continue;
+      if (its.is_done || its.reads_text() != read_texts) continue;
+      const int64_t left = room - batch_.n_tokens();
+      const int64_t n = std::min({its.n_left(), job_.data.max_length, left});
+      const bool goes_alone = read_texts && (its.n_kept > 0 || n < its.n_left());
+      if (goes_alone && !running_.empty()) break;
       running_.push_back(&its);
-      const std::optional<int32_t> place =
-          rule_.uses_cache ? std::optional(static_cast<int32_t>(s)) : std::nullopt;
-      batch_.add(its.ids, is_whole ? 0 : its.n_tokens() - 1, place);
+      batch_.add(its.ids, its.n_kept, n,
+                 rule_.uses_cache ? std::optional(static_cast<int32_t>(s)) : std::nullopt);
+      has_kept = has_kept || its.n_kept > 0;
+      if (rule_.uses_cache) its.n_kept += n;
+      if (goes_alone) break;
     }
-    if (is_whole && !running_.empty()) batch_.pad();
-    return !running_.empty();
+    if (!has_kept) batch_.pad(room);
   }
 
   void add_token(Sequence& its, std::span<const float> logits) {
     // The model may have room for more words than its tokenizer has.
-    const auto words = logits.first(static_cast<size_t>(job_.job.model.tokenizer.vocab_size()));
+    const auto words = logits.first(static_cast<size_t>(job_.model.tokenizer.vocab_size()));
     const double u = random_of_token(rule_.seed, its.index, its.n_new());
     const int32_t token = choose_token(words, rule_.sampling, u);
     its.ids.push_back(token);
@@ -170,13 +197,26 @@ class Generator {
   }
 
   Session& session_;
-  const GenerationJob& job_;
+  const Job& job_;
   const GenerationRule& rule_;
   TakeText take_text_;
   TokenBatch batch_;
-  std::vector<Sequence*> running_;
+  std::vector<Sequence*> running_;  // in the batch
   std::vector<float> logits_;
 };
+
+/** The prompts that are gone on with at once. */
+int64_t group_size(const Job& job) {
+  return generation_shape(shape_of(job.generation), job.plan.largest).n_sequences;
+}
+
+std::vector<Sequence> sequences_from(const Job& job, int64_t first) {
+  std::vector<Sequence> sequences;
+  const int64_t end = std::min(job.generation.n_prompts(), first + group_size(job));
+  for (int64_t p = first; p < end; ++p)
+    sequences.emplace_back(job.generation.prompts[static_cast<size_t>(p)], p, job);
+  return sequences;
+}
 
 }  // namespace
 
@@ -185,21 +225,62 @@ std::string_view name_of(Ending ending) {
   return kNames[static_cast<size_t>(ending)];
 }
 
-void generate(Session& session,
-              const GenerationJob& job,
-              const TakeText& take_text,
-              const TakeGenerated& take) {
-  const auto n = static_cast<int64_t>(job.prompts.size());
-  for (int64_t first = 0; first < n; first += job.job.plan.micro_batch_size) {
-    std::vector<Sequence> sequences;
-    for (int64_t p = first; p < std::min(n, first + job.job.plan.micro_batch_size); ++p)
-      sequences.emplace_back(job.prompts[static_cast<size_t>(p)], p, job);
-    Generator(session, job, n == 1 ? take_text : TakeText()).run(sequences);
-    for (Sequence& its : sequences)
+bool generate_unless(Session& session,
+                     const Job& job,
+                     const std::function<bool()>& goes_on,
+                     const TakeText& take_text,
+                     const TakeGenerated& take) {
+  const bool is_alone = job.generation.n_prompts() == 1;
+  for (int64_t first = 0; first < job.generation.n_prompts(); first += group_size(job)) {
+    std::vector<Sequence> sequences = sequences_from(job, first);
+    if (!Generator(session, job, is_alone ? take_text : TakeText()).run(sequences, goes_on))
+      return false;
+    for (const Sequence& its : sequences)
       take(its.prompt, {.ids = {its.ids.end() - its.n_new(), its.ids.end()},
                         .text = its.text.text(),
                         .ending = its.ending});
   }
+  return true;
+}
+
+int64_t n_groups(const Job& job) {
+  const int64_t n = job.generation.n_prompts(), size = std::max<int64_t>(1, group_size(job));
+  return (n + size - 1) / size;
+}
+
+GenerationSeconds time_generation(Session& session, const Job& job) {
+  using Clock = std::chrono::steady_clock;
+  FERRY_CHECK(job.generation.rule.uses_cache, "texts that are read anew for each token");
+  const int64_t looked_at = shape_of(job.generation).cache_tokens;
+  std::vector<Sequence> sequences = sequences_from(job, 0);
+  Generator generator(session, job, {});
+  const auto seconds_since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  const auto is_read = [](const Sequence& its) { return !its.reads_text() || its.n_left() == 0; };
+  GenerationSeconds seconds;
+  const auto start = Clock::now();
+  do {
+    generator.pass(sequences);
+  } while (!std::ranges::all_of(sequences, is_read));
+  seconds.prompts_s = seconds_since(start);
+  for (Sequence& its : sequences) {
+    its.ids.push_back(0);  // any token takes as long
+    its.is_done = its.n_tokens() > looked_at;
+  }
+  if (std::ranges::all_of(sequences, &Sequence::is_done)) return seconds;
+  const auto token_start = Clock::now();
+  generator.pass(sequences);
+  seconds.token_s = seconds_since(token_start);
+  return seconds;
+}
+
+JsonValue to_json(const Prompt& prompt, const Generated& generated) {
+  return nlohmann::ordered_json{{"prompt", prompt.text},
+                                {"text", generated.text},
+                                {"ids", generated.ids},
+                                {"n_prompt_tokens", prompt.ids.size()},
+                                {"ended", name_of(generated.ending)}};
 }
 
 }  // namespace ferry

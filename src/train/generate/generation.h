@@ -1,32 +1,18 @@
 #pragma once
 // A language model goes on with prompts: a token for each of them a pass, by the executor's
-// forward-only step, so that models larger than the card generate too. With a cache the first pass
-// takes the prompts and each later one the newest tokens; without, each takes the whole texts.
+// forward-only step, so that models larger than the card generate too. With a cache the first
+// passes take the prompts and each later one the newest tokens; without, each takes the whole
+// texts. `ferry generate` calls it, and a training that shows samples, between two steps.
 
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "src/train/generate/choose_token.h"
+#include "src/train/generate/prompts.h"
 #include "src/train/prepare/job.h"
 
 namespace ferry {
-
-struct Prompt {
-  std::string text;
-  std::vector<int32_t> ids;
-};
-
-struct GenerationRule {
-  int64_t n_new_max = 0;  ///< tokens
-  int64_t context = 0;    ///< tokens that the model takes
-  bool uses_cache = true;
-  uint64_t seed = 0;
-  SamplingRule sampling;
-  std::vector<int32_t> end_ids;    ///< tokens that end a text
-  std::vector<std::string> stops;  ///< texts that end one
-};
 
 enum class Ending : uint8_t { length, end_of_text, stop, context };
 /** As `ferry generate --json` names it. */
@@ -38,25 +24,36 @@ struct Generated {
   Ending ending{};
 };
 
-struct GenerationJob {
-  Job job;
-  GenerationRule rule;
-  std::vector<Prompt> prompts;
-};
-
-/** Everything before the first token: model, prompts, plan. Throws Error for what is wrong with
- * them. */
-GenerationJob prepare_generation(config::Config config, const std::vector<std::string>& words);
-
 /** Text of a prompt's as it comes, and what came of a prompt; the prompts in order. */
 using TakeText = std::function<void(std::string_view text)>;
-using TakeGenerated = std::function<void(const Prompt& prompt, Generated generated)>;
+using TakeGenerated = std::function<void(const Prompt& prompt, const Generated& generated)>;
 
-/** Goes on with all prompts, as many at once as the plan has room for. `take_text`, which may be
- * empty, gets the text of a single prompt as it comes. */
-void generate(Session& session,
-              const GenerationJob& job,
-              const TakeText& take_text,
-              const TakeGenerated& take);
+/** The job of `ferry generate`, with its generation. Throws Error for what is wrong with settings,
+ * model or prompts. */
+Job prepare_generation(config::Config config, const std::vector<std::string>& words);
+
+/** Goes on with the prompts of job.generation, as many at once as the plan has room for.
+ * `take_text`, which may be empty, gets the text of a single prompt as it comes. `goes_on` is asked
+ * before each pass; what was begun is dropped once it said no, and the answer is false. Throws
+ * Error(diverged) where the model's outputs are not finite. */
+bool generate_unless(Session& session,
+                     const Job& job,
+                     const std::function<bool()>& goes_on,
+                     const TakeText& take_text,
+                     const TakeGenerated& take);
+
+/** Seconds that a generation takes: of as many prompts as are gone on with at once, and of one more
+ * token of each. */
+struct GenerationSeconds {
+  double prompts_s = 0, token_s = 0;
+};
+/** Measures by generating one token. The first call on a GPU loads kernels, too. */
+GenerationSeconds time_generation(Session& session, const Job& job);
+
+/** Groups of prompts that are gone on with one after another. */
+int64_t n_groups(const Job& job);
+
+/** An object's fields, as `ferry generate --json` prints them. */
+JsonValue to_json(const Prompt& prompt, const Generated& generated);
 
 }  // namespace ferry

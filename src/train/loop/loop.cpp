@@ -15,6 +15,7 @@
 #include "src/train/checkpoint/room.h"
 #include "src/train/checkpoint/saving.h"
 #include "src/train/evaluate/evaluating.h"
+#include "src/train/generate/sampling.h"
 #include "src/train/loop/control.h"
 #include "src/train/loop/tracing.h"
 #include "src/train/prepare/batches.h"
@@ -167,13 +168,15 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
                           session.n_steps());
   Control control(session, job.config, run, progress);
   Evaluating evaluating(session, job, run, metrics, progress);
+  Sampling sampling(session, job, run, progress);
   Saving saving(session, job, run, metrics, evaluating.best(), progress);
   Tracing tracing(session, job.config, job.plan.shape, metrics, progress);
 
   // A run that was killed between its end and its result ends here again.
   end_after_max_time(job, session.n_steps(), metrics, progress);
-  // A run that was stopped or killed in the middle of an evaluation begins with it.
+  // A run that was stopped or killed in the middle of an evaluation, or of samples, begins with it.
   if (session.n_steps() > 0) evaluating.after_step(control);
+  sampling.after_step(control, evaluating.is_last_step());
   do {
     control.attend();
   } while (control.is_paused());
@@ -207,6 +210,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
         check_any_update(session.state(), job, report->loss);
       tracing.after_step();
       evaluating.after_step(control);
+      sampling.after_step(control, evaluating.is_last_step());
     }  // else it was dropped for a pause or the end, and comes again
     do {
       control.attend();
@@ -216,7 +220,9 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
   tracing.finish();
   if (job.machine.plan.has_gpu) result.gpu_bytes = cuda_driver_used_bytes();
   if (control.leaves()) saving.after_step(control);  // a signal may have come after it
-  result.is_interrupted = control.leaves() && !evaluating.is_done();
+  const bool is_done = evaluating.is_done() && sampling.is_done(evaluating.is_last_step());
+  result.is_interrupted = control.leaves() && !is_done;
+  result.sample_seconds = sampling.seconds();
   saving.finish(control, result.is_interrupted);
   progress.finish();
   const auto sync = [&metrics] { metrics.sync(); };

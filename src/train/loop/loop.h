@@ -14,7 +14,8 @@ namespace ferry {
 
 struct TrainingResult {
   std::vector<double> losses;  ///< the loss of every step of the run
-  double seconds = 0;    ///< seconds of training by this process, evaluations and saving left out
+  double seconds = 0;  ///< of training by this process; evaluations, samples and saving left out
+  double sample_seconds = 0;
   int64_t n_steps = 0;   ///< taken by this process
   int64_t n_tokens = 0;  ///< tokens of these steps
   int64_t n_skipped = 0;

@@ -116,8 +116,13 @@ void print_start(const Job& job,
 }
 
 void print_expected(const Promise& promise) {
-  tell(fmt::format("expected: {} of training, {} of host memory\n",
-                   term::format_duration(promise.seconds), format_bytes(promise.peak_bytes)));
+  const std::string samples =
+      promise.sample_seconds > 0
+          ? fmt::format(", at most {} of samples", term::format_duration(promise.sample_seconds))
+          : "";
+  tell(fmt::format("expected: {} of training{}, {} of host memory\n",
+                   term::format_duration(promise.seconds), samples,
+                   format_bytes(promise.peak_bytes)));
 }
 
 void print_metrics(const Evaluation& evaluation, const Task& task, const term::Terminal& terminal) {
@@ -140,6 +145,7 @@ nlohmann::ordered_json plan_json(const Plan& plan, bool has_gpu) {
 nlohmann::ordered_json promised_json(const Promise& promise) {
   nlohmann::ordered_json promised = {{"training_seconds", promise.seconds},
                                      {"host_bytes_peak", promise.peak_bytes}};
+  if (promise.sample_seconds > 0) promised["sample_seconds"] = promise.sample_seconds;
   if (promise.gpu_bytes > 0) promised["gpu_bytes_peak"] = promise.gpu_bytes;
   return promised;
 }
@@ -147,6 +153,7 @@ nlohmann::ordered_json promised_json(const Promise& promise) {
 nlohmann::ordered_json actual_json(const TrainingResult* result) {
   nlohmann::ordered_json actual;
   if (result) actual["training_seconds"] = result->seconds;
+  if (result && result->sample_seconds > 0) actual["sample_seconds"] = result->sample_seconds;
   actual["host_bytes_peak"] = peak_process_bytes();
   if (result && result->gpu_bytes > 0) actual["gpu_bytes_peak"] = result->gpu_bytes;
   return actual;
@@ -179,6 +186,9 @@ void print_end(const TrainingResult& result,
   term::Table table({{""}, {"expected", term::Align::right}, {"actual", term::Align::right}});
   table.add_row({"training time", term::format_duration(promise.seconds),
                  term::format_duration(result.seconds)});
+  if (promise.sample_seconds > 0)
+    table.add_row({"samples", term::format_duration(promise.sample_seconds),
+                   term::format_duration(result.sample_seconds)});
   table.add_row(
       {"peak host memory", format_bytes(promise.peak_bytes), format_bytes(peak_process_bytes())});
   if (promise.gpu_bytes > 0)

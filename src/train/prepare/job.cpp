@@ -20,6 +20,9 @@ namespace {
 /** Makes the paths in config.toml mean the same from wherever the run is resumed. A model's name is
  * no path. */
 void make_paths_absolute(config::Config& config) {
+  if (const auto file = sample_file(config); !file.empty())
+    config.choose("sample_prompts", std::filesystem::absolute(file).lexically_normal().string(),
+                  config.origin("sample_prompts").where);
   for (const char* key : {"model_name_or_path", "dataset", "eval_dataset", "output_dir", "trace"}) {
     const std::string path = config.maybe_text(key).value_or("");
     std::error_code error;
@@ -57,6 +60,14 @@ void make_table(Job& job, const Task& task, bool trains) {
         fmt::format("the tokenizer has {} tokens, the model has room for {}: is "
                     "the vocabulary complete?",
                     n, model.table.vocab_size));
+}
+
+/** The prompts of the samples that the training shows. */
+void read_samples(Job& job) {
+  const HfDirectory& model = job.model.directory;
+  const int64_t context = context_of(job.model.table.max_positions, job.machine.plan.has_gpu);
+  job.generation =
+      samples_of(job.config, model.path(), model.config(), job.model.tokenizer, context);
 }
 
 void tokenize_texts(Job& job, Texts texts) {
@@ -134,6 +145,7 @@ void make_plan_of(Job& job, bool trains) {
   if (trains) count_steps(job);
   const RunTexts texts = run_texts_of(job);
   request.text_tokens = text_tokens_of(texts);
+  request.generation = shape_of(job.generation);
   job.plan = make_plan(job.model.table, request);
   StepSplit& split = job.data.split;
   split.micro_batch_size = job.plan.micro_batch_size;
@@ -202,6 +214,7 @@ Job prepare(config::Config config, const JobRequest& request) {
     job.config.choose("task", std::string(texts.task->name()),
                       job.model.directory.config().origin());
   make_table(job, *texts.task, trains);
+  if (trains) read_samples(job);
   tokenize_texts(job, std::move(texts));
   if (trains) {
     check_best_model(job.config, job.data);
@@ -223,8 +236,7 @@ std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
       static_cast<int>(config.maybe_integer("worker_threads").value_or(job.machine.n_cores));
   options.loss = job.data.task->loss();
   options.seed = job.data.seed;
-  options.generates = job.generates;
-  options.cache_tokens = job.cache_tokens;
+  options.generation = generation_shape(shape_of(job.generation), job.plan.largest);
   if (job.plan.shape.trains) {
     options.overlap = config.flag("optimizer_overlap");
     options.label_smoothing = static_cast<float>(config.number("label_smoothing_factor"));

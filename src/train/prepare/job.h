@@ -16,6 +16,7 @@
 #include "src/runs/directory/checkpoints.h"
 #include "src/text/tokenizer.h"
 #include "src/train/checkpoint/identity.h"
+#include "src/train/generate/prompts.h"
 #include "src/train/prepare/data.h"
 #include "src/train/prepare/machine.h"
 
@@ -47,8 +48,7 @@ struct Job {
   Steps steps;
   Plan plan;                       ///< the place of every byte, src/plan/plan.h
   Identity identity;               ///< of a training
-  bool generates = false;          ///< PlanRequest::generates, as the plan was made with
-  int64_t cache_tokens = 0;        ///< PlanRequest::cache_tokens
+  Generation generation;           ///< the prompts of `ferry generate`, a training's samples
   std::vector<std::string> notes;  ///< notes for the user: what was taken for what
 };
 

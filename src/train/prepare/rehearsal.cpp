@@ -9,6 +9,8 @@
 #include "src/base/print.h"
 #include "src/data/batch.h"
 #include "src/term/progress.h"
+#include "src/train/generate/generation.h"
+#include "src/train/generate/sampling.h"
 #include "src/train/prepare/batches.h"
 
 namespace ferry {
@@ -89,6 +91,15 @@ class Rehearsal {
     }
   }
 
+  /** Seconds of the samples of one step. */
+  double time_of_samples(const Job& job) {
+    if (job.generation.prompts.empty()) return 0;
+    if (!is_bounded_) time_generation(session_, job);  // warm, as above
+    const GenerationSeconds seconds = time_generation(session_, job);
+    const auto n_tokens = static_cast<double>(job.generation.rule.n_new_max - 1);
+    return static_cast<double>(n_groups(job)) * (seconds.prompts_s + n_tokens * seconds.token_s);
+  }
+
   /** Seconds of a step of these micro-batches. */
   double time_of(std::span<const HostBatch> full) {
     if (!is_bounded_) {  // warm: the first time kernels are loaded and graphs recorded
@@ -149,11 +160,14 @@ Promise rehearse(Session& session, const Job& job, int64_t n_done) {
   rehearsal.try_sizes();
   // The run's first step has the most micro-batches.
   const double step_s = rehearsal.time_of(batches.of_step(0));
+  const double samples_s = rehearsal.time_of_samples(job);
   // A resumed run may be asked for fewer steps than it has made: it then ends at once.
   const int64_t n_left = std::max<int64_t>(0, job.steps.total - n_done);
-  Promise promise = {.seconds = step_s * static_cast<double>(n_left),
-                     .peak_bytes = planned_host_bytes(job),
-                     .gpu_bytes = planned_gpu_bytes(job)};
+  Promise promise = {
+      .seconds = step_s * static_cast<double>(n_left),
+      .sample_seconds = samples_s * static_cast<double>(n_samplings(job, n_done, step_s)),
+      .peak_bytes = planned_host_bytes(job),
+      .gpu_bytes = planned_gpu_bytes(job)};
   if (const int64_t most_s = job.config.integer("max_time"); most_s > 0)
     promise.seconds = std::min(promise.seconds, static_cast<double>(most_s));
   return promise;

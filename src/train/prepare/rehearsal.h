@@ -12,8 +12,9 @@ namespace ferry {
  * meet and from the plan. */
 struct Promise {
   double seconds = 0;
-  int64_t peak_bytes = 0;  ///< of this process in host memory
-  int64_t gpu_bytes = 0;   ///< in use on the card, other programs' with it; 0 on a CPU
+  double sample_seconds = 0;  ///< the run's samples, where none of them ends before its time
+  int64_t peak_bytes = 0;     ///< of this process in host memory
+  int64_t gpu_bytes = 0;      ///< in use on the card, other programs' with it; 0 on a CPU
 };
 
 /** Runs each size that the first samples fill, largest first: what could run out of memory does so
