@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "src/runs/run_directory.h"
+#include "src/runs/directory/run_directory.h"
 #include "src/term/progress.h"
 #include "src/train/loop/control.h"
 #include "src/train/loop/interval.h"
