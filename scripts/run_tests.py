@@ -387,7 +387,7 @@ def main():
     parser.add_argument('--long', action='store_true', help='the full counts, in place of a seeded sample of them')
     parser.add_argument('--only', action='append', choices=PARTS, metavar='PART', help='one part: ' + ', '.join(PARTS))
     arguments = parser.parse_args()
-    done = subprocess.run([ROOT / 'scripts/setup', '--tests'])
+    done = subprocess.run([ROOT / 'scripts/setup', '--tests'] + (['--decoder'] if arguments.long else []))
     if done.returncode != 0:
         sys.exit(done.returncode)  # it said why
     if arguments.long:

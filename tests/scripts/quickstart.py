@@ -18,6 +18,8 @@ def refusals(root):
     yield ['--decoder', 'none.txt'], 4, "'none.txt' is no file that can be read"
     yield ['--decoder', '.'], 4, "'.' is no file that can be read"
     yield ['--decoder', 'short.txt'], 4, 'has less than 2,000 bytes'
+    (root / 'latin1.txt').write_text('To be, or not to b\xe9.\n' * 200, encoding='latin-1')
+    yield ['--decoder', 'latin1.txt'], 4, "'latin1.txt' is not UTF-8"
     yield ['--decoder', 'long.txt', 'long.txt'], 2, 'are two texts'
 
 
