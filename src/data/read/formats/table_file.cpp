@@ -34,7 +34,7 @@ std::string conversion_of(const stdfs::path& path, DatasetFormat format) {
 [[noreturn]] void refuse_without_arrow(const DatasetOptions& options, std::string_view why) {
   throw Error(Fault::data, "data.arrow",
               fmt::format("'{}' needs Arrow to be read, and {}", options.path.string(), why),
-              fmt::format("install it and build again: .venv/bin/pip install pyarrow=={} && "
+              fmt::format("install it and build again: .venv/bin/pip install 'pyarrow<={}' && "
                           "scripts/build; or {}",
                           FERRY_PYARROW, conversion_of(options.path, options.format)));
 }
