@@ -47,12 +47,29 @@ struct Label {
   std::vector<TextRange> answers;  // answers: in the second text; none if it has no answer
 };
 
+/** A document that is larger than a piece of it may be comes in parts, one after another. */
+enum class TextPart : uint8_t { whole, first, middle, last };
+
+/** The text begins with this part, or ends with it. */
+inline bool begins_text(TextPart part) {
+  return part == TextPart::whole || part == TextPart::first;
+}
+inline bool ends_text(TextPart part) {
+  return part == TextPart::whole || part == TextPart::last;
+}
+/** The part that begins the text, or ends it, as said. */
+inline TextPart part_that(bool begins, bool ends) {
+  if (begins) return ends ? TextPart::whole : TextPart::first;
+  return ends ? TextPart::last : TextPart::middle;
+}
+
 struct Example {
   std::string text;                      // valid UTF-8, not empty
   std::optional<std::string> text_pair;  // for tasks on two texts
   Label label;
   std::vector<TextRange> words;  // in text, where the data came in words
   std::string id;                // the data's own name for it; may be empty
+  TextPart part = TextPart::whole;
 };
 
 /** The names of the classes in the order of their ids: `id2label`, saved with the model. */

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace {
 
@@ -142,100 +143,186 @@ void append_value(std::string& out, const Array& array, int64_t row) {
   }
 }
 
-struct Taker {
-  void* to;
-  FerryTakeText take;
+/** The batches of a file, one after another. */
+class Batches {
+ public:
+  virtual ~Batches() = default;
+  /** Null at the end. */
+  virtual Result<std::shared_ptr<arrow::RecordBatch>> next() = 0;
+  /** Of the file, once `n_rows` of its rows were given. */
+  virtual double share(int64_t n_rows) const = 0;
 };
 
-Status give_rows(const arrow::RecordBatch& batch, const Taker& taker) {
-  // Offsets of a damaged file may point anywhere, and texts may be no UTF-8.
-  ARROW_RETURN_NOT_OK(batch.ValidateFull());
-  constexpr size_t kPiece_bytes = 1 << 20;
-  std::string text;
-  const auto give = [&] {
-    const bool goes_on = taker.take(taker.to, text.data(), text.size());
-    text.clear();
-    return goes_on ? Status::OK() : Status::OutOfMemory("its rows do not fit into memory");
-  };
-  for (int64_t row = 0; row < batch.num_rows(); ++row) {
-    text += '{';
-    for (int i = 0; i < batch.num_columns(); ++i) {
-      if (i > 0) text += ',';
-      append_text(text, batch.column_name(i));
-      text += ':';
-      append_value(text, *batch.column(i), row);
-    }
-    text += "}\n";
-    if (text.size() >= kPiece_bytes) ARROW_RETURN_NOT_OK(give());
+class ParquetBatches : public Batches {
+ public:
+  static Result<std::unique_ptr<Batches>> open(std::shared_ptr<arrow::io::RandomAccessFile> file) {
+    // Without these two it holds the columns of all row groups at once.
+    auto properties = parquet::default_reader_properties();
+    properties.enable_buffered_stream();
+    parquet::ArrowReaderProperties arrow_properties(/*use_threads=*/false);
+    arrow_properties.set_pre_buffer(false);
+    constexpr int64_t kBatch_rows = 4096;
+    arrow_properties.set_batch_size(kBatch_rows);
+    parquet::arrow::FileReaderBuilder builder;
+    ARROW_RETURN_NOT_OK(builder.Open(std::move(file), properties));
+    auto batches = std::make_unique<ParquetBatches>();
+    ARROW_ASSIGN_OR_RAISE(batches->file_, builder.properties(arrow_properties)->Build());
+    batches->n_rows_ = batches->file_->parquet_reader()->metadata()->num_rows();
+    ARROW_ASSIGN_OR_RAISE(batches->reader_, batches->file_->GetRecordBatchReader());
+    return batches;
   }
-  return give();
-}
 
-Status read_parquet(std::shared_ptr<arrow::io::RandomAccessFile> file, const Taker& taker) {
-  ARROW_ASSIGN_OR_RAISE(auto reader,
-                        parquet::arrow::OpenFile(std::move(file), arrow::default_memory_pool()));
-  reader->set_use_threads(false);
-  ARROW_ASSIGN_OR_RAISE(auto batches, reader->GetRecordBatchReader());
-  std::shared_ptr<arrow::RecordBatch> batch;
-  for (;;) {
-    ARROW_RETURN_NOT_OK(batches->ReadNext(&batch));
-    if (!batch) return Status::OK();
-    ARROW_RETURN_NOT_OK(give_rows(*batch, taker));
+  Result<std::shared_ptr<arrow::RecordBatch>> next() override {
+    std::shared_ptr<arrow::RecordBatch> batch;
+    ARROW_RETURN_NOT_OK(reader_->ReadNext(&batch));
+    return batch;
   }
-}
+  double share(int64_t n_rows) const override {
+    return static_cast<double>(n_rows) / static_cast<double>(std::max<int64_t>(n_rows_, 1));
+  }
 
-/** Arrow's files end in an index of their batches; streams, as the datasets library keeps them,
- * have none. */
-Status read_arrow(std::shared_ptr<arrow::io::RandomAccessFile> file, const Taker& taker) {
+ private:
+  std::unique_ptr<parquet::arrow::FileReader> file_;
+  std::unique_ptr<arrow::RecordBatchReader> reader_;
+  int64_t n_rows_ = 0;
+};
+
+/** Arrow's files end in an index of their batches. */
+class ArrowFileBatches : public Batches {
+ public:
+  explicit ArrowFileBatches(std::shared_ptr<arrow::ipc::RecordBatchFileReader> reader)
+      : reader_(std::move(reader)) {}
+
+  Result<std::shared_ptr<arrow::RecordBatch>> next() override {
+    if (next_ >= reader_->num_record_batches()) return nullptr;
+    return reader_->ReadRecordBatch(next_++);
+  }
+  double share(int64_t /*n_rows*/) const override {
+    return static_cast<double>(next_) / std::max(reader_->num_record_batches(), 1);
+  }
+
+ private:
+  std::shared_ptr<arrow::ipc::RecordBatchFileReader> reader_;
+  int next_ = 0;
+};
+
+/** Streams, as the datasets library keeps them, have no index. */
+class ArrowStreamBatches : public Batches {
+ public:
+  static Result<std::unique_ptr<Batches>> open(std::shared_ptr<arrow::io::RandomAccessFile> file,
+                                               const arrow::ipc::IpcReadOptions& options) {
+    auto batches = std::make_unique<ArrowStreamBatches>();
+    ARROW_ASSIGN_OR_RAISE(batches->n_bytes_, file->GetSize());
+    ARROW_ASSIGN_OR_RAISE(batches->reader_,
+                          arrow::ipc::RecordBatchStreamReader::Open(file, options));
+    batches->file_ = std::move(file);
+    return batches;
+  }
+
+  Result<std::shared_ptr<arrow::RecordBatch>> next() override {
+    std::shared_ptr<arrow::RecordBatch> batch;
+    ARROW_RETURN_NOT_OK(reader_->ReadNext(&batch));
+    return batch;
+  }
+  double share(int64_t /*n_rows*/) const override {
+    const auto at = file_->Tell();
+    return at.ok() ? static_cast<double>(*at) / static_cast<double>(std::max<int64_t>(n_bytes_, 1))
+                   : 0;
+  }
+
+ private:
+  std::shared_ptr<arrow::io::RandomAccessFile> file_;
+  std::shared_ptr<arrow::ipc::RecordBatchStreamReader> reader_;
+  int64_t n_bytes_ = 0;
+};
+
+Result<std::unique_ptr<Batches>> open_arrow(std::shared_ptr<arrow::io::RandomAccessFile> file) {
   constexpr std::string_view kMark = "ARROW1";
   ARROW_ASSIGN_OR_RAISE(const auto head, file->ReadAt(0, kMark.size()));
   ARROW_RETURN_NOT_OK(file->Seek(0));
   auto options = arrow::ipc::IpcReadOptions::Defaults();
   options.use_threads = false;
-  std::shared_ptr<arrow::RecordBatch> batch;
-  if (std::string_view(*head) == kMark) {
-    ARROW_ASSIGN_OR_RAISE(const auto reader,
-                          arrow::ipc::RecordBatchFileReader::Open(file, options));
-    for (int i = 0; i < reader->num_record_batches(); ++i) {
-      ARROW_ASSIGN_OR_RAISE(batch, reader->ReadRecordBatch(i));
-      ARROW_RETURN_NOT_OK(give_rows(*batch, taker));
-    }
-    return Status::OK();
-  }
-  ARROW_ASSIGN_OR_RAISE(const auto reader,
-                        arrow::ipc::RecordBatchStreamReader::Open(file, options));
-  for (;;) {
-    ARROW_RETURN_NOT_OK(reader->ReadNext(&batch));
-    if (!batch) return Status::OK();
-    ARROW_RETURN_NOT_OK(give_rows(*batch, taker));
-  }
+  if (std::string_view(*head) != kMark) return ArrowStreamBatches::open(std::move(file), options);
+  ARROW_ASSIGN_OR_RAISE(auto reader, arrow::ipc::RecordBatchFileReader::Open(file, options));
+  return std::make_unique<ArrowFileBatches>(std::move(reader));
 }
 
-Status read_rows(const char* path, FerryTableKind kind, const Taker& taker) {
-  ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path));
-  return kind == kFerryParquet ? read_parquet(file, taker) : read_arrow(file, taker);
-}
-
-}  // namespace
-
-extern "C" __attribute__((visibility("default"))) bool ferry_table_rows(const char* path,
-                                                                        FerryTableKind kind,
-                                                                        void* to,
-                                                                        FerryTakeText take,
-                                                                        char* fault,
-                                                                        size_t n_fault) {
+/** Says in `fault` why `call` failed; true where it did not. */
+template <typename Call>
+bool succeeds(const Call& call, FerryTableFault fault) {
   std::string why;
   try {
-    const Status status = read_rows(path, kind, {to, take});
+    const Status status = call();
     if (status.ok()) return true;
     why = status.message();
   } catch (const std::exception& error) {
     why = error.what();
   }
-  if (n_fault > 0) {
-    const size_t n = std::min(why.size(), n_fault - 1);
-    std::memcpy(fault, why.data(), n);
-    fault[n] = '\0';
+  if (fault.n_bytes > 0) {
+    const size_t n = std::min(why.size(), fault.n_bytes - 1);
+    std::memcpy(fault.text, why.data(), n);
+    fault.text[n] = '\0';
   }
   return false;
+}
+
+}  // namespace
+
+struct FerryTable {
+  std::unique_ptr<Batches> batches;
+  std::shared_ptr<arrow::RecordBatch> batch;  // null: none was read, or the last is given
+  int64_t next_row = 0;                       // of the batch
+  int64_t n_rows = 0;                         // given so far
+  std::string text;
+
+  /** Rows of one batch as text, as many as fill a piece. */
+  Status fill() {
+    constexpr size_t kPiece_bytes = 1 << 20;
+    text.clear();
+    while (!batch || next_row >= batch->num_rows()) {
+      ARROW_ASSIGN_OR_RAISE(batch, batches->next());
+      next_row = 0;
+      if (!batch) return Status::OK();
+      // Offsets of a damaged file may point anywhere, and texts may be no UTF-8.
+      ARROW_RETURN_NOT_OK(batch->ValidateFull());
+    }
+    for (; next_row < batch->num_rows() && text.size() < kPiece_bytes; ++next_row, ++n_rows) {
+      text += '{';
+      for (int i = 0; i < batch->num_columns(); ++i) {
+        if (i > 0) text += ',';
+        append_text(text, batch->column_name(i));
+        text += ':';
+        append_value(text, *batch->column(i), next_row);
+      }
+      text += "}\n";
+    }
+    return Status::OK();
+  }
+};
+
+extern "C" __attribute__((visibility("default"))) FerryTable* ferry_table_open(
+    const char* path, FerryTableKind kind, FerryTableFault fault) {
+  auto table = std::make_unique<FerryTable>();
+  const auto open = [&]() -> Status {
+    ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(path));
+    ARROW_ASSIGN_OR_RAISE(table->batches, kind == kFerryParquet
+                                              ? ParquetBatches::open(std::move(file))
+                                              : open_arrow(std::move(file)));
+    return Status::OK();
+  };
+  return succeeds(open, fault) ? table.release() : nullptr;
+}
+
+extern "C" __attribute__((visibility("default"))) bool ferry_table_next(FerryTable* table,
+                                                                        FerryTableRows* rows,
+                                                                        FerryTableFault fault) {
+  const bool is_read = succeeds([&] { return table->fill(); }, fault);
+  *rows = {.text = table->text.data(),
+           .n_bytes = table->text.size(),
+           .share = is_read ? table->batches->share(table->n_rows) : 0};
+  return is_read;
+}
+
+extern "C" __attribute__((visibility("default"))) void ferry_table_close(FerryTable* table) {
+  delete table;
 }

@@ -1,7 +1,8 @@
 #pragma once
-// The offer of the library libferry_arrow.so: the rows of a Parquet or Arrow file as lines of JSON.
-// src/data/read/formats/table_file.cpp opens it when the first such file is read, so that nothing
-// else loads Arrow. Plain C types pass between the two.
+// The offer of the library libferry_arrow.so: the rows of a Parquet or Arrow file as lines of JSON,
+// some at a time, so that a file may be larger than the memory. src/data/read/formats/table_file.cpp opens
+// it when the first such file is read, so that nothing else loads Arrow. Plain C types pass between
+// the two.
 
 #include <cstddef>
 
@@ -9,19 +10,31 @@ extern "C" {
 
 enum FerryTableKind { kFerryParquet = 0, kFerryArrow = 1 };
 
-/** Takes the next bytes of the text; false ends the reading. */
-using FerryTakeText = bool (*)(void* to, const char* text, size_t n_bytes);
+/** An open file; one thread at a time uses it. */
+struct FerryTable;
 
-/** Gives each row of the file to `take` as an object and a line end, many rows at once. Null stands
- * for what JSON has no form for: nulls, numbers that are not finite, bytes, dates. False where the
- * file cannot be read or `take` ended it: `fault` then says why, cut to n_fault bytes. */
-using FerryTableRows = bool(const char* path,
-                            FerryTableKind kind,
-                            void* to,
-                            FerryTakeText take,
-                            char* fault,
-                            size_t n_fault);
+/** Why a call failed, cut to n_bytes with a 0 at the end. */
+struct FerryTableFault {
+  char* text;
+  size_t n_bytes;
+};
+
+/** The next rows of a table: an object and a line end each. They stay until the next call. */
+struct FerryTableRows {
+  const char* text;
+  size_t n_bytes;  ///< 0: there are no more
+  double share;    ///< of the file's rows or batches that was given so far, from 0 to 1
+};
+
+/** Null where the file cannot be read. */
+using FerryTableOpen = FerryTable*(const char* path, FerryTableKind kind, FerryTableFault fault);
+/** Null stands for what JSON has no form for: nulls, numbers that are not finite, bytes, dates.
+ * False where the file cannot be read any further. */
+using FerryTableNext = bool(FerryTable* table, FerryTableRows* rows, FerryTableFault fault);
+using FerryTableClose = void(FerryTable* table);
 
 }  // extern "C"
 
-inline constexpr const char* kFerryTableRowsName = "ferry_table_rows";
+inline constexpr const char *kFerryTableOpenName = "ferry_table_open",
+                            *kFerryTableNextName = "ferry_table_next",
+                            *kFerryTableCloseName = "ferry_table_close";

@@ -12,7 +12,8 @@
 #include "src/base/json_reader.h"
 #include "src/base/utf8.h"
 #include "src/data/read/formats/json_objects.h"
-#include "src/data/read/formats/table_file.h"
+#include "src/data/read/formats/text_file.h"
+#include "src/data/read/object_rows.h"
 #include "src/data/read/raw_rows.h"
 
 namespace ferry {
@@ -23,13 +24,6 @@ using nlohmann::ordered_json;
 /** QuestionKeys of a question. */
 struct QuestionKeys {
   std::string question = "question", context = "context", answers = "answers";
-};
-
-struct Questions {
-  std::string file;  // that is being read
-  bool wants_answers = false;
-  Dataset dataset;
-  int64_t n_unanswered = 0;
 };
 
 const std::string& text_at(const ordered_json& object,
@@ -97,22 +91,20 @@ std::vector<TextRange> answers_of(const ordered_json& question,
   return answers;
 }
 
-void add_question(Questions& all,
-                  const ordered_json& question,
-                  const ordered_json& paragraph,
-                  const QuestionKeys& keys,
-                  const std::string& place) {
+Example question_of(const ordered_json& question,
+                    const ordered_json& paragraph,
+                    const QuestionKeys& keys,
+                    bool wants_answers,
+                    const std::string& place) {
   Example example;
   example.text = text_at(question, keys.question, place);
   example.text_pair = text_at(paragraph, keys.context, place);
   if (const auto id = question.find("id"); id != question.end()) example.id = text_or_integer(*id);
-  if (all.wants_answers) {
-    const auto impossible = question.find("is_impossible");
-    if (impossible == question.end() || *impossible != true)
-      example.label.answers = answers_of(question, keys.answers, *example.text_pair, place);
-    all.n_unanswered += example.label.answers.empty();
-  }
-  all.dataset.examples.push_back(std::move(example));
+  if (!wants_answers) return example;
+  const auto impossible = question.find("is_impossible");
+  if (impossible == question.end() || *impossible != true)
+    example.label.answers = answers_of(question, keys.answers, *example.text_pair, place);
+  return example;
 }
 
 /** A list, as SQuAD's file nests them. */
@@ -127,92 +119,161 @@ const ordered_json& list_at(const ordered_json& object,
   return *found;
 }
 
-void read_squad(Questions& all, const ordered_json& whole) {
-  size_t a = 0;
-  for (const ordered_json& article : list_at(whole, "data", all.file, "the file")) {
-    const std::string at_article = fmt::format("data[{}]", a++);
+/** The questions of one file. */
+class QuestionRows : public RowSource<Example> {
+ public:
+  explicit QuestionRows(const DatasetOptions& options)
+      : options_(options),
+        name_(options.path.string()),
+        wants_answers_(options.labels != LabelUse::ignored),
+        rows_(options) {
+    if (options.label_columns.size() > 1)
+      throw Error(Fault::usage, "data.columns",
+                  fmt::format("label_column names {} columns", options.label_columns.size()),
+                  "the answers are in one column");
+    read_squad();
+  }
+
+  bool next(Example& example) override {
+    if (squad_) {
+      if (next_of_squad_ == squad_->size()) return false;
+      example = std::move((*squad_)[next_of_squad_++]);
+      return true;
+    }
+    JsonRow row;
+    if (!rows_.next(row)) return false;
+    const ordered_json object = object_of(row, name_);
+    if (!keys_) keys_ = choose_keys(object);
+    example =
+        question_of(object, object, *keys_, wants_answers_, fmt::format("{}:{}", name_, row.line));
+    return true;
+  }
+  double share() const override {
+    return squad_ ? static_cast<double>(next_of_squad_) /
+                        static_cast<double>(std::max<size_t>(squad_->size(), 1))
+                  : rows_.share();
+  }
+
+ private:
+  QuestionKeys choose_keys(const ordered_json& object) const {
+    const auto key = [&](std::string_view option, const std::string& asked, const char* usual) {
+      const std::string found = choose_key(object, name_, option, asked, {usual});
+      return found.empty() ? std::string(usual) : found;
+    };
+    return {.question = key("text_column", options_.text_column, "question"),
+            .context = key("text_pair_column", options_.text_pair_column, "context"),
+            .answers = key("label_column",
+                           options_.label_columns.empty() ? "" : options_.label_columns.front(),
+                           "answers")};
+  }
+
+  /** SQuAD's own file is one object, and held as a whole. */
+  void read_squad() {
+    const TextFile* file = rows_.text_file();
+    if (!file || !trim(file->text()).starts_with('{')) return;
+    std::string text(file->text().substr(0, file->text().find('\n')));
+    const bool has_more = !trim(file->text().substr(text.size())).empty();
+    file->to_utf8(text);
+    ordered_json whole;
+    // Of rows the first line is an object, and the next one no part of it.
+    if (has_more && !parse_json(text, whole)) return;
+    text = file->text();
+    file->to_utf8(text);
+    if (parse_json(text, whole) || !whole.contains("data") || !whole["data"].is_array()) return;
+    squad_.emplace();
+    size_t a = 0;
+    for (const ordered_json& article : list_at(whole, "data", name_, "the file"))
+      add_article(article, fmt::format("data[{}]", a++));
+  }
+
+  void add_article(const ordered_json& article, const std::string& at_article) {
     // Rows with their own contexts, as load_dataset(..., field="data") reads them.
     if (article.is_object() && article.contains("context")) {
-      add_question(all, article, article, {}, fmt::format("{}: {}", all.file, at_article));
-      continue;
+      add(article, article, at_article);
+      return;
     }
     size_t p = 0;
-    for (const ordered_json& paragraph : list_at(article, "paragraphs", all.file, at_article)) {
+    for (const ordered_json& paragraph : list_at(article, "paragraphs", name_, at_article)) {
       const std::string at_paragraph = fmt::format("{}.paragraphs[{}]", at_article, p++);
       size_t q = 0;
-      for (const ordered_json& question : list_at(paragraph, "qas", all.file, at_paragraph)) {
-        const std::string place = fmt::format("{}: {}.qas[{}]", all.file, at_paragraph, q++);
-        if (!question.is_object()) refuse_row(place, "is not a JSON object");
-        add_question(all, question, paragraph, {}, place);
+      for (const ordered_json& question : list_at(paragraph, "qas", name_, at_paragraph)) {
+        const std::string at_question = fmt::format("{}.qas[{}]", at_paragraph, q++);
+        if (!question.is_object())
+          refuse_row(fmt::format("{}: {}", name_, at_question), "is not a JSON object");
+        add(question, paragraph, at_question);
       }
     }
   }
-}
 
-void read_rows(Questions& all, std::string_view text, const DatasetOptions& options) {
-  if (options.label_columns.size() > 1)
-    throw Error(Fault::usage, "data.columns",
-                fmt::format("label_column names {} columns", options.label_columns.size()),
-                "the answers are in one column");
-  std::optional<QuestionKeys> keys;
-  JsonRows rows(text, all.file);
-  for (JsonRow row; rows.next(row);) {
-    const ordered_json object = object_of(row, all.file);
-    if (!keys) {
-      const auto key = [&](std::string_view option, const std::string& asked, const char* usual) {
-        const std::string found = choose_key(object, all.file, option, asked, {usual});
-        return found.empty() ? std::string(usual) : found;
-      };
-      keys = {.question = key("text_column", options.text_column, "question"),
-              .context = key("text_pair_column", options.text_pair_column, "context"),
-              .answers = key("label_column",
-                             options.label_columns.empty() ? "" : options.label_columns.front(),
-                             "answers")};
-    }
-    add_question(all, object, object, *keys, fmt::format("{}:{}", all.file, row.line));
+  void add(const ordered_json& question, const ordered_json& paragraph, const std::string& at) {
+    squad_->push_back(
+        question_of(question, paragraph, {}, wants_answers_, fmt::format("{}: {}", name_, at)));
   }
+
+  DatasetOptions options_;
+  std::string name_;
+  bool wants_answers_;
+  ObjectRows rows_;
+  std::optional<QuestionKeys> keys_;
+  std::optional<std::vector<Example>> squad_;  // the questions of SQuAD's own file
+  size_t next_of_squad_ = 0;
+};
+
+std::unique_ptr<QuestionRows> open_rows_of(const DatasetOptions& options) {
+  return std::make_unique<QuestionRows>(options);
 }
 
-/** Adds the questions of a file. */
-void read_file(Questions& all, const DatasetOptions& options) {
-  all.file = options.path.string();
-  const TextFile file = load_objects(options);
-  ordered_json whole;
-  const bool is_whole = options.format == DatasetFormat::jsonl &&
-                        trim(file.text).starts_with('{') && !parse_json(file.text, whole);
-  if (is_whole && whole.contains("data") && whole["data"].is_array())
-    read_squad(all, whole);
-  else
-    read_rows(all, file.text, options);
-}
+using QuestionFiles = RowFiles<QuestionRows>;
+
+class QuestionStream : public ExampleStream {
+ public:
+  QuestionStream(const DatasetFiles& files, std::vector<std::string> notes)
+      : rows_(files, open_rows_of), notes_(std::move(notes)) {}
+
+  bool next(Example& example) override { return rows_.next(example); }
+  int64_t n_bytes_read() const override { return rows_.n_bytes_read(); }
+  std::vector<std::string> notes() const override { return notes_; }
+
+ private:
+  QuestionFiles rows_;
+  std::vector<std::string> notes_;
+};
+
+class QuestionReader : public DatasetReader {
+ public:
+  QuestionReader(const DatasetFiles& files, const LabelScheme* known)
+      : DatasetReader(files.files, files.format), files_(files) {
+    QuestionFiles rows(files, open_rows_of);
+    int64_t n = 0, n_unanswered = 0;
+    for (Example example; rows.next(example); ++n)
+      n_unanswered += example.label.answers.empty();
+    std::string note =
+        fmt::format("{}: {} question{}", files.options.path.string(), n, n == 1 ? "" : "s");
+    if (files.options.labels != LabelUse::ignored) {
+      if (known) scheme_ = *known;
+      scheme_.problem = ProblemType::answers;
+      scheme_.has_unanswered |= n_unanswered > 0;
+      note += n_unanswered > 0 ? fmt::format(", {} without an answer", n_unanswered) : "";
+    }
+    scheme_.has_pairs = true;
+    notes_ = rows.notes();
+    notes_.push_back(note);
+    for (std::string& line : notes_)
+      line = escaped(line);
+  }
+
+  std::unique_ptr<ExampleStream> examples() const override {
+    return std::make_unique<QuestionStream>(files_, notes_);
+  }
+
+ private:
+  DatasetFiles files_;
+};
 
 }  // namespace
 
-Dataset read_questions(const DatasetOptions& options,
-                       const std::vector<std::filesystem::path>& files,
-                       DatasetFormat format,
-                       const LabelScheme* known) {
-  Questions all;
-  all.wants_answers = options.labels != LabelUse::ignored;
-  for (const std::filesystem::path& path : files) {
-    const size_t n_before = all.dataset.examples.size();
-    read_file(all, options_of_file(options, path, format));
-    if (all.dataset.examples.size() == n_before)
-      throw Error(Fault::data, "data.read", fmt::format("'{}' has no examples", all.file),
-                  "is it the right file?");
-  }
-  Dataset& dataset = all.dataset;
-  const size_t n = dataset.examples.size();
-  std::string note = fmt::format("{}: {} question{}", options.path.string(), n, n == 1 ? "" : "s");
-  if (all.wants_answers) {
-    if (known) dataset.scheme = *known;
-    dataset.scheme.problem = ProblemType::answers;
-    dataset.scheme.has_unanswered |= all.n_unanswered > 0;
-    note += all.n_unanswered > 0 ? fmt::format(", {} without an answer", all.n_unanswered) : "";
-  }
-  dataset.scheme.has_pairs = true;
-  dataset.notes.push_back(escaped(note));
-  return std::move(all.dataset);
+std::unique_ptr<DatasetReader> open_questions(const DatasetFiles& files, const LabelScheme* known) {
+  return std::make_unique<QuestionReader>(files, known);
 }
 
 }  // namespace ferry

@@ -8,7 +8,7 @@
 #include "src/base/error.h"
 #include "src/base/utf8.h"
 #include "src/data/read/dataset_files.h"
-#include "src/data/read/formats/table_file.h"
+#include "src/data/read/object_rows.h"
 #include "src/data/read/raw_rows.h"
 #include "src/files/plain_file.h"
 
@@ -127,7 +127,9 @@ DatasetFormat format_of(const DatasetOptions& options) {
 DatasetFormat format_of_files(const DatasetOptions& options,
                               const std::vector<std::filesystem::path>& files) {
   const auto format_of_file = [&](const std::filesystem::path& file) {
-    return format_of(options_of_file(options, file, options.format));
+    DatasetOptions of_file = options;
+    of_file.path = file;
+    return format_of(of_file);
   };
   const DatasetFormat format = format_of_file(files.front());
   if (files.size() == 1) return format;
@@ -147,108 +149,88 @@ DatasetFormat format_of_files(const DatasetOptions& options,
   return format;
 }
 
-/** Rows of one file or folder. */
-RawRows read_raw(const DatasetOptions& options) {
-  switch (options.format) {
-    case DatasetFormat::automatic:
-      break;  // format_of never says so
-    case DatasetFormat::folder:
-      return read_folder(options);
-    case DatasetFormat::tsv:
-    case DatasetFormat::csv:
-      return read_delimited(options, options.format);
-    case DatasetFormat::jsonl:
-    case DatasetFormat::parquet:
-    case DatasetFormat::arrow:
-      return read_jsonl(options);
-    case DatasetFormat::conll:
-      throw Error(Fault::usage, "data.read",
-                  fmt::format("'{}' has a word and its tag a line", options.path.string()),
-                  "task = token-classification trains on such files");
-    case DatasetFormat::lines:
-      return read_lines(options);
-  }
-  return {};
-}
-
-/** Adds the rows of a file to those of files before it. */
-void append(RawRows& all, RawRows one) {
-  const std::string file = one.files.front();
-  check_same_columns(file, one.columns, all.files.front(), all.columns);
-  const auto n_files = static_cast<uint32_t>(all.files.size());
-  if (all.unknown_header.empty() && !one.unknown_header.empty()) {
-    all.unknown_header = one.unknown_header;
-    all.unknown_header_row = all.rows.size();
-  }
-  all.files.insert(all.files.end(), one.files.begin(), one.files.end());
-  all.any_list |= one.any_list;
-  add_notes(all.notes, file, one.notes);
-  for (RawRow& row : one.rows) {
-    row.file += n_files;
-    all.rows.push_back(std::move(row));
-  }
-}
-
-RawRows read_files(const DatasetOptions& options,
-                   const std::vector<std::filesystem::path>& files,
-                   DatasetFormat format) {
-  RawRows all;
-  for (const std::filesystem::path& file : files) {
-    RawRows one = read_raw(options_of_file(options, file, format));
-    if (one.rows.empty())
-      throw Error(
-          Fault::data, "data.read", fmt::format("'{}' has no examples", file.string()),
-          files.size() == 1 ? "is it the right file?" : "is it complete? else leave it out");
-    if (all.files.empty())
-      all = std::move(one);
-    else
-      append(all, std::move(one));
-  }
-  all.name = options.path.string();
-  return all;
-}
-
-Dataset read_rows(const DatasetOptions& options,
-                  const std::vector<std::filesystem::path>& files,
-                  const LabelScheme* known) {
-  const DatasetFormat format = format_of_files(options, files);
-  if (format == DatasetFormat::lines && options.labels == LabelUse::required)
+std::unique_ptr<DatasetReader> open_form(const DatasetFiles& files, const LabelScheme* known) {
+  const DatasetOptions& options = files.options;
+  if (files.format == DatasetFormat::lines && options.labels == LabelUse::required)
     throw Error(Fault::data, "data.read",
                 fmt::format("'{}' is plain text, which has no labels", options.path.string()),
                 options.rows == RowForm::texts
                     ? "use a TSV, CSV or JSONL file, or a folder per label"
                     : "use a JSONL file");
-  const bool is_table = format == DatasetFormat::tsv || format == DatasetFormat::csv;
-  if (options.rows == RowForm::words) return read_words(options, files, format, known);
-  if (options.rows == RowForm::questions && has_objects(format))
-    return read_questions(options, files, format, known);
+  const bool is_table = files.format == DatasetFormat::tsv || files.format == DatasetFormat::csv;
+  if (options.rows == RowForm::words) return open_words(files, known);
+  if (options.rows == RowForm::questions && has_objects(files.format))
+    return open_questions(files, known);
   if (options.rows == RowForm::questions && (!is_table || options.labels != LabelUse::ignored))
     throw Error(
         Fault::data, "data.read",
         fmt::format("'{}' is no file of questions with answers", options.path.string()),
         "they are read from .jsonl, .parquet and .arrow files, and from .json files as SQuAD's");
-  return label_examples(read_files(options, files, format), options, known);
+  return open_texts(files, known);
 }
 
-Dataset read(const DatasetOptions& options, const LabelScheme* known) {
-  const auto files = dataset_files(options.path.string());
-  Dataset dataset = read_rows(options, files, known);
-  if (files.size() > 1)
-    dataset.notes.insert(
-        dataset.notes.begin(),
-        escaped(fmt::format("{}: {} files, '{}' to '{}'", options.path.string(), files.size(),
-                            files.front().string(), files.back().string())));
-  return dataset;
+std::unique_ptr<DatasetReader> open(const DatasetOptions& options, const LabelScheme* known) {
+  DatasetFiles files = {.options = options, .files = dataset_files(options.path.string())};
+  files.format = format_of_files(options, files.files);
+  if (const auto descriptor = descriptor_of(options.path))
+    files.options.pipe_text = std::make_shared<std::string>(
+        read_stream(*descriptor, fmt::format("'{}'", options.path.string())));
+  return open_form(files, known);
+}
+
+/** Joins the next part of a document to it; a whole example or a first part stands alone. */
+void add_part(std::vector<Example>& all, Example part) {
+  if (begins_text(part.part)) {
+    all.push_back(std::move(part));
+    all.back().part = TextPart::whole;
+  } else {
+    all.back().text += part.text;
+  }
 }
 
 }  // namespace
 
+std::unique_ptr<DatasetReader> open_dataset(const DatasetOptions& options) {
+  return open(options, nullptr);
+}
+
+std::unique_ptr<DatasetReader> open_dataset(const DatasetOptions& options,
+                                            const LabelScheme& scheme) {
+  return open(options, &scheme);
+}
+
+Dataset read_all(const DatasetReader& reader) {
+  Dataset dataset;
+  const auto examples = reader.examples();
+  for (Example example; examples->next(example);)
+    add_part(dataset.examples, std::move(example));
+  dataset.scheme = reader.scheme();
+  dataset.notes = examples->notes();
+  return dataset;
+}
+
 Dataset read_dataset(const DatasetOptions& options) {
-  return read(options, nullptr);
+  return read_all(*open_dataset(options));
 }
 
 Dataset read_dataset(const DatasetOptions& options, const LabelScheme& scheme) {
-  return read(options, &scheme);
+  return read_all(*open_dataset(options, scheme));
+}
+
+int64_t file_bytes(const std::filesystem::path& file) {
+  std::error_code code;
+  if (!std::filesystem::is_directory(file, code)) {
+    const auto n_bytes = std::filesystem::file_size(file, code);
+    return code ? 0 : static_cast<int64_t>(n_bytes);
+  }
+  int64_t n_bytes = 0;
+  for (std::filesystem::recursive_directory_iterator entry(file, code), end; !code && entry != end;
+       entry.increment(code)) {
+    std::error_code no_file;
+    const auto size = entry->file_size(no_file);
+    n_bytes += no_file ? 0 : static_cast<int64_t>(size);
+  }
+  return n_bytes;
 }
 
 std::optional<DatasetFormat> parse_dataset_format(std::string_view text) {

@@ -1,14 +1,20 @@
 #pragma once
 // Reads a labelled (or bare) dataset from a file or directory as people have them. Called by train,
 // eval, predict and the app's preview; a path and options come in, examples with checked labels and
-// a few sentences on what was taken for what go out. Every fault of a file is Error(data) with file
-// and line.
+// a few sentences on what was taken for what go out. Examples come one after another, so that a
+// dataset may be larger than the memory. Every fault of a file is Error(data) with file and line.
+//
+//   const auto reader = open_dataset(options);  // reads the labels, where they are wanted
+//   const auto examples = reader->examples();
+//   for (Example example; examples->next(example);) ...
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/data/example.h"
@@ -75,7 +81,8 @@ struct DatasetOptions {
   RowForm rows = RowForm::texts;
   LabelUse labels = LabelUse::required;
   TextEncoding encoding = TextEncoding::utf8;
-  bool takes_pipe = false;  // read once, so that /dev/stdin or <(command) will do
+  bool takes_pipe = false;                 // read once, so that /dev/stdin or <(command) will do
+  std::shared_ptr<std::string> pipe_text;  // all that came through the pipe
 };
 
 /** The facts that a model knows of its labels: built from the training set, saved with the model,
@@ -87,19 +94,69 @@ struct LabelScheme {
   bool has_unanswered = false;    // of answers: some questions have none
 };
 
-struct Dataset {
-  std::vector<Example> examples;  // in the order of the files; a folder's by label, then file name
-  LabelScheme scheme;
-  std::vector<std::string> notes;  // for the user: "text column 'sentence', label column 'label'"
+/** Examples one after another. */
+class ExampleStream {
+ public:
+  virtual ~ExampleStream() = default;
+  /** False at the end. Overwrites `example`. Error(data) with file and line. */
+  virtual bool next(Example& example) = 0;
+  /** Bytes of the dataset's files that were read so far. */
+  virtual int64_t n_bytes_read() const { return 0; }
+  /** For the user; complete at the end. Those of the reader come first. */
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
-/** Training data: the label scheme comes from the labels themselves. Automatically, lists (or
- * several label columns) are multi-label, numbers of which any has a fraction are a regression, all
- * else is single-label. */
-Dataset read_dataset(const DatasetOptions& options);
+/** A dataset that can be read as often as wanted. */
+class DatasetReader {
+ public:
+  virtual ~DatasetReader() = default;
+
+  const LabelScheme& scheme() const { return scheme_; }
+  /** For the user: "text column 'sentence', label column 'label'". More may come with the examples.
+   */
+  const std::vector<std::string>& notes() const { return notes_; }
+  /** All examples from the first on: in the order of the files; a folder's by label, then file
+   * name. The reader outlives them. */
+  virtual std::unique_ptr<ExampleStream> examples() const = 0;
+
+  const std::vector<std::filesystem::path>& files() const { return files_; }
+  DatasetFormat format() const { return format_; }
+
+ protected:
+  DatasetReader(std::vector<std::filesystem::path> files, DatasetFormat format)
+      : files_(std::move(files)), format_(format) {}
+
+  LabelScheme scheme_;
+  std::vector<std::string> notes_;
+
+ private:
+  std::vector<std::filesystem::path> files_;
+  DatasetFormat format_;
+};
+
+/** Bytes of a file, or of all files in a folder; 0 of what has no size. */
+int64_t file_bytes(const std::filesystem::path& file);
+
+/** Training data: the label scheme comes from the labels themselves, which are read first.
+ * Automatically, lists (or several label columns) are multi-label, numbers of which any has a
+ * fraction are a regression, all else is single-label. */
+std::unique_ptr<DatasetReader> open_dataset(const DatasetOptions& options);
 
 /** Data beside a scheme that is known; a label outside it is an error that lists the known ones. */
+std::unique_ptr<DatasetReader> open_dataset(const DatasetOptions& options,
+                                            const LabelScheme& scheme);
+
+/** A dataset that is held in memory. */
+struct Dataset {
+  std::vector<Example> examples;
+  LabelScheme scheme;
+  std::vector<std::string> notes;
+};
+
+/** All of it; documents that came in parts are whole again. */
+Dataset read_dataset(const DatasetOptions& options);
 Dataset read_dataset(const DatasetOptions& options, const LabelScheme& scheme);
+Dataset read_all(const DatasetReader& reader);
 
 /** Option values as written in configurations: "auto", "tsv"; "utf8_or_latin1"; ... nullopt for
  * another text. */

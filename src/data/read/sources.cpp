@@ -1,13 +1,12 @@
-// The four kinds of source, each from its files to RawRows.
+// The kinds of source, each from a file or folder to rows.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <span>
 #include <system_error>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/base/utf8.h"
@@ -15,7 +14,9 @@
 #include "src/data/read/formats/delimited.h"
 #include "src/data/read/formats/delimiter.h"
 #include "src/data/read/formats/json_objects.h"
-#include "src/data/read/formats/table_file.h"
+#include "src/data/read/formats/text_file.h"
+#include "src/data/read/lines.h"
+#include "src/data/read/object_rows.h"
 #include "src/data/read/raw_rows.h"
 
 namespace ferry {
@@ -25,8 +26,8 @@ namespace stdfs = std::filesystem;
 
 constexpr size_t kSampleRows = 2000;  // looked at to tell a header and guess columns
 
-void note_encoding(RawRows& raw, size_t n_latin1, std::string_view what) {
-  if (n_latin1 > 0) raw.notes.push_back(fmt::format("{} not UTF-8, read as Latin-1", what));
+void note_encoding(std::vector<std::string>& notes, bool is_latin1, const std::string& file) {
+  if (is_latin1) notes.push_back(fmt::format("{} is not UTF-8, read as Latin-1", file));
 }
 
 [[noreturn]] void refuse_path(const stdfs::path& path,
@@ -69,181 +70,217 @@ std::string label_of(const stdfs::path& folder) {
   return label;
 }
 
-/** True if the first row may be names of columns: its label stands in no other row, where labels
- * come back. */
-bool may_be_header(const RawRows& raw) {
-  constexpr size_t kFewRows = 5;  // of so few nothing can be said
-  if (raw.rows.size() <= kFewRows || raw.rows.front().labels.size() != 1) return false;
-  const std::string& first = raw.rows.front().labels.front();
-  std::set<std::string_view> others;
-  for (const RawRow& row : std::span(raw.rows).subspan(1))
-    others.insert(row.labels.front());
-  return !parse_number(first) && !others.contains(first) &&
-         2 * others.size() <= raw.rows.size() - 1;
-}
+/** A document: part by part where it is large. */
+class Document {
+ public:
+  explicit Document(TextFile file) : file_(std::move(file)) {}
 
-}  // namespace
-
-std::string RawRows::place(const RawRow& row) const {
-  return row.line ? fmt::format("{}:{}", files[row.file], row.line) : files[row.file];
-}
-
-DatasetOptions options_of_file(DatasetOptions options,
-                               const stdfs::path& file,
-                               DatasetFormat format) {
-  options.path = file;
-  options.format = format;
-  return options;
-}
-
-void add_notes(std::vector<std::string>& all,
-               const std::string& file,
-               const std::vector<std::string>& notes) {
-  // A note begins with its file's name.
-  for (const std::string& note : notes) {
-    const std::string_view end =
-        std::string_view(note).substr(note.starts_with(file) ? file.size() : 0);
-    const bool is_new = std::ranges::none_of(
-        all, [&](const std::string& earlier) { return earlier.ends_with(end); });
-    if (is_new) all.push_back(note);
+  bool is_blank() const { return trim(file_.text()).empty(); }
+  bool was_latin1() const { return file_.is_latin1(); }
+  double share() const {
+    return static_cast<double>(at_) / static_cast<double>(std::max<size_t>(file_.text().size(), 1));
   }
-}
 
-void check_same_columns(const std::string& file,
-                        const std::string& columns,
-                        const std::string& first_file,
-                        const std::string& first_columns) {
-  if (columns == first_columns) return;
-  throw Error(Fault::data, "data.columns",
-              fmt::format("the files have different columns: of '{}' {}; of '{}' {}", first_file,
-                          first_columns, file, columns),
-              "name the columns with text_column, text_pair_column and label_column, or give files "
-              "of the same form");
-}
+  /** The whole of it. */
+  void whole(RawRow& row) {
+    row.text = file_.take(file_.text(), utf8_);
+    row.part = TextPart::whole;
+    at_ = file_.text().size();
+  }
+  /** False at the end. */
+  bool next(RawRow& row) {
+    const std::string_view text = file_.text();
+    if (at_ >= text.size()) return false;
+    const std::string_view piece = whole_characters(text.substr(at_), kPiece_bytes);
+    row.text = file_.take(piece, utf8_);
+    const size_t end = at_ + piece.size();
+    row.part = part_that(at_ == 0, end == text.size());
+    at_ = end;
+    return true;
+  }
 
-void refuse_row(std::string_view place, std::string_view what, std::string_view hint) {
-  throw Error(Fault::data, "data.read", fmt::format("{}: {}", place, what), hint);
-}
+ private:
+  static constexpr size_t kPiece_bytes = 1 << 20;
 
-RawRows read_folder(const DatasetOptions& options) {
-  RawRows raw;
-  raw.has_labels = options.labels != LabelUse::ignored;
-  raw.is_folder = true;
-  std::string table;  // a file that would rather be the dataset, for the hint
-  bool has_deeper = false;
-  size_t n_labels = 0, n_other = 0, n_latin1 = 0;
-  const auto add = [&](const stdfs::path& document) {
-    TextFile file = load_text_file(document, options.encoding);
-    n_latin1 += file.was_latin1;
-    raw.files.push_back(document.string());
-    raw.rows.push_back(
-        {.text = std::move(file.text), .file = static_cast<uint32_t>(raw.files.size() - 1)});
-  };
-  for (const stdfs::path& label : sorted_entries(options.path)) {
-    if (!is_folder(label)) {
-      if (options.rows == RowForm::documents && label.extension() == ".txt") {
-        add(label);
+  TextFile file_;
+  std::string utf8_;
+  size_t at_ = 0;
+};
+
+/** A folder's documents, under their labels or, for language models, beside each other. */
+class FolderRows : public TextSource {
+ public:
+  explicit FolderRows(const DatasetOptions& options) : options_(options) {
+    head_.has_labels = options.labels != LabelUse::ignored;
+    head_.is_folder = true;
+    list();
+    if (files_.empty()) refuse_bare();
+    notes_.push_back(
+        fmt::format("{}: {} documents{}", options.path.string(), files_.size(),
+                    head_.has_labels ? fmt::format(" under {} labels", n_labels_) : ""));
+    if (n_other_ > 0)
+      notes_.push_back(fmt::format("{} entries that are no .txt files were left out", n_other_));
+  }
+
+  bool next(RawRow& row) override {
+    if (options_.rows == RowForm::documents && document_ && document_->next(row)) return true;
+    if (next_ == files_.size()) return false;
+    const auto& [file, label] = files_[next_++];
+    document_.emplace(load_text_file(file, options_.encoding));
+    n_latin1_ += document_->was_latin1();
+    row.text_pair.reset();
+    row.labels.clear();
+    if (head_.has_labels && !label.empty()) row.labels.push_back(label);
+    row.place = file.string();
+    if (options_.rows != RowForm::documents || !document_->next(row)) document_->whole(row);
+    if (next_ == files_.size() && n_latin1_ > 0) note_latin1();
+    return true;
+  }
+  double share() const override {
+    return static_cast<double>(next_) / static_cast<double>(files_.size());
+  }
+
+ private:
+  void list() {
+    for (const stdfs::path& label : sorted_entries(options_.path)) {
+      if (!is_folder(label)) {
+        add_beside(label);
         continue;
       }
-      const std::string extension = label.extension().string();
-      if (extension == ".tsv" || extension == ".csv" || extension == ".jsonl")
-        table = label.string();
-      continue;
-    }
-    const size_t n_before = raw.rows.size();
-    for (const stdfs::path& document : sorted_entries(label)) {
-      const bool is_deeper = is_folder(document);
-      if (document.extension() != ".txt" || is_deeper) {
-        has_deeper |= is_deeper;
-        ++n_other;
-        continue;
+      const size_t n_before = files_.size();
+      for (const stdfs::path& document : sorted_entries(label)) {
+        const bool is_deeper = is_folder(document);
+        if (document.extension() == ".txt" && !is_deeper) {
+          files_.emplace_back(document, head_.has_labels ? label_of(label) : "");
+          continue;
+        }
+        has_deeper_ |= is_deeper;
+        ++n_other_;
       }
-      add(document);
-      if (raw.has_labels) raw.rows.back().labels = {label_of(label)};
+      if (files_.size() > n_before)
+        ++n_labels_;
+      else
+        head_.bare_folders.push_back(label.filename().string());
     }
-    if (raw.rows.size() > n_before)
-      ++n_labels;
-    else
-      raw.bare_folders.push_back(label.filename().string());
   }
-  if (raw.rows.empty()) {
-    std::string hint = options.rows == RowForm::documents
+
+  /** A file beside the sub-directories. */
+  void add_beside(const stdfs::path& file) {
+    const std::string extension = file.extension().string();
+    if (options_.rows == RowForm::documents && extension == ".txt")
+      files_.emplace_back(file, "");
+    else if (extension == ".tsv" || extension == ".csv" || extension == ".jsonl")
+      table_ = file.string();
+  }
+
+  [[noreturn]] void refuse_bare() const {
+    std::string hint = options_.rows == RowForm::documents
                            ? "expected a .txt file per document"
                            : "expected a sub-directory per label with a .txt file per document";
-    if (!table.empty())
-      hint = fmt::format("did you mean the file '{}'?", table);
-    else if (has_deeper)
+    if (!table_.empty())
+      hint = fmt::format("did you mean the file '{}'?", table_);
+    else if (has_deeper_)
       hint += "; is the dataset one of its sub-directories?";
     throw Error(Fault::data, "data.read",
-                fmt::format("'{}' has no documents", options.path.string()), hint);
+                fmt::format("'{}' has no documents", options_.path.string()), hint);
   }
-  raw.notes.push_back(fmt::format("{}: {} documents{}", options.path.string(), raw.rows.size(),
-                                  raw.has_labels ? fmt::format(" under {} labels", n_labels) : ""));
-  if (n_other > 0)
-    raw.notes.push_back(fmt::format("{} entries that are no .txt files were left out", n_other));
-  note_encoding(raw, n_latin1,
-                fmt::format("{} of the documents {}", n_latin1, n_latin1 == 1 ? "is" : "are"));
-  return raw;
-}
 
-RawRows read_delimited(const DatasetOptions& options, DatasetFormat format) {
-  RawRows raw;
-  raw.files = {options.path.string()};
-  const std::string& name = raw.files.front();
-  const TextFile file = load_text_file(options.path, options.encoding);
-  note_encoding(raw, file.was_latin1, name + " is");
-  const Separation split = choose_separation(file.text, name, options, format);
-  if (!split.note.empty()) raw.notes.push_back(split.note);
-  DelimitedReader reader(std::string_view(file.text).substr(split.n_skipped), name, split.delimiter,
-                         split.quoting, split.n_skipped > 0 ? 2 : 1);
-
-  std::vector<DelimitedRow> sample;
-  DelimitedRow row;
-  for (DelimitedReader ahead = reader; sample.size() < kSampleRows && ahead.next(row);)
-    sample.push_back(row);
-  if (sample.empty()) throw Error(Fault::data, "data.read", fmt::format("'{}' is empty", name));
-  const bool has_header =
-      options.header == HeaderRow::present ||
-      (options.header == HeaderRow::automatic && looks_like_header(sample, options));
-  std::vector<std::string> names;
-  const std::vector<std::string> first_fields = sample.front().fields;
-  const size_t n_columns = first_fields.size();
-  if (has_header) {
-    names = first_fields;
-    sample.erase(sample.begin());
-    reader.next(row);
+  void note_latin1() {
+    notes_.push_back(fmt::format("{} of the documents {} not UTF-8, read as Latin-1", n_latin1_,
+                                 n_latin1_ == 1 ? "is" : "are"));
   }
-  const Columns columns = choose_columns(names, sample, options, name, split.delimiter);
-  raw.columns = columns.note + (has_header ? "" : ", no header");
-  raw.notes.push_back(fmt::format("{}: {}", name, raw.columns));
-  raw.has_labels = !columns.labels.empty();
-  if (columns.labels.size() > 1)
-    for (size_t column : columns.labels)
-      raw.hot_columns.push_back(names.empty() ? std::to_string(column) : names[column]);
 
-  while (reader.next(row)) {
-    const std::string place = fmt::format("{}:{}", name, row.line);
-    if (row.fields.size() != n_columns)
-      refuse_row(place,
-                 fmt::format("{} field{}, expected {} as in the {}", row.fields.size(),
-                             row.fields.size() == 1 ? "" : "s", n_columns,
-                             has_header ? "header" : "first row"),
-                 row.fields.size() < n_columns
-                     ? "a field is missing"
-                     : "is a delimiter inside a text that is not quoted?");
-    RawRow& out = raw.rows.emplace_back();
-    out.line = row.line;
-    for (size_t column : columns.labels)
-      out.labels.emplace_back(trim(row.fields[column]));
-    if (columns.text_pair) out.text_pair = std::move(row.fields[*columns.text_pair]);
-    out.text = std::move(row.fields[columns.text]);
+  DatasetOptions options_;
+  std::vector<std::pair<stdfs::path, std::string>> files_;  // with their labels
+  std::string table_;  // a file that would rather be the dataset, for the hint
+  bool has_deeper_ = false;
+  size_t n_labels_ = 0, n_other_ = 0, n_latin1_ = 0;
+  size_t next_ = 0;
+  std::optional<Document> document_;
+};
+
+class DelimitedRows : public TextSource {
+ public:
+  DelimitedRows(const DatasetOptions& options, DatasetFormat format)
+      : name_(options.path.string()), file_(load_text_file(options)) {
+    note_encoding(notes_, file_.is_latin1(), name_);
+    const Separation split = choose_separation(file_.text(), name_, options, format);
+    if (!split.note.empty()) notes_.push_back(split.note);
+    reader_.emplace(file_.text().substr(split.n_skipped), name_, split.delimiter, split.quoting,
+                    split.n_skipped > 0 ? 2 : 1);
+    std::vector<DelimitedRow> sample = first_rows();
+    if (sample.empty()) throw Error(Fault::data, "data.read", fmt::format("'{}' is empty", name_));
+    has_header_ = options.header == HeaderRow::present ||
+                  (options.header == HeaderRow::automatic && looks_like_header(sample, options));
+    n_columns_ = sample.front().fields.size();
+    std::vector<std::string> names;
+    if (has_header_) {
+      names = sample.front().fields;
+      sample.erase(sample.begin());
+      reader_->next(fields_);
+    } else if (options.header == HeaderRow::automatic) {
+      head_.unknown_header = fmt::format("{}", fmt::join(sample.front().fields, ", "));
+    }
+    roles_ = choose_columns(names, sample, options, name_, split.delimiter);
+    columns_ = roles_.note + (has_header_ ? "" : ", no header");
+    notes_.push_back(fmt::format("{}: {}", name_, columns_));
+    head_.has_labels = !roles_.labels.empty();
+    if (roles_.labels.size() > 1)
+      for (size_t column : roles_.labels)
+        head_.hot_columns.push_back(names.empty() ? std::to_string(column) : names[column]);
   }
-  if (!has_header && options.header == HeaderRow::automatic && may_be_header(raw))
-    raw.unknown_header = fmt::format("{}", fmt::join(first_fields, ", "));
-  return raw;
-}
 
-namespace {
+  bool next(RawRow& row) override {
+    if (!reader_->next(fields_)) return false;
+    file_.take_to(reader_->place());
+    for (std::string& field : fields_.fields)
+      file_.to_utf8(field);
+    row.place = fmt::format("{}:{}", name_, fields_.line);
+    check_width(row.place);
+    row.labels.clear();
+    for (size_t column : roles_.labels)
+      row.labels.emplace_back(trim(fields_.fields[column]));
+    row.text_pair.reset();
+    if (roles_.text_pair) row.text_pair = fields_.fields[*roles_.text_pair];
+    row.text = fields_.fields[roles_.text];
+    return true;
+  }
+  double share() const override {
+    return static_cast<double>(reader_->place() - file_.text().data()) /
+           static_cast<double>(std::max<size_t>(file_.text().size(), 1));
+  }
+
+ private:
+  std::vector<DelimitedRow> first_rows() {
+    std::vector<DelimitedRow> sample;
+    DelimitedRow row;
+    for (DelimitedReader ahead = *reader_; sample.size() < kSampleRows && ahead.next(row);) {
+      file_.take_to(ahead.place());
+      sample.push_back(row);
+      for (std::string& field : sample.back().fields)
+        file_.to_utf8(field);
+    }
+    return sample;
+  }
+
+  void check_width(const std::string& place) const {
+    const size_t n = fields_.fields.size();
+    if (n == n_columns_) return;
+    refuse_row(
+        place,
+        fmt::format("{} field{}, expected {} as in the {}", n, n == 1 ? "" : "s", n_columns_,
+                    has_header_ ? "header" : "first row"),
+        n < n_columns_ ? "a field is missing" : "is a delimiter inside a text that is not quoted?");
+  }
+
+  std::string name_;
+  TextFile file_;
+  std::optional<DelimitedReader> reader_;
+  bool has_header_ = false;
+  size_t n_columns_ = 0;
+  Columns roles_;
+  DelimitedRow fields_;
+};
 
 /** A label as text; nullopt for null and for what no label is (objects, nested lists). */
 std::optional<std::string> label_text(const nlohmann::ordered_json& value) {
@@ -253,83 +290,156 @@ std::optional<std::string> label_text(const nlohmann::ordered_json& value) {
   return std::nullopt;
 }
 
+class ObjectTexts : public TextSource {
+ public:
+  explicit ObjectTexts(const DatasetOptions& options)
+      : options_(options), name_(options.path.string()), rows_(options) {
+    note_encoding(notes_, rows_.was_latin1(), name_);
+    is_read_ = rows_.next(row_);
+    if (is_read_) choose(object_of(row_, name_));
+  }
+
+  bool next(RawRow& row) override {
+    if (!is_read_ && !rows_.next(row_)) return false;
+    is_read_ = false;
+    row.place = place();
+    nlohmann::ordered_json object = object_of(row_, name_);
+    row.text = text_of(object, roles_.text);
+    row.text_pair.reset();
+    if (roles_.text_pair) row.text_pair = text_of(object, *roles_.text_pair);
+    row.labels.clear();
+    row.has_list = false;
+    for (size_t column : roles_.labels)
+      add_labels(row, field(object, column), keys_[column]);
+    return true;
+  }
+  double share() const override { return rows_.share(); }
+
+ private:
+  std::string place() const { return fmt::format("{}:{}", name_, row_.line); }
+
+  /** The columns are places in the first object. */
+  void choose(const nlohmann::ordered_json& object) {
+    for (const auto& [key, value] : object.items())
+      keys_.push_back(key);
+    if (keys_.empty()) refuse_row(place(), "the object is empty");
+    roles_ = choose_columns(keys_, {}, options_, name_, '\0');
+    columns_ = roles_.note;
+    notes_.push_back(fmt::format("{}: {}", name_, columns_));
+    head_.has_labels = !roles_.labels.empty();
+    if (roles_.labels.size() > 1)
+      for (size_t column : roles_.labels)
+        head_.hot_columns.push_back(keys_[column]);
+  }
+
+  nlohmann::ordered_json& field(nlohmann::ordered_json& object, size_t column) const {
+    const auto found = object.find(keys_[column]);
+    if (found == object.end() || found->is_null())
+      refuse_row(place(), fmt::format("the field '{}' is missing", keys_[column]));
+    return *found;
+  }
+
+  std::string text_of(nlohmann::ordered_json& object, size_t column) const {
+    auto& value = field(object, column);
+    if (!value.is_string())
+      refuse_row(place(), fmt::format("the field '{}' is not a text", keys_[column]));
+    return std::move(value.get_ref<std::string&>());
+  }
+
+  void add_labels(RawRow& row, const nlohmann::ordered_json& value, const std::string& key) const {
+    const bool is_list = value.is_array() && roles_.labels.size() == 1;
+    row.has_list |= is_list;
+    for (const auto& item : is_list ? value : nlohmann::ordered_json::array({value})) {
+      auto label = label_text(item);
+      if (!label)
+        refuse_row(row.place,
+                   fmt::format("the field '{}' is not a label or a list of labels", key));
+      row.labels.push_back(std::move(*label));
+    }
+  }
+
+  DatasetOptions options_;
+  std::string name_;
+  ObjectRows rows_;
+  JsonRow row_;
+  bool is_read_ = false;  // row_ is one that was not given yet
+  std::vector<std::string> keys_;
+  Columns roles_;
+};
+
+/** A text a line. */
+class LineRows : public TextSource {
+ public:
+  explicit LineRows(const DatasetOptions& options)
+      : name_(options.path.string()), file_(load_text_file(options)), lines_(file_.text()) {
+    note_encoding(notes_, file_.is_latin1(), name_);
+  }
+
+  bool next(RawRow& row) override {
+    for (std::string_view line; lines_.next(line);) {
+      line = trim(line);
+      if (line.empty()) continue;
+      row.text = file_.take(line, utf8_);
+      row.place = fmt::format("{}:{}", name_, lines_.number());
+      return true;
+    }
+    return false;
+  }
+  double share() const override { return lines_.share(); }
+
+ private:
+  std::string name_;
+  TextFile file_;
+  Lines lines_;
+  std::string utf8_;
+};
+
+/** The one document that a file is. */
+class DocumentRows : public TextSource {
+ public:
+  explicit DocumentRows(const DatasetOptions& options)
+      : name_(options.path.string()), document_(load_text_file(options)) {
+    note_encoding(notes_, document_.was_latin1(), name_);
+  }
+
+  bool next(RawRow& row) override {
+    row.place = name_;
+    return !document_.is_blank() && document_.next(row);
+  }
+  double share() const override { return document_.share(); }
+
+ private:
+  std::string name_;
+  Document document_;
+};
+
 }  // namespace
 
-RawRows read_jsonl(const DatasetOptions& options) {
-  RawRows raw;
-  raw.files = {options.path.string()};
-  const std::string& name = raw.files.front();
-  const TextFile file = load_objects(options);
-  note_encoding(raw, file.was_latin1, name + " is");
-  std::optional<Columns> columns;
-  std::vector<std::string> keys;  // of the first object; the columns are places in it
-
-  JsonRows rows(file.text, name);
-  for (JsonRow row; rows.next(row);) {
-    const std::string place = fmt::format("{}:{}", name, row.line);
-    nlohmann::ordered_json object = object_of(row, name);
-    if (!columns) {
-      for (const auto& [key, value] : object.items())
-        keys.push_back(key);
-      if (keys.empty()) refuse_row(place, "the object is empty");
-      columns = choose_columns(keys, {}, options, name, '\0');
-      raw.columns = columns->note;
-      raw.notes.push_back(fmt::format("{}: {}", name, raw.columns));
-      raw.has_labels = !columns->labels.empty();
-      if (columns->labels.size() > 1)
-        for (size_t column : columns->labels)
-          raw.hot_columns.push_back(keys[column]);
-    }
-    const auto field = [&](size_t column) -> nlohmann::ordered_json& {
-      auto found = object.find(keys[column]);
-      if (found == object.end() || found->is_null())
-        refuse_row(place, fmt::format("the field '{}' is missing", keys[column]));
-      return *found;
-    };
-    const auto text_of = [&](size_t column) -> std::string {
-      auto& value = field(column);
-      if (!value.is_string())
-        refuse_row(place, fmt::format("the field '{}' is not a text", keys[column]));
-      return std::move(value.get_ref<std::string&>());
-    };
-    RawRow& out = raw.rows.emplace_back();
-    out.line = row.line;
-    out.text = text_of(columns->text);
-    if (columns->text_pair) out.text_pair = text_of(*columns->text_pair);
-    for (size_t column : columns->labels) {
-      const auto& value = field(column);
-      const bool is_list = value.is_array() && columns->labels.size() == 1;
-      raw.any_list |= is_list;
-      for (const auto& item : is_list ? value : nlohmann::ordered_json::array({value})) {
-        auto label = label_text(item);
-        if (!label)
-          refuse_row(place, fmt::format("the field '{}' is not a label or a list of labels",
-                                        keys[column]));
-        out.labels.push_back(std::move(*label));
-      }
-    }
-  }
-  return raw;
+void refuse_row(std::string_view place, std::string_view what, std::string_view hint) {
+  throw Error(Fault::data, "data.read", fmt::format("{}: {}", place, what), hint);
 }
 
-RawRows read_lines(const DatasetOptions& options) {
-  RawRows raw;
-  raw.files = {options.path.string()};
-  const TextFile file = load_text_file(options.path, options.encoding);
-  note_encoding(raw, file.was_latin1, raw.files.front() + " is");
-  if (options.rows == RowForm::documents) {
-    if (!trim(file.text).empty()) raw.rows.push_back({.text = std::string(file.text)});
-    return raw;
+std::unique_ptr<TextSource> open_rows(const DatasetOptions& options) {
+  switch (options.format) {
+    case DatasetFormat::folder:
+      return std::make_unique<FolderRows>(options);
+    case DatasetFormat::tsv:
+    case DatasetFormat::csv:
+      return std::make_unique<DelimitedRows>(options, options.format);
+    case DatasetFormat::jsonl:
+    case DatasetFormat::parquet:
+    case DatasetFormat::arrow:
+      return std::make_unique<ObjectTexts>(options);
+    case DatasetFormat::lines:
+      if (options.rows == RowForm::documents) return std::make_unique<DocumentRows>(options);
+      return std::make_unique<LineRows>(options);
+    case DatasetFormat::conll:
+    case DatasetFormat::automatic:  // format_of never says so
+      break;
   }
-  int64_t line_number = 0;
-  for (std::string_view rest = file.text; !rest.empty();) {
-    const size_t end = rest.find('\n');
-    std::string_view line = trim(rest.substr(0, end));
-    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
-    ++line_number;
-    if (!line.empty()) raw.rows.push_back({.text = std::string(line), .line = line_number});
-  }
-  return raw;
+  throw Error(Fault::usage, "data.read",
+              fmt::format("'{}' has a word and its tag a line", options.path.string()),
+              "task = token-classification trains on such files");
 }
 
 }  // namespace ferry

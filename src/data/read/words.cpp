@@ -6,11 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "src/base/error.h"
 #include "src/base/utf8.h"
 #include "src/data/read/formats/json_objects.h"
-#include "src/data/read/formats/table_file.h"
+#include "src/data/read/formats/text_file.h"
+#include "src/data/read/lines.h"
+#include "src/data/read/object_rows.h"
 #include "src/data/read/raw_rows.h"
 
 namespace ferry {
@@ -22,29 +25,21 @@ using nlohmann::ordered_json;
 struct TaggedRow {
   Example example;
   std::vector<std::string> tags;  // as many as words; none where the file has none
-  uint32_t file = 0;              // place in TaggedRows::files
-  int64_t line = 0;
-};
+  std::string place;
 
-struct TaggedRows {
-  std::string name;  // of the dataset as a whole: its path
-  std::vector<std::string> files;
-  std::string columns;  // what was taken for what, without the file's name
-  std::vector<TaggedRow> rows;
-  std::vector<std::string> notes;
-  bool has_tags = false;
-
-  std::string place(const TaggedRow& row) const {
-    return fmt::format("{}:{}", files[row.file], row.line);
+  void clear() {
+    example = {};
+    tags.clear();
   }
 };
 
-/** Of one file. */
-TaggedRows no_rows_of(const DatasetOptions& options) {
-  TaggedRows rows;
-  rows.files = {options.path.string()};
-  return rows;
-}
+class TaggedRows : public RowSource<TaggedRow> {
+ public:
+  bool has_tags() const { return has_tags_; }
+
+ protected:
+  bool has_tags_ = false;
+};
 
 /** Puts a word behind those before it, with a space between. */
 void append_word(Example& example, std::string_view word) {
@@ -101,23 +96,19 @@ const ordered_json& list_of(const ordered_json& object,
   return *found;
 }
 
-TaggedRow row_of(const ordered_json& object,
-                 const WordKeys& keys,
-                 const std::string& place,
-                 int64_t line) {
-  TaggedRow row;
-  row.line = line;
+void fill_row(TaggedRow& row, const ordered_json& object, const WordKeys& keys) {
+  const std::string& place = row.place;
   const ordered_json& words = list_of(object, keys.words, keys.tags.empty(), place);
   if (words.is_string()) {
     row.example.text = words.get<std::string>();
-    return row;
+    return;
   }
   for (const ordered_json& word : words) {
     if (!word.is_string())
       refuse_row(place, fmt::format("'{}' has {}, which is not a text", keys.words, word.dump()));
     append_word(row.example, word.get_ref<const std::string&>());
   }
-  if (keys.tags.empty()) return row;
+  if (keys.tags.empty()) return;
   for (const ordered_json& tag : list_of(object, keys.tags, /*may_be_text=*/false, place)) {
     row.tags.push_back(text_or_integer(tag));
     if (row.tags.back().empty())
@@ -129,29 +120,38 @@ TaggedRow row_of(const ordered_json& object,
                fmt::format("'{}' has {} words, and '{}' {} tags", keys.words,
                            row.example.words.size(), keys.tags, row.tags.size()),
                "each word has one tag");
-  return row;
 }
 
-TaggedRows read_lists(const DatasetOptions& options) {
-  TaggedRows rows = no_rows_of(options);
-  const std::string& name = rows.files.front();
-  const TextFile file = load_objects(options);
-  std::optional<WordKeys> keys;
-  JsonRows objects(file.text, name);
-  for (JsonRow row; objects.next(row);) {
-    const ordered_json object = object_of(row, name);
-    if (!keys) {
-      keys = choose_word_keys(object, options, name);
-      rows.has_tags = !keys->tags.empty();
-      rows.columns =
-          fmt::format("words are column '{}'{}", keys->words,
-                      rows.has_tags ? fmt::format(", tags are column '{}'", keys->tags) : "");
-      rows.notes.push_back(fmt::format("{}: {}", name, rows.columns));
-    }
-    rows.rows.push_back(row_of(object, *keys, fmt::format("{}:{}", name, row.line), row.line));
+/** Objects with two lists. */
+class ListRows : public TaggedRows {
+ public:
+  explicit ListRows(const DatasetOptions& options) : name_(options.path.string()), rows_(options) {
+    is_read_ = rows_.next(row_);
+    if (!is_read_) return;
+    keys_ = choose_word_keys(object_of(row_, name_), options, name_);
+    has_tags_ = !keys_.tags.empty();
+    columns_ = fmt::format("words are column '{}'{}", keys_.words,
+                           has_tags_ ? fmt::format(", tags are column '{}'", keys_.tags) : "");
+    notes_.push_back(fmt::format("{}: {}", name_, columns_));
   }
-  return rows;
-}
+
+  bool next(TaggedRow& row) override {
+    if (!is_read_ && !rows_.next(row_)) return false;
+    is_read_ = false;
+    row.clear();
+    row.place = fmt::format("{}:{}", name_, row_.line);
+    fill_row(row, object_of(row_, name_), keys_);
+    return true;
+  }
+  double share() const override { return rows_.share(); }
+
+ private:
+  std::string name_;
+  ObjectRows rows_;
+  JsonRow row_;
+  bool is_read_ = false;  // row_ is one that was not given yet
+  WordKeys keys_;
+};
 
 /** The columns of a line: between tabs where it has some, else between spaces. */
 std::vector<std::string_view> columns_of(std::string_view line) {
@@ -178,101 +178,120 @@ size_t column_of(std::string_view option, const std::string& asked, size_t other
   return static_cast<size_t>(std::stoul(*number));
 }
 
-TaggedRows read_conll(const DatasetOptions& options) {
-  TaggedRows rows = no_rows_of(options);
-  rows.has_tags = options.labels != LabelUse::ignored;
-  constexpr size_t kLast = std::string::npos;
-  const size_t word_column = column_of("text_column", options.text_column, 0);
-  const size_t tag_column = column_of(
-      "label_column", options.label_columns.empty() ? "" : options.label_columns.front(), kLast);
-  const TextFile file = load_text_file(options.path, options.encoding);
-  int64_t number = 0;
-  bool is_inside = false;
-  for (std::string_view rest = file.text; !rest.empty();) {
-    const size_t end = std::min(rest.find('\n'), rest.size());
-    std::string_view line = rest.substr(0, end);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    ++number;
-    const bool is_word = !trim(line).empty() && !trim(line).starts_with("-DOCSTART-");
-    if (!is_word) {
-      is_inside = false;
-      continue;
+/** A word a line, with a blank line behind each sentence. */
+class ConllRows : public TaggedRows {
+ public:
+  explicit ConllRows(const DatasetOptions& options)
+      : name_(options.path.string()),
+        word_column_(column_of("text_column", options.text_column, 0)),
+        tag_column_(column_of("label_column",
+                              options.label_columns.empty() ? "" : options.label_columns.front(),
+                              kLast)),
+        file_(load_text_file(options)),
+        lines_(file_.text()) {
+    has_tags_ = options.labels != LabelUse::ignored;
+    columns_ =
+        fmt::format("words are column {}{}", word_column_,
+                    !has_tags_             ? ""
+                    : tag_column_ == kLast ? ", tags are the last column"
+                                           : fmt::format(", tags are column {}", tag_column_));
+  }
+
+  bool next(TaggedRow& row) override {
+    row.clear();
+    for (std::string_view line; lines_.next(line);) {
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      const bool is_word = !trim(line).empty() && !trim(line).starts_with("-DOCSTART-");
+      if (is_word) add(row, file_.take(line, utf8_));
+      if (!is_word && !row.example.words.empty()) break;
     }
-    const std::string place = fmt::format("{}:{}", rows.files.front(), number);
-    const auto columns = columns_of(line);
-    const size_t of_tag = tag_column == kLast ? columns.size() - 1 : tag_column;
-    if (word_column >= columns.size() || (rows.has_tags && of_tag >= columns.size()))
+    const bool is_read = !row.example.words.empty();
+    n_rows_ += is_read;
+    if (!is_read) notes_ = {fmt::format("{}: {} sentences, {}", name_, n_rows_, columns_)};
+    return is_read;
+  }
+  double share() const override { return lines_.share(); }
+
+ private:
+  static constexpr size_t kLast = std::string::npos;
+
+  void add(TaggedRow& row, std::string_view line) const {
+    const std::string place = fmt::format("{}:{}", name_, lines_.number());
+    const auto fields = columns_of(line);
+    const size_t of_tag = tag_column_ == kLast ? fields.size() - 1 : tag_column_;
+    if (word_column_ >= fields.size() || (has_tags_ && of_tag >= fields.size()))
       refuse_row(
           place,
-          fmt::format("the line has {} column{}", columns.size(), columns.size() == 1 ? "" : "s"),
+          fmt::format("the line has {} column{}", fields.size(), fields.size() == 1 ? "" : "s"),
           "text_column and label_column count from 0");
-    if (rows.has_tags && of_tag == word_column)
-      refuse_row(place, fmt::format("the word '{}' has no tag", columns[word_column]),
+    if (has_tags_ && of_tag == word_column_)
+      refuse_row(place, fmt::format("the word '{}' has no tag", fields[word_column_]),
                  "expected a word and its tag, with a space or tab between them");
-    if (!is_inside) rows.rows.emplace_back().line = number;
-    is_inside = true;
-    append_word(rows.rows.back().example, columns[word_column]);
-    if (rows.has_tags) rows.rows.back().tags.emplace_back(columns[of_tag]);
+    if (row.example.words.empty()) row.place = place;
+    append_word(row.example, fields[word_column_]);
+    if (has_tags_) row.tags.emplace_back(fields[of_tag]);
   }
-  rows.columns =
-      fmt::format("words are column {}{}", word_column,
-                  !rows.has_tags        ? ""
-                  : tag_column == kLast ? ", tags are the last column"
-                                        : fmt::format(", tags are column {}", tag_column));
-  rows.notes.push_back(
-      fmt::format("{}: {} sentences, {}", rows.files.front(), rows.rows.size(), rows.columns));
-  return rows;
-}
+
+  std::string name_;
+  size_t word_column_, tag_column_;
+  TextFile file_;
+  Lines lines_;
+  int64_t n_rows_ = 0;
+  std::string utf8_;
+};
 
 /** Texts without tags, a line each. */
-TaggedRows read_plain(const DatasetOptions& options) {
-  TaggedRows rows = no_rows_of(options);
-  for (RawRow& row : read_lines(options).rows) {
-    TaggedRow& tagged = rows.rows.emplace_back();
-    tagged.example.text = std::move(row.text);
-    tagged.line = row.line;
-  }
-  return rows;
-}
+class PlainRows : public TaggedRows {
+ public:
+  explicit PlainRows(const DatasetOptions& options) : rows_(open_rows(options)) {}
 
-void check_row(const TaggedRows& all, const TaggedRow& row) {
+  bool next(TaggedRow& row) override {
+    row.clear();
+    if (!rows_->next(row_)) return false;
+    row.example.text = std::move(row_.text);
+    row.place = row_.place;
+    return true;
+  }
+  double share() const override { return rows_->share(); }
+
+ private:
+  std::unique_ptr<TextSource> rows_;
+  RawRow row_;
+};
+
+void check_row(const TaggedRow& row) {
   const Example& example = row.example;
-  if (trim(example.text).empty()) refuse_row(all.place(row), "the row has no words", "remove it");
+  if (trim(example.text).empty()) refuse_row(row.place, "the row has no words", "remove it");
   for (size_t i = 0; i < example.words.size(); ++i)
     if (trim(part_of(example.text, example.words[i])).empty())
-      refuse_row(all.place(row), fmt::format("word {} of the row is empty", i + 1),
+      refuse_row(row.place, fmt::format("word {} of the row is empty", i + 1),
                  "remove it, and its tag");
   for (size_t i = 0; i < row.tags.size(); ++i) {
     if (trim(row.tags[i]).empty())
-      refuse_row(all.place(row), fmt::format("the tag of word {} is empty", i + 1));
-    check_name(all.place(row), row.tags[i]);
+      refuse_row(row.place, fmt::format("the tag of word {} is empty", i + 1));
+    check_name(row.place, row.tags[i]);
   }
 }
 
-LabelMap build_map(const TaggedRows& all) {
-  std::set<std::string> names;
-  for (const TaggedRow& row : all.rows)
-    names.insert(row.tags.begin(), row.tags.end());
-  if (names.size() < 2)
+LabelMap build_map(const std::string& name, const std::set<std::string>& tags) {
+  if (tags.size() < 2)
     throw Error(
         Fault::data, "data.labels",
-        fmt::format("'{}' has the one tag '{}', expected at least two", all.name, *names.begin()),
+        fmt::format("'{}' has the one tag '{}', expected at least two", name, *tags.begin()),
         "is it the right label column?");
-  return LabelMap::sorted({names.begin(), names.end()});
+  return LabelMap::sorted({tags.begin(), tags.end()});
 }
 
-/** Rows of one file. */
-TaggedRows read_tagged(const DatasetOptions& options) {
+std::unique_ptr<TaggedRows> open_tagged(const DatasetOptions& options) {
   switch (options.format) {
     case DatasetFormat::jsonl:
     case DatasetFormat::parquet:
     case DatasetFormat::arrow:
-      return read_lists(options);
+      return std::make_unique<ListRows>(options);
     case DatasetFormat::conll:
-      return read_conll(options);
+      return std::make_unique<ConllRows>(options);
     case DatasetFormat::lines:
-      return read_plain(options);
+      return std::make_unique<PlainRows>(options);
     default:
       throw Error(Fault::data, "data.read",
                   fmt::format("'{}' is no file of words with a tag each", options.path.string()),
@@ -282,63 +301,74 @@ TaggedRows read_tagged(const DatasetOptions& options) {
   }
 }
 
-/** Adds the rows of a file to those of files before it. */
-void append(TaggedRows& all, TaggedRows one) {
-  const std::string& file = one.files.front();
-  check_same_columns(file, one.columns, all.files.front(), all.columns);
-  for (TaggedRow& row : one.rows) {
-    row.file = static_cast<uint32_t>(all.files.size());
-    all.rows.push_back(std::move(row));
+using TaggedFiles = RowFiles<TaggedRows>;
+
+class WordStream : public ExampleStream {
+ public:
+  WordStream(const DatasetFiles& files, const LabelMap& tags, std::vector<std::string> notes)
+      : rows_(files, open_tagged), tags_(tags), notes_(std::move(notes)) {}
+
+  bool next(Example& example) override {
+    if (!rows_.next(row_)) return false;
+    check_row(row_);
+    for (const std::string& tag : row_.tags) {
+      const auto id = tags_.find(tag);
+      if (!id)
+        refuse_row(row_.place,
+                   fmt::format("the tag '{}' is unknown, expected one of: {}", tag, tags_.list()),
+                   "the tags are those of the training set");
+      row_.example.label.tags.push_back(*id);
+    }
+    example = std::move(row_.example);
+    return true;
   }
-  all.files.push_back(file);
-}
+  int64_t n_bytes_read() const override { return rows_.n_bytes_read(); }
+  std::vector<std::string> notes() const override { return notes_; }
+
+ private:
+  TaggedFiles rows_;
+  const LabelMap& tags_;
+  std::vector<std::string> notes_;
+  TaggedRow row_;
+};
+
+class WordReader : public DatasetReader {
+ public:
+  WordReader(const DatasetFiles& files, const LabelScheme* known)
+      : DatasetReader(files.files, files.format), files_(files) {
+    TaggedFiles rows(files, open_tagged);
+    std::set<std::string> tags;
+    bool has_tags = false;
+    for (TaggedRow row; rows.next(row);) {
+      check_row(row);
+      tags.insert(row.tags.begin(), row.tags.end());
+      has_tags |= rows.source().has_tags();
+    }
+    notes_ = rows.notes();
+    if (has_tags) {
+      scheme_ = known ? *known
+                      : LabelScheme{.problem = ProblemType::tags,
+                                    .labels = build_map(files.options.path.string(), tags),
+                                    .has_pairs = std::nullopt};
+      notes_.push_back(fmt::format("{} tags: {}", scheme_.labels.size(), scheme_.labels.list()));
+    }
+    for (std::string& note : notes_)
+      note = escaped(note);
+    scheme_.has_pairs = false;
+  }
+
+  std::unique_ptr<ExampleStream> examples() const override {
+    return std::make_unique<WordStream>(files_, scheme_.labels, notes_);
+  }
+
+ private:
+  DatasetFiles files_;
+};
 
 }  // namespace
 
-Dataset read_words(const DatasetOptions& options,
-                   const std::vector<std::filesystem::path>& files,
-                   DatasetFormat format,
-                   const LabelScheme* known) {
-  TaggedRows all;
-  for (const std::filesystem::path& file : files) {
-    TaggedRows one = read_tagged(options_of_file(options, file, format));
-    if (one.rows.empty())
-      throw Error(Fault::data, "data.read", fmt::format("'{}' has no examples", file.string()),
-                  "is it the right file?");
-    if (all.files.empty())
-      all = std::move(one);
-    else
-      append(all, std::move(one));
-  }
-  all.name = options.path.string();
-  for (const TaggedRow& row : all.rows)
-    check_row(all, row);
-  Dataset dataset;
-  dataset.notes = std::move(all.notes);
-  if (all.has_tags) {
-    dataset.scheme = known ? *known
-                           : LabelScheme{.problem = ProblemType::tags,
-                                         .labels = build_map(all),
-                                         .has_pairs = std::nullopt};
-    const LabelMap& tags = dataset.scheme.labels;
-    dataset.notes.push_back(fmt::format("{} tags: {}", tags.size(), tags.list()));
-  }
-  for (std::string& note : dataset.notes)
-    note = escaped(note);
-  dataset.scheme.has_pairs = false;
-  for (TaggedRow& row : all.rows) {
-    for (const std::string& tag : row.tags) {
-      const auto id = dataset.scheme.labels.find(tag);
-      if (!id)
-        refuse_row(all.place(row),
-                   fmt::format("the tag '{}' is unknown, expected one of: {}", tag,
-                               dataset.scheme.labels.list()),
-                   "the tags are those of the training set");
-      row.example.label.tags.push_back(*id);
-    }
-    dataset.examples.push_back(std::move(row.example));
-  }
-  return dataset;
+std::unique_ptr<DatasetReader> open_words(const DatasetFiles& files, const LabelScheme* known) {
+  return std::make_unique<WordReader>(files, known);
 }
 
 }  // namespace ferry

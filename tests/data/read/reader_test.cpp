@@ -526,7 +526,9 @@ TEST_F(ReaderTest, HostileFiles) {
       const auto message = error_of([&] {
         read_dataset({.path = is_folder ? dir / "d" : dir / name, .labels = LabelUse::ignored});
       });
-      EXPECT_THAT(message, HasSubstr(what));
+      // A text of any size is read piece by piece, and its first byte is no text's.
+      EXPECT_THAT(message,
+                  HasSubstr(what == "4096.00 GiB" ? "byte 0 of the file is 0 (NUL)" : what));
       EXPECT_THAT(message, HasSubstr(name));
     }
 }

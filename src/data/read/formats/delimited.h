@@ -38,6 +38,8 @@ class DelimitedReader {
 
   /** False at the end. Reuses the row's memory. Error(data) with file:line on a malformed quote. */
   bool next(DelimitedRow& row);
+  /** Where in the text the next row is looked for. */
+  const char* place() const { return text_.data() + at_; }
 
  private:
   void read_field(std::string& field);

@@ -9,7 +9,8 @@
 
 namespace ferry {
 
-JsonRows::JsonRows(std::string_view text, std::string_view file) : text_(text), file_(file) {
+JsonRows::JsonRows(std::string_view text, std::string_view file, int64_t first_line)
+    : text_(text), file_(file), line_(first_line) {
   is_list_ = trim(text_.substr(0, 4096)).starts_with('[');
 }
 

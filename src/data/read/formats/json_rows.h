@@ -1,6 +1,7 @@
 #pragma once
 // The rows of a JSONL text, or of a JSON list of objects, as texts. Private to src/data.
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -16,10 +17,16 @@ struct JsonRow {
  * that is not blank is a row. `text` and `file`, which names it in errors, outlive the object. */
 class JsonRows {
  public:
-  JsonRows(std::string_view text, std::string_view file);
+  JsonRows(std::string_view text, std::string_view file, int64_t first_line = 1);
 
   /** False at the end. Error(data) with file:line where a list is cut short or is not a list. */
   bool next(JsonRow& row);
+  /** The share of the text that was given so far, from 0 to 1. */
+  double share() const {
+    return text_.empty() ? 1
+                         : static_cast<double>(std::min(at_, text_.size())) /
+                               static_cast<double>(text_.size());
+  }
 
  private:
   bool next_line(JsonRow& row);
@@ -29,7 +36,7 @@ class JsonRows {
 
   std::string_view text_, file_;
   size_t at_ = 0;
-  int64_t line_ = 1;
+  int64_t line_;
   bool is_list_ = false, is_first_ = true;
 };
 

@@ -3,13 +3,10 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <string>
 
 #include "src/base/error.h"
-#include "src/base/host_memory.h"
-#include "src/data/parquet/table_rows.h"
 #include "src/files/plain_file.h"
 
 namespace ferry {
@@ -39,8 +36,20 @@ std::string conversion_of(const stdfs::path& path, DatasetFormat format) {
                           FERRY_PYARROW, conversion_of(options.path, options.format)));
 }
 
+/** The library's functions. */
+struct Arrow {
+  FerryTableOpen* open;
+  FerryTableNext* next;
+  FerryTableClose* close;
+};
+
+template <typename Function>
+Function* find_function(void* library, const char* name) {
+  return reinterpret_cast<Function*>(dlsym(library, name));
+}
+
 /** It stays loaded until the process ends: Arrow's threads may. */
-FerryTableRows* open_library(const DatasetOptions& options) {
+Arrow open_library(const DatasetOptions& options) {
   std::error_code code;
   const stdfs::path here = stdfs::read_symlink("/proc/self/exe", code).parent_path();
   for (const char* place : kPlaces) {
@@ -48,48 +57,49 @@ FerryTableRows* open_library(const DatasetOptions& options) {
     if (!stdfs::exists(file, code)) continue;
     void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) refuse_without_arrow(options, fmt::format("does not load: {}", dlerror()));
-    void* function = dlsym(library, kFerryTableRowsName);
-    if (!function) refuse_without_arrow(options, fmt::format("'{}' is another's", file.string()));
-    return reinterpret_cast<FerryTableRows*>(function);
+    const Arrow arrow = {.open = find_function<FerryTableOpen>(library, kFerryTableOpenName),
+                         .next = find_function<FerryTableNext>(library, kFerryTableNextName),
+                         .close = find_function<FerryTableClose>(library, kFerryTableCloseName)};
+    if (!arrow.open || !arrow.next || !arrow.close)
+      refuse_without_arrow(options, fmt::format("'{}' is another's", file.string()));
+    return arrow;
   }
   refuse_without_arrow(options, "this build has none");
 }
 
-/** False where memory would run out: the system promises what it does not have. */
-bool append_text(void* to, const char* text, size_t n_bytes) {
-  auto& all = *static_cast<std::string*>(to);
-  const size_t wanted = all.size() + n_bytes;
-  if (wanted > all.capacity()) {
-    const size_t more = std::max(wanted, 2 * all.capacity());
-    if (more > static_cast<size_t>(read_host_memory().free_bytes())) return false;
-    all.reserve(more);
-  }
-  all.append(text, n_bytes);
-  return true;
+[[noreturn]] void refuse_damaged(const std::string& path, bool is_parquet, const char* fault) {
+  throw Error(
+      Fault::data, "data.read",
+      fmt::format("'{}' cannot be read as {}: {}", path, is_parquet ? "Parquet" : "Arrow", fault),
+      "is it complete, and of that format?");
 }
+
+using FaultText = std::array<char, 1024>;
 
 }  // namespace
 
-bool has_objects(DatasetFormat format) {
-  return format == DatasetFormat::jsonl || format == DatasetFormat::parquet ||
-         format == DatasetFormat::arrow;
+TableFile::TableFile(const DatasetOptions& options)
+    : next_(nullptr),
+      table_(nullptr, nullptr),
+      path_(options.path.string()),
+      is_parquet_(options.format == DatasetFormat::parquet) {
+  open_plain_file(options.path);  // it refuses what is no file
+  const Arrow arrow = open_library(options);
+  next_ = arrow.next;
+  FaultText fault = {};
+  table_ = {arrow.open(path_.c_str(), is_parquet_ ? kFerryParquet : kFerryArrow,
+                       {fault.data(), fault.size()}),
+            arrow.close};
+  if (!table_) refuse_damaged(path_, is_parquet_, fault.data());
 }
 
-TextFile load_objects(const DatasetOptions& options) {
-  const bool is_parquet = options.format == DatasetFormat::parquet;
-  if (!is_parquet && options.format != DatasetFormat::arrow)
-    return load_text_file(options.path, options.encoding);
-  open_plain_file(options.path);
-  FerryTableRows* rows = open_library(options);
-  TextFile file;
-  std::array<char, 1024> fault = {};
-  if (!rows(options.path.c_str(), is_parquet ? kFerryParquet : kFerryArrow, &file.text, append_text,
-            fault.data(), fault.size()))
-    throw Error(Fault::data, "data.read",
-                fmt::format("'{}' cannot be read as {}: {}", options.path.string(),
-                            is_parquet ? "Parquet" : "Arrow", fault.data()),
-                "is it complete, and of that format?");
-  return file;
+std::string_view TableFile::next() {
+  FaultText fault = {};
+  FerryTableRows rows = {};
+  if (!next_(table_.get(), &rows, {fault.data(), fault.size()}))
+    refuse_damaged(path_, is_parquet_, fault.data());
+  share_ = rows.share;
+  return {rows.text, rows.n_bytes};
 }
 
 }  // namespace ferry

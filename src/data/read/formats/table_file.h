@@ -1,18 +1,33 @@
 #pragma once
-// The rows of a Parquet or Arrow file, as JSONL would have them. Private to src/data: the readers
-// of JSONL read these, too. Arrow is loaded when the first such file is read; builds without the
-// pyarrow wheel lack what loads it (src/data/parquet).
+// The rows of a Parquet or Arrow file, as JSONL would have them. Private to src/data:
+// src/data/read/object_rows.h reads them. Arrow is loaded when the first such file is read; builds
+// without the pyarrow wheel lack what loads it (src/data/parquet).
 
-#include "src/data/read/formats/text_file.h"
+#include <memory>
+#include <string_view>
+
+#include "src/data/parquet/table_rows.h"
 #include "src/data/read/reader.h"
 
 namespace ferry {
 
-/** Files whose rows are objects: JSONL, Parquet and Arrow. */
-bool has_objects(DatasetFormat format);
+class TableFile {
+ public:
+  /** Error(data) without Arrow, and where the file is missing or damaged. */
+  explicit TableFile(const DatasetOptions& options);
 
-/** The text of a file whose rows are objects, a row a line where the file is a table. Error(data)
- * where a table is damaged, without Arrow, and as load_text_file() else. */
-TextFile load_objects(const DatasetOptions& options);
+  /** The next rows, an object and a line end each, valid until the next call; empty at the end.
+   * Error(data) where the file is damaged. */
+  std::string_view next();
+  /** The share of the file that was given so far, from 0 to 1. */
+  double share() const { return share_; }
+
+ private:
+  FerryTableNext* next_;
+  std::unique_ptr<FerryTable, FerryTableClose*> table_;
+  std::string path_;
+  bool is_parquet_;
+  double share_ = 0;
+};
 
 }  // namespace ferry
