@@ -64,6 +64,16 @@ void check_patterns(const config::Config& config) {
   apply_param_options(config, model);
 }
 
+/** Reads all of it, and says what was taken for what. */
+void check_dataset(const DatasetOptions& options) {
+  const auto reader = open_dataset(options);
+  const auto examples = reader->examples();
+  for (Example example; examples->next(example);) {
+  }
+  for (const std::string& note : examples->notes())
+    log_line(note);
+}
+
 /** Finds, without LibTorch, what the trainer would stumble over: a model or a tokenizer that is
  * missing or of another family, data that cannot be read, a directory in use. */
 void check_run(const config::Config& config) {
@@ -75,8 +85,7 @@ void check_run(const config::Config& config) {
   for (const char* key : {"dataset", "eval_dataset"}) {
     check_data_exists(config, key);
     if (const std::string& data = config.text(key); !data.empty())
-      for (const std::string& note : read_dataset(dataset_options(setting, data, rows)).notes)
-        log_line(note);
+      check_dataset(dataset_options(setting, data, rows));
   }
   sample_texts(config);
   const auto output = config.maybe_text("output_dir");

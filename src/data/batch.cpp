@@ -47,12 +47,9 @@ void collate(const TokenizedDataset& dataset,
     FERRY_CHECK(sample >= 0 && sample < dataset.size(), "sample {} of {}", sample, dataset.size());
     const auto [begin, end] = dataset.sequences_of(sample);
     for (int64_t sequence = begin; sequence < end; ++sequence) {
-      const auto ids = dataset.ids(sequence);
-      const auto types = dataset.type_ids(sequence);
-      batch.input_ids.insert(batch.input_ids.end(), ids.begin(), ids.end());
-      batch.type_ids.insert(batch.type_ids.end(), types.begin(), types.end());
+      dataset.append_tokens(sequence, batch.input_ids, batch.type_ids);
       batch.samples.push_back(sequence);
-      append_sequence(batch, static_cast<int64_t>(ids.size()));
+      append_sequence(batch, dataset.n_ids(sequence));
     }
   }
   batch.n_real_tokens = batch.n_tokens();

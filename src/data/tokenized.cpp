@@ -3,66 +3,94 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <bit>
-#include <exception>
 #include <map>
+#include <numeric>
 #include <set>
-#include <thread>
 
 #include "src/base/error.h"
 #include "src/data/hash.h"
+#include "src/data/tokens/token_writer.h"
+#include "src/data/tokens/tokenize.h"
 
 namespace ferry {
 namespace {
 
-template <typename T>
-int64_t bytes_of(const std::vector<T>& values) {
-  return static_cast<int64_t>(values.capacity() * sizeof(T));
+/** The sample of each sequence, by number, in the order of their first sequences. */
+std::vector<int64_t> choose_packs(std::span<const int32_t> lengths, int64_t max_tokens) {
+  std::vector<int64_t> pack_of;
+  pack_of.reserve(lengths.size());
+  int64_t n_packs = 0;
+  std::map<int64_t, std::set<int64_t>> with_room;  // packs by the tokens that they still take
+  for (const int64_t n : lengths) {
+    FERRY_CHECK(n <= max_tokens, "a sequence of {} tokens, packs of {}", n, max_tokens);
+    int64_t room = max_tokens, pack = n_packs;
+    if (const auto least = with_room.lower_bound(n); least != with_room.end()) {
+      room = least->first;
+      pack = *least->second.begin();  // the earliest
+      least->second.erase(pack);
+      if (least->second.empty()) with_room.erase(least);
+    } else {
+      ++n_packs;
+    }
+    pack_of.push_back(pack);
+    if (room > n) with_room[room - n].insert(pack);
+  }
+  return pack_of;
 }
 
 }  // namespace
 
-void TokenizedDataset::add(const TokenizedExample& sequence, int64_t example) {
-  FERRY_CHECK(!is_packed(), "a sequence for packs that are made");
-  FERRY_CHECK(sequence.type_ids.empty() || sequence.type_ids.size() == sequence.ids.size(),
-              "{} types for {} tokens", sequence.type_ids.size(), sequence.ids.size());
-  ids_.insert(ids_.end(), sequence.ids.begin(), sequence.ids.end());
-  for (int32_t type : sequence.type_ids) {
-    FERRY_CHECK(type >= 0 && type <= UINT8_MAX, "a token of type {}", type);
-    type_ids_.push_back(static_cast<uint8_t>(type));
-  }
-  type_ids_.resize(ids_.size());
-  offsets_.push_back(static_cast<int64_t>(ids_.size()));
-  labels_.insert(labels_.end(), sequence.labels.begin(), sequence.labels.end());
-  label_offsets_.push_back(static_cast<int64_t>(labels_.size()));
-  values_.insert(values_.end(), sequence.values.begin(), sequence.values.end());
-  value_offsets_.push_back(static_cast<int64_t>(values_.size()));
-  examples_.push_back(example);
-  n_truncated_ += sequence.truncated;
+TokenizedDataset::TokenizedDataset() : TokenizedDataset(MemoryWriter(TokenForm()).finish()) {}
+
+TokenizedDataset::TokenizedDataset(std::shared_ptr<const TokenStore> store)
+    : store_(std::move(store)), n_examples_(store_->facts().n_examples) {}
+
+int64_t TokenizedDataset::n_tokens() const {
+  if (!is_selection_) return store_->facts().n_tokens;
+  int64_t n = 0;
+  for (int64_t i = 0; i < n_sequences(); ++i)
+    n += n_ids(i);
+  return n;
+}
+
+int64_t TokenizedDataset::n_tokens(int64_t sample) const {
+  const auto [begin, end] = sequences_of(sample);
+  int64_t n = 0;
+  for (int64_t i = begin; i < end; ++i)
+    n += n_ids(i);
+  return n;
+}
+
+int64_t TokenizedDataset::n_truncated() const {
+  int64_t n = 0;
+  for (int64_t i = 0; i < n_sequences(); ++i)
+    n += entry(i).is_truncated();
+  return n;
+}
+
+int64_t TokenizedDataset::view_bytes() const {
+  return static_cast<int64_t>((order_.capacity() + packs_.capacity()) * sizeof(int64_t));
+}
+
+std::vector<int32_t> TokenizedDataset::ids(int64_t sequence) const {
+  std::vector<int32_t> ids, types;
+  append_tokens(sequence, ids, types);
+  return ids;
+}
+
+std::vector<int32_t> TokenizedDataset::type_ids(int64_t sequence) const {
+  std::vector<int32_t> ids, types;
+  append_tokens(sequence, ids, types);
+  return types;
 }
 
 uint64_t TokenizedDataset::fingerprint() const {
-  uint64_t hash = hash_key(static_cast<uint64_t>(has_labels_));
-  auto add = [&hash](const auto& values) {
-    for (const auto value : values)
-      hash = mix64(hash + 0x9e3779b97f4a7c15 + std::bit_cast<uint64_t>(static_cast<double>(value)));
-    hash = hash_key(hash, values.size());
-  };
-  add(offsets_), add(ids_), add(type_ids_), add(label_offsets_), add(labels_);
-  add(value_offsets_), add(values_);
-  if (is_packed()) add(packs_);
+  uint64_t hash = hash_key(static_cast<uint64_t>(has_labels()), n_sequences());
+  for (int64_t i = 0; i < n_sequences(); ++i)
+    hash = hash_key(hash, entry(i).hash);
+  for (const int64_t pack : packs_)
+    hash = hash_key(hash, pack);
   return hash;
-}
-
-int32_t TokenizedDataset::max_type_id() const {
-  return type_ids_.empty() ? 0 : *std::max_element(type_ids_.begin(), type_ids_.end());
-}
-
-int64_t TokenizedDataset::bytes() const {
-  return bytes_of(offsets_) + bytes_of(ids_) + bytes_of(type_ids_) + bytes_of(label_offsets_) +
-         bytes_of(labels_) + bytes_of(value_offsets_) + bytes_of(values_) + bytes_of(examples_) +
-         bytes_of(packs_);
 }
 
 std::vector<int32_t> TokenizedDataset::lengths() const {
@@ -75,9 +103,9 @@ std::vector<int32_t> TokenizedDataset::lengths() const {
 
 std::vector<int32_t> TokenizedDataset::sequence_lengths() const {
   std::vector<int32_t> result;
-  result.reserve(offsets_.size() - 1);
-  for (size_t i = 0; i + 1 < offsets_.size(); ++i)
-    result.push_back(static_cast<int32_t>(offsets_[i + 1] - offsets_[i]));
+  result.reserve(static_cast<size_t>(n_sequences()));
+  for (int64_t i = 0; i < n_sequences(); ++i)
+    result.push_back(static_cast<int32_t>(n_ids(i)));
   return result;
 }
 
@@ -88,91 +116,56 @@ std::vector<int32_t> TokenizedDataset::pack_sizes() const {
   return result;
 }
 
-void TokenizedDataset::add(const TokenizedDataset& from, int64_t sequence) {
-  const auto append = [](auto& to, auto& offsets, auto part) {
-    to.insert(to.end(), part.begin(), part.end());
-    offsets.push_back(std::ssize(to));
-  };
-  const auto types = from.type_ids(sequence);
-  type_ids_.insert(type_ids_.end(), types.begin(), types.end());
-  append(ids_, offsets_, from.ids(sequence));
-  append(labels_, label_offsets_, from.labels(sequence));
-  append(values_, value_offsets_, from.values(sequence));
-  examples_.push_back(from.example_of(sequence));
+TokenizedDataset TokenizedDataset::of_examples(std::span<const int64_t> places) const {
+  FERRY_CHECK(!is_packed(), "packs that are to be taken apart");
+  TokenizedDataset some(store_);
+  some.is_selection_ = true;
+  some.n_examples_ = std::ssize(places);
+  auto wanted = places.begin();
+  for (int64_t i = 0; i < n_sequences(); ++i) {
+    while (wanted != places.end() && *wanted < example_of(i))
+      ++wanted;
+    if (wanted != places.end() && *wanted == example_of(i)) some.order_.push_back(place(i));
+  }
+  some.order_.shrink_to_fit();
+  return some;
 }
 
 TokenizedDataset TokenizedDataset::packed(int64_t max_tokens) const {
-  std::vector<std::vector<int64_t>> packs;
-  std::map<int64_t, std::set<size_t>> with_room;  // packs by the tokens that they still take
-  for (int64_t i = 0; i < n_sequences(); ++i) {
-    const int64_t n = std::ssize(ids(i));
-    FERRY_CHECK(n <= max_tokens, "a sequence of {} tokens, packs of {}", n, max_tokens);
-    int64_t room = max_tokens;
-    size_t pack = packs.size();
-    if (const auto least = with_room.lower_bound(n); least != with_room.end()) {
-      room = least->first;
-      pack = *least->second.begin();  // the earliest
-      least->second.erase(pack);
-      if (least->second.empty()) with_room.erase(least);
-    } else {
-      packs.emplace_back();
-    }
-    packs[pack].push_back(i);
-    if (room > n) with_room[room - n].insert(pack);
-  }
-  TokenizedDataset result;
-  result.has_labels_ = has_labels_;
-  result.n_truncated_ = n_truncated_;
-  result.ids_.reserve(ids_.size());
-  result.type_ids_.reserve(type_ids_.size());
-  result.packs_ = {0};
-  for (const auto& pack : packs) {
-    for (int64_t sequence : pack)
-      result.add(*this, sequence);
-    result.packs_.push_back(result.n_sequences());
-  }
+  const std::vector<int64_t> pack_of = choose_packs(sequence_lengths(), max_tokens);
+  TokenizedDataset result(store_);
+  result.n_examples_ = n_examples_;
+  result.is_selection_ = true;
+  const int64_t n_packs = pack_of.empty() ? 0 : 1 + *std::ranges::max_element(pack_of);
+  // Where each pack begins; then where its next sequence goes.
+  std::vector<int64_t> next(static_cast<size_t>(n_packs) + 1);
+  for (const int64_t pack : pack_of)
+    ++next[static_cast<size_t>(pack) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  result.packs_ = next;
+  result.order_.resize(pack_of.size());
+  for (size_t i = 0; i < pack_of.size(); ++i)
+    result.order_[static_cast<size_t>(next[static_cast<size_t>(pack_of[i])]++)] =
+        place(static_cast<int64_t>(i));
   return result;
 }
 
-TokenizedDataset tokenize_dataset(const Dataset& dataset, const Tokenize& tokenize, int n_threads) {
-  TokenizedDataset result;
-  result.set_has_labels(dataset.scheme.problem != ProblemType::unlabelled);
-  const std::span all(dataset.examples);
-  // Pieces of a few thousand samples: enough to share out, and what is not yet in the flat array
-  // stays small.
-  constexpr size_t kPiece = 4096;
-  std::vector<std::vector<TokenizedExample>> piece;  // the samples of each example
-  for (size_t begin = 0; begin < all.size(); begin += kPiece) {
-    const auto part = all.subspan(begin, std::min(kPiece, all.size() - begin));
-    piece.assign(part.size(), {});
-    const auto work = [&](std::atomic<size_t>& next, std::exception_ptr& failure) {
-      try {
-        for (size_t i; (i = next.fetch_add(1)) < part.size();)
-          tokenize(part[i], piece[i]);
-      } catch (...) {
-        failure = std::current_exception();
-        next.store(part.size());  // the others stop too
-      }
-    };
-    std::atomic<size_t> next{0};
-    std::vector<std::exception_ptr> failures(static_cast<size_t>(std::max(n_threads, 1)));
-    {
-      std::vector<std::jthread> threads;
-      for (size_t t = 1; t < failures.size(); ++t)
-        threads.emplace_back([&, t] { work(next, failures[t]); });
-      work(next, failures[0]);
-    }
-    for (const std::exception_ptr& failure : failures)
-      if (failure) std::rethrow_exception(failure);
-    for (size_t i = 0; i < part.size(); ++i)
-      for (const TokenizedExample& sample : piece[i]) {
-        if (sample.ids.empty())
-          throw Error(Fault::data, "data.tokenize",
-                      fmt::format("example {} has no tokens", begin + i + 1), "is its text blank?");
-        result.add(sample, static_cast<int64_t>(begin + i));
-      }
+TokenizedDataset dataset_of(std::span<const TokenizedExample> sequences) {
+  MemoryWriter tokens((TokenForm()));
+  for (const TokenizedExample& sequence : sequences) {
+    tokens.add_example({});
+    tokens.add(sequence);
   }
-  return result;
+  return TokenizedDataset(tokens.finish());
+}
+
+TokenizedDataset tokenize_dataset(const Dataset& dataset, const Tokenize& tokenize, int n_threads) {
+  MemoryWriter tokens(
+      {.has_labels = dataset.scheme.problem != ProblemType::unlabelled, .keeps_examples = true});
+  TokenizeOptions options;
+  options.n_threads = n_threads;
+  tokenize_examples(*stream_of(dataset.examples), tokenize, options, tokens);
+  return TokenizedDataset(tokens.finish());
 }
 
 }  // namespace ferry

@@ -119,12 +119,8 @@ std::unique_ptr<Scores> scores_for(const LabelScheme& scheme) {
 
 class ClassificationScorer : public Scorer {
  public:
-  ClassificationScorer(const TokenizedDataset& data,
-                       std::span<const Example> examples,
-                       const LabelScheme& scheme,
-                       int64_t n_labels)
+  ClassificationScorer(const TokenizedDataset& data, const LabelScheme& scheme, int64_t n_labels)
       : data_(data),
-        examples_(examples),
         scheme_(scheme),
         n_labels_(static_cast<size_t>(n_labels)),
         scores_(scores_for(scheme)) {}
@@ -160,7 +156,8 @@ class ClassificationScorer : public Scorer {
   }
 
   Answer answer(int64_t sample, const Prediction& p) const {
-    const Label& label = examples_[static_cast<size_t>(sample)].label;
+    const int64_t place = data_.example_of(sample);
+    const Label label = data_.example(place).label;
     const std::vector<std::string> classes = names(p.classes);
     ordered_json predicted, compared;
     std::string truth;
@@ -189,7 +186,7 @@ class ClassificationScorer : public Scorer {
         predicted["scores"][scheme_.labels.name(static_cast<int32_t>(c))] = p.scores[c];
     }
     predicted["logits"] = compared["logits"] = std::vector<float>(p.logits.begin(), p.logits.end());
-    return {.example = sample,
+    return {.example = place,
             .words = in_words(p),
             .truth = truth,
             .predicted = std::move(predicted),
@@ -197,7 +194,6 @@ class ClassificationScorer : public Scorer {
   }
 
   const TokenizedDataset& data_;
-  std::span<const Example> examples_;
   const LabelScheme& scheme_;
   size_t n_labels_;
   std::unique_ptr<Scores> scores_;
@@ -248,6 +244,8 @@ class Classification : public Task {
     }
   }
 
+  int64_t setting_of_samples() const override { return padding_.value_or(-1); }
+
   void label(MicroBatch& batch,
              const TokenizedDataset& from,
              const Tokenizer& /*tokenizer*/,
@@ -273,9 +271,8 @@ class Classification : public Task {
   }
 
   std::unique_ptr<Scorer> scorer(const TokenizedDataset& data,
-                                 std::span<const Example> examples,
                                  const Tokenizer& /*tokenizer*/) const override {
-    return std::make_unique<ClassificationScorer>(data, examples, scheme(), n_labels());
+    return std::make_unique<ClassificationScorer>(data, scheme(), n_labels());
   }
 
   std::vector<std::string> metric_names() const override {

@@ -8,6 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/base/utf8.h"
+#include "src/data/tokens/windows.h"
 
 namespace ferry {
 namespace {
@@ -30,7 +31,6 @@ class LanguageModel : public Task {
   bool answers_texts() const override { return false; }
   bool wants_logits() const override { return false; }
   std::unique_ptr<Scorer> scorer(const TokenizedDataset& /*data*/,
-                                 std::span<const Example> /*examples*/,
                                  const Tokenizer& /*tokenizer*/) const override {
     return std::make_unique<PerplexityScorer>();
   }
@@ -87,6 +87,8 @@ class CausalLm : public LanguageModel {
   std::string_view name() const override { return "causal-lm"; }
   LossKind loss() const override { return LossKind::causal_lm; }
 
+  bool takes_parts() const override { return true; }
+
   /** A document in windows of max_length tokens, the end-of-text token at its end; or a prompt with
    * its completion, and the number of the prompt's tokens as the label. */
   void encode(const Example& example,
@@ -94,28 +96,34 @@ class CausalLm : public LanguageModel {
               int64_t max_length,
               std::vector<TokenizedExample>& out) const override {
     thread_local Encoding encoding;
-    tokenizer.encode(example.text, Tokenizer::kNoLimit, encoding);
     std::vector<int32_t>& ids = encoding.ids;
+    const bool ends = ends_text(example.part);
+    if (example.part == TextPart::whole) {
+      tokenizer.encode(example.text, Tokenizer::kNoLimit, encoding);
+    } else {
+      ids.clear();
+      tokenizer.append_part(example.text, begins_text(example.part), ends, ids);
+    }
     const int32_t eos = tokenizer.special_ids().eos;
-    if (!ids.empty() && ids.back() == eos) ids.pop_back();
+    if (ends && !ids.empty() && ids.back() == eos) ids.pop_back();
     const size_t n_prompt = ids.size();
     const auto length = static_cast<size_t>(max_length);
     if (example.text_pair) {
       if (n_prompt >= length) refuse_prompt(example, n_prompt, max_length);
       tokenizer.append_ids(*example.text_pair, ids);
     }
-    if (eos >= 0) ids.push_back(eos);
-    if (example.text_pair) {
+    if (ends && eos >= 0) ids.push_back(eos);
+    if (example.part != TextPart::whole) {
+      out.push_back({.ids = ids, .part = example.part});
+    } else if (example.text_pair) {
       const bool is_cut = ids.size() > length;
       ids.resize(std::min(ids.size(), length));
       out.push_back({.ids = ids, .labels = {static_cast<int32_t>(n_prompt)}, .truncated = is_cut});
-      return;
-    }
-    for (size_t begin = 0; begin < ids.size(); begin += length) {
-      const size_t end = std::min(begin + length, ids.size());
-      if (begin > 0 && end - begin < 2) break;  // nothing follows its only token
-      out.push_back({.ids = {ids.begin() + static_cast<std::ptrdiff_t>(begin),
-                             ids.begin() + static_cast<std::ptrdiff_t>(end)}});
+    } else {
+      Windows windows(length);
+      const auto take = [&](const std::vector<int32_t>& window) { out.push_back({.ids = window}); };
+      windows.add(ids, take);
+      windows.finish(take);
     }
   }
 

@@ -98,39 +98,34 @@ std::vector<size_t> best_places(std::span<const float> logits, size_t offset) {
 class AnswerScorer : public Scorer {
  public:
   AnswerScorer(const TokenizedDataset& data,
-               std::span<const Example> examples,
                const Tokenizer& tokenizer,
                const TaskSettings& settings,
                bool has_unanswered)
       : data_(data),
-        examples_(examples),
         tokenizer_(tokenizer),
         settings_(settings),
-        may_be_unanswered_(has_unanswered ||
-                           (data.has_labels() && std::ranges::any_of(examples, [](const auto& e) {
-                              return e.label.answers.empty();
-                            }))) {}
+        may_be_unanswered_(has_unanswered || (data.has_labels() && has_unanswered_question())) {}
 
   void add(const MicroBatch& batch,
            std::span<const float> logits,
            const TakeAnswer& take) override {
     for (size_t i = 0; i < batch.samples.size(); ++i) {
       const int64_t sample = batch.samples[i];
-      if (data_.example_of(sample) != example_) {
+      if (data_.example_of(sample) != place_) {
         finish(take);
         begin_example(sample);
       }
       add_window(static_cast<size_t>(sample - first_sample_),
                  logits.subspan(2 * static_cast<size_t>(batch.cu_seqlens[i]),
-                                2 * data_.ids(sample).size()));
+                                2 * static_cast<size_t>(data_.n_ids(sample))));
     }
   }
 
   void finish(const TakeAnswer& take) override {
-    if (example_ < 0) return;
+    if (place_ < 0) return;
     Answer answer = answer_of_example();
     if (take) take(std::move(answer));
-    example_ = -1;
+    place_ = -1;
   }
 
   Metrics metrics(double /*loss*/) const override {
@@ -139,16 +134,26 @@ class AnswerScorer : public Scorer {
   }
 
  private:
-  const Example& example() const { return examples_[static_cast<size_t>(example_)]; }
+  bool has_unanswered_question() const {
+    int64_t seen = -1;
+    for (int64_t i = 0; i < data_.n_sequences(); ++i) {
+      const int64_t place = data_.example_of(i);
+      if (place != seen && data_.example(place).label.answers.empty()) return true;
+      seen = place;
+    }
+    return false;
+  }
+
+  const Example& example() const { return example_; }
 
   void begin_example(int64_t sample) {
-    example_ = data_.example_of(sample);
+    place_ = data_.example_of(sample);
+    example_ = data_.example(place_);
     first_sample_ = sample;
     tokenizer_.encode_pair(example().text, *example().text_pair, Tokenizer::kNoLimit, whole_,
                            Offsets::keep);
     // The first window is full where there is a second.
-    windows_ =
-        windows_of(whole_, static_cast<int64_t>(data_.ids(sample).size()), settings_.doc_stride);
+    windows_ = windows_of(whole_, data_.n_ids(sample), settings_.doc_stride);
     candidates_.clear();
     none_.reset();
   }
@@ -230,7 +235,7 @@ class AnswerScorer : public Scorer {
     const auto place = [&](uint32_t byte) {
       return count_characters(std::string_view(context).substr(0, byte));
     };
-    Answer answer = {.example = example_,
+    Answer answer = {.example = place_,
                      .words = fmt::format("{} ({:.2f})", say(text), probability)};
     ordered_json& predicted = *answer.predicted;
     if (!example().id.empty()) predicted["id"] = (*answer.compared)["id"] = example().id;
@@ -257,12 +262,12 @@ class AnswerScorer : public Scorer {
   }
 
   const TokenizedDataset& data_;
-  std::span<const Example> examples_;
   const Tokenizer& tokenizer_;
   TaskSettings settings_;
   bool may_be_unanswered_;
   // Of the example whose windows are coming in.
-  int64_t example_ = -1, first_sample_ = 0;
+  int64_t place_ = -1, first_sample_ = 0;
+  Example example_;
   Encoding whole_;
   Windows windows_;
   std::vector<Candidate> candidates_;  ///< at most kN_best, the best first
@@ -323,10 +328,8 @@ class QuestionAnswering : public Task {
   }
 
   std::unique_ptr<Scorer> scorer(const TokenizedDataset& data,
-                                 std::span<const Example> examples,
                                  const Tokenizer& tokenizer) const override {
-    return std::make_unique<AnswerScorer>(data, examples, tokenizer, settings_,
-                                          scheme().has_unanswered);
+    return std::make_unique<AnswerScorer>(data, tokenizer, settings_, scheme().has_unanswered);
   }
   std::vector<std::string> metric_names() const override { return {"loss", "exact_match", "f1"}; }
 

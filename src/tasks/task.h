@@ -84,6 +84,11 @@ class Task {
                      const Tokenizer& tokenizer,
                      const MaskKey& key) const = 0;
 
+  /** The part of the settings that decides samples and that no option names: tokens that are kept in
+   * a file are found again where it is the same. */
+  virtual int64_t setting_of_samples() const { return 0; }
+  /** A document may be encoded part by part (src/tasks/document_parts.h). */
+  virtual bool takes_parts() const { return false; }
   /** Several sequences may be one sample: nothing but their tokens is asked for. */
   virtual bool may_be_packed() const { return false; }
   /** Texts come in words, and are encoded word by word. */
@@ -92,9 +97,8 @@ class Task {
   virtual bool answers_texts() const { return true; }
   /** Scores need the model's outputs, not only the loss. */
   virtual bool wants_logits() const { return true; }
-  /** `data` and `examples` (those of the data) outlive it. */
+  /** `data`, which keeps its examples if the task answers texts, and `tokenizer` outlive it. */
   virtual std::unique_ptr<Scorer> scorer(const TokenizedDataset& data,
-                                         std::span<const Example> examples,
                                          const Tokenizer& tokenizer) const = 0;
   /** The names of an evaluation's metrics, "loss" first. */
   virtual std::vector<std::string> metric_names() const = 0;

@@ -61,12 +61,8 @@ WordTag tag_of(std::span<const float> logits) {
 
 class TagScorer : public Scorer {
  public:
-  TagScorer(const TokenizedDataset& data,
-            std::span<const Example> examples,
-            const LabelScheme& scheme,
-            const Tokenizer& tokenizer)
+  TagScorer(const TokenizedDataset& data, const LabelScheme& scheme, const Tokenizer& tokenizer)
       : data_(data),
-        examples_(examples),
         scheme_(scheme),
         tokenizer_(tokenizer),
         n_labels_(static_cast<size_t>(scheme.labels.size())),
@@ -80,7 +76,8 @@ class TagScorer : public Scorer {
     for (size_t i = 0; i < batch.samples.size(); ++i) {
       const auto begin = static_cast<size_t>(batch.cu_seqlens[i]) * n_labels_;
       const int64_t sample = batch.samples[i];
-      const auto of_tokens = logits.subspan(begin, data_.ids(sample).size() * n_labels_);
+      const auto of_tokens =
+          logits.subspan(begin, static_cast<size_t>(data_.n_ids(sample)) * n_labels_);
       if (data_.has_labels()) score(sample, of_tokens);
       if (take) take(answer(sample, of_tokens));
     }
@@ -112,9 +109,9 @@ class TagScorer : public Scorer {
 
   Answer answer(int64_t sample, std::span<const float> logits) {
     const int64_t place = data_.example_of(sample);
-    const Example& example = examples_[static_cast<size_t>(place)];
+    const Example example = data_.example(place);
     const std::vector<TextRange> words = words_of(example);
-    const auto n_tokens = static_cast<int64_t>(data_.ids(sample).size());
+    const int64_t n_tokens = data_.n_ids(sample);
     encoded_.encode(example, tokenizer_, n_tokens);
     std::vector<WordTag> tags;
     for (int32_t token : encoded_.first_tokens)
@@ -190,7 +187,6 @@ class TagScorer : public Scorer {
   }
 
   const TokenizedDataset& data_;
-  std::span<const Example> examples_;
   const LabelScheme& scheme_;
   const Tokenizer& tokenizer_;
   size_t n_labels_;
@@ -237,9 +233,8 @@ class TokenClassification : public Task {
   }
 
   std::unique_ptr<Scorer> scorer(const TokenizedDataset& data,
-                                 std::span<const Example> examples,
                                  const Tokenizer& tokenizer) const override {
-    return std::make_unique<TagScorer>(data, examples, scheme(), tokenizer);
+    return std::make_unique<TagScorer>(data, scheme(), tokenizer);
   }
   std::vector<std::string> metric_names() const override {
     return {"loss", "precision", "recall", "f1", "accuracy"};

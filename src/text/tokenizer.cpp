@@ -192,6 +192,21 @@ void Tokenizer::append_ids(std::string_view text, std::vector<int32_t>& ids) con
   append(text, std::numeric_limits<size_t>::max(), work, {ids, nullptr});
 }
 
+void Tokenizer::append_part(std::string_view part,
+                            bool begins,
+                            bool ends,
+                            std::vector<int32_t>& ids) const {
+  bool is_behind = false;
+  for (const text::Template::Piece& piece : single_.pieces) {
+    if (piece.text >= 0) {
+      append_ids(part, ids);
+      is_behind = true;
+    } else if (is_behind ? ends : begins) {
+      ids.insert(ids.end(), piece.ids.begin(), piece.ids.end());
+    }
+  }
+}
+
 void Tokenizer::encode(std::string_view text,
                        int64_t max_length,
                        Encoding& out,

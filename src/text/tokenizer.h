@@ -96,6 +96,9 @@ class Tokenizer {
 
   /** Appends the ids of the text alone, without special tokens and uncut. Throws as encode. */
   void append_ids(std::string_view text, std::vector<int32_t>& ids) const;
+  /** The same of a part of a text (src/text/text_cut.h): with the special tokens in front of the
+   * text where it begins with the part, and those behind it where it ends with it. */
+  void append_part(std::string_view part, bool begins, bool ends, std::vector<int32_t>& ids) const;
 
   /** The text of ids; of those that the vocabulary has not, nothing. Special tokens are left out,
    * or written as they are. */

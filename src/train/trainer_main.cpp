@@ -81,10 +81,30 @@ void open_run(OpenRun& run,
 }
 
 /** The model that was best, not the last one; its predictions too. */
-void load_best(TrainingResult& result, Session& session, const Job& job) {
+void load_best(TrainingResult& result,
+               Session& session,
+               const Job& job,
+               const std::filesystem::path& run) {
   if (!result.best || result.best->step == session.n_steps()) return;
   load_model(*result.best, job, session);
-  result.evaluation = evaluate(session, job.model, job.data);
+  result.evaluation = evaluate(session, job.model, job.data, predictions_of(run));
+}
+
+/** Puts predictions.jsonl in its place, made again where the disk had no room for it. Throws
+ * DiskFull where it still has none. */
+void write_predictions(Evaluation& evaluation,
+                       Session& session,
+                       const Job& job,
+                       const std::filesystem::path& run) {
+  if (job.data.eval.size() == 0) return write_text_file(predictions_of(run), "");
+  if (!evaluation.predictions)
+    evaluation = evaluate(session, job.model, job.data, predictions_of(run));
+  try {
+    evaluation.predictions->commit();
+  } catch (const DiskFull&) {
+    evaluation.predictions.reset();
+    throw;
+  }
 }
 
 /** Why a run was left, and from where it would go on. */
@@ -120,12 +140,12 @@ int finish_training(TrainingResult result,
                     const Promise& promise,
                     runs::RunDirectory& run,
                     const term::Terminal& terminal) {
-  load_best(result, session, job);
+  load_best(result, session, job, run.path());
   run.set_phase(runs::Phase::saving);
   std::filesystem::path final;
   const bool is_saved = write_when_there_is_room(
       [&] {
-        write_text_file(run.path() / "predictions.jsonl", result.evaluation.predictions);
+        write_predictions(result.evaluation, session, job, run.path());
         final = save_final(session, job.model, *job.data.task, run.path());
       },
       run);
@@ -393,7 +413,7 @@ int run_predict(config::CommandLine command) {
   start_torch(job.config, job.machine);
   auto session = open_with_warning(job);
   answer(*session, job.model, job.data, [&](const Answer& answer) {
-    const Example& example = job.data.eval_texts[static_cast<size_t>(answer.example)];
+    const Example example = job.data.eval.example(answer.example);
     print(command.wants_json ? answer_line(example, answer.predicted) : answer.words + "\n");
   });
   return 0;

@@ -19,13 +19,14 @@ RandomRows::RandomRows(std::vector<int32_t> lengths,
                        bool is_causal)
     : n_rows_(n_rows), length_max_(length_max), is_causal_(is_causal) {
   std::mt19937_64 random(3);
+  std::vector<TokenizedExample> rows;
   for (const int32_t length : lengths) {
-    TokenizedExample row;
+    TokenizedExample& row = rows.emplace_back();
     for (int32_t i = 0; i < length; ++i)
       row.ids.push_back(static_cast<int32_t>(random() % 30000));
     row.labels = {static_cast<int32_t>(random() % 2)};
-    data_.add(row, data_.size());
   }
+  data_ = dataset_of(rows);
 }
 
 RandomRows RandomRows::of_one_length(int64_t n_rows, int64_t length, bool is_causal) {

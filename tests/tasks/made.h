@@ -54,7 +54,7 @@ struct Made {
   Made(const Made&) = delete;  // scorers point into it
   Made& operator=(const Made&) = delete;
 
-  std::unique_ptr<Scorer> scorer() const { return task->scorer(data, dataset.examples, tokenizer); }
+  std::unique_ptr<Scorer> scorer() const { return task->scorer(data, tokenizer); }
 };
 
 inline double metric(const Metrics& metrics, std::string_view name) {

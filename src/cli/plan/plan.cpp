@@ -294,7 +294,7 @@ int run_plan(Arguments arguments) {
       make_model_table(config, hf, task_kind_of(config).head, n_labels, planned.machine);
   apply_param_options(config, model);
   const PlannedTexts texts =
-      count_texts(std::move(data), config, model_directory,
+      count_texts(data, config, model_directory,
                   choose_max_length(config, model.max_positions, planned.machine.has_gpu));
   PlanRequest request =
       make_plan_request(config, model, planned.machine, /*trains=*/true, texts.bytes);

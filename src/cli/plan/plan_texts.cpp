@@ -8,8 +8,9 @@
 #include "src/base/print.h"
 #include "src/base/threads.h"
 #include "src/data/run_dataset.h"
-#include "src/train/generate/prompts.h"
+#include "src/data/sampler.h"
 #include "src/train/prepare/text_tokens.h"
+#include "src/train/prepare/tokens.h"
 
 namespace ferry::cli {
 namespace {
@@ -25,9 +26,18 @@ int64_t steps_of(int64_t n_samples, const config::Config& config) {
                       config.integer("max_steps"));
 }
 
+/** Reads them all. */
+int64_t n_training_examples(const Texts& texts, uint64_t seed) {
+  int64_t n = 0;
+  const auto examples = texts.train.examples();
+  for (Example example; examples->next(example);)
+    n += begins_text(example.part);
+  return texts.held_out > 0 ? std::ssize(split(n, texts.held_out, seed).train) : n;
+}
+
 }  // namespace
 
-PlannedTexts count_texts(std::optional<Texts> texts,
+PlannedTexts count_texts(const std::optional<Texts>& texts,
                          const config::Config& config,
                          const std::optional<fs::path>& model_directory,
                          int64_t max_length) {
@@ -36,15 +46,18 @@ PlannedTexts count_texts(std::optional<Texts> texts,
   if (max_steps >= 0) counted.n_steps = max_steps;
   if (!texts) return counted;
   // Without a tokenizer nobody knows how many samples a long text is.
-  counted.n_steps = steps_of(static_cast<int64_t>(texts->train.examples.size()), config);
+  counted.n_steps = steps_of(n_training_examples(*texts, shuffle_seed_of(config)), config);
   if (!model_directory || !Tokenizer::is_in(*model_directory)) {
     log_line(fmt::format("the model's tokenizer is not here: each text counts as {} tokens",
                          max_length));
     return counted;
   }
   const Tokenizer tokenizer = Tokenizer::open(*model_directory);
-  const bool packs = packs_texts(config, *texts->task);
-  const Data data = tokenize(*std::move(texts), tokenizer, max_length, n_usable_threads(), packs);
+  const Data data = tokenize(
+      *texts, tokenizer,
+      token_settings(config, *texts->task, *model_directory, max_length, n_usable_threads()));
+  for (const std::string& note : data.notes)
+    log_line(note);
   RunTexts run = run_texts_of(data.train, data.eval);
   run.data_seed = shuffle_seed_of(config);
   run.max_length = max_length;
@@ -54,7 +67,7 @@ PlannedTexts count_texts(std::optional<Texts> texts,
   counted.longest = longest_text(run.trained, run.evaluated, max_length);
   if (counted.longest < max_length) log_line(note_of_lengths(counted.longest, max_length));
   run.max_length = counted.longest;
-  counted.bytes = data.train.bytes() + data.eval.bytes();
+  counted.bytes = data.bytes();
   counted.mean_tokens =
       static_cast<double>(data.train.n_tokens()) / static_cast<double>(data.train.size());
   counted.text_tokens = text_tokens_of(run);

@@ -26,7 +26,7 @@ struct PlannedTexts {
 /** `texts`: nothing where no dataset is given. Counts their tokens with the tokenizer in
  * `model_directory`. Where there is none every text is taken to be as long as max_length, and a
  * line says so. */
-PlannedTexts count_texts(std::optional<Texts> texts,
+PlannedTexts count_texts(const std::optional<Texts>& texts,
                          const config::Config& config,
                          const std::optional<std::filesystem::path>& model_directory,
                          int64_t max_length);

@@ -185,6 +185,15 @@ std::vector<Option> data_options() {
            "Put several short texts into a sample, up to max_length tokens (causal-lm, mlm). No "
            "text sees another. A step of as many samples then has more tokens, and of equal "
            "number."},
+      {.key = "token_cache",
+       .type = Type::path,
+       .group = kDataGroup,
+       .value = "auto",
+       .can_be_auto = true,
+       .verbs = kRunning & ~kGenerate,
+       .help = "Directory where tokens are kept, so that texts are tokenized once and need not fit "
+               "into memory. auto keeps those of 16 MiB of files or more, in "
+               "$XDG_CACHE_HOME/ferry/tokens (~/.cache); off holds all tokens in memory."},
       {.key = "doc_stride",
        .type = Type::integer,
        .group = kDataGroup,

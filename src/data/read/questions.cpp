@@ -241,8 +241,7 @@ class QuestionStream : public ExampleStream {
 
 class QuestionReader : public DatasetReader {
  public:
-  QuestionReader(const DatasetFiles& files, const LabelScheme* known)
-      : DatasetReader(files.files, files.format), files_(files) {
+  QuestionReader(const DatasetFiles& files, const LabelScheme* known) : DatasetReader(files) {
     QuestionFiles rows(files, open_rows_of);
     int64_t n = 0, n_unanswered = 0;
     for (Example example; rows.next(example); ++n)
@@ -265,9 +264,6 @@ class QuestionReader : public DatasetReader {
   std::unique_ptr<ExampleStream> examples() const override {
     return std::make_unique<QuestionStream>(files_, notes_);
   }
-
- private:
-  DatasetFiles files_;
 };
 
 }  // namespace

@@ -178,6 +178,20 @@ std::unique_ptr<DatasetReader> open(const DatasetOptions& options, const LabelSc
   return open_form(files, known);
 }
 
+class HeldExamples : public ExampleStream {
+ public:
+  explicit HeldExamples(std::span<const Example> examples) : examples_(examples) {}
+  bool next(Example& example) override {
+    if (examples_.empty()) return false;
+    example = examples_.front();
+    examples_ = examples_.subspan(1);
+    return true;
+  }
+
+ private:
+  std::span<const Example> examples_;
+};
+
 /** Joins the next part of a document to it; a whole example or a first part stands alone. */
 void add_part(std::vector<Example>& all, Example part) {
   if (begins_text(part.part)) {
@@ -197,6 +211,10 @@ std::unique_ptr<DatasetReader> open_dataset(const DatasetOptions& options) {
 std::unique_ptr<DatasetReader> open_dataset(const DatasetOptions& options,
                                             const LabelScheme& scheme) {
   return open(options, &scheme);
+}
+
+std::unique_ptr<ExampleStream> stream_of(std::span<const Example> examples) {
+  return std::make_unique<HeldExamples>(examples);
 }
 
 Dataset read_all(const DatasetReader& reader) {

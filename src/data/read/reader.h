@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -106,11 +107,22 @@ class ExampleStream {
   virtual std::vector<std::string> notes() const { return {}; }
 };
 
+/** The files of a dataset, which are of one format. */
+struct DatasetFiles {
+  DatasetOptions options;
+  std::vector<std::filesystem::path> files;
+  DatasetFormat format = DatasetFormat::automatic;
+
+  /** The options for one of the files. */
+  DatasetOptions options_of(size_t file) const;
+};
+
 /** A dataset that can be read as often as wanted. */
 class DatasetReader {
  public:
   virtual ~DatasetReader() = default;
 
+  const DatasetFiles& files() const { return files_; }
   const LabelScheme& scheme() const { return scheme_; }
   /** For the user: "text column 'sentence', label column 'label'". More may come with the examples.
    */
@@ -119,20 +131,16 @@ class DatasetReader {
    * name. The reader outlives them. */
   virtual std::unique_ptr<ExampleStream> examples() const = 0;
 
-  const std::vector<std::filesystem::path>& files() const { return files_; }
-  DatasetFormat format() const { return format_; }
-
  protected:
-  DatasetReader(std::vector<std::filesystem::path> files, DatasetFormat format)
-      : files_(std::move(files)), format_(format) {}
+  explicit DatasetReader(DatasetFiles files) : files_(std::move(files)) {}
 
+  DatasetFiles files_;
   LabelScheme scheme_;
   std::vector<std::string> notes_;
-
- private:
-  std::vector<std::filesystem::path> files_;
-  DatasetFormat format_;
 };
+
+/** Examples that are in memory; they outlive it. */
+std::unique_ptr<ExampleStream> stream_of(std::span<const Example> examples);
 
 /** Bytes of a file, or of all files in a folder; 0 of what has no size. */
 int64_t file_bytes(const std::filesystem::path& file);

@@ -3,7 +3,6 @@
 // src/data: the readers of texts, words and questions read their files through it.
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -36,16 +35,6 @@ class RowSource {
  protected:
   std::string columns_;
   std::vector<std::string> notes_;
-};
-
-/** The files of a dataset, which are of one format. */
-struct DatasetFiles {
-  DatasetOptions options;
-  std::vector<std::filesystem::path> files;
-  DatasetFormat format = DatasetFormat::automatic;
-
-  /** The options for one of the files. */
-  DatasetOptions options_of(size_t file) const;
 };
 
 /** Which file is being read: what does not depend on the kind of rows. */

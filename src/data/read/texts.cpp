@@ -60,8 +60,7 @@ class TextStream : public ExampleStream {
 
 class TextReader : public DatasetReader {
  public:
-  TextReader(const DatasetFiles& files, const LabelScheme* known)
-      : DatasetReader(files.files, files.format), files_(files) {
+  TextReader(const DatasetFiles& files, const LabelScheme* known) : DatasetReader(files) {
     const auto rows = open();
     RawRow row;
     rows->next(row);  // a file without rows is refused
@@ -89,7 +88,6 @@ class TextReader : public DatasetReader {
   std::unique_ptr<TextFiles> open() const { return std::make_unique<TextFiles>(files_, open_rows); }
   const LabelReading* labels() const { return labels_ ? &*labels_ : nullptr; }
 
-  DatasetFiles files_;
   std::optional<LabelReading> labels_;  // null: none are read
 };
 

@@ -334,8 +334,7 @@ class WordStream : public ExampleStream {
 
 class WordReader : public DatasetReader {
  public:
-  WordReader(const DatasetFiles& files, const LabelScheme* known)
-      : DatasetReader(files.files, files.format), files_(files) {
+  WordReader(const DatasetFiles& files, const LabelScheme* known) : DatasetReader(files) {
     TaggedFiles rows(files, open_tagged);
     std::set<std::string> tags;
     bool has_tags = false;
@@ -360,9 +359,6 @@ class WordReader : public DatasetReader {
   std::unique_ptr<ExampleStream> examples() const override {
     return std::make_unique<WordStream>(files_, scheme_.labels, notes_);
   }
-
- private:
-  DatasetFiles files_;
 };
 
 }  // namespace

@@ -113,6 +113,25 @@ bool has_tokenizer(const std::filesystem::path& model_dir) {
          has_vocab_merges(model_dir) || find_ranks(model_dir) || find_sentence_piece(model_dir);
 }
 
+std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& model_dir) {
+  constexpr std::array<std::string_view, 10> kNames = {
+      "tokenizer.json",  "tokenizer_config.json",
+      "vocab.txt",       "vocab.json",
+      "merges.txt",      "tekken.json",
+      "tokenizer.model", "tiktoken.model",
+      "spiece.model",    "sentencepiece.bpe.model"};
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(model_dir, error)) {
+    const std::string name = entry.path().filename().string();
+    if (std::ranges::find(kNames, name) != kNames.end() || name.starts_with("tokenizer.model.v") ||
+        name.ends_with(".tiktoken"))
+      files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
 void read_names(const JsonReader& config, TokenizerSpec& spec) {
   const std::array<std::pair<std::string_view, std::string*>, 7> names = {
       {{"cls_token", &spec.cls},

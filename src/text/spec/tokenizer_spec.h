@@ -43,6 +43,10 @@ bool has_tokenizer(const std::filesystem::path& model_dir);
  * Off where that says nothing. */
 bool has_configured_prefix_space(const std::filesystem::path& model_dir);
 
+/** The files in a directory that read_tokenizer_spec may read, by name; of config.json it takes the
+ * type of model. */
+std::vector<std::filesystem::path> tokenizer_files(const std::filesystem::path& model_dir);
+
 /** Reads `tokenizer.json`, or else `vocab.txt`, `vocab.json` with `merges.txt`, a file of ranks or
  * a SentencePiece model, and `tokenizer_config.json` if it is there. Throws Error (data). */
 TokenizerSpec read_tokenizer_spec(const std::filesystem::path& model_dir);

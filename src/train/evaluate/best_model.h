@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/runs/logs/metrics_log.h"
-#include "src/train/prepare/data.h"
+#include "src/train/prepare/tokens.h"
 
 namespace ferry {
 

@@ -44,12 +44,14 @@ void Evaluating::after_step(Control& control) {
   // The predictions of the last step are wanted, too, and no log holds them.
   if (!is_due() || (is_known && !is_last_step())) return;
   run_.set_phase(runs::Phase::evaluating);
-  auto evaluation = evaluate_unless(session_, job_.model, job_.data, [&] {
+  const auto goes_on = [&] {
     do {
       control.attend();
     } while (control.is_paused());
     return !control.leaves();
-  });
+  };
+  auto evaluation =
+      evaluate_unless(session_, job_.model, job_.data, goes_on, predictions_of(run_.path()));
   run_.set_phase(runs::Phase::training);
   if (!evaluation) return;
   last_end_ = std::chrono::steady_clock::now();

@@ -35,7 +35,7 @@ bool pass(Session& session,
           Evaluation& out) {
   const Task& task = *data.task;
   const Collator collator(model.tokenizer, data);
-  const auto scorer = task.scorer(data.eval, data.eval_texts, model.tokenizer);
+  const auto scorer = task.scorer(data.eval, model.tokenizer);
   const bool is_labelled = data.eval.has_labels() || !task.wants_logits();
   MicroBatch batch;
   std::vector<float> logits;
@@ -71,21 +71,57 @@ std::string answer_line(const Example& example, const JsonValue& fields) {
   return JsonValue(std::move(row)).line();
 }
 
-Evaluation evaluate(Session& session, const Model& model, const Data& data) {
-  return evaluate_unless(session, model, data, [] { return true; }).value();
+std::filesystem::path predictions_of(const std::filesystem::path& run) {
+  return run / "predictions.jsonl";
+}
+
+PredictionFile::PredictionFile(std::filesystem::path target) : file_(std::move(target)) {}
+
+void PredictionFile::add(std::string_view line) {
+  constexpr size_t kOpen_bytes = 1 << 16;
+  open_ += line;
+  if (open_.size() >= kOpen_bytes) write([this] { file_.append(open_); });
+}
+
+/** The evaluation goes on: its metrics are worth more than a file that can be made again. */
+void PredictionFile::write(const std::function<void()>& write) {
+  try {
+    if (!full_) write();
+  } catch (const DiskFull& full) {
+    full_ = full;
+  }
+  open_.clear();
+}
+
+void PredictionFile::commit() {
+  if (!open_.empty()) write([this] { file_.append(open_); });
+  if (full_) throw DiskFull(*full_);
+  file_.commit();
+}
+
+Evaluation evaluate(Session& session,
+                    const Model& model,
+                    const Data& data,
+                    const std::filesystem::path& predictions) {
+  return evaluate_unless(
+             session, model, data, [] { return true; }, predictions)
+      .value();
 }
 
 std::optional<Evaluation> evaluate_unless(Session& session,
                                           const Model& model,
                                           const Data& data,
-                                          const std::function<bool()>& goes_on) {
+                                          const std::function<bool()>& goes_on,
+                                          const std::filesystem::path& predictions) {
   Evaluation out;
-  const auto n = static_cast<int64_t>(data.eval_texts.size());
+  if (!predictions.empty()) out.predictions = std::make_unique<PredictionFile>(predictions);
+  const int64_t n = data.eval.n_examples();
   const std::array<int64_t, 3> shown = {0, n / 2, n - 1};
+  int64_t n_answers = 0;
   const auto take = [&](Answer answer) {
-    const Example& example = data.eval_texts[static_cast<size_t>(answer.example)];
-    out.predictions += answer_line(example, answer.compared);
-    if (std::ranges::find(shown, answer.example) != shown.end())
+    if (out.predictions)
+      out.predictions->add(answer_line(data.eval.example(answer.example), answer.compared));
+    if (std::ranges::find(shown, n_answers++) != shown.end())
       out.shown.push_back(std::move(answer));
   };
   if (!pass(session, model, data, goes_on, take, out)) return std::nullopt;

@@ -72,7 +72,7 @@ void print_examples(const Evaluation& evaluation,
   if (evaluation.shown.empty()) return;
   print("\npredictions on held-out texts:\n");
   for (const Answer& answer : evaluation.shown) {
-    const Example& example = data.eval_texts[static_cast<size_t>(answer.example)];
+    const Example example = data.eval.example(answer.example);
     print(fmt::format("  {:<28} true: {:<14} {}\n", answer.words, answer.truth,
                       term::printable(shortened(example.text, 60), terminal)));
   }

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "models/family.h"
 #include "src/base/error.h"
 #include "src/data/read/given_texts.h"
 #include "src/data/run_dataset.h"
-#include "src/data/sampler.h"
+#include "src/tasks/document_parts.h"
 
 namespace ferry {
 namespace {
@@ -63,38 +62,6 @@ TaskSettings task_settings(const config::Config& config,
           .padding = padding_of(model, tokenizer)};
 }
 
-/** Holds out the last part of the only document, from the line end that is nearest on. Nothing
- * where no line end has text on both sides. */
-std::optional<std::pair<Dataset, Dataset>> split_document(const Dataset& all, double fraction) {
-  const std::string_view text = all.examples.front().text;
-  const auto wanted = static_cast<size_t>(static_cast<double>(text.size()) * (1 - fraction));
-  const std::string_view inside = trim(text);  // cuts lie in it
-  const auto first = static_cast<size_t>(inside.data() - text.data()), last = first + inside.size();
-  const size_t near = std::clamp(wanted, first, last - 1);
-  const size_t before = text.rfind('\n', near), after = text.find('\n', near);
-  std::optional<size_t> cut;  // behind the line end
-  for (const size_t line_end : {before, after}) {
-    if (line_end == text.npos || line_end < first || line_end >= last) continue;
-    const auto distance = [&](size_t at) { return at > wanted ? at - wanted : wanted - at; };
-    if (!cut || distance(line_end + 1) < distance(*cut)) cut = line_end + 1;
-  }
-  if (!cut) return std::nullopt;
-  std::pair<Dataset, Dataset> parts;
-  parts.first.scheme = parts.second.scheme = all.scheme;
-  parts.first.examples = {{.text = std::string(text.substr(0, *cut))}};
-  parts.second.examples = {{.text = std::string(text.substr(*cut))}};
-  return parts;
-}
-
-/** Some of a dataset's examples, in the order given. */
-Dataset select(const Dataset& all, const std::vector<int64_t>& which) {
-  Dataset some;
-  some.scheme = all.scheme;
-  for (int64_t i : which)
-    some.examples.push_back(all.examples[static_cast<size_t>(i)]);
-  return some;
-}
-
 /** Single texts beside a model of pairs, or the reverse, would be answered at random. */
 void check_pairs_given(const LabelScheme& scheme, bool are_pairs, const config::Config& config) {
   if (!scheme.has_pairs || *scheme.has_pairs == are_pairs) return;
@@ -107,10 +74,22 @@ void check_pairs_given(const LabelScheme& scheme, bool are_pairs, const config::
           : "give pairs: --pairs \"first text\" \"second text\", or --dataset with two columns");
 }
 
+TextSource source_of(std::shared_ptr<const DatasetReader> reader) {
+  TextSource source = {.reader = std::move(reader)};
+  source.has_labels = source.reader->scheme().problem != ProblemType::unlabelled;
+  return source;
+}
+
 }  // namespace
 
 const TaskKind& task_kind_of(const config::Config& config) {
   return task_kind(config.text("task"));
+}
+
+std::unique_ptr<ExampleStream> TextSource::examples() const {
+  auto all = reader ? reader->examples() : stream_of(given);
+  if (side == Side::whole) return all;
+  return std::make_unique<DocumentSide>(std::move(all), cut, side == Side::behind);
 }
 
 Texts texts_to_train_on(const config::Config& config,
@@ -119,29 +98,26 @@ Texts texts_to_train_on(const config::Config& config,
   const TaskKind& kind = task_kind_of(config);
   Texts texts;
   const auto options = dataset_options(config, config.text("dataset"), kind.rows);
-  Dataset all = read_dataset(options);
-  if (const auto scheme = scheme_of_same_labels(all.scheme, model))
-    all = read_dataset(options, *scheme);
-  texts.task = kind.make(all.scheme, task_settings(config, model, tokenizer));
-  texts.notes = all.notes;
+  std::shared_ptr<const DatasetReader> all = open_dataset(options);
+  if (const auto scheme = scheme_of_same_labels(all->scheme(), model))
+    all = open_dataset(options, *scheme);
+  texts.task = kind.make(all->scheme(), task_settings(config, model, tokenizer));
+  texts.notes = all->notes();
+  texts.train = source_of(all);
   if (const std::string& path = config.text("eval_dataset"); !path.empty()) {
-    texts.eval = read_dataset(dataset_options(config, path, kind.rows), all.scheme);
+    texts.eval = source_of(open_dataset(dataset_options(config, path, kind.rows), all->scheme()));
   } else if (const double fraction = config.number("eval_fraction"); fraction > 0) {
-    const bool is_document = kind.rows.form == RowForm::documents && all.examples.size() == 1 &&
-                             !all.examples.front().text_pair;
-    if (is_document) {
-      if (auto parts = split_document(all, fraction)) {
-        std::tie(texts.train, texts.eval) = std::move(*parts);
-        return texts;
-      }
+    const auto cut =
+        kind.rows.form == RowForm::documents ? find_document_cut(*all, fraction) : std::nullopt;
+    if (cut) {
+      texts.eval = texts.train;
+      texts.train.side = TextSource::Side::before;
+      texts.eval.side = TextSource::Side::behind;
+      texts.train.cut = texts.eval.cut = *cut;
+    } else {
+      texts.held_out = fraction;
     }
-    const Split parts =
-        split(static_cast<int64_t>(all.examples.size()), fraction, shuffle_seed_of(config));
-    texts.train = select(all, parts.train);
-    texts.eval = select(all, parts.eval);
-    return texts;
   }
-  texts.train = std::move(all);
   return texts;
 }
 
@@ -163,16 +139,16 @@ Texts texts_to_answer(const config::Config& config,
     RowNeed rows = kind.rows;
     if (!wants_labels) rows.labels = LabelUse::ignored;
     auto options = dataset_options(config, path, rows);
-    options.takes_pipe = true;  // it is read once
-    texts.eval = read_dataset(options, scheme);
+    options.takes_pipe = true;
+    texts.eval = source_of(open_dataset(options, scheme));
+    texts.notes = texts.eval.reader->notes();
   } else {
     const bool are_pairs = config.flag("pairs");
     check_pairs_given(scheme, are_pairs, config);
-    texts.eval.examples =
+    texts.eval.given =
         words.empty() ? read_standard_input(are_pairs) : examples_of_words(words, are_pairs);
   }
-  if (!wants_labels) texts.eval.scheme = {};
-  texts.notes = texts.eval.notes;
+  if (!wants_labels) texts.eval.has_labels = false;
   return texts;
 }
 
@@ -183,24 +159,6 @@ bool packs_texts(const config::Config& config, const Task& task) {
                 fmt::format("texts are packed for language models, and task is {}", task.name()),
                 "leave packing out; short texts are laid end to end without padding in any case");
   return true;
-}
-
-Data tokenize(
-    Texts texts, const Tokenizer& tokenizer, int64_t max_length, int n_threads, bool packs) {
-  const Task& task = *texts.task;
-  const Tokenize samples_of = [&](const Example& example, std::vector<TokenizedExample>& out) {
-    task.encode(example, tokenizer, max_length, out);
-  };
-  Data data = {.task = texts.task,
-               .train = tokenize_dataset(texts.train, samples_of, n_threads),
-               .eval = tokenize_dataset(texts.eval, samples_of, n_threads),
-               .max_length = max_length};
-  data.eval_texts = std::move(texts.eval.examples);
-  if (packs) {
-    data.train = data.train.packed(max_length);
-    data.eval = data.eval.packed(max_length);
-  }
-  return data;
 }
 
 uint64_t shuffle_seed_of(const config::Config& config) {

@@ -1,25 +1,40 @@
 #pragma once
-// The data of a job: read as its settings or the command line name it, tokenized, and with the
-// numbers by which it falls into micro-batches. `ferry plan` reads it, too: no torch.
+// The data of a job, as its settings or the command line name it: which texts there are, and the
+// task that their labels make. Texts are read when they are tokenized (tokens.h). `ferry plan`
+// reads them, too: no torch.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "src/config/config.h"
-#include "src/data/step_plan.h"
-#include "src/data/tokenized.h"
+#include "src/data/read/reader.h"
 #include "src/files/hf/hf_directory.h"
 #include "src/tasks/task.h"
-#include "src/text/tokenizer.h"
 
 namespace ferry {
 
-/** Texts as they were read, and the task that their labels make. */
+/** Examples that are read when they are wanted. */
+struct TextSource {
+  std::shared_ptr<const DatasetReader> reader;
+  std::vector<Example> given;  ///< in place of a reader: a command line's, or standard input's
+  bool has_labels = false;
+  /** Of the only document the bytes before a place, or those behind it. */
+  enum class Side : uint8_t { whole, before, behind };
+  Side side = Side::whole;
+  size_t cut = 0;
+
+  bool is_empty() const { return !reader && given.empty(); }
+  std::unique_ptr<ExampleStream> examples() const;
+};
+
+/** The texts of a job, and the task that their labels make. */
 struct Texts {
   std::shared_ptr<const Task> task;
-  Dataset train;                   ///< empty unless the job trains
-  Dataset eval;                    ///< empty without evaluation data
+  TextSource train;                ///< empty unless the job trains
+  TextSource eval;                 ///< empty without evaluation data
+  double held_out = 0;             ///< the share of the examples of `train` that are for evaluation
   std::vector<std::string> notes;  ///< for the user: what was taken for what
 };
 
@@ -39,25 +54,8 @@ Texts texts_to_answer(const config::Config& config,
                       bool wants_labels,
                       const std::vector<std::string>& words);
 
-struct Data {
-  std::shared_ptr<const Task> task;
-  TokenizedDataset train;  ///< empty unless the job trains
-  TokenizedDataset eval;
-  std::vector<Example> eval_texts;  ///< the texts of `eval`, for predictions to show
-  uint64_t seed = 0;                ///< masks are drawn by it
-  uint64_t shuffle_seed = 0;
-  int64_t max_length = 512;
-  StepSplit split;
-  std::vector<int64_t> token_sizes;  ///< sizes that a micro-batch's token count is rounded up to
-};
-
 /** The settings ask for several texts a sample. Throws Error(usage) where the task has none. */
 bool packs_texts(const config::Config& config, const Task& task);
-
-/** Texts as tokens, with `packs` in samples of up to max_length tokens; the numbers of
- * micro-batches stay open but for max_length. */
-Data tokenize(
-    Texts texts, const Tokenizer& tokenizer, int64_t max_length, int n_threads, bool packs = false);
 
 /** The seed that the texts are shuffled by. */
 uint64_t shuffle_seed_of(const config::Config& config);

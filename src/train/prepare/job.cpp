@@ -23,15 +23,17 @@ void make_paths_absolute(config::Config& config) {
   if (const auto file = sample_file(config); !file.empty())
     config.choose("sample_prompts", std::filesystem::absolute(file).lexically_normal().string(),
                   config.origin("sample_prompts").where);
-  for (const char* key : {"model_name_or_path", "dataset", "eval_dataset", "output_dir", "trace"}) {
+  for (const char* key :
+       {"model_name_or_path", "dataset", "eval_dataset", "output_dir", "trace", "token_cache"}) {
     const std::string path = config.maybe_text(key).value_or("");
     std::error_code error;
     const bool is_dataset = std::string_view(key).ends_with("dataset");
     const auto absolute = is_dataset
                               ? absolute_dataset(path)
                               : std::filesystem::absolute(path, error).lexically_normal().string();
-    const bool is_name = std::string_view(key) == "model_name_or_path" &&
-                         !std::filesystem::is_directory(path, error);
+    const bool is_name = (std::string_view(key) == "model_name_or_path" &&
+                          !std::filesystem::is_directory(path, error)) ||
+                         (std::string_view(key) == "token_cache" && path == kNoTokenCache);
     if (!path.empty() && !is_name && path != absolute)
       config.choose(key, absolute, config.origin(key).where);
   }
@@ -70,20 +72,21 @@ void read_samples(Job& job) {
       samples_of(job.config, model.path(), model.config(), job.model.tokenizer, context);
 }
 
-void tokenize_texts(Job& job, Texts texts) {
+void tokenize_texts(Job& job, const Texts& texts) {
   const int64_t max_length =
       choose_max_length(job.config, job.model.table.max_positions, job.machine.plan.has_gpu);
-  const bool packs = packs_texts(job.config, *texts.task);
-  job.data =
-      tokenize(std::move(texts), job.model.tokenizer, max_length, job.machine.n_cores, packs);
+  const TokenSettings settings = token_settings(job.config, *texts.task, job.model.directory.path(),
+                                                max_length, job.machine.n_cores);
+  job.data = tokenize(texts, job.model.tokenizer, settings);
+  job.notes.insert(job.notes.end(), job.data.notes.begin(), job.data.notes.end());
   job.data.seed = static_cast<uint64_t>(job.config.integer("seed"));
-  job.data.shuffle_seed = shuffle_seed_of(job.config);
+  job.data.shuffle_seed = settings.shuffle_seed;
   check_types(job.data.train, job.model.table);
   check_types(job.data.eval, job.model.table);
   if (const int64_t n_cut = job.data.train.n_truncated(); n_cut > 0)
     job.notes.push_back(fmt::format("{} of {} texts are longer than {} tokens and were cut", n_cut,
                                     job.data.train.n_sequences(), max_length));
-  if (packs)
+  if (settings.packs)
     job.notes.push_back(fmt::format("{} texts and parts of texts are packed into {} samples",
                                     job.data.train.n_sequences(), job.data.train.size()));
 }
@@ -137,8 +140,8 @@ void note_short_batches(Job& job) {
 
 /** The place of every byte, and with it the sizes of micro-batches. */
 void make_plan_of(Job& job, bool trains) {
-  PlanRequest request = make_plan_request(job.config, job.model.table, job.machine.plan, trains,
-                                          job.data.train.bytes() + job.data.eval.bytes());
+  PlanRequest request =
+      make_plan_request(job.config, job.model.table, job.machine.plan, trains, job.data.bytes());
   job.notes.insert(job.notes.end(), request.notes.begin(), request.notes.end());
   if (trains) count_real_lengths(job);
   request.max_length = job.data.max_length;
@@ -204,7 +207,7 @@ Job prepare(config::Config config, const JobRequest& request) {
                        .has_checkpoint = request.checkpoint.has_value()}};
   if (trains) take_family_defaults(job.config, job.model.directory.config());
   job.machine = detect_machine(job.config);
-  Texts texts =
+  const Texts texts =
       trains ? texts_to_train_on(job.config, job.model.directory.config(), &job.model.tokenizer)
              : texts_to_answer(job.config, job.model.directory,
                                request.purpose == Purpose::evaluation, request.words);
@@ -215,7 +218,7 @@ Job prepare(config::Config config, const JobRequest& request) {
                       job.model.directory.config().origin());
   make_table(job, *texts.task, trains);
   if (trains) read_samples(job);
-  tokenize_texts(job, std::move(texts));
+  tokenize_texts(job, texts);
   if (trains) {
     check_best_model(job.config, job.data);
     check_label_smoothing(job.config, *job.data.task);

@@ -16,9 +16,8 @@
 #include "src/runs/directory/checkpoints.h"
 #include "src/text/tokenizer.h"
 #include "src/train/checkpoint/identity.h"
-#include "src/train/generate/prompts.h"
-#include "src/train/prepare/data.h"
 #include "src/train/prepare/machine.h"
+#include "src/train/prepare/tokens.h"
 
 namespace ferry {
 

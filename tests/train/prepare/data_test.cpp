@@ -5,8 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
+#include "src/train/prepare/tokens.h"
 #include "tests/files/test_files.h"
 #include "tests/plan/settings.h"
+#include "tests/text/model_files.h"
 
 namespace ferry {
 namespace {
@@ -18,11 +22,20 @@ HfConfig bare_model() {
   return HfConfig::parse(R"({"model_type": "bert"})", "config.json");
 }
 
-std::vector<std::string> texts_of(const Dataset& dataset) {
+std::vector<std::string> texts_of(const TextSource& source) {
   std::vector<std::string> texts;
-  for (const Example& example : dataset.examples)
-    texts.push_back(example.text);
+  const auto examples = source.examples();
+  for (Example example; examples->next(example);) {
+    if (begins_text(example.part)) texts.emplace_back();
+    texts.back() += example.text;
+  }
   return texts;
+}
+
+Data tokens_of(const Texts& texts) {
+  const test::TemporaryDirectory model;
+  model.write("tokenizer.json", test::small_model().dump());
+  return tokenize(texts, Tokenizer::open(model.path()), {});
 }
 
 Texts held_out(const std::filesystem::path& data, const std::string& fraction) {
@@ -43,8 +56,8 @@ TEST(TrainingData, TheEndOfTheOnlyDocumentIsHeldOut) {
   EXPECT_THAT(texts_of(held_out(file, "0.01").eval), ElementsAre("five\n"));
   EXPECT_THAT(texts_of(held_out(file, "0.99").train), ElementsAre("one\n"));
   // One line cannot be split, as one example cannot.
-  EXPECT_THAT(test::error_of([&] { held_out(dir.write("y.txt", "\none line\n\n"), "0.3"); }),
-              HasSubstr("cannot be split"));
+  const Texts one_line = held_out(dir.write("y.txt", "\none line\n\n"), "0.3");
+  EXPECT_THAT(test::error_of([&] { tokens_of(one_line); }), HasSubstr("cannot be split"));
 }
 
 TEST(TrainingData, AFolderOfTextsIsDocuments) {
@@ -53,8 +66,14 @@ TEST(TrainingData, AFolderOfTextsIsDocuments) {
     dir.write(std::string("texts/") + name, std::string("text of ") + name);
   dir.write("texts/notes.md", "no document");
   const Texts texts = held_out(dir / "texts", "0.25");
-  EXPECT_EQ(texts.train.examples.size(), 3u);
-  EXPECT_EQ(texts.eval.examples.size(), 1u);
+  const Data data = tokens_of(texts);
+  EXPECT_EQ(data.train.n_examples(), 3);
+  EXPECT_EQ(data.eval.n_examples(), 1);
+  std::set<int64_t> places;
+  for (const TokenizedDataset* part : {&data.train, &data.eval})
+    for (int64_t i = 0; i < part->n_sequences(); ++i)
+      places.insert(part->example_of(i));
+  EXPECT_THAT(places, ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(texts.notes.front(), HasSubstr("4 documents"));
 }
 
@@ -70,7 +89,9 @@ TEST(TrainingData, ATaggerKeepsItsOwnTags) {
   };
   const Texts known = texts_to_train_on(config, model("BertForTokenClassification"));
   EXPECT_THAT(known.task->scheme().labels.names(), ElementsAre("O", "B-LOC", "B-PER"));
-  EXPECT_THAT(known.train.examples[0].label.tags, ElementsAre(2, 0));
+  Example first;
+  known.train.examples()->next(first);
+  EXPECT_THAT(first.label.tags, ElementsAre(2, 0));
   const Texts new_head = texts_to_train_on(config, model("BertForSequenceClassification"));
   EXPECT_THAT(new_head.task->scheme().labels.names(), ElementsAre("B-PER", "O"));
 }
@@ -79,8 +100,7 @@ TEST(TrainingData, SharedTinyShakespeare) {
   const auto file = test::shared_dir() / "data" / "tinyshakespeare" / "input.txt";
   if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not here";
   const Texts texts = held_out(file, "0.1");
-  const std::string &train = texts.train.examples.at(0).text,
-                    &eval = texts.eval.examples.at(0).text;
+  const std::string train = texts_of(texts.train).at(0), eval = texts_of(texts.eval).at(0);
   EXPECT_EQ(train.back(), '\n');
   EXPECT_NEAR(static_cast<double>(eval.size()) / static_cast<double>(train.size() + eval.size()),
               0.1, 1e-3);

@@ -47,11 +47,11 @@ TEST(TextTokens, EveryMicroBatchOfARunHasASize) {
 }
 
 TEST(TextTokens, SequencesOfPacksAreCounted) {
-  TokenizedDataset data;
+  std::vector<TokenizedExample> sequences;
   for (int i = 0; i < 96; ++i)
-    data.add({.ids = std::vector<int32_t>(i < 32 ? 16 : 64)}, i);
+    sequences.push_back({.ids = std::vector<int32_t>(i < 32 ? 16 : 64)});
   // Two packs of sixteen, and sixteen of four.
-  data = data.packed(256);
+  const TokenizedDataset data = dataset_of(sequences).packed(256);
   RunTexts texts = run_texts_of(data, TokenizedDataset());
   texts.max_length = 256;
   ASSERT_EQ(texts.trained.size(), 18u);

@@ -1,0 +1,103 @@
+#include "src/text/text_cut.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace ferry {
+namespace {
+
+/** What is encoded on either side of a place: many words more than a tokenizer looks at at once. */
+constexpr size_t kAround_bytes = 2048;
+/** How far places are looked for, and how many of a kind are tried. */
+constexpr size_t kReach_bytes = 64 << 10;
+constexpr int kTries = 32;
+
+bool continues_character(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
+}
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\n' || c == '\t' || c == '\r';
+}
+
+class CutFinder {
+ public:
+  CutFinder(const Tokenizer& tokenizer, std::string_view text)
+      : tokenizer_(tokenizer), text_(text) {}
+
+  /** The last good place before `near` of those that `propose` makes of an offset. */
+  template <typename Propose>
+  std::optional<TextCut> find(size_t near, const Propose& propose) {
+    const size_t last = near > kReach_bytes ? near - kReach_bytes : 1;
+    int n_tries = 0;
+    for (size_t at = near; at >= last && n_tries < kTries; --at) {
+      const std::optional<TextCut> cut = propose(text_, at);
+      if (!cut) continue;
+      ++n_tries;
+      if (is_good(*cut)) return cut;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  bool is_good(const TextCut& cut) {
+    size_t begin = cut.end - std::min(cut.end, kAround_bytes);
+    size_t end = std::min(cut.begin + kAround_bytes, text_.size());
+    while (begin > 0 && continues_character(text_[begin]))
+      --begin;
+    while (end < text_.size() && continues_character(text_[end]))
+      ++end;
+    whole_.clear();
+    parts_.clear();
+    tokenizer_.append_ids(text_.substr(begin, end - begin), whole_);
+    tokenizer_.append_ids(text_.substr(begin, cut.end - begin), parts_);
+    tokenizer_.append_ids(text_.substr(cut.begin, end - cut.begin), parts_);
+    return whole_ == parts_;
+  }
+
+  const Tokenizer& tokenizer_;
+  std::string_view text_;
+  std::vector<int32_t> whole_, parts_;
+};
+
+/** Behind a word, before white space that begins with this character. */
+auto before(char blank) {
+  return [blank](std::string_view text, size_t at) -> std::optional<TextCut> {
+    if (text[at] != blank || is_blank(text[at - 1])) return std::nullopt;
+    return TextCut{at, at};
+  };
+}
+
+/** Between two words, where one blank is. */
+std::optional<TextCut> at_blank(std::string_view text, size_t at) {
+  if (text[at] != ' ' || is_blank(text[at - 1]) || at + 1 >= text.size() || is_blank(text[at + 1]))
+    return std::nullopt;
+  return TextCut{at, at + 1};
+}
+
+/** Before the first word of a line. */
+std::optional<TextCut> at_line_begin(std::string_view text, size_t at) {
+  if (text[at - 1] != '\n' || is_blank(text[at])) return std::nullopt;
+  return TextCut{at, at};
+}
+
+std::optional<TextCut> at_character(std::string_view text, size_t at) {
+  if (continues_character(text[at])) return std::nullopt;
+  return TextCut{at, at};
+}
+
+}  // namespace
+
+std::optional<TextCut> find_text_cut(const Tokenizer& tokenizer,
+                                     std::string_view text,
+                                     size_t near) {
+  CutFinder finder(tokenizer, text);
+  if (auto cut = finder.find(near, before('\n'))) return cut;
+  if (auto cut = finder.find(near, at_line_begin)) return cut;
+  if (auto cut = finder.find(near, before(' '))) return cut;
+  if (auto cut = finder.find(near, at_blank)) return cut;
+  return finder.find(near, at_character);
+}
+
+}  // namespace ferry

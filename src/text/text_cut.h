@@ -1,0 +1,27 @@
+#pragma once
+// Where a long text may be cut without changing its tokens, so that a document need not be encoded
+// as a whole. No rule for this holds for all tokenizers, so each place is tried: around it the text
+// is encoded whole and in two parts.
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "src/text/tokenizer.h"
+
+namespace ferry {
+
+/** The first part ends at `end`, the second begins at `begin`. Between them is nothing, or the
+ * blank that a tokenizer puts in front of every text. */
+struct TextCut {
+  size_t end = 0, begin = 0;
+};
+
+/** A place at which Tokenizer::append_ids gives the ids of both parts for those of the whole: one
+ * of the last before `near`, which lies inside the text. Nothing where none was found. Throws as
+ * encode. */
+std::optional<TextCut> find_text_cut(const Tokenizer& tokenizer,
+                                     std::string_view text,
+                                     size_t near);
+
+}  // namespace ferry

@@ -1,0 +1,240 @@
+#include "src/train/prepare/tokens.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <optional>
+#include <utility>
+
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/base/print.h"
+#include "src/config/paths.h"
+#include "src/data/sampler.h"
+#include "src/data/tokens/source_hash.h"
+#include "src/data/tokens/token_cache.h"
+#include "src/data/tokens/token_key.h"
+#include "src/data/tokens/tokenize.h"
+#include "src/files/plain_file.h"
+#include "src/files/write/atomic_file.h"
+#include "src/tasks/document_parts.h"
+#include "src/term/byte_progress.h"
+#include "src/train/prepare/token_code.h"
+
+namespace ferry {
+namespace {
+
+namespace stdfs = std::filesystem;
+
+/** Smaller files are tokenized in a second or two. */
+constexpr int64_t kWorthKeeping_bytes = 16 << 20;
+
+stdfs::path default_directory() {
+  if (const std::string cache = config::environment_variable("XDG_CACHE_HOME"); !cache.empty())
+    return stdfs::path(cache) / "ferry" / "tokens";
+  if (const std::string home = config::environment_variable("HOME"); !home.empty())
+    return stdfs::path(home) / ".cache" / "ferry" / "tokens";
+  return {};
+}
+
+/** The user did not ask for this directory, so one that cannot be written is no reason to stop. */
+bool can_be_written(const stdfs::path& directory) {
+  try {
+    make_directories(directory);
+  } catch (const Error&) {
+    return false;
+  }
+  return ::access(directory.c_str(), W_OK | X_OK) == 0;
+}
+
+uint64_t hash_of_tokenizer(const stdfs::path& model_directory) {
+  ContentHash hash;
+  for (const stdfs::path& file : text::tokenizer_files(model_directory)) {
+    hash.add_text(file.filename().string());
+    hash.add_text(read_text_file(file));
+  }
+  if (const stdfs::path config = model_directory / "config.json"; path_exists(config))
+    hash.add_text(HfConfig::load(config).model_type);
+  return hash.value();
+}
+
+/** Tokenizes one source of texts. */
+class Tokenizing {
+ public:
+  Tokenizing(const TextSource& source,
+             const Task& task,
+             const Tokenizer& tokenizer,
+             const TokenSettings& settings,
+             bool keeps_examples)
+      : source_(source),
+        task_(task),
+        tokenizer_(tokenizer),
+        settings_(settings),
+        form_{.vocab_size = tokenizer.vocab_size(),
+              .has_labels = source.has_labels,
+              .keeps_examples = keeps_examples} {}
+
+  TokenizedDataset run() {
+    if (source_.is_empty()) return {};
+    const auto files = files_to_keep();
+    if (!files) {
+      MemoryWriter writer(form_);
+      fill(writer, n_source_bytes());
+      return TokenizedDataset(writer.finish());
+    }
+    const TokenCache cache(settings_.keeping.directory);
+    const auto tokens = cache.get(key_of(*files), form_, [&](TokenWriter& writer) {
+      fill(writer, files->n_bytes());
+      files->check_unchanged();
+    });
+    note(tokens);
+    return TokenizedDataset(tokens.store);
+  }
+
+  std::vector<std::string> take_notes() { return std::move(notes_); }
+
+ private:
+  int64_t n_source_bytes() const {
+    int64_t n_bytes = 0;
+    if (source_.reader)
+      for (const stdfs::path& file : source_.reader->files().files)
+        n_bytes += file_bytes(file);
+    return n_bytes;
+  }
+
+  /** Nothing where the tokens are held in memory. */
+  std::optional<SourceFiles> files_to_keep() const {
+    const TokenKeeping& keeping = settings_.keeping;
+    if (!source_.reader || keeping.directory.empty()) return std::nullopt;
+    const DatasetFiles& dataset = source_.reader->files();
+    if (dataset.options.pipe_text) return std::nullopt;
+    if (!keeping.is_asked_for) {
+      if (n_source_bytes() < kWorthKeeping_bytes) return std::nullopt;
+      if (!can_be_written(keeping.directory)) {
+        log_line(
+            fmt::format("'{}' cannot be written: the tokens are held in memory, and made "
+                        "again next time; token_cache names another directory",
+                        keeping.directory.string()));
+        return std::nullopt;
+      }
+    }
+    return SourceFiles(dataset.files);
+  }
+
+  /** Everything that the tokens depend on. */
+  uint64_t key_of(const SourceFiles& files) const {
+    ContentHash key;
+    key.add_text(kTokenCode);
+    key.add_text(task_.name());
+    key.add_number(static_cast<uint64_t>(task_.setting_of_samples()));
+    key.add_number(settings_.tokenizer_hash);
+    key.add_number(static_cast<uint64_t>(settings_.max_length));
+    key.add_number(static_cast<uint64_t>(settings_.doc_stride));
+    key.add_number(form_.has_labels);
+    key.add_number(form_.keeps_examples);
+    key.add_number(static_cast<uint64_t>(source_.side));
+    key.add_number(source_.cut);
+    add_reading(key, *source_.reader);
+    term::ByteProgress progress("looking for known tokens", files.n_bytes());
+    key.add_number(files.hash(settings_.keeping.directory,
+                              [&](int64_t n_bytes) { progress.update(n_bytes); }));
+    return key.value();
+  }
+
+  void fill(TokenWriter& writer, int64_t n_bytes) {
+    auto examples = source_.examples();
+    if (task_.takes_parts())
+      examples = std::make_unique<DocumentParts>(std::move(examples), tokenizer_);
+    term::ByteProgress progress("tokenizing", n_bytes);
+    TokenizeOptions options = {.n_threads = settings_.n_threads,
+                               .window = settings_.max_length,
+                               .progress = [&](int64_t done) { progress.update(done); }};
+    tokenize_examples(
+        *examples,
+        [this](const Example& example, std::vector<TokenizedExample>& out) {
+          task_.encode(example, tokenizer_, settings_.max_length, out);
+        },
+        options, writer);
+    add_late_notes(examples->notes());
+  }
+
+  /** Those of the reader are said already. */
+  void add_late_notes(const std::vector<std::string>& notes) {
+    const size_t n_said = source_.reader ? source_.reader->notes().size() : 0;
+    for (size_t i = n_said; i < notes.size(); ++i)
+      notes_.push_back(notes[i]);
+  }
+
+  void note(const TokenCache::Tokens& tokens) {
+    const MappedFile& file = *tokens.store->file();
+    const std::string kept = fmt::format("'{}' ({})", file.path().string(),
+                                         format_bytes(static_cast<int64_t>(file.bytes().size())));
+    const int64_t n = tokens.store->facts().n_examples;
+    notes_.push_back(
+        tokens.are_new
+            ? fmt::format("{} texts were tokenized; their tokens are kept in {}", n, kept)
+            : fmt::format("0 texts were tokenized: the tokens of all {} are in {}", n, kept));
+  }
+
+  const TextSource& source_;
+  const Task& task_;
+  const Tokenizer& tokenizer_;
+  const TokenSettings& settings_;
+  TokenForm form_;
+  std::vector<std::string> notes_;
+};
+
+}  // namespace
+
+int64_t Data::bytes() const {
+  const bool is_one_store = &train.store() == &eval.store();
+  return train.bytes() + (is_one_store ? eval.view_bytes() : eval.bytes());
+}
+
+TokenKeeping token_keeping(const config::Config& config) {
+  const auto asked = config.maybe_text("token_cache");
+  if (!asked) return {.directory = default_directory()};
+  if (*asked == kNoTokenCache) return {};
+  return {.directory = *asked, .is_asked_for = true};
+}
+
+TokenSettings token_settings(const config::Config& config,
+                             const Task& task,
+                             const stdfs::path& model_directory,
+                             int64_t max_length,
+                             int n_threads) {
+  return {.max_length = max_length,
+          .n_threads = n_threads,
+          .packs = packs_texts(config, task),
+          .shuffle_seed = shuffle_seed_of(config),
+          .doc_stride = config.integer("doc_stride"),
+          .keeping = token_keeping(config),
+          .tokenizer_hash = hash_of_tokenizer(model_directory)};
+}
+
+Data tokenize(const Texts& texts, const Tokenizer& tokenizer, const TokenSettings& settings) {
+  const Task& task = *texts.task;
+  Data data = {.task = texts.task, .max_length = settings.max_length};
+  const auto tokens_of = [&](const TextSource& source, bool is_answered) {
+    Tokenizing tokenizing(source, task, tokenizer, settings, is_answered && task.answers_texts());
+    TokenizedDataset tokens = tokenizing.run();
+    for (std::string& note : tokenizing.take_notes())
+      data.notes.push_back(std::move(note));
+    return tokens;
+  };
+  data.train = tokens_of(texts.train, texts.held_out > 0);
+  if (texts.held_out > 0) {
+    const Split parts = split(data.train.n_examples(), texts.held_out, settings.shuffle_seed);
+    data.eval = data.train.of_examples(parts.eval);
+    data.train = data.train.of_examples(parts.train);
+  } else {
+    data.eval = tokens_of(texts.eval, true);
+  }
+  if (settings.packs) {
+    data.train = data.train.packed(settings.max_length);
+    data.eval = data.eval.packed(settings.max_length);
+  }
+  return data;
+}
+
+}  // namespace ferry
