@@ -70,6 +70,7 @@ struct Example {
   std::vector<TextRange> words;  // in text, where the data came in words
   std::string id;                // the data's own name for it; may be empty
   TextPart part = TextPart::whole;
+  bool continues = false;  // of a later part: as Tokenizer::append_ids takes it
 };
 
 /** The names of the classes in the order of their ids: `id2label`, saved with the model. */

@@ -10,8 +10,9 @@ bool DocumentParts::next(Example& example) {
   if (!is_open_) return true;
   for (;;) {
     if (const auto cut = find_cut()) {
-      give(example, cut->end, /*ends=*/false);
-      at_ += cut->begin;
+      give(example, cut->at, /*ends=*/false);
+      at_ += cut->at;
+      continues_ = cut->continues;
       return true;
     }
     if (is_read_) {
@@ -29,6 +30,7 @@ bool DocumentParts::begin(Example& example) {
   const bool is_short = example.text.size() <= 2 * part_bytes_;
   if (example.text_pair || (example.part == TextPart::whole && is_short)) return true;
   is_open_ = is_first_ = true;
+  continues_ = false;
   is_read_ = ends_text(example.part);
   text_ = std::move(example.text);
   at_ = 0;
@@ -59,6 +61,7 @@ void DocumentParts::give(Example& example, size_t n_bytes, bool ends) {
   example = {};
   example.text = text_.substr(at_, n_bytes);
   example.part = part_that(is_first_, ends);
+  example.continues = continues_;
   is_first_ = false;
 }
 

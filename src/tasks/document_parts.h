@@ -44,7 +44,8 @@ class DocumentParts : public ExampleStream {
   bool is_open_ = false, is_first_ = false, is_read_ = false;
   std::string text_;
   size_t at_ = 0;
-  size_t next_try_ = 0;  // the place in what was not given yet near which a cut is looked for
+  bool continues_ = false;  // what was not given yet, as Example::continues
+  size_t next_try_ = 0;     // the place in what was not given yet near which a cut is looked for
 };
 
 /** One side of a document's two, cut at a byte of it. */

@@ -102,7 +102,7 @@ class CausalLm : public LanguageModel {
       tokenizer.encode(example.text, Tokenizer::kNoLimit, encoding);
     } else {
       ids.clear();
-      tokenizer.append_part(example.text, begins_text(example.part), ends, ids);
+      tokenizer.append_part(example.text, begins_text(example.part), ends, example.continues, ids);
     }
     const int32_t eos = tokenizer.special_ids().eos;
     if (ends && !ids.empty() && ids.back() == eos) ids.pop_back();

@@ -34,10 +34,11 @@ class NormalizedText {
   NormalizedText& operator=(const NormalizedText&) { return *this; }
 
   /** A part of the original, where it begins at byte `at`. The part has to outlive this. */
-  void assign(std::string_view part, size_t at, bool aligned) {
+  void assign(std::string_view part, size_t at, bool aligned, bool continues = false) {
     text_ = part;
     at_ = at;
     aligned_ = aligned;
+    continues_ = continues;
     origins_ = nullptr;
   }
 
@@ -49,6 +50,8 @@ class NormalizedText {
   size_t at() const { return at_; }
   /** Are origins known? */
   bool aligned() const { return aligned_; }
+  /** It begins inside of a longer text that was cut: nothing is put in front of it. */
+  bool continues() const { return continues_; }
 
   /** The bytes of the original that text()[begin, end) came from: whole characters. It has to be
    * aligned, begin < end. */
@@ -66,7 +69,7 @@ class NormalizedText {
   std::string_view text_;
   const Span* origins_ = nullptr;  // of each byte; null: the text is the original's
   size_t at_ = 0;
-  bool aligned_ = false;
+  bool aligned_ = false, continues_ = false;
   std::string bytes_, next_bytes_;  // of the text that was written last, and is being written
   std::vector<Span> origins_kept_, next_origins_;
 };
@@ -157,6 +160,9 @@ struct Pieces {
     spans.clear();
     if (!text.text().empty()) spans.push_back(span_of(0, text.text().size()));
   }
+
+  /** The piece begins inside of a longer text that was cut. */
+  bool continues(Span piece) const { return piece.begin == 0 && text.continues(); }
 
   /** Cuts each piece anew: cut(piece) pushes its parts to spans. */
   template <typename Cut>

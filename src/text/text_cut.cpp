@@ -26,34 +26,36 @@ class CutFinder {
   CutFinder(const Tokenizer& tokenizer, std::string_view text)
       : tokenizer_(tokenizer), text_(text) {}
 
-  /** The last good place before `near` of those that `propose` makes of an offset. */
-  template <typename Propose>
-  std::optional<TextCut> find(size_t near, const Propose& propose) {
+  /** The last good place before `near` of those that `is_meant`. */
+  template <typename IsMeant>
+  std::optional<TextCut> find(size_t near, const IsMeant& is_meant) {
     const size_t last = near > kReach_bytes ? near - kReach_bytes : 1;
     int n_tries = 0;
     for (size_t at = near; at >= last && n_tries < kTries; --at) {
-      const std::optional<TextCut> cut = propose(text_, at);
-      if (!cut) continue;
+      if (!is_meant(text_, at)) continue;
       ++n_tries;
-      if (is_good(*cut)) return cut;
+      if (const auto cut = try_at(at)) return cut;
     }
     return std::nullopt;
   }
 
  private:
-  bool is_good(const TextCut& cut) {
-    size_t begin = cut.end - std::min(cut.end, kAround_bytes);
-    size_t end = std::min(cut.begin + kAround_bytes, text_.size());
+  std::optional<TextCut> try_at(size_t at) {
+    size_t begin = at - std::min(at, kAround_bytes);
+    size_t end = std::min(at + kAround_bytes, text_.size());
     while (begin > 0 && continues_character(text_[begin]))
       --begin;
     while (end < text_.size() && continues_character(text_[end]))
       ++end;
     whole_.clear();
-    parts_.clear();
     tokenizer_.append_ids(text_.substr(begin, end - begin), whole_);
-    tokenizer_.append_ids(text_.substr(begin, cut.end - begin), parts_);
-    tokenizer_.append_ids(text_.substr(cut.begin, end - cut.begin), parts_);
-    return whole_ == parts_;
+    for (const bool continues : {false, true}) {
+      parts_.clear();
+      tokenizer_.append_ids(text_.substr(begin, at - begin), parts_);
+      tokenizer_.append_ids(text_.substr(at, end - at), parts_, continues);
+      if (whole_ == parts_) return TextCut{at, continues};
+    }
+    return std::nullopt;
   }
 
   const Tokenizer& tokenizer_;
@@ -63,28 +65,18 @@ class CutFinder {
 
 /** Behind a word, before white space that begins with this character. */
 auto before(char blank) {
-  return [blank](std::string_view text, size_t at) -> std::optional<TextCut> {
-    if (text[at] != blank || is_blank(text[at - 1])) return std::nullopt;
-    return TextCut{at, at};
+  return [blank](std::string_view text, size_t at) {
+    return text[at] == blank && !is_blank(text[at - 1]);
   };
 }
 
-/** Between two words, where one blank is. */
-std::optional<TextCut> at_blank(std::string_view text, size_t at) {
-  if (text[at] != ' ' || is_blank(text[at - 1]) || at + 1 >= text.size() || is_blank(text[at + 1]))
-    return std::nullopt;
-  return TextCut{at, at + 1};
-}
-
 /** Before the first word of a line. */
-std::optional<TextCut> at_line_begin(std::string_view text, size_t at) {
-  if (text[at - 1] != '\n' || is_blank(text[at])) return std::nullopt;
-  return TextCut{at, at};
+bool at_line_begin(std::string_view text, size_t at) {
+  return text[at - 1] == '\n' && !is_blank(text[at]);
 }
 
-std::optional<TextCut> at_character(std::string_view text, size_t at) {
-  if (continues_character(text[at])) return std::nullopt;
-  return TextCut{at, at};
+bool at_character(std::string_view text, size_t at) {
+  return !continues_character(text[at]);
 }
 
 }  // namespace
@@ -96,7 +88,6 @@ std::optional<TextCut> find_text_cut(const Tokenizer& tokenizer,
   if (auto cut = finder.find(near, before('\n'))) return cut;
   if (auto cut = finder.find(near, at_line_begin)) return cut;
   if (auto cut = finder.find(near, before(' '))) return cut;
-  if (auto cut = finder.find(near, at_blank)) return cut;
   return finder.find(near, at_character);
 }
 

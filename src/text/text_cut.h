@@ -11,10 +11,9 @@
 
 namespace ferry {
 
-/** The first part ends at `end`, the second begins at `begin`. Between them is nothing, or the
- * blank that a tokenizer puts in front of every text. */
 struct TextCut {
-  size_t end = 0, begin = 0;
+  size_t at = 0;           // where the second part begins
+  bool continues = false;  // as Tokenizer::append_ids takes the second part
 };
 
 /** A place at which Tokenizer::append_ids gives the ids of both parts for those of the whole: one

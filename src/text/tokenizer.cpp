@@ -141,7 +141,7 @@ void Tokenizer::append(std::string_view text,
   auto encode_normalized = [&](size_t begin, size_t end) {
     if (out.ids.size() >= enough) return;
     text::NormalizedText& part = work.text;
-    part.assign(text.substr(begin, end - begin), begin, aligned);
+    part.assign(text.substr(begin, end - begin), begin, aligned, unit == Unit::rest && begin == 0);
     if (spec_.normalizer) spec_.normalizer->normalize(part);
     added_normalized_.split(
         part.text(), *spec_.table,
@@ -187,19 +187,21 @@ void Tokenizer::trim(std::string_view text,
   if (spec_.post_processor) spec_.post_processor->trim({text, ids, offsets, tokens_, sought_});
 }
 
-void Tokenizer::append_ids(std::string_view text, std::vector<int32_t>& ids) const {
+void Tokenizer::append_ids(std::string_view text, std::vector<int32_t>& ids, bool continues) const {
   Encoding::Work work;
-  append(text, std::numeric_limits<size_t>::max(), work, {ids, nullptr});
+  append(text, std::numeric_limits<size_t>::max(), work, {ids, nullptr},
+         continues ? Unit::rest : Unit::text);
 }
 
 void Tokenizer::append_part(std::string_view part,
                             bool begins,
                             bool ends,
+                            bool continues,
                             std::vector<int32_t>& ids) const {
   bool is_behind = false;
   for (const text::Template::Piece& piece : single_.pieces) {
     if (piece.text >= 0) {
-      append_ids(part, ids);
+      append_ids(part, ids, continues);
       is_behind = true;
     } else if (is_behind ? ends : begins) {
       ids.insert(ids.end(), piece.ids.begin(), piece.ids.end());

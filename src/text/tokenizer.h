@@ -94,11 +94,17 @@ class Tokenizer {
                     Encoding& out,
                     std::vector<int32_t>& first_tokens) const;
 
-  /** Appends the ids of the text alone, without special tokens and uncut. Throws as encode. */
-  void append_ids(std::string_view text, std::vector<int32_t>& ids) const;
+  /** Appends the ids of the text alone, without special tokens and uncut. `continues`: it is the
+   * second part of a longer text, so that what the stages put in front of a text is left out.
+   * Throws as encode. */
+  void append_ids(std::string_view text, std::vector<int32_t>& ids, bool continues = false) const;
   /** The same of a part of a text (src/text/text_cut.h): with the special tokens in front of the
    * text where it begins with the part, and those behind it where it ends with it. */
-  void append_part(std::string_view part, bool begins, bool ends, std::vector<int32_t>& ids) const;
+  void append_part(std::string_view part,
+                   bool begins,
+                   bool ends,
+                   bool continues,
+                   std::vector<int32_t>& ids) const;
 
   /** The text of ids; of those that the vocabulary has not, nothing. Special tokens are left out,
    * or written as they are. */
@@ -123,7 +129,8 @@ class Tokenizer {
   text::AddedTokens make_added(bool normalized) const;
   std::string normalized(const std::string& content) const;
 
-  enum class Unit { text, word };
+  /** A whole text, one of its words, or the rest of a text that was cut. */
+  enum class Unit { text, word, rest };
   void append(std::string_view text,
               size_t enough,
               Encoding::Work& work,

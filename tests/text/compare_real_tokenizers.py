@@ -11,6 +11,7 @@ import glob
 import json
 import os
 import random
+import re
 import runpy
 import shutil
 import subprocess
@@ -98,6 +99,22 @@ def compare_with_sentence_piece(name, path, lines):
     return len(wrong)
 
 
+def compare_parts(name, directory, documents):
+    """Documents that are cut have the ids of the whole ones, and no part is much longer than it is to be."""
+    part = 8192
+    wrong = []
+    for document in documents:
+        run = subprocess.run([Path(PROGRAM).parent / "cut_texts", directory, str(part)], input=document.encode(), stdout=subprocess.PIPE)
+        assert run.returncode in (0, 1), (name, run)
+        said = run.stdout.decode()
+        if run.returncode or int(re.search("at most ([0-9]+)", said)[1]) > 3 * part:
+            wrong.append(said)
+    print(f"{'FAIL' if wrong else 'ok'}   {name} in parts: {len(documents)} documents, {len(wrong)} are not as the whole ones", flush=True)
+    for said in wrong:
+        print(f"  {said}")
+    return len(wrong)
+
+
 def main():
     patterns = FILES | {name: converted[0] for name, converted in CONVERTED.items()}
     wanted = {name: find(pattern) for name, pattern in patterns.items() if not sys.argv[3:] or name in sys.argv[3:]}
@@ -115,6 +132,9 @@ def main():
         hostile = rng.sample(hostile, min(n_lines - len(real) - len(languages), len(hostile)))
     lines = real + languages + hostile
     lines += ["\n".join(rng.choice(lines) for _ in range(rng.randint(2, 6))) for _ in range(len(lines) // 20)]
+    long_lines = [" ".join(lines[i : i + 50]) for i in range(0, len(lines), 50)]
+    documents = ["\n".join(real), "\n".join(languages), "\n".join(hostile), " ".join(real), "\n\n".join(long_lines)]
+    documents = [document for document in documents if document]
     print(f"{len(real)} lines of real text, {len(languages)} of many languages, {len(hostile)} hostile ones")
     failures = 0
     for name, found in wanted.items():
@@ -134,6 +154,7 @@ def main():
             n_special = tokenizer.num_special_tokens_to_add(True)
             requests = [[line] for line in lines] + with_pairs(rng, lines, 20000 if LONG else 500, n_special)
             failures += compare(name, tokenizer, directory, requests)
+            failures += compare_parts(name, directory, documents)
         if name in SENTENCE_PIECES:
             failures += compare_with_sentence_piece(name, found[0], lines[:50000])
     sys.exit(1 if failures else 0)

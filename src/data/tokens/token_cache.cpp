@@ -28,14 +28,15 @@ stdfs::path TokenCache::file_of(uint64_t key) const {
   return directory_ / fmt::format("{:016x}.tokens", key);
 }
 
-std::shared_ptr<const TokenStore> TokenCache::find(uint64_t key) const {
+std::shared_ptr<const TokenStore> TokenCache::find(uint64_t key, bool says_damage) const {
   const stdfs::path file = file_of(key);
   if (!path_exists(file)) return nullptr;
   try {
     return open_token_file(file, key);
   } catch (const BadTokenFile& bad) {
-    log_line(fmt::format("the tokens in '{}' cannot be used: {}; they are made again",
-                         file.string(), bad.what()));
+    if (says_damage)
+      log_line(fmt::format("the tokens in '{}' cannot be used: {}; they are made again",
+                           file.string(), bad.what()));
     return nullptr;
   } catch (const Error&) {
     if (!path_exists(file)) return nullptr;  // another process has just taken it away
@@ -46,7 +47,7 @@ std::shared_ptr<const TokenStore> TokenCache::find(uint64_t key) const {
 TokenCache::Tokens TokenCache::get(uint64_t key,
                                    const TokenForm& form,
                                    const std::function<void(TokenWriter& to)>& fill) const {
-  if (auto store = find(key)) return {.store = std::move(store)};
+  if (auto store = find(key, /*says_damage=*/false)) return {.store = std::move(store)};
   make_directories(directory_);
   FileLock lock(lock_of(file_of(key)));
   auto state = lock.try_lock();
@@ -55,7 +56,7 @@ TokenCache::Tokens TokenCache::get(uint64_t key,
     state = lock.lock();
   }
   // Whoever held the lock may have made them.
-  if (auto store = find(key)) return {.store = std::move(store)};
+  if (auto store = find(key, /*says_damage=*/true)) return {.store = std::move(store)};
   if (state == FileLock::State::held) remove_leftovers(key);
   return {.store = make(key, form, fill), .are_new = true};
 }

@@ -35,7 +35,7 @@ class TokenCache {
              const std::function<void(TokenWriter& to)>& fill) const;
 
  private:
-  std::shared_ptr<const TokenStore> find(uint64_t key) const;
+  std::shared_ptr<const TokenStore> find(uint64_t key, bool says_damage) const;
   std::shared_ptr<const TokenStore> make(uint64_t key,
                                          const TokenForm& form,
                                          const std::function<void(TokenWriter& to)>& fill) const;

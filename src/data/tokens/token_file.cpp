@@ -29,12 +29,30 @@ struct Head {
   int32_t id_bytes = 0, max_type_id = 0;
   uint32_t has_labels = 0, keeps_examples = 0;
   uint32_t checksum_of_checksums = 0;
-  uint32_t checksum = 0;  // of all before it
+  uint32_t zero = 0;
 };
-static_assert(std::is_trivially_copyable_v<Head> && sizeof(Head) <= kPage_bytes);
+static_assert(std::is_trivially_copyable_v<Head> && sizeof(Head) < kPage_bytes);
 
-uint32_t checksum_of(const Head& head) {
-  return crc32c(std::as_bytes(std::span(&head, 1)).first(offsetof(Head, checksum)));
+/** The first page ends with a checksum of all before. */
+constexpr size_t kHead_bytes = kPage_bytes - sizeof(uint32_t);
+
+std::vector<std::byte> page_of(const Head& head) {
+  std::vector<std::byte> page(kPage_bytes);
+  std::memcpy(page.data(), &head, sizeof head);
+  const uint32_t checksum = crc32c(std::span(page).first(kHead_bytes));
+  std::memcpy(page.data() + kHead_bytes, &checksum, sizeof checksum);
+  return page;
+}
+
+Head head_of(std::span<const std::byte> file) {
+  if (file.size() < kPage_bytes) throw BadTokenFile("it is shorter than its first page");
+  Head head;
+  std::memcpy(&head, file.data(), sizeof head);
+  if (head.mark != kMark) throw BadTokenFile("it is no file of tokens, or of another version");
+  uint32_t checksum = 0;
+  std::memcpy(&checksum, file.data() + kHead_bytes, sizeof checksum);
+  if (checksum != crc32c(file.first(kHead_bytes))) throw BadTokenFile("its first page is damaged");
+  return head;
 }
 
 template <typename T>
@@ -44,8 +62,6 @@ std::span<const T> array_at(std::span<const std::byte> file, uint64_t begin, uin
 
 /** Throws BadTokenFile where the sections do not lie one behind the other. */
 void check_head(const Head& head, size_t n_file_bytes, uint64_t key) {
-  if (head.mark != kMark) throw BadTokenFile("it is no file of tokens, or of another version");
-  if (head.checksum != checksum_of(head)) throw BadTokenFile("its first page is damaged");
   if (head.key != key) throw BadTokenFile("it has the tokens of other texts");
   if (head.n_file_bytes != n_file_bytes)
     throw BadTokenFile(
@@ -156,10 +172,7 @@ std::shared_ptr<const TokenStore> FileWriter::finish() {
   file_.write_at(static_cast<int64_t>(end_), checksums);
   head.n_file_bytes = end_ + checksums.size();
   head.checksum_of_checksums = crc32c(checksums);
-  head.checksum = checksum_of(head);
-  std::vector<std::byte> page(kPage_bytes);
-  std::memcpy(page.data(), &head, sizeof head);
-  file_.write_at(0, page);
+  file_.write_at(0, page_of(head));
   file_.commit();
   return open_token_file(file_.target(), key_);
 }
@@ -167,9 +180,7 @@ std::shared_ptr<const TokenStore> FileWriter::finish() {
 std::shared_ptr<const TokenStore> open_token_file(const std::filesystem::path& path, uint64_t key) {
   MappedFile file = MappedFile::open(path);
   const auto bytes = file.bytes();
-  if (bytes.size() < kPage_bytes) throw BadTokenFile("it is shorter than its first page");
-  Head head;
-  std::memcpy(&head, bytes.data(), sizeof head);
+  const Head head = head_of(bytes);
   check_head(head, bytes.size(), key);
   const auto checksums = array_at<uint32_t>(bytes, head.checksums_begin, head.n_checksums);
   if (crc32c(std::as_bytes(checksums)) != head.checksum_of_checksums)

@@ -28,7 +28,7 @@ std::unique_ptr<Normalizer> Prepend::read(const JsonReader& section, const Stage
 }
 
 void Prepend::normalize(NormalizedText& text) const {
-  if (text.text().empty()) return;
+  if (text.text().empty() || text.continues()) return;
   text.rewrite([this](auto& out) {
     size_t first = 0;
     next_code_point(out.source(), first);

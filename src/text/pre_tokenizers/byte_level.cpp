@@ -20,12 +20,14 @@ std::unique_ptr<PreTokenizer> ByteLevel::read(const JsonReader& section, const S
 }
 
 void put_blank_before(Pieces& pieces) {
-  const auto lacks_blank = [&](Span piece) { return pieces.text.text()[piece.begin] != ' '; };
+  const auto lacks_blank = [&](Span piece) {
+    return pieces.text.text()[piece.begin] != ' ' && !pieces.continues(piece);
+  };
   if (std::none_of(pieces.spans.begin(), pieces.spans.end(), lacks_blank)) return;
-  pieces.rewrite([](auto& out, Span piece) {
+  pieces.rewrite([&](auto& out, Span piece) {
     size_t after = piece.begin;
     next_code_point(out.source(), after);
-    if (out.source()[piece.begin] != ' ') out.put(' ', out.origin(piece.begin, after));
+    if (lacks_blank(piece)) out.put(' ', out.origin(piece.begin, after));
     out.keep(piece.begin, piece.end);
   });
 }

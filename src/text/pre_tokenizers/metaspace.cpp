@@ -44,7 +44,7 @@ void Metaspace::split(Pieces& pieces, size_t enough) const {
     bool prepend = options_.prepend == Prepend::always;
     if (options_.prepend == Prepend::first)
       prepend = text.origin(piece.begin, piece.begin + 1).begin == 0;
-    if (prepend && !begins_so) {
+    if (prepend && !begins_so && !pieces.continues(piece)) {
       size_t first = piece.begin;
       next_code_point(source, first);
       out.put(options_.replacement, out.origin(piece.begin, first));
