@@ -132,6 +132,20 @@ float read_init_std(const JsonReader& config, std::string_view key, float otherw
   return static_cast<float>(config.number(key, 0, kStdMax, otherwise));
 }
 
+int64_t read_padding_row(const JsonReader& config, int64_t vocab_size, int64_t otherwise) {
+  if (const auto row = config.find("pad_token_id")) {
+    const int64_t id = row->integer(-vocab_size, vocab_size - 1);
+    return id < 0 ? id + vocab_size : id;
+  }
+  if (config.value().contains("pad_token_id")) return -1;
+  if (otherwise >= vocab_size)
+    config.at("vocab_size")
+        .fail(fmt::format("is {}, and pad_token_id, which is {} where it is absent, lies beyond it",
+                          vocab_size, otherwise),
+              "set pad_token_id, or null for none");
+  return otherwise;
+}
+
 Activation read_activation(const JsonReader& config, std::string_view key, Activation otherwise) {
   constexpr std::pair<std::string_view, Activation> kNames[] = {
       {"gelu", Activation::gelu},           {"gelu_new", Activation::gelu_tanh},

@@ -33,6 +33,10 @@ float read_init_std(const JsonReader& config,
                     std::string_view key = "initializer_range",
                     float otherwise = 0.02f);
 
+/** The row of words that the family keeps for padding: pad_token_id, which counts from the end
+ * where it is negative. -1 for null; `otherwise` where the key is absent. */
+int64_t read_padding_row(const JsonReader& config, int64_t vocab_size, int64_t otherwise = -1);
+
 /** The activation function that a configuration names, as transformers spells it. */
 Activation read_activation(const JsonReader& config, std::string_view key, Activation otherwise);
 

@@ -21,6 +21,12 @@ namespace ferry {
 /** The start value of a parameter that no checkpoint has. */
 enum class Init : uint8_t { normal, zeros, ones };
 
+/** Of a parameter that starts normal. */
+struct NormalInit {
+  double factor = 1;      ///< of ModelTable::init_std
+  int64_t zero_row = -1;  ///< the row of padding, which starts as zeros; -1: none
+};
+
 /** One parameter of a block. It has the same element offset in every segment of its block that
  * holds it (weights; where it is trained grads, master, adam_m, adam_v too), a multiple of 256
  * elements, so it starts on a 512-byte boundary in each type. */
@@ -29,6 +35,7 @@ struct ParamSpec {
   std::vector<int64_t> shape;  ///< row-major
   bool decay = true;           ///< weight decay applies (not to biases and norms)
   Init init = Init::normal;
+  NormalInit normal;       ///< where `init` is that
   bool trainable = true;   ///< false: frozen; no step changes a bit of it
   int group = 0;           ///< an index of ModelTable::groups; set by BlockTable::add
   int64_t offset = 0;      ///< elements from the segment's start; set by BlockTable::arrange
@@ -233,6 +240,7 @@ struct ModelTable {
   float init_std = 0.02f;
   int64_t max_positions = 0;
   int64_t vocab_size = 0;
+  int64_t padding_row = -1;   ///< of the words; -1: none
   int64_t n_token_types = 0;  ///< type ids are below it; 0: the model does not read them
   int64_t n_labels = 0;       ///< logits of a sequence or token; 0 for a language-model head
   std::vector<BlockTable> blocks;

@@ -25,7 +25,7 @@ BertConfig parse_bert_config(const JsonReader& config) {
   c.intermediate_size = config.integer("intermediate_size", 1, kIntermediateMax);
   c.max_position_embeddings = config.integer("max_position_embeddings", 1, kPositionsMax);
   c.type_vocab_size = config.integer("type_vocab_size", 1, kTokenTypesMax, c.type_vocab_size);
-  c.pad_token_id = config.integer("pad_token_id", 0, c.vocab_size - 1, 0);
+  c.padding_row = read_padding_row(config, c.vocab_size, c.padding_row);
   c.layer_norm_eps = read_eps(config, "layer_norm_eps", c.layer_norm_eps);
   c.hidden_dropout_prob = read_dropout(config, "hidden_dropout_prob", c.hidden_dropout_prob);
   c.attention_probs_dropout_prob =

@@ -24,7 +24,7 @@ struct BertConfig {
   float hidden_dropout_prob = 0.1f;
   float attention_probs_dropout_prob = 0.1f;
   std::optional<float> classifier_dropout;  ///< absent: hidden_dropout_prob
-  int64_t pad_token_id = 0;
+  int64_t padding_row = 0;                  ///< pad_token_id; -1: none
   float initializer_range = 0.02f;
 };
 

@@ -9,8 +9,8 @@ void add_embeddings(ModelBuilder& builder, const BertConfig& config, const Model
   const int64_t W = config.hidden_size;
   const std::string hf = "bert.embeddings.";
   BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
-  const ParamId word =
-      b.matrix("word.weight", config.vocab_size, W, {hf + "word_embeddings.weight"});
+  const ParamId word = b.matrix("word.weight", config.vocab_size, W,
+                                {hf + "word_embeddings.weight"}, {.zero_row = model.padding_row});
   const ParamId position = b.matrix("position.weight", config.max_position_embeddings, W,
                                     {hf + "position_embeddings.weight"});
   const ParamId type = b.matrix("token_type.weight", config.type_vocab_size, W,
@@ -76,6 +76,7 @@ ModelTable make_bert_table(const BertConfig& config, const TableOptions& options
                                     .n_heads = config.num_attention_heads,
                                     .max_positions = config.max_position_embeddings,
                                     .vocab_size = config.vocab_size,
+                                    .padding_row = config.padding_row,
                                     .n_token_types = config.type_vocab_size,
                                     .norm_eps = config.layer_norm_eps,
                                     .init_std = config.initializer_range,

@@ -78,8 +78,11 @@ ParamId BlockBuilder::add(
   return param;
 }
 
-ParamId BlockBuilder::matrix(const std::string& name, int64_t rows, int64_t columns, HfName hf) {
-  return add(name, {rows, columns}, true, Init::normal, {{std::move(hf), rows}});
+ParamId BlockBuilder::matrix(
+    const std::string& name, int64_t rows, int64_t columns, HfName hf, const NormalInit& normal) {
+  const ParamId param = add(name, {rows, columns}, true, Init::normal, {{std::move(hf), rows}});
+  table().params[static_cast<size_t>(param)].normal = normal;
+  return param;
 }
 
 ParamId BlockBuilder::matrix(const std::string& name, int64_t columns, const HfRows& hf) {

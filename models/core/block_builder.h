@@ -44,7 +44,11 @@ class BlockBuilder {
   using HfRows = std::vector<std::pair<HfName, int64_t>>;
 
   // Parameters. Matrices decay and start normal; biases and norms do neither.
-  ParamId matrix(const std::string& name, int64_t rows, int64_t columns, HfName hf);
+  ParamId matrix(const std::string& name,
+                 int64_t rows,
+                 int64_t columns,
+                 HfName hf,
+                 const NormalInit& normal = {});
   ParamId matrix(const std::string& name, int64_t columns, const HfRows& hf);
   ParamId bias(const std::string& name, int64_t n, HfName hf);
   ParamId bias(const std::string& name, const HfRows& hf);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/token_heads.h"
 #include "src/base/error.h"
@@ -15,7 +16,8 @@ void add_decoder_embeddings(ModelBuilder& builder,
   const int64_t W = model.width;
   BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
   const int64_t E = its.projection.empty() ? W : its.word_width;
-  const ParamId word = b.matrix("word.weight", model.vocab_size, E, {its.word});
+  const ParamId word =
+      b.matrix("word.weight", model.vocab_size, E, {its.word}, {.zero_row = model.padding_row});
   const ParamId position =
       its.position.empty()
           ? kNone
@@ -60,13 +62,15 @@ void add_gpt_layer(ModelBuilder& builder,
   const ParamId attention_norm_bias = b.bias("attention.norm.bias", W, bias(layer.attention_norm));
   const ParamId qkv_weight = b.matrix("attention.qkv.weight", W, qkv_weights);
   const ParamId qkv_bias = b.bias("attention.qkv.bias", qkv_biases);
-  const ParamId output_weight = b.matrix("attention.output.weight", W, W, weight(layer.output));
+  const ParamId output_weight = b.matrix("attention.output.weight", W, W, weight(layer.output),
+                                         {.factor = layer.residual_factor});
   const ParamId output_bias = b.bias("attention.output.bias", W, bias(layer.output));
   const ParamId mlp_norm_weight = b.norm_weight("mlp.norm.weight", W, {layer.mlp_norm + ".weight"});
   const ParamId mlp_norm_bias = b.bias("mlp.norm.bias", W, bias(layer.mlp_norm));
   const ParamId up_weight = b.matrix("mlp.up.weight", F, W, weight(layer.up));
   const ParamId up_bias = b.bias("mlp.up.bias", F, bias(layer.up));
-  const ParamId down_weight = b.matrix("mlp.down.weight", W, F, weight(layer.down));
+  const ParamId down_weight =
+      b.matrix("mlp.down.weight", W, F, weight(layer.down), {.factor = layer.residual_factor});
   const ParamId down_bias = b.bias("mlp.down.bias", W, bias(layer.down));
 
   const ValueId x = b.input();  // (T, W)
@@ -169,6 +173,7 @@ ModelTable start_decoder(const DecoderConfig& config, const TableOptions& option
   model.init_std = config.initializer_range;
   model.max_positions = config.max_position_embeddings;
   model.vocab_size = config.vocab_size;
+  model.padding_row = config.padding_row;
   return model;
 }
 
@@ -182,7 +187,9 @@ ModelTable make_decoder_table(const DecoderConfig& config, const TableOptions& o
 
 namespace {
 
-GptLayer gpt2_layer(int64_t index) {
+/** Its branches are as many as add up in the last layer's output: their matrices start smaller by
+ * that (Radford et al. 2019). */
+GptLayer gpt2_layer(int64_t index, int64_t n_layers) {
   const std::string hf = fmt::format("transformer.h.{}.", index);
   return {.attention_norm = hf + "ln_1",
           .mlp_norm = hf + "ln_2",
@@ -190,7 +197,8 @@ GptLayer gpt2_layer(int64_t index) {
           .up = hf + "mlp.c_fc",
           .down = hf + "mlp.c_proj",
           .qkv = {hf + "attn.c_attn"},
-          .has_transposed = true};
+          .has_transposed = true,
+          .residual_factor = 1 / std::sqrt(2.0 * static_cast<double>(n_layers))};
 }
 
 }  // namespace
@@ -210,7 +218,7 @@ ModelTable make_decoder(const DecoderConfig& config, const TableOptions& options
     if (is_llama)
       add_llama_layer(builder, i, config, model, options.max_length);
     else
-      add_gpt_layer(builder, i, gpt2_layer(i), config, model);
+      add_gpt_layer(builder, i, gpt2_layer(i, config.num_hidden_layers), config, model);
   }
   const bool is_tied = !is_llama || config.tie_word_embeddings;
   add_decoder_head(builder, model,

@@ -21,6 +21,7 @@ enum class DecoderFamily : uint8_t { llama, gpt2 };
 struct DecoderConfig {
   DecoderFamily family = DecoderFamily::llama;
   int64_t vocab_size = 0;
+  int64_t padding_row = -1;  ///< ModelTable::padding_row
   int64_t hidden_size = 0;
   int64_t num_hidden_layers = 0;
   int64_t num_attention_heads = 0;
@@ -85,6 +86,7 @@ struct GptLayer {
   std::string attention_norm, mlp_norm, output, up, down;
   std::vector<std::string> qkv;  ///< one tensor, or those of query, key and value
   bool has_transposed = false;   ///< the file has its matrices the other way round (Conv1D)
+  double residual_factor = 1;    ///< NormalInit::factor of the matrices that end its branches
 };
 void add_gpt_layer(ModelBuilder& builder,
                    int64_t index,

@@ -128,6 +128,7 @@ DecoderConfig read_llama_like(const JsonReader& config,
     return config.integer(key, 1, most, otherwise > 0 ? std::optional(otherwise) : std::nullopt);
   };
   c.vocab_size = number("vocab_size", kVocabMax, c.vocab_size);
+  c.padding_row = read_padding_row(config, c.vocab_size, c.padding_row);
   c.hidden_size = number("hidden_size", kWidthMax, c.hidden_size);
   c.num_hidden_layers = number("num_hidden_layers", kLayersMax, c.num_hidden_layers);
   c.num_attention_heads = number("num_attention_heads", kHeadsMax, c.num_attention_heads);

@@ -12,8 +12,8 @@ void add_embeddings(ModelBuilder& builder, const ModelTable& model) {
   const int64_t W = model.width;
   const std::string hf = "distilbert.embeddings.";
   BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
-  const ParamId word =
-      b.matrix("word.weight", model.vocab_size, W, {hf + "word_embeddings.weight"});
+  const ParamId word = b.matrix("word.weight", model.vocab_size, W, {hf + "word_embeddings.weight"},
+                                {.zero_row = model.padding_row});
   const ParamId position =
       b.matrix("position.weight", model.max_positions, W, {hf + "position_embeddings.weight"});
   const ParamId norm_weight = b.norm_weight("norm.weight", W, norm_weight_name(hf + "LayerNorm"));
@@ -76,6 +76,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
       .hidden_dropout = read_dropout(config, "dropout", 0.1f),
       .attention_dropout = read_dropout(config, "attention_dropout", 0.1f)};
   expect_divides(config, "n_heads", facts.n_heads, "dim", facts.width);
+  facts.padding_row = read_padding_row(config, facts.vocab_size, 0);
   if (options.head == HeadKind::classification) facts.head_dropout = sequence_dropout;
   if (options.head == HeadKind::question_answering) facts.head_dropout = question_dropout;
   const int64_t n_layers = config.integer("n_layers", 1, kLayersMax, 6);

@@ -10,8 +10,8 @@ void add_embeddings(ModelBuilder& builder, const ModelTable& model, int64_t embe
   const int64_t E = embedding_width, W = model.width;
   const std::string hf = "electra.embeddings.";
   BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
-  const ParamId word =
-      b.matrix("word.weight", model.vocab_size, E, {hf + "word_embeddings.weight"});
+  const ParamId word = b.matrix("word.weight", model.vocab_size, E, {hf + "word_embeddings.weight"},
+                                {.zero_row = model.padding_row});
   const ParamId position =
       b.matrix("position.weight", model.max_positions, E, {hf + "position_embeddings.weight"});
   const ParamId type =
@@ -67,6 +67,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   if (config.find("classifier_dropout"))
     facts.head_dropout = read_dropout(config, "classifier_dropout", 0);
   expect_divides(config, "num_attention_heads", facts.n_heads, "hidden_size", facts.width);
+  facts.padding_row = read_padding_row(config, facts.vocab_size, 0);
   const int64_t embedding_width = config.integer("embedding_size", 1, kWidthMax, 128);
   const int64_t n_layers = config.integer("num_hidden_layers", 1, kLayersMax, 12);
   const int64_t intermediate = config.integer("intermediate_size", 1, kIntermediateMax, 1024);

@@ -174,6 +174,7 @@ ModelTable start_encoder(const EncoderFacts& facts, const TableOptions& options)
   model.init_std = facts.init_std;
   model.max_positions = facts.max_positions;
   model.vocab_size = facts.vocab_size;
+  model.padding_row = facts.padding_row;
   model.n_token_types = facts.n_token_types;
   if (options.head == HeadKind::question_answering) model.n_labels = 2;  // start and end
   if (options.head == HeadKind::classification || options.head == HeadKind::token_classification) {

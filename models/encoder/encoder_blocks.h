@@ -73,6 +73,7 @@ void add_masked_lm(ModelBuilder& builder, const ModelTable& model, const MaskedL
 struct EncoderFacts {
   std::string family, stem;  ///< "bert", "Bert" of "BertForMaskedLM"
   int64_t width = 0, n_heads = 0, max_positions = 0, vocab_size = 0;
+  int64_t padding_row = -1;   ///< ModelTable::padding_row
   int64_t n_token_types = 0;  ///< 0: types of tokens are not read
   float norm_eps = 1e-12f, init_std = 0.02f;
   float hidden_dropout = 0, attention_dropout = 0;

@@ -16,6 +16,7 @@ DecoderConfig gemma_kin(const char* name, const char* stem) {
   kin.head_dim = 256;
   kin.tie_word_embeddings = true;
   kin.gate = Activation::gelu_tanh;
+  kin.padding_row = 0;
   return kin;
 }
 

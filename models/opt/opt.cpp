@@ -49,6 +49,7 @@ ModelTable make(const JsonReader& config, const TableOptions& options) {
   DecoderConfig opt = {.family = DecoderFamily::gpt2, .name = "opt"};
   opt.stem = "OPT";
   opt.vocab_size = config.integer("vocab_size", 1, kVocabMax, 50272);
+  opt.padding_row = read_padding_row(config, opt.vocab_size, 1);
   opt.hidden_size = config.integer("hidden_size", 1, kWidthMax, 768);
   const int64_t word_width = config.integer("word_embed_proj_dim", 1, kWidthMax, opt.hidden_size);
   opt.num_hidden_layers = config.integer("num_hidden_layers", 1, kLayersMax, 12);

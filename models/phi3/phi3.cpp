@@ -11,6 +11,7 @@ namespace {
 ModelTable make(const JsonReader& config, const TableOptions& options) {
   DecoderConfig kin = llama_kin("phi3", "Phi3");
   kin.norm_eps = 1e-5f;
+  kin.padding_row = 32000;
   DecoderConfig phi = read_llama_like(config, options, std::move(kin));
   phi.is_fused = true;
   expect_off(config, "resid_pdrop", "its branches are trained without dropout");

@@ -11,10 +11,11 @@ void add_embeddings(ModelBuilder& builder, const ModelTable& model, int64_t posi
   const int64_t W = model.width;
   const std::string hf = "roberta.embeddings.";
   BlockBuilder b = builder.block("embeddings", BlockKind::embeddings);
-  const ParamId word =
-      b.matrix("word.weight", model.vocab_size, W, {hf + "word_embeddings.weight"});
-  const ParamId position = b.matrix("position.weight", model.max_positions + position_offset, W,
-                                    {hf + "position_embeddings.weight"});
+  const ParamId word = b.matrix("word.weight", model.vocab_size, W, {hf + "word_embeddings.weight"},
+                                {.zero_row = model.padding_row});
+  const ParamId position =
+      b.matrix("position.weight", model.max_positions + position_offset, W,
+               {hf + "position_embeddings.weight"}, {.zero_row = model.padding_row});
   const ParamId type =
       b.matrix("token_type.weight", model.n_token_types, W, {hf + "token_type_embeddings.weight"});
   const ParamId norm_weight = b.norm_weight("norm.weight", W, norm_weight_name(hf + "LayerNorm"));
@@ -66,7 +67,8 @@ ModelTable make(const JsonReader& config,
   if (config.find("classifier_dropout"))
     facts.head_dropout = read_dropout(config, "classifier_dropout", 0);
   expect_divides(config, "num_attention_heads", facts.n_heads, "hidden_size", facts.width);
-  const int64_t offset = config.integer("pad_token_id", 0, facts.vocab_size - 1, 1) + 1;
+  facts.padding_row = config.integer("pad_token_id", 0, facts.vocab_size - 1, 1);
+  const int64_t offset = facts.padding_row + 1;
   facts.max_positions =
       config.integer("max_position_embeddings", offset + 1, kPositionsMax, 512) - offset;
   const int64_t n_layers = config.integer("num_hidden_layers", 1, kLayersMax);

@@ -14,7 +14,7 @@ namespace ferry::cli {
 
 std::span<const Command> commands() {
   static constexpr std::array<Command, 12> kCommands = {{
-      {"train", "fine-tune a model on texts", run_train},
+      {"train", "fine-tune a model on texts, or train one from scratch", run_train},
       {"eval", "measure a trained model on labelled data", run_eval},
       {"predict", "label texts with a trained model", run_predict},
       {"generate", "go on with texts, by a trained language model", run_generate},

@@ -19,6 +19,7 @@
 #include "src/runs/directory/run_directory.h"
 #include "src/train/generate/prompts.h"
 #include "src/train/prepare/data.h"
+#include "src/train/prepare/model_files.h"
 
 namespace ferry::cli {
 
@@ -45,21 +46,26 @@ int fail_training(const Error& error, const std::string& resumed_from) {
   return error.exit_code();
 }
 
-/** The model's directory: of a run that goes on its checkpoint, whatever became of the model that
- * it began with. Throws Error(data) where there is neither. */
-std::filesystem::path model_directory(const config::Config& config) {
+/** The checkpoint that a run goes on from; empty for one that begins. */
+std::filesystem::path checkpoint_of(const config::Config& config) {
   if (const std::string& from = config.text("resume_from_checkpoint"); !from.empty())
     if (const auto resumed = runs::find_resume_point(from); resumed.checkpoint)
       return resumed.checkpoint->path;
-  return config::find_model(config.text("model_name_or_path"));
+  return {};
+}
+
+/** The model's files: of a run that goes on its checkpoint's, whatever became of the model that it
+ * began with. Throws Error(data) where there is neither. */
+HfDirectory open_run_model(const config::Config& config) {
+  const auto checkpoint = checkpoint_of(config);
+  return checkpoint.empty() ? open_model(config) : HfDirectory::open(checkpoint);
 }
 
 /** A pattern that names nothing shows here, before any data is read. */
 void check_patterns(const config::Config& config) {
   if (config.text("freeze").empty() && config.text("param_groups").empty()) return;
   constexpr int64_t kAnyLabels = 2;
-  const auto directory = model_directory(config);
-  ModelTable model = make_model_table(config, HfConfig::load(directory / "config.json"),
+  ModelTable model = make_model_table(config, open_run_model(config).config(),
                                       task_kind_of(config).head, kAnyLabels, {});
   apply_param_options(config, model);
 }
@@ -78,8 +84,10 @@ void check_dataset(const DatasetOptions& options) {
  * missing or of another family, data that cannot be read, a directory in use. */
 void check_run(const config::Config& config) {
   constexpr int64_t kAnyLabels = 2;
-  const HfDirectory model = HfDirectory::open(model_directory(config));
-  make_model_table(config, model.config(), task_kind_of(config).head, kAnyLabels, {});
+  const HfDirectory model = open_run_model(config);
+  const ModelTable table =
+      make_model_table(config, model.config(), task_kind_of(config).head, kAnyLabels, {});
+  check_vocabulary(model, Tokenizer::open(model.path()), table);
   const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
   const RowNeed rows = task_kind_of(config).rows;
   for (const char* key : {"dataset", "eval_dataset"}) {
@@ -113,7 +121,7 @@ int run_train(Arguments arguments) {
     return 0;
   }
   try {
-    model_directory(command->config);
+    if (checkpoint_of(command->config).empty()) open_model(command->config);
     check_data_exists(command->config, "dataset");
     check_data_exists(command->config, "eval_dataset");
     sample_texts(command->config);

@@ -233,8 +233,24 @@ void Config::settle() {
                 fmt::format("sample_steps = 0 ({}), expected at least 1, or a share above 0",
                             origin("sample_steps").where),
                 "leave sample_prompts out for no samples");
+  settle_model();
   settle_batch();
   settle_evaluation();
+}
+
+void Config::settle_model() {
+  constexpr std::string_view kModel = "model_name_or_path", kScratch = "config_name",
+                             kTokenizer = "tokenizer_name";
+  if (text(kModel).empty() || text(kScratch).empty()) return;
+  const Origin &model = origin(kModel), &scratch = origin(kScratch);
+  if (model.source == scratch.source)
+    throw Error(Fault::usage, "config.model",
+                fmt::format("both {} ({}) and {} ({}) are given", kModel, model.where, kScratch,
+                            scratch.where),
+                "leave one out: the first goes on with its weights, the second draws new ones");
+  const bool draws = scratch.source > model.source;
+  choose(draws ? kModel : kScratch, "", draws ? kScratch : kModel);
+  if (!draws) choose(kTokenizer, "", kModel);
 }
 
 void Config::settle_batch() {

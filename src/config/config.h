@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "src/config/options/option.h"
-#include "src/config/preset.h"
 #include "src/config/options/value.h"
+#include "src/config/preset.h"
 
 namespace ferry::config {
 
@@ -70,9 +70,9 @@ class Config {
   /** One line for each alias that was used: "using learning_rate (from --lr)". */
   const std::vector<std::string>& notes() const { return notes_; }
 
-  /** Rules between training options: batch sizes must multiply, eval_dataset takes the place of
-   * eval_fraction. A value from a weaker source yields; throws Error(usage) when two equally strong
-   * ones contradict. */
+  /** Rules between training options: a model is read or drawn, batch sizes must multiply,
+   * eval_dataset takes the place of eval_fraction. A value from a weaker source yields; throws
+   * Error(usage) when two equally strong ones contradict. */
   void settle();
 
   /** Every option as TOML, by group; with_origins adds `# from ...` to each line. */
@@ -84,6 +84,7 @@ class Config {
     Origin origin;
   };
   size_t index_of(std::string_view key) const;
+  void settle_model();
   void settle_batch();
   void settle_evaluation();
 

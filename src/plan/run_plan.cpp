@@ -205,9 +205,14 @@ AttentionNeed attention_need_of(const ModelTable& model) {
 }
 
 void take_family_defaults(config::Config& config, const HfConfig& hf) {
-  if (!family_of(hf.fields()).is_decoder) return;
-  for (const auto& [key, value] : {std::pair{"train_batch_size", "16"}, {"learning_rate", "1e-5"}})
+  const bool is_drawn = !config.text("config_name").empty();
+  const bool is_decoder = family_of(hf.fields()).is_decoder;
+  const auto take = [&](std::string_view key, std::string_view value) {
     if (!config.is_set(key)) config.choose(key, value, hf.origin());
+  };
+  if (is_drawn) take("learning_rate", "3e-4");
+  if (is_decoder) take("learning_rate", "1e-5");
+  if (is_decoder) take("train_batch_size", "16");
 }
 
 ModelTable make_model_table(const config::Config& config,

@@ -33,6 +33,7 @@
 #include "src/train/loop/hang_watch.h"
 #include "src/train/loop/interrupt.h"
 #include "src/train/loop/report.h"
+#include "src/train/prepare/model_files.h"
 
 namespace ferry {
 namespace {
@@ -286,10 +287,11 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
   if (resumed && is_finished(*resumed) && !goes_on) return say_finished(*resumed);
   catch_interrupts();
   const auto checkpoint = resumed ? resumed->checkpoint : std::nullopt;
-  if (const config::Origin& model = command.config.origin("model_name_or_path");
-      checkpoint && model.source == config::Source::command_line)
-    log_line(fmt::format("{} is not read: the model of a resumed run is that of {}", model.where,
-                         checkpoint->path.filename().string()));
+  for (const char* key : {"model_name_or_path", "config_name", "tokenizer_name"})
+    if (const config::Origin& model = command.config.origin(key);
+        checkpoint && model.source == config::Source::command_line)
+      log_line(fmt::format("{} is not read: the model of a resumed run is that of {}", model.where,
+                           checkpoint->path.filename().string()));
   if (checkpoint)
     read_from(*checkpoint, run, [&] {
       runs::read_checksums(checkpoint->path);
@@ -324,12 +326,15 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     if (!resumed->checkpoint) log_line("the run has no checkpoint: it begins at step 0");
   }
   if (!resumed) write_settings(job.config, run.path);  // first: what has them can go on
-  nlohmann::ordered_json about = {{"model", job.config.text("model_name_or_path")},
+  nlohmann::ordered_json about = {{"model", name_of_model(job.config)},
                                   {"dataset", job.config.text("dataset")},
                                   {"n_steps", job.steps.total},
                                   {"identity", *job.identity.bits},
                                   {"plan", plan_json(job.plan, job.machine.plan.has_gpu)}};
-  if (!resumed) about["parent"] = runs::parent_of(job.model.directory.path());
+  if (!resumed)
+    about["parent"] = job.model.directory.has_weights()
+                          ? runs::parent_of(job.model.directory.path())
+                          : nlohmann::ordered_json();
   run.directory->set_phase(runs::Phase::preparing, about);
   runs::RunIndex().add(run.path);
   try {

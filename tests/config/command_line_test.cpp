@@ -525,6 +525,42 @@ TEST_F(Presets, MinilmClassifyIsTheQuickstarts) {
   EXPECT_EQ(config.number("eval_fraction"), 0.2);
 }
 
+/** A model is read or drawn: what was given nearer to the command counts. */
+TEST_F(Presets, AModelFromScratchTakesThePlaceOfTheirs) {
+  const Config drawn =
+      parse("train", {"--preset", "minilm-classify", "--config-name", "c", "--tokenizer", "t"})
+          .config;
+  EXPECT_EQ(drawn.text("model_name_or_path"), "");
+  EXPECT_EQ(drawn.text("config_name"), "c");
+  EXPECT_EQ(drawn.text("tokenizer_name"), "t");
+  const auto run = directory_.write("run/config.toml", "config_name = 'c'\ntokenizer_name = 't'\n");
+  const Config read =
+      parse("train", {"--resume", run.parent_path().string(), "--model", "m"}).config;
+  EXPECT_EQ(read.text("model_name_or_path"), "m");
+  EXPECT_EQ(read.text("config_name"), "");
+  EXPECT_EQ(read.text("tokenizer_name"), "");
+  EXPECT_CONTAINS(usage_error([] {
+                    parse("train", {"--model", "m", "--from-config", "c"});
+                  }),
+                  "both model_name_or_path (--model) and config_name (--from-config) are given");
+}
+
+TEST(Required, AModelOrTheConfigurationOfANewOne) {
+  const auto refusal = [](const std::string& verb, std::vector<std::string> more) {
+    more.insert(more.end(), {"--dataset", "d"});
+    return usage_error([&] { check_required(parse(verb, more)); });
+  };
+  EXPECT_NO_THROW(check_required(parse("train", {"--from-config", "c", "--dataset", "d"})));
+  EXPECT_NO_THROW(check_required(parse("plan", {"--from-config", "c"})));
+  EXPECT_CONTAINS(refusal("train", {}), "ferry train needs --model");
+  EXPECT_CONTAINS(refusal("train", {"--model", "m", "--tokenizer", "t"}),
+                  "tokenizer_name (--tokenizer) is given without config_name");
+  // The settings of a run from scratch, for a model that it has trained.
+  TemporaryDirectory directory;
+  const auto file = directory.write("c.toml", "config_name = 'c'\n").string();
+  EXPECT_CONTAINS(refusal("eval", {"--config", file}), "ferry eval needs --model");
+}
+
 TEST_F(Presets, BertLargeIsForAnElevenGibCard) {
   const CommandLine command =
       parse("train", {"--preset", "bert-large-classify-2080ti-11g", "--dataset", "d"});

@@ -413,6 +413,8 @@ TEST(OptionsPage, GivesEachOptionOneLineOfSixCells) {
 /** Options that a resumed run may change, and those that it may not. */
 TEST(OptionTable, SaysWhatAChangeMeansForAResumedRun) {
   const std::set<std::string_view> bits = {"model_name_or_path",
+                                           "config_name",
+                                           "tokenizer_name",
                                            "task",
                                            "problem_type",
                                            "dataset",

@@ -6,6 +6,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "src/data/step_plan.h"
 #include "src/data/tokens/token_writer.h"
 #include "tests/files/test_files.h"
 

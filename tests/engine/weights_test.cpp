@@ -4,8 +4,12 @@
 #include "src/engine/state/weights.h"
 
 #include <gtest/gtest.h>
+#include <tbb/task_arena.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -147,6 +151,38 @@ TEST_F(WeightsInPieces, SoIsWhatARunResumesFrom) {
   EXPECT_LT(bytes_beside(load), kBeside_bytes);
   EXPECT_TRUE(made == master_of(0));
   EXPECT_TRUE(made == segments_.bytes_of(0, Segment::adam_m));
+}
+
+/** An embedding is drawn in many pieces, by threads of any number. */
+TEST_F(WeightsInPieces, ThoseThatAreDrawnDependOnSeedAndNameAlone) {
+  initialise_weights(table_, 3, segments_);
+  const std::vector<std::byte> made = master_of(0);
+  clear(0, Segment::master);
+  tbb::task_arena(1).execute([&] { initialise_weights(table_, 3, segments_); });
+  EXPECT_TRUE(made == master_of(0));
+  initialise_weights(table_, 4, segments_);
+  EXPECT_FALSE(made == master_of(0));
+
+  std::vector<float> values(made.size() / sizeof(float));
+  std::memcpy(values.data(), made.data(), made.size());
+  const ParamSpec& word = table_.blocks[0].params[0];
+  const std::span words = std::span(values).subspan(static_cast<size_t>(word.offset),
+                                                    static_cast<size_t>(word.n_elements));
+  constexpr size_t kWidth = 64;
+  EXPECT_TRUE(std::ranges::all_of(words.first(kWidth), [](float v) { return v == 0; }))
+      << "padding";
+  double sum = 0, square_sum = 0;
+  size_t n_repeated = 0;
+  constexpr size_t kPiece = 1 << 19;
+  for (size_t i = kWidth; i < words.size(); ++i) {
+    const double value = static_cast<double>(words[i]);
+    sum += value, square_sum += value * value;
+    n_repeated += i >= kPiece && words[i] == words[i - kPiece];
+  }
+  const auto n = static_cast<double>(words.size() - kWidth);
+  EXPECT_LT(std::fabs(sum / n), 5 * 0.02 / std::sqrt(n));
+  EXPECT_NEAR(std::sqrt(square_sum / n) / 0.02, 1, 5 / std::sqrt(2 * n));
+  EXPECT_LT(n_repeated, words.size() / 100000);
 }
 
 /** Most of it are two matrices of 80 MiB in fp32, the other way round in the file. */

@@ -45,7 +45,7 @@ ModelTable table_of(HeadKind head, DType type = DType::f32) {
 TEST(BertConfig, DefaultsAreThoseOfHuggingFace) {
   const BertConfig c = parse_bert_config(small());
   EXPECT_EQ(c.type_vocab_size, 2);
-  EXPECT_EQ(c.pad_token_id, 0);
+  EXPECT_EQ(c.padding_row, 0);
   EXPECT_FLOAT_EQ(c.layer_norm_eps, 1e-12f);
   EXPECT_FLOAT_EQ(c.hidden_dropout_prob, 0.1f);
   EXPECT_FLOAT_EQ(c.attention_probs_dropout_prob, 0.1f);

@@ -9,6 +9,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
+#include <string>
 
 #include "src/base/error.h"
 
@@ -30,6 +32,7 @@ ordered_json small(std::string_view type) {
   if (type == "gemma3_text") config["num_key_value_heads"] = 3;
   if (type == "gpt_neox") config["rotary_pct"] = 0.5;
   if (type == "opt") config.erase("intermediate_size"), config["ffn_dim"] = 40;
+  if (type == "phi3") config["pad_token_id"] = 0;  // 32000 where it is absent
   if (type == "distilbert")
     config = {{"model_type", type},
               {"vocab_size", 100},
@@ -160,6 +163,59 @@ TEST(Families, WhatIsNotTrainedIsSaid) {
                   "question-answering"));
   EXPECT_TRUE(has(refusal(small("opt"), HeadKind::token_classification, Fault::usage),
                   "a opt model has no head for token-classification"));
+}
+
+/** The parameter of a block whose Hugging Face name ends so. */
+const ParamSpec& param_of(const ModelTable& model, std::string_view end) {
+  const auto found = std::ranges::find_if(
+      model.hf_names, [&](const HfEntry& entry) { return entry.hf_name.ends_with(end); });
+  if (found == model.hf_names.end()) throw std::out_of_range(std::string(end));
+  return model.param_of(*found);
+}
+
+TEST(Families, TheRowOfPaddingStartsAsZeros) {
+  const std::map<std::string_view, int64_t> absent = {
+      {"bert", 0},       {"roberta", 1},     {"xlm-roberta", 1}, {"camembert", 1},
+      {"distilbert", 0}, {"electra", 0},     {"opt", 1},         {"gemma", 0},
+      {"gemma2", 0},     {"gemma3_text", 0}, {"phi3", 0}};  // as small() says
+  const std::set<std::string_view> without = {"gpt2", "gpt_neox", "gptj"};
+  const std::set<std::string_view> are_roberta = {"roberta", "xlm-roberta", "camembert"};
+  for (const Family& family : families()) {
+    const auto row = [&](const ordered_json& config) {
+      const ModelTable model = make_table(reader(config), {.head = family.heads.front()});
+      const ParamSpec& word = model.blocks[0].params[0];
+      EXPECT_EQ(word.shape[0], 100) << family.model_type;
+      if (are_roberta.contains(family.model_type)) {
+        EXPECT_EQ(param_of(model, "position_embeddings.weight").normal.zero_row,
+                  word.normal.zero_row);
+      }
+      return word.normal.zero_row;
+    };
+    ordered_json config = small(family.model_type);
+    const auto found = absent.find(family.model_type);
+    EXPECT_EQ(row(config), found == absent.end() ? -1 : found->second) << family.model_type;
+    config["pad_token_id"] = 7;
+    EXPECT_EQ(row(config), without.contains(family.model_type) ? -1 : 7) << family.model_type;
+    if (without.contains(family.model_type) || are_roberta.contains(family.model_type)) continue;
+    config["pad_token_id"] = nullptr;
+    EXPECT_EQ(row(config), -1) << family.model_type;
+    config["pad_token_id"] = -1;  // of older LLaMA
+    EXPECT_EQ(row(config), 99) << family.model_type;
+    config["pad_token_id"] = 100;
+    EXPECT_TRUE(has(refusal(config, family.heads.front()), "pad_token_id is 100"));
+  }
+  ordered_json config = small("phi3");
+  config.erase("pad_token_id");
+  EXPECT_TRUE(has(refusal(config, HeadKind::causal_lm), "which is 32000 where it is absent"));
+}
+
+TEST(Families, TheEndsOfGpt2sBranchesStartSmaller) {
+  const ModelTable model = make_table(reader(small("gpt2")), {.head = HeadKind::causal_lm});
+  for (const char* end : {"attn.c_proj.weight", "mlp.c_proj.weight"})
+    EXPECT_DOUBLE_EQ(param_of(model, end).normal.factor, 0.5) << end;  // of 2 layers
+  EXPECT_DOUBLE_EQ(param_of(model, "mlp.c_fc.weight").normal.factor, 1);
+  const ModelTable opt = make_table(reader(small("opt")), {.head = HeadKind::causal_lm});
+  EXPECT_DOUBLE_EQ(param_of(opt, "fc2.weight").normal.factor, 1);
 }
 
 TEST(Families, BadShapesNameTheKey) {

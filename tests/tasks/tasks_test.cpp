@@ -146,7 +146,7 @@ TEST(Tasks, AClassifierPassesOverPaddingAtATextsEnd) {
   for (int64_t i = 0; i < 2; ++i) {
     const auto all = whole.data.ids(i), kept = made.data.ids(i);
     EXPECT_EQ(all.back(), end);
-    EXPECT_TRUE(std::ranges::equal(kept, all.first(all.size() - 1)));
+    EXPECT_TRUE(std::ranges::equal(kept, std::span(all).first(all.size() - 1)));
   }
   auto config = HfConfig::parse(R"({"model_type": "llama"})", "config.json");
   made.task->write(config);

@@ -23,6 +23,7 @@
 #include "src/plan/run_plan.h"
 #include "src/term/table.h"
 #include "src/train/generate/prompts.h"
+#include "src/train/prepare/model_files.h"
 
 namespace ferry::cli {
 
@@ -114,11 +115,16 @@ PlannedFor machine_for(const config::Config& config) {
 
 struct PlannedModel {
   HfConfig config;
-  std::optional<std::filesystem::path> directory;  // nullopt: it is not on this machine
+  std::optional<std::filesystem::path> directory;  // its tokenizer's; nullopt: not on this machine
 };
 
 /** A model that is known by its name need not be on this machine to be planned. */
-PlannedModel find_planned_model(const std::string& name) {
+PlannedModel find_planned_model(const config::Config& config) {
+  if (draws_weights(config)) {
+    ScratchModel model = find_scratch_model(config);
+    return {std::move(model.config), std::move(model.tokenizer)};
+  }
+  const std::string& name = config.text("model_name_or_path");
   try {
     const auto directory = config::find_model(name);
     return {HfConfig::load(directory / "config.json"), directory};
@@ -277,7 +283,7 @@ int run_plan(Arguments arguments) {
   auto command = read_settings("plan", arguments);
   if (!command) return 0;
   config::Config& config = command->config;
-  const auto [hf, model_directory] = find_planned_model(config.text("model_name_or_path"));
+  const auto [hf, model_directory] = find_planned_model(config);
   take_family_defaults(config, hf);
   check_data_exists(config, "dataset");
   check_data_exists(config, "eval_dataset");

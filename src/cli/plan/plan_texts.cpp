@@ -9,6 +9,7 @@
 #include "src/base/threads.h"
 #include "src/data/run_dataset.h"
 #include "src/data/sampler.h"
+#include "src/train/generate/prompts.h"
 #include "src/train/prepare/text_tokens.h"
 #include "src/train/prepare/tokens.h"
 

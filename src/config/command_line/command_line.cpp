@@ -433,9 +433,11 @@ CommandLine parse_command_line(std::string_view verb_name,
 }
 
 void check_required(const CommandLine& command) {
+  const Config& config = command.config;
   for (std::string_view key : command.verb->required) {
-    const Config& config = command.config;
     if (!config.is_auto(key) && !config.text(key).empty()) continue;
+    const bool may_draw = (command.verb->mask & kTraining) != 0;
+    if (may_draw && key == "model_name_or_path" && !config.text("config_name").empty()) continue;
     std::string flag;
     for (const Option& option : option_table()) {
       if (option.key != key) continue;
@@ -447,6 +449,11 @@ void check_required(const CommandLine& command) {
                 fmt::format("ferry {} needs --{}", command.verb->name, flag),
                 fmt::format("usage: ferry {} {}", command.verb->name, command.verb->usage));
   }
+  if (config.text("config_name").empty() && !config.text("tokenizer_name").empty())
+    throw Error(Fault::usage, "cli.required",
+                fmt::format("tokenizer_name ({}) is given without config_name",
+                            config.origin("tokenizer_name").where),
+                "leave it out: a model that has weights has its tokenizer in the same directory");
 }
 
 }  // namespace ferry::config

@@ -41,7 +41,7 @@ CommandLine parse_command_line(std::string_view verb,
                                std::span<const std::string> arguments,
                                const Environment& environment = process_environment());
 
-/** Throws Error(usage) when a key that the verb cannot do without is not set. */
+/** Throws Error(usage) when a key that the verb, or another key, cannot do without is not set. */
 void check_required(const CommandLine& command);
 
 }  // namespace ferry::config

@@ -6,17 +6,19 @@ const std::vector<Verb>& verb_table() {
   static const std::vector<Verb> table = {
       {.name = "train",
        .mask = kTrain,
-       .summary = "fine-tune a model on texts",
+       .summary = "fine-tune a model on texts, or train one from scratch",
        .usage = "--model DIR --dataset DIR_OR_FILE [--preset NAME] [--config FILE] [key=value ...]",
-       .details =
-           "Fine-tunes a Hugging Face model and writes the result as a Hugging Face directory. "
-           "What does not fit the GPU streams from host memory.",
+       .details = "Fine-tunes a Hugging Face model and writes the result as a Hugging Face "
+                  "directory. With "
+                  "--from-config in place of --model it trains a new one from scratch. "
+                  "What does not fit the GPU streams from host memory.",
        .required = {"model_name_or_path", "dataset"},
        .takes_dry_run = true,
        .prints_json = false,
        .examples =
            {"ferry train --preset minilm-classify --dataset news/",
             "ferry train --model bert-base/ --dataset train.tsv --eval-dataset dev.tsv lr=3e-5",
+            "ferry train --from-config gpt2/config.json --task causal-lm --dataset book.txt",
             "ferry train --config run/config.toml --seed 7 --dry-run"}},
       {.name = "eval",
        .mask = kEval,

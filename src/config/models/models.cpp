@@ -295,4 +295,20 @@ fs::path find_model(std::string_view name_or_path) {
                              "(ORGANISATION/NAME) that is fetched, or put it into $FERRY_MODELS");
 }
 
+FoundConfig find_config(std::string_view name_or_path) {
+  const fs::path given(name_or_path);
+  std::error_code error;
+  if (fs::is_regular_file(given, error)) return {.file = given, .known = {}};
+  try {
+    return {.file = find_model(name_or_path) / "config.json", .known = {}};
+  } catch (const Error&) {
+    if (const auto known = known_model_config(name_or_path); known && !fs::exists(given, error))
+      return {.file = {}, .known = *known};
+    if (fs::is_directory(given, error)) throw;
+    throw not_here(fmt::format("no config.json at '{}'", name_or_path),
+                   "--from-config takes a config.json, a directory that holds one, or a name such "
+                   "as gpt2, whose shape is known");
+  }
+}
+
 }  // namespace ferry::config

@@ -17,6 +17,15 @@ namespace ferry::config {
  * and which checkpoint it has, or that no model of its family is trained. */
 std::filesystem::path find_model(std::string_view name_or_path);
 
+/** The configuration of a model that is drawn from scratch. */
+struct FoundConfig {
+  std::filesystem::path file;  ///< empty: `known` is of a model whose shape is known by its name
+  std::string known;           ///< as known_model_config() says
+};
+/** A config.json, a directory that holds one, or a name as find_model() and known_model_config()
+ * take it. Throws Error(data). */
+FoundConfig find_config(std::string_view name_or_path);
+
 /** Where Hugging Face's tools keep what they fetch: $HF_HUB_CACHE, else $HF_HOME/hub, else
  * $XDG_CACHE_HOME/huggingface/hub, else ~/.cache/huggingface/hub. Empty where there is no home. */
 std::filesystem::path hub_cache_directory();

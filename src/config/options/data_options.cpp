@@ -22,6 +22,24 @@ std::vector<Option> data_options() {
        .help = "Hugging Face model directory, a run directory (its final/ is taken), or the name "
                "of a model "
                "that is on this machine, such as all-MiniLM-L6-v2."},
+      {.key = "config_name",
+       .type = Type::path,
+       .group = kModelGroup,
+       .effect = Effect::fixes_bits,
+       .value = "",
+       .aliases = {{"from_config", "", true}},
+       .help =
+           "Train a new model from scratch: its config.json, a directory that holds one, or the "
+           "name of a known model whose shape is taken. No weights are read; they are drawn by "
+           "seed as transformers draws them. Takes the place of model_name_or_path."},
+      {.key = "tokenizer_name",
+       .type = Type::path,
+       .group = kModelGroup,
+       .effect = Effect::fixes_bits,
+       .value = "",
+       .aliases = {{"tokenizer", "", true}, {"tokenizer_name_or_path"}},
+       .help = "Directory or name of the model whose tokenizer a model from scratch (config_name) "
+               "takes; empty for the directory of its config.json."},
       {.key = "task",
        .type = Type::choice,
        .group = kModelGroup,

@@ -95,10 +95,11 @@ std::vector<Option> training_options() {
        .value = "2e-5",
        .range = {0, 1},
        .aliases = {{"lr"}},
-       .help = "Peak step size of the optimizer. Too large diverges, too small learns nothing in "
-               "the time: "
-               "1e-5 to 5e-5 suits fine-tuning of encoders, small models take more. Of a decoder "
-               "1e-5 where nothing is given."},
+       .help =
+           "Peak step size of the optimizer. Too large diverges, too small learns nothing in "
+           "the time: "
+           "1e-5 to 5e-5 suits fine-tuning of encoders, small models take more. Where nothing is "
+           "given it is 1e-5 for a decoder, and 3e-4 for a model from scratch."},
       {.key = "lr_scheduler_type",
        .type = Type::choice,
        .group = kScheduleGroup,

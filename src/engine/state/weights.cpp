@@ -2,19 +2,19 @@
 
 #include <fmt/format.h>
 #include <tbb/parallel_for.h>
+#include <cstring>
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <functional>
 #include <limits>
 #include <numbers>
-#include <random>
 #include <span>
 #include <unordered_set>
+#include <utility>
 
 #include "models/family.h"
 #include "simd/kernels.h"
+#include "simd/philox.h"
 #include "simd/random.h"
 #include "src/base/error.h"
 #include "src/base/movement.h"
@@ -29,41 +29,37 @@ int64_t row_elements(const ParamSpec& param) {
   return param.n_elements / param.shape[0];
 }
 
-/** Normal deviates by Box and Muller's transform, from the seed and the parameter's name alone. The
- * generator's draws are one sequence; the transform, which takes ten times as long, is spread over
- * threads. */
-class NormalDeviates {
- public:
-  NormalDeviates(float std, uint64_t seed, const std::string& name) : std_(std) {
-    uint64_t key = simd::splitmix64(seed);
-    for (char c : name)
-      key = simd::splitmix64(key ^ static_cast<unsigned char>(c));
-    random_.seed(key);
-  }
+/** Two normal deviates by Box and Muller's transform. `pair` counts in the parameter whose key it
+ * is: neither pieces nor threads decide a value. */
+std::pair<double, double> normal_deviates(uint64_t pair, uint64_t key) {
+  const simd::PhiloxWords words = simd::philox(pair, key);
+  const auto uniform = [&](int first) {
+    const uint64_t draw = uint64_t{words.word[first]} << 32 | words.word[first + 1];
+    return (static_cast<double>(draw >> 11) + 0.5) * 0x1p-53;
+  };
+  const double radius = std::sqrt(-2.0 * std::log(uniform(0)));
+  const double angle = 2.0 * std::numbers::pi * uniform(2);
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
 
-  /** The next ones; of an odd number, the last of its pair is lost. */
-  void fill(std::span<float> values) {
-    const auto uniform = [](uint64_t draw) {
-      return (static_cast<double>(draw >> 11) + 0.5) * 0x1p-53;
-    };
-    const size_t n_pairs = (values.size() + 1) / 2;
-    draws_.resize(2 * n_pairs);
-    std::generate(draws_.begin(), draws_.end(), std::ref(random_));
-    tbb::parallel_for(size_t{0}, n_pairs, [&](size_t pair) {
-      const double radius = std::sqrt(-2.0 * std::log(uniform(draws_[2 * pair])));
-      const double angle = 2.0 * std::numbers::pi * uniform(draws_[2 * pair + 1]);
-      const size_t i = 2 * pair;
-      values[i] = static_cast<float>(std_ * radius * std::cos(angle));
-      if (i + 1 < values.size())
-        values[i + 1] = static_cast<float>(std_ * radius * std::sin(angle));
-    });
-  }
+/** The key of a tensor's draws. */
+uint64_t key_of(uint64_t seed, const std::string& hf_name) {
+  uint64_t key = simd::splitmix64(seed);
+  for (char c : hf_name)
+    key = simd::splitmix64(key ^ static_cast<unsigned char>(c));
+  return key;
+}
 
- private:
-  float std_;
-  std::mt19937_64 random_;
-  std::vector<uint64_t> draws_;
-};
+/** Fills values that begin at an even element. */
+void draw(std::span<float> values, int64_t first_element, double std, uint64_t key) {
+  const auto first_pair = static_cast<uint64_t>(first_element / 2);
+  tbb::parallel_for(size_t{0}, (values.size() + 1) / 2, [&](size_t pair) {
+    const auto [first, second] = normal_deviates(first_pair + pair, key);
+    const size_t i = 2 * pair;
+    values[i] = static_cast<float>(std * first);
+    if (i + 1 < values.size()) values[i + 1] = static_cast<float>(std * second);
+  });
+}
 
 /** Initialises in pieces: a whole embedding's values beside its segments would be memory that no
  * plan knows. */
@@ -71,15 +67,20 @@ void initialise(const ModelTable& model, const HfEntry& entry, uint64_t seed, Se
   constexpr int64_t kPiece = 1 << 19;  // elements, in whole pairs
   const ParamSpec& spec = model.param_of(entry);
   const auto [begin, n_elements] = extent_of(model, entry);
-  NormalDeviates normal(model.init_std, seed, entry.hf_name);
+  const double std = static_cast<double>(model.init_std) * spec.normal.factor;
+  const uint64_t key = key_of(seed, entry.hf_name);
   std::vector<float> values(static_cast<size_t>(std::min(kPiece, n_elements)),
                             spec.init == Init::ones ? 1.0f : 0.0f);
   for (int64_t at = 0; at < n_elements; at += kPiece) {
     const std::span piece =
         std::span(values).first(static_cast<size_t>(std::min(kPiece, n_elements - at)));
-    if (spec.init == Init::normal) normal.fill(piece);
+    if (spec.init == Init::normal) draw(piece, at, std, key);
     segments.set_param(entry.block, begin + at, piece);
   }
+  const int64_t zero_row = spec.normal.zero_row;
+  if (zero_row < entry.row_begin || zero_row >= entry.row_begin + entry.rows) return;
+  segments.set_param(entry.block, spec.offset + zero_row * row_elements(spec),
+                     std::vector<float>(static_cast<size_t>(row_elements(spec))));
 }
 
 /** One NaN would be in every loss from the first step on, and in the model that is saved. */

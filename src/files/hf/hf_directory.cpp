@@ -47,13 +47,24 @@ HfDirectory HfDirectory::open(const std::filesystem::path& path, bool needs_weig
   // The reader says in plain words what is wrong with the weights; a directory that will not do
   // fails before the data is read.
   if (needs_weights) directory.weights();
-  for (const char* name : kTokenizerFiles)
-    if (path_exists(path / name)) {
-      // One that cannot be read shows now, not after training.
-      directory.tokenizer_texts_.push_back(read_text_file(path / name));
-      directory.tokenizer_files_.emplace_back(name);
-    }
+  directory.read_tokenizer_files();
   return directory;
+}
+
+HfDirectory HfDirectory::from_scratch(HfConfig config, const std::filesystem::path& tokenizer) {
+  HfDirectory directory(tokenizer, std::move(config));
+  directory.has_weights_ = false;
+  directory.read_tokenizer_files();
+  return directory;
+}
+
+void HfDirectory::read_tokenizer_files() {
+  for (const char* name : kTokenizerFiles)
+    if (path_exists(path_ / name)) {
+      // One that cannot be read shows now, not after training.
+      tokenizer_texts_.push_back(read_text_file(path_ / name));
+      tokenizer_files_.emplace_back(name);
+    }
 }
 
 void HfDirectory::copy_tokenizer_files(const std::filesystem::path& to) const {

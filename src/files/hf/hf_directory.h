@@ -15,11 +15,16 @@ namespace ferry {
 class HfDirectory {
  public:
   /** Checks that the directory, its config.json and its weights are there; reads only config.json.
-   *  needs_weights = false: for plans and training from scratch. Error(data) says what is missing.
+   *  needs_weights = false: for plans. Error(data) says what is missing.
    */
   static HfDirectory open(const std::filesystem::path& path, bool needs_weights = true);
+  /** A model that has no weights yet, with the tokenizer of that directory, which becomes path().
+   */
+  static HfDirectory from_scratch(HfConfig config, const std::filesystem::path& tokenizer);
 
   const std::filesystem::path& path() const { return path_; }
+  /** False: they are drawn. */
+  bool has_weights() const { return has_weights_; }
   const HfConfig& config() const { return config_; }
   /** Opens and checks the weights. */
   CheckpointReader weights() const { return CheckpointReader::open(path_); }
@@ -35,8 +40,11 @@ class HfDirectory {
   HfDirectory(std::filesystem::path path, HfConfig config)
       : path_(std::move(path)), config_(std::move(config)) {}
 
+  void read_tokenizer_files();
+
   std::filesystem::path path_;
   HfConfig config_;
+  bool has_weights_ = true;
   std::vector<std::string> tokenizer_files_;
   std::vector<std::string> tokenizer_texts_;  // of each of them
 };

@@ -19,6 +19,7 @@
 #include "src/runs/directory/settings_file.h"
 #include "src/text/spec/tokenizer_spec.h"
 #include "src/train/checkpoint/checkpoint.h"
+#include "src/train/prepare/model_files.h"
 
 namespace ferry {
 namespace {
@@ -55,9 +56,8 @@ fs::path choose_output_directory(const config::Config& config) {
     const std::time_t now = std::time(nullptr);
     char stamp[32];
     std::strftime(stamp, sizeof stamp, "%Y-%m-%d_%H%M%S", std::localtime(&now));
-    const std::string name =
-        fmt::format("{}_{}_{}", stamp, stem_of(config.text("model_name_or_path")),
-                    stem_of(config.text("dataset")));
+    const std::string name = fmt::format("{}_{}_{}", stamp, stem_of(name_of_model(config)),
+                                         stem_of(config.text("dataset")));
     run = fs::path("runs") / name;
     // The name may be taken in the same second, or after the clock was set back.
     std::error_code error;
@@ -90,13 +90,17 @@ void write_settings(const config::Config& config, const fs::path& run) {
   runs::write_settings_file(run, config::format_lines() + settings.to_toml());
 }
 
-void write_model_files(const Model& model, const Task& task, const fs::path& directory) {
+HfConfig config_of_result(const Model& model, const Task& task) {
   HfConfig config = model.directory.config();
   config.set_architecture(model.table.hf_architecture);
   config.set("torch_dtype", "float32");
   config.set("dtype", "float32");  // newer releases of transformers read this key
   task.write(config);
-  write_config(directory, config);
+  return config;
+}
+
+void write_model_files(const Model& model, const Task& task, const fs::path& directory) {
+  write_config(directory, config_of_result(model, task));
   model.directory.copy_tokenizer_files(directory);
   if (task.reads_words() && text::has_configured_prefix_space(directory))
     set_prefix_space(directory / "tokenizer_config.json");

@@ -24,7 +24,10 @@ std::unique_ptr<runs::RunDirectory> make_output_directory(const ModelTable& mode
 /** config.toml: every setting as resolved, so that the run can go on or be repeated. */
 void write_settings(const config::Config& config, const std::filesystem::path& run);
 
-/** config.json with the run's head and labels, and the tokenizer's files. */
+/** The model's configuration with the run's head and labels, as it is written. */
+HfConfig config_of_result(const Model& model, const Task& task);
+
+/** config.json as config_of_result(), and the tokenizer's files. */
 void write_model_files(const Model& model,
                        const Task& task,
                        const std::filesystem::path& directory);

@@ -6,11 +6,14 @@
 #include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "src/base/error.h"
 #include "src/config/options/option.h"
 #include "src/config/options/value.h"
 #include "src/engine/torch_setup.h"
+#include "src/files/crc32c.h"
+#include "src/train/checkpoint/final_model.h"
 #include "src/train/kernel_set.h"
 #include "src/train/prepare/job.h"
 
@@ -57,6 +60,8 @@ Identity identity_of(const Job& job) {
   if (data.task->loss() == LossKind::question_answering)
     identity["doc_stride"] = config.integer("doc_stride");
   identity["dataset"] = fmt::format("{:016x}", data.train.fingerprint());
+  const std::string written = config_of_result(job.model, *data.task).json().dump();
+  identity["config"] = fmt::format("{:08x}", crc32c(std::as_bytes(std::span(written))));
   identity["n_params"] = model.n_params();
   identity["dtype"] = name_of(model.compute);
   identity["attention"] = name_of(model.attention);
@@ -145,7 +150,9 @@ void check_identity(const nlohmann::ordered_json& then,
   // A value that older runs do not name was the only one then, or shows in their data.
   const nlohmann::ordered_json of_before = {
       {"optim", "adamw"}, {"master", "fp32"}, {"packing", false}};
-  constexpr std::array<std::string_view, 3> kNew = {"task", "problem_type", "eval_fraction"};
+  // That of a checkpoint is its own, under a checksum.
+  constexpr std::array<std::string_view, 4> kNew = {"task", "problem_type", "eval_fraction",
+                                                    "config"};
   for (const auto& [key, value] : now.items()) {
     const auto found = then.find(key);
     if (found == then.end() && std::ranges::find(kNew, key) != kNew.end()) continue;

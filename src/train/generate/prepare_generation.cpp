@@ -12,6 +12,7 @@
 #include "src/files/plain_file.h"
 #include "src/plan/run_plan.h"
 #include "src/train/generate/generation.h"
+#include "src/train/prepare/model_files.h"
 
 namespace ferry {
 namespace {
@@ -83,7 +84,7 @@ Job prepare_generation(config::Config config, const std::vector<std::string>& wo
   job.data.seed = static_cast<uint64_t>(job.config.integer("seed"));
   job.config.choose("task", std::string(job.data.task->name()), hf.origin());
   job.model.table = make_model_table(job.config, hf, HeadKind::causal_lm, 0, job.machine.plan);
-  check_vocabulary(job.model);
+  check_vocabulary(job.model.directory, job.model.tokenizer, job.model.table);
 
   const int64_t context = asked_context(job.config, job.model.table, job.machine.plan.has_gpu);
   GenerationRule& rule = job.generation.rule;

@@ -98,6 +98,8 @@ void print_start(const Job& job,
                  const term::Terminal& terminal) {
   for (const std::string& note : job.notes)
     print_unlogged(note);  // they quote labels: with the wrong column whole texts
+  if (!job.model.directory.has_weights())
+    log_line(fmt::format("all weights are drawn, by seed = {}", job.data.seed));
   if (!loaded.initialised.empty() && !is_resumed)
     log_line(
         fmt::format("newly initialised, from the seed: {}", fmt::join(loaded.initialised, ", ")));

@@ -12,6 +12,7 @@
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
 #include "src/train/evaluate/best_model.h"
+#include "src/train/prepare/model_files.h"
 #include "src/train/prepare/text_tokens.h"
 
 namespace ferry {
@@ -23,16 +24,17 @@ void make_paths_absolute(config::Config& config) {
   if (const auto file = sample_file(config); !file.empty())
     config.choose("sample_prompts", std::filesystem::absolute(file).lexically_normal().string(),
                   config.origin("sample_prompts").where);
-  for (const char* key :
-       {"model_name_or_path", "dataset", "eval_dataset", "output_dir", "trace", "token_cache"}) {
+  for (const char* key : {"model_name_or_path", "config_name", "tokenizer_name", "dataset",
+                          "eval_dataset", "output_dir", "trace", "token_cache"}) {
     const std::string path = config.maybe_text(key).value_or("");
     std::error_code error;
     const bool is_dataset = std::string_view(key).ends_with("dataset");
     const auto absolute = is_dataset
                               ? absolute_dataset(path)
                               : std::filesystem::absolute(path, error).lexically_normal().string();
-    const bool is_name = (std::string_view(key) == "model_name_or_path" &&
-                          !std::filesystem::is_directory(path, error)) ||
+    const bool may_be_name =
+        std::string_view(key).ends_with("_name") || std::string_view(key) == "model_name_or_path";
+    const bool is_name = (may_be_name && !std::filesystem::exists(path, error)) ||
                          (std::string_view(key) == "token_cache" && path == kNoTokenCache);
     if (!path.empty() && !is_name && path != absolute)
       config.choose(key, absolute, config.origin(key).where);
@@ -55,7 +57,7 @@ void make_table(Job& job, const Task& task, bool trains) {
   model.table = make_model_table(job.config, model.directory.config(), task.head(), task.n_labels(),
                                  job.machine.plan);
   if (trains) apply_param_options(job.config, model.table);
-  check_vocabulary(model);
+  check_vocabulary(model.directory, model.tokenizer, model.table);
   // Padding of the vocabulary, or a vocabulary cut short, which no error would show.
   if (const int64_t n = model.tokenizer.vocab_size(); trains && n < model.table.vocab_size)
     job.notes.push_back(
@@ -172,6 +174,13 @@ void fix_identity(Job& job) {
   job.identity = identity_of(job);  // once: it reads all of the data
 }
 
+/** Only a training draws weights, and only until it has a checkpoint. */
+HfDirectory model_directory(const config::Config& config, const JobRequest& request) {
+  if (request.checkpoint) return HfDirectory::open(request.checkpoint->path);
+  if (request.purpose == Purpose::training) return open_model(config);
+  return HfDirectory::open(config::find_model(config.text("model_name_or_path")));
+}
+
 /** A head drawn from the seed would answer at random. */
 void check_trained(const LoadReport& loaded, const Model& model) {
   if (!loaded.initialised.empty())
@@ -187,23 +196,14 @@ void check_trained(const LoadReport& loaded, const Model& model) {
 
 }  // namespace
 
-void check_vocabulary(const Model& model) {
-  if (model.tokenizer.vocab_size() > model.table.vocab_size)
-    throw Error(Fault::data, "model.open",
-                fmt::format("the tokenizer of '{}' has {} tokens, the model only {}",
-                            model.directory.path().string(), model.tokenizer.vocab_size(),
-                            model.table.vocab_size),
-                "tokenizer and weights are not of the same model");
-}
-
 Job prepare(config::Config config, const JobRequest& request) {
   const bool trains = request.purpose == Purpose::training;
-  const auto path = request.checkpoint ? request.checkpoint->path
-                                       : config::find_model(config.text("model_name_or_path"));
   if (trains) make_paths_absolute(config);
+  HfDirectory directory = model_directory(config, request);
+  Tokenizer tokenizer = Tokenizer::open(directory.path());
   Job job = {.config = std::move(config),
-             .model = {.directory = HfDirectory::open(path),
-                       .tokenizer = Tokenizer::open(path),
+             .model = {.directory = std::move(directory),
+                       .tokenizer = std::move(tokenizer),
                        .has_checkpoint = request.checkpoint.has_value()}};
   if (trains) take_family_defaults(job.config, job.model.directory.config());
   job.machine = detect_machine(job.config);
@@ -263,6 +263,10 @@ std::unique_ptr<Session> open_session(const Job& job, LoadReport* report) {
   auto session =
       std::make_unique<Session>(table, job.plan.shape, job.plan.layout, job.plan.largest, options);
   if (job.model.has_checkpoint) return session;
+  if (!job.model.directory.has_weights()) {
+    initialise_weights(table, options.seed, session->segments());
+    return session;
+  }
   LoadReport loaded =
       load_weights(table, job.model.directory.weights(), options.seed, session->segments());
   if (!job.plan.shape.trains) check_trained(loaded, job.model);

@@ -16,12 +16,14 @@
 #include "src/runs/directory/checkpoints.h"
 #include "src/text/tokenizer.h"
 #include "src/train/checkpoint/identity.h"
+#include "src/train/generate/prompts.h"
 #include "src/train/prepare/machine.h"
 #include "src/train/prepare/tokens.h"
 
 namespace ferry {
 
-/** The model: where it comes from, and its tensors with the task's head. */
+/** The model: where it comes from, and its tensors with the task's head. Weights that its directory
+ * lacks are drawn. */
 struct Model {
   HfDirectory directory;
   Tokenizer tokenizer;
@@ -60,9 +62,6 @@ struct JobRequest {
   std::optional<runs::Checkpoint> checkpoint;
   std::vector<std::string> words;  ///< texts to predict in place of a dataset
 };
-
-/** Throws Error(data) where the tokenizer has more tokens than the model knows. */
-void check_vocabulary(const Model& model);
 
 /** Throws Error for everything that is wrong with settings, model or data. Paths among the settings
  * of a training are absolute afterwards. */
