@@ -61,6 +61,14 @@ HfDirectory open_run_model(const config::Config& config) {
   return checkpoint.empty() ? open_model(config) : HfDirectory::open(checkpoint);
 }
 
+/** Throws Error(data) where there is no model to begin with. */
+void find_run_model(const config::Config& config) {
+  if (draws_weights(config))
+    open_model(config);
+  else
+    config::find_model(config.text("model_name_or_path"));
+}
+
 /** A pattern that names nothing shows here, before any data is read. */
 void check_patterns(const config::Config& config) {
   if (config.text("freeze").empty() && config.text("param_groups").empty()) return;
@@ -121,7 +129,7 @@ int run_train(Arguments arguments) {
     return 0;
   }
   try {
-    if (checkpoint_of(command->config).empty()) open_model(command->config);
+    if (checkpoint_of(command->config).empty()) find_run_model(command->config);
     check_data_exists(command->config, "dataset");
     check_data_exists(command->config, "eval_dataset");
     sample_texts(command->config);

@@ -17,8 +17,9 @@ constexpr auto kPlainLine = std::chrono::seconds(30);  // elsewhere, or at each 
 constexpr int kBarWidth = 20, kNarrowestBar = 5;
 
 std::string rate_text(double rate, std::string_view unit) {
-  if (rate >= 100) return fmt::format("{:.0f} {}s/s", rate, unit);
-  if (rate >= 1) return fmt::format("{:.1f} {}s/s", rate, unit);
+  const std::string many = fmt::format("{}{}", unit, unit.ends_with('B') ? "" : "s");  // "MB"
+  if (rate >= 100) return fmt::format("{:.0f} {}/s", rate, many);
+  if (rate >= 1) return fmt::format("{:.1f} {}/s", rate, many);
   return fmt::format("{:.2f} s/{}", 1 / rate, unit);
 }
 

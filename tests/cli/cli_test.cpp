@@ -34,8 +34,10 @@ class Ferry : public testing::Test {
     environment.emplace_back("XDG_DATA_HOME", directory_.path().string());
     return run_ferry({arguments, environment});
   }
-  /** The model gets weights and the data a second label: enough for who looks without training. */
+  /** The model gets weights and words, the data a second label: enough for who looks without
+   * training. */
   void make_whole() {
+    directory_.write("model/vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nyes\nno\n");
     directory_.write("model/model.safetensors", std::string("\x02\0\0\0\0\0\0\0{}", 10));
     data_ = directory_.write("train.tsv", "text\tlabel\nyes\tgood\nno\tbad\n").string();
   }

@@ -200,7 +200,11 @@ TEST_P(Completion, FlagsAreThoseOfTheVerb) {
       flags.insert("--" + flag);
       if (option.type == config::Type::boolean) flags.insert("--no-" + flag);
       for (const config::Alias& alias : option.aliases)
-        if (alias.is_silent) flags.insert("--" + std::string(alias.name));
+        if (alias.is_silent) {
+          std::string other(alias.name);
+          std::replace(other.begin(), other.end(), '_', '-');
+          flags.insert("--" + other);
+        }
     }
     cases.push_back({"ferry " + std::string(verb.name) + " --", flags});
   }

@@ -9,7 +9,7 @@
 
 namespace ferry::test {
 
-/** `ferry ARGUMENTS` in `root`, where it knows no other runs; its output goes to files
+/** `ferry ARGUMENTS` in `root`, where it knows no other runs and no tokens; its output goes to files
  * <prefix>out and <prefix>err there. The caller waits for the process. */
 pid_t start_ferry(const std::filesystem::path& root,
                   std::vector<std::string> arguments,

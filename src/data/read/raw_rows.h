@@ -33,7 +33,7 @@ struct RowsHead {
   std::vector<std::string> bare_folders;  // sub-directories of a folder that gave no document
 };
 
-class TextSource : public RowSource<RawRow> {
+class TextRows : public RowSource<RawRow> {
  public:
   const RowsHead& head() const { return head_; }
 
@@ -42,9 +42,9 @@ class TextSource : public RowSource<RawRow> {
 };
 
 /** Opens one file or folder, whose format is known. */
-std::unique_ptr<TextSource> open_rows(const DatasetOptions& options);
+std::unique_ptr<TextRows> open_rows(const DatasetOptions& options);
 
-using TextFiles = RowFiles<TextSource>;
+using TextFiles = RowFiles<TextRows>;
 
 /** Throws Error(data) "place: what - hint". */
 [[noreturn]] void refuse_row(std::string_view place,

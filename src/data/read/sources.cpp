@@ -108,7 +108,7 @@ class Document {
 };
 
 /** A folder's documents, under their labels or, for language models, beside each other. */
-class FolderRows : public TextSource {
+class FolderRows : public TextRows {
  public:
   explicit FolderRows(const DatasetOptions& options) : options_(options) {
     head_.has_labels = options.labels != LabelUse::ignored;
@@ -199,7 +199,7 @@ class FolderRows : public TextSource {
   std::optional<Document> document_;
 };
 
-class DelimitedRows : public TextSource {
+class DelimitedRows : public TextRows {
  public:
   DelimitedRows(const DatasetOptions& options, DatasetFormat format)
       : name_(options.path.string()), file_(load_text_file(options)) {
@@ -290,7 +290,7 @@ std::optional<std::string> label_text(const nlohmann::ordered_json& value) {
   return std::nullopt;
 }
 
-class ObjectTexts : public TextSource {
+class ObjectTexts : public TextRows {
  public:
   explicit ObjectTexts(const DatasetOptions& options)
       : options_(options), name_(options.path.string()), rows_(options) {
@@ -368,7 +368,7 @@ class ObjectTexts : public TextSource {
 };
 
 /** A text a line. */
-class LineRows : public TextSource {
+class LineRows : public TextRows {
  public:
   explicit LineRows(const DatasetOptions& options)
       : name_(options.path.string()), file_(load_text_file(options)), lines_(file_.text()) {
@@ -395,7 +395,7 @@ class LineRows : public TextSource {
 };
 
 /** The one document that a file is. */
-class DocumentRows : public TextSource {
+class DocumentRows : public TextRows {
  public:
   explicit DocumentRows(const DatasetOptions& options)
       : name_(options.path.string()), document_(load_text_file(options)) {
@@ -419,7 +419,7 @@ void refuse_row(std::string_view place, std::string_view what, std::string_view 
   throw Error(Fault::data, "data.read", fmt::format("{}: {}", place, what), hint);
 }
 
-std::unique_ptr<TextSource> open_rows(const DatasetOptions& options) {
+std::unique_ptr<TextRows> open_rows(const DatasetOptions& options) {
   switch (options.format) {
     case DatasetFormat::folder:
       return std::make_unique<FolderRows>(options);

@@ -255,7 +255,7 @@ class PlainRows : public TaggedRows {
   double share() const override { return rows_->share(); }
 
  private:
-  std::unique_ptr<TextSource> rows_;
+  std::unique_ptr<TextRows> rows_;
   RawRow row_;
 };
 

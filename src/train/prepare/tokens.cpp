@@ -170,10 +170,10 @@ class Tokenizing {
     const std::string kept = fmt::format("'{}' ({})", file.path().string(),
                                          format_bytes(static_cast<int64_t>(file.bytes().size())));
     const int64_t n = tokens.store->facts().n_examples;
+    const std::string texts = fmt::format("{} text{}", n, n == 1 ? "" : "s");
     notes_.push_back(
-        tokens.are_new
-            ? fmt::format("{} texts were tokenized; their tokens are kept in {}", n, kept)
-            : fmt::format("0 texts were tokenized: the tokens of all {} are in {}", n, kept));
+        tokens.are_new ? fmt::format("{} tokenized; the tokens are kept in {}", texts, kept)
+                       : fmt::format("0 texts tokenized: the tokens of {} are in {}", texts, kept));
   }
 
   const TextSource& source_;
