@@ -4,14 +4,22 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
-#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "src/base/host_memory.h"
+#include "src/data/batch.h"
+#include "src/data/sampler.h"
 #include "src/data/tokenized.h"
+#include "src/data/tokens/token_file.h"
 #include "src/data/tokens/windows.h"
 #include "tests/files/test_files.h"
 
@@ -139,6 +147,59 @@ TEST(TokenizeExamples, AFaultOfReadingIsRethrown) {
     TokenizeOptions options;
     options.n_threads = n_threads;
     EXPECT_THROW(tokenize_examples(stream, numbers, options, writer), std::runtime_error);
+  }
+}
+
+/** The process's own writable memory, as RLIMIT_DATA counts it. */
+rlim_t own_bytes() {
+  return static_cast<rlim_t>(process_status_bytes("VmData"));
+}
+
+/** Tokenizes a file and lays all of it out in batches; exits with 0. */
+void run_with_memory(const DatasetOptions& options,
+                     const std::filesystem::path& tokens,
+                     rlim_t n_bytes) {
+  const rlimit limit = {own_bytes() + n_bytes, own_bytes() + n_bytes};
+  ::setrlimit(RLIMIT_DATA, &limit);
+  const auto reader = open_dataset(options);
+  FileWriter writer({.vocab_size = 256}, tokens, 1);
+  // Each byte is a token.
+  const Tokenize bytes = [](const Example& example, std::vector<TokenizedExample>& out) {
+    TokenizedExample& sample = out.emplace_back();
+    for (const char c : example.text)
+      sample.ids.push_back(static_cast<unsigned char>(c));
+    sample.part = example.part;
+  };
+  tokenize_examples(*reader->examples(), bytes, {.n_threads = 2, .window = 2048}, writer);
+  const TokenizedDataset packed = TokenizedDataset(writer.finish()).packed(4096);
+  const Sampler sampler(packed.size(), 3);
+  MicroBatch batch;
+  int64_t n_tokens = 0;
+  for (int64_t i = 0; i < packed.size(); ++i) {
+    collate(packed, std::vector<int64_t>{sampler.at(0, i)}, {}, 0, batch);
+    n_tokens += batch.n_real_tokens;
+  }
+  std::_Exit(n_tokens == packed.n_tokens() && n_tokens > 90'000'000 ? 0 : 1);
+}
+
+TEST(TokenizeExamplesDeathTest, TextsMayBeLargerThanMemory) {
+  const test::TempDir dir;
+  constexpr int64_t kText_bytes = 96 << 20;
+  constexpr rlim_t kMemory_bytes = 32 << 20;
+  const std::string line(1200, 'x');
+  {
+    std::ofstream rows(dir / "x.jsonl"), document(dir / "x.txt");
+    for (int64_t n = 0; n < kText_bytes; n += std::ssize(line)) {
+      rows << "{\"text\": \"" << line << "\"}\n";
+      document << line << '\n';
+    }
+  }
+  for (const char* name : {"x.jsonl", "x.txt"}) {
+    const DatasetOptions options = {
+        .path = dir / name, .rows = RowForm::documents, .labels = LabelUse::ignored};
+    EXPECT_EXIT(run_with_memory(options, dir / "x.tokens", kMemory_bytes),
+                ::testing::ExitedWithCode(0), "")
+        << name;
   }
 }
 

@@ -51,14 +51,18 @@ class TokenCacheRuns : public RunTest {
       EXPECT_EQ(text_of(root_ / a / file), text_of(root_ / b / file)) << b << "/" << file;
   }
 
-  /** Lines of the model's words, each of about 40 bytes. */
-  static void write_lines(const fs::path& file, int64_t n_bytes) {
-    std::string block;
+  /** Lines of the model's words, each of some line_bytes. */
+  static void write_lines(const fs::path& file, int64_t n_bytes, size_t line_bytes = 40) {
+    std::string block, line;
     std::istringstream rows(text_of(root_ / "train.tsv"));
     std::string row;
     std::getline(rows, row);  // the header
-    while (std::getline(rows, row))
-      block += row.substr(0, row.find('\t')) + "\n";
+    while (std::getline(rows, row)) {
+      while (line.size() < line_bytes)
+        line += row.substr(0, row.find('\t')) + " ";
+      block += line + "\n";
+      line.clear();
+    }
     std::ofstream out(file);
     for (int64_t n = 0; n < n_bytes; n += static_cast<int64_t>(block.size()))
       out << block;
@@ -166,14 +170,14 @@ TEST_F(TokenCacheRuns, LeavingWhileTextsAreTokenized) {
 TEST_F(TokenCacheRuns, MoreTextThanMemory) {
   if (!is_long()) GTEST_SKIP() << "FERRY_LONG=1 trains on 1 GiB of text with 256 MiB of memory";
   constexpr int64_t kText_bytes = 1 << 30, kMemory_bytes = 256 << 20;
-  write_lines(root_ / "much.txt", kText_bytes);
+  write_lines(root_ / "much.txt", kText_bytes, /*line_bytes=*/1000);
   rlimit before{};
   ::getrlimit(RLIMIT_DATA, &before);
   const rlimit limit = {.rlim_cur = kMemory_bytes, .rlim_max = before.rlim_max};
   ::setrlimit(RLIMIT_DATA, &limit);
-  const std::vector<std::string> data = {"--task=mlm", "--dataset=much.txt", "--max-length=512",
-                                         "--packing=true"};
-  const Outcome without = ferry(short_run("in_memory", "off", data));
+  const auto data = lines_of("much.txt");
+  const Outcome without =
+      ferry(short_run("in_memory", "off", {"--task=mlm", "--dataset=much.txt"}));
   const Outcome with = ferry(short_run("much", "auto", data));
   const std::string first = said();
   const Outcome again = ferry(short_run("much_again", "auto", data));

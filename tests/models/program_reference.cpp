@@ -1,0 +1,228 @@
+#include "tests/models/program_reference.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "models/core/compile.h"
+#include "src/base/error.h"
+#include "tests/models/ops_case.h"
+
+namespace ferry::test {
+namespace {
+
+at::Tensor rms(const at::Tensor& x, const at::Tensor& weight, const OpAttributes& with) {
+  return x * at::rsqrt((x * x).mean(-1, true) + static_cast<double>(with.eps)) *
+         (weight + static_cast<double>(with.weight_offset));
+}
+
+at::Tensor layer_norm(const at::Tensor& x,
+                      const at::Tensor& weight,
+                      const at::Tensor& bias,
+                      double eps) {
+  const at::Tensor centred = x - x.mean(-1, true);
+  return centred * at::rsqrt((centred * centred).mean(-1, true) + eps) * weight + bias;
+}
+
+at::Tensor capped(const at::Tensor& x, float cap) {
+  return cap == 0 ? x : at::tanh(x / static_cast<double>(cap)) * static_cast<double>(cap);
+}
+
+at::Tensor plus(const at::Tensor& x, const at::Tensor& y) {
+  return y.defined() ? x + y : x;
+}
+
+at::Tensor as_index(const at::Tensor& ids) {
+  return ids.to(at::kLong);
+}
+
+}  // namespace
+
+ProgramReference::ProgramReference(ModelRunner& runner) : table_(runner.table()) {
+  for (size_t b = 0; b < table_.blocks.size(); ++b)
+    for (size_t i = 0; i < table_.blocks[b].params.size(); ++i) {
+      const std::pair<int, int> id(static_cast<int>(b), static_cast<int>(i));
+      params_[id] =
+          runner.param(id.first, id.second).to(at::kCPU, at::kDouble).clone().requires_grad_();
+    }
+}
+
+at::Tensor ProgramReference::param(size_t block, ParamId id) {
+  if (id == kNone) return {};
+  const BlockTable& its = table_.blocks[block];
+  const auto n_own = static_cast<ParamId>(its.params.size());
+  if (id < n_own) return params_.at({static_cast<int>(block), id});
+  const BorrowedParam& from = its.borrowed[static_cast<size_t>(id - n_own)];
+  return params_.at({from.block, from.param});
+}
+
+ProgramReference::Grads ProgramReference::grads() const {
+  Grads grads;
+  for (const auto& [id, value] : params_)
+    grads[id] = value.grad().defined() ? value.grad().clone() : at::zeros_like(value);
+  return grads;
+}
+
+at::Tensor ProgramReference::loss(const TestBatch& batch) {
+  loss_ = at::zeros({}, at::kDouble);
+  at::Tensor x;
+  for (size_t b = 0; b < table_.blocks.size(); ++b) {
+    const BlockProgram& program = table_.blocks[b].compiled->program;
+    values_.assign(program.values.size(), {});
+    if (program.has_input) values_[0] = x;
+    for (const Op& op : program.ops)
+      run(op, b, batch);
+    if (program.output != kNone) x = values_[static_cast<size_t>(program.output)];
+  }
+  return loss_;
+}
+
+void ProgramReference::run(const Op& op, size_t block, const TestBatch& batch) {
+  FERRY_CHECK(op.with.dropout == 0, "dropout in a reference");
+  const auto in = [&](size_t i) {
+    return op.in[i] == kNone ? at::Tensor() : values_[static_cast<size_t>(op.in[i])];
+  };
+  const auto out = [&](size_t i, const at::Tensor& value) {
+    if (op.out[i] != kNone) values_[static_cast<size_t>(op.out[i])] = value;
+  };
+  const auto p = [&](size_t i) { return param(block, op.params[i]); };
+  const auto eps = static_cast<double>(op.with.eps);
+  switch (op.kind) {
+    case OpKind::embedding:
+      return out(0, embedding(op, block, batch));
+    case OpKind::linear:
+      return out(0, plus(plus(in(0).matmul(p(0).t()), p(1)), in(1)));
+    case OpKind::norm:
+      return out(0, layer_norm(in(0), p(0), p(1), eps));
+    case OpKind::residual_norm: {
+      const at::Tensor z = plus(in(0), p(2)) + in(1);
+      out(0, z);
+      return out(1, layer_norm(z, p(0), p(1), eps));
+    }
+    case OpKind::rms_norm: {
+      const at::Tensor z = plus(in(0), in(1));
+      out(0, z);
+      return out(1, rms(z, p(0), op.with));
+    }
+    case OpKind::head_norm:
+      return out(0, qkv_heads(op, block, batch, /*norms=*/true));
+    case OpKind::rotary:
+      return out(0, qkv_heads(op, block, batch, /*norms=*/false));
+    case OpKind::attention:
+      return out(0, attention(op, batch));
+    case OpKind::activation: {
+      const at::Tensor h = plus(in(0), p(0));
+      out(0, h);
+      return out(1, ops::activation_of(op.with.activation, h));
+    }
+    case OpKind::gate: {
+      const int64_t n = in(0).size(1) / 2;
+      return out(
+          0, ops::activation_of(op.with.activation, in(0).narrow(1, 0, n)) * in(0).narrow(1, n, n));
+    }
+    case OpKind::dropout_residual:
+      return out(0, plus(in(0), p(0)) + in(1));
+    case OpKind::add:
+      return out(0, in(0) + in(1));
+    case OpKind::labelled_rows:
+      return out(0, batch.tensors.label_rows.defined()
+                        ? in(0).index_select(0, as_index(batch.tensors.label_rows))
+                        : in(0));
+    case OpKind::vocabulary_loss:
+      loss_ = loss_ + vocabulary_loss(op, block, batch);
+      return;
+    default:
+      FERRY_CHECK(false, "no reference of operation {}", static_cast<int>(op.kind));
+  }
+}
+
+at::Tensor ProgramReference::embedding(const Op& op, size_t block, const TestBatch& batch) {
+  const BatchTensors& b = batch.tensors;
+  at::Tensor sum;
+  const auto add = [&](size_t i, const at::Tensor& ids, double scale) {
+    const at::Tensor rows = param(block, op.params[i]);
+    if (rows.defined()) sum = plus(rows.index_select(0, as_index(ids)) * scale, sum);
+  };
+  add(0, b.input_ids, static_cast<double>(op.with.rows.word_scale));
+  add(1, b.position_ids + op.with.rows.position_offset, 1);
+  add(2, b.type_ids, 1);
+  return sum;
+}
+
+/** (tokens, heads, width), the first columns turned by the tokens' positions. */
+at::Tensor ProgramReference::turned(const Op& op,
+                                    const at::Tensor& heads,
+                                    const TestBatch& batch) const {
+  const RopeTable& rope = op.with.rope;
+  const auto n_pairs = static_cast<int64_t>(rope.frequencies.size());
+  const at::Tensor frequencies = at::tensor(rope.frequencies).to(at::kDouble);
+  const at::Tensor angle =
+      (batch.tensors.position_ids.to(at::kDouble).unsqueeze(1) * frequencies).unsqueeze(1);
+  const auto factor = static_cast<double>(rope.factor);
+  const at::Tensor cos = angle.cos() * factor, sin = angle.sin() * factor;
+  const at::Tensor x = heads.narrow(2, 0, 2 * n_pairs);
+  const at::Tensor pairs = op.with.interleaved
+                               ? x.reshape({x.size(0), x.size(1), n_pairs, 2})
+                               : x.reshape({x.size(0), x.size(1), 2, n_pairs}).transpose(2, 3);
+  const at::Tensor a = pairs.select(3, 0), c = pairs.select(3, 1);
+  const at::Tensor both = at::stack({a * cos - c * sin, c * cos + a * sin}, 3);
+  const at::Tensor flat = (op.with.interleaved ? both : both.transpose(2, 3)).flatten(2);
+  return at::cat({flat, heads.narrow(2, 2 * n_pairs, heads.size(2) - 2 * n_pairs)}, 2);
+}
+
+/** Queries and keys normed where asked and turned; values as they are. */
+at::Tensor ProgramReference::qkv_heads(const Op& op,
+                                       size_t block,
+                                       const TestBatch& batch,
+                                       bool norms) {
+  const OpAttributes& with = op.with;
+  const at::Tensor qkv = values_[static_cast<size_t>(op.in[0])];
+  const int64_t T = qkv.size(0), H = with.n_heads, K = with.n_kv_heads, d = with.head_width;
+  const at::Tensor heads = qkv.view({T, H + 2 * K, d});
+  at::Tensor q = heads.narrow(1, 0, H), k = heads.narrow(1, H, K);
+  if (norms) {
+    q = rms(q, param(block, op.params[0]), with);
+    k = rms(k, param(block, op.params[1]), with);
+  }
+  return at::cat({turned(op, q, batch), turned(op, k, batch), heads.narrow(1, H + K, K)}, 1)
+      .reshape({T, (H + 2 * K) * d});
+}
+
+/** Each sequence by itself. */
+at::Tensor ProgramReference::attention(const Op& op, const TestBatch& batch) {
+  const OpAttributes& with = op.with;
+  const int64_t H = with.n_heads, K = with.n_kv_heads, d = with.head_width;
+  const at::Tensor qkv = values_[static_cast<size_t>(op.in[0])];
+  std::vector<at::Tensor> contexts;
+  for (size_t s = 0; s + 1 < batch.cu_seqlens.size(); ++s) {
+    const int64_t begin = batch.cu_seqlens[s], n = batch.cu_seqlens[s + 1] - begin;
+    const at::Tensor heads = qkv.narrow(0, begin, n).view({n, H + 2 * K, d}).transpose(0, 1);
+    const at::Tensor q = heads.narrow(0, 0, H);
+    const at::Tensor k = heads.narrow(0, H, K).repeat_interleave(H / K, 0);
+    const at::Tensor v = heads.narrow(0, H + K, K).repeat_interleave(H / K, 0);
+    const double scale =
+        with.scores.scale != 0 ? with.scores.scale : 1 / std::sqrt(static_cast<double>(d));
+    at::Tensor scores = capped(q.matmul(k.transpose(1, 2)) * scale, with.scores.soft_cap);
+    const at::Tensor all = at::ones({n, n}, at::kBool);
+    if (with.causal) scores = scores.masked_fill(all.triu(1), -INFINITY);
+    if (with.causal && with.scores.window > 0)
+      scores = scores.masked_fill(all.tril(-with.scores.window), -INFINITY);
+    contexts.push_back(at::softmax(scores, -1).matmul(v).transpose(0, 1).reshape({n, H * d}));
+  }
+  return at::cat(contexts);
+}
+
+at::Tensor ProgramReference::vocabulary_loss(const Op& op, size_t block, const TestBatch& batch) {
+  const at::Tensor t = values_[static_cast<size_t>(op.in[0])];
+  at::Tensor labels = as_index(batch.tensors.labels);
+  if (batch.tensors.label_rows.defined())
+    labels = labels.index_select(0, as_index(batch.tensors.label_rows));
+  at::Tensor logits = plus(t.matmul(param(block, op.params[0]).t()), param(block, op.params[1]));
+  logits = capped(logits.narrow(1, 0, table_.vocab_size), op.with.soft_cap);
+  constexpr int64_t kNoLabel = -100;
+  return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum, kNoLabel) *
+         static_cast<double>(batch.tensors.loss_weight);
+}
+
+}  // namespace ferry::test

@@ -1,0 +1,44 @@
+#pragma once
+// Interprets a model's block programs in fp64 with autograd: the operations' definitions, written
+// plainly, beside which kernels and what is derived from the programs can be looked at. Language
+// models without dropout.
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "models/block.h"
+#include "models/core/block_program.h"
+#include "tests/models/model_runner.h"
+
+namespace ferry::test {
+
+class ProgramReference {
+ public:
+  /** The parameters are those of the runner, as they are now. */
+  explicit ProgramReference(ModelRunner& runner);
+
+  /** The loss of a micro-batch, fp64. */
+  at::Tensor loss(const TestBatch& batch);
+  /** By block and parameter: sums over all losses that went backward. */
+  using Grads = std::map<std::pair<int, int>, at::Tensor>;
+  Grads grads() const;
+
+ private:
+  at::Tensor param(size_t block, ParamId id);
+  void run(const Op& op, size_t block, const TestBatch& batch);
+  at::Tensor embedding(const Op& op, size_t block, const TestBatch& batch);
+  at::Tensor attention(const Op& op, const TestBatch& batch);
+  at::Tensor turned(const Op& op, const at::Tensor& heads, const TestBatch& batch) const;
+  at::Tensor qkv_heads(const Op& op, size_t block, const TestBatch& batch, bool norms);
+  at::Tensor vocabulary_loss(const Op& op, size_t block, const TestBatch& batch);
+
+  const ModelTable& table_;
+  std::map<std::pair<int, int>, at::Tensor> params_;  // fp64 leaves
+  std::vector<at::Tensor> values_;                    // of the block that runs
+  at::Tensor loss_;
+};
+
+}  // namespace ferry::test
