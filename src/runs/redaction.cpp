@@ -27,6 +27,8 @@ struct Patterns {
   std::regex followed{
       R"((--[\w-]*(?:token|secret|password|passwd|key)\s+|bearer\s+)("[^"]*"?|'[^']*'?|\S+))",
       kFlags};
+  /** `sample_prompts = "..."`, `--sample-prompts '...'`: texts of the user's, however quoted. */
+  std::regex prompts{R"((sample[_-]prompts\b).*?(?= --|$))", kFlags};
   std::regex user_in_url{R"((://)[^/\s@]+@)", kFlags};
   std::regex secret_name{
       R"(.*(token|secret|password|passwd|passphrase|credentials?|apikey|[_-]key)$)", kFlags};
@@ -75,6 +77,7 @@ std::string Redaction::line(std::string line) const {
   line = std::regex_replace(line, patterns().tokens, "***");
   line = std::regex_replace(line, patterns().named, "$1***");
   line = std::regex_replace(line, patterns().followed, "$1***");
+  line = std::regex_replace(line, patterns().prompts, "$1 ...");
   line = std::regex_replace(line, patterns().user_in_url, "$1***@");
   line = replaced(line, patterns().quoted, [this](const std::smatch& match) {
     const std::string inside = match[2].str();

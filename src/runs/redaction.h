@@ -14,7 +14,7 @@ class Redaction {
   explicit Redaction(std::string home) : home_(std::move(home)) {}
 
   /** Values of tokens, keys and passwords, and what looks like one anywhere, become ***; absolute
-   * paths keep their last component; long quoted texts go. Line by line. */
+   * paths keep their last component; long quoted texts and prompts go. Line by line. */
   std::string text(std::string_view text) const;
   /** The same for every text in it; the value of a key that names a secret goes whole. */
   void clean(nlohmann::ordered_json& value) const;

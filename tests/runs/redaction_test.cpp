@@ -35,6 +35,16 @@ TEST(Redaction, PathsKeepTheirEnd) {
             "see https://example.org/doc/page");
 }
 
+TEST(Redaction, PromptsGo) {
+  for (const char* text : {"sample_prompts = \"my S3CRET novel\"",
+                           "ferry train --sample-prompts 'my S3CRET novel' --lr 1",
+                           "ferry train '--sample-prompts=my S3CRET novel' --lr 1",
+                           "ferry train 'sample_prompts=it'\\''s my S3CRET novel' --lr 1"})
+    EXPECT_EQ(kRedaction.text(text).find("S3CRET"), std::string::npos) << kRedaction.text(text);
+  EXPECT_EQ(kRedaction.text("ferry train --sample-prompts 'my novel' --lr 1"),
+            "ferry train --sample-prompts ... --lr 1");
+}
+
 TEST(Redaction, OrdinaryLinesStay) {
   for (const char* line :
        {"step 5: loss 0.4213  lr 3.00e-05  grad 1.20", "max_length = 512", "12 tokens/s",

@@ -94,19 +94,14 @@ void write_tiny_language_model(const fs::path& directory) {
   for (const auto* some : {&kColours, &kWords})
     for (const std::string& word : *some)
       words[word] = words.size();
-  const nlohmann::json config = {{"model_type", "llama"},
-                                 {"architectures", {"LlamaForCausalLM"}},
-                                 {"vocab_size", words.size()},
-                                 {"hidden_size", 32},
-                                 {"num_hidden_layers", 2},
-                                 {"num_attention_heads", 4},
-                                 {"num_key_value_heads", 2},
-                                 {"intermediate_size", 64},
-                                 {"max_position_embeddings", 64},
-                                 {"attention_dropout", 0.1},
-                                 {"tie_word_embeddings", true},
-                                 {"eos_token_id", 2},
-                                 {"initializer_range", 0.1}};
+  const nlohmann::json config = {
+      {"model_type", "llama"},         {"architectures", {"LlamaForCausalLM"}},
+      {"vocab_size", words.size()},    {"hidden_size", 32},
+      {"num_hidden_layers", 2},        {"num_attention_heads", 4},
+      {"num_key_value_heads", 2},      {"intermediate_size", 64},
+      {"max_position_embeddings", 64}, {"attention_dropout", 0.1},
+      {"tie_word_embeddings", true},   {"eos_token_id", 2},
+      {"initializer_range", 0.1}};
   write_model(directory, config, HeadKind::causal_lm);
   fs::remove(directory / "vocab.txt");
   const nlohmann::json tokenizer = {{"version", "1.0"},
