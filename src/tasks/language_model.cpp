@@ -8,7 +8,7 @@
 
 #include "src/base/error.h"
 #include "src/base/utf8.h"
-#include "src/data/tokens/windows.h"
+#include "src/data/tokens/window_cutter.h"
 
 namespace ferry {
 namespace {
@@ -120,7 +120,7 @@ class CausalLm : public LanguageModel {
       ids.resize(std::min(ids.size(), length));
       out.push_back({.ids = ids, .labels = {static_cast<int32_t>(n_prompt)}, .truncated = is_cut});
     } else {
-      Windows windows(length);
+      WindowCutter windows(length);
       const auto take = [&](const std::vector<int32_t>& window) { out.push_back({.ids = window}); };
       windows.add(ids, take);
       windows.finish(take);

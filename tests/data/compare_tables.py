@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Asserts that Parquet and Arrow files are read as the JSONL file of the same rows, and damaged ones are refused.
 
-compare_tables.py READ_TEXTS; called by Meson. Quick: 60 cuts and 200 changed bytes a file; FERRY_LONG=1: 10 times as
+compare_tables.py READ_TEXTS FERRY; called by Meson. Quick: 60 cuts and 200 changed bytes a file; FERRY_LONG=1: 10 times as
 many. Exits with 77 (skipped) and a reason where pyarrow is absent.
 """
 
@@ -21,7 +21,7 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-READ_TEXTS = sys.argv[1]
+READ_TEXTS, FERRY = sys.argv[1:]
 MANY = 10 if os.environ.get("FERRY_LONG") == "1" else 1
 TEXTS = ["plain", 'a "quote" and a \\', "line\nend\ttab \u0001", "h\u00e9 \U0001f40e", "x" * 5000]
 
@@ -100,6 +100,22 @@ def check_damage(form, path, directory, rng):
     return n_refused
 
 
+def check_cut_file(directory):
+    """A user of a file that was cut off is told so."""
+    path = directory / "cut.parquet"
+    pa.parquet.write_table(pa.Table.from_pylist([{"text": f"text {i}", "label": "ab"[i % 2]} for i in range(3000)]), path)
+    whole = path.read_bytes()
+    command = [FERRY, "plan", "--model", "bert-base-uncased", "--dataset", path]
+    for cut in (len(whole), len(whole) - 100, len(whole) // 2, 3):
+        path.write_bytes(whole[:cut])
+        run = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"XDG_DATA_HOME": str(directory)})
+        if cut == len(whole):
+            assert run.returncode == 0 and "is column 'text'" in run.stderr, run
+        else:
+            assert run.returncode == 4 and f"'{path}' cannot be read as Parquet" in run.stderr, run
+            assert "is it complete, and of that format?" in run.stderr, run
+
+
 def main():
     rng = random.Random(7)
     n_files = n_refused = 0
@@ -125,6 +141,7 @@ def main():
             path = directory / f"small.{ending}"
             write(pa.Table.from_pylist(small), path)
             n_refused += check_damage("texts", path, directory, rng)
+        check_cut_file(directory)
         text = pa.array([b"\xff\xfe", b"ok"], pa.binary()).view(pa.string())
         pa.parquet.write_table(pa.table({"text": text, "label": ["a", "b"]}), directory / "latin.parquet")
         got = read("texts", directory / "latin.parquet")

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "src/base/error.h"
-#include "src/data/tokens/windows.h"
+#include "src/data/tokens/window_cutter.h"
 
 namespace ferry {
 namespace {
@@ -160,7 +160,7 @@ class Pipeline {
   int64_t n_written_ = 0;  // chunks
   int64_t failed_ = -1;    // the earliest chunk that did
   std::exception_ptr failure_;
-  Windows windows_;
+  WindowCutter windows_;
   TokenizedExample window_;
 };
 

@@ -75,12 +75,14 @@ std::filesystem::path predictions_of(const std::filesystem::path& run) {
   return run / "predictions.jsonl";
 }
 
-PredictionFile::PredictionFile(std::filesystem::path target) : file_(std::move(target)) {}
+PredictionFile::PredictionFile(const std::filesystem::path& target) {
+  write([&] { file_.emplace(target); });
+}
 
 void PredictionFile::add(std::string_view line) {
   constexpr size_t kOpen_bytes = 1 << 16;
   open_ += line;
-  if (open_.size() >= kOpen_bytes) write([this] { file_.append(open_); });
+  if (open_.size() >= kOpen_bytes) write([this] { file_->append(open_); });
 }
 
 /** The evaluation goes on: its metrics are worth more than a file that can be made again. */
@@ -94,9 +96,9 @@ void PredictionFile::write(const std::function<void()>& write) {
 }
 
 void PredictionFile::commit() {
-  if (!open_.empty()) write([this] { file_.append(open_); });
+  if (!open_.empty()) write([this] { file_->append(open_); });
   if (full_) throw DiskFull(*full_);
-  file_.commit();
+  file_->commit();
 }
 
 Evaluation evaluate(Session& session,

@@ -22,7 +22,7 @@ namespace ferry {
 class PredictionFile {
  public:
   /** Failures are Error(machine); a full disk shows at commit(). */
-  explicit PredictionFile(std::filesystem::path target);
+  explicit PredictionFile(const std::filesystem::path& target);
   void add(std::string_view line);
   /** Throws DiskFull where the disk was full, and what came then is lost. */
   void commit();
@@ -30,8 +30,8 @@ class PredictionFile {
  private:
   void write(const std::function<void()>& write);
 
-  AtomicFile file_;
-  std::string open_;  // not written yet
+  std::optional<AtomicFile> file_;  // null: the disk was full from the start
+  std::string open_;                // not written yet
   std::optional<DiskFull> full_;
 };
 

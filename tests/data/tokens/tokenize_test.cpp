@@ -20,7 +20,7 @@
 #include "src/data/sampler.h"
 #include "src/data/tokenized.h"
 #include "src/data/tokens/token_file.h"
-#include "src/data/tokens/windows.h"
+#include "src/data/tokens/window_cutter.h"
 #include "tests/files/test_files.h"
 
 namespace ferry {
@@ -47,7 +47,7 @@ TokenizedDataset tokens_of(const std::vector<Example>& examples,
   return TokenizedDataset(writer.finish());
 }
 
-TEST(Windows, AreThoseOfTheWholeHoweverItIsCut) {
+TEST(WindowCutter, AreThoseOfTheWholeHoweverItIsCut) {
   for (int n = 0; n < 30; ++n)
     for (int n_first = 0; n_first <= n; ++n_first) {
       std::vector<int32_t> ids;
@@ -55,7 +55,7 @@ TEST(Windows, AreThoseOfTheWholeHoweverItIsCut) {
         ids.push_back(i);
       std::vector<std::vector<int32_t>> got;
       const auto take = [&](const std::vector<int32_t>& window) { got.push_back(window); };
-      Windows windows(7);
+      WindowCutter windows(7);
       windows.add(std::span(ids).first(static_cast<size_t>(n_first)), take);
       windows.add(std::span(ids).subspan(static_cast<size_t>(n_first)), take);
       windows.finish(take);

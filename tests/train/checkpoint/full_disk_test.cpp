@@ -87,5 +87,26 @@ TEST_F(FullDisk, CtrlCLeavesWithoutIt) {
   EXPECT_TRUE(fs::exists(small() / "left/final"));
 }
 
+TEST_F(FullDisk, TokensThatDoNotFitAreAFault) {
+  {
+    std::ofstream lines(root_ / "lines.txt");
+    for (int i = 0; i < 800'000; ++i)
+      lines << "the red car is old\n";
+  }
+  const auto run = [](const std::string& cache) {
+    return ferry({"train", "--model=model", "--task=mlm", "--dataset=lines.txt", "--device=cpu",
+                  "--max-steps=1", "--train-batch-size=4", "--max-length=16", "--output-dir=tokens",
+                  "--token-cache=" + cache});
+  };
+  const Outcome full = run("small/tokens");
+  EXPECT_EQ(full.code(), 5) << full.err;
+  for (const char* part :
+       {"the disk of '", "is full after ", "name another directory with token_cache"})
+    EXPECT_NE(full.err.find(part), std::string::npos) << full.err;
+  for (const auto& entry : fs::directory_iterator(small() / "tokens"))
+    EXPECT_EQ(entry.path().extension(), ".files") << entry.path();
+  EXPECT_FALSE(fs::exists(root_ / "tokens"));
+}
+
 }  // namespace
 }  // namespace ferry::test

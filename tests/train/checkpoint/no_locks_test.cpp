@@ -100,5 +100,20 @@ TEST_F(NoLocks, AProcessOfTheSameNumberIsAnother) {
   EXPECT_FALSE(runs::is_trainer_alive(run)) << "at once: it is this machine's";
 }
 
+/** Both may make the tokens then; the second one's file takes the place of the first one's. */
+TEST_F(NoLocks, TokensAreKeptAllTheSame) {
+  const auto run = [](const std::string& name) {
+    return new_run(name, {"--max-steps=2", "--token-cache=tokens"});
+  };
+  const pid_t a = start(run("tokens_a"), "a_"), b = start(run("tokens_b"), "b_");
+  EXPECT_EQ(wait_for(a, "a_").code(), 0) << text_of(root_ / "a_err");
+  EXPECT_EQ(wait_for(b, "b_").code(), 0) << text_of(root_ / "b_err");
+  EXPECT_EQ(curve_of("tokens_a"), curve_of("tokens_b"));
+  int n_files = 0;
+  for (const auto& entry : fs::directory_iterator(root_ / "tokens"))
+    n_files += entry.path().extension() == ".tokens";
+  EXPECT_EQ(n_files, 2);  // training and evaluation data
+}
+
 }  // namespace
 }  // namespace ferry::test

@@ -9,9 +9,9 @@
 
 namespace ferry {
 
-class Windows {
+class WindowCutter {
  public:
-  explicit Windows(size_t length) : length_(length) {}
+  explicit WindowCutter(size_t length) : length_(length) {}
 
   /** Gives `take` each window that is full now, as std::vector<int32_t>. */
   template <typename Take>
