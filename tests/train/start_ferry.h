@@ -9,8 +9,8 @@
 
 namespace ferry::test {
 
-/** `ferry ARGUMENTS` in `root`, where it knows no other runs and no tokens; its output goes to files
- * <prefix>out and <prefix>err there. The caller waits for the process. */
+/** `ferry ARGUMENTS` in `root`, where it knows no other runs and no tokens; its output goes to
+ * files <prefix>out and <prefix>err there. The caller waits for the process. */
 pid_t start_ferry(const std::filesystem::path& root,
                   std::vector<std::string> arguments,
                   const std::string& prefix = "");
