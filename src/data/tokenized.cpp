@@ -137,7 +137,7 @@ TokenizedDataset TokenizedDataset::packed(int64_t max_tokens) const {
   result.n_examples_ = n_examples_;
   result.is_selection_ = true;
   const int64_t n_packs = pack_of.empty() ? 0 : 1 + *std::ranges::max_element(pack_of);
-  // Where each pack begins; then where its next sequence goes.
+  // The place where each pack begins; then where its next sequence goes.
   std::vector<int64_t> next(static_cast<size_t>(n_packs) + 1);
   for (const int64_t pack : pack_of)
     ++next[static_cast<size_t>(pack) + 1];

@@ -51,7 +51,7 @@ class DocumentParts : public ExampleStream {
 /** One side of a document's two, cut at a byte of it. */
 class DocumentSide : public ExampleStream {
  public:
-  /** Of the first document of `from`, its bytes before `cut`, or those from it on. */
+  /** The bytes before `cut` of the first document of `from`, or those from it on. */
   DocumentSide(std::unique_ptr<ExampleStream> from, size_t cut, bool is_behind)
       : from_(std::move(from)), cut_(cut), is_behind_(is_behind) {}
 
@@ -67,9 +67,9 @@ class DocumentSide : public ExampleStream {
   bool is_begun_ = false;
 };
 
-/** Where the last part of the only document is held out: at the line end that is nearest to where
- * `fraction` of it begins. Nothing where there are several examples, or pairs, or no line end has
- * text on both sides. */
+/** The place from which the last part of the only document is held out: behind the line end that is
+ * nearest to where `fraction` of it begins. Nothing where there are several examples, or pairs, or
+ * no line end has text on both sides. */
 std::optional<size_t> find_document_cut(const DatasetReader& reader, double fraction);
 
 }  // namespace ferry

@@ -7,9 +7,10 @@
 namespace ferry {
 namespace {
 
-/** What is encoded on either side of a place: many words more than a tokenizer looks at at once. */
+/** Bytes that are encoded on either side of a place: many more words than a tokenizer looks at at
+ * once. */
 constexpr size_t kAround_bytes = 2048;
-/** How far places are looked for, and how many of a kind are tried. */
+/** The distance in which places are looked for, and how many of a kind are tried. */
 constexpr size_t kReach_bytes = 64 << 10;
 constexpr int kTries = 32;
 

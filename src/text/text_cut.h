@@ -1,7 +1,7 @@
 #pragma once
-// Where a long text may be cut without changing its tokens, so that a document need not be encoded
-// as a whole. No rule for this holds for all tokenizers, so each place is tried: around it the text
-// is encoded whole and in two parts.
+// Places where a long text may be cut without changing its tokens, so that a document need not be
+// encoded as a whole. No rule for this holds for all tokenizers, so each place is tried: around it
+// the text is encoded whole and in two parts.
 
 #include <cstddef>
 #include <optional>

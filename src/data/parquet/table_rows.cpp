@@ -149,7 +149,7 @@ class Batches {
   virtual ~Batches() = default;
   /** Null at the end. */
   virtual Result<std::shared_ptr<arrow::RecordBatch>> next() = 0;
-  /** Of the file, once `n_rows` of its rows were given. */
+  /** The share of the file that was given, once `n_rows` of its rows were. */
   virtual double share(int64_t n_rows) const = 0;
 };
 

@@ -229,7 +229,7 @@ void LabelFacts::add(const RawRow& row, const TextFiles& files) {
   ++n_file_rows_;
 }
 
-/** Which labels the rows have once they are in the form of the problem: one, or a list. */
+/** The labels that rows have once they are in the form of the problem: one, or a list. */
 LabelTexts LabelReading::shape(const LabelFacts& facts, const DatasetOptions& options) {
   const bool is_multi = scheme_.problem == ProblemType::multi_label;
   hot_columns_ = facts.head().hot_columns;
@@ -324,6 +324,9 @@ Label LabelReading::read(const RawRow& row) const {
         fmt::format("the label '{}' is unknown, expected one of: {}", label, scheme_.labels.list()),
         "the labels are those of the training set");
   };
+  // The file may have changed since its labels were collected.
+  if (row.labels.empty() && scheme_.problem != ProblemType::multi_label)
+    refuse_row(row.place, "the label is missing");
   Label label;
   switch (scheme_.problem) {
     case ProblemType::unlabelled:

@@ -22,7 +22,7 @@ struct LabelUses {
 };
 using LabelTexts = std::map<std::string, LabelUses>;
 
-/** What labels the rows of a dataset have: no more than their different texts is kept. */
+/** The labels that rows of a dataset have: no more than their different texts is kept. */
 class LabelFacts {
  public:
   explicit LabelFacts(std::string name) : name_(std::move(name)) {}
@@ -56,14 +56,14 @@ class LabelFacts {
   bool any_list_ = false;
   std::vector<LabelTexts> columns_;
   std::optional<UnknownHeader> unknown_header_;
-  // Of the file that is being read.
+  // The file that is being read.
   size_t file_ = 0;
   int64_t n_file_rows_ = 0;
   std::optional<UnknownHeader> first_;  // null: its first row is no header
   std::set<std::string> others_;        // labels of the rows below it
 };
 
-/** How rows' labels are read. */
+/** The way from rows' texts to labels. */
 class LabelReading {
  public:
   /** Throws Error(data) where labels do not fit the problem or the known scheme. `known` may be

@@ -21,7 +21,7 @@ class Lines {
     ++number_;
     return true;
   }
-  /** Of the last line, from 1. */
+  /** The number of the last line, from 1. */
   int64_t number() const { return number_; }
   /** The share of the text that was given so far, from 0 to 1. */
   double share() const {

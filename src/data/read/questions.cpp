@@ -175,7 +175,7 @@ class QuestionRows : public RowSource<Example> {
     const bool has_more = !trim(file->text().substr(text.size())).empty();
     file->to_utf8(text);
     ordered_json whole;
-    // Of rows the first line is an object, and the next one no part of it.
+    // Where there are rows, the first line is an object, and the next one no part of it.
     if (has_more && !parse_json(text, whole)) return;
     text = file->text();
     file->to_utf8(text);

@@ -23,7 +23,7 @@ struct RawRow {
   std::string place;  // "train.tsv:17", or the file alone
 };
 
-/** What is known of a source of texts when it is opened. */
+/** Facts about a source of texts that are known when it is opened. */
 struct RowsHead {
   bool has_labels = false;
   std::vector<std::string>

@@ -27,7 +27,8 @@ class RowSource {
   virtual bool next(Row& row) = 0;
   /** The share of the source that was given so far, from 0 to 1. */
   virtual double share() const = 0;
-  /** What was taken for what, without the file's name; empty where there is nothing to take. */
+  /** The columns and what they were taken for, without the file's name; empty where there are none.
+   */
   const std::string& columns() const { return columns_; }
   /** For the user; complete at the end. */
   const std::vector<std::string>& notes() const { return notes_; }
@@ -37,7 +38,7 @@ class RowSource {
   std::vector<std::string> notes_;
 };
 
-/** Which file is being read: what does not depend on the kind of rows. */
+/** The part of RowFiles that does not depend on the kind of rows: which file is being read. */
 class FilesInOrder {
  public:
   /** The place of the file that is being read. */
@@ -86,9 +87,9 @@ class RowFiles : public FilesInOrder {
     return true;
   }
 
-  /** Of the file that the last row came from. */
+  /** The source that the last row came from. */
   const Source& source() const { return *source_; }
-  /** Of the files so far. */
+  /** Notes of the files so far. */
   std::vector<std::string> notes() const { return notes_with(source_->notes()); }
   /** Bytes of the files that were read so far. */
   int64_t n_bytes_read() const { return FilesInOrder::n_bytes_read(source_->share()); }

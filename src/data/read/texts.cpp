@@ -44,6 +44,7 @@ class TextStream : public ExampleStream {
     if (row_.text_pair && trim(*row_.text_pair).empty())
       refuse_row(row_.place, "the second text is empty");
     example.part = row_.part;
+    example.continues = false;
     example.label = labels_ ? labels_->read(row_) : Label();
     example.text = std::move(row_.text);
     example.text_pair = std::move(row_.text_pair);

@@ -80,7 +80,7 @@ class KnownFiles {
             std::chrono::nanoseconds(stamp.changed_ns)));
     if (std::chrono::system_clock::now() - changed > kSettled) entries_[path] = {stamp, hash};
   }
-  /** What cannot be kept is found again next time. */
+  /** Knowledge that cannot be kept is found again next time. */
   void store() const {
     if (file_.empty()) return;
     ordered_json all = ordered_json::object();

@@ -1,5 +1,5 @@
 #pragma once
-// What the files of a dataset hold, as one number, so that tokens which were kept of it are known
+// The content of a dataset's files as one number, so that tokens which were kept of it are known
 // again: also after the files were moved or copied, and not after one of them was changed. Files
 // that are as they were when they were read last are not read again.
 
@@ -12,7 +12,7 @@
 
 namespace ferry {
 
-/** What the system says of a file. Changes with every change of its content. */
+/** The system's facts about a file. They change with every change of its content. */
 struct FileStamp {
   uint64_t device = 0, inode = 0;
   int64_t n_bytes = 0, changed_ns = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// How a dataset is read, as one number: part of the key by which its tokens are found again.
+// The way a dataset is read, as one number: part of the key by which its tokens are found again.
 
 #include "src/data/content_hash.h"
 #include "src/data/read/reader.h"

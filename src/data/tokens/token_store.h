@@ -41,7 +41,7 @@ struct SequenceEntry {
 };
 static_assert(sizeof(SequenceEntry) == 40);
 
-/** What holds for all of a store. */
+/** Facts that hold for all of a store. */
 struct TokenFacts {
   int64_t n_tokens = 0;
   int64_t n_examples = 0;

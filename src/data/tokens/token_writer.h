@@ -16,7 +16,7 @@
 
 namespace ferry {
 
-/** What is known before the first sequence. */
+/** Facts that are known before the first sequence. */
 struct TokenForm {
   int64_t vocab_size = INT32_MAX;  // ids are below it
   bool has_labels = false;

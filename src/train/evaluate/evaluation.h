@@ -43,7 +43,7 @@ struct Evaluation {
   std::unique_ptr<PredictionFile> predictions;  ///< null where nobody wants them
 };
 
-/** Where a run's predictions lie. */
+/** The file of a run's predictions. */
 std::filesystem::path predictions_of(const std::filesystem::path& run);
 
 /** Evaluates data.eval, with loss and metrics where it has labels. `goes_on` is asked between two

@@ -20,7 +20,7 @@ struct TextSource {
   std::shared_ptr<const DatasetReader> reader;
   std::vector<Example> given;  ///< in place of a reader: a command line's, or standard input's
   bool has_labels = false;
-  /** Of the only document the bytes before a place, or those behind it. */
+  /** The bytes of the only document before a place, or behind it. */
   enum class Side : uint8_t { whole, before, behind };
   Side side = Side::whole;
   size_t cut = 0;

@@ -138,7 +138,7 @@ TEST_F(TokenCacheTest, ProcessesAtOnceMakeThemOnce) {
   EXPECT_THAT(names(), ::testing::ElementsAre("0000000000000005.tokens"));
 }
 
-/** What a killed process leaves is taken away by the next that writes, and its lock holds nobody.
+/** Files that a killed process leaves go with the next that writes, and its lock holds nobody.
  */
 TEST_F(TokenCacheTest, AKilledProcessHoldsNobodyUp) {
   int pipe_ends[2];
@@ -189,7 +189,7 @@ TEST_F(SourceHashTest, ContentsCountAndNotNames) {
   EXPECT_EQ(hash({dir_ / "c.txt", b}), both);
   dir_.write("b.txt", "twa");
   EXPECT_NE(hash({dir_ / "c.txt", b}), both);
-  // Where one file ends counts.
+  // The place where one file ends counts.
   dir_.write("b.txt", "wo"), dir_.write("c.txt", "onet");
   EXPECT_NE(hash({dir_ / "c.txt", b}), both);
   // In a folder names are labels.
@@ -213,7 +213,7 @@ TEST_F(SourceHashTest, FilesThatAreAsTheyWereAreNotReadAgain) {
   EXPECT_EQ(n_read_, 6) << "after the one that is known";
   dir_.write("b.txt", "two");
   EXPECT_EQ(hash({a, b}), first);
-  // What is known may be damaged, or gone.
+  // The record of what is known may be damaged, or gone.
   for (const auto& entry : fs::directory_iterator(known()))
     std::ofstream(entry.path()) << "{\"x\": [1, 2]";
   EXPECT_EQ(hash({a, b}), first);

@@ -38,7 +38,7 @@ class DelimitedReader {
 
   /** False at the end. Reuses the row's memory. Error(data) with file:line on a malformed quote. */
   bool next(DelimitedRow& row);
-  /** Where in the text the next row is looked for. */
+  /** The place in the text where the next row is looked for. */
   const char* place() const { return text_.data() + at_; }
 
  private:

@@ -185,7 +185,7 @@ void TextFile::unify_line_ends() {
   std::ranges::replace(*held_, '\r', '\n');
 }
 
-/** What has to be known before the first part is taken. */
+/** Finds out all that has to be known before the first part is taken. */
 void TextFile::look() {
   refuse_mark(all_, path_);
   look_for_encoding();
