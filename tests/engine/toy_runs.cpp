@@ -323,6 +323,7 @@ ToyModel small_of_family(std::string_view model_type, DType compute, AttentionBa
               {"n_positions", 64},
               {"initializer_range", 0.05}};
   if (model_type == "gptj") config["rotary_dim"] = 8;
+  if (model_type == "phi3") config["pad_token_id"] = 0;  // 32000 where it is absent
   if (model_type == "gpt_neox") config["rotary_pct"] = 0.5;
   if (model_type.starts_with("opt")) config.erase("intermediate_size"), config["ffn_dim"] = 128;
   if (model_type == "opt-350m") {
