@@ -84,8 +84,8 @@ class Task {
                      const Tokenizer& tokenizer,
                      const MaskKey& key) const = 0;
 
-  /** The part of the settings that decides samples and that no option names: tokens that are kept in
-   * a file are found again where it is the same. */
+  /** The part of the settings that decides samples and that no option names: tokens that are kept
+   * in a file are found again where it is the same. */
   virtual int64_t setting_of_samples() const { return 0; }
   /** A document may be encoded part by part (src/tasks/document_parts.h). */
   virtual bool takes_parts() const { return false; }

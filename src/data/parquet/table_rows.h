@@ -1,8 +1,8 @@
 #pragma once
 // The offer of the library libferry_arrow.so: the rows of a Parquet or Arrow file as lines of JSON,
-// some at a time, so that a file may be larger than the memory. src/data/read/formats/table_file.cpp opens
-// it when the first such file is read, so that nothing else loads Arrow. Plain C types pass between
-// the two.
+// some at a time, so that a file may be larger than the memory.
+// src/data/read/formats/table_file.cpp opens it when the first such file is read, so that nothing
+// else loads Arrow. Plain C types pass between the two.
 
 #include <cstddef>
 
