@@ -21,7 +21,7 @@ namespace ferry {
 /** The start value of a parameter that no checkpoint has. */
 enum class Init : uint8_t { normal, zeros, ones };
 
-/** Of a parameter that starts normal. */
+/** The spread of a parameter that starts normal. */
 struct NormalInit {
   double factor = 1;      ///< of ModelTable::init_std
   int64_t zero_row = -1;  ///< the row of padding, which starts as zeros; -1: none

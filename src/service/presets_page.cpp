@@ -30,7 +30,7 @@ std::string states_of(const config::Config& settings) {
   return settings.text("master") == "split" ? states + ", split master" : states;
 }
 
-/** Of language models in tokens, of other tasks in samples. */
+/** In tokens for language models, in samples for other tasks. */
 std::string rate_of(const PresetPlan::Time& time, bool in_tokens) {
   const double per_sample = in_tokens ? time.tokens_per_s / time.samples_per_s : 1;
   const std::string most = two_digits(time.samples_per_s * per_sample);

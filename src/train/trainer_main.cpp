@@ -390,7 +390,7 @@ nlohmann::ordered_json to_json(const Evaluation& evaluation, const Data& data) {
   return out;
 }
 
-/** Of a model that is only asked, the weights that are not read are said on standard error. */
+/** For a model that is only asked, the weights that are not read are said on standard error. */
 std::unique_ptr<Session> open_with_warning(const Job& job) {
   LoadReport loaded;
   auto session = open_session(job, &loaded);

@@ -151,7 +151,7 @@ TEST(Tasks, AClassifierPassesOverPaddingAtATextsEnd) {
   auto config = HfConfig::parse(R"({"model_type": "llama"})", "config.json");
   made.task->write(config);
   EXPECT_EQ(config.json().at("pad_token_id"), end);
-  // Of padding alone the first token is left.
+  // A text of padding alone keeps its first token.
   const int32_t unknown = made.tokenizer.special_ids().unk;
   const auto task = task_kind("classification").make(scheme, {.padding = unknown});
   nlohmann::json bare = test::small_model();

@@ -22,7 +22,7 @@ struct TextPart {
 constexpr TextPart kTextParts[] = {{"gemma3", "Gemma3ForCausalLM"}};
 constexpr std::string_view kTextKey = "text_config";
 
-/** What the whole says of its text part, too. */
+/** Keys that the whole has for its text part, too. */
 constexpr std::string_view kSharedKeys[] = {
     "bos_token_id", "eos_token_id",         "pad_token_id",        "dtype",
     "torch_dtype",  "transformers_version", "tie_word_embeddings", "quantization_config"};

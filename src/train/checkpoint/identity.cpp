@@ -150,7 +150,7 @@ void check_identity(const nlohmann::ordered_json& then,
   // A value that older runs do not name was the only one then, or shows in their data.
   const nlohmann::ordered_json of_before = {
       {"optim", "adamw"}, {"master", "fp32"}, {"packing", false}};
-  // That of a checkpoint is its own, under a checksum.
+  // A checkpoint has its own, under a checksum.
   constexpr std::array<std::string_view, 4> kNew = {"task", "problem_type", "eval_fraction",
                                                     "config"};
   for (const auto& [key, value] : now.items()) {
