@@ -137,6 +137,8 @@ def introspect(directory):
         has_torch = any('torch/include' in flag for target in own for source in target['target_sources']
                         for flag in source.get('parameters', []))
         is_program = os.path.relpath(test['cmd'][0], build_dir) in outputs
+        if any(test['name'] == other.name for other in tests):
+            sys.exit(f"two tests are called {test['name']}: meson would run both where one is asked for")
         tests.append(Test(test['name'], rooms[0] if rooms else '', outputs, has_torch, is_program))
     return tests
 
