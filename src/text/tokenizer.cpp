@@ -322,6 +322,7 @@ const std::string& Tokenizer::id_to_token(int32_t id) const {
 }
 
 int32_t Tokenizer::token_to_id(std::string_view token) const {
+  if (token.empty()) return -1;  // the name of no token, though one of Whisper's has no bytes
   const auto found = std::find(tokens_.begin(), tokens_.end(), token);
   return found == tokens_.end() ? -1 : static_cast<int32_t>(found - tokens_.begin());
 }

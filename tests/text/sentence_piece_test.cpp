@@ -229,6 +229,16 @@ TEST(Ranks, OfTiktoken) {
   EXPECT_EQ(Tokenizer::open(directory.path()).vocab_size(), 9);
 }
 
+TEST(Ranks, OfWhisperHaveATokenWithoutBytes) {
+  TemporaryDirectory directory;
+  directory.write("multilingual.tiktoken", rank_lines() + "= 6\n");
+  const Tokenizer t = Tokenizer::open(directory.path());
+  EXPECT_EQ(t.vocab_size(), 7);
+  EXPECT_EQ(tokens_of(t, "ab abba é"), "ab Ġab b a Ġ");
+  EXPECT_EQ(t.decode(std::vector<int32_t>{3, 6, 5}), "ab ab");
+  EXPECT_EQ(t.special_ids().cls, -1);
+}
+
 TEST(Ranks, OfTiktokenThatAreWrong) {
   TemporaryDirectory directory;
   const auto refused = [&](const std::string& lines, const std::vector<std::string>& parts) {
@@ -240,6 +250,7 @@ TEST(Ranks, OfTiktokenThatAreWrong) {
   refused("YQ== 0\nYg== x\n", {"line 2"});
   refused("YQ== 0\nY 1\n", {"line 2"});
   refused("YQ== 0\nYg== 0\n", {"gives the rank 0 twice"});
+  refused("YQ== 0\n= 0\n", {"gives the rank 0 twice"});
   refused("YQ== 0\nYg== 2\n", {"gives the rank 2 beyond"});
   refused("YQ== 0\nYQ== 1\n", {"has the token 'a' twice"});
 }

@@ -56,15 +56,19 @@ constexpr std::array<std::string_view, 20> kTekkenSpecials = {
     "[TOOL_CONTENT]",
 };
 
-/** Splits "IQ== 0" in two; nothing if the line is not so. */
+/** Splits "IQ== 0" in two; nothing if the line is not so. Whisper writes a token without bytes,
+ * that no text has, as "=". */
 std::optional<std::pair<std::string, uint64_t>> read_rank(std::string_view line) {
   const size_t blank = line.find(' ');
   if (blank == line.npos) return std::nullopt;
-  std::optional<std::string> token = bytes_of_base64(line.substr(0, blank));
+  const std::string_view written = line.substr(0, blank);
+  const bool is_empty = written == "=";
+  std::optional<std::string> token = bytes_of_base64(is_empty ? "" : written);
   const std::string_view digits = line.substr(blank + 1);
   uint64_t rank = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-  if (!token || token->empty() || error != std::errc() || end != digits.data() + digits.size())
+  if (!token || token->empty() != is_empty || error != std::errc() ||
+      end != digits.data() + digits.size())
     return std::nullopt;
   return std::pair{std::move(*token), rank};
 }
@@ -89,13 +93,15 @@ std::vector<std::string> read_tiktoken(const std::filesystem::path& file) {
     lines.push_back(std::move(*rank));
   }
   std::vector<std::string> tokens(lines.size());
+  std::vector<bool> given(lines.size());
   for (auto& [token, rank] : lines) {
-    if (rank >= tokens.size() || !tokens[rank].empty())
+    if (rank >= tokens.size() || given[rank])
       fail(file,
            fmt::format("gives the rank {} {}", rank,
                        rank < tokens.size() ? "twice" : "beyond its last token"),
            "the ranks have to be 0, 1, 2, ... without a gap");
     tokens[rank] = std::move(token);
+    given[rank] = true;
   }
   return tokens;
 }
@@ -154,7 +160,7 @@ std::string letters_of(std::string_view bytes) {
 void check_unique(const TokenizerSpec& spec) {
   const TokenMap map(spec.vocabulary);
   for (size_t id = 0; id < spec.vocabulary.size(); ++id)
-    if (map.find(spec.vocabulary[id]) != static_cast<int32_t>(id))
+    if (!spec.vocabulary[id].empty() && map.find(spec.vocabulary[id]) != static_cast<int32_t>(id))
       fail(spec.file, fmt::format("has the token '{}' twice", spec.vocabulary[id]), kFetchAgain);
 }
 
