@@ -96,16 +96,19 @@ ReadModel Unigram::read(const JsonReader& section, const StageContext&, bool giv
 void Unigram::encode(const Pieces& pieces, size_t enough, TokenSink out) const {
   const std::string_view text = pieces.text.text();
   std::vector<Node> ends;
-  std::vector<Span> cuts;
+  std::vector<Cut> cuts;
   for (const Span span : pieces.spans) {
     if (out.ids.size() >= enough) return;
     const std::string_view piece = text.substr(span.begin, span.size());
     encode_piece(piece, ends, cuts);
-    for (const Span cut : cuts) {
-      const std::string_view token = piece.substr(cut.begin, cut.size());
-      const Span place = span_of(span.begin + cut.begin, span.begin + cut.end);
-      const int32_t id = tokens_.find(token);
-      if (id < 0 && byte_fallback_ && fall_back(token, place, out)) continue;
+    for (const Cut& cut : cuts) {
+      const Span place = span_of(span.begin + cut.span.begin, span.begin + cut.span.end);
+      int32_t id = cut.id;
+      if (id == unknown_id_) {  // side by side, unknown characters may still be a token
+        const std::string_view token = piece.substr(cut.span.begin, cut.span.size());
+        id = tokens_.find(token);
+        if (id < 0 && byte_fallback_ && fall_back(token, place, out)) continue;
+      }
       out.push(id < 0 ? unknown_id_ : id, place.begin, place.end);
     }
   }
@@ -114,7 +117,7 @@ void Unigram::encode(const Pieces& pieces, size_t enough, TokenSink out) const {
 /** Sets `cuts` to the tokens' places in the piece. */
 void Unigram::encode_piece(std::string_view piece,
                            std::vector<Node>& ends,
-                           std::vector<Span>& cuts) const {
+                           std::vector<Cut>& cuts) const {
   ends.assign(piece.size() + 1, Node{});
   for (size_t begin = 0; begin < piece.size();) {
     size_t next = begin;
@@ -136,15 +139,12 @@ void Unigram::encode_piece(std::string_view piece,
   }
 
   cuts.clear();
-  bool unknown_before = false;
   for (size_t end = piece.size(); end > 0;) {
     const Node& node = ends[end];
-    const bool unknown = node.id == unknown_id_;
-    if (unknown && unknown_before)
-      cuts.back().begin = node.begin;
+    if (node.id == unknown_id_ && !cuts.empty() && cuts.back().id == unknown_id_)
+      cuts.back().span.begin = node.begin;
     else
-      cuts.push_back(span_of(node.begin, end));
-    unknown_before = unknown;
+      cuts.push_back({span_of(node.begin, end), node.id});
     end = node.begin;
   }
   std::reverse(cuts.begin(), cuts.end());

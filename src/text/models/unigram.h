@@ -38,7 +38,13 @@ class Unigram final : public Model {
   };
   static constexpr uint32_t kUnreached = UINT32_MAX;
 
-  void encode_piece(std::string_view piece, std::vector<Node>& ends, std::vector<Span>& cuts) const;
+  /** A token, or unknown characters side by side. */
+  struct Cut {
+    Span span;
+    int32_t id;
+  };
+
+  void encode_piece(std::string_view piece, std::vector<Node>& ends, std::vector<Cut>& cuts) const;
   bool fall_back(std::string_view text, Span span, TokenSink out) const;
 
   Trie trie_;
