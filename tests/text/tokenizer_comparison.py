@@ -111,14 +111,17 @@ def hostile_lines(rng, n_random):
 
 
 def with_pairs(rng, lines, n, n_special=3):
-    """Some of the lines as truncated texts and as pairs, of every kind of length. Short lines: of a pair that it cuts
-    Hugging Face makes all rests of the one beside all rests of the other. n_special: tokens around a pair."""
+    """Some of the lines as truncated texts and as pairs, of every kind of length. n_special: tokens around a pair. Short lines,
+    shorter ones for pairs of few tokens: of a pair that it cuts Hugging Face makes all rests of the one beside all of the other."""
     lengths = [2, 3, 4, 5, 8, 9, 16, 17, 128]
     pair_lengths = [n for n in lengths if n >= n_special]
     lines = [line for line in lines if len(line) <= 300]
+    short = [line for line in lines if len(line.encode()) <= 100]
     requests = [[rng.choice(lines), rng.choice(lengths)] for _ in range(n)]
     requests += [[rng.choice(lines), rng.choice(lines)] for _ in range(n // 4)]
-    requests += [[rng.choice(lines), rng.choice(lines), rng.choice(pair_lengths)] for _ in range(n)]
+    for length in rng.choices(pair_lengths, k=n):
+        some = lines if length > 100 else short
+        requests.append([rng.choice(some), rng.choice(some), length])
     return requests
 
 
@@ -213,20 +216,20 @@ def show(request, ours, theirs):
             print(f"  {key}: hugging face {theirs[key]!r:.300}\n  {key}: ferry        {ours[key]!r:.300}")
 
 
-def compare(name, tokenizer, directory, requests):
-    """Prints a line for a tokenizer, three differences, and returns how many there are."""
-    n_wrong = 0
+class Ended(Exception):
+    """Ferry's program ended before the last answer, or with an error."""
+
+
+def ferry_answers(directory, requests):
+    """Yields the requests and Ferry's answers, a thousand at a time: all at once would take gigabytes."""
     with tempfile.TemporaryFile() as errors:
         program = subprocess.Popen([PROGRAM, str(directory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
-        for first in range(0, len(requests), 1000):  # all answers at once would take gigabytes
+        for first in range(0, len(requests), 1000):
             some = requests[first : first + 1000]
             ours = answers_of(program, some)
             if len(ours) < len(some):
                 break
-            for request, our, their in zip(some, ours, expected(tokenizer, some)):
-                n_wrong += our != their
-                if our != their and n_wrong <= 3:
-                    show(request, our, their)
+            yield some, ours
         try:
             program.stdin.close()
         except BrokenPipeError:
@@ -234,7 +237,20 @@ def compare(name, tokenizer, directory, requests):
         program.stdout.close()
         if program.wait() != 0:
             errors.seek(0)
-            print(f"FAIL {name}: exit code {program.returncode}: {errors.read().decode()}")
-            return n_wrong + 1
+            raise Ended(f"exit code {program.returncode}: {errors.read().decode()}")
+
+
+def compare(name, tokenizer, directory, requests):
+    """Prints a line for a tokenizer, three differences, and returns how many there are."""
+    n_wrong = 0
+    try:
+        for some, ours in ferry_answers(directory, requests):
+            for request, our, their in zip(some, ours, expected(tokenizer, some)):
+                n_wrong += our != their
+                if our != their and n_wrong <= 3:
+                    show(request, our, their)
+    except Ended as error:
+        print(f"FAIL {name}: {error}")
+        return n_wrong + 1
     print(f"{'FAIL' if n_wrong else 'ok'}   {name}: {len(requests)} requests, {n_wrong} differ", flush=True)
     return n_wrong
