@@ -25,6 +25,7 @@ struct AddedToken {
   bool rstrip = false;       // takes the white space after it
   bool normalized = false;   // its normalized form is sought in the normalized text
   bool special = false;      // decode may leave it out
+  bool is_normal = false;    // normalized: the content is the normalized form
 };
 
 class AddedTokens {

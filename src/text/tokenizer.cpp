@@ -93,7 +93,7 @@ Tokenizer::Tokenizer(text::TokenizerSpec spec)
   for (const text::AddedToken& token : spec_.added) {
     sought_[static_cast<size_t>(token.id)] = true;
     if (token.special) specials.insert(token.content);
-    if (token.normalized) written_[static_cast<size_t>(token.id)] = normalized(token.content);
+    if (token.normalized) written_[static_cast<size_t>(token.id)] = normalized(token);
   }
   // Hugging Face goes by the text: a special token that its own normalizer changes is none.
   for (const std::string& token : written_)
@@ -109,7 +109,7 @@ text::AddedTokens Tokenizer::make_added(bool normalized) const {
   for (text::AddedToken token : spec_.added) {
     if (token.normalized != normalized) continue;
     const std::string content = token.content;
-    if (normalized) token.content = this->normalized(content);
+    if (normalized) token.content = this->normalized(token);
     if (token.content.empty() || !seen.insert(token.content).second)
       throw Error(Fault::data, "tokenizer.open",
                   fmt::format("'{}': added token '{}' is '{}' when normalized, {}",
@@ -121,10 +121,10 @@ text::AddedTokens Tokenizer::make_added(bool normalized) const {
   return text::AddedTokens(std::move(chosen));
 }
 
-std::string Tokenizer::normalized(const std::string& content) const {
-  if (!spec_.normalizer) return content;
+std::string Tokenizer::normalized(const text::AddedToken& token) const {
+  if (!spec_.normalizer || token.is_normal) return token.content;
   text::NormalizedText text;
-  text.assign(content, 0, false);
+  text.assign(token.content, 0, false);
   spec_.normalizer->normalize(text);
   return std::string(text.text());
 }

@@ -127,7 +127,7 @@ class Tokenizer {
  private:
   explicit Tokenizer(text::TokenizerSpec spec);
   text::AddedTokens make_added(bool normalized) const;
-  std::string normalized(const std::string& content) const;
+  std::string normalized(const text::AddedToken& token) const;
 
   /** A whole text, one of its words, or the rest of a text that was cut. */
   enum class Unit { text, word, rest };

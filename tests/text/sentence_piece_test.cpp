@@ -79,6 +79,20 @@ TEST(SentencePiece, AloneAsItSaysItself) {
   EXPECT_EQ(e.ids, (std::vector<int32_t>{5}));
 }
 
+TEST(SentencePiece, ABlankBeginsAUsersSymbol) {
+  TemporaryDirectory directory;
+  directory.write("tokenizer.model",
+                  model_file(bpe) + piece("▁a", 0, user_defined) + piece("b▁", 0, user_defined));
+  const Tokenizer t = Tokenizer::open(directory.path());
+  Encoding e;
+  t.encode("ab  ab c", 9, e, Offsets::keep);
+  EXPECT_EQ(e.ids, (std::vector<int32_t>{14, 15, 8, 15, 10}));  // ▁a b▁ a b▁ c
+  EXPECT_EQ(e.offsets, (std::vector<text::Span>{{0, 1}, {1, 4}, {4, 5}, {5, 7}, {7, 8}}));
+  EXPECT_EQ(t.decode(e.ids), "ab ab c");
+  directory.write("tokenizer_config.json", R"({"tokenizer_class": "LlamaTokenizer"})");
+  EXPECT_EQ(tokens_of(Tokenizer::open(directory.path()), "ab ab"), "▁ab ▁ab");
+}
+
 TEST(SentencePiece, TheHigherScoreIsMergedFirst) {
   TemporaryDirectory directory;
   directory.write("tokenizer.model", model_file(bpe, "", kAsItIs) + piece("bcd", -0.1f) +

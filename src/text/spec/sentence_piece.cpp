@@ -201,7 +201,8 @@ std::unique_ptr<Model> model_of(Form form, const SentencePieceFile& model, const
   return std::make_unique<Bpe>(std::move(options), v.tokens, merges_of_scores(v.tokens, v.scores));
 }
 
-/** Control symbols, and those that users defined, are sought in the text. */
+/** Control symbols, and those that users defined, are sought in the text; by SentencePiece itself
+ * those of users where blanks are letters already. */
 void add_symbols(Form form,
                  const SentencePieceFile& model,
                  KnownTokens& known,
@@ -212,7 +213,8 @@ void add_symbols(Form form,
     if (id < 0 || known.is_added(piece.text)) continue;
     const bool is_turn = piece.text == "<start_of_turn>" || piece.text == "<end_of_turn>";
     const bool special = piece.kind == Kind::control || (form == Form::gemma && is_turn);
-    add_token({id, piece.text, false, false, false, false, special}, known, spec);
+    const bool is_normal = form == Form::plain && piece.kind == Kind::user_defined;
+    add_token({id, piece.text, false, false, false, is_normal, special, is_normal}, known, spec);
   }
   if (form != Form::t5) return;
   for (int64_t i = 0;; ++i) {
