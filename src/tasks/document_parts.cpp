@@ -50,7 +50,7 @@ void DocumentParts::read_on() {
 std::optional<TextCut> DocumentParts::find_cut() {
   const std::string_view rest = std::string_view(text_).substr(at_);
   for (; next_try_ + part_bytes_ < rest.size(); next_try_ += part_bytes_)
-    if (const auto cut = find_text_cut(tokenizer_, rest, next_try_)) {
+    if (const auto cut = find_text_cut(tokenizer_, rest, next_try_, continues_)) {
       next_try_ = part_bytes_;
       return cut;
     }

@@ -24,8 +24,8 @@ bool is_blank(char c) {
 
 class CutFinder {
  public:
-  CutFinder(const Tokenizer& tokenizer, std::string_view text)
-      : tokenizer_(tokenizer), text_(text) {}
+  CutFinder(const Tokenizer& tokenizer, std::string_view text, bool continues)
+      : tokenizer_(tokenizer), text_(text), continues_(continues) {}
 
   /** The last good place before `near` of those that `is_meant`. */
   template <typename IsMeant>
@@ -48,11 +48,12 @@ class CutFinder {
       --begin;
     while (end < text_.size() && continues_character(text_[end]))
       ++end;
+    const bool is_rest = continues_ && begin == 0;
     whole_.clear();
-    tokenizer_.append_ids(text_.substr(begin, end - begin), whole_);
+    tokenizer_.append_ids(text_.substr(begin, end - begin), whole_, is_rest);
     for (const bool continues : {false, true}) {
       parts_.clear();
-      tokenizer_.append_ids(text_.substr(begin, at - begin), parts_);
+      tokenizer_.append_ids(text_.substr(begin, at - begin), parts_, is_rest);
       tokenizer_.append_ids(text_.substr(at, end - at), parts_, continues);
       if (whole_ == parts_) return TextCut{at, continues};
     }
@@ -61,6 +62,7 @@ class CutFinder {
 
   const Tokenizer& tokenizer_;
   std::string_view text_;
+  bool continues_;
   std::vector<int32_t> whole_, parts_;
 };
 
@@ -84,8 +86,9 @@ bool at_character(std::string_view text, size_t at) {
 
 std::optional<TextCut> find_text_cut(const Tokenizer& tokenizer,
                                      std::string_view text,
-                                     size_t near) {
-  CutFinder finder(tokenizer, text);
+                                     size_t near,
+                                     bool continues) {
+  CutFinder finder(tokenizer, text, continues);
   if (auto cut = finder.find(near, before('\n'))) return cut;
   if (auto cut = finder.find(near, at_line_begin)) return cut;
   if (auto cut = finder.find(near, before(' '))) return cut;

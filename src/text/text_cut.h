@@ -17,10 +17,11 @@ struct TextCut {
 };
 
 /** A place at which Tokenizer::append_ids gives the ids of both parts for those of the whole: one
- * of the last before `near`, which lies inside the text. Nothing where none was found. Throws as
- * encode. */
+ * of the last before `near`, which lies inside the text. `continues`: the text is itself a second
+ * part, taken so. Nothing where none was found. Throws as encode. */
 std::optional<TextCut> find_text_cut(const Tokenizer& tokenizer,
                                      std::string_view text,
-                                     size_t near);
+                                     size_t near,
+                                     bool continues);
 
 }  // namespace ferry

@@ -22,7 +22,7 @@ int compare(const ferry::Tokenizer& tokenizer, std::string_view text, size_t par
   size_t n_parts = 0, largest = 0, near = part_bytes;
   bool continues = false;
   while (near < text.size()) {
-    const auto cut = ferry::find_text_cut(tokenizer, text, near);
+    const auto cut = ferry::find_text_cut(tokenizer, text, near, continues);
     if (!cut) {
       near += part_bytes;
       continue;

@@ -64,6 +64,10 @@ const json kLlama = {
      {{{"type", "Prepend"}, {"prepend", "\u2581"}},
       {{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", "\u2581"}}}}};
 
+const json kStripped = {
+    {"type", "Sequence"},
+    {"normalizers", {{{"type", "Strip"}, {"strip_left", true}, {"strip_right", true}}, kLlama}}};
+
 /** Parts of about 500 bytes; the number of parts, 0 where their ids are not those of the whole. */
 size_t n_good_parts(const Tokenizer& tokenizer, std::string_view text) {
   std::vector<int32_t> whole, parts;
@@ -71,7 +75,7 @@ size_t n_good_parts(const Tokenizer& tokenizer, std::string_view text) {
   size_t n = 1, near = 500;
   bool continues = false;
   while (near < text.size()) {
-    const auto cut = find_text_cut(tokenizer, text, near);
+    const auto cut = find_text_cut(tokenizer, text, near, continues);
     near += 500;
     if (!cut) continue;
     tokenizer.append_ids(text.substr(0, cut->at), parts, continues);
@@ -99,6 +103,7 @@ TEST(TextCut, PartsHaveTheTokensOfTheWhole) {
       {"a blank before every text", tokenizer_of(kNone, metaspace("always", true), false)},
       {"a blank before the first text", tokenizer_of(kNone, metaspace("first", false), false)},
       {"no words at all", tokenizer_of(kLlama, kNone, false)},
+      {"no white space at the ends", tokenizer_of(kStripped, kNone, false)},
   };
   for (const auto& [name, tokenizer] : tokenizers)
     for (unsigned seed = 0; seed < 5; ++seed)
@@ -107,11 +112,24 @@ TEST(TextCut, PartsHaveTheTokensOfTheWhole) {
             << name << " '" << letters << "'";
 }
 
+/** The rest of a text has no blank put in front, so its own first cut may not count on one. */
+TEST(TextCut, TheRestOfATextIsCutAsTheRest) {
+  const Tokenizer tokenizer = tokenizer_of(kStripped, kNone, false);
+  const std::string_view text = "\nab abc";
+  const auto cut = find_text_cut(tokenizer, text, 1, /*continues=*/true);
+  ASSERT_TRUE(cut);
+  std::vector<int32_t> whole, parts;
+  tokenizer.append_ids(text, whole, true);
+  tokenizer.append_ids(text.substr(0, cut->at), parts, true);
+  tokenizer.append_ids(text.substr(cut->at), parts, cut->continues);
+  EXPECT_EQ(parts, whole);
+}
+
 /** A text of one letter is one piece, and its tokens depend on where it begins. */
 TEST(TextCut, WhereNoPlaceIsGoodThereIsNone) {
   json model = small_model();
   const Tokenizer tokenizer = open_model(model);  // words that are too long are unknown
-  EXPECT_FALSE(find_text_cut(tokenizer, std::string(4000, 'a'), 2000).has_value());
+  EXPECT_FALSE(find_text_cut(tokenizer, std::string(4000, 'a'), 2000, false).has_value());
 }
 
 TEST(TextCut, APartHasTheSpecialTokensOfItsEnd) {
