@@ -13,11 +13,11 @@
 #include "src/base/host_memory.h"
 #include "src/cli/commands.h"
 #include "src/cli/preset_shown.h"
-#include "src/cli/smaller_machine.h"
 #include "src/config/config.h"
 #include "src/config/preset.h"
 #include "src/files/plain_file.h"
 #include "src/plan/machine/machine_profile.h"
+#include "src/service/machine/smaller_machine.h"
 #include "src/service/presets.h"
 #include "src/term/table.h"
 
@@ -82,7 +82,7 @@ bool passes(const PresetFacts& facts, const Filter& filter, const service::Machi
 std::vector<Entry> entries(const Filter& given) {
   const Filter filter = checked(given);
   service::MachineHere here;
-  if (filter.is_here) here = machine_here(read_nvidia(), read_host_memory());
+  if (filter.is_here) here = service::machine_here(service::read_nvidia(), read_host_memory());
   std::vector<Entry> found;
   for (const config::Preset& preset : config::list_presets()) {
     Entry entry{.preset = preset};

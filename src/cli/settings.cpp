@@ -13,6 +13,7 @@
 #include "src/base/threads.h"
 #include "src/config/paths.h"
 #include "src/data/read/dataset_files.h"
+#include "src/service/trainer_program.h"
 #include "src/term/terminal.h"
 
 namespace ferry::cli {
@@ -58,23 +59,8 @@ nlohmann::ordered_json json_of(const config::Value& value) {
   return "auto";
 }
 
-std::optional<fs::path> find_trainer() {
-  std::error_code error;
-  if (std::string given = config::environment_variable("FERRY_TRAINER"); !given.empty()) {
-    if (access(given.c_str(), X_OK) == 0 && fs::is_regular_file(given, error)) return given;
-    throw Error(Fault::usage, "cli.trainer",
-                fmt::format("FERRY_TRAINER names no program: '{}'", given),
-                "unset it, or give the path of ferry-trainer");
-  }
-  const fs::path here = config::program_directory();
-  for (const char* where :
-       {"ferry-trainer", "../libexec/ferry/ferry-trainer", "../train/ferry-trainer"})
-    if (access((here / where).c_str(), X_OK) == 0) return (here / where).lexically_normal();
-  return std::nullopt;
-}
-
 void become_trainer(std::string_view verb, Arguments arguments) {
-  std::optional<fs::path> trainer = find_trainer();
+  std::optional<fs::path> trainer = service::find_trainer();
   if (!trainer)
     throw Error(Fault::machine, "cli.trainer",
                 fmt::format("ferry-trainer is not beside ferry in {}",

@@ -22,11 +22,6 @@ void check_data_exists(const config::Config& config, std::string_view key);
 /** A setting's value as `--json` prints it. */
 nlohmann::ordered_json json_of(const config::Value& value);
 
-/** The binary that holds LibTorch: $FERRY_TRAINER, else beside this one (installed:
- * ../libexec/ferry; in the build tree: ../train). nullopt when there is none. Throws Error(usage)
- * when FERRY_TRAINER names no program. */
-std::optional<std::filesystem::path> find_trainer();
-
 /** Replaces this process by `ferry-trainer VERB arguments...`; returns only by Error(machine). */
 [[noreturn]] void become_trainer(std::string_view verb, Arguments arguments);
 

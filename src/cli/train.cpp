@@ -7,7 +7,6 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/cli/settings.h"
-#include "src/cli/smaller_machine.h"
 #include "src/config/models/models.h"
 #include "src/config/paths.h"
 #include "src/data/run_dataset.h"
@@ -17,6 +16,7 @@
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/output_directory.h"
 #include "src/runs/directory/run_directory.h"
+#include "src/service/machine/smaller_machine.h"
 #include "src/train/generate/prompts.h"
 #include "src/train/prepare/data.h"
 #include "src/train/prepare/model_files.h"
@@ -118,7 +118,7 @@ void check_run(const config::Config& config) {
 int run_train(Arguments arguments) {
   auto command = read_settings("train", arguments);
   if (!command) return 0;
-  if (const std::string note = note_of_smaller_machine(*command); !note.empty())
+  if (const std::string note = service::note_of_smaller_machine(*command); !note.empty())
     log_line(fmt::format("ferry: {}", note));
   check_patterns(command->config);
   if (command->wants_dry_run) {

@@ -9,11 +9,11 @@
 
 #include "src/base/error.h"
 #include "src/cli/commands.h"
-#include "src/cli/machine/measured.h"
 #include "src/cli/machine/profile_tables.h"
-#include "src/cli/settings.h"
 #include "src/config/options/option.h"
 #include "src/files/write/atomic_file.h"
+#include "src/service/machine/measured.h"
+#include "src/service/trainer_program.h"
 #include "src/term/table.h"
 
 namespace ferry::cli {
@@ -22,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
+using service::Measured;
 
 constexpr std::string_view kUsage =
     "usage: ferry bench PART [--seconds S] [--json] [--output FILE.json]";
@@ -86,7 +87,7 @@ BenchRequest parse_bench(Arguments arguments) {
     else if (word == "--json")
       request.wants_json = true;
     else if (word == "--seconds")
-      request.seconds = checked_seconds(value());
+      request.seconds = service::checked_seconds(value());
     else if (word == "--output") {
       request.output = value();
       if (request.output.empty()) refuse("--output is empty, expected a file's name");
@@ -163,14 +164,14 @@ ordered_json json_of(const Measured& measured, const std::string& part) {
     out["profile"] = ordered_json::parse(to_json(*measured.profile));
     return out;
   }
-  for (const StepTime& step : measured.steps)
+  for (const service::StepTime& step : measured.steps)
     out["steps"].push_back({{"model", step.model}, {"placement", step.placement}, {"ms", step.ms}});
   return out;
 }
 
 void print_steps(const Measured& measured) {
   term::Table table({{"model"}, {"placement"}, {"ms a step", term::Align::right}});
-  for (const StepTime& step : measured.steps)
+  for (const service::StepTime& step : measured.steps)
     table.add_row({step.model, step.placement, fmt::format("{:.2f}", step.ms)});
   if (!measured.steps.empty()) fmt::print("{}", table.text(term::detect_terminal(1)));
 }
@@ -181,7 +182,7 @@ void print_steps(const Measured& measured) {
 }
 
 /** Before measuring, as far as it is known then: CUDA may work where NVML does not. */
-void check_card(const BenchRequest& request, const Nvidia& nvidia) {
+void check_card(const BenchRequest& request, const service::Nvidia& nvidia) {
   if (nvidia.n_pci_devices == 0 && !nvidia.has_library)
     refuse_without_gpu("no NVIDIA GPU is on the PCI bus");
   if (request.output.empty() && !nvidia.gpus.empty())
@@ -189,19 +190,19 @@ void check_card(const BenchRequest& request, const Nvidia& nvidia) {
 }
 
 Measured measure(const BenchRequest& request) {
-  const std::optional<fs::path> trainer = find_trainer();
+  const std::optional<fs::path> trainer = service::find_trainer();
   if (!trainer)
     throw Error(Fault::machine, "cli.bench", "ferry-trainer, which measures, is not beside ferry",
                 "build it (scripts/setup, then ninja), or set FERRY_TRAINER to its path");
-  const Host host = read_host();
-  const Nvidia nvidia = read_nvidia();
+  const service::Host host = service::read_host();
+  const service::Nvidia nvidia = service::read_nvidia();
   if (request.part == "card") check_card(request, nvidia);
   std::vector<std::string> words = {request.part, "--json"};
   if (!request.seconds.empty()) words.insert(words.end(), {"--seconds", request.seconds});
-  Measured measured = run_trainer_bench(*trainer, words);
+  Measured measured = service::run_trainer_bench(*trainer, words);
   if (!measured.profile)
     throw Error(Fault::machine, "cli.bench", measured.trouble, "see `ferry doctor`");
-  add_facts(measured, host, nvidia);
+  service::add_facts(measured, host, nvidia);
   return measured;
 }
 

@@ -6,21 +6,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "simd/level.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
 #include "src/cli/commands.h"
-#include "src/cli/machine/diagnosis.h"
-#include "src/cli/machine/measured.h"
 #include "src/cli/machine/profile_tables.h"
-#include "src/cli/runs/run_report.h"
-#include "src/cli/settings.h"
-#include "src/cli/smaller_machine.h"
 #include "src/config/models/models.h"
-#include "src/config/preset.h"
 #include "src/files/mapped_file.h"
-#include "src/plan/run_plan.h"
+#include "src/service/machine/facts.h"
 #include "src/term/table.h"
 
 namespace ferry::cli {
@@ -28,6 +21,9 @@ namespace ferry::cli {
 namespace {
 
 using nlohmann::ordered_json;
+using service::Facts;
+using service::Finding;
+using service::Measured;
 
 constexpr std::string_view kDoctorHelp =
     "ferry doctor - what this machine has and can do, and what is wrong with it\n\n"
@@ -62,148 +58,12 @@ DoctorRequest parse_doctor(Arguments arguments) {
     else if (argument == "--no-measure")
       request.measures = false;
     else if (argument == "--seconds" && i + 1 < arguments.size())
-      request.seconds = checked_seconds(arguments[++i]);
+      request.seconds = service::checked_seconds(arguments[++i]);
     else
       throw Error(Fault::usage, "cli.argument", fmt::format("unexpected argument '{}'", argument),
                   "usage: ferry doctor [--no-measure] [--seconds S] [--json]");
   }
   return request;
-}
-
-/** Names of the presets that were made for no more than the machine has. */
-std::vector<std::string> presets_for(const service::MachineHere& here) {
-  std::vector<std::string> names;
-  for (const config::Preset& preset : config::list_presets()) {
-    try {
-      if (service::lacks(here, service::read_preset(preset).head).empty())
-        names.push_back(preset.name);
-    } catch (const Error&) {
-      // `ferry presets ls` says what is wrong with it.
-    }
-  }
-  return names;
-}
-
-Facts gather() {
-  Facts facts;
-  facts.host = read_host();
-  facts.memory = read_host_memory();
-  facts.nvidia = read_nvidia();
-  facts.gpu_code = gpu_code_of_build();
-  try {
-    facts.simd_level = simd::level_name();
-  } catch (const Error& error) {
-    facts.simd_trouble = error.what();
-  }
-  try {
-    facts.trainer = find_trainer();
-  } catch (const Error& error) {
-    facts.trainer_trouble = error.what();
-  }
-  for (const config::Preset& preset : config::list_presets())
-    facts.presets.push_back(preset.name);
-  facts.presets_here = presets_for(machine_here(facts.nvidia, facts.memory));
-  facts.hides_gpus = !facts.nvidia.gpus.empty() && !first_visible_gpu(facts.nvidia);
-  return facts;
-}
-
-/** The profile that was kept, if any; a damaged one is a fault. */
-void load_profile(Facts& facts) {
-  try {
-    facts.profile = load_machine_profile();
-  } catch (const Error& error) {
-    facts.measure_trouble = error.what();
-  }
-}
-
-/** Measures and keeps the profile; what goes wrong is in the facts. */
-Measured measure_and_store(Facts& facts, const std::string& seconds) {
-  Measured measured;
-  if (!facts.trainer) return measured;  // a fault of its own
-  std::vector<std::string> words = {"all", "--json"};
-  if (!seconds.empty()) words.insert(words.end(), {"--seconds", seconds});
-  measured = run_trainer_bench(*facts.trainer, words);
-  add_facts(measured, facts.host, facts.nvidia);
-  facts.measure_trouble = measured.trouble;
-  facts.profile = measured.profile;
-  facts.is_measured_now = true;
-  if (!measured.profile) return measured;
-  try {
-    const auto kept = profile_of_this_machine("");  // of any GPU; one that is damaged is none
-    const auto& gpu = measured.profile->gpu;
-    if (kept && kept->gpu && !facts.nvidia.gpus.empty() &&
-        (!gpu || gpu->gemms.empty() || gpu->copies.empty()))
-      throw Error(Fault::machine, "doctor.measure",
-                  "the GPU could not be measured now; the figures measured before are kept",
-                  "end what else uses the GPU and run `ferry doctor` again");
-    store_machine_profile(*measured.profile);
-  } catch (const Error& error) {
-    facts.store_trouble = error.what();
-  }
-  return measured;
-}
-
-std::string_view name_of(Severity severity) {
-  return severity == Severity::error ? "error" : severity == Severity::warning ? "warning" : "note";
-}
-
-ordered_json optional_json(const std::optional<int64_t>& value) {
-  return value ? ordered_json(*value) : nullptr;
-}
-
-bool is_usable(const std::vector<Finding>& findings) {
-  return findings.empty() || findings.front().severity != Severity::error;
-}
-
-ordered_json json_of(const Facts& facts,
-                     const std::vector<Finding>& findings,
-                     bool usable,
-                     const Measured& measured) {
-  ordered_json gpus = ordered_json::array(), faults = ordered_json::array();
-  for (const Gpu& gpu : facts.nvidia.gpus)
-    gpus.push_back({{"name", gpu.name},
-                    {"memory_total_bytes", gpu.memory_total_bytes},
-                    {"memory_free_bytes", gpu.memory_free_bytes},
-                    {"compute_capability", gpu.compute_capability},
-                    {"pcie_generation", gpu.pcie_generation},
-                    {"pcie_width", gpu.pcie_width},
-                    {"power_limit_w", gpu.power_limit_w},
-                    {"drives_display", gpu.drives_display}});
-  for (const Finding& finding : findings)
-    faults.push_back(
-        {{"severity", name_of(finding.severity)}, {"what", finding.what}, {"cure", finding.cure}});
-  const Host& host = facts.host;
-  return {{"usable", usable},
-          {"ferry",
-           {{"version", FERRY_VERSION},
-            {"trainer", facts.trainer ? ordered_json(facts.trainer->string()) : nullptr},
-            {"presets", facts.presets},
-            {"presets_here", facts.presets_here}}},
-          {"system",
-           {{"distribution", host.distribution}, {"kernel", host.kernel}, {"is_wsl", host.is_wsl}}},
-          {"cpu",
-           {{"name", host.cpu},
-            {"n_cores", host.n_cores},
-            {"n_threads", host.n_threads},
-            {"simd", facts.simd_level}}},
-          {"memory",
-           {{"total_bytes", facts.memory.total_bytes},
-            {"available_bytes", facts.memory.available_bytes},
-            {"cgroup_limit_bytes", optional_json(facts.memory.cgroup_limit_bytes)},
-            {"budget_bytes", facts.memory.budget_bytes()},
-            {"memlock_limit_bytes", optional_json(host.memlock_limit_bytes)},
-            {"huge_pages", host.huge_pages},
-            {"swap_total_bytes", host.swap_total_bytes},
-            {"swap_free_bytes", host.swap_free_bytes}}},
-          {"disk", {{"total_bytes", host.disk_total_bytes}, {"free_bytes", host.disk_free_bytes}}},
-          {"nvidia",
-           {{"driver_version", facts.nvidia.driver_version},
-            {"cuda_version", facts.nvidia.cuda_version},
-            {"trouble", facts.nvidia.trouble},
-            {"gpus", gpus}}},
-          {"profile", facts.profile ? ordered_json::parse(to_json(*facts.profile)) : nullptr},
-          {"skipped", measured.skipped},
-          {"findings", faults}};
 }
 
 /** The model's family, as far as its config.json tells; this version trains bert alone. */
@@ -262,9 +122,9 @@ void print_models(const std::vector<config::ModelPlace>& places) {
 }
 
 void print_facts(const Facts& facts, const term::Terminal& terminal) {
-  const Host& host = facts.host;
+  const service::Host& host = facts.host;
   const HostMemory& memory = facts.memory;
-  const Nvidia& nvidia = facts.nvidia;
+  const service::Nvidia& nvidia = facts.nvidia;
   term::Table table({{""}, {""}});
   table.add_row({"system", fmt::format("{}, Linux {}{}", host.distribution, host.kernel,
                                        host.is_wsl ? " (WSL)" : "")});
@@ -291,7 +151,7 @@ void print_facts(const Facts& facts, const term::Terminal& terminal) {
                      ? "none"
                      : fmt::format("{}, CUDA {}.{}", nvidia.driver_version,
                                    nvidia.cuda_version / 1000, nvidia.cuda_version % 1000 / 10)});
-  for (const Gpu& gpu : nvidia.gpus)
+  for (const service::Gpu& gpu : nvidia.gpus)
     table.add_row({"GPU", fmt::format("{}, {} free of {}, sm_{}, PCIe {} x{}{}", gpu.name,
                                       format_bytes(gpu.memory_free_bytes),
                                       format_bytes(gpu.memory_total_bytes), gpu.compute_capability,
@@ -326,7 +186,7 @@ void print_findings(const std::vector<Finding>& findings,
   constexpr term::Style kStyles[] = {term::Style::cyan, term::Style::yellow, term::Style::red};
   fmt::print("\n");
   for (const Finding& finding : findings) {
-    std::string severity = fmt::format("{}:", name_of(finding.severity));
+    std::string severity = fmt::format("{}:", service::name_of(finding.severity));
     fmt::print("{} {}\n",
                term::styled(severity, kStyles[static_cast<int>(finding.severity)], terminal),
                finding.what);
@@ -338,31 +198,23 @@ void print_findings(const std::vector<Finding>& findings,
 
 }  // namespace
 
-ordered_json machine_report() {
-  Facts facts = gather();
-  load_profile(facts);
-  if (facts.profile) facts.profile->disk.directory.clear();  // a path of the user's
-  const std::vector<Finding> findings = diagnose(facts);
-  return json_of(facts, findings, is_usable(findings), {});
-}
-
 int run_doctor(Arguments arguments) {
   const DoctorRequest request = parse_doctor(arguments);
   if (request.wants_help) {
     fmt::print("{}", kDoctorHelp);
     return 0;
   }
-  Facts facts = gather();
+  Facts facts = service::read_facts();
   Measured measured;
   if (request.measures)
-    measured = measure_and_store(facts, request.seconds);
+    measured = service::measure_and_store(facts, request.seconds);
   else
-    load_profile(facts);
-  const std::vector<Finding> findings = diagnose(facts);
-  const bool usable = is_usable(findings);
+    service::load_profile(facts);
+  const std::vector<Finding> findings = service::diagnose(facts);
+  const bool usable = service::is_usable(findings);
   const term::Terminal terminal = term::detect_terminal(1);
   if (request.wants_json) {
-    ordered_json report = json_of(facts, findings, usable, measured);
+    ordered_json report = service::to_json(facts, findings, measured);
     report["models"] = json_of(config::list_model_places());
     fmt::print("{}\n", report.dump(2, ' ', false, ordered_json::error_handler_t::replace));
   } else {

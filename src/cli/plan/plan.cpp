@@ -12,15 +12,15 @@
 #include "src/base/error.h"
 #include "src/base/host_memory.h"
 #include "src/base/print.h"
-#include "src/cli/machine/nvidia.h"
 #include "src/cli/plan/plan_texts.h"
 #include "src/cli/plan/plan_time.h"
 #include "src/cli/settings.h"
-#include "src/cli/smaller_machine.h"
 #include "src/config/models/models.h"
 #include "src/plan/disk.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
+#include "src/service/machine/nvidia.h"
+#include "src/service/machine/smaller_machine.h"
 #include "src/term/table.h"
 #include "src/train/generate/prompts.h"
 #include "src/train/prepare/model_files.h"
@@ -71,8 +71,8 @@ PlannedFor machine_for(const config::Config& config) {
   const std::string& device = config.text("device");
   if (device == "cpu" || device == "simulated") return planned;
 
-  const Nvidia nvidia = read_nvidia();
-  const Gpu* const gpu = first_visible_gpu(nvidia);
+  const service::Nvidia nvidia = service::read_nvidia();
+  const service::Gpu* const gpu = service::first_visible_gpu(nvidia);
   const auto refusal = gpu ? refusal_of(facts_of(nvidia, *gpu), gpu_code_of_build()) : std::nullopt;
   if (gpu && !refusal) {
     planned.machine.profile = profile_of_this_machine(gpu->name);
@@ -310,7 +310,8 @@ int run_plan(Arguments arguments) {
                                      context_of(model.max_positions, planned.machine.has_gpu));
   if (!planned.note.empty()) log_line(planned.note);
   if (!config.maybe_text("machine"))
-    if (const std::string note = note_of_smaller_machine(*command); !note.empty()) log_line(note);
+    if (const std::string note = service::note_of_smaller_machine(*command); !note.empty())
+      log_line(note);
   if (const std::string note = note_of_other_machine();
       !config.maybe_text("machine") && !note.empty())
     log_line(note);

@@ -17,6 +17,7 @@
 #include "src/runs/index/run_list.h"
 #include "src/runs/logs/train_log.h"
 #include "src/runs/redaction.h"
+#include "src/service/machine/facts.h"
 #include "src/term/table.h"
 
 namespace ferry::cli {
@@ -136,7 +137,7 @@ fs::path write_run_report(const fs::path& run, const fs::path& output) {
     record = *runs::summarise(run).record;
   } catch (const Error&) {  // damaged: it goes as text
   }
-  ordered_json machine = machine_report();
+  ordered_json machine = service::machine_report();
   redaction.clean(machine);
   const std::string plan = redaction.text(plan_text(run, record));
   const std::vector<ZipEntry> entries = {

@@ -3,7 +3,6 @@
 // machine, plan against actual; no tokens, no texts of the data, paths shortened.
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 
 namespace ferry::cli {
 
@@ -12,8 +11,5 @@ namespace ferry::cli {
  * Throws Error(usage) where `output` exists, Error(machine) where it cannot be written. */
 std::filesystem::path write_run_report(const std::filesystem::path& run,
                                        const std::filesystem::path& output);
-
-/** The object that `ferry doctor --json` prints. */
-nlohmann::ordered_json machine_report();
 
 }  // namespace ferry::cli

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace ferry::cli {
+namespace ferry::service {
 
 struct Host {
   std::string cpu;           // "AMD EPYC 7763 64-Core Processor"
@@ -28,4 +28,4 @@ struct Host {
  * process's. Never throws. */
 Host read_host(const std::filesystem::path& root = "/");
 
-}  // namespace ferry::cli
+}  // namespace ferry::service

@@ -1,4 +1,4 @@
-#include "src/cli/machine/diagnosis.h"
+#include "src/service/machine/diagnosis.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <set>
 
 #include "src/base/bytes.h"
-#include "src/cli/machine/findings.h"
+#include "src/service/machine/findings.h"
 
-namespace ferry::cli {
+namespace ferry::service {
 
 namespace {
 
@@ -133,4 +133,4 @@ std::vector<Finding> diagnose(const Facts& facts) {
   return findings.list;
 }
 
-}  // namespace ferry::cli
+}  // namespace ferry::service

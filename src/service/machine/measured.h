@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "src/cli/machine/host.h"
-#include "src/cli/machine/nvidia.h"
 #include "src/plan/machine/machine_profile.h"
+#include "src/service/machine/host.h"
+#include "src/service/machine/nvidia.h"
 
-namespace ferry::cli {
+namespace ferry::service {
 
 /** One result of `bench step`. */
 struct StepTime {
@@ -47,4 +47,4 @@ Measured parse_measured(std::string_view json);
  * afterwards is what an empty context takes. */
 void add_facts(Measured& measured, const Host& host, const Nvidia& nvidia);
 
-}  // namespace ferry::cli
+}  // namespace ferry::service

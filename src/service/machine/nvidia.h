@@ -9,7 +9,7 @@
 
 #include "offload/device/gpu_support.h"
 
-namespace ferry::cli {
+namespace ferry::service {
 
 struct Gpu {
   std::string name;
@@ -45,4 +45,4 @@ Nvidia read_nvidia(const std::filesystem::path& root = "/");
  * does where the GPUs are of one kind or CUDA_DEVICE_ORDER=PCI_BUS_ID; null: none. */
 const Gpu* first_visible_gpu(const Nvidia& nvidia);
 
-}  // namespace ferry::cli
+}  // namespace ferry::service

@@ -1,4 +1,4 @@
-#include "src/cli/machine/host.h"
+#include "src/service/machine/host.h"
 
 #include <sys/resource.h>
 
@@ -9,7 +9,7 @@
 #include "src/base/threads.h"
 #include "src/plan/machine/machine_profile.h"
 
-namespace ferry::cli {
+namespace ferry::service {
 
 namespace fs = std::filesystem;
 
@@ -93,4 +93,4 @@ Host read_host(const fs::path& root) {
   return host;
 }
 
-}  // namespace ferry::cli
+}  // namespace ferry::service

@@ -1,4 +1,4 @@
-#include "src/cli/machine/measured.h"
+#include "src/service/machine/measured.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -23,7 +23,7 @@
 
 extern char** environ;
 
-namespace ferry::cli {
+namespace ferry::service {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -174,4 +174,4 @@ void add_facts(Measured& measured, const Host& host, const Nvidia& nvidia) {
   profile.name = profile.gpu ? fmt::format("{}, {}", profile.gpu->name, cpu) : cpu;
 }
 
-}  // namespace ferry::cli
+}  // namespace ferry::service

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "src/base/host_memory.h"
-#include "src/cli/machine/host.h"
-#include "src/cli/machine/nvidia.h"
 #include "src/plan/machine/machine_profile.h"
+#include "src/service/machine/host.h"
+#include "src/service/machine/nvidia.h"
 
-namespace ferry::cli {
+namespace ferry::service {
 
 struct Facts {
   Host host;
@@ -43,4 +43,4 @@ struct Finding {
 /** Everything worth saying, the gravest first. */
 std::vector<Finding> diagnose(const Facts& facts);
 
-}  // namespace ferry::cli
+}  // namespace ferry::service

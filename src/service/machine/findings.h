@@ -1,12 +1,12 @@
 #pragma once
-// The list that diagnose() makes. Private to src/cli/machine.
+// The list that diagnose() makes. Private to src/service/machine.
 
 #include <string>
 #include <vector>
 
-#include "src/cli/machine/diagnosis.h"
+#include "src/service/machine/diagnosis.h"
 
-namespace ferry::cli {
+namespace ferry::service {
 
 class Findings {
  public:
@@ -19,4 +19,4 @@ class Findings {
 /** Finds what the figures say: pinning, links, memory, disk. */
 void diagnose_measured(const Facts& facts, Findings& findings);
 
-}  // namespace ferry::cli
+}  // namespace ferry::service

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "src/base/bytes.h"
-#include "src/cli/machine/findings.h"
+#include "src/service/machine/findings.h"
 
-namespace ferry::cli {
+namespace ferry::service {
 
 namespace {
 
@@ -125,4 +125,4 @@ void diagnose_measured(const Facts& facts, Findings& findings) {
   diagnose_disk(facts.profile->disk, findings);
 }
 
-}  // namespace ferry::cli
+}  // namespace ferry::service

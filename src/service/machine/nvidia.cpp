@@ -1,4 +1,4 @@
-#include "src/cli/machine/nvidia.h"
+#include "src/service/machine/nvidia.h"
 
 #include <dlfcn.h>
 
@@ -8,7 +8,7 @@
 #include <memory>
 #include <string_view>
 
-namespace ferry::cli {
+namespace ferry::service {
 
 namespace fs = std::filesystem;
 
@@ -138,4 +138,4 @@ const Gpu* first_visible_gpu(const Nvidia& nvidia) {
   return is_number && index < nvidia.gpus.size() ? &nvidia.gpus[index] : nullptr;
 }
 
-}  // namespace ferry::cli
+}  // namespace ferry::service

@@ -1,0 +1,28 @@
+#include "src/service/trainer_program.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "src/base/error.h"
+#include "src/config/paths.h"
+
+namespace ferry::service {
+
+namespace fs = std::filesystem;
+
+std::optional<fs::path> find_trainer() {
+  std::error_code error;
+  if (std::string given = config::environment_variable("FERRY_TRAINER"); !given.empty()) {
+    if (access(given.c_str(), X_OK) == 0 && fs::is_regular_file(given, error)) return given;
+    throw Error(Fault::usage, "cli.trainer",
+                fmt::format("FERRY_TRAINER names no program: '{}'", given),
+                "unset it, or give the path of ferry-trainer");
+  }
+  const fs::path here = config::program_directory();
+  for (const char* where :
+       {"ferry-trainer", "../libexec/ferry/ferry-trainer", "../train/ferry-trainer"})
+    if (access((here / where).c_str(), X_OK) == 0) return (here / where).lexically_normal();
+  return std::nullopt;
+}
+
+}  // namespace ferry::service

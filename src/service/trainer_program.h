@@ -1,0 +1,14 @@
+#pragma once
+// The program that trains: it holds LibTorch, which commands and app do without.
+
+#include <filesystem>
+#include <optional>
+
+namespace ferry::service {
+
+/** ferry-trainer: $FERRY_TRAINER, else beside this program (installed: ../libexec/ferry; in the
+ * build tree: ../train). nullopt when there is none. Throws Error(usage) when FERRY_TRAINER names
+ * no program. */
+std::optional<std::filesystem::path> find_trainer();
+
+}  // namespace ferry::service

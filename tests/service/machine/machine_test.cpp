@@ -1,0 +1,353 @@
+// The machine as the doctor sees it: each fault and its cure, hosts and drivers that are not this
+// machine's, a trainer that measures.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/service/machine/diagnosis.h"
+#include "src/service/machine/measured.h"
+#include "tests/config/config_fixture.h"
+
+namespace ferry::service {
+namespace {
+
+using config::TemporaryDirectory;
+
+Facts healthy() {
+  Facts facts;
+  facts.host.n_threads = 8;
+  facts.host.disk_total_bytes = 100 * kGiB;
+  facts.host.disk_free_bytes = 50 * kGiB;
+  facts.memory.total_bytes = 32 * kGiB;
+  facts.memory.available_bytes = 30 * kGiB;
+  facts.simd_level = "avx2";
+  facts.trainer = "/usr/bin/ferry-trainer";
+  facts.presets = {"minilm-classify"};
+  facts.nvidia.has_library = true;
+  facts.nvidia.driver_version = "580.65.06";
+  facts.gpu_code = {.archs = {75, 80, 86}, .ptx_arch = 86};
+  facts.nvidia.gpus = {{"RTX 2080 Ti", 11 * kGiB, 10 * kGiB, 75, 3, 16, false}};
+  return facts;
+}
+
+/** The profile of the healthy machine, with nothing to say about it. */
+MachineProfile measured_profile() {
+  MachineProfile profile{.name = "a desktop"};
+  profile.gpu =
+      GpuProfile{.name = "RTX 2080 Ti",
+                 .compute_capability = 75,
+                 .memory_bytes = 11 * kGiB,
+                 .pcie_generation = 3,
+                 .pcie_width = 16,
+                 .copies = {{kMiB, 6e9, 6e9, 5e9, 5e9}, {64 * kMiB, 12e9, 12e9, 11e9, 11e9}}};
+  profile.host = {.adamw = {{8, 1.3e9}}, .memory_bytes_per_s = 36e9, .dram_bytes_per_s = 40e9};
+  profile.disk = {.write_bytes_per_s = 1e9, .read_bytes_per_s = 2e9};
+  return profile;
+}
+
+TEST(Diagnosis, AHealthyMachineHasNothingToSay) {
+  EXPECT_TRUE(diagnose(healthy()).empty());
+  Facts facts = healthy();
+  facts.profile = measured_profile();
+  EXPECT_TRUE(diagnose(facts).empty());
+  // A limit that the driver does not count is none; an unknown link has no rate.
+  facts.host.memlock_limit_bytes = 8 * kMiB;
+  facts.host.huge_pages = "madvise";
+  facts.profile->gpu->pcie_generation = 0;
+  facts.profile->gpu->copies = {{kMiB, 1e6, 1e6, 1e6, 1e6}};
+  EXPECT_TRUE(diagnose(facts).empty());
+}
+
+TEST(Diagnosis, EveryFaultHasASeverityAndACure) {
+  struct Case {
+    const char* name;
+    void (*change)(Facts&);
+    Severity severity;
+    const char* what;
+    const char* cure;
+  };
+  const Case cases[] = {
+      {"trainer", [](Facts& f) { f.trainer.reset(); }, Severity::error, "ferry-trainer",
+       "scripts/setup"},
+      {"wrong trainer",
+       [](Facts& f) {
+         f.trainer.reset();
+         f.trainer_trouble = "names no program";
+       },
+       Severity::error, "names no program", "FERRY_TRAINER"},
+      {"simd", [](Facts& f) { f.simd_trouble = "FERRY_SIMD = avx9"; }, Severity::error, "avx9",
+       "unset"},
+      {"scalar", [](Facts& f) { f.simd_level = "scalar"; }, Severity::warning, "without vectors",
+       "AVX2"},
+      {"presets", [](Facts& f) { f.presets.clear(); }, Severity::warning, "no presets", "presets/"},
+      {"memory", [](Facts& f) { f.memory.available_bytes = kGiB; }, Severity::warning,
+       "host memory", "end other"},
+      {"cgroup", [](Facts& f) { f.memory.cgroup_limit_bytes = 2 * kGiB; }, Severity::warning,
+       "host memory", "limit"},
+      {"large cgroup", [](Facts& f) { f.memory.cgroup_limit_bytes = 16 * kGiB; }, Severity::note,
+       "16.00 GiB of 32", "limit"},
+      {"swap",
+       [](Facts& f) {
+         f.host.swap_total_bytes = 8 * kGiB;
+         f.host.swap_free_bytes = 2 * kGiB;
+       },
+       Severity::note, "6.00 GiB are swapped", "end programs"},
+      {"disk", [](Facts& f) { f.host.disk_free_bytes = kGiB; }, Severity::warning,
+       "1.00 GiB are free", "output-dir"},
+      {"wsl", [](Facts& f) { f.host.is_wsl = true; }, Severity::note, "WSL", ".wslconfig"},
+      {"no driver",
+       [](Facts& f) {
+         f.nvidia = {};
+         f.nvidia.n_pci_devices = 1;
+       },
+       Severity::warning, "no driver", "580"},
+      {"no GPU", [](Facts& f) { f.nvidia = {}; }, Severity::note, "no NVIDIA GPU", ""},
+      {"old driver", [](Facts& f) { f.nvidia.driver_version = "579.99"; }, Severity::warning,
+       "too old", "580"},
+      {"mismatch",
+       [](Facts& f) {
+         f.nvidia.trouble = "x";
+         f.nvidia.trouble_code = kNvmlVersionMismatch;
+       },
+       Severity::warning, "does not answer", "restart"},
+      {"not loaded",
+       [](Facts& f) {
+         f.nvidia.trouble = "x";
+         f.nvidia.trouble_code = kNvmlDriverNotLoaded;
+       },
+       Severity::warning, "does not answer", "modprobe"},
+      {"permission",
+       [](Facts& f) {
+         f.nvidia.trouble = "x";
+         f.nvidia.trouble_code = kNvmlNoPermission;
+       },
+       Severity::warning, "does not answer", "/dev/nvidia"},
+      {"old card", [](Facts& f) { f.nvidia.gpus[0].compute_capability = 61; }, Severity::warning,
+       "6.1", "cannot"},
+      {"no code for the card",
+       [](Facts& f) {
+         f.gpu_code = {.archs = {80, 90}, .ptx_arch = 90};
+       },
+       Severity::warning, "RTX 2080 Ti has compute capability 7.5, and this build holds",
+       "-Dgpu_archs=75"},
+      {"no CUDA in the build", [](Facts& f) { f.gpu_code = {}; }, Severity::warning,
+       "this build has no CUDA", "run scripts/setup"},
+      {"hidden", [](Facts& f) { f.hides_gpus = true; }, Severity::warning, "hides",
+       "unset CUDA_VISIBLE"},
+      {"empty", [](Facts& f) { f.nvidia.gpus.clear(); }, Severity::note, "sees no GPU", ""},
+      {"memlock, not measured", [](Facts& f) { f.host.memlock_limit_bytes = 8 * kMiB; },
+       Severity::note, "limited to 8.0 MiB", "ulimit -l"},
+      {"memlock",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->gpu->copies.clear();
+         f.host.memlock_limit_bytes = 8 * kMiB;
+       },
+       Severity::warning, "pinning failed", "ulimit -l"},
+      {"pinning",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->gpu->copies.clear();
+       },
+       Severity::warning, "could be pinned", "end other"},
+      {"link",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         for (CopyRate& copy : f.profile->gpu->copies)
+           copy.h2d = copy.d2h = 6.3e9;
+       },
+       Severity::warning, "reach 6.3 GB/s; PCIe 3 x16 gives 15.8", "slot"},
+      {"display", [](Facts& f) { f.nvidia.gpus[0].drives_display = true; }, Severity::note,
+       "drives the display", "--gpu-memory"},
+      {"huge pages", [](Facts& f) { f.host.huge_pages = "never"; }, Severity::note, "huge pages",
+       "echo madvise"},
+      {"slow AdamW",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->host.memory_bytes_per_s = 20e9;
+       },
+       Severity::warning, "AdamW moves 20.0 GB/s where memory gives 40.0", "FERRY_SIMD"},
+      {"slow disk",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->disk.write_bytes_per_s = 120e6;
+       },
+       Severity::warning, "writes 120 MB/s", "--output-dir"},
+      {"another CPU",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->host.cpu = "an older one";
+       },
+       Severity::note, "of another machine than this one: a desktop", "ferry doctor"},
+      {"another GPU",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->gpu->name = "RTX 3090";
+       },
+       Severity::note, "of another machine", "ferry doctor"},
+      {"no GPU then",
+       [](Facts& f) {
+         f.profile = measured_profile();
+         f.profile->gpu.reset();
+       },
+       Severity::note, "of another machine", "ferry doctor"},
+      {"not measured", [](Facts& f) { f.measure_trouble = "no figures"; }, Severity::warning,
+       "could not be measured: no figures", "again"},
+      {"not stored", [](Facts& f) { f.store_trouble = "read-only"; }, Severity::warning,
+       "not be stored: read-only", "XDG_DATA_HOME"},
+  };
+  for (const Case& each : cases) {
+    Facts facts = healthy();
+    each.change(facts);
+    std::vector<Finding> findings = diagnose(facts);
+    ASSERT_EQ(findings.size(), 1u) << each.name;
+    EXPECT_EQ(findings[0].severity, each.severity) << each.name;
+    EXPECT_CONTAINS(findings[0].what, each.what);
+    EXPECT_CONTAINS(findings[0].cure, each.cure);
+  }
+}
+
+TEST(Diagnosis, TheGravestComesFirst) {
+  Facts facts;  // nothing is there
+  std::vector<Finding> findings = diagnose(facts);
+  ASSERT_GE(findings.size(), 3u);
+  EXPECT_EQ(findings.front().severity, Severity::error);
+  EXPECT_TRUE(
+      std::is_sorted(findings.begin(), findings.end(),
+                     [](const Finding& a, const Finding& b) { return a.severity > b.severity; }));
+}
+
+TEST(Host, IsReadFromProc) {
+  TemporaryDirectory root;
+  root.write("proc/cpuinfo",
+             "processor\t: 0\nmodel name\t: Ryzen 5\nphysical id\t: 0\ncore id\t\t: 0\n\n"
+             "processor\t: 1\nmodel name\t: Ryzen 5\nphysical id\t: 0\ncore id\t\t: 0\n\n"
+             "processor\t: 2\nmodel name\t: Ryzen 5\nphysical id\t: 0\ncore id\t\t: 1\n");
+  root.write("proc/meminfo", "MemTotal: 100 kB\nSwapTotal:  2048 kB\nSwapFree:  1024 kB\n");
+  root.write("proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n");
+  root.write("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+  root.write("etc/os-release", "NAME=\"Ubuntu\"\nPRETTY_NAME=\"Ubuntu 24.04 LTS\"\n");
+  Host host = read_host(root.path());
+  EXPECT_EQ(host.cpu, "Ryzen 5");
+  EXPECT_EQ(host.n_cores, 2);
+  EXPECT_GE(host.n_threads, 1);
+  EXPECT_EQ(host.distribution, "Ubuntu 24.04 LTS");
+  EXPECT_TRUE(host.is_wsl);
+  EXPECT_EQ(host.huge_pages, "madvise");
+  EXPECT_EQ(host.swap_total_bytes, 2 * kMiB);
+  EXPECT_EQ(host.swap_free_bytes, kMiB);
+}
+
+TEST(Host, AMissingOrHostileProcIsNoFault) {
+  TemporaryDirectory root;
+  Host empty = read_host(root.path());
+  EXPECT_EQ(empty.n_cores, 0);
+  EXPECT_EQ(empty.huge_pages, "");
+  EXPECT_FALSE(empty.is_wsl);
+  root.write("proc/cpuinfo", std::string("model name\0:\n:\nx", 16));
+  root.write("proc/meminfo", "SwapTotal: many\n");
+  EXPECT_EQ(read_host(root.path()).swap_total_bytes, 0);
+}
+
+TEST(Nvidia, DevicesAreCountedOnTheBus) {
+  TemporaryDirectory root;
+  root.write("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
+  root.write("sys/bus/pci/devices/0000:01:00.0/class", "0x030000\n");
+  root.write("sys/bus/pci/devices/0000:01:00.1/vendor", "0x10de\n");  // its audio function
+  root.write("sys/bus/pci/devices/0000:01:00.1/class", "0x040300\n");
+  root.write("sys/bus/pci/devices/0000:02:00.0/vendor", "0x8086\n");
+  root.write("sys/bus/pci/devices/0000:02:00.0/class", "0x030000\n");
+  EXPECT_EQ(read_nvidia(root.path()).n_pci_devices, 1);
+}
+
+Host host_named(const std::string& cpu) {
+  Host host;
+  host.cpu = cpu;
+  return host;
+}
+
+/** The trainer's output on a GPU of that name. */
+std::string printed(const std::string& gpu_name, int64_t free_bytes) {
+  MachineProfile profile{.name = "x"};
+  profile.gpu = GpuProfile{
+      .name = gpu_name, .compute_capability = 75, .memory_bytes = kGiB, .context_bytes = 99};
+  return nlohmann::json({{"profile", nlohmann::json::parse(to_json(profile))},
+                         {"skipped", {"disk: full"}},
+                         {"gpu_trouble", ""},
+                         {"gpu_free_bytes", free_bytes},
+                         {"steps", nlohmann::json::array()},
+                         {"seconds", 12.5}})
+      .dump();
+}
+
+TEST(Measured, IsReadAndCompletedByTheDriversFacts) {
+  Measured measured = parse_measured(printed("RTX 2080 Ti", 10 * kGiB - 300 * kMiB));
+  ASSERT_TRUE(measured.profile) << measured.trouble;
+  EXPECT_EQ(measured.skipped, std::vector<std::string>{"disk: full"});
+  EXPECT_EQ(measured.seconds, 12.5);
+  Nvidia nvidia = healthy().nvidia;
+  nvidia.gpus.insert(nvidia.gpus.begin(), Gpu{.name = "another", .pcie_generation = 5});
+  nvidia.gpus[1].drives_display = true;
+  nvidia.gpus[1].power_limit_w = 250;
+  add_facts(measured, host_named("Ryzen 5"), nvidia);
+  const GpuProfile& gpu = *measured.profile->gpu;
+  EXPECT_EQ(measured.profile->name, "RTX 2080 Ti, Ryzen 5");
+  EXPECT_EQ(measured.profile->host.cpu, "Ryzen 5");
+  EXPECT_EQ(gpu.context_bytes, 300 * kMiB);
+  EXPECT_EQ(gpu.driver, "580.65.06");
+  EXPECT_EQ(gpu.pcie_generation, 3);
+  EXPECT_EQ(gpu.pcie_width, 16);
+  EXPECT_EQ(gpu.power_w, 250);
+  EXPECT_TRUE(gpu.drives_display);
+}
+
+TEST(Measured, ACardThatTheDriverDoesNotNameKeepsWhatWasMeasured) {
+  Measured measured = parse_measured(printed("another", kGiB));
+  add_facts(measured, host_named(""), healthy().nvidia);
+  ASSERT_TRUE(measured.profile) << measured.trouble;
+  EXPECT_EQ(measured.profile->gpu->context_bytes, 99);
+  EXPECT_EQ(measured.profile->gpu->pcie_generation, 0);
+  EXPECT_EQ(measured.profile->name, "another, an unknown processor");
+}
+
+TEST(Measured, WhatIsNoFiguresIsATrouble) {
+  for (const std::string text : {"", "{}", "[1]", "{\"profile\": {\"version\": 9}}"}) {
+    const Measured measured = parse_measured(text);
+    EXPECT_FALSE(measured.profile);
+    EXPECT_FALSE(measured.trouble.empty()) << text;
+  }
+  EXPECT_CONTAINS(parse_measured("{\"profile\": {\"version\": 9}}").trouble, "version is 9");
+}
+
+TEST(Measured, ATrainerMayPrintFailHangOrNotStart) {
+  TemporaryDirectory directory;
+  const auto trainer = [&](const std::string& script) {
+    const auto file = directory.write("trainer", "#!/bin/sh\n" + script + "\n");
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    return file;
+  };
+  directory.write("out", printed("RTX", kGiB));
+  const std::string out = (directory.path() / "out").string();
+  const Measured good = run_trainer_bench(trainer("[ \"$*\" = 'bench all --json' ] && cat " + out),
+                                          {"all", "--json"});
+  ASSERT_TRUE(good.profile) << good.trouble;
+  EXPECT_EQ(good.profile->gpu->name, "RTX");
+  EXPECT_CONTAINS(run_trainer_bench(trainer("cat " + out + "; exit 5"), {}).trouble, "exit code 5");
+  EXPECT_CONTAINS(run_trainer_bench(trainer("kill -9 $$"), {}).trouble, "signal 9");
+  EXPECT_CONTAINS(run_trainer_bench(trainer("exec sleep 60"), {}, 0.2).trouble, "did not end");
+  EXPECT_CONTAINS(run_trainer_bench(trainer("exec sleep 60 >&-"), {}, 0.2).trouble, "did not end");
+  EXPECT_CONTAINS(run_trainer_bench("/no/trainer", {}).trouble, "cannot start '/no/trainer'");
+}
+
+TEST(Measured, SecondsAreATime) {
+  EXPECT_EQ(checked_seconds("2.5"), "2.5");
+  for (const char* text : {"", "x", "0", "-1", "nan", "1e9", "5s"})
+    EXPECT_THROW(checked_seconds(text), Error) << text;
+}
+
+}  // namespace
+}  // namespace ferry::service
