@@ -2,6 +2,7 @@
 
 #include "src/cli/settings.h"
 #include "src/config/models/models.h"
+#include "src/service/texts/given_data.h"
 
 namespace ferry::cli {
 

@@ -6,6 +6,7 @@
 #include "src/base/error.h"
 #include "src/cli/settings.h"
 #include "src/config/models/models.h"
+#include "src/service/texts/given_data.h"
 
 namespace ferry::cli {
 

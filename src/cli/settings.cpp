@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -12,7 +11,6 @@
 #include "src/base/print.h"
 #include "src/base/threads.h"
 #include "src/config/paths.h"
-#include "src/data/read/dataset_files.h"
 #include "src/service/trainer_program.h"
 #include "src/term/terminal.h"
 
@@ -30,24 +28,6 @@ std::optional<config::CommandLine> read_settings(std::string_view verb, Argument
     log_line(fmt::format("ferry: {}", note));
   config::check_required(command);
   return command;
-}
-
-void check_data_exists(const config::Config& config, std::string_view key) {
-  const std::string& path = config.text(key);
-  std::error_code error;
-  if (path.empty()) return;
-  const auto files = dataset_files(path);
-  const auto missing =
-      std::ranges::find_if(files, [&](const fs::path& file) { return !fs::exists(file, error); });
-  if (missing == files.end()) return;
-  throw Error(
-      Fault::data, "data.open",
-      fmt::format("no such file or directory: '{}' ({} from {})", missing->string(), key,
-                  config.origin(key).where),
-      config.text("resume_from_checkpoint").empty()
-          ? "paths count from the current directory"
-          : fmt::format("where it was moved, give its new place: --{} PATH (the same texts)",
-                        key == "dataset" ? "dataset" : "eval-dataset"));
 }
 
 nlohmann::ordered_json json_of(const config::Value& value) {

@@ -17,9 +17,10 @@
 #include "src/runs/directory/output_directory.h"
 #include "src/runs/directory/run_directory.h"
 #include "src/service/machine/smaller_machine.h"
-#include "src/train/generate/prompts.h"
-#include "src/train/prepare/data.h"
-#include "src/train/prepare/model_files.h"
+#include "src/service/texts/data.h"
+#include "src/service/texts/given_data.h"
+#include "src/service/texts/model_files.h"
+#include "src/service/texts/prompts.h"
 
 namespace ferry::cli {
 
@@ -72,9 +73,9 @@ void find_run_model(const config::Config& config) {
 /** A pattern that names nothing shows here, before any data is read. */
 void check_patterns(const config::Config& config) {
   if (config.text("freeze").empty() && config.text("param_groups").empty()) return;
-  constexpr int64_t kAnyLabels = 2;
-  ModelTable model = make_model_table(config, open_run_model(config).config(),
-                                      task_kind_of(config).head, kAnyLabels, {});
+  const HfDirectory directory = open_run_model(config);
+  ModelTable model = make_model_table(config, directory.config(), task_kind_of(config).head,
+                                      n_labels_without_data(directory.config()), {});
   apply_param_options(config, model);
 }
 
@@ -91,10 +92,9 @@ void check_dataset(const DatasetOptions& options) {
 /** Finds, without LibTorch, what the trainer would stumble over: a model or a tokenizer that is
  * missing or of another family, data that cannot be read, a directory in use. */
 void check_run(const config::Config& config) {
-  constexpr int64_t kAnyLabels = 2;
   const HfDirectory model = open_run_model(config);
-  const ModelTable table =
-      make_model_table(config, model.config(), task_kind_of(config).head, kAnyLabels, {});
+  const ModelTable table = make_model_table(config, model.config(), task_kind_of(config).head,
+                                            n_labels_without_data(model.config()), {});
   check_vocabulary(model, Tokenizer::open(model.path()), table);
   const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
   const RowNeed rows = task_kind_of(config).rows;

@@ -9,6 +9,7 @@
 #include "models/ops/scratch_sizes.h"
 #include "offload/device/gpu_support.h"
 #include "src/base/error.h"
+#include "src/base/host_memory.h"
 #include "src/plan/cost/rates.h"
 
 namespace ferry {
@@ -87,6 +88,21 @@ std::optional<MachineProfile> profile_of_this_machine(const std::string& gpu_nam
   if (profile && is_of_other_cpu(*profile)) return std::nullopt;
   const bool is_of_gpu = profile && profile->gpu && profile->gpu->name == gpu_name;
   return profile && (gpu_name.empty() || is_of_gpu) ? profile : std::nullopt;
+}
+
+PlanMachine plan_machine_here() {
+  PlanMachine machine;
+  machine.host_budget_bytes = read_host_memory().budget_bytes();
+  machine.profile = profile_of_this_machine("");
+  return machine;
+}
+
+void add_gpu(const GpuHere& gpu, PlanMachine& machine) {
+  machine.has_gpu = true;
+  machine.compute_capability = gpu.compute_capability;
+  machine.gpu_free_bytes = gpu.free_bytes;
+  machine.gpu_context_bytes = gpu.taken_bytes;
+  machine.profile = profile_of_this_machine(gpu.name);
 }
 
 PlanMachine machine_of(const MachineProfile& profile) {

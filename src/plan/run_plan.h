@@ -28,6 +28,17 @@ std::optional<MachineProfile> profile_of_this_machine(const std::string& gpu_nam
 /** Says that the stored profile is of another processor, and what to do; else empty. */
 std::string note_of_other_machine();
 
+/** A GPU that runs may use, as CUDA or the driver's library tells of it. */
+struct GpuHere {
+  std::string name;
+  int compute_capability = 0;
+  int64_t free_bytes = 0;   ///< once a context is open
+  int64_t taken_bytes = 0;  ///< by that context and other programs
+};
+/** This machine without its GPU, and what one adds to it. */
+PlanMachine plan_machine_here();
+void add_gpu(const GpuHere& gpu, PlanMachine& machine);
+
 /** A machine that is not here: all of its GPU's memory is free except for the context and a
  * display, and so are nine tenths of the host's. */
 PlanMachine machine_of(const MachineProfile& profile);

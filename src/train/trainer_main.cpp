@@ -25,6 +25,7 @@
 #include "src/runs/directory/settings_file.h"
 #include "src/runs/index/run_index.h"
 #include "src/runs/logs/train_log.h"
+#include "src/service/texts/model_files.h"
 #include "src/train/checkpoint/checkpoint.h"
 #include "src/train/checkpoint/export.h"
 #include "src/train/checkpoint/final_model.h"
@@ -33,7 +34,6 @@
 #include "src/train/loop/hang_watch.h"
 #include "src/train/loop/interrupt.h"
 #include "src/train/loop/report.h"
-#include "src/train/prepare/model_files.h"
 
 namespace ferry {
 namespace {

@@ -2,127 +2,70 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "src/base/bytes.h"
-#include "src/base/error.h"
 #include "src/plan/cost/rates.h"
 #include "src/term/progress.h"
 
 namespace ferry::cli {
-namespace {
 
 using nlohmann::ordered_json;
+using service::MemoryGain;
+using service::PlanTime;
+using service::ResourceTime;
 
-struct Resource {
-  QueueId queue;
-  const char* name;  ///< for people
-  const char* key;   ///< of the JSON
-};
-constexpr Resource kResources[] = {{QueueId::compute, "GPU", "compute_s"},
-                                   {QueueId::h2d, "copies to the GPU", "h2d_s"},
-                                   {QueueId::d2h, "copies from the GPU", "d2h_s"},
-                                   {QueueId::host, "CPU updates", "host_s"}};
-
-/** Tokens of a text: the mean of the data's, or max_length where they are not known. */
-double tokens_per_text(const PlanRequest& request, const PlannedTexts& texts) {
-  return texts.mean_tokens.value_or(static_cast<double>(request.max_length));
-}
-
-double tokens_per_second(const Plan& plan, const PlanRequest& request, const PlannedTexts& texts) {
-  return samples_per_second(request, plan) * tokens_per_text(request, texts);
-}
-
-/** Most that the GPU takes: its limit for as long as the step lasts. */
-double joules_at_most(const Plan& plan, const PlanRequest& request) {
-  return request.has_gpu ? request.machine->gpu->power_w * plan.predicted->step_s : 0;
-}
-
-}  // namespace
-
-MoreMemory::MoreMemory(const ModelTable& model, const PlanRequest& request)
-    : model_(model), request_(request) {
-  if (!request.machine || !request.has_gpu) return;
-  with_gpu_ = std::async(std::launch::async, [&model, more = request]() mutable {
-    more.gpu_budget_bytes += kGiB;
-    return find_plan(model, more);
-  });
-}
-
-std::vector<MoreMemory::Gain> MoreMemory::gains(const Plan& plan) {
-  constexpr double kWorthSaying = 0.01;
-  std::vector<Gain> found;
-  const auto consider = [&](const char* what, const std::optional<Plan>& better) {
-    if (better && better->predicted->step_s < plan.predicted->step_s * (1 - kWorthSaying))
-      found.push_back({what, better->predicted->step_s});
-  };
-  if (with_gpu_.valid()) consider("GPU memory", with_gpu_.get());
-  if (plan.host_lacking_bytes <= kGiB) {
-    PlanRequest more = request_;
-    more.host_budget_bytes += kGiB;
-    consider("host memory", find_plan(model_, more));
-  }
-  return found;
-}
-
-void print_plan_time(const Plan& plan,
-                     const ModelTable& model,
-                     const PlanRequest& request,
-                     const PlanMachine& machine,
-                     const PlannedTexts& texts,
-                     MoreMemory& more,
+void print_plan_time(const service::PlanAnswer& answer,
                      bool is_verbose,
                      const term::Terminal& terminal) {
-  if (!plan.predicted && machine.profile) {
+  const PlanMachine& machine = answer.machine.machine;
+  if (!answer.time && machine.profile) {
     fmt::print("How long it takes is not known: the machine's profile lacks {}.\n\n",
-               missing_figures(*machine.profile, machine.has_gpu, model));
+               missing_figures(*machine.profile, machine.has_gpu, answer.model));
     return;
   }
-  if (!plan.predicted) {
+  if (!answer.time) {
     fmt::print(
         "How long it takes is not known: run `ferry doctor` once to measure this machine, or give "
         "--machine.\n\n");
     return;
   }
-  const Simulation& predicted = *plan.predicted;
+  const PlanTime& time = *answer.time;
+  const PlanRequest& request = answer.request;
   constexpr double kWorthShowing_s = 0.05e-3;  // less is printed as 0.0 ms
   const int bar_width = term::bar_width(terminal);
   term::Table table({{"a step"}, {"time", term::Align::right}, {""}});
-  for (const Resource& resource : kResources) {
-    const double busy_s = predicted.busy_s[static_cast<size_t>(resource.queue)];
-    if (busy_s < kWorthShowing_s) continue;
-    const bool is_cpu = !request.has_gpu && resource.queue == QueueId::compute;
+  for (const ResourceTime& resource : time.resources) {
+    if (resource.busy_s < kWorthShowing_s) continue;
     // On a CPU nothing is copied but a batch, within the same memory.
-    if (!request.has_gpu && !is_cpu && resource.queue != QueueId::host) continue;
-    table.add_row({is_cpu ? "CPU" : resource.name, fmt::format("{:.1f} ms", 1e3 * busy_s),
-                   fmt::format("{}{}", term::bar(busy_s, predicted.step_s, bar_width, terminal),
-                               resource.queue == predicted.binding() ? "  binds" : "")});
+    const bool is_copy = resource.queue != QueueId::compute && resource.queue != QueueId::host;
+    if (!request.has_gpu && is_copy) continue;
+    table.add_row({resource.name, fmt::format("{:.1f} ms", 1e3 * resource.busy_s),
+                   fmt::format("{}{}", term::bar(resource.busy_s, time.step_s, bar_width, terminal),
+                               resource.queue == time.binding ? "  binds" : "")});
   }
-  const std::optional<double> least = least_samples_per_second(model, request, plan);
+  const std::optional<double>& least = time.least_samples_per_s;
   table.add_rule();
-  table.add_row({"in all", fmt::format("{:.1f} ms", 1e3 * predicted.step_s),
+  table.add_row({"in all", fmt::format("{:.1f} ms", 1e3 * time.step_s),
                  fmt::format("{}{:.1f} samples/s", least ? fmt::format("{:.1f} to ", *least) : "",
-                             samples_per_second(request, plan))});
+                             time.samples_per_s)});
   fmt::print("{}\n", table.text(terminal));
   constexpr int64_t kSteps = 1000;  // to say something of, where the run has no end yet
-  const int64_t n = texts.n_steps.value_or(kSteps);
+  const int64_t n = answer.texts.n_steps.value_or(kSteps);
   const auto times = static_cast<double>(n);
   fmt::print("With texts of {:.0f} tokens{}: {:.0f} tokens/s; {} take{} {}.\n",
-             tokens_per_text(request, texts), texts.mean_tokens ? " on average" : "",
-             tokens_per_second(plan, request, texts),
-             texts.n_steps ? fmt::format("the run's {} step{}", n, n == 1 ? "" : "s")
-                           : fmt::format("{} such steps", n),
-             n == 1 ? "s" : "", term::format_duration(times * predicted.step_s));
+             time.tokens_per_text, answer.texts.mean_tokens ? " on average" : "", time.tokens_per_s,
+             answer.texts.n_steps ? fmt::format("the run's {} step{}", n, n == 1 ? "" : "s")
+                                  : fmt::format("{} such steps", n),
+             n == 1 ? "s" : "", term::format_duration(times * time.step_s));
   if (request.generation.n_sequences > 0)
     fmt::print("Samples come on top: ferry train measures them before its first step.\n");
-  if (const double joules = joules_at_most(plan, request); joules > 0)
-    fmt::print("The GPU takes at most {:.1f} Wh for them.\n", times * joules / 3600);
-  const std::vector<MoreMemory::Gain> gains = more.gains(plan);
-  for (const MoreMemory::Gain& gain : gains)
+  if (time.step_joules_at_most)
+    fmt::print("The GPU takes at most {:.1f} Wh for them.\n",
+               times * *time.step_joules_at_most / 3600);
+  for (const MemoryGain& gain : time.gains)
     fmt::print("With 1 GiB more of {} a step would take {:.1f} ms.\n", gain.what,
                1e3 * gain.step_s);
-  if (gains.empty() && request.has_gpu)
+  if (time.gains.empty() && request.has_gpu)
     fmt::print("1 GiB more of GPU or host memory would not make it faster by 1 %.\n");
   if (least)
     fmt::print(
@@ -141,33 +84,30 @@ void print_plan_time(const Plan& plan,
   fmt::print("\n");
 }
 
-ordered_json plan_time_json(const Plan& plan,
-                            const ModelTable& model,
-                            const PlanRequest& request,
-                            const PlannedTexts& texts,
-                            MoreMemory& more) {
-  if (!plan.predicted) return nullptr;
-  ordered_json json = {{"step_s", plan.predicted->step_s},
-                       {"samples_per_second", samples_per_second(request, plan)},
-                       {"tokens_per_second", tokens_per_second(plan, request, texts)},
-                       {"tokens_per_text", tokens_per_text(request, texts)},
-                       {"binding", name_of(plan.predicted->binding())}};
-  if (const auto least = least_samples_per_second(model, request, plan))
-    json["samples_per_second_at_least"] = *least;
-  if (texts.n_steps) {
-    json["n_steps"] = *texts.n_steps;
-    json["run_s"] = static_cast<double>(*texts.n_steps) * plan.predicted->step_s;
+ordered_json plan_time_json(const service::PlanAnswer& answer) {
+  if (!answer.time) return nullptr;
+  const PlanTime& time = *answer.time;
+  const MachineProfile& machine = *answer.request.machine;
+  ordered_json json = {{"step_s", time.step_s},
+                       {"samples_per_second", time.samples_per_s},
+                       {"tokens_per_second", time.tokens_per_s},
+                       {"tokens_per_text", time.tokens_per_text},
+                       {"binding", name_of(time.binding)}};
+  if (time.least_samples_per_s) json["samples_per_second_at_least"] = *time.least_samples_per_s;
+  if (time.run_s) {
+    json["n_steps"] = *answer.texts.n_steps;
+    json["run_s"] = *time.run_s;
   }
-  for (const Resource& resource : kResources)
-    json[resource.key] = plan.predicted->busy_s[static_cast<size_t>(resource.queue)];
-  const double joules = joules_at_most(plan, request);
-  json["gpu_joules_at_most"] = joules > 0 ? ordered_json(joules) : nullptr;
+  for (const ResourceTime& resource : time.resources)
+    json[resource.key] = resource.busy_s;
+  json["gpu_joules_at_most"] =
+      time.step_joules_at_most ? ordered_json(*time.step_joules_at_most) : nullptr;
   json["with_one_more_gib"] = ordered_json::object();
-  for (const MoreMemory::Gain& gain : more.gains(plan))
+  for (const MemoryGain& gain : time.gains)
     json["with_one_more_gib"][gain.what] = gain.step_s;
-  json["machine"] = request.machine->name;
-  json["source"] = request.machine->source;
-  json["assumptions"] = request.machine->assumptions;
+  json["machine"] = machine.name;
+  json["source"] = machine.source;
+  json["assumptions"] = machine.assumptions;
   return json;
 }
 

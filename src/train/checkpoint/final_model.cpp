@@ -17,9 +17,9 @@
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/output_directory.h"
 #include "src/runs/directory/settings_file.h"
+#include "src/service/texts/model_files.h"
 #include "src/text/spec/tokenizer_spec.h"
 #include "src/train/checkpoint/checkpoint.h"
-#include "src/train/prepare/model_files.h"
 
 namespace ferry {
 namespace {

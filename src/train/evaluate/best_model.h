@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/runs/logs/metrics_log.h"
-#include "src/train/prepare/tokens.h"
+#include "src/service/texts/tokens.h"
 
 namespace ferry {
 

@@ -4,13 +4,9 @@
 #include <cstdint>
 #include <span>
 
-namespace ferry {
+#include "src/service/texts/sampling_rule.h"
 
-struct SamplingRule {
-  double temperature = 0;  ///< 0: the likeliest token
-  int64_t top_k = 0;       ///< among so many of the likeliest; 0: all
-  double top_p = 1;        ///< among the likeliest whose probabilities add up to this
-};
+namespace ferry {
 
 /** The token that a number `u` in [0, 1) stands for; where tokens are as likely, the first of them
  * counts as likelier. Logits are finite. */

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/train/generate/prompts.h"
+#include "src/service/texts/prompts.h"
 #include "src/train/prepare/job.h"
 
 namespace ferry {

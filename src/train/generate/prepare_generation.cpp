@@ -11,8 +11,8 @@
 #include "src/data/run_dataset.h"
 #include "src/files/plain_file.h"
 #include "src/plan/run_plan.h"
+#include "src/service/texts/model_files.h"
 #include "src/train/generate/generation.h"
-#include "src/train/prepare/model_files.h"
 
 namespace ferry {
 namespace {

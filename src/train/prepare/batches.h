@@ -7,7 +7,7 @@
 #include "src/data/batch.h"
 #include "src/data/sampler.h"
 #include "src/engine/host_batch.h"
-#include "src/train/prepare/tokens.h"
+#include "src/service/texts/tokens.h"
 
 namespace ferry {
 

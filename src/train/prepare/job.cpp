@@ -8,12 +8,10 @@
 #include "src/base/error.h"
 #include "src/config/models/models.h"
 #include "src/data/read/dataset_files.h"
-#include "src/data/run_dataset.h"
 #include "src/plan/param_groups.h"
 #include "src/plan/run_plan.h"
+#include "src/service/texts/model_files.h"
 #include "src/train/evaluate/best_model.h"
-#include "src/train/prepare/model_files.h"
-#include "src/train/prepare/text_tokens.h"
 
 namespace ferry {
 namespace {
@@ -103,33 +101,6 @@ void check_label_smoothing(const config::Config& config, const Task& task) {
                 "leave it out");
 }
 
-/** No memory is kept for longer texts than there are: max_length becomes the longest one's. */
-void count_real_lengths(Job& job) {
-  const int64_t longest =
-      longest_text(job.data.train.lengths(), job.data.eval.lengths(), job.data.max_length);
-  if (longest == job.data.max_length) return;
-  job.notes.push_back(note_of_lengths(longest, job.data.max_length));
-  job.data.max_length = longest;
-}
-
-void count_steps(Job& job) {
-  job.data.split.train_batch_size = job.config.integer("train_batch_size");
-  job.steps.per_epoch = steps_per_epoch(job.data.train.size(), job.data.split);
-  job.steps.total = steps_of_run(job.steps.per_epoch, job.config.number("num_train_epochs"),
-                                 job.config.integer("max_steps"));
-}
-
-RunTexts run_texts_of(const Job& job) {
-  RunTexts texts = run_texts_of(job.data.train, job.data.eval);
-  texts.data_seed = job.data.shuffle_seed;
-  texts.max_length = job.data.max_length;
-  if (job.steps.per_epoch == 0) return texts;
-  texts.n_epochs = (job.steps.total + job.steps.per_epoch - 1) / job.steps.per_epoch;
-  if (const auto sizes = job.config.maybe_text("token_sizes"))
-    texts.token_sizes = parse_token_sizes(*sizes);
-  return texts;
-}
-
 void note_short_batches(Job& job) {
   constexpr double kWorthSaying = 0.9;
   const int64_t micro_batch = job.data.split.micro_batch_size, most = job.plan.largest.tokens,
@@ -142,24 +113,24 @@ void note_short_batches(Job& job) {
 
 /** The place of every byte, and with it the sizes of micro-batches. */
 void make_plan_of(Job& job, bool trains) {
-  PlanRequest request =
-      make_plan_request(job.config, job.model.table, job.machine.plan, trains, job.data.bytes());
+  const CountedTexts counted =
+      count_texts(job.config, sample_counts_of(job.data), job.data.max_length, trains);
+  const PlanRequest request = make_plan_request(job.config, job.model.table, job.machine.plan,
+                                                trains, counted, shape_of(job.generation));
   job.notes.insert(job.notes.end(), request.notes.begin(), request.notes.end());
-  if (trains) count_real_lengths(job);
-  request.max_length = job.data.max_length;
-  if (trains) count_steps(job);
-  const RunTexts texts = run_texts_of(job);
-  request.text_tokens = text_tokens_of(texts);
-  request.generation = shape_of(job.generation);
-  job.plan = make_plan(job.model.table, request);
+  if (!counted.note.empty()) job.notes.push_back(counted.note);
+  job.data.max_length = counted.texts.max_length;
+  job.steps = counted.steps;
   StepSplit& split = job.data.split;
+  if (trains) split.train_batch_size = job.config.integer("train_batch_size");
+  job.plan = make_plan(job.model.table, request);
   split.micro_batch_size = job.plan.micro_batch_size;
   if (trains)
     note_short_batches(job);
   else
     split.train_batch_size = split.micro_batch_size;
-  job.data.token_sizes =
-      choose_sizes(texts, split, job.plan.largest.tokens, n_token_sizes(job.model.table, job.plan));
+  job.data.token_sizes = choose_sizes(counted.texts, split, job.plan.largest.tokens,
+                                      n_token_sizes(job.model.table, job.plan));
 }
 
 /** Writes choices that were made here and fix the bits into config.toml, so that a resumed run has

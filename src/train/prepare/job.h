@@ -14,11 +14,12 @@
 #include "src/files/hf/hf_directory.h"
 #include "src/plan/plan.h"
 #include "src/runs/directory/checkpoints.h"
+#include "src/service/texts/counts.h"
+#include "src/service/texts/prompts.h"
+#include "src/service/texts/tokens.h"
 #include "src/text/tokenizer.h"
 #include "src/train/checkpoint/identity.h"
-#include "src/train/generate/prompts.h"
 #include "src/train/prepare/machine.h"
-#include "src/train/prepare/tokens.h"
 
 namespace ferry {
 
@@ -29,16 +30,6 @@ struct Model {
   Tokenizer tokenizer;
   ModelTable table;
   bool has_checkpoint = false;  ///< its weights are a checkpoint's, loaded by who resumes
-};
-
-/** The steps of a training; a job that does not train has none. */
-struct Steps {
-  int64_t per_epoch = 0;
-  int64_t total = 0;  ///< max_time may end the run sooner: this becomes its last step
-  /** Epochs that so many steps are. */
-  double epochs(int64_t n_steps) const {
-    return static_cast<double>(n_steps) / static_cast<double>(per_epoch);
-  }
 };
 
 struct Job {

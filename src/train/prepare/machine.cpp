@@ -15,9 +15,8 @@ namespace ferry {
 Machine detect_machine(const config::Config& config) {
   Machine machine;
   machine.n_cores = n_usable_threads();
-  machine.plan.host_budget_bytes = read_host_memory().budget_bytes();
+  machine.plan = plan_machine_here();
   machine.device_name = "CPU";
-  machine.plan.profile = profile_of_this_machine("");
   machine.note = note_of_other_machine();
   const std::string& wish = config.text("device");
   if (wish == "cpu" || wish == "simulated") return machine;
@@ -29,12 +28,12 @@ Machine detect_machine(const config::Config& config) {
       machine.note = fmt::format("on the CPU, because {} - {}", probe.why_not, probe.cure);
     return machine;
   }
-  machine.plan.has_gpu = true;
-  machine.plan.compute_capability = probe.compute_capability;
-  machine.plan.gpu_free_bytes = probe.free_bytes;
-  machine.plan.gpu_context_bytes = probe.total_bytes - probe.free_bytes;
+  add_gpu({.name = probe.gpu_name,
+           .compute_capability = probe.compute_capability,
+           .free_bytes = probe.free_bytes,
+           .taken_bytes = probe.total_bytes - probe.free_bytes},
+          machine.plan);
   machine.device_name = probe.gpu_name;
-  machine.plan.profile = profile_of_this_machine(probe.gpu_name);
   return machine;
 }
 

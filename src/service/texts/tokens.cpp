@@ -1,4 +1,4 @@
-#include "src/train/prepare/tokens.h"
+#include "src/service/texts/tokens.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -17,9 +17,9 @@
 #include "src/data/tokens/tokenize.h"
 #include "src/files/plain_file.h"
 #include "src/files/write/atomic_file.h"
+#include "src/service/texts/token_code.h"
 #include "src/tasks/document_parts.h"
 #include "src/term/byte_progress.h"
-#include "src/train/prepare/token_code.h"
 
 namespace ferry {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/train/prepare/model_files.h"
+#include "src/service/texts/model_files.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 // The data of a job, as its settings or the command line name it: which texts there are, and the
-// task that their labels make. Texts are read when they are tokenized (tokens.h). `ferry plan`
-// reads them, too: no torch.
+// task that their labels make. Texts are read when they are tokenized (tokens.h). Plans read them
+// as training does: no torch.
 
 #include <memory>
 #include <optional>
@@ -46,6 +46,10 @@ Texts texts_to_train_on(const config::Config& config,
 
 /** The kind of the task that a training's settings name. */
 const TaskKind& task_kind_of(const config::Config& config);
+
+/** The labels of a training's head where its data are not read: those of the model, else 2. Their
+ * bytes are no matter. */
+int64_t n_labels_without_data(const HfConfig& model);
 
 /** The texts of `ferry eval` (labels wanted) and `ferry predict`: the dataset, or without one
  * `words`, or without those standard input. */

@@ -1,14 +1,12 @@
-#include "src/train/prepare/text_tokens.h"
+#include "src/service/texts/text_tokens.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
-#include "src/train/checkpoint/identity.h"
 
 namespace ferry {
 namespace {
@@ -122,16 +120,6 @@ TEST(TextTokens, ParsesSizes) {
   for (const char* bad : {"", ",", "64,", "63", "0", "-64", "128,64", "64,64", "64;128", "auto",
                           "64 128", "99999999999999999999"})
     EXPECT_THROW(parse_token_sizes(bad), Error) << bad;
-}
-
-TEST(Identity, AllowsALargerSizeBesideThoseThatWere) {
-  const auto with = [](std::vector<int64_t> sizes) {
-    return nlohmann::ordered_json{{"seed", 1}, {"token_sizes", std::move(sizes)}};
-  };
-  EXPECT_NO_THROW(check_identity(with({64, 128}), with({64, 128}), "data.tsv"));
-  EXPECT_NO_THROW(check_identity(with({64, 128}), with({64, 128, 256}), "data.tsv"));
-  for (const auto& other : {with({64}), with({64, 192, 256}), with({})})
-    EXPECT_THROW(check_identity(with({64, 128}), other, "data.tsv"), Error);
 }
 
 }  // namespace

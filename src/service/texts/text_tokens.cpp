@@ -1,4 +1,4 @@
-#include "src/train/prepare/text_tokens.h"
+#include "src/service/texts/text_tokens.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <tuple>
 #include <utility>
 
@@ -28,13 +29,15 @@ LengthsInOrder trained_in_order(const RunTexts& texts) {
   return {Sampler(n, texts.data_seed), texts.trained, epochs_looked_at(n)};
 }
 
-/** Plans are made of copies of a request, and ask for few sizes many times. */
+/** Plans are made of copies of a request, and ask for few sizes many times; searches in several
+ * threads share it. */
 class KnownTexts {
  public:
   explicit KnownTexts(const RunTexts& texts)
       : texts_(texts), trained_(trained_in_order(texts)), evaluated_(texts.evaluated) {}
 
   TextTokens tokens_of(int64_t train_batch_size, int64_t micro_batch_size) {
+    const std::lock_guard lock(mutex_);
     const auto [found, is_new] = asked_.try_emplace({train_batch_size, micro_batch_size});
     if (is_new) found->second = count(train_batch_size, micro_batch_size);
     return found->second;
@@ -76,6 +79,7 @@ class KnownTexts {
 
   RunTexts texts_;
   LengthsInOrder trained_, evaluated_;
+  std::mutex mutex_;
   std::map<std::pair<int64_t, int64_t>, TextTokens> asked_;
 };
 

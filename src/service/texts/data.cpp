@@ -1,4 +1,4 @@
-#include "src/train/prepare/data.h"
+#include "src/service/texts/data.h"
 
 #include <fmt/format.h>
 
@@ -84,6 +84,11 @@ TextSource source_of(std::shared_ptr<const DatasetReader> reader) {
 
 const TaskKind& task_kind_of(const config::Config& config) {
   return task_kind(config.text("task"));
+}
+
+int64_t n_labels_without_data(const HfConfig& model) {
+  constexpr int64_t kAssumed = 2;
+  return model.id2label.empty() ? kAssumed : static_cast<int64_t>(model.id2label.size());
 }
 
 std::unique_ptr<ExampleStream> TextSource::examples() const {

@@ -1,4 +1,4 @@
-#include "src/train/generate/prompts.h"
+#include "src/service/texts/prompts.h"
 
 #include <fmt/format.h>
 

@@ -10,8 +10,8 @@
 #include "models/generation_memory.h"
 #include "src/config/config.h"
 #include "src/files/hf/hf_config.h"
+#include "src/service/texts/sampling_rule.h"
 #include "src/text/tokenizer.h"
-#include "src/train/generate/choose_token.h"
 
 namespace ferry {
 

@@ -1,13 +1,13 @@
 // The data of a training as its settings name them: what is held out, and whose labels they are.
 
-#include "src/train/prepare/data.h"
+#include "src/service/texts/data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "src/train/prepare/tokens.h"
+#include "src/service/texts/tokens.h"
 #include "tests/files/test_files.h"
 #include "tests/plan/settings.h"
 #include "tests/text/model_files.h"

@@ -11,9 +11,9 @@
 #include "src/config/config.h"
 #include "src/data/step_plan.h"
 #include "src/data/tokenized.h"
+#include "src/service/texts/data.h"
 #include "src/tasks/task.h"
 #include "src/text/tokenizer.h"
-#include "src/train/prepare/data.h"
 
 namespace ferry {
 

@@ -1,0 +1,32 @@
+#include "src/service/plan/more_memory.h"
+
+#include "src/base/bytes.h"
+
+namespace ferry::service {
+
+MoreMemory::MoreMemory(const ModelTable& model, const PlanRequest& request)
+    : model_(model), request_(request) {
+  if (!request.machine || !request.has_gpu) return;
+  with_gpu_ = std::async(std::launch::async, [&model, more = request]() mutable {
+    more.gpu_budget_bytes += kGiB;
+    return find_plan(model, more);
+  });
+}
+
+std::vector<MemoryGain> MoreMemory::gains(const Plan& plan) {
+  constexpr double kWorthSaying = 0.01;
+  std::vector<MemoryGain> found;
+  const auto consider = [&](const char* what, const std::optional<Plan>& better) {
+    if (better && better->predicted->step_s < plan.predicted->step_s * (1 - kWorthSaying))
+      found.push_back({what, better->predicted->step_s});
+  };
+  if (with_gpu_.valid()) consider("GPU memory", with_gpu_.get());
+  if (plan.host_lacking_bytes <= kGiB) {
+    PlanRequest more = request_;
+    more.host_budget_bytes += kGiB;
+    consider("host memory", find_plan(model_, more));
+  }
+  return found;
+}
+
+}  // namespace ferry::service

@@ -1,0 +1,27 @@
+#pragma once
+// The machine that a run is planned for: this one as its driver tells, or one that settings name.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "src/config/config.h"
+#include "src/plan/run_plan.h"
+#include "src/service/machine/nvidia.h"
+
+namespace ferry::service {
+
+struct PlannedMachine {
+  PlanMachine machine;
+  std::string name;                ///< "NVIDIA H200", "the CPU"
+  std::vector<std::string> notes;  ///< why not for the GPU that is here, whose figures are not used
+};
+
+/** By the settings machine, device and gpu_memory, with the memory that is free now. `driver` is
+ * asked where a GPU of this machine may be meant: NVML takes some 20 ms. Throws Error(usage) for a
+ * machine that is not known or a GPU that is neither here nor given a size, and Error(machine) for
+ * one that training would refuse. */
+PlannedMachine planned_machine(const config::Config& config,
+                               const std::function<const Nvidia&()>& driver);
+
+}  // namespace ferry::service

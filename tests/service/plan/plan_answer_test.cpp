@@ -1,0 +1,237 @@
+// The answer to what a run would take: what is read for it and kept, what changes it, and that it
+// asks the planner as training does.
+
+#include "src/service/plan/plan_answer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "src/base/bytes.h"
+#include "src/files/hf/hf_directory.h"
+#include "tests/files/test_files.h"
+#include "tests/plan/settings.h"
+#include "tests/train/tiny_model.h"
+
+namespace ferry::service {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class PlanAnswers : public ::testing::Test {
+ protected:
+  PlanAnswers() {
+    test::write_tiny_model(directory_ / "model");
+    test::write_tiny_data(data_, 200, 3);
+  }
+  /** For a card that is not here, whose times are known. */
+  config::Config settings(const Settings& more = {}) const {
+    Settings all = {{"model", (directory_ / "model").string()}, {"machine", "2080ti-11g"}};
+    all.insert(all.end(), more.begin(), more.end());
+    return config_of(all);
+  }
+  config::Config with_data(const Settings& more = {}) const {
+    Settings all = {{"dataset", data_.string()}};
+    all.insert(all.end(), more.begin(), more.end());
+    return settings(all);
+  }
+  /** Other texts of the same size and time: only who reads them again sees them. */
+  void swap_unseen(const std::string& from, const std::string& to) {
+    const auto time = fs::last_write_time(data_);
+    std::ifstream in(data_);
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
+      text.replace(at, from.size(), to);
+    std::ofstream(data_, std::ios::trunc) << text;
+    fs::last_write_time(data_, time);
+  }
+  void touch() { fs::last_write_time(data_, fs::last_write_time(data_) + std::chrono::seconds(1)); }
+
+  test::TempDir directory_;
+  fs::path data_ = directory_ / "data.tsv";
+  Planner planner_;
+};
+
+TEST_F(PlanAnswers, WithoutDataCountEveryTextAsMaxLength) {
+  const PlanAnswer answer = planner_.answer(settings());
+  ASSERT_TRUE(answer.plan);
+  EXPECT_TRUE(answer.fits());
+  EXPECT_EQ(answer.verdict(), Verdict::fits);
+  EXPECT_THAT(answer.machine.name, HasSubstr("2080ti-11g, by its profile"));
+  EXPECT_EQ(answer.request.max_length, 32);
+  EXPECT_FALSE(answer.request.text_tokens);
+  EXPECT_FALSE(answer.texts.n_steps || answer.texts.mean_tokens);
+  ASSERT_TRUE(answer.time);
+  EXPECT_EQ(answer.time->tokens_per_text, 32);
+  EXPECT_FALSE(answer.time->run_s);
+  EXPECT_GT(answer.time->step_s, 0);
+}
+
+TEST_F(PlanAnswers, AskThePlannerAsTrainingDoes) {
+  const config::Config config =
+      with_data({{"eval_fraction", "0.1"}, {"epochs", "2.5"}, {"train_batch_size", "8"}});
+  const PlanAnswer answer = planner_.answer(config);
+  // What the trainer does before its first step, in its order.
+  const HfDirectory model = HfDirectory::open(directory_ / "model");
+  const Tokenizer tokenizer = Tokenizer::open(model.path());
+  const Texts texts = texts_to_train_on(config, model.config(), &tokenizer);
+  const Data data =
+      tokenize(texts, tokenizer, token_settings(config, *texts.task, model.path(), 32, 2));
+  const CountedTexts counted = count_texts(config, sample_counts_of(data), 32, /*trains=*/true);
+  ModelTable table = make_model_table(config, model.config(), data.task->head(),
+                                      data.task->n_labels(), answer.machine.machine);
+  const PlanRequest request =
+      make_plan_request(config, table, answer.machine.machine, /*trains=*/true, counted, {});
+  EXPECT_EQ(answer.model.n_params(), table.n_params());
+  EXPECT_EQ(answer.request.max_length, request.max_length);
+  EXPECT_LT(answer.request.max_length, 32);
+  EXPECT_EQ(answer.request.host_reserved_bytes, request.host_reserved_bytes);
+  for (const int64_t micro_batch : {1, 2, 8}) {
+    EXPECT_EQ(answer.request.text_tokens(8, micro_batch).most,
+              request.text_tokens(8, micro_batch).most);
+    EXPECT_EQ(answer.request.text_tokens(8, micro_batch).typical,
+              request.text_tokens(8, micro_batch).typical);
+  }
+  EXPECT_EQ(answer.texts.n_steps, counted.steps.total);
+  EXPECT_EQ(answer.texts.n_steps, 58);  // 180 texts in 23 steps, twice and a half
+  EXPECT_DOUBLE_EQ(*answer.texts.mean_tokens, static_cast<double>(data.train.n_tokens()) / 180);
+  EXPECT_DOUBLE_EQ(*answer.time->run_s, 58 * answer.time->step_s);
+  const Plan plan = make_plan(table, request);
+  EXPECT_EQ(answer.plan->layout.n_bytes, plan.layout.n_bytes);
+  EXPECT_EQ(answer.plan->why, plan.why);
+}
+
+TEST_F(PlanAnswers, ReadTheDataAgainOnlyWhereTheyChanged) {
+  const PlanAnswer first = planner_.answer(with_data());
+  swap_unseen(" old", " foo");  // no word of the tokenizer: three more tokens at least
+  swap_unseen("the ", "xyz ");
+  const PlanAnswer again = planner_.answer(with_data({{"gpu_memory", "6GiB"},
+                                                      {"train_batch_size", "16"},
+                                                      {"learning_rate", "1e-3"},
+                                                      {"host_memory", "5GiB"}}));
+  EXPECT_EQ(again.texts.mean_tokens, first.texts.mean_tokens);
+  EXPECT_EQ(*first.texts.n_steps, 21);  // three times 200 in 7 steps of 32
+  EXPECT_EQ(*again.texts.n_steps, 39);
+  EXPECT_NE(again.request.gpu_budget_bytes, first.request.gpu_budget_bytes);
+  swap_unseen("red", "red red red red red red red");  // of another size
+  EXPECT_GT(planner_.answer(with_data()).texts.mean_tokens, first.texts.mean_tokens);
+}
+
+TEST_F(PlanAnswers, FollowFilesAndSettingsOfTheData) {
+  const PlanAnswer first = planner_.answer(with_data());
+  // As many bytes, one text fewer: its line end has become a blank.
+  std::string text;
+  {
+    std::ifstream in(data_);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  const size_t last_line = text.rfind('\n', text.size() - 2);
+  text.replace(last_line + 1, text.size() - last_line - 2, text.size() - last_line - 2, '\n');
+  std::ofstream(data_, std::ios::trunc) << text;
+  touch();
+  EXPECT_EQ(planner_.answer(with_data({{"train_batch_size", "1"}})).texts.n_steps, 3 * 199);
+  const PlanAnswer held_out = planner_.answer(with_data({{"eval_fraction", "0.5"}}));
+  EXPECT_LT(held_out.texts.n_steps, first.texts.n_steps);
+  const PlanAnswer cut = planner_.answer(with_data({{"max_length", "5"}}));
+  EXPECT_LT(cut.texts.mean_tokens, first.texts.mean_tokens);
+  EXPECT_LE(cut.request.max_length, 5);
+  // Back again, as by a planner that knows nothing.
+  const PlanAnswer back = planner_.answer(with_data());
+  const PlanAnswer anew = Planner().answer(with_data());
+  EXPECT_EQ(back.texts.mean_tokens, anew.texts.mean_tokens);
+  EXPECT_EQ(back.plan->layout.n_bytes, anew.plan->layout.n_bytes);
+  EXPECT_EQ(back.notes, anew.notes);
+}
+
+TEST_F(PlanAnswers, ComeAtOnceWhereNoDataAreToBeRead) {
+  const PlanAnswer at_once = planner_.answer(with_data(), {.reads_data = false});
+  EXPECT_FALSE(at_once.texts.n_steps || at_once.texts.mean_tokens);
+  EXPECT_EQ(at_once.request.max_length, 32);
+  const PlanAnswer counted = planner_.answer(with_data());
+  ASSERT_TRUE(counted.texts.mean_tokens);
+  const PlanAnswer known =
+      planner_.answer(with_data({{"gpu_memory", "6GiB"}}), {.reads_data = false});
+  EXPECT_EQ(known.texts.mean_tokens, counted.texts.mean_tokens);
+  const PlanAnswer other_length =
+      planner_.answer(with_data({{"max_length", "6"}}), {.reads_data = false});
+  EXPECT_FALSE(other_length.texts.mean_tokens);
+  EXPECT_FALSE(other_length.texts.n_steps);
+}
+
+TEST_F(PlanAnswers, WithoutATokenizerSayHowTextsCount) {
+  fs::remove(directory_ / "model/vocab.txt");
+  std::vector<std::string> heard;
+  const PlanAnswer answer = planner_.answer(
+      with_data(), {.tell = [&](const std::string& note) { heard.push_back(note); }});
+  EXPECT_THAT(answer.notes, Contains(HasSubstr("each text counts as 32 tokens")));
+  EXPECT_EQ(heard, answer.notes);
+  EXPECT_EQ(answer.texts.n_steps, 21);
+  EXPECT_FALSE(answer.texts.mean_tokens);
+}
+
+TEST_F(PlanAnswers, ThatDoNotFitHaveTheNearestPlanAndTheReason) {
+  const PlanAnswer answer = planner_.answer(
+      settings({{"model", "bert-large-uncased"}, {"host_memory", "2GiB"}, {"placement", "host"}}));
+  ASSERT_TRUE(answer.refusal);
+  EXPECT_EQ(answer.refusal->fault(), Fault::does_not_fit);
+  ASSERT_TRUE(answer.plan);
+  EXPECT_GT(host_bytes_of(*answer.plan, true), answer.request.host_budget_bytes);
+  EXPECT_FALSE(answer.time);
+  EXPECT_FALSE(answer.fits());
+  EXPECT_EQ(answer.verdict(), Verdict::does_not_fit);
+  EXPECT_THAT(answer.notes, Contains(HasSubstr("is not on this machine")));
+}
+
+TEST_F(PlanAnswers, AreTightWhereLittleIsLeft) {
+  const Settings on_host = {{"model", "bert-large-uncased"}, {"placement", "host"}};
+  const PlanAnswer roomy = planner_.answer(settings(on_host));
+  ASSERT_EQ(roomy.verdict(), Verdict::fits);
+  Settings tight = on_host;
+  const int64_t needed =
+      host_bytes_of(*roomy.plan, true) + roomy.request.host_reserved_bytes + 8 * kMiB;
+  tight.emplace_back("host_memory", std::to_string(needed));
+  EXPECT_EQ(planner_.answer(settings(tight)).verdict(), Verdict::tight);
+}
+
+TEST_F(PlanAnswers, OnACpuKnowItsOwnResources) {
+  const PlanAnswer answer = planner_.answer(settings({{"device", "cpu"}}));
+  EXPECT_FALSE(answer.request.has_gpu);
+  if (answer.time) {
+    EXPECT_STREQ(answer.time->resources[0].name, "CPU");
+  }
+}
+
+TEST_F(PlanAnswers, LookForGainsOnlyWhereAsked) {
+  const Settings small = {{"model", "bert-large-uncased"}, {"gpu_memory", "3GiB"}};
+  const PlanAnswer with = planner_.answer(settings(small));
+  ASSERT_TRUE(with.time);
+  EXPECT_THAT(with.time->gains, Not(IsEmpty()));
+  const PlanAnswer without = planner_.answer(settings(small), {.looks_for_gains = false});
+  EXPECT_THAT(without.time->gains, IsEmpty());
+  EXPECT_EQ(without.time->step_s, with.time->step_s);
+}
+
+TEST_F(PlanAnswers, ThrowWhatIsWrongWithTheSettings) {
+  const auto fault_of = [&](const Settings& more) {
+    try {
+      planner_.answer(settings(more));
+    } catch (const Error& error) {
+      return error.fault();
+    }
+    return Fault::diverged;
+  };
+  EXPECT_EQ(fault_of({{"machine", "no-such-card"}}), Fault::usage);
+  EXPECT_EQ(fault_of({{"model", "/no/model"}}), Fault::data);
+  EXPECT_EQ(fault_of({{"dataset", "/no/data.tsv"}}), Fault::data);
+  EXPECT_EQ(fault_of({{"max_length", "999"}}), Fault::usage);
+  EXPECT_TRUE(planner_.answer(with_data()).fits()) << "an error leaves the planner as it was";
+}
+
+}  // namespace
+}  // namespace ferry::service
