@@ -1,4 +1,4 @@
-// metrics.jsonl as a resumed run takes it up, and as `ferry runs` reads it.
+// metrics.jsonl as a resumed run takes it up, as `ferry runs` reads it, and as charts follow it.
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -6,7 +6,27 @@
 #include "src/base/error.h"
 #include "src/runs/index/run_list.h"
 #include "src/runs/logs/metrics_log.h"
+#include "src/service/runs/metrics_reader.h"
 #include "tests/fuzz/scratch.h"
+
+namespace {
+
+/** Whatever the pieces in which it comes, it says the same. */
+void follow(const std::filesystem::path& run, size_t n_bytes) {
+  ferry::service::MetricsReader whole(run, 4), slow(run, 4);
+  while (whole.poll().is_behind) {
+  }
+  while (slow.poll(1 + n_bytes / 7).is_behind) {
+  }
+  if (whole.n_rows() != slow.n_rows() || whole.curves().size() != slow.curves().size() ||
+      whole.n_bad_lines() != slow.n_bad_lines())
+    std::abort();
+  int64_t n_read = 0;
+  whole.read_rows(0, [&](const ferry::service::MetricsRow&) { return ++n_read, true; });
+  if (n_read != whole.n_rows()) std::abort();
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ferry;
@@ -18,6 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::filesystem::path file = fuzz::write_scratch("metrics.jsonl", bytes);
   if (!is_made) return 0;
   try {
+    follow(file.parent_path(), size);
     const runs::RunSummary run = runs::summarise(file.parent_path());
     run.phase();
     runs::MetricsLog log(file.parent_path(), 100, /*with_tensorboard=*/false);

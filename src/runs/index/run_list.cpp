@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -12,6 +11,7 @@
 #include "src/base/error.h"
 #include "src/base/json_reader.h"
 #include "src/base/print.h"
+#include "src/files/growing_lines.h"
 #include "src/files/plain_file.h"
 #include "src/runs/directory/run_directory.h"
 #include "src/runs/index/run_index.h"
@@ -67,37 +67,16 @@ double number_or_nan(const nlohmann::ordered_json& value) {
   return value.is_number() ? value.get<double>() : std::nan("");
 }
 
-/** Calls `use` with every line. No more of the file than two lines is in memory at once: what is
- * longer than any line of a run is left out. Throws Error(data) for a file that is longer than any
- * run's, for reading it would take hours. */
-void for_each_metrics_line(const fs::path& file, const std::function<void(std::string_view)>& use) {
-  constexpr size_t kLine_bytes_max = 64 * kKiB;
+/** Throws Error(data) for a file that is longer than any run's: reading it would take hours. */
+void check_size(const fs::path& metrics) {
   constexpr size_t kFile_bytes_max = 4 * kGiB;  // 16 million steps
-  std::error_code error;
-  if (!fs::is_regular_file(file, error)) return;  // no step yet
-  const PlainFile metrics = open_plain_file(file);
-  if (metrics.size_bytes > kFile_bytes_max)
+  const size_t n_bytes = open_plain_file(metrics).size_bytes;
+  if (n_bytes > kFile_bytes_max)
     throw Error(Fault::data, "runs.read",
-                fmt::format("'{}' has {}, expected at most {}", file.string(),
-                            format_bytes(static_cast<int64_t>(metrics.size_bytes)),
+                fmt::format("'{}' has {}, expected at most {}", metrics.string(),
+                            format_bytes(static_cast<int64_t>(n_bytes)),
                             format_bytes(static_cast<int64_t>(kFile_bytes_max))),
                 "it is not what a run wrote");
-  std::string text;
-  std::vector<char> piece(kLine_bytes_max);
-  bool is_in_long_line = false;
-  while (const size_t n_read = read_some(metrics, file, piece)) {
-    text.append(piece.data(), n_read);
-    size_t begin = 0;
-    for (size_t end; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
-      if (!is_in_long_line) use(std::string_view(text).substr(begin, end - begin));
-      is_in_long_line = false;
-    }
-    text.erase(0, begin);
-    if (text.size() < kLine_bytes_max) continue;
-    is_in_long_line = true;
-    text.clear();
-  }
-  if (!is_in_long_line && !text.empty()) use(text);
 }
 
 }  // namespace
@@ -108,24 +87,25 @@ std::string RunSummary::phase() const {
 
 RunSummary summarise(const fs::path& run) {
   RunSummary summary{.path = run, .record = read_run(run), .last_step = {}, .last_evaluation = {}};
-  MeanLoss mean;
-  bool has_line = false;
-  for_each_metrics_line(run / "metrics.jsonl", [&](std::string_view line) {
+  const fs::path metrics = run / "metrics.jsonl";
+  std::error_code error;
+  if (!fs::is_regular_file(metrics, error)) return summary;  // no step yet
+  check_size(metrics);
+  ShownLoss loss;
+  read_lines(metrics, 0, [&](std::string_view line, int64_t) {
     nlohmann::ordered_json values;
-    if (parse_json(line, values) || !values.is_object()) return;  // it is being written
+    if (parse_json(line, values) || !values.is_object()) return true;  // it is being written
     if (const auto ms = values.find("step_ms"); ms != values.end() && ms->is_number())
       summary.training_seconds += ms->get<double>() / 1e3;
     if (values.contains("loss")) {
-      const bool is_line = values.contains("loss_mean");
-      has_line = has_line || is_line;
-      if (values["loss"].is_number()) mean.add(values["loss"].get<double>());
-      summary.mean_loss = has_line ? mean.value() : number_or_nan(values["loss"]);
-      if (is_line) mean = {};
+      loss.add(number_or_nan(values["loss"]), values.contains("loss_mean"));
       summary.last_step = std::move(values);
     } else if (values.contains("eval_loss")) {
       summary.last_evaluation = std::move(values);
     }
+    return true;
   });
+  summary.mean_loss = loss.value();
   return summary;
 }
 

@@ -22,4 +22,23 @@ class MeanLoss {
   int64_t n_ = 0;
 };
 
+/** The loss as a run shows it: the mean since the last line with one, before the first such line
+ * the last step's. NaN: none. */
+class ShownLoss {
+ public:
+  /** The loss of the next step, NaN where it is not finite; `ends_mean`: its line has loss_mean. */
+  void add(double loss, bool ends_mean) {
+    has_mean_ = has_mean_ || ends_mean;
+    mean_.add(loss);
+    value_ = has_mean_ ? mean_.value() : loss;
+    if (ends_mean) mean_ = {};
+  }
+  double value() const { return value_; }
+
+ private:
+  MeanLoss mean_;
+  bool has_mean_ = false;
+  double value_ = std::nan("");
+};
+
 }  // namespace ferry::runs
