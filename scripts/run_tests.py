@@ -47,7 +47,7 @@ CONCURRENT = {
     'files': ['SafetensorsWriter*', 'CheckpointWriter.*', 'AtomicFile.*', 'DirectWriter*', 'WriteError.*', 'AppendOnlyFile.*'],
     'runs': ['*'],
     'data': ['TokenizeDataset.*'],
-    'service': ['PlanAnswers.*', 'MetricsFile.WhileItIsWritten'],
+    'service': ['PlanAnswers.*', 'MetricsFile.WhileItIsWritten', 'SteeredRun.*', 'WatchedRun.*'],
 }
 # Minutes a part may take on 2 cores without a compiler cache: about twice what it was measured at, for machines are noisy.
 # What passes it fails, so that time is asked for in review and not found later.

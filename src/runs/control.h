@@ -1,7 +1,8 @@
 #pragma once
-// The control socket of a run: a client writes one JSON object as a line, the run answers with one
-// and closes. The trainer serves (between steps), `ferry runs` and the app ask. The socket lies in
-// $XDG_RUNTIME_DIR/ferry (else /tmp/ferry-UID), which only its owner may enter; run.json names it.
+// The control socket of a run, at the run's end: a client writes one JSON object as a line, the run
+// answers with one and closes. The trainer serves between steps; control_client.h asks. The socket
+// lies in $XDG_RUNTIME_DIR/ferry (else /tmp/ferry-UID), which only its owner may enter; run.json
+// names it.
 
 #include <chrono>
 #include <condition_variable>
@@ -9,7 +10,6 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <thread>
@@ -62,13 +62,5 @@ class ControlServer {
   std::deque<ControlRequest> requests_;
   std::jthread thread_;  // last: it ends before what it uses
 };
-
-struct ControlAnswer {
-  bool is_done = false;
-  std::string text;
-};
-/** Asks the run that listens at `socket` and waits for its answer. Throws Error(machine) where
- * nobody listens, the run ended before it answered, or its process is stopped. */
-ControlAnswer ask_run(const std::filesystem::path& socket, const nlohmann::json& question);
 
 }  // namespace ferry::runs

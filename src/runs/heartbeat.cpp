@@ -67,18 +67,22 @@ ordered_json this_process() {
           {"started", start_of(::getpid())}};
 }
 
-bool is_trainer_alive(const fs::path& run, std::chrono::milliseconds patience) {
-  const ordered_json first = heartbeat_of(run);
-  if (!first.is_object()) return false;
+std::optional<bool> is_process_alive(const ordered_json& heartbeat) {
   try {
-    const ordered_json& process = first.at("process");
-    if (process.at("boot") == boot_id() && process.at("pid_namespace") == pid_namespace()) {
-      const int64_t start = start_of(process.at("pid").get<int64_t>());
-      return start != 0 && start == process.at("started").get<int64_t>();
-    }
+    const ordered_json& process = heartbeat.at("process");
+    if (process.at("boot") != boot_id() || process.at("pid_namespace") != pid_namespace())
+      return std::nullopt;
+    const int64_t start = start_of(process.at("pid").get<int64_t>());
+    return start != 0 && start == process.at("started").get<int64_t>();
   } catch (const ordered_json::exception&) {
     return false;  // no trainer writes such a thing
   }
+}
+
+bool is_trainer_alive(const fs::path& run, std::chrono::milliseconds patience) {
+  const ordered_json first = heartbeat_of(run);
+  if (!first.is_object()) return false;
+  if (const auto is_alive = is_process_alive(first)) return *is_alive;
   using Clock = std::chrono::steady_clock;
   for (const auto end = Clock::now() + patience; Clock::now() < end;) {
     std::this_thread::sleep_for(patience / 30);

@@ -9,6 +9,7 @@
 #include <functional>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <thread>
 
 namespace ferry::runs {
@@ -20,6 +21,10 @@ inline constexpr std::chrono::milliseconds kPatience = 3 * kBeat_period;
 
 /** This process, told from every other on any machine, before and after a restart. */
 nlohmann::ordered_json this_process();
+
+/** True if this process lives, as run.json's heartbeat names it; nothing where it is of another
+ * machine or container, whose processes cannot be seen. */
+std::optional<bool> is_process_alive(const nlohmann::ordered_json& heartbeat);
 
 /** True if the trainer that run.json names lives. False where it names none. Takes up to `patience`
  * where the trainer was on another machine, or in another container. */

@@ -18,6 +18,7 @@
 #include "src/files/safetensors/safetensors.h"
 #include "src/plan/machine/machine_profile.h"
 #include "src/runs/control.h"
+#include "src/runs/control_client.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/index/run_list.h"
 #include "src/runs/logs/metrics_log.h"

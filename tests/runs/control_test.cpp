@@ -18,6 +18,7 @@
 
 #include "src/base/error.h"
 #include "src/runs/control.h"
+#include "src/runs/control_client.h"
 #include "tests/files/test_files.h"
 
 namespace ferry::runs {

@@ -16,11 +16,11 @@
 #include "src/cli/runs/run_report.h"
 #include "src/cli/runs/run_tables.h"
 #include "src/config/config.h"
-#include "src/runs/control.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/run_directory.h"
 #include "src/runs/directory/settings_file.h"
 #include "src/runs/index/run_list.h"
+#include "src/service/runs/run_client.h"
 #include "src/term/table.h"
 
 namespace ferry::cli {
@@ -176,21 +176,8 @@ Error refusal_of(const std::string& answer) {
 
 /** Asks the process of the run; its answer is the output. */
 void ask(const fs::path& run, const nlohmann::json& question) {
-  const ordered_json record = runs::read_run(run);
-  const std::string phase = record.value("phase", "");
-  const auto socket = record.find("control_socket");
-  if (phase == "lost" || phase == "unstarted" || phase == "finished" || phase == "stopped" ||
-      phase == "failed")
-    throw Error(Fault::usage, "runs.control",
-                fmt::format("'{}' does not run: it is {}", run.string(), phase),
-                phase == "finished"
-                    ? "its model is in final/"
-                    : fmt::format("continue with: ferry train --resume '{}'", run.string()));
-  if (socket == record.end() || !socket->is_string())
-    throw Error(Fault::machine, "runs.control",
-                fmt::format("'{}' has no control socket yet", run.string()),
-                "try again once it trains; it obeys SIGINT (save and leave) meanwhile");
-  const runs::ControlAnswer answer = runs::ask_run(socket->get<std::string>(), question);
+  const fs::path socket = service::control_socket_of(run, runs::read_run(run));
+  const runs::ControlAnswer answer = runs::ask_run(socket, question);
   if (!answer.is_done) throw refusal_of(answer.text);
   fmt::print("{}\n", answer.text);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -107,6 +108,12 @@ bool is_claimed_by_us(const fs::path& run) {
 
 std::string_view name_of(Phase phase) {
   return kPhaseNames.at(static_cast<size_t>(phase));
+}
+
+std::optional<Phase> phase_named(std::string_view name) {
+  const auto found = std::ranges::find(kPhaseNames, name);
+  if (found == kPhaseNames.end()) return std::nullopt;
+  return static_cast<Phase>(found - kPhaseNames.begin());
 }
 
 namespace {
@@ -237,14 +244,23 @@ bool has_trainer(const fs::path& run) {
   return is_locked ? *is_locked : is_trainer_alive(run);
 }
 
+nlohmann::ordered_json read_record(const fs::path& run) {
+  return parse_run(run);
+}
+
+std::string concluded_phase(const nlohmann::ordered_json& record, bool has_trainer) {
+  const std::string phase = record.value("phase", "");
+  if (has_ended(record) || has_trainer) return phase;
+  // The time and memory that a run is expected to take are known just before its first step.
+  const bool is_unstarted = phase == name_of(Phase::preparing) && !record.contains("promised");
+  return std::string(name_of(is_unstarted ? Phase::unstarted : Phase::lost));
+}
+
 nlohmann::ordered_json read_run(const fs::path& run) {
   nlohmann::ordered_json record = parse_run(run);
-  if (!has_ended(record)) {
-    // The time and memory that a run is expected to take are known just before its first step.
-    const bool is_unstarted =
-        record.value("phase", "") == name_of(Phase::preparing) && !record.contains("promised");
-    if (!has_trainer(run)) record["phase"] = name_of(is_unstarted ? Phase::unstarted : Phase::lost);
-  }
+  if (has_ended(record)) return record;
+  const std::string phase = concluded_phase(record, has_trainer(run));
+  if (phase != record.value("phase", "")) record["phase"] = phase;
   return record;
 }
 

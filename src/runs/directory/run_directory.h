@@ -32,6 +32,8 @@ enum class Phase : uint8_t {
   sampling
 };
 std::string_view name_of(Phase phase);
+/** nullopt: no phase that this Ferry knows. */
+std::optional<Phase> phase_named(std::string_view name);
 
 class RunDirectory {
  public:
@@ -69,6 +71,11 @@ nlohmann::ordered_json parent_of(const std::filesystem::path& model);
 /** True if a process trains in it now. Takes a while where the file system has no locks and the run
  * is of another machine. */
 bool has_trainer(const std::filesystem::path& run);
+
+/** run.json of a run as it stands there. Throws Error(data). */
+nlohmann::ordered_json read_record(const std::filesystem::path& run);
+/** The name of its phase, `lost` or `unstarted` where its process is gone. */
+std::string concluded_phase(const nlohmann::ordered_json& record, bool has_trainer);
 
 /** run.json of a run, its phase `lost` or `unstarted` where its process is gone. Throws
  * Error(data). */

@@ -1,0 +1,249 @@
+// A run steered from an event loop: replies in any order, several clients, runs that do not answer,
+// lie, are stopped or gone.
+
+#include "src/service/runs/run_client.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "src/runs/control.h"
+#include "tests/files/test_files.h"
+
+namespace ferry::service {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+using Outcome = RunReply::Outcome;
+using ::testing::HasSubstr;
+
+bool is_readable(int fd, std::chrono::milliseconds patience) {
+  pollfd watched = {fd, POLLIN, 0};
+  return ::poll(&watched, 1, static_cast<int>(patience.count())) > 0;
+}
+
+class SteeredRun : public ::testing::Test {
+ protected:
+  SteeredRun() {
+    setenv("XDG_RUNTIME_DIR", directory_.path().c_str(), 1);
+    fs::create_directory(run_);
+  }
+  void write_record(const std::string& phase, const std::string& socket) {
+    nlohmann::json record = {{"format_version", 1}, {"phase", phase}};
+    if (!socket.empty()) record["control_socket"] = socket;
+    std::ofstream(run_ / "run.json") << record.dump();
+  }
+  /** All replies, as an event loop gets them: it sleeps until the descriptor is readable. */
+  static std::map<int64_t, RunReply> replies(RunClient& client) {
+    std::map<int64_t, RunReply> all;
+    const auto end = Clock::now() + 60s;
+    while (client.n_waiting() > 0 && Clock::now() < end) {
+      EXPECT_TRUE(is_readable(client.descriptor(), 30s)) << "nobody woke the loop";
+      for (const RunReply& reply : client.take())
+        all[reply.id] = reply;
+    }
+    EXPECT_EQ(client.n_waiting(), 0u);
+    return all;
+  }
+  /** Takes so many requests, then answers them, the last one first. */
+  static void answer(runs::ControlServer& server, int n) {
+    std::vector<runs::ControlRequest> taken;
+    for (const auto end = Clock::now() + 60s; std::ssize(taken) < n && Clock::now() < end;)
+      if (auto request = server.take(10ms)) taken.push_back(std::move(*request));
+    for (auto request = taken.rbegin(); request != taken.rend(); ++request)
+      request->answer(request->argument("key") != "bad",
+                      request->command() + request->argument("save") + request->argument("value"));
+  }
+
+  test::TempDir directory_;
+  const fs::path run_ = directory_ / "run";
+};
+
+TEST_F(SteeredRun, EachRequestGetsItsReply) {
+  runs::ControlServer server(run_);
+  write_record("training", server.path());
+  RunClient client(run_);
+  EXPECT_FALSE(is_readable(client.descriptor(), 0ms));
+  const int64_t pause = client.pause(), save = client.save(), stop = client.stop(false),
+                set = client.set("learning_rate", "1e-5"), bad = client.set("bad", "x");
+  EXPECT_EQ(client.n_waiting(), 5u);
+  EXPECT_TRUE(client.take().empty());
+  std::jthread run([&] { answer(server, 5); });
+  auto all = replies(client);
+  EXPECT_EQ(all[pause].text, "pause");
+  EXPECT_EQ(all[pause].outcome, Outcome::done);
+  EXPECT_EQ(all[save].text, "save");
+  EXPECT_EQ(all[stop].text, "stopno");
+  EXPECT_EQ(all[set].text, "set1e-5");
+  EXPECT_EQ(all[bad].outcome, Outcome::refused);
+  EXPECT_FALSE(is_readable(client.descriptor(), 0ms));
+}
+
+TEST_F(SteeredRun, SeveralClientsSteerIt) {
+  runs::ControlServer server(run_);
+  write_record("training", server.path());
+  constexpr int kClients = 4, kRounds = 10;
+  std::atomic<int> n_right = 0;
+  {
+    std::vector<std::jthread> clients;
+    for (int c = 0; c < kClients; ++c)
+      clients.emplace_back([&, c] {
+        RunClient client(run_);
+        for (int round = 0; round < kRounds; ++round) {
+          const std::string value = fmt::format("{}.{}", c, round);
+          const int64_t id = client.set("key", value), other = client.pause();
+          auto all = replies(client);
+          n_right += all[id].text == "set" + value && all[other].text == "pause";
+        }
+      });
+    for (int n = 0; n < 2 * kClients * kRounds; ++n)
+      answer(server, 1);
+  }
+  EXPECT_EQ(n_right, kClients * kRounds);
+}
+
+TEST_F(SteeredRun, AnAnswerThatNeverComesTimesOut) {
+  runs::ControlServer server(run_);
+  write_record("training", server.path());
+  RunClient client(run_);
+  const int64_t late = client.ask({{"command", "pause"}}, 50ms);
+  auto all = replies(client);
+  EXPECT_EQ(all[late].outcome, Outcome::timed_out);
+  EXPECT_THAT(all[late].text, HasSubstr("may still do what was asked"));
+  answer(server, 1);  // and hears nothing of it
+  std::jthread run([&] { answer(server, 1); });
+  const int64_t next = client.resume();
+  EXPECT_EQ(replies(client)[next].text, "resume");
+}
+
+TEST_F(SteeredRun, ItsEndIsHeardByWhoWaits) {
+  auto server = std::make_optional<runs::ControlServer>(run_);
+  write_record("training", server->path());
+  RunClient client(run_);
+  const int64_t id = client.pause();
+  ASSERT_TRUE(server->take(30s));  // destroyed without an answer
+  const RunReply reply = replies(client)[id];
+  EXPECT_EQ(reply.outcome, Outcome::unheard);
+  EXPECT_THAT(reply.text, HasSubstr("ended before it answered"));
+  server.reset();
+  const int64_t after = client.pause();
+  EXPECT_THAT(replies(client)[after].text, HasSubstr("nobody listens"));
+}
+
+TEST_F(SteeredRun, WithoutASocketTheReplySaysWhy) {
+  RunClient client(run_);
+  const int64_t missing = client.pause();
+  EXPECT_TRUE(is_readable(client.descriptor(), 30s));
+  EXPECT_THAT(replies(client)[missing].text, HasSubstr("run.json"));
+  write_record("preparing", "");
+  const int64_t early = client.save();
+  EXPECT_THAT(replies(client)[early].text, HasSubstr("no control socket yet"));
+  write_record("finished", "");
+  const int64_t over = client.stop(true);
+  EXPECT_THAT(replies(client)[over].text, HasSubstr("does not run: it is finished"));
+  write_record("training", "/no/socket");
+  const int64_t gone = client.pause();
+  EXPECT_THAT(replies(client)[gone].text, HasSubstr("nobody listens at '/no/socket'"));
+  write_record("training", "/" + std::string(200, 'x'));
+  const int64_t too_long = client.pause();
+  EXPECT_THAT(replies(client)[too_long].text, HasSubstr("could not be used"));
+  std::ofstream(run_ / "run.json") << "{";
+  const int64_t damaged = client.pause();
+  EXPECT_EQ(replies(client)[damaged].outcome, Outcome::unheard);
+}
+
+/** A server of one answer, which is no run. */
+class Liar {
+ public:
+  Liar(const fs::path& path, std::string says) : listening_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    EXPECT_EQ(::bind(listening_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listening_.get(), 1), 0);
+    thread_ = std::jthread([this, says = std::move(says)] {
+      const UniqueFd client(::accept(listening_.get(), nullptr, nullptr));
+      ::send(client.get(), says.data(), says.size(), MSG_NOSIGNAL);
+    });
+  }
+
+ private:
+  UniqueFd listening_;
+  std::jthread thread_;
+};
+
+TEST_F(SteeredRun, AnswersThatAreNoneAreSaidToBe) {
+  int n = 0;
+  for (const std::string& says :
+       {std::string("\n"), std::string("[]\n"), std::string("{\"done\": 1, \"text\": \"\"}\n"),
+        std::string("{\"done\": true}\n"), std::string("no line end"), std::string(300'000, 'x'),
+        std::string("{\"done\": true, \"text\": \"") + std::string(70'000, 'y')}) {
+    const fs::path socket = directory_ / fmt::format("liar{}", ++n);
+    const Liar liar(socket, says);
+    write_record("training", socket);
+    RunClient client(run_);
+    const int64_t id = client.pause();
+    const RunReply reply = replies(client)[id];
+    EXPECT_EQ(reply.outcome, Outcome::unheard) << says.substr(0, 40);
+    EXPECT_FALSE(reply.text.empty());
+  }
+}
+
+TEST_F(SteeredRun, AQuestionMayBeLargerThanASocketTakes) {
+  runs::ControlServer server(run_);
+  write_record("training", server.path());
+  RunClient client(run_);
+  const int64_t id = client.set("learning_rate", std::string(4 << 20, '1'));
+  EXPECT_EQ(replies(client)[id].outcome, Outcome::unheard);  // the run takes 64 KiB
+}
+
+/** A process of its own that holds the socket; it answers nothing. */
+pid_t start_listener(const fs::path& run, const fs::path& ready) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  runs::ControlServer server(run);
+  std::ofstream(ready) << server.path().string() << "\n";
+  while (true)
+    ::pause();
+}
+
+TEST_F(SteeredRun, AStoppedProcessIsNotWaitedFor) {
+  const auto ready = directory_ / "ready";
+  const pid_t child = start_listener(run_, ready);
+  std::string socket;
+  while (!std::getline(std::ifstream(ready), socket))
+    std::this_thread::sleep_for(5ms);
+  ::kill(child, SIGSTOP);
+  ::waitpid(child, nullptr, WUNTRACED);
+  write_record("training", socket);
+  RunClient client(run_);
+  for (int i = 0; i < 14; ++i)  // more than wait in its socket
+    client.pause();
+  int n_without_room = 0;
+  for (const auto& [id, reply] : replies(client)) {
+    EXPECT_EQ(reply.outcome, Outcome::unheard);
+    EXPECT_THAT(reply.text, HasSubstr("kill -CONT"));
+    n_without_room += reply.text.find("no more questions") != std::string::npos;
+  }
+  EXPECT_GT(n_without_room, 0);
+  EXPECT_LT(n_without_room, 14);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+}  // namespace ferry::service
