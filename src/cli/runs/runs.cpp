@@ -13,14 +13,15 @@
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/cli/commands.h"
-#include "src/cli/runs/run_report.h"
 #include "src/cli/runs/run_tables.h"
 #include "src/config/config.h"
 #include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/run_directory.h"
 #include "src/runs/directory/settings_file.h"
 #include "src/runs/index/run_list.h"
+#include "src/service/runs/comparison.h"
 #include "src/service/runs/run_client.h"
+#include "src/service/runs/run_report.h"
 #include "src/term/table.h"
 
 namespace ferry::cli {
@@ -50,13 +51,6 @@ constexpr std::string_view kRunsHelp =
 
 constexpr std::string_view kOutputFlag = "--output=";
 
-/** Settings as their run resolved them. */
-config::Config settings_of(const fs::path& run) {
-  config::Config config;
-  config::read_toml_file(config, run / "config.toml", config::Source::file);
-  return config;
-}
-
 /** The results of a run, apart from the metrics of its evaluations. */
 struct Result {
   std::string_view name, key;
@@ -82,16 +76,6 @@ std::string result_text(const runs::RunSummary& run, const Result& result) {
   return format_bytes(step[key].get<int64_t>());
 }
 
-/** Names of what the evaluations of both measured. */
-std::set<std::string> metrics_of(const runs::RunSummary& a, const runs::RunSummary& b) {
-  std::set<std::string> names;
-  for (const auto* run : {&a, &b})
-    if (run->last_evaluation->is_object())
-      for (const auto& [key, value] : run->last_evaluation->items())
-        if (value.is_number() && key.starts_with("eval_")) names.insert(key);
-  return names;
-}
-
 /** For programs: every number of the last step and the last evaluation as it is. */
 void add_all_numbers(ordered_json& out, const runs::RunSummary& a, const runs::RunSummary& b) {
   const auto value_of = [](const runs::RunSummary& run, const std::string& key) {
@@ -110,27 +94,22 @@ void add_all_numbers(ordered_json& out, const runs::RunSummary& a, const runs::R
 }
 
 void compare(const fs::path& a, const fs::path& b, bool wants_json) {
-  const config::Config of_a = settings_of(a), of_b = settings_of(b);
-  const runs::RunSummary run_a = runs::summarise(a), run_b = runs::summarise(b);
+  const service::RunComparison compared = service::compare_runs(std::array{a, b});
+  const runs::RunSummary &run_a = compared.runs[0], &run_b = compared.runs[1];
   ordered_json out;
   term::Table table({{""}, {run_a.name()}, {run_b.name()}});
-  const auto add = [&](std::string_view key, const std::string& x, const std::string& y) {
-    table.add_row({std::string(key), x, y});
-    out["settings"][std::string(key)] = {x, y};
-  };
-  for (const config::Option& option : config::option_table()) {
-    if (of_a.value(option.key) == of_b.value(option.key)) continue;
-    if (option.key == "output_dir") continue;  // the heads of the columns say it
-    add(option.key, config::to_toml(option, of_a.value(option.key)),
-        config::to_toml(option, of_b.value(option.key)));
+  for (const service::SettingDifference& setting : compared.settings) {
+    const std::string key(setting.option->key);
+    table.add_row({key, setting.values[0], setting.values[1]});
+    out["settings"][key] = setting.values;
   }
   if (wants_json) return add_all_numbers(out, run_a, run_b), print_run_json(out);
-  if (of_a.to_toml() != of_b.to_toml()) table.add_rule();
+  if (!compared.settings.empty()) table.add_rule();
   for (const Result& result : kResults) {
     const std::string x = result_text(run_a, result), y = result_text(run_b, result);
     if (x != "-" || y != "-") table.add_row({std::string(result.name), x, y});
   }
-  for (const std::string& metric : metrics_of(run_a, run_b))
+  for (const std::string& metric : compared.metrics)
     table.add_row({metric, number_text(*run_a.last_evaluation, metric.c_str(), "{:.4f}"),
                    number_text(*run_b.last_evaluation, metric.c_str(), "{:.4f}")});
   fmt::print("{}", table.text(term::detect_terminal(1)));
@@ -159,7 +138,7 @@ void check(const fs::path& run) {
 }
 
 void report(const fs::path& run, const fs::path& output) {
-  const fs::path written = write_run_report(run, output);
+  const fs::path written = service::write_run_report(run, output);
   log_line(
       "settings, the log's end, metrics, this machine, plan against actual; tokens and texts are "
       "left out, paths shortened: look through it before you send it");

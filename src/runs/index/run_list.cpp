@@ -50,19 +50,6 @@ std::vector<fs::path> runs_in(const fs::path& directory) {
   return found;
 }
 
-/** The runs in runs/ and in the index, each once; those of runs/ as paths from here. */
-std::vector<fs::path> known_runs() {
-  RunIndex index;
-  std::vector<fs::path> known = runs_in("runs");
-  std::error_code error;
-  const fs::path here = fs::weakly_canonical(fs::absolute("runs", error), error);
-  for (const fs::path& run : known)
-    index.add(run);
-  for (const fs::path& run : index.all())
-    if (run.parent_path() != here) known.push_back(run);
-  return known;
-}
-
 double number_or_nan(const nlohmann::ordered_json& value) {
   return value.is_number() ? value.get<double>() : std::nan("");
 }
@@ -107,6 +94,18 @@ RunSummary summarise(const fs::path& run) {
   });
   summary.mean_loss = loss.value();
   return summary;
+}
+
+std::vector<fs::path> known_runs() {
+  RunIndex index;
+  std::vector<fs::path> known = runs_in("runs");
+  std::error_code error;
+  const fs::path here = fs::weakly_canonical(fs::absolute("runs", error), error);
+  for (const fs::path& run : known)
+    index.add(run);
+  for (const fs::path& run : index.all())
+    if (run.parent_path() != here) known.push_back(run);
+  return known;
 }
 
 std::vector<RunSummary> list_runs(const fs::path& directory) {

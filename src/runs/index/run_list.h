@@ -32,6 +32,10 @@ RunSummary summarise(const std::filesystem::path& run);
 /** The runs right under `directory`, the newest last; what cannot be read is left out. */
 std::vector<RunSummary> list_runs(const std::filesystem::path& directory);
 
+/** Directories of the runs under runs/ (as paths from here) and of those that the index knows.
+ * Reads none of them: hundreds take some milliseconds. The index knows them all from then on. */
+std::vector<std::filesystem::path> known_runs();
+
 /** Those under runs/ and those that the index knows, the newest last; the index knows them all from
  * then on. */
 std::vector<RunSummary> list_known_runs();

@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-namespace ferry::cli {
+namespace ferry::service {
 
 /** Writes the zip and gives its path: `output`, or where that is empty ferry-report-<run>.zip here
  * (-2, -3 where there is one). Files of the run that are missing or damaged are no reason to fail.
@@ -12,4 +12,4 @@ namespace ferry::cli {
 std::filesystem::path write_run_report(const std::filesystem::path& run,
                                        const std::filesystem::path& output);
 
-}  // namespace ferry::cli
+}  // namespace ferry::service

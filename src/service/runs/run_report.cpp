@@ -1,4 +1,4 @@
-#include "src/cli/runs/run_report.h"
+#include "src/service/runs/run_report.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@
 #include "src/service/machine/facts.h"
 #include "src/term/table.h"
 
-namespace ferry::cli {
+namespace ferry::service {
 namespace {
 
 namespace fs = std::filesystem;
@@ -137,7 +137,7 @@ fs::path write_run_report(const fs::path& run, const fs::path& output) {
     record = *runs::summarise(run).record;
   } catch (const Error&) {  // damaged: it goes as text
   }
-  ordered_json machine = service::machine_report();
+  ordered_json machine = machine_report();
   redaction.clean(machine);
   const std::string plan = redaction.text(plan_text(run, record));
   const std::vector<ZipEntry> entries = {
@@ -153,4 +153,4 @@ fs::path write_run_report(const fs::path& run, const fs::path& output) {
   return target;
 }
 
-}  // namespace ferry::cli
+}  // namespace ferry::service
