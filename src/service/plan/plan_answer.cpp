@@ -19,7 +19,6 @@ namespace ferry::service {
 namespace {
 
 namespace fs = std::filesystem;
-using Tell = std::function<void(const std::string&)>;
 
 struct FoundModel {
   HfConfig config;

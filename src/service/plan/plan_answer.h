@@ -11,7 +11,6 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +22,7 @@
 #include "src/plan/run_plan.h"
 #include "src/service/plan/more_memory.h"
 #include "src/service/plan/plan_machine.h"
+#include "src/service/tell.h"
 #include "src/service/texts/counts.h"
 
 namespace ferry::service {
@@ -88,7 +88,7 @@ struct PlanQuestion {
   bool reads_data = true;
   bool looks_for_gains = true;  ///< takes twice as long
   /** Hears each note as it comes: counting large data takes a while. */
-  std::function<void(const std::string&)> tell = {};
+  Tell tell = {};
 };
 
 /** Keeps what takes long between two answers: the number of the data's tokens, until their files or

@@ -1,0 +1,91 @@
+#include "src/service/train_check.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "src/base/error.h"
+#include "src/config/models/models.h"
+#include "src/data/run_dataset.h"
+#include "src/files/hf/hf_directory.h"
+#include "src/plan/param_groups.h"
+#include "src/plan/run_plan.h"
+#include "src/runs/directory/checkpoints.h"
+#include "src/runs/directory/output_directory.h"
+#include "src/runs/directory/run_directory.h"
+#include "src/service/texts/data.h"
+#include "src/service/texts/given_data.h"
+#include "src/service/texts/model_files.h"
+#include "src/service/texts/prompts.h"
+
+namespace ferry::service {
+namespace {
+
+namespace fs = std::filesystem;
+
+/** The checkpoint that a run goes on from; empty for one that begins. */
+fs::path checkpoint_of(const config::Config& config) {
+  if (const std::string& from = config.text("resume_from_checkpoint"); !from.empty())
+    if (const auto resumed = runs::find_resume_point(from); resumed.checkpoint)
+      return resumed.checkpoint->path;
+  return {};
+}
+
+/** The model's files: of a run that goes on its checkpoint's, whatever became of the model that it
+ * began with. Throws Error(data) where there is neither. */
+HfDirectory open_run_model(const config::Config& config) {
+  const auto checkpoint = checkpoint_of(config);
+  return checkpoint.empty() ? open_model(config) : HfDirectory::open(checkpoint);
+}
+
+/** Reads all of it, and says what was taken for what. */
+void check_dataset(const DatasetOptions& options, const Tell& tell) {
+  const auto reader = open_dataset(options);
+  const auto examples = reader->examples();
+  for (Example example; examples->next(example);) {
+  }
+  for (const std::string& note : examples->notes())
+    tell(note);
+}
+
+}  // namespace
+
+void check_model(const config::Config& config) {
+  if (!checkpoint_of(config).empty()) return;
+  if (draws_weights(config))
+    open_model(config);
+  else
+    config::find_model(config.text("model_name_or_path"));
+}
+
+void check_patterns(const config::Config& config) {
+  if (config.text("freeze").empty() && config.text("param_groups").empty()) return;
+  const HfDirectory directory = open_run_model(config);
+  ModelTable model = make_model_table(config, directory.config(), task_kind_of(config).head,
+                                      n_labels_without_data(directory.config()), {});
+  apply_param_options(config, model);
+}
+
+void check_training(const config::Config& config, const Tell& tell) {
+  const HfDirectory model = open_run_model(config);
+  const ModelTable table = make_model_table(config, model.config(), task_kind_of(config).head,
+                                            n_labels_without_data(model.config()), {});
+  check_vocabulary(model, Tokenizer::open(model.path()), table);
+  const auto setting = [&](std::string_view key) { return config.maybe_text(key); };
+  const RowNeed rows = task_kind_of(config).rows;
+  for (const char* key : {"dataset", "eval_dataset"}) {
+    check_data_exists(config, key);
+    if (const std::string& data = config.text(key); !data.empty())
+      check_dataset(dataset_options(setting, data, rows), tell);
+  }
+  sample_texts(config);
+  const auto output = config.maybe_text("output_dir");
+  if (!output) return;
+  if (config.text("resume_from_checkpoint").empty()) return runs::check_unused(*output);
+  if (runs::has_trainer(*output))
+    throw Error(Fault::usage, "runs.lock",
+                fmt::format("another process is training in '{}'", *output),
+                "wait for it, or `ferry runs stop` it");
+}
+
+}  // namespace ferry::service
