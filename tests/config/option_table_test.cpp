@@ -3,11 +3,14 @@
 // config.toml.
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdio>
 #include <iterator>
 #include <set>
 #include <sstream>
 
+#include "src/base/version.h"
 #include "src/config/options/option.h"
 #include "tests/config/config_fixture.h"
 
@@ -374,6 +377,52 @@ TEST_P(EveryOption, HelpSaysTheTradeOff) {
     end = option.help.find_first_of(".;:", end + 1);  // inside of 0.95 or config.json
   ASSERT_NE(end, std::string_view::npos);
   EXPECT_GE(option.help.size() - end, 15u) << option.help;
+}
+
+/** "0.10" -> {0, 10} */
+std::pair<int, int> version_of(std::string_view text) {
+  std::pair<int, int> version = {-1, -1};
+  char rest = 0;
+  if (std::sscanf(std::string(text).c_str(), "%d.%d%c", &version.first, &version.second, &rest) < 2)
+    ADD_FAILURE() << text << " is no version";
+  return version;
+}
+
+TEST_P(EveryOption, HasWhatAFormShows) {
+  const Option& option = GetParam();
+  ASSERT_FALSE(option.label.empty());
+  EXPECT_TRUE(std::isupper(static_cast<unsigned char>(option.label.front()))) << option.label;
+  EXPECT_TRUE(std::isalnum(static_cast<unsigned char>(option.label.back())) ||
+              option.label.back() == ')')
+      << option.label;
+  EXPECT_LE(option.label.size(), 32u);
+  const bool is_number = option.type == Type::integer || option.type == Type::number ||
+                         option.type == Type::bytes || option.type == Type::steps ||
+                         option.type == Type::interval || option.type == Type::duration;
+  EXPECT_EQ(is_number, !option.unit.empty()) << "'" << option.unit << "'";
+  EXPECT_LE(version_of(option.since), version_of(ferry_version()));
+  EXPECT_GE(version_of(option.since), std::pair(0, 1));
+}
+
+TEST(OptionTable, LabelsTellOptionsApart) {
+  std::set<std::string_view> labels;
+  for (const Option& option : option_table())
+    EXPECT_TRUE(labels.insert(option.label).second) << option.label;
+}
+
+TEST(OptionTable, AFewOptionsAreBasic) {
+  std::set<std::string_view> basic;
+  for (const Option& option : option_table())
+    if (option.level == Level::basic) basic.insert(option.key);
+  EXPECT_LE(basic.size(), option_table().size() / 3);
+  // No run without them.
+  for (const char* key : {"model_name_or_path", "task", "dataset", "output_dir", "learning_rate",
+                          "train_batch_size", "num_train_epochs", "max_length", "gpu_memory"})
+    EXPECT_TRUE(basic.contains(key)) << key;
+  for (const Option& option : option_table())
+    if (option.help.starts_with("For experiments")) {
+      EXPECT_EQ(option.level, Level::all) << option.key;
+    }
 }
 
 constexpr std::string_view kOptionsBegin = "<!-- options ", kOptionsEnd = "<!-- end of options -->";

@@ -13,8 +13,10 @@ std::vector<Option> data_options() {
   return {
       // ---- Model
       {.key = "model_name_or_path",
+       .label = "Model",
        .type = Type::path,
        .group = kModelGroup,
+       .level = Level::basic,
        .effect = Effect::fixes_bits,
        .value = "",
        .aliases = {{"model", "", true}, {"model_name"}, {"pretrained_model_name_or_path"}},
@@ -23,6 +25,7 @@ std::vector<Option> data_options() {
                "of a model "
                "that is on this machine, such as all-MiniLM-L6-v2."},
       {.key = "config_name",
+       .label = "Shape of a new model",
        .type = Type::path,
        .group = kModelGroup,
        .effect = Effect::fixes_bits,
@@ -33,6 +36,7 @@ std::vector<Option> data_options() {
            "name of a known model whose shape is taken. No weights are read; they are drawn by "
            "seed as transformers draws them. Takes the place of model_name_or_path."},
       {.key = "tokenizer_name",
+       .label = "Tokenizer of a new model",
        .type = Type::path,
        .group = kModelGroup,
        .effect = Effect::fixes_bits,
@@ -41,8 +45,10 @@ std::vector<Option> data_options() {
        .help = "Directory or name of the model whose tokenizer a model from scratch (config_name) "
                "takes; empty for the directory of its config.json."},
       {.key = "task",
+       .label = "Task",
        .type = Type::choice,
        .group = kModelGroup,
+       .level = Level::basic,
        .effect = Effect::fixes_bits,
        .value = "classification",
        .choices = {"classification", "mlm", "causal-lm", "token-classification",
@@ -61,6 +67,7 @@ std::vector<Option> data_options() {
                "labels; a tagger of words, such as names (token-classification); or a reader that "
                "finds answers in a text (question-answering)."},
       {.key = "problem_type",
+       .label = "Kind of labels",
        .type = Type::choice,
        .group = kModelGroup,
        .effect = Effect::fixes_bits,
@@ -73,8 +80,10 @@ std::vector<Option> data_options() {
 
       // ---- Data
       {.key = "dataset",
+       .label = "Training data",
        .type = Type::path,
        .group = kDataGroup,
+       .level = Level::basic,
        .effect = Effect::fixes_bits,
        .value = "",
        .aliases = {{"train_file"}, {"dataset_name"}, {"train_dataset"}},
@@ -84,23 +93,29 @@ std::vector<Option> data_options() {
                "('data/*.jsonl'), or names with commas "
                "between them."},
       {.key = "eval_dataset",
+       .label = "Evaluation data",
        .type = Type::path,
        .group = kDataGroup,
+       .level = Level::basic,
        .value = "",
        .aliases = {{"validation_file"}, {"validation_dataset"}},
        .help =
            "Data for evaluation, of the same form as dataset; takes the place of eval_fraction."},
       {.key = "eval_fraction",
+       .label = "Held-out share",
        .type = Type::number,
        .group = kDataGroup,
+       .level = Level::basic,
        .effect = Effect::fixes_bits,
        .value = "0",
+       .unit = "share of dataset",
        .range = {0, 1, true},
        .aliases = {{"val_size"}, {"test_size"}},
        .help = "Share of dataset that is held out for evaluation, drawn by data_seed. More makes "
                "the measured "
                "accuracy surer and leaves less to learn from."},
       {.key = "dataset_format",
+       .label = "Data format",
        .type = Type::choice,
        .group = kDataGroup,
        .effect = Effect::fixes_bits,
@@ -109,6 +124,7 @@ std::vector<Option> data_options() {
        .verbs = kRunning,
        .help = "Form of the data; auto goes by the directory or the file's ending."},
       {.key = "dataset_encoding",
+       .label = "Text encoding",
        .type = Type::choice,
        .group = kDataGroup,
        .effect = Effect::fixes_bits,
@@ -118,6 +134,7 @@ std::vector<Option> data_options() {
        .help = "Encoding of the data. utf8_or_latin1 reads a file that is not UTF-8 as Latin-1, "
                "which never fails and turns other encodings into wrong letters."},
       {.key = "dataset_delimiter",
+       .label = "Column delimiter",
        .type = Type::text,
        .group = kDataGroup,
        .effect = Effect::fixes_bits,
@@ -128,6 +145,7 @@ std::vector<Option> data_options() {
                "space, or a character; auto is tab for .tsv and for .csv the one that its lines "
                "are split by."},
       {.key = "dataset_quoting",
+       .label = "Quotes in tables",
        .type = Type::choice,
        .group = kDataGroup,
        .effect = Effect::fixes_bits,
@@ -138,6 +156,7 @@ std::vector<Option> data_options() {
                "with one. none: a quote is a character like any other. auto is double, but takes "
                "columns between tabs as they stand where that fails."},
       {.key = "dataset_header",
+       .label = "Header line",
        .type = Type::choice,
        .group = kDataGroup,
        .effect = Effect::fixes_bits,
@@ -147,8 +166,10 @@ std::vector<Option> data_options() {
        .help = "Whether the first line of a CSV or TSV file names the columns; auto goes by names "
                "that are usual, and asks where it may be either."},
       {.key = "text_column",
+       .label = "Text column",
        .type = Type::text,
        .group = kDataGroup,
+       .level = Level::basic,
        .effect = Effect::fixes_bits,
        .value = "auto",
        .can_be_auto = true,
@@ -156,6 +177,7 @@ std::vector<Option> data_options() {
        .verbs = kRunning,
        .help = "Column (or JSON key) that holds the text, by name or by number from 0."},
       {.key = "text_pair_column",
+       .label = "Second text column",
        .type = Type::text,
        .group = kDataGroup,
        .effect = Effect::fixes_bits,
@@ -163,6 +185,7 @@ std::vector<Option> data_options() {
        .verbs = kRunning,
        .help = "Column that holds a second text, for tasks on pairs; empty for none."},
       {.key = "pairs",
+       .label = "Texts are pairs",
        .type = Type::boolean,
        .group = kDataGroup,
        .value = "false",
@@ -170,8 +193,10 @@ std::vector<Option> data_options() {
        .help = "The texts are pairs, for a model that was trained on pairs: words two by two, or "
                "lines of standard input with a tab between both texts."},
       {.key = "label_column",
+       .label = "Label column",
        .type = Type::text,
        .group = kDataGroup,
+       .level = Level::basic,
        .effect = Effect::fixes_bits,
        .value = "auto",
        .can_be_auto = true,
@@ -180,8 +205,10 @@ std::vector<Option> data_options() {
        .help = "Column (or JSON key) that holds the label, by name or by number from 0. Several, "
                "as in a,b,c, hold 0 or 1 each: multi-label, and each is a label."},
       {.key = "max_length",
+       .label = "Longest text",
        .type = Type::integer,
        .group = kDataGroup,
+       .level = Level::basic,
        .effect = Effect::fixes_bits,
        .value = "auto",
        .unit = "tokens",
@@ -194,6 +221,7 @@ std::vector<Option> data_options() {
                "Memory and "
                "time grow with it, faster than in proportion."},
       {.key = "packing",
+       .label = "Pack short texts",
        .type = Type::boolean,
        .group = kDataGroup,
        .effect = Effect::fixes_bits,
@@ -204,6 +232,7 @@ std::vector<Option> data_options() {
            "text sees another. A step of as many samples then has more tokens, and of equal "
            "number."},
       {.key = "token_cache",
+       .label = "Where tokens are kept",
        .type = Type::path,
        .group = kDataGroup,
        .value = "auto",
@@ -213,6 +242,7 @@ std::vector<Option> data_options() {
                "into memory. auto keeps those of 16 MiB of files or more, in "
                "$XDG_CACHE_HOME/ferry/tokens (~/.cache); off holds all tokens in memory."},
       {.key = "doc_stride",
+       .label = "Overlap of windows",
        .type = Type::integer,
        .group = kDataGroup,
        .effect = Effect::fixes_bits,
@@ -224,6 +254,7 @@ std::vector<Option> data_options() {
                "window holds. More finds answers that a window's edge would cut, and makes more "
                "windows."},
       {.key = "max_answer_length",
+       .label = "Longest answer",
        .type = Type::integer,
        .group = kDataGroup,
        .effect = Effect::changes_training,
@@ -237,14 +268,17 @@ std::vector<Option> data_options() {
 
       // ---- Output
       {.key = "output_dir",
+       .label = "Output directory",
        .type = Type::path,
        .group = kOutputGroup,
+       .level = Level::basic,
        .value = "auto",
        .can_be_auto = true,
        .aliases = {{"output", "", true}, {"out_dir"}},
        .verbs = kTraining | kExport,
        .help = "Where the result is written; auto makes a new directory under runs/."},
       {.key = "resume_from_checkpoint",
+       .label = "Run to resume",
        .type = Type::path,
        .group = kOutputGroup,
        .value = "",
@@ -255,6 +289,7 @@ std::vector<Option> data_options() {
            "its checkpoint-N. Settings are the run's own; what is given beside it changes them. "
            "The bits are those of a run that never stopped."},
       {.key = "new_identity",
+       .label = "Resume with other bits",
        .type = Type::boolean,
        .group = kOutputGroup,
        .value = "false",
@@ -262,6 +297,7 @@ std::vector<Option> data_options() {
        .help = "Resume although what fixes the run's bits has changed (batch sizes, dtype, seed, "
                "data, device, build): the result is then not that of the unchanged run."},
       {.key = "save_strategy",
+       .label = "When to save",
        .type = Type::choice,
        .group = kOutputGroup,
        .value = "steps",
@@ -270,8 +306,10 @@ std::vector<Option> data_options() {
            "When a checkpoint is written: every save_steps, at the end of each epoch, or never. "
            "Without one a run that is killed starts again."},
       {.key = "save_steps",
+       .label = "Save every",
        .type = Type::interval,
        .group = kOutputGroup,
+       .level = Level::basic,
        .value = "auto",
        .unit = "steps, share of all steps below 1, or time",
        .can_be_auto = true,
@@ -280,6 +318,7 @@ std::vector<Option> data_options() {
                "% of the time, and "
                "at the end."},
       {.key = "save_total_limit",
+       .label = "Checkpoints kept",
        .type = Type::integer,
        .group = kOutputGroup,
        .value = "2",

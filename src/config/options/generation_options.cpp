@@ -14,6 +14,7 @@ constexpr VerbMask kGenerating = kGenerate | kTraining;
 std::vector<Option> generation_options() {
   return {
       {.key = "sample_prompts",
+       .label = "Prompts of samples",
        .type = Type::text,
        .group = kSampleGroup,
        .value = "",
@@ -24,6 +25,7 @@ std::vector<Option> generation_options() {
            "run's samples/ and, shortened, to the terminal; they change nothing else. Empty: "
            "none."},
       {.key = "sample_steps",
+       .label = "Sample every",
        .type = Type::interval,
        .group = kSampleGroup,
        .value = "0.1",
@@ -33,8 +35,10 @@ std::vector<Option> generation_options() {
            "Steps or time (30min) between two samples of each prompt; before the first step and "
            "after the last there are some, too. Training waits meanwhile."},
       {.key = "max_new_tokens",
+       .label = "New tokens",
        .type = Type::integer,
        .group = kGenerationGroup,
+       .level = Level::basic,
        .value = "128",
        .unit = "tokens",
        .range = {1, 1048576},
@@ -46,9 +50,12 @@ std::vector<Option> generation_options() {
            "options "
            "below are those of ferry generate and of sample_prompts."},
       {.key = "temperature",
+       .label = "Temperature",
        .type = Type::number,
        .group = kGenerationGroup,
+       .level = Level::basic,
        .value = "auto",
+       .unit = "divisor of the scores",
        .can_be_auto = true,
        .range = {0, 100},
        .verbs = kGenerating,
@@ -56,6 +63,7 @@ std::vector<Option> generation_options() {
                "probabilities, which a lower value sharpens and a higher one flattens. auto is 1 "
                "with top_k or top_p, else 0."},
       {.key = "top_k",
+       .label = "Likeliest tokens (top-k)",
        .type = Type::integer,
        .group = kGenerationGroup,
        .value = "0",
@@ -64,14 +72,17 @@ std::vector<Option> generation_options() {
        .verbs = kGenerating,
        .help = "Tokens are drawn among so many of the likeliest; 0 is all of them."},
       {.key = "top_p",
+       .label = "Likeliest share (top-p)",
        .type = Type::number,
        .group = kGenerationGroup,
        .value = "1",
+       .unit = "share of probability",
        .range = {0, 1},
        .verbs = kGenerating,
        .help = "Tokens are drawn among the likeliest whose probabilities add up to this; 1 is all "
                "of them, and the likeliest is always there."},
       {.key = "stop",
+       .label = "Stop texts",
        .type = Type::list,
        .group = kGenerationGroup,
        .value = "",
@@ -81,6 +92,7 @@ std::vector<Option> generation_options() {
            "Texts that end a generation where they come, separated by commas; they are left out "
            "of it. \\n stands for the end of a line, \\t for a tab."},
       {.key = "kv_cache",
+       .label = "Keep keys and values",
        .type = Type::boolean,
        .group = kGenerationGroup,
        .value = "true",

@@ -20,6 +20,7 @@ std::vector<Option> machine_options() {
   return {
       // ---- Precision and repeatability
       {.key = "dtype",
+       .label = "Number type",
        .type = Type::choice,
        .group = kPrecisionGroup,
        .effect = Effect::fixes_bits,
@@ -33,22 +34,28 @@ std::vector<Option> machine_options() {
            "sm_80, fp16 "
            "with loss scaling on sm_75, fp32 on a CPU. 16-bit halves memory and transfers."},
       {.key = "seed",
+       .label = "Seed",
        .type = Type::integer,
        .group = kPrecisionGroup,
+       .level = Level::basic,
        .effect = Effect::fixes_bits,
        .value = "42",
+       .unit = "whole number",
        .range = {0, kMaxInteger},
        .verbs = kTraining | kGenerate,
        .help = "Seed of new weights, dropout and drawn tokens; the same seed gives the same bits."},
       {.key = "data_seed",
+       .label = "Seed of the data order",
        .type = Type::integer,
        .group = kPrecisionGroup,
        .effect = Effect::fixes_bits,
        .value = "auto",
+       .unit = "whole number",
        .can_be_auto = true,
        .range = {0, kMaxInteger},
        .help = "Seed of the order of samples and of the held-out share; auto is seed."},
       {.key = "deterministic",
+       .label = "Same bits every time",
        .type = Type::boolean,
        .group = kPrecisionGroup,
        .effect = Effect::fixes_bits,
@@ -61,6 +68,7 @@ std::vector<Option> machine_options() {
 
       // ---- Memory and placement
       {.key = "device",
+       .label = "Device",
        .type = Type::choice,
        .group = kMemoryGroup,
        .effect = Effect::fixes_bits,
@@ -72,8 +80,10 @@ std::vector<Option> machine_options() {
                "is a GPU "
                "played by the CPU, for tests."},
       {.key = "gpu_memory",
+       .label = "GPU memory",
        .type = Type::bytes,
        .group = kMemoryGroup,
+       .level = Level::basic,
        .value = "auto",
        .unit = "bytes, or 11GiB",
        .can_be_auto = true,
@@ -83,8 +93,10 @@ std::vector<Option> machine_options() {
                "card are in it; more than the card has counts as what it has. What does not fit "
                "streams from host memory; auto takes what is free but a margin."},
       {.key = "host_memory",
+       .label = "Host memory",
        .type = Type::bytes,
        .group = kMemoryGroup,
+       .level = Level::basic,
        .value = "auto",
        .unit = "bytes, or 48GiB",
        .can_be_auto = true,
@@ -93,6 +105,7 @@ std::vector<Option> machine_options() {
        .help = "Host memory Ferry may take; auto reads free memory and the cgroup's limit, "
                "and keeps a margin."},
       {.key = "placement",
+       .label = "Placement",
        .type = Type::choice,
        .group = kMemoryGroup,
        .value = "auto",
@@ -102,6 +115,7 @@ std::vector<Option> machine_options() {
                "memory "
                "(host). auto takes the fastest of both that fits. Never changes the result."},
       {.key = "activations",
+       .label = "Activations",
        .type = Type::choice,
        .group = kMemoryGroup,
        .value = "auto",
@@ -114,6 +128,7 @@ std::vector<Option> machine_options() {
            "more computing), recompute all of them (a third more), host costs transfers. auto "
            "keeps as much as fits. Never changes the result."},
       {.key = "layer_inputs",
+       .label = "Layer inputs",
        .type = Type::choice,
        .group = kMemoryGroup,
        .value = "auto",
@@ -125,6 +140,7 @@ std::vector<Option> machine_options() {
            "only "
            "where nothing fits otherwise. Never changes the result."},
       {.key = "accumulation_order",
+       .label = "Accumulation order",
        .type = Type::choice,
        .group = kMemoryGroup,
        .value = "auto",
@@ -133,6 +149,7 @@ std::vector<Option> machine_options() {
                "micro-batches block by block (vertical, weights transferred once). Never changes "
                "the result."},
       {.key = "optimizer_overlap",
+       .label = "Update while computing",
        .type = Type::boolean,
        .group = kMemoryGroup,
        .value = "true",
@@ -140,9 +157,11 @@ std::vector<Option> machine_options() {
                "what that "
                "saves. Never changes the result."},
       {.key = "slots",
+       .label = "Weight slots",
        .type = Type::integer,
        .group = kMemoryGroup,
        .value = "auto",
+       .unit = "blocks",
        .can_be_auto = true,
        .range = {2, 1024},
        .verbs = kRunning,
@@ -152,17 +171,21 @@ std::vector<Option> machine_options() {
 
       // ---- Threads
       {.key = "worker_threads",
+       .label = "Worker threads",
        .type = Type::integer,
        .group = kThreadGroup,
        .value = "auto",
+       .unit = "threads",
        .can_be_auto = true,
        .range = {1, kMaxThreads},
        .help = "Threads that update parameters and convert weights. Never changes the result."},
       {.key = "intra_op_threads",
+       .label = "Threads inside an operation",
        .type = Type::integer,
        .group = kThreadGroup,
        .effect = Effect::fixes_bits,
        .value = "auto",
+       .unit = "threads",
        .can_be_auto = true,
        .range = {1, kMaxThreads},
        .verbs = kRunning,
@@ -171,16 +194,20 @@ std::vector<Option> machine_options() {
 
       // ---- Evaluation and logging
       {.key = "eval_strategy",
+       .label = "When to evaluate",
        .type = Type::choice,
        .group = kReportGroup,
+       .level = Level::basic,
        .value = "epoch",
        .choices = {"epoch", "steps", "no"},
        .aliases = {{"evaluation_strategy"}},
        .help = "Evaluate at the end of each epoch or every eval_steps, where there is data for it, "
                "and once at the end. Training waits meanwhile; no leaves more time to it."},
       {.key = "eval_steps",
+       .label = "Evaluate every",
        .type = Type::interval,
        .group = kReportGroup,
+       .level = Level::basic,
        .value = "500",
        .unit = "steps, share of all steps below 1, or time",
        .range = {0, kMaxInteger},
@@ -188,6 +215,7 @@ std::vector<Option> machine_options() {
                "often shows sooner "
                "where overfitting begins, and takes more time."},
       {.key = "load_best_model_at_end",
+       .label = "Keep the best model",
        .type = Type::boolean,
        .group = kReportGroup,
        .effect = Effect::changes_training,
@@ -195,6 +223,7 @@ std::vector<Option> machine_options() {
        .help = "final/ is the model of the best evaluation, not of the last step. A checkpoint is "
                "written at each new best one, and kept."},
       {.key = "metric_for_best_model",
+       .label = "Metric of the best model",
        .type = Type::text,
        .group = kReportGroup,
        .effect = Effect::changes_training,
@@ -203,6 +232,7 @@ std::vector<Option> machine_options() {
            "What an evaluation is judged by: loss, accuracy, f1, f1_macro, pearson, ..., as the "
            "evaluations print it."},
       {.key = "greater_is_better",
+       .label = "Larger is better",
        .type = Type::choice,
        .group = kReportGroup,
        .effect = Effect::changes_training,
@@ -211,6 +241,7 @@ std::vector<Option> machine_options() {
        .help = "Whether a larger metric_for_best_model is better; auto: not for losses and "
                "errors."},
       {.key = "early_stopping_patience",
+       .label = "Early stopping patience",
        .type = Type::integer,
        .group = kReportGroup,
        .effect = Effect::changes_training,
@@ -220,14 +251,17 @@ std::vector<Option> machine_options() {
        .help = "Stop after so many evaluations in a row without a better metric_for_best_model; 0 "
                "never does. Few save time, but a plateau may end the run."},
       {.key = "early_stopping_threshold",
+       .label = "Early stopping threshold",
        .type = Type::number,
        .group = kReportGroup,
        .effect = Effect::changes_training,
        .value = "0",
+       .unit = "of the metric",
        .range = {0, 1e6},
        .help = "By how much a metric must improve to count for early_stopping_patience; more stops "
                "sooner on a plateau."},
       {.key = "logging_steps",
+       .label = "Log every",
        .type = Type::integer,
        .group = kReportGroup,
        .value = "500",
@@ -238,6 +272,7 @@ std::vector<Option> machine_options() {
            "at the end. The loss is the mean since the last line (each tenth of the run has one, "
            "too). A smaller number shows trouble sooner and makes a longer log."},
       {.key = "report_to",
+       .label = "Curves for",
        .type = Type::choice,
        .group = kReportGroup,
        .value = "tensorboard",
@@ -254,6 +289,7 @@ std::vector<Option> machine_options() {
        .help = "Curves for TensorBoard in the run's tensorboard/; none leaves metrics.jsonl alone, "
                "which is always written."},
       {.key = "machine",
+       .label = "Machine to plan for",
        .type = Type::text,
        .group = kReportGroup,
        .value = "auto",
@@ -262,6 +298,7 @@ std::vector<Option> machine_options() {
        .help = "Plans for a machine that is not here, by its profile's name: 2080ti-11g, 4090-24g "
                "and others (presets/machines/); auto is this one, as ferry doctor measured it."},
       {.key = "simulate",
+       .label = "File of the simulated trace",
        .type = Type::path,
        .group = kReportGroup,
        .value = "auto",
@@ -271,6 +308,7 @@ std::vector<Option> machine_options() {
            "A file for a Chrome trace of two steps as they are expected to run: when each block "
            "is computed, copied and updated. auto writes none."},
       {.key = "trace",
+       .label = "File of the trace",
        .type = Type::path,
        .group = kReportGroup,
        .value = "auto",

@@ -57,9 +57,10 @@ std::string options_markdown() {
           "|---|---|---|---|---|---|\n",
           text.empty() ? "" : "\n", cell(group));
     }
-    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", code(option.key), aliases_of(option),
-                        code(option.value), values_of(option),
-                        option.verbs & kTrain ? name_of(option.effect) : "", cell(option.help));
+    text += fmt::format("| {} | {} | {} | {} | {} | **{}.** {} |\n", code(option.key),
+                        aliases_of(option), code(option.value), values_of(option),
+                        option.verbs & kTrain ? name_of(option.effect) : "", cell(option.label),
+                        cell(option.help));
   }
   return text;
 }

@@ -1,9 +1,8 @@
 #pragma once
 // The one table of options: everything a user can set, once. The TOML reader, the flags, FERRY_*
-// variables,
-// --help and the resolved config.toml are all made from it (design 9). Keys are Hugging Face's
-// TrainingArguments names where those exist; other trainers' names are aliases. Knows nobody but
-// src/base.
+// variables, --help, forms and the resolved config.toml are all made from it (design 9). Keys are
+// Hugging Face's TrainingArguments names where those exist; other trainers' names are aliases.
+// Knows nobody but src/base.
 
 #include <cstdint>
 #include <limits>
@@ -67,14 +66,20 @@ struct ChoiceAlias {
   std::string_view said = {};
 };
 
+/** `basic`: what most runs set; a form shows these first, and all on request. */
+enum class Level : uint8_t { all, basic };
+
 struct Option {
   std::string_view key;
+  std::string_view label;  // its name in a form: "Learning rate"
   Type type = Type::text;
   std::string_view group;  // heading in --help, section of config.toml
+  Level level = Level::all;
   Effect effect = Effect::free;
-  std::string_view value;  // built-in value, as a user would write it
-  std::string_view unit = {};
-  bool can_be_auto = false;  // "auto" stands for "Ferry chooses"; choices list it themselves
+  std::string_view value;          // built-in value, as a user would write it
+  std::string_view unit = {};      // of a number: "tokens"
+  std::string_view since = "0.1";  // the first Ferry that has it
+  bool can_be_auto = false;        // "auto" stands for "Ferry chooses"; choices list it themselves
   Range range = {};
   std::vector<std::string_view> choices = {};
   std::vector<ChoiceAlias> choice_aliases = {};
