@@ -1,49 +1,17 @@
 #include "src/service/machine/nvidia.h"
 
-#include <dlfcn.h>
-
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
-#include <memory>
 #include <string_view>
+
+#include "src/service/machine/nvml.h"
 
 namespace ferry::service {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-// The few prototypes of NVML's stable C interface that are used.
-using Return = int;  // 0: success
-using Device = void*;
-struct Memory {
-  unsigned long long total, free, used;  // bytes
-};
-constexpr unsigned kTextSize = 96;
-
-struct CloseLibrary {
-  void operator()(void* library) const { dlclose(library); }
-};
-using Library = std::unique_ptr<void, CloseLibrary>;
-
-template <typename Function>
-Function* symbol(const Library& library, const char* name) {
-  return reinterpret_cast<Function*>(dlsym(library.get(), name));
-}
-
-/** Calls a function of the library when it has it; anything else is a failure. */
-template <typename... Arguments>
-bool succeeds(const Library& library, const char* name, Arguments... arguments) {
-  auto* function = symbol<Return(Arguments...)>(library, name);
-  return function && function(arguments...) == 0;
-}
-
-Library open_library() {
-  for (const char* name : {"libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"})
-    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return Library(library);
-  return nullptr;
-}
 
 std::string first_word(const fs::path& file) {
   std::ifstream stream(file);
@@ -62,28 +30,29 @@ int count_pci_devices(const fs::path& root) {
   return n_devices;
 }
 
-Gpu read_gpu(const Library& library, Device device) {
+Gpu read_gpu(const nvml::Library& library, nvml::Device device) {
   Gpu gpu;
-  char name[kTextSize] = {};
-  if (succeeds(library, "nvmlDeviceGetName", device, &name[0], kTextSize)) gpu.name = name;
-  Memory memory{};
-  if (succeeds(library, "nvmlDeviceGetMemoryInfo", device, &memory)) {
+  char name[nvml::kTextSize] = {};
+  if (nvml::succeeds(library, "nvmlDeviceGetName", device, &name[0], nvml::kTextSize))
+    gpu.name = name;
+  nvml::Memory memory{};
+  if (nvml::succeeds(library, "nvmlDeviceGetMemoryInfo", device, &memory)) {
     gpu.memory_total_bytes = static_cast<int64_t>(memory.total);
     gpu.memory_free_bytes = static_cast<int64_t>(memory.free);
   }
   int major = 0, minor = 0;
-  if (succeeds(library, "nvmlDeviceGetCudaComputeCapability", device, &major, &minor))
+  if (nvml::succeeds(library, "nvmlDeviceGetCudaComputeCapability", device, &major, &minor))
     gpu.compute_capability = 10 * major + minor;
   unsigned value = 0;
-  if (succeeds(library, "nvmlDeviceGetMaxPcieLinkGeneration", device, &value))
+  if (nvml::succeeds(library, "nvmlDeviceGetMaxPcieLinkGeneration", device, &value))
     gpu.pcie_generation = static_cast<int>(value);
-  if (succeeds(library, "nvmlDeviceGetMaxPcieLinkWidth", device, &value))
+  if (nvml::succeeds(library, "nvmlDeviceGetMaxPcieLinkWidth", device, &value))
     gpu.pcie_width = static_cast<int>(value);
   unsigned power_mw = 0;
-  if (succeeds(library, "nvmlDeviceGetEnforcedPowerLimit", device, &power_mw))
+  if (nvml::succeeds(library, "nvmlDeviceGetEnforcedPowerLimit", device, &power_mw))
     gpu.power_limit_w = power_mw / 1000.0;
   int is_active = 0;
-  if (succeeds(library, "nvmlDeviceGetDisplayActive", device, &is_active))
+  if (nvml::succeeds(library, "nvmlDeviceGetDisplayActive", device, &is_active))
     gpu.drives_display = is_active != 0;
   return gpu;
 }
@@ -100,29 +69,28 @@ GpuFacts facts_of(const Nvidia& nvidia, const Gpu& gpu) {
 Nvidia read_nvidia(const fs::path& root) {
   Nvidia nvidia;
   nvidia.n_pci_devices = count_pci_devices(root);
-  const Library library = open_library();
+  const nvml::Library library = nvml::open_library();
   if (!library) return nvidia;
   nvidia.has_library = true;
 
-  auto* init = symbol<Return()>(library, "nvmlInit_v2");
-  if (Return code = init ? init() : -1; code != 0) {
-    auto* error_text = symbol<const char*(Return)>(library, "nvmlErrorString");
-    nvidia.trouble = init && error_text ? error_text(code) : "the library is too old";
+  if (const nvml::Return code = nvml::start(library); code != 0) {
+    auto* error_text = nvml::symbol<const char*(nvml::Return)>(library, "nvmlErrorString");
+    nvidia.trouble = code > 0 && error_text ? error_text(code) : "the library is too old";
     nvidia.trouble_code = code;
     return nvidia;
   }
-  char version[kTextSize] = {};
-  if (succeeds(library, "nvmlSystemGetDriverVersion", &version[0], kTextSize))
+  char version[nvml::kTextSize] = {};
+  if (nvml::succeeds(library, "nvmlSystemGetDriverVersion", &version[0], nvml::kTextSize))
     nvidia.driver_version = version;
-  succeeds(library, "nvmlSystemGetCudaDriverVersion_v2", &nvidia.cuda_version);
+  nvml::succeeds(library, "nvmlSystemGetCudaDriverVersion_v2", &nvidia.cuda_version);
   unsigned n_gpus = 0;
-  if (!succeeds(library, "nvmlDeviceGetCount_v2", &n_gpus)) n_gpus = 0;
+  if (!nvml::succeeds(library, "nvmlDeviceGetCount_v2", &n_gpus)) n_gpus = 0;
   for (unsigned i = 0; i < n_gpus; ++i) {
-    Device device = nullptr;
-    if (succeeds(library, "nvmlDeviceGetHandleByIndex_v2", i, &device))
+    nvml::Device device = nullptr;
+    if (nvml::succeeds(library, "nvmlDeviceGetHandleByIndex_v2", i, &device))
       nvidia.gpus.push_back(read_gpu(library, device));
   }
-  succeeds(library, "nvmlShutdown");
+  nvml::succeeds(library, "nvmlShutdown");
   return nvidia;
 }
 

@@ -1,5 +1,5 @@
-// A libnvidia-ml.so.1 for tests: FAKE_NVML says what the driver would ("ok", "old", "maxwell", or
-// an error code).
+// A libnvidia-ml.so.1 for tests: FAKE_NVML says what the driver would ("ok", "old", "maxwell",
+// "hot", or an error code).
 
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +12,9 @@ std::string wish() {
 }
 struct Memory {
   unsigned long long total, free, used;
+};
+struct Utilization {
+  unsigned gpu, memory;
 };
 }  // namespace
 
@@ -64,6 +67,19 @@ int nvmlDeviceGetMaxPcieLinkWidth(void*, unsigned* width) {
 }
 int nvmlDeviceGetEnforcedPowerLimit(void*, unsigned* milliwatts) {
   *milliwatts = 250000;
+  return 0;
+}
+int nvmlDeviceGetUtilizationRates(void*, Utilization* busy) {
+  *busy = {wish() == "hot" ? 100u : 37u, 5u};
+  return 0;
+}
+int nvmlDeviceGetPowerUsage(void*, unsigned* milliwatts) {
+  *milliwatts = 123500;
+  return 0;
+}
+int nvmlDeviceGetTemperature(void*, unsigned sensor, unsigned* celsius) {
+  if (sensor != 0 || wish() == "old") return 3;  // not supported
+  *celsius = wish() == "hot" ? 91 : 48;
   return 0;
 }
 // nvmlDeviceGetDisplayActive is missing on purpose: an older library.
