@@ -70,16 +70,8 @@ void read_lines(const std::filesystem::path& file,
   if (goes_on && !splitter.rest().empty()) use(splitter.rest(), splitter.rest_begin());
 }
 
-LineFollower::Seen LineFollower::seen_of(const struct ::stat& status) {
-  constexpr int64_t kNs = 1'000'000'000;
-  return {.device = status.st_dev,
-          .inode = status.st_ino,
-          .n_bytes = status.st_size,
-          .time_ns = status.st_mtim.tv_sec * kNs + status.st_mtim.tv_nsec};
-}
-
-bool LineFollower::goes_on(int fd, const Seen& now) const {
-  if (!seen_ || !now.is_file_of(*seen_) || now.n_bytes < n_read_) return n_read_ == 0;
+bool LineFollower::goes_on(int fd, const FileStamp& now) const {
+  if (!seen_ || !now.is_of_same_file(*seen_) || now.n_bytes < n_read_) return n_read_ == 0;
   std::array<char, kLast_bytes> there;
   const std::span<char> last = std::span(there).first(last_.size());
   const auto n_bytes = static_cast<int64_t>(last.size());
@@ -106,9 +98,9 @@ void LineFollower::read(int fd, size_t bytes_max, const UseLine& use, Growth& gr
 
 LineFollower::Growth LineFollower::follow(size_t bytes_max, const UseLine& use) {
   Growth growth;
-  struct ::stat status {};
-  growth.is_there = ::stat(path_.c_str(), &status) == 0;
-  if (!growth.is_there || (seen_ == seen_of(status) && n_read_ == status.st_size)) return growth;
+  const auto found = file_stamp(path_);
+  growth.is_there = found.has_value();
+  if (!found || (found == seen_ && n_read_ == found->n_bytes)) return growth;
   PlainFile file;
   try {
     file = open_plain_file(path_);
@@ -117,8 +109,9 @@ LineFollower::Growth LineFollower::follow(size_t bytes_max, const UseLine& use) 
     if (growth.is_there) growth.trouble = error.what();
     return growth;
   }
+  struct ::stat status {};
   if (::fstat(file.fd.get(), &status) != 0) return growth;
-  const Seen now = seen_of(status);
+  const FileStamp now = file_stamp(status);
   if (!goes_on(file.fd.get(), now)) {
     *this = LineFollower(std::move(path_));
     growth.is_anew = growth.is_behind = true;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-struct stat;
+#include "src/files/file_stamp.h"
 
 namespace ferry {
 
@@ -77,24 +77,14 @@ class LineFollower {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  /** A state of the file by its entry. */
-  struct Seen {
-    uint64_t device = 0, inode = 0;
-    int64_t n_bytes = 0, time_ns = 0;
-    bool operator==(const Seen&) const = default;
-    bool is_file_of(const Seen& other) const {
-      return device == other.device && inode == other.inode;
-    }
-  };
-  static Seen seen_of(const struct ::stat& status);
   /** True where the file, open now, begins with all that was read. */
-  bool goes_on(int fd, const Seen& now) const;
+  bool goes_on(int fd, const FileStamp& now) const;
   void read(int fd, size_t bytes_max, const UseLine& use, Growth& growth);
 
   std::filesystem::path path_;
-  std::optional<Seen> seen_;  ///< when it was read last
-  int64_t n_read_ = 0;        ///< of its bytes
-  std::string last_;          ///< the last of them, by which a file that was cut is known
+  std::optional<FileStamp> seen_;  ///< when it was read last
+  int64_t n_read_ = 0;             ///< of its bytes
+  std::string last_;               ///< the last of them, by which a file that was cut is known
   LineSplitter splitter_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What both ends of a control socket have in common. Private to src/runs.
+// The common part of both ends of a control socket. Private to src/runs.
 
 #include <sys/un.h>
 
@@ -11,7 +11,7 @@
 
 namespace ferry::runs {
 
-/** Of a question or an answer. */
+/** The most that a question or an answer has. */
 inline constexpr size_t kMessage_bytes_max = 1 << 16;
 
 /** Throws Error(machine): the path could not be made, opened, ... for this errno. */

@@ -9,7 +9,7 @@
 
 namespace ferry::cli {
 
-/** Of an answer with a plan that fits. Says what is missing if the machine is not known.
+/** For an answer with a plan that fits. Says what is missing if the machine is not known.
  * `is_verbose`: with what the machine's figures assume. */
 void print_plan_time(const service::PlanAnswer& answer,
                      bool is_verbose,

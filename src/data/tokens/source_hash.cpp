@@ -1,7 +1,6 @@
 #include "src/data/tokens/source_hash.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -24,18 +23,13 @@ namespace stdfs = std::filesystem;
 using nlohmann::ordered_json;
 
 FileStamp stamp_of(const stdfs::path& file) {
-  struct stat status {};
-  if (::stat(file.c_str(), &status) != 0)
+  const auto stamp = file_stamp(file);
+  if (!stamp)
     throw Error(Fault::data, "data.read",
                 fmt::format("'{}' cannot be looked at: {}", file.string(),
                             std::generic_category().message(errno)),
                 "check the path");
-  constexpr int64_t kNs_per_s = 1'000'000'000;
-  return {.device = status.st_dev,
-          .inode = status.st_ino,
-          .n_bytes = status.st_size,
-          // The system sets it; the time of the last change of content can be set to any value.
-          .changed_ns = status.st_ctim.tv_sec * kNs_per_s + status.st_ctim.tv_nsec};
+  return *stamp;
 }
 
 /** Sorted, so that they are the same on every file system. */

@@ -10,14 +10,9 @@
 #include <string>
 #include <vector>
 
-namespace ferry {
+#include "src/files/file_stamp.h"
 
-/** The system's facts about a file. They change with every change of its content. */
-struct FileStamp {
-  uint64_t device = 0, inode = 0;
-  int64_t n_bytes = 0, changed_ns = 0;
-  bool operator==(const FileStamp&) const = default;
-};
+namespace ferry {
 
 class SourceFiles {
  public:

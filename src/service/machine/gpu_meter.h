@@ -1,5 +1,5 @@
 #pragma once
-// What a GPU does now, as NVML tells, for a display that asks every second.
+// The load of a GPU now, as NVML tells it, for a display that asks every second.
 
 #include <cstdint>
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace ferry::service {
 
-/** Of one moment; nothing where the driver or the card does not tell. */
+/** At one moment; nothing where the driver or the card does not tell. */
 struct GpuLoad {
   std::optional<double> busy_share;  ///< of the last second or less, in which kernels ran: 0 to 1
   std::optional<int64_t> memory_used_bytes, memory_total_bytes;  ///< of all programs
@@ -26,7 +26,7 @@ class GpuMeter {
 
   /** 0 without a driver. */
   int n_gpus() const { return n_gpus_; }
-  /** Of one by its number in Nvidia::gpus (src/service/machine/nvidia.h). */
+  /** `gpu`: its number in Nvidia::gpus (src/service/machine/nvidia.h). */
   GpuLoad read(int gpu) const;
 
  private:

@@ -9,6 +9,7 @@
 #include "src/config/models/models.h"
 #include "src/data/read/dataset_files.h"
 #include "src/data/sampler.h"
+#include "src/files/file_stamp.h"
 #include "src/plan/param_groups.h"
 #include "src/service/texts/given_data.h"
 #include "src/service/texts/model_files.h"
@@ -44,12 +45,9 @@ FoundModel find_model(const config::Config& config, const Tell& tell) {
   }
 }
 
-/** What tells one state of a file from another. */
 std::string stamp_of(const fs::path& path) {
-  std::error_code error;
-  const auto time = fs::last_write_time(path, error).time_since_epoch().count();
-  const auto size = fs::is_regular_file(path, error) ? fs::file_size(path, error) : 0;
-  return fmt::format("{} {} {}\n", path.string(), time, size);
+  const FileStamp stamp = file_stamp(path).value_or(FileStamp{});
+  return fmt::format("{} {} {} {}\n", path.string(), stamp.inode, stamp.n_bytes, stamp.changed_ns);
 }
 
 /** The state of a dataset's files; of a folder with a sub-folder a label those of the folders. */

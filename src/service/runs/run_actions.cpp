@@ -38,7 +38,7 @@ std::string_view why_not_force(const RunFacts& facts) {
   return facts.is_stop_overdue ? "" : "it is given a minute after a stop was asked for";
 }
 
-/** What a new process of the run, or its removal, must wait for. */
+/** Why a new process of the run, or its removal, must wait; empty where it need not. */
 std::string_view why_not_idle(const RunFacts& facts) {
   if (facts.trainer == Trainer::none) return {};
   return facts.trainer == Trainer::unknown ? why_deaf(facts) : "its process runs: stop it first";

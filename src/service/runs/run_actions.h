@@ -1,5 +1,5 @@
 #pragma once
-// What can be done with a run: one function decides, and every button, menu and command asks it.
+// The actions that a run allows: one function decides, and every button, menu and command asks it.
 
 #include <array>
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class Trainer : uint8_t {
   unknown,    ///< of another machine, on a file system without locks, and not heard of yet
 };
 
-/** What is known of a run: by its directory, and by who asked it to stop. */
+/** The facts that decide, from its directory and from who asked it to stop. */
 struct RunFacts {
   /** As run.json says, `lost` or `unstarted` where the trainer is gone; "unreadable" where run.json
    * is missing or damaged. */

@@ -1,6 +1,5 @@
 #include "src/service/runs/run_watch.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,17 +36,10 @@ bool has_ended(const std::string& phase) {
 
 }  // namespace
 
-std::optional<RunWatch::Entry> RunWatch::entry_of(const fs::path& path) {
-  constexpr int64_t kNs = 1'000'000'000;
-  struct stat found {};
-  if (::stat(path.c_str(), &found) != 0) return std::nullopt;
-  return Entry{found.st_ino, found.st_size, found.st_mtim.tv_sec * kNs + found.st_mtim.tv_nsec};
-}
-
 void RunWatch::read_record(Clock::time_point now) {
-  const auto entry = entry_of(run_ / "run.json");
-  if (entry && entry == record_entry_) return;
-  record_entry_ = entry;
+  const auto stamp = file_stamp(run_ / "run.json");
+  if (stamp && stamp == record_stamp_) return;
+  record_stamp_ = stamp;
   const nlohmann::ordered_json before = std::move(*record_);
   *record_ = nullptr;
   trouble_.clear();
@@ -77,7 +69,7 @@ Trainer RunWatch::by_heartbeat(Clock::time_point now) const {
 Trainer RunWatch::find_trainer(Clock::time_point now) {
   if (!record_->is_object()) {
     const auto is_locked = runs::RunPlace(run_).is_locked();
-    return is_locked.value_or(false) && directory_entry_ ? Trainer::elsewhere : Trainer::none;
+    return is_locked.value_or(false) && directory_stamp_ ? Trainer::elsewhere : Trainer::none;
   }
   if (has_ended(record_->value("phase", ""))) return Trainer::none;
   const auto is_locked = runs::RunPlace(run_).is_locked();
@@ -95,8 +87,8 @@ bool RunWatch::is_overdue(Clock::time_point now) {
 
 const RunFacts& RunWatch::look(Clock::time_point now) {
   if (!first_look_) first_look_ = now;
-  const auto directory_before = directory_entry_;
-  directory_entry_ = entry_of(run_);
+  const auto directory_before = directory_stamp_;
+  directory_stamp_ = file_stamp(run_);
   read_record(now);
   facts_.trainer = find_trainer(now);
   const bool is_known = record_->is_object();
@@ -105,11 +97,11 @@ const RunFacts& RunWatch::look(Clock::time_point now) {
   facts_.has_socket = is_known && record_->contains("control_socket");
   facts_.waits_for_room = is_known && record_->contains("waits_for");
   // Checkpoints come and go as entries of the directory; complete they are a moment later.
-  if (directory_entry_ != directory_before ||
+  if (directory_stamp_ != directory_before ||
       (!facts_.has_checkpoint && facts_.trainer != Trainer::none))
     facts_.has_checkpoint = !runs::complete_checkpoints(run_).empty();
   facts_.is_writable = may_write(run_);
-  facts_.is_removable = directory_entry_ && facts_.is_writable && may_write(above(run_));
+  facts_.is_removable = directory_stamp_ && facts_.is_writable && may_write(above(run_));
   facts_.is_stop_overdue = is_overdue(now);
   return facts_;
 }

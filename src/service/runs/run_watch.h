@@ -9,6 +9,7 @@
 #include <string>
 
 #include "src/base/json_value.h"
+#include "src/files/file_stamp.h"
 #include "src/service/runs/run_actions.h"
 
 namespace ferry::service {
@@ -34,14 +35,6 @@ class RunWatch {
   void note_stop(Clock::time_point now = Clock::now()) { stop_asked_ = now; }
 
  private:
-  /** A state of a file by its entry. */
-  struct Entry {
-    uint64_t inode = 0;
-    int64_t n_bytes = 0, time_ns = 0;
-    bool operator==(const Entry&) const = default;
-  };
-  static std::optional<Entry> entry_of(const std::filesystem::path& path);
-
   void read_record(Clock::time_point now);
   Trainer find_trainer(Clock::time_point now);
   Trainer by_heartbeat(Clock::time_point now) const;
@@ -51,7 +44,7 @@ class RunWatch {
   RunFacts facts_;
   JsonValue record_;
   std::string trouble_;
-  std::optional<Entry> record_entry_, directory_entry_;
+  std::optional<FileStamp> record_stamp_, directory_stamp_;
   std::optional<Clock::time_point> first_look_, last_beat_, stop_asked_;
 };
 

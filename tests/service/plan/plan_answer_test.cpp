@@ -5,12 +5,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <iterator>
 
 #include "src/base/bytes.h"
 #include "src/files/hf/hf_directory.h"
+#include "src/files/unique_fd.h"
 #include "tests/files/test_files.h"
 #include "tests/plan/settings.h"
 #include "tests/train/tiny_model.h"
@@ -41,17 +44,11 @@ class PlanAnswers : public ::testing::Test {
     all.insert(all.end(), more.begin(), more.end());
     return settings(all);
   }
-  /** Other texts of the same size and time: only who reads them again sees them. */
-  void swap_unseen(const std::string& from, const std::string& to) {
-    const auto time = fs::last_write_time(data_);
+  std::string text() const {
     std::ifstream in(data_);
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    for (size_t at = 0; (at = text.find(from, at)) != text.npos; at += to.size())
-      text.replace(at, from.size(), to);
-    std::ofstream(data_, std::ios::trunc) << text;
-    fs::last_write_time(data_, time);
+    return {std::istreambuf_iterator<char>(in), {}};
   }
-  void touch() { fs::last_write_time(data_, fs::last_write_time(data_) + std::chrono::seconds(1)); }
+  void write(const std::string& text) const { std::ofstream(data_, std::ios::trunc) << text; }
 
   test::TempDir directory_;
   fs::path data_ = directory_ / "data.tsv";
@@ -77,7 +74,7 @@ TEST_F(PlanAnswers, AskThePlannerAsTrainingDoes) {
   const config::Config config =
       with_data({{"eval_fraction", "0.1"}, {"epochs", "2.5"}, {"train_batch_size", "8"}});
   const PlanAnswer answer = planner_.answer(config);
-  // What the trainer does before its first step, in its order.
+  // As the trainer does before its first step, in its order.
   const HfDirectory model = HfDirectory::open(directory_ / "model");
   const Tokenizer tokenizer = Tokenizer::open(model.path());
   const Texts texts = texts_to_train_on(config, model.config(), &tokenizer);
@@ -107,35 +104,42 @@ TEST_F(PlanAnswers, AskThePlannerAsTrainingDoes) {
   EXPECT_EQ(answer.plan->why, plan.why);
 }
 
+/** Sees who opens a file, from its construction on. */
+class Opened {
+ public:
+  explicit Opened(const fs::path& file) : events_(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {
+    EXPECT_GE(::inotify_add_watch(events_.get(), file.c_str(), IN_OPEN), 0);
+  }
+  bool was() const {
+    char event[4096];
+    return ::read(events_.get(), event, sizeof event) > 0;
+  }
+
+ private:
+  UniqueFd events_;
+};
+
 TEST_F(PlanAnswers, ReadTheDataAgainOnlyWhereTheyChanged) {
+  const Opened opened(data_);
   const PlanAnswer first = planner_.answer(with_data());
-  swap_unseen(" old", " foo");  // no word of the tokenizer: three more tokens at least
-  swap_unseen("the ", "xyz ");
+  EXPECT_TRUE(opened.was());
   const PlanAnswer again = planner_.answer(with_data({{"gpu_memory", "6GiB"},
                                                       {"train_batch_size", "16"},
                                                       {"learning_rate", "1e-3"},
+                                                      {"dtype", "fp16"},
                                                       {"host_memory", "5GiB"}}));
+  EXPECT_FALSE(opened.was());
   EXPECT_EQ(again.texts.mean_tokens, first.texts.mean_tokens);
   EXPECT_EQ(*first.texts.n_steps, 21);  // three times 200 in 7 steps of 32
   EXPECT_EQ(*again.texts.n_steps, 39);
   EXPECT_NE(again.request.gpu_budget_bytes, first.request.gpu_budget_bytes);
-  swap_unseen("red", "red red red red red red red");  // of another size
+  write(text() + "red red red red red red red red red red\tred\n");
   EXPECT_GT(planner_.answer(with_data()).texts.mean_tokens, first.texts.mean_tokens);
+  EXPECT_TRUE(opened.was());
 }
 
-TEST_F(PlanAnswers, FollowFilesAndSettingsOfTheData) {
+TEST_F(PlanAnswers, FollowTheSettingsOfTheData) {
   const PlanAnswer first = planner_.answer(with_data());
-  // As many bytes, one text fewer: its line end has become a blank.
-  std::string text;
-  {
-    std::ifstream in(data_);
-    text.assign(std::istreambuf_iterator<char>(in), {});
-  }
-  const size_t last_line = text.rfind('\n', text.size() - 2);
-  text.replace(last_line + 1, text.size() - last_line - 2, text.size() - last_line - 2, '\n');
-  std::ofstream(data_, std::ios::trunc) << text;
-  touch();
-  EXPECT_EQ(planner_.answer(with_data({{"train_batch_size", "1"}})).texts.n_steps, 3 * 199);
   const PlanAnswer held_out = planner_.answer(with_data({{"eval_fraction", "0.5"}}));
   EXPECT_LT(held_out.texts.n_steps, first.texts.n_steps);
   const PlanAnswer cut = planner_.answer(with_data({{"max_length", "5"}}));

@@ -1,4 +1,4 @@
-// What can be done with a run in each of its states.
+// The actions that a run allows in each of its states.
 
 #include "src/service/runs/run_actions.h"
 
