@@ -1,0 +1,197 @@
+#include "gui/app/main_window.h"
+
+#include <QAction>
+#include <QApplication>
+#include <QCloseEvent>
+#include <QDesktopServices>
+#include <QHBoxLayout>
+#include <QListWidget>
+#include <QMenuBar>
+#include <QMessageBox>
+#include <QStackedWidget>
+#include <QStatusBar>
+
+#include "gui/app/palette.h"
+#include "gui/models/text.h"
+#include "gui/pages/compare/compare_page.h"
+#include "gui/pages/doctor/doctor_page.h"
+#include "gui/pages/export/export_page.h"
+#include "gui/pages/live/live_page.h"
+#include "gui/pages/new_run/new_run_page.h"
+#include "gui/pages/runs/runs_page.h"
+#include "gui/pages/samples/samples_page.h"
+#include "gui/pages/settings/settings_page.h"
+#include "gui/pages/start/start_page.h"
+#include "gui/pages/try_it/try_it_page.h"
+
+namespace ferry::gui {
+
+namespace {
+
+constexpr int kSaidMs = 8000;
+
+}  // namespace
+
+MainWindow::MainWindow(AppSettings& settings, QWidget* parent)
+    : QMainWindow(parent), settings_(settings), shared_{settings_, launcher_, navigator_} {
+  setWindowTitle(QStringLiteral("Ferry"));
+  setObjectName("main_window");
+  make_pages();
+  make_menus();
+  connect_navigator();
+  statusBar()->setSizeGripEnabled(true);
+  const QVariant geometry = settings_.value("window/geometry");
+  if (!geometry.isValid() || !restoreGeometry(geometry.toByteArray())) resize(1180, 780);
+  connect(&settings_, &AppSettings::changed, this, [this] { apply_theme(settings_.theme()); });
+  show_page(settings_.has_seen_start() ? PageId::runs : PageId::start);
+}
+
+void MainWindow::make_pages() {
+  list_ = new QListWidget;
+  list_->setObjectName("pages");
+  list_->setAccessibleName(tr("Pages"));
+  list_->setFrameShape(QFrame::NoFrame);
+  list_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  stack_ = new QStackedWidget;
+  const auto add = [this](PageId id, const QString& name, Page* page) {
+    pages_[static_cast<size_t>(id)] = page;
+    page->setObjectName("page_" + QString::number(static_cast<int>(id)));
+    page->setAccessibleName(name);
+    list_->addItem(name);
+    stack_->addWidget(page);
+  };
+  add(PageId::start, tr("Start"), new StartPage(shared_));
+  add(PageId::runs, tr("Runs"), new RunsPage(shared_));
+  add(PageId::new_run, tr("New run"), new_run_ = new NewRunPage(shared_));
+  add(PageId::live, tr("Live"), live_ = new LivePage(shared_));
+  add(PageId::samples, tr("Samples"), samples_ = new SamplesPage(shared_));
+  add(PageId::compare, tr("Compare"), compare_ = new ComparePage(shared_));
+  add(PageId::try_it, tr("Try it"), try_ = new TryItPage(shared_));
+  add(PageId::export_model, tr("Export"), export_ = new ExportPage(shared_));
+  add(PageId::doctor, tr("Doctor"), new DoctorPage(shared_));
+  add(PageId::settings, tr("Settings"), new SettingsPage(shared_));
+  list_->setFixedWidth(list_->sizeHintForColumn(0) + 3 * list_->fontMetrics().averageCharWidth());
+  connect(list_, &QListWidget::currentRowChanged, this, [this](int row) {
+    if (row >= 0) show_page(static_cast<PageId>(row));
+  });
+
+  auto* centre = new QWidget;
+  auto* row = new QHBoxLayout(centre);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->setSpacing(0);
+  row->addWidget(list_);
+  row->addWidget(stack_, 1);
+  setCentralWidget(centre);
+}
+
+void MainWindow::make_menus() {
+  QMenu* file = menuBar()->addMenu(tr("&File"));
+  QAction* new_run = file->addAction(tr("&New run"), QKeySequence::New, this,
+                                     [this] { show_page(PageId::new_run); });
+  new_run->setObjectName("action_new_run");
+  file->addSeparator();
+  file->addAction(tr("&Settings"), QKeySequence::Preferences, this,
+                  [this] { show_page(PageId::settings); });
+  file->addAction(tr("&Close window"), QKeySequence::Close, this, &QWidget::close);
+  file->addAction(tr("&Quit"), QKeySequence::Quit, this, &QWidget::close);
+
+  page_menu_ = menuBar()->addMenu(tr("&Actions"));
+
+  QMenu* view = menuBar()->addMenu(tr("&View"));
+  for (int i = 0; i < list_->count(); ++i)
+    view->addAction(list_->item(i)->text(),
+                    i < 10 ? QKeySequence(Qt::CTRL | static_cast<Qt::Key>(Qt::Key_0 + (i + 1) % 10))
+                           : QKeySequence(),
+                    this, [this, i] { show_page(static_cast<PageId>(i)); });
+  view->addSeparator();
+  QAction* full = view->addAction(tr("&Full screen"), QKeySequence::FullScreen, this,
+                                  [this] { setWindowState(windowState() ^ Qt::WindowFullScreen); });
+  full->setObjectName("action_full_screen");
+
+  QMenu* help = menuBar()->addMenu(tr("&Help"));
+  help->addAction(tr("&Check this machine"), QKeySequence::HelpContents, this,
+                  [this] { show_page(PageId::doctor); });
+  help->addAction(tr("&About Ferry"), this, [this] {
+    QMessageBox::about(this, tr("About Ferry"),
+                       tr("<b>Ferry %1</b><p>Trains transformers on a GPU that is too small for "
+                          "them.</p><p>This app is free software under the GNU General Public "
+                          "License, version 3: it draws charts with QCustomPlot. Ferry itself is "
+                          "under the Apache License 2.0.</p>")
+                           .arg(QApplication::applicationVersion()));
+  });
+}
+
+void MainWindow::connect_navigator() {
+  connect(&navigator_, &Navigator::page_wanted, this, &MainWindow::show_page);
+  connect(&navigator_, &Navigator::said, this, &MainWindow::say);
+  connect(&navigator_, &Navigator::live_wanted, this, [this](const std::filesystem::path& run) {
+    live_->show_run(run);
+    show_page(PageId::live);
+  });
+  connect(&navigator_, &Navigator::samples_wanted, this, [this](const std::filesystem::path& run) {
+    samples_->show_run(run);
+    show_page(PageId::samples);
+  });
+  connect(&navigator_, &Navigator::try_wanted, this, [this](const std::filesystem::path& run) {
+    try_->show_run(run);
+    show_page(PageId::try_it);
+  });
+  connect(&navigator_, &Navigator::export_wanted, this, [this](const std::filesystem::path& run) {
+    export_->show_run(run);
+    show_page(PageId::export_model);
+  });
+  connect(&navigator_, &Navigator::compare_wanted, this,
+          [this](const std::vector<std::filesystem::path>& runs) {
+            compare_->show_runs(runs);
+            show_page(PageId::compare);
+          });
+  connect(&navigator_, &Navigator::new_run_wanted, this, [this](const config::Config& settings) {
+    new_run_->begin(settings);
+    show_page(PageId::new_run);
+  });
+  connect(&launcher_, &Launcher::failed, this,
+          [this](const std::filesystem::path&, const QString& message, const QString&) {
+            say(message.section('\n', -1));
+          });
+}
+
+void MainWindow::show_page(PageId id) {
+  const int row = static_cast<int>(id);
+  if (stack_->currentIndex() != row || !page_menu_->isEnabled()) {
+    for (Page* page : pages_)
+      page->set_active(false);
+    stack_->setCurrentIndex(row);
+  }
+  list_->setCurrentRow(row);
+  if (isVisible()) page(id).set_active(true);
+  fill_page_menu();
+}
+
+PageId MainWindow::current_page() const {
+  return static_cast<PageId>(stack_->currentIndex());
+}
+
+void MainWindow::fill_page_menu() {
+  page_menu_->clear();
+  const QList<QAction*> actions = page(current_page()).page_actions();
+  page_menu_->addActions(actions);
+  page_menu_->menuAction()->setVisible(!actions.isEmpty());
+}
+
+void MainWindow::say(const QString& text) {
+  statusBar()->showMessage(text, kSaidMs);
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  // Runs are processes of their own: nothing ends with the window.
+  settings_.set_value("window/geometry", saveGeometry());
+  event->accept();
+}
+
+void MainWindow::changeEvent(QEvent* event) {
+  QMainWindow::changeEvent(event);
+  if (event->type() != QEvent::WindowStateChange || !stack_) return;
+  page(current_page()).set_active(isVisible() && !isMinimized());
+}
+
+}  // namespace ferry::gui

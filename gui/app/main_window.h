@@ -1,0 +1,61 @@
+#pragma once
+// The window: a list of pages, the page, menus, a status bar. It goes where pages ask it to.
+
+#include <QMainWindow>
+#include <array>
+
+#include "gui/pages/page.h"
+
+class QListWidget;
+class QMenu;
+class QStackedWidget;
+
+namespace ferry::gui {
+
+class ComparePage;
+class ExportPage;
+class LivePage;
+class NewRunPage;
+class SamplesPage;
+class TryItPage;
+
+class MainWindow : public QMainWindow {
+  Q_OBJECT
+
+ public:
+  explicit MainWindow(AppSettings& settings, QWidget* parent = nullptr);
+
+  void show_page(PageId page);
+  PageId current_page() const;
+  Page& page(PageId id) const { return *pages_[static_cast<size_t>(id)]; }
+  Navigator& navigator() { return navigator_; }
+  Launcher& launcher() { return launcher_; }
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+  void changeEvent(QEvent* event) override;
+
+ private:
+  void make_pages();
+  void make_menus();
+  void connect_navigator();
+  void fill_page_menu();
+  void say(const QString& text);
+
+  AppSettings& settings_;
+  Launcher launcher_;
+  Navigator navigator_;
+  Shared shared_;
+  std::array<Page*, 10> pages_{};
+  ComparePage* compare_ = nullptr;
+  ExportPage* export_ = nullptr;
+  LivePage* live_ = nullptr;
+  NewRunPage* new_run_ = nullptr;
+  SamplesPage* samples_ = nullptr;
+  TryItPage* try_ = nullptr;
+  QListWidget* list_ = nullptr;
+  QStackedWidget* stack_ = nullptr;
+  QMenu* page_menu_ = nullptr;
+};
+
+}  // namespace ferry::gui

@@ -1,0 +1,56 @@
+#pragma once
+// Starts `ferry train` as a process of its own, which outlives the app. What it says before its run
+// directory is there is kept, so that a start that fails can tell why.
+
+#include <sys/types.h>
+
+#include <QObject>
+#include <QTimer>
+#include <filesystem>
+#include <vector>
+
+#include "src/config/config.h"
+
+namespace ferry::gui {
+
+class Launcher : public QObject {
+  Q_OBJECT
+
+ public:
+  explicit Launcher(QObject* parent = nullptr);
+
+  /** Starts a training with these settings in a new directory under `runs`, or in output_dir where
+   * it is set; gives the run's directory. started() or failed() follows. Asked again with the same
+   * settings while that start goes on, it gives the same directory and starts nothing. Empty where
+   * there is no program to start: failed() told why. */
+  std::filesystem::path start(const config::Config& config, const std::filesystem::path& runs);
+
+  /** Goes on with a run from its last checkpoint: `extra` are further flags ("--max-steps=200"). */
+  void resume(const std::filesystem::path& run, const QStringList& extra = {});
+
+  /** True while the run's process has not written its run.json. */
+  bool is_starting(const std::filesystem::path& run) const;
+
+ signals:
+  /** run.json is there, written by the new process. */
+  void started(const std::filesystem::path& run);
+  /** The process ended before that; `message` is what it said. */
+  void failed(const std::filesystem::path& run, const QString& message, const QString& command);
+
+ private:
+  struct Start {
+    std::filesystem::path run;
+    QStringList asked = {};  ///< what start() was given; empty of a resume
+    QString command = {};
+    std::filesystem::path log = {};
+    pid_t pid = 0;
+    std::filesystem::file_time_type before = {};  ///< of an older run.json
+  };
+  bool launch(Start start, const QStringList& arguments);
+  void look();
+
+  std::vector<Start> starts_;
+  QTimer timer_;
+};
+
+}  // namespace ferry::gui

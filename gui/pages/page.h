@@ -1,0 +1,39 @@
+#pragma once
+// A page of the main window.
+
+#include <QWidget>
+
+#include "gui/models/app_settings.h"
+#include "gui/models/launcher.h"
+#include "gui/pages/navigator.h"
+
+class QAction;
+
+namespace ferry::gui {
+
+/** What all pages share; it outlives them. */
+struct Shared {
+  AppSettings& settings;
+  Launcher& launcher;
+  Navigator& navigator;
+};
+
+class Page : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit Page(Shared& shared, QWidget* parent = nullptr) : QWidget(parent), shared_(shared) {}
+
+  /** The page is shown, or no longer: what looks again and again does so only while it is. */
+  virtual void set_active(bool active) { Q_UNUSED(active); }
+  /** The page's own actions, for the window's menu of the page. */
+  virtual QList<QAction*> page_actions() { return {}; }
+
+ protected:
+  Shared& shared() { return shared_; }
+
+ private:
+  Shared& shared_;
+};
+
+}  // namespace ferry::gui

@@ -1,0 +1,40 @@
+#include <gtest/gtest.h>
+
+#include <QTemporaryDir>
+
+#include "gui/app/main_window.h"
+#include "gui/app/palette.h"
+
+namespace ferry::gui {
+namespace {
+
+TEST(Window, GoesWherePagesAsk) {
+  QTemporaryDir directory;
+  AppSettings settings(directory.filePath("app.ini"));
+  MainWindow window(settings);
+  window.show();
+  EXPECT_EQ(window.current_page(), PageId::start);
+  for (int page = 0; page < 10; ++page) {
+    emit window.navigator().page_wanted(static_cast<PageId>(page));
+    EXPECT_EQ(window.current_page(), static_cast<PageId>(page));
+  }
+}
+
+TEST(Palette, TextIsReadable) {
+  for (const QPalette& palette : {light_palette(), dark_palette()})
+    for (const auto& [ink, ground] : {std::pair{QPalette::Text, QPalette::Base},
+                                      {QPalette::Text, QPalette::AlternateBase},
+                                      {QPalette::WindowText, QPalette::Window},
+                                      {QPalette::ButtonText, QPalette::Button},
+                                      {QPalette::HighlightedText, QPalette::Highlight},
+                                      {QPalette::Link, QPalette::Base},
+                                      {QPalette::Link, QPalette::Window},
+                                      {QPalette::PlaceholderText, QPalette::Base},
+                                      {QPalette::Mid, QPalette::Window}})
+      EXPECT_GE(contrast(palette.color(ink), palette.color(ground)), 4.5)
+          << palette.color(ink).name().toStdString() << " on "
+          << palette.color(ground).name().toStdString();
+}
+
+}  // namespace
+}  // namespace ferry::gui
