@@ -1,13 +1,13 @@
-// ferry-gui: the desktop app.
+// ferry-gui [RUN]: the desktop app, with a run's page if one is named.
 
 #include <QApplication>
-#include <QLibraryInfo>
-#include <QLocale>
-#include <QTranslator>
+#include <QIcon>
+#include <filesystem>
 
+#include "gui/app/language.h"
 #include "gui/app/main_window.h"
 #include "gui/app/palette.h"
-#include "src/config/paths.h"
+#include "gui/models/text.h"
 #include "src/files/lost_pages.h"
 
 int main(int argc, char** argv) {
@@ -18,10 +18,15 @@ int main(int argc, char** argv) {
   QApplication::setApplicationDisplayName("Ferry");
   QApplication::setApplicationVersion(FERRY_VERSION);
   QApplication::setDesktopFileName("ferry");
+  QApplication::setWindowIcon(QIcon(":/ferry.svg"));
   AppSettings settings;
+  install_language(app, settings.language());
   apply_theme(settings.theme());
   MainWindow window(settings);
   window.show();
   window.show_page(window.current_page());
+  const QStringList words = QApplication::arguments();
+  if (words.size() > 1)
+    emit window.navigator().live_wanted(std::filesystem::absolute(to_path(words[1])));
   return QApplication::exec();
 }

@@ -21,6 +21,7 @@ int run_doctor(Arguments arguments);
 int run_bench(Arguments arguments);
 int run_runs(Arguments arguments);
 int run_presets(Arguments arguments);
+int run_gui(Arguments arguments);
 int run_completion(Arguments arguments);
 int run_help(Arguments arguments);
 

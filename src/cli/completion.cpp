@@ -59,7 +59,7 @@ CompletedProgram whole_program() {
     program.verbs.push_back(std::move(verb));
   }
   program.flags.push_back({.names = {"help"},
-                           .verbs = {"presets", "doctor", "bench", "completion"},
+                           .verbs = {"presets", "doctor", "bench", "gui", "completion"},
                            .help = "What the verb does",
                            .takes_value = false});
   program.flags.push_back({.names = {"json"},

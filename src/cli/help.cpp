@@ -13,7 +13,7 @@
 namespace ferry::cli {
 
 std::span<const Command> commands() {
-  static constexpr std::array<Command, 12> kCommands = {{
+  static constexpr std::array<Command, 13> kCommands = {{
       {"train", "fine-tune a model on texts, or train one from scratch", run_train},
       {"eval", "measure a trained model on labelled data", run_eval},
       {"predict", "label texts with a trained model", run_predict},
@@ -24,6 +24,7 @@ std::span<const Command> commands() {
       {"presets", "list, show and copy settings that belong together", run_presets},
       {"doctor", "what this machine has and can do, and what is wrong with it", run_doctor},
       {"bench", "measure one part of this machine, as a run uses it", run_bench},
+      {"gui", "the desktop app: pick, plan, watch and steer runs", run_gui},
       {"completion", "a script that completes command lines in bash, zsh or fish", run_completion},
       {"help", "this text, or the options of a verb: ferry help train", run_help},
   }};
