@@ -1,6 +1,8 @@
 // ferry-gui [RUN]: the desktop app, with a run's page if one is named.
 
 #include <QApplication>
+#include <QDir>
+#include <QFontDatabase>
 #include <QIcon>
 #include <filesystem>
 
@@ -9,6 +11,18 @@
 #include "gui/app/palette.h"
 #include "gui/models/text.h"
 #include "src/files/lost_pages.h"
+
+namespace {
+
+/** A machine without a desktop has no fonts, and text would be boxes: packages bring some. */
+void load_fonts() {
+  if (!QFontDatabase::families().isEmpty()) return;
+  const QDir fonts(QApplication::applicationDirPath() + "/../share/ferry/fonts");
+  for (const QString& file : fonts.entryList({"*.ttf"}))
+    QFontDatabase::addApplicationFont(fonts.filePath(file));
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace ferry::gui;
@@ -19,6 +33,7 @@ int main(int argc, char** argv) {
   QApplication::setApplicationVersion(FERRY_VERSION);
   QApplication::setDesktopFileName("ferry");
   QApplication::setWindowIcon(QIcon(":/ferry.svg"));
+  load_fonts();
   AppSettings settings;
   install_language(app, settings.language());
   apply_theme(settings.theme());
