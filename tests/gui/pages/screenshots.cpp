@@ -1,0 +1,148 @@
+// Pictures of every page: light and dark, 100 % and 200 %, English and Chinese. Without arguments
+// it starts itself once for each of these and looks for what is cut, overlaps or is empty.
+//
+//   gui_screenshots [DIRECTORY]                       all pictures; there, or looked at alone
+//   gui_screenshots DIRECTORY THEME LANGUAGE          one set, at the scale of QT_SCALE_FACTOR
+
+#include <fmt/format.h>
+
+#include <QApplication>
+#include <QElapsedTimer>
+#include <QEventLoop>
+#include <QProcess>
+#include <QSet>
+#include <QTemporaryDir>
+#include <QTimer>
+#include <filesystem>
+
+#include "gui/app/language.h"
+#include "gui/app/main_window.h"
+#include "gui/app/palette.h"
+#include "gui/models/text.h"
+#include "src/config/config.h"
+#include "tests/gui/pages/layout_check.h"
+#include "tests/gui/sample_runs.h"
+
+namespace ferry::gui::test {
+namespace {
+
+constexpr int kWidth = 1180, kHeight = 780;
+constexpr const char* kPages[] = {"start",   "runs",   "new_run", "live",   "samples",
+                                  "compare", "try_it", "export",  "doctor", "settings"};
+
+void wait_ms(int ms) {
+  QEventLoop loop;
+  QTimer::singleShot(ms, &loop, &QEventLoop::quit);
+  loop.exec();
+}
+
+/** The share of the most frequent colour: a page without anything on it is one colour. */
+double emptiness(const QImage& image) {
+  QHash<QRgb, int> counts;
+  int most = 0, n = 0;
+  for (int y = 0; y < image.height(); y += 4)
+    for (int x = image.width() / 6; x < image.width(); x += 4, ++n)
+      most = std::max(most, ++counts[image.pixel(x, y)]);
+  return static_cast<double>(most) / std::max(1, n);
+}
+
+/** Runs of every kind, so that no page is empty. */
+std::vector<std::filesystem::path> write_runs(const std::filesystem::path& runs) {
+  return {
+      write_run(runs, {.name = "2026-11-18_2140_smollm2-135m_shakespeare",
+                       .model = "SmolLM2-135M",
+                       .task = "causal-lm",
+                       .dataset = "shakespeare.txt",
+                       .first_loss = 4.5,
+                       .has_samples = true}),
+      write_run(runs, {.name = "2026-11-19_0930_minilm_reviews", .n_taken = 600}),
+      write_run(runs, {.name = "2026-11-19_1105_minilm_reviews-lr", .first_loss = 1.9}),
+      write_run(runs, {.name = "2026-11-20_0815_bert-large_topics",
+                       .model = "bert-large-uncased",
+                       .dataset = "topics.tsv",
+                       .phase = "stopped",
+                       .exit_reason = "stopped as asked",
+                       .n_taken = 260}),
+      write_run(runs, {.name = "2026-11-20_1015_roberta-base_ner",
+                       .model = "roberta-base",
+                       .task = "token-classification",
+                       .dataset = "ner.jsonl",
+                       .phase = "training",
+                       .exit_reason = "",
+                       .n_taken = 340}),
+  };
+}
+
+int take_set(const QString& directory, const QString& theme, const QString& language) {
+  QTemporaryDir home;
+  AppSettings settings(home.filePath("app.ini"));
+  const auto runs = to_path(home.filePath("runs"));
+  const auto all = write_runs(runs);
+  settings.set_runs_directory(runs);
+  apply_theme(theme == "dark" ? Theme::dark : Theme::light);
+  settings.set_theme(theme == "dark" ? Theme::dark : Theme::light);
+  MainWindow window(settings);
+  window.resize(kWidth, kHeight);
+  window.show();
+  config::Config config;
+  config.set("model", "all-MiniLM-L6-v2", {config::Source::command_line, "test"});
+  emit window.navigator().new_run_wanted(config);
+  emit window.navigator().samples_wanted(all[0]);
+  emit window.navigator().compare_wanted({all[1], all[2]});
+  emit window.navigator().export_wanted(all[1]);
+  emit window.navigator().try_wanted(all[1]);
+  emit window.navigator().live_wanted(all[1]);
+  int n_faults = 0;
+  for (int page = 0; page < 10; ++page) {
+    window.show_page(static_cast<PageId>(page));
+    wait_ms(1200);  // what a thread reads comes later
+    const QPixmap picture = window.grab();
+    const QString file =
+        fmt::format("{}-{}-{}-{}.png", kPages[page], theme.toStdString(),
+                    static_cast<int>(100 * picture.devicePixelRatio()), language.toStdString())
+            .c_str();
+    if (!directory.isEmpty() && !picture.save(directory + "/" + file))
+      fmt::print("{}: cannot be written\n", file.toStdString()), ++n_faults;
+    QStringList faults = layout_faults(window);
+    if (const double share = emptiness(picture.toImage()); share > 0.93)
+      faults << QStringLiteral("empty: %1 of the page has one colour").arg(share);
+    for (const QString& fault : faults)
+      fmt::print("{}: {}\n", file.toStdString(), fault.toStdString()), ++n_faults;
+  }
+  std::fflush(stdout);
+  return n_faults ? 1 : 0;
+}
+
+int take_all(const QString& program, const QString& directory) {
+  int n_failed = 0;
+  for (const char* scale : {"1", "2"})
+    for (const char* theme : {"light", "dark"})
+      for (const char* language : {"en", "zh_CN"}) {
+        QProcess process;
+        QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+        environment.insert("QT_SCALE_FACTOR", scale);
+        process.setProcessEnvironment(environment);
+        process.setProcessChannelMode(QProcess::ForwardedChannels);
+        process.start(program, {directory, theme, language});
+        process.waitForFinished(120'000);
+        if (process.exitStatus() != QProcess::NormalExit || process.exitCode() != 0) {
+          fmt::print("{} {} {}: failed\n", scale, theme, language);
+          ++n_failed;
+        }
+      }
+  return n_failed ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace ferry::gui::test
+
+int main(int argc, char** argv) {
+  using namespace ferry::gui;
+  using namespace ferry::gui::test;
+  QApplication app(argc, argv);
+  const QStringList words = QApplication::arguments();
+  if (words.size() < 4)
+    return take_all(QApplication::applicationFilePath(), words.size() > 1 ? words[1] : QString());
+  install_language(app, words[3]);
+  return take_set(words[1], words[2], words[3]);
+}
