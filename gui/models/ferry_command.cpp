@@ -28,15 +28,14 @@ std::string short_name(std::string path) {
   return name;
 }
 
-/** The value as a flag takes it. */
+}  // namespace
+
 std::string flag_value(const config::Option& option, const config::Value& value) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   std::string shown = config::to_toml(option, value);
   if (shown.size() >= 2 && shown.front() == '"') shown = shown.substr(1, shown.size() - 2);
   return shown;
 }
-
-}  // namespace
 
 std::optional<fs::path> find_ferry() {
   if (std::string given = config::environment_variable("FERRY"); !given.empty()) return given;

@@ -14,6 +14,9 @@ namespace ferry::gui {
 /** The program ferry: $FERRY, else beside this program or in the build tree. */
 std::optional<std::filesystem::path> find_ferry();
 
+/** The value as a flag, and a form's field, takes it: "11GiB", "2e-05", "true". */
+std::string flag_value(const config::Option& option, const config::Value& value);
+
 /** "--learning-rate=3e-5" for every setting that is not the built-in one, in the option table's
  * order; without those that `verb` does not act on. */
 QStringList arguments_of(const config::Config& config, config::VerbMask verb);

@@ -14,16 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-fs::path users_preset_directory() {
-  std::string base = environment_variable("XDG_CONFIG_HOME");
-  if (base.empty()) {
-    base = environment_variable("HOME");
-    if (base.empty()) return {};
-    base += "/.config";
-  }
-  return fs::path(base) / "ferry" / "presets";
-}
-
 /** True where the words of `typed`, which dashes part, are words of the name in the same order. */
 bool has_words_of(std::string_view name, std::string_view typed) {
   const std::string wanted = normalized_name(typed) + '_', words = normalized_name(name) + '_';
@@ -56,6 +46,16 @@ std::string names_meant(std::string_view typed, const std::vector<std::string_vi
 }
 
 }  // namespace
+
+fs::path users_preset_directory() {
+  std::string base = environment_variable("XDG_CONFIG_HOME");
+  if (base.empty()) {
+    base = environment_variable("HOME");
+    if (base.empty()) return {};
+    base += "/.config";
+  }
+  return fs::path(base) / "ferry" / "presets";
+}
 
 std::vector<Preset> list_presets() {
   std::map<std::string, Preset> presets;  // the first found of a name wins

@@ -31,6 +31,10 @@ struct Preset {
   bool is_users = false;  // from $XDG_CONFIG_HOME/ferry/presets
 };
 
+/** $XDG_CONFIG_HOME/ferry/presets, else ~/.config/ferry/presets; empty where there is no home. It
+ * may not be there yet. */
+std::filesystem::path users_preset_directory();
+
 /** All presets by name; a user's own hides a built-in one of the same name. Reads no file. */
 std::vector<Preset> list_presets();
 

@@ -1,0 +1,150 @@
+#include "gui/models/model_facts.h"
+
+#include <QCoreApplication>
+#include <QRegularExpression>
+
+#include "gui/models/option_text.h"
+#include "gui/models/text.h"
+// Qt's keyword is a name in the planner.
+#undef slots
+#include "models/family.h"
+#include "src/config/models/models.h"
+#include "src/files/hf/hf_config.h"
+#include "src/plan/run_plan.h"
+#include "src/runs/directory/checkpoints.h"
+#include "src/service/texts/model_files.h"
+#include "src/tasks/task.h"
+
+namespace ferry::gui {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/** A head that the family has: the task's, if it is one of them. */
+HeadKind head_for(const Family& family, const QString& task) {
+  const HeadKind wanted = task_kind(task.toStdString()).head;
+  const bool has = std::ranges::find(family.heads, wanted) != family.heads.end();
+  return has || family.heads.empty() ? wanted : family.heads.front();
+}
+
+/** The shape, by the family's own table. */
+void take_shape(ModelFacts& facts, const HfConfig& hf, const config::Config& config) {
+  const Family& family = family_of(hf.fields());
+  facts.family = to_text(family.model_type);
+  facts.is_decoder = family.is_decoder;
+  const QString task = to_text(config.text("task"));
+  for (const TaskKind& kind : task_kinds())
+    if (std::ranges::find(family.heads, kind.head) != family.heads.end())
+      facts.tasks << to_text(kind.name);
+  if (!facts.tasks.contains(task))
+    facts.task_problem = QCoreApplication::translate("ModelFacts", "A %1 model is trained for: %2.")
+                             .arg(facts.family, facts.tasks.join(QStringLiteral(", ")));
+  const ModelTable table = make_table(hf.fields(), {.head = head_for(family, task)});
+  for (const BlockTable& block : table.blocks)
+    facts.n_layers += block.kind == BlockKind::layer;
+  facts.n_params = table.n_params();
+  facts.width = table.width;
+  facts.vocabulary = table.vocab_size;
+  facts.max_positions = table.max_positions;
+
+  config::Config with_defaults;
+  if (facts.is_drawn)
+    with_defaults.set("config_name", config.text("config_name"),
+                      {config::Source::command_line, "the app"});
+  take_family_defaults(with_defaults, hf);
+  for (const char* key : {"learning_rate", "train_batch_size"})
+    if (with_defaults.origin(key).source == config::Source::chosen)
+      facts.defaults[key] = to_text(config::to_toml(*config::find_option(key).option,
+                                                    with_defaults.value(key)))
+                                .replace(QLatin1String("e-0"), QLatin1String("e-"));
+}
+
+QString download_in(const QString& message) {
+  static const QRegularExpression command(QStringLiteral("(hf download .+?)(?: \\(|, then |$)"));
+  const QRegularExpressionMatch match = command.match(message);
+  return match.hasMatch() ? match.captured(1) : QString();
+}
+
+/** Without the advice: that is shown beside it, as a command. */
+QString problem_in(const QString& message, const QString& download) {
+  const QString text = message_of(message).text;
+  return download.isEmpty() ? text : text.section(QStringLiteral(" - hf download"), 0, 0);
+}
+
+}  // namespace
+
+std::vector<ModelHere> models_here() {
+  std::vector<ModelHere> models;
+  std::error_code error;
+  for (const config::ModelPlace& place : config::list_model_places())
+    for (const config::ModelPlace::Model& found : place.models) {
+      ModelHere model = {.name = to_text(found.name),
+                         .place = to_text(place.name),
+                         .directory = path_text(found.directory),
+                         .family = {},
+                         .problem = {}};
+      const auto trouble = trouble_of([&] {
+        const HfConfig hf = HfConfig::load(found.directory / "config.json");
+        model.family = to_text(hf.model_type);
+        const Family& family = family_of(hf.fields());
+        model.n_params =
+            make_table(hf.fields(), {.head = head_for(family, QStringLiteral("classification"))})
+                .n_params();
+      });
+      if (trouble) model.problem = message_of(*trouble).text;
+      models.push_back(std::move(model));
+    }
+  return models;
+}
+
+ModelFacts read_model_facts(const config::Config& config) {
+  ModelFacts facts;
+  facts.is_drawn = draws_weights(config);
+  facts.key = facts.is_drawn ? "config_name" : "model_name_or_path";
+  const std::string name = config.text(facts.key.toStdString());
+  const std::string& from = config.text("resume_from_checkpoint");
+  if (name.empty() && from.empty()) return facts;
+  std::optional<HfConfig> hf;
+  const auto trouble = trouble_of([&] {
+    if (!from.empty()) {  // the checkpoint is enough, whatever became of the model
+      if (const auto resumed = runs::find_resume_point(from); resumed.checkpoint) {
+        facts.key = "resume_from_checkpoint";
+        facts.directory = path_text(resumed.checkpoint->path);
+        hf = HfConfig::load(resumed.checkpoint->path / "config.json");
+        return;
+      }
+    }
+    if (facts.is_drawn) {
+      hf = find_scratch_model(config).config;
+      open_model(config);  // says that a tokenizer is missing
+      return;
+    }
+    const fs::path directory = config::find_model(name);
+    facts.directory = path_text(directory);
+    hf = HfConfig::load(directory / "config.json");
+    HfDirectory::open(directory);
+  });
+  if (trouble) {
+    facts.download = download_in(*trouble);
+    facts.problem = problem_in(*trouble, facts.download);
+    // The shape of many models is known by their name.
+    if (const auto known = config::known_model_config(name); known && !hf)
+      trouble_of([&] { hf = HfConfig::parse(*known, name); });
+  }
+  if (!hf) return facts;
+  if (const auto other = trouble_of([&] { take_shape(facts, *hf, config); });
+      other && facts.problem.isEmpty())
+    facts.problem = message_of(*other).text;
+  return facts;
+}
+
+QString count_text(int64_t count) {
+  const auto n = static_cast<double>(count);
+  const auto digits = [](double x) { return QString::number(x, 'f', x < 10 ? 2 : x < 100 ? 1 : 0); };
+  if (count >= 1'000'000'000) return QCoreApplication::translate("ModelFacts", "%1 B").arg(digits(n / 1e9));
+  if (count >= 1'000'000) return QCoreApplication::translate("ModelFacts", "%1 M").arg(digits(n / 1e6));
+  return QString::number(count);
+}
+
+}  // namespace ferry::gui

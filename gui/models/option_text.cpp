@@ -1,0 +1,161 @@
+#include "gui/models/option_text.h"
+
+#include <QCoreApplication>
+#include <QRegularExpression>
+#include <charconv>
+
+#include "gui/models/text.h"
+#include "src/config/options/value.h"
+#include "src/config/param_groups.h"
+
+namespace ferry::gui {
+
+using config::Option;
+using config::Type;
+
+namespace {
+
+QString translated(std::string_view text) {
+  return QCoreApplication::translate("options", std::string(text).c_str());
+}
+
+QString tr(const char* text) {
+  return QCoreApplication::translate("option_text", text);
+}
+
+std::optional<config::Value> read(const Option& option, const QString& text) {
+  return config::value_from_text(option, text.toStdString());
+}
+
+/** "10%" and "0,5" are numbers to people. */
+QString as_number(const Option& option, const QString& text) {
+  if (option.type != Type::number && option.type != Type::steps && option.type != Type::interval)
+    return {};
+  QString plain = text.trimmed();
+  const bool is_share = plain.endsWith('%');
+  if (is_share) plain.chop(1);
+  plain = plain.trimmed();
+  plain.replace(',', '.');
+  bool is_number = false;
+  double number = plain.toDouble(&is_number);
+  if (!is_number) return {};
+  if (is_share) plain = QString::number(number / 100, 'g', 6);
+  return read(option, plain) ? plain : QString();
+}
+
+/** Too small or too large, where the text is a value but for the range. */
+QString range_problem(const Option& option, const QString& text) {
+  Option wide = option;
+  wide.range = {};
+  const auto value = read(wide, text);
+  if (!value) return {};
+  double number = 0;
+  if (const auto* integer = std::get_if<int64_t>(&*value))
+    number = static_cast<double>(*integer);
+  else if (const auto* real = std::get_if<double>(&*value))
+    number = *real;
+  else
+    return {};
+  const QString why = number < option.range.min ? tr("%1 is too small. Expected %2.")
+                                                : tr("%1 is too large. Expected %2.");
+  const QString trade_off = trade_off_of(option);
+  const QString said = why.arg(text.trimmed(), expected_of(option));
+  return trade_off.isEmpty() ? said : said + ' ' + trade_off;
+}
+
+const Option* option_of_word(QString word) {
+  while (word.startsWith('-'))
+    word.remove(0, 1);
+  return config::find_option(word.toStdString()).option;
+}
+
+}  // namespace
+
+QString label_of(const Option& option) {
+  return translated(option.label);
+}
+QString unit_of(const Option& option) {
+  return option.unit.empty() ? QString() : translated(option.unit);
+}
+QString help_of(const Option& option) {
+  return translated(option.help);
+}
+QString group_of(const Option& option) {
+  return translated(option.group);
+}
+QString expected_of(const Option& option) {
+  return translated(config::expectation(option));
+}
+
+QString trade_off_of(const Option& option) {
+  static const QRegularExpression end(QStringLiteral("[.;。；] *"));
+  const QString help = help_of(option);
+  const QRegularExpressionMatch first = end.match(help);
+  if (!first.hasMatch()) return {};
+  const QString rest = help.mid(first.capturedEnd());
+  static const QRegularExpression full_stop(QStringLiteral("[.。](?= |$)"));
+  const QRegularExpressionMatch second = full_stop.match(rest);
+  return second.hasMatch() ? rest.left(second.capturedEnd()) : rest;
+}
+
+QString problem_of(const Option& option, const QString& text) {
+  if (read(option, text)) return {};
+  if (option.type == Type::groups) {
+    const QString why = to_text(config::parse_param_groups(text.toStdString()).problem);
+    return tr("%1. Expected %2.").arg(why, expected_of(option));
+  }
+  if (option.type == Type::choice) {
+    const std::string nearest = config::nearest_name(text.toStdString(), option.choices);
+    if (!nearest.empty()) return tr("Did you mean %1?").arg(to_text(nearest));
+  }
+  if (const QString number = as_number(option, text); !number.isEmpty())
+    return tr("Write %1, with a point and without a percent sign.").arg(number);
+  if (const QString why = range_problem(option, text); !why.isEmpty()) return why;
+  return tr("Expected %1.").arg(expected_of(option));
+}
+
+bool matches(const Option& option, const QString& words) {
+  const auto plain = [](QString text) {
+    text.replace('-', ' ').replace('_', ' ');
+    return text.toCaseFolded();
+  };
+  QString all = label_of(option) + ' ' + to_text(option.key) + ' ' + group_of(option) + ' ' +
+                help_of(option) + ' ' + to_text(option.label);
+  for (const config::Alias& alias : option.aliases)
+    all += ' ' + to_text(alias.name);
+  all = plain(all);
+  const QStringList wanted = plain(words).split(' ', Qt::SkipEmptyParts);
+  return std::all_of(wanted.begin(), wanted.end(),
+                     [&](const QString& word) { return all.contains(word); });
+}
+
+OptionMessage message_of(const QString& what) {
+  OptionMessage message;
+  static const QRegularExpression place(QStringLiteral("^\\[[a-z_.]+\\] "));
+  static const QRegularExpression word(QStringLiteral("(--)?[A-Za-z][A-Za-z0-9_-]*"));
+  QString text = what;
+  text.remove(place);
+  // " (--lr)" says where a value was given: always in this form.
+  static const QRegularExpression where(QStringLiteral(" \\(--[a-z0-9-]+\\)"));
+  text.remove(where);
+  QString shown;
+  qsizetype at = 0;
+  for (auto it = word.globalMatch(text); it.hasNext();) {
+    const QRegularExpressionMatch match = it.next();
+    const QString name = match.captured();
+    // "task" and "device" are words, too; "eval_fraction" and "--task" are options for sure.
+    const bool is_name = name.contains('_') || name.startsWith(QLatin1String("--"));
+    const Option* option = is_name ? option_of_word(name) : nullptr;
+    if (!option) continue;
+    shown += text.mid(at, match.capturedStart() - at) + tr("“%1”").arg(label_of(*option));
+    at = match.capturedEnd();
+    const QString key = to_text(option->key);
+    if (!message.keys.contains(key)) message.keys << key;
+  }
+  shown += text.mid(at);
+  if (!shown.isEmpty()) shown[0] = shown[0].toUpper();
+  message.text = shown;
+  return message;
+}
+
+}  // namespace ferry::gui

@@ -1,0 +1,38 @@
+#pragma once
+// The option table's words for the user: all of them pass through here, so that one context of the
+// translation, "options", holds them.
+
+#include <QString>
+#include <QStringList>
+
+#include "src/config/options/option.h"
+
+namespace ferry::gui {
+
+QString label_of(const config::Option& option);
+QString unit_of(const config::Option& option);
+QString help_of(const config::Option& option);
+QString group_of(const config::Option& option);
+/** "a number of at least 0 and at most 1" */
+QString expected_of(const config::Option& option);
+
+/** The help's first sentence says what an option does; the rest is what a larger or smaller value
+ * costs. */
+QString trade_off_of(const config::Option& option);
+
+/** Why `text` is no value of the option, and what would be one; empty: it is one. */
+QString problem_of(const config::Option& option, const QString& text);
+
+/** True where each word is in the option's label, key, aliases, group or help; "-" and "_" count
+ * as spaces. No words: true. */
+bool matches(const config::Option& option, const QString& words);
+
+/** A message of the service for people: without its place ("[config.batch]"), and with the labels
+ * of options in place of their keys. `keys` are those options. */
+struct OptionMessage {
+  QString text;
+  QStringList keys;
+};
+OptionMessage message_of(const QString& what);
+
+}  // namespace ferry::gui

@@ -1,0 +1,57 @@
+#include "gui/models/settings_file.h"
+
+#include <fmt/format.h>
+
+#include <QCoreApplication>
+#include <QSaveFile>
+
+#include "gui/models/text.h"
+#include "src/config/options/value.h"
+
+namespace ferry::gui {
+
+namespace fs = std::filesystem;
+
+QByteArray settings_toml(const config::Config& settings, const config::PresetHead& head) {
+  std::string text, group;
+  const auto say = [&](std::string_view key, const std::string& value) {
+    if (!value.empty()) text += fmt::format("preset.{} = {}\n", key, config::toml_quoted(value));
+  };
+  say("title", head.title);
+  say("purpose", head.purpose);
+  say("card", head.card);
+  for (const config::Option& option : config::option_table()) {
+    if (!settings.is_set(option.key)) continue;
+    if (option.group != group) {
+      group = option.group;
+      text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", group);
+    }
+    text += fmt::format("{} = {}\n", option.key,
+                        config::to_toml(option, settings.value(option.key)));
+  }
+  return QByteArray::fromStdString(text);
+}
+
+QString write_text_file(const fs::path& file, const QByteArray& text) {
+  const auto tr = [](const char* what) { return QCoreApplication::translate("settings_file", what); };
+  std::error_code error;
+  if (file.has_parent_path()) fs::create_directories(file.parent_path(), error);
+  QSaveFile saved(path_text(file));
+  if (!saved.open(QIODevice::WriteOnly) || saved.write(text) != text.size() || !saved.commit())
+    return tr("“%1” cannot be written: %2").arg(path_text(file), saved.errorString());
+  return {};
+}
+
+QString write_settings_file(const fs::path& file,
+                            const config::Config& settings,
+                            const config::PresetHead& head) {
+  return write_text_file(file, settings_toml(settings, head));
+}
+
+config::Config read_settings_file(const fs::path& file) {
+  config::Config settings;
+  read_toml_file(settings, file, config::Source::file);
+  return settings;
+}
+
+}  // namespace ferry::gui
