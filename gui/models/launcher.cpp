@@ -11,6 +11,7 @@
 
 #include "gui/models/ferry_command.h"
 #include "gui/models/text.h"
+#include "src/config/paths.h"
 
 namespace ferry::gui {
 
@@ -65,8 +66,9 @@ fs::path Launcher::start(const config::Config& config, const fs::path& runs) {
 }
 
 void Launcher::resume(const fs::path& run, const QStringList& extra) {
-  if (is_starting(run)) return;
-  launch({.run = run}, QStringList{"--resume=" + path_text(run)} + extra);
+  const fs::path directory = config::run_of_checkpoint(run);
+  if (is_starting(directory)) return;
+  launch({.run = directory}, QStringList{"--resume=" + path_text(run)} + extra);
 }
 
 bool Launcher::launch(Start start, const QStringList& arguments) {

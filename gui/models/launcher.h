@@ -25,7 +25,8 @@ class Launcher : public QObject {
    * there is no program to start: failed() told why. */
   std::filesystem::path start(const config::Config& config, const std::filesystem::path& runs);
 
-  /** Goes on with a run from its last checkpoint: `extra` are further flags ("--max-steps=200"). */
+  /** Goes on with a run from its last checkpoint, or from the checkpoint-N that is given: `extra`
+   * are further flags ("--max-steps=200"). */
   void resume(const std::filesystem::path& run, const QStringList& extra = {});
 
   /** True while the run's process has not written its run.json. */

@@ -245,9 +245,13 @@ void SettingsModel::set_found_problem(const QString& key, const QString& text) {
 
 std::optional<config::Config> SettingsModel::config() const {
   if (!problems_.empty()) return std::nullopt;
+  return valid_part();
+}
+
+config::Config SettingsModel::valid_part() const {
   config::Config config;
   for (const Row& row : rows_)
-    if (!row.text.isEmpty())
+    if (!row.text.isEmpty() && problem_of(*row.option, row.text).isEmpty())
       config.set(row.option->key, meant(*row.option, row.text),
                  {config::Source::command_line, "the app"});
   return config;

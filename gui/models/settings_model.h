@@ -82,6 +82,8 @@ class SettingsModel : public QAbstractTableModel {
   /** What is set, and nothing else: arguments_of() makes the command line of it. nullopt: see
    * problems(). */
   std::optional<config::Config> config() const;
+  /** Each setting that is a value by itself, whatever is wrong with others or between them. */
+  config::Config valid_part() const;
   /** The settings in force: as `ferry train` has them after reading its command line. nullopt as
    * above. */
   const std::optional<config::Config>& settled() const { return settled_; }

@@ -1,0 +1,129 @@
+#include "gui/pages/new_run/model_panel.h"
+
+#include <QtWidgets>
+
+#include "gui/widgets/look.h"
+
+namespace ferry::gui {
+
+namespace {
+
+constexpr int kRowsShown = 6;
+
+QString facts_text(const ModelFacts& facts) {
+  if (facts.family.isEmpty()) return ModelPanel::tr("Choose a model to see what it is.");
+  const QString kind = facts.is_decoder ? ModelPanel::tr("%1, a decoder").arg(facts.family)
+                                        : ModelPanel::tr("%1, an encoder").arg(facts.family);
+  return QStringList{kind, ModelPanel::tr("%n layer(s)", nullptr, facts.n_layers),
+                     ModelPanel::tr("%1 parameters").arg(count_text(facts.n_params)),
+                     ModelPanel::tr("width %1").arg(facts.width),
+                     ModelPanel::tr("%1 tokens known").arg(QLocale().toString(facts.vocabulary)),
+                     ModelPanel::tr("texts of up to %1 tokens")
+                         .arg(QLocale().toString(facts.max_positions))}
+      .join(QStringLiteral(" · "));
+}
+
+}  // namespace
+
+ModelPanel::ModelPanel(QWidget* parent) : QWidget(parent) {
+  models_ = new QTreeWidget;
+  models_->setObjectName("models_here");
+  models_->setAccessibleName(tr("Models on this machine"));
+  models_->setHeaderLabels({tr("On this machine"), tr("Family"), tr("Parameters"), tr("Found in")});
+  models_->setRootIsDecorated(false);
+  models_->setUniformRowHeights(true);
+  models_->setAlternatingRowColors(true);
+  models_->header()->setStretchLastSection(true);
+  models_->setMinimumHeight((kRowsShown + 2) * fontMetrics().height());
+  none_ = quiet_label(tr("No model is on this machine yet. Type a name of the Hugging Face hub to "
+                         "see how to fetch it, or browse to a directory."));
+  none_->setWordWrap(true);
+  none_->hide();
+  facts_ = new QLabel;
+  facts_->setObjectName("model_facts");
+  facts_->setWordWrap(true);
+  facts_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  trains_ = quiet_label();
+  trains_->setWordWrap(true);
+  problem_ = new ErrorLabel;
+  problem_->setObjectName("model_problem");
+  download_label_ = new QLabel(tr("This command fetches it:"));
+  download_ = new QLineEdit;
+  download_->setObjectName("model_download");
+  download_->setAccessibleName(tr("Command that fetches the model"));
+  download_->setReadOnly(true);
+  download_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  copy_ = new QToolButton;
+  copy_->setObjectName("copy_download");
+  copy_->setText(tr("Copy"));
+  copy_->setAccessibleName(tr("Copy the command that fetches the model"));
+  connect(copy_, &QToolButton::clicked, this,
+          [this] { QApplication::clipboard()->setText(download_->text()); });
+
+  auto* const command = new QHBoxLayout;
+  command->addWidget(download_label_);
+  command->addWidget(download_, 1);
+  command->addWidget(copy_);
+  auto* const layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(heading_label(tr("The chosen model")));
+  layout->addWidget(facts_);
+  layout->addWidget(trains_);
+  layout->addWidget(problem_);
+  layout->addLayout(command);
+  layout->addSpacing(fontMetrics().height() / 2);
+  layout->addWidget(models_, 1);
+  layout->addWidget(none_);
+  const auto choose = [this](const QTreeWidgetItem* item) {
+    if (item && (item->flags() & Qt::ItemIsEnabled))
+      emit chosen(item->data(0, Qt::UserRole).toString());
+  };
+  connect(models_, &QTreeWidget::itemClicked, this, choose);
+  connect(models_, &QTreeWidget::itemActivated, this, choose);
+  show_facts({}, {});
+}
+
+void ModelPanel::show_models(const std::vector<ModelHere>& models) {
+  models_->clear();
+  for (const ModelHere& model : models) {
+    auto* const item = new QTreeWidgetItem(
+        models_, {model.name, model.family.isEmpty() ? tr("unreadable") : model.family,
+                  model.n_params > 0 ? count_text(model.n_params) : QString(), model.place});
+    item->setData(0, Qt::UserRole, model.name);
+    item->setToolTip(0, model.problem.isEmpty() ? model.directory : model.problem);
+    item->setTextAlignment(2, Qt::AlignTrailing | Qt::AlignVCenter);
+    if (model.problem.isEmpty()) continue;
+    item->setFlags(item->flags() & ~Qt::ItemIsEnabled);
+    item->setText(3, tr("cannot be trained: %1").arg(model.problem));
+    item->setToolTip(3, model.problem);
+  }
+  for (int column = 0; column < 3; ++column) {
+    models_->resizeColumnToContents(column);
+    models_->setColumnWidth(column, models_->columnWidth(column) + 2 * fontMetrics().averageCharWidth());
+  }
+  none_->setVisible(models.empty());
+  models_->setVisible(!models.empty());
+}
+
+void ModelPanel::show_facts(const ModelFacts& facts, const QString& name) {
+  facts_->setText(facts_text(facts));
+  QString trains;
+  if (!facts.tasks.isEmpty())
+    trains = tr("It is trained for: %1.").arg(facts.tasks.join(QStringLiteral(", ")));
+  if (!facts.directory.isEmpty()) trains += ' ' + tr("It lies in %1.").arg(facts.directory);
+  trains_->setText(trains.trimmed());
+  trains_->setVisible(!trains.isEmpty());
+  problem_->set_error(facts.problem);
+  download_->setText(facts.download);
+  download_->setCursorPosition(0);
+  for (QWidget* widget : {static_cast<QWidget*>(download_label_),
+                          static_cast<QWidget*>(download_), static_cast<QWidget*>(copy_)})
+    widget->setVisible(!facts.download.isEmpty());
+  const QSignalBlocker quiet(models_);
+  models_->setCurrentItem(nullptr);
+  for (int i = 0; i < models_->topLevelItemCount(); ++i)
+    if (models_->topLevelItem(i)->data(0, Qt::UserRole).toString() == name)
+      models_->setCurrentItem(models_->topLevelItem(i));
+}
+
+}  // namespace ferry::gui

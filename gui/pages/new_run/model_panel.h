@@ -1,0 +1,39 @@
+#pragma once
+// Beside the settings of the model: those that are on this machine, and what the chosen one is.
+
+#include <QWidget>
+
+#include "gui/models/model_facts.h"
+
+class QLabel;
+class QLineEdit;
+class QToolButton;
+class QTreeWidget;
+
+namespace ferry::gui {
+
+class ErrorLabel;
+
+class ModelPanel : public QWidget {
+  Q_OBJECT
+
+ public:
+  explicit ModelPanel(QWidget* parent = nullptr);
+
+  void show_models(const std::vector<ModelHere>& models);
+  void show_facts(const ModelFacts& facts, const QString& name);
+
+ signals:
+  /** A model of the list, by its name. */
+  void chosen(const QString& name);
+
+ private:
+  QTreeWidget* models_ = nullptr;
+  QLabel *none_ = nullptr, *facts_ = nullptr, *trains_ = nullptr;
+  ErrorLabel* problem_ = nullptr;
+  QLabel* download_label_ = nullptr;
+  QLineEdit* download_ = nullptr;
+  QToolButton* copy_ = nullptr;
+};
+
+}  // namespace ferry::gui

@@ -1,0 +1,34 @@
+#pragma once
+// What pages' texts look like beside plain ones: headings, quiet words, errors. Colours follow the
+// palette, also where it changes.
+
+#include <QLabel>
+
+namespace ferry::gui {
+
+/** Red enough to be read at 4.5:1 on the palette's window and base. */
+QColor error_colour(const QPalette& palette);
+
+/** A label whose text is of the palette's placeholder colour. */
+QLabel* quiet_label(const QString& text = {}, QWidget* parent = nullptr);
+/** Slightly larger, bold. */
+QLabel* heading_label(const QString& text, QWidget* parent = nullptr);
+
+/** An error beside what it concerns: hidden while it is empty. The sign before it says "error"
+ * without colour. */
+class ErrorLabel : public QLabel {
+  Q_OBJECT
+
+ public:
+  explicit ErrorLabel(QWidget* parent = nullptr);
+  void set_error(const QString& text);
+  const QString& error() const { return error_; }
+
+ protected:
+  void changeEvent(QEvent* event) override;
+
+ private:
+  QString error_;
+};
+
+}  // namespace ferry::gui

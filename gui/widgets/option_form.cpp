@@ -1,0 +1,166 @@
+#include "gui/widgets/option_form.h"
+
+#include <QFormLayout>
+#include <QLabel>
+#include <QVBoxLayout>
+
+#include "gui/models/option_text.h"
+#include "gui/widgets/look.h"
+#include "gui/widgets/option_field.h"
+
+namespace ferry::gui {
+
+OptionForm::OptionForm(SettingsModel& settings, const QString& prefix, QWidget* parent)
+    : QWidget(parent), settings_(settings), prefix_(prefix) {
+  layout_ = new QVBoxLayout(this);
+  layout_->setContentsMargins(0, 0, 0, 0);
+  connect(&settings_, &SettingsModel::settings_changed, this, [this] {
+    // Set elsewhere, by a preset or a search, a setting is shown here, too.
+    for (Group& group : groups_)
+      for (const Row& row : group.rows)
+        if ((!row.field || row.field->isHidden()) && wants(row)) return update_rows();
+  });
+}
+
+void OptionForm::set_keys(const QStringList& keys, bool has_headings) {
+  has_headings_ = has_headings;
+  for (const QString& key : keys) {
+    const int row = settings_.row_of(key);
+    if (row < 0) continue;
+    const QString name = has_headings ? group_of(settings_.option(row)) : QString();
+    if (groups_.empty() || groups_.back().name != name) {
+      Group group = {.name = name, .rows = {}};
+      if (has_headings) {
+        group.heading = heading_label(name);
+        group.heading->hide();
+        layout_->addWidget(group.heading);
+      }
+      group.form = new QFormLayout;
+      group.form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+      group.form->setRowWrapPolicy(QFormLayout::DontWrapRows);
+      group.form->setLabelAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+      layout_->addLayout(group.form);
+      groups_.push_back(std::move(group));
+    }
+    groups_.back().rows.push_back({.key = key});
+  }
+  update_rows();
+}
+
+void OptionForm::set_shows_all(bool all) {
+  if (shows_all_ == all) return;
+  shows_all_ = all;
+  for (Group& group : groups_)
+    for (Row& row : group.rows)
+      row.is_pinned = false;
+  update_rows();
+}
+
+void OptionForm::set_search(const QString& words) {
+  if (words_ == words) return;
+  words_ = words;
+  update_rows();
+}
+
+void OptionForm::set_reserved_letters(const QString& letters) {
+  reserved_ = letters;
+  set_mnemonics();
+}
+
+bool OptionForm::wants(const Row& row) const {
+  const config::Option& option = settings_.option(settings_.row_of(row.key));
+  if (!words_.isEmpty()) return matches(option, words_);
+  return shows_all_ || row.is_pinned || option.level == config::Level::basic ||
+         settings_.is_changed(row.key) || !settings_.problem(row.key).isEmpty();
+}
+
+void OptionForm::make(Group& group, size_t at) {
+  Row& row = group.rows[at];
+  row.field = new OptionField(settings_, row.key, prefix_);
+  int before = 0;  // rows keep the order of the keys, whenever they are made
+  for (size_t i = 0; i < at; ++i)
+    before += group.rows[i].field != nullptr;
+  group.form->insertRow(before, row.field->label(), row.field);
+  connect(row.field, &OptionField::focused, this, &OptionForm::focused);
+  emit field_made(row.field);
+}
+
+void OptionForm::update_rows() {
+  n_shown_ = 0;
+  bool is_new = false;
+  for (Group& group : groups_) {
+    int n_of_group = 0;
+    for (size_t i = 0; i < group.rows.size(); ++i) {
+      const bool is_wanted = wants(group.rows[i]);
+      if (is_wanted && !group.rows[i].field) {
+        make(group, i);
+        is_new = true;
+      }
+      if (OptionField* const field = group.rows[i].field) {
+        field->setVisible(is_wanted);
+        field->label()->setVisible(is_wanted);
+      }
+      n_of_group += is_wanted;
+    }
+    if (group.heading) group.heading->setVisible(n_of_group > 0);
+    n_shown_ += n_of_group;
+  }
+  if (is_new) {
+    // Labels of all groups are as wide as the widest, so that editors stand in one column.
+    int width = 0;
+    for (const Group& group : groups_)
+      for (const Row& row : group.rows)
+        if (row.field) width = std::max(width, row.field->label()->sizeHint().width());
+    QWidget* before = nullptr;
+    for (const Group& group : groups_)
+      for (const Row& row : group.rows)
+        if (row.field) {
+          row.field->label()->setMinimumWidth(width);
+          for (QWidget* const stop : row.field->tab_stops()) {
+            if (before) setTabOrder(before, stop);
+            before = stop;
+          }
+        }
+  }
+  set_mnemonics();
+}
+
+/** The first letter of each label that nothing else on the page has; those of the first words
+ * before others. */
+void OptionForm::set_mnemonics() {
+  QString taken = reserved_.toLower();
+  for (const Group& group : groups_)
+    for (const Row& row : group.rows) {
+      if (!row.field || row.field->isHidden()) continue;
+      QChar found;
+      for (const QChar letter : label_of(row.field->option()))
+        if (letter.isLetter() && letter.unicode() < 0x80 && !taken.contains(letter.toLower())) {
+          found = letter;
+          break;
+        }
+      if (!found.isNull()) taken += found.toLower();
+      row.field->set_mnemonic(found);
+    }
+}
+
+OptionField* OptionForm::made_field(const QString& key) const {
+  for (const Group& group : groups_)
+    for (const Row& row : group.rows)
+      if (row.key == key) return row.field;
+  return nullptr;
+}
+
+OptionField* OptionForm::field(const QString& key) {
+  for (Group& group : groups_)
+    for (Row& row : group.rows)
+      if (row.key == key) {
+        if (!row.field || row.field->isHidden()) {
+          row.is_pinned = true;
+          update_rows();
+        }
+        return row.field;
+      }
+  return nullptr;
+}
+
+}  // namespace ferry::gui

@@ -1,0 +1,72 @@
+#pragma once
+// A form of settings: fields by group, of the basic level or of all. Fields that are not shown are
+// not made.
+
+#include <QWidget>
+#include <vector>
+
+#include "gui/models/settings_model.h"
+
+class QFormLayout;
+class QVBoxLayout;
+
+namespace ferry::gui {
+
+class OptionField;
+
+class OptionForm : public QWidget {
+  Q_OBJECT
+
+ public:
+  /** `prefix` begins the names of its editors. */
+  explicit OptionForm(SettingsModel& settings,
+                      const QString& prefix = QStringLiteral("field_"),
+                      QWidget* parent = nullptr);
+
+  /** The settings that the form may show, in this order. `has_headings`: the groups' names stand
+   * above them. */
+  void set_keys(const QStringList& keys, bool has_headings);
+  /** All of them, or the basic ones and those that were changed or are wrong. */
+  void set_shows_all(bool all);
+  /** Only those that have the words; an empty text: as set_shows_all() says. */
+  void set_search(const QString& words);
+  /** Letters that other things of the page have as mnemonics. */
+  void set_reserved_letters(const QString& letters);
+
+  /** The field, made and shown where it was not; nullptr: none of the form's. */
+  OptionField* field(const QString& key);
+  /** The field, where it was made. */
+  OptionField* made_field(const QString& key) const;
+  int n_shown() const { return n_shown_; }
+
+ signals:
+  void focused(const QString& key);
+  /** A field was made: the page adds what its own knowledge gives. */
+  void field_made(ferry::gui::OptionField* field);
+
+ private:
+  struct Row {
+    QString key;
+    OptionField* field = nullptr;
+    bool is_pinned = false;  ///< was asked for by name
+  };
+  struct Group {
+    QString name;
+    QWidget* heading = nullptr;
+    QFormLayout* form = nullptr;
+    std::vector<Row> rows;
+  };
+  bool wants(const Row& row) const;
+  void make(Group& group, size_t row);
+  void update_rows();
+  void set_mnemonics();
+
+  SettingsModel& settings_;
+  QString prefix_, words_, reserved_;
+  bool shows_all_ = false, has_headings_ = false;
+  int n_shown_ = 0;
+  std::vector<Group> groups_;
+  QVBoxLayout* layout_ = nullptr;
+};
+
+}  // namespace ferry::gui

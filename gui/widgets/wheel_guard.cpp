@@ -1,0 +1,28 @@
+#include "gui/widgets/wheel_guard.h"
+
+#include <QEvent>
+
+namespace ferry::gui {
+
+namespace {
+
+class Guard : public QObject {
+ public:
+  using QObject::QObject;
+  bool eventFilter(QObject* watched, QEvent* event) override {
+    if (event->type() != QEvent::Wheel) return false;
+    const auto* const widget = qobject_cast<QWidget*>(watched);
+    if (!widget || widget->hasFocus()) return false;
+    event->ignore();  // goes to the parent
+    return true;
+  }
+};
+
+}  // namespace
+
+void guard_wheel(QWidget* widget) {
+  if (widget->focusPolicy() == Qt::WheelFocus) widget->setFocusPolicy(Qt::StrongFocus);
+  widget->installEventFilter(new Guard(widget));
+}
+
+}  // namespace ferry::gui
