@@ -7,6 +7,7 @@ namespace ferry::gui {
 Latest::Latest(QObject* parent) : QObject(parent) {}
 
 Latest::~Latest() {
+  ++asked_;
   thread_.request_stop();
   if (thread_.joinable()) thread_.join();
 }
@@ -38,7 +39,7 @@ void Latest::run(const std::stop_token& stop) {
       work = std::exchange(waiting_, {});
       number = waiting_number_;
     }
-    const std::function<void()> take = work();
+    const std::function<void()> take = work([this, number] { return number == asked_; });
     if (stop.stop_requested()) return;
     QMetaObject::invokeMethod(
         this,

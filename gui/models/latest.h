@@ -6,6 +6,7 @@
 //                          [this](ModelFacts facts) { show(facts); });
 
 #include <QObject>
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -21,13 +22,21 @@ class Latest : public QObject {
   /** Waits for the work that goes on. */
   ~Latest() override;
 
+  /** False: nobody will hear the answer, and the work may end early. */
+  using IsWanted = std::function<bool()>;
+
   /** `work` runs in the thread and may not throw; `take` runs in this object's thread. */
   template <typename Answer>
-  void ask(std::function<Answer()> work, std::function<void(Answer)> take) {
-    put([work = std::move(work), take = std::move(take)]() -> std::function<void()> {
-      auto answer = std::make_shared<Answer>(work());
+  void ask(std::function<Answer(const IsWanted&)> work, std::function<void(Answer)> take) {
+    put([work = std::move(work),
+         take = std::move(take)](const IsWanted& is_wanted) -> std::function<void()> {
+      auto answer = std::make_shared<Answer>(work(is_wanted));
       return [take, answer] { take(std::move(*answer)); };
     });
+  }
+  template <typename Answer>
+  void ask(std::function<Answer()> work, std::function<void(Answer)> take) {
+    ask<Answer>([work = std::move(work)](const IsWanted&) { return work(); }, std::move(take));
   }
   /** Nobody wants the answer any more. */
   void forget();
@@ -35,7 +44,7 @@ class Latest : public QObject {
   bool is_busy() const { return answered_ != asked_; }
 
  private:
-  using Work = std::function<std::function<void()>()>;
+  using Work = std::function<std::function<void()>(const IsWanted&)>;
   void put(Work work);
   void run(const std::stop_token& stop);
 
@@ -43,8 +52,9 @@ class Latest : public QObject {
   std::condition_variable_any wake_;
   Work waiting_;
   uint64_t waiting_number_ = 0;
-  uint64_t asked_ = 0, answered_ = 0;  // of this object's thread
-  std::jthread thread_;                // started by the first question
+  std::atomic<uint64_t> asked_ = 0;  // written by this object's thread
+  uint64_t answered_ = 0;            // of this object's thread
+  std::jthread thread_;              // started by the first question
 };
 
 }  // namespace ferry::gui

@@ -55,9 +55,9 @@ void take_shape(ModelFacts& facts, const HfConfig& hf, const config::Config& con
   take_family_defaults(with_defaults, hf);
   for (const char* key : {"learning_rate", "train_batch_size"})
     if (with_defaults.origin(key).source == config::Source::chosen)
-      facts.defaults[key] = to_text(config::to_toml(*config::find_option(key).option,
-                                                    with_defaults.value(key)))
-                                .replace(QLatin1String("e-0"), QLatin1String("e-"));
+      facts.defaults[key] =
+          to_text(config::to_toml(*config::find_option(key).option, with_defaults.value(key)))
+              .replace(QLatin1String("e-0"), QLatin1String("e-"));
 }
 
 QString download_in(const QString& message) {
@@ -141,9 +141,13 @@ ModelFacts read_model_facts(const config::Config& config) {
 
 QString count_text(int64_t count) {
   const auto n = static_cast<double>(count);
-  const auto digits = [](double x) { return QString::number(x, 'f', x < 10 ? 2 : x < 100 ? 1 : 0); };
-  if (count >= 1'000'000'000) return QCoreApplication::translate("ModelFacts", "%1 B").arg(digits(n / 1e9));
-  if (count >= 1'000'000) return QCoreApplication::translate("ModelFacts", "%1 M").arg(digits(n / 1e6));
+  const auto digits = [](double x) {
+    return QString::number(x, 'f', x < 10 ? 2 : x < 100 ? 1 : 0);
+  };
+  if (count >= 1'000'000'000)
+    return QCoreApplication::translate("ModelFacts", "%1 B").arg(digits(n / 1e9));
+  if (count >= 1'000'000)
+    return QCoreApplication::translate("ModelFacts", "%1 M").arg(digits(n / 1e6));
   return QString::number(count);
 }
 

@@ -14,9 +14,9 @@ namespace ferry::gui {
 struct ModelHere {
   QString name;  ///< as the option model_name_or_path takes it
   QString place, directory;
-  QString family;     ///< model_type of its config.json; empty: unreadable
+  QString family;        ///< model_type of its config.json; empty: unreadable
   int64_t n_params = 0;  ///< 0: not known
-  QString problem;    ///< why it cannot be trained; empty: it can
+  QString problem;       ///< why it cannot be trained; empty: it can
 };
 /** Those of `ferry doctor`'s list. */
 std::vector<ModelHere> models_here();

@@ -135,8 +135,9 @@ OptionMessage message_of(const QString& what) {
   static const QRegularExpression word(QStringLiteral("(--)?[A-Za-z][A-Za-z0-9_-]*"));
   QString text = what;
   text.remove(place);
-  // " (--lr)" says where a value was given: always in this form.
-  static const QRegularExpression where(QStringLiteral(" \\(--[a-z0-9-]+\\)"));
+  // " (--lr)" and " (dataset from the app)" say where a value was given: always in this form.
+  static const QRegularExpression where(
+      QStringLiteral(" \\((--[a-z0-9_-]+|[a-z0-9_]+ from the app)\\)"));
   text.remove(where);
   QString shown;
   qsizetype at = 0;

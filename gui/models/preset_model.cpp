@@ -62,8 +62,12 @@ QVariant PresetModel::data(const QModelIndex& index, int role) const {
     case Qt::ToolTipRole:
       return path_text(entry.preset.file);
     case Qt::AccessibleTextRole:
-      return QStringList{data(index, title_role).toString(), data(index, purpose_role).toString(),
-                         data(index, card_role).toString(), entry.plan, entry.lacks, entry.problem}
+      return QStringList{data(index, title_role).toString(),
+                         data(index, purpose_role).toString(),
+                         data(index, card_role).toString(),
+                         entry.plan,
+                         entry.lacks,
+                         entry.problem}
           .filter(QRegularExpression(QStringLiteral(".")))
           .join(QStringLiteral(". "));
     case name_role:
@@ -137,9 +141,10 @@ void PresetModel::plan_all() {
       rows.push_back(row);
     }
   planning_.ask<QStringList>(
-      [planned = std::move(planned)] {
+      [planned = std::move(planned)](const Latest::IsWanted& is_wanted) {
         QStringList lines;
         for (const service::PresetFacts& facts : planned) {
+          if (!is_wanted()) break;
           QString line;
           // One that cannot be planned leaves the others their plans.
           if (const auto trouble =

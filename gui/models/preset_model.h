@@ -23,8 +23,8 @@ class PresetModel : public QAbstractListModel {
     model_role,
     task_role,
     card_role,
-    plan_role,     ///< one line; empty: not planned yet
-    lacks_role,    ///< one line; empty: this machine has what it takes
+    plan_role,   ///< one line; empty: not planned yet
+    lacks_role,  ///< one line; empty: this machine has what it takes
     is_users_role,
     problem_role  ///< why its file is no preset; empty: it is one
   };

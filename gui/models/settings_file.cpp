@@ -26,14 +26,16 @@ QByteArray settings_toml(const config::Config& settings, const config::PresetHea
       group = option.group;
       text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", group);
     }
-    text += fmt::format("{} = {}\n", option.key,
-                        config::to_toml(option, settings.value(option.key)));
+    text +=
+        fmt::format("{} = {}\n", option.key, config::to_toml(option, settings.value(option.key)));
   }
   return QByteArray::fromStdString(text);
 }
 
 QString write_text_file(const fs::path& file, const QByteArray& text) {
-  const auto tr = [](const char* what) { return QCoreApplication::translate("settings_file", what); };
+  const auto tr = [](const char* what) {
+    return QCoreApplication::translate("settings_file", what);
+  };
   std::error_code error;
   if (file.has_parent_path()) fs::create_directories(file.parent_path(), error);
   QSaveFile saved(path_text(file));

@@ -67,7 +67,8 @@ SettingsModel::SettingsModel(QObject* parent) : QAbstractTableModel(parent) {
   for (const Option& option : config::option_table())
     if (option.verbs & config::kTrain) {
       row_by_key_[to_text(option.key)] = static_cast<int>(rows_.size());
-      rows_.push_back({.option = &option, .text = {}, .own_default = {}, .found = {}, .problem = {}});
+      rows_.push_back(
+          {.option = &option, .text = {}, .own_default = {}, .found = {}, .problem = {}});
     }
   find_problems();
 }

@@ -87,8 +87,8 @@ OptionField::OptionField(SettingsModel& settings,
   all->setSpacing(2);
   all->addLayout(row);
   auto* const below = new QHBoxLayout;
-  below->setContentsMargins(dot_->width() + style()->pixelMetric(QStyle::PM_LayoutHorizontalSpacing),
-                            0, 0, 0);
+  below->setContentsMargins(
+      dot_->width() + style()->pixelMetric(QStyle::PM_LayoutHorizontalSpacing), 0, 0, 0);
   below->addWidget(error_, 1);
   all->addLayout(below);
   QSizePolicy keeps = reset_->sizePolicy();
@@ -160,8 +160,7 @@ void OptionField::make_browse() {
     browse_->setMenu(menu);
     browse_->setPopupMode(QToolButton::InstantPopup);
   } else {
-    connect(browse_, &QToolButton::clicked, this,
-            [this, kind] { browse(kind.is_directory); });
+    connect(browse_, &QToolButton::clicked, this, [this, kind] { browse(kind.is_directory); });
   }
 }
 
@@ -190,11 +189,11 @@ QString OptionField::help_text() const {
   QStringList names{to_text(option().key)};
   for (const config::Alias& alias : option().aliases)
     names << to_text(alias.name);
-  const QString effect =
-      option().effect == config::Effect::free ? tr("It does not change what is learned.")
-      : option().effect == config::Effect::fixes_bits
-          ? tr("A run that is resumed keeps it.")
-          : tr("It may be changed when a run is resumed.");
+  const QString effect = option().effect == config::Effect::free
+                             ? tr("It does not change what is learned.")
+                         : option().effect == config::Effect::fixes_bits
+                             ? tr("A run that is resumed keeps it.")
+                             : tr("It may be changed when a run is resumed.");
   return QStringLiteral("<p><b>%1</b></p><p>%2</p><p>%3</p><p><code>%4</code></p>")
       .arg(label_of(option()).toHtmlEscaped(), help_of(option()).toHtmlEscaped(),
            effect.toHtmlEscaped(), names.join(QStringLiteral(", ")).toHtmlEscaped());

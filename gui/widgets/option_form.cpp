@@ -110,7 +110,9 @@ void OptionForm::update_rows() {
     int width = 0;
     for (const Group& group : groups_)
       for (const Row& row : group.rows)
-        if (row.field) width = std::max(width, row.field->label()->sizeHint().width());
+        if (row.field)
+          width = std::max(
+              width, row.field->label()->sizeHint().width() + fontMetrics().averageCharWidth());
     QWidget* before = nullptr;
     for (const Group& group : groups_)
       for (const Row& row : group.rows)

@@ -8,18 +8,19 @@ namespace ferry::gui {
 
 namespace {
 
-constexpr int kRowsShown = 6;
+constexpr int kRowsShown_max = 10;
 
 QString facts_text(const ModelFacts& facts) {
   if (facts.family.isEmpty()) return ModelPanel::tr("Choose a model to see what it is.");
   const QString kind = facts.is_decoder ? ModelPanel::tr("%1, a decoder").arg(facts.family)
                                         : ModelPanel::tr("%1, an encoder").arg(facts.family);
-  return QStringList{kind, ModelPanel::tr("%n layer(s)", nullptr, facts.n_layers),
-                     ModelPanel::tr("%1 parameters").arg(count_text(facts.n_params)),
-                     ModelPanel::tr("width %1").arg(facts.width),
-                     ModelPanel::tr("%1 tokens known").arg(QLocale().toString(facts.vocabulary)),
-                     ModelPanel::tr("texts of up to %1 tokens")
-                         .arg(QLocale().toString(facts.max_positions))}
+  return QStringList{
+      kind,
+      ModelPanel::tr("%1 layers").arg(facts.n_layers),
+      ModelPanel::tr("%1 parameters").arg(count_text(facts.n_params)),
+      ModelPanel::tr("width %1").arg(facts.width),
+      ModelPanel::tr("%1 tokens known").arg(QLocale().toString(facts.vocabulary)),
+      ModelPanel::tr("texts of up to %1 tokens").arg(QLocale().toString(facts.max_positions))}
       .join(QStringLiteral(" · "));
 }
 
@@ -34,9 +35,9 @@ ModelPanel::ModelPanel(QWidget* parent) : QWidget(parent) {
   models_->setUniformRowHeights(true);
   models_->setAlternatingRowColors(true);
   models_->header()->setStretchLastSection(true);
-  models_->setMinimumHeight((kRowsShown + 2) * fontMetrics().height());
-  none_ = quiet_label(tr("No model is on this machine yet. Type a name of the Hugging Face hub to "
-                         "see how to fetch it, or browse to a directory."));
+  none_ =
+      quiet_label(tr("No model is on this machine yet. Type a name of the Hugging Face hub to "
+                     "see how to fetch it, or browse to a directory."));
   none_->setWordWrap(true);
   none_->hide();
   facts_ = new QLabel;
@@ -72,8 +73,9 @@ ModelPanel::ModelPanel(QWidget* parent) : QWidget(parent) {
   layout->addWidget(problem_);
   layout->addLayout(command);
   layout->addSpacing(fontMetrics().height() / 2);
-  layout->addWidget(models_, 1);
+  layout->addWidget(models_);
   layout->addWidget(none_);
+  layout->addStretch(1);
   const auto choose = [this](const QTreeWidgetItem* item) {
     if (item && (item->flags() & Qt::ItemIsEnabled))
       emit chosen(item->data(0, Qt::UserRole).toString());
@@ -99,8 +101,13 @@ void ModelPanel::show_models(const std::vector<ModelHere>& models) {
   }
   for (int column = 0; column < 3; ++column) {
     models_->resizeColumnToContents(column);
-    models_->setColumnWidth(column, models_->columnWidth(column) + 2 * fontMetrics().averageCharWidth());
+    models_->setColumnWidth(column,
+                            models_->columnWidth(column) + 2 * fontMetrics().averageCharWidth());
   }
+  // As high as its rows: what is below a short list belongs to nobody.
+  const int rows = std::clamp(static_cast<int>(models.size()), 3, kRowsShown_max);
+  models_->setFixedHeight(models_->header()->sizeHint().height() +
+                          rows * (models_->fontMetrics().height() + 4) + 4);
   none_->setVisible(models.empty());
   models_->setVisible(!models.empty());
 }
@@ -116,8 +123,8 @@ void ModelPanel::show_facts(const ModelFacts& facts, const QString& name) {
   problem_->set_error(facts.problem);
   download_->setText(facts.download);
   download_->setCursorPosition(0);
-  for (QWidget* widget : {static_cast<QWidget*>(download_label_),
-                          static_cast<QWidget*>(download_), static_cast<QWidget*>(copy_)})
+  for (QWidget* widget : {static_cast<QWidget*>(download_label_), static_cast<QWidget*>(download_),
+                          static_cast<QWidget*>(copy_)})
     widget->setVisible(!facts.download.isEmpty());
   const QSignalBlocker quiet(models_);
   models_->setCurrentItem(nullptr);

@@ -29,10 +29,9 @@ constexpr const char* kReservedLetters = "favhbnqscx";
 constexpr const char* kStoredTexts = "new_run/texts";
 
 /** Settings that belong to the data and not to a method: a preset leaves them alone. */
-const QStringList kDataKeys = {"dataset",           "eval_dataset",    "dataset_format",
-                               "dataset_encoding",  "dataset_quoting", "dataset_header",
-                               "dataset_delimiter", "text_column",     "text_pair_column",
-                               "label_column"};
+const QStringList kDataKeys = {
+    "dataset",        "eval_dataset",      "dataset_format", "dataset_encoding", "dataset_quoting",
+    "dataset_header", "dataset_delimiter", "text_column",    "text_pair_column", "label_column"};
 
 QMap<QString, QString> without_data(QMap<QString, QString> texts) {
   for (const QString& key : kDataKeys)
@@ -66,8 +65,9 @@ QString purpose_of(NewRunPage::Step step) {
     case NewRunPage::method_step:
       return NewRunPage::tr("How long, how fast and in which portions it learns.");
     case NewRunPage::memory_step:
-      return NewRunPage::tr("How much of this machine it may take. None of it changes the result, "
-                            "unless its help says so.");
+      return NewRunPage::tr(
+          "How much of this machine it may take. None of it changes the result, "
+          "unless its help says so.");
     case NewRunPage::review_step:
       return NewRunPage::tr("Where the result goes, and the last look before it starts.");
     default:
@@ -160,7 +160,8 @@ QWidget* NewRunPage::make_top() {
   picker_ = new PresetPicker(presets_);
   picker_->settings = [this] { return settings_.config(); };
   connect(picker_, &PresetPicker::chosen, this, &NewRunPage::choose_preset);
-  connect(picker_, &PresetPicker::failed, this, [this](const QString& text) { show_message(text); });
+  connect(picker_, &PresetPicker::failed, this,
+          [this](const QString& text) { show_message(text); });
   connect(picker_, &PresetPicker::said, &shared().navigator, &Navigator::said);
   search_ = new QLineEdit;
   search_->setObjectName("option_search");
@@ -411,7 +412,7 @@ void NewRunPage::search(const QString& words) {
   }
   n_hits_->setText(hits_->n_shown() == 0
                        ? tr("No setting has “%1” in its name or help.").arg(words)
-                       : tr("%n setting(s) with “%1”", nullptr, hits_->n_shown()).arg(words));
+                       : tr("Settings with “%1”: %2").arg(words).arg(hits_->n_shown()));
   stack_->setCurrentWidget(hits_area_);
   hits_area_->ensureVisible(0, 0);
 }
@@ -448,6 +449,7 @@ void NewRunPage::show_field(const QString& key) {
   OptionField* const field = forms_[step]->field(key);
   if (!field) return;
   field->editor()->setFocus(Qt::OtherFocusReason);
+  show_help(key);  // also where it had the focus
   // The form lays itself out first where the field is new.
   QTimer::singleShot(0, field, [area = areas_[step], field] { area->ensureWidgetVisible(field); });
 }
@@ -648,8 +650,8 @@ void NewRunPage::update_mode() {
 
 void NewRunPage::show_help(const QString& key) {
   const config::Option& option = settings_.option(settings_.row_of(key));
-  help_->setHtml(QStringLiteral("<b>%1.</b> %2").arg(label_of(option).toHtmlEscaped(),
-                                                     help_of(option).toHtmlEscaped()));
+  help_->setHtml(QStringLiteral("<b>%1.</b> %2")
+                     .arg(label_of(option).toHtmlEscaped(), help_of(option).toHtmlEscaped()));
 }
 
 void NewRunPage::show_message(const QString& text, const QString& command) {

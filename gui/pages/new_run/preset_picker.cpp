@@ -35,10 +35,10 @@ class PresetDelegate : public QStyledItemDelegate {
     QStyle* const style = option.widget ? option.widget->style() : QApplication::style();
     style->drawControl(QStyle::CE_ItemViewItem, &option, painter, option.widget);
     const bool is_selected = option.state & QStyle::State_Selected;
-    const QColor strong = option.palette.color(is_selected ? QPalette::HighlightedText
-                                                           : QPalette::Text);
-    const QColor quiet = option.palette.color(is_selected ? QPalette::HighlightedText
-                                                          : QPalette::PlaceholderText);
+    const QColor strong =
+        option.palette.color(is_selected ? QPalette::HighlightedText : QPalette::Text);
+    const QColor quiet =
+        option.palette.color(is_selected ? QPalette::HighlightedText : QPalette::PlaceholderText);
     const int line = option.fontMetrics.height();
     QRect rect = option.rect.adjusted(line / 4, line / 4, -line / 2, 0);
     rect.setHeight(line);
@@ -68,6 +68,35 @@ QString facts_line(const PresetModel& presets, int row) {
     if (const QString part = field(presets, row, role); !part.isEmpty()) parts << part;
   return parts.join(QStringLiteral(" · "));
 }
+
+/** A button whose text begins where lines begin, and that shows that a list is under it. */
+class ListButton : public QPushButton {
+ public:
+  using QPushButton::QPushButton;
+
+ protected:
+  void paintEvent(QPaintEvent*) override {
+    QStylePainter painter(this);
+    QStyleOptionButton option;
+    initStyleOption(&option);
+    const QString text = std::exchange(option.text, {});
+    painter.drawControl(QStyle::CE_PushButton, option);
+    const int em = fontMetrics().averageCharWidth(), side = fontMetrics().height();
+    const QRect inside = rect().adjusted(em, 0, -em, 0);
+    QStyleOption arrow;
+    arrow.initFrom(this);
+    const QRect place(inside.right() - side / 2, (height() - side / 2) / 2, side / 2, side / 2);
+    arrow.rect = QStyle::visualRect(layoutDirection(), inside, place);
+    painter.drawPrimitive(QStyle::PE_IndicatorArrowDown, arrow);
+    const QRect words =
+        QStyle::visualRect(layoutDirection(), inside, inside.adjusted(0, 0, -side, 0));
+    const QString shown = fontMetrics().elidedText(text, Qt::ElideRight, words.width());
+    painter.drawItemText(words,
+                         static_cast<int>(QStyle::visualAlignment(
+                             layoutDirection(), Qt::AlignLeft | Qt::AlignVCenter)),
+                         palette(), isEnabled(), shown, QPalette::ButtonText);
+  }
+};
 
 QString task_name(const QString& task) {
   if (task == "classification") return PresetPicker::tr("Classify texts");
@@ -143,16 +172,16 @@ void PresetList::fill() {
   const QStringList words = search_->text().toCaseFolded().split(' ', Qt::SkipEmptyParts);
   QTreeWidgetItem* first = nullptr;
   QTreeWidgetItem* again = nullptr;
-  for (const char* task : {"classification", "token-classification", "question-answering",
-                           "causal-lm", "mlm", ""}) {
+  for (const char* task :
+       {"classification", "token-classification", "question-answering", "causal-lm", "mlm", ""}) {
     for (int row = 0; row < presets_.rowCount(); ++row) {
       const QModelIndex index = presets_.index(row);
       if (field(presets_, row, PresetModel::task_role) != task) continue;
       if (fits_->isChecked() && !field(presets_, row, PresetModel::lacks_role).isEmpty()) continue;
       QString all = task_name(task);
-      for (const auto role : {PresetModel::name_role, PresetModel::title_role,
-                              PresetModel::purpose_role, PresetModel::model_role,
-                              PresetModel::task_role, PresetModel::card_role})
+      for (const auto role :
+           {PresetModel::name_role, PresetModel::title_role, PresetModel::purpose_role,
+            PresetModel::model_role, PresetModel::task_role, PresetModel::card_role})
         all += ' ' + field(presets_, row, role);
       all = all.toCaseFolded();
       if (!std::all_of(words.begin(), words.end(),
@@ -210,10 +239,9 @@ bool PresetList::eventFilter(QObject* watched, QEvent* event) {
 
 PresetPicker::PresetPicker(PresetModel& presets, QWidget* parent)
     : QWidget(parent), presets_(presets) {
-  button_ = new QPushButton;
+  button_ = new ListButton;
   button_->setObjectName("preset_button");
   button_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
-  button_->setStyleSheet(QStringLiteral("text-align: left; padding: 0.25em 0.6em;"));
   more_ = new QToolButton;
   more_->setObjectName("preset_more");
   more_->setText(QStringLiteral("⋯"));
@@ -283,7 +311,7 @@ void PresetPicker::update_button() {
   const QString text = current_.isEmpty() ? tr("Choose a preset…")
                        : is_edited_       ? tr("Preset: %1 (changed)").arg(title)
                                           : tr("Preset: %1").arg(title);
-  button_->setText(text + QStringLiteral("  ▾"));
+  button_->setText(text);
   button_->setAccessibleName(text);
   button_->setToolTip(is_known ? facts_line(presets_, row) : QString());
   copy_->setEnabled(is_known);

@@ -65,8 +65,7 @@ void ReviewPanel::show_problems(const std::vector<SettingsModel::Problem>& probl
   for (const SettingsModel::Problem& problem : problems) {
     const int row = settings_.row_of(problem.key);
     const QString text =
-        row < 0 ? problem.text
-                : tr("%1: %2").arg(label_of(settings_.option(row)), problem.text);
+        row < 0 ? problem.text : tr("%1: %2").arg(label_of(settings_.option(row)), problem.text);
     auto* const item = new QListWidgetItem(QStringLiteral("⚠ ") + text, problems_);
     item->setData(Qt::UserRole, problem.key);
     item->setData(Qt::AccessibleTextRole, text);

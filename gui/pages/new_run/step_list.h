@@ -17,7 +17,6 @@ class StepList : public QListWidget {
 
  protected:
   void changeEvent(QEvent* event) override;
-
 };
 
 }  // namespace ferry::gui

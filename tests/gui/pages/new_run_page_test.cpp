@@ -1,0 +1,478 @@
+#include "gui/pages/new_run/new_run_page.h"
+
+#include <gtest/gtest.h>
+
+#include <QTest>
+#include <QtWidgets>
+
+#include "gui/app/palette.h"
+#include "gui/models/ferry_command.h"
+#include "gui/models/settings_file.h"
+#include "gui/models/text.h"
+#include "gui/widgets/look.h"
+#include "gui/widgets/option_field.h"
+
+namespace ferry::gui {
+namespace {
+
+namespace fs = std::filesystem;
+
+/** The page in a window, with what it works on in a directory of its own. */
+class NewRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"XDG_CONFIG_HOME", "FERRY_MODELS", "FERRY"})
+      before_.push_back({name, qgetenv(name)});
+    qputenv("XDG_CONFIG_HOME", QFile::encodeName(directory_.filePath("config")));
+    qputenv("FERRY_MODELS", QFile::encodeName(directory_.filePath("models")));
+    settings_.set_runs_directory(to_path(directory_.filePath("runs")));
+    write("texts.csv", "text,label\ngood,1\nbad,0\n");
+    QDir().mkpath(directory_.filePath("models/tiny"));
+    // A model that has all but weights that fit: enough for what the page looks at.
+    write("models/tiny/config.json",
+          R"({"model_type": "bert", "hidden_size": 8, "num_hidden_layers": 2,
+              "num_attention_heads": 2, "intermediate_size": 16, "vocab_size": 32,
+              "max_position_embeddings": 64})");
+    write("models/tiny/model.safetensors", QByteArray("\x08\0\0\0\0\0\0\0{}      ", 16));
+    write("models/tiny/tokenizer.json", "{}");
+    page_.resize(1060, 720);
+    page_.show();
+    page_.activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&page_));
+  }
+  void TearDown() override {
+    for (const auto& [name, value] : before_)
+      value.isNull() ? qunsetenv(name) : qputenv(name, value);
+  }
+
+  void write(const QString& name, const QByteArray& text) {
+    QFile file(directory_.filePath(name));
+    ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+    file.write(text);
+  }
+  template <typename T>
+  T* child(const char* name) {
+    return page_.findChild<T*>(name);
+  }
+  /** Waits until it is so. */
+  static bool until(const std::function<bool()>& is_so, int ms = 20000) {
+    return QTest::qWaitFor(is_so, ms);
+  }
+  void give_valid() {
+    page_.settings().set_text("model_name_or_path", "tiny");
+    page_.settings().set_text("dataset", directory_.filePath("texts.csv"));
+  }
+  QPushButton* start() { return child<QPushButton>("start_button"); }
+  SettingsModel& settings() { return page_.settings(); }
+
+  QTemporaryDir directory_;
+  std::vector<std::pair<const char*, QByteArray>> before_;
+  AppSettings settings_{directory_.filePath("app.ini")};
+  Launcher launcher_;
+  Navigator navigator_;
+  Shared shared_{settings_, launcher_, navigator_};
+  NewRunPage page_{shared_};
+};
+
+TEST_F(NewRun, EverySettingHasAFieldAtItsStep) {
+  settings_.set_shows_all_options(true);
+  for (int step = 0; step < NewRunPage::n_steps; ++step)
+    page_.show_step(static_cast<NewRunPage::Step>(step));
+  for (int row = 0; row < settings().rowCount(); ++row) {
+    const QString key = to_text(settings().option(row).key);
+    page_.show_field(key);
+    auto* const editor = page_.findChild<QWidget*>("field_" + key);
+    ASSERT_TRUE(editor) << key.toStdString();
+    EXPECT_TRUE(editor->isVisible()) << key.toStdString();
+    EXPECT_TRUE(editor->hasFocus()) << key.toStdString();
+    EXPECT_TRUE(child<QTextBrowser>("help_line")->toPlainText().size() > 10);
+  }
+}
+
+TEST_F(NewRun, AWrongValueKeepsStartAwayAndIsNamed) {
+  give_valid();
+  EXPECT_TRUE(start()->isEnabled());
+  page_.show_field("learning_rate");
+  auto* const field = child<QLineEdit>("field_learning_rate");
+  QTest::keyClicks(field, "5");
+  EXPECT_FALSE(start()->isEnabled());
+  EXPECT_TRUE(child<QLabel>("state")->text().contains("Learning rate"));
+  EXPECT_TRUE(start()->toolTip().contains("too large"));
+  auto* const steps = child<QListWidget>("steps");
+  EXPECT_TRUE(steps->item(NewRunPage::method_step)
+                  ->data(Qt::AccessibleTextRole)
+                  .toString()
+                  .contains("to mend"));
+  // The list of the review goes to the field.
+  page_.show_step(NewRunPage::review_step);
+  auto* const problems = child<QListWidget>("review_problems");
+  ASSERT_EQ(problems->count(), 1);
+  QTest::mouseClick(problems->viewport(), Qt::LeftButton, {},
+                    problems->visualItemRect(problems->item(0)).center());
+  EXPECT_EQ(page_.step(), NewRunPage::method_step);
+  EXPECT_TRUE(field->hasFocus());
+  QTest::keyClick(field, Qt::Key_Home);
+  QTest::keyClicks(field, "0.0000");
+  EXPECT_TRUE(start()->isEnabled());
+  EXPECT_EQ(child<QListWidget>("review_problems")->count(), 0);
+}
+
+TEST_F(NewRun, TellsOthersOfValidSettingsOnce) {
+  std::vector<config::Config> told, drafts;
+  QObject::connect(&page_, &NewRunPage::settings_changed,
+                   [&](const config::Config& config) { told.push_back(config); });
+  QObject::connect(&page_, &NewRunPage::draft_changed,
+                   [&](const config::Config& config) { drafts.push_back(config); });
+  settings().set_text("dataset", "no-such.csv");
+  ASSERT_TRUE(until([&] { return !drafts.empty(); }));
+  EXPECT_TRUE(told.empty());  // there is no model
+  give_valid();
+  settings().set_text("per_device_train_batch_size", "8");
+  ASSERT_TRUE(until([&] { return !told.empty(); }));
+  EXPECT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].text("model_name_or_path"), "tiny");
+  EXPECT_EQ(told[0].integer("train_batch_size"), 8);  // settled as ferry train has it
+}
+
+TEST_F(NewRun, DataThatAreNotThereAreAProblem) {
+  give_valid();
+  settings().set_text("dataset", "/no/such/größe.csv");
+  ASSERT_TRUE(until([&] { return !settings().problem("dataset").isEmpty(); }));
+  EXPECT_TRUE(settings().problem("dataset").contains("/no/such/größe.csv"));
+  EXPECT_FALSE(start()->isEnabled());
+}
+
+TEST_F(NewRun, ShowsWhatTheModelIs) {
+  give_valid();
+  auto* const facts = child<QLabel>("model_facts");
+  ASSERT_TRUE(until([&] { return facts->text().contains("2 layer"); }))
+      << facts->text().toStdString();
+  EXPECT_TRUE(facts->text().contains("bert"));
+  auto* const models = child<QTreeWidget>("models_here");
+  ASSERT_TRUE(until([&] { return models->topLevelItemCount() > 0; }));
+  settings().reset("model_name_or_path");
+  QTest::mouseClick(models->viewport(), Qt::LeftButton, {},
+                    models->visualItemRect(models->topLevelItem(0)).center());
+  EXPECT_EQ(settings().text("model_name_or_path"), "tiny");
+}
+
+TEST_F(NewRun, AModelOfTheHubThatIsNotHereComesWithItsCommand) {
+  settings().set_text("model_name_or_path", "openai-community/gpt2");
+  auto* const download = child<QLineEdit>("model_download");
+  ASSERT_TRUE(until([&] { return download->isVisible(); }));
+  EXPECT_TRUE(download->text().startsWith("hf download openai-community/gpt2"));
+  EXPECT_FALSE(settings().problem("model_name_or_path").isEmpty());
+  // A decoder's own defaults are those that the form shows; tasks that it has not cannot be taken.
+  EXPECT_EQ(settings().default_text("learning_rate"), "1e-5");
+  auto* const task = child<QComboBox>("field_task");
+  const auto* const items = qobject_cast<QStandardItemModel*>(task->model());
+  EXPECT_FALSE(items->item(task->findData("mlm"))->isEnabled());
+  EXPECT_TRUE(items->item(task->findData("causal-lm"))->isEnabled());
+  settings().set_text("task", "mlm");
+  ASSERT_TRUE(until([&] { return !settings().problem("task").isEmpty(); }));
+  settings().set_text("task", "causal-lm");
+  ASSERT_TRUE(until([&] { return settings().problem("task").isEmpty(); }));
+}
+
+TEST_F(NewRun, APresetIsChosenByKeysAndLeavesTheDataAlone) {
+  ASSERT_TRUE(until([&] { return page_.presets().is_loaded(); }));
+  settings().set_text("dataset", directory_.filePath("texts.csv"));
+  QTest::mouseClick(child<QPushButton>("preset_button"), Qt::LeftButton);
+  auto* const search = child<QLineEdit>("preset_search");
+  ASSERT_TRUE(search->isVisible());
+  QTest::keyClicks(search, "minilm");
+  QTest::keyClick(search, Qt::Key_Return);
+  EXPECT_FALSE(search->isVisible());
+  EXPECT_EQ(settings().text("model_name_or_path"), "all-MiniLM-L6-v2");
+  EXPECT_EQ(settings().text("learning_rate"), "5e-5");
+  EXPECT_EQ(settings().text("dataset"), directory_.filePath("texts.csv"));
+  auto* const button = child<QPushButton>("preset_button");
+  EXPECT_TRUE(button->text().contains("MiniLM classifies texts")) << button->text().toStdString();
+  EXPECT_FALSE(button->text().contains("changed"));
+  settings().set_text("learning_rate", "3e-5");
+  EXPECT_TRUE(button->text().contains("changed"));
+  // Data for evaluation take the place of the preset's share.
+  settings().set_text("eval_dataset", directory_.filePath("texts.csv"));
+  page_.choose_preset("minilm-classify");
+  EXPECT_EQ(settings().text("eval_fraction"), "");
+  EXPECT_EQ(settings().problem("eval_dataset"), "");
+}
+
+TEST_F(NewRun, ABuiltInPresetIsNotRenamedAndACopyIs) {
+  ASSERT_TRUE(until([&] { return page_.presets().is_loaded(); }));
+  page_.choose_preset("minilm-classify");
+  EXPECT_FALSE(child<QAction>("preset_rename")->isEnabled());
+  EXPECT_FALSE(child<QAction>("preset_delete")->isEnabled());
+  child<QAction>("preset_copy")->trigger();
+  auto* const name = child<QLineEdit>("preset_name");
+  ASSERT_TRUE(name);
+  name->setText("a/b");
+  QTest::keyClick(name, Qt::Key_Return);
+  EXPECT_FALSE(child<ErrorLabel>("preset_name_error")->error().isEmpty());
+  name->setText("mine");
+  QTest::keyClick(name, Qt::Key_Return);
+  ASSERT_TRUE(until([&] { return page_.presets().row_of("mine") >= 0; }));
+  page_.choose_preset("mine");
+  EXPECT_TRUE(child<QAction>("preset_rename")->isEnabled());
+  child<QAction>("preset_delete")->trigger();
+  ASSERT_TRUE(until([&] { return page_.presets().row_of("mine") < 0; }));
+  EXPECT_EQ(settings().text("learning_rate"), "5e-5");  // the form keeps them
+}
+
+TEST_F(NewRun, SearchShowsSettingsOfEveryGroup) {
+  page_.show_step(NewRunPage::model_step);
+  QTest::keyClick(&page_, Qt::Key_F, Qt::ControlModifier);
+  auto* const search = child<QLineEdit>("option_search");
+  ASSERT_TRUE(search->hasFocus());
+  QTest::keyClicks(search, "seed");
+  ASSERT_TRUE(until([&] { return child<QWidget>("hit_seed") != nullptr; }));
+  EXPECT_TRUE(child<QWidget>("hit_seed")->isVisible());
+  EXPECT_TRUE(child<QWidget>("hit_eval_fraction")->isVisible());  // its help has the word
+  QTest::keyClicks(child<QWidget>("hit_seed"), "7");
+  EXPECT_EQ(settings().text("seed"), "7");
+  search->clear();
+  ASSERT_TRUE(until([&] { return child<QWidget>("field_task")->isVisible(); }));
+}
+
+TEST_F(NewRun, BasicHidesWhatFewNeed) {
+  page_.show_step(NewRunPage::method_step);
+  EXPECT_FALSE(child<QWidget>("field_adam_beta1"));
+  QTest::mouseClick(child<QPushButton>("all_button"), Qt::LeftButton);
+  ASSERT_TRUE(child<QWidget>("field_adam_beta1"));
+  EXPECT_TRUE(child<QWidget>("field_adam_beta1")->isVisible());
+  EXPECT_TRUE(settings_.shows_all_options());
+  QTest::mouseClick(child<QPushButton>("basic_button"), Qt::LeftButton);
+  EXPECT_FALSE(child<QWidget>("field_adam_beta1")->isVisible());
+}
+
+TEST_F(NewRun, SettingsGoToAFileAndComeBack) {
+  give_valid();
+  settings().set_text("learning_rate", "3e-5");
+  settings().set_text("param_groups", "classifier.*:lr=0.0001");
+  settings().set_text("freeze", "bert.embeddings.*,*.bias");
+  const auto before = settings().texts();
+  const fs::path file = to_path(directory_.filePath("größe 设置/" + QString(150, 'x') + ".toml"));
+  page_.save_settings(file);
+  EXPECT_FALSE(child<QWidget>("start_message")->isVisible());
+  settings().reset_all();
+  page_.load_settings(file);
+  EXPECT_EQ(settings().texts(), before);
+  EXPECT_EQ(page_.step(), NewRunPage::review_step);  // nothing is left to do
+  write("broken.toml", "learning_rate = fast\n");
+  page_.load_settings(to_path(directory_.filePath("broken.toml")));
+  EXPECT_TRUE(child<QWidget>("start_message")->isVisible());
+  EXPECT_EQ(settings().texts(), before);
+  // Also root may not write below a file.
+  page_.save_settings(to_path(directory_.filePath("broken.toml/x.toml")));
+  EXPECT_TRUE(child<ErrorLabel>("start_failed")->error().contains("cannot be written"));
+}
+
+TEST_F(NewRun, BeginsAtWhatIsToBeDone) {
+  config::Config config;
+  config.set("model", "tiny", {config::Source::command_line, "test"});
+  page_.begin(config);
+  EXPECT_EQ(page_.step(), NewRunPage::data_step);
+  EXPECT_TRUE(child<QWidget>("data_preview_place")->isVisible());
+  page_.show_step(NewRunPage::memory_step);
+  EXPECT_TRUE(child<QWidget>("plan_view_place")->isVisible());
+  auto* const preview = new QLabel("preview");
+  page_.set_preview(preview);
+  EXPECT_EQ(preview->parentWidget(), child<QWidget>("data_preview_place"));
+}
+
+TEST_F(NewRun, SettingsOutliveThePage) {
+  settings().set_text("learning_rate", "fast");  // also what is no value yet
+  page_.set_active(false);
+  NewRunPage again(shared_);
+  EXPECT_EQ(again.settings().text("learning_rate"), "fast");
+}
+
+TEST_F(NewRun, TheReviewSaysTheCommandAndLooksAtTheFiles) {
+  give_valid();
+  page_.show_step(NewRunPage::review_step);
+  const QString command = child<QPlainTextEdit>("command")->toPlainText();
+  EXPECT_TRUE(command.contains(" train --model-name-or-path=tiny --dataset="))
+      << command.toStdString();
+  QTest::mouseClick(child<QPushButton>("copy_command"), Qt::LeftButton);
+  EXPECT_EQ(QApplication::clipboard()->text(), command);
+  // The tokenizer of this model is none.
+  auto* const error = child<ErrorLabel>("check_error");
+  ASSERT_TRUE(until([&] { return !error->error().isEmpty(); }));
+  EXPECT_TRUE(error->error().contains("tokenizer")) << error->error().toStdString();
+}
+
+TEST_F(NewRun, APlanThatDoesNotFitMakesItStartAnyway) {
+  give_valid();
+  page_.set_plan_verdict(false, "It does not fit: 3 GiB are missing.");
+  EXPECT_TRUE(start()->text().contains("anyway"));
+  EXPECT_TRUE(start()->isEnabled());
+  EXPECT_TRUE(child<QLabel>("state")->text().contains("3 GiB"));
+  settings().set_text("max_length", "32");
+  EXPECT_FALSE(start()->text().contains("anyway"));
+}
+
+/** A program in ferry's place that notes each start: "good" ones write run.json. */
+QByteArray program_that_counts(QTemporaryDir& directory, const char* then) {
+  const QString path = directory.filePath("ferry");
+  QFile file(path);
+  EXPECT_TRUE(file.open(QIODevice::WriteOnly));
+  file.write(
+      "#!/bin/sh\necho \"$@\" >> '" + QFile::encodeName(directory.filePath("starts")) +
+      "'\nfor word; do case $word in --output-dir=*) run=${word#--output-dir=};; esac; done\n" +
+      then + "\n");
+  file.close();
+  file.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
+  return QFile::encodeName(path);
+}
+int n_starts(const QTemporaryDir& directory) {
+  QFile file(directory.filePath("starts"));
+  return file.open(QIODevice::ReadOnly) ? static_cast<int>(file.readAll().count('\n')) : 0;
+}
+
+TEST_F(NewRun, ADoubleClickStartsOneRunAndGoesToIt) {
+  qputenv("FERRY", program_that_counts(
+                       directory_, "sleep 0.3; mkdir -p \"$run\"; echo '{}' > \"$run/run.json\""));
+  give_valid();
+  std::vector<fs::path> shown;
+  QObject::connect(&navigator_, &Navigator::live_wanted,
+                   [&](const fs::path& run) { shown.push_back(run); });
+  QTest::mouseClick(start(), Qt::LeftButton);
+  QTest::mouseClick(start(), Qt::LeftButton);
+  QTest::mouseDClick(start(), Qt::LeftButton);
+  QTest::keyClick(&page_, Qt::Key_R, Qt::ControlModifier);
+  EXPECT_FALSE(start()->isEnabled());
+  ASSERT_TRUE(until([&] { return !shown.empty(); }));
+  EXPECT_EQ(shown.size(), 1u);
+  EXPECT_EQ(n_starts(directory_), 1);
+  EXPECT_EQ(QDir(directory_.filePath("runs")).entryList(QDir::Dirs | QDir::NoDotAndDotDot).size(),
+            1);
+  EXPECT_TRUE(start()->isEnabled());
+  // Again is another one.
+  QTest::keyClick(&page_, Qt::Key_R, Qt::ControlModifier);
+  ASSERT_TRUE(until([&] { return shown.size() == 2; }));
+  EXPECT_NE(shown[0], shown[1]);
+}
+
+TEST_F(NewRun, AStartThatFailsSaysWhyWithItsCommand) {
+  give_valid();
+  settings().set_text("dataset", directory_.filePath("models"));  // the real program refuses it
+  QTest::mouseClick(start(), Qt::LeftButton);
+  auto* const failed = child<ErrorLabel>("start_failed");
+  ASSERT_TRUE(until([&] { return failed->isVisible(); }, 60000));
+  EXPECT_TRUE(failed->error().contains("did not start"));
+  EXPECT_GT(failed->error().size(), 40) << failed->error().toStdString();
+  EXPECT_TRUE(child<QPlainTextEdit>("start_failed_command")->toPlainText().contains("--dataset="));
+  EXPECT_TRUE(start()->isEnabled());
+}
+
+TEST_F(NewRun, WithoutTheProgramItSaysSo) {
+  qputenv("FERRY", "/no/such/ferry");
+  give_valid();
+  QTest::mouseClick(start(), Qt::LeftButton);
+  ASSERT_TRUE(until([&] { return child<ErrorLabel>("start_failed")->isVisible(); }));
+  EXPECT_TRUE(start()->isEnabled());
+}
+
+TEST_F(NewRun, ARunThatGoesOnKeepsItsDirectory) {
+  qputenv("FERRY", program_that_counts(directory_, "exit 3"));
+  QDir().mkpath(directory_.filePath("old"));
+  give_valid();
+  ASSERT_EQ(
+      write_settings_file(to_path(directory_.filePath("old/config.toml")), *settings().config()),
+      "");
+  settings().reset_all();
+  settings().set_text("resume_from_checkpoint", directory_.filePath("old"));
+  settings().set_text("max_steps", "200");
+  ASSERT_TRUE(start()->isEnabled()) << start()->toolTip().toStdString();
+  start()->click();
+  ASSERT_TRUE(until([&] { return child<ErrorLabel>("start_failed")->isVisible(); }));
+  QFile starts(directory_.filePath("starts"));
+  ASSERT_TRUE(starts.open(QIODevice::ReadOnly));
+  EXPECT_EQ(starts.readAll().trimmed(),
+            "train --resume=" + QFile::encodeName(directory_.filePath("old")) + " --max-steps=200");
+}
+
+TEST_F(NewRun, TheQueueGetsWhatIsSet) {
+  give_valid();
+  std::vector<config::Config> queued;
+  QObject::connect(&page_, &NewRunPage::queue_wanted,
+                   [&](const config::Config& config) { queued.push_back(config); });
+  child<QPushButton>("queue_button")->click();
+  ASSERT_EQ(queued.size(), 1u);
+  EXPECT_EQ(arguments_of(queued[0], config::kTrain).size(), 2);
+}
+
+TEST_F(NewRun, EveryButtonAndFieldHasAName) {
+  settings_.set_shows_all_options(true);
+  for (int step = 0; step < NewRunPage::n_steps; ++step)
+    page_.show_step(static_cast<NewRunPage::Step>(step));
+  for (const QWidget* widget : page_.findChildren<QWidget*>()) {
+    if (widget->focusPolicy() == Qt::NoFocus || qobject_cast<const QScrollArea*>(widget)) continue;
+    if (QString(widget->objectName()).startsWith("qt_")) continue;
+    const auto* const button = qobject_cast<const QAbstractButton*>(widget);
+    const bool is_named =
+        !widget->accessibleName().isEmpty() || (button && !button->text().isEmpty());
+    const bool is_label = qobject_cast<const QLabel*>(widget);
+    EXPECT_TRUE(is_named || is_label)
+        << widget->metaObject()->className() << " " << widget->objectName().toStdString();
+  }
+}
+
+/** Pictures for people: FERRY_GUI_PICTURES=DIR gui_pages_test --gtest_also_run_disabled_tests. */
+TEST_F(NewRun, DISABLED_Pictures) {
+  const QString to = qEnvironmentVariable("FERRY_GUI_PICTURES");
+  ASSERT_TRUE(until([&] { return page_.presets().is_loaded(); }));
+  for (const bool is_dark : {false, true}) {
+    QApplication::setPalette(is_dark ? dark_palette() : light_palette());
+    const auto save = [&](const QString& name) {
+      QTest::qWait(300);
+      QApplication::activePopupWidget()
+          ? QApplication::activePopupWidget()->grab().save(to + (is_dark ? "/dark_" : "/light_") +
+                                                           name + ".png")
+          : page_.grab().save(to + (is_dark ? "/dark_" : "/light_") + name + ".png");
+    };
+    settings_.set_shows_all_options(false);
+    settings().reset_all();
+    page_.show_step(NewRunPage::model_step);
+    save("0_empty");
+    page_.choose_preset("minilm-classify");
+    page_.show_field("task");
+    save("1_model");
+    settings().set_text("model_name_or_path", "google-bert/bert-large-uncased");
+    settings().set_text("task", "causal-lm");
+    QTest::qWait(500);
+    save("1_model_hub");
+    settings().set_text("task", "classification");
+    give_valid();
+    page_.show_field("eval_fraction");
+    save("2_data");
+    page_.show_field("learning_rate");
+    save("3_method");
+    settings_.set_shows_all_options(true);
+    settings().set_text("learning_rate", "5");
+    page_.show_field("learning_rate");
+    save("3_method_all");
+    page_.show_step(NewRunPage::memory_step);
+    save("4_memory_all");
+    settings_.set_shows_all_options(false);
+    settings().set_text("eval_dataset", "x.csv");
+    page_.show_step(NewRunPage::review_step);
+    save("5_review_wrong");
+    settings().reset("eval_dataset");
+    settings().set_text("learning_rate", "5e-5");
+    save("5_review");
+    child<QLineEdit>("option_search")->setText("batch");
+    save("6_search");
+    child<QLineEdit>("option_search")->clear();
+    child<QPushButton>("preset_button")->click();
+    save("7_presets");
+    QApplication::activePopupWidget()->close();
+    settings().set_text("dataset", directory_.filePath("models"));
+    page_.start();
+    until([&] { return child<ErrorLabel>("start_failed")->isVisible(); });
+    save("8_failed");
+  }
+}
+
+}  // namespace
+}  // namespace ferry::gui
