@@ -76,10 +76,13 @@ OptionField::OptionField(SettingsModel& settings,
 
   auto* const row = new QHBoxLayout;
   row->setContentsMargins(0, 0, 0, 0);
+  row->setSpacing(fontMetrics().averageCharWidth());
   row->addWidget(dot_);
   row->addWidget(editor(), is_wide(option().type) ? 1 : 0);
   if (browse_) row->addWidget(browse_);
   if (!option().unit.empty()) row->addWidget(quiet_label(unit_of(option())));
+  if (check_)
+    row->addWidget(quiet_label(option().value == "true" ? tr("default on") : tr("default off")));
   if (!is_wide(option().type)) row->addStretch(1);
   row->addWidget(reset_);
   auto* const all = new QVBoxLayout(this);
@@ -87,8 +90,7 @@ OptionField::OptionField(SettingsModel& settings,
   all->setSpacing(2);
   all->addLayout(row);
   auto* const below = new QHBoxLayout;
-  below->setContentsMargins(
-      dot_->width() + style()->pixelMetric(QStyle::PM_LayoutHorizontalSpacing), 0, 0, 0);
+  below->setContentsMargins(dot_->width() + row->spacing(), 0, 0, 0);
   below->addWidget(error_, 1);
   all->addLayout(below);
   QSizePolicy keeps = reset_->sizePolicy();

@@ -2,6 +2,7 @@
 
 #include <QFormLayout>
 #include <QLabel>
+#include <QTimer>
 #include <QVBoxLayout>
 
 #include "gui/models/option_text.h"
@@ -9,6 +10,12 @@
 #include "gui/widgets/option_field.h"
 
 namespace ferry::gui {
+
+namespace {
+
+constexpr int kMadeAtOnce = 16;
+
+}  // namespace
 
 OptionForm::OptionForm(SettingsModel& settings, const QString& prefix, QWidget* parent)
     : QWidget(parent), settings_(settings), prefix_(prefix) {
@@ -33,6 +40,8 @@ void OptionForm::set_keys(const QStringList& keys, bool has_headings) {
       if (has_headings) {
         group.heading = heading_label(name);
         group.heading->hide();
+        if (!groups_.empty())
+          group.heading->setContentsMargins(0, fontMetrics().height() / 2, 0, 0);
         layout_->addWidget(group.heading);
       }
       group.form = new QFormLayout;
@@ -88,11 +97,13 @@ void OptionForm::make(Group& group, size_t at) {
 void OptionForm::update_rows() {
   n_shown_ = 0;
   bool is_new = false;
+  // A search may want them all: they are made in several turns, so that typing is not held up.
+  int n_may_make = words_.isEmpty() ? std::numeric_limits<int>::max() : kMadeAtOnce;
   for (Group& group : groups_) {
     int n_of_group = 0;
     for (size_t i = 0; i < group.rows.size(); ++i) {
       const bool is_wanted = wants(group.rows[i]);
-      if (is_wanted && !group.rows[i].field) {
+      if (is_wanted && !group.rows[i].field && n_may_make-- > 0) {
         make(group, i);
         is_new = true;
       }
@@ -125,6 +136,7 @@ void OptionForm::update_rows() {
         }
   }
   set_mnemonics();
+  if (n_may_make < 0) QTimer::singleShot(0, this, &OptionForm::update_rows);
 }
 
 /** The first letter of each label that nothing else on the page has; those of the first words

@@ -46,8 +46,6 @@ ModelPanel::ModelPanel(QWidget* parent) : QWidget(parent) {
   facts_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   trains_ = quiet_label();
   trains_->setWordWrap(true);
-  problem_ = new ErrorLabel;
-  problem_->setObjectName("model_problem");
   download_label_ = new QLabel(tr("This command fetches it:"));
   download_ = new QLineEdit;
   download_->setObjectName("model_download");
@@ -70,7 +68,6 @@ ModelPanel::ModelPanel(QWidget* parent) : QWidget(parent) {
   layout->addWidget(heading_label(tr("The chosen model")));
   layout->addWidget(facts_);
   layout->addWidget(trains_);
-  layout->addWidget(problem_);
   layout->addLayout(command);
   layout->addSpacing(fontMetrics().height() / 2);
   layout->addWidget(models_);
@@ -120,7 +117,6 @@ void ModelPanel::show_facts(const ModelFacts& facts, const QString& name) {
   if (!facts.directory.isEmpty()) trains += ' ' + tr("It lies in %1.").arg(facts.directory);
   trains_->setText(trains.trimmed());
   trains_->setVisible(!trains.isEmpty());
-  problem_->set_error(facts.problem);
   download_->setText(facts.download);
   download_->setCursorPosition(0);
   for (QWidget* widget : {static_cast<QWidget*>(download_label_), static_cast<QWidget*>(download_),

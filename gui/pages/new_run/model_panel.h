@@ -12,8 +12,6 @@ class QTreeWidget;
 
 namespace ferry::gui {
 
-class ErrorLabel;
-
 class ModelPanel : public QWidget {
   Q_OBJECT
 
@@ -30,7 +28,6 @@ class ModelPanel : public QWidget {
  private:
   QTreeWidget* models_ = nullptr;
   QLabel *none_ = nullptr, *facts_ = nullptr, *trains_ = nullptr;
-  ErrorLabel* problem_ = nullptr;
   QLabel* download_label_ = nullptr;
   QLineEdit* download_ = nullptr;
   QToolButton* copy_ = nullptr;

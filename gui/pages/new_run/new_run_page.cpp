@@ -99,6 +99,8 @@ NewRunPage::NewRunPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   search_timer_.setInterval(kSearchMs);
   make_actions();
   auto* const layout = new QVBoxLayout(this);
+  const int margin = fontMetrics().height();
+  layout->setContentsMargins(margin, margin, margin, margin);
   layout->addWidget(make_top());
   layout->addWidget(make_body(), 1);
   layout->addWidget(make_bottom());
@@ -238,10 +240,6 @@ QWidget* NewRunPage::make_body() {
 
   auto* const right = new QVBoxLayout;
   right->addWidget(stack_, 1);
-  auto* const line = new QFrame;
-  line->setFrameShape(QFrame::HLine);
-  line->setFrameShadow(QFrame::Sunken);
-  right->addWidget(line);
   right->addWidget(help_);
   auto* const row = new QHBoxLayout(body);
   row->setContentsMargins(0, 0, 0, 0);
@@ -466,6 +464,7 @@ void NewRunPage::connect_settings() {
 void NewRunPage::on_change() {
   fits_ = true;
   verdict_.clear();
+  check_problem_.clear();
   picker_->set_edited(without_data(settings_.texts()) != preset_texts_);
   update_problems();
   settle_timer_.start();
@@ -572,6 +571,8 @@ void NewRunPage::check_training() {
         return checked;
       },
       [this](const Checked& checked) {
+        check_problem_ = checked.problem;
+        update_start();
         if (checked.problem.isEmpty())
           review_->show_check(ReviewPanel::Check::passed, checked.notes.join('\n'));
         else
@@ -589,6 +590,7 @@ void NewRunPage::update_problems() {
     steps_->set_problems(i, n_problems[static_cast<size_t>(i)]);
   if (review_) {
     review_->show_problems(settings_.problems());
+    review_->show_settings();
     const auto config = settings_.config();
     const auto ferry = find_ferry();
     const QString program = ferry ? path_text(*ferry) : QStringLiteral("ferry");
@@ -624,6 +626,8 @@ void NewRunPage::update_start() {
     words = tr("⚠ To mend: %1").arg(links.join(QStringLiteral(", ")));
   else if (is_starting_)
     words = tr("The run is starting…");
+  else if (!check_problem_.isEmpty())
+    words = tr("⚠ It would not start: %1").arg(check_problem_.toHtmlEscaped());
   else if (!verdict_.isEmpty())
     words = (fits_ ? QString() : QStringLiteral("⚠ ")) + verdict_.toHtmlEscaped();
   else

@@ -127,6 +127,7 @@ class NewRunPage : public Page {
   std::filesystem::path starting_;
   bool fits_ = true;
   QString verdict_;
+  QString check_problem_;  ///< what the review's look at the files found
 
   QAction *start_action_ = nullptr, *queue_action_ = nullptr, *load_action_ = nullptr,
           *save_action_ = nullptr, *find_action_ = nullptr, *clear_action_ = nullptr,

@@ -154,7 +154,7 @@ void PresetList::open_below(QWidget* button) {
   fill();
   const int em = fontMetrics().averageCharWidth();
   const QWidget* const window = button->window();
-  resize(std::max(button->width(), std::min(100 * em, window->width() * 3 / 4)),
+  resize(std::max(button->width(), std::min(140 * em, window->width() * 3 / 4)),
          std::min(34 * fontMetrics().height(), window->height() * 3 / 4));
   QPoint corner(0, button->height());
   if (layoutDirection() == Qt::RightToLeft) corner.setX(button->width() - width());
@@ -358,7 +358,9 @@ void PresetPicker::save() {
   if (!config) return emit failed(tr("Mend what is wrong first: a preset holds valid settings."));
   ask_name(tr("Save settings as a preset"), is_edited_ ? current_ : QString(),
            [this, config](const QString& name) {
-             const QString trouble = presets_.save(name, *config, name);
+             // Under its own name a preset of the user's is replaced, any other is not.
+             const QString trouble =
+                 presets_.save(name, *config, name, /*replaces=*/name.trimmed() == current_);
              if (trouble.isEmpty()) set_current(name.trimmed());
              return trouble;
            });

@@ -50,7 +50,20 @@ ReviewPanel::ReviewPanel(SettingsModel& settings, QWidget* parent)
   layout->addSpacing(fontMetrics().height() / 2);
   layout->addLayout(title);
   layout->addWidget(command_);
-  layout->addStretch(1);
+  set_ = new QTreeWidget;
+  set_->setObjectName("review_settings");
+  set_->setAccessibleName(tr("Settings of this run"));
+  set_->setHeaderLabels({tr("Setting"), tr("Value"), tr("Default"), tr("Group")});
+  set_->setRootIsDecorated(false);
+  set_->setUniformRowHeights(true);
+  set_->setAlternatingRowColors(true);
+  set_->setMinimumHeight(6 * fontMetrics().lineSpacing());
+  layout->addSpacing(fontMetrics().height() / 2);
+  layout->addWidget(heading_label(tr("What is set")));
+  layout->addWidget(set_, 1);
+  connect(set_, &QTreeWidget::itemActivated, this, [this](const QTreeWidgetItem* item) {
+    emit problem_chosen(item->data(0, Qt::UserRole).toString());
+  });
   const auto choose = [this](const QListWidgetItem* item) {
     emit problem_chosen(item->data(Qt::UserRole).toString());
   };
@@ -65,7 +78,9 @@ void ReviewPanel::show_problems(const std::vector<SettingsModel::Problem>& probl
   for (const SettingsModel::Problem& problem : problems) {
     const int row = settings_.row_of(problem.key);
     const QString text =
-        row < 0 ? problem.text : tr("%1: %2").arg(label_of(settings_.option(row)), problem.text);
+        row < 0
+            ? problem.text
+            : tr("%1: %2", "setting: problem").arg(label_of(settings_.option(row)), problem.text);
     auto* const item = new QListWidgetItem(QStringLiteral("⚠ ") + text, problems_);
     item->setData(Qt::UserRole, problem.key);
     item->setData(Qt::AccessibleTextRole, text);
@@ -75,6 +90,25 @@ void ReviewPanel::show_problems(const std::vector<SettingsModel::Problem>& probl
   problems_->setVisible(has_some);
   const int rows = std::clamp<int>(static_cast<int>(problems.size()), 1, 6);
   problems_->setFixedHeight((2 * rows + 1) * fontMetrics().lineSpacing());
+}
+
+void ReviewPanel::show_settings() {
+  set_->clear();
+  for (int row = 0; row < settings_.rowCount(); ++row) {
+    const auto at = [&](int column) { return settings_.index(row, column).data().toString(); };
+    if (at(SettingsModel::changed_column).isEmpty()) continue;
+    auto* const item = new QTreeWidgetItem(
+        set_, {at(SettingsModel::label_column), at(SettingsModel::value_column),
+               at(SettingsModel::default_column), at(SettingsModel::group_column)});
+    item->setData(0, Qt::UserRole, settings_.index(row, 0).data(SettingsModel::key_role));
+    item->setToolTip(1, at(SettingsModel::value_column));
+  }
+  // Room for the longest label; a long path is cut instead.
+  set_->resizeColumnToContents(0);
+  const int em = fontMetrics().averageCharWidth();
+  set_->setColumnWidth(0, set_->columnWidth(0) + 2 * em);
+  set_->resizeColumnToContents(1);
+  set_->setColumnWidth(1, std::clamp(set_->columnWidth(1) + 2 * em, 20 * em, 60 * em));
 }
 
 void ReviewPanel::show_command(const QString& command) {

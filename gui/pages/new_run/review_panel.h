@@ -9,6 +9,7 @@
 class QLabel;
 class QListWidget;
 class QPlainTextEdit;
+class QTreeWidget;
 
 namespace ferry::gui {
 
@@ -22,13 +23,15 @@ class ReviewPanel : public QWidget {
 
   void show_problems(const std::vector<SettingsModel::Problem>& problems);
   void show_command(const QString& command);
+  /** The settings that are not the built-in ones. */
+  void show_settings();
 
   enum class Check { none, running, passed, failed };
   /** `notes`: what the data were taken for, or why it failed. */
   void show_check(Check check, const QString& notes = {});
 
  signals:
-  /** The user wants to mend this setting. */
+  /** The user wants to mend or change this setting. */
   void problem_chosen(const QString& key);
 
  private:
@@ -38,6 +41,7 @@ class ReviewPanel : public QWidget {
   QLabel *check_ = nullptr, *notes_ = nullptr;
   ErrorLabel* check_error_ = nullptr;
   QPlainTextEdit* command_ = nullptr;
+  QTreeWidget* set_ = nullptr;
 };
 
 }  // namespace ferry::gui

@@ -418,6 +418,43 @@ TEST_F(NewRun, EveryButtonAndFieldHasAName) {
   }
 }
 
+/** The page's own work in an event handler, in milliseconds of its thread. */
+double cpu_ms(const std::function<void()>& work) {
+  const auto now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
+  };
+  const double before = now();
+  work();
+  return now() - before;
+}
+
+TEST_F(NewRun, DISABLED_Times) {
+  ASSERT_TRUE(until([&] { return page_.presets().is_loaded(); }));
+  const auto say = [](const char* what, const std::function<void()>& work) {
+    std::printf("%-28s %6.2f ms\n", what, cpu_ms(work));
+  };
+  say("new page", [&] { new NewRunPage(shared_, &page_); });
+  say("preset", [&] { page_.choose_preset("minilm-classify"); });
+  say("method, basic", [&] { page_.show_step(NewRunPage::method_step); });
+  say("paint", [&] { page_.grab(); });
+  say("all", [&] { settings_.set_shows_all_options(true); });
+  say("paint", [&] { page_.grab(); });
+  say("a letter", [&] { settings().set_text("learning_rate", "1"); });
+  say("review", [&] { page_.show_step(NewRunPage::review_step); });
+  say("a letter", [&] { settings().set_text("learning_rate", "0.1"); });
+  say("search", [&] {
+    child<QLineEdit>("option_search")->setText("e");
+    QTest::qWait(200);
+  });
+  say("search", [&] {
+    child<QLineEdit>("option_search")->setText("seed");
+    QTest::qWait(200);
+  });
+  say("presets", [&] { child<QPushButton>("preset_button")->click(); });
+}
+
 /** Pictures for people: FERRY_GUI_PICTURES=DIR gui_pages_test --gtest_also_run_disabled_tests. */
 TEST_F(NewRun, DISABLED_Pictures) {
   const QString to = qEnvironmentVariable("FERRY_GUI_PICTURES");
