@@ -33,7 +33,13 @@ constexpr int kSaidMs = 8000;
 }  // namespace
 
 MainWindow::MainWindow(AppSettings& settings, QWidget* parent)
-    : QMainWindow(parent), settings_(settings), shared_{settings_, launcher_, navigator_} {
+    : QMainWindow(parent),
+      settings_(settings),
+      runs_(settings_, launcher_),
+      queue_(settings_, launcher_, runs_),
+      keeper_(settings_,
+              RunKeeper::this_machine(runs_, requests_, [this] { return queue_.is_ours(); })),
+      shared_{settings_, launcher_, navigator_, runs_, queue_} {
   setWindowTitle(QStringLiteral("Ferry"));
   setObjectName("main_window");
   make_pages();
@@ -149,6 +155,9 @@ void MainWindow::connect_navigator() {
     new_run_->begin(settings);
     show_page(PageId::new_run);
   });
+  queue_.set_gate([this] { return keeper_.why_not_now(); });
+  connect(&keeper_, &RunKeeper::acted, this,
+          [this](const std::filesystem::path&, const QString& text) { say(text); });
   connect(&launcher_, &Launcher::failed, this,
           [this](const std::filesystem::path&, const QString& message, const QString&) {
             say(message.section('\n', -1));

@@ -4,6 +4,8 @@
 #include <QMainWindow>
 #include <array>
 
+#include "gui/models/run_keeper.h"
+#include "gui/models/run_requests.h"
 #include "gui/pages/page.h"
 
 class QListWidget;
@@ -30,6 +32,8 @@ class MainWindow : public QMainWindow {
   Page& page(PageId id) const { return *pages_[static_cast<size_t>(id)]; }
   Navigator& navigator() { return navigator_; }
   Launcher& launcher() { return launcher_; }
+  RunListModel& runs() { return runs_; }
+  RunQueue& queue() { return queue_; }
 
  protected:
   void closeEvent(QCloseEvent* event) override;
@@ -44,6 +48,10 @@ class MainWindow : public QMainWindow {
 
   AppSettings& settings_;
   Launcher launcher_;
+  RunListModel runs_;
+  RunQueue queue_;
+  RunRequests requests_;
+  RunKeeper keeper_;
   Navigator navigator_;
   Shared shared_;
   std::array<Page*, 10> pages_{};

@@ -107,6 +107,13 @@ bool Launcher::is_starting(const fs::path& run) const {
                      [&](const Start& start) { return start.run == run; });
 }
 
+std::vector<fs::path> Launcher::starting() const {
+  std::vector<fs::path> all;
+  for (const Start& start : starts_)
+    all.push_back(start.run);
+  return all;
+}
+
 void Launcher::look() {
   // Signals come last: who hears them may start another.
   std::vector<Start> running, over, ended;

@@ -31,6 +31,8 @@ class Launcher : public QObject {
 
   /** True while the run's process has not written its run.json. */
   bool is_starting(const std::filesystem::path& run) const;
+  /** Runs of which that is so. */
+  std::vector<std::filesystem::path> starting() const;
 
  signals:
   /** run.json is there, written by the new process. */

@@ -5,6 +5,8 @@
 
 #include "gui/models/app_settings.h"
 #include "gui/models/launcher.h"
+#include "gui/models/run_list_model.h"
+#include "gui/models/run_queue.h"
 #include "gui/pages/navigator.h"
 
 class QAction;
@@ -16,6 +18,8 @@ struct Shared {
   AppSettings& settings;
   Launcher& launcher;
   Navigator& navigator;
+  RunListModel& runs;
+  RunQueue& queue;
 };
 
 class Page : public QWidget {

@@ -1,0 +1,212 @@
+#include "gui/models/run_words.h"
+
+#include <unistd.h>
+
+#include <QCoreApplication>
+#include <QLocale>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "gui/models/text.h"
+#include "src/base/bytes.h"
+#include "src/base/host_memory.h"
+#include "src/runs/directory/checkpoints.h"
+#include "src/runs/directory/run_directory.h"
+
+namespace ferry::gui {
+
+using nlohmann::ordered_json;
+using service::RunFacts;
+using service::Trainer;
+
+namespace {
+
+struct RunWords {
+  Q_DECLARE_TR_FUNCTIONS(RunWords)
+};
+
+QString text_of(const ordered_json& record, const char* key) {
+  if (!record.is_object()) return {};
+  const auto found = record.find(key);
+  return found != record.end() && found->is_string() ? to_text(found->get_ref<const std::string&>())
+                                                     : QString();
+}
+
+int64_t count_in(const ordered_json& record, const char* part, const char* key) {
+  if (!record.is_object()) return 0;
+  const auto found = record.find(part);
+  if (found == record.end() || !found->is_object()) return 0;
+  const auto value = found->find(key);
+  if (value == found->end() || !value->is_number()) return 0;
+  const double number = value->get<double>();
+  return number > 0 && number < 9e18 ? static_cast<int64_t>(number) : 0;
+}
+
+/** The sum of the plan's rows at a place. */
+int64_t planned_at(const ordered_json& record, std::string_view place) {
+  if (!record.is_object() || !record.contains("plan")) return 0;
+  const ordered_json& plan = record["plan"];
+  if (!plan.is_object() || !plan.contains("rows") || !plan["rows"].is_array()) return 0;
+  int64_t sum = 0;
+  for (const ordered_json& row : plan["rows"])
+    if (row.is_object() && row.contains("place") && row["place"] == place &&
+        row.contains("bytes") && row["bytes"].is_number_integer())
+      sum += std::max<int64_t>(0, row["bytes"].get<int64_t>());
+  return sum;
+}
+
+/** The process is gone and said nothing. */
+QString lost_text(const ordered_json& record, int64_t host_limit_bytes) {
+  const int64_t planned = planned_host_bytes(record);
+  if (planned <= 0)
+    return RunWords::tr("The system ended its process, most likely because the host memory was full; or the "
+               "power failed.");
+  if (host_limit_bytes <= 0)
+    return RunWords::tr("The system ended its process, most likely because the host memory was full "
+               "(planned: %1); or the power failed.")
+        .arg(bytes_text(planned));
+  return RunWords::tr("The system ended its process, most likely because the host memory was full "
+             "(planned: %1, available at most: %2); or the power failed.")
+      .arg(bytes_text(planned), bytes_text(host_limit_bytes));
+}
+
+}  // namespace
+
+RunGroup group_of(const RunFacts& facts) {
+  const std::string& phase = facts.phase;
+  if (phase == "paused") return RunGroup::paused;
+  if (phase == "finished") return RunGroup::finished;
+  if (phase == "stopped") return RunGroup::stopped;
+  if (phase == "failed" || phase == "lost" || phase == "unstarted") return RunGroup::failed;
+  return runs::phase_named(phase) ? RunGroup::running : RunGroup::unreadable;
+}
+
+QString group_text(RunGroup group) {
+  switch (group) {
+    case RunGroup::running: return RunWords::tr("Running");
+    case RunGroup::paused: return RunWords::tr("Paused");
+    case RunGroup::finished: return RunWords::tr("Finished");
+    case RunGroup::stopped: return RunWords::tr("Stopped");
+    case RunGroup::failed: return RunWords::tr("Failed or killed");
+    case RunGroup::unreadable: return RunWords::tr("Unreadable");
+  }
+  return {};
+}
+
+QString state_text(const RunFacts& facts) {
+  using runs::Phase;
+  const auto phase = runs::phase_named(facts.phase);
+  if (!phase) return RunWords::tr("Unreadable");
+  switch (*phase) {
+    case Phase::preparing: return RunWords::tr("Preparing");
+    case Phase::training: return RunWords::tr("Training");
+    case Phase::evaluating: return RunWords::tr("Evaluating");
+    case Phase::sampling: return RunWords::tr("Sampling");
+    case Phase::saving: return facts.waits_for_room ? RunWords::tr("Waits for disk") : RunWords::tr("Saving");
+    case Phase::paused: return RunWords::tr("Paused");
+    case Phase::finished: return RunWords::tr("Finished");
+    case Phase::stopped: return RunWords::tr("Stopped");
+    case Phase::failed: return RunWords::tr("Failed");
+    case Phase::lost: return RunWords::tr("Killed");
+    case Phase::unstarted: return RunWords::tr("Not begun");
+  }
+  return {};
+}
+
+QString duration_text(double seconds) {
+  if (!(seconds >= 1)) return {};
+  const QLocale locale;
+  const auto whole = static_cast<qint64>(std::min(seconds, 1e12));
+  const auto two = [&](const QString& form, qint64 big, qint64 small) {
+    return form.arg(locale.toString(big), locale.toString(small));
+  };
+  if (whole < 60) return RunWords::tr("%1 s").arg(locale.toString(whole));
+  if (whole < 3600) return two(RunWords::tr("%1 min %2 s"), whole / 60, whole % 60);
+  if (whole < 86400) return two(RunWords::tr("%1 h %2 min"), whole / 3600, whole / 60 % 60);
+  return two(RunWords::tr("%1 d %2 h"), whole / 86400, whole / 3600 % 24);
+}
+
+QString bytes_text(int64_t bytes) {
+  return QLocale().formattedDataSize(bytes, 1, QLocale::DataSizeIecFormat);
+}
+
+QDateTime time_of_record(const ordered_json& record, const char* key) {
+  return QDateTime::fromString(text_of(record, key), Qt::ISODate).toLocalTime();
+}
+
+QString time_text(const QDateTime& time) {
+  return time.isValid() ? QLocale().toString(time, QLocale::ShortFormat) : QString();
+}
+
+QString isolated(const QString& name) {
+  return QChar(0x2068) + name + QChar(0x2069);
+}
+
+QString run_name(const std::filesystem::path& run) {
+  return path_text(run.has_filename() ? run.filename() : run.parent_path().filename());
+}
+
+int64_t planned_host_bytes(const ordered_json& record) {
+  const int64_t measured = count_in(record, "promised", "host_bytes_peak");
+  return measured > 0 ? measured : planned_at(record, "host");
+}
+
+int64_t planned_gpu_bytes(const ordered_json& record) {
+  const int64_t measured = count_in(record, "promised", "gpu_bytes_peak");
+  return measured > 0 ? measured : planned_at(record, "device");
+}
+
+QString end_text(const RunFacts& facts, const ordered_json& record, int64_t host_limit_bytes) {
+  if (facts.phase == "lost") return lost_text(record, host_limit_bytes);
+  if (facts.phase == "unstarted")
+    return RunWords::tr("Its process ended before the first step: it was stopped or killed.");
+  if (facts.trainer != Trainer::none || group_of(facts) == RunGroup::unreadable) return {};
+  const QString reason = text_of(record, "exit_reason"), warning = text_of(record, "warning");
+  if (reason == "finished") return warning.isEmpty() ? RunWords::tr("All steps are done.") : warning;
+  return warning.isEmpty() ? reason : reason + '\n' + warning;
+}
+
+std::vector<RunDetail> details_of(const std::filesystem::path& run,
+                                  const RunFacts& facts,
+                                  const ordered_json& record,
+                                  const QString& trouble) {
+  std::vector<RunDetail> details;
+  const auto add = [&](const QString& label, const QString& text) {
+    if (!text.isEmpty()) details.push_back({label, text});
+  };
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  const bool is_here = text_of(record, "host") == QLatin1String(host);
+  int64_t limit = count_in(record, "plan", "host_budget_bytes");
+  if (facts.phase == "lost" && limit == 0 && is_here) {
+    const HostMemory memory = read_host_memory();
+    limit = memory.cgroup_limit_bytes
+                ? std::min(*memory.cgroup_limit_bytes, memory.total_bytes)
+                : memory.total_bytes;
+  }
+  add(RunWords::tr("Problem"), trouble);
+  add(RunWords::tr("Ended"), end_text(facts, record, limit));
+  const auto checkpoints = runs::complete_checkpoints(run);
+  if (!checkpoints.empty())
+    add(RunWords::tr("Last checkpoint"),
+        RunWords::tr("%1 of %2")
+            .arg(path_text(checkpoints.back().path.filename()),
+                 QLocale().toString(static_cast<qulonglong>(checkpoints.size()))));
+  else if (record.is_object())
+    add(RunWords::tr("Last checkpoint"), RunWords::tr("none"));
+  if (record.is_object() && record.contains("parent") && record["parent"].is_object())
+    add(RunWords::tr("Begun from"), text_of(record["parent"], "run"));
+  if (facts.trainer != Trainer::none && record.is_object() && record.contains("pid") &&
+      record["pid"].is_number_integer())
+    add(RunWords::tr("Process"),
+        is_here ? RunWords::tr("%1 on this machine").arg(record["pid"].get<int64_t>())
+                : RunWords::tr("%1 on %2").arg(record["pid"].get<int64_t>()).arg(text_of(record, "host")));
+  add(RunWords::tr("Plan"),
+      record.is_object() && record.contains("plan") ? text_of(record["plan"], "why") : QString());
+  add(RunWords::tr("Directory"), path_text(run));
+  return details;
+}
+
+}  // namespace ferry::gui
