@@ -155,6 +155,7 @@ void MainWindow::connect_navigator() {
     new_run_->begin(settings);
     show_page(PageId::new_run);
   });
+  connect(&keeper_, &RunKeeper::changed, &queue_, &RunQueue::status_changed);
   queue_.set_gate([this] { return keeper_.why_not_now(); });
   connect(&keeper_, &RunKeeper::acted, this,
           [this](const std::filesystem::path&, const QString& text) { say(text); });

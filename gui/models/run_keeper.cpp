@@ -114,9 +114,6 @@ RunKeeper::RunKeeper(AppSettings& settings, World world, QObject* parent)
     : QObject(parent), settings_(settings), world_(std::move(world)) {
   read_kept();
   connect(&timer_, &QTimer::timeout, this, &RunKeeper::look);
-  connect(&settings_, &AppSettings::changed, this, [this] {
-    if (timer_.isActive()) timer_.start(kLookMs);
-  });
   timer_.start(kLookMs);
 }
 

@@ -319,7 +319,7 @@ void RunQueue::look() {
   take_lock();
   read_directory();
   if (is_ours_ && settings_.is_queue_on() && next() >= 0 && is_free() &&
-      (!why_not_ || why_not_().isEmpty()))
+      why_not_now().isEmpty())
     start(next());
   tell();
 }
@@ -344,7 +344,7 @@ QString RunQueue::status() const {
   const std::vector<RunListModel::Running> running = runs_.running();
   if (!running.empty())
     return tr("Next: %1, when %2 has ended").arg(title, isolated(run_name(running[0].path)));
-  if (const QString why = why_not_ ? why_not_() : QString(); !why.isEmpty())
+  if (const QString why = why_not_now(); !why.isEmpty())
     return tr("Next: %1. %2").arg(title, why);
   return tr("Next: %1, in a moment").arg(title);
 }

@@ -60,6 +60,7 @@ class RunQueue : public QAbstractListModel {
   QString status() const;
   /** Further conditions for a start by itself (run hours): why not; empty: it may. */
   void set_gate(std::function<QString()> why_not) { why_not_ = std::move(why_not); }
+  QString why_not_now() const { return why_not_ ? why_not_() : QString(); }
 
   int rowCount(const QModelIndex& parent = {}) const override;
   QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;

@@ -1,0 +1,187 @@
+#include "gui/pages/runs/run_delegates.h"
+
+#include <QApplication>
+#include <QPainter>
+#include <cmath>
+
+#include "gui/models/run_list_model.h"
+
+namespace ferry::gui {
+
+namespace {
+
+/** Draws the cell's ground, selection and focus, and gives the space inside it. */
+QRect draw_ground(QPainter& painter, QStyleOptionViewItem option, const QModelIndex& index) {
+  option.text.clear();
+  option.features.setFlag(QStyleOptionViewItem::HasDisplay, false);
+  if (option.widget)
+    option.widget->style()->drawControl(QStyle::CE_ItemViewItem, &option, &painter, option.widget);
+  Q_UNUSED(index);
+  const int space = option.fontMetrics.averageCharWidth();
+  return option.rect.adjusted(space, 0, -space, 0);
+}
+
+bool is_selected(const QStyleOptionViewItem& option) {
+  return option.state & QStyle::State_Selected;
+}
+
+QColor text_colour(const QStyleOptionViewItem& option) {
+  return option.palette.color(is_selected(option) ? QPalette::HighlightedText : QPalette::Text);
+}
+
+QColor accent(const QStyleOptionViewItem& option) {
+  return option.palette.color(is_selected(option) ? QPalette::HighlightedText : QPalette::Link);
+}
+
+void draw_text(QPainter& painter,
+               const QStyleOptionViewItem& option,
+               const QRect& place,
+               const QString& text) {
+  painter.setPen(text_colour(option));
+  painter.setFont(option.font);
+  painter.drawText(place, int(Qt::AlignVCenter | Qt::AlignLeading),
+                   option.fontMetrics.elidedText(text, Qt::ElideRight, place.width()));
+}
+
+/** A shape for each kind of state. */
+void draw_shape(QPainter& painter, const QRectF& box, RunGroup group) {
+  const QColor colour = painter.pen().color();
+  painter.setBrush(colour);
+  const double w = box.width(), h = box.height();
+  switch (group) {
+    case RunGroup::running:
+      painter.setPen(Qt::NoPen);
+      painter.drawPolygon(QPolygonF({box.topLeft(), {box.right(), box.center().y()},
+                                     box.bottomLeft()}));
+      break;
+    case RunGroup::paused:
+      painter.setPen(Qt::NoPen);
+      painter.drawRect(QRectF(box.left(), box.top(), w * 0.33, h));
+      painter.drawRect(QRectF(box.right() - w * 0.33, box.top(), w * 0.33, h));
+      break;
+    case RunGroup::finished:
+      painter.setPen(QPen(colour, w * 0.18, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
+      painter.drawPolyline(QPolygonF({{box.left(), box.top() + h * 0.55},
+                                      {box.left() + w * 0.38, box.bottom() - h * 0.08},
+                                      {box.right(), box.top() + h * 0.12}}));
+      break;
+    case RunGroup::stopped:
+      painter.setPen(Qt::NoPen);
+      painter.drawRect(box.adjusted(w * 0.08, h * 0.08, -w * 0.08, -h * 0.08));
+      break;
+    case RunGroup::failed: {
+      painter.setPen(QPen(colour, w * 0.18, Qt::SolidLine, Qt::RoundCap));
+      const QRectF in = box.adjusted(w * 0.1, h * 0.1, -w * 0.1, -h * 0.1);
+      painter.drawLine(in.topLeft(), in.bottomRight());
+      painter.drawLine(in.bottomLeft(), in.topRight());
+      break;
+    }
+    case RunGroup::unreadable:
+      painter.setPen(QPen(colour, w * 0.14));
+      painter.setBrush(Qt::NoBrush);
+      painter.drawEllipse(box.adjusted(w * 0.08, h * 0.08, -w * 0.08, -h * 0.08));
+      break;
+  }
+}
+
+}  // namespace
+
+void StateDelegate::paint(QPainter* painter,
+                          const QStyleOptionViewItem& option,
+                          const QModelIndex& index) const {
+  QStyleOptionViewItem filled = option;
+  initStyleOption(&filled, index);
+  const QString text = filled.text;
+  painter->save();
+  painter->setRenderHint(QPainter::Antialiasing);
+  const QRect inside = draw_ground(*painter, filled, index);
+  const auto group = static_cast<RunGroup>(index.data(RunListModel::group_role).toInt());
+  const double side = filled.fontMetrics.capHeight() * 1.1;
+  const int gap = filled.fontMetrics.averageCharWidth();
+  const bool is_mirrored = filled.direction == Qt::RightToLeft;
+  const QRectF box(is_mirrored ? inside.right() - side : inside.left(),
+                   inside.center().y() - side / 2 + 0.5, side, side);
+  painter->setPen(group == RunGroup::running || group == RunGroup::paused ? accent(filled)
+                                                                          : text_colour(filled));
+  draw_shape(*painter, box, group);
+  const int taken = static_cast<int>(std::ceil(side)) + gap;
+  draw_text(*painter, filled, inside.adjusted(is_mirrored ? 0 : taken, 0, is_mirrored ? -taken : 0, 0),
+            text);
+  painter->restore();
+}
+
+void SparklineDelegate::paint(QPainter* painter,
+                              const QStyleOptionViewItem& option,
+                              const QModelIndex& index) const {
+  QStyleOptionViewItem filled = option;
+  initStyleOption(&filled, index);
+  painter->save();
+  painter->setRenderHint(QPainter::Antialiasing);
+  const QRect cell = draw_ground(*painter, filled, index);
+  const double pad = cell.height() * 0.2;
+  const QRectF inside = QRectF(cell).adjusted(0, pad, 0, -pad);
+  const QVariantList values = index.data(RunListModel::sparkline_role).toList();
+  double low = 1e300, high = -1e300;
+  for (const QVariant& value : values)
+    if (const double loss = value.toDouble(); std::isfinite(loss)) {
+      low = std::min(low, loss);
+      high = std::max(high, loss);
+    }
+  if (low <= high && values.size() > 1) {
+    const double thick = filled.fontMetrics.height() / 11.0;
+    painter->setPen(QPen(accent(filled), thick, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
+    QPolygonF line;
+    const auto draw = [&] {
+      if (line.size() == 1) painter->drawPoint(line[0]);
+      if (line.size() > 1) painter->drawPolyline(line);
+      line.clear();
+    };
+    for (qsizetype i = 0; i < values.size(); ++i) {
+      const double loss = values[i].toDouble();
+      const double x = inside.left() + inside.width() * double(i) / double(values.size() - 1);
+      if (!std::isfinite(loss)) {
+        // A gap, with a mark at the bottom: a number was not finite there.
+        draw();
+        painter->drawLine(QPointF(x, inside.bottom() - 2 * thick), QPointF(x, inside.bottom()));
+        continue;
+      }
+      const double share = high > low ? (loss - low) / (high - low) : 0.5;
+      line << QPointF(x, inside.bottom() - share * inside.height());
+    }
+    draw();
+  }
+  painter->restore();
+}
+
+void ProgressDelegate::paint(QPainter* painter,
+                             const QStyleOptionViewItem& option,
+                             const QModelIndex& index) const {
+  QStyleOptionViewItem filled = option;
+  initStyleOption(&filled, index);
+  const QString text = filled.text;
+  painter->save();
+  painter->setRenderHint(QPainter::Antialiasing);
+  const QRect inside = draw_ground(*painter, filled, index);
+  const QVariant share = index.data(RunListModel::progress_role);
+  const int bar = share.isValid() ? std::max(3, filled.fontMetrics.height() / 5) : 0;
+  const int all = filled.fontMetrics.height() + bar + (bar > 0 ? 2 : 0);
+  const int top = inside.center().y() - all / 2;
+  draw_text(*painter, filled, QRect(inside.left(), top, inside.width(), filled.fontMetrics.height()),
+            text);
+  if (share.isValid()) {
+    const QRectF track(inside.left(), top + all - bar, inside.width(), bar);
+    QColor ground = text_colour(filled);
+    ground.setAlphaF(0.22F);
+    painter->setPen(Qt::NoPen);
+    painter->setBrush(ground);
+    painter->drawRoundedRect(track, bar / 2.0, bar / 2.0);
+    QRectF done = track;
+    done.setWidth(track.width() * share.toDouble());
+    if (filled.direction == Qt::RightToLeft) done.moveRight(track.right());
+    painter->setBrush(accent(filled));
+    if (done.width() > 0) painter->drawRoundedRect(done, bar / 2.0, bar / 2.0);
+  }
+  painter->restore();
+}
+
+}  // namespace ferry::gui
