@@ -308,7 +308,7 @@ void RunListModel::look() {
     look_at_row(row);
     if (!is_new) ++n_looks;
   }
-  if (rows_.empty()) ++n_passes_;
+  if (rows_.empty() && has_searched_) ++n_passes_;
   for (int row = rowCount() - 1; row >= 0; --row) {
     const Row& shown = *rows_[static_cast<size_t>(row)];
     if (!shown.gone_since || Clock::now() - *shown.gone_since < kGoneShown) continue;

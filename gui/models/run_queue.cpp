@@ -176,7 +176,8 @@ void RunQueue::read_directory() {
     beginResetModel();
     read_order();
     for (const QString& id : ids)
-      if (std::none_of(entries_.begin(), entries_.end(),
+      if (is_there(directory_ / to_path(id + ".toml")) &&
+          std::none_of(entries_.begin(), entries_.end(),
                        [&](const Entry& entry) { return entry.id == id; }))
         entries_.push_back({.id = id, .title = {}, .about = {}, .trouble = {}, .run = {}});
     for (Entry& entry : entries_) {
