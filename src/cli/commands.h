@@ -17,6 +17,7 @@ int run_predict(Arguments arguments);
 int run_generate(Arguments arguments);
 int run_export(Arguments arguments);
 int run_plan(Arguments arguments);
+int run_preview(Arguments arguments);
 int run_doctor(Arguments arguments);
 int run_bench(Arguments arguments);
 int run_runs(Arguments arguments);

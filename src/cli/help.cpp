@@ -20,6 +20,7 @@ std::span<const Command> commands() {
       {"generate", "go on with texts, by a trained language model", run_generate},
       {"export", "write a trained model as a Hugging Face directory", run_export},
       {"plan", "say beforehand what a run needs and whether it fits", run_plan},
+      {"preview", "show the texts of a training as the model will see them", run_preview},
       {"runs", "look at runs, and pause, resume, save or stop them", run_runs},
       {"presets", "list, show and copy settings that belong together", run_presets},
       {"doctor", "what this machine has and can do, and what is wrong with it", run_doctor},

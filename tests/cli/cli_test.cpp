@@ -57,13 +57,41 @@ class Ferry : public testing::Test {
   std::string model_, data_, trainer_;
 };
 
+TEST_F(Ferry, PreviewShowsTheTextsAsTheModelSeesThem) {
+  make_whole();
+  const std::vector<std::string> words = {"preview", "--model", model_, "--dataset", data_};
+  const Outcome text = run(words);
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_NE(text.out.find("[CLS] yes [SEP]"), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("{good} is learnt"), std::string::npos) << text.out;
+  EXPECT_EQ(text.out.find('\x1b'), std::string::npos) << "a pipe has no colours";
+  std::vector<std::string> as_json = words;
+  as_json.insert(as_json.end(), {"1", "--json"});
+  const Outcome json = run(as_json);
+  ASSERT_EQ(json.exit_code, 0) << json.err;
+  const auto preview = nlohmann::json::parse(json.out);
+  ASSERT_EQ(preview["samples"].size(), 1u);
+  EXPECT_EQ(preview["samples"][0]["answer"], "good");
+  EXPECT_EQ(preview["samples"][0]["tokens"][1]["end"], 3);
+  EXPECT_EQ(preview["n_sequences"], 2);
+  EXPECT_EQ(preview["first_batch"]["rows"].size(), 2u);
+  std::vector<std::string> wrong = words;
+  wrong.push_back("many");
+  EXPECT_EQ(run(wrong).exit_code, 2);
+  wrong.back() = "--text-column=sentence";
+  const Outcome missing = run(wrong);
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_NE(missing.err.find("text, label"), std::string::npos)
+      << "what the file has: " << missing.err;
+}
+
 TEST_F(Ferry, HelpNamesEveryVerb) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"--help"}, {"-h"}, {"help"}}) {
     Outcome outcome = run(words);
     EXPECT_EQ(outcome.exit_code, 0);
-    for (const char* verb : {"train", "eval", "predict", "export", "plan", "presets", "doctor",
-                             "bench", "completion", "help"})
+    for (const char* verb : {"train", "eval", "predict", "export", "plan", "preview", "presets",
+                             "doctor", "bench", "completion", "help"})
       EXPECT_CONTAINS(outcome.out, std::string("\n  ") + verb + " ");
     EXPECT_TRUE(outcome.err.empty()) << outcome.err;
   }
@@ -71,8 +99,8 @@ TEST_F(Ferry, HelpNamesEveryVerb) {
 }
 
 TEST_F(Ferry, EveryVerbHasHelpInBothForms) {
-  for (const char* verb :
-       {"train", "eval", "predict", "export", "plan", "presets", "doctor", "bench", "completion"}) {
+  for (const char* verb : {"train", "eval", "predict", "export", "plan", "preview", "presets",
+                           "doctor", "bench", "completion"}) {
     Outcome first = run({"help", verb}), second = run({verb, "--help"});
     EXPECT_EQ(first.exit_code, 0) << verb;
     EXPECT_EQ(first.out, second.out);

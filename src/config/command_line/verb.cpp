@@ -74,6 +74,18 @@ const std::vector<Verb>& verb_table() {
        .required = {"model_name_or_path"},
        .takes_verbose = true,
        .examples = {"ferry plan --model bert-large/ --gpu-memory 11GiB --max-length 512"}},
+      {.name = "preview",
+       .mask = kTrain,
+       .summary = "show the texts of a training as the model will see them",
+       .usage = "--model DIR --dataset DIR_OR_FILE [N] [any option of train] [key=value ...]",
+       .details =
+           "Prints the first N texts (5) of ferry train with the same options: their tokens, "
+           "those that are trained on marked, what is cut; then the lengths of all texts "
+           "and the first batch. Nothing is written but kept tokens.",
+       .required = {"model_name_or_path", "dataset"},
+       .takes_words = true,
+       .examples = {"ferry preview --preset minilm-classify --dataset news/",
+                    "ferry preview --model gpt2 --task causal-lm --dataset chat.jsonl 20"}},
   };
   return table;
 }

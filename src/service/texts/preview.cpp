@@ -1,0 +1,546 @@
+#include "src/service/texts/preview.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "models/tensor_table.h"
+#include "src/base/error.h"
+#include "src/base/threads.h"
+#include "src/base/utf8.h"
+#include "src/config/models/models.h"
+#include "src/data/batch.h"
+#include "src/data/step_plan.h"
+#include "src/data/tokens/token_writer.h"
+#include "src/files/hf/hf_config.h"
+#include "src/plan/run_plan.h"
+#include "src/runs/directory/checkpoints.h"
+#include "src/service/texts/data.h"
+#include "src/service/texts/given_data.h"
+#include "src/service/texts/model_files.h"
+#include "src/service/texts/tokens.h"
+#include "src/tasks/task.h"
+#include "src/text/tokenizer.h"
+
+namespace ferry::service {
+namespace {
+
+namespace fs = std::filesystem;
+
+/** No more of a document is looked at, and no more rows of a batch are kept. */
+constexpr size_t kDocument_bytes = 64 << 10;
+constexpr size_t kBatchRows = 256;
+
+/** The configuration of the model, and the directory of its tokenizer. */
+struct ModelFiles {
+  HfConfig config;
+  fs::path directory;
+};
+
+ModelFiles model_files(const config::Config& config) {
+  if (const std::string& from = config.text("resume_from_checkpoint"); !from.empty())
+    if (const auto resumed = runs::find_resume_point(from); resumed.checkpoint) {
+      const fs::path& path = resumed.checkpoint->path;
+      return {HfConfig::load(path / "config.json"), path};
+    }
+  if (draws_weights(config)) {
+    ScratchModel model = find_scratch_model(config);
+    if (!model.tokenizer)
+      throw Error(Fault::data, "preview.open",
+                  fmt::format("of '{}' the shape is known, and no tokenizer is on this machine",
+                              config.text("config_name")),
+                  "--tokenizer takes a directory with tokenizer.json, vocab.txt or the like");
+    return {std::move(model.config), std::move(*model.tokenizer)};
+  }
+  const fs::path directory = config::find_model(config.text("model_name_or_path"));
+  return {HfConfig::load(directory / "config.json"), directory};
+}
+
+/** A token and its place, as the tokenizer tells. */
+struct Located {
+  int32_t id = 0;
+  int text = -1;
+  TextRange bytes;
+};
+
+void append(const Encoding& encoding, int first_text, std::vector<Located>& out) {
+  for (size_t i = 0; i < encoding.ids.size(); ++i) {
+    const int text = encoding.texts[i] < 0 ? -1 : encoding.texts[i] + first_text;
+    out.push_back({encoding.ids[i], text, {encoding.offsets[i].begin, encoding.offsets[i].end}});
+  }
+}
+
+/** Samples of one example after another. */
+class Sampling {
+ public:
+  Sampling(const Texts& texts,
+           const Tokenizer& tokenizer,
+           const config::Config& config,
+           int64_t max_length)
+      : task_(*texts.task),
+        has_labels_(texts.train.has_labels),
+        tokenizer_(tokenizer),
+        doc_stride_(config.integer("doc_stride")),
+        seed_(static_cast<uint64_t>(config.integer("seed"))),
+        max_length_(max_length) {}
+
+  /** Appends the sequences of an example: all of them, but of a document that was shortened the
+   * last, which goes on. */
+  void add(Example example, int64_t place, std::vector<PreviewSample>& out) const {
+    const bool is_shortened = shorten(example);
+    std::vector<TokenizedExample> sequences;
+    task_.encode(example, tokenizer_, max_length_, sequences);
+    if (is_shortened && sequences.size() > 1) sequences.pop_back();
+    const std::vector<Located> whole = locate(example);
+    const TokenizedDataset data = dataset_of(example, sequences);
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      PreviewSample sample = {.example = place,
+                              .part = static_cast<int64_t>(i),
+                              .n_parts = std::ssize(sequences),
+                              .fields = fields_of(example),
+                              .text = example.text,
+                              .text_pair = example.text_pair.value_or(std::string()),
+                              .answer = answer_of(example),
+                              .is_truncated = sequences[i].truncated};
+      fill_tokens(data, static_cast<int64_t>(i), {.seed = seed_}, sample);
+      set_places(whole, begin_of(i, sequences, whole), sample);
+      if (has_labels_ && is_of_whole_text()) sample.has_answer = true;
+      out.push_back(std::move(sample));
+    }
+  }
+
+  /** One sequence of a dataset: tokens and what is trained on, without places. */
+  void fill_tokens(const TokenizedDataset& data,
+                   int64_t sample,
+                   const MaskKey& key,
+                   PreviewSample& out) const {
+    const int64_t one[] = {sample};
+    MicroBatch batch = collate(data, one, {}, pad());
+    task_.label(batch, data, tokenizer_, key);
+    fill_tokens(batch, 0, data, out);
+  }
+
+  /** Sequence `s` of a micro-batch, with its labels. */
+  void fill_tokens(const MicroBatch& batch,
+                   size_t s,
+                   const TokenizedDataset& data,
+                   PreviewSample& out) const {
+    const auto begin = static_cast<size_t>(batch.cu_seqlens[s]);
+    const auto n = static_cast<size_t>(batch.cu_seqlens[s + 1]) - begin;
+    for (size_t i = 0; i < n; ++i) {
+      const int32_t id = batch.input_ids[begin + i];
+      out.tokens.push_back({.id = id, .piece = piece_of(id)});
+    }
+    const auto label = [&](size_t i) { return batch.labels[begin + i]; };
+    switch (task_.loss()) {
+      case LossKind::token_classification:
+        for (size_t i = 0; i < n; ++i)
+          if (label(i) != kNoLabel) train(out, i, task_.scheme().labels.name(label(i)));
+        break;
+      case LossKind::masked_lm:
+        for (size_t i = 0; i < n; ++i)
+          if (label(i) != kNoLabel) train(out, i, piece_of(label(i)));
+        break;
+      case LossKind::causal_lm:  // a token's label is the next one
+        for (size_t i = 0; i + 1 < n; ++i)
+          if (label(i) != kNoLabel) train(out, i + 1, {});
+        break;
+      case LossKind::question_answering: {
+        const auto first = static_cast<size_t>(batch.labels[2 * s]);
+        const auto last = static_cast<size_t>(batch.labels[2 * s + 1]);
+        for (size_t i = first; i <= last && i < n; ++i)
+          train(out, i, first == 0 ? "no answer here" : "");
+        break;
+      }
+      case LossKind::cross_entropy:
+      case LossKind::multi_label:
+      case LossKind::regression:
+        out.has_answer = has_labels_;
+        if (out.answer.empty() && has_labels_) out.answer = answer_of(batch.samples[s], data);
+        break;
+    }
+  }
+
+  /** One label for the whole text. */
+  bool is_of_whole_text() const { return task_.head() == HeadKind::classification; }
+  int32_t pad() const { return std::max(tokenizer_.special_ids().pad, 0); }
+
+  /** True where nothing of the sequence is trained on; nullopt where that is drawn. */
+  std::optional<bool> is_untrained(const TokenizedDataset& data, int64_t sequence) const {
+    switch (task_.loss()) {
+      case LossKind::token_classification: {
+        const auto labels = data.labels(sequence);
+        return std::ranges::all_of(labels, [](int32_t label) { return label == kNoLabel; });
+      }
+      case LossKind::causal_lm: {
+        const auto labels = data.labels(sequence);
+        const int64_t n_prompt = labels.empty() ? 1 : std::max(labels.front(), 1);
+        return data.n_ids(sequence) <= n_prompt;
+      }
+      case LossKind::masked_lm:
+        return std::nullopt;
+      default:
+        return !has_labels_;
+    }
+  }
+
+ private:
+  /** Cuts a long document between two characters. */
+  static bool shorten(Example& example) {
+    const bool goes_on = !ends_text(example.part);
+    example.part = TextPart::whole;
+    if (example.text_pair || example.text.size() <= kDocument_bytes) return goes_on;
+    example.text.resize(kDocument_bytes);
+    example.text.resize(std::min(first_invalid_utf8(example.text), example.text.size()));
+    return true;
+  }
+
+  TokenizedDataset dataset_of(const Example& example,
+                              const std::vector<TokenizedExample>& sequences) const {
+    MemoryWriter tokens({.has_labels = has_labels_});
+    tokens.add_example(example);
+    for (const TokenizedExample& sequence : sequences)
+      tokens.add(sequence);
+    return TokenizedDataset(tokens.finish());
+  }
+
+  const std::string& piece_of(int32_t id) const {
+    static const std::string none;
+    return id >= 0 && id < tokenizer_.vocab_size() ? tokenizer_.id_to_token(id) : none;
+  }
+
+  static void train(PreviewSample& sample, size_t token, std::string target) {
+    sample.tokens[token].is_trained = true;
+    sample.tokens[token].target = std::move(target);
+  }
+
+  std::vector<Located> locate(const Example& example) const {
+    std::vector<Located> whole;
+    Encoding encoding;
+    if (task_.reads_words()) {
+      locate_words(example, whole);
+    } else if (task_.loss() == LossKind::question_answering) {
+      tokenizer_.encode_pair(example.text, *example.text_pair, Tokenizer::kNoLimit, encoding,
+                             Offsets::keep);
+      append(encoding, 0, whole);
+    } else if (task_.loss() == LossKind::causal_lm) {
+      tokenizer_.encode(example.text, Tokenizer::kNoLimit, encoding, Offsets::keep);
+      append(encoding, 0, whole);
+      const int32_t eos = tokenizer_.special_ids().eos;
+      if (!whole.empty() && whole.back().id == eos) whole.pop_back();
+      if (example.text_pair) {
+        tokenizer_.encode(*example.text_pair, Tokenizer::kNoLimit, encoding, Offsets::keep);
+        std::vector<Located> pair;
+        append(encoding, 1, pair);
+        std::erase_if(pair, [](const Located& token) { return token.text < 0; });
+        whole.insert(whole.end(), pair.begin(), pair.end());
+      }
+      if (eos >= 0) whole.push_back({.id = eos});
+    } else if (example.text_pair) {
+      tokenizer_.encode_pair(example.text, *example.text_pair, max_length_, encoding,
+                             Offsets::keep);
+      append(encoding, 0, whole);
+    } else {
+      tokenizer_.encode(example.text, max_length_, encoding, Offsets::keep);
+      append(encoding, 0, whole);
+    }
+    return whole;
+  }
+
+  void locate_words(const Example& example, std::vector<Located>& whole) const {
+    std::vector<std::string_view> words;
+    for (const TextRange& word : example.words)
+      words.push_back(part_of(example.text, word));
+    Encoding encoding;
+    std::vector<int32_t> first;
+    tokenizer_.encode_words(words, max_length_, encoding, first);
+    for (const int32_t id : encoding.ids)
+      whole.push_back({.id = id});
+    // A word's tokens go on until the next word's first one, or to the special ones at the end.
+    const SpecialIds& special = tokenizer_.special_ids();
+    for (size_t w = 0; w < first.size(); ++w) {
+      if (first[w] < 0) continue;
+      size_t end = whole.size();
+      for (size_t next = w + 1; next < first.size() && end == whole.size(); ++next)
+        if (first[next] >= 0) end = static_cast<size_t>(first[next]);
+      for (auto t = static_cast<size_t>(first[w]); t < end; ++t)
+        if (whole[t].id != special.sep && whole[t].id != special.eos)
+          whole[t] = {whole[t].id, 0, example.words[w]};
+    }
+  }
+
+  /** The place among all tokens of the example from which the sequence's own go on. */
+  size_t begin_of(size_t part,
+                  const std::vector<TokenizedExample>& sequences,
+                  const std::vector<Located>& whole) const {
+    if (part == 0) return 0;
+    if (task_.loss() != LossKind::question_answering)
+      return part * static_cast<size_t>(max_length_);
+    // The first window is full where there is a second.
+    const auto [n_before, n_after] = around_context(whole);
+    const size_t n_fixed = n_before + n_after, n_first = sequences.front().ids.size();
+    if (n_first <= n_fixed) return 0;
+    const size_t room = n_first - n_fixed;
+    return part * (room - std::min(static_cast<size_t>(doc_stride_), room - 1));
+  }
+
+  /** Tokens in front of a question's context, and behind it. */
+  static std::pair<size_t, size_t> around_context(const std::vector<Located>& whole) {
+    const auto is_context = [](const Located& token) { return token.text == 1; };
+    const auto first = std::ranges::find_if(whole, is_context);
+    const auto last = std::find_if(whole.rbegin(), whole.rend(), is_context);
+    return {static_cast<size_t>(first - whole.begin()), static_cast<size_t>(last - whole.rbegin())};
+  }
+
+  /** Sets the places of tokens that are the same as those of the whole. */
+  void set_places(const std::vector<Located>& whole, size_t begin, PreviewSample& sample) const {
+    const bool is_window = task_.loss() == LossKind::question_answering;
+    const auto [n_before, n_after] =
+        is_window ? around_context(whole) : std::pair<size_t, size_t>{0, 0};
+    const size_t n = sample.tokens.size();
+    for (size_t i = 0; i < n; ++i) {
+      size_t at = begin + i;
+      if (is_window && i < n_before)
+        at = i;
+      else if (is_window && i + n_after >= n)
+        at = whole.size() - (n - i);
+      if (at >= whole.size()) return;
+      PreviewToken& token = sample.tokens[i];
+      // A masked model reads another token than the text has.
+      const bool is_hidden = task_.loss() == LossKind::masked_lm && token.is_trained;
+      if (token.id != whole[at].id && !is_hidden) continue;
+      token.text = whole[at].text;
+      token.bytes = whole[at].bytes;
+    }
+  }
+
+  std::string names_of(std::span<const int32_t> classes) const {
+    std::string names;
+    for (const int32_t id : classes)
+      names += (names.empty() ? "" : ", ") + task_.scheme().labels.name(id);
+    return names.empty() ? "none" : names;
+  }
+
+  std::string answer_of(const Example& example) const {
+    if (!has_labels_) return {};
+    const Label& label = example.label;
+    switch (task_.loss()) {
+      case LossKind::regression:
+        return fmt::format("{:.6g}", label.value);
+      case LossKind::multi_label:
+        return names_of(label.classes);
+      case LossKind::cross_entropy:
+        return label.class_id >= 0 ? task_.scheme().labels.name(label.class_id) : std::string();
+      case LossKind::question_answering:
+        return label.answers.empty()
+                   ? "no answer"
+                   : std::string(part_of(example.text_pair.value_or(""), label.answers.front()));
+      default:
+        return {};
+    }
+  }
+
+  /** Of a sequence of a classifier's data. */
+  std::string answer_of(int64_t sequence, const TokenizedDataset& data) const {
+    if (task_.loss() == LossKind::regression) {
+      const auto values = data.values(sequence);
+      return values.empty() ? std::string() : fmt::format("{:.6g}", values.front());
+    }
+    return names_of(data.labels(sequence));
+  }
+
+  std::vector<std::pair<std::string, std::string>> fields_of(const Example& example) const {
+    std::vector<std::pair<std::string, std::string>> fields;
+    const bool asks = task_.loss() == LossKind::question_answering;
+    const bool goes_on = task_.loss() == LossKind::causal_lm && example.text_pair;
+    if (!example.id.empty()) fields.emplace_back("id", example.id);
+    fields.emplace_back(asks ? "question" : goes_on ? "prompt" : "text", example.text);
+    if (example.text_pair)
+      fields.emplace_back(asks      ? "context"
+                          : goes_on ? "completion"
+                                    : "second text",
+                          *example.text_pair);
+    if (!has_labels_) return fields;
+    if (!example.label.tags.empty()) {
+      std::string tags;
+      for (const int32_t id : example.label.tags)
+        tags += (tags.empty() ? "" : " ") + task_.scheme().labels.name(id);
+      fields.emplace_back("tags", tags);
+    } else if (asks) {
+      std::string answers;
+      for (const TextRange& range : example.label.answers)
+        answers += (answers.empty() ? "" : " | ") + std::string(part_of(*example.text_pair, range));
+      fields.emplace_back("answers", answers.empty() ? "none" : answers);
+    } else if (std::string answer = answer_of(example); !answer.empty()) {
+      fields.emplace_back("label", std::move(answer));
+    }
+    return fields;
+  }
+
+  const Task& task_;
+  bool has_labels_;
+  const Tokenizer& tokenizer_;
+  int64_t doc_stride_;
+  uint64_t seed_;
+  int64_t max_length_;
+};
+
+/** Few bins of a round width. */
+LengthBins bins_of(std::span<const int32_t> lengths) {
+  constexpr int64_t kMost = 24;
+  const int64_t longest = lengths.empty() ? 0 : *std::ranges::max_element(lengths);
+  LengthBins bins;
+  while ((longest + bins.width - 1) / bins.width > kMost)
+    bins.width *= 2;
+  bins.counts.resize(static_cast<size_t>((longest + bins.width - 1) / bins.width));
+  for (const int64_t n : lengths)
+    if (n > 0) ++bins.counts[static_cast<size_t>((n - 1) / bins.width)];
+  return bins;
+}
+
+PreviewNumbers numbers_of(std::span<const int32_t> lengths) {
+  PreviewNumbers numbers = {.n_sequences = std::ssize(lengths), .lengths = bins_of(lengths)};
+  for (const int64_t n : lengths) {
+    numbers.n_tokens += n;
+    numbers.n_longest = std::max(numbers.n_longest, n);
+  }
+  return numbers;
+}
+
+PreviewNumbers numbers_of(const std::vector<PreviewSample>& samples, bool is_drawn) {
+  std::vector<int32_t> lengths;
+  for (const PreviewSample& sample : samples)
+    lengths.push_back(static_cast<int32_t>(sample.tokens.size()));
+  PreviewNumbers numbers = numbers_of(lengths);
+  numbers.n_truncated = std::ranges::count_if(samples, &PreviewSample::is_truncated);
+  if (!is_drawn)
+    numbers.n_untrained = std::ranges::count_if(
+        samples, [](const PreviewSample& sample) { return !sample.is_trained_on(); });
+  return numbers;
+}
+
+PreviewNumbers numbers_of(const TokenizedDataset& data, const Sampling& sampling) {
+  PreviewNumbers numbers = numbers_of(data.sequence_lengths());
+  numbers.n_truncated = data.n_truncated();
+  int64_t n_untrained = 0;
+  for (int64_t i = 0; i < data.n_sequences(); ++i) {
+    const auto is_untrained = sampling.is_untrained(data, i);
+    if (!is_untrained) return numbers;
+    n_untrained += *is_untrained;
+  }
+  numbers.n_untrained = n_untrained;
+  return numbers;
+}
+
+PreviewBatch first_batch_of(const config::Config& config,
+                            const Data& data,
+                            const Task& task,
+                            const Tokenizer& tokenizer,
+                            const Sampling& sampling) {
+  const int64_t train_batch_size = config.integer("train_batch_size");
+  const StepSplit split = {
+      .train_batch_size = train_batch_size,
+      .micro_batch_size =
+          std::min(train_batch_size,
+                   config.maybe_integer("per_device_train_batch_size").value_or(train_batch_size))};
+  const auto seed = static_cast<uint64_t>(config.integer("seed"));
+  const StepPlan step =
+      plan_step(Sampler(data.train.size(), shuffle_seed_of(config)), {0, 0}, split);
+  PreviewBatch batch = {.n_samples = step.n_samples};
+  for (size_t m = 0; m < step.micro_batches.size(); ++m) {
+    MicroBatch micro = collate(data.train, step.micro_batches[m], {}, sampling.pad());
+    const auto place = static_cast<int64_t>(m);
+    task.label(micro, data.train, tokenizer, {.seed = seed, .step = 0, .micro_batch = place});
+    batch.n_tokens += micro.n_real_tokens;
+    for (size_t s = 0; s < static_cast<size_t>(micro.n_real_seqs); ++s) {
+      PreviewBatchRow row = {.sequence_id = micro.samples[s], .micro_batch = place, .sequence = {}};
+      sampling.fill_tokens(micro, s, data.train, row.sequence);
+      row.sequence.example = data.train.example_of(micro.samples[s]);
+      const std::span<const int32_t> ids(
+          micro.input_ids.data() + micro.cu_seqlens[s],
+          static_cast<size_t>(micro.cu_seqlens[s + 1] - micro.cu_seqlens[s]));
+      row.sequence.text = tokenizer.decode(ids);
+      batch.n_trained_tokens += row.sequence.n_trained();
+      if (batch.rows.size() < kBatchRows)
+        batch.rows.push_back(std::move(row));
+      else
+        batch.is_shortened = true;
+    }
+  }
+  return batch;
+}
+
+}  // namespace
+
+int64_t PreviewSample::n_trained() const {
+  return std::ranges::count_if(tokens, &PreviewToken::is_trained);
+}
+
+std::string shown_text(const PreviewSample& sample, const PreviewToken& token) {
+  if (token.text < 0 || token.bytes.begin >= token.bytes.end) return token.piece;
+  const std::string& text = token.text == 0 ? sample.text : sample.text_pair;
+  if (token.bytes.end > text.size()) return token.piece;
+  return std::string(part_of(text, token.bytes));
+}
+
+Preview preview(const config::Config& settings, const PreviewQuestion& question) {
+  Preview preview;
+  const auto tell = [&](const std::string& note) {
+    preview.notes.push_back(note);
+    if (question.tell) question.tell(note);
+  };
+  config::Config config = settings;
+  const ModelFiles model = model_files(config);
+  take_family_defaults(config, model.config);
+  if (config.text("dataset").empty())
+    throw Error(Fault::usage, "preview.dataset", "there is no data to look at",
+                "--dataset names a file or a folder");
+  check_data_exists(config, "dataset");
+  check_data_exists(config, "eval_dataset");
+  const Tokenizer tokenizer = Tokenizer::open(model.directory);
+  const Texts texts = texts_to_train_on(config, model.config, &tokenizer);
+  const Task& task = *texts.task;
+  task.check(tokenizer);
+  std::ranges::for_each(texts.notes, tell);
+  const ModelTable table = make_model_table(config, model.config, task.head(),
+                                            std::max<int64_t>(task.n_labels(), 1), PlanMachine());
+  preview.task = task.name();
+  preview.tokenizer = model.directory.string();
+  preview.max_length = choose_max_length(config, table.max_positions, /*has_gpu=*/true);
+  preview.labels = task.scheme().labels.names();
+
+  const Sampling sampling(texts, tokenizer, config, preview.max_length);
+  const auto examples = texts.train.examples();
+  Example example;
+  int64_t place = 0;
+  const auto n_wanted = static_cast<size_t>(std::max<int64_t>(question.n_samples, 1));
+  while (preview.samples.size() < n_wanted && examples->next(example)) {
+    if (!begins_text(example.part)) continue;
+    sampling.add(std::move(example), place++, preview.samples);
+    example = {};
+  }
+  if (preview.samples.size() > n_wanted) preview.samples.resize(n_wanted);
+  const bool is_drawn = task.loss() == LossKind::masked_lm;
+  preview.numbers = numbers_of(preview.samples, is_drawn);
+  if (!question.counts_all) return preview;
+
+  const Data data = tokenize(
+      texts, tokenizer,
+      token_settings(config, task, model.directory, preview.max_length, n_usable_threads()));
+  std::ranges::for_each(data.notes, tell);
+  preview.numbers = numbers_of(data.train, sampling);
+  preview.is_of_all = true;
+  if (data.train.size() > 0)
+    preview.first_batch = first_batch_of(config, data, task, tokenizer, sampling);
+  if (texts.held_out > 0) {
+    const int64_t n_all = data.train.n_examples() + data.eval.n_examples();
+    const Split parts = split(n_all, texts.held_out, shuffle_seed_of(config));
+    for (PreviewSample& sample : preview.samples)
+      sample.is_held_out = std::ranges::binary_search(parts.eval, sample.example);
+  }
+  return preview;
+}
+
+}  // namespace ferry::service
