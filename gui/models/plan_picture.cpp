@@ -1,0 +1,291 @@
+#include "gui/models/plan_picture.h"
+
+#include <QLocale>
+#include <algorithm>
+
+#include "gui/models/text.h"
+#include "src/base/bytes.h"
+
+#undef slots  // a tag of the plan
+
+namespace ferry::gui {
+
+using service::PlanAnswer;
+using service::Verdict;
+
+namespace {
+
+constexpr double kGiBf = 1024.0 * 1024 * 1024;
+/** Beyond this nobody set a budget. */
+constexpr int64_t kNoLimit_bytes = int64_t{1} << 50;
+
+/** Kinds of segments by what they look like in a bar; those of tags are below kReserved. */
+enum Kind {
+  kWeights,
+  kGrads,
+  kStates,
+  kActivations,
+  kSlots,
+  kScratch,
+  kTransfers,
+  kReserved,
+  kCache,
+  kCheckpoints,
+  kFinal,
+  kSmall
+};
+
+}  // namespace
+
+QString PlanPicture::gib(double n_bytes) {
+  const QLocale c = QLocale::c();
+  if (std::abs(n_bytes) < kGiBf / 10) return tr("%1 MiB").arg(c.toString(n_bytes / kMiB, 'f', 1));
+  return tr("%1 GiB").arg(c.toString(n_bytes / kGiBf, 'f', 2));
+}
+
+QString PlanPicture::milliseconds(double seconds) {
+  const QLocale c = QLocale::c();
+  return seconds < 10 ? tr("%1 ms").arg(c.toString(1e3 * seconds, 'f', 1))
+                      : tr("%1 s").arg(c.toString(seconds, 'f', 1));
+}
+
+QString PlanPicture::duration(double seconds) {
+  const auto s = static_cast<int64_t>(seconds + 0.5);
+  if (s < 120) return tr("%1 s").arg(s);
+  if (s < 3600) return tr("%1 min %2 s").arg(s / 60).arg(s % 60, 2, 10, QLatin1Char('0'));
+  if (s < 48 * 3600)
+    return tr("%1 h %2 min").arg(s / 3600).arg(s / 60 % 60, 2, 10, QLatin1Char('0'));
+  return tr("%1 d %2 h").arg(s / 86400).arg(s / 3600 % 24);
+}
+
+QString PlanPicture::text_of(const PlanChange& change) {
+  QStringList settings;
+  for (const auto& [key, value] : change.settings)
+    settings << QStringLiteral("%1 %2").arg(key, value);
+  const QString all = settings.join(QStringLiteral(", "));
+  // More memory needs no fewer bytes.
+  const bool is_less = change.bytes > static_cast<int64_t>(kMiB);
+  return is_less ? tr("%1 (\u2212%2)").arg(all, gib(static_cast<double>(change.bytes))) : all;
+}
+
+PlanPicture::PlanPicture(const PlanOutcome& outcome) {
+  const PlanAnswer& answer = *outcome.answer;
+  machine = to_text(answer.machine.name);
+  for (const std::string& note : answer.notes)
+    notes << to_text(note);
+  add_verdict(outcome);
+  if (answer.plan) add_memory(answer);
+  if (answer.time) add_time(answer);
+  add_summary();
+}
+
+void PlanPicture::add_memory(const PlanAnswer& answer) {
+  const PlanRequest& request = answer.request;
+  const auto group_of = [](Tag tag) -> std::pair<int, QString> {
+    switch (tag) {
+      case Tag::weights:
+        return {kWeights, tr("weights")};
+      case Tag::grads:
+        return {kGrads, tr("gradients")};
+      case Tag::master:
+      case Tag::adam_m:
+      case Tag::adam_v:
+        return {kStates, tr("optimizer states")};
+      case Tag::saved:
+        return {kActivations, tr("activations")};
+      case Tag::slots:
+        return {kSlots, tr("slots")};
+      case Tag::scratch:
+      case Tag::library:
+        return {kScratch, tr("scratch")};
+      case Tag::cache:
+        return {kCache, tr("cache of samples")};
+      case Tag::staging:
+      case Tag::batch:
+      case Tag::dataset:
+        return {kTransfers, tr("transfers and tokens")};
+    }
+    return {kScratch, tr("scratch")};
+  };
+  const auto add_segment = [](Bar& bar, int kind, const QString& name, int64_t n_bytes) {
+    if (n_bytes <= 0) return;
+    const auto same = std::ranges::find_if(
+        bar.segments, [&](const BarSegment& segment) { return segment.name == name; });
+    BarSegment& segment = same == bar.segments.end()
+                              ? bar.segments.emplace_back(BarSegment{kind, name, 0, {}})
+                              : *same;
+    segment.value += static_cast<double>(n_bytes);
+    segment.text = gib(segment.value);
+  };
+  const auto bar_of = [](const QString& name) {
+    Bar bar;
+    bar.name = name;
+    return bar;
+  };
+  Bar gpu = bar_of(tr("GPU memory"));
+  Bar pinned = bar_of(request.has_gpu ? tr("Host memory, pinned") : tr("Host memory"));
+  Bar pageable = bar_of(tr("Host memory, pageable"));
+  Bar disk = bar_of(tr("Disk"));
+  for (const PlanRow& row : rows_of(*answer.plan, request.has_gpu)) {
+    const auto [kind, name] = group_of(row.tag);
+    const bool is_on_gpu = request.has_gpu && row.place == Place::device;
+    add_segment(is_on_gpu ? gpu : pinned, kind, name, row.n_bytes);
+  }
+  const auto finish = [&](Bar& bar, int64_t limit_bytes, double least_scale = 0) {
+    std::ranges::stable_sort(bar.segments, {}, &BarSegment::kind);
+    if (limit_bytes > 0 && limit_bytes < kNoLimit_bytes) {
+      bar.limit = static_cast<double>(limit_bytes);
+      bar.limit_name = tr("limit %1").arg(gib(bar.limit));
+      bar.caption = tr("%1 of %2").arg(gib(bar.total()), gib(bar.limit));
+      if (bar.is_over())
+        bar.caption = tr("%1: %2 too much").arg(bar.caption, gib(bar.total() - bar.limit));
+    } else {
+      bar.caption = gib(bar.total());
+    }
+    constexpr double kSeen = 4;  // a limit far away is told and not drawn
+    double scale = std::max({bar.total(), least_scale, 1.0});
+    if (bar.limit > 0 && bar.limit < kSeen * scale) scale = std::max(scale, bar.limit);
+    bar.scale = 1.04 * scale;
+  };
+  if (request.has_gpu) {
+    add_segment(gpu, kReserved, tr("driver and kernels"), request.gpu_reserved_bytes);
+    finish(gpu, request.gpu_budget_bytes + request.gpu_reserved_bytes);
+    memory.push_back(gpu);
+    add_segment(pageable, kReserved, tr("process, libraries, texts"), request.host_reserved_bytes);
+    finish(pinned, request.host_budget_bytes);
+    finish(pageable, 0, pinned.scale / 1.04);
+    memory.push_back(pinned);
+    memory.push_back(pageable);
+  } else {
+    add_segment(pinned, kReserved, tr("process, libraries, texts"), request.host_reserved_bytes);
+    finish(pinned, request.host_budget_bytes < kNoLimit_bytes
+                       ? request.host_budget_bytes + request.host_reserved_bytes
+                       : 0);
+    memory.push_back(pinned);
+  }
+  const DiskNeed& need = answer.disk.need;
+  add_segment(disk, kCheckpoints, tr("checkpoints"), need.checkpoint_bytes * need.n_checkpoints);
+  add_segment(disk, kFinal, tr("trained model"), need.final_bytes);
+  add_segment(disk, kSmall, tr("tokenizers, logs"), need.small_bytes);
+  finish(disk, answer.disk.free_bytes.value_or(0));
+  memory.push_back(disk);
+}
+
+void PlanPicture::add_time(const PlanAnswer& answer) {
+  const service::PlanTime& planned = *answer.time;
+  const QLocale c = QLocale::c();
+  for (const service::ResourceTime& resource : planned.resources) {
+    const bool is_copy = resource.queue != QueueId::compute && resource.queue != QueueId::host;
+    if (!answer.request.has_gpu && is_copy) continue;
+    Bar bar;
+    int kind = kStates;
+    if (resource.queue == QueueId::compute) {
+      bar.name = answer.request.has_gpu ? tr("GPU computes") : tr("CPU computes");
+      kind = kActivations;
+    } else if (resource.queue == QueueId::h2d) {
+      bar.name = tr("Copies to the GPU");
+      kind = kSlots;
+    } else if (resource.queue == QueueId::d2h) {
+      bar.name = tr("Copies from the GPU");
+      kind = kTransfers;
+    } else {
+      bar.name = tr("CPU updates");
+    }
+    bar.segments.push_back({kind, bar.name, resource.busy_s, milliseconds(resource.busy_s)});
+    const QString share =
+        c.toString(planned.step_s > 0 ? 100 * resource.busy_s / planned.step_s : 0, 'f', 0);
+    bar.caption = tr("%1, %2 % of the step").arg(milliseconds(resource.busy_s), share);
+    if (resource.queue == planned.binding) bar.caption = tr("%1 \u2014 binds").arg(bar.caption);
+    bar.limit = planned.step_s;
+    bar.limit_name = tr("a step: %1").arg(milliseconds(planned.step_s));
+    bar.scale = 1.04 * planned.step_s;
+    time.push_back(std::move(bar));
+  }
+  const auto rate = [&](double n) { return c.toString(n, 'f', n < 100 ? 1 : 0); };
+  figures.emplace_back(tr("A step"), milliseconds(planned.step_s));
+  figures.emplace_back(
+      tr("Speed"), planned.least_samples_per_s
+                       ? tr("%1 to %2 samples/s")
+                             .arg(rate(*planned.least_samples_per_s), rate(planned.samples_per_s))
+                       : tr("%1 samples/s").arg(rate(planned.samples_per_s)));
+  figures.emplace_back(tr("Tokens"),
+                       answer.texts.mean_tokens
+                           ? tr("%1 tokens/s, %2 a text on average")
+                                 .arg(rate(planned.tokens_per_s), rate(planned.tokens_per_text))
+                           : tr("%1 tokens/s, texts of %2")
+                                 .arg(rate(planned.tokens_per_s), rate(planned.tokens_per_text)));
+  if (planned.run_s)
+    figures.emplace_back(tr("The run"),
+                         tr("%1 for %n step(s)", nullptr, static_cast<int>(*answer.texts.n_steps))
+                             .arg(duration(*planned.run_s)));
+  if (planned.run_s && planned.step_joules_at_most)
+    figures.emplace_back(tr("Energy"),
+                         tr("at most %1 Wh of the GPU")
+                             .arg(c.toString(static_cast<double>(*answer.texts.n_steps) *
+                                                 *planned.step_joules_at_most / 3600,
+                                             'f', 1)));
+  for (const service::MemoryGain& gain : planned.gains)
+    figures.emplace_back(tr("One more GiB"),
+                         tr("of %1: a step takes %2, %3 % less")
+                             .arg(QString::fromUtf8(gain.what), milliseconds(gain.step_s),
+                                  c.toString(100 * (1 - gain.step_s / planned.step_s), 'f', 1)));
+  figures.emplace_back(tr("Figures"), to_text(answer.request.machine->source));
+}
+
+void PlanPicture::add_verdict(const PlanOutcome& outcome) {
+  const PlanAnswer& answer = *outcome.answer;
+  verdict = answer.verdict();
+  switch (verdict) {
+    case Verdict::fits:
+      verdict_word = tr("Fits");
+      break;
+    case Verdict::tight:
+      verdict_word = tr("Tight");
+      break;
+    case Verdict::does_not_fit:
+      verdict_word = tr("Does not fit");
+      break;
+  }
+  if (answer.refusal) {
+    // "[plan] the model does not fit: it needs ... - it fits with ..."
+    const QString words = to_text(answer.refusal->what()).section(QStringLiteral("] "), 1);
+    why = words.section(QStringLiteral(" - "), 0, 0);
+    help = words.section(QStringLiteral(" - "), 1);
+    const QString known = QStringLiteral("the model does not fit: ");
+    if (why.startsWith(known)) why = why.mid(known.size());
+  } else if (!answer.disk.fits()) {
+    why = tr("The disk has %1 free and the run writes %2.")
+              .arg(gib(static_cast<double>(*answer.disk.free_bytes)),
+                   gib(static_cast<double>(answer.disk.need.bytes())));
+  } else {
+    why = to_text(answer.plan->why);
+  }
+  if (!why.isEmpty()) why[0] = why[0].toUpper();
+  if (!help.isEmpty()) help[0] = help[0].toUpper();
+  if (answer.refusal || answer.time) return;
+  const PlanMachine& planned = answer.machine.machine;
+  figures.emplace_back(
+      tr("Time"),
+      planned.profile
+          ? tr("not known: the machine's profile lacks %1")
+                .arg(to_text(missing_figures(*planned.profile, planned.has_gpu, answer.model)))
+          : tr("not known: the Doctor page measures this machine, or choose a card above"));
+}
+
+void PlanPicture::add_summary() {
+  QStringList lines;
+  lines << tr("%1 on %2.").arg(verdict_word, machine) << why;
+  for (const Bar& bar : memory) {
+    QStringList parts;
+    for (const BarSegment& segment : bar.segments)
+      parts << QStringLiteral("%1 %2").arg(segment.name, segment.text);
+    lines << tr("%1: %2; %3.").arg(bar.name, bar.caption, parts.join(QStringLiteral(", ")));
+  }
+  for (const Bar& bar : time)
+    lines << tr("%1: %2.").arg(bar.name, bar.caption);
+  for (const auto& [name, value] : figures)
+    lines << tr("%1: %2.").arg(name, value);
+  summary = lines.join(QLatin1Char('\n'));
+}
+
+}  // namespace ferry::gui

@@ -1,0 +1,48 @@
+#pragma once
+// A plan's answer as bars, lines of figures and words. The numbers are those of `ferry plan
+// --json`.
+
+#include <QCoreApplication>
+#include <QString>
+#include <utility>
+#include <vector>
+
+#include "gui/models/bars.h"
+#include "gui/models/plan_thread.h"
+
+namespace ferry::gui {
+
+class PlanPicture {
+  Q_DECLARE_TR_FUNCTIONS(ferry::gui::PlanPicture)
+
+ public:
+  PlanPicture() = default;
+  /** The outcome has an answer. */
+  explicit PlanPicture(const PlanOutcome& outcome);
+
+  std::vector<Bar> memory;  ///< one for each place
+  std::vector<Bar> time;    ///< of a step, one for each resource; empty where it is not known
+  service::Verdict verdict = service::Verdict::does_not_fit;
+  QString verdict_word;  ///< "Fits", "Tight", "Does not fit"
+  QString why;           ///< a sentence: what was chosen, or what is missing
+  QString help;          ///< of a plan that does not fit: what would help, in the planner's words
+  /** Name and value: "Speed", "41.2 samples/s". */
+  std::vector<std::pair<QString, QString>> figures;
+  QString machine;  ///< "2080ti-11g, by its profile"
+  QStringList notes;
+  QString summary;  ///< all of it in some sentences
+
+  static QString gib(double n_bytes);
+  static QString milliseconds(double seconds);
+  static QString duration(double seconds);
+  /** "max_length 1024 (−3.0 GiB)" */
+  static QString text_of(const PlanChange& change);
+
+ private:
+  void add_memory(const service::PlanAnswer& answer);
+  void add_time(const service::PlanAnswer& answer);
+  void add_verdict(const PlanOutcome& outcome);
+  void add_summary();
+};
+
+}  // namespace ferry::gui

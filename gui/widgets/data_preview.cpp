@@ -1,0 +1,320 @@
+#include "gui/widgets/data_preview.h"
+
+#include <QtWidgets>
+#include <algorithm>
+
+#include "gui/models/text.h"
+#include "gui/widgets/length_chart.h"
+#include "gui/widgets/token_view.h"
+
+namespace ferry::gui {
+
+using service::Preview;
+using service::PreviewSample;
+
+namespace {
+
+QLabel* words(const char* name) {
+  auto* label = new QLabel;
+  label->setObjectName(name);
+  label->setWordWrap(true);
+  label->setTextFormat(Qt::PlainText);
+  label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  return label;
+}
+
+QTableWidget* table(const char* name, const QString& words, const QStringList& heads) {
+  auto* made = new QTableWidget(0, static_cast<int>(heads.size()));
+  made->setObjectName(name);
+  made->setAccessibleName(words);
+  made->setHorizontalHeaderLabels(heads);
+  made->verticalHeader()->hide();
+  made->horizontalHeader()->setStretchLastSection(true);
+  made->horizontalHeader()->setHighlightSections(false);
+  made->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  made->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  made->setSelectionBehavior(QAbstractItemView::SelectRows);
+  made->setAlternatingRowColors(true);
+  made->setShowGrid(false);
+  made->setTabKeyNavigation(false);
+  return made;
+}
+
+QTableWidgetItem* cell(const QString& text, bool is_number = false) {
+  auto* item = new QTableWidgetItem(text);
+  item->setTextAlignment((is_number ? Qt::AlignRight : Qt::AlignLeft) | Qt::AlignVCenter);
+  return item;
+}
+
+QString percent(int64_t n, int64_t of) {
+  return QLocale::c().toString(
+      of > 0 ? 100.0 * static_cast<double>(n) / static_cast<double>(of) : 0.0, 'f', 1);
+}
+
+/** One line of at most so many characters. */
+QString shortened(const std::string& text, int most) {
+  QString all = to_text(std::string_view(text).substr(0, 4 * static_cast<size_t>(most)));
+  all = all.simplified();
+  return all.size() > most ? all.left(most) + QStringLiteral("\u2026") : all;
+}
+
+}  // namespace
+
+DataPreview::DataPreview(QWidget* parent) : QWidget(parent) {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  facts_ = words("preview_facts");
+  facts_->setForegroundRole(QPalette::PlaceholderText);
+  column->addWidget(facts_);
+  error_ = words("preview_error");
+  error_->hide();
+  column->addWidget(error_);
+  busy_ = words("preview_busy");
+  busy_->hide();
+  column->addWidget(busy_);
+  tabs_ = new QTabWidget;
+  tabs_->setObjectName("preview_tabs");
+  tabs_->setDocumentMode(true);
+  tabs_->addTab(make_samples(), tr("Texts"));
+  tabs_->addTab(make_lengths(), tr("Lengths"));
+  tabs_->addTab(make_batch(), tr("First batch"));
+  column->addWidget(tabs_, 1);
+  tabs_->hide();
+  slow_ = new QTimer(this);
+  slow_->setSingleShot(true);
+  slow_->setInterval(250);
+  connect(slow_, &QTimer::timeout, this, [this] {
+    busy_->setText(outcome_ && outcome_->preview ? tr("Counting the tokens of all texts\u2026")
+                                                 : tr("Reading the data\u2026"));
+    busy_->show();
+  });
+  connect(&thread_, &PreviewThread::answered, this, &DataPreview::show_outcome);
+}
+
+QWidget* DataPreview::make_samples() {
+  auto* page = new QWidget;
+  auto* column = new QVBoxLayout(page);
+  auto* row = new QHBoxLayout;
+  const auto button = [&](const QString& text, const char* name, Qt::Key key, int step) {
+    auto* made = new QPushButton(text);
+    made->setObjectName(name);
+    made->setToolTip(QKeySequence(key).toString(QKeySequence::NativeText));
+    connect(made, &QPushButton::clicked, this, [this, step] { go_to(sample_ + step); });
+    auto* shortcut = new QShortcut(QKeySequence(key), this);
+    shortcut->setContext(Qt::WidgetWithChildrenShortcut);
+    connect(shortcut, &QShortcut::activated, this, [this, step] { go_to(sample_ + step); });
+    return made;
+  };
+  previous_ = button(tr("Pre&vious"), "preview_previous", Qt::Key_PageUp, -1);
+  next_ = button(tr("Ne&xt"), "preview_next", Qt::Key_PageDown, 1);
+  place_ = words("preview_place");
+  place_->setWordWrap(false);
+  row->addWidget(previous_);
+  row->addWidget(next_);
+  row->addSpacing(8);
+  row->addWidget(place_, 1);
+  column->addLayout(row);
+  learnt_ = words("preview_learnt");
+  column->addWidget(learnt_);
+
+  auto* splitter = new QSplitter(Qt::Vertical);
+  splitter->setChildrenCollapsible(false);
+  const auto add = [&](const QString& title, QWidget* widget, int stretch) {
+    auto* box = new QWidget;
+    auto* inner = new QVBoxLayout(box);
+    inner->setContentsMargins(0, 4, 0, 0);
+    auto* label = new QLabel(title);
+    QFont bold = label->font();
+    bold.setBold(true);
+    label->setFont(bold);
+    label->setBuddy(widget);
+    inner->addWidget(label);
+    inner->addWidget(widget, 1);
+    splitter->addWidget(box);
+    splitter->setStretchFactor(splitter->count() - 1, stretch);
+  };
+  fields_ = table("preview_fields", tr("The row as it was read"), {tr("Field"), tr("Value")});
+  add(tr("The row as it was read"), fields_, 2);
+  text_ = new TokenView(TokenView::Shows::text);
+  text_->setObjectName("preview_text");
+  text_->setAccessibleName(tr("The text that the model reads; underlined: trained on"));
+  add(tr("What the model reads of it"), text_, 3);
+  tokens_ = new TokenView(TokenView::Shows::tokens);
+  tokens_->setObjectName("preview_tokens");
+  tokens_->setAccessibleName(tr("The tokens; underlined: trained on"));
+  add(tr("Its tokens"), tokens_, 3);
+  column->addWidget(splitter, 1);
+  return page;
+}
+
+QWidget* DataPreview::make_lengths() {
+  auto* page = new QWidget;
+  auto* column = new QVBoxLayout(page);
+  numbers_ = words("preview_numbers");
+  column->addWidget(numbers_);
+  chart_ = new LengthChart;
+  chart_->setObjectName("preview_lengths");
+  column->addWidget(chart_, 1);
+  auto* read_out = words("preview_read_out");
+  read_out->setForegroundRole(QPalette::PlaceholderText);
+  const QString hint = tr("Point at a bar, or use the arrow keys, to read it out.");
+  read_out->setText(hint);
+  connect(chart_, &LengthChart::read_out_changed, read_out, [read_out, hint](const QString& text) {
+    read_out->setText(text.isEmpty() ? hint : text);
+  });
+  column->addWidget(read_out);
+  return page;
+}
+
+QWidget* DataPreview::make_batch() {
+  auto* page = new QWidget;
+  auto* column = new QVBoxLayout(page);
+  batch_words_ = words("preview_batch_words");
+  column->addWidget(batch_words_);
+  batch_ = table("preview_batch", tr("The samples of the first step"),
+                 {tr("Text"), tr("Tokens"), tr("Trained on"), tr("Learnt"), tr("Begins")});
+  column->addWidget(batch_, 1);
+  return page;
+}
+
+void DataPreview::set_settings(const config::Config& settings) {
+  if (!thread_.ask(settings)) return;
+  slow_->start();
+}
+
+const Preview* DataPreview::preview() const {
+  return outcome_ && outcome_->preview ? &*outcome_->preview : nullptr;
+}
+
+void DataPreview::show_outcome(const std::shared_ptr<const PreviewOutcome>& outcome) {
+  const Preview* const before = preview();
+  const bool is_same_data =
+      before && outcome->preview && outcome->preview->samples.size() == before->samples.size();
+  outcome_ = outcome;
+  if (outcome->is_complete) {
+    slow_->stop();
+    busy_->hide();
+  }
+  error_->setVisible(outcome->error.has_value());
+  if (outcome->error)
+    error_->setText(
+        tr("\u2715 %1").arg(to_text(outcome->error->what()).section(QStringLiteral("] "), 1)));
+  tabs_->setVisible(outcome->preview.has_value());
+  facts_->setVisible(outcome->preview.has_value());
+  if (const Preview* const now = preview()) {
+    QStringList facts = {
+        tr("Task %1, at most %2 tokens a text.").arg(to_text(now->task)).arg(now->max_length)};
+    for (const std::string& note : now->notes)
+      facts << to_text(note);
+    facts.removeDuplicates();
+    facts_->setText(facts.join(QLatin1Char('\n')));
+    go_to(is_same_data ? sample_ : 0);
+    show_numbers();
+    show_batch();
+  }
+  emit shown();
+}
+
+void DataPreview::go_to(int sample) {
+  const Preview* const now = preview();
+  if (!now) return;
+  const auto n = static_cast<int>(now->samples.size());
+  sample_ = std::clamp(sample, 0, std::max(n - 1, 0));
+  previous_->setEnabled(sample_ > 0);
+  next_->setEnabled(sample_ + 1 < n);
+  show_sample();
+}
+
+void DataPreview::show_sample() {
+  const Preview& now = *preview();
+  if (now.samples.empty()) {
+    place_->setText(tr("There is no text."));
+    return;
+  }
+  const PreviewSample& sample = now.samples[static_cast<size_t>(sample_)];
+  QString place =
+      tr("Text %1 of the first %2").arg(sample.example + 1).arg(now.samples.back().example + 1);
+  if (sample.n_parts > 1)
+    place = tr("%1, part %2 of %3").arg(place).arg(sample.part + 1).arg(sample.n_parts);
+  place_->setText(place);
+  QStringList learnt = {tr("%n token(s).", nullptr, static_cast<int>(sample.tokens.size()))};
+  if (sample.has_answer)
+    learnt << tr("Learnt of the whole text: %1.").arg(to_text(sample.answer));
+  else if (sample.n_trained() > 0)
+    learnt << tr("Trained on: %n of them, underlined.", nullptr,
+                 static_cast<int>(sample.n_trained()));
+  else
+    learnt << tr("\u26A0 Nothing of it is trained on.");
+  if (sample.is_truncated) learnt << tr("\u26A0 It is cut to max_length.");
+  if (sample.is_held_out) learnt << tr("It is held out for evaluation.");
+  learnt_->setText(learnt.join(QLatin1Char(' ')));
+  fields_->setRowCount(0);
+  for (const auto& [name, value] : sample.fields) {
+    const int row = fields_->rowCount();
+    fields_->insertRow(row);
+    fields_->setItem(row, 0, cell(to_text(name)));
+    constexpr int kShown = 2000;
+    fields_->setItem(row, 1, cell(shortened(value, kShown)));
+    fields_->item(row, 1)->setToolTip(shortened(value, kShown));
+  }
+  fields_->resizeColumnToContents(0);
+  text_->set_sample(sample);
+  tokens_->set_sample(sample);
+}
+
+void DataPreview::show_numbers() {
+  const Preview& now = *preview();
+  const service::PreviewNumbers& numbers = now.numbers;
+  const int64_t n = numbers.n_sequences;
+  const QLocale c = QLocale::c();
+  QStringList lines;
+  lines << (now.is_of_all
+                ? tr("All texts that are trained on: %1, %2 tokens on average, at most %3.")
+                : tr("The first texts: %1, %2 tokens on average, at most %3."))
+               .arg(
+                   c.toString(static_cast<qlonglong>(n)),
+                   c.toString(
+                       n > 0 ? static_cast<double>(numbers.n_tokens) / static_cast<double>(n) : 0.0,
+                       'f', 1),
+                   c.toString(static_cast<qlonglong>(numbers.n_longest)));
+  const auto count = [&](const QString& text, int64_t part) {
+    const QString said = text.arg(c.toString(static_cast<qlonglong>(part)), percent(part, n));
+    lines << (part > 0 ? tr("\u26A0 %1").arg(said) : said);
+  };
+  count(tr("Cut to max_length: %1 (%2 %)."), numbers.n_truncated);
+  if (numbers.n_untrained) count(tr("Without anything to learn: %1 (%2 %)."), *numbers.n_untrained);
+  numbers_->setText(lines.join(QLatin1Char('\n')));
+  chart_->set_numbers(numbers, now.max_length);
+}
+
+void DataPreview::show_batch() {
+  const Preview& now = *preview();
+  tabs_->setTabEnabled(2, now.first_batch.has_value());
+  tabs_->setTabToolTip(2,
+                       now.first_batch ? QString() : tr("It is known once all texts are counted."));
+  batch_->setRowCount(0);
+  if (!now.first_batch) return;
+  const service::PreviewBatch& batch = *now.first_batch;
+  QStringList said = {
+      tr("The first step: %n sample(s),", nullptr, static_cast<int>(batch.n_samples)),
+      tr("%n token(s).", nullptr, static_cast<int>(batch.n_tokens))};
+  if (batch.n_trained_tokens > 0)
+    said << tr("Trained on: %n of them.", nullptr, static_cast<int>(batch.n_trained_tokens));
+  if (batch.is_shortened) said << tr("The first ones are shown.");
+  batch_words_->setText(said.join(QLatin1Char(' ')));
+  batch_->setRowCount(static_cast<int>(batch.rows.size()));
+  for (int row = 0; row < batch_->rowCount(); ++row) {
+    const PreviewSample& sequence = batch.rows[static_cast<size_t>(row)].sequence;
+    batch_->setItem(row, 0, cell(QString::number(sequence.example + 1), true));
+    batch_->setItem(row, 1, cell(QString::number(sequence.tokens.size()), true));
+    batch_->setItem(
+        row, 2,
+        cell(sequence.has_answer ? tr("the label") : QString::number(sequence.n_trained()),
+             !sequence.has_answer));
+    batch_->setItem(row, 3, cell(to_text(sequence.answer)));
+    batch_->setItem(row, 4, cell(shortened(sequence.text, 160)));
+  }
+  batch_->resizeColumnsToContents();
+}
+
+}  // namespace ferry::gui

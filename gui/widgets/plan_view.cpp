@@ -1,0 +1,500 @@
+#include "gui/widgets/plan_view.h"
+
+#include <QtWidgets>
+#include <algorithm>
+
+#include "gui/models/text.h"
+#include "gui/widgets/stacked_bars.h"
+#include "src/base/bytes.h"
+#include "src/base/host_memory.h"
+#include "src/plan/machine/machine_profile.h"
+
+namespace ferry::gui {
+
+using service::PlanAnswer;
+using service::Verdict;
+
+namespace {
+
+constexpr int64_t kNotch_bytes = 256 * kMiB;
+constexpr int kAutoLength = 2;  ///< the spin box's value for auto, below the least length
+
+QString budget_text(int64_t n_bytes) {
+  const int64_t mib = n_bytes / kMiB;
+  return mib % 1024 == 0 ? QStringLiteral("%1GiB").arg(mib / 1024)
+                         : QStringLiteral("%1MiB").arg(mib);
+}
+
+QLabel* heading(const QString& text) {
+  auto* label = new QLabel(text);
+  QFont font = label->font();
+  font.setBold(true);
+  font.setPointSizeF(font.pointSizeF() * 1.12);
+  label->setFont(font);
+  return label;
+}
+
+QLabel* words() {
+  auto* label = new QLabel;
+  label->setWordWrap(true);
+  label->setTextFormat(Qt::PlainText);
+  label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  return label;
+}
+
+/** Puts widgets one after another into lines, as text. */
+class FlowLayout : public QLayout {
+ public:
+  using QLayout::QLayout;
+  ~FlowLayout() override {
+    while (QLayoutItem* item = takeAt(0))
+      delete item;
+  }
+  void addItem(QLayoutItem* item) override { items_.append(item); }
+  int count() const override { return static_cast<int>(items_.size()); }
+  QLayoutItem* itemAt(int index) const override { return items_.value(index); }
+  QLayoutItem* takeAt(int index) override {
+    return index >= 0 && index < items_.size() ? items_.takeAt(index) : nullptr;
+  }
+  Qt::Orientations expandingDirections() const override { return {}; }
+  bool hasHeightForWidth() const override { return true; }
+  int heightForWidth(int width) const override { return place({0, 0, width, 0}, true); }
+  void setGeometry(const QRect& rect) override {
+    QLayout::setGeometry(rect);
+    place(rect, false);
+  }
+  QSize sizeHint() const override { return minimumSize(); }
+  QSize minimumSize() const override {
+    QSize size;
+    for (const QLayoutItem* item : items_)
+      size = size.expandedTo(item->minimumSize());
+    return size;
+  }
+
+ private:
+  int place(const QRect& rect, bool is_trial) const {
+    int x = rect.x(), y = rect.y(), line = 0;
+    const int gap = std::max(spacing(), 0);
+    for (QLayoutItem* item : items_) {
+      const QSize hint = item->sizeHint();
+      if (x > rect.x() && x + hint.width() > rect.right() + 1) {
+        x = rect.x();
+        y += line + gap;
+        line = 0;
+      }
+      if (!is_trial) item->setGeometry({{x, y}, hint});
+      x += hint.width() + gap;
+      line = std::max(line, hint.height());
+    }
+    return y + line - rect.y();
+  }
+  QList<QLayoutItem*> items_;
+};
+
+}  // namespace
+
+PlanView::PlanView(QWidget* parent) : QWidget(parent) {
+  auto* column = new QVBoxLayout(this);
+  column->setContentsMargins(0, 0, 0, 0);
+  const int gap = style()->pixelMetric(QStyle::PM_LayoutVerticalSpacing);
+  column->setSpacing(std::max(gap, 6) * 2);
+  make_controls();
+  column->addLayout(controls_);
+
+  auto* frame = new QFrame;
+  verdict_ = frame;
+  frame->setObjectName("plan_verdict");
+  frame->setFrameShape(QFrame::StyledPanel);
+  frame->setBackgroundRole(QPalette::Base);
+  frame->setAutoFillBackground(true);
+  auto* row = new QHBoxLayout(frame);
+  icon_ = new QLabel;
+  icon_->setAlignment(Qt::AlignTop);
+  row->addWidget(icon_, 0, Qt::AlignTop);
+  auto* said = new QVBoxLayout;
+  auto* first = new QHBoxLayout;
+  word_ = heading({});
+  word_->setObjectName("plan_verdict_word");
+  busy_ = new QLabel(tr("planning\u2026"));
+  busy_->hide();
+  first->addWidget(word_);
+  first->addWidget(busy_);
+  first->addStretch();
+  said->addLayout(first);
+  why_ = words();
+  why_->setObjectName("plan_why");
+  said->addWidget(why_);
+  help_ = words();
+  help_->setObjectName("plan_help");
+  said->addWidget(help_);
+  changes_ = new QWidget;
+  changes_->setLayout(new FlowLayout);
+  changes_->layout()->setSpacing(6);
+  said->addWidget(changes_);
+  row->addLayout(said, 1);
+  column->addWidget(frame);
+
+  plan_ = new QWidget;
+  auto* below = new QVBoxLayout(plan_);
+  below->setContentsMargins(0, 0, 0, 0);
+  below->setSpacing(column->spacing() / 2);
+  below->addWidget(heading(tr("Memory")));
+  memory_ = new StackedBars;
+  memory_->setObjectName("plan_memory");
+  below->addWidget(memory_);
+  read_out_ = new QLabel;
+  read_out_->setObjectName("plan_read_out");
+  read_out_->setForegroundRole(QPalette::PlaceholderText);
+  below->addWidget(read_out_);
+  below->addSpacing(column->spacing() / 2);
+  time_title_ = heading(tr("A step"));
+  below->addWidget(time_title_);
+  time_ = new StackedBars;
+  time_->setObjectName("plan_time");
+  time_->set_legend(false);
+  below->addWidget(time_);
+  figures_ = new QGridLayout;
+  figures_->setColumnStretch(1, 1);
+  below->addLayout(figures_);
+  notes_ = words();
+  notes_->setForegroundRole(QPalette::PlaceholderText);
+  below->addWidget(notes_);
+  column->addWidget(plan_);
+  column->addStretch();
+  plan_->hide();
+  verdict_->hide();
+
+  const QString hint = tr("Point at a part of a bar, or use the arrow keys, to read it out.");
+  read_out_->setText(hint);
+  for (StackedBars* bars : {memory_, time_})
+    connect(bars, &StackedBars::read_out_changed, this, [this, hint](const QString& text) {
+      read_out_->setText(text.isEmpty() ? hint : text);
+    });
+  slow_ = new QTimer(this);
+  slow_->setSingleShot(true);
+  slow_->setInterval(250);
+  connect(slow_, &QTimer::timeout, this, [this] {
+    verdict_->show();
+    if (word_->text().isEmpty()) word_->setText(tr("Reading"));
+    busy_->show();
+  });
+  connect(&thread_, &PlanThread::answered, this, &PlanView::show_outcome);
+}
+
+void PlanView::make_controls() {
+  controls_ = new QGridLayout;
+  controls_->setColumnStretch(1, 1);
+  controls_->setHorizontalSpacing(12);
+
+  card_ = new QComboBox;
+  card_->setObjectName("plan_card");
+  card_->addItem(tr("This machine"), QStringLiteral("auto"));
+  for (const std::string& name : list_machine_presets())
+    card_->addItem(to_text(name), to_text(name));
+  card_->setAccessibleName(tr("Machine that is planned for"));
+  card_->setToolTip(tr("Plan for this machine, or for a card that is not here."));
+  card_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  connect(card_, &QComboBox::activated, this, [this] {
+    emit change_wanted(QStringLiteral("machine"), card_->currentData().toString());
+  });
+  const auto spin = [](const QString& name, const QString& words, int least) {
+    auto* box = new QSpinBox;
+    box->setObjectName(name);
+    box->setAccessibleName(words);
+    box->setRange(least, 1 << 20);
+    box->setKeyboardTracking(false);
+    box->setFocusPolicy(Qt::StrongFocus);
+    return box;
+  };
+  batch_ = spin("plan_batch", tr("Samples of a step"), 1);
+  connect(batch_, &QSpinBox::valueChanged, this, [this](int value) {
+    emit change_wanted(QStringLiteral("train_batch_size"), QString::number(value));
+  });
+  length_ = spin("plan_length", tr("Most tokens of a text"), kAutoLength);
+  length_->setSpecialValueText(tr("auto"));
+  length_->setSingleStep(64);
+  connect(length_, &QSpinBox::valueChanged, this, [this](int value) {
+    emit change_wanted(QStringLiteral("max_length"),
+                       value == kAutoLength ? QStringLiteral("auto") : QString::number(value));
+  });
+  const auto label = [](const QString& text, QWidget* buddy) {
+    auto* made = new QLabel(text);
+    made->setBuddy(buddy);
+    return made;
+  };
+  auto* first = new QHBoxLayout;
+  first->addWidget(card_);
+  first->addStretch();
+  first->addWidget(label(tr("Samples a &step"), batch_));
+  first->addWidget(batch_);
+  first->addSpacing(12);
+  first->addWidget(label(tr("Most &tokens"), length_));
+  first->addWidget(length_);
+  controls_->addWidget(label(tr("&Plan for"), card_), 0, 0);
+  controls_->addLayout(first, 0, 1, 1, 3);
+  gpu_ = make_budget("gpu_memory", tr("&GPU memory"), tr("GPU memory that Ferry may take"), 1);
+  host_ = make_budget("host_memory", tr("&Host memory"), tr("Host memory that Ferry may take"), 2);
+  field_error_ = words();
+  field_error_->setObjectName("plan_field_error");
+  field_error_->hide();
+  controls_->addWidget(field_error_, 3, 1, 1, 3);
+}
+
+PlanView::Budget PlanView::make_budget(const QString& key,
+                                       const QString& label,
+                                       const QString& name,
+                                       int row) {
+  Budget budget = {.key = key};
+  budget.slider = new QSlider(Qt::Horizontal);
+  budget.slider->setObjectName("plan_" + key + "_slider");
+  budget.slider->setAccessibleName(name);
+  budget.slider->setFocusPolicy(Qt::StrongFocus);
+  budget.slider->setRange(1, 64);
+  budget.slider->setPageStep(4);
+  budget.field = new QLineEdit;
+  budget.field->setObjectName("plan_" + key);
+  budget.field->setAccessibleName(name);
+  budget.field->setPlaceholderText(tr("auto"));
+  budget.field->setMaximumWidth(14 * budget.field->fontMetrics().averageCharWidth());
+  budget.automatic = new QToolButton;
+  budget.automatic->setObjectName("plan_" + key + "_auto");
+  budget.automatic->setText(tr("auto"));
+  budget.automatic->setAccessibleName(tr("%1: as much as is free").arg(name));
+  budget.automatic->setToolTip(tr("As much as is free, but a margin"));
+  auto* text = new QLabel(label);
+  text->setBuddy(budget.field);
+  controls_->addWidget(text, row, 0);
+  controls_->addWidget(budget.slider, row, 1);
+  controls_->addWidget(budget.field, row, 2);
+  controls_->addWidget(budget.automatic, row, 3);
+  connect(budget.slider, &QSlider::valueChanged, this, [this, key](int notches) {
+    emit change_wanted(key, budget_text(notches * kNotch_bytes));
+  });
+  connect(budget.field, &QLineEdit::editingFinished, this, [this, key] {
+    const Budget& which = key == gpu_.key ? gpu_ : host_;
+    if (which.field->isModified()) wish_budget(which, which.field->text().trimmed());
+  });
+  connect(budget.automatic, &QToolButton::clicked, this,
+          [this, key] { emit change_wanted(key, QStringLiteral("auto")); });
+  return budget;
+}
+
+void PlanView::wish_budget(const Budget& budget, const QString& text) {
+  budget.field->setModified(false);
+  const QString wished = text.isEmpty() ? QStringLiteral("auto") : text;
+  config::Config trial;
+  const auto trouble = trouble_of([&] {
+    trial.set(budget.key.toStdString(), wished.toStdString(),
+              {config::Source::command_line, "the memory plan"});
+  });
+  field_error_->setVisible(trouble.has_value());
+  if (trouble)
+    field_error_->setText(tr("\u2715 %1").arg(*trouble));
+  else
+    emit change_wanted(budget.key, wished);
+}
+
+void PlanView::set_settings(const config::Config& settings) {
+  settings_ = settings;
+  show_controls();
+  field_error_->hide();
+  slow_->start();
+  thread_.ask(settings);
+}
+
+const PlanAnswer* PlanView::answer() const {
+  return outcome_ && outcome_->answer ? &*outcome_->answer : nullptr;
+}
+
+void PlanView::show_controls() {
+  const QSignalBlocker blockers[] = {QSignalBlocker(card_), QSignalBlocker(batch_),
+                                     QSignalBlocker(length_)};
+  const QString machine = to_text(settings_->maybe_text("machine").value_or("auto"));
+  int at = card_->findData(machine);
+  if (at < 0) {  // a profile's file
+    card_->addItem(machine, machine);
+    at = card_->count() - 1;
+  }
+  card_->setCurrentIndex(at);
+  const PlanAnswer* const known = answer();
+  const bool is_given = settings_->is_set("train_batch_size");
+  batch_->setValue(static_cast<int>(
+      (is_given || !known ? *settings_ : known->config).integer("train_batch_size")));
+  length_->setValue(static_cast<int>(settings_->maybe_integer("max_length").value_or(kAutoLength)));
+  for (const Budget& budget : {gpu_, host_}) {
+    const auto given = settings_->maybe_integer(budget.key.toStdString());
+    if (!budget.field->hasFocus() || !budget.field->isModified())
+      budget.field->setText(given ? budget_text(*given) : QString());
+    budget.automatic->setEnabled(given.has_value());
+    if (!given || budget.slider->isSliderDown()) continue;
+    const QSignalBlocker blocker(budget.slider);
+    budget.slider->setMaximum(
+        std::max(budget.slider->maximum(), static_cast<int>(*given / kNotch_bytes)));
+    budget.slider->setValue(static_cast<int>(*given / kNotch_bytes));
+  }
+}
+
+void PlanView::show_budget(const Budget& budget, int64_t now_bytes, int64_t most_bytes) {
+  const auto given = settings_->maybe_integer(budget.key.toStdString());
+  const QSignalBlocker blocker(budget.slider);
+  const int64_t most = std::max({most_bytes, now_bytes, given.value_or(0), kNotch_bytes});
+  if (!budget.slider->isSliderDown()) {
+    budget.slider->setRange(1, static_cast<int>((most + kNotch_bytes - 1) / kNotch_bytes));
+    budget.slider->setValue(static_cast<int>(given.value_or(now_bytes) / kNotch_bytes));
+  }
+  budget.field->setPlaceholderText(
+      tr("auto: %1").arg(PlanPicture::gib(static_cast<double>(now_bytes))));
+  budget.slider->setToolTip(
+      tr("%1 of %2")
+          .arg(PlanPicture::gib(static_cast<double>(given.value_or(now_bytes))),
+               PlanPicture::gib(static_cast<double>(most))));
+}
+
+void PlanView::show_outcome(const std::shared_ptr<const PlanOutcome>& outcome) {
+  if (outcome->is_complete) {
+    slow_->stop();
+    busy_->hide();
+  }
+  outcome_ = outcome;
+  if (outcome->error)
+    show_error(*outcome->error);
+  else
+    show_answer();
+  emit planned(outcome->answer && outcome->answer->fits());
+}
+
+void PlanView::show_error(const Error& error) {
+  picture_ = {};
+  picture_.verdict_word = tr("No plan");
+  picture_.why = to_text(error.what()).section(QStringLiteral("] "), 1);
+  picture_.summary = tr("No plan: %1").arg(picture_.why);
+  plan_->hide();
+  show_verdict();
+  show_changes();
+}
+
+void PlanView::show_answer() {
+  const PlanAnswer& answer = *outcome_->answer;
+  picture_ = PlanPicture(*outcome_);
+  const PlanRequest& request = answer.request;
+  const auto& profile = answer.machine.machine.profile;
+  const bool is_elsewhere = settings_->maybe_text("machine").has_value();
+  const int64_t gpu_there =
+      answer.machine.machine.gpu_free_bytes + answer.machine.machine.gpu_context_bytes;
+  const int64_t gpu_most =
+      profile && profile->gpu ? std::max(profile->gpu->memory_bytes, gpu_there) : gpu_there;
+  const int64_t host_most = profile && is_elsewhere && profile->host.memory_bytes > 0
+                                ? profile->host.memory_bytes
+                                : read_host_memory().total_bytes;
+  const int64_t gpu_now = request.gpu_budget_bytes + request.gpu_reserved_bytes;
+  const bool has_host_budget = request.host_budget_bytes < INT64_MAX / 4;
+  for (QWidget* widget :
+       {static_cast<QWidget*>(gpu_.slider), static_cast<QWidget*>(gpu_.automatic)})
+    widget->setEnabled(request.has_gpu &&
+                       (widget == gpu_.slider || settings_->maybe_integer("gpu_memory")));
+  if (request.has_gpu) {
+    show_budget(gpu_, gpu_now, gpu_most);
+  } else {
+    gpu_.field->setPlaceholderText(tr("no GPU"));
+    gpu_.slider->setToolTip(
+        tr("There is no GPU to plan for. Choose a card, or type an amount such as 11GiB."));
+  }
+  show_budget(host_,
+              has_host_budget ? request.host_budget_bytes + request.host_reserved_bytes : host_most,
+              host_most);
+  {
+    const QSignalBlocker blocker(batch_);
+    batch_->setValue(static_cast<int>(request.train_batch_size));
+  }
+  length_->setSpecialValueText(
+      tr("auto: %1").arg(std::min<int64_t>(answer.model.max_positions, 2048)));
+
+  memory_->set_bars(tr("Memory by place"), picture_.memory);
+  time_->set_bars(tr("Time of a step by resource"), picture_.time);
+  memory_->setVisible(!picture_.memory.empty());
+  read_out_->setVisible(!picture_.memory.empty());
+  time_->setVisible(!picture_.time.empty());
+  time_title_->setText(
+      picture_.time.empty() ? tr("Time") : tr("A step: %1").arg(picture_.figures.front().second));
+  time_title_->setVisible(!picture_.figures.empty());
+  show_figures();
+  notes_->setText(picture_.notes.join(QLatin1Char('\n')));
+  notes_->setVisible(!picture_.notes.isEmpty());
+  show_verdict();
+  show_changes();
+  plan_->show();
+}
+
+void PlanView::show_figures() {
+  while (QLayoutItem* item = figures_->takeAt(0)) {
+    delete item->widget();
+    delete item;
+  }
+  int row = 0;
+  for (const auto& [name, value] : picture_.figures) {
+    if (row == 0 && !picture_.time.empty() && name == picture_.figures.front().first) {
+      ++row;  // the heading says it
+      continue;
+    }
+    auto* left = new QLabel(name);
+    left->setForegroundRole(QPalette::PlaceholderText);
+    QLabel* right = words();
+    right->setText(value);
+    right->setAccessibleName(QStringLiteral("%1: %2").arg(name, value));
+    figures_->addWidget(left, row, 0, Qt::AlignTop);
+    figures_->addWidget(right, row++, 1);
+  }
+}
+
+void PlanView::show_verdict() {
+  word_->setText(picture_.machine.isEmpty()
+                     ? picture_.verdict_word
+                     : tr("%1 \u2014 %2").arg(picture_.verdict_word, picture_.machine));
+  why_->setText(picture_.why);
+  help_->setText(picture_.help);
+  help_->setVisible(!picture_.help.isEmpty());
+  verdict_->setAccessibleName(tr("Memory plan: %1").arg(picture_.verdict_word));
+  verdict_->setAccessibleDescription(picture_.summary);
+  setAccessibleDescription(picture_.summary);
+  paint_icon();
+  verdict_->show();
+}
+
+void PlanView::paint_icon() {
+  const bool is_answer = answer() != nullptr;
+  QStyle::StandardPixmap icon = QStyle::SP_MessageBoxCritical;
+  if (is_answer && picture_.verdict == Verdict::fits) icon = QStyle::SP_DialogApplyButton;
+  if (is_answer && picture_.verdict == Verdict::tight) icon = QStyle::SP_MessageBoxWarning;
+  const int size = style()->pixelMetric(QStyle::PM_LargeIconSize);
+  icon_->setPixmap(style()->standardIcon(icon).pixmap(size, size));
+}
+
+void PlanView::show_changes() {
+  QLayout* layout = changes_->layout();
+  while (QLayoutItem* item = layout->takeAt(0)) {
+    item->widget()->deleteLater();
+    delete item;
+  }
+  const auto& all = outcome_ ? outcome_->changes : std::vector<PlanChange>();
+  changes_->setVisible(!all.empty());
+  int n = 0;
+  for (const PlanChange& change : all) {
+    auto* button = new QPushButton(PlanPicture::text_of(change));
+    button->setObjectName(QStringLiteral("plan_change_%1").arg(n++));
+    button->setAccessibleName(tr("Set %1: then it fits").arg(button->text()));
+    button->setToolTip(tr("With this it fits."));
+    connect(button, &QPushButton::clicked, this, [this, settings = change.settings] {
+      for (const auto& [key, value] : settings)
+        emit change_wanted(key, value);
+    });
+    layout->addWidget(button);
+  }
+}
+
+void PlanView::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange)
+    if (icon_ && outcome_) paint_icon();
+}
+
+}  // namespace ferry::gui
