@@ -63,19 +63,24 @@ QString PlanPicture::text_of(const PlanChange& change) {
   for (const auto& [key, value] : change.settings)
     settings << QStringLiteral("%1 %2").arg(key, value);
   const QString all = settings.join(QStringLiteral(", "));
-  // More memory needs no fewer bytes.
-  const bool is_less = change.bytes > static_cast<int64_t>(kMiB);
+  // Beside more memory fewer bytes are no gain.
+  const bool is_more_memory = std::ranges::any_of(change.settings, [](const auto& setting) {
+    return setting.first.endsWith(QStringLiteral("_memory"));
+  });
+  const bool is_less = change.bytes > kMiB && !is_more_memory;
   return is_less ? tr("%1 (\u2212%2)").arg(all, gib(static_cast<double>(change.bytes))) : all;
 }
 
 PlanPicture::PlanPicture(const PlanOutcome& outcome) {
   const PlanAnswer& answer = *outcome.answer;
+  is_complete_ = outcome.is_complete;
   machine = to_text(answer.machine.name);
   for (const std::string& note : answer.notes)
     notes << to_text(note);
   add_verdict(outcome);
   if (answer.plan) add_memory(answer);
   if (answer.time) add_time(answer);
+  add_notes(answer);
   add_summary();
 }
 
@@ -265,11 +270,32 @@ void PlanPicture::add_verdict(const PlanOutcome& outcome) {
   if (answer.refusal || answer.time) return;
   const PlanMachine& planned = answer.machine.machine;
   figures.emplace_back(
-      tr("Time"),
+      tr("A step"),
       planned.profile
           ? tr("not known: the machine's profile lacks %1")
                 .arg(to_text(missing_figures(*planned.profile, planned.has_gpu, answer.model)))
           : tr("not known: the Doctor page measures this machine, or choose a card above"));
+}
+
+void PlanPicture::add_notes(const PlanAnswer& answer) {
+  const PlanRequest& request = answer.request;
+  if (request.is_reserve_assumed && answer.plan)
+    notes << (request.has_gpu
+                  ? tr("What the driver, the process and its libraries take is assumed, "
+                       "not measured on that machine.")
+                  : tr("What the process and its libraries take is assumed, not measured "
+                       "on this machine."));
+  if (!answer.time) return;
+  if (answer.time->least_samples_per_s)
+    notes << tr("Published figures of this card disagree: the lower speed is that of the machine "
+                "%1-low, all else is said of the higher one.")
+                 .arg(to_text(request.machine->name));
+  if (answer.time->gains.empty() && request.has_gpu && is_complete_)
+    notes << tr("One more GiB of GPU or host memory would not make it faster by 1 %.");
+  if (request.generation.n_sequences > 0)
+    notes << tr("Samples take time on top: a training measures them before its first step.");
+  for (const std::string& assumption : request.machine->assumptions)
+    notes << tr("Assumed: %1").arg(to_text(assumption));
 }
 
 void PlanPicture::add_summary() {

@@ -42,7 +42,10 @@ class PlanPicture {
   void add_memory(const service::PlanAnswer& answer);
   void add_time(const service::PlanAnswer& answer);
   void add_verdict(const PlanOutcome& outcome);
+  void add_notes(const service::PlanAnswer& answer);
   void add_summary();
+
+  bool is_complete_ = false;
 };
 
 }  // namespace ferry::gui

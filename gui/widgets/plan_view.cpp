@@ -5,6 +5,7 @@
 
 #include "gui/models/text.h"
 #include "gui/widgets/stacked_bars.h"
+#include "gui/widgets/verdict_icon.h"
 #include "src/base/bytes.h"
 #include "src/base/host_memory.h"
 #include "src/plan/machine/machine_profile.h"
@@ -255,7 +256,7 @@ PlanView::Budget PlanView::make_budget(const QString& key,
   budget.field->setObjectName("plan_" + key);
   budget.field->setAccessibleName(name);
   budget.field->setPlaceholderText(tr("auto"));
-  budget.field->setMaximumWidth(14 * budget.field->fontMetrics().averageCharWidth());
+  budget.field->setMaximumWidth(19 * budget.field->fontMetrics().averageCharWidth());
   budget.automatic = new QToolButton;
   budget.automatic->setObjectName("plan_" + key + "_auto");
   budget.automatic->setText(tr("auto"));
@@ -396,6 +397,8 @@ void PlanView::show_answer() {
     show_budget(gpu_, gpu_now, gpu_most);
   } else {
     gpu_.field->setPlaceholderText(tr("no GPU"));
+    const QSignalBlocker blocker(gpu_.slider);
+    gpu_.slider->setValue(gpu_.slider->minimum());
     gpu_.slider->setToolTip(
         tr("There is no GPU to plan for. Choose a card, or type an amount such as 11GiB."));
   }
@@ -408,6 +411,8 @@ void PlanView::show_answer() {
   }
   length_->setSpecialValueText(
       tr("auto: %1").arg(std::min<int64_t>(answer.model.max_positions, 2048)));
+  length_->setMinimumWidth(length_->sizeHint().width() +
+                           length_->fontMetrics().averageCharWidth() * 2);
 
   memory_->set_bars(tr("Memory by place"), picture_.memory);
   time_->set_bars(tr("Time of a step by resource"), picture_.time);
@@ -462,11 +467,11 @@ void PlanView::show_verdict() {
 
 void PlanView::paint_icon() {
   const bool is_answer = answer() != nullptr;
-  QStyle::StandardPixmap icon = QStyle::SP_MessageBoxCritical;
-  if (is_answer && picture_.verdict == Verdict::fits) icon = QStyle::SP_DialogApplyButton;
-  if (is_answer && picture_.verdict == Verdict::tight) icon = QStyle::SP_MessageBoxWarning;
-  const int size = style()->pixelMetric(QStyle::PM_LargeIconSize);
-  icon_->setPixmap(style()->standardIcon(icon).pixmap(size, size));
+  const VerdictIcon icon = !is_answer || picture_.verdict == Verdict::does_not_fit
+                               ? VerdictIcon::cross
+                           : picture_.verdict == Verdict::tight ? VerdictIcon::mark
+                                                                : VerdictIcon::tick;
+  icon_->setPixmap(verdict_pixmap(icon, word_->fontMetrics().height() * 3 / 2, *this));
 }
 
 void PlanView::show_changes() {

@@ -7,6 +7,7 @@
 #include <QToolTip>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 namespace ferry::gui {
@@ -46,9 +47,18 @@ bool is_dark(const QPalette& palette) {
   return palette.color(QPalette::Base).lightnessF() < 0.5;
 }
 
+double luminance(const QColor& colour) {
+  const auto linear = [](double c) {
+    return c <= 0.03928 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * linear(colour.redF()) + 0.7152 * linear(colour.greenF()) +
+         0.0722 * linear(colour.blueF());
+}
+
+/** Black or white, whichever is read more easily: at least 4.5 to 1. */
 QColor ink_on(const QColor& ground) {
-  const double light = 0.2126 * ground.redF() + 0.7152 * ground.greenF() + 0.0722 * ground.blueF();
-  return light > 0.45 ? QColor(0x10, 0x12, 0x14) : QColor(Qt::white);
+  const double light = luminance(ground) + 0.05;
+  return light * light > 1.05 * 0.05 ? QColor(Qt::black) : QColor(Qt::white);
 }
 
 }  // namespace
@@ -206,11 +216,9 @@ void StackedBars::paint_limit(QPainter& painter, const QRect& rect, const Bar& b
   const QColor ink = palette().color(QPalette::WindowText);
   painter.setPen(QPen(ink, 2, bar.is_over() ? Qt::SolidLine : Qt::DashLine));
   const double over = fontMetrics().height() / 4.0;
-  painter.drawLine(QPointF(x, rect.top() - over), QPointF(x, rect.bottom() + over));
+  painter.drawLine(QPointF(x, rect.top() - 1), QPointF(x, rect.bottom() + over));
   if (!bar.is_over()) return;
   // What is too much is hatched.
-  QColor faint = ink;
-  faint.setAlphaF(0.6F);
   const double end = rect.x() + rect.width() * std::min(bar.total() / bar.scale, 1.0);
   painter.fillRect(QRectF(x, rect.bottom() - over, end - x, over), QBrush(ink, Qt::Dense3Pattern));
 }

@@ -63,7 +63,7 @@ void diagnose_host(const Facts& facts, Findings& findings) {
     findings.add(Severity::warning,
                  fmt::format("only {} are free on the disk of the current directory",
                              format_bytes(host.disk_free_bytes)),
-                 "free some space, or give an --output-dir on another disk");
+                 "free some space, or give an --output-dir on another disk", Mend::runs_directory);
   if (host.is_wsl)
     findings.add(Severity::note,
                  "this is WSL: Windows keeps back half of the memory and limits what can be pinned",

@@ -34,10 +34,18 @@ struct Facts {
 
 enum class Severity { note, warning, error };  // error: training cannot run
 
+/** A cure that a program can bring about itself. */
+enum class Mend : uint8_t {
+  none,
+  measure,        // measure this machine, again
+  runs_directory  // runs go to another disk
+};
+
 struct Finding {
   Severity severity;
   std::string what;
   std::string cure;  // what to do; may be empty for a note
+  Mend mend = Mend::none;
 };
 
 /** Everything worth saying, the gravest first. */

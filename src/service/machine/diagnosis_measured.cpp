@@ -36,7 +36,7 @@ void diagnose_age(const Facts& facts, Findings& findings) {
   if (facts.is_measured_now || (has_its_gpu && profile.host.cpu == facts.host.cpu)) return;
   findings.add(Severity::note,
                fmt::format("the figures are of another machine than this one: {}", profile.name),
-               "measure this one: `ferry doctor`");
+               "measure this one: `ferry doctor`", Mend::measure);
 }
 
 void diagnose_pinning(const Facts& facts, Findings& findings) {
@@ -58,7 +58,8 @@ void diagnose_pinning(const Facts& facts, Findings& findings) {
                  facts.host.is_wsl
                      ? "WSL pins only a part of its memory: raise memory= in "
                        "%UserProfile%\\.wslconfig, then wsl --shutdown"
-                     : "end other programs that hold much memory, then `ferry doctor` again");
+                     : "end other programs that hold much memory, then `ferry doctor` again",
+                 facts.host.is_wsl ? Mend::none : Mend::measure);
 }
 
 void diagnose_link(const GpuProfile& gpu, Findings& findings) {
@@ -72,7 +73,8 @@ void diagnose_link(const GpuProfile& gpu, Findings& findings) {
       fmt::format("copies to and from {} reach {:.1f} GB/s; PCIe {} x{} gives {:.1f}", gpu.name,
                   most / kGb, gpu.pcie_generation, gpu.pcie_width, limit / kGb),
       "end what else uses the card and measure again; else put the card into the slot that belongs "
-      "to the processor, leave out riser cables, and look at the slot's generation in the BIOS");
+      "to the processor, leave out riser cables, and look at the slot's generation in the BIOS",
+      Mend::measure);
 }
 
 void diagnose_memory(const Facts& facts, Findings& findings) {
@@ -83,7 +85,8 @@ void diagnose_memory(const Facts& facts, Findings& findings) {
   findings.add(Severity::warning,
                fmt::format("AdamW moves {:.1f} GB/s where memory gives {:.1f}",
                            host.memory_bytes_per_s / kGb, host.dram_bytes_per_s / kGb),
-               "end what else computes and measure again; unset FERRY_SIMD if you set it");
+               "end what else computes and measure again; unset FERRY_SIMD if you set it",
+               Mend::measure);
 }
 
 void diagnose_disk(const DiskProfile& disk, Findings& findings) {
@@ -91,7 +94,8 @@ void diagnose_disk(const DiskProfile& disk, Findings& findings) {
   findings.add(Severity::warning,
                fmt::format("the disk here writes {:.0f} MB/s: checkpoints take long",
                            disk.write_bytes_per_s / 1e6),
-               "give an --output-dir on a faster disk, or a longer --save-steps");
+               "give an --output-dir on a faster disk, or a longer --save-steps",
+               Mend::runs_directory);
 }
 
 }  // namespace
@@ -113,7 +117,7 @@ void diagnose_measured(const Facts& facts, Findings& findings) {
   if (!facts.measure_trouble.empty())
     findings.add(Severity::warning,
                  fmt::format("this machine could not be measured: {}", facts.measure_trouble),
-                 "what it says above is the reason; then `ferry doctor` again");
+                 "what it says above is the reason; then `ferry doctor` again", Mend::measure);
   if (!facts.store_trouble.empty())
     findings.add(Severity::warning,
                  fmt::format("the profile could not be stored: {}", facts.store_trouble),

@@ -66,12 +66,12 @@ void load_profile(Facts& facts) {
   }
 }
 
-Measured measure_and_store(Facts& facts, const std::string& seconds) {
+Measured measure_and_store(Facts& facts, const std::string& seconds, const std::stop_token& stop) {
   Measured measured;
   if (!facts.trainer) return measured;  // a fault of its own
   std::vector<std::string> words = {"all", "--json"};
   if (!seconds.empty()) words.insert(words.end(), {"--seconds", seconds});
-  measured = run_trainer_bench(*facts.trainer, words);
+  measured = run_trainer_bench(*facts.trainer, words, kBenchPatience_s, stop);
   add_facts(measured, facts.host, facts.nvidia);
   facts.measure_trouble = measured.trouble;
   facts.profile = measured.profile;

@@ -4,6 +4,7 @@
 // profile.
 
 #include <nlohmann/json_fwd.hpp>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,11 @@ Facts read_facts();
 void load_profile(Facts& facts);
 
 /** Has the trainer measure for about so many seconds ("" for its own choice), and keeps the
- * profile. What goes wrong is in the facts. */
-Measured measure_and_store(Facts& facts, const std::string& seconds);
+ * profile. What goes wrong is in the facts. Where `stop` asks for it, the trainer is ended and
+ * nothing is kept. */
+Measured measure_and_store(Facts& facts,
+                           const std::string& seconds,
+                           const std::stop_token& stop = {});
 
 /** True if none of them, the gravest first, prevents training. */
 bool is_usable(const std::vector<Finding>& findings);

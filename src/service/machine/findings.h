@@ -10,8 +10,8 @@ namespace ferry::service {
 
 class Findings {
  public:
-  void add(Severity severity, std::string what, std::string cure = {}) {
-    list.push_back({severity, std::move(what), std::move(cure)});
+  void add(Severity severity, std::string what, std::string cure = {}, Mend mend = Mend::none) {
+    list.push_back({severity, std::move(what), std::move(cure), mend});
   }
   std::vector<Finding> list;
 };

@@ -57,14 +57,17 @@ bool has_ended(pid_t child, End end, int& status) {
   }
 }
 
-/** Everything until the other end closes; false when the time is up. */
-bool read_all(int descriptor, End end, std::string& text) {
+/** Everything until the other end closes; false when the time is up, or `stop` asks for it. */
+bool read_all(int descriptor, End end, const std::stop_token& stop, std::string& text) {
   constexpr size_t kText_bytes_max = 64 << 20;
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
-    if (left.count() <= 0) return false;
+    if (left.count() <= 0 || stop.stop_requested()) return false;
     pollfd polled = {descriptor, POLLIN, 0};
-    const int n_ready = poll(&polled, 1, static_cast<int>(left.count()));
+    constexpr int64_t kLook_ms = 100;
+    const int64_t patience_ms =
+        stop.stop_possible() ? std::min<int64_t>(left.count(), kLook_ms) : left.count();
+    const int n_ready = poll(&polled, 1, static_cast<int>(patience_ms));
     if (n_ready < 0 && errno != EINTR) return false;
     if (n_ready <= 0) continue;
     char buffer[16384];
@@ -130,7 +133,8 @@ Measured parse_measured(std::string_view json) {
 
 Measured run_trainer_bench(const std::filesystem::path& trainer,
                            const std::vector<std::string>& words,
-                           double patience_s) {
+                           double patience_s,
+                           const std::stop_token& stop) {
   if (const auto at = std::ranges::find(words, "--seconds"); words.end() - at > 1)
     patience_s += 3 * std::strtod((at + 1)->c_str(), nullptr);
   int ends[2];
@@ -146,9 +150,14 @@ Measured run_trainer_bench(const std::filesystem::path& trainer,
   std::string text;
   const auto end = Clock::now() + std::chrono::duration<double>(patience_s);
   int status = 0;
-  if (!read_all(out.get(), end, text) || !has_ended(child, end, status)) {
+  if (!read_all(out.get(), end, stop, text) || !has_ended(child, end, status)) {
     // Not waited for: one that hangs in a driver does not end of a signal either.
     kill(child, SIGKILL);
+    if (stop.stop_requested()) {
+      constexpr auto kEnd = std::chrono::seconds(2);
+      has_ended(child, Clock::now() + kEnd, status);
+      return failed("the measurement was cancelled");
+    }
     return failed(fmt::format("ferry-trainer did not end in {:.0f} s", patience_s));
   }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return failed(end_in_words(status));

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,11 +31,15 @@ struct Measured {
   std::string trouble;  // why there is no profile
 };
 
+inline constexpr double kBenchPatience_s = 180;
+
 /** Runs `trainer bench words...`; its talk goes to standard error. Never throws: what goes wrong is
- * the trouble. A trainer that hangs is ended after `patience_s` and three times its --seconds. */
+ * the trouble. A trainer that hangs is ended after `patience_s` and three times its --seconds, any
+ * when `stop` asks for it. */
 Measured run_trainer_bench(const std::filesystem::path& trainer,
                            const std::vector<std::string>& words,
-                           double patience_s = 180);
+                           double patience_s = kBenchPatience_s,
+                           const std::stop_token& stop = {});
 
 /** The value of --seconds, as it is; Error(usage) where it is no time to measure in. */
 std::string checked_seconds(const std::string& text);
