@@ -3,6 +3,7 @@
 #include <QFile>
 #include <nlohmann/json.hpp>
 
+#include "gui/models/run_progress.h"
 #include "gui/models/text.h"
 #include "src/runs/logs/train_log.h"
 #include "src/service/runs/trainer_process.h"
@@ -13,7 +14,7 @@ using service::RunAction;
 
 namespace {
 
-constexpr int kLookMs = 250;
+constexpr int kLookMs = 250, kBackgroundMs = 3000;
 constexpr qsizetype kLogLines = 5000;
 constexpr qint64 kLogChunk = qint64{128} << 10;
 
@@ -21,23 +22,27 @@ constexpr qint64 kLogChunk = qint64{128} << 10;
 
 RunFollower::RunFollower(std::filesystem::path run, QObject* parent)
     : QObject(parent), watch_(run), metrics_(run) {
-  timer_.setInterval(kLookMs);
   catch_up_.setInterval(0);
   connect(&timer_, &QTimer::timeout, this, &RunFollower::look);
   connect(&catch_up_, &QTimer::timeout, this, &RunFollower::read_metrics);
   watch_.look();
   shown_ = watch_.facts();
+  shown_record_ = JsonValue(watch_.record());
+  shown_trouble_ = trouble();
   allowed_ = service::allowed_actions(shown_);
 }
 
 void RunFollower::set_active(bool active) {
-  if (!active) {
-    timer_.stop();
+  if (active == is_active_) return;
+  is_active_ = active;
+  timer_.setInterval(active ? kLookMs : kBackgroundMs);
+  if (active) {
+    timer_.start();
+    look();
+  } else {
     catch_up_.stop();
-    return;
+    if (has_ended(shown_.phase)) timer_.stop();
   }
-  look();
-  timer_.start();
 }
 
 QString RunFollower::trouble() const {
@@ -45,25 +50,37 @@ QString RunFollower::trouble() const {
 }
 
 void RunFollower::look() {
-  const std::string before =
-      watch_.record().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  const service::RunFacts& facts = watch_.look();
-  const bool has_changed =
-      !(facts == shown_) || trouble() != shown_trouble_ ||
-      watch_.record().dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) != before;
-  shown_ = facts;
-  shown_trouble_ = trouble();
-  allowed_ = service::allowed_actions(facts);
+  look_at_state();
+  if (!is_active_) {
+    if (has_ended(shown_.phase)) timer_.stop();
+    return;
+  }
   read_metrics();
   read_log();
-  if (has_changed) emit changed();
+}
+
+void RunFollower::look_at_state() {
+  const std::string phase_before = shown_.phase;
+  const service::RunFacts& facts = watch_.look();
+  const bool has_changed =
+      facts != shown_ || trouble() != shown_trouble_ || watch_.record() != *shown_record_;
+  if (!has_changed) return;
+  shown_ = facts;
+  shown_record_ = JsonValue(watch_.record());
+  shown_trouble_ = trouble();
+  allowed_ = service::allowed_actions(facts);
+  emit changed();
+  const bool was_at_work =
+      phase_kind(phase_before) == PhaseKind::busy || phase_kind(phase_before) == PhaseKind::waiting;
+  if (was_at_work && has_ended(facts.phase)) emit ended(to_text(facts.phase));
 }
 
 void RunFollower::read_metrics() {
   const service::MetricsReader::Poll poll = metrics_.poll();
   metrics_trouble_ = to_text(poll.trouble);
+  is_behind_ = poll.is_behind;
   // A long file is read in turns, so that no turn of the event loop is long.
-  if (poll.is_behind && timer_.isActive())
+  if (poll.is_behind && is_active_)
     catch_up_.start();
   else
     catch_up_.stop();
@@ -78,6 +95,7 @@ void RunFollower::read_log() {
     log_at_ = 0;
     log_rest_.clear();
     log_.clear();
+    emit log_anew();
   }
   if (size == log_at_) return;
   QStringList lines;
@@ -148,15 +166,20 @@ void RunFollower::stop() {
 }
 void RunFollower::stop_without_saving() {
   act(RunAction::stop_without_saving, [this] {
-    if (service::stops_by_signal(facts()))
+    if (service::stops_by_signal(facts())) {
       service::interrupt_trainer(run());
-    else
+      emit replied(true, tr("It was asked to end."));
+    } else {
       client().stop(/*saves=*/false);
+    }
     watch_.note_stop();
   });
 }
 void RunFollower::force_quit() {
-  act(RunAction::force_quit, [this] { service::kill_trainer(run()); });
+  act(RunAction::force_quit, [this] {
+    service::kill_trainer(run());
+    emit replied(true, tr("Its process was killed."));
+  });
 }
 void RunFollower::set_setting(const QString& key, const QString& value) {
   act(RunAction::change_settings, [&] { client().set(key.toStdString(), value.toStdString()); });

@@ -1,7 +1,7 @@
 #pragma once
 // Follows and steers one run, whoever started it, without ever waiting: what it does (RunWatch),
 // its curves (MetricsReader), its log, its answers (RunClient). Looks several times a second while
-// active, and not at all else.
+// active; after that every few seconds at its state alone, until it has ended.
 
 #include <QObject>
 #include <QSocketNotifier>
@@ -24,6 +24,7 @@ class RunFollower : public QObject {
   explicit RunFollower(std::filesystem::path run, QObject* parent = nullptr);
 
   void set_active(bool active);
+  bool is_active() const { return is_active_; }
 
   const std::filesystem::path& run() const { return watch_.run(); }
   const service::RunFacts& facts() const { return watch_.facts(); }
@@ -35,6 +36,8 @@ class RunFollower : public QObject {
   QString trouble() const;
   /** The end of train.log, at most some thousand lines. */
   const QStringList& log() const { return log_; }
+  /** metrics.jsonl is not read to its end yet: curves are still short. */
+  bool is_behind() const { return is_behind_; }
   /** An action was asked for and has no answer yet. */
   bool is_waiting() const { return client_ && client_->n_waiting() > 0; }
 
@@ -53,11 +56,16 @@ class RunFollower : public QObject {
   /** There are new metrics; `anew`: all curves begin again. */
   void metrics_changed(bool anew);
   void log_grown(const QStringList& lines);
+  /** The log is another one: what log_grown() brought is void. */
+  void log_anew();
+  /** The run was seen at work and has ended now; phase as RunFacts has it. */
+  void ended(const QString& phase);
   /** The answer to an action. */
   void replied(bool is_done, const QString& text);
 
  private:
   void look();
+  void look_at_state();
   void read_metrics();
   void read_log();
   void take_replies();
@@ -69,7 +77,9 @@ class RunFollower : public QObject {
   service::MetricsReader metrics_;
   service::AllowedActions allowed_;
   service::RunFacts shown_;
+  JsonValue shown_record_;
   QString shown_trouble_, metrics_trouble_;
+  bool is_active_ = false, is_behind_ = false;
   std::unique_ptr<service::RunClient> client_;
   std::unique_ptr<QSocketNotifier> replies_;
   QStringList log_;

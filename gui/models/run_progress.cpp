@@ -1,0 +1,212 @@
+#include "gui/models/run_progress.h"
+
+#include <unistd.h>
+
+#include <QCoreApplication>
+#include <QDateTime>
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "gui/models/text.h"
+#include "src/base/bytes.h"
+#include "src/base/host_memory.h"
+
+namespace ferry::gui {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using service::MetricsReader;
+using service::Series;
+
+struct Words {
+  Q_DECLARE_TR_FUNCTIONS(ferry::gui::RunProgress)
+};
+
+QString bytes_text(int64_t bytes) {
+  return to_text(format_bytes(bytes));
+}
+
+std::optional<double> last_of(const MetricsReader& metrics, const char* key) {
+  const Series* const series = metrics.find(key);
+  if (!series || series->n_values() == 0 || !std::isfinite(series->last())) return std::nullopt;
+  return series->last();
+}
+
+/** The last step before this session's process began. */
+int64_t steps_before(const Json& record, const MetricsReader& metrics) {
+  const QDateTime started = QDateTime::fromString(text_in(record, "started"), Qt::ISODate);
+  const Series* const times = metrics.find("time");
+  if (!started.isValid() || !times) return 0;
+  const double since = static_cast<double>(started.toSecsSinceEpoch());
+  const auto points = times->points();
+  const auto first = std::ranges::partition_point(
+      points, [since](const service::SeriesPoint& point) { return point.max < since; });
+  return first == points.begin() ? 0 : std::prev(first)->last_step;
+}
+
+/** Of the newest steps after this one; a pause is none of their time. */
+std::optional<double> seconds_a_step(const MetricsReader& metrics, int64_t after) {
+  constexpr int64_t kNewest = 100;
+  const Series* const took = metrics.find("step_ms");
+  if (!took) return std::nullopt;
+  service::SeriesPoint all;
+  const auto points = took->points();
+  for (size_t i = points.size(); i > 0 && all.n_finite < kNewest; --i) {
+    if (points[i - 1].last_step <= after) break;
+    all.add(points[i - 1]);
+  }
+  if (all.n_finite == 0) return std::nullopt;
+  return all.mean / 1e3;
+}
+
+bool is_training(const std::string& phase) {
+  return phase == "training" || phase == "evaluating" || phase == "sampling" || phase == "saving";
+}
+
+QString why_lost(const Json& record, const MetricsReader& metrics, const HostRoom& room) {
+  const auto planned = number_in(record, "promised", "host_bytes_peak");
+  const auto used = last_of(metrics, "host_bytes");
+  const bool is_here = text_in(record, "host").toStdString() == room.host;
+  if (!planned)
+    return Words::tr("Its process is gone without a word: it was killed, or the power failed.");
+  const QString planned_text = bytes_text(static_cast<int64_t>(*planned));
+  const auto available = number_in(record, "promised", "host_bytes_available");
+  const double most = std::max(*planned, used.value_or(0));
+  if (available && most > 0.9 * *available)
+    return Words::tr("Killed, most likely out of host memory: planned %1, available %2.")
+        .arg(planned_text, bytes_text(static_cast<int64_t>(*available)));
+  // The memory of then is not known; that of now is near it where nothing else has changed.
+  if (!available && is_here && room.free_bytes > 0 &&
+      most > 0.9 * static_cast<double>(room.free_bytes))
+    return Words::tr("Killed, most likely out of host memory: planned %1, available now %2.")
+        .arg(planned_text, bytes_text(room.free_bytes));
+  if (is_here && room.free_bytes > 0)
+    return Words::tr(
+               "Its process is gone without a word: it was killed, or the power failed. It "
+               "had planned %1 of host memory; %2 are available now.")
+        .arg(planned_text, bytes_text(room.free_bytes));
+  return Words::tr(
+             "Its process is gone without a word: it was killed, or the power failed. It had "
+             "planned %1 of host memory.")
+      .arg(planned_text);
+}
+
+}  // namespace
+
+QString phase_word(const std::string& phase) {
+  if (phase == "preparing") return Words::tr("Preparing");
+  if (phase == "training") return Words::tr("Training");
+  if (phase == "evaluating") return Words::tr("Evaluating");
+  if (phase == "sampling") return Words::tr("Sampling");
+  if (phase == "saving") return Words::tr("Saving");
+  if (phase == "paused") return Words::tr("Paused");
+  if (phase == "finished") return Words::tr("Finished");
+  if (phase == "stopped") return Words::tr("Stopped");
+  if (phase == "failed") return Words::tr("Failed");
+  if (phase == "lost") return Words::tr("Lost");
+  if (phase == "unstarted") return Words::tr("Not started");
+  if (phase == "unreadable") return Words::tr("Unreadable");
+  return to_text(phase);
+}
+
+PhaseKind phase_kind(const std::string& phase) {
+  if (phase == "paused") return PhaseKind::waiting;
+  if (phase == "finished") return PhaseKind::good;
+  if (phase == "stopped" || phase == "unstarted") return PhaseKind::stopped;
+  if (phase == "failed" || phase == "lost") return PhaseKind::bad;
+  if (phase == "unreadable") return PhaseKind::unknown;
+  return PhaseKind::busy;
+}
+
+bool has_ended(const std::string& phase) {
+  const PhaseKind kind = phase_kind(phase);
+  return kind == PhaseKind::good || kind == PhaseKind::stopped || kind == PhaseKind::bad;
+}
+
+QString duration_text(double seconds) {
+  if (!std::isfinite(seconds)) return {};
+  const auto all = static_cast<int64_t>(std::llround(std::max(0.0, seconds)));
+  if (all < 60) return Words::tr("%1 s").arg(all);
+  const int64_t minutes = all / 60, hours = minutes / 60, days = hours / 24;
+  if (minutes < 10) return Words::tr("%1 min %2 s").arg(minutes).arg(all % 60);
+  if (hours < 1) return Words::tr("%1 min").arg(minutes);
+  if (days < 2) return Words::tr("%1 h %2 min").arg(hours).arg(minutes % 60);
+  return Words::tr("%1 d %2 h").arg(days).arg(hours % 24);
+}
+
+std::optional<double> number_in(const Json& record, const char* part, const char* key) {
+  if (!record.is_object()) return std::nullopt;
+  const auto found = record.find(part);
+  if (found == record.end() || !found->is_object()) return std::nullopt;
+  const auto value = found->find(key);
+  if (value == found->end() || !value->is_number()) return std::nullopt;
+  return value->get<double>();
+}
+
+QString text_in(const Json& record, const char* key) {
+  if (!record.is_object()) return {};
+  const auto found = record.find(key);
+  if (found == record.end() || !found->is_string()) return {};
+  return to_text(found->get<std::string>());
+}
+
+double RunProgress::share() const {
+  return n_steps > 0 ? std::clamp(static_cast<double>(step) / static_cast<double>(n_steps), 0., 1.)
+                     : 0;
+}
+
+RunProgress progress_of(const Json& record,
+                        const service::RunFacts& facts,
+                        const MetricsReader& metrics) {
+  RunProgress progress;
+  progress.step = metrics.n_steps();
+  if (record.is_object())
+    if (const auto n = record.find("n_steps"); n != record.end() && n->is_number_integer())
+      progress.n_steps = std::max<int64_t>(0, n->get<int64_t>());
+  progress.epoch = last_of(metrics, "epoch").value_or(0);
+  if (progress.step > 0 && progress.epoch > 0)
+    progress.n_epochs =
+        progress.epoch / static_cast<double>(progress.step) * static_cast<double>(progress.n_steps);
+  // Two percent less than a whole number of epochs is rounding of the last step.
+  if (const double whole = std::round(progress.n_epochs);
+      std::abs(progress.n_epochs - whole) < 0.02)
+    progress.n_epochs = whole;
+  progress.tokens_per_second = last_of(metrics, "train_tokens_per_second");
+  if (const double loss = metrics.mean_loss(); std::isfinite(loss)) progress.loss = loss;
+  if (!is_training(facts.phase) || progress.n_steps == 0) return progress;
+  const int64_t before = std::min(steps_before(record, metrics), progress.step);
+  if (progress.step - before < kSteps_to_estimate && progress.step < progress.n_steps) {
+    progress.is_estimating = true;
+    return progress;
+  }
+  if (const auto seconds = seconds_a_step(metrics, before))
+    progress.seconds_left =
+        *seconds * static_cast<double>(std::max<int64_t>(0, progress.n_steps - progress.step));
+  return progress;
+}
+
+HostRoom read_host_room() {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  HostRoom room{.host = host, .free_bytes = 0};
+  trouble_of([&] { room.free_bytes = read_host_memory().budget_bytes(); });
+  return room;
+}
+
+QString why_ended(const Json& record,
+                  const service::RunFacts& facts,
+                  const MetricsReader& metrics,
+                  const HostRoom& room) {
+  const QString reason = text_in(record, "exit_reason"), warning = text_in(record, "warning");
+  if (facts.phase == "failed")
+    return reason.isEmpty() ? Words::tr("It failed; its log says more.") : reason;
+  if (facts.phase == "lost") return why_lost(record, metrics, room);
+  if (facts.phase == "unstarted")
+    return Words::tr("It ended before its first step; its log says more.");
+  if (facts.phase == "stopped") return reason;
+  return warning;
+}
+
+}  // namespace ferry::gui

@@ -1,0 +1,64 @@
+#pragma once
+// A run in words and shares: how far it is, how long it takes still, why it ended. No widgets.
+
+#include <QString>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "src/service/runs/metrics_reader.h"
+#include "src/service/runs/run_actions.h"
+
+namespace ferry::gui {
+
+/** "Training", "Lost": the word of a phase of RunFacts. */
+QString phase_word(const std::string& phase);
+
+/** Looks and words of a phase fall into these. */
+enum class PhaseKind : uint8_t { busy, waiting, good, stopped, bad, unknown };
+PhaseKind phase_kind(const std::string& phase);
+/** The run's process is gone for good: finished, stopped, failed, lost, unstarted. */
+bool has_ended(const std::string& phase);
+
+/** "45 s", "12 min", "3 h 20 min", "2 d 4 h". */
+QString duration_text(double seconds);
+/** A number of run.json; nullopt where it has none. */
+std::optional<double> number_in(const nlohmann::ordered_json& record,
+                                const char* part,
+                                const char* key);
+/** A text of run.json; empty where it has none. */
+QString text_in(const nlohmann::ordered_json& record, const char* key);
+
+struct RunProgress {
+  int64_t step = 0, n_steps = 0;   ///< n_steps: 0 where it is not known
+  double epoch = 0, n_epochs = 0;  ///< n_epochs: 0 where it is not known
+  std::optional<double> seconds_left;
+  bool is_estimating = false;  ///< it trains, and this session has had too few steps to tell
+  std::optional<double> tokens_per_second, loss;
+
+  double share() const;
+};
+/** Steps of this session after which the time left is told. */
+inline constexpr int64_t kSteps_to_estimate = 5;
+
+RunProgress progress_of(const nlohmann::ordered_json& record,
+                        const service::RunFacts& facts,
+                        const service::MetricsReader& metrics);
+
+struct HostRoom {
+  std::string host;  ///< this machine's name
+  int64_t free_bytes = 0;
+};
+/** This machine's. */
+HostRoom read_host_room();
+
+/** Why a run ended that did not finish, or what is wrong with one that did; empty: nothing is. Of a
+ * run that was killed it tells whether host memory was the reason, as far as its record and `room`
+ * say. */
+QString why_ended(const nlohmann::ordered_json& record,
+                  const service::RunFacts& facts,
+                  const service::MetricsReader& metrics,
+                  const HostRoom& room);
+
+}  // namespace ferry::gui
