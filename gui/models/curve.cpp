@@ -250,13 +250,14 @@ bool ExactRange::advance() {
   const int64_t n_before = n_of_step_;
   bool has_more = false;
   reader_.read_from_step(at_step_, [&](const service::MetricsRow& row) {
-    if (row.step > last_ || n_rows_ >= kRows_max) return false;
+    if (row.step > last_) return false;
     if (row.step == at_step_ && n_passed < n_before) {  // the turn before had it
       ++n_passed;
       return true;
     }
-    if (n_read >= kRows_a_turn) {
-      has_more = true;
+    if (n_read >= kRows_a_turn || n_rows_ >= kRows_max) {
+      is_cut_ = n_rows_ >= kRows_max;
+      has_more = !is_cut_;
       return false;
     }
     n_of_step_ = row.step == at_step_ ? n_of_step_ + 1 : 1;

@@ -89,6 +89,8 @@ class ExactRange {
   /** Reads on; true once all is read. Throws Error(data) where the file cannot be read. */
   bool advance();
   bool is_done() const { return is_done_; }
+  /** The range has more rows than kRows_max: the rest is not here. */
+  bool is_cut() const { return is_cut_; }
   int64_t first_step() const { return first_; }
   int64_t last_step() const { return last_; }
   /** Null where the range has no such value. */
@@ -101,7 +103,7 @@ class ExactRange {
   int64_t first_, last_;
   int64_t at_step_, n_of_step_ = 0;  ///< the row to go on after
   int64_t n_rows_ = 0;
-  bool is_done_ = false;
+  bool is_done_ = false, is_cut_ = false;
 };
 
 }  // namespace ferry::gui
