@@ -1,9 +1,353 @@
 #include "gui/pages/live/live_page.h"
 
+#include <QAction>
+#include <QApplication>
+#include <QDesktopServices>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QMenu>
+#include <QPushButton>
+#include <QSplitter>
+#include <QStackedLayout>
+#include <QStyle>
+#include <QToolButton>
+#include <QUrl>
+#include <QVBoxLayout>
+#include <nlohmann/json.hpp>
+
+#include "gui/models/run_progress.h"
+#include "gui/models/text.h"
+#include "gui/pages/live/action_bar.h"
+#include "gui/pages/live/live_charts.h"
+#include "gui/pages/live/run_header.h"
+#include "gui/pages/live/setting_change.h"
+#include "gui/widgets/log_pane.h"
+#include "gui/widgets/notice.h"
+#include "gui/widgets/run_picker.h"
+#include "gui/widgets/smoothing_box.h"
+
 namespace ferry::gui {
 
-LivePage::LivePage(Shared& shared, QWidget* parent) : Page(shared, parent) {}
+namespace fs = std::filesystem;
+using service::RunAction;
 
-void LivePage::show_run(const std::filesystem::path&) {}
+namespace {
+
+constexpr int kMargin = 16;
+constexpr int kTrayMs = 15'000;
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+}  // namespace
+
+LivePage::LivePage(Shared& shared, QWidget* parent) : Page(shared, parent) {
+  stack_ = new QStackedLayout(this);
+  auto* const choose = new QWidget;
+  picker_ = new RunPicker(tr("Choose a run to watch"), tr("&Watch"), 1);
+  auto* const new_run = new QPushButton(tr("&New run"));
+  new_run->setObjectName("picker_new_run");
+  auto* const column = new QVBoxLayout(choose);
+  column->setContentsMargins(kMargin, kMargin, kMargin, kMargin);
+  column->addWidget(picker_, 1);
+  column->addWidget(new_run, 0, Qt::AlignLeft);
+  stack_->addWidget(choose);
+  make_run_page();
+  stack_->addWidget(run_page_);
+  connect(new_run, &QPushButton::clicked, this,
+          [this] { emit this->shared().navigator.page_wanted(PageId::new_run); });
+  connect(picker_, &RunPicker::chosen, this,
+          [this](const std::vector<fs::path>& runs) { show_run(runs.front()); });
+  connect(&shared.launcher, &Launcher::started, this, [this](const fs::path& run) {
+    if (follower_ && run == follower_->run()) show_state();
+  });
+  connect(&shared.launcher, &Launcher::failed, this,
+          [this](const fs::path& run, const QString& message, const QString&) {
+            if (!follower_ || run != follower_->run()) return;
+            start_trouble_ = message;
+            show_state();
+          });
+  connect(&gpu_, &GpuLoadWatch::changed, this, [this] {
+    QStringList lines;
+    const auto& loads = gpu_.loads();
+    for (size_t i = 0; i < loads.size(); ++i)
+      lines << (loads.size() > 1 ? tr("GPU %1: %2").arg(i).arg(load_in_words(loads[i]))
+                                 : tr("GPU: %1").arg(load_in_words(loads[i])));
+    header_->show_gpu(lines.join('\n'));
+  });
+  connect(&tray_, &QSystemTrayIcon::messageClicked, this, [this] {
+    emit this->shared().navigator.page_wanted(PageId::live);
+    window()->activateWindow();
+  });
+}
+
+LivePage::~LivePage() {
+  charts_->show_run(nullptr, {});
+}
+
+void LivePage::make_run_page() {
+  run_page_ = new QWidget;
+  header_ = new RunHeader;
+  actions_ = new ActionBar;
+  change_ = new SettingChange;
+  notice_ = new Notice;
+  notice_->setObjectName("live_notice");
+  answer_ = new QLabel;
+  answer_->setObjectName("answer");
+  answer_->setWordWrap(true);
+  answer_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  smoothing_ = new SmoothingBox;
+  charts_ = new LiveCharts(shared().settings);
+  log_ = new LogPane;
+  const auto link = [](const QString& text, const char* name) {
+    auto* const button = new QToolButton;
+    button->setText(text);
+    button->setObjectName(name);
+    button->setFocusPolicy(Qt::StrongFocus);
+    button->setMinimumHeight(2 * button->fontMetrics().height());
+    return button;
+  };
+  try_button_ = link(tr("Tr&y it"), "try_button");
+  try_button_->setToolTip(tr("Asks the trained model about a text"));
+  export_button_ = link(tr("&Export"), "export_button");
+  export_button_->setToolTip(tr("Writes the trained model for other programs"));
+  auto* const choose = new QToolButton;
+  choose->setObjectName("choose_charts");
+  choose->setText(tr("&Charts"));
+  choose->setToolTip(tr("Chooses which charts are shown"));
+  choose->setPopupMode(QToolButton::InstantPopup);
+  choose->setMenu(charts_->menu());
+  choose->setFocusPolicy(Qt::StrongFocus);
+
+  other_run_ = new QAction(tr("&Watch another run…"), this);
+  other_run_->setObjectName("action_other_run");
+  open_folder_ = new QAction(tr("&Open the run's folder"), this);
+  open_folder_->setObjectName("action_open_folder");
+  auto* const other = new QToolButton;
+  other->setObjectName("other_run_button");
+  other->setDefaultAction(other_run_);
+  other->setFocusPolicy(Qt::StrongFocus);
+
+  auto* const steer = new QHBoxLayout;
+  steer->addWidget(actions_);
+  steer->addWidget(try_button_);
+  steer->addWidget(export_button_);
+  steer->addStretch(1);
+  steer->addWidget(change_);
+  auto* const looks = new QHBoxLayout;
+  looks->addWidget(answer_, 1);
+  looks->addWidget(smoothing_);
+  looks->addWidget(choose);
+  looks->addWidget(other);
+  splitter_ = new QSplitter(Qt::Vertical);
+  splitter_->addWidget(charts_);
+  splitter_->addWidget(log_);
+  splitter_->setStretchFactor(0, 4);
+  splitter_->setStretchFactor(1, 1);
+  splitter_->setCollapsible(0, false);
+  splitter_->setHandleWidth(2 * style()->pixelMetric(QStyle::PM_SplitterWidth));
+  auto* const column = new QVBoxLayout(run_page_);
+  column->setContentsMargins(kMargin, kMargin, kMargin, kMargin);
+  column->setSpacing(10);
+  column->addWidget(header_);
+  column->addWidget(notice_);
+  column->addLayout(steer);
+  column->addLayout(looks);
+  column->addWidget(splitter_, 1);
+
+  smoothing_->set_weight(shared().settings.value("live/smoothing", 0.9).toDouble());
+  charts_->set_smoothing(smoothing_->weight());
+  connect(smoothing_, &SmoothingBox::changed, this, [this](double weight) {
+    charts_->set_smoothing(weight);
+    shared().settings.set_value("live/smoothing", weight);
+  });
+  connect(actions_, &ActionBar::wanted, this, &LivePage::act);
+  connect(change_, &SettingChange::wanted, this, [this](const QString& key, const QString& value) {
+    if (follower_) follower_->set_setting(key, value);
+  });
+  connect(other_run_, &QAction::triggered, this, &LivePage::show_picker);
+  connect(open_folder_, &QAction::triggered, this, [this] {
+    if (follower_) QDesktopServices::openUrl(QUrl::fromLocalFile(path_text(follower_->run())));
+  });
+  connect(try_button_, &QToolButton::clicked, this, [this] {
+    if (follower_) emit shared().navigator.try_wanted(follower_->run());
+  });
+  connect(export_button_, &QToolButton::clicked, this, [this] {
+    if (follower_) emit shared().navigator.export_wanted(follower_->run());
+  });
+}
+
+void LivePage::show_run(const fs::path& run) {
+  stack_->setCurrentWidget(run_page_);
+  if (follower_ && follower_->run() == run) return show_state();
+  charts_->show_run(nullptr, {});  // before the metrics go that they show
+  start_trouble_.clear();
+  answer_->clear();
+  follower_ = std::make_unique<RunFollower>(run);
+  header_->show_name(run);
+  change_->show_run(run);
+  charts_->show_run(&follower_->metrics(), run);
+  log_->show_log(follower_->log());
+  connect_follower();
+  follower_->set_active(is_active_);
+  show_state();
+  show_progress();
+}
+
+void LivePage::show_picker() {
+  stack_->setCurrentIndex(0);
+  picker_->look(shared().settings.runs_directory());
+}
+
+void LivePage::connect_follower() {
+  RunFollower* const follower = follower_.get();
+  connect(follower, &RunFollower::changed, this, &LivePage::show_state);
+  connect(follower, &RunFollower::metrics_changed, this, [this](bool anew) {
+    charts_->update_data(anew);
+    show_progress();
+  });
+  connect(follower, &RunFollower::log_grown, log_, &LogPane::add);
+  connect(follower, &RunFollower::log_anew, this, [this] { log_->show_log({}); });
+  connect(follower, &RunFollower::replied, this, [this](bool is_done, const QString& text) {
+    answer_->setText(is_done ? text : tr("! %1").arg(text));
+  });
+  connect(follower, &RunFollower::ended, this, &LivePage::tell_end);
+}
+
+void LivePage::set_active(bool active) {
+  is_active_ = active;
+  gpu_.set_active(active);
+  if (follower_) follower_->set_active(active);
+  if (active && stack_->currentIndex() == 0) picker_->look(shared().settings.runs_directory());
+}
+
+QList<QAction*> LivePage::page_actions() {
+  QList<QAction*> all = actions_->all_actions();
+  return all << log_->find_action() << other_run_ << open_folder_;
+}
+
+QString LivePage::notice() const {
+  return notice_->text();
+}
+
+QString LivePage::answer() const {
+  return answer_->text();
+}
+
+void LivePage::show_state() {
+  if (!follower_) return;
+  const service::RunFacts& facts = follower_->facts();
+  const nlohmann::ordered_json& record = follower_->record();
+  const bool is_starting = shared().launcher.is_starting(follower_->run());
+  const bool is_gone = !is_there(follower_->run());
+  actions_->show_run(facts, is_starting);
+  change_->show_state(facts, record);
+  QString detail;
+  if (is_starting)
+    detail = tr("a new process is on its way");
+  else if (facts.trainer == service::Trainer::elsewhere)
+    detail = tr("on %1").arg(text_in(record, "host"));
+  header_->show_state(facts.phase, detail);
+  const bool has_model = facts.phase == "finished" && !is_gone;
+  try_button_->setVisible(has_model);
+  export_button_->setVisible(has_model);
+  open_folder_->setEnabled(!is_gone);
+
+  Notice::Kind kind = Notice::Kind::info;
+  QString text;
+  if (!start_trouble_.isEmpty() && !is_starting) {
+    kind = Notice::Kind::warning;
+    text = tr("It could not be started again: %1").arg(start_trouble_);
+  } else if (is_gone) {
+    kind = Notice::Kind::warning;
+    text =
+        tr("The directory of this run is no longer there. What was read of it stays here until "
+           "you choose another run.");
+  } else if (facts.phase == "unreadable") {
+    kind = is_starting ? Notice::Kind::info : Notice::Kind::warning;
+    text = is_starting ? tr("It starts. Its first lines come in a moment.") : follower_->trouble();
+  } else if (facts.phase == "paused") {
+    text =
+        tr("Paused: the GPU is free for other programs, a game for instance. The run goes on "
+           "where it was when you choose Go on.");
+  } else if (facts.waits_for_room) {
+    kind = Notice::Kind::warning;
+    text =
+        tr("It waits for room on the disk: all steps are done, and its end does not fit. Remove "
+           "something, and it goes on by itself.");
+  } else if (facts.is_stop_overdue) {
+    kind = Notice::Kind::warning;
+    text =
+        tr("It was asked to stop a minute ago and neither saves nor ends. Force quit kills its "
+           "process; what came after the last checkpoint is lost.");
+  } else {
+    text = why_ended(record, facts, follower_->metrics(), read_host_room());
+    if (!text.isEmpty() && facts.phase != "stopped") kind = Notice::Kind::warning;
+    if (text.isEmpty() && facts.phase == "finished") {
+      kind = Notice::Kind::good;
+      const auto seconds = number_in(record, "actual", "training_seconds");
+      text = seconds ? tr("Finished: trained for %1. The model is ready to try and to export.")
+                           .arg(duration_text(*seconds))
+                     : tr("Finished. The model is ready to try and to export.");
+    }
+    if (const QString trouble = follower_->trouble(); text.isEmpty() && !trouble.isEmpty()) {
+      kind = Notice::Kind::warning;
+      text = trouble;
+    }
+  }
+  notice_->say(kind, text);
+  if (follower_->is_waiting() && facts.trainer != service::Trainer::none)
+    answer_->setText(tr("Asked; the run answers after its step."));
+  show_progress();
+}
+
+void LivePage::show_progress() {
+  if (!follower_) return;
+  header_->show_progress(progress_of(follower_->record(), follower_->facts(), follower_->metrics()),
+                         follower_->facts().phase);
+}
+
+void LivePage::act(RunAction action) {
+  if (!follower_) return;
+  switch (action) {
+    case RunAction::pause:
+      return follower_->pause();
+    case RunAction::resume:
+      return follower_->resume();
+    case RunAction::save_now:
+      return follower_->save_now();
+    case RunAction::stop:
+      return follower_->stop();
+    case RunAction::stop_without_saving:
+      return follower_->stop_without_saving();
+    case RunAction::force_quit:
+      return follower_->force_quit();
+    case RunAction::resume_run:
+      if (!follower_->allowed().allows(action)) return;
+      start_trouble_.clear();
+      answer_->clear();
+      shared().launcher.resume(follower_->run());
+      return show_state();
+    default:
+      return;
+  }
+}
+
+void LivePage::tell_end(const QString& phase) {
+  if (!follower_) return;
+  const QString name = path_text(follower_->run().filename());
+  const QString text = tr("%1: %2").arg(name, phase_word(phase.toStdString()));
+  emit shared().navigator.said(text);
+  if (!QSystemTrayIcon::isSystemTrayAvailable() || !QSystemTrayIcon::supportsMessages()) return;
+  const bool is_good = phase == "finished" || phase == "stopped";
+  tray_.setIcon(windowIcon().isNull() ? style()->standardIcon(QStyle::SP_ComputerIcon)
+                                      : windowIcon());
+  tray_.show();
+  tray_.showMessage(text, notice(),
+                    is_good ? QSystemTrayIcon::Information : QSystemTrayIcon::Warning, kTrayMs);
+  QTimer::singleShot(kTrayMs, &tray_, &QSystemTrayIcon::hide);
+}
 
 }  // namespace ferry::gui

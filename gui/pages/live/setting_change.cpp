@@ -1,0 +1,126 @@
+#include "gui/pages/live/setting_change.h"
+
+#include <QComboBox>
+#include <QHBoxLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <nlohmann/json.hpp>
+
+#include "gui/models/run_progress.h"
+#include "gui/models/text.h"
+#include "gui/widgets/curve_style.h"
+#include "src/config/options/value.h"
+
+namespace ferry::gui {
+
+namespace {
+
+/** What a run lets itself be told while it trains (src/train/loop/control.cpp). */
+constexpr const char* kKeys[] = {"learning_rate", "weight_decay", "max_grad_norm"};
+const config::Origin kHere{config::Source::command_line, "the app"};
+
+}  // namespace
+
+SettingChange::SettingChange(QWidget* parent) : QWidget(parent) {
+  auto* const label = new QLabel(tr("C&hange"));
+  keys_ = new QComboBox;
+  keys_->setObjectName("change_key");
+  keys_->setAccessibleName(tr("Setting to change"));
+  keys_->setFocusPolicy(Qt::StrongFocus);
+  for (const char* key : kKeys)
+    keys_->addItem(to_text(config::find_option(key).option->label), QString::fromLatin1(key));
+  label->setBuddy(keys_);
+  auto* const to = new QLabel(tr("to", "change a setting to a value"));
+  value_ = new QLineEdit;
+  value_->setObjectName("change_value");
+  value_->setAccessibleName(tr("New value"));
+  value_->setMaximumWidth(14 * fontMetrics().averageCharWidth());
+  button_ = new QPushButton(tr("&Apply"));
+  button_->setObjectName("change_button");
+  trouble_ = new QLabel;
+  trouble_->setObjectName("change_trouble");
+  trouble_->setVisible(false);
+  auto* const row = new QHBoxLayout(this);
+  row->setContentsMargins({});
+  row->addWidget(trouble_);
+  row->addWidget(label);
+  row->addWidget(keys_);
+  row->addWidget(to);
+  row->addWidget(value_);
+  row->addWidget(button_);
+  connect(keys_, &QComboBox::currentIndexChanged, this, &SettingChange::show_value);
+  connect(value_, &QLineEdit::textEdited, this, &SettingChange::check);
+  connect(value_, &QLineEdit::returnPressed, this, &SettingChange::change);
+  connect(button_, &QPushButton::clicked, this, &SettingChange::change);
+  check();
+}
+
+std::string SettingChange::key() const {
+  return keys_->currentData().toString().toStdString();
+}
+
+void SettingChange::show_run(const std::filesystem::path& run) {
+  settings_ = config::Config();
+  changed_.clear();
+  // A run without its settings can be steered all the same.
+  trouble_of([&] { config::read_toml_file(settings_, run / "config.toml", config::Source::file); });
+  show_value();
+}
+
+void SettingChange::show_state(const service::RunFacts& facts,
+                               const nlohmann::ordered_json& record) {
+  const service::AllowedActions allowed = service::allowed_actions(facts);
+  is_allowed_ = allowed.allows(service::RunAction::change_settings);
+  why_not_ = to_text(allowed.why_not(service::RunAction::change_settings));
+  setVisible(facts.trainer != service::Trainer::none);
+  auto changed = decltype(changed_)();
+  if (record.is_object() && record.contains("changes") && record["changes"].is_array())
+    for (const auto& change : record["changes"])
+      if (change.is_object() && change.value("key", nlohmann::ordered_json()).is_string() &&
+          change.value("value", nlohmann::ordered_json()).is_string())
+        changed[change["key"].get<std::string>()] = change["value"].get<std::string>();
+  const bool is_news = changed != changed_;
+  changed_ = std::move(changed);
+  if (is_news && !value_->isModified()) show_value();
+  check();
+}
+
+void SettingChange::show_value() {
+  const auto changed = changed_.find(key());
+  value_->setText(changed != changed_.end() ? to_text(changed->second)
+                                            : QString::number(settings_.number(key()), 'g', 8));
+  value_->setModified(false);
+  value_->setToolTip(to_text(config::find_option(key()).option->help));
+  check();
+}
+
+void SettingChange::check() {
+  QString trouble;
+  if (value_->isModified())
+    trouble = trouble_of([&] {
+                config::Config checked = settings_;
+                checked.set(key(), value_->text().trimmed().toStdString(), kHere);
+              }).value_or(QString());
+  QPalette colours = palette();
+  colours.setColor(QPalette::WindowText, warning_colour(palette()));
+  trouble_->setPalette(colours);
+  trouble_->setText(trouble.isEmpty() ? QString() : tr("! Not a value for it"));
+  trouble_->setToolTip(trouble);
+  trouble_->setVisible(!trouble.isEmpty());
+  value_->setEnabled(is_allowed_);
+  keys_->setEnabled(is_allowed_);
+  button_->setEnabled(is_allowed_ && trouble.isEmpty() && value_->isModified());
+  button_->setToolTip(is_allowed_ ? tr("The run uses the value from its next step on.")
+                                  : tr("Not now: %1.").arg(why_not_));
+}
+
+void SettingChange::change() {
+  if (!button_->isEnabled()) return;
+  const QString value = value_->text().trimmed();
+  value_->setModified(false);
+  check();
+  emit wanted(keys_->currentData().toString(), value);
+}
+
+}  // namespace ferry::gui
