@@ -23,6 +23,8 @@
 #include "gui/pages/settings/settings_page.h"
 #include "gui/pages/start/start_page.h"
 #include "gui/pages/try_it/try_it_page.h"
+#include "gui/widgets/data_preview.h"
+#include "gui/widgets/plan_view.h"
 
 namespace ferry::gui {
 
@@ -154,6 +156,22 @@ void MainWindow::connect_navigator() {
   connect(&navigator_, &Navigator::new_run_wanted, this, [this](const config::Config& settings) {
     new_run_->begin(settings);
     show_page(PageId::new_run);
+  });
+  connect(new_run_, &NewRunPage::queue_wanted, this, [this](const config::Config& settings) {
+    queue_.add(settings, {});
+    say(tr("In the queue: it starts when no other run trains, once the queue is on."));
+  });
+  auto* preview = new DataPreview;
+  auto* plan = new PlanView;
+  new_run_->set_preview(preview);
+  new_run_->set_plan_view(plan);
+  connect(new_run_, &NewRunPage::settings_changed, preview, &DataPreview::set_settings);
+  connect(new_run_, &NewRunPage::settings_changed, plan, &PlanView::set_settings);
+  connect(plan, &PlanView::change_wanted, this, [this](const QString& key, const QString& value) {
+    new_run_->settings().set_text(key, value);
+  });
+  connect(plan, &PlanView::planned, this, [this, plan](bool fits) {
+    new_run_->set_plan_verdict(fits, plan->summary().section('\n', 0, 0));
   });
   connect(&keeper_, &RunKeeper::changed, &queue_, &RunQueue::status_changed);
   queue_.set_gate([this] { return keeper_.why_not_now(); });

@@ -6,8 +6,6 @@
 
 #include "gui/models/text.h"
 #include "src/base/bytes.h"
-#include "src/base/json_reader.h"
-#include "src/files/plain_file.h"
 
 namespace ferry::gui {
 
@@ -23,25 +21,6 @@ QString number(double value, int n_decimals) {
 
 QString gb(double per_s) {
   return number(per_s / 1e9, 1);
-}
-
-QString family_of(const std::filesystem::path& directory) {
-  try {
-    const std::filesystem::path file = directory / "config.json";
-    return to_text(JsonReader::parse(read_text_file(file), {file.string(), "model.open", ""})
-                       .text("model_type", "no model_type"));
-  } catch (const Error&) {
-    return DoctorThread::tr("unreadable");
-  }
-}
-
-std::vector<ModelHere> models_here() {
-  std::vector<ModelHere> models;
-  for (const config::ModelPlace& place : config::list_model_places())
-    for (const auto& model : place.models)
-      models.push_back({to_text(model.name), family_of(model.directory), to_text(place.name),
-                        path_text(model.directory)});
-  return models;
 }
 
 /** "bf16 745, fp32 48.2 TFLOP/s": the best of each type. */

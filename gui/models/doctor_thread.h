@@ -9,18 +9,10 @@
 #include <vector>
 
 #include "gui/models/latest_worker.h"
-#include "src/config/models/models.h"
+#include "gui/models/model_facts.h"
 #include "src/service/machine/facts.h"
 
 namespace ferry::gui {
-
-/** A model that is on this machine. */
-struct ModelHere {
-  QString name;    ///< as --model takes it
-  QString family;  ///< "bert"; "unreadable"
-  QString place;   ///< "$FERRY_MODELS"
-  QString directory;
-};
 
 struct DoctorReport {
   service::Facts facts;

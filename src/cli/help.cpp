@@ -13,7 +13,7 @@
 namespace ferry::cli {
 
 std::span<const Command> commands() {
-  static constexpr std::array<Command, 13> kCommands = {{
+  static constexpr std::array<Command, 14> kCommands = {{
       {"train", "fine-tune a model on texts, or train one from scratch", run_train},
       {"eval", "measure a trained model on labelled data", run_eval},
       {"predict", "label texts with a trained model", run_predict},

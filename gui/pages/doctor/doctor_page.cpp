@@ -303,7 +303,8 @@ void DoctorPage::show_models() {
   for (int row = 0; row < models_->rowCount(); ++row) {
     const ModelHere& model = models[static_cast<size_t>(row)];
     int column = 0;
-    for (const QString& text : {model.name, model.family, model.place, model.directory}) {
+    const QString family = model.family.isEmpty() ? tr("unreadable") : model.family;
+    for (const QString& text : {model.name, family, model.place, model.directory}) {
       auto* item = new QTableWidgetItem(text);
       item->setToolTip(text);
       models_->setItem(row, column++, item);

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gui/models/run_progress.h"
+#include "gui/models/run_words.h"
 #include "gui/models/text.h"
 #include "gui/pages/live/action_bar.h"
 #include "gui/pages/live/live_charts.h"

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "gui/models/curve.h"
+#include "gui/models/run_words.h"
 #include "gui/models/text.h"
 #include "gui/pages/live/phase_mark.h"
 
