@@ -125,6 +125,17 @@ bool has_ended(const std::string& phase) {
   return kind == PhaseKind::good || kind == PhaseKind::stopped || kind == PhaseKind::bad;
 }
 
+QString duration_words(double seconds) {
+  if (!std::isfinite(seconds)) return {};
+  const auto all = static_cast<int64_t>(std::llround(std::max(0.0, seconds)));
+  if (all < 60) return Words::tr("%1 s").arg(all);
+  const int64_t minutes = all / 60, hours = minutes / 60, days = hours / 24;
+  if (minutes < 10) return Words::tr("%1 min %2 s").arg(minutes).arg(all % 60);
+  if (hours < 1) return Words::tr("%1 min").arg(minutes);
+  if (days < 2) return Words::tr("%1 h %2 min").arg(hours).arg(minutes % 60);
+  return Words::tr("%1 d %2 h").arg(days).arg(hours % 24);
+}
+
 std::optional<double> number_in(const Json& record, const char* part, const char* key) {
   if (!record.is_object()) return std::nullopt;
   const auto found = record.find(part);

@@ -21,6 +21,8 @@ PhaseKind phase_kind(const std::string& phase);
 /** The run's process is gone for good: finished, stopped, failed, lost, unstarted. */
 bool has_ended(const std::string& phase);
 
+/** "45 s", "12 min", "3 h 20 min", "2 d 4 h". */
+QString duration_words(double seconds);
 /** A number of run.json; nullopt where it has none. */
 std::optional<double> number_in(const nlohmann::ordered_json& record,
                                 const char* part,

@@ -61,6 +61,11 @@ CurveChart::CurveChart(const QString& title, ValueUnit unit, QWidget* parent)
   note_->setWordWrap(true);
   note_->setVisible(false);
   note_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  quiet_ = new QLabel;
+  quiet_->setWordWrap(true);
+  quiet_->setVisible(false);
+  quiet_->setForegroundRole(QPalette::PlaceholderText);
+  quiet_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   plot_ = new CurvePlot;
   plot_->setObjectName("plot");
   plot_->set_summary([this] { return summary(); });
@@ -84,6 +89,7 @@ CurveChart::CurveChart(const QString& title, ValueUnit unit, QWidget* parent)
   column->addWidget(legend_);
   column->addWidget(body, 1);
   column->addWidget(note_);
+  column->addWidget(quiet_);
 
   draw_timer_.setSingleShot(true);
   rest_timer_.setSingleShot(true);
@@ -290,6 +296,8 @@ void CurveChart::redraw() {
     if (is_log_) picture.y = {0.1, 10};
   } else {
     picture.x = zoom_ ? PlotRange{zoom_->first, zoom_->second} : *full;
+    // Room for the markers of the last values.
+    if (!zoom_) picture.x.last += 0.01 * (full->last - full->first);
     for (size_t i = 0; i < curves_.size(); ++i)
       draw_curve(i, picture);
     choose_values(picture);
@@ -324,16 +332,17 @@ void CurveChart::show_notes() {
   QStringList notes;
   if (!trouble_.isEmpty()) notes << trouble_;
   if (first)
-    notes << tr("! %n values are not finite, the first at step %1.", nullptr,
-                static_cast<int>(std::min<int64_t>(n_bad, INT_MAX)))
-                 .arg(step_text(static_cast<double>(*first)));
-  if (!clip_note_.isEmpty()) notes << clip_note_;
-  if (!done_.isEmpty()) notes << done_;
+    notes << tr("! Not finite: %1, the first at step %2.", "a number of values")
+                 .arg(QLocale().toString(static_cast<qlonglong>(n_bad)),
+                      step_text(static_cast<double>(*first)));
+  QStringList quiet;
+  if (!clip_note_.isEmpty()) quiet << clip_note_;
+  if (!done_.isEmpty()) quiet << done_;
+  quiet_->setText(quiet.join(' '));
+  quiet_->setVisible(!quiet.isEmpty());
   const QString text = notes.join(' ');
   QPalette colours = palette();
-  colours.setColor(QPalette::Text, trouble_.isEmpty() && !first
-                                       ? palette().color(QPalette::PlaceholderText)
-                                       : warning_colour(palette()));
+  colours.setColor(QPalette::Text, warning_colour(palette()));
   note_->setForegroundRole(QPalette::Text);
   if (note_->palette() != colours) note_->setPalette(colours);
   note_->setText(text);
@@ -341,7 +350,7 @@ void CurveChart::show_notes() {
 }
 
 QString CurveChart::note() const {
-  return note_->text();
+  return QStringList{note_->text(), quiet_->text()}.join(' ').trimmed();
 }
 
 void CurveChart::say(const QString& trouble) {
@@ -401,12 +410,14 @@ void CurveChart::move_readout(int n_points) {
         nearest_point(points, n_points > 0 ? shown_->first : shown_->last);
     at = static_cast<size_t>(edge - points.data());
   }
-  readout_ = static_cast<double>(points[at].last_step);
-  exact_values_.clear();
-  if (zoom_ && (*readout_ < zoom_->first || *readout_ > zoom_->second)) {
-    const double by = *readout_ - (*readout_ < zoom_->first ? zoom_->first : zoom_->second);
+  const auto step = static_cast<double>(points[at].last_step);
+  // The view goes along where the read-out leaves it.
+  if (zoom_ && (step < zoom_->first || step > zoom_->second)) {
+    const double by = step - (step < zoom_->first ? zoom_->first : zoom_->second);
     zoom_to(zoom_->first + by, zoom_->second + by);
   }
+  readout_ = step;
+  exact_values_.clear();
   show_readout();
   rest_timer_.start();
 }
@@ -515,6 +526,7 @@ void CurveChart::zoom_to(double first, double last) {
                                   std::max(full->first, full->last - width));
   if (width >= full->last - full->first) return reset_zoom();
   zoom_ = {begin, begin + width};
+  if (readout_ && (*readout_ < begin || *readout_ > begin + width)) leave();
   want_exact();
   redraw();
 }
@@ -603,10 +615,9 @@ void CurveChart::set_table_shown(bool shown) {
   }
   if (!table_page_) return;
   stack_->setCurrentWidget(shown ? table_page_ : static_cast<QWidget*>(plot_));
-  if (shown)
-    fill_table();
-  else
-    table_.show(nullptr, {});
+  if (!shown) return table_.show(nullptr, {});
+  leave();
+  fill_table();
 }
 
 void CurveChart::fill_table() {
@@ -654,6 +665,7 @@ void CurveChart::paint_all(QPaintDevice& device, QSize size) {
   painter.translate(where.topLeft());
   plot_->toPainter(&painter, static_cast<int>(where.width()), static_cast<int>(where.height()));
   painter.end();
+  show_readout();
 }
 
 void CurveChart::export_to(const QString& file) {
@@ -675,6 +687,7 @@ void CurveChart::export_to(const QString& file) {
     QSvgGenerator svg;
     svg.setOutputDevice(&target);
     svg.setSize(kPictureSize);
+    svg.setResolution(logicalDpiX());  // texts as large as they were measured
     svg.setViewBox(QRect({}, kPictureSize));
     svg.setTitle(title_);
     svg.setDescription(summary());

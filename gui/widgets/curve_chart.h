@@ -139,7 +139,7 @@ class CurveChart : public QFrame {
 
   QLabel* heading_ = nullptr;
   QLabel* where_ = nullptr;
-  QLabel* note_ = nullptr;
+  QLabel *note_ = nullptr, *quiet_ = nullptr;
   CurveLegend* legend_ = nullptr;
   CurvePlot* plot_ = nullptr;
   QToolButton* menu_button_ = nullptr;

@@ -57,11 +57,26 @@ class ValueTicker : public QCPAxisTicker {
   double step_ = 0;
 };
 
+/** Ticks at powers of ten; where few of them are in range, between them, too. */
 class LogTicker : public QCPAxisTickerLog {
  public:
   explicit LogTicker(ValueUnit unit) : unit_(unit) {}
 
  protected:
+  QVector<double> createTickVector(double step, const QCPRange& range) override {
+    const double decades = std::log10(range.upper / range.lower);
+    if (!(range.lower > 0) || !(decades < 3))
+      return QCPAxisTickerLog::createTickVector(step, range);
+    if (decades < 0.3) return QCPAxisTicker::createTickVector(range.size() / 4, range);
+    const QVector<double> parts =
+        decades < 1 ? QVector<double>{1, 1.5, 2, 3, 5, 7} : QVector<double>{1, 2, 5};
+    QVector<double> ticks;
+    const double last = std::ceil(std::log10(range.upper));
+    for (double power = std::floor(std::log10(range.lower)); power <= last; ++power)
+      for (const double part : parts)
+        if (const double tick = part * std::pow(10, power); range.contains(tick)) ticks << tick;
+    return ticks;
+  }
   QString getTickLabel(double tick, const QLocale&, QChar, int) override {
     return tick_text(tick, unit_);
   }
@@ -80,8 +95,8 @@ class StepTicker : public QCPAxisTicker {
     return std::max(1.0, QCPAxisTicker::getTickStep(range));
   }
   int getSubTickCount(double) override { return 0; }
-  QString getTickLabel(double tick, const QLocale& locale, QChar, int) override {
-    return locale.toString(static_cast<qlonglong>(std::llround(tick)));
+  QString getTickLabel(double tick, const QLocale&, QChar, int) override {
+    return QLocale().toString(static_cast<qlonglong>(std::llround(tick)));
   }
 };
 
@@ -153,7 +168,7 @@ void CurvePlot::show_picture(const PlotPicture& picture) {
     if (curve.is_faint) {
       // A line of one pixel without smooth edges is the one that is drawn fast.
       QColor colour = curve_colour(curve.style, palette());
-      colour.setAlphaF(0.38F);
+      colour.setAlphaF(0.3F);
       graph.setPen(QPen(colour, 1));
       graph.setAntialiased(false);
     } else {

@@ -11,8 +11,8 @@ namespace ferry::gui {
 
 namespace {
 
-constexpr int kColumnCharacters = 52, kColumnsMost = 3;
-constexpr int kChartLines = 12;
+constexpr int kColumnCharacters = 64, kColumnsMost = 3;
+constexpr int kChartLines = 15;
 
 QString settings_key(const std::string& id) {
   return QStringLiteral("live/chart_") + to_text(id);

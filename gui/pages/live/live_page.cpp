@@ -24,7 +24,7 @@
 #include "gui/pages/live/setting_change.h"
 #include "gui/widgets/log_pane.h"
 #include "gui/widgets/notice.h"
-#include "gui/widgets/run_picker.h"
+#include "gui/widgets/run_chooser.h"
 #include "gui/widgets/smoothing_box.h"
 
 namespace ferry::gui {
@@ -47,19 +47,19 @@ bool is_there(const fs::path& path) {
 LivePage::LivePage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   stack_ = new QStackedLayout(this);
   auto* const choose = new QWidget;
-  picker_ = new RunPicker(tr("Choose a run to watch"), tr("&Watch"), 1);
+  picker_ = new RunChooser(tr("Choose a run to watch"), tr("&Watch"), 1);
   auto* const new_run = new QPushButton(tr("&New run"));
   new_run->setObjectName("picker_new_run");
   auto* const column = new QVBoxLayout(choose);
   column->setContentsMargins(kMargin, kMargin, kMargin, kMargin);
-  column->addWidget(picker_, 1);
-  column->addWidget(new_run, 0, Qt::AlignLeft);
+  column->addWidget(picker_);
+  picker_->add_button(new_run);
   stack_->addWidget(choose);
   make_run_page();
   stack_->addWidget(run_page_);
   connect(new_run, &QPushButton::clicked, this,
           [this] { emit this->shared().navigator.page_wanted(PageId::new_run); });
-  connect(picker_, &RunPicker::chosen, this,
+  connect(picker_, &RunChooser::chosen, this,
           [this](const std::vector<fs::path>& runs) { show_run(runs.front()); });
   connect(&shared.launcher, &Launcher::started, this, [this](const fs::path& run) {
     if (follower_ && run == follower_->run()) show_state();
@@ -148,6 +148,7 @@ void LivePage::make_run_page() {
   splitter_->setStretchFactor(0, 4);
   splitter_->setStretchFactor(1, 1);
   splitter_->setCollapsible(0, false);
+  splitter_->setSizes({100 * fontMetrics().height(), 8 * fontMetrics().height()});
   splitter_->setHandleWidth(2 * style()->pixelMetric(QStyle::PM_SplitterWidth));
   auto* const column = new QVBoxLayout(run_page_);
   column->setContentsMargins(kMargin, kMargin, kMargin, kMargin);
@@ -164,6 +165,7 @@ void LivePage::make_run_page() {
     charts_->set_smoothing(weight);
     shared().settings.set_value("live/smoothing", weight);
   });
+  say_answer({});
   connect(actions_, &ActionBar::wanted, this, &LivePage::act);
   connect(change_, &SettingChange::wanted, this, [this](const QString& key, const QString& value) {
     if (follower_) follower_->set_setting(key, value);
@@ -185,7 +187,7 @@ void LivePage::show_run(const fs::path& run) {
   if (follower_ && follower_->run() == run) return show_state();
   charts_->show_run(nullptr, {});  // before the metrics go that they show
   start_trouble_.clear();
-  answer_->clear();
+  say_answer({});
   follower_ = std::make_unique<RunFollower>(run);
   header_->show_name(run);
   change_->show_run(run);
@@ -212,7 +214,7 @@ void LivePage::connect_follower() {
   connect(follower, &RunFollower::log_grown, log_, &LogPane::add);
   connect(follower, &RunFollower::log_anew, this, [this] { log_->show_log({}); });
   connect(follower, &RunFollower::replied, this, [this](bool is_done, const QString& text) {
-    answer_->setText(is_done ? text : tr("! %1").arg(text));
+    say_answer(is_done ? text : tr("! %1").arg(text));
   });
   connect(follower, &RunFollower::ended, this, &LivePage::tell_end);
 }
@@ -235,6 +237,12 @@ QString LivePage::notice() const {
 
 QString LivePage::answer() const {
   return answer_->text();
+}
+
+void LivePage::say_answer(const QString& text) {
+  answer_->setText(text);
+  answer_->setAccessibleName(text.isEmpty() ? tr("Nothing was asked of the run")
+                                            : tr("Answer of the run: %1").arg(text));
 }
 
 void LivePage::show_state() {
@@ -290,7 +298,7 @@ void LivePage::show_state() {
       kind = Notice::Kind::good;
       const auto seconds = number_in(record, "actual", "training_seconds");
       text = seconds ? tr("Finished: trained for %1. The model is ready to try and to export.")
-                           .arg(duration_text(*seconds))
+                           .arg(duration_words(*seconds))
                      : tr("Finished. The model is ready to try and to export.");
     }
     if (const QString trouble = follower_->trouble(); text.isEmpty() && !trouble.isEmpty()) {
@@ -300,7 +308,7 @@ void LivePage::show_state() {
   }
   notice_->say(kind, text);
   if (follower_->is_waiting() && facts.trainer != service::Trainer::none)
-    answer_->setText(tr("Asked; the run answers after its step."));
+    say_answer(tr("Asked; the run answers after its step."));
   show_progress();
 }
 
@@ -328,7 +336,7 @@ void LivePage::act(RunAction action) {
     case RunAction::resume_run:
       if (!follower_->allowed().allows(action)) return;
       start_trouble_.clear();
-      answer_->clear();
+      say_answer({});
       shared().launcher.resume(follower_->run());
       return show_state();
     default:

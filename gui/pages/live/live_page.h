@@ -21,7 +21,7 @@ class LiveCharts;
 class LogPane;
 class Notice;
 class RunHeader;
-class RunPicker;
+class RunChooser;
 class SettingChange;
 class SmoothingBox;
 
@@ -51,13 +51,14 @@ class LivePage : public Page {
  private:
   void make_run_page();
   void connect_follower();
+  void say_answer(const QString& text);
   void show_state();
   void show_progress();
   void act(service::RunAction action);
   void tell_end(const QString& phase);
 
   QStackedLayout* stack_ = nullptr;
-  RunPicker* picker_ = nullptr;
+  RunChooser* picker_ = nullptr;
   QWidget* run_page_ = nullptr;
   RunHeader* header_ = nullptr;
   ActionBar* actions_ = nullptr;

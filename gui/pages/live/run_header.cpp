@@ -146,7 +146,7 @@ void RunHeader::show_progress(const RunProgress& progress, const std::string& ph
   else if (progress.is_estimating || phase == "preparing")
     left = tr("estimating");
   else if (progress.seconds_left)
-    left = duration_text(*progress.seconds_left);
+    left = duration_words(*progress.seconds_left);
   else
     left = QStringLiteral("–");
   const auto show = [](const Figure& figure, const QString& text) {

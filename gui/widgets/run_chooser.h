@@ -7,6 +7,7 @@
 
 #include "gui/models/recent_runs.h"
 
+class QHBoxLayout;
 class QLabel;
 class QLineEdit;
 class QPushButton;
@@ -14,16 +15,18 @@ class QTreeWidget;
 
 namespace ferry::gui {
 
-class RunPicker : public QWidget {
+class RunChooser : public QWidget {
   Q_OBJECT
 
  public:
   /** most: runs that may be chosen at once. */
-  RunPicker(const QString& title, const QString& button, int most, QWidget* parent = nullptr);
+  RunChooser(const QString& title, const QString& button, int most, QWidget* parent = nullptr);
 
   /** Looks for runs; the list follows. */
   void look(const std::filesystem::path& directory);
   std::vector<std::filesystem::path> selected() const;
+  /** One more, left of the one that chooses. */
+  void add_button(QPushButton* button);
   RecentRuns& runs() { return runs_; }
 
  signals:
@@ -41,6 +44,7 @@ class RunPicker : public QWidget {
   QLineEdit* search_ = nullptr;
   QTreeWidget* list_ = nullptr;
   QPushButton* button_ = nullptr;
+  QHBoxLayout* buttons_ = nullptr;
 };
 
 }  // namespace ferry::gui

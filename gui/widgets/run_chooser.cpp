@@ -1,4 +1,4 @@
-#include "gui/widgets/run_picker.h"
+#include "gui/widgets/run_chooser.h"
 
 #include <QHBoxLayout>
 #include <QHeaderView>
@@ -22,7 +22,7 @@ constexpr int kPath = Qt::UserRole;
 
 }  // namespace
 
-RunPicker::RunPicker(const QString& title, const QString& button, int most, QWidget* parent)
+RunChooser::RunChooser(const QString& title, const QString& button, int most, QWidget* parent)
     : QWidget(parent), most_(most) {
   auto* const heading = new QLabel(title);
   QFont large = font();
@@ -53,34 +53,39 @@ RunPicker::RunPicker(const QString& title, const QString& button, int most, QWid
   button_ = new QPushButton(button);
   button_->setObjectName("picker_choose");
   button_->setEnabled(false);
-  auto* const row = new QHBoxLayout;
-  row->addStretch(1);
-  row->addWidget(button_);
+  buttons_ = new QHBoxLayout;
+  buttons_->addStretch(1);
+  buttons_->addWidget(button_);
   auto* const column = new QVBoxLayout(this);
   column->setContentsMargins({});
   column->addWidget(heading);
   column->addWidget(search_);
   column->addWidget(list_, 1);
   column->addWidget(empty_);
-  column->addLayout(row);
-  connect(&runs_, &RecentRuns::found, this, &RunPicker::fill);
-  connect(search_, &QLineEdit::textChanged, this, &RunPicker::filter);
-  connect(list_, &QTreeWidget::itemSelectionChanged, this, &RunPicker::update_button);
-  connect(list_, &QTreeWidget::itemActivated, this, &RunPicker::choose);
-  connect(button_, &QPushButton::clicked, this, &RunPicker::choose);
+  column->addLayout(buttons_);
+  connect(&runs_, &RecentRuns::found, this, &RunChooser::fill);
+  connect(search_, &QLineEdit::textChanged, this, &RunChooser::filter);
+  connect(list_, &QTreeWidget::itemSelectionChanged, this, &RunChooser::update_button);
+  connect(list_, &QTreeWidget::itemActivated, this, &RunChooser::choose);
+  connect(button_, &QPushButton::clicked, this, &RunChooser::choose);
 }
 
-void RunPicker::look(const fs::path& directory) {
+void RunChooser::look(const fs::path& directory) {
   runs_.look(directory);
 }
 
-void RunPicker::fill() {
+void RunChooser::add_button(QPushButton* button) {
+  buttons_->insertWidget(0, button);
+}
+
+void RunChooser::fill() {
   const auto kept = selected();
   list_->clear();
   for (const RecentRun& run : runs_.runs()) {
     auto* const item =
         new QTreeWidgetItem(list_, {run.name, phase_word(run.phase), run.model, run.created});
     item->setData(0, kPath, path_text(run.path));
+    item->setSizeHint(0, QSize(0, fontMetrics().height() * 3 / 2));
     item->setToolTip(0, path_text(run.path));
     if (std::ranges::find(kept, run.path) != kept.end()) item->setSelected(true);
   }
@@ -93,7 +98,7 @@ void RunPicker::fill() {
   update_button();
 }
 
-void RunPicker::filter(const QString& text) {
+void RunChooser::filter(const QString& text) {
   for (int i = 0; i < list_->topLevelItemCount(); ++i) {
     QTreeWidgetItem* const item = list_->topLevelItem(i);
     bool has = text.isEmpty();
@@ -103,7 +108,7 @@ void RunPicker::filter(const QString& text) {
   }
 }
 
-std::vector<fs::path> RunPicker::selected() const {
+std::vector<fs::path> RunChooser::selected() const {
   std::vector<fs::path> paths;
   // In the order of the list, not of the clicks.
   for (int i = 0; i < list_->topLevelItemCount(); ++i)
@@ -113,14 +118,14 @@ std::vector<fs::path> RunPicker::selected() const {
   return paths;
 }
 
-void RunPicker::update_button() {
+void RunChooser::update_button() {
   const size_t n = selected().size();
   const bool is_too_many = n > static_cast<size_t>(most_);
   button_->setEnabled(n > 0 && !is_too_many);
   button_->setToolTip(is_too_many ? tr("At most %n runs", nullptr, most_) : QString());
 }
 
-void RunPicker::choose() {
+void RunChooser::choose() {
   if (const auto paths = selected(); !paths.empty() && paths.size() <= static_cast<size_t>(most_))
     emit chosen(paths);
 }

@@ -1,0 +1,204 @@
+#include "gui/models/run_progress.h"
+
+#include <gtest/gtest.h>
+
+#include "gui/models/recent_runs.h"
+#include "gui/models/run_follower.h"
+#include "gui/models/text.h"
+#include "tests/gui/run_files.h"
+
+namespace ferry::gui {
+namespace {
+
+using service::RunAction;
+using service::RunFacts;
+using test::becomes;
+using test::LiveRun;
+using test::RunFiles;
+
+class RunProgressTest : public ::testing::Test {
+ protected:
+  RunProgressTest() { test::set_home(directory_); }
+  RunProgress progress(const nlohmann::ordered_json& record, const std::string& phase) {
+    service::MetricsReader reader(run_.path());
+    while (reader.poll().is_behind) {
+    }
+    return progress_of(record, {.phase = phase}, reader);
+  }
+
+  ferry::test::TempDir directory_;
+  RunFiles run_{directory_ / "run"};
+};
+
+TEST_F(RunProgressTest, TellsTheTimeLeftAfterTheFirstStepsOfThisSessionOnly) {
+  const auto line = [](int64_t step, double ms, int64_t time) {
+    return fmt::format(
+        "{{\"step\":{},\"epoch\":{},\"loss\":2,\"step_ms\":{},\"train_tokens_per_second\":100,"
+        "\"time\":{}}}\n",
+        step, static_cast<double>(step) / 50, ms, time);
+  };
+  // 1795600000 is 2026-11-25T09:46:40Z.
+  const nlohmann::ordered_json first = {{"started", "2026-11-25T09:46:40Z"}, {"n_steps", 100}};
+  for (int64_t step = 1; step <= 4; ++step)
+    run_.add(line(step, 1000, 1795600000 + step));
+  EXPECT_TRUE(progress(first, "training").is_estimating);
+  for (int64_t step = 5; step <= 40; ++step)
+    run_.add(line(step, 1000, 1795600000 + step));
+  const RunProgress known = progress(first, "training");
+  EXPECT_FALSE(known.is_estimating);
+  EXPECT_NEAR(known.seconds_left.value(), 60, 1e-6);
+  EXPECT_EQ(known.step, 40);
+  EXPECT_NEAR(known.share(), 0.4, 1e-9);
+  EXPECT_EQ(known.n_epochs, 2);
+  EXPECT_NEAR(known.epoch, 0.8, 1e-9);
+  // Resumed an hour later, on a slower machine: the steps of before tell nothing.
+  const nlohmann::ordered_json second = {{"started", "2026-11-25T10:46:40Z"}, {"n_steps", 100}};
+  EXPECT_TRUE(progress(second, "training").is_estimating);
+  for (int64_t step = 41; step <= 46; ++step)
+    run_.add(line(step, 3000, 1795603600 + step));
+  EXPECT_NEAR(progress(second, "training").seconds_left.value(), 3 * 54, 1e-6);
+  EXPECT_FALSE(progress(second, "paused").seconds_left);
+  EXPECT_FALSE(progress(second, "paused").is_estimating);
+  EXPECT_FALSE(progress(second, "finished").seconds_left);
+}
+
+TEST_F(RunProgressTest, AnythingInARecordIsTaken) {
+  run_.add_steps(1, 10);
+  for (const nlohmann::ordered_json& record :
+       {nlohmann::ordered_json(), nlohmann::ordered_json::array(), nlohmann::ordered_json("text"),
+        nlohmann::ordered_json{{"n_steps", "many"}, {"started", 7}, {"promised", 3}},
+        nlohmann::ordered_json{{"n_steps", -4}, {"started", "yesterday"}}}) {
+    const RunProgress found = progress(record, "training");
+    EXPECT_EQ(found.step, 10);
+    EXPECT_EQ(found.n_steps, 0);
+    EXPECT_EQ(found.share(), 0);
+    service::MetricsReader reader(run_.path());
+    EXPECT_FALSE(why_ended(record, {.phase = "lost"}, reader, {}).isEmpty());
+  }
+}
+
+TEST_F(RunProgressTest, AKilledRunSaysWhetherMemoryWasTheReason) {
+  service::MetricsReader reader(run_.path());
+  const auto why = [&](const nlohmann::ordered_json& record, int64_t free_bytes) {
+    return why_ended(record, {.phase = "lost"}, reader, {.host = "vm", .free_bytes = free_bytes})
+        .toStdString();
+  };
+  const int64_t gib = int64_t{1} << 30;
+  const nlohmann::ordered_json planned = {{"host", "vm"},
+                                          {"promised", {{"host_bytes_peak", 58 * gib}}}};
+  EXPECT_EQ(why(planned, 51 * gib),
+            "Killed, most likely out of host memory: planned 58.00 GiB, available now 51.00 GiB.");
+  const std::string enough = why(planned, 128 * gib);
+  EXPECT_EQ(enough.find("most likely"), std::string::npos);
+  EXPECT_NE(enough.find("58.00 GiB"), std::string::npos);
+  nlohmann::ordered_json told = planned;
+  told["promised"]["host_bytes_available"] = 51 * gib;
+  EXPECT_EQ(why(told, 128 * gib),
+            "Killed, most likely out of host memory: planned 58.00 GiB, available 51.00 GiB.");
+  nlohmann::ordered_json elsewhere = planned;
+  elsewhere["host"] = "another";
+  EXPECT_EQ(why(elsewhere, gib).find("available"), std::string::npos);
+}
+
+TEST_F(RunProgressTest, EndsAreToldInTheWordsOfTheRun) {
+  service::MetricsReader reader(run_.path());
+  const nlohmann::ordered_json record = {{"exit_reason", "the reason"}, {"warning", "diverged"}};
+  const auto why = [&](const char* phase) {
+    return why_ended(record, {.phase = phase}, reader, {}).toStdString();
+  };
+  EXPECT_EQ(why("failed"), "the reason");
+  EXPECT_EQ(why("stopped"), "the reason");
+  EXPECT_EQ(why("finished"), "diverged");
+  EXPECT_EQ(why("training"), "diverged");
+}
+
+TEST_F(RunProgressTest, Durations) {
+  for (const auto& [seconds, text] : {std::pair{0.4, "0 s"},
+                                      {59.4, "59 s"},
+                                      {61.0, "1 min 1 s"},
+                                      {725.0, "12 min"},
+                                      {12'000.0, "3 h 20 min"},
+                                      {187'200.0, "2 d 4 h"}})
+    EXPECT_EQ(duration_words(seconds).toStdString(), text);
+  EXPECT_TRUE(duration_words(std::nan("")).isEmpty());
+}
+
+TEST_F(RunProgressTest, AFollowerSeesTheEndAlsoInTheBackground) {
+  LiveRun live(run_.path());
+  RunFollower follower(run_.path());
+  QString ended;
+  int n_changes = 0;
+  QObject::connect(&follower, &RunFollower::ended, &follower,
+                   [&](const QString& phase) { ended += phase; });
+  QObject::connect(&follower, &RunFollower::changed, &follower, [&] { ++n_changes; });
+  follower.set_active(true);
+  EXPECT_EQ(follower.facts().phase, "training");
+  follower.set_active(false);
+  live.end(runs::Phase::failed, {{"exit_reason", "no room"}});
+  EXPECT_TRUE(becomes([&] { return !ended.isEmpty(); }));
+  EXPECT_EQ(ended.toStdString(), "failed");
+  EXPECT_EQ(n_changes, 1);
+  EXPECT_FALSE(follower.allowed().allows(RunAction::pause));
+}
+
+TEST_F(RunProgressTest, AFollowerPausesARealSocketAndTellsTheAnswer) {
+  LiveRun live(run_.path());
+  RunFollower follower(run_.path());
+  follower.set_active(true);
+  QString answer;
+  bool is_done = false;
+  QObject::connect(&follower, &RunFollower::replied, &follower,
+                   [&](bool done, const QString& text) {
+                     is_done = done;
+                     answer = text;
+                   });
+  ASSERT_TRUE(follower.allowed().allows(RunAction::pause));
+  follower.pause();
+  EXPECT_TRUE(follower.is_waiting());
+  ASSERT_TRUE(becomes([&] { return !answer.isEmpty(); }));
+  EXPECT_TRUE(is_done);
+  EXPECT_TRUE(answer.contains("memory is free"));
+  ASSERT_TRUE(becomes([&] { return follower.facts().phase == "paused"; }));
+  EXPECT_FALSE(follower.allowed().allows(RunAction::pause));
+  follower.pause();  // not allowed: nothing is asked
+  EXPECT_FALSE(follower.is_waiting());
+  answer.clear();
+  follower.set_setting("learning_rate", "refused");
+  ASSERT_TRUE(becomes([&] { return !answer.isEmpty(); }));
+  EXPECT_FALSE(is_done);
+  EXPECT_EQ(live.asked(), "set learning_rate refused");
+}
+
+TEST_F(RunProgressTest, AFollowerForgetsALogThatBeganAnew) {
+  RunFollower follower(run_.path());
+  int n_anew = 0;
+  QObject::connect(&follower, &RunFollower::log_anew, &follower, [&] { ++n_anew; });
+  follower.set_active(true);
+  ASSERT_EQ(follower.log().size(), 2);
+  std::ofstream(run_.path() / "train.log") << "t ferry train\n";
+  ASSERT_TRUE(becomes([&] { return n_anew == 1 && follower.log().size() == 1; }));
+}
+
+TEST_F(RunProgressTest, RecentRunsAreTheNewestFirst) {
+  RunFiles older(directory_ / "runs" / "older"), newer(directory_ / "runs" / "newer"),
+      broken(directory_ / "runs" / "broken");
+  newer.record({{"created", "2026-11-22T10:15:00Z"}, {"phase", "training"}});
+  std::ofstream(broken.path() / "run.json") << "{";
+  const auto found = recent_runs(directory_ / "runs", 10);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].name.toStdString(), "newer");
+  EXPECT_EQ(found[0].phase, "lost");  // its process is gone
+  EXPECT_EQ(found[1].model.toStdString(), "MiniLM-L6");
+  EXPECT_EQ(recent_runs(directory_ / "runs", 1).size(), 1u);
+  RecentRuns runs;
+  int n_found = 0;
+  QObject::connect(&runs, &RecentRuns::found, &runs, [&] { ++n_found; });
+  runs.look(directory_ / "runs");
+  runs.look(directory_ / "runs");
+  ASSERT_TRUE(becomes([&] { return n_found > 0; }));
+  EXPECT_EQ(n_found, 1);
+  EXPECT_EQ(runs.runs().size(), 2u);
+}
+
+}  // namespace
+}  // namespace ferry::gui

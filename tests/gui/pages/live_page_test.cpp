@@ -1,0 +1,370 @@
+#include "gui/pages/live/live_page.h"
+
+#include <gtest/gtest.h>
+
+#include <QAccessible>
+#include <QApplication>
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenu>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QTest>
+#include <QToolButton>
+#include <QTreeWidget>
+
+#include "gui/app/palette.h"
+#include "gui/models/text.h"
+#include "gui/pages/live/action_bar.h"
+#include "gui/pages/live/live_charts.h"
+#include "gui/widgets/log_pane.h"
+#include "tests/gui/run_files.h"
+
+namespace ferry::gui {
+namespace {
+
+using runs::Phase;
+using service::RunAction;
+using service::RunFacts;
+using service::Trainer;
+using test::becomes;
+using test::LiveRun;
+using test::RunFiles;
+
+class LivePageTest : public ::testing::Test {
+ protected:
+  LivePageTest() {
+    test::set_home(directory_);
+    settings_.set_runs_directory(directory_ / "runs");
+    page_.resize(1080, 760);
+    page_.show();
+    page_.set_active(true);
+  }
+  template <typename Widget>
+  Widget* child(const char* name) {
+    auto* const found = page_.findChild<Widget*>(name);
+    EXPECT_TRUE(found) << name;
+    return found;
+  }
+  std::string label(const char* name) { return child<QLabel>(name)->text().toStdString(); }
+
+  ferry::test::TempDir directory_;
+  RunFiles run_{directory_ / "runs" / "2026-11-21_1015_minilm_reviews"};
+  AppSettings settings_{path_text(directory_ / "app.ini")};
+  Launcher launcher_;
+  Navigator navigator_;
+  Shared shared_{settings_, launcher_, navigator_};
+  LivePage page_{shared_};
+};
+
+TEST(ActionBarTest, HasWhatIsAllowedInEveryState) {
+  ActionBar bar;
+  bar.show();
+  int n_states = 0;
+  for (const char* phase : {"preparing", "training", "evaluating", "sampling", "saving", "paused",
+                            "finished", "stopped", "failed", "lost", "unstarted", "unreadable"})
+    for (const Trainer trainer :
+         {Trainer::none, Trainer::here, Trainer::elsewhere, Trainer::unknown})
+      for (int bits = 0; bits < 16; ++bits)
+        for (const bool is_starting : {false, true}) {
+          const RunFacts facts{.phase = phase,
+                               .trainer = trainer,
+                               .has_socket = (bits & 1) != 0,
+                               .waits_for_room = (bits & 2) != 0,
+                               .has_checkpoint = (bits & 4) != 0,
+                               .is_writable = (bits & 4) != 0,
+                               .is_stop_overdue = (bits & 8) != 0};
+          bar.show_run(facts, is_starting);
+          const service::AllowedActions allowed = service::allowed_actions(facts);
+          ++n_states;
+          for (size_t i = 0; i < service::kRunActions; ++i) {
+            const auto action = static_cast<RunAction>(i);
+            const QAction* const shown = bar.action(action);
+            if (!shown) continue;
+            const bool is_held = is_starting && action == RunAction::resume_run;
+            EXPECT_EQ(shown->isEnabled(), allowed.allows(action) && !is_held)
+                << phase << ", " << name_of(action);
+            if (!allowed.allows(action)) {
+              EXPECT_TRUE(shown->toolTip().contains(to_text(allowed.why_not(action))))
+                  << phase << ", " << name_of(action);
+            }
+          }
+          const auto button = [&](const char* name) { return bar.findChild<QToolButton*>(name); };
+          // The key pauses or goes on, never both.
+          EXPECT_NE(bar.action(RunAction::pause)->shortcut().isEmpty(),
+                    bar.action(RunAction::resume)->shortcut().isEmpty());
+          EXPECT_EQ(button("pause_button")->isEnabled(),
+                    allowed.allows(std::string(phase) == "paused" ? RunAction::resume
+                                                                  : RunAction::pause));
+          EXPECT_EQ(button("save_button")->isEnabled(), allowed.allows(RunAction::save_now));
+          EXPECT_EQ(button("force_quit_button")->isVisible(),
+                    allowed.allows(RunAction::force_quit));
+          EXPECT_EQ(button("stop_button")->isEnabled(),
+                    allowed.allows(RunAction::stop) ||
+                        allowed.allows(RunAction::stop_without_saving) ||
+                        allowed.allows(RunAction::force_quit));
+          // Whatever is allowed can be reached.
+          if (allowed.allows(RunAction::resume_run)) {
+            EXPECT_TRUE(button("resume_run_button")->isVisible()) << phase;
+          }
+          if (allowed.allows(RunAction::stop_without_saving)) {
+            EXPECT_TRUE(button("stop_button")->isVisible()) << phase;
+          }
+        }
+  EXPECT_EQ(n_states, 12 * 4 * 16 * 2);
+}
+
+TEST_F(LivePageTest, OffersTheNewestRunsWhereNoneIsChosen) {
+  page_.show_picker();
+  auto* const list = child<QTreeWidget>("picker_runs");
+  ASSERT_TRUE(becomes([&] { return list->topLevelItemCount() == 1; }));
+  EXPECT_TRUE(list->topLevelItem(0)->text(0).contains("minilm"));
+  EXPECT_EQ(list->topLevelItem(0)->text(1).toStdString(), "Finished");
+  QTest::mouseClick(child<QPushButton>("picker_choose"), Qt::LeftButton);
+  ASSERT_TRUE(page_.follower());
+  EXPECT_EQ(page_.follower()->run(), run_.path());
+  EXPECT_EQ(label("phase"), "Finished");
+}
+
+TEST_F(LivePageTest, FollowsARunThatGrows) {
+  LiveRun live(run_.path());
+  run_.add_steps(1, 3);
+  page_.show_run(run_.path());
+  EXPECT_EQ(label("phase"), "Training");
+  EXPECT_EQ(label("time_left"), "estimating");
+  EXPECT_EQ(label("steps"), "Step 3 of 2,000");
+  EXPECT_TRUE(page_.log().command().startsWith("ferry train"));
+  EXPECT_EQ(page_.charts().chart("eval"), nullptr);
+  run_.add_steps(4, 250);
+  run_.add("{\"step\":251,\"loss\":0.");  // half written
+  run_.add_log("2026-11-21T10:16:00Z step 250\n");
+  ASSERT_TRUE(becomes([&] { return label("steps") == "Step 250 of 2,000"; }));
+  EXPECT_NE(label("time_left"), "estimating");
+  EXPECT_NE(label("speed"), "–");
+  EXPECT_TRUE(page_.charts().chart("eval"));  // with its first evaluation
+  ASSERT_TRUE(becomes([&] { return page_.log().text().contains("step 250"); }));
+  CurveChart* const loss = page_.charts().chart("loss");
+  ASSERT_TRUE(becomes([&] { return loss->summary().contains("250 points"); }));
+  EXPECT_EQ(child<QProgressBar>("step_bar")->value(), 125);
+  for (const char* id : {"loss", "learning_rate", "grad_norm", "speed", "memory", "overlap"})
+    EXPECT_TRUE(page_.charts().chart(id)) << id;
+  EXPECT_FALSE(page_.charts().is_shown("step_time"));
+}
+
+TEST_F(LivePageTest, PausesByKeyAndGoesOn) {
+  LiveRun live(run_.path());
+  run_.add_steps(1, 30);
+  page_.show_run(run_.path());
+  page_.activateWindow();
+  ASSERT_TRUE(QTest::qWaitForWindowActive(&page_));
+  QTest::keyClick(&page_, Qt::Key_P, Qt::ControlModifier);
+  ASSERT_TRUE(becomes([&] { return label("phase") == "Paused"; }));
+  EXPECT_TRUE(page_.notice().contains("the GPU is free")) << page_.notice().toStdString();
+  EXPECT_TRUE(page_.answer().contains("memory is free")) << page_.answer().toStdString();
+  EXPECT_EQ(label("time_left"), "paused");
+  EXPECT_EQ(child<QToolButton>("pause_button")->text().toStdString(), "Go on");
+  QTest::keyClick(&page_, Qt::Key_P, Qt::ControlModifier);
+  ASSERT_TRUE(becomes([&] { return label("phase") == "Training"; }));
+  EXPECT_TRUE(page_.notice().isEmpty());
+  QTest::keyClick(&page_, Qt::Key_S, Qt::ControlModifier | Qt::ShiftModifier);
+  ASSERT_TRUE(becomes([&] { return live.asked() == "save"; }));
+  QTest::keyClick(&page_, Qt::Key_Period, Qt::ControlModifier);
+  ASSERT_TRUE(becomes([&] { return live.asked() == "stop yes"; }));
+  page_.actions().action(RunAction::stop_without_saving)->trigger();
+  ASSERT_TRUE(becomes([&] { return live.asked() == "stop no"; }));
+}
+
+TEST_F(LivePageTest, ChangesASettingWhileItTrains) {
+  LiveRun live(run_.path());
+  page_.show_run(run_.path());
+  auto* const value = child<QLineEdit>("change_value");
+  auto* const button = child<QPushButton>("change_button");
+  EXPECT_EQ(value->text().toStdString(), "3e-05");  // of the run's config.toml
+  EXPECT_FALSE(button->isEnabled());
+  value->setFocus();
+  value->selectAll();
+  QTest::keyClicks(value, "quick");
+  EXPECT_FALSE(button->isEnabled());
+  EXPECT_TRUE(child<QLabel>("change_trouble")->isVisible());
+  value->selectAll();
+  QTest::keyClicks(value, "1e-5");
+  EXPECT_TRUE(button->isEnabled());
+  QTest::mouseClick(button, Qt::LeftButton);
+  ASSERT_TRUE(becomes([&] { return live.asked() == "set learning_rate 1e-5"; }));
+  ASSERT_TRUE(becomes([&] { return page_.answer() == "set done"; }));
+  auto* const keys = child<QComboBox>("change_key");
+  keys->setCurrentIndex(keys->findData("max_grad_norm"));
+  EXPECT_EQ(value->text().toStdString(), "1");
+  live.directory().set("changes", {{{"step", 7}, {"key", "max_grad_norm"}, {"value", "0.5"}}});
+  ASSERT_TRUE(becomes([&] { return value->text() == "0.5"; }));
+  live.end(Phase::finished, nlohmann::ordered_json::object());
+  ASSERT_TRUE(becomes([&] { return !value->isVisible(); }));
+}
+
+TEST_F(LivePageTest, SaysWhyARunEnded) {
+  QString said;
+  QObject::connect(&navigator_, &Navigator::said, &page_,
+                   [&](const QString& text) { said = text; });
+  {
+    LiveRun live(run_.path());
+    page_.show_run(run_.path());
+    live.end(Phase::failed, {{"exit_reason", "the GPU has no memory left"}});
+    ASSERT_TRUE(becomes([&] { return label("phase") == "Failed"; }));
+  }
+  EXPECT_EQ(page_.notice().toStdString(), "the GPU has no memory left");
+  EXPECT_TRUE(said.contains("Failed")) << said.toStdString();
+  EXPECT_FALSE(child<QToolButton>("pause_button")->isVisible());
+  EXPECT_TRUE(child<QToolButton>("resume_run_button")->isEnabled());
+  EXPECT_FALSE(child<QToolButton>("try_button")->isVisible());
+}
+
+TEST_F(LivePageTest, ALostRunIsExplained) {
+  LiveRun live(run_.path());
+  page_.show_run(run_.path());
+  live.vanish();
+  ASSERT_TRUE(becomes([&] { return label("phase") == "Lost"; }));
+  EXPECT_TRUE(page_.notice().contains("planned 3.73 GiB") || page_.notice().contains("planned %1"))
+      << page_.notice().toStdString();
+  EXPECT_TRUE(child<QToolButton>("resume_run_button")->isVisible());
+}
+
+TEST_F(LivePageTest, ADivergedRunWarns) {
+  run_.record({{"warning", "the loss rose from 2 to 9: the training diverged"}});
+  run_.add_steps(1, 20);
+  page_.show_run(run_.path());
+  EXPECT_TRUE(page_.notice().contains("diverged"));
+  EXPECT_TRUE(child<QToolButton>("try_button")->isVisible());
+}
+
+TEST_F(LivePageTest, ARunWhoseDirectoryGoesStaysReadable) {
+  LiveRun live(run_.path());
+  run_.add_steps(1, 50);
+  page_.show_run(run_.path());
+  ASSERT_TRUE(becomes([&] { return label("steps") == "Step 50 of 2,000"; }));
+  live.vanish();
+  std::filesystem::remove_all(run_.path());
+  ASSERT_TRUE(becomes([&] { return page_.notice().contains("no longer there"); }));
+  EXPECT_FALSE(page_.actions().action(RunAction::resume_run)->isEnabled());
+  CurveChart* const loss = page_.charts().chart("loss");
+  EXPECT_TRUE(loss->summary().contains("50 points"));
+  loss->set_table_shown(true);
+  QApplication::processEvents();
+  QTest::qWait(50);
+}
+
+TEST_F(LivePageTest, BrokenFilesAreSaid) {
+  std::ofstream(run_.path() / "run.json") << "{";
+  run_.add("not json\n{\"step\":1,\"loss\":2}\n[]\n");
+  page_.show_run(run_.path());
+  EXPECT_EQ(label("phase"), "Unreadable");
+  EXPECT_TRUE(page_.notice().contains("run.json")) << page_.notice().toStdString();
+  EXPECT_TRUE(becomes([&] { return page_.charts().chart("loss")->summary().contains("1 point"); }));
+}
+
+TEST_F(LivePageTest, ChartsAreChosenAndAdaptToTheWidth) {
+  run_.add_steps(1, 200);
+  page_.show_run(run_.path());
+  ASSERT_TRUE(becomes([&] { return page_.charts().chart("eval") != nullptr; }));
+  const size_t n_before = page_.charts().shown_charts().size();
+  auto* const action = page_.charts().menu()->findChild<QAction*>("show_chart_speed");
+  ASSERT_TRUE(action);
+  action->trigger();
+  EXPECT_FALSE(page_.charts().is_shown("speed"));
+  EXPECT_FALSE(page_.charts().chart("speed")->isVisible());
+  EXPECT_EQ(page_.charts().shown_charts().size(), n_before - 1);
+  EXPECT_FALSE(settings_.value("live/chart_speed", true).toBool());
+  page_.resize(500, 700);
+  QApplication::processEvents();
+  EXPECT_EQ(page_.charts().n_columns(), 1);
+  page_.resize(1080, 700);
+  QApplication::processEvents();
+  EXPECT_EQ(page_.charts().n_columns(), 2);
+  page_.resize(2400, 700);
+  QApplication::processEvents();
+  EXPECT_EQ(page_.charts().n_columns(), 3);
+}
+
+TEST_F(LivePageTest, NothingTakesLongAndAnIdlePageDoesNothing) {
+  LiveRun live(run_.path());
+  run_.add_steps(1, 60'000);  // some 15 MB
+  page_.show_run(run_.path());
+  // Turns of the loop, each of which may be several handlers: generous.
+  std::vector<double> turns;
+  ASSERT_TRUE(becomes([&] {
+    const double before = test::cpu_ms();
+    QApplication::processEvents(QEventLoop::AllEvents, 1);
+    turns.push_back(test::cpu_ms() - before);
+    return page_.follower()->metrics().n_steps() == 60'000;
+  }));
+  std::ranges::sort(turns);
+  EXPECT_LT(turns[turns.size() / 2], 16);
+  page_.set_active(false);
+  const int64_t n_rows = page_.follower()->metrics().n_rows();
+  run_.add_steps(60'001, 60'100);
+  QTest::qWait(600);
+  EXPECT_EQ(page_.follower()->metrics().n_rows(), n_rows);
+}
+
+TEST_F(LivePageTest, EverythingHasAName) {
+  LiveRun live(run_.path());
+  run_.add_steps(1, 200);
+  page_.show_run(run_.path());
+  QApplication::processEvents();
+  for (QWidget* const widget : page_.findChildren<QWidget*>()) {
+    if (!widget->isVisible() || widget->focusPolicy() == Qt::NoFocus) continue;
+    if (qobject_cast<QAbstractScrollArea*>(widget->parentWidget())) continue;  // a viewport
+    QAccessibleInterface* const told = QAccessible::queryAccessibleInterface(widget);
+    EXPECT_FALSE(told->text(QAccessible::Name).isEmpty())
+        << widget->metaObject()->className() << " " << widget->objectName().toStdString();
+  }
+}
+
+/** FERRY_SHOTS=DIR writes what the page looks like there. */
+TEST_F(LivePageTest, Pictures) {
+  const char* const place = std::getenv("FERRY_SHOTS");
+  if (!place) GTEST_SKIP() << "FERRY_SHOTS names no directory";
+  for (const bool is_dark : {false, true}) {
+    apply_theme(is_dark ? Theme::dark : Theme::light);
+    const QString name = QString::fromLocal8Bit(place) + (is_dark ? "/dark-" : "/light-");
+    LivePage page(shared_);
+    page.resize(1060, 740);
+    page.show();
+    page.set_active(true);
+    page.show_picker();
+    becomes([&] { return page.findChild<QTreeWidget*>("picker_runs")->topLevelItemCount() > 0; });
+    page.grab().save(name + "picker.png");
+    LiveRun live(run_.path());
+    if (!is_dark) {
+      run_.add_steps(1, 700);
+      run_.add("{\"step\":701,\"loss\":null,\"grad_norm\":null,\"nonfinite\":true}\n");
+      run_.add_steps(702, 1200);
+      run_.add_log(
+          "2026-11-21T10:15:02Z 22,713,216 parameters on CUDA, bf16: 1 micro-batch of 32\n"
+          "2026-11-21T10:15:09Z step 100  loss 1.234  lr 5e-05  8,213 tokens/s\n"
+          "2026-11-21T10:15:19Z step 200  loss 0.934  lr 5e-05  8,190 tokens/s\n");
+    }
+    page.show_run(run_.path());
+    becomes([&] { return page.follower()->metrics().n_steps() == 1200; });
+    QTest::qWait(1300);
+    page.grab().save(name + "live.png");
+    CurveChart* const loss = page.charts().chart("loss");
+    QTest::keyClick(loss->findChild<QWidget*>("plot"), Qt::Key_Right);
+    for (int i = 0; i < 30; ++i)
+      QTest::keyClick(loss->findChild<QWidget*>("plot"), Qt::Key_Right, Qt::ControlModifier);
+    loss->set_log(true);
+    page.follower()->pause();
+    QTest::qWait(700);
+    page.grab().save(name + "paused.png");
+    loss->export_to(name + "loss.png");
+    loss->export_to(name + "loss.svg");
+    loss->set_table_shown(true);
+    live.vanish();
+    QTest::qWait(700);
+    page.grab().save(name + "lost.png");
+  }
+  apply_theme(Theme::light);
+}
+
+}  // namespace
+}  // namespace ferry::gui
