@@ -60,7 +60,9 @@ class DoctorPages : public testing::Test {
   AppSettings settings_;
   Launcher launcher_;
   Navigator navigator_;
-  Shared shared_{settings_, launcher_, navigator_};
+  RunListModel run_list_{settings_, launcher_};
+  RunQueue queue_{settings_, launcher_, run_list_};
+  Shared shared_{settings_, launcher_, navigator_, run_list_, queue_};
   std::unique_ptr<DoctorPage> page_;
 };
 

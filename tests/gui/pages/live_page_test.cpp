@@ -54,7 +54,9 @@ class LivePageTest : public ::testing::Test {
   AppSettings settings_{path_text(directory_ / "app.ini")};
   Launcher launcher_;
   Navigator navigator_;
-  Shared shared_{settings_, launcher_, navigator_};
+  RunListModel run_list_{settings_, launcher_};
+  RunQueue queue_{settings_, launcher_, run_list_};
+  Shared shared_{settings_, launcher_, navigator_, run_list_, queue_};
   LivePage page_{shared_};
 };
 

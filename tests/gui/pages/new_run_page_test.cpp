@@ -70,7 +70,9 @@ class NewRun : public testing::Test {
   AppSettings settings_{directory_.filePath("app.ini")};
   Launcher launcher_;
   Navigator navigator_;
-  Shared shared_{settings_, launcher_, navigator_};
+  RunListModel run_list_{settings_, launcher_};
+  RunQueue queue_{settings_, launcher_, run_list_};
+  Shared shared_{settings_, launcher_, navigator_, run_list_, queue_};
   NewRunPage page_{shared_};
 };
 
