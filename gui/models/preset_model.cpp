@@ -23,11 +23,11 @@ QString size_text(int64_t bytes) {
 }
 
 QString plan_line(const service::PresetPlan& plan) {
-  if (!plan.refusal.empty()) return PresetModel::tr("Does not fit its card.");
+  if (!plan.refusal.empty()) return PresetModel::tr("does not fit its card");
   const QString memory =
-      plan.has_gpu ? PresetModel::tr("Plan: %1 of GPU memory, %2 of host memory")
+      plan.has_gpu ? PresetModel::tr("takes %1 of GPU and %2 of host memory")
                          .arg(size_text(plan.gpu_bytes), size_text(plan.host_bytes))
-                   : PresetModel::tr("Plan: %1 of host memory").arg(size_text(plan.host_bytes));
+                   : PresetModel::tr("takes %1 of host memory").arg(size_text(plan.host_bytes));
   if (!plan.time) return memory;
   const double rate = plan.time->samples_per_s;
   return PresetModel::tr("%1, %2 samples/s").arg(memory, QString::number(rate, 'g', 3));
@@ -106,8 +106,7 @@ std::vector<PresetModel::Entry> PresetModel::read_all() {
       QStringList lacks;
       for (const std::string& phrase : service::lacks(here, entry.facts->head))
         lacks << to_text(phrase);
-      if (!lacks.isEmpty())
-        entry.lacks = tr("This machine has %1.").arg(lacks.join(QStringLiteral(", ")));
+      if (!lacks.isEmpty()) entry.lacks = tr("here: %1").arg(lacks.join(QStringLiteral(", ")));
     });
     if (trouble) {
       entry.facts.reset();

@@ -139,6 +139,8 @@ QVariant SettingsModel::data(const QModelIndex& index, int role) const {
       return !row.text.isEmpty();
     case is_auto_role:
       return (row.text.isEmpty() ? default_text(key) : row.text.trimmed()) == "auto";
+    case is_missing_role:
+      return row.is_missing;
     case aliases_role: {
       QStringList names;
       for (const config::Alias& alias : option.aliases)
@@ -263,6 +265,11 @@ QString SettingsModel::problem(const QString& key) const {
   return found ? found->problem : QString();
 }
 
+bool SettingsModel::is_missing(const QString& key) const {
+  const Row* const found = row(key);
+  return found && found->is_missing;
+}
+
 /** Finds problems anew, and tells of rows whose problem is another. */
 void SettingsModel::check() {
   std::vector<QString> before;
@@ -283,6 +290,7 @@ void SettingsModel::find_problems() {
   bool is_readable = true;
   for (Row& row : rows_) {
     row.problem.clear();
+    row.is_missing = false;
     if (row.text.isEmpty()) continue;
     row.problem = problem_of(*row.option, row.text);
     is_readable = is_readable && row.problem.isEmpty();
@@ -315,7 +323,9 @@ void SettingsModel::find_problems() {
   }
   const auto require = [&](const char* key, const QString& what) {
     Row& one = *row(key);
-    if (one.problem.isEmpty()) one.problem = what;
+    if (!one.problem.isEmpty()) return;
+    one.problem = what;
+    one.is_missing = true;
   };
   const auto lacks = [&](const char* key) {
     return settled_ ? settled_->text(key).empty() : row(key)->text.isEmpty();

@@ -35,7 +35,8 @@ class SettingsModel : public QAbstractTableModel {
     problem_role,
     is_changed_role,
     is_auto_role,
-    aliases_role
+    aliases_role,
+    is_missing_role  ///< a run needs it, and it is not set
   };
   struct Problem {
     QString key;  ///< of the option; empty: of the settings as a whole
@@ -91,6 +92,8 @@ class SettingsModel : public QAbstractTableModel {
   const std::vector<Problem>& problems() const { return problems_; }
   /** Empty: none. */
   QString problem(const QString& key) const;
+  /** The problem is that a run needs the setting, and it is not set: nothing wrong was typed. */
+  bool is_missing(const QString& key) const;
 
  signals:
   /** Some setting is another, or its validity is. */
@@ -103,6 +106,7 @@ class SettingsModel : public QAbstractTableModel {
     QString own_default;  ///< of the model's family
     QString found;        ///< set_found_problem()
     QString problem;      ///< shown
+    bool is_missing = false;
   };
   Row* row(const QString& key);
   const Row* row(const QString& key) const;

@@ -231,8 +231,9 @@ void OptionField::refresh() {
     combo_->setCurrentIndex(combo_->findData(shown));
   } else {
     if (line_->text() != text) line_->setText(text);
-    line_->setPlaceholderText(default_text.isEmpty() ? QString()
-                                                     : tr("default %1").arg(default_text));
+    line_->setPlaceholderText(settings_.is_missing(key_) ? problem
+                              : default_text.isEmpty()   ? QString()
+                                                         : tr("default %1").arg(default_text));
   }
   editor()->setAccessibleName(is_changed ? tr("%1, changed").arg(name) : name);
   editor()->setAccessibleDescription(problem.isEmpty() ? help_of(option()) : problem);
@@ -244,7 +245,8 @@ void OptionField::refresh() {
   reset_->setVisible(is_changed);
   reset_->setAccessibleName(tr("Reset %1").arg(name));
   reset_->setToolTip(was);
-  error_->set_error(problem);
+  // Nobody did anything wrong yet where a setting is still to come.
+  error_->set_error(settings_.is_missing(key_) ? QString() : problem);
 }
 
 bool OptionField::eventFilter(QObject* watched, QEvent* event) {

@@ -124,19 +124,38 @@ void OptionForm::update_rows() {
         if (row.field)
           width = std::max(
               width, row.field->label()->sizeHint().width() + fontMetrics().averageCharWidth());
-    QWidget* before = nullptr;
     for (const Group& group : groups_)
       for (const Row& row : group.rows)
-        if (row.field) {
-          row.field->label()->setMinimumWidth(width);
-          for (QWidget* const stop : row.field->tab_stops()) {
-            if (before) setTabOrder(before, stop);
-            before = stop;
-          }
-        }
+        if (row.field) row.field->label()->setMinimumWidth(width);
+    set_tab_order();
   }
   set_mnemonics();
   if (n_may_make < 0) QTimer::singleShot(0, this, &OptionForm::update_rows);
+}
+
+/** Fields that are made late stand between others, and the tab key goes as the eye does. */
+void OptionForm::set_tab_order() {
+  QWidget* before = tab_after_;
+  for (const Group& group : groups_)
+    for (const Row& row : group.rows)
+      if (row.field)
+        for (QWidget* const stop : row.field->tab_stops()) {
+          if (before) setTabOrder(before, stop);
+          before = stop;
+        }
+}
+
+void OptionForm::set_tab_after(QWidget* before) {
+  tab_after_ = before;
+  set_tab_order();
+}
+
+QWidget* OptionForm::last_stop() const {
+  QWidget* last = nullptr;
+  for (const Group& group : groups_)
+    for (const Row& row : group.rows)
+      if (row.field) last = row.field->tab_stops().back();
+  return last;
 }
 
 /** The first letter of each label that nothing else on the page has; those of the first words

@@ -30,6 +30,10 @@ class OptionForm : public QWidget {
   void set_shows_all(bool all);
   /** Only those that have the words; an empty text: as set_shows_all() says. */
   void set_search(const QString& words);
+  /** The tab key comes from `before` into the form; both are in one window. */
+  void set_tab_after(QWidget* before);
+  /** The last one that the tab key comes to; nullptr: the form shows none. */
+  QWidget* last_stop() const;
   /** Letters that other things of the page have as mnemonics. */
   void set_reserved_letters(const QString& letters);
 
@@ -60,6 +64,7 @@ class OptionForm : public QWidget {
   void make(Group& group, size_t row);
   void update_rows();
   void set_mnemonics();
+  void set_tab_order();
 
   SettingsModel& settings_;
   QString prefix_, words_, reserved_;
@@ -67,6 +72,7 @@ class OptionForm : public QWidget {
   int n_shown_ = 0;
   std::vector<Group> groups_;
   QVBoxLayout* layout_ = nullptr;
+  QWidget* tab_after_ = nullptr;
 };
 
 }  // namespace ferry::gui

@@ -375,7 +375,22 @@ void NewRunPage::make_step(Step step) {
   } else {
     layout->addStretch(1);
   }
+  set_tab_order(step);
   if (step == review_step) update_problems();
+}
+
+/** Fields first, then what is below them: they were made after the buttons at the bottom. */
+void NewRunPage::set_tab_order(Step step) {
+  OptionForm* const form = forms_[step];
+  if (!form) return;
+  form->set_tab_after(areas_[step]);
+  QWidget* before = form->last_stop() ? form->last_stop() : areas_[step];
+  for (QWidget* const stop : areas_[step]->widget()->findChildren<QWidget*>()) {
+    if (form->isAncestorOf(stop) || !(stop->focusPolicy() & Qt::TabFocus)) continue;
+    if (stop->focusProxy()) continue;
+    setTabOrder(before, stop);
+    before = stop;
+  }
 }
 
 void NewRunPage::make_search() {
@@ -392,6 +407,8 @@ void NewRunPage::make_search() {
   hits_area_ = scroll_area(content);
   hits_area_->setObjectName("hits");
   stack_->addWidget(hits_area_);
+  setTabOrder(areas_[review_step], hits_area_);
+  hits_->set_tab_after(hits_area_);
 }
 
 void NewRunPage::search(const QString& words) {
@@ -581,13 +598,15 @@ void NewRunPage::check_training() {
 }
 
 void NewRunPage::update_problems() {
-  std::array<int, n_steps> n_problems = {};
+  std::array<int, n_steps> n_problems = {}, n_missing = {};
   for (const SettingsModel::Problem& problem : settings_.problems()) {
     const int row = settings_.row_of(problem.key);
-    ++n_problems[row < 0 ? review_step : step_of(settings_.option(row))];
+    const Step step = row < 0 ? review_step : step_of(settings_.option(row));
+    ++n_problems[step];
+    n_missing[step] += settings_.is_missing(problem.key);
   }
   for (int i = 0; i < n_steps; ++i)
-    steps_->set_problems(i, n_problems[static_cast<size_t>(i)]);
+    steps_->set_problems(i, n_problems[static_cast<size_t>(i)], n_missing[static_cast<size_t>(i)]);
   if (review_) {
     review_->show_problems(settings_.problems());
     review_->show_settings();
@@ -621,13 +640,17 @@ void NewRunPage::update_start() {
                       : QStringLiteral("<a href=\"%1\">%2</a>")
                             .arg(problem.key, label_of(settings_.option(row)).toHtmlEscaped()));
   }
+  const bool is_wrong = std::any_of(
+      problems.begin(), problems.end(),
+      [this](const SettingsModel::Problem& problem) { return !settings_.is_missing(problem.key); });
   QString words;
   if (!links.isEmpty())
-    words = tr("⚠ To mend: %1").arg(links.join(QStringLiteral(", ")));
+    words =
+        (is_wrong ? tr("⚠ To mend: %1") : tr("○ To do: %1")).arg(links.join(QStringLiteral(", ")));
   else if (is_starting_)
     words = tr("The run is starting…");
   else if (!check_problem_.isEmpty())
-    words = tr("⚠ It would not start: %1").arg(check_problem_.toHtmlEscaped());
+    words = tr("⚠ It would not start as it is: see Review.");
   else if (!verdict_.isEmpty())
     words = (fits_ ? QString() : QStringLiteral("⚠ ")) + verdict_.toHtmlEscaped();
   else
@@ -796,6 +819,7 @@ void NewRunPage::fill_place(QWidget* place, QWidget* content) {
     delete old;
   }
   place->layout()->addWidget(content);
+  set_tab_order(place == preview_place_ ? data_step : memory_step);
 }
 void NewRunPage::set_preview(QWidget* preview) {
   fill_place(preview_place_, preview);

@@ -114,6 +114,7 @@ class NewRunPage : public Page {
   void store();
   void browse_load();
   void browse_save();
+  void set_tab_order(Step step);
   void fill_place(QWidget* place, QWidget* content);
 
   SettingsModel settings_;

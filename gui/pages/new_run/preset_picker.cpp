@@ -64,7 +64,7 @@ QString facts_line(const PresetModel& presets, int row) {
   if (const QString problem = field(presets, row, PresetModel::problem_role); !problem.isEmpty())
     return problem;
   QStringList parts{field(presets, row, PresetModel::card_role)};
-  for (const auto role : {PresetModel::lacks_role, PresetModel::plan_role})
+  for (const auto role : {PresetModel::plan_role, PresetModel::lacks_role})
     if (const QString part = field(presets, row, role); !part.isEmpty()) parts << part;
   return parts.join(QStringLiteral(" · "));
 }

@@ -10,7 +10,12 @@ namespace ferry::gui {
 
 namespace {
 
-constexpr int kProblems = Qt::UserRole + 1;
+constexpr int kProblems = Qt::UserRole + 1, kIsWrong = kProblems + 1;
+
+QString problems_text(int n_problems, bool is_wrong) {
+  return is_wrong ? StepList::tr("⚠ %n to mend", nullptr, n_problems)
+                  : StepList::tr("○ %n to do", nullptr, n_problems);
+}
 
 /** The name, and below it what is wrong. */
 class StepDelegate : public QStyledItemDelegate {
@@ -46,9 +51,12 @@ class StepDelegate : public QStyledItemDelegate {
     painter->drawText(rect, Qt::AlignLeading | Qt::AlignVCenter, name);
     if (n_problems > 0) {
       rect.translate(0, line);
-      if (!is_selected) painter->setPen(error_colour(option.palette));
+      const bool is_wrong = index.data(kIsWrong).toBool();
+      if (!is_selected)
+        painter->setPen(is_wrong ? error_colour(option.palette)
+                                 : option.palette.color(QPalette::PlaceholderText));
       painter->drawText(rect, Qt::AlignLeading | Qt::AlignVCenter,
-                        StepList::tr("⚠ %n to mend", nullptr, n_problems));
+                        problems_text(n_problems, is_wrong));
     }
     painter->restore();
   }
@@ -66,14 +74,16 @@ StepList::StepList(QWidget* parent) : QListWidget(parent) {
 
 void StepList::add_step(const QString& name) {
   addItem(tr("%1  %2").arg(count() + 1).arg(name));
-  set_problems(count() - 1, 0);
+  set_problems(count() - 1, 0, 0);
 }
 
-void StepList::set_problems(int step, int n_problems) {
+void StepList::set_problems(int step, int n_problems, int n_missing) {
   QListWidgetItem* const one = item(step);
+  const bool is_wrong = n_problems > n_missing;
   one->setData(kProblems, n_problems);
+  one->setData(kIsWrong, is_wrong);
   one->setData(Qt::AccessibleTextRole,
-               n_problems > 0 ? tr("%1, %2").arg(one->text(), tr("%n to mend", nullptr, n_problems))
+               n_problems > 0 ? tr("%1, %2").arg(one->text(), problems_text(n_problems, is_wrong))
                               : one->text());
   setFixedWidth(sizeHint().width());
 }

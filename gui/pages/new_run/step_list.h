@@ -11,7 +11,8 @@ class StepList : public QListWidget {
  public:
   explicit StepList(QWidget* parent = nullptr);
   void add_step(const QString& name);
-  void set_problems(int step, int n_problems);
+  /** `n_missing` of them are settings that are still to come. */
+  void set_problems(int step, int n_problems, int n_missing);
 
   QSize sizeHint() const override;
 

@@ -65,7 +65,7 @@ TEST_F(Presets, AreReadAndPlanned) {
   QObject::connect(&presets, &QAbstractItemModel::dataChanged, &loop, &QEventLoop::quit);
   QTimer::singleShot(120000, &loop, &QEventLoop::quit);
   loop.exec();
-  EXPECT_TRUE(index.data(PresetModel::plan_role).toString().contains("of GPU memory"))
+  EXPECT_TRUE(index.data(PresetModel::plan_role).toString().contains("of GPU and "))
       << index.data(PresetModel::plan_role).toString().toStdString();
 }
 

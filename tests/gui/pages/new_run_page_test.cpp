@@ -5,7 +5,6 @@
 #include <QTest>
 #include <QtWidgets>
 
-#include "gui/app/palette.h"
 #include "gui/models/ferry_command.h"
 #include "gui/models/settings_file.h"
 #include "gui/models/text.h"
@@ -117,6 +116,17 @@ TEST_F(NewRun, AWrongValueKeepsStartAwayAndIsNamed) {
   QTest::keyClicks(field, "0.0000");
   EXPECT_TRUE(start()->isEnabled());
   EXPECT_EQ(child<QListWidget>("review_problems")->count(), 0);
+}
+
+TEST_F(NewRun, WhatIsStillToComeIsNoError) {
+  page_.show_step(NewRunPage::model_step);
+  EXPECT_FALSE(start()->isEnabled());
+  EXPECT_FALSE(child<ErrorLabel>("error_model_name_or_path")->isVisible());
+  EXPECT_EQ(child<QLineEdit>("field_model_name_or_path")->placeholderText(), "Choose a model.");
+  EXPECT_TRUE(child<QLabel>("state")->text().startsWith("○ To do: "));
+  // The words go to the field.
+  emit child<QLabel>("state")->linkActivated("dataset");
+  EXPECT_TRUE(child<QWidget>("field_dataset")->hasFocus());
 }
 
 TEST_F(NewRun, TellsOthersOfValidSettingsOnce) {
@@ -420,96 +430,33 @@ TEST_F(NewRun, EveryButtonAndFieldHasAName) {
   }
 }
 
-/** The page's own work in an event handler, in milliseconds of its thread. */
-double cpu_ms(const std::function<void()>& work) {
-  const auto now = [] {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return 1e3 * static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_nsec);
-  };
-  const double before = now();
-  work();
-  return now() - before;
-}
-
-TEST_F(NewRun, DISABLED_Times) {
-  ASSERT_TRUE(until([&] { return page_.presets().is_loaded(); }));
-  const auto say = [](const char* what, const std::function<void()>& work) {
-    std::printf("%-28s %6.2f ms\n", what, cpu_ms(work));
-  };
-  say("new page", [&] { new NewRunPage(shared_, &page_); });
-  say("preset", [&] { page_.choose_preset("minilm-classify"); });
-  say("method, basic", [&] { page_.show_step(NewRunPage::method_step); });
-  say("paint", [&] { page_.grab(); });
-  say("all", [&] { settings_.set_shows_all_options(true); });
-  say("paint", [&] { page_.grab(); });
-  say("a letter", [&] { settings().set_text("learning_rate", "1"); });
-  say("review", [&] { page_.show_step(NewRunPage::review_step); });
-  say("a letter", [&] { settings().set_text("learning_rate", "0.1"); });
-  say("search", [&] {
-    child<QLineEdit>("option_search")->setText("e");
-    QTest::qWait(200);
-  });
-  say("search", [&] {
-    child<QLineEdit>("option_search")->setText("seed");
-    QTest::qWait(200);
-  });
-  say("presets", [&] { child<QPushButton>("preset_button")->click(); });
-}
-
-/** Pictures for people: FERRY_GUI_PICTURES=DIR gui_pages_test --gtest_also_run_disabled_tests. */
-TEST_F(NewRun, DISABLED_Pictures) {
-  const QString to = qEnvironmentVariable("FERRY_GUI_PICTURES");
-  ASSERT_TRUE(until([&] { return page_.presets().is_loaded(); }));
-  for (const bool is_dark : {false, true}) {
-    QApplication::setPalette(is_dark ? dark_palette() : light_palette());
-    const auto save = [&](const QString& name) {
-      QTest::qWait(300);
-      QApplication::activePopupWidget()
-          ? QApplication::activePopupWidget()->grab().save(to + (is_dark ? "/dark_" : "/light_") +
-                                                           name + ".png")
-          : page_.grab().save(to + (is_dark ? "/dark_" : "/light_") + name + ".png");
-    };
+/** The tab key goes through the step as the eye does, and then to the buttons below. */
+TEST_F(NewRun, TheTabKeyGoesAsTheEyeDoes) {
+  page_.set_preview(new QLineEdit);
+  for (int step = 0; step < NewRunPage::n_steps; ++step) {
     settings_.set_shows_all_options(false);
-    settings().reset_all();
-    page_.show_step(NewRunPage::model_step);
-    save("0_empty");
-    page_.choose_preset("minilm-classify");
-    page_.show_field("task");
-    save("1_model");
-    settings().set_text("model_name_or_path", "google-bert/bert-large-uncased");
-    settings().set_text("task", "causal-lm");
-    QTest::qWait(500);
-    save("1_model_hub");
-    settings().set_text("task", "classification");
-    give_valid();
-    page_.show_field("eval_fraction");
-    save("2_data");
-    page_.show_field("learning_rate");
-    save("3_method");
-    settings_.set_shows_all_options(true);
-    settings().set_text("learning_rate", "5");
-    page_.show_field("learning_rate");
-    save("3_method_all");
-    page_.show_step(NewRunPage::memory_step);
-    save("4_memory_all");
-    settings_.set_shows_all_options(false);
-    settings().set_text("eval_dataset", "x.csv");
-    page_.show_step(NewRunPage::review_step);
-    save("5_review_wrong");
-    settings().reset("eval_dataset");
-    settings().set_text("learning_rate", "5e-5");
-    save("5_review");
-    child<QLineEdit>("option_search")->setText("batch");
-    save("6_search");
-    child<QLineEdit>("option_search")->clear();
-    child<QPushButton>("preset_button")->click();
-    save("7_presets");
-    QApplication::activePopupWidget()->close();
-    settings().set_text("dataset", directory_.filePath("models"));
-    page_.start();
-    until([&] { return child<ErrorLabel>("start_failed")->isVisible(); });
-    save("8_failed");
+    page_.show_step(static_cast<NewRunPage::Step>(step));
+    settings_.set_shows_all_options(true);  // fields that come between others
+    QApplication::processEvents();
+    QWidget* const area = child<QStackedWidget>("step_stack")->currentWidget();
+    QPoint before(-1, -1);
+    int n_stops = 0;
+    bool is_left = false;
+    for (QWidget* at = child<QWidget>("steps")->nextInFocusChain(); at->objectName() != "steps";
+         at = at->nextInFocusChain()) {
+      if (!at->isVisible() || !(at->focusPolicy() & Qt::TabFocus) || !at->isEnabled()) continue;
+      if (at->objectName() == "back_button" || at->objectName() == "next_button") is_left = true;
+      if (at == area || !area->isAncestorOf(at)) continue;
+      EXPECT_FALSE(is_left) << at->objectName().toStdString();
+      const QPoint centre = at->mapTo(area, at->rect().center());
+      const bool is_below = centre.y() > before.y() + 4;
+      const bool is_beside = centre.x() > before.x();
+      EXPECT_TRUE(is_below || is_beside) << step << " " << at->objectName().toStdString();
+      before = centre;
+      ++n_stops;
+    }
+    EXPECT_GT(n_stops, 4) << step;
+    EXPECT_TRUE(is_left);
   }
 }
 
