@@ -129,6 +129,12 @@ bool matches(const Option& option, const QString& words) {
                      [&](const QString& word) { return all.contains(word); });
 }
 
+bool suits_task(const Option& option, const QString& task) {
+  if (option.group == "Generation" || option.group == "Samples") return task == "causal-lm";
+  if (option.key == "label_column") return task != "causal-lm" && task != "mlm";
+  return true;
+}
+
 OptionMessage message_of(const QString& what) {
   OptionMessage message;
   static const QRegularExpression place(QStringLiteral("^\\[[a-z_.]+\\] "));

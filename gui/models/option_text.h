@@ -27,6 +27,9 @@ QString problem_of(const config::Option& option, const QString& text);
  * as spaces. No words: true. */
 bool matches(const config::Option& option, const QString& words);
 
+/** True where a run of the task reads the option at all. */
+bool suits_task(const config::Option& option, const QString& task);
+
 /** A message of the service for people: without its place ("[config.batch]"), and with the labels
  * of options in place of their keys. `keys` are those options. */
 struct OptionMessage {

@@ -22,6 +22,7 @@ OptionForm::OptionForm(SettingsModel& settings, const QString& prefix, QWidget* 
   layout_ = new QVBoxLayout(this);
   layout_->setContentsMargins(0, 0, 0, 0);
   connect(&settings_, &SettingsModel::settings_changed, this, [this] {
+    if (task() != task_) return update_rows();
     // Set elsewhere, by a preset or a search, a setting is shown here, too.
     for (Group& group : groups_)
       for (const Row& row : group.rows)
@@ -76,11 +77,17 @@ void OptionForm::set_reserved_letters(const QString& letters) {
   set_mnemonics();
 }
 
+QString OptionForm::task() const {
+  const QString key = QStringLiteral("task"), text = settings_.text(key);
+  return text.isEmpty() ? settings_.default_text(key) : text;
+}
+
 bool OptionForm::wants(const Row& row) const {
   const config::Option& option = settings_.option(settings_.row_of(row.key));
   if (!words_.isEmpty()) return matches(option, words_);
-  return shows_all_ || row.is_pinned || option.level == config::Level::basic ||
-         settings_.is_changed(row.key) || !settings_.problem(row.key).isEmpty();
+  const bool is_basic = option.level == config::Level::basic && suits_task(option, task_);
+  return shows_all_ || row.is_pinned || is_basic || settings_.is_changed(row.key) ||
+         !settings_.problem(row.key).isEmpty();
 }
 
 void OptionForm::make(Group& group, size_t at) {
@@ -96,6 +103,7 @@ void OptionForm::make(Group& group, size_t at) {
 
 void OptionForm::update_rows() {
   n_shown_ = 0;
+  task_ = task();
   bool is_new = false;
   // A search may want them all: they are made in several turns, so that typing is not held up.
   int n_may_make = words_.isEmpty() ? std::numeric_limits<int>::max() : kMadeAtOnce;

@@ -237,5 +237,19 @@ TEST(OptionForm, ShowsTheBasicOnesAndThoseThatWereChanged) {
   }
 }
 
+TEST(OptionForm, ShowsTheBasicOnesOfTheTask) {
+  SettingsModel settings;
+  OptionForm form(settings);
+  form.set_keys({"label_column", "max_new_tokens", "learning_rate"}, true);
+  form.show();
+  EXPECT_TRUE(form.made_field("label_column")->isVisible());
+  EXPECT_FALSE(form.made_field("max_new_tokens"));
+  settings.set_text("task", "causal-lm");
+  EXPECT_FALSE(form.made_field("label_column")->isVisible());
+  EXPECT_TRUE(form.made_field("max_new_tokens")->isVisible());
+  settings.reset("task");
+  EXPECT_FALSE(form.made_field("max_new_tokens")->isVisible());
+}
+
 }  // namespace
 }  // namespace ferry::gui
