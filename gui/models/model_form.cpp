@@ -1,0 +1,61 @@
+#include "gui/models/model_form.h"
+
+#include <QCoreApplication>
+#include <nlohmann/json.hpp>
+
+#include "gui/models/text.h"
+#include "src/config/models/models.h"
+#include "src/tasks/task.h"
+
+namespace ferry::gui {
+
+namespace {
+
+struct ModelFormWords {
+  Q_DECLARE_TR_FUNCTIONS(ModelFormWords)
+};
+
+FormKind form_of(std::string_view task) {
+  if (task == "causal-lm") return FormKind::generation;
+  if (task == "token-classification") return FormKind::tokens;
+  if (task == "question-answering") return FormKind::question;
+  if (task == "classification") return FormKind::classification;
+  return FormKind::none;
+}
+
+void read_config(ModelForm& form, const QString& name_or_path) {
+  form.directory = config::find_model(name_or_path.toStdString());
+  const HfConfig config = HfConfig::load(form.directory / "config.json");
+  form.family = to_text(config.model_type);
+  const std::string_view task = kind_of_model(config).name;
+  form.kind = form_of(task);
+  for (const std::string& label : config.id2label)
+    form.labels << to_text(label);
+  form.is_multi_label = config.problem_type == "multi_label_classification";
+  form.is_regression = config.problem_type == "regression";
+  if (const auto pairs = config.json().find(std::string(kPairsKey));
+      pairs != config.json().end() && pairs->is_boolean())
+    form.takes_pairs = pairs->get<bool>();
+  if (form.kind == FormKind::question) form.takes_pairs = true;
+  if (form.kind == FormKind::none)
+    form.trouble = ModelFormWords::tr(
+                       "This model fills masked words (task %1). ferry predict has no answers for "
+                       "it; ferry eval measures it.")
+                       .arg(to_text(task));
+  else if (form.kind == FormKind::classification && form.labels.isEmpty())
+    form.trouble = ModelFormWords::tr(
+        "This model has no labels yet. Train it first: a base model answers nothing.");
+}
+
+}  // namespace
+
+ModelForm read_model_form(const QString& name_or_path) {
+  ModelForm form;
+  if (const auto trouble = trouble_of([&] { read_config(form, name_or_path); })) {
+    form.kind = FormKind::none;
+    form.trouble = *trouble;
+  }
+  return form;
+}
+
+}  // namespace ferry::gui
