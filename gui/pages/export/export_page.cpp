@@ -1,9 +1,365 @@
 #include "gui/pages/export/export_page.h"
 
+#include <QAction>
+#include <QDesktopServices>
+#include <QFileDialog>
+#include <QFormLayout>
+#include <QLineEdit>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QUrl>
+#include <QVBoxLayout>
+#include <chrono>
+#include <thread>
+
+#include "gui/models/text.h"
+#include "gui/widgets/page_parts.h"
+#include "gui/widgets/run_picker.h"
+#include "src/base/bytes.h"
+
 namespace ferry::gui {
 
-ExportPage::ExportPage(Shared& shared, QWidget* parent) : Page(shared, parent) {}
+namespace fs = std::filesystem;
 
-void ExportPage::show_run(const std::filesystem::path&) {}
+namespace {
+
+constexpr int kWatchMs = 300, kTypingMs = 250, kSteps = 1000;
+
+QString size_of(int64_t n_bytes) {
+  return to_text(format_bytes(n_bytes));
+}
+
+}  // namespace
+
+ExportPage::ExportPage(Shared& shared, QWidget* parent)
+    : Page(shared, parent), looking_(this), watching_(this), process_(this) {
+  auto* column = new QVBoxLayout(this);
+  column->addWidget(make_heading(tr("Export")));
+  column->addWidget(make_note(
+      tr("Writes a trained model as a Hugging Face folder: config, tokenizer and safetensors, as "
+         "transformers and other programs load them. The run stays as it is.")));
+  picker_ = new RunPicker(shared.settings, RunPicker::For::model);
+  column->addWidget(picker_);
+  column->addWidget(make_form());
+  column->addWidget(make_result());
+  column->addStretch(1);
+
+  timer_.setInterval(kWatchMs);
+  typing_.setInterval(kTypingMs);
+  typing_.setSingleShot(true);
+  connect(&timer_, &QTimer::timeout, this, &ExportPage::watch_progress);
+  connect(&typing_, &QTimer::timeout, this, &ExportPage::look);
+  connect(picker_, &RunPicker::chosen, this, &ExportPage::take_model);
+  connect(&process_, &FerryProcess::text_came, this,
+          [this](const QString& text) { verified_ += text; });
+  connect(&process_, &FerryProcess::finished, this, [this] { end({}); });
+  connect(&process_, &FerryProcess::failed, this, &ExportPage::end);
+
+  export_action_ = new QAction(tr("Export the model"), this);
+  export_action_->setShortcut(QKeySequence(Qt::CTRL | Qt::Key_E));
+  verify_action_ = new QAction(tr("Verify the run"), this);
+  for (QAction* action : {export_action_, verify_action_}) {
+    action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
+    addAction(action);
+  }
+  connect(export_action_, &QAction::triggered, this, &ExportPage::begin_export);
+  connect(verify_action_, &QAction::triggered, this, &ExportPage::begin_verify);
+  update_buttons();
+}
+
+QWidget* ExportPage::make_form() {
+  auto* box = new QWidget;
+  auto* column = new QVBoxLayout(box);
+  column->setContentsMargins(0, 0, 0, 0);
+  auto* row = new QHBoxLayout;
+  target_ = new QLineEdit;
+  target_->setObjectName("target");
+  target_->setAccessibleName(tr("Folder to write to"));
+  target_->setPlaceholderText(tr("A folder that is new, or empty"));
+  auto* label = new QLabel(tr("Write &to"));
+  label->setBuddy(target_);
+  browse_ = new QPushButton(tr("&Browse..."));
+  browse_->setObjectName("browse_target");
+  row->addWidget(label);
+  row->addWidget(target_, 1);
+  row->addWidget(browse_);
+  column->addLayout(row);
+  room_ = make_note();
+  room_->setObjectName("room");
+  column->addWidget(room_);
+  trouble_ = new Message;
+  trouble_->setObjectName("target_trouble");
+  column->addWidget(trouble_);
+
+  auto* buttons = new QHBoxLayout;
+  export_button_ = new QPushButton(tr("&Export"));
+  export_button_->setObjectName("export_button");
+  export_button_->setDefault(true);
+  verify_button_ = new QPushButton(tr("&Verify run"));
+  verify_button_->setObjectName("verify_button");
+  verify_button_->setToolTip(
+      tr("Reads the run's checkpoints and compares their checksums with those that were kept."));
+  cancel_button_ = new QPushButton(tr("&Cancel"));
+  cancel_button_->setObjectName("cancel_button");
+  doing_text_ = make_note();
+  doing_text_->setObjectName("doing");
+  doing_text_->setWordWrap(false);
+  progress_ = new QProgressBar;
+  progress_->setObjectName("progress");
+  progress_->setAccessibleName(tr("How much is written"));
+  buttons->addWidget(export_button_);
+  buttons->addWidget(verify_button_);
+  buttons->addWidget(cancel_button_);
+  buttons->addWidget(progress_, 1);
+  buttons->addWidget(doing_text_);
+  buttons->addStretch(0);
+  column->addLayout(buttons);
+  message_ = new Message;
+  message_->setObjectName("message");
+  column->addWidget(message_);
+  connect(target_, &QLineEdit::textChanged, this, [this] {
+    check_.reset();
+    typing_.start();
+    update_buttons();
+  });
+  connect(browse_, &QPushButton::clicked, this, &ExportPage::browse);
+  connect(export_button_, &QPushButton::clicked, this, &ExportPage::begin_export);
+  connect(verify_button_, &QPushButton::clicked, this, &ExportPage::begin_verify);
+  connect(cancel_button_, &QPushButton::clicked, this, &ExportPage::cancel);
+  return box;
+}
+
+QWidget* ExportPage::make_result() {
+  result_ = new QWidget;
+  auto* column = new QVBoxLayout(result_);
+  column->setContentsMargins(0, 0, 0, 0);
+  result_title_ = make_heading({}, 1.1);
+  result_title_->setObjectName("result_title");
+  result_text_ = make_note();
+  result_text_->setObjectName("result_text");
+  result_text_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+  open_button_ = new QPushButton(tr("&Open folder"));
+  open_button_->setObjectName("open_button");
+  try_button_ = new QPushButton(tr("Tr&y it"));
+  try_button_->setObjectName("try_button");
+  auto* buttons = new QHBoxLayout;
+  buttons->addWidget(open_button_);
+  buttons->addWidget(try_button_);
+  buttons->addStretch(1);
+  column->addWidget(result_title_);
+  column->addWidget(result_text_);
+  column->addLayout(buttons);
+  connect(open_button_, &QPushButton::clicked, this,
+          [this] { QDesktopServices::openUrl(QUrl::fromLocalFile(path_text(exported_))); });
+  connect(try_button_, &QPushButton::clicked, this,
+          [this] { emit shared().navigator.try_wanted(exported_); });
+  result_->hide();
+  return result_;
+}
+
+QList<QAction*> ExportPage::page_actions() {
+  return {export_action_, verify_action_};
+}
+
+void ExportPage::set_active(bool active) {
+  if (!active) return;
+  picker_->refresh();
+  if (doing_ == Doing::nothing) look();
+}
+
+void ExportPage::show_run(const fs::path& run) {
+  picker_->choose(run);
+}
+
+fs::path ExportPage::target() const {
+  return to_path(target_->text().trimmed());
+}
+
+// --- Before it begins --------------------------------------------------------------------------
+
+void ExportPage::take_model() {
+  if (doing_ == Doing::nothing) {
+    message_->clear();
+    result_->hide();
+  }
+  suggest_target();
+  look();
+}
+
+/** Beside the runs, and named after the run; what was typed stays. */
+void ExportPage::suggest_target() {
+  if (!target_->text().isEmpty() && target_->text() != suggested_) return;
+  fs::path name = picker_->run().empty() ? picker_->model() : picker_->run();
+  if (name.empty()) return;
+  if (!name.has_filename()) name = name.parent_path();
+  const fs::path beside = shared().settings.runs_directory().parent_path() / "exported";
+  std::string leaf = name.filename().string();
+  if (picker_->model() != picker_->run() && !picker_->run().empty())
+    leaf += "_" + picker_->model().filename().string();
+  fs::path free = beside / leaf;
+  std::error_code error;
+  for (int n = 2; fs::exists(free, error); ++n)
+    free = beside / (leaf + "-" + std::to_string(n));
+  suggested_ = path_text(free);
+  target_->setText(suggested_);
+}
+
+void ExportPage::look() {
+  typing_.stop();
+  if (picker_->model().empty()) return update_buttons();
+  check_.reset();
+  looking_.ask([model = picker_->model(), to = target()] { return check_export(model, to); },
+               [this](ExportCheck check, const QString& trouble) {
+                 if (!trouble.isEmpty()) check.trouble = trouble;
+                 take_check(check);
+               });
+  update_buttons();
+}
+
+void ExportPage::take_check(const ExportCheck& check) {
+  check_ = check;
+  update_buttons();
+}
+
+void ExportPage::update_buttons() {
+  const bool is_idle = doing_ == Doing::nothing;
+  const bool is_good = check_ && check_->trouble.isEmpty();
+  picker_->setEnabled(is_idle);
+  target_->setEnabled(is_idle);
+  browse_->setEnabled(is_idle);
+  export_button_->setEnabled(is_idle && is_good && !picker_->model().empty());
+  export_action_->setEnabled(export_button_->isEnabled());
+  verify_button_->setEnabled(is_idle && !picker_->run().empty());
+  verify_action_->setEnabled(verify_button_->isEnabled());
+  cancel_button_->setVisible(!is_idle);
+  progress_->setVisible(!is_idle);
+  doing_text_->setVisible(!is_idle);
+  if (!is_idle) return trouble_->clear();
+  if (check_ && !check_->trouble.isEmpty())
+    trouble_->show_error(check_->trouble);
+  else
+    trouble_->clear();
+  room_->setText(picker_->model().empty() ? tr("Choose a run or a model above.")
+                 : !check_                ? tr("Looking...")
+                 : !is_good               ? QString()
+                 : check_->free_bytes < 0
+                     ? tr("%1 will be written.").arg(size_of(check_->needed_bytes))
+                     : tr("%1 will be written; %2 are free there.")
+                           .arg(size_of(check_->needed_bytes), size_of(check_->free_bytes)));
+}
+
+void ExportPage::browse() {
+  const QString above = QFileDialog::getExistingDirectory(
+      this, tr("Folder in which the model gets a new one"),
+      path_text(target().parent_path().empty() ? shared().settings.runs_directory()
+                                               : target().parent_path()));
+  if (above.isEmpty()) return;
+  // An empty folder is the target itself.
+  std::error_code error;
+  const fs::path chosen = to_path(above);
+  const fs::path leaf = target().empty() ? fs::path("exported") : target().filename();
+  target_->setText(path_text(fs::is_empty(chosen, error) ? chosen : chosen / leaf));
+}
+
+// --- While it goes on --------------------------------------------------------------------------
+
+void ExportPage::begin_export() {
+  if (!export_button_->isEnabled()) return;
+  doing_ = Doing::exporting;
+  exported_ = target();
+  result_->hide();
+  message_->clear();
+  progress_->setRange(0, check_->needed_bytes > 0 ? kSteps : 0);
+  progress_->setValue(0);
+  doing_text_->setText(tr("Writes and reads back..."));
+  process_.start(
+      {"export", "--model=" + path_text(picker_->model()), "--output=" + path_text(exported_)},
+      FerryProcess::Output::text);
+  timer_.start();
+  update_buttons();
+}
+
+void ExportPage::begin_verify() {
+  if (!verify_button_->isEnabled()) return;
+  doing_ = Doing::verifying;
+  verified_.clear();
+  result_->hide();
+  message_->clear();
+  progress_->setRange(0, 0);
+  doing_text_->setText(tr("Reads the checkpoints..."));
+  process_.start({"runs", "check", path_text(picker_->run())}, FerryProcess::Output::text);
+  update_buttons();
+}
+
+void ExportPage::watch_progress() {
+  if (doing_ != Doing::exporting || watching_.is_busy()) return;
+  watching_.ask([partial = partial_of(exported_)] { return written_in(partial); },
+                [this](const Written& written, const QString&) {
+                  if (doing_ != Doing::exporting || !check_ || check_->needed_bytes <= 0) return;
+                  const double share = static_cast<double>(written.n_bytes) /
+                                       static_cast<double>(check_->needed_bytes);
+                  progress_->setValue(static_cast<int>(std::min(1., share) * kSteps));
+                  doing_text_->setText(
+                      tr("%1 of %2").arg(size_of(written.n_bytes), size_of(check_->needed_bytes)));
+                });
+}
+
+void ExportPage::cancel() {
+  if (doing_ == Doing::nothing) return;
+  const bool was_export = doing_ == Doing::exporting;
+  process_.cancel();
+  timer_.stop();
+  doing_ = Doing::nothing;
+  message_->show_warning(was_export ? tr("The export was cancelled. Nothing of it is left.")
+                                    : tr("The check was cancelled."));
+  if (was_export)
+    // The check before saw no such directory: it is this export's own.
+    watching_.ask(
+        [partial = partial_of(exported_)] {
+          // What was killed may still be about to write its last file.
+          std::error_code error;
+          for (int n = 0; n < 20 && (n == 0 || error || fs::exists(partial, error)); ++n) {
+            if (n > 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+            fs::remove_all(partial, error);
+          }
+          return error.value();
+        },
+        [this](int, const QString&) { look(); });
+  update_buttons();
+}
+
+void ExportPage::end(const QString& trouble) {
+  const Doing was = std::exchange(doing_, Doing::nothing);
+  timer_.stop();
+  if (!trouble.isEmpty()) {
+    message_->show_error(trouble);
+    look();
+  } else if (was == Doing::verifying) {
+    message_->show_done(verified_.trimmed().isEmpty() ? tr("The checksums are as they were kept.")
+                                                      : verified_.trimmed());
+  } else {
+    watching_.ask([to = exported_] { return written_in(to); },
+                  [this](const Written& written, const QString&) { show_result(written); });
+    look();
+  }
+  update_buttons();
+}
+
+void ExportPage::show_result(const Written& written) {
+  result_title_->setText(tr("The model is exported"));
+  result_text_->setText(
+      tr("%1\n%2 in %n file(s). Each tensor was read back and is the same as in the run.", nullptr,
+         static_cast<int>(written.n_files))
+          .arg(path_text(exported_), size_of(written.n_bytes)));
+  result_->show();
+  // The next export wants another folder.
+  if (target_->text() == suggested_) {
+    const QSignalBlocker blocker(target_);
+    target_->clear();
+    suggested_.clear();
+  }
+  suggest_target();
+  look();
+}
 
 }  // namespace ferry::gui

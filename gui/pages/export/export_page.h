@@ -1,9 +1,25 @@
 #pragma once
-// A checkpoint as a Hugging Face directory.
+// A finished model or a checkpoint as a Hugging Face directory: where to, whether there is room,
+// how far it is, what came of it.
 
+#include <QTimer>
+#include <optional>
+
+#include "gui/models/background.h"
+#include "gui/models/export_check.h"
+#include "gui/models/ferry_process.h"
 #include "gui/pages/page.h"
 
+class QLabel;
+class QLineEdit;
+class QProgressBar;
+class QPushButton;
+class QWidget;
+
 namespace ferry::gui {
+
+class Message;
+class RunPicker;
 
 class ExportPage : public Page {
   Q_OBJECT
@@ -11,6 +27,48 @@ class ExportPage : public Page {
  public:
   explicit ExportPage(Shared& shared, QWidget* parent = nullptr);
   void show_run(const std::filesystem::path& run);
+  void set_active(bool active) override;
+  QList<QAction*> page_actions() override;
+
+  /** Of the target as it stands in the form; nothing while it is looked at. */
+  const std::optional<ExportCheck>& check() const { return check_; }
+
+ private:
+  enum class Doing { nothing, exporting, verifying };
+  QWidget* make_form();
+  QWidget* make_result();
+  void take_model();
+  void suggest_target();
+  void look();
+  void take_check(const ExportCheck& check);
+  void update_buttons();
+  void begin_export();
+  void begin_verify();
+  void cancel();
+  void watch_progress();
+  void end(const QString& trouble);
+  void show_result(const Written& written);
+  void browse();
+  std::filesystem::path target() const;
+
+  RunPicker* picker_;
+  QLineEdit* target_;
+  QPushButton *browse_, *export_button_, *verify_button_, *cancel_button_;
+  QPushButton *open_button_, *try_button_;
+  QLabel *room_, *doing_text_, *result_title_, *result_text_;
+  Message *trouble_, *message_;
+  QProgressBar* progress_;
+  QWidget* result_;
+  QAction *export_action_, *verify_action_;
+
+  Background looking_, watching_;
+  FerryProcess process_;
+  QTimer timer_, typing_;
+  std::optional<ExportCheck> check_;
+  Doing doing_ = Doing::nothing;
+  QString suggested_;               ///< the target that nobody typed
+  std::filesystem::path exported_;  ///< the last result
+  QString verified_;                ///< what the check of a run printed
 };
 
 }  // namespace ferry::gui

@@ -1,7 +1,294 @@
 #include "gui/pages/settings/settings_page.h"
 
+#include <unistd.h>
+
+#include <QCheckBox>
+#include <QComboBox>
+#include <QDesktopServices>
+#include <QDir>
+#include <QFileDialog>
+#include <QFormLayout>
+#include <QGroupBox>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QStandardPaths>
+#include <QTimeEdit>
+#include <QUrl>
+#include <QVBoxLayout>
+
+#include "gui/models/text.h"
+#include "gui/widgets/page_parts.h"
+
 namespace ferry::gui {
 
-SettingsPage::SettingsPage(Shared& shared, QWidget* parent) : Page(shared, parent) {}
+namespace fs = std::filesystem;
+
+namespace {
+
+/** The user's own presets: where `ferry presets` looks for them, too. */
+QString presets_folder() {
+  return QStandardPaths::writableLocation(QStandardPaths::GenericConfigLocation) +
+         QStringLiteral("/ferry/presets");
+}
+
+struct FolderTrouble {
+  QString text;
+};
+
+/** Why runs cannot be made there. */
+FolderTrouble trouble_of_folder(const fs::path& folder) {
+  const auto tr = [](const char* text) { return SettingsPage::tr(text); };
+  std::error_code error;
+  fs::path at = folder;
+  while (!at.empty() && !fs::exists(at, error) && at.has_relative_path())
+    at = at.parent_path();
+  if (!fs::is_directory(at, error)) return {tr("%1 is no folder.").arg(path_text(at))};
+  if (access(at.c_str(), W_OK | X_OK) != 0)
+    return {tr("Nothing may be written to %1. New runs would fail.").arg(path_text(at))};
+  return {};
+}
+
+QFormLayout* add_group(QVBoxLayout& column, const QString& title) {
+  auto* group = new QGroupBox(title);
+  auto* form = new QFormLayout(group);
+  form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
+  column.addWidget(group);
+  return form;
+}
+
+/** A line of several widgets. */
+QWidget* row_of(std::initializer_list<QWidget*> widgets, bool stretches_last = false) {
+  auto* row = new QWidget;
+  auto* layout = new QHBoxLayout(row);
+  layout->setContentsMargins(0, 0, 0, 0);
+  for (QWidget* widget : widgets)
+    layout->addWidget(widget, qobject_cast<QLineEdit*>(widget) ? 1 : 0);
+  if (stretches_last) layout->addStretch(1);
+  return row;
+}
+
+/** A label that belongs to a field inside a row. */
+QLabel* label_for(QWidget* field, const QString& text) {
+  auto* label = new QLabel(text);
+  label->setBuddy(field);
+  field->setAccessibleName(QString(text).remove('&'));
+  return label;
+}
+
+}  // namespace
+
+SettingsPage::SettingsPage(Shared& shared, QWidget* parent)
+    : Page(shared, parent), language_at_start_(shared.settings.language()), background_(this) {
+  auto* outer = new QVBoxLayout(this);
+  outer->setContentsMargins(0, 0, 0, 0);
+  auto* scroll = new QScrollArea;
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  outer->addWidget(scroll);
+  auto* content = new QWidget;
+  auto* column = new QVBoxLayout(content);
+  column->addWidget(make_heading(tr("Settings")));
+  column->addWidget(make_note(tr("Changes take effect at once and are kept.")));
+  add_folders(*column);
+  add_look(*column);
+  add_hours(*column);
+  add_notices(*column);
+  column->addStretch(1);
+  scroll->setWidget(content);
+  show_settings();
+  connect(&shared.settings, &AppSettings::changed, this, &SettingsPage::show_settings);
+}
+
+void SettingsPage::add_folders(QVBoxLayout& column) {
+  QFormLayout* form = add_group(column, tr("Folders"));
+  runs_ = new QLineEdit;
+  runs_->setObjectName("field_runs_directory");
+  auto* browse = new QPushButton(tr("&Browse..."));
+  browse->setObjectName("browse_runs");
+  form->addRow(label_for(runs_, tr("&Runs folder")), row_of({runs_, browse}));
+  form->addRow({}, make_note(tr("New runs get a folder of their own in it. Runs that are there "
+                                "already stay where they are.")));
+  runs_trouble_ = new Message;
+  runs_trouble_->setObjectName("runs_trouble");
+  form->addRow({}, runs_trouble_);
+  connect(runs_, &QLineEdit::editingFinished, this, &SettingsPage::take_runs_folder);
+  connect(browse, &QPushButton::clicked, this, [this] {
+    const QString chosen =
+        QFileDialog::getExistingDirectory(this, tr("Folder for new runs"), runs_->text());
+    if (chosen.isEmpty()) return;
+    runs_->setText(chosen);
+    take_runs_folder();
+  });
+
+  presets_ = new QLineEdit(presets_folder());
+  presets_->setObjectName("presets_directory");
+  presets_->setReadOnly(true);
+  auto* open = new QPushButton(tr("&Open"));
+  open->setObjectName("open_presets");
+  form->addRow(label_for(presets_, tr("&Presets folder")), row_of({presets_, open}));
+  form->addRow({}, make_note(tr("Your own presets, one .toml file each. One with the name of a "
+                                "built-in preset takes its place.")));
+  connect(open, &QPushButton::clicked, this, [this] {
+    QDir().mkpath(presets_->text());
+    QDesktopServices::openUrl(QUrl::fromLocalFile(presets_->text()));
+  });
+}
+
+void SettingsPage::add_look(QVBoxLayout& column) {
+  QFormLayout* form = add_group(column, tr("Look"));
+  theme_ = new QComboBox;
+  theme_->setObjectName("field_theme");
+  theme_->addItem(tr("As the system"), static_cast<int>(Theme::system));
+  theme_->addItem(tr("Light"), static_cast<int>(Theme::light));
+  theme_->addItem(tr("Dark"), static_cast<int>(Theme::dark));
+  form->addRow(label_for(theme_, tr("&Theme")), row_of({theme_}, true));
+  language_ = new QComboBox;
+  language_->setObjectName("field_language");
+  language_->addItem(tr("As the system"), QString());
+  // Each language by its own name.
+  language_->addItem(QStringLiteral("English"), QStringLiteral("en"));
+  language_->addItem(QString::fromUtf8("\u7b80\u4f53\u4e2d\u6587"), QStringLiteral("zh_CN"));
+  form->addRow(label_for(language_, tr("&Language")), row_of({language_}, true));
+  language_note_ = make_note();
+  language_note_->setObjectName("language_note");
+  form->addRow({}, language_note_);
+  connect(theme_, &QComboBox::activated, this, [this] {
+    shared().settings.set_theme(static_cast<Theme>(theme_->currentData().toInt()));
+  });
+  connect(language_, &QComboBox::activated, this,
+          [this] { shared().settings.set_language(language_->currentData().toString()); });
+}
+
+void SettingsPage::add_hours(QVBoxLayout& column) {
+  QFormLayout* form = add_group(column, tr("When runs train"));
+  hours_ = new QCheckBox(tr("Train only in these &hours"));
+  hours_->setObjectName("field_run_hours");
+  from_ = new QTimeEdit;
+  from_->setObjectName("field_run_from");
+  until_ = new QTimeEdit;
+  until_->setObjectName("field_run_until");
+  // Hours and minutes as the system writes them.
+  for (QTimeEdit* edit : {from_, until_})
+    edit->setDisplayFormat(QLocale().timeFormat(QLocale::ShortFormat));
+  form->addRow(hours_);
+  form->addRow(row_of(
+      {label_for(from_, tr("&From")), from_, label_for(until_, tr("&until")), until_}, true));
+  hours_note_ = make_note();
+  hours_note_->setObjectName("hours_note");
+  form->addRow(hours_note_);
+  yields_ = new QCheckBox(tr("Pause while another program needs the &GPU's memory"));
+  yields_->setObjectName("field_yields");
+  form->addRow(yields_);
+  form->addRow(
+      make_note(tr("A game or another program gets the card. The run goes on when it has "
+                   "ended; at most one step is computed again.")));
+  queue_ = new QCheckBox(tr("Start runs of the &queue by themselves, one after another"));
+  queue_->setObjectName("field_queue");
+  form->addRow(queue_);
+  form->addRow(
+      make_note(tr("Off, runs wait in the queue until it is switched on. A run that you "
+                   "start yourself starts in any case. All of this is done while this app "
+                   "is open.")));
+  connect(hours_, &QCheckBox::toggled, this, &SettingsPage::take_hours);
+  connect(from_, &QTimeEdit::timeChanged, this, &SettingsPage::take_hours);
+  connect(until_, &QTimeEdit::timeChanged, this, &SettingsPage::take_hours);
+  connect(yields_, &QCheckBox::toggled, this, [this](bool on) {
+    if (!is_showing_) shared().settings.set_yields(on);
+  });
+  connect(queue_, &QCheckBox::toggled, this, [this](bool on) {
+    if (!is_showing_) shared().settings.set_queue_on(on);
+  });
+}
+
+void SettingsPage::add_notices(QVBoxLayout& column) {
+  QFormLayout* form = add_group(column, tr("Notifications"));
+  notices_ = new QCheckBox(tr("Tell &me when a run has ended"));
+  notices_->setObjectName("field_notifications");
+  form->addRow(notices_);
+  form->addRow(
+      make_note(tr("On the desktop, also of a run that fails or waits for room on the "
+                   "disk. The window says the same.")));
+  connect(notices_, &QCheckBox::toggled, this, [this](bool on) {
+    if (!is_showing_) shared().settings.set_value(kNotifies, on);
+  });
+}
+
+void SettingsPage::set_active(bool active) {
+  if (!active) return;
+  show_settings();
+  check_runs_folder();
+}
+
+void SettingsPage::show_settings() {
+  const AppSettings& settings = shared().settings;
+  is_showing_ = true;
+  if (!runs_->hasFocus()) runs_->setText(path_text(settings.runs_directory()));
+  theme_->setCurrentIndex(theme_->findData(static_cast<int>(settings.theme())));
+  language_->setCurrentIndex(std::max(0, language_->findData(settings.language())));
+  hours_->setChecked(settings.has_run_hours());
+  from_->setTime(settings.run_from());
+  until_->setTime(settings.run_until());
+  yields_->setChecked(settings.yields());
+  queue_->setChecked(settings.is_queue_on());
+  notices_->setChecked(settings.value(kNotifies, true).toBool());
+  is_showing_ = false;
+  language_note_->setText(settings.language() == language_at_start_
+                              ? tr("A change takes effect at the next start of Ferry.")
+                              : tr("Changed: takes effect at the next start of Ferry. Runs go on "
+                                   "when it is closed."));
+  show_hours_text();
+}
+
+void SettingsPage::show_hours_text() {
+  const bool on = hours_->isChecked();
+  from_->setEnabled(on);
+  until_->setEnabled(on);
+  const QTime from = from_->time(), until = until_->time();
+  const QLocale locale;
+  const auto text = [&](QTime time) { return locale.toString(time, QLocale::ShortFormat); };
+  if (!on)
+    hours_note_->setText(tr("Runs train at any hour."));
+  else if (from == until)
+    hours_note_->setText(tr("Both times are the same: runs train at any hour."));
+  else if (from < until)
+    hours_note_->setText(tr("Runs train from %1 until %2 and are paused at other times.")
+                             .arg(text(from), text(until)));
+  else
+    hours_note_->setText(
+        tr("Runs train from %1 until %2 of the next day and are paused at other times.")
+            .arg(text(from), text(until)));
+}
+
+void SettingsPage::take_hours() {
+  if (is_showing_) return;
+  shared().settings.set_run_hours(hours_->isChecked(), from_->time(), until_->time());
+  show_hours_text();
+}
+
+void SettingsPage::take_runs_folder() {
+  const QString typed = runs_->text().trimmed();
+  if (typed.isEmpty()) {
+    runs_->setText(path_text(shared().settings.runs_directory()));
+    return check_runs_folder();
+  }
+  if (!QDir::isAbsolutePath(typed))
+    return runs_trouble_->show_error(
+        tr("Give the whole path, from / on. The folder is as before."));
+  if (to_path(typed) != shared().settings.runs_directory())
+    shared().settings.set_runs_directory(to_path(typed));
+  check_runs_folder();
+}
+
+void SettingsPage::check_runs_folder() {
+  background_.ask(
+      [folder = shared().settings.runs_directory()] { return trouble_of_folder(folder); },
+      [this](const FolderTrouble& found, const QString&) {
+        if (found.text.isEmpty())
+          runs_trouble_->clear();
+        else
+          runs_trouble_->show_error(found.text);
+      });
+}
 
 }  // namespace ferry::gui

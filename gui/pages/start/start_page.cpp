@@ -1,7 +1,395 @@
 #include "gui/pages/start/start_page.h"
 
+#include <QButtonGroup>
+#include <QComboBox>
+#include <QFileDialog>
+#include <QGroupBox>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QVBoxLayout>
+
+#include "gui/models/text.h"
+#include "gui/widgets/choice_card.h"
+#include "gui/widgets/page_parts.h"
+
 namespace ferry::gui {
 
-StartPage::StartPage(Shared& shared, QWidget* parent) : Page(shared, parent) {}
+namespace {
+
+QLabel* make_fact(const char* name) {
+  auto* label = new QLabel;
+  label->setObjectName(name);
+  label->setWordWrap(true);
+  label->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  return label;
+}
+
+}  // namespace
+
+StartPage::StartPage(Shared& shared, QWidget* parent)
+    : Page(shared, parent), looking_(this), finding_(this), planning_(this) {
+  auto* outer = new QVBoxLayout(this);
+  outer->setContentsMargins(0, 0, 0, 0);
+  auto* scroll = new QScrollArea;
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  outer->addWidget(scroll);
+  auto* content = new QWidget;
+  auto* column = new QVBoxLayout(content);
+  column->addWidget(make_heading(tr("Train a model of your own"), 1.5));
+  column->addWidget(
+      make_note(tr("Ferry fine-tunes transformers, also those that do not fit the GPU. Nothing "
+                   "leaves this machine.")));
+  column->addWidget(make_machine());
+  column->addWidget(make_cards());
+  column->addWidget(make_plan());
+  column->addStretch(1);
+  scroll->setWidget(content);
+
+  connect(&shared.launcher, &Launcher::started, this, [this](const std::filesystem::path& run) {
+    if (run != started_) return;
+    started_.clear();
+    this->shared().settings.set_has_seen_start(true);
+    update_start();
+    emit this->shared().navigator.live_wanted(run);
+  });
+  connect(&shared.launcher, &Launcher::failed, this,
+          [this](const std::filesystem::path& run, const QString& message, const QString&) {
+            if (run != started_) return;
+            started_.clear();
+            start_trouble_->show_error(message);
+            update_start();
+          });
+  update_start();
+}
+
+QWidget* StartPage::make_machine() {
+  auto* group = new QGroupBox(tr("This machine"));
+  auto* grid = new QGridLayout(group);
+  const auto add = [&](int row, const QString& name, QLabel* value) {
+    auto* label = make_note(name);
+    label->setWordWrap(false);
+    grid->addWidget(label, row / 2, row % 2 * 2, Qt::AlignTop);
+    grid->addWidget(value, row / 2, row % 2 * 2 + 1, Qt::AlignTop);
+    value->setAccessibleName(name);
+  };
+  add(0, tr("GPU"), gpu_ = make_fact("machine_gpu"));
+  add(1, tr("Memory"), memory_ = make_fact("machine_memory"));
+  add(2, tr("Processor"), processor_ = make_fact("machine_processor"));
+  add(3, tr("Disk"), disk_ = make_fact("machine_disk"));
+  grid->setColumnStretch(1, 1);
+  grid->setColumnStretch(3, 1);
+  machine_state_ = new QLabel(tr("Looking at this machine..."));
+  machine_state_->setObjectName("machine_state");
+  QFont bold = machine_state_->font();
+  bold.setBold(true);
+  machine_state_->setFont(bold);
+  doctor_ = new QPushButton(tr("&Check everything"));
+  doctor_->setObjectName("doctor_button");
+  auto* row = new QHBoxLayout;
+  row->addWidget(machine_state_, 1);
+  row->addWidget(doctor_);
+  grid->addLayout(row, 2, 0, 1, 4);
+  machine_trouble_ = new Message;
+  machine_trouble_->setObjectName("machine_trouble");
+  grid->addWidget(machine_trouble_, 3, 0, 1, 4);
+  connect(doctor_, &QPushButton::clicked, this,
+          [this] { emit shared().navigator.page_wanted(PageId::doctor); });
+  return group;
+}
+
+QWidget* StartPage::make_cards() {
+  auto* box = new QWidget;
+  auto* column = new QVBoxLayout(box);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(make_heading(tr("1. Choose what it learns"), 1.15));
+  auto* row = new QHBoxLayout;
+  cards_ = new QButtonGroup(this);
+  const auto add = [&](StartKind kind, const char* name, const QString& title,
+                       const QString& text) {
+    auto* card = new ChoiceCard(title, text);
+    card->setObjectName(name);
+    cards_->addButton(card, static_cast<int>(kind));
+    row->addWidget(card, 1);
+  };
+  add(StartKind::classify, "card_classify", tr("&Tell texts apart"),
+      tr("Topics, moods, kinds of requests: a label for each text. Sample texts are built in."));
+  add(StartKind::go_on, "card_go_on", tr("&Go on with texts"),
+      tr("A language model learns to write like a text. A sample text is built in where its "
+         "package "
+         "is here."));
+  add(StartKind::own_data, "card_own_data", tr("My &own data"),
+      tr("A table (.csv, .tsv, .jsonl, .parquet) with texts and labels, or a folder with one "
+         "sub-folder for each label."));
+  cards_->button(static_cast<int>(kind_))->setChecked(true);
+  column->addLayout(row);
+  connect(cards_, &QButtonGroup::idClicked, this,
+          [this](int id) { choose(static_cast<StartKind>(id)); });
+  return box;
+}
+
+QWidget* StartPage::make_plan() {
+  auto* box = new QWidget;
+  auto* column = new QVBoxLayout(box);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(make_heading(tr("2. See that it fits"), 1.15));
+  auto* grid = new QGridLayout;
+  models_ = new QComboBox;
+  models_->setObjectName("field_model");
+  models_->setAccessibleName(tr("Model"));
+  models_->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+  auto* model_label = new QLabel(tr("&Model"));
+  model_label->setBuddy(models_);
+  grid->addWidget(model_label, 0, 0);
+  grid->addWidget(models_, 0, 1, Qt::AlignLeft);
+  data_ = make_fact("data");
+  data_->setAccessibleName(tr("Data"));
+  auto* file = new QPushButton(tr("Choose &file..."));
+  file->setObjectName("choose_file");
+  auto* folder = new QPushButton(tr("Choose fo&lder..."));
+  folder->setObjectName("choose_folder");
+  data_buttons_ = new QWidget;
+  auto* buttons = new QHBoxLayout(data_buttons_);
+  buttons->setContentsMargins(0, 0, 0, 0);
+  buttons->addWidget(file);
+  buttons->addWidget(folder);
+  auto* data_row = new QHBoxLayout;
+  data_row->addWidget(data_, 1);
+  data_row->addWidget(data_buttons_);
+  grid->addWidget(new QLabel(tr("Data")), 1, 0);
+  grid->addLayout(data_row, 1, 1);
+  verdict_ = make_fact("verdict");
+  promise_ = make_fact("promise");
+  grid->addWidget(new QLabel(tr("Plan")), 2, 0, Qt::AlignTop);
+  grid->addWidget(verdict_, 2, 1);
+  grid->addWidget(promise_, 3, 1);
+  grid->setColumnStretch(1, 1);
+  column->addLayout(grid);
+  plan_trouble_ = new Message;
+  plan_trouble_->setObjectName("plan_trouble");
+  column->addWidget(plan_trouble_);
+
+  column->addWidget(make_heading(tr("3. Start"), 1.15));
+  auto* row = new QHBoxLayout;
+  start_button_ = new QPushButton(tr("&Start training"));
+  start_button_->setObjectName("start_button");
+  start_button_->setDefault(true);
+  QFont font = start_button_->font();
+  font.setBold(true);
+  start_button_->setFont(font);
+  all_settings_ = new QPushButton(tr("&All settings..."));
+  all_settings_->setObjectName("all_settings_button");
+  row->addWidget(start_button_);
+  row->addWidget(all_settings_);
+  row->addStretch(1);
+  column->addLayout(row);
+  start_trouble_ = new Message;
+  start_trouble_->setObjectName("start_trouble");
+  column->addWidget(start_trouble_);
+  connect(models_, &QComboBox::activated, this, [this] { plan(); });
+  connect(file, &QPushButton::clicked, this, [this] { choose_data(false); });
+  connect(folder, &QPushButton::clicked, this, [this] { choose_data(true); });
+  connect(start_button_, &QPushButton::clicked, this, &StartPage::start);
+  connect(all_settings_, &QPushButton::clicked, this, &StartPage::open_settings);
+  return box;
+}
+
+// --- This machine ------------------------------------------------------------------------------
+
+void StartPage::set_active(bool active) {
+  if (active) look();
+}
+
+void StartPage::look() {
+  looking_.ask([] { return look_at_machine(); },
+               [this](const MachineLook& look, const QString& trouble) {
+                 if (!trouble.isEmpty()) return machine_trouble_->show_error(trouble);
+                 take_machine(look);
+               });
+}
+
+void StartPage::take_machine(const MachineLook& look) {
+  const bool is_first = !machine_;
+  machine_ = look;
+  gpu_->setText(look.gpu.isEmpty() ? tr("none that Ferry can use: the processor trains")
+                                   : look.gpu);
+  processor_->setText(look.processor);
+  memory_->setText(look.memory);
+  disk_->setText(look.disk);
+  machine_state_->setText(look.can_train ? tr("Ferry can train here.")
+                                         : tr("Ferry cannot train here yet."));
+  if (look.troubles.empty()) {
+    machine_trouble_->clear();
+  } else {
+    const MachineLook::Trouble& worst = look.troubles.front();
+    const QString text =
+        worst.cure.isEmpty() ? worst.what : tr("%1. %2").arg(worst.what, worst.cure);
+    if (worst.is_error)
+      machine_trouble_->show_error(text);
+    else
+      machine_trouble_->show_warning(text);
+  }
+  if (is_first) find();
+  update_start();
+}
+
+// --- What to learn -----------------------------------------------------------------------------
+
+void StartPage::choose(StartKind kind) {
+  cards_->button(static_cast<int>(kind))->setChecked(true);
+  kind_ = kind;
+  start_trouble_->clear();
+  find();
+}
+
+void StartPage::set_data(const std::filesystem::path& data) {
+  own_data_ = data;
+  plan();
+}
+
+void StartPage::choose_data(bool folder) {
+  const QString chosen =
+      folder
+          ? QFileDialog::getExistingDirectory(this, tr("Folder with a sub-folder for each label"))
+          : QFileDialog::getOpenFileName(
+                this, tr("Your data"), {},
+                tr("Data (*.csv *.tsv *.jsonl *.parquet *.arrow *.conll *.txt);;All files (*)"));
+  if (!chosen.isEmpty()) set_data(to_path(chosen));
+}
+
+void StartPage::find() {
+  is_planned_ = false;
+  planning_.forget();
+  if (!machine_) return update_start();
+  finding_.ask(
+      [kind = kind_, here = machine_->here] {
+        Found found{.models = find_offers(kind, here), .data = {}};
+        if (kind != StartKind::own_data)
+          found.data =
+              find_sample_data(kind == StartKind::go_on ? SampleKind::prose : SampleKind::labelled);
+        return found;
+      },
+      [this](const Found& found, const QString& trouble) {
+        take_found(found);
+        if (!trouble.isEmpty()) plan_trouble_->show_error(trouble);
+      });
+  update_start();
+}
+
+void StartPage::take_found(const Found& found) {
+  found_ = found;
+  fill_models();
+  plan();
+}
+
+void StartPage::fill_models() {
+  const QSignalBlocker blocker(models_);
+  models_->clear();
+  for (const ModelOffer& offer : found_.models.offers)
+    models_->addItem(offer.preset.isEmpty() ? offer.name
+                                            : tr("%1 (preset %2)").arg(offer.name, offer.preset));
+  models_->setEnabled(models_->count() > 0);
+  if (models_->count() == 0) models_->addItem(tr("none is here"));
+}
+
+std::optional<config::Config> StartPage::settings_now() {
+  const int at = models_->currentIndex();
+  if (at < 0 || at >= std::ssize(found_.models.offers)) return std::nullopt;
+  const ModelOffer& offer = found_.models.offers[static_cast<size_t>(at)];
+  // Sample texts serve where a kind has none of its own and the user gave some.
+  const bool is_own = kind_ == StartKind::own_data || (!found_.data && !own_data_.empty());
+  if (is_own && own_data_.empty()) return std::nullopt;
+  if (!is_own && !found_.data) return std::nullopt;
+  std::optional<config::Config> settings;
+  const auto trouble = trouble_of([&] {
+    settings = is_own ? settings_of(offer, own_data_, {})
+                      : settings_of(offer, found_.data->path, found_.data->settings);
+  });
+  if (trouble) plan_trouble_->show_error(*trouble);
+  return settings;
+}
+
+// --- Whether it fits ---------------------------------------------------------------------------
+
+void StartPage::plan() {
+  is_planned_ = fits_ = false;
+  planning_.forget();
+  verdict_->clear();
+  promise_->clear();
+  const bool asks_for_data = kind_ == StartKind::own_data || (machine_ && !found_.data);
+  data_buttons_->setVisible(asks_for_data);
+  data_->setText(!asks_for_data       ? found_.data->what
+                 : !own_data_.empty() ? path_text(own_data_)
+                 : kind_ == StartKind::own_data
+                     ? tr("Choose a file or a folder.")
+                     : tr("No sample text is here. Choose a .txt file of yours."));
+  data_->setToolTip(found_.data && !asks_for_data ? path_text(found_.data->path) : QString());
+  if (found_.models.offers.empty())
+    plan_trouble_->show_warning(found_.models.why_none);
+  else
+    plan_trouble_->clear();
+  const auto settings = settings_now();
+  if (settings) {
+    verdict_->setText(tr("Reading the data and planning..."));
+    planning_.ask(
+        [planner = planner_, settings = *settings] { return planner->plan(settings); },
+        [this](const PlanWords& words, const QString& trouble) { take_plan(words, trouble); });
+  }
+  update_start();
+}
+
+void StartPage::take_plan(const PlanWords& words, const QString& trouble) {
+  is_planned_ = true;
+  fits_ = trouble.isEmpty() && words.fits;
+  verdict_->setText(words.verdict);
+  promise_->setText(words.promise);
+  if (!trouble.isEmpty())
+    plan_trouble_->show_error(trouble);
+  else if (!words.help.isEmpty())
+    plan_trouble_->show_warning(words.help);
+  else
+    plan_trouble_->clear();
+  update_start();
+}
+
+// --- The start ---------------------------------------------------------------------------------
+
+void StartPage::update_start() {
+  const bool is_starting = !started_.empty();
+  const QString why = !machine_                      ? tr("The machine is looked at.")
+                      : is_starting                  ? tr("The run is being started.")
+                      : !machine_->can_train         ? tr("Ferry cannot train here yet.")
+                      : found_.models.offers.empty() ? tr("There is no model for it.")
+                      : !is_planned_                 ? tr("There is no plan yet.")
+                      : !fits_                       ? tr("It does not fit.")
+                                                     : QString();
+  start_button_->setEnabled(why.isEmpty());
+  start_button_->setToolTip(why);
+  start_button_->setText(is_starting ? tr("Starting...") : tr("&Start training"));
+  all_settings_->setEnabled(!is_starting && !found_.models.offers.empty());
+}
+
+void StartPage::start() {
+  if (!start_button_->isEnabled()) return;
+  const auto settings = settings_now();
+  if (!settings) return;
+  start_trouble_->clear();
+  // started_ is empty while start() fails: its message comes with an empty path, too.
+  const auto trouble = trouble_of(
+      [&] { started_ = shared().launcher.start(*settings, shared().settings.runs_directory()); });
+  if (trouble) start_trouble_->show_error(*trouble);
+  update_start();
+}
+
+void StartPage::open_settings() {
+  auto settings = settings_now();
+  if (!settings) {  // no data yet
+    const int at = models_->currentIndex();
+    if (at < 0 || at >= std::ssize(found_.models.offers)) return;
+    settings = found_.models.offers[static_cast<size_t>(at)].settings;
+  }
+  shared().settings.set_has_seen_start(true);
+  emit shared().navigator.new_run_wanted(*settings);
+}
 
 }  // namespace ferry::gui

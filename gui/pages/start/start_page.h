@@ -1,15 +1,76 @@
 #pragma once
 // The first page: this machine, a model that fits it, sample data, and a training in three clicks.
 
+#include <optional>
+
+#include "gui/models/background.h"
+#include "gui/models/sample_data.h"
+#include "gui/models/start_offer.h"
 #include "gui/pages/page.h"
 
+class QButtonGroup;
+class QComboBox;
+class QGridLayout;
+class QLabel;
+class QPushButton;
+class QVBoxLayout;
+
 namespace ferry::gui {
+
+class Message;
 
 class StartPage : public Page {
   Q_OBJECT
 
  public:
   explicit StartPage(Shared& shared, QWidget* parent = nullptr);
+  void set_active(bool active) override;
+
+  /** Chooses what to do, as a click on its card does. */
+  void choose(StartKind kind);
+  /** The user's own data for StartKind::own_data. */
+  void set_data(const std::filesystem::path& data);
+
+ private:
+  /** What there is for a kind: looked for in a thread. */
+  struct Found {
+    ModelOffers models;
+    std::optional<SampleData> data;
+  };
+  QWidget* make_machine();
+  QWidget* make_cards();
+  QWidget* make_plan();
+  void look();
+  void take_machine(const MachineLook& look);
+  void find();
+  void take_found(const Found& found);
+  void fill_models();
+  void plan();
+  void take_plan(const PlanWords& words, const QString& trouble);
+  void update_start();
+  void start();
+  void open_settings();
+  void choose_data(bool folder);
+  std::optional<config::Config> settings_now();
+
+  QLabel *machine_state_, *gpu_, *processor_, *memory_, *disk_;
+  Message* machine_trouble_;
+  QPushButton* doctor_;
+  QButtonGroup* cards_;
+  QComboBox* models_;
+  QWidget* data_buttons_;
+  QLabel *data_, *verdict_, *promise_;
+  Message *plan_trouble_, *start_trouble_;
+  QPushButton *start_button_, *all_settings_;
+
+  Background looking_, finding_, planning_;
+  std::shared_ptr<StartPlanner> planner_ = std::make_shared<StartPlanner>();
+  std::optional<MachineLook> machine_;
+  StartKind kind_ = StartKind::classify;
+  Found found_;
+  std::filesystem::path own_data_;
+  bool is_planned_ = false, fits_ = false;
+  std::filesystem::path started_;  ///< the run that Start began
 };
 
 }  // namespace ferry::gui

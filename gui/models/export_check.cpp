@@ -1,0 +1,106 @@
+#include "gui/models/export_check.h"
+
+#include <unistd.h>
+
+#include <QCoreApplication>
+
+#include "gui/models/text.h"
+#include "src/base/bytes.h"
+#include "src/config/models/models.h"
+#include "src/plan/disk.h"
+
+namespace ferry::gui {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct ExportWords {
+  Q_DECLARE_TR_FUNCTIONS(ExportWords)
+};
+
+/** The first directory above that is there. */
+fs::path nearest_directory(fs::path path) {
+  std::error_code error;
+  while (!path.empty() && !fs::exists(path, error) && path.has_relative_path())
+    path = path.parent_path();
+  return path;
+}
+
+/** config.json and the tokenizer are small beside the weights, which alone are exported. */
+int64_t model_bytes(const fs::path& model) {
+  std::error_code error;
+  int64_t n_bytes = 0;
+  for (fs::directory_iterator it(model, error), end; !error && it != end; it.increment(error)) {
+    std::error_code of_entry;
+    if (it->is_regular_file(of_entry)) n_bytes += static_cast<int64_t>(it->file_size(of_entry));
+  }
+  return n_bytes;
+}
+
+QString trouble_of_target(const fs::path& target, const fs::path& model) {
+  if (target.empty()) return ExportWords::tr("Choose a folder to write to.");
+  if (!target.is_absolute())
+    return ExportWords::tr("Give the whole path of the folder, from / on.");
+  std::error_code error;
+  if (fs::exists(target, error)) {
+    if (!fs::is_directory(target, error))
+      return ExportWords::tr(
+          "A file is there already. Nothing is overwritten: choose a new folder.");
+    if (fs::equivalent(target, model, error))
+      return ExportWords::tr("The model itself is there. Choose a new folder.");
+    if (!fs::is_empty(target, error) || error)
+      return ExportWords::tr(
+          "The folder is there and not empty. Nothing is overwritten: choose a new folder.");
+  }
+  if (fs::exists(partial_of(target), error))
+    return ExportWords::tr(
+               "%1 is left of an export that was interrupted. Remove it, or choose "
+               "another folder.")
+        .arg(path_text(partial_of(target)));
+  const fs::path above = nearest_directory(target.parent_path());
+  if (!fs::is_directory(above, error))
+    return ExportWords::tr("%1 is no folder.").arg(path_text(above));
+  if (access(above.c_str(), W_OK | X_OK) != 0)
+    return ExportWords::tr("Nothing may be written to %1.").arg(path_text(above));
+  return {};
+}
+
+}  // namespace
+
+fs::path partial_of(const fs::path& target) {
+  const fs::path named = target.has_filename() ? target : target.parent_path();
+  return named.string() + ".partial";
+}
+
+Written written_in(const fs::path& directory) {
+  Written written;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    std::error_code of_entry;
+    if (!it->is_regular_file(of_entry)) continue;
+    ++written.n_files;
+    written.n_bytes += static_cast<int64_t>(it->file_size(of_entry));
+  }
+  return written;
+}
+
+ExportCheck check_export(const fs::path& model, const fs::path& target) {
+  ExportCheck check;
+  fs::path directory;
+  if (const auto trouble = trouble_of([&] { directory = config::find_model(model.string()); })) {
+    check.trouble = *trouble;
+    return check;
+  }
+  check.needed_bytes = model_bytes(directory);
+  check.trouble = trouble_of_target(target, directory);
+  if (!check.trouble.isEmpty()) return check;
+  check.free_bytes = free_disk_bytes(nearest_directory(target)).value_or(-1);
+  if (check.free_bytes >= 0 && check.free_bytes < check.needed_bytes)
+    check.trouble = ExportWords::tr("The disk is too full: %1 are needed and %2 are free.")
+                        .arg(to_text(format_bytes(check.needed_bytes)),
+                             to_text(format_bytes(check.free_bytes)));
+  return check;
+}
+
+}  // namespace ferry::gui

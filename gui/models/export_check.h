@@ -1,0 +1,28 @@
+#pragma once
+// The place that an export is to be written to, looked at before it begins.
+
+#include <QString>
+#include <filesystem>
+
+namespace ferry::gui {
+
+struct ExportCheck {
+  int64_t needed_bytes = 0;  ///< of the model; 0: not known
+  int64_t free_bytes = -1;   ///< -1: nobody tells
+  int64_t n_files = 0;
+  QString trouble;  ///< why it cannot be written there; empty: it can
+};
+
+/** `model` is what --model takes. For a thread: a disk may be slow. */
+ExportCheck check_export(const std::filesystem::path& model, const std::filesystem::path& target);
+
+struct Written {
+  int64_t n_bytes = 0, n_files = 0;
+};
+/** The files right in a directory. */
+Written written_in(const std::filesystem::path& directory);
+
+/** Where the program fills the target before it is in its place. */
+std::filesystem::path partial_of(const std::filesystem::path& target);
+
+}  // namespace ferry::gui

@@ -1,0 +1,72 @@
+#pragma once
+// Chooses a run, and of it a model: the finished one or a checkpoint. Searched by typing; runs are
+// read in a thread.
+
+#include <QWidget>
+#include <filesystem>
+#include <vector>
+
+#include "gui/models/app_settings.h"
+#include "gui/models/background.h"
+#include "gui/models/run_choices.h"
+
+class QComboBox;
+class QLabel;
+class QToolButton;
+
+namespace ferry::gui {
+
+class RunPicker : public QWidget {
+  Q_OBJECT
+
+ public:
+  enum class For {
+    run,    ///< a run alone
+    model,  ///< its model or a checkpoint, or a model directory that is no run
+  };
+  RunPicker(AppSettings& settings, For what, QWidget* parent = nullptr);
+
+  /** Reads the runs again: when its page is shown. */
+  void refresh();
+  /** Chooses a run, a checkpoint or a model directory, whether it is in the list or not. */
+  void choose(const std::filesystem::path& path);
+
+  /** Empty: none is chosen. */
+  const std::filesystem::path& run() const { return run_; }
+  /** What --model takes: the run, one of its checkpoints, or a model directory; empty: none. */
+  const std::filesystem::path& model() const { return model_; }
+  /** False until the runs have been read once. */
+  bool has_read() const { return has_read_; }
+  int n_runs() const { return static_cast<int>(choices_.size()); }
+
+  /** For mnemonics of the page. */
+  QComboBox* run_field() const { return runs_; }
+  QComboBox* model_field() const { return models_; }
+
+ signals:
+  /** Another run or model is chosen. */
+  void chosen();
+  void runs_read();
+
+ private:
+  void take(std::vector<RunChoice> choices, const QString& trouble);
+  void fill_runs();
+  void fill_models(const std::filesystem::path& wanted);
+  void choose_row(int row);
+  void choose_typed();
+  void choose_model(int row);
+  void browse();
+  void set_chosen(const std::filesystem::path& run, const std::filesystem::path& model);
+  int row_of(const std::filesystem::path& run) const;
+
+  AppSettings& settings_;
+  For what_;
+  QComboBox *runs_, *models_ = nullptr;
+  QLabel* state_;
+  std::vector<RunChoice> choices_;
+  std::filesystem::path run_, model_;
+  bool has_read_ = false;
+  Background background_;
+};
+
+}  // namespace ferry::gui

@@ -1,0 +1,156 @@
+#include "gui/models/ferry_process.h"
+
+#include <QTemporaryDir>
+
+#include "tests/gui/gui_test.h"
+
+namespace ferry::gui {
+namespace {
+
+/** What a process said, from its start to its end. */
+struct Heard {
+  explicit Heard(FerryProcess& process) {
+    QObject::connect(&process, &FerryProcess::text_came, [this](const QString& t) {
+      text += t;
+      ++n_texts;
+    });
+    QObject::connect(&process, &FerryProcess::line_came,
+                     [this](const nlohmann::ordered_json& line) { lines.push_back(line); });
+    QObject::connect(&process, &FerryProcess::finished, [this] { ++n_finished; });
+    QObject::connect(&process, &FerryProcess::failed,
+                     [this](const QString& message) { failures << message; });
+  }
+  bool is_over() const { return n_finished + failures.size() > 0; }
+
+  QString text;
+  int n_texts = 0, n_finished = 0;
+  std::vector<nlohmann::ordered_json> lines;
+  QStringList failures;
+};
+
+TEST(FerryProcess, GivesLinesAndKeepsNotes) {
+  TestHome home;
+  PlayedFerry ferry(home,
+                    "echo 'ferry: a note' >&2\necho '{\"n\": 1}'\nprintf '{\"n\"'\nsleep 0.1\n"
+                    "echo ': 2}'\n");
+  FerryProcess process;
+  Heard heard(process);
+  process.start({"predict", "--json"}, FerryProcess::Output::json);
+  EXPECT_TRUE(process.is_running());
+  ASSERT_TRUE(wait_until([&] { return heard.is_over(); }));
+  EXPECT_TRUE(heard.failures.isEmpty()) << heard.failures.join('|').toStdString();
+  ASSERT_EQ(heard.lines.size(), 2u);
+  EXPECT_EQ(heard.lines[1].at("n"), 2);
+  EXPECT_EQ(process.notes(), QStringList{"a note"});
+  EXPECT_EQ(process.command(), "ferry predict --json");
+  EXPECT_FALSE(process.is_running());
+}
+
+TEST(FerryProcess, StreamsTextWhereACharacterComesInTwoParts) {
+  TestHome home;
+  PlayedFerry ferry(home, "printf 'a \\303'\nsleep 0.2\nprintf '\\251 b'\n");
+  FerryProcess process;
+  Heard heard(process);
+  process.start({"generate"}, FerryProcess::Output::text);
+  ASSERT_TRUE(wait_until([&] { return heard.n_texts > 0; }));
+  EXPECT_EQ(heard.text, "a ");
+  ASSERT_TRUE(wait_until([&] { return heard.is_over(); }));
+  EXPECT_EQ(heard.text, QString::fromUtf8("a \u00e9 b"));
+  EXPECT_GE(heard.n_texts, 2);
+}
+
+TEST(FerryProcess, SaysWhatTheProgramSaidOfItsFailure) {
+  TestHome home;
+  PlayedFerry ferry(home,
+                    "echo 'ferry: max_length = 128, as before' >&2\n"
+                    "echo 'ferry: [config.model] no model here' >&2\n"
+                    "echo '  its last checkpoint is a model' >&2\nexit 4\n");
+  FerryProcess process;
+  Heard heard(process);
+  process.start({"predict"}, FerryProcess::Output::json);
+  ASSERT_TRUE(wait_until([&] { return heard.is_over(); }));
+  ASSERT_EQ(heard.failures.size(), 1);
+  EXPECT_EQ(heard.failures.front(),
+            "[config.model] no model here\n  its last checkpoint is a model");
+}
+
+TEST(FerryProcess, AnswersThatAreNotJsonAreAFailure) {
+  for (const char* script :
+       {"echo 'not json at all'\nsleep 5\n", "echo '[1, 2]'\n", "printf '{\"n\": 1'\n"}) {
+    TestHome home;
+    PlayedFerry ferry(home, script);
+    FerryProcess process;
+    Heard heard(process);
+    process.start({"predict"}, FerryProcess::Output::json);
+    ASSERT_TRUE(wait_until([&] { return heard.is_over(); }, 4000)) << script;
+    EXPECT_EQ(heard.failures.size(), 1) << script;
+    EXPECT_EQ(heard.n_finished, 0) << script;
+    EXPECT_FALSE(process.is_running()) << script;
+  }
+}
+
+TEST(FerryProcess, AProcessThatIsKilledSaysSo) {
+  TestHome home;
+  PlayedFerry ferry(home, "kill -9 $$\n");
+  FerryProcess process;
+  Heard heard(process);
+  process.start({"predict"}, FerryProcess::Output::text);
+  ASSERT_TRUE(wait_until([&] { return heard.is_over(); }));
+  ASSERT_EQ(heard.failures.size(), 1);
+  EXPECT_TRUE(heard.failures.front().contains("signal 9")) << heard.failures.front().toStdString();
+}
+
+TEST(FerryProcess, AProgramThatIsNotThereIsSaidAfterStart) {
+  TestHome home;
+  const WithVariable none("FERRY", (home / "no-such-program").c_str());
+  FerryProcess process;
+  Heard heard(process);
+  process.start({"predict"}, FerryProcess::Output::text);
+  EXPECT_TRUE(heard.failures.isEmpty());
+  ASSERT_TRUE(wait_until([&] { return heard.is_over(); }));
+  EXPECT_TRUE(heard.failures.front().contains("no-such-program"));
+  EXPECT_FALSE(process.is_running());
+}
+
+TEST(FerryProcess, CancelledItIsSilentAndTheNextOneIsHeard) {
+  TestHome home;
+  PlayedFerry ferry(home, "echo \"$1\"\nif [ \"$1\" = slow ]; then sleep 30; fi\n");
+  FerryProcess process;
+  Heard heard(process);
+  process.start({"slow"}, FerryProcess::Output::text);
+  ASSERT_TRUE(wait_until([&] { return heard.n_texts > 0; }));
+  QElapsedTimer clock;
+  clock.start();
+  process.cancel();
+  EXPECT_LT(clock.elapsed(), 100);
+  EXPECT_FALSE(process.is_running());
+  heard.text.clear();
+  process.start({"slow"}, FerryProcess::Output::text);
+  process.start({"quick"}, FerryProcess::Output::text);  // takes the place of the first
+  ASSERT_TRUE(wait_until([&] { return heard.is_over(); }));
+  EXPECT_EQ(heard.text, "quick\n");
+  EXPECT_EQ(heard.n_finished, 1);
+  EXPECT_TRUE(heard.failures.isEmpty());
+}
+
+TEST(FerryProcess, ItsEndWaitsForNothing) {
+  TestHome home;
+  PlayedFerry ferry(home, "exec sleep 30\n");
+  QElapsedTimer clock;
+  {
+    FerryProcess process;
+    process.start({"predict"}, FerryProcess::Output::text);
+    wait_until([] { return false; }, 100);
+    clock.start();
+  }
+  EXPECT_LT(clock.elapsed(), 500);
+}
+
+TEST(FerryProcess, TheLastMessageIsFound) {
+  EXPECT_EQ(last_message("ferry: one\nferry: two\nand more\n"), "two\nand more");
+  EXPECT_EQ(last_message("bare words\n"), "bare words");
+  EXPECT_EQ(last_message(""), "");
+}
+
+}  // namespace
+}  // namespace ferry::gui

@@ -1,0 +1,171 @@
+#include "gui/models/start_offer.h"
+
+#include <thread>
+
+#include "gui/models/background.h"
+#include "gui/models/export_check.h"
+#include "gui/models/run_choices.h"
+#include "gui/models/sample_data.h"
+#include "src/config/paths.h"
+#include "tests/gui/gui_test.h"
+#include "tests/train/tiny_model.h"
+
+namespace ferry::gui {
+namespace {
+
+const service::MachineHere kLaptop{
+    .gpu_bytes = 0, .compute_capability = 0, .host_bytes = int64_t{16} << 30};
+
+TEST(Background, TheLatestQuestionWins) {
+  QObject owner;
+  Background background(&owner);
+  std::vector<int> heard;
+  for (int n = 0; n < 5; ++n)
+    background.ask(
+        [n] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(20));
+          return n;
+        },
+        [&](int result, const QString&) { heard.push_back(result); });
+  EXPECT_TRUE(background.is_busy());
+  EXPECT_TRUE(wait_until([&] { return !background.is_busy(); }));
+  EXPECT_EQ(heard, std::vector<int>{4});
+}
+
+TEST(Background, WhatFailsSaysWhyAndWhatIsForgottenIsSilent) {
+  QObject owner;
+  Background background(&owner);
+  QString said;
+  background.ask([]() -> int { throw std::runtime_error("no disk"); },
+                 [&](int, const QString& trouble) { said = trouble; });
+  EXPECT_TRUE(wait_until([&] { return !said.isEmpty(); }));
+  EXPECT_EQ(said, "no disk");
+  bool is_heard = false;
+  background.ask([] { return 1; }, [&](int, const QString&) { is_heard = true; });
+  background.forget();
+  wait_until([] { return false; }, 100);
+  EXPECT_FALSE(is_heard);
+}
+
+TEST(SampleData, ShippedMessagesAreThere) {
+  bool is_found = false;
+  for (const auto& directory : config::own_preset_directories())
+    is_found = is_found || std::filesystem::exists(directory / "samples" / "messages.csv");
+  EXPECT_TRUE(is_found);
+  const auto data = find_sample_data(SampleKind::labelled);
+  ASSERT_TRUE(data);
+  EXPECT_TRUE(std::filesystem::exists(data->path));
+  EXPECT_FALSE(data->what.isEmpty());
+}
+
+TEST(SampleData, APlayBecomesPlainText) {
+  EXPECT_EQ(
+      play_as_text("# ACT I\n\n_Enter Romeo._\n\n**ROMEO**  \nBut soft! _Aside._ What light\n\n\n"
+                   "\n**JULIET**\nAy me!\n"),
+      "ROMEO:\nBut soft!  What light\n\nJULIET:\nAy me!\n");
+}
+
+TEST(StartOffer, OffersModelsThatAreHereForWhatIsToBeDone) {
+  TestHome home;
+  const WithVariable models("FERRY_MODELS", (home / "models").c_str());
+  const WithVariable no_packages("VIRTUAL_ENV", "/no/such/environment");
+  test::write_tiny_model(home / "models/tiny-bert");
+  test::write_tiny_language_model(home / "models/tiny-llama");
+  write_file(home / "models/broken/config.json", "{");
+  const auto names = [](const ModelOffers& found) {
+    QStringList names;
+    for (const ModelOffer& offer : found.offers)
+      names << offer.name;
+    return names;
+  };
+  const ModelOffers classify = find_offers(StartKind::classify, kLaptop);
+  EXPECT_TRUE(names(classify).contains("tiny-bert")) << names(classify).join('|').toStdString();
+  EXPECT_FALSE(names(classify).contains("tiny-llama"));
+  EXPECT_FALSE(names(classify).contains("broken"));
+  const ModelOffers go_on = find_offers(StartKind::go_on, kLaptop);
+  EXPECT_EQ(names(go_on), QStringList{"tiny-llama"});
+}
+
+TEST(StartOffer, WhereNoModelIsHereItSaysHowToGetOne) {
+  TestHome home;
+  const WithVariable models("FERRY_MODELS", (home / "none").c_str());
+  const ModelOffers found = find_offers(StartKind::go_on, kLaptop);
+  EXPECT_TRUE(found.offers.empty());
+  EXPECT_TRUE(found.why_none.contains("hf download")) << found.why_none.toStdString();
+}
+
+TEST(StartOffer, AnOfferWithDataIsPlanned) {
+  TestHome home;
+  const WithVariable models("FERRY_MODELS", (home / "models").c_str());
+  test::write_tiny_model(home / "models/tiny-bert");
+  test::write_tiny_data(home / "data.tsv", 40, 1);
+  const ModelOffers found = find_offers(StartKind::classify, kLaptop);
+  const auto tiny = std::find_if(found.offers.begin(), found.offers.end(),
+                                 [](const ModelOffer& offer) { return offer.name == "tiny-bert"; });
+  ASSERT_NE(tiny, found.offers.end());
+  EXPECT_GT(tiny->n_bytes, 0);
+  const config::Config settings =
+      settings_of(*tiny, home / "data.tsv", {{"max_length", "16"}, {"device", "cpu"}});
+  EXPECT_EQ(settings.text("dataset"), (home / "data.tsv").string());
+  const PlanWords words = StartPlanner().plan(settings);
+  EXPECT_TRUE(words.fits) << words.verdict.toStdString() << words.help.toStdString();
+  EXPECT_TRUE(words.verdict.startsWith("It fits")) << words.verdict.toStdString();
+  EXPECT_TRUE(words.promise.contains("4 step")) << words.promise.toStdString();  // 32 / 16, twice
+
+  const auto too_small =
+      settings_of(*tiny, home / "data.tsv", {{"host_memory", "1MiB"}, {"device", "cpu"}});
+  const PlanWords refused = StartPlanner().plan(too_small);
+  EXPECT_FALSE(refused.fits);
+  EXPECT_FALSE(refused.help.isEmpty());
+  EXPECT_THROW(StartPlanner().plan(settings_of(*tiny, home / "no.tsv", {})), Error);
+}
+
+TEST(StartOffer, TheMachineIsLookedAt) {
+  const MachineLook look = look_at_machine();
+  EXPECT_FALSE(look.memory.isEmpty());
+  EXPECT_GT(look.here.host_bytes, 0);
+}
+
+TEST(RunChoices, TheNewestComesFirstAndWhatIsNoRunIsLeftOut) {
+  TestHome home;
+  write_run(home / "runs/one");
+  write_run(home / "runs/two", "stopped");
+  write_file(home / "runs/two/checkpoint-20/COMPLETE", "");
+  write_file(home / "runs/bad/run.json", "{");
+  write_file(home / "runs/notes.txt", "mine");
+  const auto choices = read_run_choices(home / "runs");
+  ASSERT_EQ(choices.size(), 2u);
+  const RunChoice& two = choices[0].name == "two" ? choices[0] : choices[1];
+  EXPECT_EQ(two.phase, "stopped");
+  ASSERT_EQ(two.checkpoints.size(), 1u);
+  EXPECT_EQ(two.checkpoints[0].step, 20);
+  EXPECT_FALSE(two.has_final);
+}
+
+TEST(ExportCheck, FindsWhatIsWrongWithATarget) {
+  TestHome home;
+  test::write_tiny_model(home / "model");
+  const auto model = home / "model";
+  const auto trouble = [&](const std::filesystem::path& target) {
+    return check_export(model, target).trouble;
+  };
+  const ExportCheck good = check_export(model, home / "new/deep");
+  EXPECT_TRUE(good.trouble.isEmpty()) << good.trouble.toStdString();
+  EXPECT_GT(good.needed_bytes, 0);
+  EXPECT_GT(good.free_bytes, 0);
+  EXPECT_FALSE(trouble({}).isEmpty());
+  EXPECT_FALSE(trouble("relative").isEmpty());
+  EXPECT_TRUE(trouble(model).contains("itself"));
+  write_file(home / "full/file", "x");
+  EXPECT_TRUE(trouble(home / "full").contains("not empty"));
+  EXPECT_TRUE(trouble(home / "full/file").contains("file"));
+  EXPECT_FALSE(trouble(home / "full/file/below").isEmpty());
+  std::filesystem::create_directory(home / "left.partial");
+  EXPECT_TRUE(trouble(home / "left").contains("interrupted"));
+  EXPECT_TRUE(trouble("/proc/new").contains("may be written") ||
+              !check_export(model, "/proc/new").trouble.isEmpty());
+  EXPECT_TRUE(check_export("/no/such/model", home / "new").trouble.contains("/no/such/model"));
+}
+
+}  // namespace
+}  // namespace ferry::gui

@@ -1,0 +1,327 @@
+// Samples, Export, Settings, and the picker of runs.
+
+#include <unistd.h>
+
+#include <QCheckBox>
+#include <QClipboard>
+#include <QComboBox>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSignalSpy>
+#include <QTableView>
+#include <QTextEdit>
+#include <QTimeEdit>
+
+#include "gui/pages/export/export_page.h"
+#include "gui/pages/samples/samples_page.h"
+#include "gui/pages/settings/settings_page.h"
+#include "gui/widgets/page_parts.h"
+#include "gui/widgets/run_picker.h"
+#include "tests/gui/pages/page_test.h"
+#include "tests/train/tiny_model.h"
+
+namespace ferry::gui {
+namespace {
+
+namespace fs = std::filesystem;
+
+// --- Samples -----------------------------------------------------------------------------------
+
+TEST(SamplesPage, ShowsTheGridAndTwoStepsBesideEachOther) {
+  PageHome surroundings;
+  const fs::path run = surroundings.home / "runs/play";
+  write_run(run, "training");
+  write_file(run / "samples/step-000000.jsonl",
+             sample_line(0, "ROMEO:", " s, h2C:s) In this code: displayTextInList") +
+                 sample_line(0, "JULIET:", " I would love to get started with the work"));
+  write_file(run / "samples/step-000030.jsonl",
+             sample_line(30, "ROMEO:", " What light through yonder window breaks?") +
+                 sample_line(30, "JULIET:", " Ay me! I would love to speak"));
+  SamplesPage page(surroundings.shared);
+  show_page(page);
+  page.show_run(run);
+  auto& grid = part<QTableView>(page, "grid");
+  ASSERT_TRUE(wait_until([&] { return page.grid().n_steps() == 2; }));
+  EXPECT_TRUE(grid.isVisible());
+  EXPECT_EQ(part<QLabel>(page, "sample_title").text(), "After 30 steps");  // the newest
+  EXPECT_TRUE(part<QTextEdit>(page, "sample_text").toPlainText().startsWith("ROMEO: What light"));
+  EXPECT_TRUE(part<QTextEdit>(page, "other_text").toPlainText().contains("h2C"));
+  EXPECT_TRUE(part<QLabel>(page, "sample_settings").text().contains("temperature 0.8"));
+
+  grid.setCurrentIndex(page.grid().index(1, 1));
+  EXPECT_TRUE(part<QTextEdit>(page, "sample_text").toPlainText().startsWith("JULIET: Ay me!"));
+  picture(page, "samples");
+
+  // The run goes on; what is chosen stays.
+  write_file(run / "samples/step-000060.jsonl", sample_line(60, "JULIET:", " O Romeo"));
+  ASSERT_TRUE(wait_until([&] { return page.grid().n_steps() == 3; }));
+  EXPECT_EQ(part<QLabel>(page, "sample_title").text(), "After 30 steps");
+  auto& other = part<QComboBox>(page, "compare_with");
+  EXPECT_EQ(other.currentText(), "Step 0");
+  other.setCurrentIndex(other.findText("Step 60"));
+  emit other.activated(other.currentIndex());
+  EXPECT_EQ(part<QTextEdit>(page, "other_text").toPlainText(), "JULIET: O Romeo");
+  part<QPushButton>(page, "copy_button").click();
+  EXPECT_TRUE(QApplication::clipboard()->text().startsWith("JULIET: Ay me!"));
+}
+
+TEST(SamplesPage, SaysHowToGetSomeAndWhatIsDamaged) {
+  PageHome surroundings;
+  write_run(surroundings.home / "runs/none");
+  write_run(surroundings.home / "runs/bad");
+  write_file(surroundings.home / "runs/bad/samples/step-000001.jsonl",
+             sample_line(1, "p", " t") + "{half");
+  SamplesPage page(surroundings.shared);
+  show_page(page);
+  page.show_run(surroundings.home / "runs/none");
+  auto& title = part<QLabel>(page, "empty_title");
+  ASSERT_TRUE(wait_until([&] { return title.text() == "This run has no samples"; }));
+  EXPECT_TRUE(part<QLabel>(page, "empty_text").text().contains("sample_prompts"));
+  picture(page, "samples_none");
+  QSignalSpy pages(&surroundings.navigator, &Navigator::page_wanted);
+  part<QPushButton>(page, "new_run_button").click();
+  EXPECT_EQ(pages.count(), 1);
+  page.show_run(surroundings.home / "runs/bad");
+  ASSERT_TRUE(wait_until([&] { return page.grid().n_steps() == 1; }));
+  EXPECT_TRUE(part<Message>(page, "message").text().contains("1 line"));
+}
+
+// --- Export ------------------------------------------------------------------------------------
+
+class Export : public testing::Test {
+ protected:
+  void show(const fs::path& run) {
+    show_page(page);
+    page.show_run(run);
+    ASSERT_TRUE(wait_until([&] { return page.check().has_value(); }));
+  }
+  void aim_at(const fs::path& where) {
+    target.setText(path_text(where));
+    ASSERT_TRUE(wait_until([&] { return page.check().has_value(); }));
+  }
+  bool wait_for_end(int patience_ms = 20000) {
+    return wait_until([&] { return !cancel.isVisible() && page.check().has_value(); }, patience_ms);
+  }
+
+  PageHome surroundings;
+  const TestHome& home = surroundings.home;
+  ExportPage page{surroundings.shared};
+  QLineEdit& target = part<QLineEdit>(page, "target");
+  QPushButton& go = part<QPushButton>(page, "export_button");
+  QPushButton& cancel = part<QPushButton>(page, "cancel_button");
+  Message& trouble = part<Message>(page, "target_trouble");
+  Message& message = part<Message>(page, "message");
+};
+
+TEST_F(Export, RefusesWhatIsThereAndWhatCannotBeWritten) {
+  test::write_tiny_model(home / "model");
+  EXPECT_FALSE(go.isEnabled());
+  show(home / "model");
+  EXPECT_TRUE(go.isEnabled()) << trouble.text().toStdString();  // a target is suggested
+  EXPECT_TRUE(part<QLabel>(page, "room").text().contains("free"));
+  picture(page, "export");
+  write_file(home / "full/file", "mine");
+  aim_at(home / "full");
+  EXPECT_FALSE(go.isEnabled());
+  EXPECT_TRUE(trouble.isVisible());
+  EXPECT_TRUE(trouble.text().contains("Nothing is overwritten"));
+  picture(page, "export_refused");
+  fs::create_directory(home / "locked");
+  fs::permissions(home / "locked", fs::perms::owner_read | fs::perms::owner_exec);
+  if (geteuid() != 0) {  // root may write anywhere
+    aim_at(home / "locked/new");
+    EXPECT_FALSE(go.isEnabled());
+    EXPECT_TRUE(trouble.text().contains("may be written"));
+  }
+  aim_at(home / "new");
+  EXPECT_TRUE(go.isEnabled());
+  EXPECT_FALSE(trouble.isVisible());
+}
+
+TEST_F(Export, WhatTheProgramSaysOfAFailureIsShown) {
+  test::write_tiny_model(home / "model");
+  PlayedFerry ferry(home,
+                    "echo \"ferry: [files.write] 'x' cannot be written: No space left\" >&2\n"
+                    "exit 5\n");
+  show(home / "model");
+  go.click();
+  ASSERT_TRUE(wait_for_end());
+  EXPECT_TRUE(message.text().contains("No space left")) << message.text().toStdString();
+  EXPECT_TRUE(message.is_error());
+  EXPECT_TRUE(go.isEnabled());
+}
+
+TEST_F(Export, CancelledItLeavesNothing) {
+  test::write_tiny_model(home / "model");
+  PlayedFerry ferry(home,
+                    "for word; do case $word in --output=*) d=${word#--output=};; esac; done\n"
+                    "mkdir -p \"$d.partial\"\necho x > \"$d.partial/model.safetensors\"\n"
+                    "exec sleep 30\n");
+  show(home / "model");
+  aim_at(home / "new");
+  go.click();
+  EXPECT_FALSE(go.isEnabled());
+  ASSERT_TRUE(wait_until([&] { return fs::exists(home / "new.partial/model.safetensors"); }));
+  cancel.click();
+  ASSERT_TRUE(wait_until([&] { return !fs::exists(home / "new.partial"); }));
+  EXPECT_TRUE(message.text().contains("cancelled"));
+  ASSERT_TRUE(wait_for_end());
+  EXPECT_TRUE(go.isEnabled());
+}
+
+TEST_F(Export, VerifiesARun) {
+  write_run(home / "runs/one");
+  write_classifier_config(home / "runs/one/final");
+  show(home / "runs/one");
+  {
+    PlayedFerry ferry(home, "[ \"$1 $2\" = 'runs check' ] && echo \"$3: checkpoint-4 is whole\"\n");
+    part<QPushButton>(page, "verify_button").click();
+    ASSERT_TRUE(wait_for_end());
+    EXPECT_TRUE(message.text().contains("checkpoint-4 is whole")) << message.text().toStdString();
+    EXPECT_FALSE(message.is_error());
+  }
+  PlayedFerry ferry(home, "echo 'ferry: [checkpoint] damaged' >&2\nexit 4\n");
+  part<QPushButton>(page, "verify_button").click();
+  ASSERT_TRUE(wait_for_end());
+  EXPECT_TRUE(message.is_error());
+}
+
+TEST_F(Export, TheRealProgramWritesAModel) {
+  NEEDS_TRAINER();
+  test::write_tiny_language_model(home / "model");
+  show(home / "model");
+  aim_at(home / "exported model");
+  go.click();
+  ASSERT_TRUE(wait_for_end(120000));
+  EXPECT_EQ(message.text(), "");
+  EXPECT_TRUE(fs::exists(home / "exported model/model.safetensors"));
+  auto& result = part<QLabel>(page, "result_text");
+  ASSERT_TRUE(wait_until([&] { return result.isVisible(); }));
+  EXPECT_TRUE(result.text().contains("exported model"));
+  picture(page, "export_done");
+  QSignalSpy tries(&surroundings.navigator, &Navigator::try_wanted);
+  part<QPushButton>(page, "try_button").click();
+  EXPECT_EQ(tries.count(), 1);
+}
+
+// --- Settings ----------------------------------------------------------------------------------
+
+TEST(SettingsPage, ChangesAreKeptAtOnce) {
+  PageHome surroundings;
+  AppSettings& settings = surroundings.settings;
+  SettingsPage page(surroundings.shared);
+  show_page(page);
+  EXPECT_EQ(part<QLineEdit>(page, "field_runs_directory").text(),
+            path_text(surroundings.home / "runs"));
+  auto& theme = part<QComboBox>(page, "field_theme");
+  theme.setCurrentIndex(2);
+  emit theme.activated(2);
+  EXPECT_EQ(settings.theme(), Theme::dark);
+  auto& language = part<QComboBox>(page, "field_language");
+  auto& note = part<QLabel>(page, "language_note");
+  EXPECT_FALSE(note.text().startsWith("Changed"));
+  language.setCurrentIndex(1);
+  emit language.activated(1);
+  EXPECT_EQ(settings.language(), "en");
+  EXPECT_TRUE(note.text().startsWith("Changed"));
+  part<QCheckBox>(page, "field_run_hours").click();
+  EXPECT_TRUE(settings.has_run_hours());
+  part<QTimeEdit>(page, "field_run_from").setTime(QTime(21, 30));
+  EXPECT_EQ(settings.run_from(), QTime(21, 30));
+  EXPECT_TRUE(part<QLabel>(page, "hours_note").text().contains("of the next day"));
+  part<QTimeEdit>(page, "field_run_until").setTime(QTime(21, 30));
+  EXPECT_TRUE(part<QLabel>(page, "hours_note").text().contains("any hour"));
+  part<QCheckBox>(page, "field_yields").click();
+  EXPECT_TRUE(settings.yields());
+  part<QCheckBox>(page, "field_queue").click();
+  EXPECT_TRUE(settings.is_queue_on());
+  part<QCheckBox>(page, "field_notifications").click();
+  EXPECT_FALSE(settings.value(SettingsPage::kNotifies, true).toBool());
+  picture(page, "settings");
+  // Another page's change is shown.
+  settings.set_queue_on(false);
+  EXPECT_FALSE(part<QCheckBox>(page, "field_queue").isChecked());
+}
+
+TEST(SettingsPage, ARunsFolderThatIsNoneIsSaid) {
+  PageHome surroundings;
+  write_file(surroundings.home / "file", "x");
+  SettingsPage page(surroundings.shared);
+  show_page(page);
+  auto& field = part<QLineEdit>(page, "field_runs_directory");
+  auto& trouble = part<Message>(page, "runs_trouble");
+  field.setText("relative/runs");
+  emit field.editingFinished();
+  EXPECT_TRUE(trouble.text().contains("whole path"));
+  EXPECT_EQ(surroundings.settings.runs_directory(), surroundings.home / "runs");
+  field.setText(path_text(surroundings.home / "file/runs"));
+  emit field.editingFinished();
+  ASSERT_TRUE(wait_until([&] { return trouble.text().contains("no folder"); }))
+      << trouble.text().toStdString();
+  field.setText(path_text(surroundings.home / "other"));
+  emit field.editingFinished();
+  ASSERT_TRUE(wait_until([&] { return !trouble.isVisible(); }));
+  EXPECT_EQ(surroundings.settings.runs_directory(), surroundings.home / "other");
+}
+
+// --- The picker --------------------------------------------------------------------------------
+
+TEST(RunPicker, IsSearchedByTypingAndShowsCheckpoints) {
+  PageHome surroundings;
+  const TestHome& home = surroundings.home;
+  for (const char* name : {"alpha", "beta_news", "gamma"})
+    write_run(home / "runs" / name);
+  write_classifier_config(home / "runs/beta_news/final");
+  write_file(home / "runs/beta_news/checkpoint-20/COMPLETE", "");
+  write_classifier_config(home / "runs/beta_news/checkpoint-20");
+  RunPicker picker(surroundings.settings, RunPicker::For::model);
+  QSignalSpy chosen(&picker, &RunPicker::chosen);
+  picker.show();
+  picker.refresh();
+  ASSERT_TRUE(wait_until([&] { return picker.has_read(); }));
+  EXPECT_EQ(picker.n_runs(), 3);
+  EXPECT_TRUE(picker.run().empty());
+
+  QLineEdit* const line = picker.run_field()->lineEdit();
+  line->selectAll();
+  line->insert("news");
+  emit line->editingFinished();
+  EXPECT_EQ(picker.run(), home / "runs/beta_news");
+  EXPECT_EQ(chosen.count(), 1);
+  QComboBox* const models = picker.model_field();
+  ASSERT_EQ(models->count(), 2);
+  EXPECT_EQ(models->itemText(0), "Finished model");
+  models->setCurrentIndex(1);
+  emit models->activated(1);
+  EXPECT_EQ(picker.model(), home / "runs/beta_news/checkpoint-20");
+
+  line->selectAll();
+  line->insert("nothing like it");
+  emit line->editingFinished();
+  EXPECT_EQ(picker.run(), home / "runs/beta_news");  // the choice stays
+  EXPECT_TRUE(line->text().startsWith("beta_news"));
+
+  picker.choose(home / "elsewhere/checkpoint-3");
+  EXPECT_TRUE(picker.run().empty());  // no run is there
+  EXPECT_EQ(picker.model(), home / "elsewhere/checkpoint-3");
+  picker.choose(home / "runs/beta_news/checkpoint-20/");
+  EXPECT_EQ(picker.run(), home / "runs/beta_news");
+  EXPECT_EQ(models->currentText(), "Checkpoint after 20 steps");
+}
+
+TEST(RunPicker, FiveHundredRunsAreReadInAThread) {
+  PageHome surroundings;
+  for (int n = 0; n < 500; ++n)
+    write_run(surroundings.home / "runs" / ("run-" + std::to_string(n)));
+  RunPicker picker(surroundings.settings, RunPicker::For::run);
+  QElapsedTimer clock;
+  clock.start();
+  picker.refresh();
+  EXPECT_LT(clock.elapsed(), 50);
+  ASSERT_TRUE(wait_until([&] { return picker.has_read(); }));
+  EXPECT_EQ(picker.n_runs(), 500);
+}
+
+}  // namespace
+}  // namespace ferry::gui
