@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <QCoreApplication>
+#include <algorithm>
 
 #include "gui/models/text.h"
 #include "src/base/bytes.h"
@@ -27,15 +28,20 @@ fs::path nearest_directory(fs::path path) {
   return path;
 }
 
-/** config.json and the tokenizer are small beside the weights, which alone are exported. */
-int64_t model_bytes(const fs::path& model) {
+/** The files of a model's directory; what a run keeps there for itself is not exported. */
+std::vector<std::pair<QString, int64_t>> model_files(const fs::path& model) {
+  std::vector<std::pair<QString, int64_t>> files;
   std::error_code error;
-  int64_t n_bytes = 0;
   for (fs::directory_iterator it(model, error), end; !error && it != end; it.increment(error)) {
     std::error_code of_entry;
-    if (it->is_regular_file(of_entry)) n_bytes += static_cast<int64_t>(it->file_size(of_entry));
+    const std::string name = it->path().filename().string();
+    if (!it->is_regular_file(of_entry) || name == "trainer_state.json" || name == "COMPLETE")
+      continue;
+    files.emplace_back(path_text(it->path().filename()),
+                       static_cast<int64_t>(it->file_size(of_entry)));
   }
-  return n_bytes;
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 QString trouble_of_target(const fs::path& target, const fs::path& model) {
@@ -68,6 +74,22 @@ QString trouble_of_target(const fs::path& target, const fs::path& model) {
 
 }  // namespace
 
+QString loading_lines(const ModelForm& form, const fs::path& target) {
+  const char* const kind = form.kind == FormKind::classification ? "SequenceClassification"
+                           : form.kind == FormKind::tokens       ? "TokenClassification"
+                           : form.kind == FormKind::question     ? "QuestionAnswering"
+                           : form.kind == FormKind::generation   ? "CausalLM"
+                                                                 : "MaskedLM";
+  // A path in Python's quotes.
+  QString path = path_text(target);
+  path.replace('\\', QStringLiteral("\\\\")).replace('"', QStringLiteral("\\\""));
+  return QStringLiteral(
+             "from transformers import AutoModelFor%1, AutoTokenizer\n"
+             "tokenizer = AutoTokenizer.from_pretrained(\"%2\")\n"
+             "model = AutoModelFor%1.from_pretrained(\"%2\")")
+      .arg(QString::fromLatin1(kind), path);
+}
+
 fs::path partial_of(const fs::path& target) {
   const fs::path named = target.has_filename() ? target : target.parent_path();
   return named.string() + ".partial";
@@ -92,7 +114,10 @@ ExportCheck check_export(const fs::path& model, const fs::path& target) {
     check.trouble = *trouble;
     return check;
   }
-  check.needed_bytes = model_bytes(directory);
+  check.form = read_model_form(path_text(directory));
+  check.files = model_files(directory);
+  for (const auto& [name, n_bytes] : check.files)
+    check.needed_bytes += n_bytes;
   check.trouble = trouble_of_target(target, directory);
   if (!check.trouble.isEmpty()) return check;
   check.free_bytes = free_disk_bytes(nearest_directory(target)).value_or(-1);

@@ -3,15 +3,23 @@
 
 #include <QString>
 #include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "gui/models/model_form.h"
 
 namespace ferry::gui {
 
 struct ExportCheck {
-  int64_t needed_bytes = 0;  ///< of the model; 0: not known
-  int64_t free_bytes = -1;   ///< -1: nobody tells
-  int64_t n_files = 0;
+  int64_t needed_bytes = 0;                        ///< of the model; 0: not known
+  int64_t free_bytes = -1;                         ///< -1: nobody tells
+  ModelForm form;                                  ///< what the model is
+  std::vector<std::pair<QString, int64_t>> files;  ///< with their bytes
   QString trouble;  ///< why it cannot be written there; empty: it can
 };
+
+/** The lines of Python that load it with transformers. */
+QString loading_lines(const ModelForm& form, const std::filesystem::path& target);
 
 /** `model` is what --model takes. For a thread: a disk may be slow. */
 ExportCheck check_export(const std::filesystem::path& model, const std::filesystem::path& target);

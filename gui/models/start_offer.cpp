@@ -3,6 +3,7 @@
 #include <QCoreApplication>
 #include <QLocale>
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "gui/models/text.h"
@@ -59,10 +60,10 @@ std::vector<service::PresetFacts> presets_for(StartKind kind, const service::Mac
 const config::Origin kOrigin{config::Source::command_line, "the start page"};
 
 /** Settings for a model that no preset is of: few steps, so that there is soon something to see. */
-config::Config plain_settings(StartKind kind, const std::string& model) {
+config::Config plain_settings(StartKind kind, const fs::path& model) {
   config::Config settings;
   const auto set = [&](const char* key, const char* value) { settings.set(key, value, kOrigin); };
-  settings.set("model", model, kOrigin);
+  settings.set("model", model.string(), kOrigin);
   settings.set("task", task_of(kind), kOrigin);
   if (kind == StartKind::go_on) {
     set("max_length", "128");
@@ -80,6 +81,12 @@ config::Config plain_settings(StartKind kind, const std::string& model) {
     set("learning_rate", "3e-5");
     set("warmup_steps", "0.1");
   }
+  // Small models may take fewer tokens.
+  const HfConfig own = HfConfig::load(model / "config.json");
+  const auto positions = own.json().find("max_position_embeddings");
+  if (positions != own.json().end() && positions->is_number_integer() &&
+      positions->get<int64_t>() < settings.integer("max_length"))
+    settings.set("max_length", std::to_string(positions->get<int64_t>()), kOrigin);
   return settings;
 }
 
@@ -121,7 +128,7 @@ void add_models(StartKind kind, ModelOffers& found, std::set<fs::path>& director
       // Its directory: a name under ./models is one only where the app was started.
       found.offers.push_back({.name = to_text(model.name),
                               .preset = {},
-                              .settings = plain_settings(kind, directory.string()),
+                              .settings = plain_settings(kind, directory),
                               .n_bytes = weight_bytes(directory)});
     }
 }
@@ -135,7 +142,10 @@ QString how_to_get_one(StartKind kind, const service::MachineHere& here) {
         try {
           config::find_model(name);
         } catch (const Error& error) {
-          return to_text(error.what());
+          // Behind the dash stands what to do.
+          const QString said = to_text(error.what());
+          return StartWords::tr("For example %1: %2")
+              .arg(QString::fromLatin1(name), said.mid(said.indexOf(" - ") + 3));
         } catch (const std::exception&) {
           continue;
         }

@@ -3,7 +3,6 @@
 #include <QEvent>
 #include <QPainter>
 #include <QStyle>
-#include <QStyleOptionButton>
 #include <QStyleOptionFocusRect>
 
 namespace ferry::gui {
@@ -79,18 +78,22 @@ void ChoiceCard::paintEvent(QPaintEvent*) {
   painter.setPen(pen);
   painter.setBrush(palette().color(isChecked() ? QPalette::Base : QPalette::Window));
   painter.drawRoundedRect(QRectF(rect()).adjusted(line, line, -line, -line), radius, radius);
-  painter.setRenderHint(QPainter::Antialiasing, false);
-
   // The mark of a radio button: the choice is told without the line's colour.
-  QStyleOptionButton mark;
-  mark.initFrom(this);
-  mark.state &= ~QStyle::State_HasFocus;
-  mark.state |= isChecked() ? QStyle::State_On : QStyle::State_Off;
   const QFontMetrics title_metrics(title_font());
   const int side = style()->pixelMetric(QStyle::PM_ExclusiveIndicatorWidth, nullptr, this);
-  mark.rect = QRect(margin(), margin() + (title_metrics.lineSpacing() - side) / 2, side, side);
-  mark.rect = QStyle::visualRect(layoutDirection(), rect(), mark.rect);
-  style()->drawPrimitive(QStyle::PE_IndicatorRadioButton, &mark, &painter, this);
+  const QRect place = QStyle::visualRect(
+      layoutDirection(), rect(),
+      QRect(margin(), margin() + (title_metrics.lineSpacing() - side) / 2, side, side));
+  const QRectF ring = QRectF(place).adjusted(1, 1, -1, -1);
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setPen(QPen(palette().color(QPalette::WindowText), 1.2));
+  painter.setBrush(palette().color(QPalette::Base));
+  painter.drawEllipse(ring);
+  if (isChecked()) {
+    painter.setBrush(palette().color(QPalette::WindowText));
+    const double inset = ring.width() / 4;
+    painter.drawEllipse(ring.adjusted(inset, inset, -inset, -inset));
+  }
 
   QRect inside = rect().adjusted(margin() + mark_width(), margin(), -margin(), -margin());
   inside = QStyle::visualRect(layoutDirection(), rect(), inside);

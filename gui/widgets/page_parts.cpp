@@ -2,6 +2,7 @@
 
 #include <QHBoxLayout>
 #include <QPainter>
+#include <QRegularExpression>
 #include <QStyle>
 
 namespace ferry::gui {
@@ -57,7 +58,11 @@ Message::Message(QWidget* parent) : QFrame(parent), label_(new QLabel) {
   hide();
 }
 
-void Message::show_text(const QString& kind, const QString& text, bool is_error) {
+void Message::show_text(const QString& kind, const QString& said, bool is_error) {
+  // Messages of the service begin with the part of the program that found it.
+  static const QRegularExpression kWhere(QStringLiteral("^\\[[a-z_.]+\\] "));
+  QString text = said;
+  text.remove(kWhere);
   text_ = text;
   is_error_ = is_error;
   label_->setText(kind.isEmpty() ? text : tr("%1: %2").arg(kind, text));

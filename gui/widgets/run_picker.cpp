@@ -81,6 +81,11 @@ RunPicker::RunPicker(AppSettings& settings, For what, QWidget* parent)
   fill_runs();
 }
 
+RunPicker::~RunPicker() {
+  // A field that had the focus says at its end that it was edited.
+  runs_->lineEdit()->disconnect(this);
+}
+
 void RunPicker::refresh() {
   background_.ask([directory = settings_.runs_directory()] { return read_run_choices(directory); },
                   [this](std::vector<RunChoice> choices, const QString& trouble) {
@@ -112,7 +117,7 @@ void RunPicker::fill_runs() {
   const QSignalBlocker blocker(runs_);
   runs_->clear();
   for (const RunChoice& choice : choices_) {
-    runs_->addItem(tr("%1 - %2").arg(choice.name, phase_word(choice.phase)));
+    runs_->addItem(tr("%1 (%2)").arg(choice.name, phase_word(choice.phase)));
     runs_->setItemData(runs_->count() - 1, path_text(choice.path), Qt::ToolTipRole);
   }
   const int row = row_of(run_);

@@ -25,6 +25,7 @@ class RunPicker : public QWidget {
     model,  ///< its model or a checkpoint, or a model directory that is no run
   };
   RunPicker(AppSettings& settings, For what, QWidget* parent = nullptr);
+  ~RunPicker() override;
 
   /** Reads the runs again: when its page is shown. */
   void refresh();

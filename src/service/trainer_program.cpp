@@ -19,8 +19,8 @@ std::optional<fs::path> find_trainer() {
                 "unset it, or give the path of ferry-trainer");
   }
   const fs::path here = config::program_directory();
-  for (const char* where :
-       {"ferry-trainer", "../libexec/ferry/ferry-trainer", "../train/ferry-trainer"})
+  for (const char* where : {"ferry-trainer", "../libexec/ferry/ferry-trainer",
+                            "../train/ferry-trainer", "../../src/train/ferry-trainer"})
     if (access((here / where).c_str(), X_OK) == 0) return (here / where).lexically_normal();
   return std::nullopt;
 }

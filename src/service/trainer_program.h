@@ -7,8 +7,8 @@
 namespace ferry::service {
 
 /** ferry-trainer: $FERRY_TRAINER, else beside this program (installed: ../libexec/ferry; in the
- * build tree: ../train). nullopt when there is none. Throws Error(usage) when FERRY_TRAINER names
- * no program. */
+ * build tree: ../train, of the app ../../src/train). nullopt when there is none. Throws
+ * Error(usage) when FERRY_TRAINER names no program. */
 std::optional<std::filesystem::path> find_trainer();
 
 }  // namespace ferry::service

@@ -106,18 +106,15 @@ inline QByteArray sample_line(int step, const QByteArray& prompt, const QByteArr
          "tokens\":3,\"temperature\":0.8,\"top_k\":0,\"top_p\":0.95,\"stop\":[],\"seed\":42}}\n";
 }
 
-/** The program ferry with a trainer beside it; empty: this build has none. */
-inline QString ferry_that_trains() {
-  const QString given = qEnvironmentVariable("FERRY_TRAINER");
-  const QString ferry = qEnvironmentVariable("FERRY");
-  if (ferry.isEmpty()) return {};
-  const std::filesystem::path beside =
-      std::filesystem::path(ferry.toStdString()).parent_path() / "../train/ferry-trainer";
+/** ferry-trainer of the program that $FERRY names; empty: that build has none. */
+inline QByteArray real_trainer() {
+  if (qEnvironmentVariableIsSet("FERRY_TRAINER")) return qgetenv("FERRY_TRAINER");
+  const std::filesystem::path ferry = qgetenv("FERRY").toStdString();
+  const auto beside = (ferry.parent_path() / "../train/ferry-trainer").lexically_normal();
   std::error_code error;
-  if (!given.isEmpty() || std::filesystem::exists(beside, error)) return ferry;
-  return {};
+  return !ferry.empty() && std::filesystem::exists(beside, error) ? beside.c_str() : "";
 }
 #define NEEDS_TRAINER() \
-  if (ferry_that_trains().isEmpty()) GTEST_SKIP() << "no ferry with a trainer: set FERRY to one"
+  if (real_trainer().isEmpty()) GTEST_SKIP() << "no ferry with a trainer: set FERRY to one"
 
 }  // namespace ferry::gui

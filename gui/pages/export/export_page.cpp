@@ -3,10 +3,13 @@
 #include <QAction>
 #include <QDesktopServices>
 #include <QFileDialog>
-#include <QFormLayout>
+#include <QFontDatabase>
+#include <QHeaderView>
 #include <QLineEdit>
+#include <QPlainTextEdit>
 #include <QProgressBar>
 #include <QPushButton>
+#include <QTableWidget>
 #include <QUrl>
 #include <QVBoxLayout>
 #include <chrono>
@@ -42,7 +45,11 @@ ExportPage::ExportPage(Shared& shared, QWidget* parent)
   column->addWidget(picker_);
   column->addWidget(make_form());
   column->addWidget(make_result());
-  column->addStretch(1);
+  column->addWidget(make_about(), 1);
+  column->addStretch(0);
+  const int gap = fontMetrics().height();
+  column->setSpacing(gap * 2 / 3);
+  column->setContentsMargins(gap, gap, gap, gap);
 
   timer_.setInterval(kWatchMs);
   typing_.setInterval(kTypingMs);
@@ -157,6 +164,66 @@ QWidget* ExportPage::make_result() {
   return result_;
 }
 
+QWidget* ExportPage::make_about() {
+  about_ = new QWidget;
+  auto* column = new QVBoxLayout(about_);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(make_heading(tr("What is written"), 1.15));
+  about_text_ = make_note();
+  about_text_->setObjectName("about_text");
+  column->addWidget(about_text_);
+  files_ = new QTableWidget(0, 2);
+  files_->setObjectName("files");
+  files_->setAccessibleName(tr("Files that are written"));
+  files_->setHorizontalHeaderLabels({tr("File"), tr("Size")});
+  files_->verticalHeader()->hide();
+  files_->horizontalHeader()->setSectionResizeMode(0, QHeaderView::Stretch);
+  files_->horizontalHeader()->setHighlightSections(false);
+  files_->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  files_->setSelectionBehavior(QAbstractItemView::SelectRows);
+  files_->setAlternatingRowColors(true);
+  files_->setShowGrid(false);
+  files_->setTabKeyNavigation(false);
+  column->addWidget(files_, 1);
+  column->addWidget(make_heading(tr("How transformers loads it"), 1.15));
+  loading_ = new QPlainTextEdit;
+  loading_->setObjectName("loading");
+  loading_->setAccessibleName(tr("Python that loads the model"));
+  loading_->setReadOnly(true);
+  loading_->setTabChangesFocus(true);
+  loading_->setLineWrapMode(QPlainTextEdit::NoWrap);
+  loading_->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  loading_->setFixedHeight(QFontMetrics(loading_->font()).lineSpacing() * 5);
+  column->addWidget(loading_);
+  about_->hide();
+  return about_;
+}
+
+void ExportPage::show_about() {
+  const bool has_model = check_ && !check_->files.empty();
+  if (check_) about_->setVisible(has_model);
+  if (!has_model) return;
+  const ModelForm& form = check_->form;
+  const QString kind = form.kind == FormKind::classification ? tr("tells texts apart")
+                       : form.kind == FormKind::tokens       ? tr("marks words")
+                       : form.kind == FormKind::question     ? tr("answers questions")
+                       : form.kind == FormKind::generation   ? tr("goes on with texts")
+                                                             : tr("fills masked words");
+  about_text_->setText(form.labels.isEmpty()
+                           ? tr("A %1 model that %2.").arg(form.family, kind)
+                           : tr("A %1 model that %2: %3.")
+                                 .arg(form.family, kind, form.labels.mid(0, 12).join(", ")));
+  files_->setRowCount(static_cast<int>(check_->files.size()));
+  for (int row = 0; row < files_->rowCount(); ++row) {
+    const auto& [name, n_bytes] = check_->files[static_cast<size_t>(row)];
+    auto* size = new QTableWidgetItem(size_of(n_bytes));
+    size->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
+    files_->setItem(row, 0, new QTableWidgetItem(name));
+    files_->setItem(row, 1, size);
+  }
+  loading_->setPlainText(loading_lines(form, target()));
+}
+
 QList<QAction*> ExportPage::page_actions() {
   return {export_action_, verify_action_};
 }
@@ -218,6 +285,7 @@ void ExportPage::look() {
 
 void ExportPage::take_check(const ExportCheck& check) {
   check_ = check;
+  show_about();
   update_buttons();
 }
 

@@ -12,8 +12,10 @@
 
 class QLabel;
 class QLineEdit;
+class QPlainTextEdit;
 class QProgressBar;
 class QPushButton;
+class QTableWidget;
 class QWidget;
 
 namespace ferry::gui {
@@ -37,6 +39,8 @@ class ExportPage : public Page {
   enum class Doing { nothing, exporting, verifying };
   QWidget* make_form();
   QWidget* make_result();
+  QWidget* make_about();
+  void show_about();
   void take_model();
   void suggest_target();
   void look();
@@ -58,7 +62,10 @@ class ExportPage : public Page {
   QLabel *room_, *doing_text_, *result_title_, *result_text_;
   Message *trouble_, *message_;
   QProgressBar* progress_;
-  QWidget* result_;
+  QWidget *result_, *about_;
+  QLabel* about_text_;
+  QTableWidget* files_;
+  QPlainTextEdit* loading_;
   QAction *export_action_, *verify_action_;
 
   Background looking_, watching_;

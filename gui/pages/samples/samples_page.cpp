@@ -75,6 +75,9 @@ SamplesPage::SamplesPage(Shared& shared, QWidget* parent) : Page(shared, parent)
   stack_->addWidget(split);
   column->addWidget(stack_, 1);
 
+  const int gap = fontMetrics().height();
+  column->setSpacing(gap * 2 / 3);
+  column->setContentsMargins(gap, gap, gap, gap);
   copy_action_ = new QAction(tr("Copy the text"), this);
   copy_action_->setShortcut(QKeySequence(Qt::CTRL | Qt::SHIFT | Qt::Key_C));
   copy_action_->setShortcutContext(Qt::WidgetWithChildrenShortcut);
@@ -87,6 +90,11 @@ SamplesPage::SamplesPage(Shared& shared, QWidget* parent) : Page(shared, parent)
   connect(picker_, &RunPicker::chosen, this, &SamplesPage::take_run);
   connect(picker_, &RunPicker::runs_read, this, &SamplesPage::show_nothing);
   show_nothing();
+}
+
+SamplesPage::~SamplesPage() {
+  // The grid goes before its table, which then has another choice.
+  table_->selectionModel()->disconnect(this);
 }
 
 QWidget* SamplesPage::make_grid() {
@@ -220,6 +228,24 @@ void SamplesPage::take_look(bool has_changed) {
     table_->setCurrentIndex(grid_.index(0, grid_.n_steps() - 1));
   fill_steps();
   show_texts();
+  fit_cells();
+}
+
+/** Few cells fill the table; many are scrolled. */
+void SamplesPage::fit_cells() {
+  if (grid_.n_steps() == 0 || grid_.n_prompts() == 0) return;
+  const QFontMetrics metrics = table_->fontMetrics();
+  const int width = table_->viewport()->width() / grid_.n_steps();
+  table_->horizontalHeader()->setDefaultSectionSize(
+      std::max(metrics.averageCharWidth() * 30, width));
+  const int line = metrics.lineSpacing(), height = table_->viewport()->height();
+  table_->verticalHeader()->setDefaultSectionSize(
+      std::clamp(height / grid_.n_prompts(), line * 4, line * 9));
+}
+
+void SamplesPage::resizeEvent(QResizeEvent* event) {
+  Page::resizeEvent(event);
+  fit_cells();
 }
 
 void SamplesPage::show_nothing() {

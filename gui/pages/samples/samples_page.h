@@ -24,11 +24,15 @@ class SamplesPage : public Page {
 
  public:
   explicit SamplesPage(Shared& shared, QWidget* parent = nullptr);
+  ~SamplesPage() override;
   void show_run(const std::filesystem::path& run);
   void set_active(bool active) override;
   QList<QAction*> page_actions() override;
 
   const SampleGrid& grid() const { return grid_; }
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
   QWidget* make_grid();
@@ -39,6 +43,7 @@ class SamplesPage : public Page {
   void show_texts();
   void fill_steps();
   void show_nothing();
+  void fit_cells();
   /** The row and column that is chosen; -1: none. */
   int row() const;
   int column() const;

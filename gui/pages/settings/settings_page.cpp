@@ -52,6 +52,7 @@ FolderTrouble trouble_of_folder(const fs::path& folder) {
 QFormLayout* add_group(QVBoxLayout& column, const QString& title) {
   auto* group = new QGroupBox(title);
   auto* form = new QFormLayout(group);
+  form->setVerticalSpacing(group->fontMetrics().height());
   form->setFieldGrowthPolicy(QFormLayout::AllNonFixedFieldsGrow);
   column.addWidget(group);
   return form;
@@ -66,6 +67,18 @@ QWidget* row_of(std::initializer_list<QWidget*> widgets, bool stretches_last = f
     layout->addWidget(widget, qobject_cast<QLineEdit*>(widget) ? 1 : 0);
   if (stretches_last) layout->addStretch(1);
   return row;
+}
+
+/** A field with what it is for below it. */
+QWidget* with_notes(QWidget* field, std::initializer_list<QWidget*> notes) {
+  auto* cell = new QWidget;
+  auto* column = new QVBoxLayout(cell);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(std::max(2, field->fontMetrics().height() / 4));
+  column->addWidget(field);
+  for (QWidget* note : notes)
+    column->addWidget(note);
+  return cell;
 }
 
 /** A label that belongs to a field inside a row. */
@@ -95,9 +108,17 @@ SettingsPage::SettingsPage(Shared& shared, QWidget* parent)
   add_hours(*column);
   add_notices(*column);
   column->addStretch(1);
+  const int gap = fontMetrics().height();
+  column->setSpacing(gap);
+  column->setContentsMargins(gap, gap, gap, gap);
   scroll->setWidget(content);
   show_settings();
   connect(&shared.settings, &AppSettings::changed, this, &SettingsPage::show_settings);
+}
+
+SettingsPage::~SettingsPage() {
+  // A field that had the focus says at its end that it was edited.
+  runs_->disconnect(this);
 }
 
 void SettingsPage::add_folders(QVBoxLayout& column) {
@@ -106,12 +127,13 @@ void SettingsPage::add_folders(QVBoxLayout& column) {
   runs_->setObjectName("field_runs_directory");
   auto* browse = new QPushButton(tr("&Browse..."));
   browse->setObjectName("browse_runs");
-  form->addRow(label_for(runs_, tr("&Runs folder")), row_of({runs_, browse}));
-  form->addRow({}, make_note(tr("New runs get a folder of their own in it. Runs that are there "
-                                "already stay where they are.")));
   runs_trouble_ = new Message;
   runs_trouble_->setObjectName("runs_trouble");
-  form->addRow({}, runs_trouble_);
+  form->addRow(label_for(runs_, tr("&Runs folder")),
+               with_notes(row_of({runs_, browse}),
+                          {make_note(tr("New runs get a folder of their own in it. Runs that are "
+                                        "there already stay where they are.")),
+                           runs_trouble_}));
   connect(runs_, &QLineEdit::editingFinished, this, &SettingsPage::take_runs_folder);
   connect(browse, &QPushButton::clicked, this, [this] {
     const QString chosen =
@@ -126,9 +148,10 @@ void SettingsPage::add_folders(QVBoxLayout& column) {
   presets_->setReadOnly(true);
   auto* open = new QPushButton(tr("&Open"));
   open->setObjectName("open_presets");
-  form->addRow(label_for(presets_, tr("&Presets folder")), row_of({presets_, open}));
-  form->addRow({}, make_note(tr("Your own presets, one .toml file each. One with the name of a "
-                                "built-in preset takes its place.")));
+  form->addRow(label_for(presets_, tr("&Presets folder")),
+               with_notes(row_of({presets_, open}),
+                          {make_note(tr("Your own presets, one .toml file each. One with the name "
+                                        "of a built-in preset takes its place."))}));
   connect(open, &QPushButton::clicked, this, [this] {
     QDir().mkpath(presets_->text());
     QDesktopServices::openUrl(QUrl::fromLocalFile(presets_->text()));
@@ -149,10 +172,10 @@ void SettingsPage::add_look(QVBoxLayout& column) {
   // Each language by its own name.
   language_->addItem(QStringLiteral("English"), QStringLiteral("en"));
   language_->addItem(QString::fromUtf8("\u7b80\u4f53\u4e2d\u6587"), QStringLiteral("zh_CN"));
-  form->addRow(label_for(language_, tr("&Language")), row_of({language_}, true));
   language_note_ = make_note();
   language_note_->setObjectName("language_note");
-  form->addRow({}, language_note_);
+  form->addRow(label_for(language_, tr("&Language")),
+               with_notes(row_of({language_}, true), {language_note_}));
   connect(theme_, &QComboBox::activated, this, [this] {
     shared().settings.set_theme(static_cast<Theme>(theme_->currentData().toInt()));
   });
@@ -170,26 +193,24 @@ void SettingsPage::add_hours(QVBoxLayout& column) {
   until_->setObjectName("field_run_until");
   // Hours and minutes as the system writes them.
   for (QTimeEdit* edit : {from_, until_})
-    edit->setDisplayFormat(QLocale().timeFormat(QLocale::ShortFormat));
-  form->addRow(hours_);
-  form->addRow(row_of(
-      {label_for(from_, tr("&From")), from_, label_for(until_, tr("&until")), until_}, true));
+    edit->setDisplayFormat(QLocale().timeFormat(QLocale::ShortFormat).remove(":ss"));
   hours_note_ = make_note();
   hours_note_->setObjectName("hours_note");
-  form->addRow(hours_note_);
+  form->addRow(with_notes(hours_, {row_of({label_for(from_, tr("&From")), from_,
+                                           label_for(until_, tr("&until")), until_},
+                                          true),
+                                   hours_note_}));
   yields_ = new QCheckBox(tr("Pause while another program needs the &GPU's memory"));
   yields_->setObjectName("field_yields");
-  form->addRow(yields_);
-  form->addRow(
-      make_note(tr("A game or another program gets the card. The run goes on when it has "
-                   "ended; at most one step is computed again.")));
+  form->addRow(with_notes(
+      yields_, {make_note(tr("A game or another program gets the card. The run goes on when it has "
+                             "ended; at most one step is computed again."))}));
   queue_ = new QCheckBox(tr("Start runs of the &queue by themselves, one after another"));
   queue_->setObjectName("field_queue");
-  form->addRow(queue_);
-  form->addRow(
-      make_note(tr("Off, runs wait in the queue until it is switched on. A run that you "
-                   "start yourself starts in any case. All of this is done while this app "
-                   "is open.")));
+  form->addRow(with_notes(
+      queue_, {make_note(tr("Off, runs wait in the queue until it is switched on. A run that you "
+                            "start yourself starts in any case. All of this is done while this app "
+                            "is open."))}));
   connect(hours_, &QCheckBox::toggled, this, &SettingsPage::take_hours);
   connect(from_, &QTimeEdit::timeChanged, this, &SettingsPage::take_hours);
   connect(until_, &QTimeEdit::timeChanged, this, &SettingsPage::take_hours);
@@ -205,10 +226,9 @@ void SettingsPage::add_notices(QVBoxLayout& column) {
   QFormLayout* form = add_group(column, tr("Notifications"));
   notices_ = new QCheckBox(tr("Tell &me when a run has ended"));
   notices_->setObjectName("field_notifications");
-  form->addRow(notices_);
   form->addRow(
-      make_note(tr("On the desktop, also of a run that fails or waits for room on the "
-                   "disk. The window says the same.")));
+      with_notes(notices_, {make_note(tr("On the desktop, also of a run that fails or waits for "
+                                         "room on the disk. The window says the same."))}));
   connect(notices_, &QCheckBox::toggled, this, [this](bool on) {
     if (!is_showing_) shared().settings.set_value(kNotifies, on);
   });
@@ -246,7 +266,8 @@ void SettingsPage::show_hours_text() {
   until_->setEnabled(on);
   const QTime from = from_->time(), until = until_->time();
   const QLocale locale;
-  const auto text = [&](QTime time) { return locale.toString(time, QLocale::ShortFormat); };
+  const QString format = locale.timeFormat(QLocale::ShortFormat).remove(":ss");
+  const auto text = [&](QTime time) { return locale.toString(time, format); };
   if (!on)
     hours_note_->setText(tr("Runs train at any hour."));
   else if (from == until)

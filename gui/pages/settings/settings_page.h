@@ -24,6 +24,7 @@ class SettingsPage : public Page {
   static constexpr const char* kNotifies = "notifications/on";
 
   explicit SettingsPage(Shared& shared, QWidget* parent = nullptr);
+  ~SettingsPage() override;
   void set_active(bool active) override;
 
  private:

@@ -43,7 +43,11 @@ StartPage::StartPage(Shared& shared, QWidget* parent)
   column->addWidget(make_machine());
   column->addWidget(make_cards());
   column->addWidget(make_plan());
+  column->addWidget(make_next());
   column->addStretch(1);
+  const int gap = fontMetrics().height();
+  column->setSpacing(gap);
+  column->setContentsMargins(gap, gap, gap, gap);
   scroll->setWidget(content);
 
   connect(&shared.launcher, &Launcher::started, this, [this](const std::filesystem::path& run) {
@@ -191,6 +195,34 @@ QWidget* StartPage::make_plan() {
   connect(folder, &QPushButton::clicked, this, [this] { choose_data(true); });
   connect(start_button_, &QPushButton::clicked, this, &StartPage::start);
   connect(all_settings_, &QPushButton::clicked, this, &StartPage::open_settings);
+  return box;
+}
+
+QWidget* StartPage::make_next() {
+  auto* box = new QWidget;
+  auto* column = new QVBoxLayout(box);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->addWidget(make_heading(tr("What comes then"), 1.15));
+  auto* row = new QHBoxLayout;
+  row->setSpacing(fontMetrics().height() * 2);
+  const auto add = [&](const QString& title, const QString& text) {
+    auto* part = new QVBoxLayout;
+    auto* heading = make_heading(title, 1);
+    part->addWidget(heading);
+    part->addWidget(make_note(text));
+    part->addStretch(1);
+    row->addLayout(part, 1);
+  };
+  add(tr("Watch it learn"),
+      tr("Live shows the loss, the speed, the time left and where the memory goes. You may close "
+         "this window: the run goes on."));
+  add(tr("Pause it for a game"),
+      tr("Pause gives the GPU back at once, Resume goes on from the same step. A run that was cut "
+         "off goes on from its last checkpoint."));
+  add(tr("Use what it learnt"),
+      tr("Try it asks the model. Export writes a folder that transformers and other programs "
+         "load."));
+  column->addLayout(row);
   return box;
 }
 

@@ -40,6 +40,7 @@ class StartPage : public Page {
   QWidget* make_machine();
   QWidget* make_cards();
   QWidget* make_plan();
+  QWidget* make_next();
   void look();
   void take_machine(const MachineLook& look);
   void find();

@@ -70,6 +70,9 @@ TryItPage::TryItPage(Shared& shared, QWidget* parent)
   split->setStretchFactor(1, 1);
   column->addWidget(split, 1);
 
+  const int gap = fontMetrics().height();
+  column->setSpacing(gap * 2 / 3);
+  column->setContentsMargins(gap, gap, gap, gap);
   make_actions();
   connect(picker_, &RunPicker::chosen, this, &TryItPage::read_form);
   connect(&process_, &FerryProcess::line_came, this, &TryItPage::take_answer);
@@ -77,6 +80,10 @@ TryItPage::TryItPage(Shared& shared, QWidget* parent)
   connect(&process_, &FerryProcess::finished, this, [this] { end({}); });
   connect(&process_, &FerryProcess::failed, this, &TryItPage::end);
   show_form();
+}
+
+TryItPage::~TryItPage() {
+  history_list_->disconnect(this);
 }
 
 QWidget* TryItPage::make_form() {

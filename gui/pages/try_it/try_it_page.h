@@ -35,6 +35,7 @@ class TryItPage : public Page {
 
  public:
   explicit TryItPage(Shared& shared, QWidget* parent = nullptr);
+  ~TryItPage() override;
   /** A run, a checkpoint of one, or a model directory. */
   void show_run(const std::filesystem::path& run);
   void set_active(bool active) override;

@@ -6,6 +6,7 @@
 #include "gui/models/export_check.h"
 #include "gui/models/run_choices.h"
 #include "gui/models/sample_data.h"
+#include "src/base/error.h"
 #include "src/config/paths.h"
 #include "tests/gui/gui_test.h"
 #include "tests/train/tiny_model.h"
@@ -112,8 +113,8 @@ TEST(StartOffer, AnOfferWithDataIsPlanned) {
   EXPECT_TRUE(words.verdict.startsWith("It fits")) << words.verdict.toStdString();
   EXPECT_TRUE(words.promise.contains("4 step")) << words.promise.toStdString();  // 32 / 16, twice
 
-  const auto too_small =
-      settings_of(*tiny, home / "data.tsv", {{"host_memory", "1MiB"}, {"device", "cpu"}});
+  const auto too_small = settings_of(
+      *tiny, home / "data.tsv", {{"max_length", "16"}, {"host_memory", "1MiB"}, {"device", "cpu"}});
   const PlanWords refused = StartPlanner().plan(too_small);
   EXPECT_FALSE(refused.fits);
   EXPECT_FALSE(refused.help.isEmpty());

@@ -68,7 +68,7 @@ TEST_F(TryIt, ShowsClassesAsBarsWithNumbers) {
   EXPECT_EQ(history.count(), 1);
   EXPECT_TRUE(part<QLabel>(page, "told").text().contains("max_length = 128"));
   part<QPushButton>(page, "copy_button").click();
-  EXPECT_TRUE(QApplication::clipboard()->text().contains("schlecht (0.12)"))
+  EXPECT_TRUE(QApplication::clipboard()->text().contains("schlecht (0.13)"))
       << QApplication::clipboard()->text().toStdString();
   picture(page, "try_it_classes");
 }
