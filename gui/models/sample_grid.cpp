@@ -218,6 +218,7 @@ QVariant SampleGrid::data(const QModelIndex& index, int role) const {
   const Sample* const at = index.isValid() ? sample(index.row(), index.column()) : nullptr;
   if (!index.isValid()) return {};
   if (role == Qt::DisplayRole) return at ? at->text.left(kShownInCell).simplified() : tr("none");
+  if (role == Qt::TextAlignmentRole) return QVariant(Qt::AlignLeft | Qt::AlignTop);
   if (role == Qt::ToolTipRole && at) return at->text.left(2000);
   if (role == Qt::AccessibleTextRole)
     return tr("After %1 steps, prompt %2: %3")

@@ -26,7 +26,6 @@ QLabel* make_heading(const QString& text, double step) {
   font.setBold(true);
   font.setPointSizeF(font.pointSizeF() * step);
   label->setFont(font);
-  label->setWordWrap(true);
   return label;
 }
 

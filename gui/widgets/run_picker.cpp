@@ -56,9 +56,9 @@ RunPicker::RunPicker(AppSettings& settings, For what, QWidget* parent)
 
   auto* grid = new QGridLayout(this);
   grid->setContentsMargins(0, 0, 0, 0);
-  auto* run_label = new QLabel(tr("&Run"));
-  run_label->setBuddy(runs_);
-  grid->addWidget(run_label, 0, 0);
+  run_label_ = new QLabel(tr("&Run"));
+  run_label_->setBuddy(runs_);
+  grid->addWidget(run_label_, 0, 0);
   grid->addWidget(runs_, 0, 1);
   if (what_ == For::model) {
     models_ = make_combo("model_picker", tr("Model of the run"));

@@ -41,6 +41,7 @@ class RunPicker : public QWidget {
   int n_runs() const { return static_cast<int>(choices_.size()); }
 
   /** For mnemonics of the page. */
+  QLabel* run_label() const { return run_label_; }
   QComboBox* run_field() const { return runs_; }
   QComboBox* model_field() const { return models_; }
 
@@ -63,7 +64,7 @@ class RunPicker : public QWidget {
   AppSettings& settings_;
   For what_;
   QComboBox *runs_, *models_ = nullptr;
-  QLabel* state_;
+  QLabel *run_label_, *state_;
   std::vector<RunChoice> choices_;
   std::filesystem::path run_, model_;
   bool has_read_ = false;

@@ -85,6 +85,10 @@ QWidget* ExportPage::make_form() {
   target_->setPlaceholderText(tr("A folder that is new, or empty"));
   auto* label = new QLabel(tr("Write &to"));
   label->setBuddy(target_);
+  // Both fields begin at the same place.
+  const int width = std::max(label->sizeHint().width(), picker_->run_label()->sizeHint().width());
+  label->setMinimumWidth(width);
+  picker_->run_label()->setMinimumWidth(width);
   browse_ = new QPushButton(tr("&Browse..."));
   browse_->setObjectName("browse_target");
   row->addWidget(label);
@@ -303,7 +307,9 @@ void ExportPage::update_buttons() {
   progress_->setVisible(!is_idle);
   doing_text_->setVisible(!is_idle);
   if (!is_idle) return trouble_->clear();
-  if (check_ && !check_->trouble.isEmpty())
+  // The folder that was written just now is full, and nobody's fault.
+  const bool is_done = result_->isVisibleTo(this) && target() == exported_;
+  if (check_ && !check_->trouble.isEmpty() && !is_done)
     trouble_->show_error(check_->trouble);
   else
     trouble_->clear();
@@ -420,6 +426,7 @@ void ExportPage::show_result(const Written& written) {
          static_cast<int>(written.n_files))
           .arg(path_text(exported_), size_of(written.n_bytes)));
   result_->show();
+  update_buttons();
   // The next export wants another folder.
   if (target_->text() == suggested_) {
     const QSignalBlocker blocker(target_);

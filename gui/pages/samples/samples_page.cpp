@@ -248,6 +248,12 @@ void SamplesPage::resizeEvent(QResizeEvent* event) {
   fit_cells();
 }
 
+void SamplesPage::changeEvent(QEvent* event) {
+  Page::changeEvent(event);
+  // Texts keep the colours that they were written with.
+  if (event->type() == QEvent::PaletteChange && has_looked_) show_texts();
+}
+
 void SamplesPage::show_nothing() {
   const bool has_some = grid_.n_steps() > 0 && grid_.n_prompts() > 0;
   stack_->setCurrentIndex(has_some ? 1 : 0);

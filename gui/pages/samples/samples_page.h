@@ -33,6 +33,7 @@ class SamplesPage : public Page {
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
+  void changeEvent(QEvent* event) override;
 
  private:
   QWidget* make_grid();

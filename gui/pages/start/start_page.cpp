@@ -59,7 +59,7 @@ StartPage::StartPage(Shared& shared, QWidget* parent)
   });
   connect(&shared.launcher, &Launcher::failed, this,
           [this](const std::filesystem::path& run, const QString& message, const QString&) {
-            if (run != started_) return;
+            if (run != started_ && !is_asking_) return;
             started_.clear();
             start_trouble_->show_error(message);
             update_start();
@@ -173,6 +173,7 @@ QWidget* StartPage::make_plan() {
   plan_trouble_->setObjectName("plan_trouble");
   column->addWidget(plan_trouble_);
 
+  column->addSpacing(fontMetrics().height() / 2);
   column->addWidget(make_heading(tr("3. Start"), 1.15));
   auto* row = new QHBoxLayout;
   start_button_ = new QPushButton(tr("&Start training"));
@@ -406,9 +407,11 @@ void StartPage::start() {
   const auto settings = settings_now();
   if (!settings) return;
   start_trouble_->clear();
-  // started_ is empty while start() fails: its message comes with an empty path, too.
+  // A start that fails at once says so before its run's path is known here.
+  is_asking_ = true;
   const auto trouble = trouble_of(
       [&] { started_ = shared().launcher.start(*settings, shared().settings.runs_directory()); });
+  is_asking_ = false;
   if (trouble) start_trouble_->show_error(*trouble);
   update_start();
 }

@@ -70,7 +70,7 @@ class StartPage : public Page {
   StartKind kind_ = StartKind::classify;
   Found found_;
   std::filesystem::path own_data_;
-  bool is_planned_ = false, fits_ = false;
+  bool is_planned_ = false, fits_ = false, is_asking_ = false;
   std::filesystem::path started_;  ///< the run that Start began
 };
 

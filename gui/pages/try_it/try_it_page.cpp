@@ -63,7 +63,7 @@ TryItPage::TryItPage(Shared& shared, QWidget* parent)
   auto* rows = new QVBoxLayout(left);
   rows->setContentsMargins(0, 0, 0, 0);
   rows->addWidget(make_form(), 2);
-  rows->addWidget(make_result(), 3);
+  rows->addWidget(make_result(), 4);
   split->addWidget(left);
   split->addWidget(make_history());
   split->setStretchFactor(0, 3);
@@ -113,6 +113,7 @@ QWidget* TryItPage::make_form() {
   ask_button_->setDefault(true);
   cancel_button_ = new QPushButton(tr("&Cancel"));
   cancel_button_->setObjectName("cancel_button");
+  cancel_button_->setShortcut(Qt::Key_Escape);
   busy_ = new QProgressBar;
   busy_->setRange(0, 0);
   busy_->setTextVisible(false);
@@ -195,6 +196,7 @@ QWidget* TryItPage::make_result() {
   summary_ = make_heading({}, 1.2);
   summary_->setObjectName("summary");
   summary_->setTextFormat(Qt::PlainText);
+  summary_->setWordWrap(true);
   column->addWidget(summary_);
   result_ = new QStackedWidget;
 
@@ -275,6 +277,13 @@ QList<QAction*> TryItPage::page_actions() {
 
 void TryItPage::set_active(bool active) {
   if (active) picker_->refresh();
+}
+
+void TryItPage::changeEvent(QEvent* event) {
+  Page::changeEvent(event);
+  // Texts keep the colours that they were written with.
+  if (event->type() == QEvent::PaletteChange && !shown_.text.isEmpty())
+    show_try(process_.is_running() && asked_.is_generation ? asked_ : shown_);
 }
 
 void TryItPage::show_run(const std::filesystem::path& run) {

@@ -47,6 +47,9 @@ class TryItPage : public Page {
   /** Ends the question that is asked. */
   void cancel();
 
+ protected:
+  void changeEvent(QEvent* event) override;
+
  private:
   /** A question with its answer, as the history keeps it. */
   struct Try {
