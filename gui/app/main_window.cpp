@@ -10,6 +10,7 @@
 #include <QMessageBox>
 #include <QStackedWidget>
 #include <QStatusBar>
+#include <QStyledItemDelegate>
 
 #include "gui/app/palette.h"
 #include "gui/models/text.h"
@@ -31,6 +32,21 @@ namespace ferry::gui {
 namespace {
 
 constexpr int kSaidMs = 8000;
+
+/** Rows of a list that is a menu: room around each name. */
+class RoomyDelegate : public QStyledItemDelegate {
+ public:
+  using QStyledItemDelegate::QStyledItemDelegate;
+  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
+    const QSize size = QStyledItemDelegate::sizeHint(option, index);
+    const int unit = option.fontMetrics.height();
+    return {size.width() + 2 * unit, size.height() + unit * 3 / 4};
+  }
+  void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
+    QStyledItemDelegate::initStyleOption(option, index);
+    option->text = QStringLiteral("  ") + option->text;
+  }
+};
 
 }  // namespace
 
@@ -59,6 +75,9 @@ void MainWindow::make_pages() {
   list_->setObjectName("pages");
   list_->setAccessibleName(tr("Pages"));
   list_->setFrameShape(QFrame::NoFrame);
+  list_->setItemDelegate(new RoomyDelegate(list_));
+  // Set apart from the page by its ground, which the palette has for just this.
+  list_->viewport()->setBackgroundRole(QPalette::AlternateBase);
   list_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   stack_ = new QStackedWidget;
   const auto add = [this](PageId id, const QString& name, Page* page) {
@@ -78,7 +97,7 @@ void MainWindow::make_pages() {
   add(PageId::export_model, tr("Export"), export_ = new ExportPage(shared_));
   add(PageId::doctor, tr("Doctor"), new DoctorPage(shared_));
   add(PageId::settings, tr("Settings"), new SettingsPage(shared_));
-  list_->setFixedWidth(list_->sizeHintForColumn(0) + 3 * list_->fontMetrics().averageCharWidth());
+  list_->setFixedWidth(list_->sizeHintForColumn(0));
   connect(list_, &QListWidget::currentRowChanged, this, [this](int row) {
     if (row >= 0) show_page(static_cast<PageId>(row));
   });

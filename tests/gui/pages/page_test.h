@@ -19,7 +19,9 @@ struct PageHome {
   AppSettings settings{QString::fromStdString((home / "app.ini").string())};
   Launcher launcher;
   Navigator navigator;
-  Shared shared{settings, launcher, navigator};
+  RunListModel run_list{settings, launcher};
+  RunQueue queue{settings, launcher, run_list};
+  Shared shared{settings, launcher, navigator, run_list, queue};
 };
 
 /** Shows it as the window does, without a window. */

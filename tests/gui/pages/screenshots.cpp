@@ -75,6 +75,9 @@ std::vector<std::filesystem::path> write_runs(const std::filesystem::path& runs)
 
 int take_set(const QString& directory, const QString& theme, const QString& language) {
   QTemporaryDir home;
+  // Runs of the machine's user are not in the pictures.
+  qputenv("XDG_DATA_HOME", home.filePath("data").toUtf8());
+  qputenv("XDG_CONFIG_HOME", home.filePath("config").toUtf8());
   AppSettings settings(home.filePath("app.ini"));
   const auto runs = to_path(home.filePath("runs"));
   const auto all = write_runs(runs);
