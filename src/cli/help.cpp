@@ -21,7 +21,7 @@ std::span<const Command> commands() {
       {"export", "write a trained model as a Hugging Face directory", run_export},
       {"plan", "say beforehand what a run needs and whether it fits", run_plan},
       {"preview", "show the texts of a training as the model will see them", run_preview},
-      {"runs", "look at runs, and pause, resume, save or stop them", run_runs},
+      {"runs", "look at runs, and pause, resume, save, sample or stop them", run_runs},
       {"presets", "list, show and copy settings that belong together", run_presets},
       {"doctor", "what this machine has and can do, and what is wrong with it", run_doctor},
       {"bench", "measure one part of this machine, as a run uses it", run_bench},

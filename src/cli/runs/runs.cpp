@@ -1,5 +1,5 @@
-// ferry runs ls | show | compare | pause | resume | stop | save | set | check | report: a client of
-// run directories and of their control sockets.
+// ferry runs ls | show | compare | pause | resume | stop | save | sample | set | check | report: a
+// client of run directories and of their control sockets.
 
 #include <fmt/format.h>
 
@@ -38,6 +38,7 @@ constexpr std::string_view kRunsHelp =
     "       ferry runs pause RUN              drops the step in progress; frees the GPU\n"
     "       ferry runs resume RUN             continues a paused one\n"
     "       ferry runs save RUN               a checkpoint now\n"
+    "       ferry runs sample RUN             goes on with its prompts now (--sample-prompts)\n"
     "       ferry runs stop RUN [--no-save]   a checkpoint, and the end\n"
     "       ferry runs set RUN KEY=VALUE      learning_rate, weight_decay or max_grad_norm\n"
     "       ferry runs check RUN              reads its checkpoints and compares the checksums\n"
@@ -170,6 +171,7 @@ constexpr RunsVerb kVerbs[] = {{"ls", "[DIRECTORY]"},
                                {"pause", "RUN"},
                                {"resume", "RUN"},
                                {"save", "RUN"},
+                               {"sample", "RUN"},
                                {"stop", "RUN [--no-save]"},
                                {"set", "RUN KEY=VALUE"},
                                {"check", "RUN"},
@@ -250,7 +252,9 @@ int run_runs(Arguments arguments) {
     check(runs::find_run(words[1]));
   } else if (is("report", 1) && !wants_json) {
     report(runs::find_run(words[1]), output);
-  } else if ((is("pause", 1) || is("resume", 1) || is("save", 1) || is("stop", 1)) && !wants_json) {
+  } else if ((is("pause", 1) || is("resume", 1) || is("save", 1) || is("sample", 1) ||
+              is("stop", 1)) &&
+             !wants_json) {
     ask(runs::find_run(words[1]), {{"command", verb}, {"save", saves ? "yes" : "no"}});
   } else if (is("set", 2) && !wants_json && words[2].find('=') != std::string::npos) {
     const size_t equals = words[2].find('=');

@@ -35,6 +35,9 @@ std::string_view name_of(Phase phase);
 /** nullopt: no phase that this Ferry knows. */
 std::optional<Phase> phase_named(std::string_view name);
 
+/** Key of run.json: true where the run makes samples when it is asked to. */
+inline constexpr const char* kSamplesOnRequest = "samples_on_request";
+
 class RunDirectory {
  public:
   /** Makes the directory where need be (0700) and locks it. Throws Error(machine) where that cannot

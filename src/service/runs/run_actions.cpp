@@ -32,6 +32,12 @@ std::string_view why_not_stop_unsaved(const RunFacts& facts) {
   return stops_by_signal(facts) ? why_not_signal(facts) : deaf;
 }
 
+std::string_view why_not_sample(const RunFacts& facts) {
+  if (const std::string_view deaf = why_deaf(facts); !deaf.empty()) return deaf;
+  if (!facts.has_prompts) return "it has no prompts to go on with";
+  return is_in(facts, Phase::paused) ? "it is paused: resume it first" : "";
+}
+
 std::string_view why_not_force(const RunFacts& facts) {
   if (facts.trainer == Trainer::none) return "the run has no process";
   if (!why_not_signal(facts).empty()) return why_not_signal(facts);
@@ -67,7 +73,7 @@ std::string_view why_not_delete(const RunFacts& facts) {
 
 std::string_view name_of(RunAction action) {
   constexpr std::array<std::string_view, kRunActions> kNames = {
-      "pause",      "resume",          "save now",   "stop",       "stop without saving",
+      "pause",      "resume",          "save now",   "sample now", "stop",  "stop without saving",
       "force quit", "change settings", "resume run", "extend run", "delete"};
   return kNames[static_cast<size_t>(action)];
 }
@@ -88,6 +94,7 @@ AllowedActions allowed_actions(const RunFacts& facts) {
   refuse(RunAction::pause, deaf.empty() && is_paused ? "it is paused already" : deaf);
   refuse(RunAction::resume, deaf.empty() && !is_paused ? "it is not paused" : deaf);
   refuse(RunAction::save_now, deaf);
+  refuse(RunAction::sample_now, why_not_sample(facts));
   refuse(RunAction::stop, deaf);
   refuse(RunAction::stop_without_saving, why_not_stop_unsaved(facts));
   refuse(RunAction::force_quit, why_not_force(facts));

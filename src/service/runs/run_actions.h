@@ -23,6 +23,7 @@ struct RunFacts {
   std::string phase = "unreadable";
   Trainer trainer = Trainer::none;
   bool has_socket = false;      ///< the run takes requests
+  bool has_prompts = false;     ///< for samples
   bool waits_for_room = false;  ///< its end does not fit the disk
   bool has_checkpoint = false;
   bool is_writable = true;       ///< files may be made in its directory
@@ -36,7 +37,8 @@ enum class RunAction : uint8_t {
   pause,
   resume,
   save_now,
-  stop,  ///< a checkpoint, and the end
+  sample_now,  ///< it goes on with its prompts, and trains on
+  stop,        ///< a checkpoint, and the end
   stop_without_saving,
   force_quit,       ///< SIGKILL
   change_settings,  ///< learning rate and the like, while it trains
@@ -44,7 +46,7 @@ enum class RunAction : uint8_t {
   extend_run,       ///< the same with more steps than it had
   delete_run,
 };
-inline constexpr size_t kRunActions = 10;
+inline constexpr size_t kRunActions = 11;
 /** "pause", "save now", ... */
 std::string_view name_of(RunAction action);
 

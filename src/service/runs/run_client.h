@@ -45,11 +45,12 @@ class RunClient {
   /** Throws Error(machine) where the system has no descriptors left. */
   explicit RunClient(std::filesystem::path run);
 
-  /** Each gives the id of its reply. A checkpoint takes as long as the disk needs; the other
-   * requests are answered after a step at most. */
+  /** Each gives the id of its reply. A checkpoint takes as long as the disk needs, samples as long
+   * as the model needs for all prompts; the other requests are answered after a step at most. */
   int64_t pause() { return command("pause"); }
   int64_t resume() { return command("resume"); }
   int64_t save() { return command("save", kSave_patience); }
+  int64_t sample() { return command("sample", kSave_patience); }
   int64_t stop(bool saves);
   int64_t set(std::string_view key, std::string_view value);
   /** A question of one's own, as src/runs/control.h says. */

@@ -95,6 +95,7 @@ const RunFacts& RunWatch::look(Clock::time_point now) {
   facts_.phase =
       is_known ? runs::concluded_phase(*record_, facts_.trainer != Trainer::none) : "unreadable";
   facts_.has_socket = is_known && record_->contains("control_socket");
+  facts_.has_prompts = is_known && record_->contains(runs::kSamplesOnRequest);
   facts_.waits_for_room = is_known && record_->contains("waits_for");
   // Checkpoints come and go as entries of the directory; complete they are a moment later.
   if (directory_stamp_ != directory_before ||

@@ -65,6 +65,8 @@ Sampling::Sampling(Session& session,
       progress_(progress),
       directory_(run.path() / "samples"),
       every_(job.config, kSteps, job.steps.total) {
+  run_.set(runs::kSamplesOnRequest, job.generation.prompts.empty() ? nlohmann::ordered_json()
+                                                                   : nlohmann::ordered_json(true));
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory_, error)) {
     const std::string name = entry.path().filename().string();
@@ -86,7 +88,25 @@ bool Sampling::is_done(bool is_last_step) const {
 }
 
 void Sampling::after_step(Control& control, bool is_last_step) {
-  if (is_done(is_last_step)) return;
+  if (!is_done(is_last_step)) make_all(control);
+}
+
+void Sampling::when_asked(Control& control) {
+  if (!control.wants_samples()) return;
+  if (job_.generation.prompts.empty())
+    return control.tell_sampled(false,
+                                "the run has no prompts: it was started without sample_prompts");
+  const int64_t step = session_.n_steps();
+  if (done_step_ != step) make_all(control);
+  if (done_step_ != step) return;
+  if (trouble_.empty())
+    control.tell_sampled(true,
+                         fmt::format("samples after step {}: {}", step, file_of(step).string()));
+  else
+    control.tell_sampled(false, trouble_);
+}
+
+void Sampling::make_all(Control& control) {
   const auto start = std::chrono::steady_clock::now();
   run_.set_phase(runs::Phase::sampling);
   while (!make(control) && !control.leaves()) {
@@ -106,6 +126,7 @@ void Sampling::after_step(Control& control, bool is_last_step) {
 bool Sampling::make(Control& control) {
   constexpr int kShown = 4;
   const int64_t step = session_.n_steps();
+  trouble_.clear();
   const term::Terminal terminal = term::detect_terminal(2);
   std::string lines, shown = fmt::format("samples after step {}:", step);
   int n_shown = 0;
@@ -127,18 +148,23 @@ bool Sampling::make(Control& control) {
     write(lines);
   } catch (const Error& error) {
     if (error.fault() != Fault::diverged) throw;
-    progress_.log_line(fmt::format("no samples after step {}: {}", step, error.what()));
+    trouble_ = fmt::format("no samples after step {}: {}", step, error.what());
+    progress_.log_line(trouble_);
   }
   done_step_ = step;
   return true;
 }
 
+fs::path Sampling::file_of(int64_t step) const {
+  return directory_ / name_of_step(step);
+}
+
 void Sampling::write(const std::string& lines) {
-  const fs::path file = directory_ / name_of_step(session_.n_steps());
   try {
     make_directories(directory_);
-    write_text_file(file, lines);
+    write_text_file(file_of(session_.n_steps()), lines);
   } catch (const Error& error) {
+    trouble_ = error.what();
     progress_.log_line(fmt::format("{}; training goes on", error.what()));
   }
 }

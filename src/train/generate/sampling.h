@@ -25,6 +25,9 @@ class Sampling {
    * is to pause makes them anew after it; one that is to leave makes them when it is resumed. What
    * cannot be written, or a model whose outputs are not finite, is said, and training goes on. */
   void after_step(Control& control, bool is_last_step);
+  /** Makes samples of the model as it is where somebody asked for them through the control socket,
+   * and tells who asked; a run that is to leave tells that it does. */
+  void when_asked(Control& control);
   /** True where the samples of the step are made, or none are due. */
   bool is_done(bool is_last_step) const;
   /** The time that samples took this process. */
@@ -32,8 +35,10 @@ class Sampling {
 
  private:
   bool is_due(bool is_last_step) const;
+  void make_all(Control& control);
   bool make(Control& control);
   void write(const std::string& lines);
+  std::filesystem::path file_of(int64_t step) const;
 
   Session& session_;
   const Job& job_;
@@ -43,6 +48,7 @@ class Sampling {
   Interval every_;
   std::chrono::steady_clock::time_point last_end_ = std::chrono::steady_clock::now();
   int64_t done_step_ = -1;  ///< the last step that has samples
+  std::string trouble_;     ///< why that step has none after all; empty where it has
   double seconds_ = 0;
 };
 

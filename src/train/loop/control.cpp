@@ -48,8 +48,9 @@ Control::Control(Session& session,
 }
 
 Control::~Control() {
-  for (runs::ControlRequest& request : waiting_)
-    request.answer(false, "the run has ended");
+  for (auto* requests : {&waiting_, &waiting_for_samples_})
+    for (runs::ControlRequest& request : *requests)
+      request.answer(false, "the run has ended");
   for (runs::ControlRequest& request : arrived_)
     request.answer(false, "the run has ended");
   try {
@@ -108,11 +109,23 @@ void Control::tell_saved(bool is_done, const std::string& text) {
   waiting_.clear();
 }
 
+void Control::tell_sampled(bool is_done, const std::string& text) {
+  for (runs::ControlRequest& request : waiting_for_samples_)
+    request.answer(is_done, text);
+  waiting_for_samples_.clear();
+}
+
 void Control::act(runs::ControlRequest request) {
   const std::string command = request.command();
   if (command == "pause") return pause(std::move(request));
   if (command == "resume") return go_on(std::move(request));
   if (command == "set") return change(std::move(request));
+  if (command == "sample") {
+    // A paused run has left the GPU, which a forward pass needs.
+    if (is_paused_) return request.answer(false, "the run is paused: resume it first");
+    waiting_for_samples_.push_back(std::move(request));
+    return;
+  }
   if (command == "save" || command == "stop") {
     stops_ |= command == "stop";
     stops_unsaved_ = command == "stop" && request.argument("save") == "no";

@@ -1,7 +1,7 @@
 #pragma once
 // Requests to a training while it runs: by signal (Ctrl-C, SIGTERM, SIGHUP) or through its control
-// socket (`ferry runs pause | resume | stop | save | set`). The loop attends between two steps; a
-// pause stays inside attend().
+// socket (`ferry runs pause | resume | stop | save | sample | set`). The loop attends between two
+// steps; a pause stays inside attend().
 
 #include <chrono>
 #include <deque>
@@ -47,6 +47,10 @@ class Control {
   bool saves() const;
   /** Tells those who wait for the checkpoint that saves() asked for what became of it. */
   void tell_saved(bool is_done, const std::string& text);
+  /** True where somebody wants samples of the session as it is, by `sample`. */
+  bool wants_samples() const { return !waiting_for_samples_.empty(); }
+  /** Tells those who wait for samples what became of them. */
+  void tell_sampled(bool is_done, const std::string& text);
 
  private:
   /** A setting that changed in the middle of the run; a resumed run changes it at the same step. */
@@ -73,6 +77,7 @@ class Control {
   std::unique_ptr<runs::ControlServer> server_;  ///< null where no socket could be made
   std::deque<runs::ControlRequest> arrived_;     ///< inside a step, to be attended after it
   std::vector<runs::ControlRequest> waiting_;    ///< requests for a checkpoint, or for the end
+  std::vector<runs::ControlRequest> waiting_for_samples_;
   std::vector<Change> changes_;
   bool is_paused_ = false, has_left_gpu_ = false;
   bool stops_ = false, stops_unsaved_ = false, saves_ = false;

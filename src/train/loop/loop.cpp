@@ -216,6 +216,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
       control.attend();
       saving.after_step(control);
     } while (control.is_paused());
+    sampling.when_asked(control);
   }
   tracing.finish();
   if (job.machine.plan.has_gpu) result.gpu_bytes = cuda_driver_used_bytes();

@@ -23,7 +23,7 @@ using ::testing::UnorderedElementsAre;
 using enum RunAction;
 
 constexpr RunAction kAll[] = {
-    pause,      resume,          save_now,   stop,       stop_without_saving,
+    pause,      resume,          save_now,   sample_now, stop,      stop_without_saving,
     force_quit, change_settings, resume_run, extend_run, delete_run};
 static_assert(std::size(kAll) == kRunActions);
 
@@ -48,6 +48,21 @@ TEST(RunActions, OfARunThatTrains) {
   RunFacts elsewhere = living("training");
   elsewhere.trainer = Trainer::elsewhere;  // in a container that shares the socket
   EXPECT_EQ(allowed(elsewhere), allowed(living("training")));
+}
+
+TEST(RunActions, ARunWithPromptsMakesSamplesWhileItIsNotPaused) {
+  RunFacts facts = living("training");
+  EXPECT_EQ(allowed_actions(facts).why_not(sample_now), "it has no prompts to go on with");
+  facts.has_prompts = true;
+  for (const char* phase : {"training", "evaluating", "sampling", "preparing"}) {
+    facts.phase = phase;
+    EXPECT_TRUE(allowed(facts).contains(sample_now)) << phase;
+  }
+  for (const char* phase : {"paused", "saving"}) {
+    facts.phase = phase;
+    EXPECT_FALSE(allowed(facts).contains(sample_now)) << phase;
+  }
+  EXPECT_FALSE(allowed({.phase = "finished", .has_prompts = true}).contains(sample_now));
 }
 
 TEST(RunActions, OfARunThatIsPaused) {
@@ -110,10 +125,11 @@ std::vector<RunFacts> all_facts() {
   for (const std::string& phase : phases)
     for (const Trainer trainer :
          {Trainer::none, Trainer::here, Trainer::elsewhere, Trainer::unknown})
-      for (unsigned bits = 0; bits < 64; ++bits)
+      for (unsigned bits = 0; bits < 128; ++bits)
         all.push_back({.phase = phase,
                        .trainer = trainer,
                        .has_socket = (bits & 1) != 0,
+                       .has_prompts = (bits & 64) != 0,
                        .waits_for_room = (bits & 2) != 0,
                        .has_checkpoint = (bits & 4) != 0,
                        .is_writable = (bits & 8) != 0,
@@ -128,7 +144,7 @@ TEST(RunActions, AreNeverAtOddsWithEachOther) {
     const bool has_process = facts.trainer != Trainer::none;
     SCOPED_TRACE(testing::Message()
                  << facts.phase << ", trainer " << static_cast<int>(facts.trainer));
-    for (const RunAction action : {pause, resume, save_now, stop, change_settings})
+    for (const RunAction action : {pause, resume, save_now, sample_now, stop, change_settings})
       if (actions.contains(action)) {
         EXPECT_TRUE(has_process && facts.has_socket) << name_of(action);
       }

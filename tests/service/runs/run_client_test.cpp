@@ -79,14 +79,16 @@ TEST_F(SteeredRun, EachRequestGetsItsReply) {
   RunClient client(run_);
   EXPECT_FALSE(is_readable(client.descriptor(), 0ms));
   const int64_t pause = client.pause(), save = client.save(), stop = client.stop(false),
-                set = client.set("learning_rate", "1e-5"), bad = client.set("bad", "x");
-  EXPECT_EQ(client.n_waiting(), 5u);
+                set = client.set("learning_rate", "1e-5"), bad = client.set("bad", "x"),
+                sample = client.sample();
+  EXPECT_EQ(client.n_waiting(), 6u);
   EXPECT_TRUE(client.take().empty());
-  std::jthread run([&] { answer(server, 5); });
+  std::jthread run([&] { answer(server, 6); });
   auto all = replies(client);
   EXPECT_EQ(all[pause].text, "pause");
   EXPECT_EQ(all[pause].outcome, Outcome::done);
   EXPECT_EQ(all[save].text, "save");
+  EXPECT_EQ(all[sample].text, "sample");
   EXPECT_EQ(all[stop].text, "stopno");
   EXPECT_EQ(all[set].text, "set1e-5");
   EXPECT_EQ(all[bad].outcome, Outcome::refused);

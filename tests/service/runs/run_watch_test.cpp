@@ -55,6 +55,8 @@ TEST_F(WatchedRun, IsFollowedFromStartToEnd) {
                                        .trainer = Trainer::here,
                                        .has_socket = true}));
   }
+  trainer_->set(runs::kSamplesOnRequest, true);
+  EXPECT_TRUE(watch_.look().has_prompts);
   trainer_->set("waits_for", "room on the disk");
   EXPECT_TRUE(watch_.look().waits_for_room);
   {

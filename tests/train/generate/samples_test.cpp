@@ -179,6 +179,49 @@ TEST_F(Samples, ThatAreStoppedAreMadeWhenTheRunGoesOn) {
   EXPECT_EQ(samples_of("many"), samples_of("stopped"));
 }
 
+TEST_F(Samples, AreMadeWhenSomebodyAsks) {
+  const auto ask = [](const std::string& verb, const std::string& run) {
+    return ferry({"runs", verb, run}, "ask_");
+  };
+  const auto run_of = [](const std::string& run, const std::string& every) {
+    return decoder_run(run, {"--sample-prompts=prompts.txt", "--sample-steps=" + every,
+                             "--max-new-tokens=12", "--temperature=1", "--top-k=5",
+                             "--max-steps=100000", "--save-strategy=no", "--eval-strategy=no"});
+  };
+  const pid_t asked = start(run_of("asked", "100000"));
+  wait_for_line("asked", 3);
+  ASSERT_EQ(ask("sample", "asked").code(), 0) << text_of(root_ / "ask_err");
+  const std::string answer = text_of(root_ / "ask_out");
+  const int step = std::stoi(answer.substr(std::string("samples after step ").size()));
+  ASSERT_GE(step, 3) << answer;
+  EXPECT_NE(answer.find("asked/samples/step-"), std::string::npos) << answer;
+  EXPECT_EQ(samples_of("asked").size(), 2u) << "those before the first step, and those";
+  wait_for_line("asked", step + 2);
+  ASSERT_EQ(ask("pause", "asked").code(), 0);
+  EXPECT_EQ(ask("sample", "asked").code(), 2);
+  EXPECT_NE(text_of(root_ / "ask_err").find("is paused: resume it first"), std::string::npos);
+  ASSERT_EQ(ask("stop", "asked").code(), 0);
+  EXPECT_EQ(wait_for(asked).code(), 130);
+
+  // Those of a run that makes them after each step, and its bits.
+  const pid_t always = start(run_of("always", "1"));
+  wait_for_line("always", step + 1);
+  ASSERT_EQ(ask("stop", "always").code(), 0) << text_of(root_ / "ask_err");
+  EXPECT_EQ(wait_for(always).code(), 130);
+  EXPECT_EQ(samples_after("asked", step), samples_after("always", step));
+  const std::string curve = curve_of("asked"), other = curve_of("always");
+  const size_t n = std::min(curve.size(), other.size());
+  ASSERT_GE(std::ranges::count(curve.substr(0, n), '\n'), step);
+  EXPECT_EQ(curve.substr(0, n), other.substr(0, n));
+
+  const pid_t unsampled = start(decoder_run("unsampled", {"--max-steps=100000"}));
+  wait_for_line("unsampled", 1);
+  EXPECT_EQ(ask("sample", "unsampled").code(), 2);
+  EXPECT_NE(text_of(root_ / "ask_err").find("without sample_prompts"), std::string::npos);
+  ASSERT_EQ(ferry({"runs", "stop", "unsampled", "--no-save"}, "ask_").code(), 0);
+  EXPECT_EQ(wait_for(unsampled).code(), 130);
+}
+
 TEST_F(Samples, ThatCannotBeAreRefused) {
   const std::string task = "samples show how a language model goes on with texts";
   expect_refused(new_run("refused", {"--sample-prompts=the old"}), 2, task);
