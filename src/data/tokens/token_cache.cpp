@@ -18,21 +18,39 @@ namespace {
 
 namespace stdfs = std::filesystem;
 
+constexpr std::string_view kEnding = ".tokens";
+
 stdfs::path lock_of(stdfs::path file) {
   return file += ".lock";
+}
+
+/** The time of its last change is the time of its last use: the time of reading is not kept by
+ * every system. */
+void note_use(const stdfs::path& file) {
+  std::error_code error;  // of a directory that can only be read
+  stdfs::last_write_time(file, stdfs::file_time_type::clock::now(), error);
+}
+
+/** True for a name that file_of() gives. */
+bool is_token_file(const stdfs::path& file) {
+  const std::string stem = file.stem().string();
+  return file.extension() == kEnding && stem.size() == 16 &&
+         stem.find_first_not_of("0123456789abcdef") == stem.npos;
 }
 
 }  // namespace
 
 stdfs::path TokenCache::file_of(uint64_t key) const {
-  return directory_ / fmt::format("{:016x}.tokens", key);
+  return directory_ / fmt::format("{:016x}{}", key, kEnding);
 }
 
 std::shared_ptr<const TokenStore> TokenCache::find(uint64_t key, bool says_damage) const {
   const stdfs::path file = file_of(key);
   if (!path_exists(file)) return nullptr;
   try {
-    return open_token_file(file, key);
+    auto store = open_token_file(file, key);
+    note_use(file);
+    return store;
   } catch (const BadTokenFile& bad) {
     if (says_damage)
       log_line(fmt::format("the tokens in '{}' cannot be used: {}; they are made again",
@@ -58,6 +76,7 @@ TokenCache::Tokens TokenCache::get(uint64_t key,
   // Whoever held the lock may have made them.
   if (auto store = find(key, /*says_damage=*/true)) return {.store = std::move(store)};
   if (state == FileLock::State::held) remove_leftovers(key);
+  remove_unused();
   return {.store = make(key, form, fill), .are_new = true};
 }
 
@@ -83,7 +102,6 @@ void TokenCache::remove_leftovers(uint64_t key) const {
   for (stdfs::directory_iterator entry(directory_, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    constexpr std::string_view kEnding = ".tokens";
     const size_t length = name.find(kEnding);
     if (!is_temporary_file(name) || length == name.npos) continue;
     const stdfs::path file = directory_ / name.substr(1, length + kEnding.size() - 1);
@@ -94,6 +112,29 @@ void TokenCache::remove_leftovers(uint64_t key) const {
     FileLock lock(lock_of(file));
     if (lock.try_lock() == FileLock::State::held) remove_what_can_be(entry->path());
   }
+}
+
+/** A process that still reads a removed file has it until its end. */
+void TokenCache::remove_unused() const {
+  const auto limit = stdfs::file_time_type::clock::now() - kUnused;
+  int64_t n_files = 0, n_bytes = 0;
+  std::error_code error;
+  for (stdfs::directory_iterator entry(directory_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code gone;
+    if (!is_token_file(entry->path()) || !entry->is_regular_file(gone)) continue;
+    const auto used = entry->last_write_time(gone);
+    if (gone || used > limit) continue;
+    const auto size = static_cast<int64_t>(entry->file_size(gone));
+    if (gone || !stdfs::remove(entry->path(), gone)) continue;
+    ++n_files;
+    n_bytes += size;
+  }
+  if (n_files > 0)
+    log_line(fmt::format("{} of tokens in '{}' were removed: {} that nobody used for {} days",
+                         format_bytes(n_bytes), directory_.string(),
+                         n_files == 1 ? "a file" : fmt::format("{} files", n_files),
+                         std::chrono::duration_cast<std::chrono::days>(kUnused).count()));
 }
 
 }  // namespace ferry

@@ -1,8 +1,10 @@
 #pragma once
 // A directory of token files (token_file.h), each named by a key: a number that changes with all
 // that its tokens depend on. Any number of processes use it at once; whoever wants tokens that
-// another is making waits for them. Lines for the user go through src/base/print.h.
+// another is making waits for them. Files that nobody used for a long time go when a new one is
+// made. Lines for the user go through src/base/print.h.
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -19,6 +21,8 @@ class TokenCache {
   /** Made when the first file is written. */
   explicit TokenCache(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
+  static constexpr std::chrono::hours kUnused{90 * 24};
+
   const std::filesystem::path& directory() const { return directory_; }
   std::filesystem::path file_of(uint64_t key) const;
 
@@ -29,7 +33,7 @@ class TokenCache {
   /** The tokens of a key: from its file, or else `fill` gives them to a writer, and the file is
    * there as a whole afterwards. A file that is damaged is said and made again. What `fill` throws
    * goes on, and leaves no file; Error(machine) where the directory cannot be written or the disk
-   * is full. */
+   * is full. Files of other keys that were not used for kUnused are removed before `fill`. */
   Tokens get(uint64_t key,
              const TokenForm& form,
              const std::function<void(TokenWriter& to)>& fill) const;
@@ -40,6 +44,7 @@ class TokenCache {
                                          const TokenForm& form,
                                          const std::function<void(TokenWriter& to)>& fill) const;
   void remove_leftovers(uint64_t key) const;
+  void remove_unused() const;
 
   std::filesystem::path directory_;
 };

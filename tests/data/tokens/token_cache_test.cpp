@@ -31,6 +31,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 
 constexpr uint64_t kCacheKey = 5;
 const TokenForm kForm = {.vocab_size = 1000};
@@ -98,6 +99,35 @@ TEST_F(TokenCacheTest, AFaultLeavesNothing) {
               HasSubstr("a bad row"));
   EXPECT_THAT(names(), IsEmpty());
   EXPECT_TRUE(get().are_new);
+}
+
+/** Each use counts, not the making alone. */
+TEST_F(TokenCacheTest, FilesThatNobodyUsesGoWhenANewOneIsMade) {
+  const auto age = [&](uint64_t key, std::chrono::hours by) {
+    fs::last_write_time(cache_.file_of(key), fs::file_time_type::clock::now() - by);
+  };
+  const auto make = [&](uint64_t key) { return cache_.get(key, kForm, fill_cache); };
+  const TokenizedDataset reader(make(1).store);
+  make(2), make(3), make(4);
+  const fs::path others[] = {cache_.directory() / "000000000000000g.tokens",
+                             cache_.directory() / "notes.txt"};
+  for (const fs::path& other : others) {
+    std::ofstream(other) << "a user's own";
+    fs::last_write_time(other, fs::file_time_type::clock::now() - 2 * TokenCache::kUnused);
+  }
+  age(1, TokenCache::kUnused + 1h);
+  age(2, TokenCache::kUnused - 1h);
+  age(3, TokenCache::kUnused + 1h);
+  EXPECT_FALSE(make(3).are_new);
+  EXPECT_TRUE(fs::exists(cache_.file_of(1))) << "what is found makes no room";
+  EXPECT_TRUE(get().are_new);
+  EXPECT_THAT(names(),
+              ::testing::UnorderedElementsAre("0000000000000002.tokens", "0000000000000003.tokens",
+                                              "0000000000000004.tokens", "0000000000000005.tokens",
+                                              "000000000000000g.tokens", "notes.txt"));
+  EXPECT_THAT(said_, Contains(HasSubstr("a file that nobody used for 90 days")));
+  EXPECT_EQ(reader.ids(4999).front(), 999) << "who reads it has it";
+  EXPECT_TRUE(make(1).are_new);
 }
 
 /** A user of files has them as long as he holds them, whoever removes or replaces them. */
