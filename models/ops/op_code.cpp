@@ -6,11 +6,23 @@
 #include <ATen/ops/tanh_backward.h>
 #include <fmt/format.h>
 
+#include "models/ops/activation/activation.h"
 #include "models/ops/attention/attention.h"
 #include "models/ops/attention/cached_attention.h"
-#include "models/ops/fused.h"
+#include "models/ops/cross_entropy/cross_entropy.h"
+#include "models/ops/dropout/dropout_residual.h"
+#include "models/ops/embedding/embedding.h"
+#include "models/ops/gate/gate.h"
+#include "models/ops/head_norm/head_norm.h"
+#include "models/ops/label_loss/label_loss.h"
 #include "models/ops/linear/linear.h"
-#include "models/ops/losses.h"
+#include "models/ops/norm/norm.h"
+#include "models/ops/norm/norm_params.h"
+#include "models/ops/rms_norm/rms_norm.h"
+#include "models/ops/rotary/rotary.h"
+#include "models/ops/rows/rows.h"
+#include "models/ops/span_loss/span_loss.h"
+#include "models/ops/vocabulary_loss/vocabulary_loss.h"
 #include "src/base/error.h"
 
 namespace ferry {

@@ -7,7 +7,9 @@
 #include <functional>
 #include <sstream>
 
-#include "models/ops/fused.h"
+#include "models/block.h"
+#include "models/ops/norm/norm.h"
+#include "models/ops/norm/norm_params.h"
 #include "models/ops/scratch_sizes.h"
 #include "src/base/error.h"
 #include "src/measure/bench.h"

@@ -1,9 +1,14 @@
 // The operations that decoders add, against autograd in fp64 on the same numbers: RMSNorm, residual
 // sums, rotary positions, causal attention with grouped heads.
 
+#include "models/block.h"
 #include "models/ops/attention/cached_attention.h"
-#include "models/ops/fused.h"
+#include "models/ops/dropout/dropout_residual.h"
+#include "models/ops/gate/gate.h"
+#include "models/ops/head_norm/head_norm.h"
+#include "models/ops/rms_norm/rms_norm.h"
 #include "models/ops/rotary/rope_frequencies.h"
+#include "models/ops/rotary/rotary.h"
 #include "tests/models/ops_case.h"
 
 namespace ferry::ops {

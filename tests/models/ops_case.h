@@ -8,8 +8,9 @@
 
 #include <optional>
 
+#include "models/block.h"
+#include "models/ops/activation/activation_kind.h"
 #include "models/ops/attention/attention.h"
-#include "models/ops/fused.h"
 #include "models/ops/scratch_sizes.h"
 #include "simd/kernels.h"
 #include "tests/models/model_runner.h"

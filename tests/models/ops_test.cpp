@@ -6,9 +6,16 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
+#include "models/block.h"
+#include "models/ops/activation/activation.h"
 #include "models/ops/attention/attention.h"
-#include "models/ops/fused.h"
+#include "models/ops/dropout/dropout_residual.h"
+#include "models/ops/embedding/embedding.h"
+#include "models/ops/gate/gate.h"
 #include "models/ops/linear/linear.h"
+#include "models/ops/norm/norm.h"
+#include "models/ops/norm/norm_params.h"
+#include "models/ops/rows/rows.h"
 #include "models/ops/scratch_sizes.h"
 #include "tests/models/ops_case.h"
 

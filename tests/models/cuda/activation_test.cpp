@@ -1,5 +1,7 @@
 // The activation functions with bias against fp64 ATen, in place and out of place.
 
+#include "models/ops/activation/activation.h"
+#include "models/ops/gate/gate.h"
 #include "tests/models/cuda/kernel_case.h"
 
 namespace ferry::ops::cuda::test {

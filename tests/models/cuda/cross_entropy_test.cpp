@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/ops/losses.h"
+#include "models/ops/cross_entropy/cross_entropy.h"
+#include "models/ops/cross_entropy/logits_state.h"
 #include "tests/models/cuda/kernel_case.h"
 
 namespace ferry::ops::cuda::test {

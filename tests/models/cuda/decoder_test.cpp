@@ -1,7 +1,11 @@
 // The kernels that decoders add against fp64 ATen: RMSNorm, residual sums, rotary positions, the
 // gated activation; in place and out of place, and the same bits again.
 
+#include "models/ops/dropout/dropout_residual.h"
+#include "models/ops/gate/gate.h"
+#include "models/ops/rms_norm/rms_norm.h"
 #include "models/ops/rotary/rope_frequencies.h"
+#include "models/ops/rotary/rotary.h"
 #include "tests/models/cuda/kernel_case.h"
 
 namespace ferry::ops::cuda::test {

@@ -1,6 +1,7 @@
 // The embeddings' sum and their tables' gradients against fp64 ATen: ids that repeat never, often,
 // always, across the chunks of the ranked order, and rows that no token names.
 
+#include "models/ops/embedding/embedding.h"
 #include "tests/models/cuda/kernel_case.h"
 
 namespace ferry::ops::cuda::test {

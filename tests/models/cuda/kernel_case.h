@@ -13,7 +13,7 @@
 
 #include "models/block.h"
 #include "models/ops/cuda_scratch.h"
-#include "models/ops/fused.h"
+#include "models/ops/dropout.h"
 #include "simd/philox.h"
 
 namespace ferry::ops::cuda::test {

@@ -3,6 +3,8 @@
 
 #include <optional>
 
+#include "models/ops/norm/norm.h"
+#include "models/ops/norm/norm_params.h"
 #include "tests/models/cuda/kernel_case.h"
 
 namespace ferry::ops::cuda::test {

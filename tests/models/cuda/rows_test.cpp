@@ -1,5 +1,6 @@
 // Column sums, joined q, k, v gradients and first rows against ATen.
 
+#include "models/ops/rows/rows.h"
 #include "models/ops/dispatch.h"
 #include "tests/models/cuda/kernel_case.h"
 

@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "models/ops/losses.h"
+#include "models/block.h"
+#include "models/ops/span_loss/span_loss.h"
 #include "tests/models/cuda/kernel_case.h"
 
 namespace ferry::ops::cuda::test {

@@ -2,8 +2,15 @@
 
 #include <ATen/ATen.h>
 
-#include "models/ops/fused.h"
+#include "models/ops/activation/activation.h"
+#include "models/ops/dropout/dropout_residual.h"
+#include "models/ops/gate/gate.h"
+#include "models/ops/norm/norm.h"
+#include "models/ops/norm/norm_params.h"
+#include "models/ops/rms_norm/rms_norm.h"
 #include "models/ops/rotary/rope_frequencies.h"
+#include "models/ops/rotary/rotary.h"
+#include "models/ops/rows/rows.h"
 #include "models/ops/scratch_sizes.h"
 #include "tests/perf/ops/cases.h"
 

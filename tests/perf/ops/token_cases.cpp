@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <memory>
 
+#include "models/block.h"
 #include "models/ops/attention/attention.h"
 #include "models/ops/dispatch.h"
-#include "models/ops/fused.h"
-#include "models/ops/losses.h"
+#include "models/ops/embedding/embedding.h"
+#include "models/ops/rows/rows.h"
 #include "models/ops/scratch_sizes.h"
+#include "models/ops/vocabulary_loss/vocabulary_loss.h"
 #include "tests/perf/ops/cases.h"
 
 namespace ferry::ops_bench {
