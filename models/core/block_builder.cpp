@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "models/core/compile.h"
 #include "src/base/error.h"
@@ -65,13 +66,11 @@ ParamId BlockBuilder::add(
     entry.transposed = of.transposed;
     entry.groups = of.groups;
     entry.optional = of.optional;
-    entry.also_named = spellings(of.name);
-    entry.hf_name = std::move(entry.also_named.front());
-    entry.also_named.erase(entry.also_named.begin());
-    for (const std::string& other : of.also_named) {
-      const std::vector<std::string> of_other = spellings(other);
-      entry.also_named.insert(entry.also_named.end(), of_other.begin(), of_other.end());
-    }
+    std::vector<std::string> names = spellings(of.name);
+    for (const std::string& other : of.also_named)
+      std::ranges::move(spellings(other), std::back_inserter(names));
+    entry.hf_name = names.front();
+    entry.also_named.assign(names.begin() + 1, names.end());
     model_.model_.hf_names.push_back(std::move(entry));
     row += rows;
   }
@@ -139,6 +138,15 @@ Op& BlockBuilder::op(OpKind kind,
   return program_.ops.back();
 }
 
+ValueId BlockBuilder::made(OpKind kind,
+                           std::vector<ValueId> in,
+                           ValueId y,
+                           std::vector<ParamId> params,
+                           OpAttributes with) {
+  op(kind, std::move(in), {y}, std::move(params)).with = std::move(with);
+  return y;
+}
+
 ValueId BlockBuilder::input() {
   FERRY_CHECK(program_.values.empty(), "the input is a block's first value");
   return value("input", Rows::tokens, model_.model_.width);
@@ -163,8 +171,7 @@ ValueId BlockBuilder::embedding(const std::string& name,
 ValueId BlockBuilder::linear(
     const std::string& name, ValueId x, ParamId weight, ParamId bias, ValueId residual) {
   const ValueId y = value(name, program_.value(x).rows, rows_of_param(weight));
-  op(OpKind::linear, {x, residual}, {y}, {weight, bias});
-  return y;
+  return made(OpKind::linear, {x, residual}, y, {weight, bias});
 }
 
 ValueId BlockBuilder::norm(const std::string& name,
@@ -174,10 +181,8 @@ ValueId BlockBuilder::norm(const std::string& name,
                            float eps,
                            float dropout,
                            int random) {
-  const ValueId y = like(name, z);
-  op(OpKind::norm, {z}, {y}, {weight, bias}).with = {
-      .eps = eps, .dropout = dropout, .random = random};
-  return y;
+  return made(OpKind::norm, {z}, like(name, z), {weight, bias},
+              {.eps = eps, .dropout = dropout, .random = random});
 }
 
 std::pair<ValueId, ValueId> BlockBuilder::residual_norm(const std::string& sum_name,
@@ -217,22 +222,14 @@ std::pair<ValueId, ValueId> BlockBuilder::residual_rms_norm(const std::string& s
   return {z, y};
 }
 
-ValueId BlockBuilder::rotary(const std::string& name,
-                             ValueId qkv,
-                             const Heads& heads,
-                             double theta) {
-  return rotary(name, qkv, heads, rope_table({.theta = theta, .width = heads.head_width}));
-}
-
 ValueId BlockBuilder::rotary(
     const std::string& name, ValueId qkv, const Heads& heads, RopeTable rope, bool interleaved) {
-  const ValueId y = like(name, qkv);
-  op(OpKind::rotary, {qkv}, {y}, {}).with = {.n_heads = heads.n_heads,
-                                             .n_kv_heads = heads.n_kv_heads,
-                                             .head_width = heads.head_width,
-                                             .rope = std::move(rope),
-                                             .interleaved = interleaved};
-  return y;
+  return made(OpKind::rotary, {qkv}, like(name, qkv), {},
+              {.n_heads = heads.n_heads,
+               .n_kv_heads = heads.n_kv_heads,
+               .head_width = heads.head_width,
+               .rope = std::move(rope),
+               .interleaved = interleaved});
 }
 
 ValueId BlockBuilder::head_norm(const std::string& name,
@@ -243,14 +240,13 @@ ValueId BlockBuilder::head_norm(const std::string& name,
                                 float eps,
                                 RopeTable rope,
                                 float weight_offset) {
-  const ValueId y = like(name, qkv);
-  op(OpKind::head_norm, {qkv}, {y}, {q_weight, k_weight}).with = {.eps = eps,
-                                                                  .weight_offset = weight_offset,
-                                                                  .n_heads = heads.n_heads,
-                                                                  .n_kv_heads = heads.n_kv_heads,
-                                                                  .head_width = heads.head_width,
-                                                                  .rope = std::move(rope)};
-  return y;
+  return made(OpKind::head_norm, {qkv}, like(name, qkv), {q_weight, k_weight},
+              {.eps = eps,
+               .weight_offset = weight_offset,
+               .n_heads = heads.n_heads,
+               .n_kv_heads = heads.n_kv_heads,
+               .head_width = heads.head_width,
+               .rope = std::move(rope)});
 }
 
 ValueId BlockBuilder::attention(const std::string& name,
@@ -275,8 +271,7 @@ ValueId BlockBuilder::attention(const std::string& name,
       map.with.sums_bias = with.sums_bias = true;
       params = {map.params[1]};
     }
-  op(OpKind::attention, {qkv}, {y}, std::move(params)).with = with;
-  return y;
+  return made(OpKind::attention, {qkv}, y, std::move(params), with);
 }
 
 std::pair<ValueId, ValueId> BlockBuilder::activation(const std::string& name,
@@ -290,61 +285,45 @@ std::pair<ValueId, ValueId> BlockBuilder::activation(const std::string& name,
 
 ValueId BlockBuilder::gate(const std::string& name, Activation kind, ValueId gate_up) {
   const ValueId y = value(name, program_.value(gate_up).rows, columns_of(gate_up) / 2);
-  op(OpKind::gate, {gate_up}, {y}, {}).with = {.activation = kind};
-  return y;
+  return made(OpKind::gate, {gate_up}, y, {}, {.activation = kind});
 }
 
 ValueId BlockBuilder::dropout_residual(
     const std::string& name, ValueId a, ParamId bias, ValueId residual, float dropout, int random) {
-  const ValueId y = like(name, a);
-  op(OpKind::dropout_residual, {a, residual}, {y}, {bias}).with = {.dropout = dropout,
-                                                                   .random = random};
-  return y;
+  return made(OpKind::dropout_residual, {a, residual}, like(name, a), {bias},
+              {.dropout = dropout, .random = random});
 }
 
 ValueId BlockBuilder::add(const std::string& name, ValueId a, ValueId b) {
-  const ValueId y = like(name, a);
-  op(OpKind::add, {a, b}, {y}, {});
-  return y;
+  return made(OpKind::add, {a, b}, like(name, a));
 }
 
 ValueId BlockBuilder::dropout(const std::string& name, ValueId x, float dropout, int random) {
   if (dropout == 0) return x;
-  const ValueId y = like(name, x);
-  op(OpKind::dropout, {x}, {y}, {}).with = {.dropout = dropout, .random = random};
-  return y;
+  return made(OpKind::dropout, {x}, like(name, x), {}, {.dropout = dropout, .random = random});
 }
 
 ValueId BlockBuilder::first_rows(const std::string& name, ValueId x) {
-  const ValueId y = value(name, Rows::sequences, columns_of(x));
-  op(OpKind::first_rows, {x}, {y}, {});
-  return y;
+  return made(OpKind::first_rows, {x}, value(name, Rows::sequences, columns_of(x)));
 }
 
 ValueId BlockBuilder::last_rows(const std::string& name, ValueId x) {
-  const ValueId y = value(name, Rows::sequences, columns_of(x));
-  op(OpKind::last_rows, {x}, {y}, {});
-  return y;
+  return made(OpKind::last_rows, {x}, value(name, Rows::sequences, columns_of(x)));
 }
 
 ValueId BlockBuilder::labelled_rows(const std::string& name, ValueId x) {
-  const ValueId y = value(name, Rows::labelled, columns_of(x));
-  op(OpKind::labelled_rows, {x}, {y}, {});
-  return y;
+  return made(OpKind::labelled_rows, {x}, value(name, Rows::labelled, columns_of(x)));
 }
 
 ValueId BlockBuilder::tanh(const std::string& name, ValueId x) {
-  const ValueId y = like(name, x);
-  op(OpKind::tanh, {x}, {y}, {});
-  return y;
+  return made(OpKind::tanh, {x}, like(name, x));
 }
 
 ValueId BlockBuilder::logits(ValueId x, ParamId weight, ParamId bias, bool by_column) {
   const ValueId y = value("logits", program_.value(x).rows, rows_of_param(weight));
   program_.values.back().type = DType::f32;
   program_.values.back().by_column = by_column;
-  op(OpKind::logits, {x}, {y}, {weight, bias}).with = {.by_column = by_column};
-  return y;
+  return made(OpKind::logits, {x}, y, {weight, bias}, {.by_column = by_column});
 }
 
 void BlockBuilder::label_loss(ValueId logits) {

@@ -111,7 +111,6 @@ class BlockBuilder {
                  const Heads& heads,
                  RopeTable rope,
                  bool interleaved = false);
-  ValueId rotary(const std::string& name, ValueId qkv, const Heads& heads, double theta);
   /** Rotary positions after an RMSNorm of each head of queries and keys; the weights are head_width
    * long. The backward makes the result again, so of qkv only what comes in is kept. */
   ValueId head_norm(const std::string& name,
@@ -184,6 +183,12 @@ class BlockBuilder {
          std::vector<ValueId> in,
          std::vector<ValueId> out,
          std::vector<ParamId> params);
+  /** Adds an operation that makes one value, which it returns. */
+  ValueId made(OpKind kind,
+               std::vector<ValueId> in,
+               ValueId y,
+               std::vector<ParamId> params = {},
+               OpAttributes with = {});
   const std::vector<int64_t>& shape_of_param(ParamId id);
   int64_t rows_of_param(ParamId id) { return shape_of_param(id)[0]; }
 

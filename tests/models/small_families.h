@@ -118,7 +118,8 @@ inline void add_gemma2(ModelBuilder& builder, int index, const SmallModel& its) 
   const ValueId x = b.input();
   const ValueId normed = b.rms_norm("normed", x, before_a, kEps, 1);
   const ValueId qkv =
-      b.rotary("qkv", b.linear("qkv", normed, qkv_w), its.heads, SmallModel::kTheta);
+      b.rotary("qkv", b.linear("qkv", normed, qkv_w), its.heads,
+               rope_table({.theta = SmallModel::kTheta, .width = its.heads.head_width}));
   const ValueId context = b.attention("context", qkv, its.heads, /*causal=*/true, 0, 0,
                                       {.scale = SmallModel::kScale,
                                        .window = index == 0 ? SmallModel::kWindow : 0,
