@@ -196,28 +196,33 @@ void RunListModel::search_when_due() {
   std::set<fs::path> known;
   for (const auto& row : rows_)
     known.insert(row->key);
-  search_ = std::jthread([this, known = std::move(known), directory = settings_.runs_directory()] {
-    std::vector<Found> found;
-    try {
-      std::set<fs::path> seen = known;
-      std::vector<fs::path> paths = runs::known_runs();
-      for (fs::path& run : runs_in(directory))
-        paths.push_back(std::move(run));
-      for (const fs::path& run : paths) {
-        fs::path key = key_of(run);
-        if (!seen.insert(key).second) continue;
-        QString created = created_of(run);
-        found.push_back({key, key, std::move(created)});
+  search_ = std::jthread([this, seen = std::move(known),
+                          directory = settings_.runs_directory()]() mutable {
+    // Entering hundreds into the index takes long the first time: those that lie here come before.
+    for (const bool is_last : {false, true}) {
+      std::vector<Found> found;
+      try {
+        std::vector<fs::path> paths = is_last ? runs::known_runs() : runs_in(directory);
+        if (!is_last)
+          for (fs::path& run : runs_in("runs"))
+            paths.push_back(std::move(run));
+        for (const fs::path& run : paths) {
+          fs::path key = key_of(run);
+          if (!seen.insert(key).second) continue;
+          QString created = created_of(run);
+          found.push_back({key, key, std::move(created)});
+        }
+      } catch (const std::exception&) {  // what was found is shown
       }
-    } catch (const std::exception&) {  // what was found is shown
+      QMetaObject::invokeMethod(
+          this, [this, is_last, found = std::move(found)] { take_found(found, is_last); },
+          Qt::QueuedConnection);
     }
-    QMetaObject::invokeMethod(
-        this, [this, found = std::move(found)] { take_found(found); }, Qt::QueuedConnection);
   });
 }
 
-void RunListModel::take_found(const std::vector<Found>& found) {
-  is_searching_ = false;
+void RunListModel::take_found(const std::vector<Found>& found, bool is_last) {
+  is_searching_ = !is_last;
   std::vector<std::unique_ptr<Row>> rows;
   for (const Found& run : found)
     rows.push_back(std::make_unique<Row>(run.path, run.key, run.created));
@@ -232,7 +237,7 @@ void RunListModel::take_found(const std::vector<Found>& found) {
     for (auto& row : rows)
       if (row_of(row->key) < 0) add(std::move(row));
   }
-  has_searched_ = true;
+  has_searched_ |= is_last;
   set_pace();
   emit searched();
 }
@@ -502,7 +507,7 @@ QVariant RunListModel::shown(const Row& row, int column) const {
       if (all <= 0) return row.n_steps > 0 ? locale.toString(qlonglong{row.n_steps}) : QString();
       const int percent = static_cast<int>(100.0 * static_cast<double>(std::min(row.n_steps, all)) /
                                            static_cast<double>(all));
-      return tr("%1 of %2 (%3 %)")
+      return tr("%3 % (%1 of %2)", "steps done, all steps, percent")
           .arg(locale.toString(qlonglong{row.n_steps}), locale.toString(qlonglong{all}))
           .arg(percent);
     }

@@ -45,7 +45,7 @@ class RunListModel : public QAbstractTableModel {
   void set_active(bool active);
   /** Looks for runs that came, soon and beside the event loop. */
   void refresh();
-  /** True until the first search has come back. */
+  /** True until the first search has ended; some runs may be there before. */
   bool is_loading() const { return !has_searched_; }
   /** The row of a run that was removed goes at once. */
   void forget(const std::filesystem::path& run);
@@ -94,7 +94,7 @@ class RunListModel : public QAbstractTableModel {
     QString created;
   };
   void search_when_due();
-  void take_found(const std::vector<Found>& found);
+  void take_found(const std::vector<Found>& found, bool is_last);
   void add(std::unique_ptr<Row> row);
   void remove(int row);
   void note_start(const std::filesystem::path& run);

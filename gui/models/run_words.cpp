@@ -137,7 +137,9 @@ QDateTime time_of_record(const ordered_json& record, const char* key) {
 }
 
 QString time_text(const QDateTime& time) {
-  return time.isValid() ? QLocale().toString(time, QLocale::ShortFormat) : QString();
+  if (!time.isValid()) return {};
+  QString format = QLocale().dateTimeFormat(QLocale::ShortFormat);
+  return QLocale().toString(time, format.remove(QStringLiteral(":ss")));
 }
 
 QString isolated(const QString& name) {
@@ -164,7 +166,7 @@ QString end_text(const RunFacts& facts, const ordered_json& record, int64_t host
     return RunWords::tr("Its process ended before the first step: it was stopped or killed.");
   if (facts.trainer != Trainer::none || group_of(facts) == RunGroup::unreadable) return {};
   const QString reason = text_of(record, "exit_reason"), warning = text_of(record, "warning");
-  if (reason == "finished") return warning.isEmpty() ? RunWords::tr("All steps are done.") : warning;
+  if (facts.phase == "finished") return warning.isEmpty() ? RunWords::tr("All steps are done.") : warning;
   return warning.isEmpty() ? reason : reason + '\n' + warning;
 }
 

@@ -11,12 +11,11 @@ namespace ferry::gui {
 namespace {
 
 /** Draws the cell's ground, selection and focus, and gives the space inside it. */
-QRect draw_ground(QPainter& painter, QStyleOptionViewItem option, const QModelIndex& index) {
+QRect draw_ground(QPainter& painter, QStyleOptionViewItem option) {
   option.text.clear();
   option.features.setFlag(QStyleOptionViewItem::HasDisplay, false);
   if (option.widget)
     option.widget->style()->drawControl(QStyle::CE_ItemViewItem, &option, &painter, option.widget);
-  Q_UNUSED(index);
   const int space = option.fontMetrics.averageCharWidth();
   return option.rect.adjusted(space, 0, -space, 0);
 }
@@ -36,11 +35,14 @@ QColor accent(const QStyleOptionViewItem& option) {
 void draw_text(QPainter& painter,
                const QStyleOptionViewItem& option,
                const QRect& place,
-               const QString& text) {
+               const QString& text,
+               Qt::Alignment side = Qt::AlignLeft,
+               Qt::TextElideMode elides = Qt::ElideRight) {
   painter.setPen(text_colour(option));
   painter.setFont(option.font);
-  painter.drawText(place, int(Qt::AlignVCenter | Qt::AlignLeading),
-                   option.fontMetrics.elidedText(text, Qt::ElideRight, place.width()));
+  painter.drawText(place, int(QStyle::visualAlignment(option.direction, side) | Qt::AlignVCenter |
+                              Qt::TextSingleLine),
+                   option.fontMetrics.elidedText(text, elides, place.width()));
 }
 
 /** A shape for each kind of state. */
@@ -86,6 +88,19 @@ void draw_shape(QPainter& painter, const QRectF& box, RunGroup group) {
 
 }  // namespace
 
+void TextDelegate::paint(QPainter* painter,
+                         const QStyleOptionViewItem& option,
+                         const QModelIndex& index) const {
+  QStyleOptionViewItem filled = option;
+  initStyleOption(&filled, index);
+  const QString text = filled.text;
+  painter->save();
+  const QRect inside = draw_ground(*painter, filled);
+  const bool is_number = filled.displayAlignment & Qt::AlignRight;
+  draw_text(*painter, filled, inside, text, is_number ? Qt::AlignRight : Qt::AlignLeft, elides_);
+  painter->restore();
+}
+
 void StateDelegate::paint(QPainter* painter,
                           const QStyleOptionViewItem& option,
                           const QModelIndex& index) const {
@@ -94,7 +109,7 @@ void StateDelegate::paint(QPainter* painter,
   const QString text = filled.text;
   painter->save();
   painter->setRenderHint(QPainter::Antialiasing);
-  const QRect inside = draw_ground(*painter, filled, index);
+  const QRect inside = draw_ground(*painter, filled);
   const auto group = static_cast<RunGroup>(index.data(RunListModel::group_role).toInt());
   const double side = filled.fontMetrics.capHeight() * 1.1;
   const int gap = filled.fontMetrics.averageCharWidth();
@@ -117,7 +132,7 @@ void SparklineDelegate::paint(QPainter* painter,
   initStyleOption(&filled, index);
   painter->save();
   painter->setRenderHint(QPainter::Antialiasing);
-  const QRect cell = draw_ground(*painter, filled, index);
+  const QRect cell = draw_ground(*painter, filled);
   const double pad = cell.height() * 0.2;
   const QRectF inside = QRectF(cell).adjusted(0, pad, 0, -pad);
   const QVariantList values = index.data(RunListModel::sparkline_role).toList();
@@ -161,7 +176,7 @@ void ProgressDelegate::paint(QPainter* painter,
   const QString text = filled.text;
   painter->save();
   painter->setRenderHint(QPainter::Antialiasing);
-  const QRect inside = draw_ground(*painter, filled, index);
+  const QRect inside = draw_ground(*painter, filled);
   const QVariant share = index.data(RunListModel::progress_role);
   const int bar = share.isValid() ? std::max(3, filled.fontMetrics.height() / 5) : 0;
   const int all = filled.fontMetrics.height() + bar + (bar > 0 ? 2 : 0);

@@ -6,6 +6,21 @@
 
 namespace ferry::gui {
 
+/** Text with more space at its sides than the style leaves. */
+class TextDelegate : public QStyledItemDelegate {
+  Q_OBJECT
+
+ public:
+  explicit TextDelegate(Qt::TextElideMode elides, QObject* parent = nullptr)
+      : QStyledItemDelegate(parent), elides_(elides) {}
+  void paint(QPainter* painter,
+             const QStyleOptionViewItem& option,
+             const QModelIndex& index) const override;
+
+ private:
+  Qt::TextElideMode elides_;
+};
+
 /** A shape and the word beside it. */
 class StateDelegate : public QStyledItemDelegate {
   Q_OBJECT

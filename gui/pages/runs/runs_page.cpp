@@ -107,7 +107,9 @@ RunsPage::RunsPage(Shared& shared, QWidget* parent)
   for (QAction* action : {open_, pause_, resume_, stop_, extend_, clone_, compare_, try_, samples_,
                           export_, folder_, report_, delete_}) {
     bar_->addAction(action);
-    bar_->widgetForAction(action)->setFocusPolicy(Qt::TabFocus);
+    auto* button = qobject_cast<QToolButton*>(bar_->widgetForAction(action));
+    button->setFocusPolicy(Qt::TabFocus);
+    button->setAutoRaise(false);
   }
   inline_ = new InlineBar;
   gate_ = new QLabel;
@@ -303,9 +305,10 @@ QWidget* RunsPage::make_table() {
   table_->setAlternatingRowColors(true);
   table_->setTabKeyNavigation(false);
   table_->setWordWrap(false);
-  table_->setTextElideMode(Qt::ElideMiddle);
   table_->setContextMenuPolicy(Qt::CustomContextMenu);
   table_->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
+  table_->setItemDelegate(new TextDelegate(Qt::ElideRight, table_));
+  table_->setItemDelegateForColumn(RunListModel::name, new TextDelegate(Qt::ElideMiddle, table_));
   table_->setItemDelegateForColumn(RunListModel::state, new StateDelegate(table_));
   table_->setItemDelegateForColumn(RunListModel::curve, new SparklineDelegate(table_));
   table_->setItemDelegateForColumn(RunListModel::progress, new ProgressDelegate(table_));
@@ -318,8 +321,8 @@ QWidget* RunsPage::make_table() {
   const QByteArray columns = shared().settings.value("runs/columns").toByteArray();
   if (columns.isEmpty() || !header->restoreState(columns)) {
     const int em = fontMetrics().averageCharWidth();
-    constexpr std::array<int, RunListModel::kColumns> kWidths = {15, 28, 17, 22, 8,
-                                                                 13, 20, 12, 10, 18};
+    constexpr std::array<int, RunListModel::kColumns> kWidths = {17, 28, 15, 20, 10,
+                                                                 13, 23, 13, 10, 19};
     for (int i = 0; i < RunListModel::kColumns; ++i)
       header->resizeSection(i, kWidths[static_cast<size_t>(i)] * em);
   }
@@ -439,7 +442,9 @@ void RunsPage::allow_actions() {
       if (std::any_of(any.begin(), any.end(),
                       [&](RunAction action) { return allowed.allows(action); }))
         continue;
-      why = to_text(allowed.why_not(*any.begin()));
+      // The first is for a run that lives, the last for one that ended.
+      const bool has_ended = runs.facts_of(row).trainer == service::Trainer::none;
+      why = to_text(allowed.why_not(has_ended ? *(any.end() - 1) : *any.begin()));
     }
     return why;
   };

@@ -24,10 +24,11 @@ class RunList : public ::testing::Test {
  protected:
   RunList() : settings_(path_text(home_ / "app.ini")) { settings_.set_runs_directory(home_.runs()); }
 
-  void open() {
+  void open(bool is_tested = true) {
     model_ = std::make_unique<RunListModel>(settings_, launcher_);
-    tester_ = std::make_unique<QAbstractItemModelTester>(
-        model_.get(), QAbstractItemModelTester::FailureReportingMode::Fatal);
+    if (is_tested)
+      tester_ = std::make_unique<QAbstractItemModelTester>(
+          model_.get(), QAbstractItemModelTester::FailureReportingMode::Fatal);
     model_->set_active(true);
   }
   std::string text(int row, int column, int role = Qt::DisplayRole) const {
@@ -58,7 +59,7 @@ TEST_F(RunList, TellsEveryColumnOfARun) {
   EXPECT_EQ(text(0, RunListModel::name), "2026-11-20_1015_minilm");
   EXPECT_EQ(text(0, RunListModel::model), "MiniLM-L6");
   EXPECT_EQ(text(0, RunListModel::data_set), "classification: reviews.csv");
-  EXPECT_EQ(text(0, RunListModel::progress), "20 of 40 (50 %)");
+  EXPECT_EQ(text(0, RunListModel::progress), "50 % (20 of 40)");
   EXPECT_EQ(text(0, RunListModel::time), "10 s");
   EXPECT_EQ(text(0, RunListModel::speed), "1,235");
   EXPECT_EQ(text(0, RunListModel::loss), "0.15");
@@ -78,8 +79,10 @@ TEST_F(RunList, OpensFiveHundredRunsAtOnceAndReadsThemInSlices) {
              {.created = fmt::format("2026-11-{:02}T{:02}:{:02}:00Z", 1 + i / 50, i / 10 % 24, i % 60)});
   QElapsedTimer timer;
   timer.start();
-  open();
-  ASSERT_TRUE(comes([&] { return model_->rowCount() == kRuns && model_->n_passes() > 0; }));
+  open(/*is_tested=*/false);  // which would look at every cell again with every change
+  ASSERT_TRUE(comes([&] {
+    return model_->rowCount() == kRuns && text(kRuns - 1, RunListModel::state) == "Finished";
+  }));
   const qint64 opened_ms = timer.elapsed();
   // Sanitizers and a busy machine take their time; alone it is below 300 ms.
   EXPECT_LT(opened_ms, 3000);
@@ -98,6 +101,7 @@ TEST_F(RunList, OpensFiveHundredRunsAtOnceAndReadsThemInSlices) {
     longest = std::max(longest, cpu_ms() - begin);
   }
   EXPECT_TRUE(is_read());
+  QAbstractItemModelTester(model_.get(), QAbstractItemModelTester::FailureReportingMode::Fatal);
 #ifndef __SANITIZE_ADDRESS__
   EXPECT_LT(longest, 16) << "ms";
 #endif
@@ -119,7 +123,7 @@ TEST_F(RunList, FollowsARunThatLives) {
   EXPECT_EQ(model_->running()[0].path, fs::weakly_canonical(living.path()));
   EXPECT_TRUE(model_->allowed(0).allows(service::RunAction::pause));
   std::ofstream(living.path() / "metrics.jsonl") << metrics_text(7);
-  EXPECT_TRUE(comes([&] { return text(0, RunListModel::progress) == "7 of 100 (7 %)"; }));
+  EXPECT_TRUE(comes([&] { return text(0, RunListModel::progress) == "7 % (7 of 100)"; }));
   living.end(Phase::finished);
   EXPECT_TRUE(comes([&] { return state(living.path()) == "Finished"; }));
   EXPECT_TRUE(model_->running().empty());
@@ -160,7 +164,7 @@ TEST_F(RunList, DamagedRunsAreRowsWithWords) {
   }));
   EXPECT_EQ(state(half), "Unreadable");
   EXPECT_THAT(text(row(half), RunListModel::state, Qt::ToolTipRole), HasSubstr("run.json"));
-  EXPECT_EQ(text(row(odd), RunListModel::progress), "3 of 20 (15 %)");
+  EXPECT_EQ(text(row(odd), RunListModel::progress), "15 % (3 of 20)");
   const QVariantList curve = model_->index(row(odd), 0).data(RunListModel::sparkline_role).toList();
   ASSERT_EQ(curve.size(), 3);
   EXPECT_TRUE(std::isnan(curve[1].toDouble()));
