@@ -81,8 +81,7 @@ std::optional<int64_t> GpuMemoryReader::used_bytes() {
     if (!gpu) return;
     const service::GpuMeter meter;
     while (!stop.stop_requested()) {
-      const auto used =
-          meter.read(static_cast<int>(gpu - nvidia.gpus.data())).memory_used_bytes;
+      const auto used = meter.read(static_cast<int>(gpu - nvidia.gpus.data())).memory_used_bytes;
       std::unique_lock its_lock(shared->mutex);
       shared->used = used;
       shared->wakes.wait_for(its_lock, stop, 1s, [] { return false; });
@@ -105,9 +104,10 @@ RunKeeper::World RunKeeper::this_machine(RunListModel& runs,
           .runs = [&runs] { return runs.running(); },
           .pause = [&requests](const fs::path& run) { requests.pause(run); },
           .resume = [&requests](const fs::path& run) { requests.resume(run); },
-          .is_in_charge = [&runs, is_in_charge = std::move(is_in_charge)] {
-            return runs.n_passes() >= kPasses && is_in_charge();
-          }};
+          .is_in_charge =
+              [&runs, is_in_charge = std::move(is_in_charge)] {
+                return runs.n_passes() >= kPasses && is_in_charge();
+              }};
 }
 
 RunKeeper::RunKeeper(AppSettings& settings, World world, QObject* parent)

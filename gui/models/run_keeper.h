@@ -88,9 +88,9 @@ class RunKeeper : public QObject {
 
   AppSettings& settings_;
   World world_;
-  std::map<QString, Kept> kept_;         ///< by path
-  std::map<QString, QDateTime> asked_;   ///< pause or resume under way
-  std::set<QString> left_alone_;         ///< the user let them go on
+  std::map<QString, Kept> kept_;        ///< by path
+  std::map<QString, QDateTime> asked_;  ///< pause or resume under way
+  std::set<QString> left_alone_;        ///< the user let them go on
   std::optional<QDateTime> wanted_since_, free_since_;
   bool is_outside_ = false, is_wanted_ = false;
   QTimer timer_;

@@ -185,7 +185,8 @@ void RunListModel::search_when_due() {
   if (!is_search_wanted_) {
     if (now - last_search_ < kSearchPeriod) return;
     // A run is entered into the index once its record is there.
-    const std::vector<QString> sources = {stamp_text("runs"), stamp_text(settings_.runs_directory()),
+    const std::vector<QString> sources = {stamp_text("runs"),
+                                          stamp_text(settings_.runs_directory()),
                                           stamp_text(runs::RunIndex::default_file())};
     if (sources == sources_seen_ && now - last_search_ < kSearchAnyway) return;
     sources_seen_ = sources;
@@ -196,29 +197,30 @@ void RunListModel::search_when_due() {
   std::set<fs::path> known;
   for (const auto& row : rows_)
     known.insert(row->key);
-  search_ = std::jthread([this, seen = std::move(known),
-                          directory = settings_.runs_directory()]() mutable {
-    // Entering hundreds into the index takes long the first time: those that lie here come before.
-    for (const bool is_last : {false, true}) {
-      std::vector<Found> found;
-      try {
-        std::vector<fs::path> paths = is_last ? runs::known_runs() : runs_in(directory);
-        if (!is_last)
-          for (fs::path& run : runs_in("runs"))
-            paths.push_back(std::move(run));
-        for (const fs::path& run : paths) {
-          fs::path key = key_of(run);
-          if (!seen.insert(key).second) continue;
-          QString created = created_of(run);
-          found.push_back({key, key, std::move(created)});
+  search_ = std::jthread(
+      [this, seen = std::move(known), directory = settings_.runs_directory()]() mutable {
+        // Entering hundreds into the index takes long the first time: those that lie here come
+        // before.
+        for (const bool is_last : {false, true}) {
+          std::vector<Found> found;
+          try {
+            std::vector<fs::path> paths = is_last ? runs::known_runs() : runs_in(directory);
+            if (!is_last)
+              for (fs::path& run : runs_in("runs"))
+                paths.push_back(std::move(run));
+            for (const fs::path& run : paths) {
+              fs::path key = key_of(run);
+              if (!seen.insert(key).second) continue;
+              QString created = created_of(run);
+              found.push_back({key, key, std::move(created)});
+            }
+          } catch (const std::exception&) {  // what was found is shown
+          }
+          QMetaObject::invokeMethod(
+              this, [this, is_last, found = std::move(found)] { take_found(found, is_last); },
+              Qt::QueuedConnection);
         }
-      } catch (const std::exception&) {  // what was found is shown
-      }
-      QMetaObject::invokeMethod(
-          this, [this, is_last, found = std::move(found)] { take_found(found, is_last); },
-          Qt::QueuedConnection);
-    }
-  });
+      });
 }
 
 void RunListModel::take_found(const std::vector<Found>& found, bool is_last) {
@@ -321,9 +323,9 @@ void RunListModel::look() {
     has_changed = true;
   }
   for (const auto& row : rows_)
-    if (!row->is_looked_at || (is_active_ && !row->gone_since &&
-                               (row->is_behind || !row->has_task ||
-                                (!row->is_read && !row->is_alive()))))
+    if (!row->is_looked_at ||
+        (is_active_ && !row->gone_since &&
+         (row->is_behind || !row->has_task || (!row->is_read && !row->is_alive()))))
       has_more_to_read_ = true;
   set_pace();
   if (has_changed) emit looked();
@@ -437,17 +439,17 @@ std::vector<RunListModel::Running> RunListModel::running() const {
   std::vector<Running> all;
   for (const auto& row : rows_) {
     const ordered_json& record = row->watch.record();
-    const bool is_here = row->facts.trainer == Trainer::here ||
-                         (row->facts.trainer == Trainer::elsewhere &&
-                          text_in(record, "host") == this_host());
+    const bool is_here =
+        row->facts.trainer == Trainer::here ||
+        (row->facts.trainer == Trainer::elsewhere && text_in(record, "host") == this_host());
     if (!is_here && !row->is_starting) continue;
     Running run{.path = row->path, .facts = row->facts, .is_starting = row->is_starting};
     if (record.is_object()) {
       const auto pid = record.find("pid");
-      run.process = (pid != record.end() && pid->is_number_integer()
-                         ? QString::number(pid->get<int64_t>())
-                         : QString()) +
-                    '@' + text_in(record, "started");
+      run.process =
+          (pid != record.end() && pid->is_number_integer() ? QString::number(pid->get<int64_t>())
+                                                           : QString()) +
+          '@' + text_in(record, "started");
       run.gpu_bytes = planned_gpu_bytes(record);
     }
     all.push_back(std::move(run));
@@ -471,16 +473,26 @@ QVariant RunListModel::headerData(int section, Qt::Orientation orientation, int 
     return int(Qt::AlignVCenter | (is_number ? Qt::AlignRight : Qt::AlignLeft));
   if (role != Qt::DisplayRole) return {};
   switch (section) {
-    case state: return tr("State");
-    case name: return tr("Name");
-    case model: return tr("Model");
-    case data_set: return tr("Task and data");
-    case loss: return tr("Loss");
-    case curve: return tr("Curve");
-    case progress: return tr("Progress");
-    case time: return tr("Time");
-    case speed: return tr("Tokens/s");
-    default: return tr("Started");
+    case state:
+      return tr("State");
+    case name:
+      return tr("Name");
+    case model:
+      return tr("Model");
+    case data_set:
+      return tr("Data and task");
+    case loss:
+      return tr("Loss");
+    case curve:
+      return tr("Curve");
+    case progress:
+      return tr("Progress");
+    case time:
+      return tr("Time");
+    case speed:
+      return tr("Tokens/s");
+    default:
+      return tr("Started");
   }
 }
 
@@ -493,29 +505,35 @@ QVariant RunListModel::shown(const Row& row, int column) const {
       if (!row.start_failure.isEmpty()) return tr("Not started");
       if (row.gone_since) return tr("Removed");
       return row.is_looked_at ? state_text(row.facts) : tr("Reading");
-    case name: return run_name(row.path);
-    case model: return short_name(text_in(record, "model"));
+    case name:
+      return run_name(row.path);
+    case model:
+      return short_name(text_in(record, "model"));
     case data_set: {
       const QString data = short_name(text_in(record, "dataset"));
       if (row.task.isEmpty()) return data;
-      return data.isEmpty() ? row.task : tr("%1: %2", "task and data").arg(row.task, data);
+      return data.isEmpty() ? row.task : tr("%1 (%2)", "data and task").arg(data, row.task);
     }
-    case loss: return number_text(row.loss);
-    case curve: return {};
+    case loss:
+      return number_text(row.loss);
+    case curve:
+      return {};
     case progress: {
       const int64_t all = steps_in(record);
       if (all <= 0) return row.n_steps > 0 ? locale.toString(qlonglong{row.n_steps}) : QString();
       const int percent = static_cast<int>(100.0 * static_cast<double>(std::min(row.n_steps, all)) /
                                            static_cast<double>(all));
-      return tr("%3 % (%1 of %2)", "steps done, all steps, percent")
+      return tr("%3 % (%1/%2)", "steps done, all steps, percent")
           .arg(locale.toString(qlonglong{row.n_steps}), locale.toString(qlonglong{all}))
           .arg(percent);
     }
-    case time: return duration_text(row.seconds);
+    case time:
+      return duration_text(row.seconds);
     case speed:
       return std::isfinite(row.speed) ? locale.toString(qlonglong(std::llround(row.speed)))
                                       : QString();
-    default: return time_text(time_of_record(record, "started"));
+    default:
+      return time_text(time_of_record(record, "started"));
   }
 }
 
@@ -523,20 +541,25 @@ QVariant RunListModel::sorted_by(const Row& row, int column) const {
   const ordered_json& record = row.watch.record();
   const auto number = [](double value) { return std::isfinite(value) ? value : -1.0; };
   switch (column) {
-    case state: return static_cast<int>(group_of(row.facts)) * 2 + (row.is_alive() ? 0 : 1);
-    case loss: return std::isfinite(row.loss) ? row.loss : std::numeric_limits<double>::max();
+    case state:
+      return static_cast<int>(group_of(row.facts)) * 2 + (row.is_alive() ? 0 : 1);
+    case loss:
+      return std::isfinite(row.loss) ? row.loss : std::numeric_limits<double>::max();
     case curve:
     case progress: {
       const int64_t all = steps_in(record);
       return all > 0 ? static_cast<double>(row.n_steps) / static_cast<double>(all) : -1.0;
     }
-    case time: return row.seconds;
-    case speed: return number(row.speed);
+    case time:
+      return row.seconds;
+    case speed:
+      return number(row.speed);
     case started: {
       const QString at = text_in(record, "started");
       return at.isEmpty() ? row.created : at;
     }
-    default: return shown(row, column).toString().toCaseFolded();
+    default:
+      return shown(row, column).toString().toCaseFolded();
   }
 }
 
@@ -569,8 +592,10 @@ QVariant RunListModel::data(const QModelIndex& index, int role) const {
   const Row& row = *rows_[static_cast<size_t>(index.row())];
   const ordered_json& record = row.watch.record();
   switch (role) {
-    case Qt::DisplayRole: return shown(row, index.column());
-    case Qt::AccessibleTextRole: return spoken(row, index.column());
+    case Qt::DisplayRole:
+      return shown(row, index.column());
+    case Qt::AccessibleTextRole:
+      return spoken(row, index.column());
     case Qt::TextAlignmentRole:
       return headerData(index.column(), Qt::Horizontal, Qt::TextAlignmentRole);
     case Qt::ToolTipRole:
@@ -579,30 +604,39 @@ QVariant RunListModel::data(const QModelIndex& index, int role) const {
           const QString trouble = trouble_of_row(index.row());
           return trouble.isEmpty() ? end_text(row.facts, record) : trouble;
         }
-        case name: return path_text(row.path);
-        case model: return text_in(record, "model");
-        case data_set: return text_in(record, "dataset");
-        case curve: return spoken(row, curve);
-        default: return {};
+        case name:
+          return path_text(row.path);
+        case model:
+          return text_in(record, "model");
+        case data_set:
+          return text_in(record, "dataset");
+        case curve:
+          return spoken(row, curve);
+        default:
+          return {};
       }
-    case path_role: return path_text(row.path);
+    case path_role:
+      return path_text(row.path);
     case group_role:
-      return static_cast<int>(row.is_starting ? RunGroup::running
-                              : !row.start_failure.isEmpty()
-                                  ? RunGroup::failed
-                                  : group_of(row.facts));
-    case sort_role: return sorted_by(row, index.column());
-    case sparkline_role: return row.curve;
+      return static_cast<int>(row.is_starting                ? RunGroup::running
+                              : !row.start_failure.isEmpty() ? RunGroup::failed
+                                                             : group_of(row.facts));
+    case sort_role:
+      return sorted_by(row, index.column());
+    case sparkline_role:
+      return row.curve;
     case progress_role: {
       const int64_t all = steps_in(record);
       if (all <= 0) return {};
       return std::clamp(static_cast<double>(row.n_steps) / static_cast<double>(all), 0.0, 1.0);
     }
     case search_role:
-      return QStringList{shown(row, state).toString(), run_name(row.path), path_text(row.path),
-                         text_in(record, "model"), text_in(record, "dataset"), row.task}
+      return QStringList{shown(row, state).toString(), run_name(row.path),
+                         path_text(row.path),          text_in(record, "model"),
+                         text_in(record, "dataset"),   row.task}
           .join('\n');
-    default: return {};
+    default:
+      return {};
   }
 }
 

@@ -256,9 +256,8 @@ void RunQueue::start(int row) {
   if (!entry.run.empty()) return;
   entry.trouble.clear();
   config::Config settings;
-  if (const auto trouble = trouble_of([&] {
-        config::read_toml_file(settings, file_of(entry), config::Source::file);
-      })) {
+  if (const auto trouble = trouble_of(
+          [&] { config::read_toml_file(settings, file_of(entry), config::Source::file); })) {
     entry.trouble = *trouble;
     return change(row);
   }
@@ -319,8 +318,7 @@ bool RunQueue::is_free() {
 void RunQueue::look() {
   take_lock();
   read_directory();
-  if (is_ours_ && settings_.is_queue_on() && next() >= 0 && is_free() &&
-      why_not_now().isEmpty())
+  if (is_ours_ && settings_.is_queue_on() && next() >= 0 && is_free() && why_not_now().isEmpty())
     start(next());
   tell();
 }
@@ -345,8 +343,7 @@ QString RunQueue::status() const {
   const std::vector<RunListModel::Running> running = runs_.running();
   if (!running.empty())
     return tr("Next: %1, when %2 has ended").arg(title, isolated(run_name(running[0].path)));
-  if (const QString why = why_not_now(); !why.isEmpty())
-    return tr("Next: %1. %2").arg(title, why);
+  if (const QString why = why_not_now(); !why.isEmpty()) return tr("Next: %1. %2").arg(title, why);
   return tr("Next: %1, in a moment").arg(title);
 }
 
@@ -367,16 +364,21 @@ QVariant RunQueue::data(const QModelIndex& index, int role) const {
   };
   switch (role) {
     case Qt::DisplayRole:
-    case title_role: return entry.title;
-    case state_role: return state();
+    case title_role:
+      return entry.title;
+    case state_role:
+      return state();
     case trouble_role:
-    case Qt::ToolTipRole: return entry.trouble;
-    case about_role: return entry.about;
+    case Qt::ToolTipRole:
+      return entry.trouble;
+    case about_role:
+      return entry.about;
     case Qt::AccessibleTextRole:
       return tr("%1, %2: %3. %4")
           .arg(index.row() + 1)
           .arg(entry.title, state(), entry.trouble.isEmpty() ? entry.about : entry.trouble);
-    default: return {};
+    default:
+      return {};
   }
 }
 

@@ -61,13 +61,16 @@ int64_t planned_at(const ordered_json& record, std::string_view place) {
 QString lost_text(const ordered_json& record, int64_t host_limit_bytes) {
   const int64_t planned = planned_host_bytes(record);
   if (planned <= 0)
-    return RunWords::tr("The system ended its process, most likely because the host memory was full; or the "
-               "power failed.");
+    return RunWords::tr(
+        "The system ended its process, most likely because the host memory was full; or the "
+        "power failed.");
   if (host_limit_bytes <= 0)
-    return RunWords::tr("The system ended its process, most likely because the host memory was full "
+    return RunWords::tr(
+               "The system ended its process, most likely because the host memory was full "
                "(planned: %1); or the power failed.")
         .arg(bytes_text(planned));
-  return RunWords::tr("The system ended its process, most likely because the host memory was full "
+  return RunWords::tr(
+             "The system ended its process, most likely because the host memory was full "
              "(planned: %1, available at most: %2); or the power failed.")
       .arg(bytes_text(planned), bytes_text(host_limit_bytes));
 }
@@ -85,12 +88,18 @@ RunGroup group_of(const RunFacts& facts) {
 
 QString group_text(RunGroup group) {
   switch (group) {
-    case RunGroup::running: return RunWords::tr("Running");
-    case RunGroup::paused: return RunWords::tr("Paused");
-    case RunGroup::finished: return RunWords::tr("Finished");
-    case RunGroup::stopped: return RunWords::tr("Stopped");
-    case RunGroup::failed: return RunWords::tr("Failed or killed");
-    case RunGroup::unreadable: return RunWords::tr("Unreadable");
+    case RunGroup::running:
+      return RunWords::tr("Running");
+    case RunGroup::paused:
+      return RunWords::tr("Paused");
+    case RunGroup::finished:
+      return RunWords::tr("Finished");
+    case RunGroup::stopped:
+      return RunWords::tr("Stopped");
+    case RunGroup::failed:
+      return RunWords::tr("Failed or killed");
+    case RunGroup::unreadable:
+      return RunWords::tr("Unreadable");
   }
   return {};
 }
@@ -100,17 +109,28 @@ QString state_text(const RunFacts& facts) {
   const auto phase = runs::phase_named(facts.phase);
   if (!phase) return RunWords::tr("Unreadable");
   switch (*phase) {
-    case Phase::preparing: return RunWords::tr("Preparing");
-    case Phase::training: return RunWords::tr("Training");
-    case Phase::evaluating: return RunWords::tr("Evaluating");
-    case Phase::sampling: return RunWords::tr("Sampling");
-    case Phase::saving: return facts.waits_for_room ? RunWords::tr("Waits for disk") : RunWords::tr("Saving");
-    case Phase::paused: return RunWords::tr("Paused");
-    case Phase::finished: return RunWords::tr("Finished");
-    case Phase::stopped: return RunWords::tr("Stopped");
-    case Phase::failed: return RunWords::tr("Failed");
-    case Phase::lost: return RunWords::tr("Killed");
-    case Phase::unstarted: return RunWords::tr("Not begun");
+    case Phase::preparing:
+      return RunWords::tr("Preparing");
+    case Phase::training:
+      return RunWords::tr("Training");
+    case Phase::evaluating:
+      return RunWords::tr("Evaluating");
+    case Phase::sampling:
+      return RunWords::tr("Sampling");
+    case Phase::saving:
+      return facts.waits_for_room ? RunWords::tr("Waits for disk") : RunWords::tr("Saving");
+    case Phase::paused:
+      return RunWords::tr("Paused");
+    case Phase::finished:
+      return RunWords::tr("Finished");
+    case Phase::stopped:
+      return RunWords::tr("Stopped");
+    case Phase::failed:
+      return RunWords::tr("Failed");
+    case Phase::lost:
+      return RunWords::tr("Killed");
+    case Phase::unstarted:
+      return RunWords::tr("Not begun");
   }
   return {};
 }
@@ -166,7 +186,8 @@ QString end_text(const RunFacts& facts, const ordered_json& record, int64_t host
     return RunWords::tr("Its process ended before the first step: it was stopped or killed.");
   if (facts.trainer != Trainer::none || group_of(facts) == RunGroup::unreadable) return {};
   const QString reason = text_of(record, "exit_reason"), warning = text_of(record, "warning");
-  if (facts.phase == "finished") return warning.isEmpty() ? RunWords::tr("All steps are done.") : warning;
+  if (facts.phase == "finished")
+    return warning.isEmpty() ? RunWords::tr("All steps are done.") : warning;
   return warning.isEmpty() ? reason : reason + '\n' + warning;
 }
 
@@ -184,9 +205,8 @@ std::vector<RunDetail> details_of(const std::filesystem::path& run,
   int64_t limit = count_in(record, "plan", "host_budget_bytes");
   if (facts.phase == "lost" && limit == 0 && is_here) {
     const HostMemory memory = read_host_memory();
-    limit = memory.cgroup_limit_bytes
-                ? std::min(*memory.cgroup_limit_bytes, memory.total_bytes)
-                : memory.total_bytes;
+    limit = memory.cgroup_limit_bytes ? std::min(*memory.cgroup_limit_bytes, memory.total_bytes)
+                                      : memory.total_bytes;
   }
   add(RunWords::tr("Problem"), trouble);
   add(RunWords::tr("Ended"), end_text(facts, record, limit));
@@ -204,7 +224,9 @@ std::vector<RunDetail> details_of(const std::filesystem::path& run,
       record["pid"].is_number_integer())
     add(RunWords::tr("Process"),
         is_here ? RunWords::tr("%1 on this machine").arg(record["pid"].get<int64_t>())
-                : RunWords::tr("%1 on %2").arg(record["pid"].get<int64_t>()).arg(text_of(record, "host")));
+                : RunWords::tr("%1 on %2")
+                      .arg(record["pid"].get<int64_t>())
+                      .arg(text_of(record, "host")));
   add(RunWords::tr("Plan"),
       record.is_object() && record.contains("plan") ? text_of(record["plan"], "why") : QString());
   add(RunWords::tr("Directory"), path_text(run));

@@ -66,8 +66,7 @@ inline std::string metrics_text(int n_steps) {
 /** A run as its trainer left it. */
 inline fs::path make_run(const fs::path& run, const RunText& text = {}) {
   fs::create_directories(run);
-  std::ofstream(run / "config.toml")
-      << "task = \"classification\"\nlearning_rate = 3e-05\n";
+  std::ofstream(run / "config.toml") << "task = \"classification\"\nlearning_rate = 3e-05\n";
   std::ofstream(run / "metrics.jsonl")
       << (text.metrics.empty() ? metrics_text(text.n_done) : text.metrics);
   std::ofstream(run / "run.json") << fmt::format(

@@ -21,8 +21,7 @@ class InlineBar : public QFrame {
   void tell(const QString& text, const QString& action, std::function<void()> act);
   /** Esc and "Cancel" take it away. */
   void ask(const QString& text, const QString& yes, std::function<void()> act);
-  void ask_number(const QString& text, int value, const QString& yes,
-                  std::function<void(int)> act);
+  void ask_number(const QString& text, int value, const QString& yes, std::function<void(int)> act);
   QString text() const;
 
  protected:

@@ -28,7 +28,8 @@ class EntryDelegate : public QStyledItemDelegate {
     const bool is_selected = filled.state & QStyle::State_Selected;
     const QFontMetrics& metrics = filled.fontMetrics;
     const int space = metrics.averageCharWidth(), line = metrics.height();
-    const QRect inside = filled.rect.adjusted(space, (filled.rect.height() - 2 * line) / 2, -space, 0);
+    const QRect inside =
+        filled.rect.adjusted(space, (filled.rect.height() - 2 * line) / 2, -space, 0);
     const auto draw = [&](int n, const QString& text, const QFont& font, QPalette::ColorRole role) {
       painter->setFont(font);
       painter->setPen(filled.palette.color(is_selected ? QPalette::HighlightedText : role));

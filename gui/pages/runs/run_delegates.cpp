@@ -40,9 +40,10 @@ void draw_text(QPainter& painter,
                Qt::TextElideMode elides = Qt::ElideRight) {
   painter.setPen(text_colour(option));
   painter.setFont(option.font);
-  painter.drawText(place, int(QStyle::visualAlignment(option.direction, side) | Qt::AlignVCenter |
-                              Qt::TextSingleLine),
-                   option.fontMetrics.elidedText(text, elides, place.width()));
+  painter.drawText(
+      place,
+      int(QStyle::visualAlignment(option.direction, side) | Qt::AlignVCenter | Qt::TextSingleLine),
+      option.fontMetrics.elidedText(text, elides, place.width()));
 }
 
 /** A shape for each kind of state. */
@@ -53,8 +54,8 @@ void draw_shape(QPainter& painter, const QRectF& box, RunGroup group) {
   switch (group) {
     case RunGroup::running:
       painter.setPen(Qt::NoPen);
-      painter.drawPolygon(QPolygonF({box.topLeft(), {box.right(), box.center().y()},
-                                     box.bottomLeft()}));
+      painter.drawPolygon(
+          QPolygonF({box.topLeft(), {box.right(), box.center().y()}, box.bottomLeft()}));
       break;
     case RunGroup::paused:
       painter.setPen(Qt::NoPen);
@@ -97,7 +98,8 @@ void TextDelegate::paint(QPainter* painter,
   painter->save();
   const QRect inside = draw_ground(*painter, filled);
   const bool is_number = filled.displayAlignment & Qt::AlignRight;
-  draw_text(*painter, filled, inside, text, is_number ? Qt::AlignRight : Qt::AlignLeft, elides_);
+  draw_text(*painter, filled, inside, text,
+            is_number ? Qt::AlignRight | Qt::AlignAbsolute : Qt::AlignLeft, elides_);
   painter->restore();
 }
 
@@ -120,8 +122,8 @@ void StateDelegate::paint(QPainter* painter,
                                                                           : text_colour(filled));
   draw_shape(*painter, box, group);
   const int taken = static_cast<int>(std::ceil(side)) + gap;
-  draw_text(*painter, filled, inside.adjusted(is_mirrored ? 0 : taken, 0, is_mirrored ? -taken : 0, 0),
-            text);
+  draw_text(*painter, filled,
+            inside.adjusted(is_mirrored ? 0 : taken, 0, is_mirrored ? -taken : 0, 0), text);
   painter->restore();
 }
 
@@ -181,8 +183,8 @@ void ProgressDelegate::paint(QPainter* painter,
   const int bar = share.isValid() ? std::max(3, filled.fontMetrics.height() / 5) : 0;
   const int all = filled.fontMetrics.height() + bar + (bar > 0 ? 2 : 0);
   const int top = inside.center().y() - all / 2;
-  draw_text(*painter, filled, QRect(inside.left(), top, inside.width(), filled.fontMetrics.height()),
-            text);
+  draw_text(*painter, filled,
+            QRect(inside.left(), top, inside.width(), filled.fontMetrics.height()), text);
   if (share.isValid()) {
     const QRectF track(inside.left(), top + all - bar, inside.width(), bar);
     QColor ground = text_colour(filled);

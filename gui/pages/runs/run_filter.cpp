@@ -26,9 +26,8 @@ bool RunFilter::filterAcceptsRow(int row, const QModelIndex& parent) const {
     return false;
   if (words_.isEmpty()) return true;
   const QString text = index.data(RunListModel::search_role).toString();
-  return std::all_of(words_.begin(), words_.end(), [&](const QString& word) {
-    return text.contains(word, Qt::CaseInsensitive);
-  });
+  return std::all_of(words_.begin(), words_.end(),
+                     [&](const QString& word) { return text.contains(word, Qt::CaseInsensitive); });
 }
 
 }  // namespace ferry::gui

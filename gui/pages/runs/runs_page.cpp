@@ -29,8 +29,7 @@ bool is_there(const fs::path& path) {
 }
 
 int64_t steps_in(const nlohmann::ordered_json& record) {
-  if (!record.is_object() || !record.contains("n_steps") ||
-      !record["n_steps"].is_number_integer())
+  if (!record.is_object() || !record.contains("n_steps") || !record["n_steps"].is_number_integer())
     return 0;
   return record["n_steps"].get<int64_t>();
 }
@@ -47,8 +46,7 @@ config::Config settings_of(const fs::path& run) {
     // The directory and the place to go on from are the old run's own.
     if (key == "output_dir" || key == "resume_from_checkpoint" || value == built_in.value(key))
       continue;
-    settings.set(key, value, config::to_toml(option, value),
-                 {config::Source::file, file.string()});
+    settings.set(key, value, config::to_toml(option, value), {config::Source::file, file.string()});
   }
   return settings;
 }
@@ -142,7 +140,9 @@ RunsPage::RunsPage(Shared& shared, QWidget* parent)
 
   RunListModel& runs = shared.runs;
   connect(&runs, &RunListModel::searched, this, &RunsPage::show_state);
-  connect(&runs, &RunListModel::looked, this, &RunsPage::show_state);
+  connect(&runs, &RunListModel::looked, this, [this] {
+    if (isVisible()) show_state();
+  });
   connect(&runs, &RunListModel::rowsInserted, this, &RunsPage::show_state);
   connect(&runs, &RunListModel::rowsRemoved, this, &RunsPage::show_state);
   connect(&shared.queue, &RunQueue::status_changed, this, &RunsPage::show_state);
@@ -179,8 +179,8 @@ QList<QAction*> RunsPage::page_actions() {
     return separator;
   };
   if (lines_.isEmpty()) lines_ = {line(), line(), line()};
-  return {open_,    lines_[0], pause_,    resume_, stop_,   extend_, lines_[1], clone_, compare_,
-          samples_, try_,      export_,   lines_[2], folder_, report_, delete_,  find_};
+  return {open_,    lines_[0], pause_,  resume_,   stop_,   extend_, lines_[1], clone_, compare_,
+          samples_, try_,      export_, lines_[2], folder_, report_, delete_,   find_};
 }
 
 // What it is made of.
@@ -202,25 +202,26 @@ void RunsPage::make_actions() {
   const auto with_one = [this](void (Navigator::*wanted)(const fs::path&)) {
     return [this, wanted] {
       if (const int row = only(); row >= 0)
-        emit (shared().navigator.*wanted)(shared().runs.path_of(row));
+        emit(shared().navigator.*wanted)(shared().runs.path_of(row));
     };
   };
   new_ = add_action("action_new", tr("New run"),
                     [&navigator] { emit navigator.page_wanted(PageId::new_run); });
   start_page_ = add_action("action_start_page", tr("Go to Start"),
                            [&navigator] { emit navigator.page_wanted(PageId::start); });
-  open_ = add_action("action_open", tr("Open"), [this] { open_live(); }, QKeySequence::Open);
-  pause_ = add_action("action_pause", tr("Pause"), [this] { pause(); },
-                      QKeySequence(Qt::CTRL | Qt::Key_P));
-  resume_ = add_action("action_resume", tr("Resume"), [this] { resume(); },
-                       QKeySequence(Qt::CTRL | Qt::Key_R));
-  stop_ = add_action("action_stop", tr("Stop and save"), [this] { stop(); },
-                     QKeySequence(Qt::CTRL | Qt::Key_Period));
+  open_ = add_action(
+      "action_open", tr("Open"), [this] { open_live(); }, QKeySequence::Open);
+  pause_ = add_action(
+      "action_pause", tr("Pause"), [this] { pause(); }, QKeySequence(Qt::CTRL | Qt::Key_P));
+  resume_ = add_action(
+      "action_resume", tr("Resume"), [this] { resume(); }, QKeySequence(Qt::CTRL | Qt::Key_R));
+  stop_ = add_action(
+      "action_stop", tr("Stop and save"), [this] { stop(); },
+      QKeySequence(Qt::CTRL | Qt::Key_Period));
   extend_ = add_action("action_extend", tr("Extend"), [this] { ask_extend(); });
   clone_ = add_action("action_clone", tr("Clone settings"), [this] { clone(); });
-  compare_ = add_action("action_compare", tr("Compare"), [this] {
-    emit shared().navigator.compare_wanted(paths_of(selected()));
-  });
+  compare_ = add_action("action_compare", tr("Compare"),
+                        [this] { emit shared().navigator.compare_wanted(paths_of(selected())); });
   samples_ = add_action("action_samples", tr("Samples"), with_one(&Navigator::samples_wanted));
   try_ = add_action("action_try", tr("Try it"), with_one(&Navigator::try_wanted));
   export_ = add_action("action_export", tr("Export"), with_one(&Navigator::export_wanted));
@@ -229,13 +230,16 @@ void RunsPage::make_actions() {
       QDesktopServices::openUrl(QUrl::fromLocalFile(path_text(shared().runs.path_of(row))));
   });
   report_ = add_action("action_report", tr("Report"), [this] { write_report(); });
-  delete_ = add_action("action_delete", tr("Delete"), [this] { ask_delete(); },
-                       QKeySequence::Delete);
+  delete_ = add_action(
+      "action_delete", tr("Delete"), [this] { ask_delete(); }, QKeySequence::Delete);
   delete_->setShortcutContext(Qt::WidgetWithChildrenShortcut);
-  find_ = add_action("action_find", tr("Find"), [this] {
-    search_->setFocus(Qt::ShortcutFocusReason);
-    search_->selectAll();
-  }, QKeySequence::Find);
+  find_ = add_action(
+      "action_find", tr("Find"),
+      [this] {
+        search_->setFocus(Qt::ShortcutFocusReason);
+        search_->selectAll();
+      },
+      QKeySequence::Find);
   show_all_ = add_action("action_show_all", tr("Show all runs"), [this] {
     search_->clear();
     groups_->setCurrentIndex(0);
@@ -321,8 +325,8 @@ QWidget* RunsPage::make_table() {
   const QByteArray columns = shared().settings.value("runs/columns").toByteArray();
   if (columns.isEmpty() || !header->restoreState(columns)) {
     const int em = fontMetrics().averageCharWidth();
-    constexpr std::array<int, RunListModel::kColumns> kWidths = {17, 28, 15, 20, 10,
-                                                                 13, 23, 13, 10, 19};
+    constexpr std::array<int, RunListModel::kColumns> kWidths = {17, 28, 14, 19, 10,
+                                                                 12, 22, 13, 10, 22};
     for (int i = 0; i < RunListModel::kColumns; ++i)
       header->resizeSection(i, kWidths[static_cast<size_t>(i)] * em);
   }
@@ -364,7 +368,7 @@ QWidget* RunsPage::make_message(const char* name,
   big->setAlignment(Qt::AlignCenter);
   auto* small = new QLabel(text);
   small->setWordWrap(true);
-  small->setAlignment(Qt::AlignCenter);
+  small->setAlignment(Qt::AlignHCenter | Qt::AlignTop);
   small->setFixedWidth(fontMetrics().averageCharWidth() * 60);
   small->setVisible(!text.isEmpty());
   auto* buttons = new QHBoxLayout;
@@ -379,7 +383,11 @@ QWidget* RunsPage::make_message(const char* name,
   auto* column = new QVBoxLayout(message);
   column->addStretch(1);
   column->addWidget(big);
-  column->addWidget(small, 0, Qt::AlignHCenter);
+  auto* text_row = new QHBoxLayout;
+  text_row->addStretch(1);
+  text_row->addWidget(small);
+  text_row->addStretch(1);
+  column->addLayout(text_row);
   column->addSpacing(fontMetrics().height());
   column->addLayout(buttons);
   column->addStretch(2);
@@ -455,8 +463,8 @@ void RunsPage::allow_actions() {
   allow(resume_, why_not({RunAction::resume, RunAction::resume_run}));
   allow(stop_, why_not({RunAction::stop}));
   allow(extend_, is_one ? why_not({RunAction::extend_run}) : one);
-  allow(compare_, rows.size() >= 2 && rows.size() <= kCompareMost ? QString()
-                                                                  : tr("Select 2 to 6 runs"));
+  allow(compare_,
+        rows.size() >= 2 && rows.size() <= kCompareMost ? QString() : tr("Select 2 to 6 runs"));
   const auto allow_where = [&](QAction* action, bool is_there, const QString& why) {
     allow(action, !is_one ? one : is_there ? QString() : why);
   };
@@ -478,12 +486,14 @@ void RunsPage::show_details() {
   const std::vector<int> rows = selected();
   QString text;
   if (rows.empty()) {
-    text = QStringLiteral("<p>%1</p>").arg(
-        tr("Select a run to see how it ended and where it is. Select several to compare them.")
-            .toHtmlEscaped());
+    text = QStringLiteral("<p>%1</p>")
+               .arg(tr("Select a run to see how it ended and where it is. Select several to "
+                       "compare them.")
+                        .toHtmlEscaped());
   } else if (rows.size() > 1) {
-    text = QStringLiteral("<p>%1</p>").arg(
-        tr("%n run(s) selected", nullptr, static_cast<int>(rows.size())).toHtmlEscaped());
+    text =
+        QStringLiteral("<p>%1</p>")
+            .arg(tr("%n run(s) selected", nullptr, static_cast<int>(rows.size())).toHtmlEscaped());
   } else {
     const int row = rows[0];
     const QString state = runs.index(row, RunListModel::state).data().toString();
@@ -558,8 +568,9 @@ void RunsPage::ask_extend() {
   const int row = only();
   if (row < 0) return;
   const fs::path run = shared().runs.path_of(row);
-  const auto had = static_cast<int>(std::min<int64_t>(steps_in(shared().runs.record_of(row)), 1'000'000'000));
-  inline_->ask_number(tr("%1 has had %2 steps. Train it for so many more:")
+  const auto had =
+      static_cast<int>(std::min<int64_t>(steps_in(shared().runs.record_of(row)), 1'000'000'000));
+  inline_->ask_number(tr("%1 has had %2 steps. Further steps:")
                           .arg(isolated(run_name(run)), QLocale().toString(had)),
                       std::max(1, had / 2), tr("Extend"), [this, run, had](int more) {
                         shared().launcher.resume(
@@ -580,9 +591,8 @@ void RunsPage::clone() {
 void RunsPage::ask_delete() {
   const std::vector<fs::path> runs = paths_of(selected());
   if (runs.empty()) return;
-  inline_->ask(
-      tr("Move %1 to the trash, with all checkpoints?").arg(names_of(runs)),
-      tr("Move to trash"), [this, runs] { move_to_trash(runs); });
+  inline_->ask(tr("Move %1 to the trash, with all checkpoints?").arg(names_of(runs)),
+               tr("Move to trash"), [this, runs] { move_to_trash(runs); });
 }
 
 void RunsPage::move_to_trash(const std::vector<fs::path>& runs) {
@@ -622,11 +632,11 @@ void RunsPage::write_report() {
   const fs::path run = shared().runs.path_of(row), file = report_file(run);
   do_beside([run, file] { return path_text(service::write_run_report(run, file)); },
             [this](const QString& written) {
-              inline_->tell(tr("The report is written: %1").arg(isolated(written)),
-                            tr("Open folder"), [written] {
-                              QDesktopServices::openUrl(
-                                  QUrl::fromLocalFile(QFileInfo(written).path()));
-                            });
+              inline_->tell(
+                  tr("The report is written: %1").arg(isolated(written)), tr("Open folder"),
+                  [written] {
+                    QDesktopServices::openUrl(QUrl::fromLocalFile(QFileInfo(written).path()));
+                  });
             });
 }
 

@@ -43,11 +43,15 @@ class RunsPage : public Page {
   std::vector<std::filesystem::path> paths_of(const std::vector<int>& rows) const;
 
   void make_actions();
-  QAction* add_action(const char* name, const QString& text, std::function<void()> act,
+  QAction* add_action(const char* name,
+                      const QString& text,
+                      std::function<void()> act,
                       const QKeySequence& keys = {});
   QWidget* make_head();
   QWidget* make_table();
-  QWidget* make_message(const char* name, const QString& title, const QString& text,
+  QWidget* make_message(const char* name,
+                        const QString& title,
+                        const QString& text,
                         const QList<QAction*>& actions);
 
   void show_state();

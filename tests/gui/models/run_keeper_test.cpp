@@ -34,18 +34,18 @@ class Kept : public ::testing::Test {
                                     .is_in_charge = [this] { return is_in_charge_; }});
   }
   void ask(const std::string& what, const std::filesystem::path& run) {
-    said_.push_back(fmt::format("{} {} {}", now_.toString("ddd hh:mm").toStdString(), what,
-                                run.string()));
+    said_.push_back(
+        fmt::format("{} {} {}", now_.toString("ddd hh:mm").toStdString(), what, run.string()));
     if (obeys_)
       for (auto& one : runs_)
         if (one.path == run) one.facts.phase = what == "pause" ? "paused" : "training";
   }
   void add_run(const char* name, int64_t gpu_bytes = 0) {
-    runs_.push_back({.path = name,
-                     .facts = {.phase = "training", .trainer = service::Trainer::here,
-                               .has_socket = true},
-                     .process = "1@now",
-                     .gpu_bytes = gpu_bytes});
+    runs_.push_back(
+        {.path = name,
+         .facts = {.phase = "training", .trainer = service::Trainer::here, .has_socket = true},
+         .process = "1@now",
+         .gpu_bytes = gpu_bytes});
   }
   void set_time(int year, int month, int day, int hour, int minute = 0) {
     now_ = QDateTime(QDate(year, month, day), QTime(hour, minute), zone_);
@@ -80,12 +80,11 @@ TEST_F(Kept, HoursHaveOneBeginAndOneEndADay) {
   pass(3600);
   const long before = kib();
   pass(7 * 86400 - 3600, 10);
-  EXPECT_THAT(said_,
-              ElementsAre("Mon 21:30 pause a", "Mon 22:00 resume a", "Tue 07:00 pause a",
-                          "Tue 22:00 resume a", "Wed 07:00 pause a", "Wed 22:00 resume a",
-                          "Thu 07:00 pause a", "Thu 22:00 resume a", "Fri 07:00 pause a",
-                          "Fri 22:00 resume a", "Sat 07:00 pause a", "Sat 22:00 resume a",
-                          "Sun 07:00 pause a", "Sun 22:00 resume a", "Mon 07:00 pause a"));
+  EXPECT_THAT(said_, ElementsAre("Mon 21:30 pause a", "Mon 22:00 resume a", "Tue 07:00 pause a",
+                                 "Tue 22:00 resume a", "Wed 07:00 pause a", "Wed 22:00 resume a",
+                                 "Thu 07:00 pause a", "Thu 22:00 resume a", "Fri 07:00 pause a",
+                                 "Fri 22:00 resume a", "Sat 07:00 pause a", "Sat 22:00 resume a",
+                                 "Sun 07:00 pause a", "Sun 22:00 resume a", "Mon 07:00 pause a"));
 #ifndef __SANITIZE_ADDRESS__
   EXPECT_LT(kib() - before, 2048);
 #endif
@@ -107,7 +106,8 @@ TEST_F(Kept, ClocksThatAreSetForwardOrBackChangeNothing) {
     EXPECT_TRUE(said_[2].ends_with("pause a")) << said_[2];
   }
   const QTimeZone berlin("Europe/Berlin");
-  for (const auto& [from, until] : {std::pair{QTime(2, 30), QTime(4, 0)}, {QTime(22, 0), QTime(7, 0)}}) {
+  for (const auto& [from, until] :
+       {std::pair{QTime(2, 30), QTime(4, 0)}, {QTime(22, 0), QTime(7, 0)}}) {
     const QDateTime noon(QDate(2026, 3, 28), QTime(12, 0), berlin);
     int n_changes = 0;
     bool was = is_within_hours(noon, from, until);

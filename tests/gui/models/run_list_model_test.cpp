@@ -22,7 +22,9 @@ using ::testing::HasSubstr;
 
 class RunList : public ::testing::Test {
  protected:
-  RunList() : settings_(path_text(home_ / "app.ini")) { settings_.set_runs_directory(home_.runs()); }
+  RunList() : settings_(path_text(home_ / "app.ini")) {
+    settings_.set_runs_directory(home_.runs());
+  }
 
   void open(bool is_tested = true) {
     model_ = std::make_unique<RunListModel>(settings_, launcher_);
@@ -58,8 +60,8 @@ TEST_F(RunList, TellsEveryColumnOfARun) {
   EXPECT_EQ(text(0, RunListModel::state), "Finished");
   EXPECT_EQ(text(0, RunListModel::name), "2026-11-20_1015_minilm");
   EXPECT_EQ(text(0, RunListModel::model), "MiniLM-L6");
-  EXPECT_EQ(text(0, RunListModel::data_set), "classification: reviews.csv");
-  EXPECT_EQ(text(0, RunListModel::progress), "50 % (20 of 40)");
+  EXPECT_EQ(text(0, RunListModel::data_set), "reviews.csv (classification)");
+  EXPECT_EQ(text(0, RunListModel::progress), "50 % (20/40)");
   EXPECT_EQ(text(0, RunListModel::time), "10 s");
   EXPECT_EQ(text(0, RunListModel::speed), "1,235");
   EXPECT_EQ(text(0, RunListModel::loss), "0.15");
@@ -75,8 +77,9 @@ TEST_F(RunList, TellsEveryColumnOfARun) {
 TEST_F(RunList, OpensFiveHundredRunsAtOnceAndReadsThemInSlices) {
   constexpr int kRuns = 500;
   for (int i = 0; i < kRuns; ++i)
-    make_run(home_.runs() / fmt::format("run-{:03}", i),
-             {.created = fmt::format("2026-11-{:02}T{:02}:{:02}:00Z", 1 + i / 50, i / 10 % 24, i % 60)});
+    make_run(
+        home_.runs() / fmt::format("run-{:03}", i),
+        {.created = fmt::format("2026-11-{:02}T{:02}:{:02}:00Z", 1 + i / 50, i / 10 % 24, i % 60)});
   QElapsedTimer timer;
   timer.start();
   open(/*is_tested=*/false);  // which would look at every cell again with every change
@@ -87,7 +90,8 @@ TEST_F(RunList, OpensFiveHundredRunsAtOnceAndReadsThemInSlices) {
   // Sanitizers and a busy machine take their time; alone it is below 300 ms.
   EXPECT_LT(opened_ms, 3000);
   RecordProperty("opened_ms", static_cast<int>(opened_ms));
-  for (int i = 0; i < kRuns; i += 50) EXPECT_EQ(text(i, RunListModel::state), "Finished");
+  for (int i = 0; i < kRuns; i += 50)
+    EXPECT_EQ(text(i, RunListModel::state), "Finished");
   // No turn is long: measured by the thread's own time, which others do not take.
   const auto cpu_ms = [] {
     timespec now{};
@@ -123,7 +127,7 @@ TEST_F(RunList, FollowsARunThatLives) {
   EXPECT_EQ(model_->running()[0].path, fs::weakly_canonical(living.path()));
   EXPECT_TRUE(model_->allowed(0).allows(service::RunAction::pause));
   std::ofstream(living.path() / "metrics.jsonl") << metrics_text(7);
-  EXPECT_TRUE(comes([&] { return text(0, RunListModel::progress) == "7 % (7 of 100)"; }));
+  EXPECT_TRUE(comes([&] { return text(0, RunListModel::progress) == "7 % (7/100)"; }));
   living.end(Phase::finished);
   EXPECT_TRUE(comes([&] { return state(living.path()) == "Finished"; }));
   EXPECT_TRUE(model_->running().empty());
@@ -151,20 +155,24 @@ TEST_F(RunList, ARunThatIsRemovedSaysSoAndGoes) {
 TEST_F(RunList, DamagedRunsAreRowsWithWords) {
   const fs::path half = make_run(home_.runs() / "half");
   std::ofstream(half / "run.json") << R"({"phase": "trai)";
-  const fs::path odd = make_run(
-      home_.runs() / "odd",
-      {.metrics = R"({"step": 1, "loss": 2.5})" "\n" R"({"step": 2, "loss": null, "nonfinite": true})"
-                  "\n" "no line at all\n" R"({"step": 3, "loss": 1.5})" "\n" R"({"step": 4, "lo)"});
+  const fs::path odd =
+      make_run(home_.runs() / "odd", {.metrics = R"({"step": 1, "loss": 2.5})"
+                                                 "\n"
+                                                 R"({"step": 2, "loss": null, "nonfinite": true})"
+                                                 "\n"
+                                                 "no line at all\n"
+                                                 R"({"step": 3, "loss": 1.5})"
+                                                 "\n"
+                                                 R"({"step": 4, "lo)"});
   const fs::path bare = make_run(home_.runs() / "bare");
   fs::remove(bare / "metrics.jsonl");
   fs::remove(bare / "config.toml");
   open();
-  ASSERT_TRUE(comes([&] {
-    return model_->rowCount() == 3 && text(row(odd), RunListModel::loss) == "1.5";
-  }));
+  ASSERT_TRUE(comes(
+      [&] { return model_->rowCount() == 3 && text(row(odd), RunListModel::loss) == "1.5"; }));
   EXPECT_EQ(state(half), "Unreadable");
   EXPECT_THAT(text(row(half), RunListModel::state, Qt::ToolTipRole), HasSubstr("run.json"));
-  EXPECT_EQ(text(row(odd), RunListModel::progress), "15 % (3 of 20)");
+  EXPECT_EQ(text(row(odd), RunListModel::progress), "15 % (3/20)");
   const QVariantList curve = model_->index(row(odd), 0).data(RunListModel::sparkline_role).toList();
   ASSERT_EQ(curve.size(), 3);
   EXPECT_TRUE(std::isnan(curve[1].toDouble()));
@@ -177,8 +185,8 @@ TEST_F(RunList, DamagedRunsAreRowsWithWords) {
 }
 
 TEST_F(RunList, TakesAnyName) {
-  const std::vector<std::string> names = {
-      "öäü 模型", "ריצה ראשונה", std::string(200, 'x'), "a\nb\tc", "not \xff utf-8", "50% <b>&amp;"};
+  const std::vector<std::string> names = {"öäü 模型", "ריצה ראשונה",    std::string(200, 'x'),
+                                          "a\nb\tc",  "not \xff utf-8", "50% <b>&amp;"};
   for (const std::string& name : names)
     make_run(home_.runs() / name);
   open();

@@ -121,7 +121,8 @@ TEST_F(Queue, StartsNothingUntilItIsSwitchedOn) {
   std::ifstream file(home_.runs() / started()[0] / "asked");
   std::string asked;
   std::getline(file, asked);
-  EXPECT_THAT(asked, HasSubstr("train --model-name-or-path=/models/a --dataset=/data/my reviews.csv"));
+  EXPECT_THAT(asked,
+              HasSubstr("train --model-name-or-path=/models/a --dataset=/data/my reviews.csv"));
   EXPECT_THAT(asked, HasSubstr("--learning-rate=3e-05"));
   EXPECT_FALSE(fs::exists(RunQueue::default_directory() / "x.toml"));
 }

@@ -74,14 +74,20 @@ class Runs : public ::testing::Test {
     ASSERT_GE(row, 0) << run;
     const QModelIndex index = table()->model()->index(row, RunListModel::name);
     table()->scrollTo(index);
-    QTest::mouseClick(table()->viewport(), Qt::LeftButton, keys, table()->visualRect(index).center());
+    QTest::mouseClick(table()->viewport(), Qt::LeftButton, keys,
+                      table()->visualRect(index).center());
   }
   std::string said() const { return find<InlineBar>("inline_bar")->text().toStdString(); }
   std::string details() const {
     return find<QTextBrowser>("run_details")->toPlainText().toStdString();
   }
   std::string state(const fs::path& run) const {
-    return table()->model()->index(row_of(run), RunListModel::state).data().toString().toStdString();
+    return table()
+        ->model()
+        ->index(row_of(run), RunListModel::state)
+        .data()
+        .toString()
+        .toStdString();
   }
   void see(const char* name) {
     if (const char* where = getenv("FERRY_SCREENSHOTS")) {
@@ -143,13 +149,13 @@ TEST_F(Runs, IsSortedByItsHeaders) {
   make_run(home_.runs() / "a", {.created = "2026-11-22T10:15:00Z", .n_done = 10});
   make_run(home_.runs() / "c", {.created = "2026-11-21T10:15:00Z", .n_done = 5});
   open();
-  ASSERT_TRUE(comes([&] {
-    return table()->model()->index(2, RunListModel::loss).data().toString() == "1.5";
-  }));
+  ASSERT_TRUE(comes(
+      [&] { return table()->model()->index(2, RunListModel::loss).data().toString() == "1.5"; }));
   const auto names = [&] {
     std::vector<std::string> all;
     for (int row = 0; row < 3; ++row)
-      all.push_back(table()->model()->index(row, RunListModel::name).data().toString().toStdString());
+      all.push_back(
+          table()->model()->index(row, RunListModel::name).data().toString().toStdString());
     return all;
   };
   EXPECT_THAT(names(), ElementsAre("a", "c", "b"));
@@ -167,7 +173,10 @@ TEST_F(Runs, IsSortedByItsHeaders) {
 }
 
 TEST_F(Runs, ActionsAreThoseThatTheSelectionAllows) {
-  const fs::path done = make_run(home_.runs() / "done"), failed = make_run(home_.runs() / "failed", {.phase = "failed", .more = R"(, "exit_reason": "the disk is full")"});
+  const fs::path done = make_run(home_.runs() / "done"),
+                 failed = make_run(
+                     home_.runs() / "failed",
+                     {.phase = "failed", .more = R"(, "exit_reason": "the disk is full")"});
   fs::create_directories(done / "final");
   runs::NewCheckpoint(done, 20).commit();
   LivingRun living(home_.runs() / "living");
@@ -183,7 +192,8 @@ TEST_F(Runs, ActionsAreThoseThatTheSelectionAllows) {
   EXPECT_EQ(enabled(), Names{});
   EXPECT_EQ(action("action_pause")->toolTip(), "Select a run");
   select(done);
-  EXPECT_EQ(enabled(), (Names{"open", "extend", "clone", "try", "export", "folder", "report", "delete"}));
+  EXPECT_EQ(enabled(),
+            (Names{"open", "extend", "clone", "try", "export", "folder", "report", "delete"}));
   EXPECT_THAT(action("action_resume")->toolTip().toStdString(), HasSubstr("it is finished"));
   EXPECT_THAT(details(), HasSubstr("All steps are done."));
   EXPECT_THAT(details(), HasSubstr("checkpoint-20"));
@@ -257,7 +267,8 @@ TEST_F(Runs, RunsThatLiveArePausedResumedAndStopped) {
   ASSERT_TRUE(comes([&] { return state(one.path()) == "Training"; }));
   QTest::keyClick(table(), Qt::Key_A, Qt::ControlModifier);
   click("action_pause");
-  ASSERT_TRUE(comes([&] { return state(one.path()) == "Paused" && state(two.path()) == "Paused"; }));
+  ASSERT_TRUE(
+      comes([&] { return state(one.path()) == "Paused" && state(two.path()) == "Paused"; }));
   see("runs-paused");
   click("action_stop");
   ASSERT_TRUE(comes([&] { return replies.count() >= 6; }));
@@ -293,7 +304,8 @@ TEST_F(Runs, AFinishedRunIsAskedForMoreSteps) {
   const fs::path run = make_run(home_.runs() / "run");
   runs::NewCheckpoint(run, 20).commit();
   const fs::path fake = home_ / "fake-ferry";
-  std::ofstream(fake) << "#!/bin/sh\necho \"$*\" > '" << (home_ / "asked").string() << "'\nsleep 1\n";
+  std::ofstream(fake) << "#!/bin/sh\necho \"$*\" > '" << (home_ / "asked").string()
+                      << "'\nsleep 1\n";
   fs::permissions(fake, fs::perms::owner_all);
   const std::string before = getenv("FERRY") ? getenv("FERRY") : "";
   setenv("FERRY", fake.c_str(), 1);
@@ -376,8 +388,8 @@ TEST_F(Runs, EverythingHasANameAndTabGoesThroughIt) {
     QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab);
     met.insert(QApplication::focusWidget()->objectName().toStdString());
   }
-  for (const char* name : {"run_state_filter", "new_run_button", "run_table", "run_details",
-                           "queue_switch"})
+  for (const char* name :
+       {"run_state_filter", "new_run_button", "run_table", "run_details", "queue_switch"})
     EXPECT_TRUE(met.contains(name)) << name;
 }
 
@@ -387,24 +399,35 @@ TEST_F(Runs, LooksAsItShould) {
     for (int step = 1; step <= n; ++step)
       text += step == nan_at
                   ? fmt::format("{{\"step\": {}, \"loss\": null, \"nonfinite\": true}}\n", step)
-                  : fmt::format("{{\"step\": {}, \"loss\": {:.4f}, \"step_ms\": {}, "
-                                "\"train_tokens_per_second\": 8123}}\n",
-                                step, 2.4 / (1 + step * 0.05) + 0.15 * std::sin(step * 1.7), 900);
+                  : fmt::format(
+                        "{{\"step\": {}, \"loss\": {:.4f}, \"step_ms\": {}, "
+                        "\"train_tokens_per_second\": 8123}}\n",
+                        step, 2.4 / (1 + step * 0.05) + 0.15 * std::sin(step * 1.7), 900);
     return text;
   };
-  make_run(home_.runs() / "2026-11-20_1015_minilm-l6_reviews", {.n_steps = 500, .metrics = wavy(500, 0)});
+  make_run(home_.runs() / "2026-11-20_1015_minilm-l6_reviews",
+           {.n_steps = 500, .metrics = wavy(500, 0)});
   make_run(home_.runs() / "2026-11-21_2210_qwen2.5-1.5b_alpaca",
-           {.phase = "failed", .created = "2026-11-21T22:10:00Z", .n_steps = 1000,
-            .more = R"(, "exit_reason": "the loss is not finite at step 130")", .metrics = wavy(130, 90)});
+           {.phase = "failed",
+            .created = "2026-11-21T22:10:00Z",
+            .n_steps = 1000,
+            .more = R"(, "exit_reason": "the loss is not finite at step 130")",
+            .metrics = wavy(130, 90)});
   make_run(home_.runs() / "2026-11-22_0900_gpt2_book",
-           {.phase = "stopped", .created = "2026-11-22T09:00:00Z", .n_steps = 3000,
-            .more = R"(, "exit_reason": "stopped by the user")", .metrics = wavy(1200, 0)});
-  const fs::path killed = make_run(home_.runs() / "2026-11-23_0115_llama-3.2-1b_chat",
-           {.phase = "training", .created = "2026-11-23T01:15:00Z", .n_steps = 2000,
-            .more = R"(, "host": "elsewhere", "promised": {"host_bytes_peak": 62490000000},
+           {.phase = "stopped",
+            .created = "2026-11-22T09:00:00Z",
+            .n_steps = 3000,
+            .more = R"(, "exit_reason": "stopped by the user")",
+            .metrics = wavy(1200, 0)});
+  const fs::path killed =
+      make_run(home_.runs() / "2026-11-23_0115_llama-3.2-1b_chat",
+               {.phase = "training",
+                .created = "2026-11-23T01:15:00Z",
+                .n_steps = 2000,
+                .more = R"(, "host": "elsewhere", "promised": {"host_bytes_peak": 62490000000},
               "parent": {"run": "2026-11-22_0900_gpt2_book"},
               "plan": {"why": "weights and optimizer in host memory; every layer is sent to the GPU as it is needed", "host_budget_bytes": 54760833024, "rows": []})",
-            .metrics = wavy(300, 0)});
+                .metrics = wavy(300, 0)});
   const fs::path half = make_run(home_.runs() / "2026-11-19_half-written");
   std::ofstream(half / "run.json") << "{";
   make_run(home_.runs() / "ריצה ראשונה", {.created = "2026-11-18T01:15:00Z"});
