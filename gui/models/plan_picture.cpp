@@ -60,8 +60,10 @@ QString PlanPicture::duration(double seconds) {
 
 QString PlanPicture::text_of(const PlanChange& change) {
   QStringList settings;
-  for (const auto& [key, value] : change.settings)
-    settings << QStringLiteral("%1 %2").arg(key, value);
+  for (const auto& [key, value] : change.settings) {
+    const config::Option* option = config::find_option(key.toStdString()).option;
+    settings << QStringLiteral("%1 %2").arg(option ? to_text(option->label) : key, value);
+  }
   const QString all = settings.join(QStringLiteral(", "));
   // Beside more memory fewer bytes are no gain.
   const bool is_more_memory = std::ranges::any_of(change.settings, [](const auto& setting) {

@@ -35,7 +35,7 @@ class PlanPicture {
   static QString gib(double n_bytes);
   static QString milliseconds(double seconds);
   static QString duration(double seconds);
-  /** "max_length 1024 (−3.0 GiB)" */
+  /** "Max length 1024 (−3.0 GiB)" */
   static QString text_of(const PlanChange& change);
 
  private:

@@ -117,33 +117,36 @@ QWidget* DataPreview::make_samples() {
   learnt_ = words("preview_learnt");
   column->addWidget(learnt_);
 
-  auto* splitter = new QSplitter(Qt::Vertical);
-  splitter->setChildrenCollapsible(false);
   const auto add = [&](const QString& title, QWidget* widget, int stretch) {
-    auto* box = new QWidget;
-    auto* inner = new QVBoxLayout(box);
-    inner->setContentsMargins(0, 4, 0, 0);
     auto* label = new QLabel(title);
     QFont bold = label->font();
     bold.setBold(true);
     label->setFont(bold);
     label->setBuddy(widget);
-    inner->addWidget(label);
-    inner->addWidget(widget, 1);
-    splitter->addWidget(box);
-    splitter->setStretchFactor(splitter->count() - 1, stretch);
+    column->addSpacing(4);
+    column->addWidget(label);
+    column->addWidget(widget, stretch);
   };
   fields_ = table("preview_fields", tr("The row as it was read"), {tr("Field"), tr("Value")});
-  add(tr("The row as it was read"), fields_, 2);
+  fields_->horizontalHeader()->hide();
+  fields_->setVerticalScrollMode(QAbstractItemView::ScrollPerPixel);
+  add(tr("The row as it was read"), fields_, 0);
   text_ = new TokenView(TokenView::Shows::text);
   text_->setObjectName("preview_text");
   text_->setAccessibleName(tr("The text that the model reads; underlined: trained on"));
-  add(tr("What the model reads of it"), text_, 3);
+  add(tr("What the model reads of it"), text_, 0);
+  // No taller than its text, so that the tokens have the room.
+  connect(text_->document()->documentLayout(), &QAbstractTextDocumentLayout::documentSizeChanged,
+          this, [this](const QSizeF& size) {
+            constexpr int kMostLines = 12;
+            const int frame = 2 * text_->frameWidth() + 2;
+            text_->setFixedHeight(std::min(static_cast<int>(size.height()) + frame,
+                                           kMostLines * text_->fontMetrics().lineSpacing()));
+          });
   tokens_ = new TokenView(TokenView::Shows::tokens);
   tokens_->setObjectName("preview_tokens");
   tokens_->setAccessibleName(tr("The tokens; underlined: trained on"));
-  add(tr("Its tokens"), tokens_, 3);
-  column->addWidget(splitter, 1);
+  add(tr("Its tokens"), tokens_, 1);
   return page;
 }
 
@@ -173,6 +176,7 @@ QWidget* DataPreview::make_batch() {
   column->addWidget(batch_words_);
   batch_ = table("preview_batch", tr("The samples of the first step"),
                  {tr("Text"), tr("Tokens"), tr("Trained on"), tr("Learnt"), tr("Begins")});
+  batch_->setWordWrap(false);
   column->addWidget(batch_, 1);
   return page;
 }
@@ -258,8 +262,21 @@ void DataPreview::show_sample() {
     fields_->item(row, 1)->setToolTip(shortened(value, kShown));
   }
   fields_->resizeColumnToContents(0);
+  fit_fields();
   text_->set_sample(sample);
   tokens_->set_sample(sample);
+}
+
+void DataPreview::fit_fields() {
+  constexpr int kMostLines = 9;
+  fields_->resizeRowsToContents();
+  fields_->setFixedHeight(std::min(fields_->verticalHeader()->length() + 2 * fields_->frameWidth(),
+                                   kMostLines * fields_->fontMetrics().lineSpacing()));
+}
+
+void DataPreview::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  fit_fields();
 }
 
 void DataPreview::show_numbers() {

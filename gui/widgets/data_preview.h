@@ -43,6 +43,8 @@ class DataPreview : public QWidget {
   void show_outcome(const std::shared_ptr<const PreviewOutcome>& outcome);
   void go_to(int sample);
   void show_sample();
+  void fit_fields();
+  void resizeEvent(QResizeEvent* event) override;
   void show_numbers();
   void show_batch();
 

@@ -113,6 +113,10 @@ void TokenView::show_part(QTextCursor& cursor, int text) {
 void TokenView::show_tokens() {
   QTextCursor cursor(document());
   cursor.beginEditBlock();
+  QTextBlockFormat lines;
+  constexpr double kLine_percent = 145;
+  lines.setLineHeight(kLine_percent, QTextBlockFormat::ProportionalHeight);
+  cursor.setBlockFormat(lines);
   const QTextCharFormat learnt = trained(), special = faint();
   QTextCharFormat plain;
   plain.setForeground(palette().color(QPalette::Text));

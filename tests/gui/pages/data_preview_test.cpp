@@ -168,6 +168,17 @@ TEST_F(DataPreviews, OtherSettingsAreNoNewQuestionAndTheLatestWins) {
   EXPECT_LE(n_shown_ - n, 2) << "nobody waits for the others";
 }
 
+TEST_F(DataPreviews, NothingWaitsWhileLargeDataAreRead) {
+  ferry::test::write_tiny_data(directory_ / "x.tsv", 100000, 3);
+  view_.show();
+  view_.set_settings(settings(directory_ / "x.tsv", {{"train_batch_size", "256"}}));
+  const double longest = test::longest_turn_until([&] { return !view_.is_reading(); });
+  printf("the longest turn of the event loop took %.1f ms\n", longest);
+  ASSERT_TRUE(view_.preview() && view_.preview()->is_of_all);
+  EXPECT_EQ(view_.preview()->numbers.n_sequences, 100000);
+  EXPECT_LT(longest, 16);
+}
+
 TEST_F(DataPreviews, Pictures) {
   const QByteArray directory = qgetenv("FERRY_PICTURES");
   if (directory.isEmpty()) GTEST_SKIP() << "FERRY_PICTURES names no directory";
