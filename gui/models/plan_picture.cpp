@@ -231,11 +231,16 @@ void PlanPicture::add_time(const PlanAnswer& answer) {
                              .arg(c.toString(static_cast<double>(*answer.texts.n_steps) *
                                                  *planned.step_joules_at_most / 3600,
                                              'f', 1)));
+  // Always a line, so that what is below stays where it is.
+  QStringList gains;
   for (const service::MemoryGain& gain : planned.gains)
-    figures.emplace_back(tr("One more GiB"),
-                         tr("of %1: a step takes %2, %3 % less")
-                             .arg(QString::fromUtf8(gain.what), milliseconds(gain.step_s),
-                                  c.toString(100 * (1 - gain.step_s / planned.step_s), 'f', 1)));
+    gains << tr("of %1: a step takes %2, %3 % less")
+                 .arg(QString::fromUtf8(gain.what), milliseconds(gain.step_s),
+                      c.toString(100 * (1 - gain.step_s / planned.step_s), 'f', 1));
+  if (gains.isEmpty())
+    gains << (is_complete_ ? tr("would not make it faster by 1 %") : QStringLiteral("\u2026"));
+  if (answer.request.has_gpu || !planned.gains.empty())
+    figures.emplace_back(tr("One more GiB"), gains.join(QStringLiteral("; ")));
   figures.emplace_back(tr("Figures"), to_text(answer.request.machine->source));
 }
 
@@ -292,12 +297,10 @@ void PlanPicture::add_notes(const PlanAnswer& answer) {
     notes << tr("Published figures of this card disagree: the lower speed is that of the machine "
                 "%1-low, all else is said of the higher one.")
                  .arg(to_text(request.machine->name));
-  if (answer.time->gains.empty() && request.has_gpu && is_complete_)
-    notes << tr("One more GiB of GPU or host memory would not make it faster by 1 %.");
   if (request.generation.n_sequences > 0)
     notes << tr("Samples take time on top: a training measures them before its first step.");
   for (const std::string& assumption : request.machine->assumptions)
-    notes << tr("Assumed: %1").arg(to_text(assumption));
+    assumptions << to_text(assumption);
 }
 
 void PlanPicture::add_summary() {

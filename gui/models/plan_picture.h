@@ -30,7 +30,8 @@ class PlanPicture {
   std::vector<std::pair<QString, QString>> figures;
   QString machine;  ///< "2080ti-11g, by its profile"
   QStringList notes;
-  QString summary;  ///< all of it in some sentences
+  QStringList assumptions;  ///< that the machine's figures rest on
+  QString summary;          ///< all of it in some sentences
 
   static QString gib(double n_bytes);
   static QString milliseconds(double seconds);

@@ -269,9 +269,12 @@ void DataPreview::show_sample() {
 
 void DataPreview::fit_fields() {
   constexpr int kMostLines = 9;
+  fields_->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   fields_->resizeRowsToContents();
-  fields_->setFixedHeight(std::min(fields_->verticalHeader()->length() + 2 * fields_->frameWidth(),
-                                   kMostLines * fields_->fontMetrics().lineSpacing()));
+  const int needed = fields_->verticalHeader()->length() + 2 * fields_->frameWidth() + 2;
+  const int most = kMostLines * fields_->fontMetrics().lineSpacing();
+  if (needed > most) fields_->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOn);
+  fields_->setFixedHeight(std::min(needed, most));
 }
 
 void DataPreview::resizeEvent(QResizeEvent* event) {

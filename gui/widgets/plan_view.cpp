@@ -160,6 +160,21 @@ PlanView::PlanView(QWidget* parent) : QWidget(parent) {
   notes_ = words();
   notes_->setForegroundRole(QPalette::PlaceholderText);
   below->addWidget(notes_);
+  assumes_ = new QToolButton;
+  assumes_->setObjectName("plan_assumes");
+  assumes_->setCheckable(true);
+  assumes_->setAutoRaise(true);
+  assumes_->setArrowType(Qt::RightArrow);
+  assumes_->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
+  below->addWidget(assumes_);
+  assumptions_ = words();
+  assumptions_->setForegroundRole(QPalette::PlaceholderText);
+  assumptions_->hide();
+  below->addWidget(assumptions_);
+  connect(assumes_, &QToolButton::toggled, this, [this](bool shows) {
+    assumes_->setArrowType(shows ? Qt::DownArrow : Qt::RightArrow);
+    assumptions_->setVisible(shows);
+  });
   column->addWidget(plan_);
   column->addStretch();
   plan_->hide();
@@ -168,8 +183,9 @@ PlanView::PlanView(QWidget* parent) : QWidget(parent) {
   const QString hint = tr("Point at a part of a bar, or use the arrow keys, to read it out.");
   read_out_->setText(hint);
   for (StackedBars* bars : {memory_, time_})
-    connect(bars, &StackedBars::read_out_changed, this, [this, hint](const QString& text) {
-      read_out_->setText(text.isEmpty() ? hint : text);
+    connect(bars, &StackedBars::read_out_changed, this, [this, hint] {
+      const QString memory = memory_->read_out(), time = time_->read_out();
+      read_out_->setText(!memory.isEmpty() ? memory : !time.isEmpty() ? time : hint);
     });
   slow_ = new QTimer(this);
   slow_->setSingleShot(true);
@@ -425,6 +441,12 @@ void PlanView::show_answer() {
   show_figures();
   notes_->setText(picture_.notes.join(QLatin1Char('\n')));
   notes_->setVisible(!picture_.notes.isEmpty());
+  const auto n_assumed = static_cast<int>(picture_.assumptions.size());
+  assumes_->setText(tr("The figures rest on %n assumption(s)", nullptr, n_assumed));
+  assumes_->setAccessibleName(assumes_->text());
+  assumes_->setVisible(n_assumed > 0);
+  assumptions_->setText(picture_.assumptions.join(QLatin1Char('\n')));
+  assumptions_->setVisible(n_assumed > 0 && assumes_->isChecked());
   show_verdict();
   show_changes();
   plan_->show();

@@ -83,6 +83,8 @@ class PlanView : public QWidget {
   QWidget* plan_ = nullptr;  ///< bars and figures; hidden while there is no answer
   StackedBars *memory_ = nullptr, *time_ = nullptr;
   QLabel *read_out_ = nullptr, *time_title_ = nullptr, *notes_ = nullptr;
+  QToolButton* assumes_ = nullptr;  ///< shows the assumptions
+  QLabel* assumptions_ = nullptr;
   QGridLayout* figures_ = nullptr;
 };
 

@@ -31,9 +31,9 @@ QLabel* words(const QString& text = {}) {
   label->setWordWrap(true);
   label->setTextFormat(Qt::PlainText);
   label->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  QSizePolicy policy(QSizePolicy::Ignored, QSizePolicy::Minimum);
-  policy.setHeightForWidth(true);
-  label->setSizePolicy(policy);
+  // A page that scrolls takes its height from the least width of what is on it.
+  constexpr int kLeastChars = 46;
+  label->setMinimumWidth(kLeastChars * label->fontMetrics().averageCharWidth());
   return label;
 }
 
