@@ -386,6 +386,8 @@ void PlanView::show_error(const Error& error) {
   picture_.why = to_text(error.what()).section(QStringLiteral("] "), 1);
   picture_.summary = tr("No plan: %1").arg(picture_.why);
   plan_->hide();
+  for (const Budget& budget : {gpu_, host_})
+    budget.field->setPlaceholderText(tr("auto"));
   show_verdict();
   show_changes();
 }

@@ -169,6 +169,7 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   models_->setAlternatingRowColors(true);
   models_->setTabKeyNavigation(false);
   models_->setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  models_->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   column->addWidget(models_);
   column->addStretch();
 
@@ -316,8 +317,7 @@ void DoctorPage::show_models() {
   models_->resizeRowsToContents();
   // The page scrolls, not the table in it.
   models_->setFixedHeight(models_->horizontalHeader()->sizeHint().height() +
-                          models_->verticalHeader()->length() + 2 * models_->frameWidth() +
-                          models_->style()->pixelMetric(QStyle::PM_ScrollBarExtent));
+                          models_->verticalHeader()->length() + 2 * models_->frameWidth() + 2);
 }
 
 void DoctorPage::show_measuring() {
