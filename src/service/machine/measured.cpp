@@ -46,13 +46,13 @@ int start(const std::vector<std::string>& words, int out, pid_t& child) {
 
 using End = std::chrono::time_point<Clock, std::chrono::duration<double>>;
 
-/** Waits for the process; false when the time is up. */
-bool has_ended(pid_t child, End end, int& status) {
+/** Waits for the process; false when the time is up, or `stop` asks for it. */
+bool has_ended(pid_t child, End end, const std::stop_token& stop, int& status) {
   using namespace std::chrono_literals;
   for (;;) {
     const pid_t ended = waitpid(child, &status, WNOHANG);
     if (ended == child) return true;
-    if ((ended < 0 && errno != EINTR) || Clock::now() >= end) return false;
+    if ((ended < 0 && errno != EINTR) || Clock::now() >= end || stop.stop_requested()) return false;
     std::this_thread::sleep_for(5ms);
   }
 }
@@ -150,12 +150,12 @@ Measured run_trainer_bench(const std::filesystem::path& trainer,
   std::string text;
   const auto end = Clock::now() + std::chrono::duration<double>(patience_s);
   int status = 0;
-  if (!read_all(out.get(), end, stop, text) || !has_ended(child, end, status)) {
+  if (!read_all(out.get(), end, stop, text) || !has_ended(child, end, stop, status)) {
     // Not waited for: one that hangs in a driver does not end of a signal either.
     kill(child, SIGKILL);
     if (stop.stop_requested()) {
       constexpr auto kEnd = std::chrono::seconds(2);
-      has_ended(child, Clock::now() + kEnd, status);
+      has_ended(child, Clock::now() + kEnd, {}, status);
       return failed("the measurement was cancelled");
     }
     return failed(fmt::format("ferry-trainer did not end in {:.0f} s", patience_s));

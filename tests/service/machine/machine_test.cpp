@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <stop_token>
+#include <thread>
 
 #include "src/base/bytes.h"
 #include "src/base/error.h"
@@ -341,6 +344,22 @@ TEST(Measured, ATrainerMayPrintFailHangOrNotStart) {
   EXPECT_CONTAINS(run_trainer_bench(trainer("exec sleep 60"), {}, 0.2).trouble, "did not end");
   EXPECT_CONTAINS(run_trainer_bench(trainer("exec sleep 60 >&-"), {}, 0.2).trouble, "did not end");
   EXPECT_CONTAINS(run_trainer_bench("/no/trainer", {}).trouble, "cannot start '/no/trainer'");
+}
+
+TEST(Measured, ATrainerIsEndedWhenItIsAskedFor) {
+  TemporaryDirectory directory;
+  for (const char* script : {"exec sleep 60", "exec sleep 60 >&-"}) {
+    const auto file = directory.write("trainer", std::string("#!/bin/sh\n") + script + "\n");
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    std::stop_source stop;
+    std::jthread asks([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      stop.request_stop();
+    });
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_CONTAINS(run_trainer_bench(file, {}, 60, stop.get_token()).trouble, "cancelled");
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  }
 }
 
 TEST(Measured, SecondsAreATime) {
