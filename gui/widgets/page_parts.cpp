@@ -32,6 +32,7 @@ QLabel* make_heading(const QString& text, double step) {
 QLabel* make_note(const QString& text) {
   auto* label = new QLabel(text);
   label->setWordWrap(true);
+  label->setAlignment(Qt::AlignLeading | Qt::AlignTop);
   label->setForegroundRole(QPalette::PlaceholderText);
   return label;
 }

@@ -66,7 +66,7 @@ RunPicker::RunPicker(AppSettings& settings, For what, QWidget* parent)
     model_label->setBuddy(models_);
     grid->addWidget(model_label, 0, 2);
     grid->addWidget(models_, 0, 3);
-    auto* other = new QPushButton(tr("&Folder..."));
+    auto* other = new QPushButton(tr("Fol&der..."));
     other->setObjectName("browse_model");
     other->setToolTip(tr("Choose a model's folder that is no run"));
     grid->addWidget(other, 0, 4);

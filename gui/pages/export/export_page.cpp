@@ -106,7 +106,7 @@ QWidget* ExportPage::make_form() {
   export_button_ = new QPushButton(tr("&Export"));
   export_button_->setObjectName("export_button");
   export_button_->setDefault(true);
-  verify_button_ = new QPushButton(tr("&Verify run"));
+  verify_button_ = new QPushButton(tr("Ver&ify run"));
   verify_button_->setObjectName("verify_button");
   verify_button_->setToolTip(
       tr("Reads the run's checkpoints and compares their checksums with those that were kept."));
@@ -115,6 +115,7 @@ QWidget* ExportPage::make_form() {
   doing_text_ = make_note();
   doing_text_->setObjectName("doing");
   doing_text_->setWordWrap(false);
+  doing_text_->setAlignment(Qt::AlignLeading | Qt::AlignVCenter);
   progress_ = new QProgressBar;
   progress_->setObjectName("progress");
   progress_->setAccessibleName(tr("How much is written"));
@@ -313,13 +314,15 @@ void ExportPage::update_buttons() {
     trouble_->show_error(check_->trouble);
   else
     trouble_->clear();
-  room_->setText(picker_->model().empty() ? tr("Choose a run or a model above.")
-                 : !check_                ? tr("Looking...")
-                 : !is_good               ? QString()
+  room_->setText(is_done                    ? tr("Choose another folder to export it again.")
+                 : picker_->model().empty() ? tr("Choose a run or a model above.")
+                 : !check_                  ? tr("Looking...")
+                 : !is_good                 ? QString()
                  : check_->free_bytes < 0
                      ? tr("%1 will be written.").arg(size_of(check_->needed_bytes))
                      : tr("%1 will be written; %2 are free there.")
                            .arg(size_of(check_->needed_bytes), size_of(check_->free_bytes)));
+  room_->setVisible(!room_->text().isEmpty());
 }
 
 void ExportPage::browse() {

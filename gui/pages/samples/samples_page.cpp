@@ -40,12 +40,15 @@ QString label_of(const char* key) {
 }
 
 /** The parts that the other text lacks are marked, and underlined. */
-void show_parts(QTextEdit& edit, const QString& prompt, const std::vector<DiffPart>& parts) {
+void show_parts(QTextEdit& edit,
+                const QPalette& palette,
+                const QString& prompt,
+                const std::vector<DiffPart>& parts) {
   edit.clear();
   QTextCursor cursor(edit.document());
   QTextCharFormat quiet, marked;
-  quiet.setForeground(edit.palette().color(QPalette::PlaceholderText));
-  marked.setBackground(mark_colour(edit.palette()));
+  quiet.setForeground(palette.color(QPalette::PlaceholderText));
+  marked.setBackground(mark_colour(palette));
   marked.setFontUnderline(true);
   cursor.insertText(prompt, quiet);
   for (const DiffPart& part : parts)
@@ -111,7 +114,7 @@ QWidget* SamplesPage::make_grid() {
   const QFontMetrics metrics = table_->fontMetrics();
   table_->verticalHeader()->setDefaultSectionSize(metrics.lineSpacing() * 4);
   table_->verticalHeader()->setSectionResizeMode(QHeaderView::Interactive);
-  table_->verticalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  table_->verticalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignTop);
   table_->verticalHeader()->setMaximumWidth(metrics.averageCharWidth() * 28);
   table_->verticalHeader()->setTextElideMode(Qt::ElideRight);
   table_->horizontalHeader()->setDefaultSectionSize(metrics.averageCharWidth() * 30);
@@ -323,8 +326,8 @@ void SamplesPage::show_texts() {
           : std::pair(other ? std::vector<DiffPart>{{other->text}} : std::vector<DiffPart>(),
                       sample ? std::vector<DiffPart>{{sample->text}} : std::vector<DiffPart>());
   const QString prompt = row() < 0 ? QString() : grid_.prompt(row());
-  show_parts(*other_text_, other ? prompt : QString(), parts.first);
-  show_parts(*text_, sample ? prompt : QString(), parts.second);
+  show_parts(*other_text_, palette(), other ? prompt : QString(), parts.first);
+  show_parts(*text_, palette(), sample ? prompt : QString(), parts.second);
   copy_button_->setEnabled(sample != nullptr);
 }
 

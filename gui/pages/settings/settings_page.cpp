@@ -38,14 +38,15 @@ struct FolderTrouble {
 
 /** Why runs cannot be made there. */
 FolderTrouble trouble_of_folder(const fs::path& folder) {
-  const auto tr = [](const char* text) { return SettingsPage::tr(text); };
   std::error_code error;
   fs::path at = folder;
   while (!at.empty() && !fs::exists(at, error) && at.has_relative_path())
     at = at.parent_path();
-  if (!fs::is_directory(at, error)) return {tr("%1 is no folder.").arg(path_text(at))};
+  if (!fs::is_directory(at, error))
+    return {SettingsPage::tr("%1 is no folder.").arg(path_text(at))};
   if (access(at.c_str(), W_OK | X_OK) != 0)
-    return {tr("Nothing may be written to %1. New runs would fail.").arg(path_text(at))};
+    return {
+        SettingsPage::tr("Nothing may be written to %1. New runs would fail.").arg(path_text(at))};
   return {};
 }
 
@@ -185,7 +186,7 @@ void SettingsPage::add_look(QVBoxLayout& column) {
 
 void SettingsPage::add_hours(QVBoxLayout& column) {
   QFormLayout* form = add_group(column, tr("When runs train"));
-  hours_ = new QCheckBox(tr("Train only in these &hours"));
+  hours_ = new QCheckBox(tr("Train only in these ho&urs"));
   hours_->setObjectName("field_run_hours");
   from_ = new QTimeEdit;
   from_->setObjectName("field_run_from");
@@ -196,8 +197,8 @@ void SettingsPage::add_hours(QVBoxLayout& column) {
     edit->setDisplayFormat(QLocale().timeFormat(QLocale::ShortFormat).remove(":ss"));
   hours_note_ = make_note();
   hours_note_->setObjectName("hours_note");
-  form->addRow(with_notes(hours_, {row_of({label_for(from_, tr("&From")), from_,
-                                           label_for(until_, tr("&until")), until_},
+  form->addRow(with_notes(hours_, {row_of({label_for(from_, tr("Fro&m")), from_,
+                                           label_for(until_, tr("u&ntil")), until_},
                                           true),
                                    hours_note_}));
   yields_ = new QCheckBox(tr("Pause while another program needs the &GPU's memory"));
@@ -224,7 +225,7 @@ void SettingsPage::add_hours(QVBoxLayout& column) {
 
 void SettingsPage::add_notices(QVBoxLayout& column) {
   QFormLayout* form = add_group(column, tr("Notifications"));
-  notices_ = new QCheckBox(tr("Tell &me when a run has ended"));
+  notices_ = new QCheckBox(tr("Tell me &when a run has ended"));
   notices_->setObjectName("field_notifications");
   form->addRow(
       with_notes(notices_, {make_note(tr("On the desktop, also of a run that fails or waits for "

@@ -148,7 +148,7 @@ QWidget* StartPage::make_plan() {
   grid->addWidget(models_, 0, 1, Qt::AlignLeft);
   data_ = make_fact("data");
   data_->setAccessibleName(tr("Data"));
-  auto* file = new QPushButton(tr("Choose &file..."));
+  auto* file = new QPushButton(tr("Choose f&ile..."));
   file->setObjectName("choose_file");
   auto* folder = new QPushButton(tr("Choose fo&lder..."));
   folder->setObjectName("choose_folder");
@@ -158,8 +158,8 @@ QWidget* StartPage::make_plan() {
   buttons->addWidget(file);
   buttons->addWidget(folder);
   auto* data_row = new QHBoxLayout;
-  data_row->addWidget(data_, 1);
   data_row->addWidget(data_buttons_);
+  data_row->addWidget(data_, 1);
   grid->addWidget(new QLabel(tr("Data")), 1, 0);
   grid->addLayout(data_row, 1, 1);
   verdict_ = make_fact("verdict");
@@ -182,7 +182,8 @@ QWidget* StartPage::make_plan() {
   QFont font = start_button_->font();
   font.setBold(true);
   start_button_->setFont(font);
-  all_settings_ = new QPushButton(tr("&All settings..."));
+  start_button_->setMinimumHeight(fontMetrics().height() * 2);
+  all_settings_ = new QPushButton(tr("All s&ettings..."));
   all_settings_->setObjectName("all_settings_button");
   row->addWidget(start_button_);
   row->addWidget(all_settings_);
@@ -208,6 +209,7 @@ QWidget* StartPage::make_next() {
   row->setSpacing(fontMetrics().height() * 2);
   const auto add = [&](const QString& title, const QString& text) {
     auto* part = new QVBoxLayout;
+    part->setSpacing(fontMetrics().height() / 4);
     auto* heading = make_heading(title, 1);
     part->addWidget(heading);
     part->addWidget(make_note(text));

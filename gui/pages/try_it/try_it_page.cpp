@@ -108,7 +108,7 @@ QWidget* TryItPage::make_form() {
   column->addWidget(make_generation_settings());
 
   auto* buttons = new QHBoxLayout;
-  ask_button_ = new QPushButton(tr("&Ask"));
+  ask_button_ = new QPushButton(tr("As&k"));
   ask_button_->setObjectName("ask_button");
   ask_button_->setDefault(true);
   cancel_button_ = new QPushButton(tr("&Cancel"));
@@ -122,6 +122,7 @@ QWidget* TryItPage::make_form() {
   told_ = make_note();
   told_->setObjectName("told");
   told_->setWordWrap(false);
+  told_->setAlignment(Qt::AlignLeading | Qt::AlignVCenter);
   buttons->addWidget(ask_button_);
   buttons->addWidget(cancel_button_);
   buttons->addWidget(busy_, 1);
@@ -178,7 +179,7 @@ QWidget* TryItPage::make_generation_settings() {
     row->addLayout(cell, 1);
   };
   add(tr("&Length"), length_, "field_length");
-  add(tr("Te&mperature"), temperature_, "field_temperature");
+  add(tr("&Temperature"), temperature_, "field_temperature");
   add(tr("Top-&k"), top_k_, "field_top_k");
   add(tr("Top-&p"), top_p_, "field_top_p");
   add(tr("S&eed"), seed_, "field_seed");
@@ -229,7 +230,7 @@ QWidget* TryItPage::make_history() {
   auto* box = new QWidget;
   auto* column = new QVBoxLayout(box);
   column->setContentsMargins(0, 0, 0, 0);
-  auto* label = new QLabel(tr("&History"));
+  auto* label = new QLabel(tr("Hi&story"));
   history_list_ = new QListWidget;
   history_list_->setObjectName("history");
   history_list_->setAccessibleName(tr("What was asked before"));
@@ -331,7 +332,7 @@ void TryItPage::show_form() {
       break;
     default:
       first_label_->setText(tr("&Text"));
-      second_label_->setText(tr("Se&cond text"));
+      second_label_->setText(tr("Second te&xt"));
   }
   first_->setAccessibleName(first_label_->text().remove('&'));
   second_->setAccessibleName(second_label_->text().remove('&'));
@@ -339,7 +340,7 @@ void TryItPage::show_form() {
                                                       : QString());
   second_box_->setVisible(form_.takes_pairs);
   generation_box_->setVisible(form_.kind == FormKind::generation);
-  ask_button_->setText(form_.kind == FormKind::generation ? tr("&Go on") : tr("&Ask"));
+  ask_button_->setText(form_.kind == FormKind::generation ? tr("&Go on") : tr("As&k"));
   update_ask();
 }
 

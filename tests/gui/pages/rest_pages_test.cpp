@@ -2,20 +2,26 @@
 
 #include <unistd.h>
 
+#include <QAbstractSpinBox>
+#include <QAccessible>
 #include <QCheckBox>
 #include <QClipboard>
 #include <QComboBox>
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QSignalSpy>
 #include <QTableView>
 #include <QTextEdit>
 #include <QTimeEdit>
+#include <map>
 
 #include "gui/pages/export/export_page.h"
 #include "gui/pages/samples/samples_page.h"
 #include "gui/pages/settings/settings_page.h"
+#include "gui/pages/start/start_page.h"
+#include "gui/pages/try_it/try_it_page.h"
 #include "gui/widgets/page_parts.h"
 #include "gui/widgets/run_picker.h"
 #include "tests/gui/pages/page_test.h"
@@ -263,6 +269,82 @@ TEST(SettingsPage, ARunsFolderThatIsNoneIsSaid) {
   emit field.editingFinished();
   ASSERT_TRUE(wait_until([&] { return !trouble.isVisible(); }));
   EXPECT_EQ(surroundings.settings.runs_directory(), surroundings.home / "other");
+}
+
+// --- Keys and names ----------------------------------------------------------------------------
+
+/** The letters of Alt shortcuts of what can be seen; each once, and none of the window's menus. */
+void check_mnemonics(const QWidget& page, const char* name) {
+  std::map<QString, QString> seen = {{"F", "File"}, {"A", "Actions"}, {"V", "View"}, {"H", "Help"}};
+  const auto take = [&](const QString& text) {
+    const QString key = QKeySequence::mnemonic(text).toString().section('+', -1);
+    if (key.isEmpty()) return;
+    EXPECT_TRUE(seen.emplace(key, text).second)
+        << name << ": " << text.toStdString() << " and " << seen[key].toStdString();
+  };
+  for (const QLabel* label : page.findChildren<QLabel*>())
+    if (label->buddy() && label->isVisibleTo(&page)) take(label->text());
+  for (const QAbstractButton* button : page.findChildren<QAbstractButton*>())
+    if (button->isVisibleTo(&page)) take(button->text());
+}
+
+/** What can be reached by Tab has a name for a screen reader: its own, its text, or its label's. */
+void check_names(const QWidget& page, const char* page_name) {
+  for (const QWidget* widget : page.findChildren<QWidget*>()) {
+    if (!(widget->focusPolicy() & Qt::TabFocus) || !widget->isVisibleTo(&page)) continue;
+    // Their content has the names, and the box around a line.
+    if (qobject_cast<const QScrollArea*>(widget) ||
+        qobject_cast<const QAbstractSpinBox*>(widget->parent()))
+      continue;
+    QAccessibleInterface* const seen =
+        QAccessible::queryAccessibleInterface(const_cast<QWidget*>(widget));
+    ASSERT_TRUE(seen);
+    EXPECT_FALSE(seen->text(QAccessible::Name).isEmpty())
+        << page_name << ": " << widget->metaObject()->className() << " "
+        << widget->objectName().toStdString();
+  }
+}
+
+TEST(RestPages, HaveKeysAndNames) {
+  PageHome surroundings;
+  Shared& shared = surroundings.shared;
+  write_file(surroundings.home / "lm/config.json",
+             R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama"})");
+  write_file(surroundings.home / "qa/config.json",
+             R"({"architectures": ["BertForQuestionAnswering"], "model_type": "bert"})");
+  write_run(surroundings.home / "runs/play");
+  write_file(surroundings.home / "runs/play/samples/step-000001.jsonl", sample_line(1, "p", " t"));
+  const auto check = [](Page& page, const char* name) {
+    check_mnemonics(page, name);
+    check_names(page, name);
+  };
+  StartPage start(shared);
+  show_page(start);
+  start.choose(StartKind::own_data);
+  ASSERT_TRUE(wait_until([&] { return part<QPushButton>(start, "choose_file").isVisible(); }));
+  check(start, "Start");
+  SamplesPage samples(shared);
+  show_page(samples);
+  check(samples, "Samples, none");
+  samples.show_run(surroundings.home / "runs/play");
+  ASSERT_TRUE(wait_until([&] { return samples.grid().n_steps() == 1; }));
+  check(samples, "Samples");
+  TryItPage tries(shared);
+  show_page(tries);
+  for (const auto& [model, kind] :
+       {std::pair{"lm", FormKind::generation}, {"qa", FormKind::question}}) {
+    tries.show_run(surroundings.home / model);
+    ASSERT_TRUE(wait_until([&] { return tries.form().kind == kind; }));
+    check(tries, model);
+  }
+  ExportPage exports(shared);
+  show_page(exports);
+  exports.show_run(surroundings.home / "lm");
+  ASSERT_TRUE(wait_until([&] { return exports.check().has_value(); }));
+  check(exports, "Export");
+  SettingsPage settings(shared);
+  show_page(settings);
+  check(settings, "Settings");
 }
 
 // --- The picker --------------------------------------------------------------------------------
