@@ -1,4 +1,4 @@
-"""Every text of the app has a Chinese one: none is missing, unfinished, empty, or without its placeholders.
+"""Every text of the app has a Chinese one, every plural an English one: none is missing, unfinished, empty, or without its placeholders.
 
     translations_test.py ROOT
 
@@ -22,21 +22,21 @@ def main():
     if not (Path("/usr/lib/qt6/bin/lupdate").exists() or shutil.which("lupdate")):
         print("skipped: lupdate is missing (qt6-l10n-tools)")
         sys.exit(77)
-    kept = root / "gui/translations/ferry_zh_CN.ts"
     faults = []
     with tempfile.TemporaryDirectory() as directory:
-        renewed = Path(directory) / kept.name
-        shutil.copy(kept, renewed)
-        subprocess.run([root / "scripts/renew_translations", renewed], check=True)
-        for context in ElementTree.parse(renewed).getroot().iter("context"):
-            name = context.findtext("name")
-            for message in context.iter("message"):
-                source, translation = message.findtext("source"), message.find("translation")
-                forms = [form.text or "" for form in translation.iter("numerusform")] or [translation.text or ""]
-                if translation.get("type") or not all(forms):
-                    faults.append(f"{name}: not translated: {source}")
-                elif any(places(form) != places(source) for form in forms):
-                    faults.append(f"{name}: other placeholders: {source}")
+        for kept in (root / "gui/translations").glob("*.ts"):
+            shutil.copy(kept, directory)
+        subprocess.run([root / "scripts/renew_translations", directory], check=True)
+        for renewed in Path(directory).glob("*.ts"):
+            for context in ElementTree.parse(renewed).getroot().iter("context"):
+                name = f"{renewed.name}: {context.findtext('name')}"
+                for message in context.iter("message"):
+                    source, translation = message.findtext("source"), message.find("translation")
+                    forms = [form.text or "" for form in translation.iter("numerusform")] or [translation.text or ""]
+                    if translation.get("type") or not all(forms):
+                        faults.append(f"{name}: not translated: {source}")
+                    elif any(places(form) != places(source) for form in forms):
+                        faults.append(f"{name}: other placeholders: {source}")
     print("\n".join(faults) or "every text is translated")
     sys.exit(1 if faults else 0)
 
