@@ -2,6 +2,7 @@
 
 #include <QCoreApplication>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -154,6 +155,34 @@ std::vector<CurvePoint> smooth_line(Points points, Smoother smoother, bool is_lo
     line.push_back({middle(point), point.n_finite > 0 ? shown(smoother.value(), is_log) : kNan});
   }
   return line;
+}
+
+std::vector<CurvePoint> reduced(std::vector<CurvePoint> line, size_t n_parts) {
+  if (line.size() <= 2 * n_parts + 2) return line;
+  std::vector<CurvePoint> kept;
+  kept.reserve(3 * n_parts + 2);
+  for (size_t part = 0; part < n_parts; ++part) {
+    const auto begin = line.begin() + static_cast<std::ptrdiff_t>(part * line.size() / n_parts);
+    const auto end = line.begin() + static_cast<std::ptrdiff_t>((part + 1) * line.size() / n_parts);
+    const CurvePoint *least = nullptr, *greatest = nullptr, *gap = nullptr;
+    for (auto point = begin; point != end; ++point) {
+      if (std::isnan(point->y)) {
+        gap = &*point;
+        continue;
+      }
+      if (!least || point->y < least->y) least = &*point;
+      if (!greatest || point->y > greatest->y) greatest = &*point;
+    }
+    std::array<const CurvePoint*, 3> corners = {least, greatest, gap};
+    std::ranges::sort(corners);  // in the order of the line
+    for (size_t i = 0; i < corners.size(); ++i)
+      if (corners[i] && (i == 0 || corners[i] != corners[i - 1])) kept.push_back(*corners[i]);
+  }
+  // The ends are where they were.
+  if (!std::isnan(line.front().y) && kept.front().x != line.front().x)
+    kept.insert(kept.begin(), line.front());
+  if (!std::isnan(line.back().y) && kept.back().x != line.back().x) kept.push_back(line.back());
+  return kept;
 }
 
 std::optional<Extent> extent_of(Points points, bool is_log) {

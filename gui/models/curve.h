@@ -55,6 +55,10 @@ std::vector<CurvePoint> smooth_line(std::span<const service::SeriesPoint> points
                                     Smoother smoother,
                                     bool is_log = false);
 
+/** The same line to look at with some 2 * n_parts corners: the least and the greatest of each part,
+ * and its gaps. */
+std::vector<CurvePoint> reduced(std::vector<CurvePoint> line, size_t n_parts);
+
 struct Extent {
   double min, max;
 };

@@ -38,7 +38,10 @@ void RunFollower::set_active(bool active) {
   timer_.setInterval(active ? kLookMs : kBackgroundMs);
   if (active) {
     timer_.start();
-    look();
+    look_at_state();
+    // Files are read in turns of their own: to show a run takes no longer than its state.
+    catch_up_.start();
+    QTimer::singleShot(0, this, &RunFollower::read_log);
   } else {
     catch_up_.stop();
     if (has_ended(shown_.phase)) timer_.stop();

@@ -29,6 +29,7 @@ using service::SeriesPoint;
 
 constexpr int kDrawMs = 1000;
 constexpr int kRestMs = 80;
+constexpr size_t kSmoothParts = 400;  ///< of a smoothed line: the values behind it have it all
 constexpr double kClipShare = 0.99;
 constexpr QSize kPictureSize{1200, 680};
 
@@ -240,8 +241,8 @@ void CurveChart::draw_curve(size_t number, PlotPicture& picture) {
     if (point.last_step >= points.front().first_step) break;
     smoother.add(point);
   }
-  picture.curves.push_back(
-      {.style = style_of(number), .line = smooth_line(points, smoother, is_log_)});
+  picture.curves.push_back({.style = style_of(number),
+                            .line = reduced(smooth_line(points, smoother, is_log_), kSmoothParts)});
 }
 
 void CurveChart::choose_values(PlotPicture& picture) {

@@ -12,6 +12,15 @@ namespace {
 
 constexpr double kZoomStep = 0.8;
 constexpr int kMarkerPoints = 60;  ///< a curve with more has them at some of its points alone
+constexpr int kFewMarkers = 9;
+constexpr double kCalm = 15;  ///< times the axis that a line goes up and down
+
+double rise_of(const std::vector<CurvePoint>& line) {
+  double sum = 0;
+  for (size_t i = 1; i < line.size(); ++i)
+    if (const double by = std::abs(line[i].y - line[i - 1].y); std::isfinite(by)) sum += by;
+  return sum;
+}
 
 /** QCustomPlot has no accessibility of its own. */
 class CurvePlotAccessible : public QAccessibleWidget {
@@ -92,7 +101,9 @@ class StepTicker : public QCPAxisTicker {
 
  protected:
   double getTickStep(const QCPRange& range) override {
-    return std::max(1.0, QCPAxisTicker::getTickStep(range));
+    const double step = QCPAxisTicker::getTickStep(range);
+    // 2.5 is a clean step, and no whole one.
+    return step == std::round(step) ? std::max(1.0, step) : std::max(1.0, std::floor(step));
   }
   int getSubTickCount(double) override { return 0; }
   QString getTickLabel(double tick, const QLocale&, QChar, int) override {
@@ -123,7 +134,8 @@ CurvePlot::CurvePlot(QWidget* parent) : QCustomPlot(parent) {
   xAxis->setTickLabelFont(font());
   yAxis->setTickLabelFont(font());
   set_scale(false, ValueUnit::number);
-  axisRect()->setMinimumMargins(QMargins(0, fontMetrics().height() / 3, fontMetrics().height(), 0));
+  axisRect()->setMinimumMargins(
+      QMargins(0, fontMetrics().height() / 2 + 2, fontMetrics().height(), 0));
   plotLayout()->setMargins({});
 
   cursor_ = new QCPItemStraightLine(this);
@@ -165,6 +177,7 @@ void CurvePlot::show_picture(const PlotPicture& picture) {
     QCPGraph& graph = graph_at(n_graphs++);
     graph.data()->set(data, /*alreadySorted=*/true);
     graph.setVisible(true);
+    bool is_calm = true;
     if (curve.is_faint) {
       // A line of one pixel without smooth edges is the one that is drawn fast.
       QColor colour = curve_colour(curve.style, palette());
@@ -172,14 +185,18 @@ void CurvePlot::show_picture(const PlotPicture& picture) {
       graph.setPen(QPen(colour, 1));
       graph.setAntialiased(false);
     } else {
-      const bool is_long = curve.line.size() > 3000;
-      graph.setPen(is_long ? QPen(curve_colour(curve.style, palette()), 1)
-                           : curve_pen(curve.style, palette(), 2));
+      // Dashes of a line that goes up and down a lot cannot be told from it, and take long.
+      is_calm = rise_of(curve.line) < kCalm * (picture_.y.last - picture_.y.first);
+      const bool is_long = !is_calm && curve.line.size() > 1000;
+      graph.setPen(is_calm ? curve_pen(curve.style, palette(), 2)
+                           : QPen(curve_colour(curve.style, palette()), is_long ? 1 : 2));
       graph.setAntialiased(!is_long);
     }
-    if (curve.has_markers) {
+    // Its markers tell a line without dashes from the others.
+    if (curve.has_markers || (!is_calm && curve.style > 0)) {
+      const int most = curve.has_markers ? kMarkerPoints : kFewMarkers;
       graph.setScatterStyle(marker_style(curve.style, palette()));
-      graph.setScatterSkip(std::max(0, static_cast<int>(curve.line.size()) / kMarkerPoints));
+      graph.setScatterSkip(std::max(0, static_cast<int>(curve.line.size()) / most));
     } else {
       graph.setScatterStyle(QCPScatterStyle::ssNone);
     }
@@ -275,6 +292,12 @@ void CurvePlot::restyle() {
     bold.setBold(true);
     sign->setFont(bold);
   }
+}
+
+void CurvePlot::resizeEvent(QResizeEvent*) {
+  // A window has many charts: each is drawn in a turn of its own.
+  setViewport(rect());
+  replot(QCustomPlot::rpQueuedReplot);
 }
 
 void CurvePlot::paintEvent(QPaintEvent* event) {

@@ -32,6 +32,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int kMargin = 16;
+constexpr int kAgainMs = 20'000;
 
 struct Metric {
   const char* key;
@@ -90,6 +91,13 @@ ComparePage::ComparePage(Shared& shared, QWidget* parent) : Page(shared, parent)
   make_runs_page();
   stack_->addWidget(runs_page_);
   back_->hide();
+  again_.setInterval(kAgainMs);
+  connect(&again_, &QTimer::timeout, this, [this] {
+    const bool has_running = std::ranges::any_of(followers_, [](const auto& follower) {
+      return phase_kind(follower->facts().phase) == PhaseKind::busy;
+    });
+    if (has_running) comparer_.compare(shown_runs());
+  });
   connect(picker_, &RunChooser::chosen, this, &ComparePage::add_runs);
   connect(back_, &QPushButton::clicked, this, [this] { stack_->setCurrentWidget(runs_page_); });
   connect(&comparer_, &Comparer::compared, this,
@@ -274,7 +282,8 @@ void ComparePage::set_active(bool active) {
   is_active_ = active;
   for (const auto& follower : followers_)
     follower->set_active(active);
-  if (!active) return;
+  if (!active) return again_.stop();
+  again_.start();
   if (stack_->currentIndex() == 0) picker_->look(shared().settings.runs_directory());
 }
 

@@ -75,6 +75,7 @@ class ComparePage : public Page {
   ComparisonTable results_, settings_;
   Comparer comparer_;
   std::vector<std::unique_ptr<RunFollower>> followers_;
+  QTimer again_;  ///< compares anew while a run goes on
   size_t n_metrics_ = 0;
   bool is_active_ = false;
 };

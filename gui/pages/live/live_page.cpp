@@ -148,7 +148,7 @@ void LivePage::make_run_page() {
   splitter_->setStretchFactor(0, 4);
   splitter_->setStretchFactor(1, 1);
   splitter_->setCollapsible(0, false);
-  splitter_->setSizes({100 * fontMetrics().height(), 8 * fontMetrics().height()});
+  splitter_->setSizes({31 * fontMetrics().height(), 10 * fontMetrics().height()});
   splitter_->setHandleWidth(2 * style()->pixelMetric(QStyle::PM_SplitterWidth));
   auto* const column = new QVBoxLayout(run_page_);
   column->setContentsMargins(kMargin, kMargin, kMargin, kMargin);
@@ -190,7 +190,7 @@ void LivePage::show_run(const fs::path& run) {
   say_answer({});
   follower_ = std::make_unique<RunFollower>(run);
   header_->show_name(run);
-  change_->show_run(run);
+  has_settings_ = change_->show_run(run);
   charts_->show_run(&follower_->metrics(), run);
   log_->show_log(follower_->log());
   connect_follower();
@@ -251,6 +251,9 @@ void LivePage::show_state() {
   const nlohmann::ordered_json& record = follower_->record();
   const bool is_starting = shared().launcher.is_starting(follower_->run());
   const bool is_gone = !is_there(follower_->run());
+  // Of a run that starts its files come after a while.
+  if (!has_settings_ && facts.phase != "unreadable")
+    has_settings_ = change_->show_run(follower_->run());
   actions_->show_run(facts, is_starting);
   change_->show_state(facts, record);
   QString detail;
@@ -258,7 +261,7 @@ void LivePage::show_state() {
     detail = tr("a new process is on its way");
   else if (facts.trainer == service::Trainer::elsewhere)
     detail = tr("on %1").arg(text_in(record, "host"));
-  header_->show_state(facts.phase, detail);
+  header_->show_state(is_starting ? "preparing" : facts.phase, detail);
   const bool has_model = facts.phase == "finished" && !is_gone;
   try_button_->setVisible(has_model);
   export_button_->setVisible(has_model);
@@ -268,8 +271,8 @@ void LivePage::show_state() {
   QString text;
   if (!start_trouble_.isEmpty() && !is_starting) {
     kind = Notice::Kind::warning;
-    text = tr("It could not be started again: %1").arg(start_trouble_);
-  } else if (is_gone) {
+    text = tr("It could not be started: %1").arg(start_trouble_);
+  } else if (is_gone && !is_starting) {
     kind = Notice::Kind::warning;
     text =
         tr("The directory of this run is no longer there. What was read of it stays here until "
@@ -346,6 +349,8 @@ void LivePage::act(RunAction action) {
 
 void LivePage::tell_end(const QString& phase) {
   if (!follower_) return;
+  // The answer to what was asked before says nothing of this end.
+  if (phase_kind(phase.toStdString()) == PhaseKind::bad) say_answer({});
   const QString name = path_text(follower_->run().filename());
   const QString text = tr("%1: %2").arg(name, phase_word(phase.toStdString()));
   emit shared().navigator.said(text);

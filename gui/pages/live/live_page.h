@@ -76,7 +76,7 @@ class LivePage : public Page {
   GpuLoadWatch gpu_;
   QString start_trouble_;  ///< why a new process of the run did not start
   QSystemTrayIcon tray_;
-  bool is_active_ = false;
+  bool is_active_ = false, has_settings_ = false;
 };
 
 }  // namespace ferry::gui

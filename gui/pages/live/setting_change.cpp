@@ -60,12 +60,14 @@ std::string SettingChange::key() const {
   return keys_->currentData().toString().toStdString();
 }
 
-void SettingChange::show_run(const std::filesystem::path& run) {
+bool SettingChange::show_run(const std::filesystem::path& run) {
   settings_ = config::Config();
   changed_.clear();
   // A run without its settings can be steered all the same.
-  trouble_of([&] { config::read_toml_file(settings_, run / "config.toml", config::Source::file); });
+  const auto trouble = trouble_of(
+      [&] { config::read_toml_file(settings_, run / "config.toml", config::Source::file); });
   show_value();
+  return !trouble;
 }
 
 void SettingChange::show_state(const service::RunFacts& facts,

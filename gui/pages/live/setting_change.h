@@ -20,8 +20,8 @@ class SettingChange : public QWidget {
  public:
   explicit SettingChange(QWidget* parent = nullptr);
 
-  /** The run's settings, with the changes that its record tells of. */
-  void show_run(const std::filesystem::path& run);
+  /** Reads the run's settings; false where it has none yet. */
+  bool show_run(const std::filesystem::path& run);
   void show_state(const service::RunFacts& facts, const nlohmann::ordered_json& record);
 
  signals:

@@ -95,6 +95,23 @@ TEST(Curve, SmoothingBeginsAtTheFirstValueAndCountsEveryValueOfAPoint) {
   EXPECT_EQ(none.value(), 9);
 }
 
+TEST(Curve, AReducedLineKeepsItsCornersAndGaps) {
+  std::vector<CurvePoint> line;
+  for (int i = 0; i < 10'000; ++i)
+    line.push_back({static_cast<double>(i), i == 7'777 ? kNan : std::sin(i * 0.7)});
+  line[1'234].y = 50;
+  line[5'678].y = -60;
+  const auto few = reduced(line, 100);
+  EXPECT_LE(few.size(), 302u);
+  EXPECT_TRUE(std::ranges::is_sorted(few, {}, &CurvePoint::x));
+  EXPECT_EQ(few.front().x, 0);
+  EXPECT_EQ(few.back().x, 9'999);
+  EXPECT_EQ(std::ranges::count(few, 50, &CurvePoint::y), 1);
+  EXPECT_EQ(std::ranges::count(few, -60, &CurvePoint::y), 1);
+  EXPECT_EQ(std::ranges::count_if(few, [](const CurvePoint& p) { return std::isnan(p.y); }), 1);
+  EXPECT_EQ(reduced(few, 200).size(), few.size());
+}
+
 TEST(Curve, PercentileLeavesOutTheSpike) {
   std::vector<double> values(1000, 2.0);
   values[500] = 1e6;

@@ -134,9 +134,9 @@ TEST_F(LivePageTest, FollowsARunThatGrows) {
   run_.add_steps(1, 3);
   page_.show_run(run_.path());
   EXPECT_EQ(label("phase"), "Training");
+  ASSERT_TRUE(becomes([&] { return label("steps") == "Step 3 of 2,000"; }));
   EXPECT_EQ(label("time_left"), "estimating");
-  EXPECT_EQ(label("steps"), "Step 3 of 2,000");
-  EXPECT_TRUE(page_.log().command().startsWith("ferry train"));
+  ASSERT_TRUE(becomes([&] { return page_.log().command().startsWith("ferry train"); }));
   EXPECT_EQ(page_.charts().chart("eval"), nullptr);
   run_.add_steps(4, 250);
   run_.add("{\"step\":251,\"loss\":0.");  // half written
@@ -163,7 +163,8 @@ TEST_F(LivePageTest, PausesByKeyAndGoesOn) {
   QTest::keyClick(&page_, Qt::Key_P, Qt::ControlModifier);
   ASSERT_TRUE(becomes([&] { return label("phase") == "Paused"; }));
   EXPECT_TRUE(page_.notice().contains("the GPU is free")) << page_.notice().toStdString();
-  EXPECT_TRUE(page_.answer().contains("memory is free")) << page_.answer().toStdString();
+  ASSERT_TRUE(becomes([&] { return page_.answer().contains("memory is free"); }))
+      << page_.answer().toStdString();
   EXPECT_EQ(label("time_left"), "paused");
   EXPECT_EQ(child<QToolButton>("pause_button")->text().toStdString(), "Go on");
   QTest::keyClick(&page_, Qt::Key_P, Qt::ControlModifier);
@@ -320,6 +321,29 @@ TEST_F(LivePageTest, EverythingHasAName) {
     EXPECT_FALSE(told->text(QAccessible::Name).isEmpty())
         << widget->metaObject()->className() << " " << widget->objectName().toStdString();
   }
+}
+
+TEST_F(LivePageTest, ARunThatStartsIsShownBeforeItsFilesAreThere) {
+  const auto run = directory_ / "runs" / "new";
+  // A program that writes nothing for a while.
+  const auto program =
+      directory_.write("ferry", "#!/bin/sh\nsleep 0.5\necho 'no such model' >&2\n");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const char* const before = std::getenv("FERRY");
+  const std::string kept = before ? before : "";
+  setenv("FERRY", program.c_str(), 1);
+  config::Config config;
+  config.set("output_dir", run.string(), {config::Source::command_line, "test"});
+  ASSERT_EQ(launcher_.start(config, directory_ / "runs"), run);
+  page_.show_run(run);
+  EXPECT_EQ(label("phase"), "Preparing");
+  EXPECT_TRUE(page_.notice().contains("It starts")) << page_.notice().toStdString();
+  ASSERT_TRUE(becomes([&] { return page_.notice().contains("no such model"); }))
+      << page_.notice().toStdString();
+  if (before)
+    setenv("FERRY", kept.c_str(), 1);
+  else
+    unsetenv("FERRY");
 }
 
 /** FERRY_SHOTS=DIR writes what the page looks like there. */
