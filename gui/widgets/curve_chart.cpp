@@ -299,6 +299,7 @@ void CurveChart::redraw() {
     picture.x = zoom_ ? PlotRange{zoom_->first, zoom_->second} : *full;
     // Room for the markers of the last values.
     if (!zoom_) picture.x.last += 0.01 * (full->last - full->first);
+    want_exact();  // what is known of it may have been given up
     for (size_t i = 0; i < curves_.size(); ++i)
       draw_curve(i, picture);
     choose_values(picture);
@@ -528,7 +529,6 @@ void CurveChart::zoom_to(double first, double last) {
   if (width >= full->last - full->first) return reset_zoom();
   zoom_ = {begin, begin + width};
   if (readout_ && (*readout_ < begin || *readout_ > begin + width)) leave();
-  want_exact();
   redraw();
 }
 
@@ -557,10 +557,13 @@ void CurveChart::want_exact() {
     if (const auto* const series = series_of(curve); series && series->values_per_point() > 1)
       wanted[curve.reader].push_back(curve.key);
   for (const auto& [reader, keys] : wanted) {
-    if (const auto known = exact_.find(reader);
-        known != exact_.end() && known->second->first_step() <= zoom_->first &&
-        known->second->last_step() >= zoom_->second && !known->second->is_cut())
-      continue;
+    if (const auto known = exact_.find(reader); known != exact_.end()) {
+      const auto first = static_cast<double>(known->second->first_step());
+      const auto last = static_cast<double>(known->second->last_step());
+      const bool has_it = first <= std::max(0.0, zoom_->first) && last >= zoom_->second;
+      // One that was cut is read again for a narrower range only.
+      if (has_it && (!known->second->is_cut() || 2 * width >= 0.9 * (last - first))) continue;
+    }
     exact_.erase(reader);
     // Some more at both sides, for the next turn of the wheel.
     const auto first = static_cast<int64_t>(std::floor(zoom_->first - width / 2));

@@ -30,7 +30,7 @@ QToolButton* button(const QString& text, const char* name) {
 
 LogPane::LogPane(QWidget* parent) : QWidget(parent) {
   const QFont fixed = QFontDatabase::systemFont(QFontDatabase::FixedFont);
-  auto* const command_label = new QLabel(tr("&Command"));
+  auto* const command_label = new QLabel(tr("C&ommand"));
   command_ = new QLineEdit;
   command_->setObjectName("command");
   command_->setReadOnly(true);

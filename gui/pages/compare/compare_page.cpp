@@ -127,7 +127,7 @@ void ComparePage::make_runs_page() {
   export_action_->setObjectName("action_export_comparison");
   add_ = new QPushButton(tr("A&dd runs…"));
   add_->setObjectName("add_runs");
-  auto* const metric_label = new QLabel(tr("Cur&ve"));
+  auto* const metric_label = new QLabel(tr("&Curve"));
   metric_ = new QComboBox;
   metric_->setObjectName("metric");
   metric_->setFocusPolicy(Qt::StrongFocus);

@@ -23,7 +23,7 @@ const config::Origin kHere{config::Source::command_line, "the app"};
 }  // namespace
 
 SettingChange::SettingChange(QWidget* parent) : QWidget(parent) {
-  auto* const label = new QLabel(tr("C&hange"));
+  auto* const label = new QLabel(tr("Chan&ge"));
   keys_ = new QComboBox;
   keys_->setObjectName("change_key");
   keys_->setAccessibleName(tr("Setting to change"));
@@ -36,7 +36,7 @@ SettingChange::SettingChange(QWidget* parent) : QWidget(parent) {
   value_->setObjectName("change_value");
   value_->setAccessibleName(tr("New value"));
   value_->setMaximumWidth(14 * fontMetrics().averageCharWidth());
-  button_ = new QPushButton(tr("&Apply"));
+  button_ = new QPushButton(tr("A&pply"));
   button_->setObjectName("change_button");
   trouble_ = new QLabel;
   trouble_->setObjectName("change_trouble");

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <QAbstractButton>
+#include <QAbstractScrollArea>
 #include <QAccessible>
 #include <QApplication>
 #include <QComboBox>
@@ -314,6 +316,19 @@ TEST_F(LivePageTest, EverythingHasAName) {
   run_.add_steps(1, 200);
   page_.show_run(run_.path());
   QApplication::processEvents();
+  // The window's menus have these.
+  QString letters = "favh";
+  for (QWidget* const widget : page_.findChildren<QWidget*>()) {
+    const auto* const button = qobject_cast<QAbstractButton*>(widget);
+    const auto* const named = qobject_cast<QLabel*>(widget);
+    const QString text = button ? button->text() : named && named->buddy() ? named->text() : "";
+    const qsizetype at = text.indexOf('&');
+    if (!widget->isVisible() || at < 0) continue;
+    const QChar letter = text[at + 1].toLower();
+    EXPECT_FALSE(letters.contains(letter)) << text.toStdString();
+    letters += letter;
+  }
+  EXPECT_GT(letters.size(), 6);
   for (QWidget* const widget : page_.findChildren<QWidget*>()) {
     if (!widget->isVisible() || widget->focusPolicy() == Qt::NoFocus) continue;
     if (qobject_cast<QAbstractScrollArea*>(widget->parentWidget())) continue;  // a viewport
