@@ -29,7 +29,7 @@ struct Shown {
     window = std::make_unique<MainWindow>(settings);
     window->show();
     window->show_page(window->current_page());
-    QTest::qWaitForWindowExposed(window.get());
+    EXPECT_TRUE(QTest::qWaitForWindowExposed(window.get()));
     window->activateWindow();
   }
   AppSettings settings;
