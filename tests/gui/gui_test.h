@@ -9,6 +9,7 @@
 #include <QEventLoop>
 #include <QFile>
 #include <QTemporaryDir>
+#include <QThread>
 #include <filesystem>
 #include <functional>
 
@@ -20,7 +21,8 @@ inline bool wait_until(const std::function<bool()>& is_so, int patience_ms = 200
   clock.start();
   while (!is_so()) {
     if (clock.elapsed() > patience_ms) return false;
-    QCoreApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents, 20);
+    QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
+    QThread::msleep(2);  // leaves the core to who is waited for
   }
   return true;
 }
