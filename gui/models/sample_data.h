@@ -27,6 +27,10 @@ struct SampleData {
  * cache. nullopt: none is here. For a thread. */
 std::optional<SampleData> find_sample_data(SampleKind kind);
 
+/** Settings by which a training on this .txt file shows how it goes on with the text's first words.
+ * Empty of anything else. Reads some KiB. */
+std::vector<std::pair<std::string, std::string>> sample_settings(const std::filesystem::path& text);
+
 /** A play in Markdown as plain text: "ROMEO:" and what he says, no headings, no stage directions.
  */
 QString play_as_text(const QString& markdown);

@@ -70,9 +70,6 @@ config::Config plain_settings(StartKind kind, const fs::path& model) {
     set("max_steps", "60");
     set("train_batch_size", "4");
     set("learning_rate", "5e-5");
-    set("max_new_tokens", "48");
-    set("temperature", "0.8");
-    set("top_p", "0.95");
   } else {
     set("eval_fraction", "0.2");
     set("max_length", "128");

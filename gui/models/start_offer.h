@@ -36,7 +36,7 @@ MachineLook look_at_machine();
 enum class StartKind {
   classify,  ///< tell texts apart
   go_on,     ///< go on with texts
-  own_data,  ///< the user's own texts with labels, or without: the task goes by the form
+  own_data,  ///< tell the user's own texts apart
 };
 
 /** A model that is here, and the settings that suit it. */

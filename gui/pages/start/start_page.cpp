@@ -119,9 +119,9 @@ QWidget* StartPage::make_cards() {
   add(StartKind::classify, "card_classify", tr("&Tell texts apart"),
       tr("Topics, moods, kinds of requests: a label for each text. Sample texts are built in."));
   add(StartKind::go_on, "card_go_on", tr("&Go on with texts"),
-      tr("A language model learns to write like a text. A sample text is built in where its "
-         "package "
-         "is here."));
+      tr("A language model learns to write like a text: Romeo and Juliet where its package is "
+         "here, "
+         "or a text of yours."));
   add(StartKind::own_data, "card_own_data", tr("My &own data"),
       tr("A table (.csv, .tsv, .jsonl, .parquet) with texts and labels, or a folder with one "
          "sub-folder for each label."));
@@ -273,22 +273,24 @@ void StartPage::take_machine(const MachineLook& look) {
 void StartPage::choose(StartKind kind) {
   cards_->button(static_cast<int>(kind))->setChecked(true);
   kind_ = kind;
+  found_ = {};
   start_trouble_->clear();
   find();
 }
 
 void StartPage::set_data(const std::filesystem::path& data) {
-  own_data_ = data;
+  own() = data;
   plan();
 }
 
 void StartPage::choose_data(bool folder) {
   const QString chosen =
-      folder
-          ? QFileDialog::getExistingDirectory(this, tr("Folder with a sub-folder for each label"))
-          : QFileDialog::getOpenFileName(
-                this, tr("Your data"), {},
-                tr("Data (*.csv *.tsv *.jsonl *.parquet *.arrow *.conll *.txt);;All files (*)"));
+      folder ? QFileDialog::getExistingDirectory(
+                   this, kind_ == StartKind::go_on ? tr("Folder of texts")
+                                                   : tr("Folder with a sub-folder for each label"))
+             : QFileDialog::getOpenFileName(
+                   this, tr("Your data"), {},
+                   tr("Data (*.csv *.tsv *.jsonl *.parquet *.arrow *.conll *.txt);;All files (*)"));
   if (!chosen.isEmpty()) set_data(to_path(chosen));
 }
 
@@ -327,17 +329,21 @@ void StartPage::fill_models() {
   if (models_->count() == 0) models_->addItem(tr("none is here"));
 }
 
+bool StartPage::takes_own() const {
+  return kind_ != StartKind::classify || (machine_ && !finding_.is_busy() && !found_.data);
+}
+
 std::optional<config::Config> StartPage::settings_now() {
+  using Settings = std::vector<std::pair<std::string, std::string>>;
   const int at = models_->currentIndex();
   if (at < 0 || at >= std::ssize(found_.models.offers)) return std::nullopt;
   const ModelOffer& offer = found_.models.offers[static_cast<size_t>(at)];
-  // Sample texts serve where a kind has none of its own and the user gave some.
-  const bool is_own = kind_ == StartKind::own_data || (!found_.data && !own_data_.empty());
-  if (is_own && own_data_.empty()) return std::nullopt;
+  const bool is_own = takes_own() && !own().empty();
   if (!is_own && !found_.data) return std::nullopt;
   std::optional<config::Config> settings;
   const auto trouble = trouble_of([&] {
-    settings = is_own ? settings_of(offer, own_data_, {})
+    settings = is_own ? settings_of(offer, own(),
+                                    kind_ == StartKind::go_on ? sample_settings(own()) : Settings())
                       : settings_of(offer, found_.data->path, found_.data->settings);
   });
   if (trouble) plan_trouble_->show_error(*trouble);
@@ -351,15 +357,16 @@ void StartPage::plan() {
   planning_.forget();
   verdict_->clear();
   promise_->clear();
-  const bool asks_for_data = kind_ == StartKind::own_data || (machine_ && !found_.data);
-  data_buttons_->setVisible(asks_for_data);
-  data_->setText(!asks_for_data       ? found_.data->what
-                 : !own_data_.empty() ? path_text(own_data_)
+  data_buttons_->setVisible(takes_own());
+  const bool is_own = takes_own() && !own().empty();
+  data_->setText(is_own        ? path_text(own())
+                 : found_.data ? found_.data->what
                  : kind_ == StartKind::own_data
                      ? tr("Choose a file or a folder.")
-                     : tr("No sample text is here. Choose a .txt file of yours."));
-  data_->setToolTip(found_.data && !asks_for_data ? path_text(found_.data->path) : QString());
-  if (found_.models.offers.empty())
+                     : tr("No sample text is here. Choose a .txt file of "
+                          "yours."));
+  data_->setToolTip(is_own || !found_.data ? QString() : path_text(found_.data->path));
+  if (!found_.models.why_none.isEmpty())
     plan_trouble_->show_warning(found_.models.why_none);
   else
     plan_trouble_->clear();

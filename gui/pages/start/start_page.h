@@ -28,7 +28,7 @@ class StartPage : public Page {
 
   /** Chooses what to do, as a click on its card does. */
   void choose(StartKind kind);
-  /** The user's own data for StartKind::own_data. */
+  /** The user's own data for what is chosen: labelled texts, or a text to go on with. */
   void set_data(const std::filesystem::path& data);
 
  private:
@@ -52,6 +52,7 @@ class StartPage : public Page {
   void start();
   void open_settings();
   void choose_data(bool folder);
+  bool takes_own() const;
   std::optional<config::Config> settings_now();
 
   QLabel *machine_state_, *gpu_, *processor_, *memory_, *disk_;
@@ -69,7 +70,9 @@ class StartPage : public Page {
   std::optional<MachineLook> machine_;
   StartKind kind_ = StartKind::classify;
   Found found_;
-  std::filesystem::path own_data_;
+  /** The user's own, for StartKind::own_data and for StartKind::go_on. */
+  std::filesystem::path own_data_, own_text_;
+  std::filesystem::path& own() { return kind_ == StartKind::go_on ? own_text_ : own_data_; }
   bool is_planned_ = false, fits_ = false, is_asking_ = false;
   std::filesystem::path started_;  ///< the run that Start began
 };

@@ -59,6 +59,18 @@ TEST(SampleData, ShippedMessagesAreThere) {
   EXPECT_FALSE(data->what.isEmpty());
 }
 
+TEST(SampleData, ATextIsShownFromItsFirstWordsOn) {
+  TestHome home;
+  write_file(home / "a.txt", "Title\n\nIt was a dark and stormy night.\n");
+  const auto settings = sample_settings(home / "a.txt");
+  ASSERT_FALSE(settings.empty());
+  EXPECT_EQ(settings.front(),
+            (std::pair<std::string, std::string>{"sample_prompts", "It was a dark"}));
+  write_file(home / "b.txt", "short\n");
+  EXPECT_TRUE(sample_settings(home / "b.txt").empty());
+  EXPECT_TRUE(sample_settings(home / "none.txt").empty());
+}
+
 TEST(SampleData, APlayBecomesPlainText) {
   EXPECT_EQ(
       play_as_text("# ACT I\n\n_Enter Romeo._\n\n**ROMEO**  \nBut soft! _Aside._ What light\n\n\n"

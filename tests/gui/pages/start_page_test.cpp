@@ -73,6 +73,28 @@ TEST_F(Start, WithoutALanguageModelItSaysHowToGetOne) {
   picture(page, "start_no_model");
 }
 
+TEST_F(Start, ALanguageModelLearnsATextOfOnesOwn) {
+  test::write_tiny_language_model(surroundings.home / "models/tiny-llama");
+  QByteArray text;
+  for (int n = 0; n < 400; ++n)
+    text += "the old car was near the new house and the bird is very red ";
+  write_file(surroundings.home / "mine.txt", text);
+  show_page(page);
+  part<QAbstractButton>(page, "card_go_on").click();
+  ASSERT_TRUE(wait_until([&] { return model.findText("tiny-llama") >= 0; }));
+  EXPECT_TRUE(part<QPushButton>(page, "choose_file").isVisible());
+  page.set_data(surroundings.home / "mine.txt");
+  EXPECT_TRUE(part<QLabel>(page, "data").text().endsWith("mine.txt"));
+  ASSERT_TRUE(wait_for_plan());
+  EXPECT_EQ(trouble.text(), "");
+  EXPECT_TRUE(start.isEnabled());
+  // Another choice has data of its own.
+  part<QAbstractButton>(page, "card_classify").click();
+  ASSERT_TRUE(wait_until([&] { return model.findText("tiny-bert") >= 0; }));
+  EXPECT_FALSE(part<QLabel>(page, "data").text().endsWith("mine.txt"));
+  EXPECT_FALSE(part<QPushButton>(page, "choose_file").isVisible());
+}
+
 TEST_F(Start, GoesToDoctorAndToAllSettings) {
   show_page(page);
   QSignalSpy pages(&surroundings.navigator, &Navigator::page_wanted);
