@@ -189,7 +189,7 @@ std::optional<Extent> extent_of(Points points, bool is_log) {
   Extent extent{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
   for (const SeriesPoint& point : points) {
     if (point.n_finite == 0 || (is_log && point.max <= 0)) continue;
-    // Of values on both sides of zero the mean is nearest to the least positive that is known.
+    // With values on both sides of zero the mean is the nearest to the least positive one.
     const double min = !is_log || point.min > 0 ? point.min
                        : point.mean > 0         ? point.mean
                                                 : point.max;

@@ -42,7 +42,7 @@ std::vector<RecentRun> recent_runs(const fs::path& directory, size_t n_max) {
   for (auto& [created, run] : found) {
     const QDateTime time = QDateTime::fromString(created, Qt::ISODate).toLocalTime();
     run.created = time.isValid() ? QLocale().toString(time, QLocale::ShortFormat) : QString();
-    // A look at the process of the newest alone: of hundreds it takes a while.
+    // Only the newest ones' processes are looked at: hundreds take a while.
     trouble_of([&run = run] {
       if (!has_ended(run.phase)) run.phase = runs::read_run(run.path).value("phase", run.phase);
     });

@@ -46,7 +46,7 @@ int64_t steps_before(const Json& record, const MetricsReader& metrics) {
   return first == points.begin() ? 0 : std::prev(first)->last_step;
 }
 
-/** Of the newest steps after this one; a pause is none of their time. */
+/** By the newest steps after this one; a pause is none of their time. */
 std::optional<double> seconds_a_step(const MetricsReader& metrics, int64_t after) {
   constexpr int64_t kNewest = 100;
   const Series* const took = metrics.find("step_ms");

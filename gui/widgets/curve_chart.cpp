@@ -387,7 +387,7 @@ void CurveChart::point_at(double step) {
   if (!curve) return;
   const SeriesPoint* const point = nearest_point(points_of(*curve), step);
   if (!point) return;
-  // Of a point with several values the step that was pointed at, else the point's own.
+  // A point with several values is read at the step that was pointed at.
   const double at = std::clamp(std::round(step), static_cast<double>(point->first_step),
                                static_cast<double>(point->last_step));
   if (readout_ == at) return;

@@ -84,7 +84,7 @@ class CurveChart : public QFrame {
   /** "Loss: 512 points, last 1.83, falling", a sentence a curve. */
   QString summary() const;
   QString readout() const { return readout_text_; }
-  /** What is said below the curves: values that are not finite, trouble. */
+  /** The lines below the curves: values that are not finite, trouble. */
   QString note() const;
   size_t n_points_drawn() const;
   CurvePlot& plot() { return *plot_; }

@@ -53,7 +53,7 @@ class CurvePlot : public QCustomPlot {
   /** A line at this step with rings on the curves; nullopt: none. */
   void show_readout(std::optional<double> step, const std::vector<Mark>& marks);
 
-  /** What a screen reader says of the chart, and of the values that are read out. */
+  /** Told by a screen reader: the chart in words, and the values that are read out. */
   void set_summary(std::function<QString()> summary) { summary_ = std::move(summary); }
   void set_readout_text(const QString& text);
   QString summary() const { return summary_ ? summary_() : QString(); }

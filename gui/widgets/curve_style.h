@@ -16,7 +16,7 @@ enum class Marker : uint8_t { circle, square, triangle, diamond, cross, plus };
 
 /** For text and lines: 4.5:1 and more on the palette's Base. */
 QColor curve_colour(int style, const QPalette& palette);
-/** Of warnings: likewise. */
+/** For warnings, likewise. */
 QColor warning_colour(const QPalette& palette);
 QPen curve_pen(int style, const QPalette& palette, double width);
 Marker curve_marker(int style);

@@ -52,7 +52,7 @@ std::vector<ComparisonLine> result_lines(const service::RunComparison& compariso
     ComparisonLine line{.name = name, .values = {}};
     for (const RunSummary& run : comparison.runs)
       line.values << value(run);
-    // What no run has is no line.
+    // A line that no run has a value for is none.
     if (std::ranges::any_of(line.values, [](const QString& v) { return !v.isEmpty(); }))
       lines.push_back(std::move(line));
   };

@@ -251,7 +251,7 @@ void LivePage::show_state() {
   const nlohmann::ordered_json& record = follower_->record();
   const bool is_starting = shared().launcher.is_starting(follower_->run());
   const bool is_gone = !is_there(follower_->run());
-  // Of a run that starts its files come after a while.
+  // A run that starts has its files after a while.
   if (!has_settings_ && facts.phase != "unreadable")
     has_settings_ = change_->show_run(follower_->run());
   actions_->show_run(facts, is_starting);

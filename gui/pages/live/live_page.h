@@ -43,9 +43,9 @@ class LivePage : public Page {
   LiveCharts& charts() { return *charts_; }
   ActionBar& actions() { return *actions_; }
   LogPane& log() { return *log_; }
-  /** What is said at the top: why it ended, what a pause means. */
+  /** The line at the top: why the run ended, what a pause means. */
   QString notice() const;
-  /** What came of the last action. */
+  /** The answer to the last action. */
   QString answer() const;
 
  private:

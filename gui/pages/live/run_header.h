@@ -1,5 +1,5 @@
 #pragma once
-// What a run does now: its name, its phase, how far it is, its figures.
+// The state of a run in a few lines: its name, its phase, how far it is, its figures.
 
 #include <QWidget>
 #include <filesystem>

@@ -16,7 +16,7 @@ namespace ferry::gui {
 
 namespace {
 
-/** What a run lets itself be told while it trains (src/train/loop/control.cpp). */
+/** The settings that may change in the middle of a run (src/train/loop/control.cpp). */
 constexpr const char* kKeys[] = {"learning_rate", "weight_decay", "max_grad_norm"};
 const config::Origin kHere{config::Source::command_line, "the app"};
 
