@@ -9,7 +9,7 @@
 #include <QProcess>
 #include <QTableView>
 #include <QTest>
-#include <QTreeView>
+#include <QTreeWidget>
 
 #include "gui/app/palette.h"
 #include "gui/models/text.h"
@@ -40,11 +40,19 @@ struct Shown {
 fs::path start_preset(Shown& shown, Hands& hands, const Desk& desk) {
   hands.go_to(PageId::new_run);
   hands.click("preset_button");
-  hands.type("preset_search", "tiny");
-  hands.press(Qt::Key_Return);
-  auto* start = hands.find("start_button");
-  if (!start || !Hands::wait_until("Start is enabled", [&] { return start->isEnabled(); }))
+  hands.type("preset_search", "tells colours");
+  auto* search = hands.find("preset_search");
+  auto* found = hands.find<QTreeWidget>("preset_tree");
+  if (!search || !found ||
+      !Hands::wait_until("the preset", [&] { return found->currentItem() != nullptr; }))
     return {};
+  QTest::keyClick(search, Qt::Key_Return);
+  auto* start = hands.find("start_button");
+  if (!start || !Hands::wait_until(
+                    "Start is enabled", [&] { return start->isEnabled(); }, 30)) {
+    if (auto* state = hands.find<QLabel>("state")) ADD_FAILURE() << state->text().toStdString();
+    return {};
+  }
   hands.press(Qt::Key_R, Qt::ControlModifier);
   Hands::wait_until("the Live page", [&] { return shown.window->current_page() == PageId::live; });
   return desk.newest_run();
