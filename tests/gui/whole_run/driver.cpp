@@ -63,15 +63,27 @@ fs::path Desk::newest_run() const {
   return newest;
 }
 
-QWidget* Hands::find_widget(const QString& name) {
+QWidget* Hands::find_shown(const QString& name) {
   // Pages have widgets of the same name: the one that can be seen is meant.
   for (QWidget* widget : window_.findChildren<QWidget*>(name))
     if (widget->isVisible()) return widget;
   for (QWidget* top : QApplication::topLevelWidgets())
     for (QWidget* widget : top->findChildren<QWidget*>(name))
       if (widget->isVisible()) return widget;
-  ADD_FAILURE() << "nothing on the screen is called " << name.toStdString();
   return nullptr;
+}
+
+QWidget* Hands::find_widget(const QString& name) {
+  QWidget* widget = find_shown(name);
+  if (!widget) ADD_FAILURE() << "nothing on the screen is called " << name.toStdString();
+  return widget;
+}
+
+QWidget* Hands::wait_for(const QString& name, double seconds) {
+  QWidget* widget = nullptr;
+  wait_until(name.toUtf8(), [&] { return (widget = find_shown(name)) && widget->isEnabled(); },
+             seconds);
+  return widget;
 }
 
 void Hands::click(QWidget& widget) {

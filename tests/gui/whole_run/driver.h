@@ -53,6 +53,8 @@ class Hands {
   /** Chooses an entry of the menu that a button opens; by its object name. */
   void choose(const QString& button, const QString& action);
 
+  /** Waits until it is on the screen and takes clicks. */
+  QWidget* wait_for(const QString& name, double seconds = 30);
   /** Waits while events go on; false, and a failure that says what did not come, after `seconds`.
    */
   static bool wait_until(const char* what,
@@ -60,6 +62,8 @@ class Hands {
                          double seconds = 120);
 
  private:
+  /** Null, without a failure, where it is not on the screen. */
+  QWidget* find_shown(const QString& name);
   QWidget* find_widget(const QString& name);
 
   MainWindow& window_;

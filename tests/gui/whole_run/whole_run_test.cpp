@@ -94,18 +94,13 @@ TEST(WholeRun, PausesGoesOnAndStops) {
   ASSERT_FALSE(run.empty());
   ASSERT_TRUE(Hands::wait_until("steps", [&] { return last_step_of(run) > 3; }));
 
+  ASSERT_TRUE(hands.wait_for("pause_button"));
   hands.press(Qt::Key_P, Qt::ControlModifier);
   ASSERT_TRUE(Hands::wait_until("paused", [&] { return phase_of(run) == "paused"; }));
   const int64_t held = last_step_of(run);
   QTest::qWait(500);
   EXPECT_EQ(last_step_of(run), held);
-  ASSERT_TRUE(Hands::wait_until(
-      "Resume is offered",
-      [&] {
-        auto* b = hands.find("pause_button");
-        return b && b->isEnabled();
-      },
-      10));
+  ASSERT_TRUE(hands.wait_for("pause_button"));  // it resumes now
   hands.press(Qt::Key_P, Qt::ControlModifier);
   ASSERT_TRUE(Hands::wait_until("more steps", [&] { return last_step_of(run) > held; }));
 
@@ -127,6 +122,7 @@ TEST(WholeRun, PausesGoesOnAndStops) {
   ASSERT_TRUE(Hands::wait_until(
       "the Live page", [&] { return again.window->current_page() == PageId::live; }, 10));
 
+  ASSERT_TRUE(new_hands.wait_for("stop_button"));
   new_hands.press(Qt::Key_Period, Qt::ControlModifier);
   ASSERT_TRUE(Hands::wait_until("stopped", [&] { return phase_of(run) == "stopped"; }));
   EXPECT_TRUE(fs::exists(run / ("checkpoint-" + std::to_string(last_step_of(run)) + "/COMPLETE")));
@@ -142,10 +138,8 @@ TEST(WholeRun, AKilledTrainerIsSaidAndResumed) {
   ASSERT_TRUE(Hands::wait_until("a checkpoint",
                                 [&] { return fs::exists(run / "checkpoint-20" / "COMPLETE"); }));
   ASSERT_EQ(kill(pid_of(run), SIGKILL), 0);
-  auto* resume = hands.find("resume_run_button");
+  auto* resume = hands.wait_for("resume_run_button");
   ASSERT_TRUE(resume);
-  ASSERT_TRUE(Hands::wait_until(
-      "Resume is offered", [&] { return resume->isVisible() && resume->isEnabled(); }, 20));
   hands.click(*resume);
   ASSERT_TRUE(Hands::wait_until("finished", [&] { return phase_of(run) == "finished"; }));
   EXPECT_EQ(last_step_of(run), 400);
@@ -171,6 +165,7 @@ TEST(WholeRun, AKilledAppLeavesItsRun) {
   Shown shown(desk);
   Hands hands(*shown.window);
   emit shown.window->navigator().live_wanted(run);
+  ASSERT_TRUE(hands.wait_for("stop_button"));
   hands.press(Qt::Key_Period, Qt::ControlModifier);
   ASSERT_TRUE(Hands::wait_until("stopped", [&] { return phase_of(run) == "stopped"; }));
 }
