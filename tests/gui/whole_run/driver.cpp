@@ -100,6 +100,9 @@ void Hands::click(const QString& name) {
 }
 
 void Hands::press(int key, Qt::KeyboardModifiers modifiers) {
+  // Where no window manager gives it the focus back after a list was open.
+  window_.activateWindow();
+  EXPECT_TRUE(QTest::qWaitForWindowActive(&window_));
   QWidget* target = QApplication::focusWidget();
   QTest::keyClick(target ? target : &window_, static_cast<Qt::Key>(key), modifiers);
 }

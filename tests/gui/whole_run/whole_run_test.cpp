@@ -112,7 +112,7 @@ TEST(WholeRun, PausesGoesOnAndStops) {
   Shown again(desk);
   Hands new_hands(*again.window);
   new_hands.go_to(PageId::runs);
-  auto* table = new_hands.find<QTableView>("run_table");
+  auto* table = qobject_cast<QTableView*>(new_hands.wait_for("run_table"));
   ASSERT_TRUE(table);
   ASSERT_TRUE(Hands::wait_until(
       "the run in the list", [&] { return table->model()->rowCount() == 1; }, 20));
