@@ -63,6 +63,20 @@ fs::path Desk::newest_run() const {
   return newest;
 }
 
+namespace {
+
+/** The screen at a failure, for who wants to see it: $FERRY_PICTURES is a directory. */
+void save_pictures() {
+  const QString directory = qEnvironmentVariable("FERRY_PICTURES");
+  if (directory.isEmpty()) return;
+  int n = 0;
+  for (QWidget* top : QApplication::topLevelWidgets())
+    if (top->isVisible())
+      top->grab().save(QStringLiteral("%1/failed-%2.png").arg(directory).arg(++n));
+}
+
+}  // namespace
+
 QWidget* Hands::find_shown(const QString& name) {
   // Pages have widgets of the same name: the one that can be seen is meant.
   for (QWidget* widget : window_.findChildren<QWidget*>(name))
@@ -81,8 +95,8 @@ QWidget* Hands::find_widget(const QString& name) {
 
 QWidget* Hands::wait_for(const QString& name, double seconds) {
   QWidget* widget = nullptr;
-  wait_until(name.toUtf8(), [&] { return (widget = find_shown(name)) && widget->isEnabled(); },
-             seconds);
+  wait_until(
+      name.toUtf8(), [&] { return (widget = find_shown(name)) && widget->isEnabled(); }, seconds);
   return widget;
 }
 
@@ -144,6 +158,7 @@ bool Hands::wait_until(const char* what, const std::function<bool()>& is_so, dou
   while (!is_so()) {
     if (static_cast<double>(timer.elapsed()) > 1000 * seconds) {
       ADD_FAILURE() << "did not come in " << seconds << " s: " << what;
+      save_pictures();
       return false;
     }
     QTest::qWait(20);

@@ -53,8 +53,9 @@ fs::path start_preset(Shown& shown, Hands& hands, const Desk& desk) {
     if (auto* state = hands.find<QLabel>("state")) ADD_FAILURE() << state->text().toStdString();
     return {};
   }
-  hands.press(Qt::Key_R, Qt::ControlModifier);
-  Hands::wait_until("the Live page", [&] { return shown.window->current_page() == PageId::live; });
+  hands.click(*start);
+  Hands::wait_until(
+      "the Live page", [&] { return shown.window->current_page() == PageId::live; }, 30);
   return desk.newest_run();
 }
 
