@@ -57,10 +57,7 @@ TEST(Bpe, MergesByRankAndFromTheLeft) {
 }
 
 /** Merging as its definition says it. */
-std::vector<std::string> merged(std::string_view piece, const TextPairs& merges) {
-  std::vector<std::string> symbols;
-  for (const char c : piece)
-    symbols.emplace_back(1, c);
+std::vector<std::string> merged(std::vector<std::string> symbols, const TextPairs& merges) {
   for (const auto& [left, right] :
        merges) {  // of ranks that only rise when what they need is there
     for (size_t i = 0; i + 1 < symbols.size(); ++i) {
@@ -72,15 +69,17 @@ std::vector<std::string> merged(std::string_view piece, const TextPairs& merges)
   return symbols;
 }
 
-TEST(Bpe, LongAndShortPiecesAsDefined) {
+/** `never`: no token holds these two characters in a row. */
+void expect_as_defined(const std::vector<std::string>& characters, const std::string& never) {
   // Every merge is of tokens that earlier merges made, so going through the ranks once is enough.
   std::mt19937 random(5);
-  std::vector<std::string> vocabulary = {"a", "b", "c"};
+  std::vector<std::string> vocabulary = characters;
   std::set<std::string> seen(vocabulary.begin(), vocabulary.end());
   TextPairs merges;
   while (merges.size() < 40) {
     const std::string left = vocabulary[random() % vocabulary.size()];
     const std::string right = vocabulary[random() % vocabulary.size()];
+    if ((left + right).find(never) != std::string::npos) continue;
     if (!seen.insert(left + right).second) continue;
     vocabulary.push_back(left + right);
     merges.emplace_back(left, right);
@@ -89,8 +88,9 @@ TEST(Bpe, LongAndShortPiecesAsDefined) {
   const Bpe model({}, vocabulary, text::find_merges(vocabulary, pairs, ""));
   for (int i = 0; i < 300; ++i) {
     std::string piece;
+    std::vector<std::string> symbols;
     for (unsigned n = 1 + random() % (i % 3 ? 40 : 400); n > 0; --n)
-      piece.push_back("abc"[random() % 3]);
+      piece += symbols.emplace_back(characters[random() % characters.size()]);
     text::Pieces pieces;
     pieces.text.assign(piece, 0, true);
     pieces.start();
@@ -104,8 +104,19 @@ TEST(Bpe, LongAndShortPiecesAsDefined) {
       EXPECT_EQ(spans[k], text::span_of(at, at + found.back().size()));
       at = spans[k].end;
     }
-    ASSERT_EQ(found, merged(piece, merges)) << piece;
+    ASSERT_EQ(found, merged(symbols, merges)) << piece;
   }
+}
+
+TEST(Bpe, LongAndShortPiecesAsDefined) {
+  expect_as_defined({"a", "b", "c"}, "none");
+}
+
+/** Words are pieces of their own only where no token goes from one to the next. */
+TEST(Bpe, WordsAndTokensThatHoldABlank) {
+  expect_as_defined({"a", "é", "\u2581"}, "a\u2581");
+  expect_as_defined({"a", "é", "\u2581"}, "é\u2581");
+  expect_as_defined({"a", "é", "\u2581"}, "none");
 }
 
 TEST(Bpe, UnknownCharacters) {
@@ -177,6 +188,20 @@ TEST(ByteLevel, OffsetsAndPrefixSpace) {
   EXPECT_EQ(e.offsets, (std::vector<text::Span>{{0, 5}, {6, 11}}));
   t.encode("hello 日", 99, e, Offsets::keep);
   EXPECT_EQ(e.offsets, (std::vector<text::Span>{{0, 5}, {6, 6}, {6, 9}, {6, 9}, {6, 9}}));
+}
+
+/** As `tokenizers` has them: what lies behind a dropped byte is said to lie too early. */
+TEST(ByteLevel, OffsetsBehindAByteThatTheVocabularyLacks) {
+  json model = byte_level_model();
+  json& vocabulary = model["model"]["vocab"];
+  vocabulary["<gap>"] = vocabulary["ñ"];
+  vocabulary.erase("ñ");
+  Encoding e;
+  open_model(model).encode("\U00040000&$\U00040000!", 99, e, Offsets::keep);
+  EXPECT_EQ(e.ids, (std::vector<int32_t>{0x80, 0x80, 0x80, '&', '$', 0x80, 0x80, 0x80, '!'}));
+  EXPECT_EQ(e.offsets,
+            (std::vector<text::Span>{
+                {0, 4}, {0, 4}, {0, 4}, {0, 4}, {0, 4}, {4, 6}, {6, 10}, {6, 10}, {6, 10}}));
 }
 
 TEST(ByteLevel, RobertaPutsFourTokensAroundAPair) {

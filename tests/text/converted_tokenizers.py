@@ -32,10 +32,12 @@ def bpe(model, byte_fallback):
     return models.BPE(vocab, merges, unk_token=unk, fuse_unk=True, byte_fallback=byte_fallback)
 
 
-def add_symbols(tokenizer, model):
-    """Control symbols, those of users, and the unknown token."""
-    known = [(p.piece, p.type in (2, 3)) for p in model.pieces if p.type in (2, 3, 4)]
-    tokenizer.add_tokens([AddedToken(token, normalized=False, special=special) for token, special in known])
+def add_symbols(tokenizer, model, as_sentencepiece=False):
+    """Control symbols, those of users, and the unknown token. sentencepiece seeks users' symbols in the normalized text."""
+    def is_sought_late(piece):
+        return as_sentencepiece and piece.type == 4 and tokenizer.normalizer.normalize_str(piece.piece) == piece.piece
+    known = [p for p in model.pieces if p.type in (2, 3, 4)]
+    tokenizer.add_tokens([AddedToken(p.piece, normalized=is_sought_late(p), special=p.type in (2, 3)) for p in known])
     return tokenizer
 
 
@@ -102,13 +104,13 @@ def plain(path):
     assert model.trainer_spec.model_type == 1
     fallback = model.trainer_spec.byte_fallback
     t = Tokenizer(models.Unigram([(p.piece, p.score) for p in model.pieces], model.trainer_spec.unk_id, fallback))
-    add_symbols(t, model)
     forms = [normalizers.Precompiled(spec.precompiled_charsmap)] if spec.precompiled_charsmap else []
     if spec.remove_extra_whitespaces:
         forms += [normalizers.Strip(), normalizers.Replace(Regex(" {2,}"), " ")]
     if spec.add_dummy_prefix:
         forms += [normalizers.Prepend(BLANK)]
     t.normalizer = normalizers.Sequence(forms + [normalizers.Replace(" ", BLANK)])
+    add_symbols(t, model, as_sentencepiece=True)
     t.decoder = joined_decoder(fallback, spec.add_dummy_prefix)
     return t, None
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <queue>
+#include <set>
 #include <stdexcept>
 
 #include "src/text/byte_letters.h"
@@ -15,16 +17,36 @@ namespace {
 /** Above this a heap finds the next merge sooner than a look at all. */
 constexpr size_t kShort = 48;
 
+/** More characters before a blank's letter are no longer looked through at each blank. */
+constexpr size_t kJoined_max = 8;
+
 /** SentencePiece's letter for a blank. */
 constexpr std::string_view kBlank = "\u2581";
 
-/** The next place at or after `at` where a blank's letter follows another character, or the end. */
-size_t next_word(std::string_view text, size_t at) {
+/** The next place at or after `at` where a blank's letter follows another character than those, or
+ * the end. */
+size_t next_word(std::string_view text, size_t at, const std::vector<std::string>& joined) {
   while ((at = text.find(kBlank, at)) != text.npos) {
-    if (at > 0 && !text.substr(0, at).ends_with(kBlank)) return at;
+    const auto ends_in = [before = text.substr(0, at)](const std::string& character) {
+      return before.ends_with(character);
+    };
+    if (at > 0 && std::none_of(joined.begin(), joined.end(), ends_in)) return at;
     at += kBlank.size();
   }
   return text.size();
+}
+
+/** The characters before a blank's letter inside of tokens, itself too. */
+std::vector<std::string> before_blanks(const std::vector<std::string>& vocabulary) {
+  std::set<std::string> found = {std::string(kBlank)};
+  for (const std::string& token : vocabulary)
+    for (size_t at = 0; (at = token.find(kBlank, at)) != token.npos; at += kBlank.size()) {
+      size_t begin = at;
+      while (begin > 0 && (static_cast<unsigned char>(token[--begin]) & 0xC0) == 0x80) {
+      }
+      if (begin < at) found.insert(token.substr(begin, at - begin));
+    }
+  return {found.begin(), found.end()};
 }
 
 size_t character_size(std::string_view text, size_t at) {
@@ -106,10 +128,9 @@ Bpe::Bpe(BpeOptions options, const std::vector<std::string>& vocabulary, const M
     const auto unit = static_cast<char>(byte);
     unit_ids_[byte] = tokens_.find({&unit, 1});
   }
-  cuts_at_blanks_ =
-      plain_ && !options_.bytes && !options_.ignore_merges && tokens_.find(kBlank) >= 0 &&
-      std::all_of(vocabulary.begin(), vocabulary.end(),
-                  [](const std::string& token) { return next_word(token, 0) == token.size(); });
+  if (plain_ && !options_.bytes && !options_.ignore_merges && tokens_.find(kBlank) >= 0)
+    joined_ = before_blanks(vocabulary);
+  cuts_at_blanks_ = !joined_.empty() && joined_.size() <= kJoined_max;
   const auto is_missing = [](int32_t id) { return id < 0; };
   fills_every_piece_ =
       unknown_id_ >= 0 ||
@@ -159,7 +180,7 @@ void Bpe::encode(const Pieces& pieces, size_t enough, TokenSink out) const {
     // tokens.
     const std::string_view piece = text.substr(span.begin, span.size());
     for (size_t begin = 0, end; begin < piece.size() && out.ids.size() < enough; begin = end) {
-      end = next_word(piece, begin + 1);
+      end = next_word(piece, begin + 1, joined_);
       encode_piece(text, span_of(span.begin + begin, span.begin + end), work, out);
     }
   }
@@ -176,10 +197,46 @@ void Bpe::encode_piece(std::string_view text, Span span, Work& work, TokenSink o
   }
   set_symbols(piece, work);
   merge(work);
+  if (options_.bytes && !fills_every_piece_ && n_bytes_of(work) < piece.size())
+    return push_after_gaps(piece, span.begin, work, out);
   size_t at = span.begin;
   for (const Symbol& symbol : work.symbols) {
     out.push(symbol.id, at, at + symbol.size);
     at += symbol.size;
+  }
+}
+
+size_t Bpe::n_bytes_of(const Work& work) {
+  size_t n_bytes = 0;
+  for (const Symbol& symbol : work.symbols)
+    n_bytes += symbol.size;
+  return n_bytes;
+}
+
+/** Hugging Face's tokenizers say that a token begins where the one before it ends, and count in the
+ * UTF-8 of letters: behind a dropped byte places lie too early, by one byte or by two. */
+void Bpe::push_after_gaps(std::string_view piece,
+                          size_t begin,
+                          const Work& work,
+                          TokenSink out) const {
+  std::vector<size_t> byte_at;       // by place in the letters
+  std::vector<size_t> letter_sizes;  // of the bytes that were not dropped
+  for (size_t i = 0; i < piece.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(piece[i]);
+    const size_t size = kByteLetters[byte] < 0x80 ? 1 : 2;
+    byte_at.insert(byte_at.end(), size, i);
+    const bool is_kept = symbol_id(piece.substr(i, 1), i == 0, i + 1 == piece.size()) >= 0 ||
+                         (options_.byte_fallback && byte_ids_[byte] >= 0);
+    if (is_kept) letter_sizes.push_back(size);
+  }
+  size_t place = 0;
+  auto next = letter_sizes.begin();
+  for (const Symbol& symbol : work.symbols) {
+    const auto last = next + symbol.size;
+    const size_t end = std::accumulate(next, last, place);
+    out.push(symbol.id, begin + byte_at[place], begin + byte_at[end - 1] + 1);
+    place = end;
+    next = last;
   }
 }
 

@@ -51,6 +51,8 @@ class Bpe final : public Model {
   void find_byte_ids(const TokenMap& ids);
   void encode_piece(std::string_view text, Span piece, Work& work, TokenSink out) const;
 
+  static size_t n_bytes_of(const Work& work);
+  void push_after_gaps(std::string_view piece, size_t begin, const Work& work, TokenSink out) const;
   void set_symbols(std::string_view piece, Work& work) const;
   int32_t symbol_id(std::string_view unit, bool first, bool last) const;
   bool fall_back(std::string_view unit, Work& work) const;
@@ -67,7 +69,8 @@ class Bpe final : public Model {
   std::array<int32_t, 256> byte_ids_;  // of <0x00> to <0xFF>, -1 where there is none
   std::array<int32_t, 256> unit_ids_;  // of one byte by itself, if plain
   bool fills_every_piece_;
-  bool cuts_at_blanks_;  // no token holds a blank's letter behind another character
+  std::vector<std::string> joined_;  // characters that tokens hold before a blank's letter
+  bool cuts_at_blanks_;              // where none of these is before it
 
   enum Whole : uint8_t { not_asked, yes, no };
   std::unique_ptr<std::atomic<uint8_t>[]> whole_;  // by id: does merging make it of its text?
