@@ -78,6 +78,9 @@ def wrong_answer(row, tokenizer, model):
                 if ids[start] == 1 and ids[end] == 1:
                     offsets = windows["offset_mapping"][i]
                     text = row["text_pair"][offsets[start][0]:offsets[end][1]]
+                    if start == ids.index(1):
+                        # LLaMA's offsets leave out the blank of each token but a window's first, which SQuAD's script passes over.
+                        text = text.removeprefix(" ")
                     scores[text] = max(scores.get(text, -float("inf")), starts[start] + ends[end])
     scores[""] = none
     best = max(scores, key=scores.get)

@@ -215,7 +215,8 @@ def gpt2(width, n_layer, n_head, context):
 
 def small(args, root):
     text = (pathlib.Path(__file__).resolve().parents[2] / "README.md").read_text()
-    return from_scratch(args.ferry, root, text, gpt2(32, 2, 2, 32), length=32, batch=8, steps=20, rate=3e-3, seeds=[1], bar=1e-4)
+    # A draw moves the loss by 0.01, so the mean of one is no measure.
+    return from_scratch(args.ferry, root, text, gpt2(32, 2, 2, 32), length=32, batch=8, steps=20, rate=3e-3, seeds=range(1, 7), bar=1e-4)
 
 
 def scratch(args, root):
