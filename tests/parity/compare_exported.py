@@ -6,7 +6,7 @@ compares).
 
 The models are small random BERTs, a LLaMA and, with FERRY_LONG=1, a GPT-2 that transformers itself wrote. Prints one line a case,
 a last line "N passed, N failed"; exits 1 when one failed, 77 when a package is missing."""
-import json, os, pathlib, random, subprocess, sys, tempfile
+import contextlib, io, json, os, pathlib, random, subprocess, sys, tempfile, traceback
 
 try:
     import safetensors.torch, tokenizers, torch, transformers
@@ -14,6 +14,7 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
+import check_export
 from compare import randomise, small_config
 
 MAX_LENGTH = 24
@@ -125,6 +126,21 @@ CASES = {"one label": ("single_label_classification", first_colour, False),
          "LLaMA, pairs of texts": ("single_label_classification", first_colour, True)}
 
 
+def outcome_of_check(arguments):
+    """Whether check_export.py finds a model equal, and what it says: in this process, since loading transformers takes seconds."""
+    said = io.StringIO()
+    sys.argv = [check_export.__file__, *map(str, arguments)]
+    code = 1
+    try:
+        with contextlib.redirect_stdout(said):
+            check_export.main()
+    except SystemExit as end:
+        code = end.code
+    except Exception:
+        said.write(traceback.format_exc())
+    return code == 0, said.getvalue() + (code if isinstance(code, str) else "")
+
+
 def run_case(ferry, name, problem, label_of, is_pair, root, seed):
     rng = random.Random(seed)
     DECODERS.get(name, write_model)(root / "model", seed)
@@ -139,7 +155,6 @@ def run_case(ferry, name, problem, label_of, is_pair, root, seed):
                    cwd=root, check=True, stdout=subprocess.DEVNULL)
     subprocess.run([*ferry, "export", "--model", "run", "--output", "exported"], cwd=root, check=True,
                    stdout=subprocess.DEVNULL)
-    check = [sys.executable, pathlib.Path(__file__).with_name("check_export.py")]
     passed = True
     checked = [("run/final", [])]
     if name not in DECODERS:
@@ -147,11 +162,9 @@ def run_case(ferry, name, problem, label_of, is_pair, root, seed):
     if name.startswith("LLaMA"):  # turned positions do not mind on which side the padding is
         checked += [("run/final", ["--padding-side", "left"])]
     for directory, options in checked:
-        done = subprocess.run([*check, root / directory, root / "run/predictions.jsonl", "--max-length", str(MAX_LENGTH), *options],
-                              capture_output=True, text=True)
-        passed &= done.returncode == 0
-        said = done.stdout if done.returncode == 0 else done.stdout + done.stderr
-        print(f"{'PASS' if done.returncode == 0 else 'FAIL'} {' '.join([name + ',', directory, *options])}: {said.strip()}", flush=True)
+        is_equal, said = outcome_of_check([root / directory, root / "run/predictions.jsonl", "--max-length", MAX_LENGTH, *options])
+        passed &= is_equal
+        print(f"{'PASS' if is_equal else 'FAIL'} {' '.join([name + ',', directory, *options])}: {said.strip()}", flush=True)
     predicted = {json.dumps(json.loads(line)["predicted"]) for line in open(root / "run/predictions.jsonl")}
     if len(predicted) < 2:
         print(f"FAIL {name}: every text is predicted to be {predicted}, which shows nothing")
