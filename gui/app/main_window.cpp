@@ -1,13 +1,16 @@
 #include "gui/app/main_window.h"
 
+#include <QAbstractSpinBox>
 #include <QAction>
 #include <QApplication>
 #include <QCloseEvent>
+#include <QComboBox>
 #include <QDesktopServices>
 #include <QHBoxLayout>
 #include <QListWidget>
 #include <QMenuBar>
 #include <QMessageBox>
+#include <QSlider>
 #include <QStackedWidget>
 #include <QStatusBar>
 #include <QStyledItemDelegate>
@@ -26,6 +29,7 @@
 #include "gui/pages/try_it/try_it_page.h"
 #include "gui/widgets/data_preview.h"
 #include "gui/widgets/plan_view.h"
+#include "gui/widgets/wheel_guard.h"
 
 namespace ferry::gui {
 
@@ -63,6 +67,7 @@ MainWindow::MainWindow(AppSettings& settings, QWidget* parent)
   make_pages();
   make_menus();
   connect_navigator();
+  guard_wheels();
   statusBar()->setSizeGripEnabled(true);
   const QVariant geometry = settings_.value("window/geometry");
   if (!geometry.isValid() || !restoreGeometry(geometry.toByteArray())) resize(1180, 780);
@@ -200,6 +205,14 @@ void MainWindow::connect_navigator() {
           [this](const std::filesystem::path&, const QString& message, const QString&) {
             say(message.section('\n', -1));
           });
+}
+
+void MainWindow::guard_wheels() {
+  // Whoever scrolls a page does not mean what happens to lie under the pointer.
+  for (QWidget* widget : stack_->findChildren<QWidget*>())
+    if (qobject_cast<QComboBox*>(widget) || qobject_cast<QAbstractSpinBox*>(widget) ||
+        qobject_cast<QSlider*>(widget))
+      guard_wheel(widget);
 }
 
 void MainWindow::show_page(PageId id) {

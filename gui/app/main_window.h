@@ -44,6 +44,7 @@ class MainWindow : public QMainWindow {
   void make_menus();
   void connect_navigator();
   void fill_page_menu();
+  void guard_wheels();
   void say(const QString& text);
 
   AppSettings& settings_;

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <QApplication>
+#include <QComboBox>
 #include <QTemporaryDir>
+#include <QWheelEvent>
 
 #include "gui/app/main_window.h"
 #include "gui/app/palette.h"
@@ -18,6 +21,27 @@ TEST(Window, GoesWherePagesAsk) {
     emit window.navigator().page_wanted(static_cast<PageId>(page));
     EXPECT_EQ(window.current_page(), static_cast<PageId>(page));
   }
+}
+
+TEST(Window, TheWheelChangesNothingThatHasNotTheFocus) {
+  QTemporaryDir directory;
+  AppSettings settings(directory.filePath("app.ini"));
+  MainWindow window(settings);
+  window.show();
+  int n = 0;
+  for (int page = 0; page < 10; ++page) {
+    window.show_page(static_cast<PageId>(page));
+    for (QComboBox* combo : window.page(static_cast<PageId>(page)).findChildren<QComboBox*>()) {
+      if (!combo->isVisible() || !combo->isEnabled() || combo->count() < 2) continue;
+      const int before = combo->currentIndex();
+      QWheelEvent down(QPointF(4, 4), combo->mapToGlobal(QPointF(4, 4)), {}, {0, -120},
+                       Qt::NoButton, Qt::NoModifier, Qt::NoScrollPhase, false);
+      QApplication::sendEvent(combo, &down);
+      EXPECT_EQ(combo->currentIndex(), before) << combo->objectName().toStdString();
+      ++n;
+    }
+  }
+  EXPECT_GT(n, 2);
 }
 
 TEST(Palette, TextIsReadable) {
