@@ -1,25 +1,27 @@
 // ferry-gui [RUN]: the desktop app, with a run's page if one is named.
 
 #include <QApplication>
-#include <QDir>
-#include <QFontDatabase>
 #include <QIcon>
+#include <cstdlib>
 #include <filesystem>
 
 #include "gui/app/language.h"
 #include "gui/app/main_window.h"
 #include "gui/app/palette.h"
 #include "gui/models/text.h"
+#include "src/config/paths.h"
 #include "src/files/lost_pages.h"
 
 namespace {
 
-/** A machine without a desktop has no fonts, and text would be boxes: packages bring some. */
-void load_fonts() {
-  if (!QFontDatabase::families().isEmpty()) return;
-  const QDir fonts(QApplication::applicationDirPath() + "/../share/ferry/fonts");
-  for (const QString& file : fonts.entryList({"*.ttf"}))
-    QFontDatabase::addApplicationFont(fonts.filePath(file));
+/** A machine without a desktop has no fonts, and text would be boxes: packages bring some. Before
+ * the application, which reads the configuration once. */
+void choose_fonts() {
+  std::error_code error;
+  if (std::filesystem::exists("/etc/fonts/fonts.conf", error)) return;
+  const auto own = ferry::config::program_directory() / "../share/ferry/fonts/fonts.conf";
+  if (std::filesystem::exists(own, error))
+    setenv("FONTCONFIG_FILE", own.lexically_normal().c_str(), /*overwrite=*/0);
 }
 
 }  // namespace
@@ -27,13 +29,13 @@ void load_fonts() {
 int main(int argc, char** argv) {
   using namespace ferry::gui;
   ferry::end_on_lost_pages();
+  choose_fonts();
   QApplication app(argc, argv);
   QApplication::setApplicationName("ferry-gui");
   QApplication::setApplicationDisplayName("Ferry");
   QApplication::setApplicationVersion(FERRY_VERSION);
   QApplication::setDesktopFileName("ferry");
   QApplication::setWindowIcon(QIcon(":/ferry.svg"));
-  load_fonts();
   AppSettings settings;
   install_language(app, settings.language());
   apply_theme(settings.theme());
