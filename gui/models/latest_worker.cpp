@@ -80,6 +80,7 @@ LatestWorker::~LatestWorker() {
 }
 
 void LatestWorker::post(std::function<void(const Turn&)> job) {
+  is_busy_ = false;
   {
     const std::lock_guard lock(state_->mutex);
     state_->waiting.emplace(++state_->latest, std::move(job));
@@ -91,6 +92,7 @@ void LatestWorker::post(std::function<void(const Turn&)> job) {
 }
 
 void LatestWorker::forget() {
+  is_busy_ = false;
   const std::lock_guard lock(state_->mutex);
   state_->waiting.reset();
   ++state_->latest;

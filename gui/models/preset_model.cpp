@@ -3,6 +3,7 @@
 #include <QDir>
 #include <QFile>
 #include <QRegularExpression>
+#include <algorithm>
 
 #include "gui/models/option_text.h"
 #include "gui/models/settings_file.h"
@@ -44,7 +45,8 @@ fs::path file_of(const QString& name) {
 
 }  // namespace
 
-PresetModel::PresetModel(QObject* parent) : QAbstractListModel(parent) {}
+PresetModel::PresetModel(QObject* parent)
+    : QAbstractListModel(parent), reading_(this), planning_(this) {}
 
 int PresetModel::rowCount(const QModelIndex& parent) const {
   return parent.isValid() ? 0 : static_cast<int>(entries_.size());
@@ -119,15 +121,15 @@ std::vector<PresetModel::Entry> PresetModel::read_all() {
 
 void PresetModel::reload() {
   planning_.forget();
-  reading_.ask<std::vector<Entry>>([] { return read_all(); },
-                                   [this](std::vector<Entry> entries) {
-                                     beginResetModel();
-                                     entries_ = std::move(entries);
-                                     endResetModel();
-                                     is_loaded_ = true;
-                                     emit loaded();
-                                     plan_all();
-                                   });
+  reading_.ask([] { return read_all(); },
+               [this](std::vector<Entry> entries, const QString&) {
+                 beginResetModel();
+                 entries_ = std::move(entries);
+                 endResetModel();
+                 is_loaded_ = true;
+                 emit loaded();
+                 plan_all();
+               });
 }
 
 void PresetModel::plan_all() {
@@ -139,11 +141,11 @@ void PresetModel::plan_all() {
       planned.push_back(*entry.facts);
       rows.push_back(row);
     }
-  planning_.ask<QStringList>(
-      [planned = std::move(planned)](const Latest::IsWanted& is_wanted) {
+  planning_.ask(
+      [planned = std::move(planned)](const LatestWorker::Turn& turn) {
         QStringList lines;
         for (const service::PresetFacts& facts : planned) {
-          if (!is_wanted()) break;
+          if (turn.is_overtaken()) break;
           QString line;
           // One that cannot be planned leaves the others their plans.
           if (const auto trouble =
@@ -153,8 +155,8 @@ void PresetModel::plan_all() {
         }
         return lines;
       },
-      [this, rows](const QStringList& lines) {
-        for (size_t i = 0; i < rows.size(); ++i)
+      [this, rows](const QStringList& lines, const QString&) {
+        for (size_t i = 0; i < std::min(rows.size(), static_cast<size_t>(lines.size())); ++i)
           entries_[static_cast<size_t>(rows[i])].plan = lines[static_cast<qsizetype>(i)];
         if (rowCount() > 0) emit dataChanged(index(0), index(rowCount() - 1));
       });

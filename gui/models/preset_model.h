@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "gui/models/latest.h"
+#include "gui/models/latest_worker.h"
 #include "src/service/presets.h"
 
 namespace ferry::gui {
@@ -71,7 +71,7 @@ class PresetModel : public QAbstractListModel {
 
   std::vector<Entry> entries_;
   bool is_loaded_ = false;
-  Latest reading_, planning_;
+  LatestWorker reading_, planning_;
 };
 
 }  // namespace ferry::gui

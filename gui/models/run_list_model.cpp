@@ -145,7 +145,7 @@ struct RunListModel::Row {
 };
 
 RunListModel::RunListModel(AppSettings& settings, Launcher& launcher, QObject* parent)
-    : QAbstractTableModel(parent), settings_(settings), launcher_(launcher) {
+    : QAbstractTableModel(parent), settings_(settings), launcher_(launcher), search_(this) {
   connect(&timer_, &QTimer::timeout, this, &RunListModel::look);
   connect(&launcher_, &Launcher::started, this, [this](const fs::path& run) { note_start(run); });
   connect(&launcher_, &Launcher::failed, this, [this](const fs::path& run, const QString& message) {
@@ -197,30 +197,28 @@ void RunListModel::search_when_due() {
   std::set<fs::path> known;
   for (const auto& row : rows_)
     known.insert(row->key);
-  search_ = std::jthread(
-      [this, seen = std::move(known), directory = settings_.runs_directory()]() mutable {
-        // Entering hundreds into the index takes long the first time: those that lie here come
-        // before.
-        for (const bool is_last : {false, true}) {
-          std::vector<Found> found;
-          try {
-            std::vector<fs::path> paths = is_last ? runs::known_runs() : runs_in(directory);
-            if (!is_last)
-              for (fs::path& run : runs_in("runs"))
-                paths.push_back(std::move(run));
-            for (const fs::path& run : paths) {
-              fs::path key = key_of(run);
-              if (!seen.insert(key).second) continue;
-              QString created = created_of(run);
-              found.push_back({key, key, std::move(created)});
-            }
-          } catch (const std::exception&) {  // what was found is shown
-          }
-          QMetaObject::invokeMethod(
-              this, [this, is_last, found = std::move(found)] { take_found(found, is_last); },
-              Qt::QueuedConnection);
+  search_.post([this, seen = std::move(known),
+                directory = settings_.runs_directory()](const LatestWorker::Turn& turn) mutable {
+    // Entering hundreds into the index takes long the first time: those that lie here come
+    // before.
+    for (const bool is_last : {false, true}) {
+      std::vector<Found> found;
+      try {
+        std::vector<fs::path> paths = is_last ? runs::known_runs() : runs_in(directory);
+        if (!is_last)
+          for (fs::path& run : runs_in("runs"))
+            paths.push_back(std::move(run));
+        for (const fs::path& run : paths) {
+          fs::path key = key_of(run);
+          if (!seen.insert(key).second) continue;
+          QString created = created_of(run);
+          found.push_back({key, key, std::move(created)});
         }
-      });
+      } catch (const std::exception&) {  // what was found is shown
+      }
+      turn.deliver([this, is_last, found = std::move(found)] { take_found(found, is_last); });
+    }
+  });
 }
 
 void RunListModel::take_found(const std::vector<Found>& found, bool is_last) {

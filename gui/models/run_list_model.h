@@ -13,10 +13,10 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "gui/models/app_settings.h"
+#include "gui/models/latest_worker.h"
 #include "gui/models/launcher.h"
 #include "gui/models/run_words.h"
 #include "src/service/runs/run_actions.h"
@@ -116,7 +116,7 @@ class RunListModel : public QAbstractTableModel {
   bool has_more_to_read_ = true;
   Clock::time_point last_search_{};
   QTimer timer_;
-  std::jthread search_;  // last: it ends before what it fills
+  LatestWorker search_;
 };
 
 }  // namespace ferry::gui

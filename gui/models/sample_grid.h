@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "gui/models/background.h"
+#include "gui/models/latest_worker.h"
 #include "src/files/file_stamp.h"
 
 namespace ferry::gui {
@@ -88,7 +88,7 @@ class SampleGrid : public QAbstractTableModel {
   std::vector<QString> prompts_;
   std::vector<Column> columns_;  ///< by step
   QString trouble_;
-  Background background_;
+  LatestWorker background_;
 };
 
 }  // namespace ferry::gui

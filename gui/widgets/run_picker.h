@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gui/models/app_settings.h"
-#include "gui/models/background.h"
+#include "gui/models/latest_worker.h"
 #include "gui/models/run_choices.h"
 
 class QComboBox;
@@ -68,7 +68,7 @@ class RunPicker : public QWidget {
   std::vector<RunChoice> choices_;
   std::filesystem::path run_, model_;
   bool has_read_ = false;
-  Background background_;
+  LatestWorker background_;
 };
 
 }  // namespace ferry::gui

@@ -4,9 +4,9 @@
 #include <QObject>
 #include <filesystem>
 #include <memory>
-#include <thread>
 #include <vector>
 
+#include "gui/models/latest_worker.h"
 #include "src/service/runs/comparison.h"
 
 namespace ferry::gui {
@@ -15,8 +15,7 @@ class Comparer : public QObject {
   Q_OBJECT
 
  public:
-  using QObject::QObject;
-  ~Comparer() override;
+  explicit Comparer(QObject* parent = nullptr);
 
   void compare(std::vector<std::filesystem::path> runs);
 
@@ -26,15 +25,7 @@ class Comparer : public QObject {
                 const QString& trouble);
 
  private:
-  void begin();
-  void take(int question,
-            std::shared_ptr<const service::RunComparison> comparison,
-            const QString& trouble);
-
-  int n_questions_ = 0;
-  bool is_busy_ = false;
-  std::vector<std::filesystem::path> runs_;
-  std::jthread thread_;
+  LatestWorker worker_;
 };
 
 }  // namespace ferry::gui

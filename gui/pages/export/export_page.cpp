@@ -13,7 +13,6 @@
 #include <QUrl>
 #include <QVBoxLayout>
 #include <chrono>
-#include <thread>
 
 #include "gui/models/text.h"
 #include "gui/widgets/page_parts.h"
@@ -389,19 +388,18 @@ void ExportPage::cancel() {
   doing_ = Doing::nothing;
   message_->show_warning(was_export ? tr("The export was cancelled. Nothing of it is left.")
                                     : tr("The check was cancelled."));
+  watching_.forget();
   if (was_export)
     // The check before saw no such directory: it is this export's own.
-    watching_.ask(
-        [partial = partial_of(exported_)] {
-          // What was killed may still be about to write its last file.
-          std::error_code error;
-          for (int n = 0; n < 20 && (n == 0 || error || fs::exists(partial, error)); ++n) {
-            if (n > 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-            fs::remove_all(partial, error);
-          }
-          return error.value();
-        },
-        [this](int, const QString&) { look(); });
+    removals_.emplace_back([this, partial = partial_of(exported_)] {
+      // What was killed may still be about to write its last file.
+      std::error_code error;
+      for (int n = 0; n < 20 && (n == 0 || error || fs::exists(partial, error)); ++n) {
+        if (n > 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        fs::remove_all(partial, error);
+      }
+      QMetaObject::invokeMethod(this, &ExportPage::look, Qt::QueuedConnection);
+    });
   update_buttons();
 }
 

@@ -4,10 +4,12 @@
 
 #include <QTimer>
 #include <optional>
+#include <thread>
+#include <vector>
 
-#include "gui/models/background.h"
 #include "gui/models/export_check.h"
 #include "gui/models/ferry_process.h"
+#include "gui/models/latest_worker.h"
 #include "gui/pages/page.h"
 
 class QLabel;
@@ -68,7 +70,8 @@ class ExportPage : public Page {
   QPlainTextEdit* loading_;
   QAction *export_action_, *verify_action_;
 
-  Background looking_, watching_;
+  LatestWorker looking_, watching_;
+  std::vector<std::jthread> removals_;  // the app ends when they have
   FerryProcess process_;
   QTimer timer_, typing_;
   std::optional<ExportCheck> check_;

@@ -92,7 +92,8 @@ QScrollArea* scroll_area(QWidget* content) {
 
 }  // namespace
 
-NewRunPage::NewRunPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
+NewRunPage::NewRunPage(Shared& shared, QWidget* parent)
+    : Page(shared, parent), finding_(this), listing_(this), checking_(this) {
   settle_timer_.setSingleShot(true);
   settle_timer_.setInterval(kSettleMs);
   search_timer_.setSingleShot(true);
@@ -503,13 +504,13 @@ void NewRunPage::ask_found() {
     question += settings_.text(key) + '\n';
   if (question == found_for_) return;
   found_for_ = question;
-  finding_.ask<Found>(
+  finding_.ask(
       [config] {
         return Found{.facts = read_model_facts(config),
                      .dataset = data_problem(config, "dataset"),
                      .eval_dataset = data_problem(config, "eval_dataset")};
       },
-      [this](const Found& found) {
+      [this](const Found& found, const QString&) {
         settings_.set_found_problem("dataset", found.dataset);
         settings_.set_found_problem("eval_dataset", found.eval_dataset);
         take_found(found);
@@ -536,13 +537,9 @@ void NewRunPage::take_found(const Found& found) {
 
 void NewRunPage::ask_models() {
   if (!model_panel_) return;
-  listing_.ask<std::vector<ModelHere>>(
-      [] {
-        std::vector<ModelHere> models;
-        trouble_of([&] { models = models_here(); });
-        return models;
-      },
-      [this](const std::vector<ModelHere>& models) {
+  listing_.ask(
+      [] { return models_here(); },
+      [this](const std::vector<ModelHere>& models, const QString&) {
         model_panel_->show_models(models);
         model_panel_->show_facts(facts_, settings_.text(facts_.key));
         OptionField* const field = forms_[model_step]->made_field("model_name_or_path");
@@ -575,7 +572,7 @@ void NewRunPage::check_training() {
     QString problem;
     QStringList notes;
   };
-  checking_.ask<Checked>(
+  checking_.ask(
       [config = *settled] {
         Checked checked;
         const auto trouble = trouble_of([&] {
@@ -587,7 +584,7 @@ void NewRunPage::check_training() {
         if (trouble) checked.problem = message_of(*trouble).text;
         return checked;
       },
-      [this](const Checked& checked) {
+      [this](const Checked& checked, const QString&) {
         check_problem_ = checked.problem;
         update_start();
         if (checked.problem.isEmpty())

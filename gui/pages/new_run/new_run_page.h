@@ -5,7 +5,7 @@
 #include <QTimer>
 #include <array>
 
-#include "gui/models/latest.h"
+#include "gui/models/latest_worker.h"
 #include "gui/models/model_facts.h"
 #include "gui/models/preset_model.h"
 #include "gui/models/settings_model.h"
@@ -119,7 +119,7 @@ class NewRunPage : public Page {
 
   SettingsModel settings_;
   PresetModel presets_;
-  Latest finding_, listing_, checking_;
+  LatestWorker finding_, listing_, checking_;
   QTimer settle_timer_, search_timer_;
   QString found_for_, preset_name_;
   QMap<QString, QString> preset_texts_;

@@ -2,7 +2,7 @@
 // What the app remembers: where runs go, how it looks, when runs may train. Every change takes
 // effect at once and is kept; the language's at the next start.
 
-#include "gui/models/background.h"
+#include "gui/models/latest_worker.h"
 #include "gui/pages/page.h"
 
 class QCheckBox;
@@ -47,7 +47,7 @@ class SettingsPage : public Page {
   QTimeEdit *from_, *until_;
   QString language_at_start_;
   bool is_showing_ = false;
-  Background background_;
+  LatestWorker background_;
 };
 
 }  // namespace ferry::gui

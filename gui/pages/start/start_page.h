@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "gui/models/background.h"
+#include "gui/models/latest_worker.h"
 #include "gui/models/sample_data.h"
 #include "gui/models/start_offer.h"
 #include "gui/pages/page.h"
@@ -65,7 +65,7 @@ class StartPage : public Page {
   Message *plan_trouble_, *start_trouble_;
   QPushButton *start_button_, *all_settings_;
 
-  Background looking_, finding_, planning_;
+  LatestWorker looking_, finding_, planning_;
   std::shared_ptr<StartPlanner> planner_ = std::make_shared<StartPlanner>();
   std::optional<MachineLook> machine_;
   StartKind kind_ = StartKind::classify;

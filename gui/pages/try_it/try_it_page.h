@@ -5,8 +5,8 @@
 #include <QElapsedTimer>
 #include <vector>
 
-#include "gui/models/background.h"
 #include "gui/models/ferry_process.h"
+#include "gui/models/latest_worker.h"
 #include "gui/models/model_form.h"
 #include "gui/models/text_answer.h"
 #include "gui/pages/page.h"
@@ -102,7 +102,7 @@ class TryItPage : public Page {
   QAction *ask_action_, *copy_action_, *again_action_;
 
   ModelForm form_;
-  Background background_;
+  LatestWorker background_;
   FerryProcess process_;
   QElapsedTimer clock_;
   Try asked_;                 ///< the question on its way

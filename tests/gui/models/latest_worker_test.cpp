@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <mutex>
+#include <stdexcept>
 
 #include "tests/gui/waiting.h"
 
@@ -53,6 +53,49 @@ TEST(LatestWorker, AResultIsDroppedThatIsOvertakenOnItsWay) {
   QThread::msleep(20);
   QCoreApplication::processEvents();
   EXPECT_EQ(arrived.size(), 1u);
+}
+
+TEST(LatestWorker, AnAnswerComesToTheLatestQuestionAlone) {
+  QObject receiver;
+  LatestWorker worker(&receiver);
+  std::vector<int> answers;
+  for (int i = 0; i < 20; ++i)
+    worker.ask(
+        [i] {
+          QThread::msleep(5);
+          return i;
+        },
+        [&](int answer, const QString& trouble) {
+          EXPECT_EQ(trouble, "");
+          answers.push_back(answer);
+        });
+  EXPECT_TRUE(worker.is_busy());
+  ASSERT_TRUE(wait_until([&] { return !worker.is_busy(); }));
+  EXPECT_EQ(answers, std::vector<int>{19});
+  worker.ask([](const LatestWorker::Turn& turn) { return turn.is_overtaken() ? 2 : 1; },
+             [&](int answer, const QString&) { answers.push_back(answer); });
+  ASSERT_TRUE(wait_until([&] { return !worker.is_busy(); }));
+  EXPECT_EQ(answers, (std::vector<int>{19, 1}));
+  worker.ask([] { return 3; }, [&](int answer, const QString&) { answers.push_back(answer); });
+  worker.forget();
+  EXPECT_FALSE(worker.is_busy());
+  wait_until([] { return false; }, 100);
+  EXPECT_EQ(answers.size(), 2u) << "what is forgotten is silent";
+}
+
+TEST(LatestWorker, AQuestionThatFailsSaysWhy) {
+  QObject receiver;
+  LatestWorker worker(&receiver);
+  QString said;
+  int answer = -1;
+  worker.ask([]() -> int { throw std::runtime_error("no disk"); },
+             [&](int empty, const QString& trouble) {
+               answer = empty;
+               said = trouble;
+             });
+  ASSERT_TRUE(wait_until([&] { return !said.isEmpty(); }));
+  EXPECT_EQ(said, "no disk");
+  EXPECT_EQ(answer, 0);
 }
 
 TEST(LatestWorker, NobodyWaitsForAJobThatIsAtWork) {

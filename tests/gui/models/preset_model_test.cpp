@@ -224,30 +224,5 @@ TEST(ModelFacts, NameWhatIsWrong) {
   EXPECT_TRUE(drawn.problem.contains("tokenizer")) << drawn.problem.toStdString();
 }
 
-TEST(Latest, GivesTheAnswerToTheLatestQuestionAlone) {
-  Latest latest;
-  std::vector<int> answers;
-  QEventLoop loop;
-  for (int i = 0; i < 20; ++i)
-    latest.ask<int>(
-        [i] {
-          std::this_thread::sleep_for(std::chrono::milliseconds(5));
-          return i;
-        },
-        [&](int answer) {
-          answers.push_back(answer);
-          loop.quit();
-        });
-  EXPECT_TRUE(latest.is_busy());
-  loop.exec();
-  EXPECT_EQ(answers, std::vector<int>{19});
-  EXPECT_FALSE(latest.is_busy());
-  latest.ask<int>([] { return 1; }, [&](int answer) { answers.push_back(answer); });
-  latest.forget();
-  QTimer::singleShot(50, &loop, &QEventLoop::quit);
-  loop.exec();
-  EXPECT_EQ(answers.size(), 1u);
-}
-
 }  // namespace
 }  // namespace ferry::gui

@@ -1,8 +1,5 @@
 #include "gui/models/start_offer.h"
 
-#include <thread>
-
-#include "gui/models/background.h"
 #include "gui/models/export_check.h"
 #include "gui/models/run_choices.h"
 #include "gui/models/sample_data.h"
@@ -16,37 +13,6 @@ namespace {
 
 const service::MachineHere kLaptop{
     .gpu_bytes = 0, .compute_capability = 0, .host_bytes = int64_t{16} << 30};
-
-TEST(Background, TheLatestQuestionWins) {
-  QObject owner;
-  Background background(&owner);
-  std::vector<int> heard;
-  for (int n = 0; n < 5; ++n)
-    background.ask(
-        [n] {
-          std::this_thread::sleep_for(std::chrono::milliseconds(20));
-          return n;
-        },
-        [&](int result, const QString&) { heard.push_back(result); });
-  EXPECT_TRUE(background.is_busy());
-  EXPECT_TRUE(wait_until([&] { return !background.is_busy(); }));
-  EXPECT_EQ(heard, std::vector<int>{4});
-}
-
-TEST(Background, WhatFailsSaysWhyAndWhatIsForgottenIsSilent) {
-  QObject owner;
-  Background background(&owner);
-  QString said;
-  background.ask([]() -> int { throw std::runtime_error("no disk"); },
-                 [&](int, const QString& trouble) { said = trouble; });
-  EXPECT_TRUE(wait_until([&] { return !said.isEmpty(); }));
-  EXPECT_EQ(said, "no disk");
-  bool is_heard = false;
-  background.ask([] { return 1; }, [&](int, const QString&) { is_heard = true; });
-  background.forget();
-  wait_until([] { return false; }, 100);
-  EXPECT_FALSE(is_heard);
-}
 
 TEST(SampleData, ShippedMessagesAreThere) {
   bool is_found = false;
