@@ -49,6 +49,8 @@ void clear(QLayout& layout) {
 
 void fill(QGridLayout& grid, const std::vector<std::pair<QString, QString>>& rows) {
   clear(grid);
+  for (int row = 0; row < grid.rowCount(); ++row)
+    grid.setRowStretch(row, 0);
   int row = 0;
   for (const auto& [name, value] : rows) {
     auto* left = new QLabel(name);
@@ -59,6 +61,8 @@ void fill(QGridLayout& grid, const std::vector<std::pair<QString, QString>>& row
     grid.addWidget(right, row++, 1);
   }
   grid.setColumnStretch(1, 1);
+  // Height that the rows do not need goes below them, and does not spread them unevenly.
+  grid.setRowStretch(row, 1);
 }
 
 QString word_of(Severity severity) {

@@ -225,7 +225,7 @@ QWidget* StartPage::make_next() {
   add(tr("Use what it learnt"),
       tr("Try it asks the model. Export writes a folder that transformers and other programs "
          "load."));
-  column->addLayout(row);
+  column->addLayout(row, 1);
   return box;
 }
 

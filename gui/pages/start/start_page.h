@@ -17,7 +17,7 @@ class QVBoxLayout;
 
 namespace ferry::gui {
 
-class Message;
+class Notice;
 
 class StartPage : public Page {
   Q_OBJECT
@@ -56,13 +56,13 @@ class StartPage : public Page {
   std::optional<config::Config> settings_now();
 
   QLabel *machine_state_, *gpu_, *processor_, *memory_, *disk_;
-  Message* machine_trouble_;
+  Notice* machine_trouble_;
   QPushButton* doctor_;
   QButtonGroup* cards_;
   QComboBox* models_;
   QWidget* data_buttons_;
   QLabel *data_, *verdict_, *promise_;
-  Message *plan_trouble_, *start_trouble_;
+  Notice *plan_trouble_, *start_trouble_;
   QPushButton *start_button_, *all_settings_;
 
   LatestWorker looking_, finding_, planning_;
