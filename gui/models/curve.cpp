@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "gui/models/run_words.h"
 #include "gui/models/text.h"
 #include "src/base/bytes.h"
 
@@ -79,7 +80,7 @@ QString value_text(double value, ValueUnit unit) {
   if (!std::isfinite(value)) return CurveWords::tr("not finite");
   switch (unit) {
     case ValueUnit::bytes:
-      return to_text(format_bytes(static_cast<int64_t>(value)));
+      return bytes_text(static_cast<int64_t>(value));
     case ValueUnit::percent:
       return CurveWords::tr("%1 %").arg(value, 0, 'f', 1);
     case ValueUnit::per_second:

@@ -4,16 +4,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "gui/models/run_words.h"
 #include "gui/models/text.h"
-#include "src/base/bytes.h"
 
 namespace ferry::gui {
 
 namespace {
-
-QString bytes(int64_t n_bytes) {
-  return to_text(format_bytes(n_bytes));
-}
 
 QString number(double value, int n_decimals) {
   return QLocale::c().toString(value, 'f', n_decimals);
@@ -102,7 +98,8 @@ std::vector<std::pair<QString, QString>> fact_rows(const service::Facts& facts) 
         DoctorThread::tr("GPU"),
         (gpu.drives_display ? DoctorThread::tr("%1, %2 free of %3, sm_%4, drives the display")
                             : DoctorThread::tr("%1, %2 free of %3, sm_%4"))
-            .arg(to_text(gpu.name), bytes(gpu.memory_free_bytes), bytes(gpu.memory_total_bytes))
+            .arg(to_text(gpu.name), bytes_text(gpu.memory_free_bytes),
+                 bytes_text(gpu.memory_total_bytes))
             .arg(gpu.compute_capability));
   if (nvidia.gpus.empty()) rows.emplace_back(DoctorThread::tr("GPU"), DoctorThread::tr("none"));
   rows.emplace_back(DoctorThread::tr("NVIDIA driver"),
@@ -120,22 +117,22 @@ std::vector<std::pair<QString, QString>> fact_rows(const service::Facts& facts) 
                                                          : to_text(facts.simd_level));
   rows.emplace_back(DoctorThread::tr("Memory"),
                     DoctorThread::tr("%1 available of %2; a run may take %3")
-                        .arg(bytes(memory.available_bytes), bytes(memory.total_bytes),
-                             bytes(memory.budget_bytes())));
+                        .arg(bytes_text(memory.available_bytes), bytes_text(memory.total_bytes),
+                             bytes_text(memory.budget_bytes())));
   rows.emplace_back(DoctorThread::tr("Memory limits"),
                     DoctorThread::tr("control group %1, locked memory %2")
-                        .arg(memory.cgroup_limit_bytes ? bytes(*memory.cgroup_limit_bytes)
+                        .arg(memory.cgroup_limit_bytes ? bytes_text(*memory.cgroup_limit_bytes)
                                                        : DoctorThread::tr("none"),
-                             host.memlock_limit_bytes ? bytes(*host.memlock_limit_bytes)
+                             host.memlock_limit_bytes ? bytes_text(*host.memlock_limit_bytes)
                                                       : DoctorThread::tr("none")));
-  rows.emplace_back(DoctorThread::tr("Swap"),
-                    host.swap_total_bytes == 0
-                        ? DoctorThread::tr("none")
-                        : DoctorThread::tr("%1 free of %2")
-                              .arg(bytes(host.swap_free_bytes), bytes(host.swap_total_bytes)));
+  rows.emplace_back(DoctorThread::tr("Swap"), host.swap_total_bytes == 0
+                                                  ? DoctorThread::tr("none")
+                                                  : DoctorThread::tr("%1 free of %2")
+                                                        .arg(bytes_text(host.swap_free_bytes),
+                                                             bytes_text(host.swap_total_bytes)));
   rows.emplace_back(DoctorThread::tr("Disk here"),
                     DoctorThread::tr("%1 free of %2")
-                        .arg(bytes(host.disk_free_bytes), bytes(host.disk_total_bytes)));
+                        .arg(bytes_text(host.disk_free_bytes), bytes_text(host.disk_total_bytes)));
   rows.emplace_back(
       DoctorThread::tr("System"),
       (host.is_wsl ? DoctorThread::tr("%1, Linux %2 (WSL)") : DoctorThread::tr("%1, Linux %2"))

@@ -5,8 +5,8 @@
 #include <QCoreApplication>
 #include <algorithm>
 
+#include "gui/models/run_words.h"
 #include "gui/models/text.h"
-#include "src/base/bytes.h"
 #include "src/config/models/models.h"
 #include "src/plan/disk.h"
 
@@ -123,8 +123,7 @@ ExportCheck check_export(const fs::path& model, const fs::path& target) {
   check.free_bytes = free_disk_bytes(nearest_directory(target)).value_or(-1);
   if (check.free_bytes >= 0 && check.free_bytes < check.needed_bytes)
     check.trouble = ExportWords::tr("The disk is too full: %1 are needed and %2 are free.")
-                        .arg(to_text(format_bytes(check.needed_bytes)),
-                             to_text(format_bytes(check.free_bytes)));
+                        .arg(bytes_text(check.needed_bytes), bytes_text(check.free_bytes));
   return check;
 }
 

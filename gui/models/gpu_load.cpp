@@ -3,8 +3,8 @@
 #include <QCoreApplication>
 #include <QStringList>
 
+#include "gui/models/run_words.h"
 #include "gui/models/text.h"
-#include "src/base/bytes.h"
 
 namespace ferry::gui {
 
@@ -55,8 +55,7 @@ QString load_in_words(const service::GpuLoad& load) {
   if (load.busy_share) words << Words::tr("%1 % busy").arg(qRound(*load.busy_share * 100));
   if (load.memory_used_bytes && load.memory_total_bytes)
     words << Words::tr("%1 of %2 used")
-                 .arg(to_text(format_bytes(*load.memory_used_bytes)),
-                      to_text(format_bytes(*load.memory_total_bytes)));
+                 .arg(bytes_text(*load.memory_used_bytes), bytes_text(*load.memory_total_bytes));
   if (load.power_w) words << Words::tr("%1 W").arg(qRound(*load.power_w));
   if (load.temperature_c) words << Words::tr("%1 °C").arg(*load.temperature_c);
   return words.join(Words::tr(", "));

@@ -3,6 +3,7 @@
 #include <QLocale>
 #include <algorithm>
 
+#include "gui/models/run_words.h"
 #include "gui/models/text.h"
 #include "src/base/bytes.h"
 
@@ -47,15 +48,6 @@ QString PlanPicture::milliseconds(double seconds) {
   const QLocale c = QLocale::c();
   return seconds < 10 ? tr("%1 ms").arg(c.toString(1e3 * seconds, 'f', 1))
                       : tr("%1 s").arg(c.toString(seconds, 'f', 1));
-}
-
-QString PlanPicture::duration(double seconds) {
-  const auto s = static_cast<int64_t>(seconds + 0.5);
-  if (s < 120) return tr("%1 s").arg(s);
-  if (s < 3600) return tr("%1 min %2 s").arg(s / 60).arg(s % 60, 2, 10, QLatin1Char('0'));
-  if (s < 48 * 3600)
-    return tr("%1 h %2 min").arg(s / 3600).arg(s / 60 % 60, 2, 10, QLatin1Char('0'));
-  return tr("%1 d %2 h").arg(s / 86400).arg(s / 3600 % 24);
 }
 
 QString PlanPicture::text_of(const PlanChange& change) {
@@ -224,7 +216,7 @@ void PlanPicture::add_time(const PlanAnswer& answer) {
   if (planned.run_s)
     figures.emplace_back(tr("The run"),
                          tr("%1 for %n step(s)", nullptr, static_cast<int>(*answer.texts.n_steps))
-                             .arg(duration(*planned.run_s)));
+                             .arg(duration_text(*planned.run_s)));
   if (planned.run_s && planned.step_joules_at_most)
     figures.emplace_back(tr("Energy"),
                          tr("at most %1 Wh of the GPU")

@@ -35,7 +35,6 @@ class PlanPicture {
 
   static QString gib(double n_bytes);
   static QString milliseconds(double seconds);
-  static QString duration(double seconds);
   /** "Max length 1024 (−3.0 GiB)" */
   static QString text_of(const PlanChange& change);
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "gui/models/option_text.h"
+#include "gui/models/run_words.h"
 #include "gui/models/settings_file.h"
 #include "gui/models/text.h"
-#include "src/base/bytes.h"
 #include "src/base/host_memory.h"
 #include "src/service/machine/nvidia.h"
 #include "src/service/machine/smaller_machine.h"
@@ -19,16 +19,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-QString size_text(int64_t bytes) {
-  return to_text(format_bytes(bytes));
-}
-
 QString plan_line(const service::PresetPlan& plan) {
   if (!plan.refusal.empty()) return PresetModel::tr("does not fit its card");
   const QString memory =
       plan.has_gpu ? PresetModel::tr("takes %1 of GPU and %2 of host memory")
-                         .arg(size_text(plan.gpu_bytes), size_text(plan.host_bytes))
-                   : PresetModel::tr("takes %1 of host memory").arg(size_text(plan.host_bytes));
+                         .arg(bytes_text(plan.gpu_bytes), bytes_text(plan.host_bytes))
+                   : PresetModel::tr("takes %1 of host memory").arg(bytes_text(plan.host_bytes));
   if (!plan.time) return memory;
   const double rate = plan.time->samples_per_s;
   return PresetModel::tr("%1, %2 samples/s").arg(memory, QString::number(rate, 'g', 3));

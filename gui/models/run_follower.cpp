@@ -3,7 +3,7 @@
 #include <QFile>
 #include <nlohmann/json.hpp>
 
-#include "gui/models/run_progress.h"
+#include "gui/models/run_words.h"
 #include "gui/models/text.h"
 #include "src/runs/logs/train_log.h"
 #include "src/service/runs/trainer_process.h"
@@ -73,8 +73,8 @@ void RunFollower::look_at_state() {
   shown_trouble_ = trouble();
   allowed_ = service::allowed_actions(facts);
   emit changed();
-  const bool was_at_work =
-      phase_kind(phase_before) == PhaseKind::busy || phase_kind(phase_before) == PhaseKind::waiting;
+  const RunGroup before = run_group(phase_before);
+  const bool was_at_work = before == RunGroup::running || before == RunGroup::paused;
   if (was_at_work && has_ended(facts.phase)) emit ended(to_text(facts.phase));
 }
 

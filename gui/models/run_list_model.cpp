@@ -42,13 +42,6 @@ QString this_host() {
   return QString::fromUtf8(host);
 }
 
-QString text_in(const ordered_json& record, const char* key) {
-  if (!record.is_object()) return {};
-  const auto found = record.find(key);
-  return found != record.end() && found->is_string() ? to_text(found->get_ref<const std::string&>())
-                                                     : QString();
-}
-
 int64_t steps_in(const ordered_json& record) {
   if (!record.is_object()) return 0;
   const auto found = record.find("n_steps");
@@ -239,7 +232,7 @@ void RunListModel::take_found(const std::vector<Found>& found, bool is_last) {
   }
   has_searched_ |= is_last;
   set_pace();
-  emit searched();
+  emit searched(is_last);
 }
 
 void RunListModel::add(std::unique_ptr<Row> row) {
@@ -526,7 +519,7 @@ QVariant RunListModel::shown(const Row& row, int column) const {
           .arg(percent);
     }
     case time:
-      return duration_text(row.seconds);
+      return row.seconds >= 1 ? duration_text(row.seconds) : QString();
     case speed:
       return std::isfinite(row.speed) ? locale.toString(qlonglong(std::llround(row.speed)))
                                       : QString();
@@ -540,7 +533,7 @@ QVariant RunListModel::sorted_by(const Row& row, int column) const {
   const auto number = [](double value) { return std::isfinite(value) ? value : -1.0; };
   switch (column) {
     case state:
-      return static_cast<int>(group_of(row.facts)) * 2 + (row.is_alive() ? 0 : 1);
+      return static_cast<int>(run_group(row.facts.phase)) * 2 + (row.is_alive() ? 0 : 1);
     case loss:
       return std::isfinite(row.loss) ? row.loss : std::numeric_limits<double>::max();
     case curve:
@@ -618,7 +611,7 @@ QVariant RunListModel::data(const QModelIndex& index, int role) const {
     case group_role:
       return static_cast<int>(row.is_starting                ? RunGroup::running
                               : !row.start_failure.isEmpty() ? RunGroup::failed
-                                                             : group_of(row.facts));
+                                                             : run_group(row.facts.phase));
     case sort_role:
       return sorted_by(row, index.column());
     case sparkline_role:

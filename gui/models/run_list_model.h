@@ -82,7 +82,8 @@ class RunListModel : public QAbstractTableModel {
   void look();
 
  signals:
-  void searched();
+  /** Twice of each search: those that lie here come before those of the index. */
+  void searched(bool is_last);
   /** After a turn in which any run changed, came or went. */
   void looked();
 

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "gui/models/text.h"
-#include "src/base/bytes.h"
 #include "src/base/host_memory.h"
 
 namespace ferry::gui {
@@ -23,10 +22,6 @@ using service::Series;
 struct Words {
   Q_DECLARE_TR_FUNCTIONS(ferry::gui::RunProgress)
 };
-
-QString bytes_text(int64_t bytes) {
-  return to_text(format_bytes(bytes));
-}
 
 std::optional<double> last_of(const MetricsReader& metrics, const char* key) {
   const Series* const series = metrics.find(key);
@@ -94,63 +89,6 @@ QString why_lost(const Json& record, const MetricsReader& metrics, const HostRoo
 }
 
 }  // namespace
-
-QString phase_word(const std::string& phase) {
-  if (phase == "preparing") return Words::tr("Preparing");
-  if (phase == "training") return Words::tr("Training");
-  if (phase == "evaluating") return Words::tr("Evaluating");
-  if (phase == "sampling") return Words::tr("Sampling");
-  if (phase == "saving") return Words::tr("Saving");
-  if (phase == "paused") return Words::tr("Paused");
-  if (phase == "finished") return Words::tr("Finished");
-  if (phase == "stopped") return Words::tr("Stopped");
-  if (phase == "failed") return Words::tr("Failed");
-  if (phase == "lost") return Words::tr("Lost");
-  if (phase == "unstarted") return Words::tr("Not started");
-  if (phase == "unreadable") return Words::tr("Unreadable");
-  return to_text(phase);
-}
-
-PhaseKind phase_kind(const std::string& phase) {
-  if (phase == "paused") return PhaseKind::waiting;
-  if (phase == "finished") return PhaseKind::good;
-  if (phase == "stopped" || phase == "unstarted") return PhaseKind::stopped;
-  if (phase == "failed" || phase == "lost") return PhaseKind::bad;
-  if (phase == "unreadable") return PhaseKind::unknown;
-  return PhaseKind::busy;
-}
-
-bool has_ended(const std::string& phase) {
-  const PhaseKind kind = phase_kind(phase);
-  return kind == PhaseKind::good || kind == PhaseKind::stopped || kind == PhaseKind::bad;
-}
-
-QString duration_words(double seconds) {
-  if (!std::isfinite(seconds)) return {};
-  const auto all = static_cast<int64_t>(std::llround(std::max(0.0, seconds)));
-  if (all < 60) return Words::tr("%1 s").arg(all);
-  const int64_t minutes = all / 60, hours = minutes / 60, days = hours / 24;
-  if (minutes < 10) return Words::tr("%1 min %2 s").arg(minutes).arg(all % 60);
-  if (hours < 1) return Words::tr("%1 min").arg(minutes);
-  if (days < 2) return Words::tr("%1 h %2 min").arg(hours).arg(minutes % 60);
-  return Words::tr("%1 d %2 h").arg(days).arg(hours % 24);
-}
-
-std::optional<double> number_in(const Json& record, const char* part, const char* key) {
-  if (!record.is_object()) return std::nullopt;
-  const auto found = record.find(part);
-  if (found == record.end() || !found->is_object()) return std::nullopt;
-  const auto value = found->find(key);
-  if (value == found->end() || !value->is_number()) return std::nullopt;
-  return value->get<double>();
-}
-
-QString text_in(const Json& record, const char* key) {
-  if (!record.is_object()) return {};
-  const auto found = record.find(key);
-  if (found == record.end() || !found->is_string()) return {};
-  return to_text(found->get<std::string>());
-}
 
 double RunProgress::share() const {
   return n_steps > 0 ? std::clamp(static_cast<double>(step) / static_cast<double>(n_steps), 0., 1.)

@@ -7,28 +7,11 @@
 #include <optional>
 #include <string>
 
+#include "gui/models/run_words.h"
 #include "src/service/runs/metrics_reader.h"
 #include "src/service/runs/run_actions.h"
 
 namespace ferry::gui {
-
-/** "Training", "Lost": the word of a phase of RunFacts. */
-QString phase_word(const std::string& phase);
-
-/** Looks and words of a phase fall into these. */
-enum class PhaseKind : uint8_t { busy, waiting, good, stopped, bad, unknown };
-PhaseKind phase_kind(const std::string& phase);
-/** The run's process is gone for good: finished, stopped, failed, lost, unstarted. */
-bool has_ended(const std::string& phase);
-
-/** "45 s", "12 min", "3 h 20 min", "2 d 4 h". */
-QString duration_words(double seconds);
-/** A number of run.json; nullopt where it has none. */
-std::optional<double> number_in(const nlohmann::ordered_json& record,
-                                const char* part,
-                                const char* key);
-/** A text of run.json; empty where it has none. */
-QString text_in(const nlohmann::ordered_json& record, const char* key);
 
 struct RunProgress {
   int64_t step = 0, n_steps = 0;   ///< n_steps: 0 where it is not known

@@ -27,20 +27,8 @@ struct RunWords {
   Q_DECLARE_TR_FUNCTIONS(RunWords)
 };
 
-QString text_of(const ordered_json& record, const char* key) {
-  if (!record.is_object()) return {};
-  const auto found = record.find(key);
-  return found != record.end() && found->is_string() ? to_text(found->get_ref<const std::string&>())
-                                                     : QString();
-}
-
 int64_t count_in(const ordered_json& record, const char* part, const char* key) {
-  if (!record.is_object()) return 0;
-  const auto found = record.find(part);
-  if (found == record.end() || !found->is_object()) return 0;
-  const auto value = found->find(key);
-  if (value == found->end() || !value->is_number()) return 0;
-  const double number = value->get<double>();
+  const double number = number_in(record, part, key).value_or(0);
   return number > 0 && number < 9e18 ? static_cast<int64_t>(number) : 0;
 }
 
@@ -77,8 +65,7 @@ QString lost_text(const ordered_json& record, int64_t host_limit_bytes) {
 
 }  // namespace
 
-RunGroup group_of(const RunFacts& facts) {
-  const std::string& phase = facts.phase;
+RunGroup run_group(const std::string& phase) {
   if (phase == "paused") return RunGroup::paused;
   if (phase == "finished") return RunGroup::finished;
   if (phase == "stopped") return RunGroup::stopped;
@@ -104,9 +91,9 @@ QString group_text(RunGroup group) {
   return {};
 }
 
-QString state_text(const RunFacts& facts) {
+QString state_text(const std::string& name) {
   using runs::Phase;
-  const auto phase = runs::phase_named(facts.phase);
+  const auto phase = runs::phase_named(name);
   if (!phase) return RunWords::tr("Unreadable");
   switch (*phase) {
     case Phase::preparing:
@@ -118,7 +105,7 @@ QString state_text(const RunFacts& facts) {
     case Phase::sampling:
       return RunWords::tr("Sampling");
     case Phase::saving:
-      return facts.waits_for_room ? RunWords::tr("Waits for disk") : RunWords::tr("Saving");
+      return RunWords::tr("Saving");
     case Phase::paused:
       return RunWords::tr("Paused");
     case Phase::finished:
@@ -135,25 +122,52 @@ QString state_text(const RunFacts& facts) {
   return {};
 }
 
+QString state_text(const RunFacts& facts) {
+  const bool waits = facts.waits_for_room && facts.phase == "saving";
+  return waits ? RunWords::tr("Waits for disk") : state_text(facts.phase);
+}
+
+bool has_ended(const std::string& phase) {
+  const RunGroup group = run_group(phase);
+  return group == RunGroup::finished || group == RunGroup::stopped || group == RunGroup::failed;
+}
+
 QString duration_text(double seconds) {
-  if (!(seconds >= 1)) return {};
+  if (!(seconds >= 0) || !std::isfinite(seconds)) return {};
   const QLocale locale;
   const auto whole = static_cast<qint64>(std::min(seconds, 1e12));
   const auto two = [&](const QString& form, qint64 big, qint64 small) {
     return form.arg(locale.toString(big), locale.toString(small));
   };
   if (whole < 60) return RunWords::tr("%1 s").arg(locale.toString(whole));
-  if (whole < 3600) return two(RunWords::tr("%1 min %2 s"), whole / 60, whole % 60);
-  if (whole < 86400) return two(RunWords::tr("%1 h %2 min"), whole / 3600, whole / 60 % 60);
+  if (whole < 600) return two(RunWords::tr("%1 min %2 s"), whole / 60, whole % 60);
+  if (whole < 3600) return RunWords::tr("%1 min").arg(locale.toString(whole / 60));
+  if (whole < 2 * 86400) return two(RunWords::tr("%1 h %2 min"), whole / 3600, whole / 60 % 60);
   return two(RunWords::tr("%1 d %2 h"), whole / 86400, whole / 3600 % 24);
 }
 
 QString bytes_text(int64_t bytes) {
-  return QLocale().formattedDataSize(bytes, 1, QLocale::DataSizeIecFormat);
+  return to_text(format_bytes(bytes)).replace('.', QLocale().decimalPoint());
+}
+
+QString text_in(const ordered_json& record, const char* key) {
+  if (!record.is_object()) return {};
+  const auto found = record.find(key);
+  return found != record.end() && found->is_string() ? to_text(found->get_ref<const std::string&>())
+                                                     : QString();
+}
+
+std::optional<double> number_in(const ordered_json& record, const char* part, const char* key) {
+  if (!record.is_object()) return std::nullopt;
+  const auto found = record.find(part);
+  if (found == record.end() || !found->is_object()) return std::nullopt;
+  const auto value = found->find(key);
+  if (value == found->end() || !value->is_number()) return std::nullopt;
+  return value->get<double>();
 }
 
 QDateTime time_of_record(const ordered_json& record, const char* key) {
-  return QDateTime::fromString(text_of(record, key), Qt::ISODate).toLocalTime();
+  return QDateTime::fromString(text_in(record, key), Qt::ISODate).toLocalTime();
 }
 
 QString time_text(const QDateTime& time) {
@@ -184,8 +198,8 @@ QString end_text(const RunFacts& facts, const ordered_json& record, int64_t host
   if (facts.phase == "lost") return lost_text(record, host_limit_bytes);
   if (facts.phase == "unstarted")
     return RunWords::tr("Its process ended before the first step: it was stopped or killed.");
-  if (facts.trainer != Trainer::none || group_of(facts) == RunGroup::unreadable) return {};
-  const QString reason = text_of(record, "exit_reason"), warning = text_of(record, "warning");
+  if (facts.trainer != Trainer::none || run_group(facts.phase) == RunGroup::unreadable) return {};
+  const QString reason = text_in(record, "exit_reason"), warning = text_in(record, "warning");
   if (facts.phase == "finished")
     return warning.isEmpty() ? RunWords::tr("All steps are done.") : warning;
   return warning.isEmpty() ? reason : reason + '\n' + warning;
@@ -201,7 +215,7 @@ std::vector<RunDetail> details_of(const std::filesystem::path& run,
   };
   char host[256] = {};
   gethostname(host, sizeof host - 1);
-  const bool is_here = text_of(record, "host") == QLatin1String(host);
+  const bool is_here = text_in(record, "host") == QLatin1String(host);
   int64_t limit = count_in(record, "plan", "host_budget_bytes");
   if (facts.phase == "lost" && limit == 0 && is_here) {
     const HostMemory memory = read_host_memory();
@@ -219,16 +233,16 @@ std::vector<RunDetail> details_of(const std::filesystem::path& run,
   else if (record.is_object())
     add(RunWords::tr("Last checkpoint"), RunWords::tr("none"));
   if (record.is_object() && record.contains("parent") && record["parent"].is_object())
-    add(RunWords::tr("Begun from"), text_of(record["parent"], "run"));
+    add(RunWords::tr("Begun from"), text_in(record["parent"], "run"));
   if (facts.trainer != Trainer::none && record.is_object() && record.contains("pid") &&
       record["pid"].is_number_integer())
     add(RunWords::tr("Process"),
         is_here ? RunWords::tr("%1 on this machine").arg(record["pid"].get<int64_t>())
                 : RunWords::tr("%1 on %2")
                       .arg(record["pid"].get<int64_t>())
-                      .arg(text_of(record, "host")));
+                      .arg(text_in(record, "host")));
   add(RunWords::tr("Plan"),
-      record.is_object() && record.contains("plan") ? text_of(record["plan"], "why") : QString());
+      record.is_object() && record.contains("plan") ? text_in(record["plan"], "why") : QString());
   add(RunWords::tr("Directory"), path_text(run));
   return details;
 }

@@ -5,6 +5,8 @@
 #include <QString>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "src/service/runs/run_actions.h"
@@ -14,15 +16,25 @@ namespace ferry::gui {
 /** By which runs are filtered and marked. */
 enum class RunGroup { running, paused, finished, stopped, failed, unreadable };
 
-RunGroup group_of(const service::RunFacts& facts);
+RunGroup run_group(const std::string& phase);
 QString group_text(RunGroup group);
-/** "Training", "Waits for room on the disk", "Killed". */
+/** "Training", "Killed": the word of a phase of RunFacts. */
+QString state_text(const std::string& phase);
+/** Likewise; "Waits for disk" where it does. */
 QString state_text(const service::RunFacts& facts);
+/** The run's process is gone for good: finished, stopped, failed, lost, unstarted. */
+bool has_ended(const std::string& phase);
 
-/** "42 s", "5 min 3 s", "2 h 14 min", "3 d 4 h"; empty of less than a second. */
+/** "42 s", "5 min 3 s", "12 min", "3 h 20 min", "2 d 4 h"; empty of what is no time. */
 QString duration_text(double seconds);
-/** "512.0 MiB", "6.1 GiB" in the user's numerals. */
+/** "512.0 MiB", "6.10 GiB": as the program prints it, with the user's decimal point. */
 QString bytes_text(int64_t bytes);
+/** A text of run.json; empty where it has none. */
+QString text_in(const nlohmann::ordered_json& record, const char* key);
+/** A number of run.json; nullopt where it has none. */
+std::optional<double> number_in(const nlohmann::ordered_json& record,
+                                const char* part,
+                                const char* key);
 /** A time of run.json, which is UTC; invalid where it is none. */
 QDateTime time_of_record(const nlohmann::ordered_json& record, const char* key);
 QString time_text(const QDateTime& time);

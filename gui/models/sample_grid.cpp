@@ -6,6 +6,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "gui/models/run_words.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {
@@ -30,12 +31,6 @@ std::optional<int64_t> step_of(const std::string& name) {
   return step;
 }
 
-QString text_of(const ordered_json& object, const char* key) {
-  const auto at = object.find(key);
-  return at != object.end() && at->is_string() ? to_text(at->get_ref<const std::string&>())
-                                               : QString();
-}
-
 QString settings_text(const ordered_json& settings) {
   QStringList words;
   for (const auto& [key, value] : settings.items()) {
@@ -51,9 +46,9 @@ QString settings_text(const ordered_json& settings) {
 std::optional<Sample> parse_sample(const QByteArray& line) {
   const auto json = ordered_json::parse(line.begin(), line.end(), nullptr, false);
   if (!json.is_object() || !json.contains("prompt") || !json.contains("text")) return std::nullopt;
-  Sample sample{.prompt = text_of(json, "prompt"),
-                .text = text_of(json, "text"),
-                .ended = text_of(json, "ended")};
+  Sample sample{.prompt = text_in(json, "prompt"),
+                .text = text_in(json, "text"),
+                .ended = text_in(json, "ended")};
   if (const auto ids = json.find("ids"); ids != json.end() && ids->is_array())
     sample.n_tokens = static_cast<int64_t>(ids->size());
   if (const auto n = json.find("n_prompt_tokens"); n != json.end() && n->is_number_integer())

@@ -6,15 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "gui/models/run_words.h"
 #include "gui/models/text.h"
 #undef slots  // of Qt; a name in the plan
-#include "src/base/bytes.h"
 #include "src/config/models/models.h"
 #include "src/service/machine/facts.h"
 #include "src/service/machine/smaller_machine.h"
 #include "src/service/plan/plan_answer.h"
 #include "src/tasks/task.h"
-#include "src/term/terminal.h"
 
 namespace ferry::gui {
 
@@ -25,10 +24,6 @@ namespace {
 struct StartWords {
   Q_DECLARE_TR_FUNCTIONS(StartWords)
 };
-
-QString size_of(int64_t n_bytes) {
-  return to_text(format_bytes(n_bytes));
-}
 
 int64_t weight_bytes(const fs::path& model) {
   int64_t n_bytes = 0;
@@ -162,15 +157,16 @@ MachineLook look_at_machine() {
   if (look.here.gpu_bytes > 0)
     if (const service::Gpu* gpu = service::first_visible_gpu(facts.nvidia))
       look.gpu = StartWords::tr("%1, %2 (%3 free)")
-                     .arg(to_text(gpu->name), size_of(gpu->memory_total_bytes),
-                          size_of(gpu->memory_free_bytes));
+                     .arg(to_text(gpu->name), bytes_text(gpu->memory_total_bytes),
+                          bytes_text(gpu->memory_free_bytes));
   look.processor = facts.host.n_cores > 0
                        ? StartWords::tr("%1, %n core(s)", nullptr, facts.host.n_cores)
                              .arg(to_text(facts.host.cpu))
                        : to_text(facts.host.cpu);
-  look.memory = StartWords::tr("%1 free of %2")
-                    .arg(size_of(facts.memory.free_bytes()), size_of(facts.memory.total_bytes));
-  look.disk = StartWords::tr("%1 free").arg(size_of(facts.host.disk_free_bytes));
+  look.memory =
+      StartWords::tr("%1 free of %2")
+          .arg(bytes_text(facts.memory.free_bytes()), bytes_text(facts.memory.total_bytes));
+  look.disk = StartWords::tr("%1 free").arg(bytes_text(facts.host.disk_free_bytes));
   look.can_train = service::is_usable(findings);
   for (const service::Finding& finding : findings)
     if (finding.severity != service::Severity::note)
@@ -226,21 +222,21 @@ PlanWords words_of(const service::PlanAnswer& answer) {
     return words;
   }
   if (!answer.disk.fits()) {
-    words.verdict =
-        StartWords::tr("The disk is too small: %1 are needed and %2 are free.")
-            .arg(size_of(answer.disk.need.bytes()), size_of(answer.disk.free_bytes.value_or(0)));
+    words.verdict = StartWords::tr("The disk is too small: %1 are needed and %2 are free.")
+                        .arg(bytes_text(answer.disk.need.bytes()),
+                             bytes_text(answer.disk.free_bytes.value_or(0)));
     words.help = StartWords::tr("Choose another runs folder in Settings, or make room.");
     return words;
   }
   const int64_t host = host_bytes_of(*answer.plan, has_gpu);
   const QString of_host = StartWords::tr("%1 of %2 memory")
-                              .arg(size_of(host), size_of(answer.request.host_budget_bytes));
+                              .arg(bytes_text(host), bytes_text(answer.request.host_budget_bytes));
   const bool is_tight = answer.verdict() == service::Verdict::tight;
   if (has_gpu) {
     const int64_t gpu = answer.plan->layout.n_bytes[static_cast<size_t>(Place::device)];
     words.verdict = (is_tight ? StartWords::tr("It just fits: %1 of %2 GPU memory, %3.")
                               : StartWords::tr("It fits: %1 of %2 GPU memory, %3."))
-                        .arg(size_of(gpu), size_of(answer.request.gpu_budget_bytes), of_host);
+                        .arg(bytes_text(gpu), bytes_text(answer.request.gpu_budget_bytes), of_host);
   } else {
     words.verdict =
         (is_tight ? StartWords::tr("It just fits: %1.") : StartWords::tr("It fits: %1."))
@@ -251,8 +247,7 @@ PlanWords words_of(const service::PlanAnswer& answer) {
           ? StartWords::tr("%n step(s)", nullptr, static_cast<int>(*answer.texts.n_steps))
           : StartWords::tr("The number of steps is known once the data are read.");
   if (answer.time && answer.time->run_s)
-    words.promise = StartWords::tr("%1, about %2.")
-                        .arg(steps, to_text(term::format_duration(*answer.time->run_s)));
+    words.promise = StartWords::tr("%1, about %2.").arg(steps, duration_text(*answer.time->run_s));
   else
     words.promise =
         StartWords::tr("%1. The time to finish is shown after the first steps.").arg(steps);

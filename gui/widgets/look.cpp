@@ -9,40 +9,38 @@ QColor error_colour(const QPalette& palette) {
   return is_dark ? QColor(0xff, 0x9a, 0x8f) : QColor(0xb0, 0x1e, 0x1e);
 }
 
-namespace {
+QColor mark_colour(const QPalette& palette, int n) {
+  static const QColor kLight[] = {{0xcf, 0xe3, 0xff}, {0xff, 0xe2, 0xb8}, {0xd3, 0xf0, 0xcf},
+                                  {0xf3, 0xd6, 0xf0}, {0xd2, 0xee, 0xf0}, {0xee, 0xea, 0xb4}};
+  static const QColor kDark[] = {{0x1f, 0x45, 0x70}, {0x66, 0x44, 0x10}, {0x24, 0x52, 0x22},
+                                 {0x5c, 0x2c, 0x58}, {0x1d, 0x50, 0x54}, {0x52, 0x4e, 0x18}};
+  const size_t i = static_cast<size_t>(n) % std::size(kLight);
+  const bool is_dark = palette.color(QPalette::Base).lightnessF() < 0.5;
+  return is_dark ? kDark[i] : kLight[i];
+}
 
-class QuietLabel : public QLabel {
- public:
-  using QLabel::QLabel;
-  void take_colour() {
-    QPalette quiet = palette();
-    const QColor colour = quiet.color(QPalette::PlaceholderText);
-    if (quiet.color(QPalette::WindowText) == colour) return;
-    quiet.setColor(QPalette::WindowText, colour);
-    setPalette(quiet);
-  }
+QFont heading_font(QFont font, double larger) {
+  font.setBold(true);
+  font.setPointSizeF(font.pointSizeF() * larger);
+  return font;
+}
 
- protected:
-  void changeEvent(QEvent* event) override {
-    QLabel::changeEvent(event);
-    if (event->type() == QEvent::PaletteChange) take_colour();
-  }
-};
-
-}  // namespace
-
-QLabel* quiet_label(const QString& text, QWidget* parent) {
-  auto* const label = new QuietLabel(text, parent);
-  label->take_colour();
+QLabel* heading_label(const QString& text, double larger) {
+  auto* const label = new QLabel(text);
+  label->setFont(heading_font(label->font(), larger));
   return label;
 }
 
-QLabel* heading_label(const QString& text, QWidget* parent) {
-  auto* const label = new QLabel(text, parent);
-  QFont font = label->font();
-  font.setBold(true);
-  font.setPointSizeF(font.pointSizeF() * 1.15);
-  label->setFont(font);
+QLabel* quiet_label(const QString& text) {
+  auto* const label = new QLabel(text);
+  label->setForegroundRole(QPalette::PlaceholderText);
+  return label;
+}
+
+QLabel* note_label(const QString& text) {
+  QLabel* const label = quiet_label(text);
+  label->setWordWrap(true);
+  label->setAlignment(Qt::AlignLeading | Qt::AlignTop);
   return label;
 }
 

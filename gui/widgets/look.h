@@ -9,10 +9,18 @@ namespace ferry::gui {
 /** Red enough to be read at 4.5:1 on the palette's window and base. */
 QColor error_colour(const QPalette& palette);
 
+/** A ground behind words that are meant, on which text has 4.5:1; `n` tells neighbours apart. */
+QColor mark_colour(const QPalette& palette, int n = 0);
+
+/** Bold, and so much larger. */
+inline constexpr double kTitle = 1.3, kHeading = 1.15;
+QFont heading_font(QFont font, double larger = kHeading);
+/** The name of a page, or of a part of one. */
+QLabel* heading_label(const QString& text, double larger = kHeading);
 /** A label whose text is of the palette's placeholder colour. */
-QLabel* quiet_label(const QString& text = {}, QWidget* parent = nullptr);
-/** Slightly larger, bold. */
-QLabel* heading_label(const QString& text, QWidget* parent = nullptr);
+QLabel* quiet_label(const QString& text = {});
+/** Likewise: explains something, in several lines where need be. */
+QLabel* note_label(const QString& text = {});
 
 /** An error beside what it concerns: hidden while it is empty. The sign before it says "error"
  * without colour. */

@@ -3,39 +3,47 @@
 #include <QEvent>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QPainter>
+#include <QRegularExpression>
+#include <algorithm>
 
 #include "gui/widgets/curve_style.h"
+#include "gui/widgets/look.h"
 
 namespace ferry::gui {
 
 Notice::Notice(QWidget* parent) : QFrame(parent) {
-  setFrameShape(QFrame::StyledPanel);
-  setAutoFillBackground(true);
-  setBackgroundRole(QPalette::Base);
   sign_ = new QLabel;
-  QFont bold = font();
-  bold.setBold(true);
-  sign_->setFont(bold);
+  sign_->setFont(heading_font(font(), 1));
   sign_->setAlignment(Qt::AlignTop);
   text_ = new QLabel;
   text_->setObjectName("notice_text");
   text_->setWordWrap(true);
+  text_->setTextFormat(Qt::PlainText);
   text_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   auto* const row = new QHBoxLayout(this);
+  const int space = fontMetrics().averageCharWidth();
+  row->setContentsMargins(2 * space, space, space, space);
   row->addWidget(sign_);
   row->addWidget(text_, 1);
   setVisible(false);
 }
 
-void Notice::say(Kind kind, const QString& text) {
+void Notice::say(Kind kind, const QString& said) {
+  // Messages of the service begin with the part of the program that found it.
+  static const QRegularExpression kWhere(QStringLiteral("^\\[[a-z_.]+\\] "));
+  QString text = said;
+  text.remove(kWhere);
   setVisible(!text.isEmpty());
   if (kind == kind_ && text == text_->text()) return;
   kind_ = kind;
   text_->setText(text);
-  sign_->setText(kind == Kind::warning ? QStringLiteral("!")
-                 : kind == Kind::good  ? QStringLiteral("✓")
-                                       : QStringLiteral("i"));
-  setAccessibleName(text);
+  const bool is_bad = kind == Kind::error;
+  sign_->setText(is_bad                  ? QStringLiteral("✕")
+                 : kind == Kind::warning ? QStringLiteral("!")
+                 : kind == Kind::good    ? QStringLiteral("✓")
+                                         : QStringLiteral("i"));
+  setAccessibleName(is_bad && !text.isEmpty() ? tr("Error: %1").arg(text) : text);
   restyle();
 }
 
@@ -43,17 +51,39 @@ QString Notice::text() const {
   return isHidden() ? QString() : text_->text();
 }
 
+QColor Notice::colour() const {
+  switch (kind_) {
+    case Kind::error:
+      return error_colour(palette());
+    case Kind::warning:
+      return warning_colour(palette());
+    case Kind::good:
+      return curve_colour(2, palette());
+    case Kind::info:
+      return palette().color(QPalette::Link);
+  }
+  return {};
+}
+
 void Notice::changeEvent(QEvent* event) {
   QFrame::changeEvent(event);
   if (event->type() == QEvent::PaletteChange && text_) restyle();
 }
 
+void Notice::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  painter.fillRect(rect(), palette().color(QPalette::Base));
+  // The bar at its side; the sign says the same without its colour.
+  const int width = std::max(3, fontMetrics().height() / 5);
+  const int left = isRightToLeft() ? rect().right() + 1 - width : 0;
+  painter.fillRect(QRect(left, 0, width, height()), colour());
+}
+
 void Notice::restyle() {
   QPalette colours = palette();
-  colours.setColor(QPalette::WindowText, kind_ == Kind::warning ? warning_colour(palette())
-                                         : kind_ == Kind::good  ? curve_colour(2, palette())
-                                                                : palette().color(QPalette::Link));
+  colours.setColor(QPalette::WindowText, colour());
   if (sign_->palette() != colours) sign_->setPalette(colours);
+  update();
 }
 
 }  // namespace ferry::gui

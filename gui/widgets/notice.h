@@ -1,5 +1,6 @@
 #pragma once
-// A line or two at the top of a page that say what matters now, with a sign beside the colour.
+// A message in the page, beside what it concerns or at its top: a sign and a bar of its kind's
+// colour, words that can be selected. It takes no room while there is none.
 
 #include <QFrame>
 
@@ -11,17 +12,25 @@ class Notice : public QFrame {
   Q_OBJECT
 
  public:
-  enum class Kind { info, good, warning };
+  enum class Kind { info, good, warning, error };
 
   explicit Notice(QWidget* parent = nullptr);
   /** Empty text hides it. */
   void say(Kind kind, const QString& text);
+  void show_done(const QString& text) { say(Kind::good, text); }
+  void show_warning(const QString& text) { say(Kind::warning, text); }
+  void show_error(const QString& text) { say(Kind::error, text); }
+  void clear() { say(kind_, {}); }
+  /** Empty: nothing is shown. */
   QString text() const;
+  bool is_error() const { return kind_ == Kind::error && !text().isEmpty(); }
 
  protected:
   void changeEvent(QEvent* event) override;
+  void paintEvent(QPaintEvent* event) override;
 
  private:
+  QColor colour() const;
   void restyle();
 
   Kind kind_ = Kind::info;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gui/models/text.h"
+#include "gui/widgets/look.h"
 #include "gui/widgets/stacked_bars.h"
 #include "gui/widgets/verdict_icon.h"
 #include "src/base/bytes.h"
@@ -24,15 +25,6 @@ QString budget_text(int64_t n_bytes) {
   const int64_t mib = n_bytes / kMiB;
   return mib % 1024 == 0 ? QStringLiteral("%1GiB").arg(mib / 1024)
                          : QStringLiteral("%1MiB").arg(mib);
-}
-
-QLabel* heading(const QString& text) {
-  auto* label = new QLabel(text);
-  QFont font = label->font();
-  font.setBold(true);
-  font.setPointSizeF(font.pointSizeF() * 1.12);
-  label->setFont(font);
-  return label;
 }
 
 QLabel* words() {
@@ -114,7 +106,7 @@ PlanView::PlanView(QWidget* parent) : QWidget(parent) {
   row->addWidget(icon_, 0, Qt::AlignTop);
   auto* said = new QVBoxLayout;
   auto* first = new QHBoxLayout;
-  word_ = heading({});
+  word_ = heading_label({});
   word_->setObjectName("plan_verdict_word");
   busy_ = new QLabel(tr("planning\u2026"));
   busy_->hide();
@@ -139,7 +131,7 @@ PlanView::PlanView(QWidget* parent) : QWidget(parent) {
   auto* below = new QVBoxLayout(plan_);
   below->setContentsMargins(0, 0, 0, 0);
   below->setSpacing(column->spacing() / 2);
-  below->addWidget(heading(tr("Memory")));
+  below->addWidget(heading_label(tr("Memory")));
   memory_ = new StackedBars;
   memory_->setObjectName("plan_memory");
   below->addWidget(memory_);
@@ -148,7 +140,7 @@ PlanView::PlanView(QWidget* parent) : QWidget(parent) {
   read_out_->setForegroundRole(QPalette::PlaceholderText);
   below->addWidget(read_out_);
   below->addSpacing(column->spacing() / 2);
-  time_title_ = heading(tr("A step"));
+  time_title_ = heading_label(tr("A step"));
   below->addWidget(time_title_);
   time_ = new StackedBars;
   time_->setObjectName("plan_time");

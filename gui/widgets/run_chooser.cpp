@@ -5,12 +5,13 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
-#include <QTreeWidget>
+#include <QStyledItemDelegate>
+#include <QTreeView>
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "gui/models/run_progress.h"
 #include "gui/models/text.h"
+#include "gui/widgets/look.h"
 
 namespace ferry::gui {
 
@@ -18,35 +19,50 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kPath = Qt::UserRole;
+/** Rows with some air. */
+class RowDelegate : public QStyledItemDelegate {
+ public:
+  using QStyledItemDelegate::QStyledItemDelegate;
+  QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override {
+    const QSize size = QStyledItemDelegate::sizeHint(option, index);
+    return {size.width(), option.fontMetrics.height() * 3 / 2};
+  }
+};
 
 }  // namespace
 
-RunChooser::RunChooser(const QString& title, const QString& button, int most, QWidget* parent)
-    : QWidget(parent), most_(most) {
-  auto* const heading = new QLabel(title);
-  QFont large = font();
-  large.setBold(true);
-  large.setPointSizeF(large.pointSizeF() * 1.3);
-  heading->setFont(large);
+RunChooser::RunChooser(
+    RunListModel& runs, const QString& title, const QString& button, int most, QWidget* parent)
+    : QWidget(parent), runs_(runs), filter_(runs), most_(most) {
+  auto* const heading = heading_label(title, kTitle);
   search_ = new QLineEdit;
   search_->setObjectName("picker_search");
   search_->setPlaceholderText(tr("Search by name, model or state"));
   search_->setAccessibleName(tr("Search runs"));
   search_->setClearButtonEnabled(true);
-  list_ = new QTreeWidget;
+  list_ = new QTreeView;
   list_->setObjectName("picker_runs");
   list_->setAccessibleName(title);
+  list_->setModel(&filter_);
+  list_->setItemDelegate(new RowDelegate(list_));
   list_->setRootIsDecorated(false);
   list_->setUniformRowHeights(true);
   list_->setAlternatingRowColors(true);
   list_->setSelectionMode(most > 1 ? QAbstractItemView::ExtendedSelection
                                    : QAbstractItemView::SingleSelection);
-  list_->setHeaderLabels({tr("Run"), tr("State"), tr("Model"), tr("Created")});
-  list_->header()->setStretchLastSection(false);
-  list_->header()->setSectionResizeMode(0, QHeaderView::Stretch);
-  for (const int column : {1, 2, 3})
-    list_->header()->setSectionResizeMode(column, QHeaderView::ResizeToContents);
+  QHeaderView& header = *list_->header();
+  header.setStretchLastSection(false);
+  for (int column = 0; column < RunListModel::kColumns; ++column)
+    header.hideSection(column);
+  int place = 0;
+  for (const int column :
+       {RunListModel::name, RunListModel::state, RunListModel::model, RunListModel::started}) {
+    header.showSection(column);
+    header.moveSection(header.visualIndex(column), place++);
+    header.setSectionResizeMode(column, column == RunListModel::name
+                                            ? QHeaderView::Stretch
+                                            : QHeaderView::ResizeToContents);
+  }
   empty_ = new QLabel(tr("Looking for runs…"));
   empty_->setAlignment(Qt::AlignCenter);
   empty_->setForegroundRole(QPalette::PlaceholderText);
@@ -63,58 +79,41 @@ RunChooser::RunChooser(const QString& title, const QString& button, int most, QW
   column->addWidget(list_, 1);
   column->addWidget(empty_);
   column->addLayout(buttons_);
-  connect(&runs_, &RecentRuns::found, this, &RunChooser::fill);
-  connect(search_, &QLineEdit::textChanged, this, &RunChooser::filter);
-  connect(list_, &QTreeWidget::itemSelectionChanged, this, &RunChooser::update_button);
-  connect(list_, &QTreeWidget::itemActivated, this, &RunChooser::choose);
+  connect(&runs_, &RunListModel::searched, this, &RunChooser::show_runs);
+  connect(&filter_, &RunFilter::rowsInserted, this, &RunChooser::show_runs);
+  connect(&filter_, &RunFilter::rowsRemoved, this, &RunChooser::show_runs);
+  connect(search_, &QLineEdit::textChanged, this, [this](const QString& text) {
+    filter_.set_search(text);
+    show_runs();
+  });
+  connect(list_->selectionModel(), &QItemSelectionModel::selectionChanged, this,
+          &RunChooser::update_button);
+  connect(list_, &QTreeView::activated, this, &RunChooser::choose);
   connect(button_, &QPushButton::clicked, this, &RunChooser::choose);
-}
-
-void RunChooser::look(const fs::path& directory) {
-  runs_.look(directory);
+  show_runs();
 }
 
 void RunChooser::add_button(QPushButton* button) {
   buttons_->insertWidget(0, button);
 }
 
-void RunChooser::fill() {
-  const auto kept = selected();
-  list_->clear();
-  for (const RecentRun& run : runs_.runs()) {
-    auto* const item =
-        new QTreeWidgetItem(list_, {run.name, phase_word(run.phase), run.model, run.created});
-    item->setData(0, kPath, path_text(run.path));
-    item->setSizeHint(0, QSize(0, fontMetrics().height() * 3 / 2));
-    item->setToolTip(0, path_text(run.path));
-    if (std::ranges::find(kept, run.path) != kept.end()) item->setSelected(true);
-  }
-  const bool is_empty = runs_.runs().empty();
-  empty_->setText(tr("There are no runs yet."));
+void RunChooser::show_runs() {
+  const bool is_empty = runs_.rowCount() == 0;
+  empty_->setText(runs_.is_loading() ? tr("Looking for runs…") : tr("There are no runs yet."));
   empty_->setVisible(is_empty);
   search_->setEnabled(!is_empty);
-  if (!is_empty && list_->selectedItems().isEmpty()) list_->setCurrentItem(list_->topLevelItem(0));
-  filter(search_->text());
+  if (!list_->selectionModel()->hasSelection() && filter_.rowCount() > 0)
+    list_->setCurrentIndex(filter_.index(0, RunListModel::name));
   update_button();
 }
 
-void RunChooser::filter(const QString& text) {
-  for (int i = 0; i < list_->topLevelItemCount(); ++i) {
-    QTreeWidgetItem* const item = list_->topLevelItem(i);
-    bool has = text.isEmpty();
-    for (int column = 0; column < 3 && !has; ++column)
-      has = item->text(column).contains(text, Qt::CaseInsensitive);
-    item->setHidden(!has);
-  }
-}
-
 std::vector<fs::path> RunChooser::selected() const {
-  std::vector<fs::path> paths;
+  QModelIndexList rows = list_->selectionModel()->selectedRows();
   // In the order of the list, not of the clicks.
-  for (int i = 0; i < list_->topLevelItemCount(); ++i)
-    if (const QTreeWidgetItem* const item = list_->topLevelItem(i);
-        item->isSelected() && !item->isHidden())
-      paths.push_back(to_path(item->data(0, kPath).toString()));
+  std::ranges::sort(rows, {}, &QModelIndex::row);
+  std::vector<fs::path> paths;
+  for (const QModelIndex& row : rows)
+    paths.push_back(to_path(row.data(RunListModel::path_role).toString()));
   return paths;
 }
 

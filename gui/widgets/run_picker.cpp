@@ -9,8 +9,9 @@
 #include <QPushButton>
 #include <QSignalBlocker>
 
+#include "gui/models/run_words.h"
 #include "gui/models/text.h"
-#include "gui/widgets/page_parts.h"
+#include "gui/widgets/look.h"
 #include "src/config/paths.h"
 
 namespace ferry::gui {
@@ -21,7 +22,8 @@ namespace {
 
 fs::path tidy(const fs::path& path) {
   std::error_code error;
-  fs::path whole = fs::absolute(path, error).lexically_normal();
+  fs::path whole = fs::weakly_canonical(fs::absolute(path, error), error);  // as the list has it
+  if (error) whole = fs::absolute(path, error).lexically_normal();
   return whole.has_filename() ? whole : whole.parent_path();
 }
 
@@ -42,8 +44,8 @@ QComboBox* make_combo(const char* name, const QString& accessible) {
 
 }  // namespace
 
-RunPicker::RunPicker(AppSettings& settings, For what, QWidget* parent)
-    : QWidget(parent), settings_(settings), what_(what), background_(this) {
+RunPicker::RunPicker(RunListModel& list, AppSettings& settings, For what, QWidget* parent)
+    : QWidget(parent), list_(list), settings_(settings), what_(what), background_(this) {
   runs_ = make_combo("run_picker", tr("Run"));
   runs_->setEditable(true);
   runs_->setInsertPolicy(QComboBox::NoInsert);
@@ -51,7 +53,7 @@ RunPicker::RunPicker(AppSettings& settings, For what, QWidget* parent)
   runs_->completer()->setCompletionMode(QCompleter::PopupCompletion);
   runs_->lineEdit()->setPlaceholderText(tr("Type a part of a run's name"));
   runs_->lineEdit()->setAccessibleName(tr("Run"));
-  state_ = make_note();
+  state_ = note_label();
   state_->setObjectName("run_picker_state");
 
   auto* grid = new QGridLayout(this);
@@ -76,6 +78,7 @@ RunPicker::RunPicker(AppSettings& settings, For what, QWidget* parent)
   }
   grid->setColumnStretch(1, 2);
   grid->addWidget(state_, 1, 1, 1, what_ == For::model ? 4 : 1);
+  connect(&list_, &RunListModel::searched, this, &RunPicker::read);
   connect(runs_, &QComboBox::activated, this, &RunPicker::choose_row);
   connect(runs_->lineEdit(), &QLineEdit::editingFinished, this, &RunPicker::choose_typed);
   fill_runs();
@@ -87,14 +90,24 @@ RunPicker::~RunPicker() {
 }
 
 void RunPicker::refresh() {
-  background_.ask([directory = settings_.runs_directory()] { return read_run_choices(directory); },
+  is_wanted_ = true;
+  list_.refresh();
+}
+
+void RunPicker::read(bool is_last) {
+  if (!is_wanted_) return;
+  is_wanted_ = !is_last;
+  std::vector<fs::path> runs;
+  for (int row = 0; row < list_.rowCount(); ++row)
+    runs.push_back(list_.path_of(row));
+  background_.ask([runs = std::move(runs)] { return read_run_choices(runs); },
                   [this](std::vector<RunChoice> choices, const QString& trouble) {
                     take(std::move(choices), trouble);
                   });
 }
 
 void RunPicker::take(std::vector<RunChoice> choices, const QString& trouble) {
-  has_read_ = true;
+  if (!list_.is_loading()) has_read_ = true;
   choices_ = std::move(choices);
   // A run that was chosen by its path may lie where nobody looks.
   if (!run_.empty() && row_of(run_) < 0)
@@ -117,7 +130,7 @@ void RunPicker::fill_runs() {
   const QSignalBlocker blocker(runs_);
   runs_->clear();
   for (const RunChoice& choice : choices_) {
-    runs_->addItem(tr("%1 (%2)").arg(choice.name, phase_word(choice.phase)));
+    runs_->addItem(tr("%1 (%2)").arg(choice.name, state_text(choice.phase)));
     runs_->setItemData(runs_->count() - 1, path_text(choice.path), Qt::ToolTipRole);
   }
   const int row = row_of(run_);

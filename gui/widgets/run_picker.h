@@ -1,6 +1,6 @@
 #pragma once
-// Chooses a run, and of it a model: the finished one or a checkpoint. Searched by typing; runs are
-// read in a thread.
+// Chooses a run of the list of runs, and of it a model: the finished one or a checkpoint. Searched
+// by typing; what the runs hold is read in a thread.
 
 #include <QWidget>
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include "gui/models/app_settings.h"
 #include "gui/models/latest_worker.h"
 #include "gui/models/run_choices.h"
+#include "gui/models/run_list_model.h"
 
 class QComboBox;
 class QLabel;
@@ -24,7 +25,7 @@ class RunPicker : public QWidget {
     run,    ///< a run alone
     model,  ///< its model or a checkpoint, or a model directory that is no run
   };
-  RunPicker(AppSettings& settings, For what, QWidget* parent = nullptr);
+  RunPicker(RunListModel& list, AppSettings& settings, For what, QWidget* parent = nullptr);
   ~RunPicker() override;
 
   /** Reads the runs again: when its page is shown. */
@@ -51,6 +52,7 @@ class RunPicker : public QWidget {
   void runs_read();
 
  private:
+  void read(bool is_last);
   void take(std::vector<RunChoice> choices, const QString& trouble);
   void fill_runs();
   void fill_models(const std::filesystem::path& wanted);
@@ -61,13 +63,14 @@ class RunPicker : public QWidget {
   void set_chosen(const std::filesystem::path& run, const std::filesystem::path& model);
   int row_of(const std::filesystem::path& run) const;
 
+  RunListModel& list_;
   AppSettings& settings_;
   For what_;
   QComboBox *runs_, *models_ = nullptr;
   QLabel *run_label_, *state_;
   std::vector<RunChoice> choices_;
   std::filesystem::path run_, model_;
-  bool has_read_ = false;
+  bool is_wanted_ = false, has_read_ = false;
   LatestWorker background_;
 };
 

@@ -1,31 +1,16 @@
 #pragma once
-// Helpers for tests of the app: waiting in the event loop, a home of the test's own, a program
-// that plays ferry, runs written by hand.
+// Helpers for tests of the app: a home of the test's own, a program that plays ferry, files.
 
 #include <gtest/gtest.h>
 
-#include <QCoreApplication>
-#include <QElapsedTimer>
-#include <QEventLoop>
 #include <QFile>
-#include <QTemporaryDir>
-#include <QThread>
 #include <filesystem>
-#include <functional>
+#include <string_view>
+
+#include "tests/files/test_files.h"
+#include "tests/gui/waiting.h"
 
 namespace ferry::gui {
-
-/** Runs the event loop until it is so; false after `patience_ms`. */
-inline bool wait_until(const std::function<bool()>& is_so, int patience_ms = 20000) {
-  QElapsedTimer clock;
-  clock.start();
-  while (!is_so()) {
-    if (clock.elapsed() > patience_ms) return false;
-    QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
-    QThread::msleep(2);  // leaves the core to who is waited for
-  }
-  return true;
-}
 
 /** Sets a variable of the environment while it lives. */
 class WithVariable {
@@ -49,17 +34,32 @@ class WithVariable {
   bool was_set_;
 };
 
-/** A home of the test's own: the user's runs, presets and caches are not touched. */
+/** A home of the test's own, with the current directory in it: the user's runs, presets, caches and
+ * sockets are not touched. */
 class TestHome {
  public:
-  std::filesystem::path path() const { return directory_.path().toStdString(); }
-  std::filesystem::path operator/(const std::string& name) const { return path() / name; }
+  TestHome() {
+    std::filesystem::create_directories(runs());
+    std::filesystem::create_directories(*this / "config");
+    std::filesystem::create_directories(*this / "run");
+    std::filesystem::permissions(*this / "run", std::filesystem::perms::owner_all);
+    std::filesystem::current_path(path());
+  }
+  ~TestHome() { std::filesystem::current_path(before_); }
+
+  const std::filesystem::path& path() const { return directory_.path(); }
+  std::filesystem::path operator/(std::string_view name) const { return directory_ / name; }
+  QString file(const QString& name) const { return QFile::decodeName(path().c_str()) + '/' + name; }
+  std::filesystem::path runs() const { return directory_ / "runs"; }
 
  private:
-  QTemporaryDir directory_;
-  WithVariable data_{"XDG_DATA_HOME", (directory_.path() + "/data").toUtf8()};
-  WithVariable config_{"XDG_CONFIG_HOME", (directory_.path() + "/config").toUtf8()};
-  WithVariable cache_{"XDG_CACHE_HOME", (directory_.path() + "/cache").toUtf8()};
+  ferry::test::TempDir directory_;
+  std::filesystem::path before_ = std::filesystem::current_path();
+  WithVariable home_{"HOME", path().c_str()};
+  WithVariable data_{"XDG_DATA_HOME", (*this / "data").c_str()};
+  WithVariable config_{"XDG_CONFIG_HOME", (*this / "config").c_str()};
+  WithVariable cache_{"XDG_CACHE_HOME", (*this / "cache").c_str()};
+  WithVariable sockets_{"XDG_RUNTIME_DIR", (*this / "run").c_str()};
 };
 
 inline void write_file(const std::filesystem::path& path, const QByteArray& text) {
@@ -82,14 +82,6 @@ class PlayedFerry {
   std::filesystem::path path_;
   WithVariable set_;
 };
-
-/** A run as its trainer leaves it, without weights. */
-inline void write_run(const std::filesystem::path& run, const QByteArray& phase = "finished") {
-  write_file(run / "run.json",
-             "{\"format_version\": 1, \"id\": \"r\", \"phase\": \"" + phase +
-                 "\", \"pid\": 1, \"host\": \"elsewhere\", \"created\": \"2026-11-25T10:00:00Z\", "
-                 "\"model\": \"tiny\", \"n_steps\": 4}");
-}
 
 /** Of a classifier in two languages' words. */
 inline void write_classifier_config(const std::filesystem::path& model) {

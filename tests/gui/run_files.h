@@ -1,17 +1,15 @@
 #pragma once
-// Runs for the tests of live views: directories with real metrics.jsonl, also while it grows, and
-// one that lives in this process.
+// Runs for tests of the app: as a trainer leaves them, while their metrics grow, and one that lives
+// in this process.
 
 #include <fmt/format.h>
 #include <time.h>
 
-#include <QCoreApplication>
-#include <QElapsedTimer>
-#include <QThread>
 #include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
-#include <functional>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -19,19 +17,11 @@
 
 #include "src/runs/control.h"
 #include "src/runs/directory/run_directory.h"
-#include "tests/files/test_files.h"
+#include "tests/gui/gui_test.h"
 
-namespace ferry::gui::test {
+namespace ferry::gui {
 
-/** The index and sockets of this test are its own. */
-inline void set_home(const ferry::test::TempDir& directory) {
-  for (const char* name : {"XDG_DATA_HOME", "XDG_RUNTIME_DIR"}) {
-    const std::filesystem::path place = directory / name;
-    std::filesystem::create_directories(place);
-    std::filesystem::permissions(place, std::filesystem::perms::owner_all);
-    setenv(name, place.c_str(), 1);
-  }
-}
+namespace fs = std::filesystem;
 
 /** A run's files, written by the test. */
 class RunFiles {
@@ -56,7 +46,7 @@ class RunFiles {
                                      {"dataset", "/data/reviews.csv"},
                                      {"n_steps", 2000}};
     record.update(more);
-    std::ofstream(run_ / "run.json") << record.dump();
+    std::ofstream(run_ / "run.json") << record.dump(2) << '\n';
   }
 
   static double loss_at(int64_t step) {
@@ -99,25 +89,61 @@ class RunFiles {
   const int64_t began_ = static_cast<int64_t>(time(nullptr));
 };
 
-/** A run that this process trains as far as others see: it has the lock and a socket, and obeys. */
-class LiveRun {
+struct RunText {
+  std::string phase = "finished";
+  std::string created = "2026-11-20T10:15:00Z";
+  int n_steps = 20, n_done = 20;
+  nlohmann::ordered_json more = nlohmann::ordered_json::object();  ///< further keys of run.json
+  std::string metrics = {};                                        ///< instead of the usual lines
+};
+
+inline std::string metrics_text(int n_steps) {
+  std::string text;
+  for (int step = 1; step <= n_steps; ++step)
+    text += fmt::format(
+        R"({{"step": {}, "loss": {:.4f}, "learning_rate": 1e-5, "step_ms": 500, "train_tokens_per_second": 1234.5}})"
+        "\n",
+        step, 3.0 / step);
+  return text;
+}
+
+/** A run as its trainer left it. */
+inline fs::path make_run(const fs::path& run, const RunText& text = {}) {
+  RunFiles files(run);
+  nlohmann::ordered_json record = {{"phase", text.phase},
+                                   {"created", text.created},
+                                   {"started", text.created},
+                                   {"n_steps", text.n_steps}};
+  record.update(text.more);
+  files.record(record);
+  std::ofstream(run / "config.toml") << "task = \"classification\"\nlearning_rate = 3e-05\n";
+  std::ofstream(run / "metrics.jsonl")
+      << (text.metrics.empty() ? metrics_text(text.n_done) : text.metrics);
+  return run;
+}
+
+/** A run that lives in this process: it has the lock and a socket, and obeys. */
+class LivingRun {
  public:
-  explicit LiveRun(const std::filesystem::path& run) {
+  explicit LivingRun(const fs::path& run, int n_steps = 100) : run_(run) {
     directory_.emplace(run);
-    directory_->set_phase(runs::Phase::training, {{"n_steps", 2000},
-                                                  {"model", "/models/MiniLM-L6"},
-                                                  {"promised", {{"host_bytes_peak", 4.0e9}}}});
     server_.emplace(run);
     directory_->set("control_socket", server_->path().string());
+    directory_->set_phase(runs::Phase::training, {{"n_steps", n_steps},
+                                                  {"model", "/models/MiniLM-L6"},
+                                                  {"dataset", "/data/reviews.csv"},
+                                                  {"promised", {{"host_bytes_peak", 4.0e9}}}});
     obeys_ = std::jthread([this](std::stop_token stop) {
       while (!stop.stop_requested())
         if (auto request = server_->take(std::chrono::milliseconds(20))) obey(*request);
     });
   }
-  ~LiveRun() { vanish(); }
+  ~LivingRun() { vanish(); }
 
+  const fs::path& path() const { return run_; }
   runs::RunDirectory& directory() { return *directory_; }
-  void end(runs::Phase phase, const nlohmann::ordered_json& more) {
+  void end(runs::Phase phase,
+           const nlohmann::ordered_json& more = {{"exit_reason", "the user stopped it"}}) {
     obeys_ = {};
     directory_->set("control_socket", nullptr);
     directory_->set_phase(phase, more);
@@ -130,6 +156,7 @@ class LiveRun {
     server_.reset();
     directory_.reset();
   }
+  int n_asked() const { return n_asked_; }
   /** The last request, as "set learning_rate 1e-5". */
   std::string asked() {
     const std::lock_guard lock(mutex_);
@@ -144,6 +171,7 @@ class LiveRun {
       for (const char* name : {"save", "key", "value"})
         if (const std::string value = request.argument(name); !value.empty()) asked_ += " " + value;
     }
+    ++n_asked_;
     if (request.command() == "pause") directory_->set_phase(runs::Phase::paused);
     if (request.command() == "resume") directory_->set_phase(runs::Phase::training);
     request.answer(request.argument("value") != "refused",
@@ -151,30 +179,13 @@ class LiveRun {
                                                 : request.command() + " done");
   }
 
+  fs::path run_;
   std::optional<runs::RunDirectory> directory_;
   std::optional<runs::ControlServer> server_;
+  std::atomic<int> n_asked_ = 0;
   std::mutex mutex_;
   std::string asked_;
   std::jthread obeys_;
 };
 
-/** Lets the event loop go on until it is so; false: it never was. */
-inline bool becomes(const std::function<bool()>& is_so, int most_ms = 20'000) {
-  QElapsedTimer timer;
-  timer.start();
-  while (!is_so()) {
-    if (timer.hasExpired(most_ms)) return false;
-    QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
-    QThread::msleep(2);
-  }
-  return true;
-}
-
-/** CPU time of this thread in ms. */
-inline double cpu_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
-}
-
-}  // namespace ferry::gui::test
+}  // namespace ferry::gui

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/gui/run_files.h"
+
 namespace ferry::gui::test {
 
 namespace fs = std::filesystem;
@@ -75,9 +77,8 @@ void write_samples(const fs::path& run, const SampleRun& sample) {
 
 fs::path write_run(const fs::path& runs, const SampleRun& sample) {
   const fs::path run = runs / sample.name;
-  fs::create_directories(run);
+  RunFiles files(run);
   ordered_json record = {
-      {"format_version", 1},
       {"ferry_version", "0.1.0"},
       {"id", sample.name},
       {"phase", sample.phase},
@@ -102,7 +103,7 @@ fs::path write_run(const fs::path& runs, const SampleRun& sample) {
     record["exit_reason"] = sample.exit_reason;
     record["actual"] = {{"training_seconds", 246.0}, {"host_bytes_peak", 877'486'080}};
   }
-  std::ofstream(run / "run.json") << record.dump(2) << '\n';
+  files.record(record);
   std::ofstream(run / "config.toml") << fmt::format(
       "model_name_or_path = \"{}\"\ntask = \"{}\"\ndataset = \"{}\"\nmax_steps = {}\n",
       sample.model, sample.task, sample.dataset, sample.n_steps);

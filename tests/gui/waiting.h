@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <ctime>
 
-namespace ferry::gui::test {
+namespace ferry::gui {
 
 /** Milliseconds of this thread's CPU time, or of all of the process's: what a machine that others
  * use, too, takes does not count. */
@@ -31,6 +31,7 @@ double longest_turn_until(const Condition& is_true, int patience_ms = 60000) {
   return longest;
 }
 
+/** Lets the event loop go on until it is true; false: it is not, after a long time. */
 template <typename Condition>
 bool wait_until(const Condition& is_true, int patience_ms = 60000) {
   QElapsedTimer timer;
@@ -42,4 +43,4 @@ bool wait_until(const Condition& is_true, int patience_ms = 60000) {
   return true;
 }
 
-}  // namespace ferry::gui::test
+}  // namespace ferry::gui

@@ -21,6 +21,7 @@
 #include "gui/models/text.h"
 #include "gui/widgets/curve_chart.h"
 #include "gui/widgets/curve_style.h"
+#include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
 #include "gui/widgets/run_chooser.h"
 #include "gui/widgets/smoothing_box.h"
@@ -80,7 +81,8 @@ QString csv_field(QString text) {
 ComparePage::ComparePage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   stack_ = new QStackedLayout(this);
   auto* const choose = new QWidget;
-  picker_ = new RunChooser(tr("Choose two to six runs to compare"), tr("&Compare"), kMost);
+  picker_ =
+      new RunChooser(shared.runs, tr("Choose two to six runs to compare"), tr("&Compare"), kMost);
   back_ = new QPushButton(tr("&Back"));
   back_->setObjectName("compare_back");
   auto* const column = new QVBoxLayout(choose);
@@ -114,11 +116,7 @@ ComparePage::~ComparePage() {
 
 void ComparePage::make_runs_page() {
   runs_page_ = new QWidget;
-  auto* const heading = new QLabel(tr("Compare runs"));
-  QFont large = font();
-  large.setBold(true);
-  large.setPointSizeF(large.pointSizeF() * 1.3);
-  heading->setFont(large);
+  auto* const heading = heading_label(tr("Compare runs"), kTitle);
   chips_ = new QWidget;
   chips_->setObjectName("compared_runs");
   add_action_ = new QAction(tr("&Add runs…"), this);
@@ -275,7 +273,7 @@ void ComparePage::set_runs(std::vector<fs::path> runs) {
 void ComparePage::show_picker() {
   back_->setVisible(!followers_.empty());
   stack_->setCurrentIndex(0);
-  picker_->look(shared().settings.runs_directory());
+  shared().runs.refresh();
 }
 
 void ComparePage::set_active(bool active) {
@@ -284,7 +282,7 @@ void ComparePage::set_active(bool active) {
     follower->set_active(active);
   if (!active) return again_.stop();
   again_.start();
-  if (stack_->currentIndex() == 0) picker_->look(shared().settings.runs_directory());
+  if (stack_->currentIndex() == 0) shared().runs.refresh();
 }
 
 QList<QAction*> ComparePage::page_actions() {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gui/models/curve.h"
-#include "gui/models/run_progress.h"
+#include "gui/models/run_words.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {
@@ -56,7 +56,7 @@ std::vector<ComparisonLine> result_lines(const service::RunComparison& compariso
     if (std::ranges::any_of(line.values, [](const QString& v) { return !v.isEmpty(); }))
       lines.push_back(std::move(line));
   };
-  add(ComparisonTable::tr("State"), [](const RunSummary& run) { return phase_word(run.phase()); });
+  add(ComparisonTable::tr("State"), [](const RunSummary& run) { return state_text(run.phase()); });
   add(ComparisonTable::tr("Steps"), [](const RunSummary& run) {
     const auto step = number_of(*run.last_step, "step"), all = number_of(*run.record, "n_steps");
     const QLocale locale;
@@ -74,7 +74,7 @@ std::vector<ComparisonLine> result_lines(const service::RunComparison& compariso
         [&](const RunSummary& run) { return shown(number_of(*run.last_evaluation, metric)); });
   }
   add(ComparisonTable::tr("Training time"), [](const RunSummary& run) {
-    return run.training_seconds > 0 ? duration_words(run.training_seconds) : QString();
+    return run.training_seconds > 0 ? duration_text(run.training_seconds) : QString();
   });
   add(ComparisonTable::tr("Speed"), [](const RunSummary& run) {
     const auto speed = tokens_per_second(run);

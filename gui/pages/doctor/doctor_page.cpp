@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gui/models/text.h"
+#include "gui/widgets/look.h"
 #include "gui/widgets/verdict_icon.h"
 
 namespace ferry::gui {
@@ -16,15 +17,6 @@ namespace {
 
 /** About as long as the trainer measures. */
 constexpr int kMeasuring_s = 20;
-
-QLabel* heading(const QString& text, double factor = 1.12) {
-  auto* label = new QLabel(text);
-  QFont font = label->font();
-  font.setBold(true);
-  font.setPointSizeF(font.pointSizeF() * factor);
-  label->setFont(font);
-  return label;
-}
 
 QLabel* words(const QString& text = {}) {
   auto* label = new QLabel(text);
@@ -118,7 +110,7 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   const auto section = [](const QString& title, QLayout* content) {
     auto* box = new QVBoxLayout;
     box->setSpacing(8);
-    box->addWidget(heading(title));
+    box->addWidget(heading_label(title));
     box->addLayout(content);
     box->addStretch();
     return box;
@@ -155,7 +147,7 @@ DoctorPage::DoctorPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   two->addLayout(section(tr("How fast it is"), measured), 1);
   column->addLayout(two);
 
-  column->addWidget(heading(tr("Models that are here")));
+  column->addWidget(heading_label(tr("Models that are here")));
   no_models_ =
       words(tr("None. Set FERRY_MODELS to a directory of models, or fetch one with "
                "Hugging Face's tools."));
@@ -198,7 +190,7 @@ QWidget* DoctorPage::make_head() {
   auto* row = new QHBoxLayout(head);
   row->setContentsMargins(0, 0, 0, 0);
   icon_ = new QLabel;
-  verdict_ = heading({}, 1.3);
+  verdict_ = heading_label({}, kTitle);
   verdict_->setObjectName("doctor_verdict");
   const auto button = [this](QAction* action, const char* name) {
     auto* made = new QPushButton(action->text());

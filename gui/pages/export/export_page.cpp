@@ -14,10 +14,11 @@
 #include <QVBoxLayout>
 #include <chrono>
 
+#include "gui/models/run_words.h"
 #include "gui/models/text.h"
-#include "gui/widgets/page_parts.h"
+#include "gui/widgets/look.h"
+#include "gui/widgets/notice.h"
 #include "gui/widgets/run_picker.h"
-#include "src/base/bytes.h"
 
 namespace ferry::gui {
 
@@ -27,20 +28,16 @@ namespace {
 
 constexpr int kWatchMs = 300, kTypingMs = 250, kSteps = 1000;
 
-QString size_of(int64_t n_bytes) {
-  return to_text(format_bytes(n_bytes));
-}
-
 }  // namespace
 
 ExportPage::ExportPage(Shared& shared, QWidget* parent)
     : Page(shared, parent), looking_(this), watching_(this), process_(this) {
   auto* column = new QVBoxLayout(this);
-  column->addWidget(make_heading(tr("Export")));
-  column->addWidget(make_note(
+  column->addWidget(heading_label(tr("Export"), kTitle));
+  column->addWidget(note_label(
       tr("Writes a trained model as a Hugging Face folder: config, tokenizer and safetensors, as "
          "transformers and other programs load them. The run stays as it is.")));
-  picker_ = new RunPicker(shared.settings, RunPicker::For::model);
+  picker_ = new RunPicker(shared.runs, shared.settings, RunPicker::For::model);
   column->addWidget(picker_);
   column->addWidget(make_form());
   column->addWidget(make_result());
@@ -94,10 +91,10 @@ QWidget* ExportPage::make_form() {
   row->addWidget(target_, 1);
   row->addWidget(browse_);
   column->addLayout(row);
-  room_ = make_note();
+  room_ = note_label();
   room_->setObjectName("room");
   column->addWidget(room_);
-  trouble_ = new Message;
+  trouble_ = new Notice;
   trouble_->setObjectName("target_trouble");
   column->addWidget(trouble_);
 
@@ -111,7 +108,7 @@ QWidget* ExportPage::make_form() {
       tr("Reads the run's checkpoints and compares their checksums with those that were kept."));
   cancel_button_ = new QPushButton(tr("&Cancel"));
   cancel_button_->setObjectName("cancel_button");
-  doing_text_ = make_note();
+  doing_text_ = note_label();
   doing_text_->setObjectName("doing");
   doing_text_->setWordWrap(false);
   doing_text_->setAlignment(Qt::AlignLeading | Qt::AlignVCenter);
@@ -125,7 +122,7 @@ QWidget* ExportPage::make_form() {
   buttons->addWidget(doing_text_);
   buttons->addStretch(0);
   column->addLayout(buttons);
-  message_ = new Message;
+  message_ = new Notice;
   message_->setObjectName("message");
   column->addWidget(message_);
   connect(target_, &QLineEdit::textChanged, this, [this] {
@@ -144,9 +141,9 @@ QWidget* ExportPage::make_result() {
   result_ = new QWidget;
   auto* column = new QVBoxLayout(result_);
   column->setContentsMargins(0, 0, 0, 0);
-  result_title_ = make_heading({}, 1.1);
+  result_title_ = heading_label({}, 1.1);
   result_title_->setObjectName("result_title");
-  result_text_ = make_note();
+  result_text_ = note_label();
   result_text_->setObjectName("result_text");
   result_text_->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
   open_button_ = new QPushButton(tr("&Open folder"));
@@ -172,8 +169,8 @@ QWidget* ExportPage::make_about() {
   about_ = new QWidget;
   auto* column = new QVBoxLayout(about_);
   column->setContentsMargins(0, 0, 0, 0);
-  column->addWidget(make_heading(tr("What is written"), 1.15));
-  about_text_ = make_note();
+  column->addWidget(heading_label(tr("What is written")));
+  about_text_ = note_label();
   about_text_->setObjectName("about_text");
   column->addWidget(about_text_);
   files_ = new QTableWidget(0, 2);
@@ -189,7 +186,7 @@ QWidget* ExportPage::make_about() {
   files_->setShowGrid(false);
   files_->setTabKeyNavigation(false);
   column->addWidget(files_, 1);
-  column->addWidget(make_heading(tr("How transformers loads it"), 1.15));
+  column->addWidget(heading_label(tr("How transformers loads it")));
   loading_ = new QPlainTextEdit;
   loading_->setObjectName("loading");
   loading_->setAccessibleName(tr("Python that loads the model"));
@@ -220,7 +217,7 @@ void ExportPage::show_about() {
   files_->setRowCount(static_cast<int>(check_->files.size()));
   for (int row = 0; row < files_->rowCount(); ++row) {
     const auto& [name, n_bytes] = check_->files[static_cast<size_t>(row)];
-    auto* size = new QTableWidgetItem(size_of(n_bytes));
+    auto* size = new QTableWidgetItem(bytes_text(n_bytes));
     size->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
     files_->setItem(row, 0, new QTableWidgetItem(name));
     files_->setItem(row, 1, size);
@@ -318,9 +315,9 @@ void ExportPage::update_buttons() {
                  : !check_                  ? tr("Looking...")
                  : !is_good                 ? QString()
                  : check_->free_bytes < 0
-                     ? tr("%1 will be written.").arg(size_of(check_->needed_bytes))
+                     ? tr("%1 will be written.").arg(bytes_text(check_->needed_bytes))
                      : tr("%1 will be written; %2 are free there.")
-                           .arg(size_of(check_->needed_bytes), size_of(check_->free_bytes)));
+                           .arg(bytes_text(check_->needed_bytes), bytes_text(check_->free_bytes)));
   room_->setVisible(!room_->text().isEmpty());
 }
 
@@ -369,15 +366,16 @@ void ExportPage::begin_verify() {
 
 void ExportPage::watch_progress() {
   if (doing_ != Doing::exporting || watching_.is_busy()) return;
-  watching_.ask([partial = partial_of(exported_)] { return written_in(partial); },
-                [this](const Written& written, const QString&) {
-                  if (doing_ != Doing::exporting || !check_ || check_->needed_bytes <= 0) return;
-                  const double share = static_cast<double>(written.n_bytes) /
-                                       static_cast<double>(check_->needed_bytes);
-                  progress_->setValue(static_cast<int>(std::min(1., share) * kSteps));
-                  doing_text_->setText(
-                      tr("%1 of %2").arg(size_of(written.n_bytes), size_of(check_->needed_bytes)));
-                });
+  watching_.ask(
+      [partial = partial_of(exported_)] { return written_in(partial); },
+      [this](const Written& written, const QString&) {
+        if (doing_ != Doing::exporting || !check_ || check_->needed_bytes <= 0) return;
+        const double share =
+            static_cast<double>(written.n_bytes) / static_cast<double>(check_->needed_bytes);
+        progress_->setValue(static_cast<int>(std::min(1., share) * kSteps));
+        doing_text_->setText(
+            tr("%1 of %2").arg(bytes_text(written.n_bytes), bytes_text(check_->needed_bytes)));
+      });
 }
 
 void ExportPage::cancel() {
@@ -425,7 +423,7 @@ void ExportPage::show_result(const Written& written) {
   result_text_->setText(
       tr("%1\n%2 in %n file(s). Each tensor was read back and is the same as in the run.", nullptr,
          static_cast<int>(written.n_files))
-          .arg(path_text(exported_), size_of(written.n_bytes)));
+          .arg(path_text(exported_), bytes_text(written.n_bytes)));
   result_->show();
   update_buttons();
   // The next export wants another folder.

@@ -22,7 +22,7 @@ class QWidget;
 
 namespace ferry::gui {
 
-class Message;
+class Notice;
 class RunPicker;
 
 class ExportPage : public Page {
@@ -62,7 +62,7 @@ class ExportPage : public Page {
   QPushButton *browse_, *export_button_, *verify_button_, *cancel_button_;
   QPushButton *open_button_, *try_button_;
   QLabel *room_, *doing_text_, *result_title_, *result_text_;
-  Message *trouble_, *message_;
+  Notice *trouble_, *message_;
   QProgressBar* progress_;
   QWidget *result_, *about_;
   QLabel* about_text_;

@@ -47,7 +47,7 @@ bool is_there(const fs::path& path) {
 LivePage::LivePage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   stack_ = new QStackedLayout(this);
   auto* const choose = new QWidget;
-  picker_ = new RunChooser(tr("Choose a run to watch"), tr("&Watch"), 1);
+  picker_ = new RunChooser(shared.runs, tr("Choose a run to watch"), tr("&Watch"), 1);
   auto* const new_run = new QPushButton(tr("&New run"));
   new_run->setObjectName("picker_new_run");
   auto* const column = new QVBoxLayout(choose);
@@ -201,7 +201,7 @@ void LivePage::show_run(const fs::path& run) {
 
 void LivePage::show_picker() {
   stack_->setCurrentIndex(0);
-  picker_->look(shared().settings.runs_directory());
+  shared().runs.refresh();
 }
 
 void LivePage::connect_follower() {
@@ -223,7 +223,7 @@ void LivePage::set_active(bool active) {
   is_active_ = active;
   gpu_.set_active(active);
   if (follower_) follower_->set_active(active);
-  if (active && stack_->currentIndex() == 0) picker_->look(shared().settings.runs_directory());
+  if (active && stack_->currentIndex() == 0) shared().runs.refresh();
 }
 
 QList<QAction*> LivePage::page_actions() {
@@ -301,7 +301,7 @@ void LivePage::show_state() {
       kind = Notice::Kind::good;
       const auto seconds = number_in(record, "actual", "training_seconds");
       text = seconds ? tr("Finished: trained for %1. The model is ready to try and to export.")
-                           .arg(duration_words(*seconds))
+                           .arg(duration_text(*seconds))
                      : tr("Finished. The model is ready to try and to export.");
     }
     if (const QString trouble = follower_->trouble(); text.isEmpty() && !trouble.isEmpty()) {
@@ -352,7 +352,7 @@ void LivePage::tell_end(const QString& phase) {
   // The answer to what was asked before says nothing of this end.
   if (phase_kind(phase.toStdString()) == PhaseKind::bad) say_answer({});
   const QString name = path_text(follower_->run().filename());
-  const QString text = tr("%1: %2").arg(name, phase_word(phase.toStdString()));
+  const QString text = tr("%1: %2").arg(name, state_text(phase.toStdString()));
   emit shared().navigator.said(text);
   if (!QSystemTrayIcon::isSystemTrayAvailable() || !QSystemTrayIcon::supportsMessages()) return;
   const bool is_good = phase == "finished" || phase == "stopped";

@@ -3,6 +3,7 @@
 #include <QPainter>
 
 #include "gui/widgets/curve_style.h"
+#include "gui/widgets/run_shape.h"
 
 namespace ferry::gui {
 
@@ -10,8 +11,8 @@ PhaseMark::PhaseMark(QWidget* parent) : QWidget(parent) {
   setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Fixed);
 }
 
-void PhaseMark::show_kind(PhaseKind kind) {
-  kind_ = kind;
+void PhaseMark::show_group(RunGroup group) {
+  group_ = group;
   update();
 }
 
@@ -25,46 +26,25 @@ void PhaseMark::paintEvent(QPaintEvent*) {
   painter.setRenderHint(QPainter::Antialiasing);
   const double size = std::min(width(), height());
   const QRectF box(size * 0.15, (height() - size) / 2 + size * 0.15, size * 0.7, size * 0.7);
-  const auto fill = [&](const QColor& colour) {
-    painter.setPen(Qt::NoPen);
-    painter.setBrush(colour);
-  };
-  const auto line = [&](const QColor& colour) {
-    painter.setPen(QPen(colour, size * 0.14, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
-    painter.setBrush(Qt::NoBrush);
-  };
-  switch (kind_) {
-    case PhaseKind::busy:  // a triangle: it runs
-      fill(curve_colour(0, palette()));
-      painter.drawPolygon(
-          QPolygonF({box.topLeft(), QPointF(box.right(), box.center().y()), box.bottomLeft()}));
-      break;
-    case PhaseKind::waiting:  // two bars
-      fill(curve_colour(1, palette()));
-      painter.drawRect(QRectF(box.left(), box.top(), box.width() * 0.36, box.height()));
-      painter.drawRect(
-          QRectF(box.right() - box.width() * 0.36, box.top(), box.width() * 0.36, box.height()));
-      break;
-    case PhaseKind::good:  // a tick
-      line(curve_colour(2, palette()));
-      painter.drawPolyline(
-          QPolygonF({QPointF(box.left(), box.center().y()),
-                     QPointF(box.left() + box.width() * 0.4, box.bottom()), box.topRight()}));
-      break;
-    case PhaseKind::stopped:  // a square
-      fill(palette().color(QPalette::PlaceholderText));
-      painter.drawRect(box);
-      break;
-    case PhaseKind::bad:  // a cross
-      line(warning_colour(palette()));
-      painter.drawLine(box.topLeft(), box.bottomRight());
-      painter.drawLine(box.bottomLeft(), box.topRight());
-      break;
-    case PhaseKind::unknown:  // a ring
-      line(palette().color(QPalette::PlaceholderText));
-      painter.drawEllipse(box);
+  painter.setPen(colour());
+  draw_run_shape(painter, box, group_);
+}
+
+QColor PhaseMark::colour() const {
+  switch (group_) {
+    case RunGroup::running:
+      return curve_colour(0, palette());
+    case RunGroup::paused:
+      return curve_colour(1, palette());
+    case RunGroup::finished:
+      return curve_colour(2, palette());
+    case RunGroup::failed:
+      return warning_colour(palette());
+    case RunGroup::stopped:
+    case RunGroup::unreadable:
       break;
   }
+  return palette().color(QPalette::PlaceholderText);
 }
 
 }  // namespace ferry::gui

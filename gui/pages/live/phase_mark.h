@@ -3,7 +3,7 @@
 
 #include <QWidget>
 
-#include "gui/models/run_progress.h"
+#include "gui/models/run_words.h"
 
 namespace ferry::gui {
 
@@ -12,14 +12,16 @@ class PhaseMark : public QWidget {
 
  public:
   explicit PhaseMark(QWidget* parent = nullptr);
-  void show_kind(PhaseKind kind);
+  void show_group(RunGroup group);
   QSize sizeHint() const override;
 
  protected:
   void paintEvent(QPaintEvent* event) override;
 
  private:
-  PhaseKind kind_ = PhaseKind::unknown;
+  QColor colour() const;
+
+  RunGroup group_ = RunGroup::unreadable;
 };
 
 }  // namespace ferry::gui

@@ -12,18 +12,13 @@
 #include "gui/models/run_words.h"
 #include "gui/models/text.h"
 #include "gui/pages/live/phase_mark.h"
+#include "gui/widgets/look.h"
 
 namespace ferry::gui {
 
 namespace {
 
 constexpr int kBarParts = 1000;
-
-QFont larger(QFont font, double by) {
-  font.setBold(true);
-  font.setPointSizeF(font.pointSizeF() * by);
-  return font;
-}
 
 QString count(int64_t n) {
   return QLocale().toString(static_cast<qlonglong>(n));
@@ -38,13 +33,13 @@ QString epoch_text(double epochs) {
 
 RunHeader::RunHeader(QWidget* parent) : QWidget(parent) {
   mark_ = new PhaseMark;
-  mark_->setFont(larger(font(), 1.3));
+  mark_->setFont(heading_font(font(), kTitle));
   phase_ = new QLabel;
   phase_->setObjectName("phase");
-  phase_->setFont(larger(font(), 1.3));
+  phase_->setFont(heading_font(font(), kTitle));
   name_ = new QLabel;
   name_->setObjectName("run_name");
-  name_->setFont(larger(font(), 1.3));
+  name_->setFont(heading_font(font(), kTitle));
   name_->setTextInteractionFlags(Qt::TextSelectableByMouse);
   // A long name gives way to the rest of the line.
   name_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
@@ -106,7 +101,7 @@ RunHeader::Figure RunHeader::figure(const QString& name, const char* object_name
   label->setForegroundRole(QPalette::PlaceholderText);
   auto* const value = new QLabel;
   value->setObjectName(object_name);
-  value->setFont(larger(font(), 1.15));
+  value->setFont(heading_font(font()));
   // Room for the usual values, so that nothing jumps as they change.
   value->setMinimumWidth(value->fontMetrics().horizontalAdvance("00,000 tokens"));
   return {label, value};
@@ -118,9 +113,9 @@ void RunHeader::show_name(const std::filesystem::path& run) {
 }
 
 void RunHeader::show_state(const std::string& phase, const QString& detail) {
-  mark_->show_kind(phase_kind(phase));
-  phase_->setText(phase_word(phase));
-  phase_->setAccessibleName(tr("State: %1").arg(phase_word(phase)));
+  mark_->show_group(run_group(phase));
+  phase_->setText(state_text(phase));
+  phase_->setAccessibleName(tr("State: %1").arg(state_text(phase)));
   detail_->setText(detail);
 }
 
@@ -146,7 +141,7 @@ void RunHeader::show_progress(const RunProgress& progress, const std::string& ph
   else if (progress.is_estimating || phase == "preparing")
     left = tr("estimating");
   else if (progress.seconds_left)
-    left = duration_words(*progress.seconds_left);
+    left = duration_text(*progress.seconds_left);
   else
     left = QStringLiteral("–");
   const auto show = [](const Figure& figure, const QString& text) {

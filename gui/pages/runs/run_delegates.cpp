@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "gui/models/run_list_model.h"
+#include "gui/widgets/run_shape.h"
 
 namespace ferry::gui {
 
@@ -46,47 +47,6 @@ void draw_text(QPainter& painter,
       option.fontMetrics.elidedText(text, elides, place.width()));
 }
 
-/** A shape for each kind of state. */
-void draw_shape(QPainter& painter, const QRectF& box, RunGroup group) {
-  const QColor colour = painter.pen().color();
-  painter.setBrush(colour);
-  const double w = box.width(), h = box.height();
-  switch (group) {
-    case RunGroup::running:
-      painter.setPen(Qt::NoPen);
-      painter.drawPolygon(
-          QPolygonF({box.topLeft(), {box.right(), box.center().y()}, box.bottomLeft()}));
-      break;
-    case RunGroup::paused:
-      painter.setPen(Qt::NoPen);
-      painter.drawRect(QRectF(box.left(), box.top(), w * 0.33, h));
-      painter.drawRect(QRectF(box.right() - w * 0.33, box.top(), w * 0.33, h));
-      break;
-    case RunGroup::finished:
-      painter.setPen(QPen(colour, w * 0.18, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
-      painter.drawPolyline(QPolygonF({{box.left(), box.top() + h * 0.55},
-                                      {box.left() + w * 0.38, box.bottom() - h * 0.08},
-                                      {box.right(), box.top() + h * 0.12}}));
-      break;
-    case RunGroup::stopped:
-      painter.setPen(Qt::NoPen);
-      painter.drawRect(box.adjusted(w * 0.08, h * 0.08, -w * 0.08, -h * 0.08));
-      break;
-    case RunGroup::failed: {
-      painter.setPen(QPen(colour, w * 0.18, Qt::SolidLine, Qt::RoundCap));
-      const QRectF in = box.adjusted(w * 0.1, h * 0.1, -w * 0.1, -h * 0.1);
-      painter.drawLine(in.topLeft(), in.bottomRight());
-      painter.drawLine(in.bottomLeft(), in.topRight());
-      break;
-    }
-    case RunGroup::unreadable:
-      painter.setPen(QPen(colour, w * 0.14));
-      painter.setBrush(Qt::NoBrush);
-      painter.drawEllipse(box.adjusted(w * 0.08, h * 0.08, -w * 0.08, -h * 0.08));
-      break;
-  }
-}
-
 }  // namespace
 
 void TextDelegate::paint(QPainter* painter,
@@ -120,7 +80,7 @@ void StateDelegate::paint(QPainter* painter,
                    inside.center().y() - side / 2 + 0.5, side, side);
   painter->setPen(group == RunGroup::running || group == RunGroup::paused ? accent(filled)
                                                                           : text_colour(filled));
-  draw_shape(*painter, box, group);
+  draw_run_shape(*painter, box, group);
   const int taken = static_cast<int>(std::ceil(side)) + gap;
   draw_text(*painter, filled,
             inside.adjusted(is_mirrored ? 0 : taken, 0, is_mirrored ? -taken : 0, 0), text);

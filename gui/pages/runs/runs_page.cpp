@@ -8,7 +8,8 @@
 #include "gui/pages/runs/inline_bar.h"
 #include "gui/pages/runs/queue_section.h"
 #include "gui/pages/runs/run_delegates.h"
-#include "gui/pages/runs/run_filter.h"
+#include "gui/models/run_filter.h"
+#include "gui/widgets/look.h"
 #include "src/config/config.h"
 #include "src/service/runs/run_report.h"
 #include "src/service/runs/run_watch.h"
@@ -71,12 +72,6 @@ QString names_of(const std::vector<fs::path>& runs) {
 bool may_delete(const fs::path& run) {
   service::RunWatch watch(run);
   return service::allowed_actions(watch.look()).allows(RunAction::delete_run);
-}
-
-QFont heading(QFont font) {
-  font.setBold(true);
-  font.setPointSizeF(font.pointSizeF() * 1.3);
-  return font;
 }
 
 /** Tab leaves the table, Enter opens a run, Copy takes whole rows. */
@@ -249,7 +244,7 @@ void RunsPage::make_actions() {
 QWidget* RunsPage::make_head() {
   auto* head = new QWidget;
   auto* title = new QLabel(tr("Runs"));
-  title->setFont(heading(title->font()));
+  title->setFont(heading_font(title->font(), kTitle));
   count_ = new QLabel;
   count_->setObjectName("run_count");
   count_->setForegroundRole(QPalette::PlaceholderText);
@@ -364,7 +359,7 @@ QWidget* RunsPage::make_message(const char* name,
   auto* message = new QWidget;
   message->setObjectName(name);
   auto* big = new QLabel(title);
-  big->setFont(heading(big->font()));
+  big->setFont(heading_font(big->font(), kTitle));
   big->setAlignment(Qt::AlignCenter);
   auto* small = new QLabel(text);
   small->setWordWrap(true);

@@ -14,7 +14,8 @@
 
 #include "gui/models/text.h"
 #include "gui/models/word_diff.h"
-#include "gui/widgets/page_parts.h"
+#include "gui/widgets/look.h"
+#include "gui/widgets/notice.h"
 #include "gui/widgets/run_picker.h"
 #include "src/config/options/option.h"
 
@@ -60,10 +61,10 @@ void show_parts(QTextEdit& edit,
 
 SamplesPage::SamplesPage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   auto* column = new QVBoxLayout(this);
-  column->addWidget(make_heading(tr("Samples")));
-  picker_ = new RunPicker(shared.settings, RunPicker::For::run);
+  column->addWidget(heading_label(tr("Samples"), kTitle));
+  picker_ = new RunPicker(shared.runs, shared.settings, RunPicker::For::run);
   column->addWidget(picker_);
-  message_ = new Message;
+  message_ = new Notice;
   message_->setObjectName("message");
   column->addWidget(message_);
 
@@ -131,7 +132,7 @@ QWidget* SamplesPage::make_texts() {
   auto* box = new QWidget;
   auto* grid = new QGridLayout(box);
   grid->setContentsMargins(0, 0, 0, 0);
-  title_ = make_heading({}, 1.1);
+  title_ = heading_label({}, 1.1);
   title_->setObjectName("sample_title");
   title_->setTextFormat(Qt::PlainText);
   title_->setWordWrap(false);
@@ -150,9 +151,9 @@ QWidget* SamplesPage::make_texts() {
   text_row->addWidget(copy_button_);
   text_ = make_text("sample_text", tr("The chosen sample"));
   other_text_ = make_text("other_text", tr("The sample that it is compared with"));
-  settings_ = make_note();
+  settings_ = note_label();
   settings_->setObjectName("sample_settings");
-  other_settings_ = make_note();
+  other_settings_ = note_label();
   grid->addLayout(other_row, 0, 0);
   grid->addLayout(text_row, 0, 1);
   grid->addWidget(other_text_, 1, 0);
@@ -172,10 +173,10 @@ QWidget* SamplesPage::make_texts() {
 QWidget* SamplesPage::make_empty() {
   auto* box = new QWidget;
   auto* column = new QVBoxLayout(box);
-  empty_title_ = make_heading({}, 1.1);
+  empty_title_ = heading_label({}, 1.1);
   empty_title_->setObjectName("empty_title");
   empty_title_->setAlignment(Qt::AlignCenter);
-  empty_text_ = make_note();
+  empty_text_ = note_label();
   empty_text_->setObjectName("empty_text");
   empty_text_->setAlignment(Qt::AlignCenter);
   new_run_ = new QPushButton(tr("&New run"));

@@ -16,7 +16,7 @@ class QTextEdit;
 
 namespace ferry::gui {
 
-class Message;
+class Notice;
 class RunPicker;
 
 class SamplesPage : public Page {
@@ -51,7 +51,7 @@ class SamplesPage : public Page {
   void copy_text();
 
   RunPicker* picker_;
-  Message* message_;
+  Notice* message_;
   QStackedWidget* stack_;
   QTableView* table_;
   QComboBox* other_;

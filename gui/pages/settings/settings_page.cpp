@@ -18,7 +18,8 @@
 #include <QVBoxLayout>
 
 #include "gui/models/text.h"
-#include "gui/widgets/page_parts.h"
+#include "gui/widgets/look.h"
+#include "gui/widgets/notice.h"
 
 namespace ferry::gui {
 
@@ -102,8 +103,8 @@ SettingsPage::SettingsPage(Shared& shared, QWidget* parent)
   outer->addWidget(scroll);
   auto* content = new QWidget;
   auto* column = new QVBoxLayout(content);
-  column->addWidget(make_heading(tr("Settings")));
-  column->addWidget(make_note(tr("Changes take effect at once and are kept.")));
+  column->addWidget(heading_label(tr("Settings"), kTitle));
+  column->addWidget(note_label(tr("Changes take effect at once and are kept.")));
   add_folders(*column);
   add_look(*column);
   add_hours(*column);
@@ -128,12 +129,12 @@ void SettingsPage::add_folders(QVBoxLayout& column) {
   runs_->setObjectName("field_runs_directory");
   auto* browse = new QPushButton(tr("&Browse..."));
   browse->setObjectName("browse_runs");
-  runs_trouble_ = new Message;
+  runs_trouble_ = new Notice;
   runs_trouble_->setObjectName("runs_trouble");
   form->addRow(label_for(runs_, tr("&Runs folder")),
                with_notes(row_of({runs_, browse}),
-                          {make_note(tr("New runs get a folder of their own in it. Runs that are "
-                                        "there already stay where they are.")),
+                          {note_label(tr("New runs get a folder of their own in it. Runs that are "
+                                         "there already stay where they are.")),
                            runs_trouble_}));
   connect(runs_, &QLineEdit::editingFinished, this, &SettingsPage::take_runs_folder);
   connect(browse, &QPushButton::clicked, this, [this] {
@@ -151,8 +152,8 @@ void SettingsPage::add_folders(QVBoxLayout& column) {
   open->setObjectName("open_presets");
   form->addRow(label_for(presets_, tr("&Presets folder")),
                with_notes(row_of({presets_, open}),
-                          {make_note(tr("Your own presets, one .toml file each. One with the name "
-                                        "of a built-in preset takes its place."))}));
+                          {note_label(tr("Your own presets, one .toml file each. One with the name "
+                                         "of a built-in preset takes its place."))}));
   connect(open, &QPushButton::clicked, this, [this] {
     QDir().mkpath(presets_->text());
     QDesktopServices::openUrl(QUrl::fromLocalFile(presets_->text()));
@@ -173,7 +174,7 @@ void SettingsPage::add_look(QVBoxLayout& column) {
   // Each language by its own name.
   language_->addItem(QStringLiteral("English"), QStringLiteral("en"));
   language_->addItem(QString::fromUtf8("\u7b80\u4f53\u4e2d\u6587"), QStringLiteral("zh_CN"));
-  language_note_ = make_note();
+  language_note_ = note_label();
   language_note_->setObjectName("language_note");
   form->addRow(label_for(language_, tr("&Language")),
                with_notes(row_of({language_}, true), {language_note_}));
@@ -195,7 +196,7 @@ void SettingsPage::add_hours(QVBoxLayout& column) {
   // Hours and minutes as the system writes them.
   for (QTimeEdit* edit : {from_, until_})
     edit->setDisplayFormat(QLocale().timeFormat(QLocale::ShortFormat).remove(":ss"));
-  hours_note_ = make_note();
+  hours_note_ = note_label();
   hours_note_->setObjectName("hours_note");
   form->addRow(with_notes(hours_, {row_of({label_for(from_, tr("Fro&m")), from_,
                                            label_for(until_, tr("u&ntil")), until_},
@@ -204,14 +205,16 @@ void SettingsPage::add_hours(QVBoxLayout& column) {
   yields_ = new QCheckBox(tr("Pause while another program needs the &GPU's memory"));
   yields_->setObjectName("field_yields");
   form->addRow(with_notes(
-      yields_, {make_note(tr("A game or another program gets the card. The run goes on when it has "
-                             "ended; at most one step is computed again."))}));
+      yields_,
+      {note_label(tr("A game or another program gets the card. The run goes on when it has "
+                     "ended; at most one step is computed again."))}));
   queue_ = new QCheckBox(tr("Start runs of the &queue by themselves, one after another"));
   queue_->setObjectName("field_queue");
   form->addRow(with_notes(
-      queue_, {make_note(tr("Off, runs wait in the queue until it is switched on. A run that you "
-                            "start yourself starts in any case. All of this is done while this app "
-                            "is open."))}));
+      queue_,
+      {note_label(tr("Off, runs wait in the queue until it is switched on. A run that you "
+                     "start yourself starts in any case. All of this is done while this app "
+                     "is open."))}));
   connect(hours_, &QCheckBox::toggled, this, &SettingsPage::take_hours);
   connect(from_, &QTimeEdit::timeChanged, this, &SettingsPage::take_hours);
   connect(until_, &QTimeEdit::timeChanged, this, &SettingsPage::take_hours);
@@ -228,8 +231,8 @@ void SettingsPage::add_notices(QVBoxLayout& column) {
   notices_ = new QCheckBox(tr("Tell me &when a run has ended"));
   notices_->setObjectName("field_notifications");
   form->addRow(
-      with_notes(notices_, {make_note(tr("On the desktop, also of a run that fails or waits for "
-                                         "room on the disk. The window says the same."))}));
+      with_notes(notices_, {note_label(tr("On the desktop, also of a run that fails or waits for "
+                                          "room on the disk. The window says the same."))}));
   connect(notices_, &QCheckBox::toggled, this, [this](bool on) {
     if (!is_showing_) shared().settings.set_value(kNotifies, on);
   });

@@ -14,7 +14,7 @@ class QVBoxLayout;
 
 namespace ferry::gui {
 
-class Message;
+class Notice;
 
 class SettingsPage : public Page {
   Q_OBJECT
@@ -40,7 +40,7 @@ class SettingsPage : public Page {
   void show_hours_text();
 
   QLineEdit *runs_, *presets_;
-  Message* runs_trouble_;
+  Notice* runs_trouble_;
   QComboBox *theme_, *language_;
   QLabel *language_note_, *hours_note_;
   QCheckBox *hours_, *yields_, *queue_, *notices_;

@@ -10,7 +10,8 @@
 
 #include "gui/models/text.h"
 #include "gui/widgets/choice_card.h"
-#include "gui/widgets/page_parts.h"
+#include "gui/widgets/look.h"
+#include "gui/widgets/notice.h"
 
 namespace ferry::gui {
 
@@ -36,10 +37,10 @@ StartPage::StartPage(Shared& shared, QWidget* parent)
   outer->addWidget(scroll);
   auto* content = new QWidget;
   auto* column = new QVBoxLayout(content);
-  column->addWidget(make_heading(tr("Train a model of your own"), 1.5));
+  column->addWidget(heading_label(tr("Train a model of your own"), 1.5));
   column->addWidget(
-      make_note(tr("Ferry fine-tunes transformers, also those that do not fit the GPU. Nothing "
-                   "leaves this machine.")));
+      note_label(tr("Ferry fine-tunes transformers, also those that do not fit the GPU. Nothing "
+                    "leaves this machine.")));
   column->addWidget(make_machine());
   column->addWidget(make_cards());
   column->addWidget(make_plan());
@@ -71,7 +72,7 @@ QWidget* StartPage::make_machine() {
   auto* group = new QGroupBox(tr("This machine"));
   auto* grid = new QGridLayout(group);
   const auto add = [&](int row, const QString& name, QLabel* value) {
-    auto* label = make_note(name);
+    auto* label = note_label(name);
     label->setWordWrap(false);
     grid->addWidget(label, row / 2, row % 2 * 2, Qt::AlignTop);
     grid->addWidget(value, row / 2, row % 2 * 2 + 1, Qt::AlignTop);
@@ -94,7 +95,7 @@ QWidget* StartPage::make_machine() {
   row->addWidget(machine_state_, 1);
   row->addWidget(doctor_);
   grid->addLayout(row, 2, 0, 1, 4);
-  machine_trouble_ = new Message;
+  machine_trouble_ = new Notice;
   machine_trouble_->setObjectName("machine_trouble");
   grid->addWidget(machine_trouble_, 3, 0, 1, 4);
   connect(doctor_, &QPushButton::clicked, this,
@@ -106,7 +107,7 @@ QWidget* StartPage::make_cards() {
   auto* box = new QWidget;
   auto* column = new QVBoxLayout(box);
   column->setContentsMargins(0, 0, 0, 0);
-  column->addWidget(make_heading(tr("1. Choose what it learns"), 1.15));
+  column->addWidget(heading_label(tr("1. Choose what it learns")));
   auto* row = new QHBoxLayout;
   cards_ = new QButtonGroup(this);
   const auto add = [&](StartKind kind, const char* name, const QString& title,
@@ -136,7 +137,7 @@ QWidget* StartPage::make_plan() {
   auto* box = new QWidget;
   auto* column = new QVBoxLayout(box);
   column->setContentsMargins(0, 0, 0, 0);
-  column->addWidget(make_heading(tr("2. See that it fits"), 1.15));
+  column->addWidget(heading_label(tr("2. See that it fits")));
   auto* grid = new QGridLayout;
   models_ = new QComboBox;
   models_->setObjectName("field_model");
@@ -169,12 +170,12 @@ QWidget* StartPage::make_plan() {
   grid->addWidget(promise_, 3, 1);
   grid->setColumnStretch(1, 1);
   column->addLayout(grid);
-  plan_trouble_ = new Message;
+  plan_trouble_ = new Notice;
   plan_trouble_->setObjectName("plan_trouble");
   column->addWidget(plan_trouble_);
 
   column->addSpacing(fontMetrics().height() / 2);
-  column->addWidget(make_heading(tr("3. Start"), 1.15));
+  column->addWidget(heading_label(tr("3. Start")));
   auto* row = new QHBoxLayout;
   start_button_ = new QPushButton(tr("&Start training"));
   start_button_->setObjectName("start_button");
@@ -189,7 +190,7 @@ QWidget* StartPage::make_plan() {
   row->addWidget(all_settings_);
   row->addStretch(1);
   column->addLayout(row);
-  start_trouble_ = new Message;
+  start_trouble_ = new Notice;
   start_trouble_->setObjectName("start_trouble");
   column->addWidget(start_trouble_);
   connect(models_, &QComboBox::activated, this, [this] { plan(); });
@@ -204,15 +205,15 @@ QWidget* StartPage::make_next() {
   auto* box = new QWidget;
   auto* column = new QVBoxLayout(box);
   column->setContentsMargins(0, 0, 0, 0);
-  column->addWidget(make_heading(tr("What comes then"), 1.15));
+  column->addWidget(heading_label(tr("What comes then")));
   auto* row = new QHBoxLayout;
   row->setSpacing(fontMetrics().height() * 2);
   const auto add = [&](const QString& title, const QString& text) {
     auto* part = new QVBoxLayout;
     part->setSpacing(fontMetrics().height() / 4);
-    auto* heading = make_heading(title, 1);
+    auto* heading = heading_label(title, 1);
     part->addWidget(heading);
-    part->addWidget(make_note(text));
+    part->addWidget(note_label(text));
     part->addStretch(1);
     row->addLayout(part, 1);
   };

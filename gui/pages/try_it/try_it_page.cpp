@@ -21,7 +21,8 @@
 #include <cmath>
 
 #include "gui/models/text.h"
-#include "gui/widgets/page_parts.h"
+#include "gui/widgets/look.h"
+#include "gui/widgets/notice.h"
 #include "gui/widgets/run_picker.h"
 #include "gui/widgets/score_bar.h"
 
@@ -50,10 +51,10 @@ QString number_text(double value) {
 TryItPage::TryItPage(Shared& shared, QWidget* parent)
     : Page(shared, parent), background_(this), process_(this) {
   auto* column = new QVBoxLayout(this);
-  column->addWidget(make_heading(tr("Try a model")));
-  picker_ = new RunPicker(shared.settings, RunPicker::For::model);
+  column->addWidget(heading_label(tr("Try a model"), kTitle));
+  picker_ = new RunPicker(shared.runs, shared.settings, RunPicker::For::model);
   column->addWidget(picker_);
-  model_message_ = new Message;
+  model_message_ = new Notice;
   model_message_->setObjectName("model_message");
   column->addWidget(model_message_);
 
@@ -119,7 +120,7 @@ QWidget* TryItPage::make_form() {
   busy_->setTextVisible(false);
   busy_->setAccessibleName(tr("The model answers"));
   busy_->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
-  told_ = make_note();
+  told_ = note_label();
   told_->setObjectName("told");
   told_->setWordWrap(false);
   told_->setAlignment(Qt::AlignLeading | Qt::AlignVCenter);
@@ -191,17 +192,17 @@ QWidget* TryItPage::make_result() {
   auto* box = new QWidget;
   auto* column = new QVBoxLayout(box);
   column->setContentsMargins(0, 0, 0, 0);
-  message_ = new Message;
+  message_ = new Notice;
   message_->setObjectName("message");
   column->addWidget(message_);
-  summary_ = make_heading({}, 1.2);
+  summary_ = heading_label({}, 1.2);
   summary_->setObjectName("summary");
   summary_->setTextFormat(Qt::PlainText);
   summary_->setWordWrap(true);
   column->addWidget(summary_);
   result_ = new QStackedWidget;
 
-  nothing_ = make_note(tr("The answer appears here."));
+  nothing_ = note_label(tr("The answer appears here."));
   static_cast<QLabel*>(nothing_)->setAlignment(Qt::AlignTop | Qt::AlignLeft);
   scores_ = new QTableWidget(0, 2);
   scores_->setObjectName("scores");

@@ -27,7 +27,7 @@ class QLabel;
 
 namespace ferry::gui {
 
-class Message;
+class Notice;
 class RunPicker;
 
 class TryItPage : public Page {
@@ -85,7 +85,7 @@ class TryItPage : public Page {
   void copy_answer();
 
   RunPicker* picker_;
-  Message *model_message_, *message_;
+  Notice *model_message_, *message_;
   QWidget *form_box_, *second_box_, *generation_box_;
   QLabel *first_label_, *second_label_, *told_, *summary_;
   QPlainTextEdit *first_, *second_;

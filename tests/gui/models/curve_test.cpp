@@ -18,7 +18,6 @@ namespace {
 using service::MetricsReader;
 using service::Series;
 using service::SeriesPoint;
-using test::RunFiles;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
@@ -275,7 +274,7 @@ TEST(Csv, SaysWhyItCannotBeWritten) {
                    [&](const QString&, const QString& trouble) { said = trouble; });
   // Below a file there is no directory, for root either.
   csv.start({{"run", run.path()}}, {"loss"}, path_text(run.path() / "run.json" / "a.csv"));
-  EXPECT_TRUE(test::becomes([&] { return !said.isEmpty(); }));
+  EXPECT_TRUE(wait_until([&] { return !said.isEmpty(); }));
   EXPECT_TRUE(said.contains("a.csv")) << said.toStdString();
 }
 

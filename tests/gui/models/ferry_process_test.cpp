@@ -1,7 +1,5 @@
 #include "gui/models/ferry_process.h"
 
-#include <QTemporaryDir>
-
 #include "tests/gui/gui_test.h"
 
 namespace ferry::gui {

@@ -10,8 +10,6 @@
 namespace ferry::gui {
 namespace {
 
-using test::wait_until;
-
 TEST(LatestWorker, OnlyTheLatestResultArrives) {
   QObject receiver;
   LatestWorker worker(&receiver);

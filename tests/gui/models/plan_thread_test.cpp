@@ -20,7 +20,6 @@ namespace ferry::gui {
 namespace {
 
 using ferry::test::TempDir;
-using test::wait_until;
 using Outcome = std::shared_ptr<const PlanOutcome>;
 
 class PlanThreads : public testing::Test {
@@ -176,10 +175,10 @@ TEST_F(PlanThreads, AnotherBudgetIsPlannedInTime) {
   double longest = 0;
   for (const char* budget : {"9GiB", "7GiB", "5GiB", "3GiB"}) {
     outcomes_.clear();
-    const double begin = test::cpu_ms(CLOCK_PROCESS_CPUTIME_ID);
+    const double begin = cpu_ms(CLOCK_PROCESS_CPUTIME_ID);
     thread_.ask(large({{"gpu_memory", budget}}));
     ASSERT_TRUE(wait_until([&] { return !outcomes_.empty(); }));
-    longest = std::max(longest, test::cpu_ms(CLOCK_PROCESS_CPUTIME_ID) - begin);
+    longest = std::max(longest, cpu_ms(CLOCK_PROCESS_CPUTIME_ID) - begin);
     ASSERT_TRUE(wait_until([&] { return !thread_.is_waiting(); }));
   }
   printf("another budget is planned and delivered in at most %.1f ms\n", longest);

@@ -7,7 +7,6 @@
 #include <QEventLoop>
 #include <QFile>
 #include <QProcess>
-#include <QTemporaryDir>
 #include <QTimer>
 #include <nlohmann/json.hpp>
 
@@ -15,18 +14,13 @@
 #include "gui/models/model_facts.h"
 #include "gui/models/settings_model.h"
 #include "gui/models/text.h"
+#include "tests/gui/gui_test.h"
 
 namespace ferry::gui {
 namespace {
 
 class Presets : public testing::Test {
  protected:
-  void SetUp() override {
-    before_ = qgetenv("XDG_CONFIG_HOME");
-    qputenv("XDG_CONFIG_HOME", QFile::encodeName(directory_.path()));
-  }
-  void TearDown() override { qputenv("XDG_CONFIG_HOME", before_); }
-
   void wait_for(PresetModel& presets, void (PresetModel::*signal)()) {
     QEventLoop loop;
     QObject::connect(&presets, signal, &loop, &QEventLoop::quit);
@@ -41,11 +35,10 @@ class Presets : public testing::Test {
     wait_for(presets, &PresetModel::loaded);
   }
   QString own(const QString& name) const {
-    return directory_.filePath("ferry/presets/" + name + ".toml");
+    return home_.file("config/ferry/presets/" + name + ".toml");
   }
 
-  QTemporaryDir directory_;
-  QByteArray before_;
+  TestHome home_;
 };
 
 TEST_F(Presets, AreReadAndPlanned) {
@@ -159,7 +152,7 @@ TEST_F(Presets, ThatComeWithFerryStayAsTheyAre) {
 
 TEST_F(Presets, SayThatTheDirectoryCannotBeWritten) {
   // Also root may not write below a file.
-  QFile blocks(directory_.filePath("ferry"));
+  QFile blocks(home_.file("config/ferry"));
   ASSERT_TRUE(blocks.open(QIODevice::WriteOnly));
   PresetModel presets;
   load(presets);
@@ -169,7 +162,7 @@ TEST_F(Presets, SayThatTheDirectoryCannotBeWritten) {
 }
 
 TEST_F(Presets, AFileThatIsNoneSaysWhy) {
-  QDir().mkpath(directory_.filePath("ferry/presets"));
+  QDir().mkpath(home_.file("config/ferry/presets"));
   QFile file(own("broken"));
   ASSERT_TRUE(file.open(QIODevice::WriteOnly));
   file.write("learning_rate = fast\n");

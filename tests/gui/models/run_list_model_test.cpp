@@ -11,12 +11,11 @@
 #include <cmath>
 
 #include "gui/models/text.h"
-#include "tests/gui/run_dirs.h"
+#include "tests/gui/run_files.h"
 
 namespace ferry::gui {
 namespace {
 
-using namespace test;
 using runs::Phase;
 using ::testing::HasSubstr;
 
@@ -46,7 +45,7 @@ class RunList : public ::testing::Test {
     return model_->rowCount() > 0;
   }
 
-  Home home_;
+  TestHome home_;
   AppSettings settings_;
   Launcher launcher_;
   std::unique_ptr<RunListModel> model_;
@@ -56,7 +55,7 @@ class RunList : public ::testing::Test {
 TEST_F(RunList, TellsEveryColumnOfARun) {
   const fs::path run = make_run(home_.runs() / "2026-11-20_1015_minilm", {.n_steps = 40});
   open();
-  ASSERT_TRUE(comes([&] { return is_read(); }));
+  ASSERT_TRUE(wait_until([&] { return is_read(); }));
   EXPECT_EQ(text(0, RunListModel::state), "Finished");
   EXPECT_EQ(text(0, RunListModel::name), "2026-11-20_1015_minilm");
   EXPECT_EQ(text(0, RunListModel::model), "MiniLM-L6");
@@ -83,7 +82,7 @@ TEST_F(RunList, OpensFiveHundredRunsAtOnceAndReadsThemInSlices) {
   QElapsedTimer timer;
   timer.start();
   open(/*is_tested=*/false);  // which would look at every cell again with every change
-  ASSERT_TRUE(comes([&] {
+  ASSERT_TRUE(wait_until([&] {
     return model_->rowCount() == kRuns && text(kRuns - 1, RunListModel::state) == "Finished";
   }));
   const qint64 opened_ms = timer.elapsed();
@@ -117,36 +116,36 @@ TEST_F(RunList, OpensFiveHundredRunsAtOnceAndReadsThemInSlices) {
 TEST_F(RunList, FollowsARunThatLives) {
   make_run(home_.runs() / "old");
   open();
-  ASSERT_TRUE(comes([&] { return model_->rowCount() == 1; }));
+  ASSERT_TRUE(wait_until([&] { return model_->rowCount() == 1; }));
   QSignalSpy resets(model_.get(), &QAbstractItemModel::modelReset);
   LivingRun living(home_.runs() / "new");
   model_->refresh();
-  ASSERT_TRUE(comes([&] { return state(living.path()) == "Training"; }));
+  ASSERT_TRUE(wait_until([&] { return state(living.path()) == "Training"; }));
   EXPECT_EQ(row(living.path()), 0);  // the newest first
   ASSERT_EQ(model_->running().size(), 1U);
   EXPECT_EQ(model_->running()[0].path, fs::weakly_canonical(living.path()));
   EXPECT_TRUE(model_->allowed(0).allows(service::RunAction::pause));
   std::ofstream(living.path() / "metrics.jsonl") << metrics_text(7);
-  EXPECT_TRUE(comes([&] { return text(0, RunListModel::progress) == "7 % (7/100)"; }));
+  EXPECT_TRUE(wait_until([&] { return text(0, RunListModel::progress) == "7 % (7/100)"; }));
   living.end(Phase::finished);
-  EXPECT_TRUE(comes([&] { return state(living.path()) == "Finished"; }));
+  EXPECT_TRUE(wait_until([&] { return state(living.path()) == "Finished"; }));
   EXPECT_TRUE(model_->running().empty());
   LivingRun again(living.path());
-  EXPECT_TRUE(comes([&] { return state(living.path()) == "Training"; }));
+  EXPECT_TRUE(wait_until([&] { return state(living.path()) == "Training"; }));
   again.vanish();
-  EXPECT_TRUE(comes([&] { return state(living.path()) == "Killed"; }));
+  EXPECT_TRUE(wait_until([&] { return state(living.path()) == "Killed"; }));
   EXPECT_EQ(resets.count(), 0);
 }
 
 TEST_F(RunList, ARunThatIsRemovedSaysSoAndGoes) {
   const fs::path stays = make_run(home_.runs() / "stays"), goes = make_run(home_.runs() / "goes");
   open();
-  ASSERT_TRUE(comes([&] { return model_->rowCount() == 2 && is_read(); }));
+  ASSERT_TRUE(wait_until([&] { return model_->rowCount() == 2 && is_read(); }));
   fs::remove_all(goes);
-  EXPECT_TRUE(comes([&] { return state(goes) == "Removed"; }));
+  EXPECT_TRUE(wait_until([&] { return state(goes) == "Removed"; }));
   EXPECT_THAT(model_->trouble_of_row(row(goes)).toStdString(), HasSubstr("removed"));
   EXPECT_FALSE(model_->allowed(row(goes)).allows(service::RunAction::delete_run));
-  EXPECT_TRUE(comes([&] { return model_->rowCount() == 1; }));
+  EXPECT_TRUE(wait_until([&] { return model_->rowCount() == 1; }));
   EXPECT_EQ(row(stays), 0);
   model_->forget(stays);
   EXPECT_EQ(model_->rowCount(), 0);
@@ -168,7 +167,7 @@ TEST_F(RunList, DamagedRunsAreRowsWithWords) {
   fs::remove(bare / "metrics.jsonl");
   fs::remove(bare / "config.toml");
   open();
-  ASSERT_TRUE(comes(
+  ASSERT_TRUE(wait_until(
       [&] { return model_->rowCount() == 3 && text(row(odd), RunListModel::loss) == "1.5"; }));
   EXPECT_EQ(state(half), "Unreadable");
   EXPECT_THAT(text(row(half), RunListModel::state, Qt::ToolTipRole), HasSubstr("run.json"));
@@ -181,7 +180,7 @@ TEST_F(RunList, DamagedRunsAreRowsWithWords) {
   EXPECT_EQ(text(row(bare), RunListModel::loss), "");
   // The record comes back.
   make_run(half);
-  EXPECT_TRUE(comes([&] { return state(half) == "Finished"; }));
+  EXPECT_TRUE(wait_until([&] { return state(half) == "Finished"; }));
 }
 
 TEST_F(RunList, TakesAnyName) {
@@ -190,7 +189,7 @@ TEST_F(RunList, TakesAnyName) {
   for (const std::string& name : names)
     make_run(home_.runs() / name);
   open();
-  ASSERT_TRUE(comes([&] { return model_->rowCount() == 6 && is_read(); }));
+  ASSERT_TRUE(wait_until([&] { return model_->rowCount() == 6 && is_read(); }));
   for (const std::string& name : names) {
     const int at = row(home_.runs() / name);
     ASSERT_GE(at, 0) << name;
@@ -204,9 +203,9 @@ TEST_F(RunList, AStartThatFailsIsARow) {
   config.set("model", "/no/such/model", {config::Source::command_line, "test"});
   config.set("dataset", "/no/such.csv", {config::Source::command_line, "test"});
   const fs::path run = launcher_.start(config, home_.runs());
-  ASSERT_TRUE(comes([&] { return state(run) == "Starting"; }));
+  ASSERT_TRUE(wait_until([&] { return state(run) == "Starting"; }));
   EXPECT_TRUE(model_->running().at(0).is_starting);
-  ASSERT_TRUE(comes([&] { return state(run) == "Not started"; }, 60000));
+  ASSERT_TRUE(wait_until([&] { return state(run) == "Not started"; }, 60000));
   EXPECT_THAT(model_->trouble_of_row(row(run)).toStdString(), HasSubstr("/no/such"));
   EXPECT_TRUE(model_->running().empty());
 }
@@ -215,7 +214,7 @@ TEST_F(RunList, StaysSmallOverHours) {
   for (int i = 0; i < 20; ++i)
     make_run(home_.runs() / fmt::format("run-{}", i));
   open();
-  ASSERT_TRUE(comes([&] { return model_->rowCount() == 20 && is_read(); }));
+  ASSERT_TRUE(wait_until([&] { return model_->rowCount() == 20 && is_read(); }));
   const auto kept_kib = [] {
     long pages = 0, resident = 0;
     std::ifstream("/proc/self/statm") >> pages >> resident;
@@ -238,8 +237,8 @@ TEST(RunWords, SayWhyARunWasKilled) {
   const service::RunFacts lost{.phase = "lost"};
   EXPECT_EQ(planned_host_bytes(record), 62490000000);
   EXPECT_THAT(end_text(lost, record, 54760833024).toStdString(),
-              HasSubstr("(planned: 58.2 GiB, available at most: 51.0 GiB)"));
-  EXPECT_THAT(end_text(lost, record).toStdString(), HasSubstr("(planned: 58.2 GiB)"));
+              HasSubstr("(planned: 58.20 GiB, available at most: 51.00 GiB)"));
+  EXPECT_THAT(end_text(lost, record).toStdString(), HasSubstr("(planned: 58.20 GiB)"));
   EXPECT_THAT(end_text(lost, nullptr).toStdString(), HasSubstr("host memory was full"));
   const auto planned = nlohmann::ordered_json::parse(
       R"({"plan": {"rows": [{"place": "host", "bytes": 5}, {"place": "device", "bytes": 3},
@@ -249,12 +248,16 @@ TEST(RunWords, SayWhyARunWasKilled) {
 }
 
 TEST(RunWords, TellDurations) {
-  EXPECT_EQ(duration_text(0.5), "");
-  EXPECT_EQ(duration_text(std::nan("")), "");
-  EXPECT_EQ(duration_text(42.9), "42 s");
-  EXPECT_EQ(duration_text(303), "5 min 3 s");
-  EXPECT_EQ(duration_text(8040), "2 h 14 min");
-  EXPECT_EQ(duration_text(3 * 86400 + 4 * 3600), "3 d 4 h");
+  for (const auto& [seconds, text] : {std::pair{std::nan(""), ""},
+                                      {-1.0, ""},
+                                      {0.4, "0 s"},
+                                      {42.9, "42 s"},
+                                      {303.0, "5 min 3 s"},
+                                      {725.0, "12 min"},
+                                      {8'040.0, "2 h 14 min"},
+                                      {172'799.0, "47 h 59 min"},
+                                      {187'200.0, "2 d 4 h"}})
+    EXPECT_EQ(duration_text(seconds).toStdString(), text);
 }
 
 }  // namespace

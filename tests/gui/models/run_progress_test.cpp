@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "gui/models/recent_runs.h"
 #include "gui/models/run_follower.h"
 #include "gui/models/text.h"
 #include "tests/gui/run_files.h"
@@ -12,13 +11,9 @@ namespace {
 
 using service::RunAction;
 using service::RunFacts;
-using test::becomes;
-using test::LiveRun;
-using test::RunFiles;
 
 class RunProgressTest : public ::testing::Test {
  protected:
-  RunProgressTest() { test::set_home(directory_); }
   RunProgress progress(const nlohmann::ordered_json& record, const std::string& phase) {
     service::MetricsReader reader(run_.path());
     while (reader.poll().is_behind) {
@@ -26,8 +21,8 @@ class RunProgressTest : public ::testing::Test {
     return progress_of(record, {.phase = phase}, reader);
   }
 
-  ferry::test::TempDir directory_;
-  RunFiles run_{directory_ / "run"};
+  TestHome home_;
+  RunFiles run_{home_ / "run"};
 };
 
 TEST_F(RunProgressTest, TellsTheTimeLeftAfterTheFirstStepsOfThisSessionOnly) {
@@ -112,19 +107,8 @@ TEST_F(RunProgressTest, EndsAreToldInTheWordsOfTheRun) {
   EXPECT_EQ(why("training"), "diverged");
 }
 
-TEST_F(RunProgressTest, Durations) {
-  for (const auto& [seconds, text] : {std::pair{0.4, "0 s"},
-                                      {59.4, "59 s"},
-                                      {61.0, "1 min 1 s"},
-                                      {725.0, "12 min"},
-                                      {12'000.0, "3 h 20 min"},
-                                      {187'200.0, "2 d 4 h"}})
-    EXPECT_EQ(duration_words(seconds).toStdString(), text);
-  EXPECT_TRUE(duration_words(std::nan("")).isEmpty());
-}
-
 TEST_F(RunProgressTest, AFollowerSeesTheEndAlsoInTheBackground) {
-  LiveRun live(run_.path());
+  LivingRun live(run_.path(), 2000);
   RunFollower follower(run_.path());
   QString ended;
   int n_changes = 0;
@@ -135,14 +119,14 @@ TEST_F(RunProgressTest, AFollowerSeesTheEndAlsoInTheBackground) {
   EXPECT_EQ(follower.facts().phase, "training");
   follower.set_active(false);
   live.end(runs::Phase::failed, {{"exit_reason", "no room"}});
-  EXPECT_TRUE(becomes([&] { return !ended.isEmpty(); }));
+  EXPECT_TRUE(wait_until([&] { return !ended.isEmpty(); }));
   EXPECT_EQ(ended.toStdString(), "failed");
   EXPECT_EQ(n_changes, 1);
   EXPECT_FALSE(follower.allowed().allows(RunAction::pause));
 }
 
 TEST_F(RunProgressTest, AFollowerPausesARealSocketAndTellsTheAnswer) {
-  LiveRun live(run_.path());
+  LivingRun live(run_.path(), 2000);
   RunFollower follower(run_.path());
   follower.set_active(true);
   QString answer;
@@ -155,16 +139,16 @@ TEST_F(RunProgressTest, AFollowerPausesARealSocketAndTellsTheAnswer) {
   ASSERT_TRUE(follower.allowed().allows(RunAction::pause));
   follower.pause();
   EXPECT_TRUE(follower.is_waiting());
-  ASSERT_TRUE(becomes([&] { return !answer.isEmpty(); }));
+  ASSERT_TRUE(wait_until([&] { return !answer.isEmpty(); }));
   EXPECT_TRUE(is_done);
   EXPECT_TRUE(answer.contains("memory is free"));
-  ASSERT_TRUE(becomes([&] { return follower.facts().phase == "paused"; }));
+  ASSERT_TRUE(wait_until([&] { return follower.facts().phase == "paused"; }));
   EXPECT_FALSE(follower.allowed().allows(RunAction::pause));
   follower.pause();  // not allowed: nothing is asked
   EXPECT_FALSE(follower.is_waiting());
   answer.clear();
   follower.set_setting("learning_rate", "refused");
-  ASSERT_TRUE(becomes([&] { return !answer.isEmpty(); }));
+  ASSERT_TRUE(wait_until([&] { return !answer.isEmpty(); }));
   EXPECT_FALSE(is_done);
   EXPECT_EQ(live.asked(), "set learning_rate refused");
 }
@@ -176,28 +160,7 @@ TEST_F(RunProgressTest, AFollowerForgetsALogThatBeganAnew) {
   follower.set_active(true);
   ASSERT_TRUE(becomes([&] { return follower.log().size() == 2; }));
   std::ofstream(run_.path() / "train.log") << "t ferry train\n";
-  ASSERT_TRUE(becomes([&] { return n_anew == 1 && follower.log().size() == 1; }));
-}
-
-TEST_F(RunProgressTest, RecentRunsAreTheNewestFirst) {
-  RunFiles older(directory_ / "runs" / "older"), newer(directory_ / "runs" / "newer"),
-      broken(directory_ / "runs" / "broken");
-  newer.record({{"created", "2026-11-22T10:15:00Z"}, {"phase", "training"}});
-  std::ofstream(broken.path() / "run.json") << "{";
-  const auto found = recent_runs(directory_ / "runs", 10);
-  ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[0].name.toStdString(), "newer");
-  EXPECT_EQ(found[0].phase, "lost");  // its process is gone
-  EXPECT_EQ(found[1].model.toStdString(), "MiniLM-L6");
-  EXPECT_EQ(recent_runs(directory_ / "runs", 1).size(), 1u);
-  RecentRuns runs;
-  int n_found = 0;
-  QObject::connect(&runs, &RecentRuns::found, &runs, [&] { ++n_found; });
-  runs.look(directory_ / "runs");
-  runs.look(directory_ / "runs");
-  ASSERT_TRUE(becomes([&] { return n_found > 0; }));
-  EXPECT_EQ(n_found, 1);
-  EXPECT_EQ(runs.runs().size(), 2u);
+  ASSERT_TRUE(wait_until([&] { return n_anew == 1 && follower.log().size() == 1; }));
 }
 
 }  // namespace

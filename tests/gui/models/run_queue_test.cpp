@@ -10,12 +10,11 @@
 
 #include "gui/models/ferry_command.h"
 #include "gui/models/text.h"
-#include "tests/gui/run_dirs.h"
+#include "tests/gui/run_files.h"
 
 namespace ferry::gui {
 namespace {
 
-using namespace test;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -64,7 +63,7 @@ echo '{"phase": "finished", "created": "2026-11-20T10:15:00Z"}' > "$run/run.json
   }
   /** As its timer does it, but at once. */
   bool turns_until(const std::function<bool()>& is_so) {
-    return comes([&] {
+    return wait_until([&] {
       runs_->look();
       queue_->look();
       return is_so();
@@ -77,7 +76,7 @@ echo '{"phase": "finished", "created": "2026-11-20T10:15:00Z"}' > "$run/run.json
     return all;
   }
 
-  Home home_;
+  TestHome home_;
   std::string ferry_;
   AppSettings settings_;
   Launcher launcher_;
@@ -159,7 +158,7 @@ TEST_F(Queue, AStartThatFailsStaysWithItsReason) {
   // It is tried again when the user says so.
   setenv("FERRY", "/no/such/ferry", 1);
   queue_->start_now(0);
-  ASSERT_TRUE(comes([&] { return !role(0, RunQueue::trouble_role).empty(); }));
+  ASSERT_TRUE(wait_until([&] { return !role(0, RunQueue::trouble_role).empty(); }));
   EXPECT_EQ(role(0, RunQueue::state_role), "Could not start");
 }
 

@@ -5,7 +5,7 @@
 #include "gui/models/sample_data.h"
 #include "src/base/error.h"
 #include "src/config/paths.h"
-#include "tests/gui/gui_test.h"
+#include "tests/gui/run_files.h"
 #include "tests/train/tiny_model.h"
 
 namespace ferry::gui {
@@ -105,16 +105,17 @@ TEST(StartOffer, TheMachineIsLookedAt) {
   EXPECT_GT(look.here.host_bytes, 0);
 }
 
-TEST(RunChoices, TheNewestComesFirstAndWhatIsNoRunIsLeftOut) {
+TEST(RunChoices, WhatIsNoRunIsLeftOut) {
   TestHome home;
-  write_run(home / "runs/one");
-  write_run(home / "runs/two", "stopped");
+  make_run(home / "runs/one");
+  make_run(home / "runs/two", {.phase = "stopped"});
   write_file(home / "runs/two/checkpoint-20/COMPLETE", "");
   write_file(home / "runs/bad/run.json", "{");
-  write_file(home / "runs/notes.txt", "mine");
-  const auto choices = read_run_choices(home / "runs");
+  const auto choices = read_run_choices(
+      {home / "runs/two", home / "runs/none", home / "runs/bad", home / "runs/one"});
   ASSERT_EQ(choices.size(), 2u);
-  const RunChoice& two = choices[0].name == "two" ? choices[0] : choices[1];
+  EXPECT_EQ(choices[1].name, "one");
+  const RunChoice& two = choices[0];
   EXPECT_EQ(two.phase, "stopped");
   ASSERT_EQ(two.checkpoints.size(), 1u);
   EXPECT_EQ(two.checkpoints[0].step, 20);

@@ -5,7 +5,7 @@
 
 #include "gui/models/model_form.h"
 #include "gui/models/word_diff.h"
-#include "tests/gui/gui_test.h"
+#include "tests/gui/run_files.h"
 
 namespace ferry::gui {
 namespace {
@@ -109,7 +109,7 @@ TEST(ModelForm, GoesByTheConfig) {
 
 TEST(ModelForm, AnUnfinishedRunNamesItsCheckpoint) {
   TestHome home;
-  write_run(home / "run", "stopped");
+  make_run(home / "run", {.phase = "stopped"});
   write_classifier_config(home / "run/checkpoint-20");
   const ModelForm form = read_model_form(QString::fromStdString((home / "run").string()));
   EXPECT_TRUE(form.trouble.contains("checkpoint-20")) << form.trouble.toStdString();

@@ -10,7 +10,7 @@
 #include <QTableView>
 #include <QTest>
 #include <QToolButton>
-#include <QTreeWidget>
+#include <QTreeView>
 
 #include "gui/app/palette.h"
 #include "gui/models/text.h"
@@ -21,16 +21,12 @@
 namespace ferry::gui {
 namespace {
 
-using test::becomes;
-using test::RunFiles;
-
 class ComparePageTest : public ::testing::Test {
  protected:
   ComparePageTest() {
-    test::set_home(directory_);
-    settings_.set_runs_directory(directory_ / "runs");
+    settings_.set_runs_directory(home_ / "runs");
     for (int i = 0; i < 7; ++i) {
-      RunFiles run(directory_ / "runs" / fmt::format("2026-11-2{}_minilm_reviews", i));
+      RunFiles run(home_ / "runs" / fmt::format("2026-11-2{}_minilm_reviews", i));
       run.add_steps(1, 200 + 50 * i, 1 + 0.12 * i);
       run.record({{"created", fmt::format("2026-11-2{}T10:00:00Z", i)},
                   {"actual", {{"host_bytes_peak", 3.5e9}, {"training_seconds", 60 + i}}}});
@@ -51,9 +47,9 @@ class ComparePageTest : public ::testing::Test {
     return "no such line";
   }
 
-  ferry::test::TempDir directory_;
+  TestHome home_;
   std::vector<std::filesystem::path> runs_;
-  AppSettings settings_{path_text(directory_ / "app.ini")};
+  AppSettings settings_{path_text(home_ / "app.ini")};
   Launcher launcher_;
   Navigator navigator_;
   RunListModel run_list_{settings_, launcher_};
@@ -64,7 +60,7 @@ class ComparePageTest : public ::testing::Test {
 
 TEST_F(ComparePageTest, ShowsResultsAndTheSettingsThatDiffer) {
   page_.show_runs(first(3));
-  ASSERT_TRUE(becomes([&] { return page_.results().rowCount() > 0; }));
+  ASSERT_TRUE(wait_until([&] { return page_.results().rowCount() > 0; }));
   const ComparisonTable& results = page_.results();
   EXPECT_EQ(results.columnCount(), 4);
   EXPECT_EQ(value(results, "State", 0).toStdString(), "Finished");
@@ -94,7 +90,7 @@ TEST_F(ComparePageTest, TheTableIsAModel) {
 
 TEST_F(ComparePageTest, OverlaysACurveOfEachRun) {
   page_.show_runs(first(3));
-  ASSERT_TRUE(becomes([&] { return page_.chart().summary().count("points") == 3; }));
+  ASSERT_TRUE(wait_until([&] { return page_.chart().summary().count("points") == 3; }));
   EXPECT_EQ(page_.chart().curves().size(), 3u);
   QComboBox& metric = page_.metric();
   const int accuracy = metric.findData("eval_accuracy");
@@ -115,19 +111,20 @@ TEST_F(ComparePageTest, RunsAreAddedAndLeftOut) {
   auto* const remove = page_.findChild<QToolButton*>("remove_run_0");
   ASSERT_TRUE(remove);
   QTest::mouseClick(remove, Qt::LeftButton);
-  ASSERT_TRUE(becomes([&] { return page_.shown_runs().size() == 5; }));
+  ASSERT_TRUE(wait_until([&] { return page_.shown_runs().size() == 5; }));
   EXPECT_EQ(page_.shown_runs().front(), runs_[1]);
   EXPECT_TRUE(page_.findChild<QPushButton*>("add_runs")->isEnabled());
-  ASSERT_TRUE(becomes([&] { return page_.results().columnCount() == 6; }));
+  ASSERT_TRUE(wait_until([&] { return page_.results().columnCount() == 6; }));
   while (page_.shown_runs().size() > 1)
     page_.remove_run(page_.shown_runs().back());
   EXPECT_TRUE(page_.notice().contains("another run")) << page_.notice().toStdString();
   page_.remove_run(page_.shown_runs().back());
-  auto* const list = page_.findChild<QTreeWidget*>("picker_runs");
-  ASSERT_TRUE(becomes([&] { return list->topLevelItemCount() == 7; }));
+  auto* const list = page_.findChild<QTreeView*>("picker_runs");
+  ASSERT_TRUE(wait_until([&] { return list->model()->rowCount() == 7; }));
   list->clearSelection();
-  list->topLevelItem(0)->setSelected(true);
-  list->topLevelItem(2)->setSelected(true);
+  for (const int row : {2, 0})
+    list->selectionModel()->select(list->model()->index(row, RunListModel::name),
+                                   QItemSelectionModel::Select | QItemSelectionModel::Rows);
   QTest::mouseClick(page_.findChild<QPushButton*>("picker_choose"), Qt::LeftButton);
   ASSERT_EQ(page_.shown_runs().size(), 2u);
   EXPECT_EQ(page_.shown_runs()[0], runs_[6]);
@@ -136,14 +133,14 @@ TEST_F(ComparePageTest, RunsAreAddedAndLeftOut) {
 TEST_F(ComparePageTest, ARunThatGoesIsSaid) {
   std::filesystem::remove(runs_[1] / "config.toml");
   page_.show_runs(first(2));
-  ASSERT_TRUE(becomes([&] { return page_.notice().contains("config.toml"); }))
+  ASSERT_TRUE(wait_until([&] { return page_.notice().contains("config.toml"); }))
       << page_.notice().toStdString();
 }
 
 TEST_F(ComparePageTest, IsExported) {
   page_.show_runs(first(2));
-  ASSERT_TRUE(becomes([&] { return page_.results().rowCount() > 0; }));
-  const QString file = path_text(directory_ / "comparison.csv");
+  ASSERT_TRUE(wait_until([&] { return page_.results().rowCount() > 0; }));
+  const QString file = path_text(home_ / "comparison.csv");
   page_.export_table(file);
   QFile read(file);
   ASSERT_TRUE(read.open(QIODevice::ReadOnly));
@@ -161,7 +158,7 @@ TEST_F(ComparePageTest, Pictures) {
   for (const bool is_dark : {false, true}) {
     apply_theme(is_dark ? Theme::dark : Theme::light);
     page_.show_runs(first(4));
-    becomes([&] { return page_.results().rowCount() > 0; });
+    wait_until([&] { return page_.results().rowCount() > 0; });
     QTest::qWait(1300);
     const QString name = QString::fromLocal8Bit(place) + (is_dark ? "/dark-" : "/light-");
     page_.grab().save(name + "compare.png");

@@ -26,9 +26,6 @@ namespace ferry::gui {
 namespace {
 
 using service::MetricsReader;
-using test::becomes;
-using test::cpu_ms;
-using test::RunFiles;
 
 void read_all(MetricsReader& reader) {
   while (reader.poll().is_behind) {
@@ -125,7 +122,7 @@ TEST_F(CurveChartTest, TheMouseReadsTheNearestStep) {
   const QPoint at(static_cast<int>(plot.xAxis->coordToPixel(256)),
                   plot.axisRect()->rect().center().y());
   QTest::mouseMove(&plot, at);
-  ASSERT_TRUE(becomes([&] { return !chart_.readout().isEmpty(); }));
+  ASSERT_TRUE(wait_until([&] { return !chart_.readout().isEmpty(); }));
   const double step = std::round(plot.xAxis->pixelToCoord(at.x()));
   EXPECT_TRUE(chart_.readout().contains(
       value_text(RunFiles::loss_at(static_cast<int64_t>(step)), ValueUnit::number)))
@@ -205,7 +202,7 @@ TEST_F(CurveChartTest, IsExportedAsPictureDrawingAndRows) {
                                                trouble = t;
                                              });
     chart_.export_to(path_text(directory_ / name));
-    ASSERT_TRUE(becomes([&] { return !file.isEmpty(); })) << name;
+    ASSERT_TRUE(wait_until([&] { return !file.isEmpty(); })) << name;
     EXPECT_TRUE(trouble.isEmpty()) << trouble.toStdString();
     EXPECT_TRUE(chart_.note().contains(name));
     QObject::disconnect(connection);
@@ -235,7 +232,7 @@ TEST_F(CurveChartTest, AnExportThatFailsIsSaidInTheChart) {
         QObject::connect(&chart_, &CurveChart::exported, &chart_,
                          [&](const QString&, const QString& trouble) { said = trouble; });
     chart_.export_to(path_text(place / name));
-    ASSERT_TRUE(becomes([&] { return !said.isEmpty(); })) << name;
+    ASSERT_TRUE(wait_until([&] { return !said.isEmpty(); })) << name;
     EXPECT_TRUE(said.contains(name)) << said.toStdString();
     EXPECT_TRUE(chart_.note().contains(said));
     QObject::disconnect(connection);
@@ -315,7 +312,7 @@ TEST_F(MillionRows, AreDrawnFastWithTheirSpikeAndReadExactlyWhereZoomedIn) {
   chart_.zoom_to(kSpike - 400, kSpike + 400);
   EXPECT_LT(chart_.n_points_drawn(), 100u);  // points of hundreds of values
   double most = 0;
-  ASSERT_TRUE(becomes([&] {
+  ASSERT_TRUE(wait_until([&] {
     const double before = cpu_ms();
     QApplication::processEvents(QEventLoop::AllEvents, 1);
     most = std::max(most, cpu_ms() - before);
@@ -337,7 +334,7 @@ TEST_F(MillionRows, AreDrawnFastWithTheirSpikeAndReadExactlyWhereZoomedIn) {
   key(Qt::Key_Escape);
   key(Qt::Key_Right);
   EXPECT_TRUE(chart_.readout().contains(" to "));
-  ASSERT_TRUE(becomes([&] { return !chart_.readout().contains(" to "); }));
+  ASSERT_TRUE(wait_until([&] { return !chart_.readout().contains(" to "); }));
 
   // The table begins at once, and its end too.
   double before = cpu_ms();

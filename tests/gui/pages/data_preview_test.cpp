@@ -19,8 +19,6 @@
 namespace ferry::gui {
 namespace {
 
-using test::wait_until;
-
 class DataPreviews : public testing::Test {
  protected:
   DataPreviews() {
@@ -172,7 +170,7 @@ TEST_F(DataPreviews, NothingWaitsWhileLargeDataAreRead) {
   ferry::test::write_tiny_data(directory_ / "x.tsv", 100000, 3);
   view_.show();
   view_.set_settings(settings(directory_ / "x.tsv", {{"train_batch_size", "256"}}));
-  const double longest = test::longest_turn_until([&] { return !view_.is_reading(); });
+  const double longest = longest_turn_until([&] { return !view_.is_reading(); });
   printf("the longest turn of the event loop took %.1f ms\n", longest);
   ASSERT_TRUE(view_.preview() && view_.preview()->is_of_all);
   EXPECT_EQ(view_.preview()->numbers.n_sequences, 100000);

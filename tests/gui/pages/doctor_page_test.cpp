@@ -11,26 +11,18 @@
 #include "gui/app/palette.h"
 #include "src/config/preset.h"
 #include "tests/files/test_files.h"
-#include "tests/gui/waiting.h"
+#include "tests/gui/gui_test.h"
 
 namespace ferry::gui {
 namespace {
 
-using test::wait_until;
-
 class DoctorPages : public testing::Test {
  protected:
-  DoctorPages() : settings_(QString::fromStdString((directory_ / "app.ini").string())) {
-    setenv("XDG_DATA_HOME", directory_.path().c_str(), 1);
-    trainer_ = directory_.write("ferry-trainer", "#!/bin/sh\nexec sleep 60\n").string();
+  DoctorPages() : settings_(home_.file("app.ini")) {
+    write_file(trainer_, "#!/bin/sh\nexec sleep 60\n");
     chmod(trainer_.c_str(), 0755);
-    setenv("FERRY_TRAINER", trainer_.c_str(), 1);
     page_ = std::make_unique<DoctorPage>(shared_);
     page_->resize(1180, 780);
-  }
-  ~DoctorPages() override {
-    unsetenv("FERRY_TRAINER");
-    unsetenv("XDG_DATA_HOME");
   }
   void look() {
     page_->set_active(true);
@@ -55,8 +47,9 @@ class DoctorPages : public testing::Test {
     store_machine_profile(profile);
   }
 
-  ferry::test::TempDir directory_;
-  std::string trainer_;
+  TestHome home_;
+  std::string trainer_ = (home_ / "ferry-trainer").string();
+  WithVariable set_{"FERRY_TRAINER", trainer_.c_str()};
   AppSettings settings_;
   Launcher launcher_;
   Navigator navigator_;

@@ -14,7 +14,7 @@
 #include <QPushButton>
 #include <QTest>
 #include <QToolButton>
-#include <QTreeWidget>
+#include <QTreeView>
 
 #include "gui/app/palette.h"
 #include "gui/models/text.h"
@@ -30,15 +30,11 @@ using runs::Phase;
 using service::RunAction;
 using service::RunFacts;
 using service::Trainer;
-using test::becomes;
-using test::LiveRun;
-using test::RunFiles;
 
 class LivePageTest : public ::testing::Test {
  protected:
   LivePageTest() {
-    test::set_home(directory_);
-    settings_.set_runs_directory(directory_ / "runs");
+    settings_.set_runs_directory(home_ / "runs");
     page_.resize(1080, 760);
     page_.show();
     page_.set_active(true);
@@ -51,9 +47,9 @@ class LivePageTest : public ::testing::Test {
   }
   std::string label(const char* name) { return child<QLabel>(name)->text().toStdString(); }
 
-  ferry::test::TempDir directory_;
-  RunFiles run_{directory_ / "runs" / "2026-11-21_1015_minilm_reviews"};
-  AppSettings settings_{path_text(directory_ / "app.ini")};
+  TestHome home_;
+  RunFiles run_{home_ / "runs" / "2026-11-21_1015_minilm_reviews"};
+  AppSettings settings_{path_text(home_ / "app.ini")};
   Launcher launcher_;
   Navigator navigator_;
   RunListModel run_list_{settings_, launcher_};
@@ -121,10 +117,10 @@ TEST(ActionBarTest, HasWhatIsAllowedInEveryState) {
 
 TEST_F(LivePageTest, OffersTheNewestRunsWhereNoneIsChosen) {
   page_.show_picker();
-  auto* const list = child<QTreeWidget>("picker_runs");
-  ASSERT_TRUE(becomes([&] { return list->topLevelItemCount() == 1; }));
-  EXPECT_TRUE(list->topLevelItem(0)->text(0).contains("minilm"));
-  EXPECT_EQ(list->topLevelItem(0)->text(1).toStdString(), "Finished");
+  const QAbstractItemModel& list = *child<QTreeView>("picker_runs")->model();
+  ASSERT_TRUE(wait_until([&] { return list.index(0, RunListModel::state).data() == "Finished"; }));
+  EXPECT_EQ(list.rowCount(), 1);
+  EXPECT_TRUE(list.index(0, RunListModel::name).data().toString().contains("minilm"));
   QTest::mouseClick(child<QPushButton>("picker_choose"), Qt::LeftButton);
   ASSERT_TRUE(page_.follower());
   EXPECT_EQ(page_.follower()->run(), run_.path());
@@ -132,7 +128,7 @@ TEST_F(LivePageTest, OffersTheNewestRunsWhereNoneIsChosen) {
 }
 
 TEST_F(LivePageTest, FollowsARunThatGrows) {
-  LiveRun live(run_.path());
+  LivingRun live(run_.path(), 2000);
   run_.add_steps(1, 3);
   page_.show_run(run_.path());
   EXPECT_EQ(label("phase"), "Training");
@@ -143,13 +139,13 @@ TEST_F(LivePageTest, FollowsARunThatGrows) {
   run_.add_steps(4, 250);
   run_.add("{\"step\":251,\"loss\":0.");  // half written
   run_.add_log("2026-11-21T10:16:00Z step 250\n");
-  ASSERT_TRUE(becomes([&] { return label("steps") == "Step 250 of 2,000"; }));
+  ASSERT_TRUE(wait_until([&] { return label("steps") == "Step 250 of 2,000"; }));
   EXPECT_NE(label("time_left"), "estimating");
   EXPECT_NE(label("speed"), "–");
   EXPECT_TRUE(page_.charts().chart("eval"));  // with its first evaluation
-  ASSERT_TRUE(becomes([&] { return page_.log().text().contains("step 250"); }));
+  ASSERT_TRUE(wait_until([&] { return page_.log().text().contains("step 250"); }));
   CurveChart* const loss = page_.charts().chart("loss");
-  ASSERT_TRUE(becomes([&] { return loss->summary().contains("250 points"); }));
+  ASSERT_TRUE(wait_until([&] { return loss->summary().contains("250 points"); }));
   EXPECT_EQ(child<QProgressBar>("step_bar")->value(), 125);
   for (const char* id : {"loss", "learning_rate", "grad_norm", "speed", "memory", "overlap"})
     EXPECT_TRUE(page_.charts().chart(id)) << id;
@@ -157,31 +153,32 @@ TEST_F(LivePageTest, FollowsARunThatGrows) {
 }
 
 TEST_F(LivePageTest, PausesByKeyAndGoesOn) {
-  LiveRun live(run_.path());
+  LivingRun live(run_.path(), 2000);
   run_.add_steps(1, 30);
   page_.show_run(run_.path());
   page_.activateWindow();
   ASSERT_TRUE(QTest::qWaitForWindowActive(&page_));
   QTest::keyClick(&page_, Qt::Key_P, Qt::ControlModifier);
-  ASSERT_TRUE(becomes([&] { return label("phase") == "Paused"; }));
+  ASSERT_TRUE(wait_until([&] { return label("phase") == "Paused"; }));
   EXPECT_TRUE(page_.notice().contains("the GPU is free")) << page_.notice().toStdString();
-  ASSERT_TRUE(becomes([&] { return page_.answer().contains("memory is free"); }))
+  // The run says that it pauses before it answers.
+  EXPECT_TRUE(wait_until([&] { return page_.answer().contains("memory is free"); }))
       << page_.answer().toStdString();
   EXPECT_EQ(label("time_left"), "paused");
   EXPECT_EQ(child<QToolButton>("pause_button")->text().toStdString(), "Go on");
   QTest::keyClick(&page_, Qt::Key_P, Qt::ControlModifier);
-  ASSERT_TRUE(becomes([&] { return label("phase") == "Training"; }));
+  ASSERT_TRUE(wait_until([&] { return label("phase") == "Training"; }));
   EXPECT_TRUE(page_.notice().isEmpty());
   QTest::keyClick(&page_, Qt::Key_S, Qt::ControlModifier | Qt::ShiftModifier);
-  ASSERT_TRUE(becomes([&] { return live.asked() == "save"; }));
+  ASSERT_TRUE(wait_until([&] { return live.asked() == "save"; }));
   QTest::keyClick(&page_, Qt::Key_Period, Qt::ControlModifier);
-  ASSERT_TRUE(becomes([&] { return live.asked() == "stop yes"; }));
+  ASSERT_TRUE(wait_until([&] { return live.asked() == "stop yes"; }));
   page_.actions().action(RunAction::stop_without_saving)->trigger();
-  ASSERT_TRUE(becomes([&] { return live.asked() == "stop no"; }));
+  ASSERT_TRUE(wait_until([&] { return live.asked() == "stop no"; }));
 }
 
 TEST_F(LivePageTest, ChangesASettingWhileItTrains) {
-  LiveRun live(run_.path());
+  LivingRun live(run_.path(), 2000);
   page_.show_run(run_.path());
   auto* const value = child<QLineEdit>("change_value");
   auto* const button = child<QPushButton>("change_button");
@@ -196,15 +193,15 @@ TEST_F(LivePageTest, ChangesASettingWhileItTrains) {
   QTest::keyClicks(value, "1e-5");
   EXPECT_TRUE(button->isEnabled());
   QTest::mouseClick(button, Qt::LeftButton);
-  ASSERT_TRUE(becomes([&] { return live.asked() == "set learning_rate 1e-5"; }));
-  ASSERT_TRUE(becomes([&] { return page_.answer() == "set done"; }));
+  ASSERT_TRUE(wait_until([&] { return live.asked() == "set learning_rate 1e-5"; }));
+  ASSERT_TRUE(wait_until([&] { return page_.answer() == "set done"; }));
   auto* const keys = child<QComboBox>("change_key");
   keys->setCurrentIndex(keys->findData("max_grad_norm"));
   EXPECT_EQ(value->text().toStdString(), "1");
   live.directory().set("changes", {{{"step", 7}, {"key", "max_grad_norm"}, {"value", "0.5"}}});
-  ASSERT_TRUE(becomes([&] { return value->text() == "0.5"; }));
+  ASSERT_TRUE(wait_until([&] { return value->text() == "0.5"; }));
   live.end(Phase::finished, nlohmann::ordered_json::object());
-  ASSERT_TRUE(becomes([&] { return !value->isVisible(); }));
+  ASSERT_TRUE(wait_until([&] { return !value->isVisible(); }));
 }
 
 TEST_F(LivePageTest, SaysWhyARunEnded) {
@@ -212,10 +209,10 @@ TEST_F(LivePageTest, SaysWhyARunEnded) {
   QObject::connect(&navigator_, &Navigator::said, &page_,
                    [&](const QString& text) { said = text; });
   {
-    LiveRun live(run_.path());
+    LivingRun live(run_.path(), 2000);
     page_.show_run(run_.path());
     live.end(Phase::failed, {{"exit_reason", "the GPU has no memory left"}});
-    ASSERT_TRUE(becomes([&] { return label("phase") == "Failed"; }));
+    ASSERT_TRUE(wait_until([&] { return label("phase") == "Failed"; }));
   }
   EXPECT_EQ(page_.notice().toStdString(), "the GPU has no memory left");
   EXPECT_TRUE(said.contains("Failed")) << said.toStdString();
@@ -225,10 +222,10 @@ TEST_F(LivePageTest, SaysWhyARunEnded) {
 }
 
 TEST_F(LivePageTest, ALostRunIsExplained) {
-  LiveRun live(run_.path());
+  LivingRun live(run_.path(), 2000);
   page_.show_run(run_.path());
   live.vanish();
-  ASSERT_TRUE(becomes([&] { return label("phase") == "Lost"; }));
+  ASSERT_TRUE(wait_until([&] { return label("phase") == "Killed"; }));
   EXPECT_TRUE(page_.notice().contains("planned 3.73 GiB") || page_.notice().contains("planned %1"))
       << page_.notice().toStdString();
   EXPECT_TRUE(child<QToolButton>("resume_run_button")->isVisible());
@@ -243,13 +240,13 @@ TEST_F(LivePageTest, ADivergedRunWarns) {
 }
 
 TEST_F(LivePageTest, ARunWhoseDirectoryGoesStaysReadable) {
-  LiveRun live(run_.path());
+  LivingRun live(run_.path(), 2000);
   run_.add_steps(1, 50);
   page_.show_run(run_.path());
-  ASSERT_TRUE(becomes([&] { return label("steps") == "Step 50 of 2,000"; }));
+  ASSERT_TRUE(wait_until([&] { return label("steps") == "Step 50 of 2,000"; }));
   live.vanish();
   std::filesystem::remove_all(run_.path());
-  ASSERT_TRUE(becomes([&] { return page_.notice().contains("no longer there"); }));
+  ASSERT_TRUE(wait_until([&] { return page_.notice().contains("no longer there"); }));
   EXPECT_FALSE(page_.actions().action(RunAction::resume_run)->isEnabled());
   CurveChart* const loss = page_.charts().chart("loss");
   EXPECT_TRUE(loss->summary().contains("50 points"));
@@ -264,13 +261,14 @@ TEST_F(LivePageTest, BrokenFilesAreSaid) {
   page_.show_run(run_.path());
   EXPECT_EQ(label("phase"), "Unreadable");
   EXPECT_TRUE(page_.notice().contains("run.json")) << page_.notice().toStdString();
-  EXPECT_TRUE(becomes([&] { return page_.charts().chart("loss")->summary().contains("1 point"); }));
+  EXPECT_TRUE(
+      wait_until([&] { return page_.charts().chart("loss")->summary().contains("1 point"); }));
 }
 
 TEST_F(LivePageTest, ChartsAreChosenAndAdaptToTheWidth) {
   run_.add_steps(1, 200);
   page_.show_run(run_.path());
-  ASSERT_TRUE(becomes([&] { return page_.charts().chart("eval") != nullptr; }));
+  ASSERT_TRUE(wait_until([&] { return page_.charts().chart("eval") != nullptr; }));
   const size_t n_before = page_.charts().shown_charts().size();
   auto* const action = page_.charts().menu()->findChild<QAction*>("show_chart_speed");
   ASSERT_TRUE(action);
@@ -291,15 +289,15 @@ TEST_F(LivePageTest, ChartsAreChosenAndAdaptToTheWidth) {
 }
 
 TEST_F(LivePageTest, NothingTakesLongAndAnIdlePageDoesNothing) {
-  LiveRun live(run_.path());
+  LivingRun live(run_.path(), 2000);
   run_.add_steps(1, 60'000);  // some 15 MB
   page_.show_run(run_.path());
   // Turns of the loop, each of which may be several handlers: generous.
   std::vector<double> turns;
-  ASSERT_TRUE(becomes([&] {
-    const double before = test::cpu_ms();
+  ASSERT_TRUE(wait_until([&] {
+    const double before = cpu_ms();
     QApplication::processEvents(QEventLoop::AllEvents, 1);
-    turns.push_back(test::cpu_ms() - before);
+    turns.push_back(cpu_ms() - before);
     return page_.follower()->metrics().n_steps() == 60'000;
   }));
   std::ranges::sort(turns);
@@ -312,7 +310,7 @@ TEST_F(LivePageTest, NothingTakesLongAndAnIdlePageDoesNothing) {
 }
 
 TEST_F(LivePageTest, EverythingHasAName) {
-  LiveRun live(run_.path());
+  LivingRun live(run_.path(), 2000);
   run_.add_steps(1, 200);
   page_.show_run(run_.path());
   QApplication::processEvents();
@@ -373,9 +371,9 @@ TEST_F(LivePageTest, Pictures) {
     page.show();
     page.set_active(true);
     page.show_picker();
-    becomes([&] { return page.findChild<QTreeWidget*>("picker_runs")->topLevelItemCount() > 0; });
+    wait_until([&] { return page.findChild<QTreeView*>("picker_runs")->model()->rowCount() > 0; });
     page.grab().save(name + "picker.png");
-    LiveRun live(run_.path());
+    LivingRun live(run_.path(), 2000);
     if (!is_dark) {
       run_.add_steps(1, 700);
       run_.add("{\"step\":701,\"loss\":null,\"grad_norm\":null,\"nonfinite\":true}\n");
@@ -386,7 +384,7 @@ TEST_F(LivePageTest, Pictures) {
           "2026-11-21T10:15:19Z step 200  loss 0.934  lr 5e-05  8,190 tokens/s\n");
     }
     page.show_run(run_.path());
-    becomes([&] { return page.follower()->metrics().n_steps() == 1200; });
+    wait_until([&] { return page.follower()->metrics().n_steps() == 1200; });
     QTest::qWait(1300);
     page.grab().save(name + "live.png");
     CurveChart* const loss = page.charts().chart("loss");

@@ -2,10 +2,10 @@
 // An application that measures its event handlers: none may take more than a frame of its thread's
 // processor time, which other programs on the machine do not lengthen.
 
-#include <ctime>
-
 #include <QApplication>
 #include <QStringList>
+
+#include "tests/gui/waiting.h"
 
 namespace ferry::gui::test {
 
@@ -21,9 +21,9 @@ class MonitoredApplication : public QApplication {
                              .arg(receiver->metaObject()->className(), receiver->objectName())
                              .arg(event->type());
     ++depth_;
-    const double begin = thread_ms();
+    const double begin = cpu_ms();
     const bool is_handled = QApplication::notify(receiver, event);
-    const double took = thread_ms() - begin;
+    const double took = cpu_ms() - begin;
     // Only whole turns of the event loop count, and only while somebody watches.
     if (--depth_ == 0 && is_watching_ && took > kMost_ms)
       slow_ << QStringLiteral("%1: %2 ms").arg(what).arg(took, 0, 'f', 1);
@@ -41,12 +41,6 @@ class MonitoredApplication : public QApplication {
   }
 
  private:
-  static double thread_ms() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
-  }
-
   bool is_watching_ = false;
   int depth_ = 0;
   QStringList slow_;

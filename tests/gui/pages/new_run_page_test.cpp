@@ -10,6 +10,7 @@
 #include "gui/models/text.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/option_field.h"
+#include "tests/gui/gui_test.h"
 
 namespace ferry::gui {
 namespace {
@@ -20,13 +21,9 @@ namespace fs = std::filesystem;
 class NewRun : public testing::Test {
  protected:
   void SetUp() override {
-    for (const char* name : {"XDG_CONFIG_HOME", "FERRY_MODELS", "FERRY"})
-      before_.push_back({name, qgetenv(name)});
-    qputenv("XDG_CONFIG_HOME", QFile::encodeName(directory_.filePath("config")));
-    qputenv("FERRY_MODELS", QFile::encodeName(directory_.filePath("models")));
-    settings_.set_runs_directory(to_path(directory_.filePath("runs")));
+    settings_.set_runs_directory(home_.runs());
     write("texts.csv", "text,label\ngood,1\nbad,0\n");
-    QDir().mkpath(directory_.filePath("models/tiny"));
+    QDir().mkpath(home_.file("models/tiny"));
     // A model that has all but weights that fit: enough for what the page looks at.
     write("models/tiny/config.json",
           R"({"model_type": "bert", "hidden_size": 8, "num_hidden_layers": 2,
@@ -39,13 +36,9 @@ class NewRun : public testing::Test {
     page_.activateWindow();
     ASSERT_TRUE(QTest::qWaitForWindowActive(&page_));
   }
-  void TearDown() override {
-    for (const auto& [name, value] : before_)
-      value.isNull() ? qunsetenv(name) : qputenv(name, value);
-  }
 
   void write(const QString& name, const QByteArray& text) {
-    QFile file(directory_.filePath(name));
+    QFile file(home_.file(name));
     ASSERT_TRUE(file.open(QIODevice::WriteOnly));
     file.write(text);
   }
@@ -55,18 +48,19 @@ class NewRun : public testing::Test {
   }
   /** Waits until it is so. */
   static bool until(const std::function<bool()>& is_so, int ms = 20000) {
-    return QTest::qWaitFor(is_so, ms);
+    return wait_until(is_so, ms);
   }
   void give_valid() {
     page_.settings().set_text("model_name_or_path", "tiny");
-    page_.settings().set_text("dataset", directory_.filePath("texts.csv"));
+    page_.settings().set_text("dataset", home_.file("texts.csv"));
   }
   QPushButton* start() { return child<QPushButton>("start_button"); }
   SettingsModel& settings() { return page_.settings(); }
 
-  QTemporaryDir directory_;
-  std::vector<std::pair<const char*, QByteArray>> before_;
-  AppSettings settings_{directory_.filePath("app.ini")};
+  TestHome home_;
+  WithVariable models_{"FERRY_MODELS", (home_ / "models").c_str()};
+  WithVariable ferry_{"FERRY", qgetenv("FERRY")};
+  AppSettings settings_{home_.file("app.ini")};
   Launcher launcher_;
   Navigator navigator_;
   RunListModel run_list_{settings_, launcher_};
@@ -188,7 +182,7 @@ TEST_F(NewRun, AModelOfTheHubThatIsNotHereComesWithItsCommand) {
 
 TEST_F(NewRun, APresetIsChosenByKeysAndLeavesTheDataAlone) {
   ASSERT_TRUE(until([&] { return page_.presets().is_loaded(); }));
-  settings().set_text("dataset", directory_.filePath("texts.csv"));
+  settings().set_text("dataset", home_.file("texts.csv"));
   QTest::mouseClick(child<QPushButton>("preset_button"), Qt::LeftButton);
   auto* const search = child<QLineEdit>("preset_search");
   ASSERT_TRUE(search->isVisible());
@@ -197,14 +191,14 @@ TEST_F(NewRun, APresetIsChosenByKeysAndLeavesTheDataAlone) {
   EXPECT_FALSE(search->isVisible());
   EXPECT_EQ(settings().text("model_name_or_path"), "all-MiniLM-L6-v2");
   EXPECT_EQ(settings().text("learning_rate"), "5e-5");
-  EXPECT_EQ(settings().text("dataset"), directory_.filePath("texts.csv"));
+  EXPECT_EQ(settings().text("dataset"), home_.file("texts.csv"));
   auto* const button = child<QPushButton>("preset_button");
   EXPECT_TRUE(button->text().contains("MiniLM classifies texts")) << button->text().toStdString();
   EXPECT_FALSE(button->text().contains("changed"));
   settings().set_text("learning_rate", "3e-5");
   EXPECT_TRUE(button->text().contains("changed"));
   // Data for evaluation take the place of the preset's share.
-  settings().set_text("eval_dataset", directory_.filePath("texts.csv"));
+  settings().set_text("eval_dataset", home_.file("texts.csv"));
   page_.choose_preset("minilm-classify");
   EXPECT_EQ(settings().text("eval_fraction"), "");
   EXPECT_EQ(settings().problem("eval_dataset"), "");
@@ -263,7 +257,7 @@ TEST_F(NewRun, SettingsGoToAFileAndComeBack) {
   settings().set_text("param_groups", "classifier.*:lr=0.0001");
   settings().set_text("freeze", "bert.embeddings.*,*.bias");
   const auto before = settings().texts();
-  const fs::path file = to_path(directory_.filePath("größe 设置/" + QString(150, 'x') + ".toml"));
+  const fs::path file = to_path(home_.file("größe 设置/" + QString(150, 'x') + ".toml"));
   page_.save_settings(file);
   EXPECT_FALSE(child<QWidget>("start_message")->isVisible());
   settings().reset_all();
@@ -271,11 +265,11 @@ TEST_F(NewRun, SettingsGoToAFileAndComeBack) {
   EXPECT_EQ(settings().texts(), before);
   EXPECT_EQ(page_.step(), NewRunPage::review_step);  // nothing is left to do
   write("broken.toml", "learning_rate = fast\n");
-  page_.load_settings(to_path(directory_.filePath("broken.toml")));
+  page_.load_settings(to_path(home_.file("broken.toml")));
   EXPECT_TRUE(child<QWidget>("start_message")->isVisible());
   EXPECT_EQ(settings().texts(), before);
   // Also root may not write below a file.
-  page_.save_settings(to_path(directory_.filePath("broken.toml/x.toml")));
+  page_.save_settings(to_path(home_.file("broken.toml/x.toml")));
   EXPECT_TRUE(child<ErrorLabel>("start_failed")->error().contains("cannot be written"));
 }
 
@@ -324,26 +318,26 @@ TEST_F(NewRun, APlanThatDoesNotFitMakesItStartAnyway) {
 }
 
 /** A program in ferry's place that notes each start: "good" ones write run.json. */
-QByteArray program_that_counts(QTemporaryDir& directory, const char* then) {
-  const QString path = directory.filePath("ferry");
+QByteArray program_that_counts(const TestHome& home, const char* then) {
+  const QString path = home.file("ferry");
   QFile file(path);
   EXPECT_TRUE(file.open(QIODevice::WriteOnly));
   file.write(
-      "#!/bin/sh\necho \"$@\" >> '" + QFile::encodeName(directory.filePath("starts")) +
+      "#!/bin/sh\necho \"$@\" >> '" + QFile::encodeName(home.file("starts")) +
       "'\nfor word; do case $word in --output-dir=*) run=${word#--output-dir=};; esac; done\n" +
       then + "\n");
   file.close();
   file.setPermissions(QFile::ReadOwner | QFile::WriteOwner | QFile::ExeOwner);
   return QFile::encodeName(path);
 }
-int n_starts(const QTemporaryDir& directory) {
-  QFile file(directory.filePath("starts"));
+int n_starts(const TestHome& home) {
+  QFile file(home.file("starts"));
   return file.open(QIODevice::ReadOnly) ? static_cast<int>(file.readAll().count('\n')) : 0;
 }
 
 TEST_F(NewRun, ADoubleClickStartsOneRunAndGoesToIt) {
   qputenv("FERRY", program_that_counts(
-                       directory_, "sleep 0.3; mkdir -p \"$run\"; echo '{}' > \"$run/run.json\""));
+                       home_, "sleep 0.3; mkdir -p \"$run\"; echo '{}' > \"$run/run.json\""));
   give_valid();
   std::vector<fs::path> shown;
   QObject::connect(&navigator_, &Navigator::live_wanted,
@@ -355,9 +349,8 @@ TEST_F(NewRun, ADoubleClickStartsOneRunAndGoesToIt) {
   EXPECT_FALSE(start()->isEnabled());
   ASSERT_TRUE(until([&] { return !shown.empty(); }));
   EXPECT_EQ(shown.size(), 1u);
-  EXPECT_EQ(n_starts(directory_), 1);
-  EXPECT_EQ(QDir(directory_.filePath("runs")).entryList(QDir::Dirs | QDir::NoDotAndDotDot).size(),
-            1);
+  EXPECT_EQ(n_starts(home_), 1);
+  EXPECT_EQ(QDir(home_.file("runs")).entryList(QDir::Dirs | QDir::NoDotAndDotDot).size(), 1);
   EXPECT_TRUE(start()->isEnabled());
   // Again is another one.
   QTest::keyClick(&page_, Qt::Key_R, Qt::ControlModifier);
@@ -367,7 +360,7 @@ TEST_F(NewRun, ADoubleClickStartsOneRunAndGoesToIt) {
 
 TEST_F(NewRun, AStartThatFailsSaysWhyWithItsCommand) {
   give_valid();
-  settings().set_text("dataset", directory_.filePath("models"));  // the real program refuses it
+  settings().set_text("dataset", home_.file("models"));  // the real program refuses it
   QTest::mouseClick(start(), Qt::LeftButton);
   auto* const failed = child<ErrorLabel>("start_failed");
   ASSERT_TRUE(until([&] { return failed->isVisible(); }, 60000));
@@ -386,22 +379,20 @@ TEST_F(NewRun, WithoutTheProgramItSaysSo) {
 }
 
 TEST_F(NewRun, ARunThatGoesOnKeepsItsDirectory) {
-  qputenv("FERRY", program_that_counts(directory_, "exit 3"));
-  QDir().mkpath(directory_.filePath("old"));
+  qputenv("FERRY", program_that_counts(home_, "exit 3"));
+  QDir().mkpath(home_.file("old"));
   give_valid();
-  ASSERT_EQ(
-      write_settings_file(to_path(directory_.filePath("old/config.toml")), *settings().config()),
-      "");
+  ASSERT_EQ(write_settings_file(to_path(home_.file("old/config.toml")), *settings().config()), "");
   settings().reset_all();
-  settings().set_text("resume_from_checkpoint", directory_.filePath("old"));
+  settings().set_text("resume_from_checkpoint", home_.file("old"));
   settings().set_text("max_steps", "200");
   ASSERT_TRUE(start()->isEnabled()) << start()->toolTip().toStdString();
   start()->click();
   ASSERT_TRUE(until([&] { return child<ErrorLabel>("start_failed")->isVisible(); }));
-  QFile starts(directory_.filePath("starts"));
+  QFile starts(home_.file("starts"));
   ASSERT_TRUE(starts.open(QIODevice::ReadOnly));
   EXPECT_EQ(starts.readAll().trimmed(),
-            "train --resume=" + QFile::encodeName(directory_.filePath("old")) + " --max-steps=200");
+            "train --resume=" + QFile::encodeName(home_.file("old")) + " --max-steps=200");
 }
 
 TEST_F(NewRun, TheQueueGetsWhatIsSet) {

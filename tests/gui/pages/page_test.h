@@ -16,7 +16,7 @@ struct PageHome {
   PageHome() { settings.set_runs_directory(home / "runs"); }
 
   TestHome home;
-  AppSettings settings{QString::fromStdString((home / "app.ini").string())};
+  AppSettings settings{home.file("app.ini")};
   Launcher launcher;
   Navigator navigator;
   RunListModel run_list{settings, launcher};

@@ -16,8 +16,6 @@
 namespace ferry::gui {
 namespace {
 
-using test::wait_until;
-
 config::Config large(const Settings& more = {}) {
   Settings all = {{"model", "bert-large-uncased"}, {"machine", "2080ti-11g"}};
   all.insert(all.end(), more.begin(), more.end());
@@ -151,15 +149,15 @@ TEST_F(PlanViews, IsRedrawnInTime) {
   plan(large({{"gpu_memory", "3GiB"}}));
   view_.grab();
   constexpr int kTimes = 20;
-  const double begin = test::cpu_ms();
+  const double begin = cpu_ms();
   for (int i = 0; i < kTimes; ++i)
     find<StackedBars>("plan_memory")->grab();
-  const double each = (test::cpu_ms() - begin) / kTimes;
+  const double each = (cpu_ms() - begin) / kTimes;
   printf("bars are drawn in %.2f ms\n", each);
   EXPECT_LT(each, 16);
   config_ = large({{"gpu_memory", "5GiB"}});
   view_.set_settings(config_);
-  const double longest = test::longest_turn_until([&] { return !view_.is_planning(); });
+  const double longest = longest_turn_until([&] { return !view_.is_planning(); });
   printf("the longest turn of the event loop took %.1f ms\n", longest);
   EXPECT_LT(longest, 16);
 }

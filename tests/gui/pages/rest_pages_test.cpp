@@ -23,9 +23,10 @@
 #include "gui/pages/settings/settings_page.h"
 #include "gui/pages/start/start_page.h"
 #include "gui/pages/try_it/try_it_page.h"
-#include "gui/widgets/page_parts.h"
+#include "gui/widgets/notice.h"
 #include "gui/widgets/run_picker.h"
 #include "tests/gui/pages/page_test.h"
+#include "tests/gui/run_files.h"
 #include "tests/train/tiny_model.h"
 
 namespace ferry::gui {
@@ -38,7 +39,7 @@ namespace fs = std::filesystem;
 TEST(SamplesPage, ShowsTheGridAndTwoStepsBesideEachOther) {
   PageHome surroundings;
   const fs::path run = surroundings.home / "runs/play";
-  write_run(run, "training");
+  make_run(run, {.phase = "training", .more = {{"pid", 1}, {"host", "elsewhere"}}});
   write_file(run / "samples/step-000000.jsonl",
              sample_line(0, "ROMEO:", " s, h2C:s) In this code: displayTextInList") +
                  sample_line(0, "JULIET:", " I would love to get started with the work"));
@@ -75,8 +76,8 @@ TEST(SamplesPage, ShowsTheGridAndTwoStepsBesideEachOther) {
 
 TEST(SamplesPage, SaysHowToGetSomeAndWhatIsDamaged) {
   PageHome surroundings;
-  write_run(surroundings.home / "runs/none");
-  write_run(surroundings.home / "runs/bad");
+  make_run(surroundings.home / "runs/none");
+  make_run(surroundings.home / "runs/bad");
   write_file(surroundings.home / "runs/bad/samples/step-000001.jsonl",
              sample_line(1, "p", " t") + "{half");
   SamplesPage page(surroundings.shared);
@@ -91,7 +92,7 @@ TEST(SamplesPage, SaysHowToGetSomeAndWhatIsDamaged) {
   EXPECT_EQ(pages.count(), 1);
   page.show_run(surroundings.home / "runs/bad");
   ASSERT_TRUE(wait_until([&] { return page.grid().n_steps() == 1; }));
-  EXPECT_TRUE(part<Message>(page, "message").text().contains("1 line"));
+  EXPECT_TRUE(part<Notice>(page, "message").text().contains("1 line"));
 }
 
 // --- Export ------------------------------------------------------------------------------------
@@ -117,8 +118,8 @@ class Export : public testing::Test {
   QLineEdit& target = part<QLineEdit>(page, "target");
   QPushButton& go = part<QPushButton>(page, "export_button");
   QPushButton& cancel = part<QPushButton>(page, "cancel_button");
-  Message& trouble = part<Message>(page, "target_trouble");
-  Message& message = part<Message>(page, "message");
+  Notice& trouble = part<Notice>(page, "target_trouble");
+  Notice& message = part<Notice>(page, "message");
 };
 
 TEST_F(Export, RefusesWhatIsThereAndWhatCannotBeWritten) {
@@ -178,7 +179,7 @@ TEST_F(Export, CancelledItLeavesNothing) {
 }
 
 TEST_F(Export, VerifiesARun) {
-  write_run(home / "runs/one");
+  make_run(home / "runs/one");
   write_classifier_config(home / "runs/one/final");
   show(home / "runs/one");
   {
@@ -257,7 +258,7 @@ TEST(SettingsPage, ARunsFolderThatIsNoneIsSaid) {
   SettingsPage page(surroundings.shared);
   show_page(page);
   auto& field = part<QLineEdit>(page, "field_runs_directory");
-  auto& trouble = part<Message>(page, "runs_trouble");
+  auto& trouble = part<Notice>(page, "runs_trouble");
   field.setText("relative/runs");
   emit field.editingFinished();
   EXPECT_TRUE(trouble.text().contains("whole path"));
@@ -313,7 +314,7 @@ TEST(RestPages, HaveKeysAndNames) {
              R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama"})");
   write_file(surroundings.home / "qa/config.json",
              R"({"architectures": ["BertForQuestionAnswering"], "model_type": "bert"})");
-  write_run(surroundings.home / "runs/play");
+  make_run(surroundings.home / "runs/play");
   write_file(surroundings.home / "runs/play/samples/step-000001.jsonl", sample_line(1, "p", " t"));
   const auto check = [](Page& page, const char* name) {
     check_mnemonics(page, name);
@@ -361,11 +362,11 @@ TEST(RunPicker, IsSearchedByTypingAndShowsCheckpoints) {
   PageHome surroundings;
   const TestHome& home = surroundings.home;
   for (const char* name : {"alpha", "beta_news", "gamma"})
-    write_run(home / "runs" / name);
+    make_run(home / "runs" / name);
   write_classifier_config(home / "runs/beta_news/final");
   write_file(home / "runs/beta_news/checkpoint-20/COMPLETE", "");
   write_classifier_config(home / "runs/beta_news/checkpoint-20");
-  RunPicker picker(surroundings.settings, RunPicker::For::model);
+  RunPicker picker(surroundings.run_list, surroundings.settings, RunPicker::For::model);
   QSignalSpy chosen(&picker, &RunPicker::chosen);
   picker.show();
   picker.refresh();
@@ -403,8 +404,8 @@ TEST(RunPicker, IsSearchedByTypingAndShowsCheckpoints) {
 TEST(RunPicker, FiveHundredRunsAreReadInAThread) {
   PageHome surroundings;
   for (int n = 0; n < 500; ++n)
-    write_run(surroundings.home / "runs" / ("run-" + std::to_string(n)));
-  RunPicker picker(surroundings.settings, RunPicker::For::run);
+    make_run(surroundings.home / "runs" / ("run-" + std::to_string(n)));
+  RunPicker picker(surroundings.run_list, surroundings.settings, RunPicker::For::run);
   QElapsedTimer clock;
   clock.start();
   picker.refresh();

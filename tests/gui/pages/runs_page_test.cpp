@@ -14,14 +14,13 @@
 #include "gui/models/text.h"
 #include "gui/pages/runs/inline_bar.h"
 #include "src/runs/directory/checkpoints.h"
-#include "tests/gui/run_dirs.h"
+#include "tests/gui/run_files.h"
 
 Q_DECLARE_METATYPE(std::filesystem::path)
 
 namespace ferry::gui {
 namespace {
 
-using namespace test;
 using runs::Phase;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -41,7 +40,7 @@ class Runs : public ::testing::Test {
     QApplication::setActiveWindow(page_.get());
     ASSERT_TRUE(QTest::qWaitForWindowActive(page_.get()));
     page_->set_active(true);
-    ASSERT_TRUE(comes([&] { return !runs_->is_loading() && runs_->n_passes() > 1; }));
+    ASSERT_TRUE(wait_until([&] { return !runs_->is_loading() && runs_->n_passes() > 1; }));
   }
   template <class Widget>
   Widget* find(const char* name) const {
@@ -91,12 +90,12 @@ class Runs : public ::testing::Test {
   }
   void see(const char* name) {
     if (const char* where = getenv("FERRY_SCREENSHOTS")) {
-      comes([] { return false; }, 600);
+      wait_until([] { return false; }, 600);
       page_->grab().save(QString(where) + '/' + name + ".png");
     }
   }
 
-  Home home_;
+  TestHome home_;
   AppSettings settings_;
   Launcher launcher_;
   Navigator navigator_;
@@ -149,7 +148,7 @@ TEST_F(Runs, IsSortedByItsHeaders) {
   make_run(home_.runs() / "a", {.created = "2026-11-22T10:15:00Z", .n_done = 10});
   make_run(home_.runs() / "c", {.created = "2026-11-21T10:15:00Z", .n_done = 5});
   open();
-  ASSERT_TRUE(comes(
+  ASSERT_TRUE(wait_until(
       [&] { return table()->model()->index(2, RunListModel::loss).data().toString() == "1.5"; }));
   const auto names = [&] {
     std::vector<std::string> all;
@@ -174,9 +173,9 @@ TEST_F(Runs, IsSortedByItsHeaders) {
 
 TEST_F(Runs, ActionsAreThoseThatTheSelectionAllows) {
   const fs::path done = make_run(home_.runs() / "done"),
-                 failed = make_run(
-                     home_.runs() / "failed",
-                     {.phase = "failed", .more = R"(, "exit_reason": "the disk is full")"});
+                 failed =
+                     make_run(home_.runs() / "failed",
+                              {.phase = "failed", .more = {{"exit_reason", "the disk is full"}}});
   fs::create_directories(done / "final");
   runs::NewCheckpoint(done, 20).commit();
   LivingRun living(home_.runs() / "living");
@@ -258,23 +257,23 @@ TEST_F(Runs, RunsThatLiveArePausedResumedAndStopped) {
   QSignalSpy replies(&navigator_, &Navigator::said);
   select(one.path());
   QTest::keyClick(page_.get(), Qt::Key_P, Qt::ControlModifier);
-  ASSERT_TRUE(comes([&] { return state(one.path()) == "Paused"; }));
+  ASSERT_TRUE(wait_until([&] { return state(one.path()) == "Paused"; }));
   EXPECT_EQ(state(two.path()), "Training");
   select(two.path(), Qt::ControlModifier);
   EXPECT_FALSE(action("action_pause")->isEnabled());  // one of them is paused already
   select(one.path());
   click("action_resume");
-  ASSERT_TRUE(comes([&] { return state(one.path()) == "Training"; }));
+  ASSERT_TRUE(wait_until([&] { return state(one.path()) == "Training"; }));
   QTest::keyClick(table(), Qt::Key_A, Qt::ControlModifier);
   click("action_pause");
   ASSERT_TRUE(
-      comes([&] { return state(one.path()) == "Paused" && state(two.path()) == "Paused"; }));
+      wait_until([&] { return state(one.path()) == "Paused" && state(two.path()) == "Paused"; }));
   see("runs-paused");
   click("action_stop");
-  ASSERT_TRUE(comes([&] { return replies.count() >= 6; }));
+  ASSERT_TRUE(wait_until([&] { return replies.count() >= 6; }));
   EXPECT_EQ(said(), "");
   one.vanish();
-  ASSERT_TRUE(comes([&] { return state(one.path()) == "Killed"; }));
+  ASSERT_TRUE(wait_until([&] { return state(one.path()) == "Killed"; }));
   select(one.path());
   EXPECT_THAT(details(), HasSubstr("host memory"));
 }
@@ -295,7 +294,7 @@ TEST_F(Runs, ARunIsMovedToTheTrashOnlyWhenAsked) {
     EXPECT_THAT(said(), HasSubstr("for good"));
     QTest::mouseClick(find<QPushButton>("inline_yes"), Qt::LeftButton);
   }
-  ASSERT_TRUE(comes([&] { return !fs::exists(goes) && row_of(goes) < 0; }));
+  ASSERT_TRUE(wait_until([&] { return !fs::exists(goes) && row_of(goes) < 0; }));
   EXPECT_TRUE(fs::exists(stays));
   EXPECT_EQ(table()->model()->rowCount(), 1);
 }
@@ -317,15 +316,15 @@ TEST_F(Runs, AFinishedRunIsAskedForMoreSteps) {
   see("runs-extend");
   QTest::keyClicks(find<QSpinBox>("inline_number"), "25");
   QTest::keyClick(find<QSpinBox>("inline_number"), Qt::Key_Return);
-  ASSERT_TRUE(comes([&] { return fs::exists(home_ / "asked"); }));
-  ASSERT_TRUE(comes([&] { return fs::file_size(home_ / "asked") > 0; }));
+  ASSERT_TRUE(wait_until([&] { return fs::exists(home_ / "asked"); }));
+  ASSERT_TRUE(wait_until([&] { return fs::file_size(home_ / "asked") > 0; }));
   std::ifstream file(home_ / "asked");
   std::string asked;
   std::getline(file, asked);
   EXPECT_EQ(asked, "train --resume=" + fs::weakly_canonical(run).string() + " --max-steps=45");
-  EXPECT_TRUE(comes([&] { return state(run) == "Starting"; }));
-  EXPECT_TRUE(comes([&] { return state(run) == "Not started"; }));
-  EXPECT_TRUE(comes([&] { return said().find("could not be started") != std::string::npos; }));
+  EXPECT_TRUE(wait_until([&] { return state(run) == "Starting"; }));
+  EXPECT_TRUE(wait_until([&] { return state(run) == "Not started"; }));
+  EXPECT_TRUE(wait_until([&] { return said().find("could not be started") != std::string::npos; }));
   setenv("FERRY", before.c_str(), 1);
 }
 
@@ -335,7 +334,7 @@ TEST_F(Runs, AReportIsWrittenBesideTheEventLoop) {
   select(run);
   click("action_report");
   EXPECT_FALSE(action("action_report")->isEnabled());
-  ASSERT_TRUE(comes([&] { return !said().empty(); }, 60000));
+  ASSERT_TRUE(wait_until([&] { return !said().empty(); }, 60000));
   EXPECT_THAT(said(), HasSubstr("ferry-report-run"));
   EXPECT_TRUE(fs::exists(home_ / "ferry-report-run.zip"));
   EXPECT_TRUE(action("action_report")->isEnabled());
@@ -411,22 +410,28 @@ TEST_F(Runs, LooksAsItShould) {
            {.phase = "failed",
             .created = "2026-11-21T22:10:00Z",
             .n_steps = 1000,
-            .more = R"(, "exit_reason": "the loss is not finite at step 130")",
+            .more = {{"exit_reason", "the loss is not finite at step 130"}},
             .metrics = wavy(130, 90)});
   make_run(home_.runs() / "2026-11-22_0900_gpt2_book",
            {.phase = "stopped",
             .created = "2026-11-22T09:00:00Z",
             .n_steps = 3000,
-            .more = R"(, "exit_reason": "stopped by the user")",
+            .more = {{"exit_reason", "stopped by the user"}},
             .metrics = wavy(1200, 0)});
   const fs::path killed =
       make_run(home_.runs() / "2026-11-23_0115_llama-3.2-1b_chat",
                {.phase = "training",
                 .created = "2026-11-23T01:15:00Z",
                 .n_steps = 2000,
-                .more = R"(, "host": "elsewhere", "promised": {"host_bytes_peak": 62490000000},
-              "parent": {"run": "2026-11-22_0900_gpt2_book"},
-              "plan": {"why": "weights and optimizer in host memory; every layer is sent to the GPU as it is needed", "host_budget_bytes": 54760833024, "rows": []})",
+                .more = {{"host", "elsewhere"},
+                         {"promised", {{"host_bytes_peak", 62490000000}}},
+                         {"parent", {{"run", "2026-11-22_0900_gpt2_book"}}},
+                         {"plan",
+                          {{"why",
+                            "weights and optimizer in host memory; every layer is sent to the GPU "
+                            "as it is needed"},
+                           {"host_budget_bytes", 54760833024},
+                           {"rows", nlohmann::ordered_json::array()}}}},
                 .metrics = wavy(300, 0)});
   const fs::path half = make_run(home_.runs() / "2026-11-19_half-written");
   std::ofstream(half / "run.json") << "{";
@@ -441,7 +446,7 @@ TEST_F(Runs, LooksAsItShould) {
   queue_->add(config, "The same with a larger learning rate");
   settings_.set_queue_on(true);
   select(killed);
-  EXPECT_THAT(details(), HasSubstr("58.2 GiB"));
+  EXPECT_THAT(details(), HasSubstr("58.20 GiB"));
   EXPECT_THAT(details(), HasSubstr("2026-11-22_0900_gpt2_book"));
   see("runs-light");
   apply_theme(Theme::dark);

@@ -6,7 +6,7 @@
 #include <QPushButton>
 #include <QSignalSpy>
 
-#include "gui/widgets/page_parts.h"
+#include "gui/widgets/notice.h"
 #include "tests/gui/pages/page_test.h"
 #include "tests/train/tiny_model.h"
 
@@ -31,7 +31,7 @@ class Start : public testing::Test {
   const WithVariable models{"FERRY_MODELS", (surroundings.home / "models").c_str()};
   StartPage page{surroundings.shared};
   QPushButton& start = part<QPushButton>(page, "start_button");
-  Message& trouble = part<Message>(page, "plan_trouble");
+  Notice& trouble = part<Notice>(page, "plan_trouble");
   QLabel& verdict = part<QLabel>(page, "verdict");
   QComboBox& model = part<QComboBox>(page, "field_model");
 };
@@ -112,7 +112,7 @@ TEST_F(Start, AStartThatFailsSaysWhyInThePage) {
   ASSERT_TRUE(wait_for_plan());
   start.click();
   EXPECT_FALSE(start.isEnabled());
-  auto& message = part<Message>(page, "start_trouble");
+  auto& message = part<Notice>(page, "start_trouble");
   ASSERT_TRUE(wait_until([&] { return message.isVisible(); }));
   EXPECT_TRUE(message.text().contains("it is full")) << message.text().toStdString();
   EXPECT_TRUE(start.isEnabled());
@@ -131,7 +131,7 @@ TEST_F(Start, ThreeClicksStartARun) {
   start.click();
   start.click();
   ASSERT_TRUE(wait_until([&] { return live.count() > 0; }, 120000))
-      << part<Message>(page, "start_trouble").text().toStdString();
+      << part<Notice>(page, "start_trouble").text().toStdString();
   EXPECT_TRUE(surroundings.settings.has_seen_start());
   const auto runs = std::filesystem::directory_iterator(surroundings.home / "runs");
   EXPECT_EQ(std::distance(begin(runs), end(runs)), 1);

@@ -9,8 +9,9 @@
 #include <QTextEdit>
 
 #include "gui/models/ferry_process.h"
-#include "gui/widgets/page_parts.h"
+#include "gui/widgets/notice.h"
 #include "tests/gui/pages/page_test.h"
+#include "tests/gui/run_files.h"
 #include "tests/train/tiny_model.h"
 
 namespace ferry::gui {
@@ -43,12 +44,12 @@ class TryIt : public testing::Test {
   QPushButton& ask = part<QPushButton>(page, "ask_button");
   QPushButton& cancel = part<QPushButton>(page, "cancel_button");
   QLabel& summary = part<QLabel>(page, "summary");
-  Message& message = part<Message>(page, "message");
+  Notice& message = part<Notice>(page, "message");
   QListWidget& history = part<QListWidget>(page, "history");
 };
 
 TEST_F(TryIt, ShowsClassesAsBarsWithNumbers) {
-  write_run(surroundings.home / "runs/news");
+  make_run(surroundings.home / "runs/news");
   write_classifier_config(surroundings.home / "runs/news/final");
   PlayedFerry ferry(surroundings.home,
                     "for last; do :; done\necho 'ferry: max_length = 128' >&2\n"
@@ -152,16 +153,16 @@ TEST_F(TryIt, SaysWhatWentWrongInThePage) {
 }
 
 TEST_F(TryIt, AnUnfinishedRunIsAskedByItsCheckpointOrSaysThatItHasNone) {
-  write_run(surroundings.home / "runs/half", "stopped");
+  make_run(surroundings.home / "runs/half", {.phase = "stopped"});
   write_classifier_config(surroundings.home / "runs/half/checkpoint-20");
   write_file(surroundings.home / "runs/half/checkpoint-20/COMPLETE", "");
-  write_run(surroundings.home / "runs/new", "failed");
+  make_run(surroundings.home / "runs/new", {.phase = "failed"});
   show(surroundings.home / "runs/half");
   EXPECT_EQ(page.form().directory.filename(), "checkpoint-20");
   EXPECT_EQ(page.form().trouble, "");
   page.show_run(surroundings.home / "runs/new");
   ASSERT_TRUE(wait_until([&] { return !page.form().trouble.isEmpty(); }));
-  auto& model_message = part<Message>(page, "model_message");
+  auto& model_message = part<Notice>(page, "model_message");
   EXPECT_TRUE(model_message.text().contains("no checkpoint")) << model_message.text().toStdString();
   type("text", "a text");
   EXPECT_FALSE(ask.isEnabled());

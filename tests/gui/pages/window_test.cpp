@@ -7,13 +7,14 @@
 
 #include "gui/app/main_window.h"
 #include "gui/app/palette.h"
+#include "tests/gui/gui_test.h"
 
 namespace ferry::gui {
 namespace {
 
 TEST(Window, GoesWherePagesAsk) {
-  QTemporaryDir directory;
-  AppSettings settings(directory.filePath("app.ini"));
+  TestHome home;
+  AppSettings settings(home.file("app.ini"));
   MainWindow window(settings);
   window.show();
   EXPECT_EQ(window.current_page(), PageId::start);
