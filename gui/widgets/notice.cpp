@@ -15,7 +15,9 @@ namespace ferry::gui {
 Notice::Notice(QWidget* parent) : QFrame(parent) {
   sign_ = new QLabel;
   sign_->setFont(heading_font(font(), 1));
-  sign_->setAlignment(Qt::AlignTop);
+  sign_->setAlignment(Qt::AlignTop | Qt::AlignHCenter);
+  // The same room for every sign: the text beside it stays where it is.
+  sign_->setMinimumWidth(sign_->fontMetrics().boundingRect(QStringLiteral("✕✕")).width());
   text_ = new QLabel;
   text_->setObjectName("notice_text");
   text_->setWordWrap(true);

@@ -3,12 +3,12 @@
 #include <QtWidgets>
 #include <nlohmann/json.hpp>
 
+#include "gui/models/run_filter.h"
 #include "gui/models/run_words.h"
 #include "gui/models/text.h"
 #include "gui/pages/runs/inline_bar.h"
 #include "gui/pages/runs/queue_section.h"
 #include "gui/pages/runs/run_delegates.h"
-#include "gui/models/run_filter.h"
 #include "gui/widgets/look.h"
 #include "src/config/config.h"
 #include "src/service/runs/run_report.h"
