@@ -161,6 +161,9 @@ void RunFollower::resume() {
 void RunFollower::save_now() {
   act(RunAction::save_now, [this] { client().save(); });
 }
+void RunFollower::sample_now() {
+  act(RunAction::sample_now, [this] { client().sample(); });
+}
 void RunFollower::stop() {
   act(RunAction::stop, [this] {
     client().stop(/*saves=*/true);

@@ -45,6 +45,7 @@ class RunFollower : public QObject {
   void pause();
   void resume();
   void save_now();
+  void sample_now();
   void stop();
   void stop_without_saving();
   void force_quit();

@@ -96,7 +96,7 @@ ComparePage::ComparePage(Shared& shared, QWidget* parent) : Page(shared, parent)
   again_.setInterval(kAgainMs);
   connect(&again_, &QTimer::timeout, this, [this] {
     const bool has_running = std::ranges::any_of(followers_, [](const auto& follower) {
-      return phase_kind(follower->facts().phase) == PhaseKind::busy;
+      return run_group(follower->facts().phase) == RunGroup::running;
     });
     if (has_running) comparer_.compare(shown_runs());
   });

@@ -20,6 +20,9 @@ ActionBar::ActionBar(QWidget* parent) : QWidget(parent) {
                               tr("Goes on with the paused run where it was."), "resume");
   QAction* const save = add(RunAction::save_now, tr("Sa&ve now"),
                             tr("Writes a checkpoint now. The training goes on."), "save_now");
+  QAction* const sample = add(
+      RunAction::sample_now, tr("Sam&ple now"),
+      tr("Goes on with the run's prompts now. The training waits, then goes on."), "sample_now");
   QAction* const stop = add(RunAction::stop, tr("S&top and save"),
                             tr("Writes a checkpoint and ends the run. It can be resumed."), "stop");
   QAction* const unsaved =
@@ -41,6 +44,8 @@ ActionBar::ActionBar(QWidget* parent) : QWidget(parent) {
   pause_->setDefaultAction(pause);
   save_ = button("save_button");
   save_->setDefaultAction(save);
+  sample_ = button("sample_button");
+  sample_->setDefaultAction(sample);
   stop_ = button("stop_button");
   auto* const menu = new QMenu(stop_);
   menu->addActions({stop, unsaved, force});
@@ -56,7 +61,7 @@ ActionBar::ActionBar(QWidget* parent) : QWidget(parent) {
 
   auto* const row = new QHBoxLayout(this);
   row->setContentsMargins({});
-  for (QToolButton* const each : {pause_, save_, stop_, force_, resume_})
+  for (QToolButton* const each : {pause_, save_, sample_, stop_, force_, resume_})
     row->addWidget(each);
   Q_UNUSED(resume);
   show_run({}, false);
@@ -123,6 +128,7 @@ void ActionBar::show_run(const service::RunFacts& facts, bool is_starting) {
   const bool is_over = has_ended(facts.phase) && !has_process;
   for (QToolButton* const each : {pause_, save_, stop_})
     each->setVisible(!is_over);
+  sample_->setVisible(!is_over && facts.has_prompts);
   resume_->setVisible(!has_process);
   force_->setVisible(action(RunAction::force_quit)->isEnabled());
   const bool may_stop = action(RunAction::stop)->isEnabled() ||

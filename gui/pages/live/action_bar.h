@@ -37,8 +37,8 @@ class ActionBar : public QWidget {
 
   std::array<QAction*, service::kRunActions> actions_{};
   std::array<QString, service::kRunActions> tips_;
-  QToolButton *pause_ = nullptr, *save_ = nullptr, *stop_ = nullptr, *force_ = nullptr,
-              *resume_ = nullptr;
+  QToolButton *pause_ = nullptr, *save_ = nullptr, *sample_ = nullptr, *stop_ = nullptr,
+              *force_ = nullptr, *resume_ = nullptr;
 };
 
 }  // namespace ferry::gui

@@ -330,6 +330,8 @@ void LivePage::act(RunAction action) {
       return follower_->resume();
     case RunAction::save_now:
       return follower_->save_now();
+    case RunAction::sample_now:
+      return follower_->sample_now();
     case RunAction::stop:
       return follower_->stop();
     case RunAction::stop_without_saving:
@@ -350,7 +352,7 @@ void LivePage::act(RunAction action) {
 void LivePage::tell_end(const QString& phase) {
   if (!follower_) return;
   // The answer to what was asked before says nothing of this end.
-  if (phase_kind(phase.toStdString()) == PhaseKind::bad) say_answer({});
+  if (run_group(phase.toStdString()) == RunGroup::failed) say_answer({});
   const QString name = path_text(follower_->run().filename());
   const QString text = tr("%1: %2").arg(name, state_text(phase.toStdString()));
   emit shared().navigator.said(text);

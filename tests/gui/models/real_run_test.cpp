@@ -8,12 +8,13 @@
 #include "gui/models/run_queue.h"
 #include "gui/models/text.h"
 #include "src/config/models/models.h"
-#include "tests/gui/run_dirs.h"
+#include "tests/gui/gui_test.h"
+#include "tests/gui/run_files.h"
 
 namespace ferry::gui {
 namespace {
 
-using namespace test;
+namespace fs = std::filesystem;
 
 fs::path model_here() {
   try {
@@ -29,7 +30,7 @@ TEST(RealRun, ComesFromTheQueueAndKeepsHours) {
   if (!ferry || !fs::exists(fs::path(ferry).parent_path() / "../train/ferry-trainer"))
     GTEST_SKIP() << "this build has no trainer";
   if (model.empty()) GTEST_SKIP() << "there is no all-MiniLM-L6-v2 here";
-  Home home;
+  TestHome home;
   std::ofstream data(home / "data.csv");
   data << "text,label\n";
   for (int i = 0; i < 64; ++i)
@@ -68,19 +69,19 @@ TEST(RealRun, ComesFromTheQueueAndKeepsHours) {
   const auto state = [&](int row) {
     return runs.index(row, RunListModel::state).data().toString().toStdString();
   };
-  ASSERT_TRUE(comes([&] { return runs.rowCount() == 1 && state(0) == "Training"; }, 100000))
+  ASSERT_TRUE(wait_until([&] { return runs.rowCount() == 1 && state(0) == "Training"; }, 100000))
       << queue.index(0).data(RunQueue::trouble_role).toString().toStdString();
   EXPECT_EQ(queue.rowCount(), 1);
   now = now.addSecs(10 * 3600);  // the morning
-  ASSERT_TRUE(comes([&] { return state(0) == "Paused"; }, 60000));
+  ASSERT_TRUE(wait_until([&] { return state(0) == "Paused"; }, 60000));
   EXPECT_TRUE(keeper.has_paused(runs.path_of(0)));
-  EXPECT_FALSE(comes([&] { return queue.rowCount() == 0; }, 3000));
+  EXPECT_FALSE(wait_until([&] { return queue.rowCount() == 0; }, 3000));
   now = now.addSecs(14 * 3600);
-  ASSERT_TRUE(comes([&] { return state(0) != "Paused"; }, 60000));
-  EXPECT_TRUE(comes([&] { return !keeper.has_paused(runs.path_of(0)); }));
+  ASSERT_TRUE(wait_until([&] { return state(0) != "Paused"; }, 60000));
+  EXPECT_TRUE(wait_until([&] { return !keeper.has_paused(runs.path_of(0)); }));
   requests.stop(runs.path_of(0));
-  ASSERT_TRUE(comes([&] { return state(0) == "Stopped"; }, 100000)) << state(0);
-  ASSERT_TRUE(comes([&] { return runs.rowCount() == 2 && state(0) == "Finished"; }, 100000));
+  ASSERT_TRUE(wait_until([&] { return state(0) == "Stopped"; }, 100000)) << state(0);
+  ASSERT_TRUE(wait_until([&] { return runs.rowCount() == 2 && state(0) == "Finished"; }, 100000));
   EXPECT_EQ(queue.rowCount(), 0);
   EXPECT_EQ(runs.index(0, RunListModel::progress).data().toString().toStdString(), "100 % (2/2)");
 }

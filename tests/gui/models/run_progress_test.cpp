@@ -158,7 +158,7 @@ TEST_F(RunProgressTest, AFollowerForgetsALogThatBeganAnew) {
   int n_anew = 0;
   QObject::connect(&follower, &RunFollower::log_anew, &follower, [&] { ++n_anew; });
   follower.set_active(true);
-  ASSERT_TRUE(becomes([&] { return follower.log().size() == 2; }));
+  ASSERT_TRUE(wait_until([&] { return follower.log().size() == 2; }));
   std::ofstream(run_.path() / "train.log") << "t ferry train\n";
   ASSERT_TRUE(wait_until([&] { return n_anew == 1 && follower.log().size() == 1; }));
 }

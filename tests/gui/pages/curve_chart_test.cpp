@@ -328,7 +328,7 @@ TEST_F(MillionRows, AreDrawnFastWithTheirSpikeAndReadExactlyWhereZoomedIn) {
   chart_.set_curves(std::vector<ChartCurve>(chart_.curves()));
   chart_.redraw();
   EXPECT_LT(chart_.n_points_drawn(), 100u);
-  ASSERT_TRUE(becomes([&] { return chart_.n_points_drawn() > 1000; }));
+  ASSERT_TRUE(wait_until([&] { return chart_.n_points_drawn() > 1000; }));
   // Not zoomed in, the value under the mouse is read exactly a moment later.
   chart_.reset_zoom();
   key(Qt::Key_Escape);

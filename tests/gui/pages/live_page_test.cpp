@@ -132,9 +132,9 @@ TEST_F(LivePageTest, FollowsARunThatGrows) {
   run_.add_steps(1, 3);
   page_.show_run(run_.path());
   EXPECT_EQ(label("phase"), "Training");
-  ASSERT_TRUE(becomes([&] { return label("steps") == "Step 3 of 2,000"; }));
+  ASSERT_TRUE(wait_until([&] { return label("steps") == "Step 3 of 2,000"; }));
   EXPECT_EQ(label("time_left"), "estimating");
-  ASSERT_TRUE(becomes([&] { return page_.log().command().startsWith("ferry train"); }));
+  ASSERT_TRUE(wait_until([&] { return page_.log().command().startsWith("ferry train"); }));
   EXPECT_EQ(page_.charts().chart("eval"), nullptr);
   run_.add_steps(4, 250);
   run_.add("{\"step\":251,\"loss\":0.");  // half written
@@ -337,26 +337,20 @@ TEST_F(LivePageTest, EverythingHasAName) {
 }
 
 TEST_F(LivePageTest, ARunThatStartsIsShownBeforeItsFilesAreThere) {
-  const auto run = directory_ / "runs" / "new";
+  const auto run = home_ / "runs" / "new";
   // A program that writes nothing for a while.
-  const auto program =
-      directory_.write("ferry", "#!/bin/sh\nsleep 0.5\necho 'no such model' >&2\n");
+  const auto program = home_ / "ferry";
+  write_file(program, "#!/bin/sh\nsleep 0.5\necho 'no such model' >&2\n");
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
-  const char* const before = std::getenv("FERRY");
-  const std::string kept = before ? before : "";
-  setenv("FERRY", program.c_str(), 1);
+  const WithVariable ferry("FERRY", program.c_str());
   config::Config config;
   config.set("output_dir", run.string(), {config::Source::command_line, "test"});
-  ASSERT_EQ(launcher_.start(config, directory_ / "runs"), run);
+  ASSERT_EQ(launcher_.start(config, home_ / "runs"), run);
   page_.show_run(run);
   EXPECT_EQ(label("phase"), "Preparing");
   EXPECT_TRUE(page_.notice().contains("It starts")) << page_.notice().toStdString();
-  ASSERT_TRUE(becomes([&] { return page_.notice().contains("no such model"); }))
+  ASSERT_TRUE(wait_until([&] { return page_.notice().contains("no such model"); }))
       << page_.notice().toStdString();
-  if (before)
-    setenv("FERRY", kept.c_str(), 1);
-  else
-    unsetenv("FERRY");
 }
 
 /** FERRY_SHOTS=DIR writes what the page looks like there. */
