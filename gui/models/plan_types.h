@@ -1,6 +1,6 @@
 #pragma once
-// The planner's answer beside Qt, which takes `slots` for a word of its own where the plan has a tag
-// of that name. Include this in place of the plan's headers.
+// The planner's answer beside Qt, which takes `slots` for a word of its own where the plan has a
+// tag of that name. Include this in place of the plan's headers.
 
 #ifndef Q_MOC_RUN
 #pragma push_macro("slots")
