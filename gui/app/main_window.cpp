@@ -190,12 +190,21 @@ void MainWindow::connect_navigator() {
   new_run_->set_preview(preview);
   new_run_->set_plan_view(plan);
   connect(new_run_, &NewRunPage::settings_changed, preview, &DataPreview::set_settings);
-  connect(new_run_, &NewRunPage::settings_changed, plan, &PlanView::set_settings);
-  connect(plan, &PlanView::change_wanted, this, [this](const QString& key, const QString& value) {
-    new_run_->settings().set_text(key, value);
-  });
+  connect(new_run_, &NewRunPage::settings_changed, plan,
+          [this, plan](const config::Config& settings) {
+            planned_ = settings;
+            show_plan(*plan);
+          });
+  connect(plan, &PlanView::change_wanted, this,
+          [this, plan](const QString& key, const QString& value) {
+            if (key != "machine") return new_run_->settings().set_text(key, value);
+            // Of the plan alone: a run trains where it is started.
+            planned_machine_ = value.toStdString();
+            show_plan(*plan);
+          });
   connect(plan, &PlanView::planned, this, [this, plan](bool fits) {
-    new_run_->set_plan_verdict(fits, plan->summary().section('\n', 0, 0));
+    if (planned_machine_ == "auto")
+      new_run_->set_plan_verdict(fits, plan->summary().section('\n', 0, 0));
   });
   connect(&keeper_, &RunKeeper::changed, &queue_, &RunQueue::status_changed);
   queue_.set_gate([this] { return keeper_.why_not_now(); });
@@ -205,6 +214,13 @@ void MainWindow::connect_navigator() {
           [this](const std::filesystem::path&, const QString& message, const QString&) {
             say(message.section('\n', -1));
           });
+}
+
+void MainWindow::show_plan(PlanView& plan) {
+  if (!planned_) return;
+  config::Config settings = *planned_;
+  settings.set("machine", planned_machine_, {config::Source::command_line, "the app"});
+  plan.set_settings(settings);
 }
 
 void MainWindow::guard_wheels() {

@@ -3,6 +3,8 @@
 
 #include <QMainWindow>
 #include <array>
+#include <optional>
+#include <string>
 
 #include "gui/models/run_keeper.h"
 #include "gui/models/run_requests.h"
@@ -18,6 +20,7 @@ class ComparePage;
 class ExportPage;
 class LivePage;
 class NewRunPage;
+class PlanView;
 class SamplesPage;
 class TryItPage;
 
@@ -45,6 +48,8 @@ class MainWindow : public QMainWindow {
   void connect_navigator();
   void fill_page_menu();
   void guard_wheels();
+  /** The plan of the new run, on the machine that was chosen for it. */
+  void show_plan(PlanView& plan);
   void say(const QString& text);
 
   AppSettings& settings_;
@@ -60,6 +65,8 @@ class MainWindow : public QMainWindow {
   ExportPage* export_ = nullptr;
   LivePage* live_ = nullptr;
   NewRunPage* new_run_ = nullptr;
+  std::optional<config::Config> planned_;  ///< the new run's settings
+  std::string planned_machine_ = "auto";
   SamplesPage* samples_ = nullptr;
   TryItPage* try_ = nullptr;
   QListWidget* list_ = nullptr;

@@ -141,9 +141,12 @@ void PlanPicture::add_memory(const PlanAnswer& answer) {
     } else {
       bar.caption = gib(bar.total());
     }
-    constexpr double kSeen = 4;  // a limit far away is told and not drawn
+    // Memory has its true share of the limit. A disk may be a thousand times larger than what is
+    // written to it: its limit is told then, and not drawn.
+    constexpr double kSeen = 4;
     double scale = std::max({bar.total(), least_scale, 1.0});
-    if (bar.limit > 0 && bar.limit < kSeen * scale) scale = std::max(scale, bar.limit);
+    if (bar.limit > 0 && (&bar != &disk || bar.limit < kSeen * scale))
+      scale = std::max(scale, bar.limit);
     bar.scale = 1.04 * scale;
   };
   if (request.has_gpu) {

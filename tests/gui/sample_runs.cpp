@@ -65,9 +65,15 @@ void write_samples(const fs::path& run, const SampleRun& sample) {
       file << ordered_json{{"step", step},
                            {"prompt", prompt},
                            {"text", fmt::format(" {}.", words[i])},
-                           {"ends_by", "length"},
-                           {"max_new_tokens", 24},
-                           {"temperature", 0.8}}
+                           {"ids", std::vector<int>(18, 7)},
+                           {"n_prompt_tokens", 2},
+                           {"ended", "length"},
+                           {"max_new_tokens", 18},
+                           {"temperature", 0.8},
+                           {"top_k", 0},
+                           {"top_p", 0.95},
+                           {"stop", ordered_json::array()},
+                           {"seed", 42}}
                   .dump()
            << '\n';
   }

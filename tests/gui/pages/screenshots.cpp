@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <QApplication>
+#include <QComboBox>
 #include <QElapsedTimer>
 #include <QEventLoop>
 #include <QProcess>
@@ -14,11 +15,13 @@
 #include <QTemporaryDir>
 #include <QTimer>
 #include <filesystem>
+#include <fstream>
 
 #include "gui/app/language.h"
 #include "gui/app/main_window.h"
 #include "gui/app/palette.h"
 #include "gui/models/text.h"
+#include "gui/pages/new_run/new_run_page.h"
 #include "src/config/config.h"
 #include "tests/gui/pages/layout_check.h"
 #include "tests/gui/sample_runs.h"
@@ -73,6 +76,19 @@ std::vector<std::filesystem::path> write_runs(const std::filesystem::path& runs)
   };
 }
 
+/** Some labelled texts. */
+void write_messages(const std::filesystem::path& file) {
+  std::ofstream out(file);
+  out << "text,label\n";
+  const char* const wishes[] = {"The parcel has not come yet and nobody answers the phone",
+                                "Thank you for the quick repair, it works again",
+                                "How do I change the address of my account?"};
+  const char* const labels[] = {"complaint", "praise", "question"};
+  for (int i = 0; i < 240; ++i)
+    out << '"' << wishes[i % 3] << (i % 4 ? "." : ". I wrote about it last week, too.") << "\","
+        << labels[i % 3] << '\n';
+}
+
 int take_set(const QString& directory, const QString& theme, const QString& language) {
   QTemporaryDir home;
   // Runs of the machine's user are not in the pictures.
@@ -87,8 +103,13 @@ int take_set(const QString& directory, const QString& theme, const QString& lang
   MainWindow window(settings);
   window.resize(kWidth, kHeight);
   window.show();
+  const auto data = to_path(home.filePath("messages.csv"));
+  write_messages(data);
   config::Config config;
-  config.set("model", "all-MiniLM-L6-v2", {config::Source::command_line, "test"});
+  for (const auto& [key, value] :
+       {std::pair{"model", "all-MiniLM-L6-v2"}, {"max_length", "128"}, {"learning_rate", "3e-5"}})
+    config.set(key, value, {config::Source::command_line, "test"});
+  config.set("dataset", data.string(), {config::Source::command_line, "test"});
   emit window.navigator().new_run_wanted(config);
   emit window.navigator().samples_wanted(all[0]);
   emit window.navigator().compare_wanted({all[1], all[2]});
@@ -96,14 +117,13 @@ int take_set(const QString& directory, const QString& theme, const QString& lang
   emit window.navigator().try_wanted(all[1]);
   emit window.navigator().live_wanted(all[1]);
   int n_faults = 0;
-  for (int page = 0; page < 10; ++page) {
-    window.show_page(static_cast<PageId>(page));
+  const auto take = [&](const QString& name) {
     wait_ms(1200);  // what a thread reads comes later
     const QPixmap picture = window.grab();
-    const QString file =
-        fmt::format("{}-{}-{}-{}.png", kPages[page], theme.toStdString(),
-                    static_cast<int>(100 * picture.devicePixelRatio()), language.toStdString())
-            .c_str();
+    const QString file = QStringLiteral("%1-%2-%3-%4.png")
+                             .arg(name, theme)
+                             .arg(static_cast<int>(100 * picture.devicePixelRatio()))
+                             .arg(language);
     if (!directory.isEmpty() && !picture.save(directory + "/" + file))
       fmt::print("{}: cannot be written\n", file.toStdString()), ++n_faults;
     QStringList faults = layout_faults(window);
@@ -111,6 +131,33 @@ int take_set(const QString& directory, const QString& theme, const QString& lang
       faults << QStringLiteral("empty: %1 of the page has one colour").arg(share);
     for (const QString& fault : faults)
       fmt::print("{}: {}\n", file.toStdString(), fault.toStdString()), ++n_faults;
+  };
+  for (int page = 0; page < 10; ++page) {
+    window.show_page(static_cast<PageId>(page));
+    if (static_cast<PageId>(page) != PageId::new_run) {
+      take(kPages[page]);
+      continue;
+    }
+    auto& new_run = dynamic_cast<NewRunPage&>(window.page(PageId::new_run));
+    for (const auto& [step, name] : {std::pair{NewRunPage::model_step, "new_run-model"},
+                                     {NewRunPage::data_step, "new_run-data"},
+                                     {NewRunPage::method_step, "new_run-method"},
+                                     {NewRunPage::memory_step, "new_run-memory"},
+                                     {NewRunPage::review_step, "new_run-review"}}) {
+      new_run.show_step(step);
+      if (step == NewRunPage::memory_step) {  // a large model on a card that is not here
+        new_run.settings().reset("model_name_or_path");
+        for (const auto& [key, value] : {std::pair{"config_name", "bert-large-uncased"},
+                                         {"tokenizer_name", "all-MiniLM-L6-v2"},
+                                         {"max_length", "384"},
+                                         {"train_batch_size", "64"}})
+          new_run.settings().set_text(key, value);
+        for (auto* combo : new_run.findChildren<QComboBox*>())
+          if (const int card = combo->findText("2080", Qt::MatchContains); card >= 0)
+            combo->setCurrentIndex(card), emit combo->activated(card);
+      }
+      take(name);
+    }
   }
   std::fflush(stdout);
   return n_faults ? 1 : 0;

@@ -3,10 +3,13 @@
 #include <QApplication>
 #include <QComboBox>
 #include <QTemporaryDir>
+#include <QTest>
 #include <QWheelEvent>
 
 #include "gui/app/main_window.h"
 #include "gui/app/palette.h"
+#include "gui/pages/new_run/new_run_page.h"
+#include "gui/widgets/plan_view.h"
 #include "tests/gui/gui_test.h"
 
 namespace ferry::gui {
@@ -43,6 +46,34 @@ TEST(Window, TheWheelChangesNothingThatHasNotTheFocus) {
     }
   }
   EXPECT_GT(n, 2);
+}
+
+TEST(Window, PlansForACardThatIsNotHere) {
+  TestHome home;
+  AppSettings settings(home.file("app.ini"));
+  MainWindow window(settings);
+  window.show();
+  config::Config config;
+  config.set("model", "bert-large-uncased", {config::Source::command_line, "test"});
+  config.set("dataset", "texts.csv", {config::Source::command_line, "test"});
+  write_file(home / "texts.csv", "text,label\na good day,0\na bad day,1\n");
+  emit window.navigator().new_run_wanted(config);
+  auto& page = dynamic_cast<NewRunPage&>(window.page(PageId::new_run));
+  page.show_step(NewRunPage::memory_step);
+  auto* plan = page.findChild<PlanView*>();
+  ASSERT_TRUE(plan);
+  ASSERT_TRUE(wait_until([&] { return plan->answer() != nullptr; }));
+  QComboBox* card = nullptr;
+  for (auto* combo : plan->findChildren<QComboBox*>())
+    if (combo->findData("2080ti-11g") >= 0) card = combo;
+  ASSERT_TRUE(card);
+  card->setFocus();
+  for (int i = 0; i < card->count() && card->currentData() != "2080ti-11g"; ++i)
+    QTest::keyClick(card, Qt::Key_Down);
+  ASSERT_TRUE(wait_until([&] {
+    return plan->answer() && plan->answer()->machine.name.find("2080") != std::string::npos;
+  }));
+  EXPECT_TRUE(plan->summary().contains("2080")) << plan->summary().toStdString();
 }
 
 TEST(Palette, TextIsReadable) {
