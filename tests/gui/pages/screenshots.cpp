@@ -16,6 +16,8 @@
 #include <QTimer>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <vector>
 
 #include "gui/app/language.h"
 #include "gui/app/main_window.h"
@@ -163,23 +165,27 @@ int take_set(const QString& directory, const QString& theme, const QString& lang
   return n_faults ? 1 : 0;
 }
 
+/** The sets of one scale at once: each mostly waits for what threads read. */
 int take_all(const QString& program, const QString& directory) {
   int n_failed = 0;
-  for (const char* scale : {"1", "2"})
+  for (const char* scale : {"1", "2"}) {
+    std::vector<std::unique_ptr<QProcess>> sets;
     for (const char* theme : {"light", "dark"})
       for (const char* language : {"en", "zh_CN"}) {
-        QProcess process;
+        auto& process = sets.emplace_back(std::make_unique<QProcess>());
         QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
         environment.insert("QT_SCALE_FACTOR", scale);
-        process.setProcessEnvironment(environment);
-        process.setProcessChannelMode(QProcess::ForwardedChannels);
-        process.start(program, {directory, theme, language});
-        process.waitForFinished(120'000);
-        if (process.exitStatus() != QProcess::NormalExit || process.exitCode() != 0) {
-          fmt::print("{} {} {}: failed\n", scale, theme, language);
-          ++n_failed;
-        }
+        process->setProcessEnvironment(environment);
+        process->setProcessChannelMode(QProcess::ForwardedChannels);
+        process->start(program, {directory, theme, language});
       }
+    for (const auto& process : sets) {
+      process->waitForFinished(240'000);
+      if (process->exitStatus() == QProcess::NormalExit && process->exitCode() == 0) continue;
+      fmt::print("{} {}: failed\n", scale, process->arguments().join(' ').toStdString());
+      ++n_failed;
+    }
+  }
   return n_failed ? 1 : 0;
 }
 
