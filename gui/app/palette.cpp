@@ -1,9 +1,11 @@
 #include "gui/app/palette.h"
 
 #include <QApplication>
+#include <QPointer>
 #include <QStyle>
-#include <QStyleFactory>
 #include <cmath>
+
+#include "gui/app/app_style.h"
 
 namespace ferry::gui {
 
@@ -72,8 +74,8 @@ QPalette dark_palette() {
 
 void apply_theme(Theme theme) {
   // Fusion draws with the palette alone, so both themes look alike on every desktop.
-  if (QApplication::style()->name() != "fusion")
-    QApplication::setStyle(QStyleFactory::create("fusion"));
+  static QPointer<AppStyle> style;
+  if (!style) QApplication::setStyle(style = new AppStyle);
   const bool is_dark =
       theme == Theme::dark ||
       (theme == Theme::system &&

@@ -5401,5 +5401,33 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>whole number</source>
         <translation>整数</translation>
     </message>
+    <message>
+        <source>Data</source>
+        <translation>数据</translation>
+    </message>
+    <message>
+        <source>Evaluation and logging</source>
+        <translation>评估与日志</translation>
+    </message>
+    <message>
+        <source>Memory and placement</source>
+        <translation>内存与放置</translation>
+    </message>
+    <message>
+        <source>Output</source>
+        <translation>输出</translation>
+    </message>
+    <message>
+        <source>Regularisation</source>
+        <translation>正则化</translation>
+    </message>
+    <message>
+        <source>Samples</source>
+        <translation>采样文本</translation>
+    </message>
+    <message>
+        <source>Threads</source>
+        <translation>线程</translation>
+    </message>
 </context>
 </TS>

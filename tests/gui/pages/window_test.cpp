@@ -6,6 +6,7 @@
 #include <QTest>
 #include <QWheelEvent>
 
+#include "gui/app/app_style.h"
 #include "gui/app/main_window.h"
 #include "gui/app/palette.h"
 #include "gui/pages/new_run/new_run_page.h"
@@ -89,6 +90,13 @@ TEST(Palette, TextIsReadable) {
                                       {QPalette::Mid, QPalette::Window}})
       EXPECT_GE(contrast(palette.color(ink), palette.color(ground)), 4.5)
           << palette.color(ink).name().toStdString() << " on "
+          << palette.color(ground).name().toStdString();
+}
+
+TEST(Palette, EdgesOfFieldsAreSeen) {
+  for (const QPalette& palette : {light_palette(), dark_palette()})
+    for (const auto ground : {QPalette::Window, QPalette::Base})
+      EXPECT_GE(contrast(AppStyle::edge(palette), palette.color(ground)), 3)
           << palette.color(ground).name().toStdString();
 }
 

@@ -1,0 +1,59 @@
+#include "gui/app/app_style.h"
+
+#include <QPainter>
+#include <QStyleFactory>
+#include <QStyleOption>
+
+namespace ferry::gui {
+
+namespace {
+
+void draw_edge(QPainter& painter, const QRectF& rect, const QStyleOption& option, double radius) {
+  painter.save();
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setBrush(Qt::NoBrush);
+  const bool has_focus = option.state & QStyle::State_HasFocus;
+  painter.setPen(has_focus ? option.palette.color(QPalette::Link) : AppStyle::edge(option.palette));
+  painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius);
+  painter.restore();
+}
+
+bool is_dark(const QPalette& palette) {
+  return palette.color(QPalette::Window).lightnessF() < 0.5;
+}
+
+}  // namespace
+
+AppStyle::AppStyle() : QProxyStyle(QStyleFactory::create("fusion")) {}
+
+QColor AppStyle::edge(const QPalette& palette) {
+  return is_dark(palette) ? QColor(0x7a, 0x81, 0x8b) : QColor(0x84, 0x8b, 0x95);
+}
+
+void AppStyle::drawPrimitive(PrimitiveElement element,
+                             const QStyleOption* option,
+                             QPainter* painter,
+                             const QWidget* widget) const {
+  QProxyStyle::drawPrimitive(element, option, painter, widget);
+  if (element == PE_PanelLineEdit) {
+    // A spin box's own field has no frame of its own.
+    const auto* frame = qstyleoption_cast<const QStyleOptionFrame*>(option);
+    if (frame && frame->lineWidth > 0) draw_edge(*painter, option->rect, *option, 2);
+  } else if (element == PE_IndicatorCheckBox) {
+    draw_edge(*painter, option->rect, *option, 1.5);
+  } else if (element == PE_IndicatorRadioButton) {
+    const double side = std::min(option->rect.width(), option->rect.height());
+    draw_edge(*painter, QRectF(option->rect.topLeft(), QSizeF(side, side)), *option, side / 2);
+  }
+}
+
+void AppStyle::drawComplexControl(ComplexControl control,
+                                  const QStyleOptionComplex* option,
+                                  QPainter* painter,
+                                  const QWidget* widget) const {
+  QProxyStyle::drawComplexControl(control, option, painter, widget);
+  if (control == CC_SpinBox || control == CC_ComboBox)
+    draw_edge(*painter, option->rect, *option, 2);
+}
+
+}  // namespace ferry::gui
