@@ -7,6 +7,7 @@
 #include <QPushButton>
 #include <nlohmann/json.hpp>
 
+#include "gui/models/option_text.h"
 #include "gui/models/run_progress.h"
 #include "gui/models/text.h"
 #include "gui/widgets/curve_style.h"
@@ -17,7 +18,7 @@ namespace ferry::gui {
 namespace {
 
 /** The settings that may change in the middle of a run (src/train/loop/control.cpp). */
-constexpr const char* kKeys[] = {"learning_rate", "weight_decay", "max_grad_norm"};
+constexpr const char* kKeys[] = {"learning_rate", "weight_decay", "max_grad_norm", "eval_steps"};
 const config::Origin kHere{config::Source::command_line, "the app"};
 
 }  // namespace
@@ -29,7 +30,7 @@ SettingChange::SettingChange(QWidget* parent) : QWidget(parent) {
   keys_->setAccessibleName(tr("Setting to change"));
   keys_->setFocusPolicy(Qt::StrongFocus);
   for (const char* key : kKeys)
-    keys_->addItem(to_text(config::find_option(key).option->label), QString::fromLatin1(key));
+    keys_->addItem(label_of(*config::find_option(key).option), QString::fromLatin1(key));
   label->setBuddy(keys_);
   auto* const to = new QLabel(tr("to", "change a setting to a value"));
   value_ = new QLineEdit;

@@ -21,10 +21,11 @@ Evaluating::Evaluating(Session& session,
       every_(job.config, "eval_steps", job.steps.total),
       best_(job.config, metrics) {}
 
-bool Evaluating::is_due() const {
+bool Evaluating::is_due(const Control& control) const {
   const int64_t step = session_.n_steps();
   if (job_.data.eval.size() == 0) return false;
   if (is_last_step()) return true;  // its predictions are part of the result
+  if (control.eval_interval()) return control.eval_interval()->is_over(step, last_end_);
   if (strategy_ == "epoch") return step % job_.steps.per_epoch == 0;
   return strategy_ == "steps" && every_.is_over(step, last_end_);
 }
@@ -42,7 +43,7 @@ void Evaluating::after_step(Control& control) {
   const int64_t step = session_.n_steps();
   const bool is_known = metrics_.last_evaluation_step() == step;
   // The predictions of the last step are wanted, too, and no log holds them.
-  if (!is_due() || (is_known && !is_last_step())) return;
+  if (!is_due(control) || (is_known && !is_last_step())) return;
   run_.set_phase(runs::Phase::evaluating);
   const auto goes_on = [&] {
     do {

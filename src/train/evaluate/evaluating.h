@@ -34,7 +34,7 @@ class Evaluating {
   Evaluation take_last() { return std::move(last_); }
 
  private:
-  bool is_due() const;
+  bool is_due(const Control& control) const;
 
   Session& session_;
   const Job& job_;

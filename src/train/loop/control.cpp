@@ -17,13 +17,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* kChanges = "changes";
+constexpr const char *kChanges = "changes", *kEvalSteps = "eval_steps";
 const config::Origin kSetOrigin = {config::Source::command_line, "ferry runs set"};
 
-/** True for settings that may change in the middle of a run: numbers of the optimizer, which no
- * memory depends on. */
+/** Settings that may change in the middle of a run: numbers of the optimizer, which no memory
+ * depends on, and the time of evaluations. */
 bool is_changeable(const std::string& key) {
-  return key == "learning_rate" || key == "weight_decay" || key == "max_grad_norm";
+  return key == "learning_rate" || key == "weight_decay" || key == "max_grad_norm" ||
+         key == kEvalSteps;
 }
 
 std::string value_in_words(const config::Config& config, const std::string& key) {
@@ -34,9 +35,14 @@ std::string value_in_words(const config::Config& config, const std::string& key)
 
 Control::Control(Session& session,
                  const config::Config& config,
+                 int64_t total_steps,
                  runs::RunDirectory& run,
                  term::Progress& progress)
-    : session_(session), config_(config), run_(run), progress_(progress) {
+    : session_(session),
+      config_(config),
+      total_steps_(total_steps),
+      run_(run),
+      progress_(progress) {
   try {
     server_ = std::make_unique<runs::ControlServer>(run.path());
     run_.set("control_socket", server_->path().string());
@@ -189,9 +195,10 @@ void Control::change(runs::ControlRequest request) {
     const std::string key(option->key);
     if (!is_changeable(key))
       return request.answer(
-          false, fmt::format("{} stays as it is while the run goes on; learning_rate, weight_decay "
-                             "and max_grad_norm can change",
-                             key));
+          false,
+          fmt::format("{} stays as it is while the run goes on; learning_rate, weight_decay, "
+                      "max_grad_norm and eval_steps can change",
+                      key));
     // Changes that an earlier process made after this step are superseded.
     const int64_t step = session_.n_steps();
     std::erase_if(changes_, [&](const Change& c) { return c.key == key && c.step >= step; });
@@ -234,7 +241,10 @@ void Control::apply_due_changes() {
     if (change.is_applied || change.step > session_.n_steps()) continue;
     config::Config typed;
     typed.set(change.key, change.value, kSetOrigin);
-    session_.change_optimizer(change.key, typed.number(change.key));
+    if (change.key == kEvalSteps)
+      eval_interval_.emplace(typed, kEvalSteps, total_steps_);
+    else
+      session_.change_optimizer(change.key, typed.number(change.key));
     change.is_applied = true;
     progress_.log_line(
         fmt::format("{} = {} from step {} on", change.key, change.value, session_.n_steps() + 1));

@@ -15,6 +15,7 @@
 #include "src/runs/control.h"
 #include "src/runs/directory/run_directory.h"
 #include "src/term/progress.h"
+#include "src/train/loop/interval.h"
 
 namespace ferry {
 
@@ -24,6 +25,7 @@ class Control {
    * signals only. */
   Control(Session& session,
           const config::Config& config,
+          int64_t total_steps,
           runs::RunDirectory& run,
           term::Progress& progress);
   ~Control();
@@ -47,6 +49,8 @@ class Control {
   bool saves() const;
   /** Tells those who wait for the checkpoint that saves() asked for what became of it. */
   void tell_saved(bool is_done, const std::string& text);
+  /** The interval between evaluations that somebody set; nullopt: the run's own. */
+  const std::optional<Interval>& eval_interval() const { return eval_interval_; }
   /** True where somebody wants samples of the session as it is, by `sample`. */
   bool wants_samples() const { return !waiting_for_samples_.empty(); }
   /** Tells those who wait for samples what became of them. */
@@ -72,6 +76,7 @@ class Control {
 
   Session& session_;
   const config::Config& config_;
+  int64_t total_steps_;
   runs::RunDirectory& run_;
   term::Progress& progress_;
   std::unique_ptr<runs::ControlServer> server_;  ///< null where no socket could be made
@@ -79,6 +84,7 @@ class Control {
   std::vector<runs::ControlRequest> waiting_;    ///< requests for a checkpoint, or for the end
   std::vector<runs::ControlRequest> waiting_for_samples_;
   std::vector<Change> changes_;
+  std::optional<Interval> eval_interval_;
   bool is_paused_ = false, has_left_gpu_ = false;
   bool stops_ = false, stops_unsaved_ = false, saves_ = false;
 };

@@ -166,7 +166,7 @@ TrainingResult train(Session& session, Job& job, runs::RunDirectory& run) {
                            /*with_tensorboard=*/job.config.text("report_to") == "tensorboard");
   term::Progress progress(stderr, term::detect_terminal(2), "training", job.steps.total, "step",
                           session.n_steps());
-  Control control(session, job.config, run, progress);
+  Control control(session, job.config, job.steps.total, run, progress);
   Evaluating evaluating(session, job, run, metrics, progress);
   Sampling sampling(session, job, run, progress);
   Saving saving(session, job, run, metrics, evaluating.best(), progress);

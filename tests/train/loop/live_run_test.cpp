@@ -89,6 +89,16 @@ Outcome ask_of(const std::function<Outcome(const std::vector<std::string>&)>& fe
   return outcome;
 }
 
+/** Steps of the run's evaluations and what they found. */
+std::map<int64_t, double> evaluations_of(const std::string& metrics) {
+  std::map<int64_t, double> found;
+  std::istringstream lines(metrics);
+  for (std::string line; std::getline(lines, line);)
+    if (const auto json = nlohmann::json::parse(line); json.contains("eval_loss"))
+      found[json["step"].get<int64_t>()] = json["eval_loss"].get<double>();
+  return found;
+}
+
 TEST_F(LiveRun, PausedSavedChangedAndStoppedWhileItRuns) {
   ASSERT_EQ(ferry(new_run("left_alone")).code(), 0) << text_of(root_ / "err");
   const auto ask = [](std::vector<std::string> words) {
@@ -134,6 +144,18 @@ TEST_F(LiveRun, PausedSavedChangedAndStoppedWhileItRuns) {
   ASSERT_EQ(ferry(go_on("changed_again")).code(), 0) << text_of(root_ / "err");
   EXPECT_EQ(curve_of("changed_again"), curve);
 
+  // Evaluated more often from its middle on, with the same training.
+  const pid_t watched = start(new_run("watched", {"--eval-strategy=no"}));
+  wait_for_line("watched", 5);
+  ASSERT_EQ(ask({"set", "watched", "eval_steps=10"}).code(), 0) << text_of(root_ / "ask_err");
+  ASSERT_EQ(wait_for(watched).code(), 0);
+  EXPECT_EQ(text_of(root_ / "watched/final/model.safetensors"),
+            text_of(root_ / "left_alone/final/model.safetensors"));
+  const auto found = evaluations_of(text_of(root_ / "watched/metrics.jsonl"));
+  ASSERT_GT(found.size(), 1u);
+  for (const auto& [step, loss] : found)
+    EXPECT_EQ(step % 10, 0) << loss;
+
   // Stopped, with and without a checkpoint.
   for (bool saves : {true, false}) {
     const std::string run = saves ? "stopped" : "stopped_unsaved";
@@ -148,16 +170,6 @@ TEST_F(LiveRun, PausedSavedChangedAndStoppedWhileItRuns) {
     EXPECT_EQ(text_of(root_ / "out").find("resumed at step") != std::string::npos, saves);
     expect_same_run("left_alone", run);
   }
-}
-
-/** Steps of the run's evaluations and what they found. */
-std::map<int64_t, double> evaluations_of(const std::string& metrics) {
-  std::map<int64_t, double> found;
-  std::istringstream lines(metrics);
-  for (std::string line; std::getline(lines, line);)
-    if (const auto json = nlohmann::json::parse(line); json.contains("eval_loss"))
-      found[json["step"].get<int64_t>()] = json["eval_loss"].get<double>();
-  return found;
 }
 
 /** A run holds the memory it needs from the start; memory that it gave back in a pause may be gone,
