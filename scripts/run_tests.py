@@ -286,7 +286,7 @@ def part_isa(tally, arguments):
         n_checked = 0
         for command in commands:
             path = directory / command['output']
-            if command['output'].startswith('tests/') or not path.exists():
+            if command['output'].startswith('tests/') or path.suffix != '.o' or not path.exists():  # headers hold no code
                 continue
             leaks = leaks_of_isa_object(path) if '-mavx' in command['command'] else beyond_baseline(path)
             n_checked += 1
