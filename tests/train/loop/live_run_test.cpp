@@ -152,9 +152,9 @@ TEST_F(LiveRun, PausedSavedChangedAndStoppedWhileItRuns) {
   EXPECT_EQ(text_of(root_ / "watched/final/model.safetensors"),
             text_of(root_ / "left_alone/final/model.safetensors"));
   const auto found = evaluations_of(text_of(root_ / "watched/metrics.jsonl"));
-  ASSERT_GT(found.size(), 1u);
+  ASSERT_GT(found.size(), 2u);
   for (const auto& [step, loss] : found)
-    EXPECT_EQ(step % 10, 0) << loss;
+    EXPECT_TRUE(step % 10 == 0 || step == found.rbegin()->first) << step << ": " << loss;
 
   // Stopped, with and without a checkpoint.
   for (bool saves : {true, false}) {
