@@ -182,7 +182,7 @@ void MainWindow::connect_navigator() {
     show_page(PageId::new_run);
   });
   connect(new_run_, &NewRunPage::queue_wanted, this, [this](const config::Config& settings) {
-    queue_.add(settings, {});
+    if (const auto trouble = queue_.add(settings, {})) return say(*trouble);
     say(tr("In the queue: it starts when no other run trains, once the queue is on."));
   });
   auto* preview = new DataPreview;

@@ -87,6 +87,13 @@ void AppSettings::set_yields(bool yields) {
   set_value("yields", yields);
 }
 
+bool AppSettings::notifies() const {
+  return value("notifications/on", true).toBool();
+}
+void AppSettings::set_notifies(bool notifies) {
+  set_value("notifications/on", notifies);
+}
+
 QVariant AppSettings::value(const QString& key, const QVariant& otherwise) const {
   return stored_.value(key, otherwise);
 }

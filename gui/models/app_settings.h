@@ -44,6 +44,9 @@ class AppSettings : public QObject {
   /** A run is paused while another program wants the GPU's memory. */
   bool yields() const;
   void set_yields(bool yields);
+  /** The desktop tells when a run has ended. */
+  bool notifies() const;
+  void set_notifies(bool notifies);
 
   /** A key of a page's own: "live/log_axis". */
   QVariant value(const QString& key, const QVariant& otherwise = {}) const;

@@ -60,8 +60,9 @@ void FerryProcess::start(const QStringList& words, Output output) {
   connect(process_, &QProcess::finished, this, &FerryProcess::take_end);
   connect(
       process_, &QProcess::errorOccurred, this,
-      [this](QProcess::ProcessError error) {
-        if (error == QProcess::FailedToStart)
+      [this, asked = process_](QProcess::ProcessError error) {
+        // It comes late: somebody may have cancelled, or asked anew.
+        if (error == QProcess::FailedToStart && process_ == asked)
           fail(tr("%1 cannot be started: %2").arg(process_->program(), process_->errorString()));
       },
       Qt::QueuedConnection);

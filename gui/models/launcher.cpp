@@ -27,8 +27,15 @@ fs::file_time_type time_of(const fs::path& file) {
   return error ? fs::file_time_type::min() : time;
 }
 
+/** False of one that has ended and that nobody asks for: in a container process 1 may never do. */
 bool is_alive(pid_t pid) {
-  return kill(pid, 0) == 0 || errno != ESRCH;
+  if (kill(pid, 0) != 0) return errno != ESRCH;
+  QFile stat(QStringLiteral("/proc/%1/stat").arg(pid));
+  if (!stat.open(QIODevice::ReadOnly)) return false;
+  const QByteArray text = stat.readAll();
+  const qsizetype name_end = text.lastIndexOf(')');
+  return !(name_end >= 0 && name_end + 2 < text.size() &&
+           (text[name_end + 2] == 'Z' || text[name_end + 2] == 'X'));
 }
 
 /** The last lines of what a start said. */

@@ -115,8 +115,10 @@ void RunPicker::take(std::vector<RunChoice> choices, const QString& trouble) {
       choices_.insert(choices_.begin(), std::move(own));
   const bool is_typing = runs_->lineEdit()->hasFocus() && runs_->lineEdit()->isModified();
   if (!is_typing) fill_runs();
+  const fs::path was = model_;
   fill_models(model_);
   if (!trouble.isEmpty()) state_->setText(trouble);
+  if (model_ != was) emit chosen();  // a checkpoint that its run has removed meanwhile
   emit runs_read();
 }
 

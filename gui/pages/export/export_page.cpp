@@ -274,7 +274,8 @@ void ExportPage::suggest_target() {
 
 void ExportPage::look() {
   typing_.stop();
-  if (picker_->model().empty()) return update_buttons();
+  // What a cancelled export left goes first: a new one would lose its files with it.
+  if (picker_->model().empty() || n_removing_ > 0) return update_buttons();
   check_.reset();
   looking_.ask([model = picker_->model(), to = target()] { return check_export(model, to); },
                [this](ExportCheck check, const QString& trouble) {
@@ -387,7 +388,9 @@ void ExportPage::cancel() {
   message_->show_warning(was_export ? tr("The export was cancelled. Nothing of it is left.")
                                     : tr("The check was cancelled."));
   watching_.forget();
-  if (was_export)
+  if (was_export) {
+    check_.reset();
+    ++n_removing_;
     // The check before saw no such directory: it is this export's own.
     removals_.emplace_back([this, partial = partial_of(exported_)] {
       // What was killed may still be about to write its last file.
@@ -396,8 +399,15 @@ void ExportPage::cancel() {
         if (n > 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
         fs::remove_all(partial, error);
       }
-      QMetaObject::invokeMethod(this, &ExportPage::look, Qt::QueuedConnection);
+      QMetaObject::invokeMethod(
+          this,
+          [this] {
+            --n_removing_;
+            look();
+          },
+          Qt::QueuedConnection);
     });
+  }
   update_buttons();
 }
 

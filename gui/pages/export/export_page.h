@@ -71,6 +71,7 @@ class ExportPage : public Page {
   QAction *export_action_, *verify_action_;
 
   LatestWorker looking_, watching_;
+  int n_removing_ = 0;                  ///< cancelled exports that are not removed yet
   std::vector<std::jthread> removals_;  // the app ends when they have
   FerryProcess process_;
   QTimer timer_, typing_;

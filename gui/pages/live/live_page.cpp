@@ -62,7 +62,9 @@ LivePage::LivePage(Shared& shared, QWidget* parent) : Page(shared, parent) {
   connect(picker_, &RunChooser::chosen, this,
           [this](const std::vector<fs::path>& runs) { show_run(runs.front()); });
   connect(&shared.launcher, &Launcher::started, this, [this](const fs::path& run) {
-    if (follower_ && run == follower_->run()) show_state();
+    if (!follower_ || run != follower_->run()) return;
+    start_trouble_.clear();
+    show_state();
   });
   connect(&shared.launcher, &Launcher::failed, this,
           [this](const fs::path& run, const QString& message, const QString&) {
@@ -281,9 +283,11 @@ void LivePage::show_state() {
     kind = is_starting ? Notice::Kind::info : Notice::Kind::warning;
     text = is_starting ? tr("It starts. Its first lines come in a moment.") : follower_->trouble();
   } else if (facts.phase == "paused") {
-    text =
-        tr("Paused: the GPU is free for other programs, a game for instance. The run goes on "
-           "where it was when you choose Go on.");
+    const QString why = shared().queue.why_not_now();
+    text = why.isEmpty()
+               ? tr("Paused: the GPU is free for other programs, a game for instance. The run goes "
+                    "on where it was when you choose Go on.")
+               : tr("Paused: %1. It goes on by itself, or when you choose Go on.").arg(why);
   } else if (facts.waits_for_room) {
     kind = Notice::Kind::warning;
     text =
@@ -356,6 +360,7 @@ void LivePage::tell_end(const QString& phase) {
   const QString name = path_text(follower_->run().filename());
   const QString text = tr("%1: %2").arg(name, state_text(phase.toStdString()));
   emit shared().navigator.said(text);
+  if (!shared().settings.notifies()) return;
   if (!QSystemTrayIcon::isSystemTrayAvailable() || !QSystemTrayIcon::supportsMessages()) return;
   const bool is_good = phase == "finished" || phase == "stopped";
   tray_.setIcon(windowIcon().isNull() ? style()->standardIcon(QStyle::SP_ComputerIcon)

@@ -7,6 +7,7 @@
 #include <QPushButton>
 #include <nlohmann/json.hpp>
 
+#include "gui/models/ferry_command.h"
 #include "gui/models/option_text.h"
 #include "gui/models/run_progress.h"
 #include "gui/models/text.h"
@@ -91,10 +92,12 @@ void SettingChange::show_state(const service::RunFacts& facts,
 
 void SettingChange::show_value() {
   const auto changed = changed_.find(key());
-  value_->setText(changed != changed_.end() ? to_text(changed->second)
-                                            : QString::number(settings_.number(key()), 'g', 8));
+  const config::Option& option = *config::find_option(key()).option;
+  value_->setText(to_text(changed != changed_.end()
+                              ? changed->second
+                              : flag_value(option, settings_.value(option.key))));
   value_->setModified(false);
-  value_->setToolTip(to_text(config::find_option(key()).option->help));
+  value_->setToolTip(help_of(option));
   check();
 }
 

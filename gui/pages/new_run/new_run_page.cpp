@@ -480,8 +480,8 @@ void NewRunPage::connect_settings() {
 }
 
 void NewRunPage::on_change() {
-  fits_ = true;
-  verdict_.clear();
+  // Until the next plan what did not fit still does not: Start stays "Start anyway".
+  if (!fits_) verdict_ = tr("Planning anew…");
   check_problem_.clear();
   picker_->set_edited(without_data(settings_.texts()) != preset_texts_);
   update_problems();

@@ -33,6 +33,7 @@ InlineBar::InlineBar(QWidget* parent)
   row->addWidget(no_);
   connect(yes_, &QPushButton::clicked, this, [this] {
     const std::function<void()> act = std::move(act_);
+    answered_.start();
     hide();
     if (act) act();
   });
@@ -51,6 +52,11 @@ void InlineBar::show_with(const QString& text,
   yes_->setText(yes);
   no_->setText(no);
   show();
+  // The second click of a double click is no answer to the question that the first one brought.
+  if (!answered_.isValid() || answered_.elapsed() > QApplication::doubleClickInterval()) return;
+  yes_->setEnabled(false);
+  QTimer::singleShot(QApplication::doubleClickInterval() + 50, yes_,
+                     [this] { yes_->setEnabled(true); });
 }
 
 void InlineBar::tell(const QString& text) {

@@ -1,6 +1,7 @@
 #pragma once
 // One question or message of a page, in a bar above what it concerns instead of a box in the way.
 
+#include <QElapsedTimer>
 #include <QFrame>
 #include <functional>
 
@@ -33,6 +34,7 @@ class InlineBar : public QFrame {
   QLabel* text_;
   QSpinBox* number_;
   QPushButton *yes_, *no_;
+  QElapsedTimer answered_;  ///< since the last yes
   std::function<void()> act_;
 };
 

@@ -215,6 +215,9 @@ void SettingsPage::add_hours(QVBoxLayout& column) {
       {note_label(tr("Off, runs wait in the queue until it is switched on. A run that you "
                      "start yourself starts in any case. All of this is done while this app "
                      "is open."))}));
+  // A time counts when it has been typed, and may be typed before the hours hold.
+  for (QTimeEdit* const edit : {from_, until_})
+    edit->setKeyboardTracking(false);
   connect(hours_, &QCheckBox::toggled, this, &SettingsPage::take_hours);
   connect(from_, &QTimeEdit::timeChanged, this, &SettingsPage::take_hours);
   connect(until_, &QTimeEdit::timeChanged, this, &SettingsPage::take_hours);
@@ -234,7 +237,7 @@ void SettingsPage::add_notices(QVBoxLayout& column) {
       with_notes(notices_, {note_label(tr("On the desktop, also of a run that fails or waits for "
                                           "room on the disk. The window says the same."))}));
   connect(notices_, &QCheckBox::toggled, this, [this](bool on) {
-    if (!is_showing_) shared().settings.set_value(kNotifies, on);
+    if (!is_showing_) shared().settings.set_notifies(on);
   });
 }
 
@@ -255,7 +258,7 @@ void SettingsPage::show_settings() {
   until_->setTime(settings.run_until());
   yields_->setChecked(settings.yields());
   queue_->setChecked(settings.is_queue_on());
-  notices_->setChecked(settings.value(kNotifies, true).toBool());
+  notices_->setChecked(settings.notifies());
   is_showing_ = false;
   language_note_->setText(settings.language() == language_at_start_
                               ? tr("A change takes effect at the next start of Ferry.")
@@ -266,8 +269,6 @@ void SettingsPage::show_settings() {
 
 void SettingsPage::show_hours_text() {
   const bool on = hours_->isChecked();
-  from_->setEnabled(on);
-  until_->setEnabled(on);
   const QTime from = from_->time(), until = until_->time();
   const QLocale locale;
   const QString format = locale.timeFormat(QLocale::ShortFormat).remove(":ss");

@@ -20,9 +20,6 @@ class SettingsPage : public Page {
   Q_OBJECT
 
  public:
-  /** True unless the user does not want to be told when a run ends. */
-  static constexpr const char* kNotifies = "notifications/on";
-
   explicit SettingsPage(Shared& shared, QWidget* parent = nullptr);
   ~SettingsPage() override;
   void set_active(bool active) override;

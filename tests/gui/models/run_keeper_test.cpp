@@ -78,7 +78,7 @@ TEST_F(Kept, HoursHaveOneBeginAndOneEndADay) {
     return resident * 4;
   };
   pass(3600);
-  const long before = kib();
+  [[maybe_unused]] const long before = kib();
   pass(7 * 86400 - 3600, 10);
   EXPECT_THAT(said_, ElementsAre("Mon 21:30 pause a", "Mon 22:00 resume a", "Tue 07:00 pause a",
                                  "Tue 22:00 resume a", "Wed 07:00 pause a", "Wed 22:00 resume a",

@@ -222,7 +222,7 @@ TEST_F(RunList, StaysSmallOverHours) {
   };
   for (int i = 0; i < 2000; ++i)
     model_->look();
-  const long before = kept_kib();
+  [[maybe_unused]] const long before = kept_kib();
   for (int i = 0; i < 14400; ++i)  // an hour of a page that is shown
     model_->look();
 #ifndef __SANITIZE_ADDRESS__

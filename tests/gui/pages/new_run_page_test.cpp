@@ -314,6 +314,8 @@ TEST_F(NewRun, APlanThatDoesNotFitMakesItStartAnyway) {
   EXPECT_TRUE(start()->isEnabled());
   EXPECT_TRUE(child<QLabel>("state")->text().contains("3 GiB"));
   settings().set_text("max_length", "32");
+  EXPECT_TRUE(start()->text().contains("anyway")) << "until a plan says that it fits now";
+  page_.set_plan_verdict(true, "It fits.");
   EXPECT_FALSE(start()->text().contains("anyway"));
 }
 

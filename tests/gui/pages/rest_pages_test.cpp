@@ -245,7 +245,7 @@ TEST(SettingsPage, ChangesAreKeptAtOnce) {
   part<QCheckBox>(page, "field_queue").click();
   EXPECT_TRUE(settings.is_queue_on());
   part<QCheckBox>(page, "field_notifications").click();
-  EXPECT_FALSE(settings.value(SettingsPage::kNotifies, true).toBool());
+  EXPECT_FALSE(settings.notifies());
   picture(page, "settings");
   // Another page's change is shown.
   settings.set_queue_on(false);
@@ -408,8 +408,9 @@ TEST(RunPicker, FiveHundredRunsAreReadInAThread) {
   RunPicker picker(surroundings.run_list, surroundings.settings, RunPicker::For::run);
   QElapsedTimer clock;
   clock.start();
+  const double begin = cpu_ms();
   picker.refresh();
-  EXPECT_LT(clock.elapsed(), 50);
+  EXPECT_LT(cpu_ms() - begin, 16);
   // Its list is filled within one turn of the event loop, which stays short.
   double longest_ms = 0;
   while (!picker.has_read() && clock.elapsed() < 20000) {

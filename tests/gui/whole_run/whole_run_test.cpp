@@ -59,6 +59,20 @@ fs::path start_preset(Shown& shown, Hands& hands, const Desk& desk) {
   return desk.newest_run();
 }
 
+/** Finds the only run in the list and opens it by a double click. */
+void open_only_run(Shown& shown, Hands& hands) {
+  hands.go_to(PageId::runs);
+  auto* table = qobject_cast<QTableView*>(hands.wait_for("run_table"));
+  ASSERT_TRUE(table);
+  ASSERT_TRUE(Hands::wait_until(
+      "the run in the list", [&] { return table->model()->rowCount() == 1; }, 20));
+  const QRect cell = table->visualRect(table->model()->index(0, 1));
+  QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, cell.center());
+  QTest::mouseDClick(table->viewport(), Qt::LeftButton, {}, cell.center());
+  ASSERT_TRUE(Hands::wait_until(
+      "the Live page", [&] { return shown.window->current_page() == PageId::live; }, 10));
+}
+
 TEST(WholeRun, FromAPresetToAnExportedModel) {
   Desk desk;
   Shown shown(desk);
@@ -107,22 +121,13 @@ TEST(WholeRun, PausesGoesOnAndStops) {
 
   // Closing the app ends nothing, and the next one finds the run.
   shown.window->close();
+  shown.window.reset();
   const int64_t at_close = last_step_of(run);
   ASSERT_TRUE(
       Hands::wait_until("steps without the app", [&] { return last_step_of(run) > at_close + 3; }));
   Shown again(desk);
   Hands new_hands(*again.window);
-  new_hands.go_to(PageId::runs);
-  auto* table = qobject_cast<QTableView*>(new_hands.wait_for("run_table"));
-  ASSERT_TRUE(table);
-  ASSERT_TRUE(Hands::wait_until(
-      "the run in the list", [&] { return table->model()->rowCount() == 1; }, 20));
-  const QRect cell = table->visualRect(table->model()->index(0, 1));
-  QTest::mouseClick(table->viewport(), Qt::LeftButton, {}, cell.center());
-  QTest::mouseDClick(table->viewport(), Qt::LeftButton, {}, cell.center());
-  ASSERT_TRUE(Hands::wait_until(
-      "the Live page", [&] { return again.window->current_page() == PageId::live; }, 10));
-
+  open_only_run(again, new_hands);
   ASSERT_TRUE(new_hands.wait_for("stop_button"));
   new_hands.press(Qt::Key_Period, Qt::ControlModifier);
   ASSERT_TRUE(Hands::wait_until("stopped", [&] { return phase_of(run) == "stopped"; }));
@@ -165,7 +170,7 @@ TEST(WholeRun, AKilledAppLeavesItsRun) {
       Hands::wait_until("steps without the app", [&] { return last_step_of(run) > at_kill + 3; }));
   Shown shown(desk);
   Hands hands(*shown.window);
-  emit shown.window->navigator().live_wanted(run);
+  open_only_run(shown, hands);
   ASSERT_TRUE(hands.wait_for("stop_button"));
   hands.press(Qt::Key_Period, Qt::ControlModifier);
   ASSERT_TRUE(Hands::wait_until("stopped", [&] { return phase_of(run) == "stopped"; }));
