@@ -114,6 +114,20 @@ bool Launcher::is_starting(const fs::path& run) const {
                      [&](const Start& start) { return start.run == run; });
 }
 
+pid_t Launcher::pid_of(const fs::path& run) const {
+  for (const Start& start : starts_)
+    if (start.run == run) return start.pid;
+  return 0;
+}
+
+bool Launcher::is_start_of(pid_t pid, const fs::path& run) {
+  if (pid <= 0 || run.empty() || !is_alive(pid)) return false;
+  // Numbers come again: the command names the run. A process that has ended has no command.
+  QFile command(QStringLiteral("/proc/%1/cmdline").arg(pid));
+  if (!command.open(QIODevice::ReadOnly)) return false;
+  return command.readAll().contains(QByteArray::fromStdString(run.string()));
+}
+
 std::vector<fs::path> Launcher::starting() const {
   std::vector<fs::path> all;
   for (const Start& start : starts_)

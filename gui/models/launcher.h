@@ -31,7 +31,11 @@ class Launcher : public QObject {
 
   /** True while the run's process has not written its run.json. */
   bool is_starting(const std::filesystem::path& run) const;
-  /** Runs of which that is so. */
+  /** The process that was started for it while that is so; 0: none. */
+  pid_t pid_of(const std::filesystem::path& run) const;
+  /** The process lives and was started for this run, by whichever app. */
+  static bool is_start_of(pid_t pid, const std::filesystem::path& run);
+  /** Runs that are starting. */
   std::vector<std::filesystem::path> starting() const;
 
  signals:

@@ -128,9 +128,9 @@ std::optional<QString> RunQueue::add(const config::Config& settings, QString tit
 
 // What is in the directory.
 
-void RunQueue::read_order() {
+std::vector<RunQueue::Entry> RunQueue::read_order() const {
   QFile file(path_text(directory_ / kOrder));
-  if (!file.open(QIODevice::ReadOnly)) return;
+  if (!file.open(QIODevice::ReadOnly)) return entries_;
   // A damaged one costs the order, not the entries.
   const QJsonArray order = QJsonDocument::fromJson(file.readAll()).array();
   std::vector<Entry> entries;
@@ -139,19 +139,45 @@ void RunQueue::read_order() {
     Entry entry{.id = known["id"].toString(), .title = {}, .about = {}, .trouble = {}, .run = {}};
     if (entry.id.isEmpty() || entry.id.contains('/') || !is_there(file_of(entry))) continue;
     entry.trouble = known["trouble"].toString();
+    entry.run = to_path(known["run"].toString());
+    entry.pid = static_cast<pid_t>(known["pid"].toInt());
     // Its start was under way when the app that did it ended.
-    const fs::path run = to_path(known["run"].toString());
-    if (!run.empty() && is_ours_ && !launcher_.is_starting(run)) {
-      if (is_there(run / "run.json")) {
-        fs::remove(file_of(entry));
-        continue;
+    if (is_of_former_app(entry)) {
+      // Asked first: a process may write its run.json and end in between.
+      const bool is_alive = Launcher::is_start_of(entry.pid, entry.run);
+      if (is_there(entry.run / "run.json")) {
+        std::error_code error;
+        fs::remove(file_of(entry), error);
+        if (!error) continue;
+        // Without a trouble it would be started again.
+        entry.trouble =
+            tr("The queue cannot be written: %1").arg(QString::fromStdString(error.message()));
+        entry.run.clear();
+      } else if (!is_alive) {
+        entry.run.clear();
       }
-    } else {
-      entry.run = run;
     }
     entries.push_back(std::move(entry));
   }
-  entries_ = std::move(entries);
+  return entries;
+}
+
+bool RunQueue::is_of_former_app(const Entry& entry) const {
+  return is_ours_ && !entry.run.empty() && !launcher_.is_starting(entry.run);
+}
+
+void RunQueue::look_at_former_starts() {
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (!is_of_former_app(entries_[i])) continue;
+    const fs::path run = entries_[i].run;
+    const bool is_alive = Launcher::is_start_of(entries_[i].pid, run);
+    if (is_there(run / "run.json")) return end_start(run, {});  // the list is another one now
+    if (is_alive) continue;
+    // Why it ended nobody heard: it waits again.
+    free_since_pass_ = -1;
+    entries_[i].run.clear();
+    change(static_cast<int>(i));
+  }
 }
 
 void RunQueue::read_directory() {
@@ -166,21 +192,14 @@ void RunQueue::read_directory() {
          it.increment(error))
       if (it->path().extension() == ".toml") ids.push_back(path_text(it->path().stem()));
     std::sort(ids.begin(), ids.end());
-    const auto ids_before = [this] {
-      std::vector<QString> before;
-      for (const Entry& entry : entries_)
-        before.push_back(entry.id);
-      return before;
-    };
-    const std::vector<QString> before = ids_before();
-    beginResetModel();
-    read_order();
+    // Nothing throws between the model's begin and end.
+    std::vector<Entry> entries = read_order();
     for (const QString& id : ids)
       if (is_there(directory_ / to_path(id + ".toml")) &&
-          std::none_of(entries_.begin(), entries_.end(),
+          std::none_of(entries.begin(), entries.end(),
                        [&](const Entry& entry) { return entry.id == id; }))
-        entries_.push_back({.id = id, .title = {}, .about = {}, .trouble = {}, .run = {}});
-    for (Entry& entry : entries_) {
+        entries.push_back({.id = id, .title = {}, .about = {}, .trouble = {}, .run = {}});
+    for (Entry& entry : entries) {
       entry.title = title_in(file_of(entry));
       try {
         config::Config settings;
@@ -193,10 +212,15 @@ void RunQueue::read_directory() {
       }
       if (entry.title.isEmpty()) entry.title = entry.about.isEmpty() ? entry.id : entry.about;
     }
+    const bool is_other =
+        !std::equal(entries.begin(), entries.end(), entries_.begin(), entries_.end(),
+                    [](const Entry& one, const Entry& other) { return one.id == other.id; });
+    beginResetModel();
+    entries_ = std::move(entries);
     endResetModel();
-    if (ids_before() != before && is_ours_ && !entries_.empty()) write_order();
+    if (is_other && is_ours_ && !entries_.empty()) write_order();
   });
-  if (trouble) status_ = *trouble;
+  trouble_ = trouble.value_or(QString());
   tell();
 }
 
@@ -205,7 +229,10 @@ void RunQueue::write_order() {
   for (const Entry& entry : entries_) {
     QJsonObject known{{"id", entry.id}};
     if (!entry.trouble.isEmpty()) known["trouble"] = entry.trouble;
-    if (!entry.run.empty()) known["run"] = path_text(entry.run);
+    if (!entry.run.empty()) {
+      known["run"] = path_text(entry.run);
+      known["pid"] = static_cast<qint64>(entry.pid);
+    }
     order.append(known);
   }
   // A disk that is full costs the order at the next start of the app, nothing else.
@@ -271,6 +298,7 @@ void RunQueue::start(int row) {
     found->trouble = tr("The program ferry is not beside this app. Install both together.");
   } else {
     found->run = run;
+    found->pid = launcher_.pid_of(run);
   }
   change(static_cast<int>(found - entries_.begin()));
 }
@@ -307,7 +335,10 @@ int RunQueue::next() const {
 
 /** No run has a process here, and that was so for a while. */
 bool RunQueue::is_free() {
-  if (!launcher_.starting().empty() || runs_.is_loading() || !runs_.running().empty()) {
+  const bool is_one_starting = !launcher_.starting().empty() ||
+                               std::any_of(entries_.begin(), entries_.end(),
+                                           [](const Entry& entry) { return !entry.run.empty(); });
+  if (is_one_starting || runs_.is_loading() || !runs_.running().empty()) {
     free_since_pass_ = -1;
     return false;
   }
@@ -318,6 +349,7 @@ bool RunQueue::is_free() {
 void RunQueue::look() {
   take_lock();
   read_directory();
+  look_at_former_starts();
   if (is_ours_ && settings_.is_queue_on() && next() >= 0 && is_free() && why_not_now().isEmpty())
     start(next());
   tell();
@@ -334,6 +366,7 @@ QString RunQueue::status() const {
   if (!is_ours_ && lock_ && lock_->error() == QLockFile::PermissionError)
     return tr("The queue cannot be written: %1").arg(isolated(path_text(directory_)));
   if (!is_ours_) return tr("Another Ferry app on this machine works on the queue.");
+  if (!trouble_.isEmpty()) return trouble_;
   const int first = next();
   for (const Entry& entry : entries_)
     if (!entry.run.empty()) return tr("Starting %1").arg(isolated(entry.title));

@@ -77,12 +77,16 @@ class RunQueue : public QAbstractListModel {
     QString id, title, about;
     QString trouble;
     std::filesystem::path run;  ///< where it is being started; empty: it is not
+    pid_t pid = 0;              ///< of that start, which may be a former app's
   };
   std::filesystem::path file_of(const Entry& entry) const;
   void take_lock();
   /** Takes up what others added or removed. */
   void read_directory();
-  void read_order();
+  std::vector<Entry> read_order() const;
+  /** A former app's start goes on, whose end the launcher does not tell. */
+  bool is_of_former_app(const Entry& entry) const;
+  void look_at_former_starts();
   void write_order();
   void start(int row);
   void end_start(const std::filesystem::path& run, const QString& trouble);
@@ -101,6 +105,7 @@ class RunQueue : public QAbstractListModel {
   std::function<QString()> why_not_;
   std::vector<Entry> entries_;
   QString stamp_, status_;
+  QString trouble_;  ///< why the directory could not be read
   bool is_ours_ = false;
   int64_t free_since_pass_ = -1;
   QTimer timer_;

@@ -214,6 +214,69 @@ TEST_F(Queue, WhatWasStartedBeforeTheAppEndedIsNotStartedAgain) {
   EXPECT_EQ(role(0, RunQueue::state_role), "Next");
 }
 
+TEST_F(Queue, AStartThatAFormerAppBeganIsNotBegunAgain) {
+  const PlayedFerry slow(home_, R"(
+for word; do case $word in --output-dir=*) run=${word#--output-dir=} ;; esac; done
+mkdir -p "$run" && echo "$*" > "$run/asked"
+while ! [ -e "$(dirname "$0")/go-on" ]; do sleep 0.05; done
+case "$*" in *ends-at-once*) exit 1 ;; esac
+echo '{"phase": "finished", "created": "2026-11-20T10:15:00Z"}' > "$run/run.json"
+)");
+  struct Always {  // it ends whatever fails
+    ~Always() { std::ofstream(file) << "\n"; }
+    fs::path file;
+  } const go_on{home_ / "go-on"};
+  queue_->add(with("/models/a"), "one");
+  queue_->add(with("/models/ends-at-once"), "two");
+  queue_->add(with("/models/c"), "three");
+  {
+    Launcher former;
+    queue_.reset();
+    RunQueue queue(settings_, former, *runs_);
+    queue.start_now(0);
+    queue.start_now(1);
+    ASSERT_TRUE(wait_until([&] { return started().size() == 2; }));
+  }
+  settings_.set_queue_on(true);
+  open();
+  EXPECT_THAT(titles(), ElementsAre("one", "two", "three"));
+  EXPECT_EQ(role(0, RunQueue::state_role), "Starting");
+  EXPECT_EQ(role(1, RunQueue::state_role), "Starting");
+  for (int i = 0; i < 100; ++i) {
+    runs_->look();
+    queue_->look();
+    QCoreApplication::processEvents();
+  }
+  EXPECT_EQ(started().size(), 2U);
+  settings_.set_queue_on(false);
+  std::ofstream(go_on.file) << "\n";
+  // One has begun, of the other nothing came.
+  ASSERT_TRUE(turns_until([&] {
+    return titles() == std::vector<std::string>{"two", "three"} &&
+           role(0, RunQueue::state_role) == "Next";
+  }));
+  EXPECT_EQ(started().size(), 2U);
+}
+
+TEST_F(Queue, AnEntryThatCannotBeRemovedIsNotStartedAgain) {
+  queue_->add(with("/models/a"), "one");
+  queue_->add(with("/models/a"), "two");
+  const fs::path order = RunQueue::default_directory() / "order.json";
+  std::ifstream file(order);
+  nlohmann::json entries = nlohmann::json::parse(file);
+  entries[0]["run"] = make_run(home_.runs() / "one").string();
+  queue_.reset();
+  std::ofstream(order) << entries;
+  const fs::path entry =
+      RunQueue::default_directory() / (entries[0]["id"].get<std::string>() + ".toml");
+  fs::remove(entry);
+  fs::create_directories(entry / "not empty");
+  open();
+  ASSERT_EQ(queue_->rowCount(), 2);
+  EXPECT_EQ(role(0, RunQueue::state_role), "Could not start");
+  EXPECT_EQ(role(1, RunQueue::state_role), "Next");
+}
+
 TEST_F(Queue, SettingsThatCannotBeReadSayWhy) {
   queue_->add(with("/models/a"), "one");
   for (const auto& file : fs::directory_iterator(RunQueue::default_directory()))
