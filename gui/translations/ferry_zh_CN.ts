@@ -3705,6 +3705,13 @@
         <source>The report is written: %1</source>
         <translation>报告已写入：%1</translation>
     </message>
+    <message numerus="yes">
+        <source>%1 and %n more</source>
+        <comment>names of runs</comment>
+        <translation>
+            <numerusform>%1及另外 %n 个</numerusform>
+        </translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::SampleGrid</name>

@@ -62,11 +62,17 @@ fs::path report_file(const fs::path& run) {
   return file;
 }
 
+constexpr size_t kNamesMax = 3;
+
+/** The first few by name, so that a question stays short. */
 QString names_of(const std::vector<fs::path>& runs) {
   QStringList names;
-  for (const fs::path& run : runs)
-    names << isolated(run_name(run));
-  return names.join(QStringLiteral(", "));
+  for (size_t i = 0; i < std::min(runs.size(), kNamesMax); ++i)
+    names << isolated(run_name(runs[i]));
+  const QString named = names.join(QStringLiteral(", "));
+  if (runs.size() <= kNamesMax) return named;
+  return RunsPage::tr("%1 and %n more", "names of runs", static_cast<int>(runs.size() - kNamesMax))
+      .arg(named);
 }
 
 bool may_delete(const fs::path& run) {
@@ -591,32 +597,39 @@ void RunsPage::ask_delete() {
 }
 
 void RunsPage::move_to_trash(const std::vector<fs::path>& runs) {
-  std::vector<fs::path> left;
-  for (const fs::path& run : runs) {
-    if (!is_there(run)) {
-      shared().runs.forget(run);
-      continue;
-    }
-    if (!may_delete(run)) continue;  // somebody went on with it
-    if (QFile::moveToTrash(path_text(run)))
-      shared().runs.forget(run);
-    else
-      left.push_back(run);
-  }
-  if (left.empty()) return;
-  inline_->ask(tr("There is no trash for %1. Delete for good?").arg(names_of(left)),
-               tr("Delete for good"), [this, left] { delete_for_good(left); });
+  const auto left = std::make_shared<std::vector<fs::path>>();
+  do_beside(
+      [runs = not_starting(runs), left] {
+        for (const fs::path& run : runs) {
+          // Somebody may have gone on with it.
+          if (is_there(run) && may_delete(run) && !QFile::moveToTrash(path_text(run)))
+            left->push_back(run);
+        }
+        return QString();
+      },
+      [this, runs, left](const QString&) {
+        for (const fs::path& run : not_starting(runs))
+          if (!is_there(run)) shared().runs.forget(run);
+        if (left->empty()) return;
+        inline_->ask(tr("There is no trash for %1. Delete for good?").arg(names_of(*left)),
+                     tr("Delete for good"), [this, left] { delete_for_good(*left); });
+      });
+}
+
+std::vector<fs::path> RunsPage::not_starting(std::vector<fs::path> runs) {
+  std::erase_if(runs, [this](const fs::path& run) { return shared().launcher.is_starting(run); });
+  return runs;
 }
 
 void RunsPage::delete_for_good(const std::vector<fs::path>& runs) {
   do_beside(
-      [runs] {
+      [runs = not_starting(runs)] {
         for (const fs::path& run : runs)
           if (may_delete(run)) fs::remove_all(run);
         return QString();
       },
       [this, runs](const QString&) {
-        for (const fs::path& run : runs)
+        for (const fs::path& run : not_starting(runs))
           if (!is_there(run)) shared().runs.forget(run);
       });
 }
@@ -636,7 +649,7 @@ void RunsPage::write_report() {
 }
 
 void RunsPage::do_beside(std::function<QString()> work, std::function<void(const QString&)> then) {
-  if (is_busy_) return;
+  if (is_busy_) return inline_->tell(tr("Something is being written"));
   is_busy_ = true;
   allow_actions();
   work_ = std::jthread([this, work = std::move(work), then = std::move(then)] {

@@ -69,6 +69,8 @@ class RunsPage : public Page {
   void clone();
   void ask_delete();
   void move_to_trash(const std::vector<std::filesystem::path>& runs);
+  /** Without those whose new process has not written its run.json: they look like ended ones. */
+  std::vector<std::filesystem::path> not_starting(std::vector<std::filesystem::path> runs);
   void delete_for_good(const std::vector<std::filesystem::path>& runs);
   void write_report();
   /** Does it in a thread; `then` gets what it gives. One at a time. */

@@ -290,6 +290,7 @@ TEST_F(Runs, ARunIsMovedToTheTrashOnlyWhenAsked) {
   click("action_delete");
   see("runs-delete");
   QTest::mouseClick(find<QPushButton>("inline_yes"), Qt::LeftButton);
+  ASSERT_TRUE(wait_until([&] { return !fs::exists(goes) || !said().empty(); }));
   if (fs::exists(goes)) {  // no trash here: it asks again
     EXPECT_THAT(said(), HasSubstr("for good"));
     QTest::mouseClick(find<QPushButton>("inline_yes"), Qt::LeftButton);
@@ -297,6 +298,28 @@ TEST_F(Runs, ARunIsMovedToTheTrashOnlyWhenAsked) {
   ASSERT_TRUE(wait_until([&] { return !fs::exists(goes) && row_of(goes) < 0; }));
   EXPECT_TRUE(fs::exists(stays));
   EXPECT_EQ(table()->model()->rowCount(), 1);
+}
+
+TEST_F(Runs, OfManyRunsSomeAreNamedAndNoneThatStartsIsMovedToTheTrash) {
+  std::vector<fs::path> all;
+  for (const char* name : {"one", "two", "three", "four", "five"})
+    all.push_back(fs::weakly_canonical(make_run(home_.runs() / name)));
+  PlayedFerry ferry(home_, "exec sleep 5\n");
+  open();
+  table()->selectAll();
+  click("action_delete");
+  EXPECT_THAT(said(), HasSubstr("and 2 more"));
+  launcher_.resume(all[3]);
+  QTest::mouseClick(find<QPushButton>("inline_yes"), Qt::LeftButton);
+  EXPECT_FALSE(action("action_delete")->isEnabled());  // it is done beside
+  ASSERT_TRUE(wait_until([&] {
+    return action("action_report")->isVisible() && row_of(all[0]) < 0;
+  })) << said();
+  if (said().find("for good") != std::string::npos)
+    QTest::mouseClick(find<QPushButton>("inline_yes"), Qt::LeftButton);
+  ASSERT_TRUE(wait_until([&] { return table()->model()->rowCount() == 1; }));
+  EXPECT_TRUE(fs::exists(all[3]));
+  EXPECT_EQ(row_of(all[3]), 0);
 }
 
 TEST_F(Runs, AFinishedRunIsAskedForMoreSteps) {
