@@ -4541,6 +4541,10 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>The answer is in the clipboard.</source>
         <translation>回答已复制到剪贴板。</translation>
     </message>
+    <message>
+        <source>The model is looked at.</source>
+        <translation>正在查看模型。</translation>
+    </message>
 </context>
 <context>
     <name>options</name>

@@ -267,7 +267,6 @@ void TryItPage::make_actions() {
     action->setShortcutContext(Qt::WidgetWithChildrenShortcut);
     addAction(action);
   }
-  ask_button_->setToolTip(ask_action_->shortcut().toString(QKeySequence::NativeText));
   connect(ask_action_, &QAction::triggered, this, &TryItPage::ask);
   connect(copy_action_, &QAction::triggered, this, &TryItPage::copy_answer);
   connect(again_action_, &QAction::triggered, this, &TryItPage::use_again);
@@ -304,6 +303,7 @@ void TryItPage::read_form() {
                     if (!trouble.isEmpty()) taken.trouble = trouble;
                     take_form(taken);
                   });
+  update_ask();
 }
 
 void TryItPage::take_form(const ModelForm& form) {
@@ -349,6 +349,8 @@ void TryItPage::show_form() {
 
 QString TryItPage::trouble_of_form() const {
   if (picker_->model().empty()) return tr("Choose a run or a model first.");
+  // Until then form_ is the former model's.
+  if (background_.is_busy()) return tr("The model is looked at.");
   if (!form_.trouble.isEmpty()) return form_.trouble;
   const QString first = first_->toPlainText(), second = second_->toPlainText();
   if (first.trimmed().isEmpty()) return tr("Type a text first.");
@@ -364,6 +366,8 @@ void TryItPage::update_ask() {
   const bool is_running = process_.is_running();
   const QString trouble = trouble_of_form();
   ask_button_->setEnabled(!is_running && trouble.isEmpty());
+  ask_button_->setToolTip(
+      trouble.isEmpty() ? ask_action_->shortcut().toString(QKeySequence::NativeText) : trouble);
   ask_action_->setEnabled(ask_button_->isEnabled());
   cancel_button_->setVisible(is_running);
   busy_->setVisible(is_running);

@@ -107,6 +107,21 @@ TEST_F(TryIt, FindsTheAnswerInItsContext) {
   picture(page, "try_it_answer");
 }
 
+TEST_F(TryIt, AsksNothingWithTheFormerModelsForm) {
+  write_model(surroundings.home / "qa", "BertForQuestionAnswering");
+  write_classifier_config(surroundings.home / "classes");
+  show(surroundings.home / "classes");
+  type("text", "Who found it?");
+  EXPECT_TRUE(ask.isEnabled());
+  page.show_run(surroundings.home / "qa");  // it is read in a thread
+  EXPECT_FALSE(ask.isEnabled());
+  EXPECT_EQ(ask.toolTip(), "The model is looked at.");
+  ASSERT_TRUE(wait_until([&] { return page.form().kind == FormKind::question; }));
+  EXPECT_EQ(ask.toolTip(), "Both texts are needed.");
+  type("context", "Ann found it.");
+  EXPECT_TRUE(ask.isEnabled());
+}
+
 TEST_F(TryIt, StreamsAContinuationAndCancelsIt) {
   write_file(surroundings.home / "lm/config.json",
              R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama"})");
