@@ -875,8 +875,8 @@
         <translation>正在读取数据…</translation>
     </message>
     <message>
-        <source>Pre&amp;vious</source>
-        <translation>上一条(&amp;V)</translation>
+        <source>Prev&amp;ious</source>
+        <translation>上一条(&amp;I)</translation>
     </message>
     <message>
         <source>Ne&amp;xt</source>
@@ -2713,8 +2713,8 @@
         <translation>自动</translation>
     </message>
     <message>
-        <source>Samples a &amp;step</source>
-        <translation>每步样本数(&amp;S)</translation>
+        <source>Sa&amp;mples a step</source>
+        <translation>每步样本数(&amp;M)</translation>
     </message>
     <message>
         <source>Most &amp;tokens</source>
@@ -2725,16 +2725,16 @@
         <translation>规划对象(&amp;P)</translation>
     </message>
     <message>
-        <source>&amp;GPU memory</source>
-        <translation>显存(&amp;G)</translation>
+        <source>GP&amp;U memory</source>
+        <translation>显存(&amp;U)</translation>
     </message>
     <message>
         <source>GPU memory that Ferry may take</source>
         <translation>Ferry 可占用的显存</translation>
     </message>
     <message>
-        <source>&amp;Host memory</source>
-        <translation>主机内存(&amp;H)</translation>
+        <source>H&amp;ost memory</source>
+        <translation>主机内存(&amp;O)</translation>
     </message>
     <message>
         <source>Host memory that Ferry may take</source>
@@ -3035,8 +3035,8 @@
         <translation>下移(&amp;D)</translation>
     </message>
     <message>
-        <source>Remo&amp;ve</source>
-        <translation>移除(&amp;V)</translation>
+        <source>&amp;Remove</source>
+        <translation>移除(&amp;R)</translation>
     </message>
 </context>
 <context>

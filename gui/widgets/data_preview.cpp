@@ -105,7 +105,7 @@ QWidget* DataPreview::make_samples() {
     connect(shortcut, &QShortcut::activated, this, [this, step] { go_to(sample_ + step); });
     return made;
   };
-  previous_ = button(tr("Pre&vious"), "preview_previous", Qt::Key_PageUp, -1);
+  previous_ = button(tr("Prev&ious"), "preview_previous", Qt::Key_PageUp, -1);
   next_ = button(tr("Ne&xt"), "preview_next", Qt::Key_PageDown, 1);
   place_ = words("preview_place");
   place_->setWordWrap(false);

@@ -234,15 +234,15 @@ void PlanView::make_controls() {
   auto* first = new QHBoxLayout;
   first->addWidget(card_);
   first->addStretch();
-  first->addWidget(label(tr("Samples a &step"), batch_));
+  first->addWidget(label(tr("Sa&mples a step"), batch_));
   first->addWidget(batch_);
   first->addSpacing(12);
   first->addWidget(label(tr("Most &tokens"), length_));
   first->addWidget(length_);
   controls_->addWidget(label(tr("&Plan for"), card_), 0, 0);
   controls_->addLayout(first, 0, 1, 1, 3);
-  gpu_ = make_budget("gpu_memory", tr("&GPU memory"), tr("GPU memory that Ferry may take"), 1);
-  host_ = make_budget("host_memory", tr("&Host memory"), tr("Host memory that Ferry may take"), 2);
+  gpu_ = make_budget("gpu_memory", tr("GP&U memory"), tr("GPU memory that Ferry may take"), 1);
+  host_ = make_budget("host_memory", tr("H&ost memory"), tr("Host memory that Ferry may take"), 2);
   field_error_ = words();
   field_error_->setObjectName("plan_field_error");
   field_error_->hide();

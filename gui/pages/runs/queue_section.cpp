@@ -94,7 +94,7 @@ QueueSection::QueueSection(AppSettings& settings, RunQueue& queue, QWidget* pare
   start_ = add_button("queue_start", tr("Start no&w"));
   up_ = add_button("queue_up", tr("Move &up"));
   down_ = add_button("queue_down", tr("Move &down"));
-  remove_ = add_button("queue_remove", tr("Remo&ve"));
+  remove_ = add_button("queue_remove", tr("&Remove"));
   for (QPushButton* button : {start_, up_, down_, remove_})
     buttons->addWidget(button);
   buttons->addStretch(1);

@@ -1,8 +1,16 @@
 #pragma once
 // What tests of pages share: a page's surroundings, and pictures of it for who wants to look.
 
+#include <QAbstractButton>
 #include <QApplication>
+#include <QGroupBox>
+#include <QKeySequence>
+#include <QLabel>
+#include <QStringList>
+#include <QTabBar>
 #include <QWidget>
+#include <map>
+#include <string>
 
 #include "gui/app/palette.h"
 #include "gui/models/text.h"
@@ -40,6 +48,31 @@ inline void picture(QWidget& page, const QString& name) {
     QCoreApplication::processEvents();
     page.grab().save(directory + '/' + name + (theme == Theme::dark ? "-dark.png" : "-light.png"));
   }
+}
+
+/** The letters of Alt shortcuts of what can be seen in it: each once, and none of the window's menu
+ * bar. */
+inline void check_mnemonics(const QWidget& page,
+                            const std::string& name,
+                            const QStringList& menus = {"&File", "&Actions", "&View", "&Help"}) {
+  std::map<QString, QString> seen;
+  const auto take = [&](const QString& text) {
+    const QString key = QKeySequence::mnemonic(text).toString().section('+', -1);
+    if (key.isEmpty()) return;
+    EXPECT_TRUE(seen.emplace(key, text).second)
+        << name << ": " << text.toStdString() << " and " << seen[key].toStdString();
+  };
+  for (const QString& menu : menus)
+    take(menu);
+  for (const QLabel* label : page.findChildren<QLabel*>())
+    if (label->buddy() && label->isVisibleTo(&page)) take(label->text());
+  for (const QAbstractButton* button : page.findChildren<QAbstractButton*>())
+    if (button->isVisibleTo(&page)) take(button->text());
+  for (const QGroupBox* box : page.findChildren<QGroupBox*>())
+    if (box->isVisibleTo(&page)) take(box->title());
+  for (const QTabBar* tabs : page.findChildren<QTabBar*>())
+    for (int i = 0; tabs->isVisibleTo(&page) && i < tabs->count(); ++i)
+      if (tabs->isTabVisible(i)) take(tabs->tabText(i));
 }
 
 template <typename Widget>

@@ -16,7 +16,6 @@
 #include <QTableView>
 #include <QTextEdit>
 #include <QTimeEdit>
-#include <map>
 
 #include "gui/pages/export/export_page.h"
 #include "gui/pages/samples/samples_page.h"
@@ -274,21 +273,6 @@ TEST(SettingsPage, ARunsFolderThatIsNoneIsSaid) {
 }
 
 // --- Keys and names ----------------------------------------------------------------------------
-
-/** The letters of Alt shortcuts of what can be seen; each once, and none of the window's menus. */
-void check_mnemonics(const QWidget& page, const char* name) {
-  std::map<QString, QString> seen = {{"F", "File"}, {"A", "Actions"}, {"V", "View"}, {"H", "Help"}};
-  const auto take = [&](const QString& text) {
-    const QString key = QKeySequence::mnemonic(text).toString().section('+', -1);
-    if (key.isEmpty()) return;
-    EXPECT_TRUE(seen.emplace(key, text).second)
-        << name << ": " << text.toStdString() << " and " << seen[key].toStdString();
-  };
-  for (const QLabel* label : page.findChildren<QLabel*>())
-    if (label->buddy() && label->isVisibleTo(&page)) take(label->text());
-  for (const QAbstractButton* button : page.findChildren<QAbstractButton*>())
-    if (button->isVisibleTo(&page)) take(button->text());
-}
 
 /** What can be reached by Tab has a name for a screen reader: its own, its text, or its label's. */
 void check_names(const QWidget& page, const char* page_name) {

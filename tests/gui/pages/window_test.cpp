@@ -2,6 +2,8 @@
 
 #include <QApplication>
 #include <QComboBox>
+#include <QMenuBar>
+#include <QPushButton>
 #include <QTemporaryDir>
 #include <QTest>
 #include <QWheelEvent>
@@ -11,7 +13,9 @@
 #include "gui/app/palette.h"
 #include "gui/pages/new_run/new_run_page.h"
 #include "gui/widgets/plan_view.h"
-#include "tests/gui/gui_test.h"
+#include "tests/gui/pages/page_test.h"
+#include "tests/gui/run_files.h"
+#include "tests/train/tiny_model.h"
 
 namespace ferry::gui {
 namespace {
@@ -75,6 +79,46 @@ TEST(Window, PlansForACardThatIsNotHere) {
     return plan->answer() && plan->answer()->machine.name.find("2080") != std::string::npos;
   }));
   EXPECT_TRUE(plan->summary().contains("2080")) << plan->summary().toStdString();
+}
+
+/** A window over two runs, and settings whose texts and plan are shown. */
+struct FilledWindow {
+  FilledWindow() {
+    settings.set_runs_directory(home.runs());
+    first = make_run(home.runs() / "first");
+    second = make_run(home.runs() / "second");
+    ferry::test::write_tiny_model(home / "model");
+    ferry::test::write_tiny_data(home / "x.tsv", 40, 3);
+    for (const auto& [key, value] : {std::pair{"model", "model"}, {"dataset", "x.tsv"}})
+      config.set(key, (home / value).string(), {config::Source::command_line, "test"});
+    window.emplace(settings);
+    window->show();
+    for (const QAction* menu : window->menuBar()->actions())
+      menus << menu->text();
+  }
+
+  TestHome home;
+  AppSettings settings{home.file("app.ini")};
+  fs::path first, second;
+  config::Config config;
+  std::optional<MainWindow> window;
+  QStringList menus;
+};
+
+TEST(Window, NoLetterOfAltIsTwiceOnAPage) {
+  FilledWindow filled;
+  MainWindow& window = *filled.window;
+  ASSERT_GE(filled.menus.size(), 4);
+  window.queue().add(filled.config, "waits");  // the queue's buttons are seen
+  emit window.navigator().live_wanted(filled.first);
+  emit window.navigator().compare_wanted({filled.first, filled.second});
+  for (int page = 0; page < 10; ++page) {
+    window.show_page(static_cast<PageId>(page));
+    QCoreApplication::processEvents();
+    check_mnemonics(window, "page " + std::to_string(page), filled.menus);
+  }
+  Page& runs = window.page(PageId::runs);
+  EXPECT_TRUE(part<QPushButton>(runs, "queue_remove").isVisibleTo(&runs));
 }
 
 TEST(Palette, TextIsReadable) {
