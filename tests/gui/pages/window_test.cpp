@@ -121,6 +121,30 @@ TEST(Window, NoLetterOfAltIsTwiceOnAPage) {
   EXPECT_TRUE(part<QPushButton>(runs, "queue_remove").isVisibleTo(&runs));
 }
 
+TEST(Window, NoLetterOfAltIsTwiceInAStepOfNewRun) {
+  FilledWindow filled;
+  emit filled.window->navigator().new_run_wanted(filled.config);
+  auto& page = dynamic_cast<NewRunPage&>(filled.window->page(PageId::new_run));
+  for (int step = 0; step < NewRunPage::n_steps; ++step) {
+    page.show_step(static_cast<NewRunPage::Step>(step));
+    if (step == NewRunPage::data_step) {
+      ASSERT_TRUE(
+          wait_until([&] { return part<QPushButton>(page, "preview_previous").isVisible(); }));
+    }
+    if (step == NewRunPage::memory_step) {
+      ASSERT_TRUE(wait_until([&] {
+        const auto* plan = page.findChild<PlanView*>();
+        return plan && plan->isVisible() && plan->answer();
+      }));
+    }
+    for (const bool all : {false, true}) {
+      filled.settings.set_shows_all_options(all);
+      QCoreApplication::processEvents();
+      check_mnemonics(*filled.window, "step " + std::to_string(step), filled.menus);
+    }
+  }
+}
+
 TEST(Palette, TextIsReadable) {
   for (const QPalette& palette : {light_palette(), dark_palette()})
     for (const auto& [ink, ground] : {std::pair{QPalette::Text, QPalette::Base},
