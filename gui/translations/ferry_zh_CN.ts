@@ -1847,6 +1847,10 @@
         <source>%1: %2</source>
         <translation>%1：%2</translation>
     </message>
+    <message>
+        <source>Paused: %1. It goes on by itself, or when you choose Go on.</source>
+        <translation>已暂停：%1。它会自动继续，或在您选择“继续”时继续。</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::LogPane</name>
@@ -2329,6 +2333,10 @@
     <message>
         <source>The run did not start. %1</source>
         <translation>运行未能启动。%1</translation>
+    </message>
+    <message>
+        <source>Planning anew…</source>
+        <translation>正在重新规划…</translation>
     </message>
 </context>
 <context>

@@ -330,7 +330,11 @@ void NewRunPage::make_step(Step step) {
   auto* const layout = qobject_cast<QVBoxLayout*>(content->layout());
   auto* const form = new OptionForm(settings_);
   forms_[at] = form;
-  form->set_reserved_letters(QString::fromLatin1(kReservedLetters) + 'k' + 'g');
+  // Those of the plan and of the texts beside it, too.
+  form->set_reserved_letters(QString::fromLatin1(kReservedLetters) +
+                             QLatin1String(step == memory_step ? "kgmtpuo"
+                                           : step == data_step ? "kgi"
+                                                               : "kg"));
   connect(form, &OptionForm::focused, this, &NewRunPage::show_help);
   connect(form, &OptionForm::field_made, this, [this](OptionField* field) {
     if (field->key() == "task") take_found({.facts = facts_, .dataset = {}, .eval_dataset = {}});
