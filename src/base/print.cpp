@@ -64,8 +64,8 @@ Listening::~Listening() {
 void print(std::string_view text) {
   std::lock_guard lock(mutex);
   errno = 0;
-  // Where a whole line is flushed and that fails, fwrite() of glibc gives its size all the same, and
-  // drops it: only the stream knows.
+  // Where a whole line is flushed and that fails, fwrite() of glibc gives its size all the same,
+  // and drops it: only the stream knows.
   const bool is_written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
                           std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
   if (!is_written && failure == 0) failure = errno ? errno : EIO;
