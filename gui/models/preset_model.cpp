@@ -197,7 +197,11 @@ QString PresetModel::save(const QString& name,
       !refusal.isEmpty() && !(replaces && QFile::exists(path_text(file_of(plain)))))
     return refusal;
   config::PresetHead head;
-  head.title = title.trimmed().toStdString();
+  // One that is replaced stays what it is for.
+  if (const Entry* const old = own(plain); old && old->facts)
+    head = old->facts->head;
+  else
+    head.title = title.trimmed().toStdString();
   const QString trouble = write_settings_file(file_of(plain), settings, head);
   if (trouble.isEmpty()) reload();
   return trouble;
@@ -218,7 +222,8 @@ QString PresetModel::remove(const QString& name) {
   const Entry* const entry = own(name);
   if (!entry) return tr("Only presets of your own can be deleted.");
   QFile file(path_text(entry->preset.file));
-  if (!file.remove()) return tr("It cannot be deleted: %1").arg(file.errorString());
+  if (!file.moveToTrash() && !file.remove())
+    return tr("It cannot be deleted: %1").arg(file.errorString());
   reload();
   return {};
 }

@@ -2984,10 +2984,6 @@
         <translation>删除此预设(&amp;D)</translation>
     </message>
     <message>
-        <source>The preset “%1” is deleted. Its settings are still in the form.</source>
-        <translation>预设“%1”已删除。它的设置仍保留在表单中。</translation>
-    </message>
-    <message>
         <source>Choose a preset…</source>
         <translation>选择预设…</translation>
     </message>
@@ -3014,6 +3010,10 @@
     <message>
         <source>Save settings as a preset</source>
         <translation>将设置保存为预设</translation>
+    </message>
+    <message>
+        <source>The preset “%1” is deleted.</source>
+        <translation>预设“%1”已删除。</translation>
     </message>
 </context>
 <context>

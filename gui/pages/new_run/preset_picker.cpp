@@ -281,9 +281,8 @@ void PresetPicker::make_menu() {
   remove_ = menu->addAction(tr("&Delete this preset"), this, [this] {
     const QString name = current_;
     if (const QString trouble = presets_.remove(name); !trouble.isEmpty())
-      emit failed(trouble);
-    else
-      emit said(tr("The preset “%1” is deleted. Its settings are still in the form.").arg(name));
+      return emit failed(trouble);
+    emit said(tr("The preset “%1” is deleted.").arg(name));
     set_current({});
   });
   remove_->setObjectName("preset_delete");

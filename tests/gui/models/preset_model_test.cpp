@@ -119,6 +119,9 @@ TEST_F(Presets, OfTheUsersOwnAreSavedRenamedCopiedAndDeleted) {
   EXPECT_EQ(presets.save("meine Größe", *settings.config(), "t", /*replaces=*/true), "");
   wait_for(presets, &PresetModel::loaded);
   EXPECT_EQ(presets.settings(presets.row_of("meine Größe"))->number("learning_rate"), 4e-5);
+  EXPECT_EQ(presets.index(presets.row_of("meine Größe")).data(PresetModel::title_role).toString(),
+            "meine Größe")
+      << "what is replaced stays what it is for";
 
   EXPECT_EQ(presets.rename("meine Größe", "other"), "");
   wait_for(presets, &PresetModel::loaded);
