@@ -198,7 +198,7 @@ void MainWindow::connect_navigator() {
   connect(plan, &PlanView::change_wanted, this,
           [this, plan](const QString& key, const QString& value) {
             if (key != "machine") return new_run_->settings().set_text(key, value);
-            // Of the plan alone: a run trains where it is started.
+            // The plan alone changes: a run trains where it is started.
             planned_machine_ = value.toStdString();
             show_plan(*plan);
           });

@@ -1,5 +1,5 @@
 #pragma once
-// What the app remembers from one start to the next, in the user's configuration directory. The
+// The app's memory from one start to the next, in the user's configuration directory. The
 // settings of a run are not among them: those are the run's own.
 
 #include <QObject>
@@ -19,7 +19,8 @@ class AppSettings : public QObject {
   /** In this file, for tests. */
   explicit AppSettings(const QString& file, QObject* parent = nullptr);
 
-  /** Where new runs go: the one that was chosen, else ./runs if it is there, else ~/ferry/runs. */
+  /** The directory of new runs: the one that was chosen, else ./runs if it is there, else
+   * ~/ferry/runs. */
   std::filesystem::path runs_directory() const;
   void set_runs_directory(const std::filesystem::path& directory);
 

@@ -58,7 +58,7 @@ double mean_of(Points points) {
   return all.n_finite > 0 ? all.mean : kNan;
 }
 
-/** Where a curve goes: its last fifth beside the fifth before. */
+/** The direction of a curve: its last fifth beside the fifth before. */
 enum class Trend : uint8_t { unknown, falling, rising, steady };
 
 Trend trend_of(Points points) {

@@ -30,7 +30,7 @@ struct Written {
 /** The files right in a directory. */
 Written written_in(const std::filesystem::path& directory);
 
-/** Where the program fills the target before it is in its place. */
+/** The place where the program fills the target before it is in its place. */
 std::filesystem::path partial_of(const std::filesystem::path& target);
 
 }  // namespace ferry::gui

@@ -63,7 +63,7 @@ class LatestWorker {
       } catch (const std::exception& error) {
         trouble = QString::fromUtf8(error.what());
       }
-      // What is delivered finds this worker alive: its end overtakes all.
+      // A delivery finds this worker alive: its end overtakes all.
       turn.deliver([this, result, trouble, use = std::move(use)]() mutable {
         is_busy_ = false;
         use(std::move(*result), trouble);
@@ -75,7 +75,7 @@ class LatestWorker {
   void post(std::function<void(const Turn&)> job);
   /** Results of jobs before this do not arrive. */
   void forget();
-  /** What was asked has no result yet, and is wanted. */
+  /** The last question has no result yet, and one is wanted. */
   bool is_busy() const { return is_busy_; }
 
  private:

@@ -27,7 +27,7 @@ struct ModelForm {
 };
 
 /** Reads config.json of what `ferry --model` takes: a run, a checkpoint, a model directory, a name.
- * What is wrong is in `trouble`. */
+ * A fault is in `trouble`. */
 ModelForm read_model_form(const QString& name_or_path);
 
 }  // namespace ferry::gui

@@ -30,7 +30,7 @@ QString plan_line(const service::PresetPlan& plan) {
   return PresetModel::tr("%1, %2 samples/s").arg(memory, QString::number(rate, 'g', 3));
 }
 
-/** Where the preset was made for a machine: "2080ti-11g". */
+/** The machine that the preset was made for, if any: "2080ti-11g". */
 QString card_text(const config::PresetHead& head) {
   return head.card.empty() ? PresetModel::tr("any machine") : to_text(head.card);
 }

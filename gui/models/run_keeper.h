@@ -30,7 +30,8 @@ class GpuMemoryReader {
  public:
   GpuMemoryReader();
   ~GpuMemoryReader();
-  /** Of all programs, a second old or less; nullopt: not told. Reads on for some seconds after. */
+  /** Memory of all programs, a second old or less; nullopt: not told. Reads on for some seconds
+   * after. */
   std::optional<int64_t> used_bytes();
 
  private:
@@ -42,10 +43,10 @@ class RunKeeper : public QObject {
   Q_OBJECT
 
  public:
-  /** What it sees and does; tests give another. */
+  /** The world that it sees and acts on; tests give another. */
   struct World {
     std::function<QDateTime()> now;
-    /** Of all programs; nullopt: not told. Asked only where runs yield. */
+    /** Memory of all programs; nullopt: not told. Asked only where runs yield. */
     std::function<std::optional<int64_t>()> gpu_used_bytes;
     std::function<std::vector<RunListModel::Running>()> runs;
     std::function<void(const std::filesystem::path&)> pause, resume;

@@ -394,7 +394,7 @@ bool RunListModel::read_on(Row& row) {
   return has_changed;
 }
 
-// What others ask.
+// Questions of others.
 
 int RunListModel::row_of(const fs::path& run) const {
   for (size_t i = 0; i < rows_.size(); ++i)

@@ -29,7 +29,7 @@ constexpr const char* kOrder = "order.json";
  * while the last look at it was some seconds ago. */
 constexpr int64_t kPasses = 2;
 
-/** What was set, as a file that `ferry train --config` takes, too. */
+/** The settings, as a file that `ferry train --config` takes, too. */
 QByteArray toml_of(const config::Config& settings, QString title) {
   title.replace(QRegularExpression("[\\x00-\\x1f\\x7f]+"), " ");
   QByteArray text = "# " + title.toUtf8() + "\n";
@@ -126,7 +126,7 @@ std::optional<QString> RunQueue::add(const config::Config& settings, QString tit
   return std::nullopt;
 }
 
-// What is in the directory.
+// The files in the directory.
 
 std::vector<RunQueue::Entry> RunQueue::read_order() const {
   QFile file(path_text(directory_ / kOrder));
@@ -240,7 +240,7 @@ void RunQueue::write_order() {
   if (const auto time = file_stamp(directory_)) stamp_ = QString::number(time->changed_ns);
 }
 
-// What the user does.
+// Actions of the user.
 
 void RunQueue::move(int row, int by) {
   const int to = row + by;
@@ -290,7 +290,7 @@ void RunQueue::start(int row) {
   }
   const QString id = entry.id;
   const fs::path run = launcher_.start(settings, settings_.runs_directory());
-  // Who heard of the start may have changed the list.
+  // A listener to the start may have changed the list.
   const auto found = std::find_if(entries_.begin(), entries_.end(),
                                   [&](const Entry& other) { return other.id == id; });
   if (found == entries_.end()) return;

@@ -22,7 +22,7 @@ struct SampleDataWords {
   Q_DECLARE_TR_FUNCTIONS(SampleDataWords)
 };
 
-/** Where the Python packages lie that hold a model: their texts lie there, too. */
+/** The directory of the Python packages that hold a model: their texts lie there, too. */
 std::vector<fs::path> package_directories() {
   std::vector<fs::path> found;
   for (const config::ModelPlace& place : config::list_model_places())

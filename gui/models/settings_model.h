@@ -80,8 +80,8 @@ class SettingsModel : public QAbstractTableModel {
    * takes it back. A change of that setting takes it back, too. */
   void set_found_problem(const QString& key, const QString& text);
 
-  /** What is set, and nothing else: arguments_of() makes the command line of it. nullopt: see
-   * problems(). */
+  /** The settings that were made, and nothing else: arguments_of() makes the command line of it.
+   * nullopt: see problems(). */
   std::optional<config::Config> config() const;
   /** Each setting that is a value by itself, whatever is wrong with others or between them. */
   config::Config valid_part() const;

@@ -13,7 +13,7 @@ class QAction;
 
 namespace ferry::gui {
 
-/** What all pages share; it outlives them. */
+/** The parts that all pages share; it outlives them. */
 struct Shared {
   AppSettings& settings;
   Launcher& launcher;

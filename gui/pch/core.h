@@ -1,4 +1,4 @@
-// What most models include.
+// Headers that most models include.
 #include <QObject>
 #include <QString>
 #include <QStringList>

@@ -1,4 +1,4 @@
-// What most pages include.
+// Headers that most pages include.
 #include <QtWidgets>
 #include <nlohmann/json.hpp>
 #include <vector>

@@ -28,7 +28,7 @@ class DataPreview : public QWidget {
 
   /** Reads the data of a run with these settings. */
   void set_settings(const config::Config& settings);
-  /** What is shown; null: nothing was read yet, or it cannot be. */
+  /** The preview that is shown; null: nothing was read yet, or it cannot be. */
   const service::Preview* preview() const;
   bool is_reading() const { return thread_.is_waiting(); }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What pages' texts look like beside plain ones: headings, quiet words, errors. Colours follow the
+// The look of pages' texts beside plain ones: headings, quiet words, errors. Colours follow the
 // palette, also where it changes.
 
 #include <QLabel>

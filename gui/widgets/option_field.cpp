@@ -24,7 +24,7 @@ using config::Type;
 
 namespace {
 
-/** What a path names: both where an option takes either. */
+/** The kind of thing that a path names: both where an option takes either. */
 struct PathKind {
   bool is_directory = true, is_file = true, is_new_file = false, is_several = false;
 };

@@ -35,7 +35,7 @@ class OptionField : public QWidget {
   QWidget* editor() const;
   /** The line of a text, number or path; nullptr of a check box or choice. */
   QLineEdit* line() const { return line_; }
-  /** What the tab key goes through, in order. */
+  /** The widgets that the tab key goes through, in order. */
   QList<QWidget*> tab_stops() const;
   /** Puts the letter of label into "&Label"; no letter: 0. */
   void set_mnemonic(QChar letter);

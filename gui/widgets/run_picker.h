@@ -35,7 +35,7 @@ class RunPicker : public QWidget {
 
   /** Empty: none is chosen. */
   const std::filesystem::path& run() const { return run_; }
-  /** What --model takes: the run, one of its checkpoints, or a model directory; empty: none. */
+  /** The value for --model: the run, one of its checkpoints, or a model directory; empty: none. */
   const std::filesystem::path& model() const { return model_; }
   /** False until the runs have been read once. */
   bool has_read() const { return has_read_; }

@@ -8,7 +8,7 @@ class QRectF;
 
 namespace ferry::gui {
 
-/** Of the pen's colour. */
+/** Drawn in the pen's colour. */
 void draw_run_shape(QPainter& painter, const QRectF& box, RunGroup group);
 
 }  // namespace ferry::gui

@@ -218,7 +218,7 @@ void StackedBars::paint_limit(QPainter& painter, const QRect& rect, const Bar& b
   const double over = fontMetrics().height() / 4.0;
   painter.drawLine(QPointF(x, rect.top() - 1), QPointF(x, rect.bottom() + over));
   if (!bar.is_over()) return;
-  // What is too much is hatched.
+  // The part beyond the limit is hatched.
   const double end = rect.x() + rect.width() * std::min(bar.total() / bar.scale, 1.0);
   painter.fillRect(QRectF(x, rect.bottom() - over, end - x, over), QBrush(ink, Qt::Dense3Pattern));
 }

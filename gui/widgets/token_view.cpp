@@ -83,7 +83,7 @@ void TokenView::show_part(QTextCursor& cursor, int text) {
     end = std::max<size_t>(end, token.bytes.end);
   });
   if (begin > end) begin = end = 0;
-  // What stands between tokens was read, too.
+  // Text between tokens was read, too.
   std::vector<uint8_t> flags(all.size(), 0);
   std::fill(flags.begin() + static_cast<std::ptrdiff_t>(begin),
             flags.begin() + static_cast<std::ptrdiff_t>(end), kRead);

@@ -83,7 +83,7 @@ class PlayedFerry {
   WithVariable set_;
 };
 
-/** Of a classifier in two languages' words. */
+/** config.json of a classifier whose labels are words of two languages. */
 inline void write_classifier_config(const std::filesystem::path& model) {
   write_file(model / "config.json",
              R"({"architectures": ["BertForSequenceClassification"], "model_type": "bert",

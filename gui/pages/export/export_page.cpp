@@ -274,7 +274,7 @@ void ExportPage::suggest_target() {
 
 void ExportPage::look() {
   typing_.stop();
-  // What a cancelled export left goes first: a new one would lose its files with it.
+  // The rest of a cancelled export goes first: a new one would lose its files with it.
   if (picker_->model().empty() || n_removing_ > 0) return update_buttons();
   check_.reset();
   looking_.ask([model = picker_->model(), to = target()] { return check_export(model, to); },
@@ -393,7 +393,7 @@ void ExportPage::cancel() {
     ++n_removing_;
     // The check before saw no such directory: it is this export's own.
     removals_.emplace_back([this, partial = partial_of(exported_)] {
-      // What was killed may still be about to write its last file.
+      // A killed process may still be about to write its last file.
       std::error_code error;
       for (int n = 0; n < 20 && (n == 0 || error || fs::exists(partial, error)); ++n) {
         if (n > 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));

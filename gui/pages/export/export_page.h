@@ -34,7 +34,7 @@ class ExportPage : public Page {
   void set_active(bool active) override;
   QList<QAction*> page_actions() override;
 
-  /** Of the target as it stands in the form; nothing while it is looked at. */
+  /** The check of the target as it stands in the form; nothing while it is looked at. */
   const std::optional<ExportCheck>& check() const { return check_; }
 
  private:

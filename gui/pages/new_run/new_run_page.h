@@ -42,7 +42,7 @@ class NewRunPage : public Page {
   void begin(const config::Config& settings);
   /** Takes a preset's settings; the data that were chosen stay. */
   void choose_preset(const QString& name);
-  /** What went wrong is shown on the page. */
+  /** A fault is shown on the page. */
   void load_settings(const std::filesystem::path& file);
   void save_settings(const std::filesystem::path& file);
 
@@ -77,7 +77,7 @@ class NewRunPage : public Page {
   void settings_changed(const ferry::config::Config& settings);
   /** Those that are values by themselves, while something else is still missing or wrong. */
   void draft_changed(const ferry::config::Config& settings);
-  /** What is set, for a queue: arguments_of() makes its command. */
+  /** The settings that were made, for a queue: arguments_of() makes its command. */
   void queue_wanted(const ferry::config::Config& settings);
 
  protected:

@@ -54,7 +54,7 @@ class PresetPicker : public QWidget {
   void set_current(const QString& name);
   /** The settings were changed since. */
   void set_edited(bool edited);
-  /** What "Save as preset" saves; nullopt where the settings are no settings. */
+  /** The settings that "Save as preset" saves; nullopt where the settings are no settings. */
   std::function<std::optional<config::Config>()> settings;
 
  signals:

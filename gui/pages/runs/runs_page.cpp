@@ -184,7 +184,7 @@ QList<QAction*> RunsPage::page_actions() {
           samples_, try_,      export_, lines_[2], folder_, report_, delete_,   find_};
 }
 
-// What it is made of.
+// Its parts.
 
 QAction* RunsPage::add_action(const char* name,
                               const QString& text,
@@ -395,7 +395,7 @@ QWidget* RunsPage::make_message(const char* name,
   return message;
 }
 
-// What it shows.
+// The picture of the list.
 
 std::vector<int> RunsPage::selected() const {
   std::vector<int> shown, rows;
@@ -530,7 +530,7 @@ void RunsPage::copy_rows() {
   QGuiApplication::clipboard()->setText(lines.join('\n'));
 }
 
-// What the actions do.
+// The work of the actions.
 
 void RunsPage::open_live() {
   if (const int row = only(); row >= 0)

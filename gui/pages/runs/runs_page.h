@@ -60,7 +60,7 @@ class RunsPage : public Page {
   void show_menu(const QPoint& place);
   void copy_rows();
 
-  // What the actions do.
+  // The work of the actions.
   void open_live();
   void pause();
   void resume();

@@ -1,5 +1,5 @@
 #pragma once
-// What the app remembers: where runs go, how it looks, when runs may train. Every change takes
+// The app's own settings: where runs go, how it looks, when runs may train. Every change takes
 // effect at once and is kept; the language's at the next start.
 
 #include "gui/models/latest_worker.h"

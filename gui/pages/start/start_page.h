@@ -32,7 +32,7 @@ class StartPage : public Page {
   void set_data(const std::filesystem::path& data);
 
  private:
-  /** What there is for a kind: looked for in a thread. */
+  /** The models and data for a kind: looked for in a thread. */
   struct Found {
     ModelOffers models;
     std::optional<SampleData> data;

@@ -55,7 +55,8 @@ struct PreviewNumbers {
   int64_t n_tokens = 0;
   int64_t n_longest = 0;
   int64_t n_truncated = 0;
-  /** Of sequences without anything to learn; nullopt where that is drawn anew in each step. */
+  /** Number of sequences without anything to learn; nullopt where that is drawn anew in each step.
+   */
   std::optional<int64_t> n_untrained;
   LengthBins lengths;
 };

@@ -5,7 +5,7 @@
 namespace ferry::gui {
 namespace {
 
-/** What a process said, from its start to its end. */
+/** The words of a process, from its start to its end. */
 struct Heard {
   explicit Heard(FerryProcess& process) {
     QObject::connect(&process, &FerryProcess::text_came, [this](const QString& t) {

@@ -62,7 +62,7 @@ TEST_F(Presets, AreReadAndPlanned) {
       << index.data(PresetModel::plan_role).toString().toStdString();
 }
 
-/** What the form makes of a preset is what `ferry train --preset` makes of it. */
+/** The form makes of a preset what `ferry train --preset` makes of it. */
 TEST_F(Presets, GiveTheSettingsThatTheProgramTakes) {
   PresetModel presets;
   load(presets);

@@ -1,5 +1,6 @@
 #pragma once
-// What tests of pages share: a page's surroundings, and pictures of it for who wants to look.
+// Helpers that tests of pages share: a page's surroundings, and pictures of it for who wants to
+// look.
 
 #include <QAbstractButton>
 #include <QApplication>

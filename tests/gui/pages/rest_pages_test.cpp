@@ -274,7 +274,8 @@ TEST(SettingsPage, ARunsFolderThatIsNoneIsSaid) {
 
 // --- Keys and names ----------------------------------------------------------------------------
 
-/** What can be reached by Tab has a name for a screen reader: its own, its text, or its label's. */
+/** Each widget that can be reached by Tab has a name for a screen reader: its own, its text, or its
+ * label's. */
 void check_names(const QWidget& page, const char* page_name) {
   for (const QWidget* widget : page.findChildren<QWidget*>()) {
     if (!(widget->focusPolicy() & Qt::TabFocus) || !widget->isVisibleTo(&page)) continue;

@@ -55,7 +55,7 @@ class Runs : public ::testing::Test {
     auto* bar = find<QToolBar>("run_actions");
     QWidget* button = bar->widgetForAction(action(name));
     ASSERT_TRUE(button && button->isEnabled()) << name;
-    // What does not fit is in the bar's menu; its action is the same.
+    // An action that does not fit is in the bar's menu; its action is the same.
     if (button->isVisible())
       QTest::mouseClick(button, Qt::LeftButton);
     else

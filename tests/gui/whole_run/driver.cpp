@@ -114,7 +114,7 @@ void Hands::click(const QString& name) {
 }
 
 void Hands::press(int key, Qt::KeyboardModifiers modifiers) {
-  // Where no window manager gives it the focus back after a list was open.
+  // There may be no window manager that gives it the focus back after a list was open.
   window_.activateWindow();
   EXPECT_TRUE(QTest::qWaitForWindowActive(&window_));
   QWidget* target = QApplication::focusWidget();
