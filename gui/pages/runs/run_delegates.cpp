@@ -49,54 +49,57 @@ void draw_text(QPainter& painter,
 
 }  // namespace
 
-void TextDelegate::paint(QPainter* painter,
+void CellDelegate::paint(QPainter* painter,
                          const QStyleOptionViewItem& option,
                          const QModelIndex& index) const {
-  QStyleOptionViewItem filled = option;
-  initStyleOption(&filled, index);
-  const QString text = filled.text;
+  QStyleOptionViewItem cell = option;
+  initStyleOption(&cell, index);
+  const QString text = cell.text;
   painter->save();
-  const QRect inside = draw_ground(*painter, filled);
-  const bool is_number = filled.displayAlignment & Qt::AlignRight;
-  draw_text(*painter, filled, inside, text,
-            is_number ? Qt::AlignRight | Qt::AlignAbsolute : Qt::AlignLeft, elides_);
+  painter->setRenderHint(QPainter::Antialiasing);
+  const QRect inside = draw_ground(*painter, cell);
+  draw(*painter, cell, inside, text, index);
   painter->restore();
 }
 
-void StateDelegate::paint(QPainter* painter,
-                          const QStyleOptionViewItem& option,
-                          const QModelIndex& index) const {
-  QStyleOptionViewItem filled = option;
-  initStyleOption(&filled, index);
-  const QString text = filled.text;
-  painter->save();
-  painter->setRenderHint(QPainter::Antialiasing);
-  const QRect inside = draw_ground(*painter, filled);
+void TextDelegate::draw(QPainter& painter,
+                        const QStyleOptionViewItem& cell,
+                        const QRect& inside,
+                        const QString& text,
+                        const QModelIndex& index) const {
+  Q_UNUSED(index);
+  const bool is_number = cell.displayAlignment & Qt::AlignRight;
+  draw_text(painter, cell, inside, text,
+            is_number ? Qt::AlignRight | Qt::AlignAbsolute : Qt::AlignLeft, elides_);
+}
+
+void StateDelegate::draw(QPainter& painter,
+                         const QStyleOptionViewItem& cell,
+                         const QRect& inside,
+                         const QString& text,
+                         const QModelIndex& index) const {
   const auto group = static_cast<RunGroup>(index.data(RunListModel::group_role).toInt());
-  const double side = filled.fontMetrics.capHeight() * 1.1;
-  const int gap = filled.fontMetrics.averageCharWidth();
-  const bool is_mirrored = filled.direction == Qt::RightToLeft;
+  const double side = cell.fontMetrics.capHeight() * 1.1;
+  const int gap = cell.fontMetrics.averageCharWidth();
+  const bool is_mirrored = cell.direction == Qt::RightToLeft;
   const QRectF box(is_mirrored ? inside.right() - side : inside.left(),
                    inside.center().y() - side / 2 + 0.5, side, side);
-  painter->setPen(group == RunGroup::running || group == RunGroup::paused ? accent(filled)
-                                                                          : text_colour(filled));
-  draw_run_shape(*painter, box, group);
+  painter.setPen(group == RunGroup::running || group == RunGroup::paused ? accent(cell)
+                                                                         : text_colour(cell));
+  draw_run_shape(painter, box, group);
   const int taken = static_cast<int>(std::ceil(side)) + gap;
-  draw_text(*painter, filled,
-            inside.adjusted(is_mirrored ? 0 : taken, 0, is_mirrored ? -taken : 0, 0), text);
-  painter->restore();
+  draw_text(painter, cell, inside.adjusted(is_mirrored ? 0 : taken, 0, is_mirrored ? -taken : 0, 0),
+            text);
 }
 
-void SparklineDelegate::paint(QPainter* painter,
-                              const QStyleOptionViewItem& option,
-                              const QModelIndex& index) const {
-  QStyleOptionViewItem filled = option;
-  initStyleOption(&filled, index);
-  painter->save();
-  painter->setRenderHint(QPainter::Antialiasing);
-  const QRect cell = draw_ground(*painter, filled);
-  const double pad = cell.height() * 0.2;
-  const QRectF inside = QRectF(cell).adjusted(0, pad, 0, -pad);
+void SparklineDelegate::draw(QPainter& painter,
+                             const QStyleOptionViewItem& cell,
+                             const QRect& inside,
+                             const QString& text,
+                             const QModelIndex& index) const {
+  Q_UNUSED(text);
+  const double pad = inside.height() * 0.2;
+  const QRectF room = QRectF(inside).adjusted(0, pad, 0, -pad);
   const QVariantList values = index.data(RunListModel::sparkline_role).toList();
   double low = 1e300, high = -1e300;
   for (const QVariant& value : values)
@@ -105,60 +108,54 @@ void SparklineDelegate::paint(QPainter* painter,
       high = std::max(high, loss);
     }
   if (low <= high && values.size() > 1) {
-    const double thick = filled.fontMetrics.height() / 11.0;
-    painter->setPen(QPen(accent(filled), thick, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
+    const double thick = cell.fontMetrics.height() / 11.0;
+    painter.setPen(QPen(accent(cell), thick, Qt::SolidLine, Qt::RoundCap, Qt::RoundJoin));
     QPolygonF line;
-    const auto draw = [&] {
-      if (line.size() == 1) painter->drawPoint(line[0]);
-      if (line.size() > 1) painter->drawPolyline(line);
+    const auto finish_line = [&] {
+      if (line.size() == 1) painter.drawPoint(line[0]);
+      if (line.size() > 1) painter.drawPolyline(line);
       line.clear();
     };
     for (qsizetype i = 0; i < values.size(); ++i) {
       const double loss = values[i].toDouble();
-      const double x = inside.left() + inside.width() * double(i) / double(values.size() - 1);
+      const double x = room.left() + room.width() * double(i) / double(values.size() - 1);
       if (!std::isfinite(loss)) {
         // A gap, with a mark at the bottom: a number was not finite there.
-        draw();
-        painter->drawLine(QPointF(x, inside.bottom() - 2 * thick), QPointF(x, inside.bottom()));
+        finish_line();
+        painter.drawLine(QPointF(x, room.bottom() - 2 * thick), QPointF(x, room.bottom()));
         continue;
       }
       const double share = high > low ? (loss - low) / (high - low) : 0.5;
-      line << QPointF(x, inside.bottom() - share * inside.height());
+      line << QPointF(x, room.bottom() - share * room.height());
     }
-    draw();
+    finish_line();
   }
-  painter->restore();
 }
 
-void ProgressDelegate::paint(QPainter* painter,
-                             const QStyleOptionViewItem& option,
-                             const QModelIndex& index) const {
-  QStyleOptionViewItem filled = option;
-  initStyleOption(&filled, index);
-  const QString text = filled.text;
-  painter->save();
-  painter->setRenderHint(QPainter::Antialiasing);
-  const QRect inside = draw_ground(*painter, filled);
+void ProgressDelegate::draw(QPainter& painter,
+                            const QStyleOptionViewItem& cell,
+                            const QRect& inside,
+                            const QString& text,
+                            const QModelIndex& index) const {
   const QVariant share = index.data(RunListModel::progress_role);
-  const int bar = share.isValid() ? std::max(3, filled.fontMetrics.height() / 5) : 0;
-  const int all = filled.fontMetrics.height() + bar + (bar > 0 ? 2 : 0);
+  const int bar = share.isValid() ? std::max(3, cell.fontMetrics.height() / 5) : 0;
+  const int all = cell.fontMetrics.height() + bar + (bar > 0 ? 2 : 0);
   const int top = inside.center().y() - all / 2;
-  draw_text(*painter, filled,
-            QRect(inside.left(), top, inside.width(), filled.fontMetrics.height()), text);
+  draw_text(painter, cell, QRect(inside.left(), top, inside.width(), cell.fontMetrics.height()),
+            text);
   if (share.isValid()) {
     const QRectF track(inside.left(), top + all - bar, inside.width(), bar);
-    QColor ground = text_colour(filled);
+    QColor ground = text_colour(cell);
     ground.setAlphaF(0.22F);
-    painter->setPen(Qt::NoPen);
-    painter->setBrush(ground);
-    painter->drawRoundedRect(track, bar / 2.0, bar / 2.0);
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(ground);
+    painter.drawRoundedRect(track, bar / 2.0, bar / 2.0);
     QRectF done = track;
     done.setWidth(track.width() * share.toDouble());
-    if (filled.direction == Qt::RightToLeft) done.moveRight(track.right());
-    painter->setBrush(accent(filled));
-    if (done.width() > 0) painter->drawRoundedRect(done, bar / 2.0, bar / 2.0);
+    if (cell.direction == Qt::RightToLeft) done.moveRight(track.right());
+    painter.setBrush(accent(cell));
+    if (done.width() > 0) painter.drawRoundedRect(done, bar / 2.0, bar / 2.0);
   }
-  painter->restore();
 }
 
 }  // namespace ferry::gui

@@ -6,52 +6,88 @@
 
 namespace ferry::gui {
 
-/** Text with more space at its sides than the style leaves. */
-class TextDelegate : public QStyledItemDelegate {
+/** Draws a cell's ground, with more space at its sides than the style leaves; derived ones draw
+ * what is in it. */
+class CellDelegate : public QStyledItemDelegate {
+  Q_OBJECT
+
+ public:
+  using QStyledItemDelegate::QStyledItemDelegate;
+  void paint(QPainter* painter,
+             const QStyleOptionViewItem& option,
+             const QModelIndex& index) const final;
+
+ protected:
+  /** `cell`: as the model fills it, without its text, which is `text`; `inside`: its room. */
+  virtual void draw(QPainter& painter,
+                    const QStyleOptionViewItem& cell,
+                    const QRect& inside,
+                    const QString& text,
+                    const QModelIndex& index) const = 0;
+};
+
+/** Text alone. */
+class TextDelegate : public CellDelegate {
   Q_OBJECT
 
  public:
   explicit TextDelegate(Qt::TextElideMode elides, QObject* parent = nullptr)
-      : QStyledItemDelegate(parent), elides_(elides) {}
-  void paint(QPainter* painter,
-             const QStyleOptionViewItem& option,
-             const QModelIndex& index) const override;
+      : CellDelegate(parent), elides_(elides) {}
+
+ protected:
+  void draw(QPainter& painter,
+            const QStyleOptionViewItem& cell,
+            const QRect& inside,
+            const QString& text,
+            const QModelIndex& index) const override;
 
  private:
   Qt::TextElideMode elides_;
 };
 
 /** A shape and the word beside it. */
-class StateDelegate : public QStyledItemDelegate {
+class StateDelegate : public CellDelegate {
   Q_OBJECT
 
  public:
-  using QStyledItemDelegate::QStyledItemDelegate;
-  void paint(QPainter* painter,
-             const QStyleOptionViewItem& option,
-             const QModelIndex& index) const override;
+  using CellDelegate::CellDelegate;
+
+ protected:
+  void draw(QPainter& painter,
+            const QStyleOptionViewItem& cell,
+            const QRect& inside,
+            const QString& text,
+            const QModelIndex& index) const override;
 };
 
 /** The loss as a line, with gaps where it was not finite. */
-class SparklineDelegate : public QStyledItemDelegate {
+class SparklineDelegate : public CellDelegate {
   Q_OBJECT
 
  public:
-  using QStyledItemDelegate::QStyledItemDelegate;
-  void paint(QPainter* painter,
-             const QStyleOptionViewItem& option,
-             const QModelIndex& index) const override;
+  using CellDelegate::CellDelegate;
+
+ protected:
+  void draw(QPainter& painter,
+            const QStyleOptionViewItem& cell,
+            const QRect& inside,
+            const QString& text,
+            const QModelIndex& index) const override;
 };
 
 /** A bar under its text. */
-class ProgressDelegate : public QStyledItemDelegate {
+class ProgressDelegate : public CellDelegate {
   Q_OBJECT
 
  public:
-  using QStyledItemDelegate::QStyledItemDelegate;
-  void paint(QPainter* painter,
-             const QStyleOptionViewItem& option,
-             const QModelIndex& index) const override;
+  using CellDelegate::CellDelegate;
+
+ protected:
+  void draw(QPainter& painter,
+            const QStyleOptionViewItem& cell,
+            const QRect& inside,
+            const QString& text,
+            const QModelIndex& index) const override;
 };
 
 }  // namespace ferry::gui
