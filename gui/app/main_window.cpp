@@ -71,7 +71,10 @@ MainWindow::MainWindow(AppSettings& settings, QWidget* parent)
   statusBar()->setSizeGripEnabled(true);
   const QVariant geometry = settings_.value("window/geometry");
   if (!geometry.isValid() || !restoreGeometry(geometry.toByteArray())) resize(1180, 780);
-  connect(&settings_, &AppSettings::changed, this, [this] { apply_theme(settings_.theme()); });
+  connect(&settings_, &AppSettings::changed, this, [this, shown = settings_.theme()]() mutable {
+    // Pages keep many settings: only another theme is worth painting all of the app anew.
+    if (settings_.theme() != shown) apply_theme(shown = settings_.theme());
+  });
   show_page(settings_.has_seen_start() ? PageId::runs : PageId::start);
 }
 
