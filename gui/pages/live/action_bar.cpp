@@ -16,8 +16,7 @@ ActionBar::ActionBar(QWidget* parent) : QWidget(parent) {
   QAction* const pause =
       add(RunAction::pause, tr("&Pause"),
           tr("Pauses the run and frees the GPU for other programs, a game for instance."), "pause");
-  QAction* const resume = add(RunAction::resume, tr("Go &on"),
-                              tr("Goes on with the paused run where it was."), "resume");
+  add(RunAction::resume, tr("Go &on"), tr("Goes on with the paused run where it was."), "resume");
   QAction* const save = add(RunAction::save_now, tr("Sa&ve now"),
                             tr("Writes a checkpoint now. The training goes on."), "save_now");
   QAction* const sample = add(
@@ -63,7 +62,6 @@ ActionBar::ActionBar(QWidget* parent) : QWidget(parent) {
   row->setContentsMargins({});
   for (QToolButton* const each : {pause_, save_, sample_, stop_, force_, resume_})
     row->addWidget(each);
-  Q_UNUSED(resume);
   show_run({}, false);
 }
 

@@ -342,7 +342,7 @@ class Sampling {
     }
   }
 
-  /** Of a sequence of a classifier's data. */
+  /** The answer of a sequence of a classifier's data. */
   std::string answer_of(int64_t sequence, const TokenizedDataset& data) const {
     if (task_.loss() == LossKind::regression) {
       const auto values = data.values(sequence);
