@@ -16,6 +16,7 @@ except ImportError as missing:
 import compare, compare_steps, families
 
 FLOORS = dict(bf16=(2e-3, 1e-2), fp16=(3e-4, 2e-3))  # of losses and of gradient norms
+N_SKIPPED_MAX = 4  # steps in which fp16's loss scale comes down
 
 
 def theirs(model, steps, loss, dtype):
@@ -50,7 +51,11 @@ def run_case(program, type_name, class_name, config_name, keys):
     model = model.cuda()
     exact = theirs(model, steps, loss, None)
     own = apart(theirs(model, steps, loss, {"bf16": torch.bfloat16, "fp16": torch.float16}[type_name]), exact)
-    mine = apart(ours, exact)
+    # A step whose scaled gradients overflow has no norm: it is skipped, and the loss scale of the next one is half as large.
+    kept = [i for i, (_, norm) in enumerate(ours) if norm is not None]
+    if len(ours) - len(kept) > N_SKIPPED_MAX:
+        raise RuntimeError(f"{len(ours) - len(kept)} of {len(ours)} steps have no gradient norm")
+    mine = apart([ours[i] for i in kept], [exact[i] for i in kept])
     good = all(m <= max(2 * o, floor) for m, o, floor in zip(mine, own, FLOORS[type_name]))
     print(f"{'PASS' if good else 'FAIL'} {class_name} {type_name}: loss {mine[0]:.1e} (transformers {own[0]:.1e}), norm {mine[1]:.1e} "
           f"({own[1]:.1e})", flush=True)
