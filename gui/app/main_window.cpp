@@ -27,9 +27,9 @@
 #include "gui/pages/settings/settings_page.h"
 #include "gui/pages/start/start_page.h"
 #include "gui/pages/try_it/try_it_page.h"
-#include "gui/widgets/data_preview.h"
-#include "gui/widgets/plan_view.h"
-#include "gui/widgets/wheel_guard.h"
+#include "gui/widgets/data/data_preview.h"
+#include "gui/widgets/forms/wheel_guard.h"
+#include "gui/widgets/plan/plan_view.h"
 
 namespace ferry::gui {
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "gui/models/run_keeper.h"
-#include "gui/models/run_requests.h"
+#include "gui/models/runs/run_keeper.h"
+#include "gui/models/runs/run_requests.h"
 #include "gui/pages/page.h"
 
 class QListWidget;

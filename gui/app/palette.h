@@ -3,7 +3,7 @@
 
 #include <QPalette>
 
-#include "gui/models/app_settings.h"
+#include "gui/models/settings/app_settings.h"
 
 namespace ferry::gui {
 

@@ -3,10 +3,10 @@
 
 #include <QWidget>
 
-#include "gui/models/app_settings.h"
-#include "gui/models/launcher.h"
-#include "gui/models/run_list_model.h"
-#include "gui/models/run_queue.h"
+#include "gui/models/process/launcher.h"
+#include "gui/models/runs/run_list_model.h"
+#include "gui/models/runs/run_queue.h"
+#include "gui/models/settings/app_settings.h"
 #include "gui/pages/navigator.h"
 
 class QAction;

@@ -7,7 +7,7 @@
 #include <QRegularExpression>
 #include <algorithm>
 
-#include "gui/widgets/curve_style.h"
+#include "gui/widgets/charts/curve_style.h"
 #include "gui/widgets/look.h"
 
 namespace ferry::gui {

@@ -1,4 +1,4 @@
-#include "gui/models/csv_export.h"
+#include "gui/models/curves/csv_export.h"
 
 #include <fmt/format.h>
 

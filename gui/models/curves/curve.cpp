@@ -1,4 +1,4 @@
-#include "gui/models/curve.h"
+#include "gui/models/curves/curve.h"
 
 #include <QCoreApplication>
 #include <algorithm>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #include "src/base/bytes.h"
 

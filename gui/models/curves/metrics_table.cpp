@@ -1,4 +1,4 @@
-#include "gui/models/metrics_table.h"
+#include "gui/models/curves/metrics_table.h"
 
 #include <QLocale>
 #include <algorithm>

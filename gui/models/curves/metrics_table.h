@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/curve.h"
+#include "gui/models/curves/curve.h"
 #include "src/service/runs/metrics_reader.h"
 
 namespace ferry::gui {

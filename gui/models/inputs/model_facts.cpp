@@ -1,9 +1,9 @@
-#include "gui/models/model_facts.h"
+#include "gui/models/inputs/model_facts.h"
 
 #include <QCoreApplication>
 #include <QRegularExpression>
 
-#include "gui/models/option_text.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 // Qt's keyword is a name in the planner.
 #undef slots

@@ -1,4 +1,4 @@
-#include "gui/models/preview_thread.h"
+#include "gui/models/inputs/preview_thread.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "gui/models/sample_data.h"
+#include "gui/models/inputs/sample_data.h"
 
 #include <QCoreApplication>
 #include <QDir>

@@ -1,10 +1,10 @@
-#include "gui/models/doctor_thread.h"
+#include "gui/models/machine/doctor_thread.h"
 
 #include <QLocale>
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {

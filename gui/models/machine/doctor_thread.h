@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "gui/models/inputs/model_facts.h"
 #include "gui/models/latest_worker.h"
-#include "gui/models/model_facts.h"
 #include "src/service/machine/facts.h"
 
 namespace ferry::gui {

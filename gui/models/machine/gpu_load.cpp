@@ -1,9 +1,9 @@
-#include "gui/models/gpu_load.h"
+#include "gui/models/machine/gpu_load.h"
 
 #include <QCoreApplication>
 #include <QStringList>
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {

@@ -1,4 +1,4 @@
-#include "gui/models/start_offer.h"
+#include "gui/models/machine/start_offer.h"
 
 #include <QCoreApplication>
 #include <QLocale>
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #undef slots  // of Qt; a name in the plan
 #include "src/config/models/models.h"

@@ -1,5 +1,5 @@
 #pragma once
-// Stacked bars as data: gui/widgets/stacked_bars.h draws them.
+// Stacked bars as data: gui/widgets/charts/stacked_bars.h draws them.
 
 #include <QString>
 #include <vector>

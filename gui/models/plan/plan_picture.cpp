@@ -1,9 +1,9 @@
-#include "gui/models/plan_picture.h"
+#include "gui/models/plan/plan_picture.h"
 
 #include <QLocale>
 #include <algorithm>
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #include "src/base/bytes.h"
 

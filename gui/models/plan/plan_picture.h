@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "gui/models/bars.h"
-#include "gui/models/plan_thread.h"
+#include "gui/models/plan/bars.h"
+#include "gui/models/plan/plan_thread.h"
 
 namespace ferry::gui {
 

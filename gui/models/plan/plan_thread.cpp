@@ -1,4 +1,4 @@
-#include "gui/models/plan_thread.h"
+#include "gui/models/plan/plan_thread.h"
 
 #include <QRegularExpression>
 

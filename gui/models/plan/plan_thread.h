@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gui/models/latest_worker.h"
-#include "gui/models/plan_types.h"
+#include "gui/models/plan/plan_types.h"
 
 namespace ferry::gui {
 

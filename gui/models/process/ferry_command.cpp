@@ -1,4 +1,4 @@
-#include "gui/models/ferry_command.h"
+#include "gui/models/process/ferry_command.h"
 
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
-#include "gui/models/ferry_process.h"
+#include "gui/models/process/ferry_process.h"
 
 #include <QCoreApplication>
 
-#include "gui/models/ferry_command.h"
+#include "gui/models/process/ferry_command.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {

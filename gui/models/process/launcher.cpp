@@ -1,4 +1,4 @@
-#include "gui/models/launcher.h"
+#include "gui/models/process/launcher.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <QProcess>
 #include <algorithm>
 
-#include "gui/models/ferry_command.h"
+#include "gui/models/process/ferry_command.h"
 #include "gui/models/text.h"
 #include "src/config/paths.h"
 

@@ -1,11 +1,11 @@
-#include "gui/models/export_check.h"
+#include "gui/models/results/export_check.h"
 
 #include <unistd.h>
 
 #include <QCoreApplication>
 #include <algorithm>
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #include "src/config/models/models.h"
 #include "src/plan/disk.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "gui/models/model_form.h"
+#include "gui/models/results/model_form.h"
 
 namespace ferry::gui {
 

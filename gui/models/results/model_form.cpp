@@ -1,4 +1,4 @@
-#include "gui/models/model_form.h"
+#include "gui/models/results/model_form.h"
 
 #include <QCoreApplication>
 #include <nlohmann/json.hpp>

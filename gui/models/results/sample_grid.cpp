@@ -1,4 +1,4 @@
-#include "gui/models/sample_grid.h"
+#include "gui/models/results/sample_grid.h"
 
 #include <QCoreApplication>
 #include <QFile>
@@ -6,7 +6,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {

@@ -1,4 +1,4 @@
-#include "gui/models/text_answer.h"
+#include "gui/models/results/text_answer.h"
 
 #include <QCoreApplication>
 #include <QLocale>

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "gui/models/model_form.h"
+#include "gui/models/results/model_form.h"
 
 namespace ferry::gui {
 

@@ -1,4 +1,4 @@
-#include "gui/models/word_diff.h"
+#include "gui/models/results/word_diff.h"
 
 #include <QStringList>
 #include <algorithm>

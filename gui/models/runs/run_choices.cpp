@@ -1,8 +1,8 @@
-#include "gui/models/run_choices.h"
+#include "gui/models/runs/run_choices.h"
 
 #include <utility>
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 #include "src/service/runs/run_watch.h"
 
 namespace ferry::gui {

@@ -1,4 +1,4 @@
-#include "gui/models/run_filter.h"
+#include "gui/models/runs/run_filter.h"
 
 namespace ferry::gui {
 

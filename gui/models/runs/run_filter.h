@@ -4,7 +4,7 @@
 #include <QSortFilterProxyModel>
 #include <optional>
 
-#include "gui/models/run_list_model.h"
+#include "gui/models/runs/run_list_model.h"
 
 namespace ferry::gui {
 

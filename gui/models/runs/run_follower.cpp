@@ -1,9 +1,9 @@
-#include "gui/models/run_follower.h"
+#include "gui/models/runs/run_follower.h"
 
 #include <QFile>
 #include <nlohmann/json.hpp>
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #include "src/runs/logs/train_log.h"
 #include "src/service/runs/trainer_process.h"

@@ -1,4 +1,4 @@
-#include "gui/models/run_keeper.h"
+#include "gui/models/runs/run_keeper.h"
 
 #include <QJsonDocument>
 #include <QJsonObject>

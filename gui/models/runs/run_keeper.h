@@ -15,9 +15,9 @@
 #include <set>
 #include <vector>
 
-#include "gui/models/app_settings.h"
-#include "gui/models/run_list_model.h"
-#include "gui/models/run_requests.h"
+#include "gui/models/runs/run_list_model.h"
+#include "gui/models/runs/run_requests.h"
+#include "gui/models/settings/app_settings.h"
 
 namespace ferry::gui {
 

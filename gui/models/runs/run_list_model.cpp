@@ -1,4 +1,4 @@
-#include "gui/models/run_list_model.h"
+#include "gui/models/runs/run_list_model.h"
 
 #include <unistd.h>
 

@@ -15,10 +15,10 @@
 #include <memory>
 #include <vector>
 
-#include "gui/models/app_settings.h"
 #include "gui/models/latest_worker.h"
-#include "gui/models/launcher.h"
-#include "gui/models/run_words.h"
+#include "gui/models/process/launcher.h"
+#include "gui/models/runs/run_words.h"
+#include "gui/models/settings/app_settings.h"
 #include "src/service/runs/run_actions.h"
 
 namespace ferry::gui {

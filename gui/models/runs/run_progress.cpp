@@ -1,4 +1,4 @@
-#include "gui/models/run_progress.h"
+#include "gui/models/runs/run_progress.h"
 
 #include <unistd.h>
 

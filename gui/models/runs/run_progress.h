@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 #include "src/service/runs/metrics_reader.h"
 #include "src/service/runs/run_actions.h"
 

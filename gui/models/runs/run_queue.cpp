@@ -1,4 +1,4 @@
-#include "gui/models/run_queue.h"
+#include "gui/models/runs/run_queue.h"
 
 #include <QDateTime>
 #include <QDir>

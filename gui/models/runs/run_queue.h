@@ -15,9 +15,9 @@
 #include <optional>
 #include <vector>
 
-#include "gui/models/app_settings.h"
-#include "gui/models/launcher.h"
-#include "gui/models/run_list_model.h"
+#include "gui/models/process/launcher.h"
+#include "gui/models/runs/run_list_model.h"
+#include "gui/models/settings/app_settings.h"
 #include "src/config/config.h"
 
 class QLockFile;

@@ -1,4 +1,4 @@
-#include "gui/models/run_requests.h"
+#include "gui/models/runs/run_requests.h"
 
 #include "gui/models/text.h"
 

@@ -1,4 +1,4 @@
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "gui/models/app_settings.h"
+#include "gui/models/settings/app_settings.h"
 
 #include <QDir>
 

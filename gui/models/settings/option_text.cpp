@@ -1,4 +1,4 @@
-#include "gui/models/option_text.h"
+#include "gui/models/settings/option_text.h"
 
 #include <QCoreApplication>
 #include <QRegularExpression>

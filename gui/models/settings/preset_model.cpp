@@ -1,13 +1,13 @@
-#include "gui/models/preset_model.h"
+#include "gui/models/settings/preset_model.h"
 
 #include <QDir>
 #include <QFile>
 #include <QRegularExpression>
 #include <algorithm>
 
-#include "gui/models/option_text.h"
-#include "gui/models/run_words.h"
-#include "gui/models/settings_file.h"
+#include "gui/models/runs/run_words.h"
+#include "gui/models/settings/option_text.h"
+#include "gui/models/settings/settings_file.h"
 #include "gui/models/text.h"
 #include "src/base/host_memory.h"
 #include "src/service/machine/nvidia.h"

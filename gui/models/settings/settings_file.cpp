@@ -1,4 +1,4 @@
-#include "gui/models/settings_file.h"
+#include "gui/models/settings/settings_file.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
-#include "gui/models/settings_model.h"
+#include "gui/models/settings/settings_model.h"
 
 #include <fmt/format.h>
 
 #include <QDir>
 
-#include "gui/models/ferry_command.h"
-#include "gui/models/option_text.h"
+#include "gui/models/process/ferry_command.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
 #include "src/config/command_line/command_line.h"
 

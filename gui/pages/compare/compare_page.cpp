@@ -17,14 +17,14 @@
 #include <algorithm>
 #include <set>
 
-#include "gui/models/run_progress.h"
+#include "gui/models/runs/run_progress.h"
 #include "gui/models/text.h"
-#include "gui/widgets/curve_chart.h"
-#include "gui/widgets/curve_style.h"
+#include "gui/widgets/charts/curve_chart.h"
+#include "gui/widgets/charts/curve_style.h"
+#include "gui/widgets/charts/smoothing_box.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
-#include "gui/widgets/run_chooser.h"
-#include "gui/widgets/smoothing_box.h"
+#include "gui/widgets/runs/run_chooser.h"
 
 namespace ferry::gui {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "gui/models/run_follower.h"
+#include "gui/models/runs/run_follower.h"
 #include "gui/pages/compare/comparer.h"
 #include "gui/pages/compare/comparison_table.h"
 #include "gui/pages/page.h"

@@ -6,8 +6,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "gui/models/curve.h"
-#include "gui/models/run_words.h"
+#include "gui/models/curves/curve.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {

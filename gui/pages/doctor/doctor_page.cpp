@@ -5,7 +5,7 @@
 
 #include "gui/models/text.h"
 #include "gui/widgets/look.h"
-#include "gui/widgets/verdict_icon.h"
+#include "gui/widgets/plan/verdict_icon.h"
 
 namespace ferry::gui {
 

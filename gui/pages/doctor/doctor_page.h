@@ -2,7 +2,7 @@
 // This machine: what is wrong and how to mend it, what it has, how fast it is, which models are
 // here.
 
-#include "gui/models/doctor_thread.h"
+#include "gui/models/machine/doctor_thread.h"
 #include "gui/pages/page.h"
 
 class QGridLayout;

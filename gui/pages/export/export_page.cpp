@@ -14,11 +14,11 @@
 #include <QVBoxLayout>
 #include <chrono>
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
-#include "gui/widgets/run_picker.h"
+#include "gui/widgets/runs/run_picker.h"
 
 namespace ferry::gui {
 

@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "gui/models/export_check.h"
-#include "gui/models/ferry_process.h"
 #include "gui/models/latest_worker.h"
+#include "gui/models/process/ferry_process.h"
+#include "gui/models/results/export_check.h"
 #include "gui/pages/page.h"
 
 class QLabel;

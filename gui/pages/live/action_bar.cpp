@@ -5,7 +5,7 @@
 #include <QMenu>
 #include <QToolButton>
 
-#include "gui/models/run_progress.h"
+#include "gui/models/runs/run_progress.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/app_settings.h"
-#include "gui/widgets/curve_chart.h"
+#include "gui/models/settings/app_settings.h"
+#include "gui/widgets/charts/curve_chart.h"
 
 class QGridLayout;
 class QMenu;

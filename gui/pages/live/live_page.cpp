@@ -15,17 +15,17 @@
 #include <QVBoxLayout>
 #include <nlohmann/json.hpp>
 
-#include "gui/models/run_progress.h"
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_progress.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #include "gui/pages/live/action_bar.h"
 #include "gui/pages/live/live_charts.h"
 #include "gui/pages/live/run_header.h"
 #include "gui/pages/live/setting_change.h"
-#include "gui/widgets/log_pane.h"
+#include "gui/widgets/charts/smoothing_box.h"
 #include "gui/widgets/notice.h"
-#include "gui/widgets/run_chooser.h"
-#include "gui/widgets/smoothing_box.h"
+#include "gui/widgets/runs/log_pane.h"
+#include "gui/widgets/runs/run_chooser.h"
 
 namespace ferry::gui {
 

@@ -5,8 +5,8 @@
 #include <QSystemTrayIcon>
 #include <memory>
 
-#include "gui/models/gpu_load.h"
-#include "gui/models/run_follower.h"
+#include "gui/models/machine/gpu_load.h"
+#include "gui/models/runs/run_follower.h"
 #include "gui/pages/page.h"
 
 class QLabel;

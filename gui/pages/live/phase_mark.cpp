@@ -2,8 +2,8 @@
 
 #include <QPainter>
 
-#include "gui/widgets/curve_style.h"
-#include "gui/widgets/run_shape.h"
+#include "gui/widgets/charts/curve_style.h"
+#include "gui/widgets/runs/run_shape.h"
 
 namespace ferry::gui {
 

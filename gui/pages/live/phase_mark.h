@@ -3,7 +3,7 @@
 
 #include <QWidget>
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 
 namespace ferry::gui {
 

@@ -8,8 +8,8 @@
 #include <QVBoxLayout>
 #include <cmath>
 
-#include "gui/models/curve.h"
-#include "gui/models/run_words.h"
+#include "gui/models/curves/curve.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #include "gui/pages/live/phase_mark.h"
 #include "gui/widgets/look.h"

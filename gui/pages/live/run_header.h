@@ -4,7 +4,7 @@
 #include <QWidget>
 #include <filesystem>
 
-#include "gui/models/run_progress.h"
+#include "gui/models/runs/run_progress.h"
 
 class QLabel;
 class QProgressBar;

@@ -7,11 +7,11 @@
 #include <QPushButton>
 #include <nlohmann/json.hpp>
 
-#include "gui/models/ferry_command.h"
-#include "gui/models/option_text.h"
-#include "gui/models/run_progress.h"
+#include "gui/models/process/ferry_command.h"
+#include "gui/models/runs/run_progress.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
-#include "gui/widgets/curve_style.h"
+#include "gui/widgets/charts/curve_style.h"
 #include "src/config/options/value.h"
 
 namespace ferry::gui {

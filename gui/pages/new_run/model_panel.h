@@ -3,7 +3,7 @@
 
 #include <QWidget>
 
-#include "gui/models/model_facts.h"
+#include "gui/models/inputs/model_facts.h"
 
 class QLabel;
 class QLineEdit;

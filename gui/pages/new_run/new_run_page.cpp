@@ -2,17 +2,17 @@
 
 #include <QtWidgets>
 
-#include "gui/models/ferry_command.h"
-#include "gui/models/option_text.h"
-#include "gui/models/settings_file.h"
+#include "gui/models/process/ferry_command.h"
+#include "gui/models/settings/option_text.h"
+#include "gui/models/settings/settings_file.h"
 #include "gui/models/text.h"
 #include "gui/pages/new_run/model_panel.h"
 #include "gui/pages/new_run/preset_picker.h"
 #include "gui/pages/new_run/review_panel.h"
 #include "gui/pages/new_run/step_list.h"
+#include "gui/widgets/forms/option_field.h"
+#include "gui/widgets/forms/option_form.h"
 #include "gui/widgets/look.h"
-#include "gui/widgets/option_field.h"
-#include "gui/widgets/option_form.h"
 #include "src/config/paths.h"
 #include "src/service/texts/given_data.h"
 #include "src/service/train_check.h"

@@ -5,10 +5,10 @@
 #include <QTimer>
 #include <array>
 
+#include "gui/models/inputs/model_facts.h"
 #include "gui/models/latest_worker.h"
-#include "gui/models/model_facts.h"
-#include "gui/models/preset_model.h"
-#include "gui/models/settings_model.h"
+#include "gui/models/settings/preset_model.h"
+#include "gui/models/settings/settings_model.h"
 #include "gui/pages/page.h"
 
 class QLabel;

@@ -6,7 +6,7 @@
 #include <QWidget>
 #include <functional>
 
-#include "gui/models/preset_model.h"
+#include "gui/models/settings/preset_model.h"
 
 class QCheckBox;
 class QLabel;

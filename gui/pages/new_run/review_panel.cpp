@@ -2,7 +2,7 @@
 
 #include <QtWidgets>
 
-#include "gui/models/option_text.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/widgets/look.h"
 
 namespace ferry::gui {

@@ -4,7 +4,7 @@
 
 #include <QWidget>
 
-#include "gui/models/settings_model.h"
+#include "gui/models/settings/settings_model.h"
 
 class QLabel;
 class QListWidget;

@@ -3,8 +3,8 @@
 
 #include <QWidget>
 
-#include "gui/models/app_settings.h"
-#include "gui/models/run_queue.h"
+#include "gui/models/runs/run_queue.h"
+#include "gui/models/settings/app_settings.h"
 
 class QCheckBox;
 class QLabel;

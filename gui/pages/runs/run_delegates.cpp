@@ -4,8 +4,8 @@
 #include <QPainter>
 #include <cmath>
 
-#include "gui/models/run_list_model.h"
-#include "gui/widgets/run_shape.h"
+#include "gui/models/runs/run_list_model.h"
+#include "gui/widgets/runs/run_shape.h"
 
 namespace ferry::gui {
 

@@ -3,8 +3,8 @@
 #include <QtWidgets>
 #include <nlohmann/json.hpp>
 
-#include "gui/models/run_filter.h"
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_filter.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #include "gui/pages/runs/inline_bar.h"
 #include "gui/pages/runs/queue_section.h"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "gui/models/run_requests.h"
+#include "gui/models/runs/run_requests.h"
 #include "gui/pages/page.h"
 
 class QComboBox;

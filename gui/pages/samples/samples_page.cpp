@@ -12,11 +12,11 @@
 #include <QTextEdit>
 #include <QVBoxLayout>
 
+#include "gui/models/results/word_diff.h"
 #include "gui/models/text.h"
-#include "gui/models/word_diff.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
-#include "gui/widgets/run_picker.h"
+#include "gui/widgets/runs/run_picker.h"
 #include "src/config/options/option.h"
 
 namespace ferry::gui {

@@ -4,7 +4,7 @@
 
 #include <QTimer>
 
-#include "gui/models/sample_grid.h"
+#include "gui/models/results/sample_grid.h"
 #include "gui/pages/page.h"
 
 class QComboBox;

@@ -9,7 +9,7 @@
 #include <QVBoxLayout>
 
 #include "gui/models/text.h"
-#include "gui/widgets/choice_card.h"
+#include "gui/widgets/forms/choice_card.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
 

@@ -3,9 +3,9 @@
 
 #include <optional>
 
+#include "gui/models/inputs/sample_data.h"
 #include "gui/models/latest_worker.h"
-#include "gui/models/sample_data.h"
-#include "gui/models/start_offer.h"
+#include "gui/models/machine/start_offer.h"
 #include "gui/pages/page.h"
 
 class QButtonGroup;

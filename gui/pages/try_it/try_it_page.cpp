@@ -21,10 +21,10 @@
 #include <cmath>
 
 #include "gui/models/text.h"
+#include "gui/widgets/charts/score_bar.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/notice.h"
-#include "gui/widgets/run_picker.h"
-#include "gui/widgets/score_bar.h"
+#include "gui/widgets/runs/run_picker.h"
 
 namespace ferry::gui {
 

@@ -5,10 +5,10 @@
 #include <QElapsedTimer>
 #include <vector>
 
-#include "gui/models/ferry_process.h"
 #include "gui/models/latest_worker.h"
-#include "gui/models/model_form.h"
-#include "gui/models/text_answer.h"
+#include "gui/models/process/ferry_process.h"
+#include "gui/models/results/model_form.h"
+#include "gui/models/results/text_answer.h"
 #include "gui/pages/page.h"
 
 class QComboBox;

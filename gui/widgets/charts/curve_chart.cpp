@@ -1,4 +1,4 @@
-#include "gui/widgets/curve_chart.h"
+#include "gui/widgets/charts/curve_chart.h"
 
 #include <QAction>
 #include <QComboBox>
@@ -18,8 +18,8 @@
 #include <set>
 
 #include "gui/models/text.h"
-#include "gui/widgets/curve_plot.h"
-#include "gui/widgets/curve_style.h"
+#include "gui/widgets/charts/curve_plot.h"
+#include "gui/widgets/charts/curve_style.h"
 
 namespace ferry::gui {
 

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "gui/models/csv_export.h"
-#include "gui/models/curve.h"
-#include "gui/models/metrics_table.h"
-#include "gui/widgets/curve_legend.h"
+#include "gui/models/curves/csv_export.h"
+#include "gui/models/curves/curve.h"
+#include "gui/models/curves/metrics_table.h"
+#include "gui/widgets/charts/curve_legend.h"
 
 class QAction;
 class QComboBox;

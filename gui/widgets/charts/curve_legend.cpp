@@ -1,9 +1,9 @@
-#include "gui/widgets/curve_legend.h"
+#include "gui/widgets/charts/curve_legend.h"
 
 #include <QPainter>
 #include <cmath>
 
-#include "gui/widgets/curve_style.h"
+#include "gui/widgets/charts/curve_style.h"
 
 namespace ferry::gui {
 

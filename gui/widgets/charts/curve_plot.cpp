@@ -1,10 +1,10 @@
-#include "gui/widgets/curve_plot.h"
+#include "gui/widgets/charts/curve_plot.h"
 
 #include <QAccessible>
 #include <QAccessibleWidget>
 #include <cmath>
 
-#include "gui/widgets/curve_style.h"
+#include "gui/widgets/charts/curve_style.h"
 
 namespace ferry::gui {
 

@@ -9,7 +9,7 @@
 
 #include <qcustomplot.h>
 
-#include "gui/models/curve.h"
+#include "gui/models/curves/curve.h"
 
 namespace ferry::gui {
 

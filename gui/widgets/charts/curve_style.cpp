@@ -1,4 +1,4 @@
-#include "gui/widgets/curve_style.h"
+#include "gui/widgets/charts/curve_style.h"
 
 #include <QPainterPath>
 #include <array>

@@ -1,4 +1,4 @@
-#include "gui/widgets/length_chart.h"
+#include "gui/widgets/charts/length_chart.h"
 
 #include <QKeyEvent>
 #include <QPainter>

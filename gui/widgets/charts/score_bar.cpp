@@ -1,4 +1,4 @@
-#include "gui/widgets/score_bar.h"
+#include "gui/widgets/charts/score_bar.h"
 
 #include <QApplication>
 #include <QPainter>

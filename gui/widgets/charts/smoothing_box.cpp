@@ -1,4 +1,4 @@
-#include "gui/widgets/smoothing_box.h"
+#include "gui/widgets/charts/smoothing_box.h"
 
 #include <QHBoxLayout>
 #include <QLabel>

@@ -1,4 +1,4 @@
-#include "gui/widgets/stacked_bars.h"
+#include "gui/widgets/charts/stacked_bars.h"
 
 #include <QAccessible>
 #include <QHelpEvent>

@@ -5,7 +5,7 @@
 #include <QWidget>
 #include <vector>
 
-#include "gui/models/bars.h"
+#include "gui/models/plan/bars.h"
 
 namespace ferry::gui {
 

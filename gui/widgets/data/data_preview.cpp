@@ -1,11 +1,11 @@
-#include "gui/widgets/data_preview.h"
+#include "gui/widgets/data/data_preview.h"
 
 #include <QtWidgets>
 #include <algorithm>
 
 #include "gui/models/text.h"
-#include "gui/widgets/length_chart.h"
-#include "gui/widgets/token_view.h"
+#include "gui/widgets/charts/length_chart.h"
+#include "gui/widgets/data/token_view.h"
 
 namespace ferry::gui {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "gui/models/preview_thread.h"
+#include "gui/models/inputs/preview_thread.h"
 #include "src/config/config.h"
 
 class QLabel;

@@ -1,4 +1,4 @@
-#include "gui/widgets/token_view.h"
+#include "gui/widgets/data/token_view.h"
 
 #include <QEvent>
 #include <QTextCursor>

@@ -1,4 +1,4 @@
-#include "gui/widgets/choice_card.h"
+#include "gui/widgets/forms/choice_card.h"
 
 #include <QEvent>
 #include <QPainter>

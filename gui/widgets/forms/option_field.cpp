@@ -1,4 +1,4 @@
-#include "gui/widgets/option_field.h"
+#include "gui/widgets/forms/option_field.h"
 
 #include <QCheckBox>
 #include <QComboBox>
@@ -12,10 +12,10 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
-#include "gui/models/option_text.h"
+#include "gui/models/settings/option_text.h"
 #include "gui/models/text.h"
+#include "gui/widgets/forms/wheel_guard.h"
 #include "gui/widgets/look.h"
-#include "gui/widgets/wheel_guard.h"
 
 namespace ferry::gui {
 

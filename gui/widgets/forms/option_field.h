@@ -6,7 +6,7 @@
 #include <QPointer>
 #include <QWidget>
 
-#include "gui/models/settings_model.h"
+#include "gui/models/settings/settings_model.h"
 
 class QCheckBox;
 class QComboBox;

@@ -1,13 +1,13 @@
-#include "gui/widgets/option_form.h"
+#include "gui/widgets/forms/option_form.h"
 
 #include <QFormLayout>
 #include <QLabel>
 #include <QTimer>
 #include <QVBoxLayout>
 
-#include "gui/models/option_text.h"
+#include "gui/models/settings/option_text.h"
+#include "gui/widgets/forms/option_field.h"
 #include "gui/widgets/look.h"
-#include "gui/widgets/option_field.h"
 
 namespace ferry::gui {
 

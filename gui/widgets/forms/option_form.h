@@ -5,7 +5,7 @@
 #include <QWidget>
 #include <vector>
 
-#include "gui/models/settings_model.h"
+#include "gui/models/settings/settings_model.h"
 
 class QFormLayout;
 class QVBoxLayout;

@@ -1,4 +1,4 @@
-#include "gui/widgets/wheel_guard.h"
+#include "gui/widgets/forms/wheel_guard.h"
 
 #include <QEvent>
 

@@ -1,12 +1,12 @@
-#include "gui/widgets/plan_view.h"
+#include "gui/widgets/plan/plan_view.h"
 
 #include <QtWidgets>
 #include <algorithm>
 
 #include "gui/models/text.h"
+#include "gui/widgets/charts/stacked_bars.h"
 #include "gui/widgets/look.h"
-#include "gui/widgets/stacked_bars.h"
-#include "gui/widgets/verdict_icon.h"
+#include "gui/widgets/plan/verdict_icon.h"
 #include "src/base/bytes.h"
 #include "src/base/host_memory.h"
 #include "src/plan/machine/machine_profile.h"

@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 
-#include "gui/models/plan_picture.h"
-#include "gui/models/plan_thread.h"
+#include "gui/models/plan/plan_picture.h"
+#include "gui/models/plan/plan_thread.h"
 #include "src/config/config.h"
 
 class QComboBox;

@@ -1,4 +1,4 @@
-#include "gui/widgets/verdict_icon.h"
+#include "gui/widgets/plan/verdict_icon.h"
 
 #include <QPainter>
 

@@ -1,4 +1,4 @@
-#include "gui/widgets/log_pane.h"
+#include "gui/widgets/runs/log_pane.h"
 
 #include <QAction>
 #include <QClipboard>

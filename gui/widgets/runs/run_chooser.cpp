@@ -1,4 +1,4 @@
-#include "gui/widgets/run_chooser.h"
+#include "gui/widgets/runs/run_chooser.h"
 
 #include <QHBoxLayout>
 #include <QHeaderView>

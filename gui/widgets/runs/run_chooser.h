@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "gui/models/run_filter.h"
+#include "gui/models/runs/run_filter.h"
 
 class QHBoxLayout;
 class QLabel;

@@ -1,4 +1,4 @@
-#include "gui/widgets/run_picker.h"
+#include "gui/widgets/runs/run_picker.h"
 
 #include <QComboBox>
 #include <QCompleter>
@@ -9,7 +9,7 @@
 #include <QPushButton>
 #include <QSignalBlocker>
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
 #include "gui/widgets/look.h"
 #include "src/config/paths.h"

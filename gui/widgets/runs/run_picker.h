@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <vector>
 
-#include "gui/models/app_settings.h"
 #include "gui/models/latest_worker.h"
-#include "gui/models/run_choices.h"
-#include "gui/models/run_list_model.h"
+#include "gui/models/runs/run_choices.h"
+#include "gui/models/runs/run_list_model.h"
+#include "gui/models/settings/app_settings.h"
 
 class QComboBox;
 class QLabel;

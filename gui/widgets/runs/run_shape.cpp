@@ -1,4 +1,4 @@
-#include "gui/widgets/run_shape.h"
+#include "gui/widgets/runs/run_shape.h"
 
 #include <QPainter>
 

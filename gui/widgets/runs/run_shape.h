@@ -1,7 +1,7 @@
 #pragma once
 // A run's state as a shape, so that no colour alone tells it.
 
-#include "gui/models/run_words.h"
+#include "gui/models/runs/run_words.h"
 
 class QPainter;
 class QRectF;

@@ -14,8 +14,8 @@
 
 #include "gui/app/palette.h"
 #include "gui/models/text.h"
-#include "gui/widgets/curve_chart.h"
-#include "gui/widgets/curve_plot.h"
+#include "gui/widgets/charts/curve_chart.h"
+#include "gui/widgets/charts/curve_plot.h"
 #include "tests/gui/run_files.h"
 
 namespace ferry::gui {

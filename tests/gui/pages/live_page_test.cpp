@@ -20,7 +20,7 @@
 #include "gui/models/text.h"
 #include "gui/pages/live/action_bar.h"
 #include "gui/pages/live/live_charts.h"
-#include "gui/widgets/log_pane.h"
+#include "gui/widgets/runs/log_pane.h"
 #include "tests/gui/run_files.h"
 
 namespace ferry::gui {

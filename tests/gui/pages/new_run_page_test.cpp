@@ -5,11 +5,11 @@
 #include <QTest>
 #include <QtWidgets>
 
-#include "gui/models/ferry_command.h"
-#include "gui/models/settings_file.h"
+#include "gui/models/process/ferry_command.h"
+#include "gui/models/settings/settings_file.h"
 #include "gui/models/text.h"
+#include "gui/widgets/forms/option_field.h"
 #include "gui/widgets/look.h"
-#include "gui/widgets/option_field.h"
 #include "tests/gui/gui_test.h"
 
 namespace ferry::gui {

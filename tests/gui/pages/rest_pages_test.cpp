@@ -23,7 +23,7 @@
 #include "gui/pages/start/start_page.h"
 #include "gui/pages/try_it/try_it_page.h"
 #include "gui/widgets/notice.h"
-#include "gui/widgets/run_picker.h"
+#include "gui/widgets/runs/run_picker.h"
 #include "tests/gui/pages/page_test.h"
 #include "tests/gui/run_files.h"
 #include "tests/train/tiny_model.h"

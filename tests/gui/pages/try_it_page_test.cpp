@@ -8,7 +8,7 @@
 #include <QTableWidget>
 #include <QTextEdit>
 
-#include "gui/models/ferry_process.h"
+#include "gui/models/process/ferry_process.h"
 #include "gui/widgets/notice.h"
 #include "tests/gui/pages/page_test.h"
 #include "tests/gui/run_files.h"

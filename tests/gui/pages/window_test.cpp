@@ -12,7 +12,7 @@
 #include "gui/app/main_window.h"
 #include "gui/app/palette.h"
 #include "gui/pages/new_run/new_run_page.h"
-#include "gui/widgets/plan_view.h"
+#include "gui/widgets/plan/plan_view.h"
 #include "tests/gui/pages/page_test.h"
 #include "tests/gui/run_files.h"
 #include "tests/train/tiny_model.h"

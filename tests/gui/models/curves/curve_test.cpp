@@ -1,4 +1,4 @@
-#include "gui/models/curve.h"
+#include "gui/models/curves/curve.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "gui/models/csv_export.h"
-#include "gui/models/metrics_table.h"
+#include "gui/models/curves/csv_export.h"
+#include "gui/models/curves/metrics_table.h"
 #include "gui/models/text.h"
 #include "tests/gui/run_files.h"
 

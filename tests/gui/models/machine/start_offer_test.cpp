@@ -1,8 +1,8 @@
-#include "gui/models/start_offer.h"
+#include "gui/models/machine/start_offer.h"
 
-#include "gui/models/export_check.h"
-#include "gui/models/run_choices.h"
-#include "gui/models/sample_data.h"
+#include "gui/models/inputs/sample_data.h"
+#include "gui/models/results/export_check.h"
+#include "gui/models/runs/run_choices.h"
 #include "src/base/error.h"
 #include "src/config/paths.h"
 #include "tests/gui/run_files.h"

@@ -1,15 +1,15 @@
 // Planning in a thread: the latest question wins, data that were counted are kept, and the numbers
 // are those of `ferry plan --json`.
 
-#include "gui/models/plan_thread.h"
+#include "gui/models/plan/plan_thread.h"
 
 #include <gtest/gtest.h>
 
 #include <QProcess>
 #include <nlohmann/json.hpp>
 
-#include "gui/models/ferry_command.h"
-#include "gui/models/plan_picture.h"
+#include "gui/models/plan/plan_picture.h"
+#include "gui/models/process/ferry_command.h"
 #include "gui/models/text.h"
 #include "tests/files/test_files.h"
 #include "tests/gui/waiting.h"

@@ -1,4 +1,4 @@
-#include "gui/models/ferry_process.h"
+#include "gui/models/process/ferry_process.h"
 
 #include "tests/gui/gui_test.h"
 

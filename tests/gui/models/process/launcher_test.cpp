@@ -1,4 +1,4 @@
-#include "gui/models/launcher.h"
+#include "gui/models/process/launcher.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <QTemporaryDir>
 #include <QTimer>
 
-#include "gui/models/ferry_command.h"
+#include "gui/models/process/ferry_command.h"
 #include "gui/models/text.h"
 
 namespace ferry::gui {

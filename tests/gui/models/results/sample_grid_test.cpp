@@ -1,4 +1,4 @@
-#include "gui/models/sample_grid.h"
+#include "gui/models/results/sample_grid.h"
 
 #include <QAbstractItemModelTester>
 

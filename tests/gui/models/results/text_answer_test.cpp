@@ -1,10 +1,10 @@
-#include "gui/models/text_answer.h"
+#include "gui/models/results/text_answer.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "gui/models/model_form.h"
-#include "gui/models/word_diff.h"
+#include "gui/models/results/model_form.h"
+#include "gui/models/results/word_diff.h"
 #include "tests/gui/run_files.h"
 
 namespace ferry::gui {

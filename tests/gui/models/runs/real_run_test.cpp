@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "gui/models/run_keeper.h"
-#include "gui/models/run_list_model.h"
-#include "gui/models/run_queue.h"
+#include "gui/models/runs/run_keeper.h"
+#include "gui/models/runs/run_list_model.h"
+#include "gui/models/runs/run_queue.h"
 #include "gui/models/text.h"
 #include "src/config/models/models.h"
 #include "tests/gui/gui_test.h"

@@ -1,6 +1,6 @@
 // Run hours and making way for other programs, over simulated days.
 
-#include "gui/models/run_keeper.h"
+#include "gui/models/runs/run_keeper.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

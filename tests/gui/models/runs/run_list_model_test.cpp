@@ -1,6 +1,6 @@
 // The list of runs: hundreds of them, damaged ones, such as come and go.
 
-#include "gui/models/run_list_model.h"
+#include "gui/models/runs/run_list_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-#include "gui/models/run_progress.h"
+#include "gui/models/runs/run_progress.h"
 
 #include <gtest/gtest.h>
 
-#include "gui/models/run_follower.h"
+#include "gui/models/runs/run_follower.h"
 #include "gui/models/text.h"
 #include "tests/gui/run_files.h"
 

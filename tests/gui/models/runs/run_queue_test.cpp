@@ -1,6 +1,6 @@
 // The queue: its order outlives the app, one app works on it, it starts when nothing runs.
 
-#include "gui/models/run_queue.h"
+#include "gui/models/runs/run_queue.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include <QAbstractItemModelTester>
 
-#include "gui/models/ferry_command.h"
+#include "gui/models/process/ferry_command.h"
 #include "gui/models/text.h"
 #include "tests/gui/run_files.h"
 

@@ -1,4 +1,4 @@
-#include "gui/models/preset_model.h"
+#include "gui/models/settings/preset_model.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include <QTimer>
 #include <nlohmann/json.hpp>
 
-#include "gui/models/ferry_command.h"
-#include "gui/models/model_facts.h"
-#include "gui/models/settings_model.h"
+#include "gui/models/inputs/model_facts.h"
+#include "gui/models/process/ferry_command.h"
+#include "gui/models/settings/settings_model.h"
 #include "gui/models/text.h"
 #include "tests/gui/gui_test.h"
 

@@ -1,4 +1,4 @@
-#include "gui/models/settings_model.h"
+#include "gui/models/settings/settings_model.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <QDir>
 #include <QTemporaryDir>
 
-#include "gui/models/ferry_command.h"
-#include "gui/models/option_text.h"
-#include "gui/models/settings_file.h"
+#include "gui/models/process/ferry_command.h"
+#include "gui/models/settings/option_text.h"
+#include "gui/models/settings/settings_file.h"
 #include "gui/models/text.h"
 #include "src/config/command_line/command_line.h"
 

@@ -1,4 +1,4 @@
-#include "gui/widgets/curve_chart.h"
+#include "gui/widgets/charts/curve_chart.h"
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -16,9 +16,9 @@
 
 #include "gui/app/palette.h"
 #include "gui/models/text.h"
-#include "gui/widgets/curve_plot.h"
-#include "gui/widgets/curve_style.h"
-#include "gui/widgets/log_pane.h"
+#include "gui/widgets/charts/curve_plot.h"
+#include "gui/widgets/charts/curve_style.h"
+#include "gui/widgets/runs/log_pane.h"
 #include "src/base/host_memory.h"
 #include "tests/gui/run_files.h"
 

@@ -1,6 +1,6 @@
 // The texts of a run in the app: sample by sample, lengths, the first batch, and what is wrong.
 
-#include "gui/widgets/data_preview.h"
+#include "gui/widgets/data/data_preview.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 
 #include "gui/app/palette.h"
 #include "gui/models/text.h"
-#include "gui/widgets/length_chart.h"
-#include "gui/widgets/token_view.h"
+#include "gui/widgets/charts/length_chart.h"
+#include "gui/widgets/data/token_view.h"
 #include "src/config/models/models.h"
 #include "tests/files/test_files.h"
 #include "tests/gui/waiting.h"

@@ -1,4 +1,4 @@
-#include "gui/widgets/option_field.h"
+#include "gui/widgets/forms/option_field.h"
 
 #include <gtest/gtest.h>
 
@@ -14,11 +14,11 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
-#include "gui/models/settings_model.h"
+#include "gui/models/settings/settings_model.h"
 #include "gui/models/text.h"
+#include "gui/widgets/forms/option_form.h"
+#include "gui/widgets/forms/wheel_guard.h"
 #include "gui/widgets/look.h"
-#include "gui/widgets/option_form.h"
-#include "gui/widgets/wheel_guard.h"
 
 namespace ferry::gui {
 namespace {

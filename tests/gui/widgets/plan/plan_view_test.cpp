@@ -1,13 +1,13 @@
 // The live memory plan: its controls ask for changes, its bars and words follow.
 
-#include "gui/widgets/plan_view.h"
+#include "gui/widgets/plan/plan_view.h"
 
 #include <gtest/gtest.h>
 
 #include <QtWidgets>
 
 #include "gui/app/palette.h"
-#include "gui/widgets/stacked_bars.h"
+#include "gui/widgets/charts/stacked_bars.h"
 #include "tests/files/test_files.h"
 #include "tests/gui/waiting.h"
 #include "tests/plan/settings.h"
