@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "gui/models/runs/run_progress.h"
 #include "gui/models/text.h"
 #include "src/config/config.h"
 #include "src/files/file_stamp.h"
@@ -129,6 +130,7 @@ struct RunListModel::Row {
   bool is_read = false;  ///< to its end, and the run has ended
   bool is_behind = false;
   double loss = kNone, speed = kNone, seconds = 0;
+  std::optional<double> host_bytes;  ///< at the last step
   int64_t n_steps = 0;
   QVariantList curve;
   bool has_task = false;
@@ -378,6 +380,7 @@ bool RunListModel::read_on(Row& row) {
     row.seconds = metrics.training_seconds();
     const service::Series* speed = metrics.find("train_tokens_per_second");
     row.speed = speed ? speed->last() : kNone;
+    row.host_bytes = used_host_bytes(metrics);
     row.curve.clear();
     if (const service::Series* loss = metrics.find("loss"))
       for (const service::SeriesPoint& point : loss->points())
@@ -424,6 +427,12 @@ QString RunListModel::trouble_of_row(int row) const {
   const Row& shown = *rows_[static_cast<size_t>(row)];
   if (shown.is_starting) return {};
   return shown.start_failure.isEmpty() ? shown.trouble : shown.start_failure;
+}
+
+QString RunListModel::why_ended_of(int row) const {
+  const Row& shown = *rows_[static_cast<size_t>(row)];
+  if (shown.is_alive()) return {};
+  return why_ended(shown.watch.record(), shown.facts, shown.host_bytes, read_host_room());
 }
 
 std::vector<RunListModel::Running> RunListModel::running() const {
@@ -593,7 +602,7 @@ QVariant RunListModel::data(const QModelIndex& index, int role) const {
       switch (index.column()) {
         case state: {
           const QString trouble = trouble_of_row(index.row());
-          return trouble.isEmpty() ? end_text(row.facts, record) : trouble;
+          return trouble.isEmpty() ? why_ended_of(index.row()) : trouble;
         }
         case name:
           return path_text(row.path);

@@ -63,6 +63,8 @@ class RunListModel : public QAbstractTableModel {
   bool is_starting(int row) const;
   /** Why its record cannot be read, or why it could not be started; empty: it could. */
   QString trouble_of_row(int row) const;
+  /** Why it ended, in a sentence or two; empty: it goes on, or nothing is wrong. */
+  QString why_ended_of(int row) const;
   /** -1: not known. */
   int row_of(const std::filesystem::path& run) const;
 

@@ -60,20 +60,18 @@ bool is_training(const std::string& phase) {
   return phase == "training" || phase == "evaluating" || phase == "sampling" || phase == "saving";
 }
 
-QString why_lost(const Json& record, const MetricsReader& metrics, const HostRoom& room) {
-  const auto planned = number_in(record, "promised", "host_bytes_peak");
-  const auto used = last_of(metrics, "host_bytes");
+QString why_lost(const Json& record, std::optional<double> used, const HostRoom& room) {
+  const int64_t planned = planned_host_bytes(record), available = budgeted_host_bytes(record);
   const bool is_here = text_in(record, "host").toStdString() == room.host;
-  if (!planned)
+  if (planned == 0)
     return Words::tr("Its process is gone without a word: it was killed, or the power failed.");
-  const QString planned_text = bytes_text(static_cast<int64_t>(*planned));
-  const auto available = number_in(record, "promised", "host_bytes_available");
-  const double most = std::max(*planned, used.value_or(0));
-  if (available && most > 0.9 * *available)
+  const QString planned_text = bytes_text(planned);
+  const double most = std::max(static_cast<double>(planned), used.value_or(0));
+  if (available > 0 && most > 0.9 * static_cast<double>(available))
     return Words::tr("Killed, most likely out of host memory: planned %1, available %2.")
-        .arg(planned_text, bytes_text(static_cast<int64_t>(*available)));
+        .arg(planned_text, bytes_text(available));
   // The memory of then is not known; that of now is near it where nothing else has changed.
-  if (!available && is_here && room.free_bytes > 0 &&
+  if (available == 0 && is_here && room.free_bytes > 0 &&
       most > 0.9 * static_cast<double>(room.free_bytes))
     return Words::tr("Killed, most likely out of host memory: planned %1, available now %2.")
         .arg(planned_text, bytes_text(room.free_bytes));
@@ -125,6 +123,10 @@ RunProgress progress_of(const Json& record,
   return progress;
 }
 
+std::optional<double> used_host_bytes(const MetricsReader& metrics) {
+  return last_of(metrics, "host_bytes");
+}
+
 HostRoom read_host_room() {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
@@ -135,12 +137,12 @@ HostRoom read_host_room() {
 
 QString why_ended(const Json& record,
                   const service::RunFacts& facts,
-                  const MetricsReader& metrics,
+                  std::optional<double> used_host_bytes,
                   const HostRoom& room) {
   const QString reason = text_in(record, "exit_reason"), warning = text_in(record, "warning");
   if (facts.phase == "failed")
     return reason.isEmpty() ? Words::tr("It failed; its log says more.") : reason;
-  if (facts.phase == "lost") return why_lost(record, metrics, room);
+  if (facts.phase == "lost") return why_lost(record, used_host_bytes, room);
   if (facts.phase == "unstarted")
     return Words::tr("It ended before its first step; its log says more.");
   if (facts.phase == "stopped") return reason;

@@ -36,12 +36,15 @@ struct HostRoom {
 /** This machine's. */
 HostRoom read_host_room();
 
+/** Bytes of host memory that the run held at its last step. */
+std::optional<double> used_host_bytes(const service::MetricsReader& metrics);
+
 /** Why a run ended that did not finish, or what is wrong with one that did; empty: nothing is. Of a
  * run that was killed it tells whether host memory was the reason, as far as its record and `room`
  * say. */
 QString why_ended(const nlohmann::ordered_json& record,
                   const service::RunFacts& facts,
-                  const service::MetricsReader& metrics,
+                  std::optional<double> used_host_bytes,
                   const HostRoom& room);
 
 }  // namespace ferry::gui

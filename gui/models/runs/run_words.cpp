@@ -1,7 +1,5 @@
 #include "gui/models/runs/run_words.h"
 
-#include <unistd.h>
-
 #include <QCoreApplication>
 #include <QLocale>
 #include <algorithm>
@@ -11,8 +9,6 @@
 
 #include "gui/models/text.h"
 #include "src/base/bytes.h"
-#include "src/base/host_memory.h"
-#include "src/runs/directory/checkpoints.h"
 #include "src/runs/directory/run_directory.h"
 
 namespace ferry::gui {
@@ -43,24 +39,6 @@ int64_t planned_at(const ordered_json& record, std::string_view place) {
         row.contains("bytes") && row["bytes"].is_number_integer())
       sum += std::max<int64_t>(0, row["bytes"].get<int64_t>());
   return sum;
-}
-
-/** The process is gone and said nothing. */
-QString lost_text(const ordered_json& record, int64_t host_limit_bytes) {
-  const int64_t planned = planned_host_bytes(record);
-  if (planned <= 0)
-    return RunWords::tr(
-        "The system ended its process, most likely because the host memory was full; or the "
-        "power failed.");
-  if (host_limit_bytes <= 0)
-    return RunWords::tr(
-               "The system ended its process, most likely because the host memory was full "
-               "(planned: %1); or the power failed.")
-        .arg(bytes_text(planned));
-  return RunWords::tr(
-             "The system ended its process, most likely because the host memory was full "
-             "(planned: %1, available at most: %2); or the power failed.")
-      .arg(bytes_text(planned), bytes_text(host_limit_bytes));
 }
 
 }  // namespace
@@ -189,62 +167,13 @@ int64_t planned_host_bytes(const ordered_json& record) {
   return measured > 0 ? measured : planned_at(record, "host");
 }
 
+int64_t budgeted_host_bytes(const ordered_json& record) {
+  return count_in(record, "plan", "host_budget_bytes");
+}
+
 int64_t planned_gpu_bytes(const ordered_json& record) {
   const int64_t measured = count_in(record, "promised", "gpu_bytes_peak");
   return measured > 0 ? measured : planned_at(record, "device");
-}
-
-QString end_text(const RunFacts& facts, const ordered_json& record, int64_t host_limit_bytes) {
-  if (facts.phase == "lost") return lost_text(record, host_limit_bytes);
-  if (facts.phase == "unstarted")
-    return RunWords::tr("Its process ended before the first step: it was stopped or killed.");
-  if (facts.trainer != Trainer::none || run_group(facts.phase) == RunGroup::unreadable) return {};
-  const QString reason = text_in(record, "exit_reason"), warning = text_in(record, "warning");
-  if (facts.phase == "finished")
-    return warning.isEmpty() ? RunWords::tr("All steps are done.") : warning;
-  return warning.isEmpty() ? reason : reason + '\n' + warning;
-}
-
-std::vector<RunDetail> details_of(const std::filesystem::path& run,
-                                  const RunFacts& facts,
-                                  const ordered_json& record,
-                                  const QString& trouble) {
-  std::vector<RunDetail> details;
-  const auto add = [&](const QString& label, const QString& text) {
-    if (!text.isEmpty()) details.push_back({label, text});
-  };
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  const bool is_here = text_in(record, "host") == QLatin1String(host);
-  int64_t limit = count_in(record, "plan", "host_budget_bytes");
-  if (facts.phase == "lost" && limit == 0 && is_here) {
-    const HostMemory memory = read_host_memory();
-    limit = memory.cgroup_limit_bytes ? std::min(*memory.cgroup_limit_bytes, memory.total_bytes)
-                                      : memory.total_bytes;
-  }
-  add(RunWords::tr("Problem"), trouble);
-  add(RunWords::tr("Ended"), end_text(facts, record, limit));
-  const auto checkpoints = runs::complete_checkpoints(run);
-  if (!checkpoints.empty())
-    add(RunWords::tr("Last checkpoint"),
-        RunWords::tr("%1 of %2")
-            .arg(path_text(checkpoints.back().path.filename()),
-                 QLocale().toString(static_cast<qulonglong>(checkpoints.size()))));
-  else if (record.is_object())
-    add(RunWords::tr("Last checkpoint"), RunWords::tr("none"));
-  if (record.is_object() && record.contains("parent") && record["parent"].is_object())
-    add(RunWords::tr("Begun from"), text_in(record["parent"], "run"));
-  if (facts.trainer != Trainer::none && record.is_object() && record.contains("pid") &&
-      record["pid"].is_number_integer())
-    add(RunWords::tr("Process"),
-        is_here ? RunWords::tr("%1 on this machine").arg(record["pid"].get<int64_t>())
-                : RunWords::tr("%1 on %2")
-                      .arg(record["pid"].get<int64_t>())
-                      .arg(text_in(record, "host")));
-  add(RunWords::tr("Plan"),
-      record.is_object() && record.contains("plan") ? text_in(record["plan"], "why") : QString());
-  add(RunWords::tr("Directory"), path_text(run));
-  return details;
 }
 
 }  // namespace ferry::gui

@@ -1,5 +1,5 @@
 #pragma once
-// Words for what a run is and how it ended, the same in the list, its details and the queue.
+// Words and figures of a run, the same in the list, its details and the queue.
 
 #include <QDateTime>
 #include <QString>
@@ -7,7 +7,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "src/service/runs/run_actions.h"
 
@@ -45,23 +44,9 @@ QString run_name(const std::filesystem::path& run);
 
 /** Bytes of host memory that a run was planned or measured to need at most; 0: not told. */
 int64_t planned_host_bytes(const nlohmann::ordered_json& record);
-/** Likewise of the GPU's memory. */
+/** Bytes of host memory that it was planned to stay below; 0: not told. */
+int64_t budgeted_host_bytes(const nlohmann::ordered_json& record);
+/** Bytes of the GPU's memory that it was planned or measured to need at most; 0: not told. */
 int64_t planned_gpu_bytes(const nlohmann::ordered_json& record);
-
-/** Why a run ended, in a sentence or two; for one whose process is gone the likely reason, with its
- * planned and available host memory where they are known. Empty of a run that goes on. */
-QString end_text(const service::RunFacts& facts,
-                 const nlohmann::ordered_json& record,
-                 int64_t host_limit_bytes = 0);
-
-/** A line of the details of a run. */
-struct RunDetail {
-  QString label, text;
-};
-/** Reads the names of its checkpoints. */
-std::vector<RunDetail> details_of(const std::filesystem::path& run,
-                                  const service::RunFacts& facts,
-                                  const nlohmann::ordered_json& record,
-                                  const QString& trouble);
 
 }  // namespace ferry::gui

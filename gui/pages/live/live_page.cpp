@@ -299,7 +299,7 @@ void LivePage::show_state() {
         tr("It was asked to stop a minute ago and neither saves nor ends. Force quit kills its "
            "process; what came after the last checkpoint is lost.");
   } else {
-    text = why_ended(record, facts, follower_->metrics(), read_host_room());
+    text = why_ended(record, facts, used_host_bytes(follower_->metrics()), read_host_room());
     if (!text.isEmpty() && facts.phase != "stopped") kind = Notice::Kind::warning;
     if (text.isEmpty() && facts.phase == "finished") {
       kind = Notice::Kind::good;

@@ -3,6 +3,7 @@
 #include <QtWidgets>
 #include <nlohmann/json.hpp>
 
+#include "gui/models/runs/run_details.h"
 #include "gui/models/runs/run_filter.h"
 #include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
@@ -500,8 +501,9 @@ void RunsPage::show_details() {
     const QString state = runs.index(row, RunListModel::state).data().toString();
     text = QStringLiteral("<p><b>%1</b> &nbsp; %2</p><table cellpadding='1'>")
                .arg(run_name(runs.path_of(row)).toHtmlEscaped(), state.toHtmlEscaped());
-    for (const RunDetail& detail : details_of(runs.path_of(row), runs.facts_of(row),
-                                              runs.record_of(row), runs.trouble_of_row(row)))
+    for (const RunDetail& detail :
+         details_of(runs.path_of(row), runs.facts_of(row), runs.record_of(row),
+                    runs.trouble_of_row(row), runs.why_ended_of(row)))
       text += QStringLiteral("<tr><td style='padding-right:16px'>%1</td><td>%2</td></tr>")
                   .arg(detail.label.toHtmlEscaped(),
                        detail.text.toHtmlEscaped().replace('\n', QStringLiteral("<br>")));

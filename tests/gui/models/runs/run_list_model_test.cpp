@@ -230,21 +230,19 @@ TEST_F(RunList, StaysSmallOverHours) {
 #endif
 }
 
-TEST(RunWords, SayWhyARunWasKilled) {
-  const auto record = nlohmann::ordered_json::parse(
-      R"({"phase": "training", "promised": {"host_bytes_peak": 62490000000},
-          "plan": {"rows": [{"tag": "weights", "place": "host", "bytes": 1}]}})");
-  const service::RunFacts lost{.phase = "lost"};
-  EXPECT_EQ(planned_host_bytes(record), 62490000000);
-  EXPECT_THAT(end_text(lost, record, 54760833024).toStdString(),
-              HasSubstr("(planned: 58.20 GiB, available at most: 51.00 GiB)"));
-  EXPECT_THAT(end_text(lost, record).toStdString(), HasSubstr("(planned: 58.20 GiB)"));
-  EXPECT_THAT(end_text(lost, nullptr).toStdString(), HasSubstr("host memory was full"));
+TEST(RunWords, TellThePlannedMemory) {
   const auto planned = nlohmann::ordered_json::parse(
       R"({"plan": {"rows": [{"place": "host", "bytes": 5}, {"place": "device", "bytes": 3},
                             {"place": "host", "bytes": 6}, {"place": 7}, 8]}})");
   EXPECT_EQ(planned_host_bytes(planned), 11);
   EXPECT_EQ(planned_gpu_bytes(planned), 3);
+  EXPECT_EQ(budgeted_host_bytes(planned), 0);
+  const auto measured = nlohmann::ordered_json::parse(
+      R"({"promised": {"host_bytes_peak": 62490000000},
+          "plan": {"host_budget_bytes": 54760833024,
+                   "rows": [{"tag": "weights", "place": "host", "bytes": 1}]}})");
+  EXPECT_EQ(planned_host_bytes(measured), 62490000000);
+  EXPECT_EQ(budgeted_host_bytes(measured), 54760833024);
 }
 
 TEST(RunWords, TellDurations) {

@@ -67,15 +67,14 @@ TEST_F(RunProgressTest, AnythingInARecordIsTaken) {
     EXPECT_EQ(found.step, 10);
     EXPECT_EQ(found.n_steps, 0);
     EXPECT_EQ(found.share(), 0);
-    service::MetricsReader reader(run_.path());
-    EXPECT_FALSE(why_ended(record, {.phase = "lost"}, reader, {}).isEmpty());
+    EXPECT_FALSE(why_ended(record, {.phase = "lost"}, {}, {}).isEmpty());
   }
 }
 
 TEST_F(RunProgressTest, AKilledRunSaysWhetherMemoryWasTheReason) {
-  service::MetricsReader reader(run_.path());
-  const auto why = [&](const nlohmann::ordered_json& record, int64_t free_bytes) {
-    return why_ended(record, {.phase = "lost"}, reader, {.host = "vm", .free_bytes = free_bytes})
+  const auto why = [&](const nlohmann::ordered_json& record, int64_t free_bytes,
+                       std::optional<double> used = {}) {
+    return why_ended(record, {.phase = "lost"}, used, {.host = "vm", .free_bytes = free_bytes})
         .toStdString();
   };
   const int64_t gib = int64_t{1} << 30;
@@ -87,19 +86,23 @@ TEST_F(RunProgressTest, AKilledRunSaysWhetherMemoryWasTheReason) {
   EXPECT_EQ(enough.find("most likely"), std::string::npos);
   EXPECT_NE(enough.find("58.00 GiB"), std::string::npos);
   nlohmann::ordered_json told = planned;
-  told["promised"]["host_bytes_available"] = 51 * gib;
+  told["plan"]["host_budget_bytes"] = 51 * gib;
   EXPECT_EQ(why(told, 128 * gib),
             "Killed, most likely out of host memory: planned 58.00 GiB, available 51.00 GiB.");
+  told["plan"]["host_budget_bytes"] = 128 * gib;
+  EXPECT_EQ(why(told, 51 * gib).find("most likely"), std::string::npos) << "the memory of then";
+  EXPECT_NE(why(told, 51 * gib, 120.0 * static_cast<double>(gib)).find("most likely"),
+            std::string::npos)
+      << "it held more than was planned";
   nlohmann::ordered_json elsewhere = planned;
   elsewhere["host"] = "another";
   EXPECT_EQ(why(elsewhere, gib).find("available"), std::string::npos);
 }
 
 TEST_F(RunProgressTest, EndsAreToldInTheWordsOfTheRun) {
-  service::MetricsReader reader(run_.path());
   const nlohmann::ordered_json record = {{"exit_reason", "the reason"}, {"warning", "diverged"}};
   const auto why = [&](const char* phase) {
-    return why_ended(record, {.phase = phase}, reader, {}).toStdString();
+    return why_ended(record, {.phase = phase}, {}, {}).toStdString();
   };
   EXPECT_EQ(why("failed"), "the reason");
   EXPECT_EQ(why("stopped"), "the reason");
