@@ -61,6 +61,7 @@ MainWindow::MainWindow(AppSettings& settings, QWidget* parent)
       queue_(settings_, launcher_, runs_),
       keeper_(settings_,
               RunKeeper::this_machine(runs_, requests_, [this] { return queue_.is_ours(); })),
+      notices_(settings_, runs_),
       shared_{settings_, launcher_, navigator_, runs_, queue_} {
   setWindowTitle(QStringLiteral("Ferry"));
   setObjectName("main_window");
@@ -213,6 +214,11 @@ void MainWindow::connect_navigator() {
   queue_.set_gate([this] { return keeper_.why_not_now(); });
   connect(&keeper_, &RunKeeper::acted, this,
           [this](const std::filesystem::path&, const QString& text) { say(text); });
+  connect(&notices_, &RunNotices::run_ended, this, &MainWindow::say);
+  connect(&notices_, &RunNotices::chosen, this, [this](const std::filesystem::path& run) {
+    emit navigator_.live_wanted(run);
+    activateWindow();
+  });
   connect(&launcher_, &Launcher::failed, this,
           [this](const std::filesystem::path&, const QString& message, const QString&) {
             say(message.section('\n', -1));

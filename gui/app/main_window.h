@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "gui/app/run_notices.h"
 #include "gui/models/runs/run_keeper.h"
 #include "gui/models/runs/run_requests.h"
 #include "gui/pages/page.h"
@@ -37,6 +38,7 @@ class MainWindow : public QMainWindow {
   Launcher& launcher() { return launcher_; }
   RunListModel& runs() { return runs_; }
   RunQueue& queue() { return queue_; }
+  RunNotices& notices() { return notices_; }
 
  protected:
   void closeEvent(QCloseEvent* event) override;
@@ -58,6 +60,7 @@ class MainWindow : public QMainWindow {
   RunQueue queue_;
   RunRequests requests_;
   RunKeeper keeper_;
+  RunNotices notices_;
   Navigator navigator_;
   Shared shared_;
   std::array<Page*, 10> pages_{};

@@ -8,6 +8,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "gui/models/runs/run_progress.h"
 #include "gui/models/text.h"
@@ -272,6 +273,11 @@ void RunListModel::note_start(const fs::path& run) {
   if (look_at(started)) emit dataChanged(index(row, 0), index(row, kColumns - 1));
 }
 
+void RunListModel::tell_ended() {
+  for (const fs::path& run : std::exchange(ended_, {}))
+    emit ended(run);
+}
+
 void RunListModel::follow_launcher() {
   for (const fs::path& run : launcher_.starting()) {
     const int row = row_of(run);
@@ -322,13 +328,14 @@ void RunListModel::look() {
       has_more_to_read_ = true;
   set_pace();
   if (has_changed) emit looked();
+  tell_ended();
 }
 
 /** True where its row changed. */
 bool RunListModel::look_at(Row& row) {
   row.watch.look();
   bool has_changed = !row.is_looked_at;
-  const bool was_starting = row.is_starting;
+  const bool was_starting = row.is_starting, was_alive = row.is_looked_at && row.is_alive();
   row.is_starting = launcher_.is_starting(row.path);
   if (row.is_starting) row.start_failure.clear();
   has_changed |= was_starting != row.is_starting;
@@ -341,6 +348,7 @@ bool RunListModel::look_at(Row& row) {
     row.facts = row.watch.facts();
     has_changed = true;
   }
+  if (was_alive && !row.is_alive() && has_ended(row.facts.phase)) ended_.push_back(row.path);
   if (row.facts.trainer != Trainer::none) row.is_read = false;  // it goes on, or goes on again
   std::error_code error;
   const bool is_gone = !row.record_stamp && !row.is_starting && row.start_failure.isEmpty() &&

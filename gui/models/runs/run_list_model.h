@@ -88,6 +88,8 @@ class RunListModel : public QAbstractTableModel {
   void searched(bool is_last);
   /** After a turn in which any run changed, came or went. */
   void looked();
+  /** A run that was seen alive has ended, whoever started it. */
+  void ended(const std::filesystem::path& run);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -102,6 +104,7 @@ class RunListModel : public QAbstractTableModel {
   void remove(int row);
   void note_start(const std::filesystem::path& run);
   void follow_launcher();
+  void tell_ended();
   bool look_at(Row& row);
   bool read_on(Row& row);
   void set_pace();
@@ -113,6 +116,7 @@ class RunListModel : public QAbstractTableModel {
   Launcher& launcher_;
   std::vector<std::unique_ptr<Row>> rows_;
   std::vector<QString> sources_seen_;
+  std::vector<std::filesystem::path> ended_;  ///< not told yet: who hears it may ask the list
   size_t next_ = 0;
   int64_t n_passes_ = 0;
   bool is_active_ = false, has_searched_ = false, is_searching_ = false, is_search_wanted_ = true;

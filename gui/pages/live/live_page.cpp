@@ -35,7 +35,6 @@ using service::RunAction;
 namespace {
 
 constexpr int kMargin = 16;
-constexpr int kTrayMs = 15'000;
 
 bool is_there(const fs::path& path) {
   std::error_code error;
@@ -79,10 +78,6 @@ LivePage::LivePage(Shared& shared, QWidget* parent) : Page(shared, parent) {
       lines << (loads.size() > 1 ? tr("GPU %1: %2").arg(i).arg(load_in_words(loads[i]))
                                  : tr("GPU: %1").arg(load_in_words(loads[i])));
     header_->show_gpu(lines.join('\n'));
-  });
-  connect(&tray_, &QSystemTrayIcon::messageClicked, this, [this] {
-    emit this->shared().navigator.page_wanted(PageId::live);
-    window()->activateWindow();
   });
 }
 
@@ -218,7 +213,7 @@ void LivePage::connect_follower() {
   connect(follower, &RunFollower::replied, this, [this](bool is_done, const QString& text) {
     say_answer(is_done ? text : tr("! %1").arg(text));
   });
-  connect(follower, &RunFollower::ended, this, &LivePage::tell_end);
+  connect(follower, &RunFollower::ended, this, &LivePage::note_end);
 }
 
 void LivePage::set_active(bool active) {
@@ -353,22 +348,9 @@ void LivePage::act(RunAction action) {
   }
 }
 
-void LivePage::tell_end(const QString& phase) {
-  if (!follower_) return;
+void LivePage::note_end(const QString& phase) {
   // The answer to what was asked before says nothing of this end.
   if (run_group(phase.toStdString()) == RunGroup::failed) say_answer({});
-  const QString name = path_text(follower_->run().filename());
-  const QString text = tr("%1: %2").arg(name, state_text(phase.toStdString()));
-  emit shared().navigator.said(text);
-  if (!shared().settings.notifies()) return;
-  if (!QSystemTrayIcon::isSystemTrayAvailable() || !QSystemTrayIcon::supportsMessages()) return;
-  const bool is_good = phase == "finished" || phase == "stopped";
-  tray_.setIcon(windowIcon().isNull() ? style()->standardIcon(QStyle::SP_ComputerIcon)
-                                      : windowIcon());
-  tray_.show();
-  tray_.showMessage(text, notice(),
-                    is_good ? QSystemTrayIcon::Information : QSystemTrayIcon::Warning, kTrayMs);
-  QTimer::singleShot(kTrayMs, &tray_, &QSystemTrayIcon::hide);
 }
 
 }  // namespace ferry::gui

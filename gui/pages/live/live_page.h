@@ -2,7 +2,6 @@
 // One run while it goes on, and after: what it does, its curves, its log, and the buttons that
 // steer it. It ends no run by being closed.
 
-#include <QSystemTrayIcon>
 #include <memory>
 
 #include "gui/models/machine/gpu_load.h"
@@ -55,7 +54,7 @@ class LivePage : public Page {
   void show_state();
   void show_progress();
   void act(service::RunAction action);
-  void tell_end(const QString& phase);
+  void note_end(const QString& phase);
 
   QStackedLayout* stack_ = nullptr;
   RunChooser* picker_ = nullptr;
@@ -75,7 +74,6 @@ class LivePage : public Page {
   std::unique_ptr<RunFollower> follower_;
   GpuLoadWatch gpu_;
   QString start_trouble_;  ///< why a new process of the run did not start
-  QSystemTrayIcon tray_;
   bool is_active_ = false, has_settings_ = false;
 };
 

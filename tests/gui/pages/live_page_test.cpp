@@ -205,9 +205,6 @@ TEST_F(LivePageTest, ChangesASettingWhileItTrains) {
 }
 
 TEST_F(LivePageTest, SaysWhyARunEnded) {
-  QString said;
-  QObject::connect(&navigator_, &Navigator::said, &page_,
-                   [&](const QString& text) { said = text; });
   {
     LivingRun live(run_.path(), 2000);
     page_.show_run(run_.path());
@@ -215,7 +212,6 @@ TEST_F(LivePageTest, SaysWhyARunEnded) {
     ASSERT_TRUE(wait_until([&] { return label("phase") == "Failed"; }));
   }
   EXPECT_EQ(page_.notice().toStdString(), "the GPU has no memory left");
-  EXPECT_TRUE(said.contains("Failed")) << said.toStdString();
   EXPECT_FALSE(child<QToolButton>("pause_button")->isVisible());
   EXPECT_TRUE(child<QToolButton>("resume_run_button")->isEnabled());
   EXPECT_FALSE(child<QToolButton>("try_button")->isVisible());

@@ -4,6 +4,7 @@
 #include <QComboBox>
 #include <QMenuBar>
 #include <QPushButton>
+#include <QStatusBar>
 #include <QTemporaryDir>
 #include <QTest>
 #include <QWheelEvent>
@@ -11,6 +12,7 @@
 #include "gui/app/app_style.h"
 #include "gui/app/main_window.h"
 #include "gui/app/palette.h"
+#include "gui/models/runs/run_words.h"
 #include "gui/pages/new_run/new_run_page.h"
 #include "gui/widgets/plan/plan_view.h"
 #include "tests/gui/pages/page_test.h"
@@ -143,6 +145,44 @@ TEST(Window, NoLetterOfAltIsTwiceInAStepOfNewRun) {
       check_mnemonics(*filled.window, "step " + std::to_string(step), filled.menus);
     }
   }
+}
+
+TEST(Window, TellsTheEndOfARunThatNoPageShows) {
+  FilledWindow filled;
+  MainWindow& window = *filled.window;
+  std::optional<LivingRun> night(filled.home.runs() / "night");
+  emit window.navigator().live_wanted(filled.first);
+  const auto see = [&](const char* phase) {
+    return wait_until([&] {
+      window.runs().look();
+      const int row = window.runs().row_of(filled.home.runs() / "night");
+      return row >= 0 && window.runs().facts_of(row).phase == phase;
+    });
+  };
+  QStringList ended, noticed;
+  QObject::connect(&window.notices(), &RunNotices::run_ended, &window,
+                   [&](const QString& text) { ended << text; });
+  QObject::connect(&window.notices(), &RunNotices::noticed, &window,
+                   [&](const QString& title, const QString& text) { noticed << title << text; });
+  ASSERT_TRUE(see("training"));
+  night->end(runs::Phase::failed, {{"exit_reason", "the disk is full"}});
+  ASSERT_TRUE(see("failed"));
+  ASSERT_TRUE(wait_until([&] { return !noticed.isEmpty(); }));
+  EXPECT_EQ(ended.size(), 1);
+  ASSERT_EQ(noticed.size(), 2) << "not those that had ended before";
+  EXPECT_EQ(noticed[0], isolated("night") + ": Failed");
+  EXPECT_EQ(noticed[1], "the disk is full");
+  EXPECT_EQ(window.statusBar()->currentMessage(), noticed[0]);
+
+  filled.settings.set_notifies(false);
+  night.emplace(filled.home.runs() / "night");
+  ASSERT_TRUE(see("training"));
+  night->end(runs::Phase::stopped);
+  ASSERT_TRUE(see("stopped"));
+  ASSERT_TRUE(wait_until([&] { return ended.size() == 2; }));
+  EXPECT_EQ(noticed.size(), 2) << "the user wants none";
+  emit window.notices().chosen(filled.second);
+  EXPECT_EQ(window.current_page(), PageId::live);
 }
 
 TEST(Palette, TextIsReadable) {
