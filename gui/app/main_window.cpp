@@ -16,6 +16,7 @@
 #include <QStyledItemDelegate>
 
 #include "gui/app/palette.h"
+#include "gui/models/plan/plan_picture.h"
 #include "gui/models/text.h"
 #include "gui/pages/compare/compare_page.h"
 #include "gui/pages/doctor/doctor_page.h"
@@ -210,6 +211,14 @@ void MainWindow::connect_navigator() {
     if (planned_machine_ == "auto")
       new_run_->set_plan_verdict(fits, plan->summary().section('\n', 0, 0));
   });
+  connect(&plan_here_, &PlanThread::answered, this,
+          [this](const std::shared_ptr<const PlanOutcome>& outcome) {
+            if (planned_machine_ == "auto") return;
+            const PlanPicture picture(*outcome);
+            new_run_->set_plan_verdict(
+                outcome->answer && outcome->answer->fits(),
+                tr("This machine: %1").arg(outcome->answer ? picture.verdict_word : picture.why));
+          });
   connect(&keeper_, &RunKeeper::changed, &queue_, &RunQueue::status_changed);
   queue_.set_gate([this] { return keeper_.why_not_now(); });
   connect(&keeper_, &RunKeeper::acted, this,
@@ -227,9 +236,14 @@ void MainWindow::connect_navigator() {
 
 void MainWindow::show_plan(PlanView& plan) {
   if (!planned_) return;
+  plan.set_settings(planned_on(planned_machine_));
+  if (planned_machine_ != "auto") plan_here_.ask(planned_on("auto"));
+}
+
+config::Config MainWindow::planned_on(const std::string& machine) const {
   config::Config settings = *planned_;
-  settings.set("machine", planned_machine_, {config::Source::command_line, "the app"});
-  plan.set_settings(settings);
+  settings.set("machine", machine, {config::Source::command_line, "the app"});
+  return settings;
 }
 
 void MainWindow::guard_wheels() {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gui/app/run_notices.h"
+#include "gui/models/plan/plan_thread.h"
 #include "gui/models/runs/run_keeper.h"
 #include "gui/models/runs/run_requests.h"
 #include "gui/pages/page.h"
@@ -52,6 +53,7 @@ class MainWindow : public QMainWindow {
   void guard_wheels();
   /** The plan of the new run, on the machine that was chosen for it. */
   void show_plan(PlanView& plan);
+  config::Config planned_on(const std::string& machine) const;
   void say(const QString& text);
 
   AppSettings& settings_;
@@ -70,6 +72,7 @@ class MainWindow : public QMainWindow {
   NewRunPage* new_run_ = nullptr;
   std::optional<config::Config> planned_;  ///< the new run's settings
   std::string planned_machine_ = "auto";
+  PlanThread plan_here_;  ///< asked where another machine's plan is shown: the run starts here
   SamplesPage* samples_ = nullptr;
   TryItPage* try_ = nullptr;
   QListWidget* list_ = nullptr;

@@ -66,6 +66,10 @@ QString PlanPicture::text_of(const PlanChange& change) {
 }
 
 PlanPicture::PlanPicture(const PlanOutcome& outcome) {
+  if (!outcome.answer) {
+    add_error(outcome.error.value());
+    return;
+  }
   const PlanAnswer& answer = *outcome.answer;
   is_complete_ = outcome.is_complete;
   machine = to_text(answer.machine.name);
@@ -76,6 +80,12 @@ PlanPicture::PlanPicture(const PlanOutcome& outcome) {
   if (answer.time) add_time(answer);
   add_notes(answer);
   add_summary();
+}
+
+void PlanPicture::add_error(const Error& error) {
+  verdict_word = tr("No plan");
+  why = to_text(error.what()).section(QStringLiteral("] "), 1);
+  summary = tr("No plan: %1").arg(why);
 }
 
 void PlanPicture::add_memory(const PlanAnswer& answer) {

@@ -17,7 +17,7 @@ class PlanPicture {
 
  public:
   PlanPicture() = default;
-  /** The outcome has an answer. */
+  /** Of an outcome without an answer: why there is no plan, and no bars. */
   explicit PlanPicture(const PlanOutcome& outcome);
 
   std::vector<Bar> memory;  ///< one for each place
@@ -39,6 +39,7 @@ class PlanPicture {
   static QString text_of(const PlanChange& change);
 
  private:
+  void add_error(const Error& error);
   void add_memory(const service::PlanAnswer& answer);
   void add_time(const service::PlanAnswer& answer);
   void add_verdict(const PlanOutcome& outcome);

@@ -365,18 +365,15 @@ void PlanView::show_outcome(const std::shared_ptr<const PlanOutcome>& outcome) {
     busy_->hide();
   }
   outcome_ = outcome;
-  if (outcome->error)
-    show_error(*outcome->error);
-  else
+  picture_ = PlanPicture(*outcome_);
+  if (outcome->answer)
     show_answer();
+  else
+    show_no_answer();
   emit planned(outcome->answer && outcome->answer->fits());
 }
 
-void PlanView::show_error(const Error& error) {
-  picture_ = {};
-  picture_.verdict_word = tr("No plan");
-  picture_.why = to_text(error.what()).section(QStringLiteral("] "), 1);
-  picture_.summary = tr("No plan: %1").arg(picture_.why);
+void PlanView::show_no_answer() {
   plan_->hide();
   for (const Budget& budget : {gpu_, host_})
     budget.field->setPlaceholderText(tr("auto"));
@@ -386,7 +383,6 @@ void PlanView::show_error(const Error& error) {
 
 void PlanView::show_answer() {
   const PlanAnswer& answer = *outcome_->answer;
-  picture_ = PlanPicture(*outcome_);
   const PlanRequest& request = answer.request;
   const auto& profile = answer.machine.machine.profile;
   const bool is_elsewhere = settings_->maybe_text("machine").has_value();

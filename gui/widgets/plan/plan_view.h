@@ -60,7 +60,7 @@ class PlanView : public QWidget {
   void show_controls();
   void show_outcome(const std::shared_ptr<const PlanOutcome>& outcome);
   void show_answer();
-  void show_error(const Error& error);
+  void show_no_answer();
   void show_verdict();
   void show_changes();
   void show_figures();

@@ -81,6 +81,14 @@ TEST(Window, PlansForACardThatIsNotHere) {
     return plan->answer() && plan->answer()->machine.name.find("2080") != std::string::npos;
   }));
   EXPECT_TRUE(plan->summary().contains("2080")) << plan->summary().toStdString();
+  // The run starts here, whatever card is looked at.
+  const auto state = [&] { return part<QLabel>(page, "state").text(); };
+  ASSERT_TRUE(wait_until([&] { return state().contains("This machine"); }))
+      << state().toStdString();
+  auto& start = part<QPushButton>(page, "start_button");
+  EXPECT_EQ(start.text(), "&Start");
+  page.settings().set_text("host_memory", "1MiB");
+  EXPECT_TRUE(wait_until([&] { return start.text() == "&Start anyway"; })) << state().toStdString();
 }
 
 /** A window over two runs, and settings whose texts and plan are shown. */
