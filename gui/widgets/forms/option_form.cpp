@@ -2,8 +2,8 @@
 
 #include <QFormLayout>
 #include <QLabel>
-#include <QTimer>
 #include <QVBoxLayout>
+#include <utility>
 
 #include "gui/models/settings/option_text.h"
 #include "gui/widgets/forms/option_field.h"
@@ -13,12 +13,15 @@ namespace ferry::gui {
 
 namespace {
 
-constexpr int kMadeAtOnce = 16;
+constexpr int kMadeAtOnce = 6;  // a turn stays far below a frame, also on a busy machine
 
 }  // namespace
 
 OptionForm::OptionForm(SettingsModel& settings, const QString& prefix, QWidget* parent)
     : QWidget(parent), settings_(settings), prefix_(prefix) {
+  more_.setSingleShot(true);
+  more_.setInterval(0);
+  connect(&more_, &QTimer::timeout, this, qOverload<>(&OptionForm::update_rows));
   layout_ = new QVBoxLayout(this);
   layout_->setContentsMargins(0, 0, 0, 0);
   connect(&settings_, &SettingsModel::settings_changed, this, [this] {
@@ -63,7 +66,7 @@ void OptionForm::set_shows_all(bool all) {
   for (Group& group : groups_)
     for (Row& row : group.rows)
       row.is_pinned = false;
-  update_rows();
+  update_rows(/*n_may_make=*/0);  // the click that wants them has enough to do
 }
 
 void OptionForm::set_search(const QString& words) {
@@ -102,18 +105,21 @@ void OptionForm::make(Group& group, size_t at) {
 }
 
 void OptionForm::update_rows() {
+  update_rows(kMadeAtOnce);
+}
+
+/** All of them take longer than a frame: they are made in several turns of the event loop. */
+void OptionForm::update_rows(int n_may_make) {
   n_shown_ = 0;
   task_ = task();
-  bool is_new = false;
-  // A search may want them all: they are made in several turns, so that typing is not held up.
-  int n_may_make = words_.isEmpty() ? std::numeric_limits<int>::max() : kMadeAtOnce;
+  bool has_new = std::exchange(has_new_, false);
   for (Group& group : groups_) {
     int n_of_group = 0;
     for (size_t i = 0; i < group.rows.size(); ++i) {
       const bool is_wanted = wants(group.rows[i]);
       if (is_wanted && !group.rows[i].field && n_may_make-- > 0) {
         make(group, i);
-        is_new = true;
+        has_new = true;
       }
       if (OptionField* const field = group.rows[i].field) {
         field->setVisible(is_wanted);
@@ -124,7 +130,7 @@ void OptionForm::update_rows() {
     if (group.heading) group.heading->setVisible(n_of_group > 0);
     n_shown_ += n_of_group;
   }
-  if (is_new) {
+  if (has_new) {
     // Labels of all groups are as wide as the widest, so that editors stand in one column.
     int width = 0;
     for (const Group& group : groups_)
@@ -138,7 +144,7 @@ void OptionForm::update_rows() {
     set_tab_order();
   }
   set_mnemonics();
-  if (n_may_make < 0) QTimer::singleShot(0, this, &OptionForm::update_rows);
+  if (n_may_make < 0) more_.start();
 }
 
 /** Fields that are made late stand between others, and the tab key goes as the eye does. */
@@ -193,14 +199,19 @@ OptionField* OptionForm::made_field(const QString& key) const {
 
 OptionField* OptionForm::field(const QString& key) {
   for (Group& group : groups_)
-    for (Row& row : group.rows)
-      if (row.key == key) {
-        if (!row.field || row.field->isHidden()) {
-          row.is_pinned = true;
-          update_rows();
+    for (size_t i = 0; i < group.rows.size(); ++i) {
+      Row& row = group.rows[i];
+      if (row.key != key) continue;
+      if (!row.field || row.field->isHidden()) {
+        row.is_pinned = true;
+        if (!row.field) {  // at once: who asks wants to show it
+          make(group, i);
+          has_new_ = true;
         }
-        return row.field;
+        update_rows();
       }
+      return row.field;
+    }
   return nullptr;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // A form of settings: fields by group, of the basic level or of all. Fields that are not shown are
-// not made.
+// not made; many are made in several turns of the event loop.
 
+#include <QTimer>
 #include <QWidget>
 #include <vector>
 
@@ -41,7 +42,9 @@ class OptionForm : public QWidget {
   OptionField* field(const QString& key);
   /** The field, where it was made. */
   OptionField* made_field(const QString& key) const;
+  /** Those that it shows, made or not yet. */
   int n_shown() const { return n_shown_; }
+  bool is_complete() const { return !more_.isActive(); }
 
  signals:
   void focused(const QString& key);
@@ -64,14 +67,17 @@ class OptionForm : public QWidget {
   bool wants(const Row& row) const;
   void make(Group& group, size_t row);
   void update_rows();
+  void update_rows(int n_may_make);
   void set_mnemonics();
   void set_tab_order();
 
   SettingsModel& settings_;
   QString prefix_, words_, reserved_, task_;
   bool shows_all_ = false, has_headings_ = false;
+  bool has_new_ = false;  ///< a field was made that has no place in the tab order yet
   int n_shown_ = 0;
   std::vector<Group> groups_;
+  QTimer more_;  ///< fields are wanted that are not made yet
   QVBoxLayout* layout_ = nullptr;
   QWidget* tab_after_ = nullptr;
 };

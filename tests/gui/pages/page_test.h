@@ -10,12 +10,14 @@
 #include <QStringList>
 #include <QTabBar>
 #include <QWidget>
+#include <algorithm>
 #include <map>
 #include <string>
 
 #include "gui/app/palette.h"
 #include "gui/models/text.h"
 #include "gui/pages/page.h"
+#include "gui/widgets/forms/option_form.h"
 #include "tests/gui/gui_test.h"
 
 namespace ferry::gui {
@@ -74,6 +76,14 @@ inline void check_mnemonics(const QWidget& page,
   for (const QTabBar* tabs : page.findChildren<QTabBar*>())
     for (int i = 0; tabs->isVisibleTo(&page) && i < tabs->count(); ++i)
       if (tabs->isTabVisible(i)) take(tabs->tabText(i));
+}
+
+/** Forms make their fields in several turns of the event loop. */
+inline bool has_all_fields(const QWidget& page) {
+  return wait_until([&] {
+    const auto forms = page.findChildren<OptionForm*>();
+    return std::ranges::all_of(forms, &OptionForm::is_complete);
+  });
 }
 
 template <typename Widget>

@@ -149,6 +149,7 @@ TEST(Window, NoLetterOfAltIsTwiceInAStepOfNewRun) {
     }
     for (const bool all : {false, true}) {
       filled.settings.set_shows_all_options(all);
+      ASSERT_TRUE(has_all_fields(page));
       QCoreApplication::processEvents();
       check_mnemonics(*filled.window, "step " + std::to_string(step), filled.menus);
     }
