@@ -392,7 +392,8 @@ void NewRunPage::set_tab_order(Step step) {
   QWidget* before = form->last_stop() ? form->last_stop() : areas_[step];
   for (QWidget* const stop : areas_[step]->widget()->findChildren<QWidget*>()) {
     if (form->isAncestorOf(stop) || !(stop->focusPolicy() & Qt::TabFocus)) continue;
-    if (stop->focusProxy()) continue;
+    // The list of a combo box is a window of its own.
+    if (stop->focusProxy() || stop->window() != window()) continue;
     setTabOrder(before, stop);
     before = stop;
   }

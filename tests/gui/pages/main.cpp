@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <mutex>
+
 #include "gui/app/palette.h"
 #include "tests/gui/pages/monitored_application.h"
 
@@ -24,6 +26,38 @@ class HandlersAreQuick : public testing::EmptyTestEventListener {
   MonitoredApplication& app_;
 };
 
+/** Nothing that a page does may make Qt warn. */
+class QtIsSilent : public testing::EmptyTestEventListener {
+ public:
+  QtIsSilent() { before_ = qInstallMessageHandler(take); }
+  void OnTestStart(const testing::TestInfo& test) override {
+    Q_UNUSED(test);
+    const std::lock_guard lock(mutex_);
+    said_.clear();
+  }
+  void OnTestEnd(const testing::TestInfo& test) override {
+    const std::lock_guard lock(mutex_);
+    for (const QString& text : said_)
+      ADD_FAILURE() << test.test_suite_name() << "." << test.name()
+                    << ": Qt says: " << text.toStdString();
+  }
+
+ private:
+  static void take(QtMsgType type, const QMessageLogContext& where, const QString& text) {
+    // The screen that is not there says so.
+    if (type != QtDebugMsg && type != QtInfoMsg &&
+        !text.startsWith("This plugin does not support")) {
+      const std::lock_guard lock(mutex_);
+      said_ << text;
+    }
+    before_(type, where, text);
+  }
+
+  static inline std::mutex mutex_;  // threads warn, too
+  static inline QStringList said_;
+  static inline QtMessageHandler before_ = nullptr;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -31,5 +65,6 @@ int main(int argc, char** argv) {
   MonitoredApplication app(argc, argv);
   ferry::gui::apply_theme(ferry::gui::Theme::light);
   testing::UnitTest::GetInstance()->listeners().Append(new HandlersAreQuick(app));
+  testing::UnitTest::GetInstance()->listeners().Append(new QtIsSilent);
   return RUN_ALL_TESTS();
 }

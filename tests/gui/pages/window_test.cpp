@@ -2,6 +2,7 @@
 
 #include <QApplication>
 #include <QComboBox>
+#include <QLineEdit>
 #include <QMenuBar>
 #include <QPushButton>
 #include <QStatusBar>
@@ -154,6 +155,30 @@ TEST(Window, NoLetterOfAltIsTwiceInAStepOfNewRun) {
       check_mnemonics(*filled.window, "step " + std::to_string(step), filled.menus);
     }
   }
+}
+
+/** Warnings of Qt fail any of these tests; this one goes everywhere, and takes the tab key along.
+ */
+TEST(Window, EveryPageAndStepOpensWithoutAWarning) {
+  FilledWindow filled;
+  MainWindow& window = *filled.window;
+  emit window.navigator().new_run_wanted(filled.config);
+  emit window.navigator().live_wanted(filled.first);
+  emit window.navigator().compare_wanted({filled.first, filled.second});
+  auto& new_run = dynamic_cast<NewRunPage&>(window.page(PageId::new_run));
+  for (const bool all : {false, true}) {
+    filled.settings.set_shows_all_options(all);
+    for (int page = 0; page < 10; ++page) {
+      window.show_page(static_cast<PageId>(page));
+      QTest::keyClick(&window, Qt::Key_Tab);
+    }
+    for (int step = 0; step < NewRunPage::n_steps; ++step) {
+      new_run.show_step(static_cast<NewRunPage::Step>(step));
+      EXPECT_TRUE(has_all_fields(new_run));
+    }
+  }
+  part<QLineEdit>(new_run, "option_search").setText("memory");
+  EXPECT_TRUE(wait_until([&] { return new_run.findChild<QWidget*>("hit_gpu_memory"); }));
 }
 
 TEST(Window, TellsTheEndOfARunThatNoPageShows) {
