@@ -1,19 +1,50 @@
 #include "gui/models/text.h"
 
-#include <QFile>
+#include "src/base/utf8.h"
 
 namespace ferry::gui {
+
+namespace {
+
+// A byte that is no UTF-8 becomes half of a pair that no text has: U+DC80 to U+DCFF.
+constexpr char16_t kBytes = 0xDC00, kFirstByte = 0xDC80, kLastByte = 0xDCFF;
+
+}  // namespace
 
 QString to_text(std::string_view utf8) {
   return QString::fromUtf8(utf8.data(), static_cast<qsizetype>(utf8.size()));
 }
 
 QString path_text(const std::filesystem::path& path) {
-  return QFile::decodeName(path.c_str());
+  QString text;
+  for (std::string_view rest = path.native(); !rest.empty();) {
+    const size_t n_valid = first_invalid_utf8(rest);
+    text += to_text(rest.substr(0, n_valid));
+    if (n_valid >= rest.size()) break;
+    text += QChar(static_cast<char16_t>(kBytes + static_cast<unsigned char>(rest[n_valid])));
+    rest.remove_prefix(n_valid + 1);
+  }
+  return text;
 }
 
 std::filesystem::path to_path(const QString& text) {
-  return {QFile::encodeName(text).toStdString()};
+  std::string bytes;
+  qsizetype from = 0;
+  const auto add_until = [&](qsizetype end) {
+    bytes += QStringView(text).mid(from, end - from).toUtf8().toStdString();
+    from = end + 1;
+  };
+  for (qsizetype i = 0; i < text.size(); ++i) {
+    const char16_t unit = text[i].unicode();
+    if (text[i].isHighSurrogate()) {
+      ++i;  // a whole pair is a character
+    } else if (unit >= kFirstByte && unit <= kLastByte) {
+      add_until(i);
+      bytes += static_cast<char>(unit - kBytes);
+    }
+  }
+  add_until(text.size());
+  return bytes;
 }
 
 std::optional<QString> trouble_of(const std::function<void()>& work) {

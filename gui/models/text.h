@@ -1,6 +1,5 @@
 #pragma once
-// Text and paths between the service and Qt. Paths keep their bytes: a name that is not UTF-8 stays
-// what it is.
+// Text and paths between the service and Qt.
 
 #include <QString>
 #include <filesystem>
@@ -13,6 +12,7 @@
 namespace ferry::gui {
 
 QString to_text(std::string_view utf8);
+/** A path as text, and back, without loss: bytes that are no UTF-8 are kept as lone surrogates. */
 QString path_text(const std::filesystem::path& path);
 std::filesystem::path to_path(const QString& text);
 

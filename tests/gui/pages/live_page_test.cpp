@@ -20,6 +20,7 @@
 #include "gui/models/text.h"
 #include "gui/pages/live/action_bar.h"
 #include "gui/pages/live/live_charts.h"
+#include "gui/widgets/charts/curve_chart.h"
 #include "gui/widgets/runs/log_pane.h"
 #include "tests/gui/run_files.h"
 
@@ -202,6 +203,15 @@ TEST_F(LivePageTest, ChangesASettingWhileItTrains) {
   ASSERT_TRUE(wait_until([&] { return value->text() == "0.5"; }));
   live.end(Phase::finished, nlohmann::ordered_json::object());
   ASSERT_TRUE(wait_until([&] { return !value->isVisible(); }));
+}
+
+TEST_F(LivePageTest, ShowsARunWhoseNameIsNoText) {
+  RunFiles run(run_.path().parent_path() / "caf\xe9");
+  run.add_steps(1, 10);
+  page_.show_run(run.path());
+  EXPECT_EQ(label("phase"), "Finished");
+  EXPECT_TRUE(
+      wait_until([&] { return page_.findChild<CurveChart*>()->summary().contains("10 points"); }));
 }
 
 TEST_F(LivePageTest, SaysWhyARunEnded) {

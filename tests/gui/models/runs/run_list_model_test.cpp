@@ -230,6 +230,17 @@ TEST_F(RunList, StaysSmallOverHours) {
 #endif
 }
 
+TEST_F(RunList, ARunWhoseNameIsNoTextIsListedAndReached) {
+  const fs::path run = make_run(home_.runs() / "caf\xe9");
+  open();
+  ASSERT_TRUE(wait_until([&] { return is_read(); }));
+  ASSERT_EQ(model_->rowCount(), 1);
+  EXPECT_EQ(model_->path_of(0), run);
+  EXPECT_TRUE(text(0, RunListModel::name).starts_with("caf"));
+  EXPECT_EQ(text(0, RunListModel::state), "Finished");
+  EXPECT_EQ(to_path(model_->index(0, 0).data(RunListModel::path_role).toString()), run);
+}
+
 TEST(RunWords, TellThePlannedMemory) {
   const auto planned = nlohmann::ordered_json::parse(
       R"({"plan": {"rows": [{"place": "host", "bytes": 5}, {"place": "device", "bytes": 3},
