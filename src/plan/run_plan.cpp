@@ -59,6 +59,10 @@ bool is_of_other_cpu(const MachineProfile& profile) {
 
 }  // namespace
 
+int64_t host_budget_of(const config::Config& config, const PlanMachine& machine) {
+  return config.maybe_integer("host_memory").value_or(machine.host_budget_bytes);
+}
+
 ProcessMemory process_memory_of(const PlanMachine& machine) {
   const ProcessMemory measured = measured_process_memory(machine);
   const ProcessMemory assumed = assumed_process_memory(machine.has_gpu);
@@ -308,8 +312,7 @@ PlanRequest make_plan_request(const config::Config& config,
   request.is_reserve_assumed = !is_reserve_measured(machine);
   request.host_reserved_bytes = process.at_start_bytes + process.later_bytes + dataset_bytes;
   request.host_budget_bytes =
-      std::max<int64_t>(0, config.maybe_integer("host_memory").value_or(machine.host_budget_bytes) -
-                               request.host_reserved_bytes);
+      std::max<int64_t>(0, host_budget_of(config, machine) - request.host_reserved_bytes);
   if (const std::string& wish = config.text("placement"); wish != "auto")
     request.placement = wish == "host" ? Place::host : Place::device;
   request.activations = activations_of(config.text("activations"));

@@ -43,6 +43,9 @@ void add_gpu(const GpuHere& gpu, PlanMachine& machine);
  * display, and so are nine tenths of the host's. */
 PlanMachine machine_of(const MachineProfile& profile);
 
+/** The host memory that a run's process may have: as the settings say, else what the machine has
+ * for it. */
+int64_t host_budget_of(const config::Config& config, const PlanMachine& machine);
 /** As `ferry doctor` measured them there, else as on the machines that they are known of. */
 ProcessMemory process_memory_of(const PlanMachine& machine);
 int64_t loaded_kernels_bytes(const ModelTable& model, const PlanMachine& machine);

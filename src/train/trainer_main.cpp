@@ -22,6 +22,7 @@
 #include "src/engine/torch_setup.h"
 #include "src/files/lost_pages.h"
 #include "src/measure/bench_verb.h"
+#include "src/plan/run_plan.h"
 #include "src/runs/directory/settings_file.h"
 #include "src/runs/index/run_index.h"
 #include "src/runs/logs/train_log.h"
@@ -326,11 +327,13 @@ int train_in(OpenRun& run, config::CommandLine command, const std::vector<std::s
     if (!resumed->checkpoint) log_line("the run has no checkpoint: it begins at step 0");
   }
   if (!resumed) write_settings(job.config, run.path);  // first: what has them can go on
-  nlohmann::ordered_json about = {{"model", name_of_model(job.config)},
-                                  {"dataset", job.config.text("dataset")},
-                                  {"n_steps", job.steps.total},
-                                  {"identity", *job.identity.bits},
-                                  {"plan", plan_json(job.plan, job.machine.plan.has_gpu)}};
+  nlohmann::ordered_json about = {
+      {"model", name_of_model(job.config)},
+      {"dataset", job.config.text("dataset")},
+      {"n_steps", job.steps.total},
+      {"identity", *job.identity.bits},
+      {"plan", plan_json(job.plan, job.machine.plan.has_gpu)},
+      {"host_budget_bytes", host_budget_of(job.config, job.machine.plan)}};
   if (!resumed)
     about["parent"] = job.model.directory.has_weights()
                           ? runs::parent_of(job.model.directory.path())

@@ -197,6 +197,7 @@ TEST_F(RunsVerb, AReportTellsTheRunAndKeepsSecretsTextsAndPlaces) {
   auto record = nlohmann::json::parse(std::ifstream(made / "run.json"));
   record["host"] = "PRIVATE-HOST";
   record["exit_reason"] = "[x] '" + home + "/work/deep/data.tsv' with " + token + " failed";
+  record["host_budget_bytes"] = 3LL << 30;
   record["plan"] = {{"why", "all resident"},
                     {"rows", {{{"tag", "weights"}, {"place", "gpu"}, {"bytes", 4096}}}}};
   record["promised"] = {{"training_seconds", 60.0}, {"host_bytes_peak", 1 << 20}};
@@ -232,6 +233,7 @@ TEST_F(RunsVerb, AReportTellsTheRunAndKeepsSecretsTextsAndPlaces) {
   EXPECT_FALSE(contains(files["train.log"].get<std::string>(), "line 500\n")) << "the end only";
   holds("metrics.jsonl", R"({"step":5001,"loss":0.25})");
   holds("plan.txt", "all resident");
+  holds("plan.txt", "host memory that it could have: 3.00 GiB");
   holds("plan.txt", "1 min 00 s  1 min 15 s");
   holds("plan.txt", "checkpoint-5 is complete");
   EXPECT_TRUE(nlohmann::json::parse(files["doctor.json"].get<std::string>()).contains("memory"));

@@ -168,7 +168,9 @@ int64_t planned_host_bytes(const ordered_json& record) {
 }
 
 int64_t budgeted_host_bytes(const ordered_json& record) {
-  return count_in(record, "plan", "host_budget_bytes");
+  if (!record.is_object() || !record.contains("host_budget_bytes")) return 0;
+  const ordered_json& bytes = record["host_budget_bytes"];
+  return bytes.is_number_integer() ? std::max<int64_t>(0, bytes.get<int64_t>()) : 0;
 }
 
 int64_t planned_gpu_bytes(const ordered_json& record) {

@@ -50,7 +50,7 @@ void check_record(const JsonReader& record) {
   check_types(record,
               {"phase", "id", "host", "created", "started", "changed", "ferry_version",
                "exit_reason", "warning", "model", "dataset"},
-              {"pid", "n_steps", "format_version"});
+              {"pid", "n_steps", "format_version", "host_budget_bytes"});
   if (const auto parent = record.find("parent")) check_types(*parent, {"run"}, {});
   const auto changes = record.find("changes");
   for (size_t i = 0; changes && i < changes->size(); ++i)

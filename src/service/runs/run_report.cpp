@@ -102,6 +102,9 @@ std::string plan_text(const fs::path& run, const ordered_json& record) {
                      format_bytes(row.value("bytes", int64_t{0}))});
     out += table.text(plain) + "\n";
   }
+  if (record.is_object() && record.contains("host_budget_bytes"))
+    out += fmt::format("host memory that it could have: {}\n\n",
+                       number_or_dash(record, "host_budget_bytes", /*is_bytes=*/true));
   term::Table table({{""}, {"expected", term::Align::right}, {"actual", term::Align::right}});
   const ordered_json &promised = part("promised"), &actual = part("actual");
   for (const auto& [title, key, is_bytes] :

@@ -448,12 +448,12 @@ TEST_F(Runs, LooksAsItShould) {
                 .n_steps = 2000,
                 .more = {{"host", "elsewhere"},
                          {"promised", {{"host_bytes_peak", 62490000000}}},
+                         {"host_budget_bytes", 54760833024},
                          {"parent", {{"run", "2026-11-22_0900_gpt2_book"}}},
                          {"plan",
                           {{"why",
                             "weights and optimizer in host memory; every layer is sent to the GPU "
                             "as it is needed"},
-                           {"host_budget_bytes", 54760833024},
                            {"rows", nlohmann::ordered_json::array()}}}},
                 .metrics = wavy(300, 0)});
   const fs::path half = make_run(home_.runs() / "2026-11-19_half-written");
@@ -469,7 +469,7 @@ TEST_F(Runs, LooksAsItShould) {
   queue_->add(config, "The same with a larger learning rate");
   settings_.set_queue_on(true);
   select(killed);
-  EXPECT_THAT(details(), HasSubstr("58.20 GiB"));
+  EXPECT_THAT(details(), HasSubstr("planned 58.20 GiB, available 51.00 GiB"));
   EXPECT_THAT(details(), HasSubstr("2026-11-22_0900_gpt2_book"));
   see("runs-light");
   apply_theme(Theme::dark);

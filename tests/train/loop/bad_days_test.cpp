@@ -17,6 +17,7 @@
 #include <regex>
 #include <thread>
 
+#include "src/base/bytes.h"
 #include "src/runs/directory/checkpoints.h"
 #include "tests/cli/run_ferry.h"
 #include "tests/config/config_fixture.h"
@@ -77,7 +78,7 @@ class BadDays : public ::testing::Test {
 };
 
 TEST_F(BadDays, TheLogTellsTheRun) {
-  ASSERT_EQ(ferry(new_run("told", {"--lr=3e-3"})).exit_code, 0);
+  ASSERT_EQ(ferry(new_run("told", {"--host-memory=6GiB", "--lr=3e-3"})).exit_code, 0);
   const std::string log = text_of(root_ / "told/train.log");
   const std::string first = log.substr(0, log.find('\n'));
   EXPECT_TRUE(std::regex_match(
@@ -90,6 +91,7 @@ TEST_F(BadDays, TheLogTellsTheRun) {
   const auto record = record_of("told");
   EXPECT_EQ(record["n_steps"], 20);
   EXPECT_FALSE(record["plan"]["rows"].empty());
+  EXPECT_EQ(record["host_budget_bytes"], 6 * kGiB);
   EXPECT_GT(record["promised"]["host_bytes_peak"], 0);
   EXPECT_GT(record["actual"]["training_seconds"], 0);
   EXPECT_TRUE(contains(run_ferry({{"runs", "ls"}, {}, "/"}).out, "told")) << "known from anywhere";

@@ -250,8 +250,8 @@ TEST(RunWords, TellThePlannedMemory) {
   EXPECT_EQ(budgeted_host_bytes(planned), 0);
   const auto measured = nlohmann::ordered_json::parse(
       R"({"promised": {"host_bytes_peak": 62490000000},
-          "plan": {"host_budget_bytes": 54760833024,
-                   "rows": [{"tag": "weights", "place": "host", "bytes": 1}]}})");
+          "host_budget_bytes": 54760833024,
+          "plan": {"rows": [{"tag": "weights", "place": "host", "bytes": 1}]}})");
   EXPECT_EQ(planned_host_bytes(measured), 62490000000);
   EXPECT_EQ(budgeted_host_bytes(measured), 54760833024);
 }

@@ -86,10 +86,10 @@ TEST_F(RunProgressTest, AKilledRunSaysWhetherMemoryWasTheReason) {
   EXPECT_EQ(enough.find("most likely"), std::string::npos);
   EXPECT_NE(enough.find("58.00 GiB"), std::string::npos);
   nlohmann::ordered_json told = planned;
-  told["plan"]["host_budget_bytes"] = 51 * gib;
+  told["host_budget_bytes"] = 51 * gib;
   EXPECT_EQ(why(told, 128 * gib),
             "Killed, most likely out of host memory: planned 58.00 GiB, available 51.00 GiB.");
-  told["plan"]["host_budget_bytes"] = 128 * gib;
+  told["host_budget_bytes"] = 128 * gib;
   EXPECT_EQ(why(told, 51 * gib).find("most likely"), std::string::npos) << "the memory of then";
   EXPECT_NE(why(told, 51 * gib, 120.0 * static_cast<double>(gib)).find("most likely"),
             std::string::npos)
