@@ -47,6 +47,11 @@ std::filesystem::path to_path(const QString& text) {
   return bytes;
 }
 
+bool is_there(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
 std::optional<QString> trouble_of(const std::function<void()>& work) {
   try {
     work();

@@ -15,6 +15,8 @@ QString to_text(std::string_view utf8);
 /** A path as text, and back, without loss: bytes that are no UTF-8 are kept as lone surrogates. */
 QString path_text(const std::filesystem::path& path);
 std::filesystem::path to_path(const QString& text);
+/** False also where nobody can tell. */
+bool is_there(const std::filesystem::path& path);
 
 /** Does what may fail; what went wrong, for the user. Event handlers may not throw. */
 std::optional<QString> trouble_of(const std::function<void()>& work);

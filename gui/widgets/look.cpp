@@ -19,6 +19,11 @@ QColor mark_colour(const QPalette& palette, int n) {
   return is_dark ? kDark[i] : kLight[i];
 }
 
+QFont bold_font(QFont font) {
+  font.setBold(true);
+  return font;
+}
+
 QFont heading_font(QFont font, double larger) {
   font.setBold(true);
   font.setPointSizeF(font.pointSizeF() * larger);

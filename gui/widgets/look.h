@@ -12,6 +12,7 @@ QColor error_colour(const QPalette& palette);
 /** A ground behind words that are meant, on which text has 4.5:1; `n` tells neighbours apart. */
 QColor mark_colour(const QPalette& palette, int n = 0);
 
+QFont bold_font(QFont font);
 /** Bold, and so much larger. */
 inline constexpr double kTitle = 1.3, kHeading = 1.15;
 QFont heading_font(QFont font, double larger = kHeading);

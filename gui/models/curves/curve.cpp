@@ -76,6 +76,10 @@ Trend trend_of(Points points) {
 
 }  // namespace
 
+QString step_text(double step) {
+  return QLocale().toString(static_cast<qlonglong>(std::llround(step)));
+}
+
 QString value_text(double value, ValueUnit unit) {
   if (!std::isfinite(value)) return CurveWords::tr("not finite");
   switch (unit) {

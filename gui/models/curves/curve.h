@@ -18,6 +18,7 @@ enum class ValueUnit : uint8_t { number, bytes, percent, per_second, millisecond
 
 /** "1.834", "6.10 GiB", "97.3 %"; "not finite" of NaN. */
 QString value_text(double value, ValueUnit unit);
+QString step_text(double step);
 /** Short enough for an axis: "12k", "1.5 GiB". */
 QString tick_text(double value, ValueUnit unit);
 

@@ -98,9 +98,7 @@ RunProgress progress_of(const Json& record,
                         const MetricsReader& metrics) {
   RunProgress progress;
   progress.step = metrics.n_steps();
-  if (record.is_object())
-    if (const auto n = record.find("n_steps"); n != record.end() && n->is_number_integer())
-      progress.n_steps = std::max<int64_t>(0, n->get<int64_t>());
+  progress.n_steps = steps_in(record);
   progress.epoch = last_of(metrics, "epoch").value_or(0);
   if (progress.step > 0 && progress.epoch > 0)
     progress.n_epochs =

@@ -62,11 +62,6 @@ std::optional<QString> write_whole(const fs::path& file, const QByteArray& text)
   return std::nullopt;
 }
 
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 }  // namespace
 
 fs::path RunQueue::default_directory() {

@@ -28,6 +28,15 @@ int64_t count_in(const ordered_json& record, const char* part, const char* key) 
   return number > 0 && number < 9e18 ? static_cast<int64_t>(number) : 0;
 }
 
+/** 0: none, or a negative one. */
+int64_t integer_in(const ordered_json& record, const char* key) {
+  if (!record.is_object()) return 0;
+  const auto found = record.find(key);
+  return found != record.end() && found->is_number_integer()
+             ? std::max<int64_t>(0, found->get<int64_t>())
+             : 0;
+}
+
 /** The sum of the plan's rows at a place. */
 int64_t planned_at(const ordered_json& record, std::string_view place) {
   if (!record.is_object() || !record.contains("plan")) return 0;
@@ -144,6 +153,10 @@ std::optional<double> number_in(const ordered_json& record, const char* part, co
   return value->get<double>();
 }
 
+int64_t steps_in(const ordered_json& record) {
+  return integer_in(record, "n_steps");
+}
+
 QDateTime time_of_record(const ordered_json& record, const char* key) {
   return QDateTime::fromString(text_in(record, key), Qt::ISODate).toLocalTime();
 }
@@ -168,9 +181,7 @@ int64_t planned_host_bytes(const ordered_json& record) {
 }
 
 int64_t budgeted_host_bytes(const ordered_json& record) {
-  if (!record.is_object() || !record.contains("host_budget_bytes")) return 0;
-  const ordered_json& bytes = record["host_budget_bytes"];
-  return bytes.is_number_integer() ? std::max<int64_t>(0, bytes.get<int64_t>()) : 0;
+  return integer_in(record, "host_budget_bytes");
 }
 
 int64_t planned_gpu_bytes(const ordered_json& record) {

@@ -34,6 +34,8 @@ QString text_in(const nlohmann::ordered_json& record, const char* key);
 std::optional<double> number_in(const nlohmann::ordered_json& record,
                                 const char* part,
                                 const char* key);
+/** The steps of the whole run by run.json; 0: not known. */
+int64_t steps_in(const nlohmann::ordered_json& record);
 /** A time of run.json, which is UTC; invalid where it is none. */
 QDateTime time_of_record(const nlohmann::ordered_json& record, const char* key);
 QString time_text(const QDateTime& time);

@@ -251,9 +251,7 @@ QWidget* DoctorPage::widget_of(const Finding& finding, int place) {
   QString what = to_text(finding.what);
   if (!what.isEmpty()) what[0] = what[0].toUpper();
   QLabel* first = words(tr("%1: %2").arg(word_of(finding.severity), what));
-  QFont bold = first->font();
-  bold.setBold(true);
-  first->setFont(bold);
+  first->setFont(bold_font(first->font()));
   said->addWidget(first);
   const QString cure = to_text(finding.cure);
   if (!cure.isEmpty()) said->addWidget(words(cure));

@@ -36,11 +36,6 @@ namespace {
 
 constexpr int kMargin = 16;
 
-bool is_there(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 }  // namespace
 
 LivePage::LivePage(Shared& shared, QWidget* parent) : Page(shared, parent) {

@@ -191,9 +191,7 @@ void PresetList::fill() {
       if (!group) {
         group = new QTreeWidgetItem(tree_, {task_name(task)});
         group->setFlags(Qt::ItemIsEnabled);
-        QFont bold = tree_->font();
-        bold.setBold(true);
-        group->setFont(0, bold);
+        group->setFont(0, bold_font(tree_->font()));
         group->setForeground(0, palette().color(QPalette::Link));
       }
       auto* const item = new QTreeWidgetItem(group);

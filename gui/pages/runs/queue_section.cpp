@@ -2,6 +2,8 @@
 
 #include <QtWidgets>
 
+#include "gui/widgets/look.h"
+
 namespace ferry::gui {
 
 namespace {
@@ -37,14 +39,12 @@ class EntryDelegate : public QStyledItemDelegate {
                         int(Qt::AlignVCenter | Qt::AlignLeading),
                         QFontMetrics(font).elidedText(text, Qt::ElideRight, inside.width()));
     };
-    QFont bold = filled.font;
-    bold.setBold(true);
     const QString trouble = index.data(RunQueue::trouble_role).toString();
     draw(0,
          RunQueue::tr("%1. %2", "place in the queue, title")
              .arg(index.row() + 1)
              .arg(index.data(RunQueue::title_role).toString()),
-         bold, QPalette::Text);
+         bold_font(filled.font), QPalette::Text);
     draw(1,
          RunQueue::tr("%1: %2", "state, about")
              .arg(index.data(RunQueue::state_role).toString(),
@@ -67,9 +67,7 @@ QueueSection::QueueSection(AppSettings& settings, RunQueue& queue, QWidget* pare
       list_(new QListView),
       content_(new QWidget) {
   auto* title = new QLabel(tr("Queue"));
-  QFont bold = title->font();
-  bold.setBold(true);
-  title->setFont(bold);
+  title->setFont(bold_font(title->font()));
   switch_->setObjectName("queue_switch");
   status_->setObjectName("queue_status");
   status_->setTextFormat(Qt::PlainText);

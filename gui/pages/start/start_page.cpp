@@ -86,9 +86,7 @@ QWidget* StartPage::make_machine() {
   grid->setColumnStretch(3, 1);
   machine_state_ = new QLabel(tr("Looking at this machine..."));
   machine_state_->setObjectName("machine_state");
-  QFont bold = machine_state_->font();
-  bold.setBold(true);
-  machine_state_->setFont(bold);
+  machine_state_->setFont(bold_font(machine_state_->font()));
   doctor_ = new QPushButton(tr("&Check everything"));
   doctor_->setObjectName("doctor_button");
   auto* row = new QHBoxLayout;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "gui/widgets/charts/curve_style.h"
+#include "gui/widgets/look.h"
 
 namespace ferry::gui {
 
@@ -288,9 +289,7 @@ void CurvePlot::restyle() {
     sign->setColor(warning_colour(colours));
     sign->setPen(QPen(warning_colour(colours), 1.5));
     sign->setBrush(colours.color(QPalette::Base));
-    QFont bold = font();
-    bold.setBold(true);
-    sign->setFont(bold);
+    sign->setFont(bold_font(font()));
   }
 }
 

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <utility>
 
+#include "gui/widgets/look.h"
+
 namespace ferry::gui {
 
 namespace {
@@ -226,8 +228,7 @@ void StackedBars::paint_limit(QPainter& painter, const QRect& rect, const Bar& b
 void StackedBars::paintEvent(QPaintEvent* /*event*/) {
   QPainter painter(this);
   const QFontMetrics metrics = fontMetrics();
-  QFont bold = font();
-  bold.setBold(true);
+  const QFont bold = bold_font(font());
   for (int b = 0; b < static_cast<int>(bars_.size()); ++b) {
     const Bar& bar = bars_[static_cast<size_t>(b)];
     const QRect rect = rect_of(b);

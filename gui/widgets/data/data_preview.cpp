@@ -6,6 +6,7 @@
 #include "gui/models/text.h"
 #include "gui/widgets/charts/length_chart.h"
 #include "gui/widgets/data/token_view.h"
+#include "gui/widgets/look.h"
 
 namespace ferry::gui {
 
@@ -119,9 +120,7 @@ QWidget* DataPreview::make_samples() {
 
   const auto add = [&](const QString& title, QWidget* widget, int stretch) {
     auto* label = new QLabel(title);
-    QFont bold = label->font();
-    bold.setBold(true);
-    label->setFont(bold);
+    label->setFont(bold_font(label->font()));
     label->setBuddy(widget);
     column->addSpacing(4);
     column->addWidget(label);

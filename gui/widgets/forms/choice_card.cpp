@@ -5,6 +5,8 @@
 #include <QStyle>
 #include <QStyleOptionFocusRect>
 
+#include "gui/widgets/look.h"
+
 namespace ferry::gui {
 
 ChoiceCard::ChoiceCard(const QString& title, const QString& text, QWidget* parent)
@@ -31,9 +33,7 @@ int ChoiceCard::mark_width() const {
 }
 
 QFont ChoiceCard::title_font() const {
-  QFont bold = font();
-  bold.setBold(true);
-  return bold;
+  return bold_font(font());
 }
 
 int ChoiceCard::heightForWidth(int width) const {

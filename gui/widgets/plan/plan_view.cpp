@@ -5,6 +5,7 @@
 
 #include "gui/models/text.h"
 #include "gui/widgets/charts/stacked_bars.h"
+#include "gui/widgets/forms/flow_layout.h"
 #include "gui/widgets/look.h"
 #include "gui/widgets/plan/verdict_icon.h"
 #include "src/base/bytes.h"
@@ -34,55 +35,6 @@ QLabel* words() {
   label->setTextInteractionFlags(Qt::TextSelectableByMouse);
   return label;
 }
-
-/** Puts widgets one after another into lines, as text. */
-class FlowLayout : public QLayout {
- public:
-  using QLayout::QLayout;
-  ~FlowLayout() override {
-    while (QLayoutItem* item = takeAt(0))
-      delete item;
-  }
-  void addItem(QLayoutItem* item) override { items_.append(item); }
-  int count() const override { return static_cast<int>(items_.size()); }
-  QLayoutItem* itemAt(int index) const override { return items_.value(index); }
-  QLayoutItem* takeAt(int index) override {
-    return index >= 0 && index < items_.size() ? items_.takeAt(index) : nullptr;
-  }
-  Qt::Orientations expandingDirections() const override { return {}; }
-  bool hasHeightForWidth() const override { return true; }
-  int heightForWidth(int width) const override { return place({0, 0, width, 0}, true); }
-  void setGeometry(const QRect& rect) override {
-    QLayout::setGeometry(rect);
-    place(rect, false);
-  }
-  QSize sizeHint() const override { return minimumSize(); }
-  QSize minimumSize() const override {
-    QSize size;
-    for (const QLayoutItem* item : items_)
-      size = size.expandedTo(item->minimumSize());
-    return size;
-  }
-
- private:
-  int place(const QRect& rect, bool is_trial) const {
-    int x = rect.x(), y = rect.y(), line = 0;
-    const int gap = std::max(spacing(), 0);
-    for (QLayoutItem* item : items_) {
-      const QSize hint = item->sizeHint();
-      if (x > rect.x() && x + hint.width() > rect.right() + 1) {
-        x = rect.x();
-        y += line + gap;
-        line = 0;
-      }
-      if (!is_trial) item->setGeometry({{x, y}, hint});
-      x += hint.width() + gap;
-      line = std::max(line, hint.height());
-    }
-    return y + line - rect.y();
-  }
-  QList<QLayoutItem*> items_;
-};
 
 }  // namespace
 
