@@ -8,7 +8,6 @@
 #include "gui/app/language.h"
 #include "gui/app/main_window.h"
 #include "gui/app/palette.h"
-#include "gui/models/text.h"
 #include "src/config/paths.h"
 #include "src/files/lost_pages.h"
 
@@ -42,8 +41,7 @@ int main(int argc, char** argv) {
   MainWindow window(settings);
   window.show();
   window.show_page(window.current_page());
-  const QStringList words = QApplication::arguments();
-  if (words.size() > 1)
-    emit window.navigator().live_wanted(std::filesystem::absolute(to_path(words[1])));
+  // What is left of the arguments, byte for byte: a run's name need not be text.
+  if (argc > 1) emit window.navigator().live_wanted(std::filesystem::absolute(argv[1]));
   return QApplication::exec();
 }
