@@ -82,14 +82,6 @@ TEST(Window, PlansForACardThatIsNotHere) {
     return plan->answer() && plan->answer()->machine.name.find("2080") != std::string::npos;
   }));
   EXPECT_TRUE(plan->summary().contains("2080")) << plan->summary().toStdString();
-  // The run starts here, whatever card is looked at.
-  const auto state = [&] { return part<QLabel>(page, "state").text(); };
-  ASSERT_TRUE(wait_until([&] { return state().contains("This machine"); }))
-      << state().toStdString();
-  auto& start = part<QPushButton>(page, "start_button");
-  EXPECT_EQ(start.text(), "&Start");
-  page.settings().set_text("host_memory", "1MiB");
-  EXPECT_TRUE(wait_until([&] { return start.text() == "&Start anyway"; })) << state().toStdString();
 }
 
 /** A window over two runs, and settings whose texts and plan are shown. */
@@ -155,6 +147,26 @@ TEST(Window, NoLetterOfAltIsTwiceInAStepOfNewRun) {
       check_mnemonics(*filled.window, "step " + std::to_string(step), filled.menus);
     }
   }
+}
+
+TEST(Window, StartWarnsOfThisMachineWhateverCardIsLookedAt) {
+  FilledWindow filled;
+  emit filled.window->navigator().new_run_wanted(filled.config);
+  auto& page = dynamic_cast<NewRunPage&>(filled.window->page(PageId::new_run));
+  page.show_step(NewRunPage::memory_step);
+  auto* plan = page.findChild<PlanView*>();
+  ASSERT_TRUE(plan);
+  ASSERT_TRUE(wait_until([&] { return plan->answer() != nullptr; }));
+  emit plan->change_wanted("machine", "2080ti-11g");
+  const auto state = [&] { return part<QLabel>(page, "state").text(); };
+  ASSERT_TRUE(wait_until([&] { return state().contains("This machine"); }))
+      << state().toStdString();
+  auto& start = part<QPushButton>(page, "start_button");
+  EXPECT_EQ(start.text(), "&Start");
+  page.settings().set_text("host_memory", "1MiB");
+  EXPECT_TRUE(wait_until([&] { return start.text() == "&Start anyway"; })) << state().toStdString();
+  page.settings().reset("host_memory");
+  EXPECT_TRUE(wait_until([&] { return start.text() == "&Start"; })) << state().toStdString();
 }
 
 /** Warnings of Qt fail any of these tests; this one goes everywhere, and takes the tab key along.
