@@ -223,7 +223,7 @@ void MainWindow::connect_navigator() {
   queue_.set_gate([this] { return keeper_.why_not_now(); });
   connect(&keeper_, &RunKeeper::acted, this,
           [this](const std::filesystem::path&, const QString& text) { say(text); });
-  connect(&notices_, &RunNotices::run_ended, this, &MainWindow::say);
+  connect(&notices_, &RunNotices::happened, this, &MainWindow::say);
   connect(&notices_, &RunNotices::chosen, this, [this](const std::filesystem::path& run) {
     emit navigator_.live_wanted(run);
     activateWindow();

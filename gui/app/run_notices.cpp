@@ -16,22 +16,27 @@ constexpr int kTrayMs = 15'000;
 
 RunNotices::RunNotices(const AppSettings& settings, const RunListModel& runs, QObject* parent)
     : QObject(parent), settings_(settings), runs_(runs) {
-  connect(&runs, &RunListModel::ended, this, &RunNotices::tell);
+  connect(&runs, &RunListModel::ended, this,
+          [this](const std::filesystem::path& run) { tell(run, /*has_ended=*/true); });
+  connect(&runs, &RunListModel::waits_for_room, this,
+          [this](const std::filesystem::path& run) { tell(run, /*has_ended=*/false); });
   connect(&tray_, &QSystemTrayIcon::messageClicked, this, [this] { emit chosen(last_); });
 }
 
-void RunNotices::tell(const std::filesystem::path& run) {
+void RunNotices::tell(const std::filesystem::path& run, bool has_ended) {
   const int row = runs_.row_of(run);
   if (row < 0) return;
-  const std::string& phase = runs_.facts_of(row).phase;
+  const service::RunFacts& facts = runs_.facts_of(row);
   const QString title =
-      tr("%1: %2", "run and its state").arg(isolated(run_name(run)), state_text(phase));
-  emit run_ended(title);
+      tr("%1: %2", "run and its state").arg(isolated(run_name(run)), state_text(facts));
+  emit happened(title);
   if (!settings_.notifies()) return;
   last_ = run;
-  const QString why = runs_.why_ended_of(row);
+  const QString why = has_ended ? runs_.why_ended_of(row)
+                                : tr("All steps are done, and its end does not fit the disk. "
+                                     "Remove something, and it goes on by itself.");
   emit noticed(title, why);
-  show(title, why, run_group(phase) != RunGroup::failed);
+  show(title, why, has_ended && run_group(facts.phase) != RunGroup::failed);
 }
 
 void RunNotices::show(const QString& title, const QString& text, bool is_good) {

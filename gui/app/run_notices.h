@@ -1,6 +1,6 @@
 #pragma once
-// Notices of the system's tray that a run has ended, whichever page is shown and whoever started
-// the run.
+// Notices of the system's tray that a run has ended or waits for room, whichever page is shown and
+// whoever started the run.
 
 #include <QObject>
 #include <QSystemTrayIcon>
@@ -17,15 +17,15 @@ class RunNotices : public QObject {
   RunNotices(const AppSettings& settings, const RunListModel& runs, QObject* parent = nullptr);
 
  signals:
-  /** A run ended; `text` is one line. Also where notices are off. */
-  void run_ended(const QString& text);
+  /** A run ended or waits for room; `text` is one line. Also where notices are off. */
+  void happened(const QString& text);
   /** Said by the tray, where the desktop has one. */
   void noticed(const QString& title, const QString& text);
   /** The notice of this run was clicked. */
   void chosen(const std::filesystem::path& run);
 
  private:
-  void tell(const std::filesystem::path& run);
+  void tell(const std::filesystem::path& run, bool has_ended);
   void show(const QString& title, const QString& text, bool is_good);
 
   const AppSettings& settings_;

@@ -222,9 +222,11 @@ void RunListModel::note_start(const fs::path& run) {
   if (look_at(started)) emit dataChanged(index(row, 0), index(row, kColumns - 1));
 }
 
-void RunListModel::tell_ended() {
+void RunListModel::tell_news() {
   for (const fs::path& run : std::exchange(ended_, {}))
     emit ended(run);
+  for (const fs::path& run : std::exchange(waiting_, {}))
+    emit waits_for_room(run);
 }
 
 void RunListModel::follow_launcher() {
@@ -277,7 +279,7 @@ void RunListModel::look() {
       has_more_to_read_ = true;
   set_pace();
   if (has_changed) emit looked();
-  tell_ended();
+  tell_news();
 }
 
 /** True where its row changed. */
@@ -294,6 +296,8 @@ bool RunListModel::look_at(Row& row) {
     has_changed = true;
   }
   if (!(row.facts == row.watch.facts())) {
+    if (was_alive && row.watch.facts().waits_for_room && !row.facts.waits_for_room)
+      waiting_.push_back(row.path);
     row.facts = row.watch.facts();
     has_changed = true;
   }

@@ -90,6 +90,8 @@ class RunListModel : public QAbstractTableModel {
   void looked();
   /** A run that was seen alive has ended, whoever started it. */
   void ended(const std::filesystem::path& run);
+  /** The end of a run that was seen alive does not fit the disk: it waits. */
+  void waits_for_room(const std::filesystem::path& run);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -104,7 +106,7 @@ class RunListModel : public QAbstractTableModel {
   void remove(int row);
   void note_start(const std::filesystem::path& run);
   void follow_launcher();
-  void tell_ended();
+  void tell_news();
   bool look_at(Row& row);
   bool read_on(Row& row);
   void set_pace();
@@ -116,7 +118,7 @@ class RunListModel : public QAbstractTableModel {
   Launcher& launcher_;
   std::vector<std::unique_ptr<Row>> rows_;
   std::vector<QString> sources_seen_;
-  std::vector<std::filesystem::path> ended_;  ///< not told yet: who hears it may ask the list
+  std::vector<std::filesystem::path> ended_, waiting_;  ///< not told yet: who hears may ask
   size_t next_ = 0;
   int64_t n_passes_ = 0;
   bool is_active_ = false, has_searched_ = false, is_searching_ = false, is_search_wanted_ = true;

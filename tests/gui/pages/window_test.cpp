@@ -206,11 +206,17 @@ TEST(Window, TellsTheEndOfARunThatNoPageShows) {
     });
   };
   QStringList ended, noticed;
-  QObject::connect(&window.notices(), &RunNotices::run_ended, &window,
+  QObject::connect(&window.notices(), &RunNotices::happened, &window,
                    [&](const QString& text) { ended << text; });
   QObject::connect(&window.notices(), &RunNotices::noticed, &window,
                    [&](const QString& title, const QString& text) { noticed << title << text; });
   ASSERT_TRUE(see("training"));
+  night->directory().set_phase(runs::Phase::saving, {{"waits_for", "room on the disk"}});
+  ASSERT_TRUE(see("saving"));
+  ASSERT_TRUE(wait_until([&] { return !noticed.isEmpty(); }));
+  EXPECT_EQ(noticed[0], isolated("night") + ": Waits for disk");
+  noticed.clear();
+  ended.clear();
   night->end(runs::Phase::failed, {{"exit_reason", "the disk is full"}});
   ASSERT_TRUE(see("failed"));
   ASSERT_TRUE(wait_until([&] { return !noticed.isEmpty(); }));
