@@ -1,5 +1,9 @@
 #include "gui/models/text.h"
 
+#include <fcntl.h>
+
+#include <QFile>
+
 #include "src/base/utf8.h"
 
 namespace ferry::gui {
@@ -45,6 +49,14 @@ std::filesystem::path to_path(const QString& text) {
   }
   add_until(text.size());
   return bytes;
+}
+
+bool open_to_read(QFile& file, const std::filesystem::path& path) {
+  file.setFileName(path_text(path));
+  if (path == QFile::encodeName(file.fileName()).constData()) return file.open(QIODevice::ReadOnly);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  return descriptor >= 0 &&
+         file.open(descriptor, QIODevice::ReadOnly, QFileDevice::AutoCloseHandle);
 }
 
 bool is_there(const std::filesystem::path& path) {

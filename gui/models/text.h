@@ -9,12 +9,16 @@
 
 #include "src/base/error.h"
 
+class QFile;
+
 namespace ferry::gui {
 
 QString to_text(std::string_view utf8);
 /** A path as text, and back, without loss: bytes that are no UTF-8 are kept as lone surrogates. */
 QString path_text(const std::filesystem::path& path);
 std::filesystem::path to_path(const QString& text);
+/** Opens the file of a path that need not be text; false: file.errorString() says why. */
+bool open_to_read(QFile& file, const std::filesystem::path& path);
 /** False also where nobody can tell. */
 bool is_there(const std::filesystem::path& path);
 

@@ -59,8 +59,8 @@ std::optional<Sample> parse_sample(const QByteArray& line) {
 }
 
 void read_file(const fs::path& path, SampleFile& file, QString& trouble) {
-  QFile in(path_text(path));
-  if (!in.open(QIODevice::ReadOnly)) {
+  QFile in;
+  if (!open_to_read(in, path)) {
     trouble = QCoreApplication::translate("SampleGrid", "%1 cannot be read: %2")
                   .arg(path_text(path), in.errorString());
     return;

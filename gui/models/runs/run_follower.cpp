@@ -91,8 +91,8 @@ void RunFollower::read_metrics() {
 }
 
 void RunFollower::read_log() {
-  QFile file(path_text(run() / runs::kTrainLogName));
-  if (!file.open(QIODevice::ReadOnly)) return;
+  QFile file;
+  if (!open_to_read(file, run() / runs::kTrainLogName)) return;
   const qint64 size = file.size();
   if (size < log_at_) {  // another log
     log_at_ = 0;

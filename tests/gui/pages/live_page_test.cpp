@@ -1,6 +1,7 @@
 #include "gui/pages/live/live_page.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <QAbstractButton>
 #include <QAbstractScrollArea>
@@ -210,6 +211,7 @@ TEST_F(LivePageTest, ShowsARunWhoseNameIsNoText) {
   run.add_steps(1, 10);
   page_.show_run(run.path());
   EXPECT_EQ(label("phase"), "Finished");
+  EXPECT_TRUE(wait_until([&] { return page_.log().text().contains("begins"); }));
   EXPECT_TRUE(
       wait_until([&] { return page_.findChild<CurveChart*>()->summary().contains("10 points"); }));
 }
@@ -272,6 +274,62 @@ TEST_F(LivePageTest, ARunWhoseDirectoryGoesStaysReadable) {
   loss->set_table_shown(true);
   QApplication::processEvents();
   QTest::qWait(50);
+}
+
+/** Rights are asked for as somebody who is not root: root may write everywhere. */
+class AsNobody {
+ public:
+  AsNobody() : was_(getuid()) {
+    if (was_ == 0) {
+      EXPECT_EQ(setreuid(kNobody, 0), 0);
+    }
+  }
+  ~AsNobody() {
+    if (was_ == 0) {
+      EXPECT_EQ(setreuid(0, 0), 0);
+    }
+  }
+
+ private:
+  static constexpr uid_t kNobody = 65534;
+  uid_t was_;
+};
+
+TEST_F(LivePageTest, ARunThatCannotBeWrittenIsSeenAndNotGoneOnWith) {
+  run_.record({{"phase", "stopped"}});
+  run_.add_steps(1, 10);
+  std::filesystem::create_directories(run_.path() / "checkpoint-10");
+  std::ofstream(run_.path() / "checkpoint-10/COMPLETE") << "";
+  using std::filesystem::perms;
+  for (auto at = run_.path().parent_path(); at != home_.path().parent_path(); at = at.parent_path())
+    std::filesystem::permissions(at, perms::all);
+  for (const bool is_locked : {false, true}) {
+    std::filesystem::permissions(
+        run_.path(),
+        is_locked ? perms::all & ~(perms::owner_write | perms::group_write | perms::others_write)
+                  : perms::all);
+    const AsNobody rights;
+    page_.show_run(run_.path());
+    const QAction& resume = *page_.actions().action(RunAction::resume_run);
+    ASSERT_TRUE(wait_until([&] { return resume.isEnabled() != is_locked; })) << is_locked;
+    if (is_locked) {
+      EXPECT_TRUE(resume.toolTip().contains("cannot be written")) << resume.toolTip().toStdString();
+    }
+    EXPECT_TRUE(wait_until(
+        [&] { return page_.findChild<CurveChart*>()->summary().contains("10 points"); }));
+  }
+  std::filesystem::permissions(run_.path(), perms::owner_all);
+}
+
+TEST_F(LivePageTest, AFullDiskIsSaidWhileTheRunWaits) {
+  LivingRun live(run_.path(), 2000);
+  page_.show_run(run_.path());
+  live.directory().set_phase(Phase::saving, {{"waits_for", "room on the disk"}});
+  ASSERT_TRUE(wait_until([&] { return page_.notice().contains("waits for room on the disk"); }));
+  live.directory().set("waits_for", nullptr);
+  live.end(Phase::finished);
+  ASSERT_TRUE(wait_until([&] { return label("phase") == "Finished"; }));
+  EXPECT_FALSE(page_.notice().contains("waits for room")) << page_.notice().toStdString();
 }
 
 TEST_F(LivePageTest, BrokenFilesAreSaid) {
