@@ -34,7 +34,7 @@ void write_metrics(const fs::path& run, const SampleRun& sample) {
                          {"epoch", 3 * t},
                          {"loss", loss},
                          {"grad_norm", 0.8 + 2.2 * std::exp(-4 * t) + 0.3 * wobble(step + 7)},
-                         {"learning_rate", 5e-5 * warm * (1 - t)},
+                         {"learning_rate", sample.learning_rate * warm * (1 - t)},
                          {"num_input_tokens_seen", step * 2048},
                          {"train_tokens_per_second", 5200 + 240 * wobble(step + 3)},
                          {"step_ms", 394.0 + 18 * wobble(step + 3)},
@@ -68,12 +68,13 @@ void write_samples(const fs::path& run, const SampleRun& sample) {
                            {"ids", std::vector<int>(18, 7)},
                            {"n_prompt_tokens", 2},
                            {"ended", "length"},
-                           {"max_new_tokens", 18},
-                           {"temperature", 0.8},
-                           {"top_k", 0},
-                           {"top_p", 0.95},
-                           {"stop", ordered_json::array()},
-                           {"seed", 42}}
+                           {"settings",
+                            {{"max_new_tokens", 18},
+                             {"temperature", 0.8},
+                             {"top_k", 0},
+                             {"top_p", 0.95},
+                             {"stop", ordered_json::array()},
+                             {"seed", 42}}}}
                   .dump()
            << '\n';
   }
@@ -83,6 +84,9 @@ void write_samples(const fs::path& run, const SampleRun& sample) {
 
 fs::path write_run(const fs::path& runs, const SampleRun& sample) {
   const fs::path run = runs / sample.name;
+  // "2026-11-20_1015_..." is when it begins.
+  const std::string begun = fmt::format("{}T{}:{}:00Z", sample.name.substr(0, 10),
+                                        sample.name.substr(11, 2), sample.name.substr(13, 2));
   RunFiles files(run);
   ordered_json record = {
       {"ferry_version", "0.1.0"},
@@ -90,8 +94,8 @@ fs::path write_run(const fs::path& runs, const SampleRun& sample) {
       {"phase", sample.phase},
       {"pid", 1},
       {"host", "desk"},
-      {"created", "2026-11-20T10:15:00Z"},
-      {"started", "2026-11-20T10:15:00Z"},
+      {"created", begun},
+      {"started", begun},
       {"changed", "2026-11-20T10:19:00Z"},
       {"model", sample.model},
       {"dataset", sample.dataset},
@@ -111,8 +115,9 @@ fs::path write_run(const fs::path& runs, const SampleRun& sample) {
   }
   files.record(record);
   std::ofstream(run / "config.toml") << fmt::format(
-      "model_name_or_path = \"{}\"\ntask = \"{}\"\ndataset = \"{}\"\nmax_steps = {}\n",
-      sample.model, sample.task, sample.dataset, sample.n_steps);
+      "model_name_or_path = \"{}\"\ntask = \"{}\"\ndataset = \"{}\"\nmax_steps = {}\n"
+      "learning_rate = {}\n",
+      sample.model, sample.task, sample.dataset, sample.n_steps, sample.learning_rate);
   std::ofstream(run / "train.log") << fmt::format(
       "2026-11-20T10:15:00Z ferry train --model={} --dataset={} --max-steps={}\n"
       "2026-11-20T10:15:01Z model {}, 22.7 M parameters\n2026-11-20T10:15:02Z training on the "
@@ -121,7 +126,10 @@ fs::path write_run(const fs::path& runs, const SampleRun& sample) {
   if (sample.has_checkpoint) {
     const fs::path checkpoint = run / fmt::format("checkpoint-{}", sample.n_taken);
     fs::create_directories(checkpoint / "state");
-    std::ofstream(checkpoint / "config.json") << "{\"model_type\": \"bert\"}\n";
+    std::ofstream(checkpoint / "config.json")
+        << ordered_json{{"model_type", "bert"},
+                        {"architectures", {"BertForSequenceClassification"}},
+                        {"id2label", {{"0", "complaint"}, {"1", "praise"}, {"2", "question"}}}};
     std::ofstream(checkpoint / "COMPLETE") << "";
   }
   write_metrics(run, sample);

@@ -15,6 +15,7 @@ struct SampleRun {
   int64_t n_steps = 600;    ///< of the whole run
   int64_t n_taken = 600;    ///< so far
   double first_loss = 1.6;  ///< it falls from here
+  double learning_rate = 5e-5;
   int64_t eval_every = 100;
   bool has_checkpoint = true;
   bool has_samples = false;

@@ -65,6 +65,12 @@ QString PlanPicture::text_of(const PlanChange& change) {
   return is_less ? tr("%1 (\u2212%2)").arg(all, gib(static_cast<double>(change.bytes))) : all;
 }
 
+QString PlanPicture::name_of(const service::PlannedMachine& machine) {
+  const QString name = to_text(machine.name), profile = QStringLiteral(", by its profile");
+  if (name == QLatin1String("the CPU")) return tr("the CPU");
+  return name.endsWith(profile) ? tr("%1, by its profile").arg(name.chopped(profile.size())) : name;
+}
+
 PlanPicture::PlanPicture(const PlanOutcome& outcome) {
   if (!outcome.answer) {
     add_error(outcome.error.value());
@@ -72,7 +78,7 @@ PlanPicture::PlanPicture(const PlanOutcome& outcome) {
   }
   const PlanAnswer& answer = *outcome.answer;
   is_complete_ = outcome.is_complete;
-  machine = to_text(answer.machine.name);
+  machine = name_of(answer.machine);
   for (const std::string& note : answer.notes)
     notes << to_text(note);
   add_verdict(outcome);

@@ -39,6 +39,8 @@ class PlanPicture {
   static QString text_of(const PlanChange& change);
 
  private:
+  /** The service's own words in the app's language. */
+  static QString name_of(const service::PlannedMachine& machine);
   void add_error(const Error& error);
   void add_memory(const service::PlanAnswer& answer);
   void add_time(const service::PlanAnswer& answer);

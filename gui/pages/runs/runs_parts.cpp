@@ -170,8 +170,8 @@ QWidget* RunsPage::make_table() {
   const QByteArray columns = shared().settings.value("runs/columns").toByteArray();
   if (columns.isEmpty() || !header->restoreState(columns)) {
     const int em = fontMetrics().averageCharWidth();
-    constexpr std::array<int, RunListModel::kColumns> kWidths = {17, 28, 14, 19, 10,
-                                                                 12, 22, 13, 10, 22};
+    constexpr std::array<int, RunListModel::kColumns> kWidths = {15, 28, 13, 16, 9,
+                                                                 11, 20, 13, 10, 23};
     for (int i = 0; i < RunListModel::kColumns; ++i)
       header->resizeSection(i, kWidths[static_cast<size_t>(i)] * em);
   }

@@ -307,8 +307,9 @@ void SamplesPage::show_texts() {
                           : sample->ended == "stop"    ? tr("ended at a stop text")
                           : sample->ended == "context" ? tr("filled the model's context")
                                                        : sample->ended;
-    return tr("%n token(s), %1. %2.", nullptr, static_cast<int>(sample->n_tokens))
-        .arg(ended, sample->settings);
+    const auto n_tokens = static_cast<int>(sample->n_tokens);
+    if (sample->settings.isEmpty()) return tr("%n token(s), %1.", nullptr, n_tokens).arg(ended);
+    return tr("%n token(s), %1. %2.", nullptr, n_tokens).arg(ended, sample->settings);
   };
   const Sample* const sample = grid_.sample(row(), column());
   const Sample* other = nullptr;

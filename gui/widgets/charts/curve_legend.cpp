@@ -28,6 +28,7 @@ double draw_legend(QPainter* painter,
       draw_sample(*painter, {x, y + 0.1 * line, sample, line * 0.8}, entry.style, palette);
       painter->setFont(font);
       painter->setPen(palette.color(QPalette::Text));
+      painter->setLayoutDirection(Qt::LeftToRight);  // as axes go in every language
       painter->drawText(QRectF(x + sample + gap, y, width, line), Qt::AlignVCenter | Qt::AlignLeft,
                         text);
     }

@@ -61,6 +61,7 @@ QRect LengthChart::plot() const {
 
 void LengthChart::paintEvent(QPaintEvent* /*event*/) {
   QPainter painter(this);
+  painter.setLayoutDirection(Qt::LeftToRight);  // as axes go in every language
   const QFontMetrics metrics = fontMetrics();
   const QRect area = plot();
   painter.fillRect(area, palette().color(QPalette::Base));

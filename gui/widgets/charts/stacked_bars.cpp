@@ -227,6 +227,7 @@ void StackedBars::paint_limit(QPainter& painter, const QRect& rect, const Bar& b
 
 void StackedBars::paintEvent(QPaintEvent* /*event*/) {
   QPainter painter(this);
+  painter.setLayoutDirection(Qt::LeftToRight);  // as axes go in every language
   const QFontMetrics metrics = fontMetrics();
   const QFont bold = bold_font(font());
   for (int b = 0; b < static_cast<int>(bars_.size()); ++b) {

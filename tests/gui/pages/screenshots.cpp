@@ -1,5 +1,6 @@
-// Pictures of every page: light and dark, 100 % and 200 %, English and Chinese. Without arguments
-// it starts itself once for each of these and looks for what is cut, overlaps or is empty.
+// Pictures of every page: light and dark, 100 % and 200 %, English and Chinese, and right to left.
+// Without arguments it starts itself once for each of these and looks for what is cut, overlaps or
+// is empty.
 //
 //   gui_screenshots [DIRECTORY]                       all pictures; there, or looked at alone
 //   gui_screenshots DIRECTORY THEME LANGUAGE          one set, at the scale of QT_SCALE_FACTOR
@@ -11,6 +12,7 @@
 #include <QElapsedTimer>
 #include <QEventLoop>
 #include <QProcess>
+#include <QPushButton>
 #include <QSet>
 #include <QTemporaryDir>
 #include <QTimer>
@@ -41,6 +43,24 @@ void wait_ms(int ms) {
   loop.exec();
 }
 
+/** The window once nothing changes any more: what threads read comes later, on a busy machine much
+ * later. */
+QPixmap settled_picture(MainWindow& window) {
+  constexpr int kLooks_max = 60, kSame = 2;
+  const auto* start = window.page(PageId::start).findChild<QPushButton*>("start_button");
+  QPixmap picture;
+  QImage before;
+  for (int n = 0, n_same = 0; n < kLooks_max && n_same < kSame; ++n) {
+    wait_ms(400);
+    picture = window.grab();
+    const QImage now = picture.toImage();
+    const bool is_planned = window.current_page() != PageId::start || start->isEnabled();
+    n_same = now == before && is_planned ? n_same + 1 : 0;
+    before = now;
+  }
+  return picture;
+}
+
 /** The share of the most frequent colour: a page without anything on it is one colour. */
 double emptiness(const QImage& image) {
   QHash<QRgb, int> counts;
@@ -61,7 +81,9 @@ std::vector<std::filesystem::path> write_runs(const std::filesystem::path& runs)
                        .first_loss = 4.5,
                        .has_samples = true}),
       write_run(runs, {.name = "2026-11-19_0930_minilm_reviews", .n_taken = 600}),
-      write_run(runs, {.name = "2026-11-19_1105_minilm_reviews-lr", .first_loss = 1.9}),
+      write_run(
+          runs,
+          {.name = "2026-11-19_1105_minilm_reviews-lr", .first_loss = 1.9, .learning_rate = 2e-5}),
       write_run(runs, {.name = "2026-11-20_0815_bert-large_topics",
                        .model = "bert-large-uncased",
                        .dataset = "topics.tsv",
@@ -120,8 +142,7 @@ int take_set(const QString& directory, const QString& theme, const QString& lang
   emit window.navigator().live_wanted(all[1]);
   int n_faults = 0;
   const auto take = [&](const QString& name) {
-    wait_ms(1200);  // what a thread reads comes later
-    const QPixmap picture = window.grab();
+    const QPixmap picture = settled_picture(window);
     const QString file = QStringLiteral("%1-%2-%3-%4.png")
                              .arg(name, theme)
                              .arg(static_cast<int>(100 * picture.devicePixelRatio()))
@@ -171,7 +192,9 @@ int take_all(const QString& program, const QString& directory) {
   for (const char* scale : {"1", "2"}) {
     std::vector<std::unique_ptr<QProcess>> sets;
     for (const char* theme : {"light", "dark"})
-      for (const char* language : {"en", "zh_CN"}) {
+      for (const char* language : {"en", "zh_CN", "rtl"}) {
+        // Mirrored once: sizes and colours do not depend on it.
+        if (language == std::string_view("rtl") && theme + std::string(scale) != "light1") continue;
         auto& process = sets.emplace_back(std::make_unique<QProcess>());
         QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
         environment.insert("QT_SCALE_FACTOR", scale);
@@ -199,6 +222,9 @@ int main(int argc, char** argv) {
   const QStringList words = QApplication::arguments();
   if (words.size() < 4)
     return take_all(QApplication::applicationFilePath(), words.size() > 1 ? words[1] : QString());
-  install_language(app, words[3]);
+  if (words[3] == "rtl")
+    QApplication::setLayoutDirection(Qt::RightToLeft);
+  else
+    install_language(app, words[3]);
   return take_set(words[1], words[2], words[3]);
 }
