@@ -181,6 +181,13 @@
             <numerusform>%n tokens, %1. %2.</numerusform>
         </translation>
     </message>
+    <message numerus="yes">
+        <source>%n token(s), %1.</source>
+        <translation>
+            <numerusform>%n token, %1.</numerusform>
+            <numerusform>%n tokens, %1.</numerusform>
+        </translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::StepList</name>

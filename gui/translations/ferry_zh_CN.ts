@@ -25,26 +25,26 @@
     </message>
     <message>
         <source>%1 is left of an export that was interrupted. Remove it, or choose another folder.</source>
-        <translation>%1是一次中断的导出留下的。请将其删除，或选择其他文件夹。</translation>
+        <translation>%1 是一次中断的导出留下的。请将其删除，或选择其他文件夹。</translation>
     </message>
     <message>
         <source>%1 is no folder.</source>
-        <translation>%1不是文件夹。</translation>
+        <translation>%1 不是文件夹。</translation>
     </message>
     <message>
         <source>Nothing may be written to %1.</source>
-        <translation>没有权限写入%1。</translation>
+        <translation>没有权限写入 %1。</translation>
     </message>
     <message>
         <source>The disk is too full: %1 are needed and %2 are free.</source>
-        <translation>磁盘空间不足：需要%1，可用%2。</translation>
+        <translation>磁盘空间不足：需要 %1，可用 %2。</translation>
     </message>
 </context>
 <context>
     <name>ModelFacts</name>
     <message>
         <source>A %1 model is trained for: %2.</source>
-        <translation>%1模型可训练的任务：%2。</translation>
+        <translation>%1 模型可训练的任务：%2。</translation>
     </message>
     <message>
         <source>%1 B</source>
@@ -59,7 +59,7 @@
     <name>ModelFormWords</name>
     <message>
         <source>This model fills masked words (task %1). ferry predict has no answers for it; ferry eval measures it.</source>
-        <translation>此模型用于填充掩码词（任务%1）。ferry predict 无法用它作答；可用 ferry eval 评测。</translation>
+        <translation>此模型用于填充掩码词（任务 %1）。ferry predict 无法用它作答；可用 ferry eval 评测。</translation>
     </message>
     <message>
         <source>This model has no labels yet. Train it first: a base model answers nothing.</source>
@@ -67,19 +67,58 @@
     </message>
 </context>
 <context>
+    <name>RunDetails</name>
+    <message>
+        <source>Problem</source>
+        <translation>问题</translation>
+    </message>
+    <message>
+        <source>Ended</source>
+        <translation>结束情况</translation>
+    </message>
+    <message>
+        <source>All steps are done.</source>
+        <translation>所有步均已完成。</translation>
+    </message>
+    <message>
+        <source>Last checkpoint</source>
+        <translation>最新检查点</translation>
+    </message>
+    <message>
+        <source>%1 of %2</source>
+        <translation>%1（共 %2）</translation>
+    </message>
+    <message>
+        <source>none</source>
+        <translation>无</translation>
+    </message>
+    <message>
+        <source>Begun from</source>
+        <translation>起始于</translation>
+    </message>
+    <message>
+        <source>Process</source>
+        <translation>进程</translation>
+    </message>
+    <message>
+        <source>%1 on this machine</source>
+        <translation>%1（本机）</translation>
+    </message>
+    <message>
+        <source>%1 on %2</source>
+        <translation>%1（%2）</translation>
+    </message>
+    <message>
+        <source>Plan</source>
+        <translation>方案</translation>
+    </message>
+    <message>
+        <source>Directory</source>
+        <translation>目录</translation>
+    </message>
+</context>
+<context>
     <name>RunWords</name>
-    <message>
-        <source>The system ended its process, most likely because the host memory was full; or the power failed.</source>
-        <translation>系统结束了它的进程，很可能是主机内存已满；也可能是断电。</translation>
-    </message>
-    <message>
-        <source>The system ended its process, most likely because the host memory was full (planned: %1); or the power failed.</source>
-        <translation>系统结束了它的进程，很可能是主机内存已满（计划占用：%1）；也可能是断电。</translation>
-    </message>
-    <message>
-        <source>The system ended its process, most likely because the host memory was full (planned: %1, available at most: %2); or the power failed.</source>
-        <translation>系统结束了它的进程，很可能是主机内存已满（计划占用：%1，最多可用：%2）；也可能是断电。</translation>
-    </message>
     <message>
         <source>Running</source>
         <translation>运行中</translation>
@@ -160,58 +199,6 @@
         <source>%1 d %2 h</source>
         <translation>%1 天 %2 小时</translation>
     </message>
-    <message>
-        <source>Its process ended before the first step: it was stopped or killed.</source>
-        <translation>进程在第一步之前就结束了：被停止或终止。</translation>
-    </message>
-    <message>
-        <source>All steps are done.</source>
-        <translation>所有步均已完成。</translation>
-    </message>
-    <message>
-        <source>Problem</source>
-        <translation>问题</translation>
-    </message>
-    <message>
-        <source>Ended</source>
-        <translation>结束情况</translation>
-    </message>
-    <message>
-        <source>Last checkpoint</source>
-        <translation>最新检查点</translation>
-    </message>
-    <message>
-        <source>%1 of %2</source>
-        <translation>%1（共%2）</translation>
-    </message>
-    <message>
-        <source>none</source>
-        <translation>无</translation>
-    </message>
-    <message>
-        <source>Begun from</source>
-        <translation>起始于</translation>
-    </message>
-    <message>
-        <source>Process</source>
-        <translation>进程</translation>
-    </message>
-    <message>
-        <source>%1 on this machine</source>
-        <translation>%1（本机）</translation>
-    </message>
-    <message>
-        <source>%1 on %2</source>
-        <translation>%1（%2）</translation>
-    </message>
-    <message>
-        <source>Plan</source>
-        <translation>方案</translation>
-    </message>
-    <message>
-        <source>Directory</source>
-        <translation>目录</translation>
-    </message>
 </context>
 <context>
     <name>SampleDataWords</name>
@@ -232,18 +219,18 @@
     <name>SampleGrid</name>
     <message>
         <source>%1 cannot be read: %2</source>
-        <translation>无法读取%1：%2</translation>
+        <translation>无法读取 %1：%2</translation>
     </message>
 </context>
 <context>
     <name>StartWords</name>
     <message>
         <source>For example %1: %2</source>
-        <translation>例如%1：%2</translation>
+        <translation>例如 %1：%2</translation>
     </message>
     <message>
         <source>%1, %2 (%3 free)</source>
-        <translation>%1，%2（可用%3）</translation>
+        <translation>%1，%2（可用 %3）</translation>
     </message>
     <message numerus="yes">
         <source>%1, %n core(s)</source>
@@ -253,11 +240,11 @@
     </message>
     <message>
         <source>%1 free of %2</source>
-        <translation>可用%1，共%2</translation>
+        <translation>可用 %1，共 %2</translation>
     </message>
     <message>
         <source>%1 free</source>
-        <translation>可用%1</translation>
+        <translation>可用 %1</translation>
     </message>
     <message>
         <source>No model for this is on this machine.</source>
@@ -273,7 +260,7 @@
     </message>
     <message>
         <source>The disk is too small: %1 are needed and %2 are free.</source>
-        <translation>磁盘空间不足：需要%1，可用%2。</translation>
+        <translation>磁盘空间不足：需要 %1，可用 %2。</translation>
     </message>
     <message>
         <source>Choose another runs folder in Settings, or make room.</source>
@@ -281,15 +268,15 @@
     </message>
     <message>
         <source>%1 of %2 memory</source>
-        <translation>内存%1（共%2）</translation>
+        <translation>内存 %1（共 %2）</translation>
     </message>
     <message>
         <source>It just fits: %1 of %2 GPU memory, %3.</source>
-        <translation>刚好放得下：显存%1（共%2），%3。</translation>
+        <translation>刚好放得下：显存 %1（共 %2），%3。</translation>
     </message>
     <message>
         <source>It fits: %1 of %2 GPU memory, %3.</source>
-        <translation>放得下：显存%1（共%2），%3。</translation>
+        <translation>放得下：显存 %1（共 %2），%3。</translation>
     </message>
     <message>
         <source>It just fits: %1.</source>
@@ -311,7 +298,7 @@
     </message>
     <message>
         <source>%1, about %2.</source>
-        <translation>%1，约%2。</translation>
+        <translation>%1，约 %2。</translation>
     </message>
     <message>
         <source>%1. The time to finish is shown after the first steps.</source>
@@ -349,27 +336,27 @@
     <name>ferry::gui</name>
     <message>
         <source>%1 is too small. Expected %2.</source>
-        <translation>%1太小，应为%2。</translation>
+        <translation>%1 太小，应为 %2。</translation>
     </message>
     <message>
         <source>%1 is too large. Expected %2.</source>
-        <translation>%1太大，应为%2。</translation>
+        <translation>%1 太大，应为 %2。</translation>
     </message>
     <message>
         <source>%1. Expected %2.</source>
-        <translation>%1。应为%2。</translation>
+        <translation>%1。应为 %2。</translation>
     </message>
     <message>
         <source>Did you mean %1?</source>
-        <translation>您是指%1吗？</translation>
+        <translation>您是指 %1 吗？</translation>
     </message>
     <message>
         <source>Write %1, with a point and without a percent sign.</source>
-        <translation>请写成%1，使用小数点，不带百分号。</translation>
+        <translation>请写成 %1，使用小数点，不带百分号。</translation>
     </message>
     <message>
         <source>Expected %1.</source>
-        <translation>应为%1。</translation>
+        <translation>应为 %1。</translation>
     </message>
     <message>
         <source>“%1”</source>
@@ -452,7 +439,7 @@
     </message>
     <message>
         <source>%1 Not now: %2.</source>
-        <translation>%1当前不可用：%2。</translation>
+        <translation>%1 当前不可用：%2。</translation>
     </message>
     <message>
         <source>%1 (%2)</source>
@@ -595,11 +582,11 @@
     </message>
     <message>
         <source>Watch %1</source>
-        <translation>查看%1</translation>
+        <translation>查看 %1</translation>
     </message>
     <message>
         <source>Leave out %1</source>
-        <translation>移除%1</translation>
+        <translation>移除 %1</translation>
     </message>
     <message>
         <source>Leaves this run out</source>
@@ -625,7 +612,7 @@
     </message>
     <message>
         <source>%1 cannot be written: %2</source>
-        <translation>无法写入%1：%2</translation>
+        <translation>无法写入 %1：%2</translation>
     </message>
 </context>
 <context>
@@ -640,7 +627,7 @@
     </message>
     <message>
         <source>%1 of %2</source>
-        <translation>%1（共%2）</translation>
+        <translation>%1（共 %2）</translation>
     </message>
     <message>
         <source>Last loss</source>
@@ -720,25 +707,25 @@
     <message numerus="yes">
         <source>%1: %n points, last %2, falling</source>
         <translation>
-            <numerusform>%1：%n 个点，最新值%2，呈下降趋势</numerusform>
+            <numerusform>%1：%n 个点，最新值 %2，呈下降趋势</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%1: %n points, last %2, rising</source>
         <translation>
-            <numerusform>%1：%n 个点，最新值%2，呈上升趋势</numerusform>
+            <numerusform>%1：%n 个点，最新值 %2，呈上升趋势</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%1: %n points, last %2, steady</source>
         <translation>
-            <numerusform>%1：%n 个点，最新值%2，保持平稳</numerusform>
+            <numerusform>%1：%n 个点，最新值 %2，保持平稳</numerusform>
         </translation>
     </message>
     <message numerus="yes">
         <source>%1: %n points, last %2</source>
         <translation>
-            <numerusform>%1：%n 个点，最新值%2</numerusform>
+            <numerusform>%1：%n 个点，最新值 %2</numerusform>
         </translation>
     </message>
 </context>
@@ -802,7 +789,7 @@
     </message>
     <message>
         <source>The axis ends at 99 % of the values; the greatest is %1.</source>
-        <translation>坐标轴只到 99 % 的值；最大值为%1。</translation>
+        <translation>坐标轴只到 99 % 的值；最大值为 %1。</translation>
     </message>
     <message>
         <source>No values yet</source>
@@ -841,7 +828,7 @@
     </message>
     <message>
         <source>%1 cannot be written: %2</source>
-        <translation>无法写入%1：%2</translation>
+        <translation>无法写入 %1：%2</translation>
     </message>
     <message>
         <source>Export %1</source>
@@ -944,7 +931,7 @@
     </message>
     <message>
         <source>Task %1, at most %2 tokens a text.</source>
-        <translation>任务%1，每条文本最多 %2 个词元。</translation>
+        <translation>任务 %1，每条文本最多 %2 个词元。</translation>
     </message>
     <message>
         <source>There is no text.</source>
@@ -1174,11 +1161,11 @@
     </message>
     <message>
         <source>%1, %2 free of %3, sm_%4, drives the display</source>
-        <translation>%1，可用%2，共%3，sm_%4，用于显示输出</translation>
+        <translation>%1，可用 %2，共 %3，sm_%4，用于显示输出</translation>
     </message>
     <message>
         <source>%1, %2 free of %3, sm_%4</source>
-        <translation>%1，可用%2，共%3，sm_%4</translation>
+        <translation>%1，可用 %2，共 %3，sm_%4</translation>
     </message>
     <message>
         <source>none</source>
@@ -1210,7 +1197,7 @@
     </message>
     <message>
         <source>%1 available of %2; a run may take %3</source>
-        <translation>可用%1，共%2；一个运行可占用%3</translation>
+        <translation>可用 %1，共 %2；一个运行可占用 %3</translation>
     </message>
     <message>
         <source>Memory limits</source>
@@ -1218,7 +1205,7 @@
     </message>
     <message>
         <source>control group %1, locked memory %2</source>
-        <translation>控制组%1，锁定内存%2</translation>
+        <translation>控制组 %1，锁定内存 %2</translation>
     </message>
     <message>
         <source>Swap</source>
@@ -1226,7 +1213,7 @@
     </message>
     <message>
         <source>%1 free of %2</source>
-        <translation>可用%1，共%2</translation>
+        <translation>可用 %1，共 %2</translation>
     </message>
     <message>
         <source>Disk here</source>
@@ -1424,11 +1411,11 @@
     </message>
     <message>
         <source>A %1 model that %2.</source>
-        <translation>用于%2的%1模型。</translation>
+        <translation>用于%2的 %1 模型。</translation>
     </message>
     <message>
         <source>A %1 model that %2: %3.</source>
-        <translation>用于%2的%1模型：%3。</translation>
+        <translation>用于%2的 %1 模型：%3。</translation>
     </message>
     <message>
         <source>Choose another folder to export it again.</source>
@@ -1444,11 +1431,11 @@
     </message>
     <message>
         <source>%1 will be written.</source>
-        <translation>将写入%1。</translation>
+        <translation>将写入 %1。</translation>
     </message>
     <message>
         <source>%1 will be written; %2 are free there.</source>
-        <translation>将写入%1；该处可用%2。</translation>
+        <translation>将写入 %1；该处可用 %2。</translation>
     </message>
     <message>
         <source>Folder in which the model gets a new one</source>
@@ -1464,7 +1451,7 @@
     </message>
     <message>
         <source>%1 of %2</source>
-        <translation>%1（共%2）</translation>
+        <translation>%1（共 %2）</translation>
     </message>
     <message>
         <source>The export was cancelled. Nothing of it is left.</source>
@@ -1499,7 +1486,7 @@
     </message>
     <message>
         <source>%1 cannot be started: %2</source>
-        <translation>无法启动%1：%2</translation>
+        <translation>无法启动 %1：%2</translation>
     </message>
     <message>
         <source>ferry answered with something that is not JSON: %1</source>
@@ -1534,7 +1521,7 @@
     </message>
     <message>
         <source>%1 of %2 used</source>
-        <translation>已用%1（共%2）</translation>
+        <translation>已用 %1（共 %2）</translation>
     </message>
     <message>
         <source>%1 W</source>
@@ -1805,7 +1792,7 @@
     </message>
     <message>
         <source>on %1</source>
-        <translation>位于%1</translation>
+        <translation>位于 %1</translation>
     </message>
     <message>
         <source>It could not be started: %1</source>
@@ -1833,7 +1820,7 @@
     </message>
     <message>
         <source>Finished: trained for %1. The model is ready to try and to export.</source>
-        <translation>已完成：训练用时%1。模型可以试用和导出了。</translation>
+        <translation>已完成：训练用时 %1。模型可以试用和导出了。</translation>
     </message>
     <message>
         <source>Finished. The model is ready to try and to export.</source>
@@ -1842,10 +1829,6 @@
     <message>
         <source>Asked; the run answers after its step.</source>
         <translation>已发出请求；运行会在当前步结束后回应。</translation>
-    </message>
-    <message>
-        <source>%1: %2</source>
-        <translation>%1：%2</translation>
     </message>
     <message>
         <source>Paused: %1. It goes on by itself, or when you choose Go on.</source>
@@ -2017,6 +2000,10 @@
         <source>In the queue: it starts when no other run trains, once the queue is on.</source>
         <translation>在队列中：队列开启且没有其他运行在训练时，它会启动。</translation>
     </message>
+    <message>
+        <source>This machine: %1</source>
+        <translation>本机：%1</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::MetricsTable</name>
@@ -2117,7 +2104,7 @@
     </message>
     <message>
         <source>It lies in %1.</source>
-        <translation>位于%1。</translation>
+        <translation>位于 %1。</translation>
     </message>
 </context>
 <context>
@@ -2308,7 +2295,7 @@
     </message>
     <message>
         <source>Settings of %1</source>
-        <translation>%1的设置</translation>
+        <translation>%1 的设置</translation>
     </message>
     <message>
         <source>Mend what is wrong first: a file holds valid settings.</source>
@@ -2316,7 +2303,7 @@
     </message>
     <message>
         <source>Saved as %1</source>
-        <translation>已保存为%1</translation>
+        <translation>已保存为 %1</translation>
     </message>
     <message>
         <source>Open settings</source>
@@ -2398,7 +2385,7 @@
     </message>
     <message>
         <source>default %1</source>
-        <translation>默认%1</translation>
+        <translation>默认 %1</translation>
     </message>
     <message>
         <source>%1, changed</source>
@@ -2410,7 +2397,7 @@
     </message>
     <message>
         <source>Changed. The default is %1.</source>
-        <translation>已更改。默认值为%1。</translation>
+        <translation>已更改。默认值为 %1。</translation>
     </message>
     <message>
         <source>%1 is changed</source>
@@ -2497,15 +2484,15 @@
     </message>
     <message>
         <source>limit %1</source>
-        <translation>上限%1</translation>
+        <translation>上限 %1</translation>
     </message>
     <message>
         <source>%1 of %2</source>
-        <translation>%1（共%2）</translation>
+        <translation>%1（共 %2）</translation>
     </message>
     <message>
         <source>%1: %2 too much</source>
-        <translation>%1：超出%2</translation>
+        <translation>%1：超出 %2</translation>
     </message>
     <message>
         <source>driver and kernels</source>
@@ -2607,7 +2594,7 @@
     </message>
     <message>
         <source>of %1: a step takes %2, %3 % less</source>
-        <translation>%1：每步%2，减少 %3 %</translation>
+        <translation>%1：每步 %2，减少 %3 %</translation>
     </message>
     <message>
         <source>would not make it faster by 1 %</source>
@@ -2635,11 +2622,11 @@
     </message>
     <message>
         <source>The disk has %1 free and the run writes %2.</source>
-        <translation>磁盘可用%1，而运行要写入%2。</translation>
+        <translation>磁盘可用 %1，而运行要写入 %2。</translation>
     </message>
     <message>
         <source>not known: the machine&apos;s profile lacks %1</source>
-        <translation>未知：本机的性能数据缺少%1</translation>
+        <translation>未知：本机的性能数据缺少 %1</translation>
     </message>
     <message>
         <source>not known: the Doctor page measures this machine, or choose a card above</source>
@@ -2672,6 +2659,22 @@
     <message>
         <source>%1: %2.</source>
         <translation>%1：%2。</translation>
+    </message>
+    <message>
+        <source>the CPU</source>
+        <translation>处理器</translation>
+    </message>
+    <message>
+        <source>%1, by its profile</source>
+        <translation>%1（按其配置文件）</translation>
+    </message>
+    <message>
+        <source>No plan</source>
+        <translation>没有方案</translation>
+    </message>
+    <message>
+        <source>No plan: %1</source>
+        <translation>没有方案：%1</translation>
     </message>
 </context>
 <context>
@@ -2766,15 +2769,7 @@
     </message>
     <message>
         <source>%1 of %2</source>
-        <translation>%1（共%2）</translation>
-    </message>
-    <message>
-        <source>No plan</source>
-        <translation>没有方案</translation>
-    </message>
-    <message>
-        <source>No plan: %1</source>
-        <translation>没有方案：%1</translation>
+        <translation>%1（共 %2）</translation>
     </message>
     <message>
         <source>no GPU</source>
@@ -2816,7 +2811,7 @@
     </message>
     <message>
         <source>Set %1: then it fits</source>
-        <translation>设置%1：这样就放得下</translation>
+        <translation>设置 %1：这样就放得下</translation>
     </message>
     <message>
         <source>With this it fits.</source>
@@ -2858,11 +2853,11 @@
     </message>
     <message>
         <source>takes %1 of GPU and %2 of host memory</source>
-        <translation>占用显存%1、主机内存%2</translation>
+        <translation>占用显存 %1、主机内存 %2</translation>
     </message>
     <message>
         <source>takes %1 of host memory</source>
-        <translation>占用主机内存%1</translation>
+        <translation>占用主机内存 %1</translation>
     </message>
     <message>
         <source>%1, %2 samples/s</source>
@@ -3223,11 +3218,11 @@
     </message>
     <message>
         <source>%1 is paused: %2</source>
-        <translation>%1已暂停：%2</translation>
+        <translation>%1 已暂停：%2</translation>
     </message>
     <message>
         <source>%1 goes on</source>
-        <translation>%1继续运行</translation>
+        <translation>%1 继续运行</translation>
     </message>
 </context>
 <context>
@@ -3337,6 +3332,18 @@
     </message>
 </context>
 <context>
+    <name>ferry::gui::RunNotices</name>
+    <message>
+        <source>%1: %2</source>
+        <comment>run and its state</comment>
+        <translation>%1：%2</translation>
+    </message>
+    <message>
+        <source>All steps are done, and its end does not fit the disk. Remove something, and it goes on by itself.</source>
+        <translation>所有步骤均已完成，但磁盘放不下最终结果。清出一些空间后，它会自动继续。</translation>
+    </message>
+</context>
+<context>
     <name>ferry::gui::RunPicker</name>
     <message>
         <source>Run</source>
@@ -3403,19 +3410,19 @@
     </message>
     <message>
         <source>Killed, most likely out of host memory: planned %1, available %2.</source>
-        <translation>被终止，很可能是主机内存不足：计划占用%1，可用%2。</translation>
+        <translation>被终止，很可能是主机内存不足：计划占用 %1，可用 %2。</translation>
     </message>
     <message>
         <source>Killed, most likely out of host memory: planned %1, available now %2.</source>
-        <translation>被终止，很可能是主机内存不足：计划占用%1，目前可用%2。</translation>
+        <translation>被终止，很可能是主机内存不足：计划占用 %1，目前可用 %2。</translation>
     </message>
     <message>
         <source>Its process is gone without a word: it was killed, or the power failed. It had planned %1 of host memory; %2 are available now.</source>
-        <translation>进程突然消失：被终止，或发生断电。它计划占用主机内存%1；目前可用%2。</translation>
+        <translation>进程突然消失：被终止，或发生断电。它计划占用主机内存 %1；目前可用 %2。</translation>
     </message>
     <message>
         <source>Its process is gone without a word: it was killed, or the power failed. It had planned %1 of host memory.</source>
-        <translation>进程突然消失：被终止，或发生断电。它计划占用主机内存%1。</translation>
+        <translation>进程突然消失：被终止，或发生断电。它计划占用主机内存 %1。</translation>
     </message>
     <message>
         <source>It failed; its log says more.</source>
@@ -3451,7 +3458,7 @@
     </message>
     <message>
         <source>Starting %1</source>
-        <translation>正在启动%1</translation>
+        <translation>正在启动 %1</translation>
     </message>
     <message>
         <source>The queue is off: it starts nothing by itself.</source>
@@ -3459,7 +3466,7 @@
     </message>
     <message>
         <source>Next: %1, when %2 has ended</source>
-        <translation>下一个：%1，待%2结束后启动</translation>
+        <translation>下一个：%1，待 %2 结束后启动</translation>
     </message>
     <message>
         <source>Next: %1. %2</source>
@@ -3533,7 +3540,7 @@
     </message>
     <message>
         <source>%1 could not be started: %2</source>
-        <translation>无法启动%1：%2</translation>
+        <translation>无法启动 %1：%2</translation>
     </message>
     <message>
         <source>New run</source>
@@ -3691,11 +3698,11 @@
     </message>
     <message>
         <source>%1 has had %2 steps. Further steps:</source>
-        <translation>%1已训练 %2 步。再训练的步数：</translation>
+        <translation>%1 已训练 %2 步。再训练的步数：</translation>
     </message>
     <message>
         <source>Move %1 to the trash, with all checkpoints?</source>
-        <translation>将%1连同所有检查点移到回收站？</translation>
+        <translation>将 %1 连同所有检查点移到回收站？</translation>
     </message>
     <message>
         <source>Move to trash</source>
@@ -3703,7 +3710,7 @@
     </message>
     <message>
         <source>There is no trash for %1. Delete for good?</source>
-        <translation>%1没有可用的回收站。永久删除？</translation>
+        <translation>%1 没有可用的回收站。永久删除？</translation>
     </message>
     <message>
         <source>Delete for good</source>
@@ -3717,7 +3724,7 @@
         <source>%1 and %n more</source>
         <comment>names of runs</comment>
         <translation>
-            <numerusform>%1及另外 %n 个</numerusform>
+            <numerusform>%1 及另外 %n 个</numerusform>
         </translation>
     </message>
 </context>
@@ -3836,6 +3843,12 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>The text is in the clipboard.</source>
         <translation>文本已复制到剪贴板。</translation>
     </message>
+    <message numerus="yes">
+        <source>%n token(s), %1.</source>
+        <translation>
+            <numerusform>%n 个词元，%1。</numerusform>
+        </translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::SettingChange</name>
@@ -3905,11 +3918,11 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     </message>
     <message>
         <source>%1, default %2</source>
-        <translation>%1，默认为%2</translation>
+        <translation>%1，默认为 %2</translation>
     </message>
     <message>
         <source>%1, changed to %2</source>
-        <translation>%1，已更改为%2</translation>
+        <translation>%1，已更改为 %2</translation>
     </message>
     <message>
         <source>Choose a model.</source>
@@ -3924,11 +3937,11 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     <name>ferry::gui::SettingsPage</name>
     <message>
         <source>%1 is no folder.</source>
-        <translation>%1不是文件夹。</translation>
+        <translation>%1 不是文件夹。</translation>
     </message>
     <message>
         <source>Nothing may be written to %1. New runs would fail.</source>
-        <translation>没有权限写入%1。新运行会失败。</translation>
+        <translation>没有权限写入 %1。新运行会失败。</translation>
     </message>
     <message>
         <source>Settings</source>
@@ -4257,7 +4270,7 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
     </message>
     <message>
         <source>%1 (preset %2)</source>
-        <translation>%1（预设%2）</translation>
+        <translation>%1（预设 %2）</translation>
     </message>
     <message>
         <source>none is here</source>
