@@ -79,24 +79,20 @@ TEST_F(RunList, OpensFiveHundredRunsAtOnceAndReadsThemInSlices) {
     make_run(
         home_.runs() / fmt::format("run-{:03}", i),
         {.created = fmt::format("2026-11-{:02}T{:02}:{:02}:00Z", 1 + i / 50, i / 10 % 24, i % 60)});
-  QElapsedTimer timer;
-  timer.start();
+  const double begun_ms = cpu_ms(CLOCK_PROCESS_CPUTIME_ID);
   open(/*is_tested=*/false);  // which would look at every cell again with every change
   ASSERT_TRUE(wait_until([&] {
     return model_->rowCount() == kRuns && text(kRuns - 1, RunListModel::state) == "Finished";
   }));
-  const qint64 opened_ms = timer.elapsed();
-  // Sanitizers and a busy machine take their time; alone it is below 300 ms.
-  EXPECT_LT(opened_ms, 3000);
+  // All threads together: who waits for another program waits longer.
+  const double opened_ms = cpu_ms(CLOCK_PROCESS_CPUTIME_ID) - begun_ms;
   RecordProperty("opened_ms", static_cast<int>(opened_ms));
+#ifndef __SANITIZE_ADDRESS__
+  EXPECT_LT(opened_ms, 300);
+#endif
   for (int i = 0; i < kRuns; i += 50)
     EXPECT_EQ(text(i, RunListModel::state), "Finished");
   // No turn is long: measured by the thread's own time, which others do not take.
-  const auto cpu_ms = [] {
-    timespec now{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
-  };
   double longest = 0;
   for (int i = 0; i < 2000 && !is_read(); ++i) {
     const double begin = cpu_ms();
