@@ -27,7 +27,7 @@ namespace {
 
 constexpr auto kSlice = 5ms;  // of a turn; one look more may come on top
 constexpr int kActiveMs = 250, kIdleMs = 2000;
-constexpr int kLooksAMoment = 64, kLooksIdle = 250;  // runs that have ended, in a turn
+constexpr int kLooksAMoment = 64, kLooksIdle = 125;  // runs that have ended, in a turn
 constexpr auto kSearchPeriod = 2s, kSearchAnyway = 20s;
 constexpr auto kGoneShown = 10s;
 constexpr size_t kCurvePoints = 48, kReadBytes = size_t{96} << 10;
