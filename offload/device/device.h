@@ -23,7 +23,7 @@
 #include "offload/device/host/first_touch.h"
 #include "offload/device/host/worker_pool.h"
 #include "offload/device/step_fence.h"
-#include "offload/step/pager.h"
+#include "offload/step/action.h"
 #include "offload/step/place.h"
 #include "simd/kernels.h"
 

@@ -19,7 +19,7 @@ namespace {
 constexpr QueueId kGpuQueues[] = {QueueId::compute, QueueId::h2d, QueueId::d2h};
 
 bool is_update(const Action& action) {
-  return action.verb == Verb::update_gpu || action.verb == Verb::update_host;
+  return action.verb == Verb::update;
 }
 
 }  // namespace
@@ -41,29 +41,18 @@ Executor::Executor(const StepShape& shape,
       watchdog_(watchdog_of_environment()),
       update_waits_for_save_(shape.blocks.size()),
       save_ended_(device.make_event()),
-      host_square_sums_(shape.blocks.size()) {
+      square_sums_(shape.blocks.size()) {
   for (EventId& idle : idle_)
     idle = device_.make_event();
   for (int b = 0; b < shape.n_blocks(); ++b) {
     updated_.push_back(device_.make_event());
     saved_.push_back(device_.make_event());
-    std::ranges::copy_if(block(b).tensors, std::back_inserter(trained_.emplace_back()),
-                         &TensorExtent::trainable);
-    std::ranges::sort(trained_.back(), {}, &TensorExtent::offset);
-    gaps_.emplace_back();
-    for (size_t t = 0; t < trained_.back().size(); ++t) {
-      const TensorExtent& tensor = trained_.back()[t];
-      const int64_t end = tensor.offset + tensor.n_elements;
-      const int64_t next = t + 1 < trained_.back().size() ? trained_.back()[t + 1].offset
-                                                          : block(b).n_trained_elements;
-      FERRY_CHECK(end <= next, "{}: trained tensors up to {} of {}", block(b).name, end, next);
-      if (end < next) gaps_.back().push_back({end, next - end});
-    }
     for (const BorrowedExtent& borrowed : block(b).borrowed)
       FERRY_CHECK(block(borrowed.block).place == block(b).place,
                   "{} and {} share a tensor but not a place", block(b).name,
                   block(borrowed.block).name);
   }
+  if (shape.trains) prepare_updates();
   // Blocks are saved in the order in which steps will ask for them: the decision waits for the
   // blocks on the GPU, the updates of the host follow it in this order, and nobody waits for frozen
   // blocks.
@@ -81,12 +70,13 @@ Executor::~Executor() {
   }
 }
 
-const StepList& Executor::training_list(int n_micro, UpdateOrder order) {
-  auto [at, made] = lists_.try_emplace({n_micro, order});
+Executor::ReadyList& Executor::training(int n_micro, UpdateOrder order, bool each_decides) {
+  auto [at, made] = lists_.try_emplace({n_micro, order, each_decides});
   if (made) {
-    at->second = make_training_list(shape_, n_micro, order);
-    if (fault_) fault_(at->second);
-    check_order(at->second);
+    StepList list = make_training_list(shape_, layout_, n_micro, order, each_decides);
+    if (fault_) fault_(list);
+    check_order(list);
+    at->second = ready(std::move(list));
   }
   return at->second;
 }
@@ -113,7 +103,8 @@ std::optional<StepOutcome> Executor::step(int n_micro,
   const bool each_decides = !rule.steps_ahead.empty();
   const auto order =
       each_decides && !is_saving() ? UpdateOrder::as_grads_arrive : UpdateOrder::after_decision;
-  const StepList& list = training_list(n_micro, order);
+  const ReadyList& ready = training(n_micro, order, each_decides);
+  const StepList& list = ready.actions;
   if (dropped_ && !await_dropped(drops)) return std::nullopt;
   rule_ = &rule;
   n_micro_ = n_micro;
@@ -131,7 +122,7 @@ std::optional<StepOutcome> Executor::step(int n_micro,
       if (drops() || !await_saved(list[i], list, drops)) return drop_step(list);
     }
     may_drop = may_drop && !is_update(list[i]);
-    submit(list, i);
+    submit(ready, i);
     if (list[i].queue == QueueId::compute) compute_actions_.push_back(i);
     if (list[i].verb != Verb::decide) continue;
     // The one host synchronisation of a step of seconds: what follows needs the decision.
@@ -202,16 +193,16 @@ void Executor::await_idle(std::span<const QueueId> queues, const StepList& list)
 }
 
 double Executor::evaluate() {
-  if (evaluation_list_.empty()) evaluation_list_ = make_evaluation_list(shape_);
+  const StepList& list = evaluation_list_.actions;
+  if (list.empty()) evaluation_list_ = ready(make_evaluation_list(shape_, layout_));
   n_micro_ = 1;
   StepTracer* const tracer = std::exchange(tracer_, nullptr);  // it traces steps
-  for (size_t i = 0; i < evaluation_list_.size(); ++i)
+  for (size_t i = 0; i < list.size(); ++i)
     submit(evaluation_list_, i);
   tracer_ = tracer;
-  wait_for(event(evaluation_list_.size() - 1), evaluation_list_);
-  float loss;
-  std::memcpy(&loss, step_sum(Place::host, shape_.n_blocks()), sizeof loss);
-  return loss;
+  wait_for(event(list.size() - 1), list);
+  return *at<float>({.region = layout_.step_sums_on_host,
+                     .offset = shape_.n_blocks() * static_cast<int64_t>(sizeof(double))});
 }
 
 void Executor::await_updates() {
@@ -228,9 +219,9 @@ void Executor::settle_gpu() {
   await_idle(kGpuQueues, {});  // updates of blocks that live there among them
 }
 
-void Executor::submit(const StepList& list, size_t i) {
+void Executor::submit(const ReadyList& list, size_t i) {
   note_movement();  // a CPU does the work of the action before in there
-  const Action& action = list[i];
+  const Action& action = list.actions[i];
   for (int before : action.after)
     device_.wait(action.queue, event(static_cast<size_t>(before)));
   for (int b : action.after_update)
@@ -241,12 +232,16 @@ void Executor::submit(const StepList& list, size_t i) {
     if (waits) device_.wait(action.queue, saved_[static_cast<size_t>(action.block)]);
   }
   if (tracer_) tracer_->begin(action);
-  auto work = [this, &action, updates = &updates_[current_]] { run(action, *updates); };
+  auto work = [this, &action, memory = &list.memories[i], updates = &updates_[current_]] {
+    run(action, *memory, *updates);
+  };
   if (profiler_listens())
     device_.submit(action.queue, [work, name = describe(action, shape_)] {
       const ProfilerRange range(name.c_str());
       work();
     });
+  else if (around_)
+    device_.submit(action.queue, [this, work, &action] { around_(action, work); });
   else
     device_.submit(action.queue, work);
   if (tracer_) tracer_->end(action);

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "offload/device/device.h"
@@ -23,20 +24,31 @@
 
 namespace ferry {
 
-/** The addresses of an action's bytes. Null where the action has none. */
+/** The addresses of a pass's bytes, found once when its list is made. Null where the pass has none.
+ */
 struct ActionMemory {
-  std::byte* weights = nullptr;  ///< compute type; borrowed tensors at borrowed(i)
+  std::byte* weights = nullptr;  ///< compute type
   std::vector<std::byte*> borrowed;
   std::byte* saved = nullptr;
   std::byte* saved_recomputed = nullptr;  ///< a selective block's recomputed activations
-  std::byte* input = nullptr;             ///< output of the block before
-  std::byte* output = nullptr;            ///< null for the head
+  /** Values, in the order in which BlockValues names them. */
+  std::vector<std::byte*> inputs, outputs, grad_outputs, grad_inputs;
   std::byte* grads = nullptr;  ///< compute type, this micro-batch's; borrowed uses behind the
                                ///< trained prefix; null where none is wanted
-  std::byte* grad_output = nullptr;
-  std::byte* grad_input = nullptr;  ///< null for the first block
   std::byte* batch = nullptr;
-  std::byte* loss = nullptr;  ///< fp32
+  std::byte* loss = nullptr;  ///< fp32; null but for forwards of the last block
+
+  /** Of a block in a chain: its one input and output, and their gradients; null where it has none.
+   */
+  std::byte* input() const { return only(inputs); }
+  std::byte* output() const { return only(outputs); }
+  std::byte* grad_output() const { return only(grad_outputs); }
+  std::byte* grad_input() const { return only(grad_inputs); }
+
+ private:
+  static std::byte* only(const std::vector<std::byte*>& values) {
+    return values.empty() ? nullptr : values.front();
+  }
 };
 
 /** Layer operations, run inside the compute queue's work. Implemented by src/engine; a test's own
@@ -174,12 +186,18 @@ class Executor {
   void set_run_ahead(size_t n_actions) { fixed_run_ahead_ = n_actions; }
   /** The number of times that the stepping thread has waited for the device. For tests. */
   int64_t n_host_waits() const { return n_host_waits_; }
+  /** Called in place of each action's work, which it is given to run. For tests: what the work
+   * touches. */
+  using Around = std::function<void(const Action&, const std::function<void()>& work)>;
+  void set_around(Around around) { around_ = std::move(around); }
   /** Drops the waits of some actions (a planted fault). For tests. */
   void set_fault(std::function<void(StepList&)> fault) { fault_ = std::move(fault); }
   /** Sets how long a step may stand still before it counts as hung. At first it is
    * FERRY_WATCHDOG_S, or ten minutes. */
   void set_watchdog(std::chrono::milliseconds patience) { watchdog_ = patience; }
-  const StepList& training_list(int n_micro, UpdateOrder order = UpdateOrder::after_decision);
+  const StepList& training_list(int n_micro, UpdateOrder order = UpdateOrder::after_decision) {
+    return training(n_micro, order, order == UpdateOrder::as_grads_arrive).actions;
+  }
 
  private:
   /** The facts that the updates of a step follow. */
@@ -188,10 +206,15 @@ class Executor {
     bool each_decides = false;  ///< a block whose gradients are not finite stays as it is
     Decision decision;
   };
+  /** A list, and the addresses of its passes' bytes. */
+  struct ReadyList {
+    StepList actions;
+    std::vector<ActionMemory> memories;  ///< by action; empty but for passes
+  };
   /** Checks that no action waits for a later one, so that no list can lock up. */
   void check_order(const StepList& list) const;
   /** Action i of the list, after what it waits for. */
-  void submit(const StepList& list, size_t i);
+  void submit(const ReadyList& list, size_t i);
   /** Waits for the event as long as actions end; when none has for the watchdog's time, throws
    * Error(machine) that names the oldest unfinished action of each queue. */
   void wait_for(EventId event, const StepList& list) { wait_unless(event, list, {}); }
@@ -200,27 +223,29 @@ class Executor {
   /** Names the oldest unfinished action of each queue, in the order of the lists. */
   std::string unfinished(const StepList& list);
   static std::chrono::milliseconds watchdog_of_environment();
-  void run(const Action& action, Updates& updates);
-  void run_backward(const Action& action);
-  void fetch_weights(const Action& action);
-  void move_saved(const Action& action);
-  void move_layer_input(const Action& action);
-  void send_grads(const Action& action, const Updates& updates);
+  ReadyList ready(StepList list) const;
+  ActionMemory memory_of(const Action& action) const;
+  ReadyList& training(int n_micro, UpdateOrder order, bool each_decides);
+  void run(const Action& action, const ActionMemory& memory, Updates& updates);
+  void move(const Action& action);
+  void backward(const Action& action, const ActionMemory& memory);
   void accumulate(const Action& action);
   void combine(const Action& action);
   void square_sum(const Action& action);
-  void send_step_sums();
-  void decide(Updates& updates);
+  void decide(const Action& action, Updates& updates);
   void update(const Action& action, const Updates& updates);
-  /** True where the gradients of a block are finite whose update does not wait for the decision. */
-  bool is_finite(const Action& update) const;
-  ActionMemory memory_of(const Action& action) const;
-  DeviceMath& math_of(Place place) { return place == Place::device ? device_.math() : host_math_; }
-  int live(int micro) const { return shape_.n_live() == 1 ? 0 : micro; }
+  void update(int block, const Updates& updates);
+  void prepare_updates();
+  /** The arithmetic of the place where the action's queue works. */
+  DeviceMath& math_of(QueueId queue) {
+    return queue == QueueId::compute ? device_.math() : host_math_;
+  }
   const BlockShape& block(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
-  void poison(RegionId region);
-  double* step_sum(Place place, int index) const;
-  double* arrived_sum(int block) const;
+  /** The bytes as values of a type; null where there are none. */
+  template <class Value>
+  Value* at(const Bytes& bytes) const {
+    return reinterpret_cast<Value*>(memory_.at(bytes.region) + bytes.offset);
+  }
   EventId event(size_t action);
   void await_updates();
   /** Waits until the compute queue has fewer than run_ahead_ unfinished actions of this step. */
@@ -242,13 +267,19 @@ class Executor {
   ComputeWork& work_;
   bool overlap_;
   std::chrono::milliseconds watchdog_;
-  std::map<std::pair<int, UpdateOrder>, StepList> lists_;  ///< by number of micro-batches
-  StepList evaluation_list_;
-  std::vector<std::vector<TensorExtent>> trained_;  ///< by block: its tensors but the frozen ones
+  /** By number of micro-batches, update order and whether each block decides. */
+  std::map<std::tuple<int, UpdateOrder, bool>, ReadyList> lists_;
+  ReadyList evaluation_list_;
   struct ElementRange {
     int64_t begin = 0, n = 0;
   };
-  std::vector<std::vector<ElementRange>> gaps_;      ///< by block: between its trained tensors
+  /** The update of a block, but for what the decision says of its groups. */
+  struct BlockUpdate {
+    std::vector<simd::AdamwArgs> tensors;
+    std::vector<TensorExtent> extents;  ///< of these, ascending
+    std::vector<ElementRange> gaps;     ///< between them
+  };
+  std::vector<BlockUpdate> block_updates_;           ///< by block
   std::vector<EventId> events_;                      ///< by action index
   std::vector<EventId> updated_;                     ///< by block
   std::vector<EventId> saved_;                       ///< by block
@@ -260,8 +291,9 @@ class Executor {
   std::atomic<int64_t> n_saved_bytes_ = 0;
   std::function<void(BlockStates&)> save_write_;
   std::function<void()> save_end_;
-  std::vector<double> host_square_sums_;
+  std::vector<double> square_sums_;  ///< by block, of the decision
   std::function<void(StepList&)> fault_;
+  Around around_;
   StepTracer* tracer_ = nullptr;
   static constexpr size_t kRunAhead_max = 1'000'000;
   std::vector<size_t> compute_actions_;  ///< actions of the step in progress, as submitted
@@ -278,7 +310,6 @@ class Executor {
   std::array<Updates, 2> updates_;
   size_t current_ = 0;
   StepOutcome outcome_;
-  std::vector<simd::AdamwArgs> update_gpu_args_, update_host_args_;
 };
 
 }  // namespace ferry

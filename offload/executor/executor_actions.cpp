@@ -2,312 +2,240 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "offload/executor/executor.h"
 #include "src/base/error.h"
 
 namespace ferry {
+namespace {
 
-void Executor::run(const Action& action, Updates& updates) {
-  switch (action.verb) {
-    case Verb::fetch_batch:
-      return device_.copy(QueueId::h2d,
-                          memory_.at(layout_.batches[static_cast<size_t>(action.micro)]),
-                          memory_.at(layout_.batches_on_host[static_cast<size_t>(action.micro)]),
-                          shape_.batch_bytes);
-    case Verb::fetch_weights:
-      return fetch_weights(action);
-    case Verb::forward:
-      // The slot's old content was sent while a forward pass read it. Neither of the two knew
-      // whether it was the last to need it.
-      if (action.output_slot >= 0)
-        poison(layout_.layer_input_slots[static_cast<size_t>(action.output_slot)]);
-      [[fallthrough]];
-    case Verb::recompute:
-      work_.forward(action, memory_of(action));
-      break;
-    case Verb::backward:
-      run_backward(action);
-      break;
-    case Verb::send_saved:
-    case Verb::fetch_saved:
-      return move_saved(action);
-    case Verb::send_layer_input:
-    case Verb::fetch_layer_input:
-      return move_layer_input(action);
-    case Verb::square_sum_gpu:
-    case Verb::square_sum_host:
-      return square_sum(action);
-    case Verb::send_grads:
-      return send_grads(action, updates);
-    case Verb::accumulate:
-      return accumulate(action);
-    case Verb::combine:
-      return combine(action);
-    case Verb::send_step_sums:
-      return send_step_sums();
-    case Verb::decide:
-      return decide(updates);
-    case Verb::update_gpu:
-    case Verb::update_host:
-      return update(action, updates);
-  }
-  if (action.releases_slot) poison(layout_.weight_slots[static_cast<size_t>(action.slot)]);
-  if (action.releases_input)
-    poison(layout_.layer_input_slots[static_cast<size_t>(action.input_slot)]);
+const Bytes* find(const std::vector<Bytes>& bytes, Role role) {
+  const auto found = std::ranges::find(bytes, role, &Bytes::role);
+  return found == bytes.end() ? nullptr : &*found;
 }
 
-void Executor::poison(RegionId region) {
-  if (region >= 0) device_.poison(memory_.at(region), layout_.region(region).n_bytes);
+}  // namespace
+
+// ---- Made once
+
+Executor::ReadyList Executor::ready(StepList list) const {
+  ReadyList ready;
+  ready.memories.reserve(list.size());
+  for (const Action& action : list) {
+    const bool is_pass = action.verb == Verb::forward || action.verb == Verb::recompute ||
+                         action.verb == Verb::backward;
+    ready.memories.push_back(is_pass ? memory_of(action) : ActionMemory());
+  }
+  ready.actions = std::move(list);
+  return ready;
 }
 
 ActionMemory Executor::memory_of(const Action& action) const {
-  const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
-  const int b = action.block;
-  ActionMemory m;
-  m.weights = action.slot >= 0 ? memory_.at(layout_.weight_slots[static_cast<size_t>(action.slot)])
-                               : memory_.segment(b, Segment::weights);
-  for (int i = 0; i < static_cast<int>(block(b).borrowed.size()); ++i)
-    m.borrowed.push_back(
-        action.slot >= 0
-            ? m.weights + shape_.borrowed_in_slot(b, i) * compute_bytes
-            : memory_.segment(block(b).borrowed[static_cast<size_t>(i)].block, Segment::weights) +
-                  shape_.borrowed_tensor(b, i).offset * compute_bytes);
-  const int lane = live(action.micro);
-  const auto index = static_cast<size_t>(b * shape_.n_live() + lane);
-  // Nobody reads what an evaluation saves. Any slot will do for a block whose activations go to the
-  // host.
-  if (action.saved_slot >= 0)
-    m.saved = memory_.at(layout_.saved_slots[static_cast<size_t>(action.saved_slot)]);
-  else if (layout_.saved[index] >= 0)
-    m.saved = memory_.at(layout_.saved[index]);
-  else if (layout_.saved_on_host[index] >= 0)
-    m.saved = memory_.at(layout_.saved_slots[0]);
-  else
-    m.saved = memory_.at(layout_.saved_recomputed);
-  // All saved tensors are in one region where no backward pass follows.
-  if (block(b).activations == Activations::selective && block(b).saved_recomputed_bytes > 0 &&
-      layout_.saved[index] >= 0)
-    m.saved_recomputed = memory_.at(layout_.saved_recomputed);
-  auto layer_input = [&](int of, int slot) {
-    if (of < 0 || of >= shape_.n_blocks() - 1) return static_cast<std::byte*>(nullptr);
-    if (slot >= 0) return memory_.at(layout_.layer_input_slots[static_cast<size_t>(slot)]);
-    return memory_.at(layout_.layer_inputs[static_cast<size_t>(of * shape_.n_live() + lane)]);
-  };
-  auto gradient = [&](int of) {  // all blocks' gradients share two regions
-    return memory_.at(
-        layout_.layer_input_grads[static_cast<size_t>((of + 2) % 2 * shape_.n_live() + lane)]);
-  };
-  const bool is_head = b == shape_.n_blocks() - 1;
-  m.input = layer_input(b - 1, action.input_slot);
-  m.output = layer_input(b, action.output_slot);
-  // Nobody reads the output again. Where it has no region of its own, it goes to where the backward
-  // pass is about to write.
-  if (action.verb == Verb::recompute && !is_head && !m.output) m.output = gradient(b - 1);
-  m.batch = memory_.at(layout_.batches[static_cast<size_t>(action.micro)]);
-  m.loss = reinterpret_cast<std::byte*>(step_sum(Place::device, shape_.n_blocks() + action.micro));
-  if (action.verb != Verb::backward) return m;
-  m.grad_output = is_head ? nullptr : gradient(b);
-  m.grad_input = b == 0 ? nullptr : gradient(b - 1);
-  if (!shape_.has_grads(b)) return m;
-  if (shape_.sums_on_gpu(b))
-    m.grads = memory_.at(layout_.grad_temp);
-  else
-    m.grads = action.grad_slot >= 0
-                  ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
-                  : memory_.segment(b, Segment::grads);
-  return m;
+  ActionMemory memory;
+  for (const std::vector<Bytes>* all : {&action.reads, &action.writes})
+    for (const Bytes& bytes : *all) {
+      auto* address = at<std::byte>(bytes);
+      switch (bytes.role) {
+        case Role::weights:
+          memory.weights = address;
+          break;
+        case Role::borrowed:
+          memory.borrowed.push_back(address);
+          break;
+        case Role::batch:
+          memory.batch = address;
+          break;
+        case Role::input:
+          memory.inputs.push_back(address);
+          break;
+        case Role::output:
+          memory.outputs.push_back(address);
+          break;
+        case Role::saved:
+          memory.saved = address;
+          break;
+        case Role::saved_recomputed:
+          memory.saved_recomputed = address;
+          break;
+        case Role::grad_output:
+          memory.grad_outputs.push_back(address);
+          break;
+        case Role::grad_input:
+          memory.grad_inputs.push_back(address);
+          break;
+        case Role::grads:
+          memory.grads = address;
+          break;
+        case Role::loss:
+          memory.loss = address;
+          break;
+        case Role::moved:
+        case Role::batch_on_host:
+        case Role::sum:
+        case Role::workspace:
+        case Role::states:
+        case Role::square_sum:
+        case Role::released:
+          break;
+      }
+    }
+  return memory;
 }
 
-void Executor::run_backward(const Action& action) {
-  ActionMemory m = memory_of(action);
+void Executor::prepare_updates() {
+  block_updates_.resize(shape_.blocks.size());
+  for (int b = 0; b < shape_.n_blocks(); ++b) {
+    if (!layout_.block(b).is_trained) continue;
+    const auto at = [&](Segment s, const TensorExtent& t) -> std::byte* {
+      return memory_.segment(b, s) + element_bytes(shape_, b, s, t.offset, t.n_elements).offset;
+    };
+    const auto exponents = [&](Segment s, const TensorExtent& t) -> uint8_t* {
+      if (shape_.states != simd::StateType::block8) return nullptr;
+      return reinterpret_cast<uint8_t*>(memory_.segment(b, s)) +
+             exponent_bytes(shape_, b, t).offset;
+    };
+    auto& [tensors, extents, gaps] = block_updates_[static_cast<size_t>(b)];
+    std::ranges::copy_if(block(b).tensors, std::back_inserter(extents), &TensorExtent::trainable);
+    std::ranges::sort(extents, {}, &TensorExtent::offset);
+    for (size_t t = 0; t < extents.size(); ++t) {
+      const int64_t end = extents[t].offset + extents[t].n_elements;
+      const int64_t next =
+          t + 1 < extents.size() ? extents[t + 1].offset : block(b).n_trained_elements;
+      FERRY_CHECK(end <= next, "{}: trained tensors up to {} of {}", block(b).name, end, next);
+      if (end < next) gaps.push_back({end, next - end});
+    }
+    for (const TensorExtent& t : extents)
+      tensors.push_back({.master = at(Segment::master, t),
+                         .m = at(Segment::adam_m, t),
+                         .v = at(Segment::adam_v, t),
+                         .grad = at(Segment::grads, t),
+                         .grad_type = layout_.block(b).grad_type,
+                         .weights = shape_.weights_are_master() ? nullptr : at(Segment::weights, t),
+                         .weights_type = shape_.compute,
+                         .n = t.n_elements,
+                         .states = shape_.states,
+                         .split_master = shape_.split_master,
+                         .m_exponents = exponents(Segment::adam_m, t),
+                         .v_exponents = exponents(Segment::adam_v, t)});
+  }
+}
+
+// ---- Done in each step
+
+void Executor::run(const Action& action, const ActionMemory& memory, Updates& updates) {
+  switch (action.verb) {
+    case Verb::forward:
+    case Verb::recompute:
+      work_.forward(action, memory);
+      break;
+    case Verb::backward:
+      backward(action, memory);
+      break;
+    case Verb::accumulate:
+      accumulate(action);
+      break;
+    case Verb::combine:
+      combine(action);
+      break;
+    case Verb::square_sum:
+      square_sum(action);
+      break;
+    case Verb::decide:
+      decide(action, updates);
+      break;
+    case Verb::update:
+      update(action, updates);
+      break;
+    default:
+      move(action);
+  }
+  for (const Bytes& bytes : action.writes)
+    if (bytes.role == Role::released) device_.poison(at<std::byte>(bytes), bytes.n_bytes);
+}
+
+void Executor::move(const Action& action) {
+  for (size_t i = 0; i < action.reads.size(); ++i)
+    device_.copy(action.queue, at<std::byte>(action.writes[i]), at<std::byte>(action.reads[i]),
+                 action.reads[i].n_bytes);
+}
+
+void Executor::backward(const Action& action, const ActionMemory& memory) {
   // The norm goes over the whole prefix, and a slot holds another block's gradients before.
   const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
-  for (const ElementRange& gap : gaps_[static_cast<size_t>(action.block)])
-    device_.math().zero(m.grads + gap.begin * compute_bytes, gap.n * compute_bytes);
-  work_.backward(action, m);
-  if (shape_.sums_on_gpu(action.block)) {
-    std::byte* sum = action.grad_slot >= 0
-                         ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
-                         : memory_.segment(action.block, Segment::grads);
-    device_.math().accumulate(reinterpret_cast<float*>(sum), m.grads, shape_.compute,
-                              shape_.n_grad_elements(action.block), action.first_sum);
-    poison(layout_.grad_temp);
-  }
-  if (action.saved_slot >= 0) poison(layout_.saved_slots[static_cast<size_t>(action.saved_slot)]);
-  if (block(action.block).saved_bytes > block(action.block).saved_kept_bytes())
-    poison(layout_.saved_recomputed);
-}
-
-void Executor::move_saved(const Action& action) {
-  const RegionId slot = layout_.saved_slots[static_cast<size_t>(action.saved_slot)];
-  std::byte* host = memory_.at(
-      layout_
-          .saved_on_host[static_cast<size_t>(action.block * shape_.n_live() + live(action.micro))]);
-  const int64_t n_bytes = block(action.block).saved_bytes;
-  if (action.verb == Verb::fetch_saved)
-    return device_.copy(QueueId::h2d, memory_.at(slot), host, n_bytes);
-  device_.copy(QueueId::d2h, host, memory_.at(slot), n_bytes);
-  poison(slot);
-}
-
-void Executor::move_layer_input(const Action& action) {
-  std::byte* slot = memory_.at(layout_.layer_input_slots[static_cast<size_t>(action.output_slot)]);
-  const RegionId host = layout_.layer_inputs_on_host[static_cast<size_t>(
-      action.block * shape_.n_live() + live(action.micro))];
-  FERRY_CHECK(host >= 0, "{} has no room on the host", describe(action, shape_));
-  if (action.verb == Verb::fetch_layer_input)
-    return device_.copy(QueueId::h2d, slot, memory_.at(host), shape_.layer_input_bytes);
-  device_.copy(QueueId::d2h, memory_.at(host), slot, shape_.layer_input_bytes);
-}
-
-void Executor::fetch_weights(const Action& action) {
-  const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
-  const int b = action.block;
-  std::byte* slot = memory_.at(layout_.weight_slots[static_cast<size_t>(action.slot)]);
-  device_.copy(QueueId::h2d, slot, memory_.segment(b, Segment::weights),
-               block(b).n_elements * compute_bytes);
-  for (int i = 0; i < static_cast<int>(block(b).borrowed.size()); ++i) {
-    const TensorExtent& tensor = shape_.borrowed_tensor(b, i);
-    device_.copy(
-        QueueId::h2d, slot + shape_.borrowed_in_slot(b, i) * compute_bytes,
-        memory_.segment(block(b).borrowed[static_cast<size_t>(i)].block, Segment::weights) +
-            tensor.offset * compute_bytes,
-        tensor.n_elements * compute_bytes);
-  }
-}
-
-void Executor::send_grads(const Action& action, const Updates& updates) {
-  const int b = action.block;
-  const bool staged = shape_.sums_on_host(b);
-  std::byte* to = staged ? memory_.at(layout_.grad_staging[static_cast<size_t>(action.grad_slot)])
-                         : memory_.segment(b, Segment::grads);
-  DType type = staged ? shape_.compute : segment_dtype(shape_, b, Segment::grads);
-  const RegionId slot = layout_.grad_slots[static_cast<size_t>(action.grad_slot)];
-  device_.copy(QueueId::d2h, to, memory_.at(slot),
-               shape_.n_grad_elements(b) * static_cast<int64_t>(size_of(type)));
-  // The update that follows asks whether they are finite; the step's sums come too late for it.
-  if (updates.each_decides && !staged && shape_.is_trained(b) && !shape_.tied(b))
-    device_.copy(QueueId::d2h, arrived_sum(b), step_sum(Place::device, b), sizeof(double));
-  poison(slot);
+  if (memory.grads)
+    for (const ElementRange& gap : block_updates_[static_cast<size_t>(action.block)].gaps)
+      device_.math().zero(memory.grads + gap.begin * compute_bytes, gap.n * compute_bytes);
+  work_.backward(action, memory);
+  if (find(action.writes, Role::sum)) accumulate(action);
 }
 
 void Executor::accumulate(const Action& action) {
-  const RegionId staging = layout_.grad_staging[static_cast<size_t>(action.grad_slot)];
-  host_math_.accumulate(reinterpret_cast<float*>(memory_.segment(action.block, Segment::grads)),
-                        memory_.at(staging), shape_.compute, shape_.n_grad_elements(action.block),
-                        action.first_sum);
-  poison(staging);
+  const Bytes& sum = *find(action.writes, Role::sum);
+  const bool is_first = !find(action.reads, Role::sum);
+  const Bytes* grads = find(action.reads, Role::grads);
+  if (!grads) grads = find(action.writes, Role::grads);
+  math_of(action.queue)
+      .accumulate(at<float>(sum), at<std::byte>(*grads), shape_.compute,
+                  sum.n_bytes / static_cast<int64_t>(sizeof(float)), is_first);
 }
 
 void Executor::combine(const Action& action) {
-  const int user = action.block;
-  for (int i = 0; i < static_cast<int>(block(user).borrowed.size()); ++i) {
-    const int owner = block(user).borrowed[static_cast<size_t>(i)].block;
-    const TensorExtent& tensor = shape_.borrowed_tensor(user, i);
-    if (!tensor.trainable) continue;
-    auto* sum = reinterpret_cast<float*>(memory_.segment(owner, Segment::grads)) + tensor.offset;
-    auto* use = reinterpret_cast<float*>(memory_.segment(user, Segment::grads)) +
-                shape_.borrowed_in_grads(user, i);
-    math_of(block(owner).place).accumulate(sum, use, DType::f32, tensor.n_elements, false);
-  }
-}
-
-double* Executor::step_sum(Place place, int index) const {
-  RegionId region = place == Place::device ? layout_.step_sums : layout_.step_sums_on_host;
-  return reinterpret_cast<double*>(memory_.at(region)) + index;
-}
-
-double* Executor::arrived_sum(int block) const {
-  return reinterpret_cast<double*>(memory_.at(layout_.arrived_sums)) + block;
+  for (size_t i = 0; i < action.writes.size(); ++i)
+    math_of(action.queue)
+        .accumulate(at<float>(action.writes[i]), at<std::byte>(action.reads[i]), DType::f32,
+                    action.reads[i].n_bytes / static_cast<int64_t>(sizeof(float)), false);
 }
 
 void Executor::square_sum(const Action& action) {
-  const int b = action.block;
-  const bool on_gpu = action.verb == Verb::square_sum_gpu;
-  const std::byte* grads =
-      action.grad_slot >= 0 ? memory_.at(layout_.grad_slots[static_cast<size_t>(action.grad_slot)])
-                            : memory_.segment(b, Segment::grads);
-  math_of(on_gpu ? Place::device : Place::host)
-      .square_sum(grads, segment_dtype(shape_, b, Segment::grads), block(b).n_trained_elements,
-                  on_gpu ? step_sum(Place::device, b) : &host_square_sums_[static_cast<size_t>(b)]);
+  const DType type = layout_.block(action.block).grad_type;
+  math_of(action.queue)
+      .square_sum(at<std::byte>(action.reads[0]), type,
+                  action.reads[0].n_bytes / static_cast<int64_t>(size_of(type)),
+                  at<double>(action.writes[0]));
 }
 
-void Executor::send_step_sums() {
-  device_.copy(QueueId::d2h, step_sum(Place::host, 0), step_sum(Place::device, 0),
-               step_sums_bytes(shape_));
-}
-
-void Executor::decide(Updates& updates) {
+void Executor::decide(const Action& action, Updates& updates) {
   outcome_ = {};
-  const StepList& list = lists_.at({n_micro_, updates.order});
   StepSums sums;
-  for (const Action& action : list) {
-    if (action.verb != Verb::square_sum_gpu && action.verb != Verb::square_sum_host) continue;
-    double& sum = host_square_sums_[static_cast<size_t>(action.block)];
-    if (action.verb == Verb::square_sum_gpu) sum = *step_sum(Place::host, action.block);
+  for (const Bytes& bytes : action.reads) {
+    if (bytes.role == Role::loss) {
+      outcome_.loss += static_cast<double>(*at<float>(bytes));
+      continue;
+    }
+    const double sum = *at<double>(bytes);
+    square_sums_[static_cast<size_t>(bytes.offset) / sizeof(double)] = sum;
     sums.has_finite_block |= std::isfinite(sum);
   }
   outcome_.square_sum = sums.square_sum =
-      simd::sum_in_order(host_square_sums_.data(), static_cast<int64_t>(host_square_sums_.size()));
-  for (int m = 0; m < n_micro_; ++m) {
-    float loss;
-    std::memcpy(&loss, step_sum(Place::host, shape_.n_blocks() + m), sizeof loss);
-    outcome_.loss += static_cast<double>(loss);
-  }
+      simd::sum_in_order(square_sums_.data(), static_cast<int64_t>(square_sums_.size()));
   outcome_.decision = rule_->decide(sums);
   // Each block decides for itself where steps go ahead, the late ones as the early ones did.
   if (!updates.each_decides) updates.decision = outcome_.decision;
 }
 
-bool Executor::is_finite(const Action& update) const {
-  const int b = update.block;
-  const bool has_arrived =
-      update.verb == Verb::update_host && !shape_.sums_on_host(b) && !shape_.tied(b);
-  return std::isfinite(has_arrived ? *arrived_sum(b) : host_square_sums_[static_cast<size_t>(b)]);
-}
-
 double Executor::repeat_host_updates() {
   const auto start = std::chrono::steady_clock::now();
   for (int b = 0; b < shape_.n_blocks(); ++b)
-    if (block(b).place == Place::host)
-      update({.verb = Verb::update_host, .block = b}, updates_[current_]);
+    if (block(b).place == Place::host && layout_.block(b).is_trained) update(b, updates_[current_]);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 void Executor::update(const Action& action, const Updates& updates) {
-  if (updates.each_decides && !is_finite(action)) return;
+  const Bytes* square_sum = find(action.reads, Role::square_sum);
+  if (square_sum && !std::isfinite(*at<double>(*square_sum))) return;
+  update(action.block, updates);
+}
+
+void Executor::update(int b, const Updates& updates) {
   if (updates.decision.skip) return;
-  const int b = action.block;
-  auto& args = action.verb == Verb::update_gpu ? update_gpu_args_ : update_host_args_;
-  args.clear();
-  const auto at = [&](Segment s, const TensorExtent& t) -> std::byte* {
-    return memory_.segment(b, s) + element_bytes(shape_, b, s, t.offset, t.n_elements).offset;
-  };
-  const auto exponents = [&](Segment s, const TensorExtent& t) -> uint8_t* {
-    if (shape_.states != simd::StateType::block8) return nullptr;
-    return reinterpret_cast<uint8_t*>(memory_.segment(b, s)) + exponent_bytes(shape_, b, t).offset;
-  };
-  for (const TensorExtent& t : trained_[static_cast<size_t>(b)]) {
-    const simd::AdamwStep& step = updates.decision.steps.at(static_cast<size_t>(t.group));
-    args.push_back({.master = at(Segment::master, t),
-                    .m = at(Segment::adam_m, t),
-                    .v = at(Segment::adam_v, t),
-                    .grad = at(Segment::grads, t),
-                    .grad_type = segment_dtype(shape_, b, Segment::grads),
-                    .weights = shape_.weights_are_master() ? nullptr : at(Segment::weights, t),
-                    .weights_type = shape_.compute,
-                    .n = t.n_elements,
-                    .step = step,
-                    .states = shape_.states,
-                    .split_master = shape_.split_master,
-                    .m_exponents = exponents(Segment::adam_m, t),
-                    .v_exponents = exponents(Segment::adam_v, t),
-                    .noise_key = simd::noise_key(step, b, t.offset)});
+  auto& [tensors, extents, gaps] = block_updates_[static_cast<size_t>(b)];
+  for (size_t t = 0; t < tensors.size(); ++t) {
+    tensors[t].step = updates.decision.steps.at(static_cast<size_t>(extents[t].group));
+    tensors[t].noise_key = simd::noise_key(tensors[t].step, b, extents[t].offset);
   }
-  math_of(block(b).place).adamw(args);
+  (block(b).place == Place::device ? device_.math() : host_math_).adamw(tensors);
 }
 
 }  // namespace ferry

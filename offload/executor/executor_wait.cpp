@@ -72,9 +72,7 @@ std::string Executor::unfinished(const StepList& list) {
   for (int b = 0; b < shape_.n_blocks(); ++b) {
     if (device_.happened(updated_[static_cast<size_t>(b)])) continue;
     const bool on_host = block(b).place == Place::host;
-    name({.verb = on_host ? Verb::update_host : Verb::update_gpu,
-          .queue = on_host ? QueueId::host : QueueId::compute,
-          .block = b},
+    name({.verb = Verb::update, .queue = on_host ? QueueId::host : QueueId::compute, .block = b},
          list.empty() || updates_[current_].order == UpdateOrder::as_grads_arrive
              ? ""
              : " of the step before");

@@ -33,12 +33,11 @@ class RunMemory {
     return reservations_[static_cast<size_t>(region.place)]->data() + region.offset;
   }
   std::byte* segment(int block, Segment segment) const {
-    return at(layout_.segments[static_cast<size_t>(block)][static_cast<size_t>(segment)]);
+    return at(layout_.segment(block, segment));
   }
   /** The place of a segment that the run has. */
   Place place_of(int block, Segment segment) const {
-    const auto& ids = layout_.segments[static_cast<size_t>(block)];
-    return layout_.region(ids[static_cast<size_t>(segment)]).place;
+    return layout_.region(layout_.segment(block, segment)).place;
   }
   const Layout& layout() const { return layout_; }
 

@@ -4,7 +4,8 @@
 
 #include <array>
 
-#include "offload/step/pager.h"
+#include "offload/step/action.h"
+#include "offload/step/step_shape.h"
 
 namespace ferry {
 
@@ -15,11 +16,11 @@ std::string_view name_of(QueueId queue) {
 }
 
 std::string_view name_of(Verb verb) {
-  constexpr std::array<std::string_view, 18> names = {
-      "fetch_batch",      "fetch_weights",     "forward",    "send_saved",      "fetch_saved",
-      "send_layer_input", "fetch_layer_input", "recompute",  "backward",        "square_sum_gpu",
-      "send_grads",       "accumulate",        "combine",    "square_sum_host", "send_step_sums",
-      "decide",           "update_gpu",        "update_host"};
+  constexpr std::array<std::string_view, kVerbs> names = {
+      "fetch_batch",      "fetch_weights",     "send_saved", "fetch_saved",
+      "send_layer_input", "fetch_layer_input", "send_grads", "send_step_sums",
+      "forward",          "recompute",         "backward",   "accumulate",
+      "combine",          "square_sum",        "decide",     "update"};
   return names[static_cast<size_t>(verb)];
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "offload/step/value_homes.h"
 #include "src/base/bytes.h"
 
 namespace ferry {
@@ -29,10 +30,11 @@ class LayoutMaker {
   explicit LayoutMaker(const StepShape& shape) : shape_(shape) {}
 
   void go() {
+    decide();
     segments();
     slots();
     saved();
-    layer_inputs();
+    values();
     out_.scratch = add(Tag::scratch, Place::device, {"scratch"}, shape_.scratch_bytes);
     out_.library = add(Tag::library, Place::device, {"library"}, shape_.library_bytes);
     out_.generation = add(Tag::cache, Place::device, {"generation"}, shape_.generation_bytes);
@@ -78,12 +80,43 @@ class LayoutMaker {
   }
 
   const BlockShape& block(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
+  const BlockLayout& decided(int b) const { return out_.block(b); }
+
+  void decide() {
+    out_.blocks.resize(shape_.blocks.size());
+    for (int user = 0; user < shape_.n_blocks(); ++user)
+      for (int i = 0; i < static_cast<int>(block(user).borrowed.size()); ++i)
+        if (shape_.borrowed_tensor(user, i).trainable) {
+          const int owner = block(user).borrowed[static_cast<size_t>(i)].block;
+          for (int b : {user, owner})
+            out_.blocks[static_cast<size_t>(b)].is_tied = true;
+          out_.blocks[static_cast<size_t>(user)].has_grads = shape_.trains;
+        }
+    out_.first_backward = shape_.n_blocks();
+    for (int b = shape_.n_blocks(); b-- > 0;) {
+      BlockLayout& out = out_.blocks[static_cast<size_t>(b)];
+      out.is_trained = shape_.is_trained(b);
+      out.has_grads |= out.is_trained;
+      if (out.has_grads) out_.first_backward = b;
+      const bool is_fp32 = shape_.compute == DType::f32;
+      const bool sums = out.has_grads && (shape_.n_micro_max > 1 || (out.is_tied && !is_fp32));
+      out.sums_on_host =
+          sums && block(b).place == Place::host && shape_.order == AccumulationOrder::horizontal;
+      out.sums_on_device = sums && !out.sums_on_host;
+      out.grad_type =
+          is_fp32 || shape_.n_micro_max > 1 || out.is_tied ? DType::f32 : shape_.compute;
+      out.n_slot_elements = shape_.n_slot_elements(b);
+      out.n_grad_elements = shape_.n_grad_elements(b);
+    }
+    for (int b = out_.first_backward; b < shape_.n_blocks(); ++b)
+      if (block(b).saved_bytes > 0 &&
+          (block(b).activations != Activations::selective || block(b).saved_recomputed_bytes > 0))
+        out_.blocks[static_cast<size_t>(b)].activations = block(b).activations;
+  }
 
   void segments() {
-    if constexpr (kLists) out_.segments.resize(shape_.blocks.size());
     for (int b = 0; b < shape_.n_blocks(); ++b) {
-      std::array<RegionId, kSegments> ids;
-      ids.fill(-1);
+      auto& ids = out_.blocks[static_cast<size_t>(b)].segments;
       const auto place_segment = [&](Segment s, Tag tag) {
         const int64_t n_bytes = segment_bytes(shape_, b, s);
         ids[static_cast<size_t>(s)] =
@@ -95,14 +128,13 @@ class LayoutMaker {
         ids[static_cast<size_t>(Segment::weights)] = ids[static_cast<size_t>(Segment::master)];
       else
         place_segment(Segment::weights, Tag::weights);
-      if (shape_.has_grads(b)) place_segment(Segment::grads, Tag::grads);
-      if (shape_.is_trained(b)) {
+      if (decided(b).has_grads) place_segment(Segment::grads, Tag::grads);
+      if (decided(b).is_trained) {
         place_segment(Segment::adam_m, Tag::adam_m);
         place_segment(Segment::adam_v, Tag::adam_v);
       }
       if (shape_.trains && !shape_.weights_are_master())
         frozen_bytes_ += (block(b).n_elements - block(b).n_trained_elements) * kMaster_bytes;
-      if constexpr (kLists) out_.segments[static_cast<size_t>(b)] = ids;
     }
   }
 
@@ -112,15 +144,16 @@ class LayoutMaker {
     bool staged = false;
     const bool vertical = shape_.order == AccumulationOrder::vertical;
     for (int b = 0; b < shape_.n_blocks(); ++b) {
-      const int64_t n = shape_.n_grad_elements(b);
+      const BlockLayout& of = decided(b);
+      const int64_t n = of.n_grad_elements;
       const bool host = block(b).place == Place::host;
-      if (host) weights = std::max(weights, shape_.n_slot_elements(b) * compute_bytes);
-      if (host && shape_.has_grads(b)) {
-        grads_host =
-            std::max(grads_host, n * (vertical && shape_.grads_fp32(b) ? 4 : compute_bytes));
-        staged |= shape_.sums_on_host(b);
+      if (host) weights = std::max(weights, of.n_slot_elements * compute_bytes);
+      if (host && of.has_grads) {
+        const auto sum_bytes = static_cast<int64_t>(size_of(of.grad_type));
+        grads_host = std::max(grads_host, n * (vertical ? sum_bytes : compute_bytes));
+        staged |= of.sums_on_host;
       }
-      if (shape_.sums_on_gpu(b)) temp = std::max(temp, n * compute_bytes);
+      if (of.sums_on_device) temp = std::max(temp, n * compute_bytes);
     }
     if (weights > 0)
       add_each(out_.weight_slots, shape_.n_weight_slots, Tag::slots, Place::device, "weight slot",
@@ -145,7 +178,7 @@ class LayoutMaker {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       // Blocks without a backward pass write their activations to one region, and nobody reads
       // them.
-      if (b < first_backward_ || block(b).activations == Activations::recompute) {
+      if (b < out_.first_backward || block(b).activations == Activations::recompute) {
         recomputed = std::max(recomputed, block(b).saved_bytes);
         continue;
       }
@@ -168,36 +201,52 @@ class LayoutMaker {
                on_host);
   }
 
-  void layer_inputs() {
-    // Two regions hold in turn the outputs that no backward pass reads.
-    const int n_passing = std::min(first_backward_, shape_.n_blocks()) - 1;
-    bool any_in_slots = false;
-    for (int b = 0; b < shape_.n_blocks() - 1; ++b) {
-      const bool in_slots = shape_.layer_input_in_slots(b), on_host = shape_.layer_input_on_host(b);
-      const bool in_turn = !in_slots && b >= 2 && b < n_passing;
-      any_in_slots |= in_slots;
-      if constexpr (!kLists) {
-        count(in_slots || in_turn ? 0 : shape_.n_live(), Place::device, shape_.layer_input_bytes);
-        count(on_host ? shape_.n_live() : 0, Place::host, shape_.layer_input_bytes);
-        continue;
+  void values() {
+    const ValueHomes homes = value_homes(shape_);
+    const int n_live = shape_.n_live();
+    if constexpr (!kLists) {
+      for (const SharedHome& shared : homes.shared)
+        count(n_live, Place::device, shared.n_bytes);
+      for (size_t v = 0; v < homes.of.size(); ++v) {
+        const ValueHome& home = homes.of[v];
+        const int64_t n_bytes = shape_.values[v].n_bytes;
+        count(home.kind == ValueHome::Kind::own ? n_live : 0, Place::device, n_bytes);
+        count(home.has_host ? n_live : 0, Place::host, n_bytes);
       }
-      for (int live = 0; live < shape_.n_live(); ++live) {
-        const auto output_in = [&](Place place) {
-          return add(Tag::saved, place, {"output of", block(b).name}, shape_.layer_input_bytes);
-        };
-        out_.layer_inputs.push_back(
-            in_slots  ? -1
-            : in_turn ? out_.layer_inputs[static_cast<size_t>((b - 2) * shape_.n_live() + live)]
-                      : output_in(Place::device));
-        out_.layer_inputs_on_host.push_back(on_host ? output_in(Place::host) : -1);
+    } else {
+      list_values(homes);
+    }
+    if (homes.slot_bytes > 0)
+      add_each(out_.value_slots, shape_.n_layer_input_slots, Tag::saved, Place::device,
+               "layer-input slot", homes.slot_bytes);
+  }
+
+  void list_values(const ValueHomes& homes) {
+    const int n_live = shape_.n_live();
+    std::vector<RegionId> shared;  // [shared * n_live + live]
+    for (const SharedHome& home : homes.shared)
+      for (int live = 0; live < n_live; ++live)
+        shared.push_back(
+            home.has_grads
+                ? add(Tag::scratch, Place::device,
+                      {"gradient between blocks", {}, static_cast<int>(shared.size())},
+                      home.n_bytes)
+                : add(Tag::saved, Place::device, {"output that passes by"}, home.n_bytes));
+    const auto shared_at = [&](int home, int live) {
+      return home < 0 ? -1 : shared[static_cast<size_t>(home * n_live + live)];
+    };
+    for (size_t v = 0; v < homes.of.size(); ++v) {
+      const ValueHome& home = homes.of[v];
+      const ValueShape& value = shape_.values[v];
+      for (int live = 0; live < n_live; ++live) {
+        out_.values.push_back(home.kind == ValueHome::Kind::own
+                                  ? add(Tag::saved, Place::device, {value.name}, value.n_bytes)
+                                  : shared_at(home.shared, live));
+        out_.values_on_host.push_back(
+            home.has_host ? add(Tag::saved, Place::host, {value.name}, value.n_bytes) : -1);
+        out_.discarded.push_back(shared_at(home.discarded, live));
       }
     }
-    if (any_in_slots)
-      add_each(out_.layer_input_slots, shape_.n_layer_input_slots, Tag::saved, Place::device,
-               "layer-input slot", shape_.layer_input_bytes);
-    if (!shape_.trains) return;
-    add_each(out_.layer_input_grads, 2 * shape_.n_live(), Tag::scratch, Place::device,
-             "gradient between blocks", shape_.layer_input_bytes);
   }
 
   /** Adds the bytes that a checkpoint takes of a segment. */
@@ -222,7 +271,6 @@ class LayoutMaker {
   }
 
   const StepShape& shape_;
-  const int first_backward_ = shape_.first_backward();
   int64_t saved_states_bytes_ = 0, frozen_bytes_ = 0, save_buffer_bytes_ = 0;
   Layout out_;
 };

@@ -26,15 +26,27 @@ inline constexpr int kSegments = 5;
 /** "adam_m" */
 std::string_view name_of(Segment segment);
 
-/** Index of a region in Layout::regions; -1: there is none. */
-using RegionId = int;
+/** A block's part of a layout, and what was decided of it once: passes, gradients and updates
+ * follow this, whoever makes, times or runs them. */
+struct BlockLayout {
+  std::array<RegionId, kSegments> segments{-1, -1, -1, -1, -1};  ///< weights of fp32 runs: master
+  bool is_trained = false;
+  bool has_grads = false;
+  bool is_tied = false;
+  /** Each micro-batch's gradients are added into an fp32 sum: in host memory, or on the device. */
+  bool sums_on_host = false, sums_on_device = false;
+  DType grad_type{};  ///< of the final gradients
+  int64_t n_slot_elements = 0, n_grad_elements = 0;
+  /** keep where nothing is saved for a backward pass, or nothing of it is recomputed. */
+  Activations activations{};
+};
 
 struct Layout {
   std::vector<Region> regions;
   std::array<int64_t, kPlaces> n_bytes{};  ///< reservation of each place
 
-  std::vector<std::array<RegionId, kSegments>>
-      segments;  ///< per block; weights of an fp32 run are its master
+  std::vector<BlockLayout> blocks;
+  int first_backward = 0;  ///< blocks before it have no backward
   std::vector<RegionId> weight_slots;
   std::vector<RegionId> grad_slots;
   RegionId grad_temp = -1;  ///< gradients of one micro-batch before they are summed on the GPU
@@ -42,12 +54,11 @@ struct Layout {
   std::vector<RegionId> saved;         ///< [block * n_live + live]: kept; -1 else
   RegionId saved_recomputed = -1;      ///< recomputed activations of one block at a time
   std::vector<RegionId> saved_slots;
-  std::vector<RegionId> saved_on_host;  ///< [block * n_live + live]
-  std::vector<RegionId> layer_inputs;  ///< [block * n_live + live]: output of a block but the head;
-                                       ///< -1: in layer-input slots
-  std::vector<RegionId> layer_input_slots;
-  std::vector<RegionId> layer_inputs_on_host;  ///< [block * n_live + live]; -1: stays in its slot
-  std::vector<RegionId> layer_input_grads;     ///< [2 * n_live]
+  std::vector<RegionId> saved_on_host;   ///< [block * n_live + live]
+  std::vector<RegionId> values;          ///< [value * n_live + live]; -1: in value slots
+  std::vector<RegionId> values_on_host;  ///< the same; -1: never leaves the device
+  std::vector<RegionId> discarded;       ///< the same: where a recomputation writes it for nobody
+  std::vector<RegionId> value_slots;
   RegionId scratch = -1;
   RegionId library = -1;
   RegionId generation = -1;       ///< keys and values of blocks, last tokens' logits
@@ -59,6 +70,8 @@ struct Layout {
   RegionId arrived_sums = -1;  ///< host, fp64 by block: square sums that came with the gradients
 
   const Region& region(RegionId id) const { return regions[static_cast<size_t>(id)]; }
+  const BlockLayout& block(int b) const { return blocks[static_cast<size_t>(b)]; }
+  RegionId segment(int b, Segment s) const { return block(b).segments[static_cast<size_t>(s)]; }
   /** Bytes of a tag in a place. */
   int64_t bytes_of(Tag tag, Place place) const;
 };

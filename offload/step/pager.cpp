@@ -3,461 +3,634 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <array>
 
-#include "offload/step/layer_input_slots.h"
 #include "offload/step/passes.h"
+#include "offload/step/slot_pool.h"
+#include "offload/step/touches.h"
 #include "src/base/error.h"
 
 namespace ferry {
 namespace {
 
-/** Builds a list pass by pass; holds what lies in each slot and who used it last. */
+/** Builds a list pass by pass. */
 class ListMaker {
  public:
-  ListMaker(const StepShape& shape, int n_micro, bool trains, UpdateOrder order)
+  ListMaker(const StepShape& shape, const Layout& layout, int n_micro, bool trains)
       : shape_(shape),
+        layout_(layout),
         n_micro_(n_micro),
         trains_(trains),
-        order_(order),
-        first_backward_(shape.first_backward()),
+        is_vertical_(shape.order == AccumulationOrder::vertical),
+        compute_bytes_(static_cast<int64_t>(size_of(shape.compute))),
         passes_(passes_of(shape, n_micro, trains)),
-        layer_input_passes_(plan_layer_inputs(shape, passes_, n_micro)),
-        weight_slots_(static_cast<size_t>(shape.n_weight_slots)),
-        grad_slots_(static_cast<size_t>(shape.n_grad_slots)),
-        saved_slots_(static_cast<size_t>(shape.n_saved_slots)),
-        layer_input_slots_(static_cast<size_t>(shape.n_layer_input_slots)),
-        final_grads_(shape.blocks.size(), -1),
+        touches_(layout.regions.size()),
+        weights_(layout.weight_slots, passes_by_block(/*backward_alone=*/false)),
+        grads_(layout.grad_slots, passes_by_block(/*backward_alone=*/true)),
+        saved_(layout.saved_slots),
         updated_(shape.blocks.size(), false),
-        weight_slot_of_(shape.blocks.size(), -1),
-        grad_slot_of_(shape.blocks.size(), -1),
-        fetched_before_(shape.blocks.size(), false),
-        sent_saved_(shape.blocks.size() * static_cast<size_t>(n_micro), -1),
-        sent_layer_input_(sent_saved_) {}
+        fetched_before_(shape.blocks.size(), false) {
+    if (!layout.value_slots.empty()) plan_values();
+  }
 
-  StepList training() {
+  StepList training(UpdateOrder order, bool each_decides) {
+    order_ = order;
+    each_decides_ = each_decides || order == UpdateOrder::as_grads_arrive;
+    list_.reserve(4 * passes_.size());
     fetch_batches();
-    for (size_t t = 0; t < passes_.size(); ++t)
-      passes_[t].backward ? backward(t) : forward(t);
+    for (t_ = 0; t_ < passes_.size(); ++t_)
+      pass().backward ? backward() : forward();
     combine_tied();
     square_sums();
-    int sums = add({.verb = Verb::send_step_sums, .queue = QueueId::d2h, .after = {last_compute_}});
-    decide(sums);
+    send_step_sums();
+    decide();
     update_in_need_order();
     return std::move(list_);
   }
 
   StepList evaluation() {
     fetch_batches();
-    for (size_t t = 0; t < passes_.size(); ++t)
-      forward(t);
-    add({.verb = Verb::send_step_sums, .queue = QueueId::d2h, .after = {last_compute_}});
+    for (t_ = 0; t_ < passes_.size(); ++t_)
+      forward();
+    send_step_sums();
     return std::move(list_);
   }
 
  private:
-  struct WeightSlot {
-    int block = -1;
-    int fetch = -1;     ///< action that filled it
-    int last_use = -1;  ///< compute action
-  };
-  struct GradSlot {
-    int free_after = -1;  ///< the send that emptied it: the next backward waits for it
-    int staging_free_after =
-        -1;  ///< the accumulate that read its staging: the next send waits for it
-  };
-  struct SavedSlot {
-    int free_after = -1;  ///< d2h action (forward) or compute action (backward) that read it
-  };
-
-  struct LayerInputSlot {
-    int fetch = -1;     ///< action that filled it, where that was no forward
-    int send = -1;      ///< action that sent what it holds
-    int last_use = -1;  ///< compute action
-  };
-
-  void fetch_batches() {
-    for (int m = 0; m < n_micro_; ++m)
-      batches_.push_back(add({.verb = Verb::fetch_batch, .queue = QueueId::h2d, .micro = m}));
-  }
-
-  const BlockShape& block_of(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
-  bool on_host(int b) const { return block_of(b).place == Place::host; }
-  /** A block that saves nothing, or saves for no backward pass, has nothing to move or to
-   * recompute. */
-  Activations activations_of(int b) const {
-    const bool saves = block_of(b).saved_bytes > 0 && b >= first_backward_;
-    const BlockShape& block = block_of(b);
-    if (block.activations == Activations::selective && block.saved_recomputed_bytes == 0)
-      return Activations::keep;
-    return saves ? block.activations : Activations::keep;
-  }
+  // ---- What the list is made of
 
   int add(Action action) {
-    std::erase_if(action.after, [&](int a) {
-      return a < 0 || list_[static_cast<size_t>(a)].queue == action.queue;
-    });
-    std::sort(action.after.begin(), action.after.end());
-    action.after.erase(std::unique(action.after.begin(), action.after.end()), action.after.end());
+    touches_.order(action);
     list_.push_back(std::move(action));
-    int index = static_cast<int>(list_.size()) - 1;
-    if (list_.back().queue == QueueId::compute) last_compute_ = index;
+    const int index = static_cast<int>(list_.size()) - 1;
+    if (list_.back().verb != Verb::update) last_[static_cast<size_t>(list_.back().queue)] = index;
     return index;
   }
-
-  /** The pass after `t` in which this block's weights are needed next. */
-  size_t next_use(int block, size_t t) const {
-    for (size_t k = t; k < passes_.size(); ++k)
-      if (passes_[k].block == block) return k;
-    return std::numeric_limits<size_t>::max();
+  /** One copy, of bytes whose uses on both sides are no one's business. */
+  Action move_of(Verb verb, QueueId queue, int block, int micro, Bytes from, Bytes to) const {
+    FERRY_CHECK(from.region >= 0 && to.region >= 0 && from.n_bytes == to.n_bytes,
+                "{} of {} bytes to {} has no room", name_of(verb), from.n_bytes, to.n_bytes);
+    return {.verb = verb,
+            .queue = queue,
+            .block = block,
+            .micro = micro,
+            .reads = {from},
+            .writes = {to}};
+  }
+  /** Appends the bytes, if there are any. */
+  static void put(std::vector<Bytes>& to, RegionId region, int64_t offset, int64_t n, Role role) {
+    if (region >= 0 && n > 0) to.push_back({region, offset, n, role});
+  }
+  int64_t size_of_region(RegionId region) const {
+    return region < 0 ? 0 : layout_.region(region).n_bytes;
+  }
+  void release(Action& action, RegionId region) const {
+    put(action.writes, region, 0, size_of_region(region), Role::released);
   }
 
-  /** Weights of the pass's block in a slot: the one they lie in, or the one whose content is needed
-   * last (among equals the one used longest ago, so that the copy runs beside compute). */
-  int weights(size_t t, std::vector<int>& after) {
-    int b = passes_[t].block;
-    if (!on_host(b)) return -1;
-    int& at = weight_slot_of_[static_cast<size_t>(b)];
-    if (at < 0) {
-      size_t best = 0;
-      for (size_t s = 1; s < weight_slots_.size(); ++s) {
-        auto rank = [&](size_t k) {
-          const WeightSlot& w = weight_slots_[k];
-          if (w.block < 0)
-            return std::pair{std::numeric_limits<size_t>::max(), std::numeric_limits<int>::max()};
-          return std::pair{next_use(w.block, t), -w.last_use};
-        };
-        if (rank(s) > rank(best)) best = s;
-      }
-      WeightSlot& slot = weight_slots_[best];
-      Action fetch{.verb = Verb::fetch_weights,
-                   .queue = QueueId::h2d,
-                   .block = b,
-                   .slot = static_cast<int>(best)};
-      if (slot.block >= 0) {
-        weight_slot_of_[static_cast<size_t>(slot.block)] = -1;
-        list_[static_cast<size_t>(slot.last_use)].releases_slot = true;
-        fetch.after.push_back(slot.last_use);
-      }
-      if (!fetched_before_[static_cast<size_t>(b)]) {  // later fetches follow this one
-        fetched_before_[static_cast<size_t>(b)] = true;
-        fetch.after_update.push_back(b);
-        for (const BorrowedExtent& borrowed : block_of(b).borrowed)
-          fetch.after_update.push_back(borrowed.block);
-      }
-      int action = add(std::move(fetch));
-      slot = {b, action, action};
-      at = static_cast<int>(best);
+  const BlockPass& pass() const { return passes_[t_]; }
+  int pass_number() const { return static_cast<int>(t_); }
+  const BlockShape& shape_of(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
+  const BlockLayout& block(int b) const { return layout_.block(b); }
+  bool on_host(int b) const { return shape_of(b).place == Place::host; }
+  int lane(int micro) const { return shape_.n_live() == 1 ? 0 : micro; }
+  size_t of_block(int b, int micro) const {
+    return static_cast<size_t>(b * shape_.n_live() + lane(micro));
+  }
+
+  std::vector<std::vector<int>> passes_by_block(bool backward_alone) const {
+    std::vector<std::vector<int>> passes(shape_.blocks.size());
+    for (size_t t = 0; t < passes_.size(); ++t)
+      if (passes_[t].backward || !backward_alone)
+        passes[static_cast<size_t>(passes_[t].block)].push_back(static_cast<int>(t));
+    return passes;
+  }
+
+  // ---- Weights
+
+  void read_weights(Action& run) {
+    const int b = run.block;
+    const bool streams = on_host(b);
+    const RegionId at = streams ? weight_slot(b) : layout_.segment(b, Segment::weights);
+    put(run.reads, at, 0, shape_of(b).n_elements * compute_bytes_, Role::weights);
+    for_borrowed(b, [&](int i, const Bytes& home) {
+      if (streams)
+        put(run.reads, at, shape_.borrowed_in_slot(b, i) * compute_bytes_, home.n_bytes,
+            Role::borrowed);
+      else
+        run.reads.push_back(home);
+    });
+  }
+  /** Each tensor that the block borrows, where its owner keeps it. */
+  template <class Each>
+  void for_borrowed(int b, Each&& each) const {
+    for (int i = 0; i < static_cast<int>(shape_of(b).borrowed.size()); ++i) {
+      const TensorExtent& tensor = shape_.borrowed_tensor(b, i);
+      const int owner = shape_of(b).borrowed[static_cast<size_t>(i)].block;
+      each(i, Bytes{layout_.segment(owner, Segment::weights), tensor.offset * compute_bytes_,
+                    tensor.n_elements * compute_bytes_, Role::borrowed});
     }
-    after.push_back(weight_slots_[static_cast<size_t>(at)].fetch);
+  }
+
+  /** The slot with the block's weights, which are fetched where they are not there. */
+  RegionId weight_slot(int b) {
+    if (const int slot = weights_.find(b); slot >= 0) {
+      weights_.use(slot, pass_number());
+      return weights_.region(slot);
+    }
+    const auto [slot, evicted] = weights_.take(b, pass_number());
+    const RegionId at = weights_.region(slot);
+    if (evicted >= 0) release(list_[static_cast<size_t>(touches_.last_use(at))], at);
+    Action fetch{.verb = Verb::fetch_weights,
+                 .queue = QueueId::h2d,
+                 .block = b,
+                 .micro = is_vertical_ ? -1 : pass().micro};
+    const int64_t n_bytes = shape_of(b).n_elements * compute_bytes_;
+    put(fetch.reads, layout_.segment(b, Segment::weights), 0, n_bytes, Role::moved);
+    put(fetch.writes, at, 0, n_bytes, Role::moved);
+    for_borrowed(b, [&](int i, const Bytes& home) {
+      put(fetch.reads, home.region, home.offset, home.n_bytes, Role::moved);
+      put(fetch.writes, at, shape_.borrowed_in_slot(b, i) * compute_bytes_, home.n_bytes,
+          Role::moved);
+    });
+    if (!fetched_before_[static_cast<size_t>(b)]) {  // later fetches follow this one
+      fetched_before_[static_cast<size_t>(b)] = true;
+      fetch.after_update.push_back(b);
+      for (const BorrowedExtent& borrowed : shape_of(b).borrowed)
+        fetch.after_update.push_back(borrowed.block);
+    }
+    add(std::move(fetch));
     return at;
   }
 
-  void used_weights(int slot, int action) {
-    if (slot >= 0) weight_slots_[static_cast<size_t>(slot)].last_use = action;
-  }
+  // ---- Values between blocks
 
-  int take_saved_slot(std::vector<int>& after) {
-    int s = next_saved_slot_;
-    next_saved_slot_ = (next_saved_slot_ + 1) % shape_.n_saved_slots;
-    after.push_back(saved_slots_[static_cast<size_t>(s)].free_after);
-    return s;
-  }
+  int value_item(int value, int micro) const { return value * n_micro_ + micro; }
+  RegionId value_home(int value, int micro) const { return layout_.values[of_block(value, micro)]; }
 
-  int& sent_saved(const BlockPass& pass) {
-    return sent_saved_[static_cast<size_t>(pass.block * n_micro_ + pass.micro)];
-  }
-
-  int& sent_layer_input(int block, int micro) {
-    return sent_layer_input_[static_cast<size_t>(block * n_micro_ + micro)];
-  }
-
-  LayerInputSlot& layer_input_slot(int slot) {
-    return layer_input_slots_[static_cast<size_t>(slot)];
-  }
-
-  /** The slot with the pass's input, fetched where it is not there. */
-  int layer_input_input(size_t t, std::vector<int>& after) {
-    const LayerInputPass& plan = layer_input_passes_[t];
-    if (plan.input_slot < 0) return -1;
-    LayerInputSlot& slot = layer_input_slot(plan.input_slot);
-    if (plan.fetches_input) {
-      const int block = passes_[t].block - 1, micro = passes_[t].micro;
-      const int fetch = add({.verb = Verb::fetch_layer_input,
-                             .queue = QueueId::h2d,
-                             .block = block,
-                             .micro = micro,
-                             .output_slot = plan.input_slot,
-                             .after = {slot.last_use, slot.send, sent_layer_input(block, micro)}});
-      // Should it have to go again: the host has it.
-      slot = {.fetch = fetch, .send = -1, .last_use = -1};
+  /** Finds the values that have to leave their slots before a pass reads them again. */
+  void plan_values() {
+    std::vector<std::vector<int>> reads(shape_.values.size() * static_cast<size_t>(n_micro_));
+    for (size_t t = 0; t < passes_.size(); ++t)
+      for (int v : values_read(passes_[t]))
+        if (value_home(v, passes_[t].micro) < 0)
+          reads[static_cast<size_t>(value_item(v, passes_[t].micro))].push_back(
+              static_cast<int>(t));
+    leaves_.assign(reads.size(), false);
+    values_ = SlotPool(layout_.value_slots, reads);
+    for (t_ = 0; t_ < passes_.size(); ++t_) {
+      pin_values();
+      for (const std::vector<int>& values : {values_read(pass()), values_written(pass())})
+        for (int v : values)
+          if (value_home(v, pass().micro) < 0) value_slot(v);
     }
-    after.push_back(slot.fetch);
-    return plan.input_slot;
+    values_ = SlotPool(layout_.value_slots, std::move(reads));
   }
-
-  /** The action has read the pass's input. */
-  void used_layer_input(size_t t, int action) {
-    if (const int slot = layer_input_passes_[t].input_slot; slot >= 0)
-      layer_input_slot(slot).last_use = action;
+  std::vector<int> values_read(const BlockPass& pass) const {
+    const BlockValues& values = shape_of(pass.block).values;
+    std::vector<int> read = values.inputs;
+    if (pass.backward)
+      read.insert(read.end(), values.grad_outputs.begin(), values.grad_outputs.end());
+    return read;
   }
-
-  void forward(size_t t) {
-    const BlockPass& pass = passes_[t];
-    const LayerInputPass& layer_input = layer_input_passes_[t];
-    Action run{
-        .verb = Verb::forward, .queue = QueueId::compute, .block = pass.block, .micro = pass.micro};
-    run.slot = weights(t, run.after);
-    if (pass.block == 0) run.after.push_back(batches_[static_cast<size_t>(pass.micro)]);
-    bool saves_on_host = trains_ && activations_of(pass.block) == Activations::host;
-    if (saves_on_host) run.saved_slot = take_saved_slot(run.after);
-    run.input_slot = layer_input_input(t, run.after);
-    run.releases_input = layer_input.releases_input;
-    run.output_slot = layer_input.output_slot;
-    if (run.output_slot >= 0) run.after.push_back(layer_input_slot(run.output_slot).send);
-    int saved_slot = run.saved_slot, action = add(std::move(run));
-    used_weights(list_[static_cast<size_t>(action)].slot, action);
-    used_layer_input(t, action);
-    if (saves_on_host) send_saved(pass, saved_slot, action);
-    if (layer_input.output_slot < 0) return;
-    LayerInputSlot& slot = layer_input_slot(layer_input.output_slot) = {.last_use = action};
-    if (!layer_input.sends_output) return;
-    slot.send = sent_layer_input(pass.block, pass.micro) =
-        add({.verb = Verb::send_layer_input,
-             .queue = QueueId::d2h,
-             .block = pass.block,
-             .micro = pass.micro,
-             .output_slot = layer_input.output_slot,
-             .after = {action}});
+  const std::vector<int>& values_written(const BlockPass& pass) const {
+    const BlockValues& values = shape_of(pass.block).values;
+    return pass.backward ? values.grad_inputs : values.outputs;
   }
-
-  void send_saved(const BlockPass& pass, int saved_slot, int forward) {
-    int send = add({.verb = Verb::send_saved,
-                    .queue = QueueId::d2h,
-                    .block = pass.block,
-                    .micro = pass.micro,
-                    .saved_slot = saved_slot,
-                    .after = {forward}});
-    saved_slots_[static_cast<size_t>(saved_slot)].free_after = send;
-    sent_saved(pass) = send;
+  /** Slots with what this pass reads are not for anything else of it. */
+  void pin_values() {
+    pinned_.clear();
+    for (int v : values_read(pass()))
+      if (const int slot = values_.find(value_item(v, pass().micro)); slot >= 0)
+        pinned_.push_back(slot);
   }
-
-  /** Saved tensors of pass t's micro-batch where the backward reads them. */
-  int saved(size_t t, int weight_slot, std::vector<int>& after) {
-    const BlockPass& pass = passes_[t];
-    switch (activations_of(pass.block)) {
-      case Activations::keep:
-        return -1;
-      case Activations::selective:
-      case Activations::recompute: {
-        // The tensors that the head's forward pass saved are still there when its backward pass
-        // follows at once.
-        const BlockPass& before = passes_[t - 1];
-        if (!before.backward && before.block == pass.block && before.micro == pass.micro) return -1;
-        int again = add({.verb = Verb::recompute,
-                         .queue = QueueId::compute,
-                         .block = pass.block,
-                         .micro = pass.micro,
-                         .slot = weight_slot,
-                         .input_slot = layer_input_passes_[t].input_slot,
-                         .after = after});
-        used_weights(weight_slot, again);
-        used_layer_input(t, again);
-        return -1;
-      }
-      case Activations::host: {
-        Action fetch{.verb = Verb::fetch_saved,
-                     .queue = QueueId::h2d,
-                     .block = pass.block,
-                     .micro = pass.micro};
-        fetch.after = {sent_saved(pass)};
-        int slot = fetch.saved_slot = take_saved_slot(fetch.after);
-        after.push_back(add(std::move(fetch)));
-        return slot;
-      }
+  /** The value's slot in this pass, and whether it was there before. */
+  std::pair<RegionId, bool> value_slot(int value) {
+    const int item = value_item(value, pass().micro);
+    int slot = values_.find(item);
+    const bool was_there = slot >= 0;
+    if (was_there) {
+      values_.use(slot, pass_number());
+    } else {
+      const auto taken = values_.take(item, pass_number(), pinned_);
+      slot = taken.slot;
+      if (taken.evicted >= 0 && values_.next_read(taken.evicted, pass_number()) != SlotPool::kNever)
+        leaves_[static_cast<size_t>(taken.evicted)] = true;
     }
+    pinned_.push_back(slot);
+    return {values_.region(slot), was_there};
+  }
+
+  void read_values(const std::vector<int>& values, Role role, Action& run) {
+    for (int v : values) {
+      RegionId at = value_home(v, run.micro);
+      const int64_t n_bytes = shape_.values[static_cast<size_t>(v)].n_bytes;
+      if (at < 0) {
+        const auto [slot, was_there] = value_slot(v);
+        at = slot;
+        if (!was_there)
+          add(move_of(Verb::fetch_layer_input, QueueId::h2d, writer_of(v), run.micro,
+                      {layout_.values_on_host[of_block(v, run.micro)], 0, n_bytes},
+                      {at, 0, n_bytes}));
+        if (values_.next_read(value_item(v, run.micro), pass_number()) == SlotPool::kNever)
+          release(run, at);
+      }
+      put(run.reads, at, 0, n_bytes, role);
+    }
+  }
+  void write_values(const std::vector<int>& values, Role role, Action& run) {
+    for (int v : values) {
+      RegionId at = value_home(v, run.micro);
+      if (at < 0) at = value_slot(v).first;
+      put(run.writes, at, 0, shape_.values[static_cast<size_t>(v)].n_bytes, role);
+    }
+  }
+  void send_values_that_leave() {
+    const auto [is_backward, b, micro] = pass();
+    for (int v : shape_of(b).values.outputs) {
+      if (value_home(v, micro) >= 0) continue;
+      const int item = value_item(v, micro);
+      if (!leaves_[static_cast<size_t>(item)]) continue;
+      const int64_t n_bytes = shape_.values[static_cast<size_t>(v)].n_bytes;
+      add(move_of(Verb::send_layer_input, QueueId::d2h, b, micro,
+                  {values_.region(values_.find(item)), 0, n_bytes},
+                  {layout_.values_on_host[of_block(v, micro)], 0, n_bytes}));
+    }
+  }
+  /** The block whose forward writes the value. */
+  int writer_of(int value) const {
+    for (int b = 0; b < shape_.n_blocks(); ++b)
+      if (std::ranges::find(shape_of(b).values.outputs, value) != shape_of(b).values.outputs.end())
+        return b;
     return -1;
   }
 
-  void backward(size_t t) {
-    const BlockPass& pass = passes_[t];
-    const int b = pass.block;
-    Action run{.verb = Verb::backward, .queue = QueueId::compute, .block = b, .micro = pass.micro};
-    run.first_sum = pass.micro == 0;
-    run.last_sum = pass.micro == n_micro_ - 1;
-    run.slot = weights(t, run.after);
-    run.input_slot = layer_input_input(t, run.after);
-    run.releases_input = layer_input_passes_[t].releases_input;
-    run.saved_slot = saved(t, run.slot, run.after);
-    const bool vertical = shape_.order == AccumulationOrder::vertical, sends = sends_grads(b);
-    if (sends) {
-      // Vertical: the sum stays in its slot through all micro-batches. Horizontal: each goes to the
-      // host.
-      if (!vertical || run.first_sum) {
-        grad_slot_of_[static_cast<size_t>(b)] = next_grad_slot_;
-        next_grad_slot_ = (next_grad_slot_ + 1) % shape_.n_grad_slots;
+  // ---- Activations
+
+  struct SavedAt {
+    RegionId kept = -1, recomputed = -1;
+  };
+  /** Where a pass of the block finds or leaves its activations; kept ones in the slot, if there is
+   * one. */
+  SavedAt saved_at(const Action& run, RegionId slot) const {
+    const RegionId kept = layout_.saved[of_block(run.block, run.micro)];
+    if (slot >= 0) return {.kept = slot};
+    if (kept < 0) {
+      // Nobody reads what an evaluation saves: any slot will do.
+      const bool goes_to_host = layout_.saved_on_host[of_block(run.block, run.micro)] >= 0;
+      return {.kept = goes_to_host ? layout_.saved_slots[0] : layout_.saved_recomputed};
+    }
+    if (shape_of(run.block).activations != Activations::selective) return {.kept = kept};
+    return {.kept = kept, .recomputed = layout_.saved_recomputed};
+  }
+  void put_saved(std::vector<Bytes>& to, const Action& run, const SavedAt& at) const {
+    const BlockShape& shape = shape_of(run.block);
+    const int64_t apart = at.recomputed >= 0 ? shape.saved_recomputed_bytes : 0;
+    put(to, at.kept, 0, shape.saved_bytes - apart, Role::saved);
+    put(to, at.recomputed, 0, apart, Role::saved_recomputed);
+  }
+  RegionId take_saved_slot() {
+    return saved_.region(saved_.take(pass_number(), pass_number()).slot);
+  }
+  Bytes saved_on_host() const {
+    return {layout_.saved_on_host[of_block(pass().block, pass().micro)], 0,
+            shape_of(pass().block).saved_bytes};
+  }
+
+  // ---- Passes
+
+  void fetch_batches() {
+    for (int m = 0; m < n_micro_; ++m)
+      add(move_of(Verb::fetch_batch, QueueId::h2d, -1, m,
+                  {layout_.batches_on_host[static_cast<size_t>(m)], 0, shape_.batch_bytes},
+                  {layout_.batches[static_cast<size_t>(m)], 0, shape_.batch_bytes}));
+  }
+
+  Action pass_action(Verb verb) const {
+    Action action{
+        .verb = verb, .queue = QueueId::compute, .block = pass().block, .micro = pass().micro};
+    action.reads.reserve(8);
+    action.writes.reserve(8);
+    return action;
+  }
+  void use_batch_and_workspace(Action& run) const {
+    const auto m = static_cast<size_t>(run.micro);
+    put(run.reads, layout_.batches_on_host[m], 0, shape_.batch_bytes, Role::batch_on_host);
+    put(run.reads, layout_.batches[m], 0, shape_.batch_bytes, Role::batch);
+    for (RegionId room : {layout_.scratch, layout_.library, layout_.generation})
+      put(run.writes, room, 0, size_of_region(room), Role::workspace);
+  }
+  /** The last block has no output, but logits and a loss. */
+  void write_loss(Action& run) const {
+    if (run.block != shape_.n_blocks() - 1) return;
+    put(run.writes, layout_.batches[static_cast<size_t>(run.micro)], 0, shape_.batch_bytes,
+        Role::batch);
+    put(run.writes, layout_.step_sums, step_sum_offset(shape_.n_blocks() + run.micro), kSum_bytes,
+        Role::loss);
+  }
+
+  void forward() {
+    pin_values();
+    Action run = pass_action(Verb::forward);
+    read_weights(run);
+    const bool saves_on_host = trains_ && block(run.block).activations == Activations::host;
+    const RegionId slot = saves_on_host ? take_saved_slot() : -1;
+    read_values(shape_of(run.block).values.inputs, Role::input, run);
+    write_values(shape_of(run.block).values.outputs, Role::output, run);
+    put_saved(run.writes, run, saved_at(run, slot));
+    write_loss(run);
+    use_batch_and_workspace(run);
+    add(std::move(run));
+    if (saves_on_host) {
+      const Bytes home = saved_on_host();
+      Action send = move_of(Verb::send_saved, QueueId::d2h, pass().block, pass().micro,
+                            {slot, 0, home.n_bytes}, home);
+      release(send, slot);
+      add(std::move(send));
+    }
+    send_values_that_leave();
+  }
+
+  /** Activations where the backward reads them. */
+  void make_saved_ready(Action& run) {
+    switch (block(run.block).activations) {
+      case Activations::keep:
+        return put_saved(run.reads, run, saved_at(run, -1));
+      case Activations::selective:
+      case Activations::recompute: {
+        const SavedAt at = saved_at(run, -1);
+        put_saved(run.reads, run, at);
+        // The tensors that the head's forward pass saved are still there when its backward pass
+        // follows at once.
+        const BlockPass& before = passes_[t_ - 1];
+        if (before.backward || before.block != run.block || before.micro != run.micro)
+          recompute(run, at);
+        release(run, layout_.saved_recomputed);
+        return;
       }
-      run.grad_slot = grad_slot_of_[static_cast<size_t>(b)];
-      run.after.push_back(grad_slots_[static_cast<size_t>(run.grad_slot)].free_after);
+      case Activations::host: {
+        const RegionId slot = take_saved_slot();
+        const Bytes home = saved_on_host();
+        add(move_of(Verb::fetch_saved, QueueId::h2d, run.block, run.micro, home,
+                    {slot, 0, home.n_bytes}));
+        put_saved(run.reads, run, {.kept = slot});
+        release(run, slot);
+        return;
+      }
     }
-    const bool last = run.last_sum;
-    const int saved_slot = run.saved_slot, grad_slot = run.grad_slot;
-    int action = add(std::move(run));
-    used_weights(list_[static_cast<size_t>(action)].slot, action);
-    used_layer_input(t, action);
-    if (saved_slot >= 0) saved_slots_[static_cast<size_t>(saved_slot)].free_after = action;
-    if (!sends) {
-      if (last) final_grads_[static_cast<size_t>(b)] = action;
-      return;
+  }
+
+  /** Makes the activations of a backward again, from what that reads. */
+  void recompute(const Action& backward, const SavedAt& at) {
+    Action again = pass_action(Verb::recompute);
+    for (const Bytes& bytes : backward.reads)
+      if (bytes.role == Role::weights || bytes.role == Role::borrowed ||
+          bytes.role == Role::input || (bytes.role == Role::saved && at.recomputed >= 0))
+        again.reads.push_back(bytes);
+    if (at.recomputed >= 0) {
+      put(again.writes, at.recomputed, 0, shape_of(again.block).saved_recomputed_bytes,
+          Role::saved_recomputed);
+    } else {
+      put(again.writes, at.kept, 0, shape_of(again.block).saved_bytes, Role::saved);
+      write_loss(again);
+      // Nobody reads the outputs again. Where they have no region of their own, they go to where
+      // something else is about to be written.
+      for (int v : shape_of(again.block).values.outputs) {
+        const RegionId home = value_home(v, again.micro);
+        put(again.writes, home >= 0 ? home : layout_.discarded[of_block(v, again.micro)], 0,
+            shape_.values[static_cast<size_t>(v)].n_bytes, Role::output);
+      }
     }
-    if (vertical && !last) return;
-    // The final sum passes through the GPU: its norm is taken there, without a pass over host
+    use_batch_and_workspace(again);
+    add(std::move(again));
+  }
+
+  void backward() {
+    pin_values();
+    Action run = pass_action(Verb::backward);
+    const int b = run.block;
+    read_weights(run);
+    read_values(shape_of(b).values.inputs, Role::input, run);
+    read_values(shape_of(b).values.grad_outputs, Role::grad_output, run);
+    write_values(shape_of(b).values.grad_inputs, Role::grad_input, run);
+    make_saved_ready(run);
+    use_batch_and_workspace(run);
+    const bool is_last_sum = run.micro == n_micro_ - 1;
+    const RegionId at = write_grads(run);
+    add(std::move(run));
+    if (!on_host(b) || !block(b).has_grads || (is_vertical_ && !is_last_sum)) return;
+    // The final sum passes through the device: its norm is taken there, without a pass over host
     // memory.
-    if (last && norm_on_gpu(b) && shape_.is_trained(b))
-      final_norm_.push_back(action = add({.verb = Verb::square_sum_gpu,
-                                          .queue = QueueId::compute,
-                                          .block = b,
-                                          .grad_slot = grad_slot}));
-    GradSlot& slot = grad_slots_[static_cast<size_t>(grad_slot)];
-    int send = add({.verb = Verb::send_grads,
-                    .queue = QueueId::d2h,
-                    .block = b,
-                    .micro = pass.micro,
-                    .grad_slot = grad_slot,
-                    .after = {action, slot.staging_free_after}});
-    slot.free_after = send;
-    final_grads_[static_cast<size_t>(b)] = send;
-    if (!shape_.sums_on_host(b)) {
-      if (last) update_as_grads_arrive(b);
-      return;
+    if (is_last_sum && norm_on_device(b) && block(b).is_trained)
+      square_sum(b, QueueId::compute, at, layout_.step_sums);
+    send_grads(b, at);
+    if (is_last_sum) update_as_grads_arrive(b);
+  }
+
+  // ---- Gradients
+
+  int64_t grad_bytes(int b) const { return block(b).n_grad_elements * compute_bytes_; }
+  int64_t sum_bytes(int b) const {
+    return block(b).n_grad_elements * static_cast<int64_t>(size_of(block(b).grad_type));
+  }
+
+  /** The backward's gradients go to a slot where the block streams, else to where they stay;
+   * through a region of their own where they are added there. Returns the place of the sum. */
+  RegionId write_grads(Action& run) {
+    const int b = run.block;
+    if (!block(b).has_grads) return -1;
+    const RegionId at =
+        on_host(b) ? grads_.region(grad_slot_ = grad_slot(b)) : layout_.segment(b, Segment::grads);
+    if (!block(b).sums_on_device) {
+      put(run.writes, at, 0, grad_bytes(b), Role::grads);
+      return at;
     }
-    int sum = add({.verb = Verb::accumulate,
-                   .queue = QueueId::host,
-                   .block = b,
-                   .micro = pass.micro,
-                   .grad_slot = grad_slot,
-                   .first_sum = pass.micro == 0,
-                   .last_sum = last,
-                   .after = {send}});
-    slot.staging_free_after = sum;
-    final_grads_[static_cast<size_t>(b)] = sum;
-    if (last) update_as_grads_arrive(b);
+    put(run.writes, layout_.grad_temp, 0, grad_bytes(b), Role::grads);
+    if (run.micro > 0) put(run.reads, at, 0, sum_bytes(b), Role::sum);
+    put(run.writes, at, 0, sum_bytes(b), Role::sum);
+    release(run, layout_.grad_temp);
+    return at;
+  }
+  /** Vertical: the sum stays in its slot through all micro-batches. Horizontal: each micro-batch's
+   * goes to the host. */
+  int grad_slot(int b) {
+    const int item = is_vertical_ ? b : shape_.n_blocks() + pass_number();
+    const int slot = grads_.find(item);
+    return slot >= 0 ? slot : grads_.take(item, pass_number()).slot;
   }
 
-  /** The block's weights are not read any more in this step: its backward has. */
-  void update_as_grads_arrive(int b) {
-    if (order_ != UpdateOrder::as_grads_arrive || !shape_.is_trained(b) || shape_.tied(b) ||
-        block_of(b).updates_late)
-      return;
-    if (!norm_on_gpu(b)) square_sum_on_host(b);
-    updated_[static_cast<size_t>(b)] = true;
-    add({.verb = Verb::update_host,
-         .queue = QueueId::host,
-         .block = b,
-         .after = {final_grads_[static_cast<size_t>(b)]}});
+  void send_grads(int b, RegionId slot) {
+    const bool is_staged = block(b).sums_on_host;
+    const RegionId to = is_staged ? layout_.grad_staging[static_cast<size_t>(grad_slot_)]
+                                  : layout_.segment(b, Segment::grads);
+    const int64_t n_bytes = is_staged ? grad_bytes(b) : sum_bytes(b);
+    const int micro = is_vertical_ ? -1 : pass().micro;
+    Action send =
+        move_of(Verb::send_grads, QueueId::d2h, b, micro, {slot, 0, n_bytes}, {to, 0, n_bytes});
+    // The update that follows asks whether they are finite; the step's sums come too late for it.
+    if (each_decides_ && block(b).is_trained && norm_on_device(b)) {
+      put(send.reads, layout_.step_sums, step_sum_offset(b), kSum_bytes, Role::moved);
+      put(send.writes, layout_.arrived_sums, step_sum_offset(b), kSum_bytes, Role::moved);
+    }
+    release(send, slot);
+    add(std::move(send));
+    if (!is_staged) return;
+    Action sum{.verb = Verb::accumulate, .queue = QueueId::host, .block = b, .micro = micro};
+    const RegionId home = layout_.segment(b, Segment::grads);
+    put(sum.reads, to, 0, n_bytes, Role::grads);
+    if (micro > 0) put(sum.reads, home, 0, sum_bytes(b), Role::sum);
+    put(sum.writes, home, 0, sum_bytes(b), Role::sum);
+    release(sum, to);
+    add(std::move(sum));
   }
-
-  void square_sum_on_host(int b) {
-    final_norm_.push_back(add({.verb = Verb::square_sum_host,
-                               .queue = QueueId::host,
-                               .block = b,
-                               .after = {final_grads_[static_cast<size_t>(b)]}}));
-  }
-
-  /** Gradients of a frozen block stay where its backward writes them, for nobody. */
-  bool sends_grads(int b) const { return on_host(b) && shape_.has_grads(b); }
-  bool norm_on_gpu(int b) const { return !shape_.sums_on_host(b) && !shape_.tied(b); }
 
   /** One action for all that a block borrows; users in forward order, as design 5 adds them. */
   void combine_tied() {
     for (int user = 0; user < shape_.n_blocks(); ++user) {
-      std::vector<int> owners;
-      for (int i = 0; i < static_cast<int>(block_of(user).borrowed.size()); ++i)
-        if (shape_.borrowed_tensor(user, i).trainable)
-          owners.push_back(block_of(user).borrowed[static_cast<size_t>(i)].block);
-      if (owners.empty()) continue;
       Action combine{.verb = Verb::combine,
                      .queue = on_host(user) ? QueueId::host : QueueId::compute,
-                     .block = user,
-                     .after = {final_grads_[static_cast<size_t>(user)]}};
-      for (int owner : owners)
-        combine.after.push_back(final_grads_[static_cast<size_t>(owner)]);
-      int action = add(std::move(combine));
-      for (int owner : owners)
-        final_grads_[static_cast<size_t>(owner)] = action;
+                     .block = user};
+      for (int i = 0; i < static_cast<int>(shape_of(user).borrowed.size()); ++i) {
+        const TensorExtent& tensor = shape_.borrowed_tensor(user, i);
+        if (!tensor.trainable) continue;
+        const int owner = shape_of(user).borrowed[static_cast<size_t>(i)].block;
+        const int64_t n_bytes = tensor.n_elements * kSum_element_bytes;
+        put(combine.reads, layout_.segment(user, Segment::grads),
+            shape_.borrowed_in_grads(user, i) * kSum_element_bytes, n_bytes, Role::grads);
+        put(combine.writes, layout_.segment(owner, Segment::grads),
+            tensor.offset * kSum_element_bytes, n_bytes, Role::sum);
+      }
+      // Their sums are read as well.
+      combine.reads.insert(combine.reads.end(), combine.writes.begin(), combine.writes.end());
+      if (!combine.writes.empty()) add(std::move(combine));
     }
   }
 
+  // ---- The norm, the decision, updates
+
+  static constexpr int64_t kSum_bytes = sizeof(double), kSum_element_bytes = sizeof(float);
+  static constexpr int64_t step_sum_offset(int index) { return index * kSum_bytes; }
+  /** Final gradients of the block are on the device at some time. */
+  bool norm_on_device(int b) const { return !block(b).sums_on_host && !block(b).is_tied; }
+
+  void square_sum(int b, QueueId queue, RegionId grads, RegionId sums) {
+    Action sum{.verb = Verb::square_sum, .queue = queue, .block = b};
+    put(sum.reads, grads, 0,
+        shape_of(b).n_trained_elements * static_cast<int64_t>(size_of(block(b).grad_type)),
+        Role::grads);
+    put(sum.writes, sums, step_sum_offset(b), kSum_bytes, Role::square_sum);
+    square_sums_.push_back({queue == QueueId::compute ? layout_.step_sums_on_host : sums,
+                            step_sum_offset(b), kSum_bytes, Role::square_sum});
+    add(std::move(sum));
+  }
   void square_sums() {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
-      if (!shape_.is_trained(b)) continue;
+      if (!block(b).is_trained) continue;
+      const RegionId grads = layout_.segment(b, Segment::grads);
       if (!on_host(b))
-        final_norm_.push_back(add({.verb = Verb::square_sum_gpu,
-                                   .queue = QueueId::compute,
-                                   .block = b,
-                                   .after = {final_grads_[static_cast<size_t>(b)]}}));
-      else if (!norm_on_gpu(b) && !updated_[static_cast<size_t>(b)])  // else taken on the way
-        square_sum_on_host(b);
+        square_sum(b, QueueId::compute, grads, layout_.step_sums);
+      else if (!norm_on_device(b) && !updated_[static_cast<size_t>(b)])  // else taken on the way
+        square_sum(b, QueueId::host, grads, layout_.arrived_sums);
     }
   }
 
-  /** Waits for the GPU's sums, for every norm part made on the host, and for every transfer of the
-   * step: what follows may use each slot as new. */
-  void decide(int sums) {
-    Action decide{.verb = Verb::decide, .queue = QueueId::decision, .after = {sums}};
-    for (int action : final_norm_)
-      decide.after.push_back(action);
-    for (int action : final_grads_)
-      decide.after.push_back(action);
+  void send_step_sums() {
+    const int64_t n_bytes = step_sums_bytes(shape_);
+    add(move_of(Verb::send_step_sums, QueueId::d2h, -1, -1, {layout_.step_sums, 0, n_bytes},
+                {layout_.step_sums_on_host, 0, n_bytes}));
+  }
+
+  /** Waits for the norm's parts and for all else of the step: what follows may use each slot as
+   * new. */
+  void decide() {
+    Action decide{.verb = Verb::decide, .queue = QueueId::decision};
+    decide.reads = square_sums_;
+    for (int m = 0; m < n_micro_; ++m)
+      put(decide.reads, layout_.step_sums_on_host, step_sum_offset(shape_.n_blocks() + m),
+          kSum_bytes, Role::loss);
+    decide.after.assign(last_.begin(), last_.end());
     decide_ = add(std::move(decide));
   }
 
+  /** The block's weights are not read any more in this step: its backward has. */
+  void update_as_grads_arrive(int b) {
+    if (order_ != UpdateOrder::as_grads_arrive || !block(b).is_trained || block(b).is_tied ||
+        shape_of(b).updates_late)
+      return;
+    if (!norm_on_device(b))
+      square_sum(b, QueueId::host, layout_.segment(b, Segment::grads), layout_.arrived_sums);
+    update(b);
+  }
   void update_in_need_order() {
-    for (int b = 0; b < shape_.n_blocks(); ++b) {
-      if (!shape_.is_trained(b) || updated_[static_cast<size_t>(b)]) continue;
-      Verb verb = on_host(b) ? Verb::update_host : Verb::update_gpu;
-      QueueId queue = on_host(b) ? QueueId::host : QueueId::compute;
-      add({.verb = verb, .queue = queue, .block = b, .after = {decide_}});
+    for (int b = 0; b < shape_.n_blocks(); ++b)
+      if (block(b).is_trained && !updated_[static_cast<size_t>(b)]) update(b);
+  }
+  void update(int b) {
+    updated_[static_cast<size_t>(b)] = true;
+    Action update{
+        .verb = Verb::update, .queue = on_host(b) ? QueueId::host : QueueId::compute, .block = b};
+    if (decide_ >= 0) update.after.push_back(decide_);
+    const auto trained_of = [&](Segment s) {
+      return element_bytes(shape_, b, s, 0, shape_of(b).n_trained_elements).n_bytes;
+    };
+    put(update.reads, layout_.segment(b, Segment::grads), 0, trained_of(Segment::grads),
+        Role::grads);
+    if (each_decides_)
+      put(update.reads, on_host(b) ? layout_.arrived_sums : layout_.step_sums_on_host,
+          step_sum_offset(b), kSum_bytes, Role::square_sum);
+    put(update.writes, layout_.segment(b, Segment::master), 0, trained_of(Segment::master),
+        Role::states);
+    for (Segment s : {Segment::adam_m, Segment::adam_v})
+      put(update.writes, layout_.segment(b, s), 0, segment_bytes(shape_, b, s), Role::states);
+    update.reads.insert(update.reads.end(), update.writes.begin(), update.writes.end());
+    if (!shape_.weights_are_master()) {
+      put(update.writes, layout_.segment(b, Segment::weights), 0, trained_of(Segment::weights),
+          Role::weights);
+      if (shape_.split_master) update.reads.push_back(update.writes.back());
     }
+    add(std::move(update));
   }
 
   const StepShape& shape_;
+  const Layout& layout_;
   int n_micro_;
   bool trains_;
-  UpdateOrder order_;
-  int first_backward_;
+  bool is_vertical_;
+  int64_t compute_bytes_;
+  UpdateOrder order_{};
+  bool each_decides_ = false;
   std::vector<BlockPass> passes_;
-  std::vector<LayerInputPass> layer_input_passes_;  ///< of each pass
+  size_t t_ = 0;  ///< the pass that is being listed
   StepList list_;
-  std::vector<WeightSlot> weight_slots_;
-  std::vector<GradSlot> grad_slots_;
-  std::vector<SavedSlot> saved_slots_;
-  std::vector<LayerInputSlot> layer_input_slots_;
-  std::vector<int> final_grads_;  ///< per block: the action after which its gradients are final
-  std::vector<bool> updated_;     ///< per block: as its gradients arrived
-  std::vector<int> final_norm_;
-  std::vector<int> batches_;  ///< per micro-batch: the fetch of its ids and labels
-  std::vector<int> weight_slot_of_;
-  std::vector<int> grad_slot_of_;
-  std::vector<bool> fetched_before_;
-  std::vector<int> sent_saved_;        ///< [block * n_micro + micro]
-  std::vector<int> sent_layer_input_;  ///< the same
-  int next_grad_slot_ = 0;
-  int next_saved_slot_ = 0;
-  int last_compute_ = -1;
+  Touches touches_;
+  SlotPool weights_;  ///< of blocks
+  SlotPool grads_;    ///< of blocks, or of passes where each micro-batch's leave
+  SlotPool saved_;    ///< of passes
+  SlotPool values_{std::span<const RegionId>()};  ///< of values and micro-batches
+  std::vector<int> pinned_;                       ///< value slots of this pass
+  std::vector<bool> leaves_;   ///< by value and micro-batch: goes to the host before it is read
+  int grad_slot_ = -1;         ///< of the last backward
+  std::vector<bool> updated_;  ///< by block
+  std::vector<bool> fetched_before_;  ///< by block
+  std::vector<Bytes> square_sums_;    ///< where the decision finds each block's
+  std::array<int, kQueues> last_{-1, -1, -1, -1, -1, -1};  ///< of each queue, without updates
   int decide_ = -1;
 };
 
 }  // namespace
 
-StepList make_training_list(const StepShape& shape, int n_micro, UpdateOrder order) {
+StepList make_training_list(const StepShape& shape,
+                            const Layout& layout,
+                            int n_micro,
+                            UpdateOrder order,
+                            bool each_decides) {
   FERRY_CHECK(n_micro >= 1 && n_micro <= shape.n_micro_max, "{} micro-batches, planned {}", n_micro,
               shape.n_micro_max);
-  return ListMaker(shape, n_micro, true, order).training();
+  return ListMaker(shape, layout, n_micro, true).training(order, each_decides);
 }
 
-StepList make_evaluation_list(const StepShape& shape) {
-  return ListMaker(shape, 1, false, UpdateOrder::after_decision).evaluation();
+StepList make_evaluation_list(const StepShape& shape, const Layout& layout) {
+  return ListMaker(shape, layout, 1, false).evaluation();
 }
 
 }  // namespace ferry

@@ -13,6 +13,9 @@ namespace ferry {
 enum class Place : uint8_t { device, host };
 inline constexpr int kPlaces = 2;
 
+/** Index of a region in Layout::regions; -1: there is none. */
+using RegionId = int;
+
 enum class Tag : uint8_t {
   weights,  ///< resident or host weights, compute type
   grads,

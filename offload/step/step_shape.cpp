@@ -29,17 +29,6 @@ int StepShape::first_backward() const {
   return block;
 }
 
-bool StepShape::layer_input_in_slots(int block) const {
-  return layer_inputs_on_host && block < n_blocks() - 1 && block + 1 >= first_backward();
-}
-
-bool StepShape::layer_input_on_host(int block) const {
-  // There must be room for all outputs of one block and an input before outputs of any block can
-  // stay.
-  const int n_staying = n_layer_input_slots > n_live() ? n_layer_input_slots / n_live() : 0;
-  return layer_input_in_slots(block) && block < n_blocks() - 1 - n_staying;
-}
-
 bool StepShape::tied(int block) const {
   for (int user = 0; user < n_blocks(); ++user) {
     const auto n_borrowed = static_cast<int>(blocks[static_cast<size_t>(user)].borrowed.size());
@@ -49,17 +38,6 @@ bool StepShape::tied(int block) const {
     }
   }
   return false;
-}
-
-bool StepShape::sums_on_host(int block) const {
-  if (blocks[static_cast<size_t>(block)].place != Place::host) return false;
-  if (order != AccumulationOrder::horizontal || !has_grads(block)) return false;
-  return n_micro_max > 1 || (tied(block) && compute != DType::f32);
-}
-
-bool StepShape::sums_on_gpu(int block) const {
-  if (sums_on_host(block) || !has_grads(block)) return false;
-  return n_micro_max > 1 || (tied(block) && compute != DType::f32);
 }
 
 const TensorExtent& StepShape::borrowed_tensor(int block, int i) const {
@@ -90,6 +68,22 @@ int64_t StepShape::n_slot_elements(int block) const {
 int64_t StepShape::n_grad_elements(int block) const {
   return borrowed_in_grads(block,
                            static_cast<int>(blocks[static_cast<size_t>(block)].borrowed.size()));
+}
+
+void chain_blocks(StepShape& shape, int64_t n_bytes) {
+  shape.values.clear();
+  for (BlockShape& block : shape.blocks)
+    block.values = {};
+  const auto add = [&](std::string name) {
+    shape.values.push_back({.name = std::move(name), .n_bytes = n_bytes});
+    return static_cast<int>(shape.values.size()) - 1;
+  };
+  for (size_t b = 0; b + 1 < shape.blocks.size(); ++b) {
+    BlockShape &writer = shape.blocks[b], &reader = shape.blocks[b + 1];
+    const int output = add("output of " + writer.name), grad = add("gradient of " + writer.name);
+    writer.values.outputs = reader.values.inputs = {output};
+    writer.values.grad_outputs = reader.values.grad_inputs = {grad};
+  }
 }
 
 }  // namespace ferry

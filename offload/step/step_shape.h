@@ -29,6 +29,7 @@ struct TensorExtent {
 struct BorrowedExtent {
   int block = 0;
   int tensor = 0;  ///< index into that block's tensors
+  bool operator==(const BorrowedExtent&) const = default;
 };
 
 /** The treatment of the activations, the tensors that a block's forward pass saves for its backward
@@ -48,6 +49,23 @@ constexpr std::optional<Activations> activations_of(std::string_view name) {
 }
 enum class AccumulationOrder : uint8_t { horizontal, vertical };
 
+/** A tensor of one micro-batch that passes between blocks: hidden states, their gradient, a running
+ * sum. One or several blocks read it; BlockValues says which. */
+struct ValueShape {
+  std::string name;     ///< "output of layer.3"
+  int64_t n_bytes = 0;  ///< of a micro-batch of the largest shape
+};
+
+/** The values of a block's passes, as indices into StepShape::values. A value lives from the first
+ * pass that writes it to the last one that reads it. A pass that reads and writes a value changes
+ * it in place, and later passes read it as it is then. */
+struct BlockValues {
+  std::vector<int> inputs;        ///< the forward and the backward read them
+  std::vector<int> outputs;       ///< the forward writes them
+  std::vector<int> grad_outputs;  ///< the backward alone reads them
+  std::vector<int> grad_inputs;   ///< the backward writes them
+};
+
 struct BlockShape {
   std::string name;
   int64_t n_elements = 0;  ///< elements of the weights
@@ -58,7 +76,8 @@ struct BlockShape {
   std::vector<BorrowedExtent> borrowed;
   int64_t saved_bytes = 0;             ///< bytes of one micro-batch of the largest shape
   int64_t saved_recomputed_bytes = 0;  ///< the part of these that selective recomputes
-  Place place = Place::device;         ///< weights, gradients and states together
+  BlockValues values;
+  Place place = Place::device;  ///< weights, gradients and states together
   Activations activations = Activations::keep;
   /** True where the block's update waits for the end of the backward pass although nothing is
    * clipped. Updates in the order in which gradients arrive leave the backlog on the blocks that
@@ -87,12 +106,12 @@ struct StepShape {
   AccumulationOrder order = AccumulationOrder::horizontal;
   int n_weight_slots = 2;
   int n_grad_slots = 2;
-  int n_saved_slots = 2;  ///< slots for activations on the host
-  /** Outputs of blocks that a backward reads again lie in slots of the GPU, and in host memory
+  int n_saved_slots = 2;           ///< slots for activations on the host
+  std::vector<ValueShape> values;  ///< what passes between blocks
+  /** Values of forwards that a backward reads again lie in slots of the GPU, and in host memory
    * while the slots are for others; false: each in its own region of the GPU. */
   bool layer_inputs_on_host = false;
-  int n_layer_input_slots = 3;    ///< two at least: what a forward reads and what it writes
-  int64_t layer_input_bytes = 0;  ///< hidden states between two blocks, one micro-batch
+  int n_layer_input_slots = 3;  ///< two at least: what a forward reads and what it writes
   int64_t scratch_bytes = 0;
   int64_t library_bytes = 0;
   int64_t batch_bytes = 0;       ///< ids, labels, lengths of one micro-batch
@@ -110,21 +129,12 @@ struct StepShape {
   /** The first block with a backward; those before it are frozen. n_blocks(): nothing is trained.
    */
   int first_backward() const;
-  /** The block's output lies in layer-input slots. */
-  bool layer_input_in_slots(int block) const;
-  /** True where the output leaves its slot for host memory: outputs of the last blocks stay for the
-   * backward pass. */
-  bool layer_input_on_host(int block) const;
   /** True if a trained tensor of this block has two uses: its gradients are always summed in fp32.
    */
   bool tied(int block) const;
   bool grads_fp32(int block) const {
     return compute == DType::f32 || n_micro_max > 1 || tied(block);
   }
-  /** Each micro-batch's gradients are added into an fp32 sum in host memory (else, if summed at
-   * all, on the GPU). */
-  bool sums_on_host(int block) const;
-  bool sums_on_gpu(int block) const;
   /** Elements of a weight slot with this block: its weights, then one region per borrowed tensor.
    */
   int64_t n_slot_elements(int block) const;
@@ -139,5 +149,9 @@ struct StepShape {
   /** Weights of fp32 runs are the master copy itself. */
   bool weights_are_master() const { return compute == DType::f32; }
 };
+
+/** Makes a chain of the blocks: each reads the output of the one before, of so many bytes, and
+ * gives its gradient back. */
+void chain_blocks(StepShape& shape, int64_t n_bytes);
 
 }  // namespace ferry

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "offload/step/pager.h"
+#include "offload/step/action.h"
 
 namespace ferry {
 

@@ -245,22 +245,22 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
 void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
   c10::InferenceMode no_autograd;
   ComputeStream stream(device_.compute_stream());
-  if (generates_ && !memory.output) return generate(action, memory);
+  if (generates_ && !memory.output()) return generate(action, memory);
   BatchTensors& b = batch(action, memory);
   BlockMemory& views_of_block = views(action, memory, b.shape.tokens);
   scratch_.reset();
-  at::Tensor x = layer_input(memory.input, b.shape);
+  at::Tensor x = layer_input(memory.input(), b.shape);
   if (action.verb == Verb::recompute && memory.saved_recomputed)
     return blocks_[static_cast<size_t>(action.block)]->recompute(b, views_of_block, x);
-  at::Tensor y = layer_input(memory.output, b.shape), loss, logits;
-  if (!memory.output) {
+  at::Tensor y = layer_input(memory.output(), b.shape), loss, logits;
+  if (!memory.output()) {
     loss = view(memory.loss, {}, at::kFloat, options_.device);
     const int64_t rows = has_token_logits(model_.head) ? b.shape.tokens : b.n_seqs;
     if (model_.n_labels > 0)
       logits =
           view(memory.batch + layout_.logits, {rows, model_.n_labels}, at::kFloat, options_.device);
   }
-  run_block(action, b, {.memory = &views_of_block, .x = memory.input, .y = memory.output},
+  run_block(action, b, {.memory = &views_of_block, .x = memory.input(), .y = memory.output()},
             [&](const RandomKey& random) {
               blocks_[static_cast<size_t>(action.block)]->forward(random, b, views_of_block, x, y,
                                                                   loss, logits);
@@ -280,7 +280,7 @@ void ModelRunner::generate(const Action& action, const ActionMemory& memory) {
                       scalar_type_of(shape_.compute), options_.device);
   at::Tensor which = scratch_.take({n}, at::kInt);
   at::sub_out(which, all.cu_seqlens.narrow(0, 1, n), 1);
-  ops::gather_rows(layer_input(memory.input, all.shape), which, x);
+  ops::gather_rows(layer_input(memory.input(), all.shape), which, x);
   at::Tensor y, loss = view(memory.loss, {}, at::kFloat, options_.device);
   at::Tensor logits =
       view(start + generation_.logits, {n, model_.vocab_size}, at::kFloat, options_.device);
@@ -294,15 +294,15 @@ void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
   BatchTensors& b = batch(action, memory);
   BlockMemory& views_of_block = views(action, memory, b.shape.tokens);
   scratch_.reset();
-  at::Tensor x = layer_input(memory.input, b.shape);
-  at::Tensor dy = layer_input(memory.grad_output, b.shape),
-             dx = layer_input(memory.grad_input, b.shape);
+  at::Tensor x = layer_input(memory.input(), b.shape);
+  at::Tensor dy = layer_input(memory.grad_output(), b.shape),
+             dx = layer_input(memory.grad_input(), b.shape);
   run_block(action, b,
             {.is_backward = true,
              .memory = &views_of_block,
-             .x = memory.input,
-             .y = memory.grad_output,
-             .dx = memory.grad_input},
+             .x = memory.input(),
+             .y = memory.grad_output(),
+             .dx = memory.grad_input()},
             [&](const RandomKey& random) {
               blocks_[static_cast<size_t>(action.block)]->backward(random, b, views_of_block, x, dy,
                                                                    dx);

@@ -33,7 +33,6 @@ StepShape make_step_shape(const ModelTable& model,
   shape.n_weight_slots = request.n_weight_slots.value_or(kWeightSlots);
   shape.trains = request.trains;
   shape.save_buffer_bytes_max = most_save_buffer_bytes(request);
-  shape.layer_input_bytes = model.layer_input_bytes(largest);
   shape.batch_bytes = make_batch_layout(largest, model).n_bytes;
   for (const BlockTable& table : model.blocks) {
     BlockShape block;
@@ -55,6 +54,7 @@ StepShape make_step_shape(const ModelTable& model,
     shape.library_bytes = std::max(shape.library_bytes, need.library_bytes);
     shape.blocks.push_back(std::move(block));
   }
+  chain_blocks(shape, model.layer_input_bytes(largest));
   if (shape.trains) shape.scratch_bytes += unwanted_grad_bytes(model);
   if (const GenerationShape generation = generation_shape(request.generation, largest);
       generation.n_sequences > 0) {

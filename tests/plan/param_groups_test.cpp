@@ -166,7 +166,7 @@ TEST(FrozenPlan, HoldsNoGradientsNoStatesAndLessThatIsSaved) {
     // Saved tensors of 7 blocks share one region, and outputs of the first 6 two.
     const int64_t saved = a.shape.blocks[1].saved_bytes;
     EXPECT_EQ(less(Tag::saved, Place::device),
-              a.shape.blocks[0].saved_bytes + 5 * saved + 4 * a.shape.layer_input_bytes);
+              a.shape.blocks[0].saved_bytes + 5 * saved + 4 * a.shape.values[0].n_bytes);
     EXPECT_EQ(b.shape.first_backward(), 7);
   }
 }

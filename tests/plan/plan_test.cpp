@@ -52,8 +52,8 @@ TEST(Plan, BertLargeFitsElevenGibWith256TextsAtOnceWithOutputsOfBlocksOnTheHost)
       << plan.why;
   // 256 texts of 512 tokens of 1024 values of 2 bytes, for the embeddings and 24 layers; three
   // slots hold the last.
-  EXPECT_EQ(plan.shape.layer_input_bytes, 256 * kMiB);
-  EXPECT_EQ(plan.layout.layer_input_slots.size(), 3u);
+  EXPECT_EQ(plan.shape.values[0].n_bytes, 256 * kMiB);
+  EXPECT_EQ(plan.layout.value_slots.size(), 3u);
   EXPECT_EQ(plan.layout.bytes_of(Tag::saved, Place::host), (25 - 3) * 256 * kMiB);
   const std::vector<PlanRow> rows = rows_of(plan, /*has_gpu=*/true);
   EXPECT_TRUE(std::ranges::any_of(rows, [](const PlanRow& row) {
@@ -114,7 +114,7 @@ TEST(Plan, ForcedOutputsOfBlocksGoWithEveryWish) {
         const Plan plan = make_plan(model, r);
         const size_t n_live = order == AccumulationOrder::vertical ? 4 : 1;
         EXPECT_TRUE(plan.shape.layer_inputs_on_host);
-        EXPECT_EQ(plan.layout.layer_input_slots.size(), n_live + 2);
+        EXPECT_EQ(plan.layout.value_slots.size(), n_live + 2);
       }
 }
 

@@ -221,7 +221,7 @@ TEST_F(Program, TracesItsFirstSteps) {
   EXPECT_EQ(n_of["decide"], 10);
   EXPECT_GT(n_of["forward"], 20);
   EXPECT_EQ(n_of["forward"], n_of["backward"]);
-  EXPECT_EQ(n_of["update_host"] % 10, 0);
+  EXPECT_EQ(n_of["update"] % 10, 0);
   std::ifstream lines(root_ / "traced/metrics.jsonl");
   int n_overlaps = 0;
   for (std::string text; std::getline(lines, text);) {

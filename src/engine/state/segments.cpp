@@ -98,7 +98,7 @@ void Segments::set_bytes(int block,
 }
 
 int64_t Segments::bytes_of_segment(int block, Segment segment) const {
-  RegionId id = memory_.layout().segments[static_cast<size_t>(block)][static_cast<size_t>(segment)];
+  RegionId id = memory_.layout().segment(block, segment);
   return id < 0 ? 0 : memory_.layout().region(id).n_bytes;
 }
 

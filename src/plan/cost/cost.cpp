@@ -46,6 +46,20 @@ double launches_of(const BlockWork& work) {
          (work.attention_tokens > 0 ? kAttention_launches : 0);
 }
 
+/** Releasing bytes takes no time. */
+int64_t bytes_of(const std::vector<Bytes>& all) {
+  int64_t n_bytes = 0;
+  for (const Bytes& bytes : all)
+    n_bytes += bytes.role == Role::released ? 0 : bytes.n_bytes;
+  return n_bytes;
+}
+int64_t bytes_of(const std::vector<Bytes>& all, Role role) {
+  int64_t n_bytes = 0;
+  for (const Bytes& bytes : all)
+    n_bytes += bytes.role == role ? bytes.n_bytes : 0;
+  return n_bytes;
+}
+
 }  // namespace
 
 CostModel::CostModel(const MachineProfile& machine,
@@ -163,101 +177,54 @@ double CostModel::copy_seconds(bool to_gpu, int64_t n_bytes) const {
   return kCopyStart_s + size / copy_rate(machine_.gpu->copies, copy_sizes_, to_gpu, size);
 }
 
-CostModel::Trained CostModel::trained(int block) const {
-  Trained trained;
-  for (const TensorExtent& tensor : shape_.blocks[static_cast<size_t>(block)].tensors) {
-    if (!tensor.trainable) continue;
-    trained.n_elements += tensor.n_elements;
-    ++trained.n_tensors;
-  }
-  return trained;
+double CostModel::move_seconds(const Action& action) const {
+  const int64_t n_bytes = bytes_of(action.reads);
+  if (action.verb == Verb::send_step_sums) return gpu_ ? kCopyStart_s : 0;
+  // Moves between the places are copies within memory where there is no GPU.
+  return gpu_ ? copy_seconds(action.queue == QueueId::h2d, n_bytes)
+              : host_pass_seconds(2 * static_cast<double>(n_bytes));
 }
 
-double CostModel::update_seconds(int block) const {
-  const Trained what = trained(block);
-  const auto n = static_cast<double>(what.n_elements);
-  // m and v are read and written, and so is the master; weights of an fp32 run are the master, of a
-  // split one half of it.
-  const double bytes = 4 * static_cast<double>(simd::state_value_bytes(shape_.states, 1)) + 8 +
-                       (shape_.grads_fp32(block) ? 4 : 2) +
-                       (shape_.weights_are_master() || shape_.split_master ? 0 : 2);
-  if (const BlockShape& shape = shape_.blocks[static_cast<size_t>(block)];
-      gpu_ && shape.place == Place::device) {
-    const double kernels_s = static_cast<double>(what.n_tensors) * kKernel_s;
-    const double rate = machine_.gpu->adamw_params_per_s;
-    return kernels_s + (rate > 0 ? n * bytes / kAdamwTraffic_bytes / rate : 0);
-  }
-  return kHostAction_s + (adamw_alone_ > 0 ? n * bytes / kAdamwTraffic_bytes / adamw_alone_ : 0);
+int64_t CostModel::n_trained_tensors(int block) const {
+  return std::ranges::count_if(shape_.blocks[static_cast<size_t>(block)].tensors,
+                               &TensorExtent::trainable);
 }
 
 double CostModel::host_pass_seconds(double n_bytes) const {
   return kHostAction_s + (adamw_alone_ > 0 ? n_bytes / kAdamwTraffic_bytes / adamw_alone_ : 0);
 }
 
+double CostModel::arithmetic_seconds(const Action& action, double n_bytes) const {
+  if (action.queue != QueueId::compute || !gpu_) return host_pass_seconds(n_bytes);
+  const auto at_rate = [](double n, double rate) { return rate > 0 ? n / rate : 0; };
+  if (action.verb == Verb::update)
+    return static_cast<double>(n_trained_tensors(action.block)) * kKernel_s +
+           at_rate(n_bytes / kAdamwTraffic_bytes, machine_.gpu->adamw_params_per_s);
+  return at_rate(n_bytes, machine_.gpu->memory_bytes_per_s) +
+         (action.verb == Verb::square_sum ? kSquareSum_s : 0);
+}
+
 double CostModel::seconds(const Action& action, double replayed) const {
-  const int b = action.block;
-  const auto compute_bytes = static_cast<int64_t>(size_of(shape_.compute));
-  const auto gpu_pass_seconds = [&](double n_bytes) {
-    if (!gpu_) return host_pass_seconds(n_bytes);
-    return machine_.gpu->memory_bytes_per_s > 0 ? n_bytes / machine_.gpu->memory_bytes_per_s : 0;
-  };
-  // Moves between the places are copies within memory where there is no GPU.
-  const auto move_seconds = [&](bool to_gpu, int64_t n_bytes) {
-    return gpu_ ? copy_seconds(to_gpu, n_bytes)
-                : host_pass_seconds(2 * static_cast<double>(n_bytes));
-  };
-  const auto combine_seconds = [&](double n_bytes) {
-    return action.queue == QueueId::compute ? gpu_pass_seconds(n_bytes)
-                                            : host_pass_seconds(n_bytes);
-  };
-  const auto n_grads = [&] { return static_cast<double>(shape_.n_grad_elements(b)); };
-  const double grad_bytes = b >= 0 && shape_.grads_fp32(b) ? 4 : static_cast<double>(compute_bytes);
-  // A gradient is read and a sum is written. The sum was read before, except for the first
-  // gradient.
-  const auto sum_bytes = [&] {
-    return n_grads() * (static_cast<double>(compute_bytes) + (action.first_sum ? 4 : 8));
-  };
+  if (is_move(action.verb)) return move_seconds(action);
   switch (action.verb) {
-    case Verb::fetch_batch:
-      return move_seconds(true, shape_.batch_bytes);
-    case Verb::fetch_weights:
-      return move_seconds(true, shape_.n_slot_elements(b) * compute_bytes);
     case Verb::forward:
     case Verb::recompute:
       return pass(action, replayed).seconds;
-    case Verb::backward:
-      return pass(action, replayed).seconds +
-             (shape_.sums_on_gpu(b) ? gpu_pass_seconds(sum_bytes()) : 0);
-    case Verb::send_saved:
-    case Verb::fetch_saved:
-      return move_seconds(action.verb == Verb::fetch_saved,
-                          shape_.blocks[static_cast<size_t>(b)].saved_bytes);
-    case Verb::send_layer_input:
-    case Verb::fetch_layer_input:
-      return move_seconds(action.verb == Verb::fetch_layer_input, shape_.layer_input_bytes);
-    case Verb::square_sum_gpu:
-      return gpu_pass_seconds(grad_bytes * n_grads()) + (gpu_ ? kSquareSum_s : 0);
-    case Verb::send_grads:
-      return move_seconds(
-          false, static_cast<int64_t>(n_grads()) *
-                     (shape_.sums_on_host(b) ? compute_bytes : static_cast<int64_t>(grad_bytes)));
-    case Verb::accumulate:
-      return host_pass_seconds(sum_bytes());
-    case Verb::combine:
-      return combine_seconds(
-          12 * (n_grads() -
-                static_cast<double>(shape_.blocks[static_cast<size_t>(b)].n_trained_elements)));
-    case Verb::square_sum_host:
-      return host_pass_seconds(grad_bytes * n_grads());
-    case Verb::send_step_sums:
-      return gpu_ ? kCopyStart_s : 0;
+    case Verb::backward: {
+      const double seconds = pass(action, replayed).seconds;
+      const int64_t sum_bytes = bytes_of(action.writes, Role::sum);
+      if (sum_bytes == 0) return seconds;
+      return seconds +
+             arithmetic_seconds(action,
+                                static_cast<double>(sum_bytes + bytes_of(action.reads, Role::sum) +
+                                                    bytes_of(action.writes, Role::grads)));
+    }
     case Verb::decide:
       return gpu_ ? kDecision_s : 0;
-    case Verb::update_gpu:
-    case Verb::update_host:
-      return update_seconds(b);
+    default:
+      return arithmetic_seconds(
+          action, static_cast<double>(bytes_of(action.reads) + bytes_of(action.writes)));
   }
-  return 0;
 }
 
 CostModel::Submission CostModel::submission(const Action& action, double replayed) const {
@@ -270,15 +237,15 @@ CostModel::Submission CostModel::submission(const Action& action, double replaye
       return pass(action, replayed).submission;
     case Verb::backward: {
       Submission submission = pass(action, replayed).submission;
-      const double n_sums = shape_.sums_on_gpu(action.block) ? 1 : 0;
+      const double n_sums = bytes_of(action.writes, Role::sum) > 0 ? 1 : 0;
       submission.seconds += n_sums * launch_s;
       submission.n_launches += n_sums;
       return submission;
     }
-    case Verb::square_sum_gpu:
+    case Verb::square_sum:
       return of_launches(kSquareSumKernels);
-    case Verb::update_gpu:
-      return of_launches(static_cast<double>(trained(action.block).n_tensors));
+    case Verb::update:
+      return of_launches(static_cast<double>(n_trained_tensors(action.block)));
     default:
       return of_launches(1);
   }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/tensor_table.h"
-#include "offload/step/pager.h"
+#include "offload/step/action.h"
 #include "offload/step/step_shape.h"
 #include "src/plan/machine/machine_profile.h"
 
@@ -77,13 +77,11 @@ class CostModel {
   }
   Pass pass(const Action& action, double replayed) const;
   double copy_seconds(bool to_gpu, int64_t n_bytes) const;
-  double update_seconds(int block) const;
+  double move_seconds(const Action& action) const;
+  /** Arithmetic that reads and writes so many bytes, where the action's queue works. */
+  double arithmetic_seconds(const Action& action, double n_bytes) const;
   double host_pass_seconds(double n_bytes) const;
-  /** Parameters of the block that are updated, and of how many tensors. */
-  struct Trained {
-    int64_t n_elements = 0, n_tensors = 0;
-  };
-  Trained trained(int block) const;
+  int64_t n_trained_tensors(int block) const;
 
   const MachineProfile& machine_;
   bool gpu_;

@@ -21,27 +21,6 @@ constexpr double kPendingLaunches = 1024;
 /** The first steps fill the queues. */
 constexpr int kSteps = 4;
 
-/** True where a step with twice the micro-batches does this action twice. */
-bool repeats(const Action& action, AccumulationOrder order) {
-  switch (action.verb) {
-    case Verb::update_gpu:
-    case Verb::update_host:
-    case Verb::decide:
-    case Verb::send_step_sums:
-    case Verb::square_sum_gpu:
-    case Verb::square_sum_host:
-    case Verb::combine:
-      return false;
-    case Verb::fetch_weights:
-    case Verb::send_grads:
-      return order == AccumulationOrder::horizontal;
-    case Verb::accumulate:
-      return order == AccumulationOrder::horizontal || action.queue == QueueId::compute;
-    default:
-      return true;
-  }
-}
-
 /** The share of each action that is replayed as CUDA graphs. The first passes are recorded, one
  * graph for each place that a pass of a block and a micro-batch reads and writes, until there are
  * as many as are kept (src/engine/cuda/block_graphs.h). */
@@ -49,16 +28,13 @@ std::vector<double> replayed_shares(const CostModel& cost,
                                     const StepList& list,
                                     AccumulationOrder order,
                                     double n_each) {
-  using Key = std::array<int, 8>;
-  const auto key_of = [](const Action& a) -> Key {
-    return {a.verb == Verb::backward,
-            a.block,
-            a.micro,
-            a.slot,
-            a.grad_slot,
-            a.saved_slot,
-            a.input_slot,
-            a.output_slot};
+  using Key = std::vector<int>;
+  const auto key_of = [](const Action& a) {
+    Key key = {a.verb == Verb::backward, a.block, a.micro};
+    for (const std::vector<Bytes>* all : {&a.reads, &a.writes})
+      for (const Bytes& bytes : *all)
+        key.push_back(bytes.region);
+    return key;
   };
   std::vector<double> shares(list.size(), 0.0);
   std::map<Key, double> recorded;
@@ -97,7 +73,7 @@ class Simulator {
     const std::vector<double> replayed = replayed_shares(cost, list, accumulation, n_each);
     double last_share = 0;
     for (size_t i = 0; i < list.size(); ++i) {
-      const double times = repeats(list[i], accumulation) ? n_each : 1;
+      const double times = list[i].micro >= 0 ? n_each : 1;
       seconds_.push_back(cost.seconds(list[i], replayed[i]) * times);
       // The number of launches stays that of one micro-batch, however many are simulated as one. A
       // stream holds about as many launches as a micro-batch has, and a pass with few of them is
@@ -109,7 +85,7 @@ class Simulator {
         last_share = replayed[i];
       }
       if (list[i].verb == Verb::decide) decide_ = i;
-      if (list[i].verb != Verb::update_gpu && list[i].verb != Verb::update_host) continue;
+      if (list[i].verb != Verb::update) continue;
       const auto block = static_cast<size_t>(list[i].block);
       update_of_.resize(std::max(update_of_.size(), block + 1), -1);
       update_of_[block] = static_cast<int>(i);
@@ -282,7 +258,7 @@ Simulation simulate_steps(const CostModel& cost,
                           bool serial,
                           bool keeps_actions,
                           double n_each) {
-  const StepList list = make_training_list(shape, n_micro, order);
+  const StepList list = make_training_list(shape, make_layout(shape), n_micro, order);
   Simulator simulator(cost, list, shape.order, n_each, serial);
   simulator.run();
   Simulation out;
@@ -292,7 +268,8 @@ Simulation simulate_steps(const CostModel& cost,
     const double took_s = simulator.ended(kSteps - 2, i) - simulator.began(kSteps - 2, i);
     out.busy_s[static_cast<size_t>(list[i].queue)] += took_s;
     out.alone_s[static_cast<size_t>(list[i].queue)] += simulator.seconds(i);
-    if (list[i].verb == Verb::update_host) out.host_updates_s += took_s;
+    if (list[i].verb == Verb::update && list[i].queue == QueueId::host)
+      out.host_updates_s += took_s;
   }
   if (!keeps_actions) return out;
   const double start = simulator.ended(kSteps - 3, decide);

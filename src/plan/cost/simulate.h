@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "offload/step/pager.h"
 #include "offload/step/step_trace.h"
 #include "src/plan/cost/cost.h"
 

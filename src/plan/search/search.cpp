@@ -25,15 +25,19 @@ double bytes_at_most(const StepShape& shape) {
   for (int b = 0; b < shape.n_blocks(); ++b) {
     const auto elements = static_cast<double>(shape.n_slot_elements(b));
     const auto saved = static_cast<double>(shape.blocks[static_cast<size_t>(b)].saved_bytes);
-    bytes += elements * kParameter_bytes +
-             (saved + static_cast<double>(shape.layer_input_bytes)) * shape.n_live();
+    bytes += elements * kParameter_bytes + saved * shape.n_live();
     largest_elements = std::max(largest_elements, elements);
     largest_saved_bytes = std::max(largest_saved_bytes, saved);
   }
+  double largest_value_bytes = 0;
+  for (const ValueShape& value : shape.values) {
+    const auto n_bytes = static_cast<double>(value.n_bytes);
+    bytes += n_bytes * shape.n_live();
+    largest_value_bytes = std::max(largest_value_bytes, n_bytes);
+  }
   return bytes + slot_bytes_at_most(shape, largest_elements, largest_elements) +
          largest_saved_bytes * (1 + shape.n_saved_slots) +
-         static_cast<double>(shape.layer_input_bytes) *
-             (2.0 * shape.n_live() + shape.n_layer_input_slots) +
+         largest_value_bytes * shape.n_layer_input_slots +
          static_cast<double>(shape.scratch_bytes) + static_cast<double>(shape.library_bytes) +
          static_cast<double>(shape.generation_bytes) +
          2.0 * static_cast<double>(shape.batch_bytes) * shape.n_micro_max +

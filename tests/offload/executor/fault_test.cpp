@@ -43,9 +43,9 @@ int seed_that_shows(ToyOptions options, const ToyResult& expected, int n) {
 }
 
 /** Drops every edge of the list, one at a time, or those from and to copies of layer inputs: it
- * shows where it is needed, and only there. */
+ * shows where it is needed, and only there. The list has hardly any that others imply. */
 void expect_needed_edges_to_show(const StepShape& shape, bool layer_inputs_alone) {
-  const StepList list = make_training_list(shape, 2);
+  const StepList list = training_list(shape, 2);
   ToyOptions options = adversarial(shape, 0);
   options.n_micro = {2, 2, 2};
   options.skipped_step = -1;
@@ -82,7 +82,7 @@ void expect_needed_edges_to_show(const StepShape& shape, bool layer_inputs_alone
       ++n_edges;
     }
   EXPECT_GT(n_needed, 10);
-  EXPECT_GT(n_edges, n_needed);
+  EXPECT_LE(n_edges, n_needed + n_needed / 4);
 }
 
 TEST(PlantedFault, EveryNeededEdgeShowsAndNoOtherDoes) {
@@ -303,7 +303,7 @@ TEST(Watchdog, NamesAnUpdateOfTheStepBefore) {
       message = error.what();
     }
     over.count_down();
-    EXPECT_THAT(message, HasSubstr("oldest first: update_host(layer.0) on host"));
+    EXPECT_THAT(message, HasSubstr("oldest first: update(layer.0) on host"));
   }
 }
 

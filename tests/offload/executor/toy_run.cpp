@@ -115,7 +115,7 @@ void ToyWork::forward(const Action& action, const ActionMemory& memory) {
   reach(memory.batch);
   const std::vector<float> batch = read(device_, memory.batch, DType::f32, 2 * kWidth);
   std::vector<float> x(batch.begin(), batch.begin() + kWidth);
-  if (memory.input) x = read(device_, memory.input, shape_.compute, kWidth);
+  if (memory.input()) x = read(device_, memory.input(), shape_.compute, kWidth);
   const std::vector<float> w = fold(action, memory);
   std::vector<float> saved(2 * kN);
   std::vector<float> y(kN);
@@ -135,7 +135,7 @@ void ToyWork::forward(const Action& action, const ActionMemory& memory) {
   } else if (shape_.blocks[static_cast<size_t>(action.block)].saved_bytes > 0) {
     write(device_, memory.saved, DType::f32, saved);
   }
-  if (memory.output) return write(device_, memory.output, shape_.compute, y);
+  if (memory.output()) return write(device_, memory.output(), shape_.compute, y);
   float loss = 0;
   for (size_t i = 0; i < kN; ++i)
     loss += y[i] * batch[kN + i];
@@ -152,9 +152,9 @@ void ToyWork::run_backward(const Action& action, const ActionMemory& memory) {
   reach(memory.batch);
   const std::vector<float> batch = read(device_, memory.batch, DType::f32, 2 * kWidth);
   std::vector<float> dy(batch.begin() + kWidth, batch.end());
-  if (memory.grad_output) dy = read(device_, memory.grad_output, shape_.compute, kWidth);
+  if (memory.grad_output()) dy = read(device_, memory.grad_output(), shape_.compute, kWidth);
   std::vector<float> x(batch.begin(), batch.begin() + kWidth);
-  if (memory.input) x = read(device_, memory.input, shape_.compute, kWidth);
+  if (memory.input()) x = read(device_, memory.input(), shape_.compute, kWidth);
   std::vector<float> saved(2 * kN, 0.5f);
   if (memory.saved_recomputed) {
     saved = read(device_, memory.saved, DType::f32, kWidth);
@@ -173,11 +173,11 @@ void ToyWork::run_backward(const Action& action, const ActionMemory& memory) {
     if (use.grads) write(device_, use.grads, shape_.compute, g);
     ++operation;
   }
-  if (!memory.grad_input) return;
+  if (!memory.grad_input()) return;
   std::vector<float> dx(kN);
   for (size_t i = 0; i < kN; ++i)
     dx[i] = 0.7f * dy[i] + 0.1f * saved[i] + 0.02f * w[i];
-  write(device_, memory.grad_input, shape_.compute, dx);
+  write(device_, memory.grad_input(), shape_.compute, dx);
 }
 
 bool ToyResult::operator==(const ToyResult& other) const {

@@ -87,6 +87,7 @@ class ToyRun {
   /** Master and weights of each tensor, block by block. */
   std::vector<std::vector<std::byte>> tensors() const;
   Executor& executor() { return *executor_; }
+  const RunMemory& memory() const { return memory_; }
   Device& device() { return *device_; }
   /** Gives the GPU's memory away and takes it again; updates of host blocks go on. */
   bool leave_and_return(const std::function<void()>& meanwhile = {}) {

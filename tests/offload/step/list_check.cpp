@@ -39,45 +39,46 @@ std::vector<Clock> clocks_of(const std::vector<Node>& nodes) {
 }  // namespace
 
 std::vector<std::string> find_hazards(const StepShape& shape, const std::vector<ListRun>& runs) {
-  const std::vector<Node> nodes = make_program(shape, runs);
+  const auto [nodes, complaints] = make_program(shape, runs);
   const std::vector<Clock> clocks = clocks_of(nodes);
   auto happens_before = [&](int a, int b) {
     const Node& first = nodes[static_cast<size_t>(a)];
     return clocks[static_cast<size_t>(b)][static_cast<size_t>(first.queue)] > first.place_in_queue;
   };
+  // Each region in pieces that every touch has whole or not at all.
+  std::map<RegionId, std::set<int64_t>> cuts;
+  for (const Node& node : nodes)
+    for (const Touch& touch : node.touches)
+      cuts[touch.region].insert({touch.begin, touch.end});
   struct History {
     int writer = -1;
     std::vector<int> readers;
-    Content content;
   };
-  std::map<Region, History> regions;
-  std::vector<std::string> hazards;
+  std::map<std::pair<RegionId, int64_t>, History> pieces;
+  std::vector<std::string> hazards = complaints;
   auto name = [&](int i) { return nodes[static_cast<size_t>(i)].name; };
   for (int i = 0; i < static_cast<int>(nodes.size()); ++i)
     for (const Touch& touch : nodes[static_cast<size_t>(i)].touches) {
-      History& h = regions[touch.region];
-      if (h.writer >= 0 && h.writer != i && !happens_before(h.writer, i))
-        hazards.push_back(name(i) + " may come before the write of " + name(h.writer));
-      if (!touch.writes) {
-        // A region that nobody has written yet is as the run began.
-        const bool from_start =
-            touch.region.kind == Kind::weights || touch.region.kind == Kind::states;
-        if ((h.writer >= 0 || !from_start) && h.content != touch.content)
-          hazards.push_back(name(i) + " reads what is not meant for it" +
-                            (h.writer >= 0 ? ", by " + name(h.writer) : ""));
-        h.readers.push_back(i);
-        continue;
+      const std::set<int64_t>& all = cuts[touch.region];
+      for (auto at = all.find(touch.begin); *at < touch.end; ++at) {
+        History& h = pieces[{touch.region, *at}];
+        if (h.writer >= 0 && h.writer != i && !happens_before(h.writer, i))
+          hazards.push_back(name(i) + " may come before the write of " + name(h.writer));
+        if (!touch.writes) {
+          h.readers.push_back(i);
+          continue;
+        }
+        for (int reader : h.readers)
+          if (reader != i && !happens_before(reader, i))
+            hazards.push_back(name(i) + " may overwrite what " + name(reader) + " reads");
+        h = {i, {}};
       }
-      for (int reader : h.readers)
-        if (reader != i && !happens_before(reader, i))
-          hazards.push_back(name(i) + " may overwrite what " + name(reader) + " reads");
-      h = {i, {}, touch.content};
     }
   return hazards;
 }
 
 bool can_go_wrong(const StepShape& shape, const std::vector<ListRun>& runs, size_t* n_states) {
-  const std::vector<Node> nodes = make_program(shape, runs);
+  const std::vector<Node> nodes = make_program(shape, runs).nodes;
   std::array<std::vector<int>, kAllQueues> queues;
   for (int i = 0; i < static_cast<int>(nodes.size()); ++i)
     queues[static_cast<size_t>(nodes[static_cast<size_t>(i)].queue)].push_back(i);
@@ -88,7 +89,7 @@ bool can_go_wrong(const StepShape& shape, const std::vector<ListRun>& runs, size
       bool conflict = false;
       for (const Touch& a : nodes[static_cast<size_t>(i)].touches)
         for (const Touch& b : nodes[static_cast<size_t>(j)].touches)
-          conflict |= a.region == b.region && (a.writes || b.writes);
+          conflict |= a.overlaps(b) && (a.writes || b.writes);
       if (conflict && nodes[static_cast<size_t>(i)].queue != nodes[static_cast<size_t>(j)].queue)
         pairs.push_back({i, j});
     }

@@ -33,9 +33,9 @@ TEST(Lists, HaveNoHazardWhateverTheShape) {
     constexpr UpdateOrder kUpdateOrders[] = {UpdateOrder::after_decision,
                                              UpdateOrder::as_grads_arrive};
     const UpdateOrder order = kUpdateOrders[random() % 2], next = kUpdateOrders[random() % 2];
-    const StepList full = make_training_list(shape, shape.n_micro_max, order);
-    const StepList other = make_training_list(shape, first, next);
-    const StepList evaluation = make_evaluation_list(shape);
+    const StepList full = training_list(shape, shape.n_micro_max, order);
+    const StepList other = training_list(shape, first, next, /*each_decides=*/true);
+    const StepList evaluation = evaluation_list(shape);
     const std::vector<ListRun> runs = {{&full, shape.n_micro_max, true, order},
                                        {&other, first, true, next, /*each_decides=*/true},
                                        {&evaluation, 1, false},
@@ -49,7 +49,7 @@ TEST(Lists, OfAModelThatOnlyEvaluatesHaveNoHazard) {
   for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed}) {
     const StepShape shape =
         make_shape({.placing = placing, .activations = Activations::host, .trains = false});
-    const StepList list = make_evaluation_list(shape);
+    const StepList list = evaluation_list(shape);
     const auto hazards = find_hazards(shape, {{&list, 1, false}, {&list, 1, false}});
     EXPECT_TRUE(hazards.empty()) << joined(hazards);
   }
@@ -107,7 +107,7 @@ TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdge) {
                                                 .tied = tied,
                                                 .n_weight_slots = 1 + n_layers,
                                                 .n_grad_slots = 1 + n_layers});
-            const StepList list = make_training_list(shape, n_micro, updates);
+            const StepList list = training_list(shape, n_micro, updates);
             n_layer_inputs_sent += count_of(list, Verb::send_layer_input);
             ASSERT_FALSE(can_go_wrong(shape, twice(list, n_micro, updates)));
             for_each_edge(list, [&](const StepList& dropped, size_t i) {
@@ -129,7 +129,7 @@ TEST(Checker, AgreesWithEveryOrderOnEveryDroppedEdge) {
 
 TEST(Checker, FindsASlotReusedOneBlockEarly) {
   const StepShape shape = make_shape({.n_layers = 4});
-  StepList list = make_training_list(shape, 1);
+  StepList list = training_list(shape, 1);
   int n_found = 0, n_moved = 0;
   for (size_t i = 0; i < list.size(); ++i) {
     if (list[i].verb != Verb::fetch_weights || list[i].after.empty()) continue;
@@ -149,10 +149,72 @@ TEST(Checker, FindsASlotReusedOneBlockEarly) {
 
 TEST(Checker, FindsWrongContent) {
   const StepShape shape = make_shape({.n_layers = 4});
-  StepList list = make_training_list(shape, 1);
+  StepList list = training_list(shape, 1);
+  const std::vector<RegionId> slots = make_layout(shape).weight_slots;
   for (Action& a : list)
-    if (a.verb == Verb::forward && a.block == 3) a.slot = 1 - a.slot;
+    if (a.verb == Verb::forward && a.block == 3)
+      for (Bytes& bytes : a.reads)
+        if (bytes.role == Role::weights) bytes.region = slots[bytes.region == slots[0] ? 1 : 0];
   EXPECT_FALSE(find_hazards(shape, {{&list, 1, true}}).empty());
+}
+
+/** The list without one range of bytes of one action; a copy has two. */
+StepList without(const StepList& list, size_t i, size_t which) {
+  StepList less = list;
+  auto &reads = less[i].reads, &writes = less[i].writes;
+  const auto drop = [](auto& all, size_t at) {
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(at));
+  };
+  if (which < reads.size())
+    drop(reads, which);
+  else
+    drop(writes, which - reads.size());
+  if (is_move(less[i].verb))
+    drop(which < list[i].reads.size() ? writes : reads, which % list[i].reads.size());
+  return less;
+}
+
+bool is_pass(const Action& a) {
+  return a.verb == Verb::forward || a.verb == Verb::recompute || a.verb == Verb::backward;
+}
+
+TEST(Checker, FindsBytesThatAreMissingOrWrong) {
+  for (const bool is_mixed : {false, true})
+    for (const auto order : {AccumulationOrder::horizontal, AccumulationOrder::vertical}) {
+      const StepShape shape = make_shape({.n_layers = 3,
+                                          .compute = DType::bf16,
+                                          .n_micro_max = 2,
+                                          .order = order,
+                                          .placing = is_mixed ? Placing::mixed : Placing::host,
+                                          .mixed_activations = true,
+                                          .layer_inputs_on_host = is_mixed});
+      const StepList list = training_list(shape, 2, UpdateOrder::as_grads_arrive);
+      ASSERT_TRUE(find_hazards(shape, twice(list, 2, UpdateOrder::as_grads_arrive)).empty());
+      int n_faults = 0;
+      const auto expect_found = [&](const StepList& faulty, size_t i, const Bytes& bytes) {
+        ++n_faults;
+        EXPECT_FALSE(find_hazards(shape, twice(faulty, 2, UpdateOrder::as_grads_arrive)).empty())
+            << describe(list[i], shape) << ", role " << static_cast<int>(bytes.role);
+      };
+      for (size_t i = 0; i < list.size(); ++i)
+        for (size_t k = 0; k < list[i].reads.size() + list[i].writes.size(); ++k) {
+          const bool is_read = k < list[i].reads.size();
+          const Bytes& bytes =
+              is_read ? list[i].reads[k] : list[i].writes[k - list[i].reads.size()];
+          // Logits and scratch are for nobody; what an update reads of states it writes as well.
+          if (bytes.role == Role::workspace || bytes.role == Role::released ||
+              (bytes.role == Role::batch && !is_read) || (bytes.role == Role::states && is_read))
+            continue;
+          expect_found(without(list, i, k), i, bytes);
+          // Some of what a pass writes is for nobody, or for itself.
+          if (!is_read && is_pass(list[i])) continue;
+          StepList moved = list;
+          auto& at = is_read ? moved[i].reads[k] : moved[i].writes[k - list[i].reads.size()];
+          at.offset += 8;
+          expect_found(moved, i, bytes);
+        }
+      EXPECT_GT(n_faults, 500);
+    }
 }
 
 TEST(Lists, UpdateAsGradientsArriveButForLateAndTiedBlocks) {
@@ -164,19 +226,18 @@ TEST(Lists, UpdateAsGradientsArriveButForLateAndTiedBlocks) {
                                           .placing = Placing::mixed,
                                           .tied = tied,
                                           .some_update_late = true});
-      const StepList list = make_training_list(shape, 2, UpdateOrder::as_grads_arrive);
+      const StepList list = training_list(shape, 2, UpdateOrder::as_grads_arrive);
       const auto index_of = [&](Verb verb, int b) {
         const auto at = std::ranges::find_if(list, [&](const Action& a) {
           return a.verb == verb && (b < 0 || a.block == b) &&
-                 (verb != Verb::backward || a.last_sum);
+                 (verb != Verb::backward || a.micro == 1);
         });
         return at - list.begin();
       };
       for (int b = 0; b < shape.n_blocks(); ++b) {
         const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
         const bool arrives = block.place == Place::host && !block.updates_late && !shape.tied(b);
-        const auto update =
-            index_of(block.place == Place::host ? Verb::update_host : Verb::update_gpu, b);
+        const auto update = index_of(Verb::update, b);
         ASSERT_LT(update, std::ssize(list));
         EXPECT_EQ(update < index_of(Verb::decide, -1), arrives) << block.name;
         // Before the backward of the next block.
@@ -197,24 +258,24 @@ TEST(Lists, FetchEachBlockOncePerPassInVerticalOrder) {
                          [](const Action& a) { return a.verb == Verb::fetch_weights; });
   };
   // Two slots: the last two blocks of the forward stay for the backward.
-  EXPECT_EQ(fetches(make_training_list(shape, 4)), 8 + 6);
+  EXPECT_EQ(fetches(training_list(shape, 4)), 8 + 6);
   StepShape horizontal = shape;
   horizontal.order = AccumulationOrder::horizontal;
-  EXPECT_GT(fetches(make_training_list(horizontal, 4)), 3 * (8 + 6));
+  EXPECT_GT(fetches(training_list(horizontal, 4)), 3 * (8 + 6));
   for (BlockShape& b : horizontal.blocks)
     b.place = Place::device;
-  EXPECT_EQ(fetches(make_training_list(horizontal, 4)), 0);
+  EXPECT_EQ(fetches(training_list(horizontal, 4)), 0);
 }
 
 TEST(Lists, DoNotRecomputeWhatIsStillThere) {
   const StepShape shape =
       make_shape({.n_layers = 2, .activations = Activations::recompute, .tied = false});
-  for (const Action& a : make_training_list(shape, 3))
+  for (const Action& a : training_list(shape, 3))
     EXPECT_FALSE(a.verb == Verb::recompute && a.block == 3);
   StepShape vertical = shape;
   vertical.order = AccumulationOrder::vertical;
   int n_head = 0;
-  for (const Action& a : make_training_list(vertical, 3))
+  for (const Action& a : training_list(vertical, 3))
     n_head += a.verb == Verb::recompute && a.block == 3;
   EXPECT_EQ(n_head, 3);  // three micro-batches share the region
 }
@@ -231,7 +292,7 @@ TEST(Lists, SendEachLayerInputOnceAndFetchItOnceForTheBackward) {
   };
   for (int n_slots : {2, 3, 5, 9}) {
     const StepShape shape = shape_of(AccumulationOrder::horizontal, n_slots);
-    const StepList list = make_training_list(shape, 4);
+    const StepList list = training_list(shape, 4);
     const auto n = 4 * static_cast<size_t>(9 - n_slots);  // the last stay in their slots
     EXPECT_EQ(count_of(list, Verb::send_layer_input), n) << n_slots << " slots";
     EXPECT_EQ(count_of(list, Verb::fetch_layer_input), n) << n_slots << " slots";
@@ -239,16 +300,16 @@ TEST(Lists, SendEachLayerInputOnceAndFetchItOnceForTheBackward) {
       if (a.verb == Verb::send_layer_input) {
         EXPECT_LT(a.block, 9 - n_slots);
       }
-    const StepList evaluation = make_evaluation_list(shape);
+    const StepList evaluation = evaluation_list(shape);
     EXPECT_EQ(count_of(evaluation, Verb::send_layer_input), 0u);
     EXPECT_EQ(count_of(evaluation, Verb::fetch_layer_input), 0u);
   }
   // One micro-batch more than there are: the next forwards still find them all.
-  const StepList vertical = make_training_list(shape_of(AccumulationOrder::vertical, 6), 4);
+  const StepList vertical = training_list(shape_of(AccumulationOrder::vertical, 6), 4);
   EXPECT_EQ(count_of(vertical, Verb::send_layer_input), 4u * 8 - 2);
   EXPECT_EQ(count_of(vertical, Verb::fetch_layer_input), 4u * 8 - 2);
   // Fewer slots: forwards fetch too, what was sent is not sent again.
-  const StepList tight = make_training_list(shape_of(AccumulationOrder::vertical, 3), 4);
+  const StepList tight = training_list(shape_of(AccumulationOrder::vertical, 3), 4);
   EXPECT_LE(count_of(tight, Verb::send_layer_input), 4u * 9);
   EXPECT_GT(count_of(tight, Verb::fetch_layer_input), 4u * 9);
 }
@@ -261,7 +322,7 @@ TEST(Lists, SendLayerInputsBesideTheForwardThatReadsThemAndFetchThemAhead) {
                                       .layer_inputs_on_host = true,
                                       .tied = false,
                                       .n_layer_input_slots = 3});
-  const StepList list = make_training_list(shape, 1);
+  const StepList list = training_list(shape, 1);
   const auto at = [&](int i) -> const Action& { return list[static_cast<size_t>(i)]; };
   int n_fetches = 0;
   for (const Action& a : list) {
@@ -288,11 +349,13 @@ TEST(Lists, SendOnlyLayerInputsThatHaveRoomOnTheHost) {
   size_t n_sent = 0;
   for (int i = 0; i < 400; ++i) {
     const StepShape shape = random_shape(random);
+    const Layout layout = make_layout(shape);
     for (int n_micro = 1; n_micro <= shape.n_micro_max; ++n_micro)
-      for (const Action& a : make_training_list(shape, n_micro))
+      for (const Action& a : make_training_list(shape, layout, n_micro))
         if (a.verb == Verb::send_layer_input) {
           ++n_sent;
-          EXPECT_TRUE(shape.layer_input_on_host(a.block)) << "shape " << i << " of seed 5";
+          ASSERT_GE(a.writes[0].region, 0) << "shape " << i << " of seed 5";
+          EXPECT_EQ(layout.region(a.writes[0].region).place, Place::host);
         }
   }
   EXPECT_GT(n_sent, 500u);
@@ -304,7 +367,7 @@ TEST(Lists, OfFrozenFirstBlocksSendNoneOfTheirOutputs) {
     for (TensorExtent& t : shape.blocks[b].tensors)
       t.trainable = false;
   arrange(shape);
-  for (const Action& a : make_training_list(shape, 3))
+  for (const Action& a : training_list(shape, 3))
     if (a.verb == Verb::send_layer_input) {
       EXPECT_GE(a.block, 3);  // what the first backward reads
     }
@@ -313,8 +376,8 @@ TEST(Lists, OfFrozenFirstBlocksSendNoneOfTheirOutputs) {
 TEST(Lists, UpdateInTheOrderTheNextForwardNeeds) {
   const StepShape shape = make_shape({.placing = Placing::host});
   std::vector<int> order;
-  for (const Action& a : make_training_list(shape, 1))
-    if (a.verb == Verb::update_host) order.push_back(a.block);
+  for (const Action& a : training_list(shape, 1))
+    if (a.verb == Verb::update) order.push_back(a.block);
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));
 }
 

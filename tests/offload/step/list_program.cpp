@@ -1,18 +1,26 @@
 #include "tests/offload/step/list_program.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
+
+#include "tests/offload/step/contents.h"
 
 namespace ferry::test {
 namespace {
 
-/** The touches of a run of lists, with contents. */
-class Program {
+class ProgramMaker {
  public:
-  Program(const StepShape& shape, const std::vector<ListRun>& runs) : shape_(shape) {
+  ProgramMaker(const StepShape& shape, const std::vector<ListRun>& runs)
+      : shape_(shape), layout_(make_layout(shape)) {
+    for (int b = 0; b < shape_.n_blocks(); ++b)
+      for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v})
+        if (const RegionId id = layout_.segment(b, s); id >= 0)
+          contents_.write({id, 0, layout_.region(id).n_bytes}, state_of(b, id, 0));
     for (const ListRun& run : runs)
       add(run);
   }
-  std::vector<Node> nodes;
+  Program program;
 
  private:
   void add(const ListRun& run) {
@@ -20,12 +28,17 @@ class Program {
     training_ = run.training;
     each_decides_ = run.each_decides;
     Node load{.name = "load", .queue = kMain, .after = {}, .touches = {}};
-    for (int m = 0; m < run.n_micro; ++m)
-      load.touches.push_back({{Kind::batch_on_host, m}, true, {0, m, step_}});
+    for (int m = 0; m < run.n_micro; ++m) {
+      const RegionId batch = layout_.batches_on_host[static_cast<size_t>(m)];
+      load.touches.push_back({batch, 0, shape_.batch_bytes, true});
+      contents_.write({batch, 0, shape_.batch_bytes}, {What::batch, 0, m, step_});
+    }
     push(std::move(load));
     std::vector<int> node_of;  // of each action
     for (const Action& action : *run.list) {
-      Node node{.name = describe(action, shape_) + " of step " + std::to_string(step_),
+      name_ = describe(action, shape_) + " of step " + std::to_string(step_);
+      follow(action);
+      Node node{.name = name_,
                 .queue = static_cast<int>(action.queue),
                 .after = {last_main_},
                 .touches = touches_of(action)};
@@ -35,8 +48,7 @@ class Program {
         if (auto at = updates_.find(b); at != updates_.end()) node.after.push_back(at->second);
       const int index = push(std::move(node));
       node_of.push_back(index);
-      if (action.verb == Verb::update_gpu || action.verb == Verb::update_host)
-        updates_[action.block] = index;
+      if (action.verb == Verb::update) updates_[action.block] = index;
       const bool waits = run.training ? action.verb == Verb::decide : &action == &run.list->back();
       if (waits) push({.name = "wait", .queue = kMain, .after = {index}, .touches = {}});
     }
@@ -47,233 +59,264 @@ class Program {
   int push(Node node) {
     node.place_in_queue = n_in_queue_[static_cast<size_t>(node.queue)]++;
     std::erase(node.after, -1);
-    const int index = static_cast<int>(nodes.size());
+    const int index = static_cast<int>(program.nodes.size());
     if (node.queue == kMain) last_main_ = index;
-    nodes.push_back(std::move(node));
+    program.nodes.push_back(std::move(node));
     return index;
   }
 
+  std::vector<Touch> touches_of(const Action& action) const {
+    std::vector<Touch> touches;
+    for (const Bytes& b : action.reads)
+      touches.push_back({b.region, b.offset, b.offset + b.n_bytes, false});
+    for (const Bytes& b : action.writes)
+      touches.push_back({b.region, b.offset, b.offset + b.n_bytes, true});
+    // The decision has no bytes: whoever does not ask for a sum of its own waits for it.
+    const auto decision = static_cast<RegionId>(layout_.regions.size());
+    if (action.verb == Verb::decide) touches.push_back({decision, 0, 1, true});
+    if (action.verb == Verb::update && !decides_by_itself(action.block))
+      touches.push_back({decision, 0, 1, false});
+    return touches;
+  }
+  bool decides_by_itself(int b) const { return each_decides_ && block(b).place == Place::host; }
+
+  // ---- What bytes hold
+
   const BlockShape& block(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
-  int lane(int micro) const { return shape_.order == AccumulationOrder::vertical ? micro : 0; }
-  bool sums() const { return shape_.n_micro_max > 1; }
-
-  /** The tensors that a block borrows and that are not frozen. */
-  std::vector<BorrowedExtent> trained_borrowed(int b) const {
-    std::vector<BorrowedExtent> trained = block(b).borrowed;
-    std::erase_if(trained, [this](const BorrowedExtent& borrowed) {
-      return !block(borrowed.block).tensors[static_cast<size_t>(borrowed.tensor)].trainable;
-    });
-    return trained;
+  int64_t compute_bytes() const { return static_cast<int64_t>(size_of(shape_.compute)); }
+  bool has_sum(int b) const {
+    return shape_.n_micro_max > 1 || (shape_.tied(b) && shape_.compute != DType::f32);
+  }
+  Content state_of(int b, RegionId region, int version) const {
+    const bool is_weights = region == layout_.segment(b, Segment::weights);
+    return {is_weights ? What::weights : What::states, b, is_weights ? 0 : region, version};
+  }
+  void complain(const std::string& text) { program.complaints.push_back(name_ + text); }
+  void check(const Bytes& bytes, const Content& content) {
+    if (!contents_.holds(bytes, content)) complain(" reads what is not meant for it");
+  }
+  /** Bytes of a role, of so many in all. */
+  std::vector<Bytes> all(const std::vector<Bytes>& bytes, Role role, int64_t n_bytes) {
+    std::vector<Bytes> found;
+    for (const Bytes& b : bytes)
+      if (b.role == role) {
+        found.push_back(b);
+        n_bytes -= b.n_bytes;
+      }
+    if (n_bytes != 0)
+      complain(" lacks " + std::to_string(n_bytes) + " bytes of role " +
+               std::to_string(static_cast<int>(role)));
+    return found;
+  }
+  void check_all(const Action& a, Role role, int64_t n_bytes, const Content& content) {
+    for (const Bytes& bytes : all(a.reads, role, n_bytes))
+      check(bytes, content);
+  }
+  void write_all(const Action& a, Role role, int64_t n_bytes, const Content& content) {
+    for (const Bytes& bytes : all(a.writes, role, n_bytes))
+      contents_.write(bytes, content);
   }
 
-  /** Outputs that no backward reads lie in two regions in turn. */
-  Region layer_input(int b, int micro, int slot) const {
-    const bool passes = b + 1 < shape_.first_backward();
-    if (shape_.layer_inputs_on_host && !passes) return {Kind::layer_input_slot, slot};
-    return {Kind::layer_input, passes ? b % 2 : b, lane(micro)};
+  /** Trained elements have the newest version, frozen ones the first. */
+  void check_weights(const Bytes& bytes, int b, int64_t from_element) {
+    const int64_t trained = std::clamp<int64_t>(
+        (block(b).n_trained_elements - from_element) * compute_bytes(), 0, bytes.n_bytes);
+    Content content{What::weights, b, 0, version_, 0, from_element * compute_bytes()};
+    check({bytes.region, bytes.offset, trained}, content);
+    content.step = 0;
+    content.from += trained;
+    check({bytes.region, bytes.offset + trained, bytes.n_bytes - trained}, content);
+  }
+  void check_values(const Action& a, Role role, const std::vector<int>& values) {
+    const auto found = all(a.reads, role, bytes_of(values));
+    for (size_t i = 0; i < std::min(found.size(), values.size()); ++i)
+      check(found[i], {What::value, values[i], a.micro, step_});
+  }
+  void write_values(const Action& a, Role role, const std::vector<int>& values) {
+    const auto found = all(a.writes, role, bytes_of(values));
+    for (size_t i = 0; i < std::min(found.size(), values.size()); ++i)
+      contents_.write(found[i], {What::value, values[i], a.micro, step_});
+  }
+  int64_t bytes_of(const std::vector<int>& values) const {
+    int64_t n_bytes = 0;
+    for (int v : values)
+      n_bytes += shape_.values[static_cast<size_t>(v)].n_bytes;
+    return n_bytes;
   }
 
-  /** A block's own gradients once every micro-batch and every borrower before `user` is in. */
-  Content final_grads(int b, int user) const {
-    Content c{b, n_micro_ - 1, step_, 0};
-    for (int u = 0; u < user; ++u)
-      for (const BorrowedExtent& borrowed : trained_borrowed(u))
-        if (borrowed.block == b) ++c.added;
-    return c;
+  /** The gradients of a block's own tensors, with those of the users before `user`; and behind them
+   * those of what it borrows. */
+  void check_grads(const Bytes& bytes, int b, int64_t from, int user, int n_earlier = 0) {
+    const int64_t width = grad_width(b);
+    std::vector<int64_t> cuts = {from, from + bytes.n_bytes};
+    for (const TensorExtent& tensor : block(b).tensors)
+      for (int64_t cut : {tensor.offset * width, (tensor.offset + tensor.n_elements) * width})
+        if (cut > cuts[0] && cut < cuts[1]) cuts.push_back(cut);
+    std::ranges::sort(cuts);
+    for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+      int n_added = n_earlier;
+      for (int u = 0; u < user; ++u)
+        for (const BorrowedExtent& borrowed : block(u).borrowed) {
+          if (borrowed.block != b) continue;
+          const TensorExtent& tensor = block(b).tensors[static_cast<size_t>(borrowed.tensor)];
+          n_added += tensor.trainable && cuts[i] >= tensor.offset * width &&
+                     cuts[i] < (tensor.offset + tensor.n_elements) * width;
+        }
+      check({bytes.region, bytes.offset + cuts[i] - from, cuts[i + 1] - cuts[i]},
+            grads_of(b, n_added, cuts[i]));
+    }
+  }
+  int64_t grad_width(int b) const { return shape_.grads_fp32(b) ? 4 : compute_bytes(); }
+  Content grads_of(int b, int n_added, int64_t from) const {
+    if (!has_sum(b) && n_added == 0) return {What::grads, b, n_micro_ - 1, step_, 0, from};
+    return {What::sum, b, 0, step_, has_sum(b) ? n_micro_ + n_added : n_added, from};
   }
 
-  std::vector<Touch> touches_of(const Action& a) const {
-    std::vector<Touch> t;
-    const int b = a.block, m = a.micro;
-    auto reads = [&](Region r, Content c) { t.push_back({r, false, c}); };
-    auto writes = [&](Region r, Content c) { t.push_back({r, true, c}); };
-    const Content now{b, m, step_, 0}, weights{b, -1, version_, 0};
-    auto read_weights = [&] {
-      if (a.slot >= 0) return reads({Kind::weight_slot, a.slot}, weights);
-      reads({Kind::weights, b}, weights);
-      for (const BorrowedExtent& borrowed : block(b).borrowed)
-        reads({Kind::weights, borrowed.block}, {borrowed.block, -1, version_, 0});
-    };
-    auto saved = [&]() -> Region {
-      if (a.saved_slot >= 0) return {Kind::saved_slot, a.saved_slot};
-      if (!training_) return {Kind::saved_recomputed};  // wherever there is room: nobody reads it
-      if (block(b).saved_bytes > 0 &&
-          (block(b).activations == Activations::recompute || b < shape_.first_backward()))
-        return {Kind::saved_recomputed};
-      return {Kind::saved, b, lane(m)};
-    };
-    // Activations that selective makes again lie apart from those it keeps.
-    const bool has_recomputed = training_ && b >= 0 && b >= shape_.first_backward() &&
-                                block(b).activations == Activations::selective &&
-                                block(b).saved_recomputed_bytes > 0;
-    auto grads = [&]() -> Region {
-      if (a.grad_slot >= 0) return {Kind::grad_slot, a.grad_slot};
-      return {Kind::grads, b};
-    };
-    // Writes the block's final gradients: own tensors and borrowed uses together.
-    auto write_grads = [&](Content c) {
-      writes(grads(), c);
-      if (a.grad_slot < 0 && !block(b).borrowed.empty()) writes({Kind::grads_borrowed, b}, c);
-    };
-    auto write_host_grads = [&](Content c) {
-      writes({Kind::grads, b}, c);
-      if (!block(b).borrowed.empty()) writes({Kind::grads_borrowed, b}, c);
-    };
+  void follow(const Action& a) {
+    const int b = a.block;
     switch (a.verb) {
-      case Verb::fetch_batch:
-        reads({Kind::batch_on_host, m}, {0, m, step_});
-        writes({Kind::batch, m}, {0, m, step_});
-        break;
-      case Verb::fetch_weights:
-        reads({Kind::weights, b}, weights);
-        for (const BorrowedExtent& borrowed : block(b).borrowed)
-          reads({Kind::weights, borrowed.block}, {borrowed.block, -1, version_, 0});
-        writes({Kind::weight_slot, a.slot}, weights);
-        break;
       case Verb::forward:
       case Verb::recompute:
-        read_weights();
-        reads({Kind::batch, m}, {0, m, step_});
-        if (b > 0) reads(layer_input(b - 1, m, a.input_slot), {b - 1, m, step_});
-        if (has_recomputed) writes({Kind::saved_recomputed}, now);
-        if (has_recomputed && a.verb == Verb::recompute) break;
-        if (block(b).saved_bytes > 0) writes(saved(), now);
-        if (b == shape_.n_blocks() - 1)
-          writes({Kind::sum_on_gpu, shape_.n_blocks() + m}, now);
-        else if (const Region at = layer_input(b, m, a.output_slot);
-                 at.kind == Kind::layer_input_slot && a.verb == Verb::recompute)
-          writes({Kind::layer_input_grad, (b + 1) % 2, lane(m)}, {});  // for nobody
-        else
-          writes(at, now);
-        if (a.releases_slot) writes({Kind::weight_slot, a.slot}, {});  // poison
-        if (a.releases_input) writes({Kind::layer_input_slot, a.input_slot}, {});
+      case Verb::backward:
+        follow_pass(a);
         break;
-      case Verb::backward: {
-        read_weights();
-        reads({Kind::batch, m}, {0, m, step_});
-        if (b > 0) reads(layer_input(b - 1, m, a.input_slot), {b - 1, m, step_});
-        if (block(b).saved_bytes > 0) reads(saved(), now);
-        if (has_recomputed) reads({Kind::saved_recomputed}, now);
-        if (b < shape_.n_blocks() - 1)
-          reads({Kind::layer_input_grad, b % 2, lane(m)}, {b, m, step_});
-        if (b > 0) writes({Kind::layer_input_grad, (b - 1) % 2, lane(m)}, {b - 1, m, step_});
-        const bool for_nobody = !shape_.has_grads(b);
-        const bool sums_here =
-            !for_nobody && (sums() || (shape_.tied(b) && shape_.compute != DType::f32)) &&
-            (block(b).place == Place::device || shape_.order == AccumulationOrder::vertical);
-        if (sums_here) {
-          writes({Kind::grad_temp}, now);
-          reads({Kind::grad_temp}, now);
-          if (m > 0) reads(grads(), {b, m - 1, step_, 0});
-        }
-        if (!for_nobody) write_grads(now);
-        if (a.saved_slot >= 0) writes({Kind::saved_slot, a.saved_slot}, {});
-        if (a.releases_slot) writes({Kind::weight_slot, a.slot}, {});
-        if (a.releases_input) writes({Kind::layer_input_slot, a.input_slot}, {});
-        break;
-      }
-      case Verb::send_layer_input:
-        reads({Kind::layer_input_slot, a.output_slot}, now);
-        writes({Kind::layer_input_on_host, b, lane(m)}, now);
-        break;
-      case Verb::fetch_layer_input:
-        reads({Kind::layer_input_on_host, b, lane(m)}, now);
-        writes({Kind::layer_input_slot, a.output_slot}, now);
-        break;
-      case Verb::send_saved:
-        reads({Kind::saved_slot, a.saved_slot}, now);
-        writes({Kind::saved_on_host, b, lane(m)}, now);
-        writes({Kind::saved_slot, a.saved_slot}, {});
-        break;
-      case Verb::fetch_saved:
-        reads({Kind::saved_on_host, b, lane(m)}, now);
-        writes({Kind::saved_slot, a.saved_slot}, now);
-        break;
-      case Verb::square_sum_gpu:
-        reads(grads(), final_grads(b, shape_.n_blocks()));
-        writes({Kind::sum_on_gpu, b}, {b, -1, step_, 0});
-        break;
-      case Verb::square_sum_host:
-        reads({Kind::grads, b}, final_grads(b, shape_.n_blocks()));
-        writes({Kind::square_sum_on_host, b}, {b, -1, step_, 0});
-        break;
-      case Verb::send_grads: {
-        reads({Kind::grad_slot, a.grad_slot}, now);
-        const bool staged = shape_.order == AccumulationOrder::horizontal &&
-                            (sums() || (shape_.tied(b) && shape_.compute != DType::f32));
-        if (staged)
-          writes({Kind::staging, a.grad_slot}, now);
-        else
-          write_host_grads(now);
-        if (each_decides_ && shape_.is_trained(b) && sum_from_gpu(b)) {
-          reads({Kind::sum_on_gpu, b}, {b, -1, step_, 0});
-          writes({Kind::arrived_sum, b}, {b, -1, step_, 0});
-        }
-        writes({Kind::grad_slot, a.grad_slot}, {});
-        break;
-      }
       case Verb::accumulate:
-        reads({Kind::staging, a.grad_slot}, now);
-        if (m > 0) reads({Kind::grads, b}, {b, m - 1, step_, 0});
-        write_host_grads(now);
-        writes({Kind::staging, a.grad_slot}, {});
+        check_all(a, Role::grads, grads_n(b) * compute_bytes(), {What::grads, b, a.micro, step_});
+        follow_sum(a);
         break;
       case Verb::combine:
-        reads({Kind::grads_borrowed, b}, {b, n_micro_ - 1, step_, 0});
-        for (const auto all = trained_borrowed(b); const BorrowedExtent& borrowed : all) {
-          Content before = final_grads(borrowed.block, b);
-          for (const BorrowedExtent& earlier : all) {
-            if (&earlier == &borrowed) break;
-            if (earlier.block == borrowed.block) ++before.added;
+        for (size_t i = 0, k = 0; i < block(b).borrowed.size(); ++i) {
+          const BorrowedExtent& borrowed = block(b).borrowed[i];
+          const TensorExtent& tensor =
+              block(borrowed.block).tensors[static_cast<size_t>(borrowed.tensor)];
+          if (!tensor.trainable) continue;
+          if (k >= a.writes.size() || a.reads.size() != 2 * a.writes.size() ||
+              a.reads[k].n_bytes != tensor.n_elements * 4 ||
+              a.reads[k + a.writes.size()] != a.writes[k]) {
+            complain(" leaves a use out");
+            break;
           }
-          reads({Kind::grads, borrowed.block}, before);
-          ++before.added;
-          writes({Kind::grads, borrowed.block}, before);
+          const Bytes &use = a.reads[k], &sum = a.writes[k];
+          check_grads(use, b, shape_.borrowed_in_grads(b, static_cast<int>(i)) * 4, 0);
+          int n_earlier = 0;
+          for (size_t j = 0; j < i; ++j)
+            n_earlier += block(b).borrowed[j] == borrowed;
+          check_grads(sum, borrowed.block, tensor.offset * 4, b, n_earlier);
+          int n_users = n_earlier + 1;
+          for (int u = 0; u < b; ++u)
+            n_users += static_cast<int>(std::ranges::count(block(u).borrowed, borrowed));
+          contents_.write(sum, grads_of(borrowed.block, n_users, tensor.offset * 4));
+          ++k;
         }
         break;
-      case Verb::send_step_sums:
-        for (int micro = 0; micro < n_micro_; ++micro)
-          reads({Kind::sum_on_gpu, shape_.n_blocks() + micro},
-                {shape_.n_blocks() - 1, micro, step_, 0});
-        if (training_)
-          for (int s = 0; s < shape_.n_blocks(); ++s)
-            if (shape_.is_trained(s) && sum_from_gpu(s))
-              reads({Kind::sum_on_gpu, s}, {s, -1, step_, 0});
-        writes({Kind::sums_sent}, {0, 0, step_, 0});
+      case Verb::square_sum:
+        for (const Bytes& bytes :
+             all(a.reads, Role::grads, block(b).n_trained_elements * grad_width(b)))
+          check_grads(bytes, b, 0, shape_.n_blocks());
+        write_all(a, Role::square_sum, 8, {What::square_sum, b, 0, step_});
         break;
-      case Verb::decide:
-        reads({Kind::sums_sent}, {0, 0, step_, 0});
-        for (int s = 0; s < shape_.n_blocks(); ++s)
-          if (shape_.is_trained(s) && !sum_from_gpu(s))
-            reads({Kind::square_sum_on_host, s}, {s, -1, step_, 0});
-        writes({Kind::decision}, {0, 0, step_, 0});
+      case Verb::decide: {
+        std::set<int> trained, summed;
+        for (int t = 0; t < shape_.n_blocks(); ++t)
+          if (shape_.is_trained(t)) trained.insert(t);
+        for (const Bytes& bytes : all(a.reads, Role::square_sum, 8 * std::ssize(trained))) {
+          const auto of = static_cast<int>(bytes.offset / 8);
+          check(bytes, {What::square_sum, of, 0, step_});
+          summed.insert(of);
+        }
+        if (summed != trained) complain(" leaves a block out");
+        int m = 0;
+        for (const Bytes& bytes : all(a.reads, Role::loss, 8 * n_micro_))
+          check(bytes, {What::loss, 0, m++, step_});
         break;
-      case Verb::update_gpu:
-      case Verb::update_host:
-        // Where blocks decide for themselves: each by its own sum, wherever it is known first.
-        if (!each_decides_ || block(b).place == Place::device)
-          reads({Kind::decision}, {0, 0, step_, 0});
-        else
-          reads({sum_from_gpu(b) ? Kind::arrived_sum : Kind::square_sum_on_host, b},
-                {b, -1, step_, 0});
-        reads({Kind::grads, b}, final_grads(b, shape_.n_blocks()));
-        reads({Kind::states, b}, weights);
-        writes({Kind::states, b}, {b, -1, version_ + 1, 0});
-        writes({Kind::weights, b}, {b, -1, version_ + 1, 0});
+      }
+      case Verb::update:
+        follow_update(a);
         break;
+      default:
+        for (size_t i = 0; i < a.reads.size(); ++i)
+          contents_.copy(a.writes.at(i), a.reads[i]);
     }
-    return t;
+    for (const Bytes& bytes : a.writes)
+      if (bytes.role == Role::released) contents_.write(bytes, {});
   }
 
-  /** The square sum of this block's gradients is taken on the GPU: they pass through it complete.
-   */
-  bool sum_from_gpu(int b) const {
-    if (block(b).place == Place::device) return true;
-    return !shape_.tied(b) &&
-           (shape_.order == AccumulationOrder::vertical || shape_.n_micro_max == 1);
+  int64_t grads_n(int b) const { return shape_.n_grad_elements(b); }
+
+  /** A micro-batch's gradients become part of the sum. */
+  void follow_sum(const Action& a) {
+    const int b = a.block;
+    check_all(a, Role::sum, a.micro > 0 ? 4 * grads_n(b) : 0, {What::sum, b, 0, step_, a.micro});
+    write_all(a, Role::sum, 4 * grads_n(b), {What::sum, b, 0, step_, a.micro + 1});
+  }
+
+  void follow_pass(const Action& a) {
+    const int b = a.block, m = a.micro;
+    const bool is_backward = a.verb == Verb::backward, has_backward = b >= shape_.first_backward();
+    for (const Bytes& bytes : all(a.reads, Role::weights, block(b).n_elements * compute_bytes()))
+      check_weights(bytes, b, 0);
+    int64_t borrowed_bytes = 0;
+    for (int i = 0; i < static_cast<int>(block(b).borrowed.size()); ++i)
+      borrowed_bytes += shape_.borrowed_tensor(b, i).n_elements * compute_bytes();
+    int i = 0;
+    for (const Bytes& bytes : all(a.reads, Role::borrowed, borrowed_bytes)) {
+      const int owner = block(b).borrowed[static_cast<size_t>(i)].block;
+      check_weights(bytes, owner, shape_.borrowed_tensor(b, i++).offset);
+    }
+    for (Role role : {Role::batch, Role::batch_on_host})
+      check_all(a, role, shape_.batch_bytes, {What::batch, 0, m, step_});
+    check_values(a, Role::input, block(b).values.inputs);
+    // Activations that selective makes again lie apart from those it keeps, but for a block without
+    // a backward pass.
+    const bool is_apart = has_backward && shape_.trains &&
+                          block(b).activations == Activations::selective &&
+                          block(b).saved_recomputed_bytes > 0 && block(b).saved_kept_bytes() > 0;
+    const int64_t apart = is_apart ? block(b).saved_recomputed_bytes : 0;
+    const Content kept{What::saved, b, m, step_}, recomputed{What::saved_recomputed, b, m, step_};
+    if (is_backward || (a.verb == Verb::recompute && is_apart))
+      check_all(a, Role::saved, block(b).saved_bytes - apart, kept);
+    if (!is_backward) {
+      write_all(a, Role::saved_recomputed, apart, recomputed);
+      if (a.verb == Verb::recompute && is_apart) return;
+      write_all(a, Role::saved, block(b).saved_bytes - apart, kept);
+      write_values(a, Role::output, block(b).values.outputs);
+      if (b == shape_.n_blocks() - 1) write_all(a, Role::loss, 8, {What::loss, 0, m, step_});
+      return;
+    }
+    check_all(a, Role::saved_recomputed, apart, recomputed);
+    check_values(a, Role::grad_output, block(b).values.grad_outputs);
+    write_values(a, Role::grad_input, block(b).values.grad_inputs);
+    const bool wants_grads = shape_.has_grads(b);
+    write_all(a, Role::grads, wants_grads ? grads_n(b) * compute_bytes() : 0,
+              {What::grads, b, m, step_});
+    const bool is_on_device =
+        block(b).place == Place::device || shape_.order == AccumulationOrder::vertical;
+    if (wants_grads && has_sum(b) && is_on_device) follow_sum(a);
+  }
+
+  void follow_update(const Action& a) {
+    const int b = a.block;
+    if (each_decides_) check_all(a, Role::square_sum, 8, {What::square_sum, b, 0, step_});
+    for (const Bytes& bytes :
+         all(a.reads, Role::grads, block(b).n_trained_elements * grad_width(b)))
+      check_grads(bytes, b, 0, shape_.n_blocks());
+    for (const Bytes& bytes : a.reads)
+      if (bytes.role == Role::states || bytes.role == Role::weights)
+        check(bytes, state_of(b, bytes.region, version_));
+    std::vector<RegionId> written;
+    for (const Bytes& bytes : a.writes) {
+      contents_.write(bytes, state_of(b, bytes.region, version_ + 1));
+      written.push_back(bytes.region);
+    }
+    for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v})
+      if (std::ranges::find(written, layout_.segment(b, s)) == written.end())
+        complain(" leaves " + std::string(ferry::name_of(s)) + " as they were");
   }
 
   const StepShape& shape_;
+  const Layout layout_;
+  Contents contents_;
+  std::string name_;
   std::map<int, int> updates_;  ///< by block: node of its last update
   std::array<int, kAllQueues> n_in_queue_{};
   int last_main_ = -1;
@@ -286,8 +329,8 @@ class Program {
 
 }  // namespace
 
-std::vector<Node> make_program(const StepShape& shape, const std::vector<ListRun>& runs) {
-  return Program(shape, runs).nodes;
+Program make_program(const StepShape& shape, const std::vector<ListRun>& runs) {
+  return std::move(ProgramMaker(shape, runs).program);
 }
 
 }  // namespace ferry::test

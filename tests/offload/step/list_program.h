@@ -1,13 +1,13 @@
 #pragma once
-// Runs of lists as a graph: for each action the regions it reads and writes, with what content, and
-// what it comes after. The graph is made from the action's verb and the shape alone, not from the
-// executor's code.
+// Runs of lists as a graph: for each action the bytes it touches and what it comes after, and in
+// list order what those bytes hold. The contents follow from what an action says it does with its
+// bytes, from its verb and from the shape; nothing here is shared with the maker of lists.
 
 #include <array>
-#include <compare>
 #include <string>
 #include <vector>
 
+#include "offload/step/layout.h"
 #include "tests/offload/step/list_check.h"
 
 namespace ferry::test {
@@ -15,52 +15,13 @@ namespace ferry::test {
 constexpr int kMain = kQueues;  ///< the main thread, as a queue of its own
 constexpr int kAllQueues = kQueues + 1;
 
-enum class Kind {
-  weights,  ///< of a block, where it lives
-  states,
-  grads,           ///< of a block's own tensors
-  grads_borrowed,  ///< of its uses of others' tensors
-  weight_slot,
-  grad_slot,
-  grad_temp,
-  staging,
-  saved,
-  saved_recomputed,
-  saved_slot,
-  saved_on_host,
-  layer_input,
-  layer_input_slot,
-  layer_input_on_host,
-  layer_input_grad,
-  batch,
-  batch_on_host,
-  sum_on_gpu,
-  sums_sent,
-  arrived_sum,
-  square_sum_on_host,
-  decision,
-};
-
-struct Region {
-  Kind kind;
-  int a = 0;
-  int b = 0;
-  auto operator<=>(const Region&) const = default;
-};
-
-/** The content of a region: its block, micro-batch and step, and after how many additions. */
-struct Content {
-  int block = -1;
-  int micro = -1;
-  int step = -1;
-  int added = 0;
-  auto operator<=>(const Content&) const = default;
-};
-
 struct Touch {
-  Region region;
-  bool writes;
-  Content content;  ///< written, or expected
+  RegionId region = -1;
+  int64_t begin = 0, end = 0;
+  bool writes = false;
+  bool overlaps(const Touch& other) const {
+    return region == other.region && begin < other.end && other.begin < end;
+  }
 };
 
 struct Node {
@@ -71,7 +32,10 @@ struct Node {
   std::vector<Touch> touches;
 };
 
-/** Nodes in the order of the lists: a node comes after earlier ones only. */
-std::vector<Node> make_program(const StepShape& shape, const std::vector<ListRun>& runs);
+struct Program {
+  std::vector<Node> nodes;  ///< in the order of the lists: a node comes after earlier ones only
+  std::vector<std::string> complaints;  ///< about what bytes hold, run in that order
+};
+Program make_program(const StepShape& shape, const std::vector<ListRun>& runs);
 
 }  // namespace ferry::test

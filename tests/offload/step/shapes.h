@@ -36,6 +36,9 @@ struct ShapeOptions {
 };
 
 inline constexpr int64_t kWidth = 64;  ///< elements of a layer input
+inline int64_t layer_input_bytes(DType compute) {
+  return kWidth * static_cast<int64_t>(size_of(compute));
+}
 
 /** Lays the tensors of each block out, trained ones first. */
 inline void arrange(StepShape& shape) {
@@ -125,7 +128,7 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.n_saved_slots = o.n_saved_slots;
   shape.layer_inputs_on_host = o.layer_inputs_on_host;
   shape.n_layer_input_slots = o.n_layer_input_slots;
-  shape.layer_input_bytes = kWidth * static_cast<int64_t>(size_of(o.compute));
+  chain_blocks(shape, layer_input_bytes(o.compute));
   shape.scratch_bytes = 1024;
   shape.batch_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
   shape.trains = o.trains;
@@ -152,6 +155,7 @@ inline StepShape random_shape(std::mt19937_64& random) {
   StepShape shape = make_shape(o);
   if (up_to(12) == 0) {  // a model of one block
     shape.blocks.resize(1);
+    chain_blocks(shape, layer_input_bytes(o.compute));
   }
   const int placing = up_to(3), activations = up_to(5);
   for (BlockShape& b : shape.blocks) {

@@ -23,7 +23,7 @@ HOST = [{"name": name, "place": "host", "params": n, "trained": n} for name, n i
 
 def events_of(*of_a_step):
     """(verb, block, ms) of each of the three traced steps."""
-    return [{"cat": verb, "dur": ms * 1e3, "args": {"block": block, "step": step}} for step in (1, 2, 3) for verb, block, ms in of_a_step]
+    return [{"cat": verb, "tid": against_formula.HOST_QUEUE, "dur": ms * 1e3, "args": {"block": block, "step": step}} for step in (1, 2, 3) for verb, block, ms in of_a_step]
 
 
 # As ferry does it, it overwrites nothing.
@@ -121,7 +121,7 @@ class Formula(unittest.TestCase):
 
     def test_times_are_of_one_step(self):
         times = compute_times(resident(HOST, 1), [], HOST, events_of(
-            ("forward", 0, 1), ("forward", 2, 2), ("backward", 0, 3), ("update_gpu", 0, 5), ("fetch_weights", 0, 9)))
+            ("forward", 0, 1), ("forward", 2, 2), ("backward", 0, 3), ("update", 0, 5), ("fetch_weights", 0, 9)))
         self.assertAlmostEqual(times["forward_ms"], 3)
         self.assertAlmostEqual(times["last_forward_ms"], 2)
         self.assertAlmostEqual(times["backward_ms"], 3)
@@ -131,7 +131,7 @@ class Formula(unittest.TestCase):
         ten = [HOST[0], *[HOST[1]] * 10, HOST[2]]
         timed = events_of(("forward", 0, 1), ("forward", 1, 4), ("forward", 2, 6), ("forward", 3, 2),
                           ("recompute", 1, 4), ("recompute", 2, 6), ("backward", 0, 1), ("backward", 1, 9), ("backward", 2, 11),
-                          ("backward", 3, 3), ("update_gpu", 1, 14))
+                          ("backward", 3, 3), ("update", 1, 14))
         short = [HOST[0], HOST[1], HOST[1], HOST[2]]
         times = compute_times(resident(ten, 2), [1, 2, 3], short, timed)
         self.assertAlmostEqual(times["forward_ms"], 1 + 10 * 5 + 2)
@@ -158,7 +158,7 @@ class Formula(unittest.TestCase):
             runner.rates_of.return_value = {key: rate for key, rate in RATES.items() if "adamw" not in key}
             runner.adamw_rates.return_value = {key: rate for key, rate in RATES.items() if "adamw" in key}
             resident_events = events_of(("forward", 1, 30), ("backward", 1, 60))
-            runner.steps.side_effect = [(result_of(180 * slower), events_of(("forward", 1, 30 * slower), ("update_host", 1, 9 * slower))),
+            runner.steps.side_effect = [(result_of(180 * slower), events_of(("forward", 1, 30 * slower), ("update", 1, 9 * slower))),
                                         (result_of(90), resident_events)]
             found.append(against_formula.measure(runner, "case", Case()))
         self.assertAlmostEqual(found[0]["formula_ms"], found[1]["formula_ms"])

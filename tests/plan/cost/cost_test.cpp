@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "offload/step/pager.h"
 #include "src/plan/cost/rates.h"
 #include "tests/plan/search/even_plans.h"
 
@@ -70,9 +73,10 @@ TEST(Simulation, ReducedStatesUpdateByTheirBytes) {
       request.split_master = split_master;
       StepShape shape = make_step_shape(model, batch, request, 1);
       choose(shape, model, {.place = place});
-      return CostModel(machine, true, model, shape, batch)
-          .seconds(
-              {.verb = place == Place::host ? Verb::update_host : Verb::update_gpu, .block = 1});
+      const StepList list = make_training_list(shape, make_layout(shape), 1);
+      const auto update = std::ranges::find_if(
+          list, [](const Action& a) { return a.verb == Verb::update && a.block == 1; });
+      return CostModel(machine, true, model, shape, batch).seconds(*update);
     };
     const double fp32 = update_s(simd::StateType::fp32, false);
     EXPECT_NEAR(update_s(simd::StateType::bf16, false) / fp32, 20.0 / 28, 1e-3);

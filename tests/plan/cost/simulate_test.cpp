@@ -23,10 +23,10 @@ TEST(Simulation, WithClippingIsTheFormula) {
     const Plan plan = all_on_host(model, machine, true);
     const CostModel cost(machine, true, model, plan.shape, plan.largest);
     double forward_s = 0, backward_s = 0, update_s = 0;
-    for (const Action& action : make_training_list(plan.shape, 1)) {
+    for (const Action& action : make_training_list(plan.shape, plan.layout, 1)) {
       if (action.verb == Verb::forward) forward_s += cost.seconds(action);
       if (action.verb == Verb::backward) backward_s += cost.seconds(action);
-      if (action.verb == Verb::update_host) update_s += cost.seconds(action);
+      if (action.verb == Verb::update) update_s += cost.seconds(action);
     }
     const double formula_s = backward_s + std::max(forward_s, update_s);
     EXPECT_GE(plan.predicted->step_s, formula_s * 0.999) << adamw;
@@ -252,7 +252,7 @@ TEST(Simulation, KeepsATraceOfTwoStepsInOrder) {
   const Plan plan = make_plan(model, request);
   const auto actions = simulate_plan(model, request, plan, true).actions;
   EXPECT_EQ(actions.size(),
-            2 * make_training_list(plan.shape, static_cast<int>(plan.n_micro)).size());
+            2 * make_training_list(plan.shape, plan.layout, static_cast<int>(plan.n_micro)).size());
   std::array<double, kQueues> ended_s;
   ended_s.fill(-1e9);
   int n_of_second = 0;

@@ -1,0 +1,97 @@
+#pragma once
+// An action of a step: the link it runs on, and the bytes it reads and writes there, as ranges of
+// regions. The pager makes lists of them, the executor runs these, the planner's simulator times
+// them, and tests search them for hazards.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "offload/step/place.h"
+
+namespace ferry {
+
+struct StepShape;
+
+/** Each queue runs its actions in list order; between queues only `after` orders. A queue is a
+ * link: it has a rate of its own. `decision` has what a step waits for, so that updates on `host`
+ * do not stand before it. `save` is no part of a step: a checkpoint's bytes leave on it while steps
+ * go on. */
+enum class QueueId : uint8_t { compute, h2d, d2h, host, decision, save };
+inline constexpr int kQueues = 6;
+std::string_view name_of(QueueId queue);
+
+enum class Verb : uint8_t {
+  // Moves: copies of reads[i] to writes[i].
+  fetch_batch,        ///< ids, lengths and labels of a micro-batch
+  fetch_weights,      ///< host weights (and borrowed tensors) into a weight slot
+  send_saved,         ///< activations of (block, micro) to the host
+  fetch_saved,        ///< and back
+  send_layer_input,   ///< a value of a forward to the host
+  fetch_layer_input,  ///< and back, for a pass of a later block
+  send_grads,         ///< a gradient slot to the host
+  send_step_sums,     ///< losses and norm parts of the device
+  // Passes of blocks.
+  forward,
+  recompute,  ///< forward again, for its activations
+  backward,   ///< gradients of this micro-batch (and their sum, where it lies on the device)
+  // Arithmetic on gradients and states, where they lie.
+  accumulate,  ///< staged gradients of one micro-batch into the fp32 sum
+  combine,     ///< sums reads[i] into writes[i]: the uses of tied tensors
+  square_sum,  ///< norm parts of the final sum
+  decide,      ///< norm, clip factor, skip or go
+  update,      ///< AdamW of a block
+};
+inline constexpr int kVerbs = 16;
+std::string_view name_of(Verb verb);
+constexpr bool is_move(Verb verb) {
+  return verb <= Verb::send_step_sums;
+}
+
+/** The use that an action has for some bytes. */
+enum class Role : uint8_t {
+  moved,
+  weights,
+  borrowed,  ///< a tensor of another block's weights
+  batch,
+  batch_on_host,
+  input,
+  output,
+  saved,
+  saved_recomputed,
+  grad_output,
+  grad_input,
+  grads,  ///< of one micro-batch, or final where there is no sum
+  sum,    ///< of gradients, fp32
+  loss,
+  workspace,  ///< content of no meaning before and after
+  states,
+  square_sum,
+  released,  ///< written: a whole region whose content nobody reads after this
+};
+
+/** A range of a region. */
+struct Bytes {
+  RegionId region = -1;
+  int64_t offset = 0, n_bytes = 0;
+  Role role = Role::moved;
+  bool operator==(const Bytes&) const = default;
+};
+
+struct Action {
+  Verb verb{};
+  QueueId queue{};
+  int block = -1;
+  int micro = -1;  ///< -1: once a step, however many micro-batches there are
+  std::vector<Bytes> reads, writes;
+  std::vector<int> after;         ///< indices of earlier actions on other queues
+  std::vector<int> after_update;  ///< blocks whose update of the step before must have ended
+};
+
+using StepList = std::vector<Action>;
+
+/** "backward(layer.3, micro-batch 1) on compute": for messages and traces. */
+std::string describe(const Action& action, const StepShape& shape);
+
+}  // namespace ferry

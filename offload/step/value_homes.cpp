@@ -1,0 +1,122 @@
+#include "offload/step/value_homes.h"
+
+#include <algorithm>
+
+namespace ferry {
+namespace {
+
+/** The passes between which a value lives: block b's forward is pass b, its backward 2 n - 1 - b.
+ */
+struct Life {
+  int first = -1, last = -1;
+  bool is_read_by_backward = false;
+};
+
+class HomeFinder {
+ public:
+  explicit HomeFinder(const StepShape& shape)
+      : shape_(shape), n_(shape.n_blocks()), lives_(shape.values.size()) {
+    const int first_backward = shape.first_backward();
+    for (int b = 0; b < n_; ++b) {
+      touch(values_of(b).inputs, b, false);
+      touch(values_of(b).outputs, b, false);
+    }
+    for (int b = n_ - 1; b >= first_backward; --b) {
+      touch(values_of(b).inputs, backward_of(b), true);
+      touch(values_of(b).grad_outputs, backward_of(b), true);
+      touch(values_of(b).grad_inputs, backward_of(b), false);
+    }
+  }
+
+  ValueHomes find() {
+    homes_.of.resize(lives_.size());
+    for (size_t v = 0; v < lives_.size(); ++v)
+      if (lives_[v].first >= 0) homes_.of[v].kind = kind_of(lives_[v]);
+    keep_the_last_in_slots();
+    share_regions();
+    return std::move(homes_);
+  }
+
+ private:
+  const BlockValues& values_of(int b) const { return shape_.blocks[static_cast<size_t>(b)].values; }
+  int backward_of(int b) const { return 2 * n_ - 1 - b; }
+
+  void touch(const std::vector<int>& values, int pass, bool backward_reads) {
+    for (int v : values) {
+      Life& life = lives_[static_cast<size_t>(v)];
+      if (life.first < 0) life.first = pass;
+      life.last = pass;
+      life.is_read_by_backward |= backward_reads;
+    }
+  }
+
+  ValueHome::Kind kind_of(const Life& life) const {
+    if (life.first >= n_ || !life.is_read_by_backward) return ValueHome::Kind::shared;
+    return shape_.layer_inputs_on_host ? ValueHome::Kind::slot : ValueHome::Kind::own;
+  }
+
+  /** Values of the last blocks stay in their slots for the backward. There must be room for all
+   * outputs of one block and an input before any can stay. */
+  void keep_the_last_in_slots() {
+    const int n_slots = shape_.n_layer_input_slots, n_live = shape_.n_live();
+    int n_staying = n_slots > n_live ? n_slots / n_live : 0;
+    std::vector<size_t> in_slots;
+    for (size_t v = 0; v < lives_.size(); ++v)
+      if (homes_.of[v].kind == ValueHome::Kind::slot) in_slots.push_back(v);
+    std::ranges::stable_sort(in_slots, std::greater{}, [&](size_t v) { return lives_[v].first; });
+    for (size_t v : in_slots) {
+      homes_.of[v].has_host = n_staying-- <= 0;
+      homes_.slot_bytes = std::max(homes_.slot_bytes, shape_.values[v].n_bytes);
+    }
+  }
+
+  /** Room that a shared region gives, in quarters of a pass: what a pass reads is there from before
+   * it to its end, what it writes from its middle on. A recomputation comes before. */
+  struct Stay {
+    int64_t from = 0, to = 0;
+    size_t value = 0;
+    int* region = nullptr;
+    bool is_grad = false;
+  };
+  void share_regions() {
+    std::vector<Stay> stays;
+    for (size_t v = 0; v < lives_.size(); ++v)
+      if (homes_.of[v].kind == ValueHome::Kind::shared)
+        stays.push_back({4 * lives_[v].first + 2, 4 * lives_[v].last + 3, v, &homes_.of[v].shared,
+                         lives_[v].first >= n_});
+    for (int b = 0; b < n_; ++b)
+      for (int output : values_of(b).outputs)
+        if (const auto v = static_cast<size_t>(output); homes_.of[v].kind == ValueHome::Kind::slot)
+          stays.push_back(
+              {4 * backward_of(b), 4 * backward_of(b), v, &homes_.of[v].discarded, true});
+    std::ranges::stable_sort(stays, {}, &Stay::from);
+    std::vector<int64_t> taken_until;  // by region
+    for (const Stay& stay : stays) {
+      size_t s = 0;
+      while (s < taken_until.size() &&
+             (taken_until[s] >= stay.from || homes_.shared[s].has_grads != stay.is_grad))
+        ++s;
+      if (s == taken_until.size()) {
+        taken_until.push_back(0);
+        homes_.shared.push_back({0, stay.is_grad});
+      }
+      taken_until[s] = stay.to;
+      homes_.shared[s].n_bytes =
+          std::max(homes_.shared[s].n_bytes, shape_.values[stay.value].n_bytes);
+      *stay.region = static_cast<int>(s);
+    }
+  }
+
+  const StepShape& shape_;
+  int n_;
+  std::vector<Life> lives_;  ///< by value
+  ValueHomes homes_;
+};
+
+}  // namespace
+
+ValueHomes value_homes(const StepShape& shape) {
+  return HomeFinder(shape).find();
+}
+
+}  // namespace ferry
