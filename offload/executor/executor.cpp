@@ -48,8 +48,8 @@ Executor::Executor(const StepShape& shape,
     updated_.push_back(device_.make_event());
     saved_.push_back(device_.make_event());
     for (const BorrowedExtent& borrowed : block(b).borrowed)
-      FERRY_CHECK(block(borrowed.block).place == block(b).place,
-                  "{} and {} share a tensor but not a place", block(b).name,
+      FERRY_CHECK(block(borrowed.block).place.grads == block(b).place.grads,
+                  "{} and {} share a tensor but not a place of gradients", block(b).name,
                   block(borrowed.block).name);
   }
   if (shape.trains) prepare_updates();
@@ -59,7 +59,7 @@ Executor::Executor(const StepShape& shape,
   save_order_.resize(updated_.size());
   std::iota(save_order_.begin(), save_order_.end(), 0);
   std::ranges::stable_sort(save_order_, {}, [&](int b) {
-    return !shape_.is_trained(b) ? 2 : block(b).place == Place::host ? 1 : 0;
+    return !shape_.is_trained(b) ? 2 : block(b).place.states == Place::host ? 1 : 0;
   });
 }
 
@@ -109,6 +109,7 @@ std::optional<StepOutcome> Executor::step(int n_micro,
   rule_ = &rule;
   n_micro_ = n_micro;
   current_ = 1 - current_;
+  memory_.note_new_weights();
   updates_[current_] = {
       .order = order, .each_decides = each_decides, .decision = {.steps = rule.steps_ahead}};
   const auto start = Clock::now();
@@ -164,7 +165,7 @@ bool Executor::await_saved(const Action& action,
     return !update_waits_for_save_[static_cast<size_t>(b)] || await(b);
   });
   for (int b = 0; b < shape_.n_blocks() && action.verb == Verb::decide && has_all; ++b)
-    if (block(b).place == Place::device && shape_.is_trained(b)) has_all = await(b);
+    if (block(b).place.states == Place::device && shape_.is_trained(b)) has_all = await(b);
   waited_for_disk_ += std::chrono::steady_clock::now() - start;
   return has_all;
 }
@@ -193,12 +194,16 @@ void Executor::await_idle(std::span<const QueueId> queues, const StepList& list)
 }
 
 double Executor::evaluate() {
-  const StepList& list = evaluation_list_.actions;
-  if (list.empty()) evaluation_list_ = ready(make_evaluation_list(shape_, layout_));
+  const int64_t version = memory_.weights_version();
+  const bool fetches = std::exchange(own_slots_version_, version) != version;
+  ReadyList& ready_list = evaluation_lists_[fetches];
+  if (ready_list.actions.empty())
+    ready_list = ready(make_evaluation_list(shape_, layout_, fetches));
+  const StepList& list = ready_list.actions;
   n_micro_ = 1;
   StepTracer* const tracer = std::exchange(tracer_, nullptr);  // it traces steps
   for (size_t i = 0; i < list.size(); ++i)
-    submit(evaluation_list_, i);
+    submit(ready_list, i);
   tracer_ = tracer;
   wait_for(event(list.size() - 1), list);
   return *at<float>({.region = layout_.step_sums_on_host,

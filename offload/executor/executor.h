@@ -269,7 +269,8 @@ class Executor {
   std::chrono::milliseconds watchdog_;
   /** By number of micro-batches, update order and whether each block decides. */
   std::map<std::tuple<int, UpdateOrder, bool>, ReadyList> lists_;
-  ReadyList evaluation_list_;
+  std::array<ReadyList, 2> evaluation_lists_;  ///< without fetches into own slots, and with them
+  int64_t own_slots_version_ = -1;             ///< of the weights that evaluations have there
   struct ElementRange {
     int64_t begin = 0, n = 0;
   };

@@ -218,7 +218,8 @@ void Executor::decide(const Action& action, Updates& updates) {
 double Executor::repeat_host_updates() {
   const auto start = std::chrono::steady_clock::now();
   for (int b = 0; b < shape_.n_blocks(); ++b)
-    if (block(b).place == Place::host && layout_.block(b).is_trained) update(b, updates_[current_]);
+    if (layout_.block(b).updates_on_host && layout_.block(b).is_trained)
+      update(b, updates_[current_]);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
@@ -235,7 +236,7 @@ void Executor::update(int b, const Updates& updates) {
     tensors[t].step = updates.decision.steps.at(static_cast<size_t>(extents[t].group));
     tensors[t].noise_key = simd::noise_key(tensors[t].step, b, extents[t].offset);
   }
-  (block(b).place == Place::device ? device_.math() : host_math_).adamw(tensors);
+  (layout_.block(b).updates_on_host ? host_math_ : device_.math()).adamw(tensors);
 }
 
 }  // namespace ferry

@@ -3,6 +3,7 @@
 // are fixed for the run's life.
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -40,6 +41,9 @@ class RunMemory {
     return layout_.region(layout_.segment(block, segment)).place;
   }
   const Layout& layout() const { return layout_; }
+  /** Segments have changed: copies of weights elsewhere are old. */
+  void note_new_weights() { ++weights_version_; }
+  int64_t weights_version() const { return weights_version_; }
 
   /** Bytes on the GPU that live from step to step: what leave_gpu() keeps in host memory. */
   int64_t lasting_gpu_bytes() const;
@@ -64,6 +68,7 @@ class RunMemory {
   std::array<std::unique_ptr<Reservation>, kPlaces> reservations_;
   std::unique_ptr<Reservation> kept_;  ///< the host's memory, while the GPU is given away
   bool has_left_gpu_ = false;
+  std::atomic<int64_t> weights_version_ = 0;
   mutable std::mutex leaving_;  // read_lasting() reads where things are
 };
 

@@ -1,9 +1,12 @@
 #include "offload/step/layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "offload/step/value_homes.h"
 #include "src/base/bytes.h"
+#include "src/base/error.h"
 
 namespace ferry {
 namespace {
@@ -96,12 +99,20 @@ class LayoutMaker {
     for (int b = shape_.n_blocks(); b-- > 0;) {
       BlockLayout& out = out_.blocks[static_cast<size_t>(b)];
       out.is_trained = shape_.is_trained(b);
+      out.streams = block(b).place.weights == Place::host;
+      out.updates_on_host = block(b).place.states == Place::host;
+      FERRY_CHECK(block(b).place.states == block(b).place.grads &&
+                      block(b).place.weights != Place::nvme &&
+                      block(b).place.states != Place::nvme && (!out.streams || out.updates_on_host),
+                  "{} cannot have weights on {}, states on {} and gradients on {}", block(b).name,
+                  name_of(block(b).place.weights), name_of(block(b).place.states),
+                  name_of(block(b).place.grads));
       out.has_grads |= out.is_trained;
       if (out.has_grads) out_.first_backward = b;
       const bool is_fp32 = shape_.compute == DType::f32;
       const bool sums = out.has_grads && (shape_.n_micro_max > 1 || (out.is_tied && !is_fp32));
       out.sums_on_host =
-          sums && block(b).place == Place::host && shape_.order == AccumulationOrder::horizontal;
+          sums && out.updates_on_host && shape_.order == AccumulationOrder::horizontal;
       out.sums_on_device = sums && !out.sums_on_host;
       out.grad_type =
           is_fp32 || shape_.n_micro_max > 1 || out.is_tied ? DType::f32 : shape_.compute;
@@ -114,13 +125,32 @@ class LayoutMaker {
         out_.blocks[static_cast<size_t>(b)].activations = block(b).activations;
   }
 
+  /** The place of a block's segment. Weights that are updated lie where the update writes them; an
+   * untrained block has them where passes read them. */
+  Place home_of(int b, Segment s) const {
+    if (s == Segment::grads) return block(b).place.grads;
+    const bool is_weights =
+        s == Segment::weights || (s == Segment::master && shape_.weights_are_master());
+    return is_weights && !decided(b).is_trained ? block(b).place.weights : block(b).place.states;
+  }
+  /** The device keeps the block's weights, and its own or some that it borrows are updated on the
+   * host. */
+  bool has_own_slot(int b) const {
+    if (decided(b).streams) return false;
+    const auto is_elsewhere = [&](int owner) {
+      return home_of(owner, Segment::weights) != Place::device;
+    };
+    return is_elsewhere(b) ||
+           std::ranges::any_of(block(b).borrowed, is_elsewhere, &BorrowedExtent::block);
+  }
+
   void segments() {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       auto& ids = out_.blocks[static_cast<size_t>(b)].segments;
       const auto place_segment = [&](Segment s, Tag tag) {
         const int64_t n_bytes = segment_bytes(shape_, b, s);
         ids[static_cast<size_t>(s)] =
-            add(tag, block(b).place, {block(b).name, name_of(tag)}, n_bytes);
+            add(tag, home_of(b, s), {block(b).name, name_of(tag)}, n_bytes);
         if (n_bytes > 0) add_to_buffer(s, n_bytes);
       };
       if (shape_.trains) place_segment(Segment::master, Tag::master);
@@ -128,6 +158,10 @@ class LayoutMaker {
         ids[static_cast<size_t>(Segment::weights)] = ids[static_cast<size_t>(Segment::master)];
       else
         place_segment(Segment::weights, Tag::weights);
+      if (has_own_slot(b))
+        out_.blocks[static_cast<size_t>(b)].own_slot =
+            add(Tag::weights, Place::device, {block(b).name, "weights to compute with"},
+                decided(b).n_slot_elements * static_cast<int64_t>(size_of(shape_.compute)));
       if (decided(b).has_grads) place_segment(Segment::grads, Tag::grads);
       if (decided(b).is_trained) {
         place_segment(Segment::adam_m, Tag::adam_m);
@@ -146,9 +180,8 @@ class LayoutMaker {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       const BlockLayout& of = decided(b);
       const int64_t n = of.n_grad_elements;
-      const bool host = block(b).place == Place::host;
-      if (host) weights = std::max(weights, of.n_slot_elements * compute_bytes);
-      if (host && of.has_grads) {
+      if (of.streams) weights = std::max(weights, of.n_slot_elements * compute_bytes);
+      if (of.updates_on_host && of.has_grads) {
         const auto sum_bytes = static_cast<int64_t>(size_of(of.grad_type));
         grads_host = std::max(grads_host, n * (vertical ? sum_bytes : compute_bytes));
         staged |= of.sums_on_host;

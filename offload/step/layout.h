@@ -30,6 +30,11 @@ std::string_view name_of(Segment segment);
  * follow this, whoever makes, times or runs them. */
 struct BlockLayout {
   std::array<RegionId, kSegments> segments{-1, -1, -1, -1, -1};  ///< weights of fp32 runs: master
+  /** A slot of the block's own for weights that stay on the device while the host updates them;
+   * laid out as any weight slot. -1: passes read the segment or a slot. */
+  RegionId own_slot = -1;
+  bool streams = false;  ///< its weights go through weight slots
+  bool updates_on_host = false;
   bool is_trained = false;
   bool has_grads = false;
   bool is_tied = false;

@@ -8,6 +8,7 @@
 #include "offload/step/passes.h"
 #include "offload/step/slot_pool.h"
 #include "offload/step/touches.h"
+#include "offload/step/value_slots.h"
 #include "src/base/error.h"
 
 namespace ferry {
@@ -28,10 +29,9 @@ class ListMaker {
         weights_(layout.weight_slots, passes_by_block(/*backward_alone=*/false)),
         grads_(layout.grad_slots, passes_by_block(/*backward_alone=*/true)),
         saved_(layout.saved_slots),
+        values_(shape, layout, passes_, n_micro),
         updated_(shape.blocks.size(), false),
-        fetched_before_(shape.blocks.size(), false) {
-    if (!layout.value_slots.empty()) plan_values();
-  }
+        fetched_before_(shape.blocks.size(), false) {}
 
   StepList training(UpdateOrder order, bool each_decides) {
     order_ = order;
@@ -48,7 +48,8 @@ class ListMaker {
     return std::move(list_);
   }
 
-  StepList evaluation() {
+  StepList evaluation(bool fetches_own_slots) {
+    fetches_own_slots_ = fetches_own_slots;
     fetch_batches();
     for (t_ = 0; t_ < passes_.size(); ++t_)
       forward();
@@ -92,7 +93,6 @@ class ListMaker {
   int pass_number() const { return static_cast<int>(t_); }
   const BlockShape& shape_of(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
   const BlockLayout& block(int b) const { return layout_.block(b); }
-  bool on_host(int b) const { return shape_of(b).place == Place::host; }
   int lane(int micro) const { return shape_.n_live() == 1 ? 0 : micro; }
   size_t of_block(int b, int micro) const {
     return static_cast<size_t>(b * shape_.n_live() + lane(micro));
@@ -110,11 +110,11 @@ class ListMaker {
 
   void read_weights(Action& run) {
     const int b = run.block;
-    const bool streams = on_host(b);
-    const RegionId at = streams ? weight_slot(b) : layout_.segment(b, Segment::weights);
+    const bool in_slot = block(b).streams || block(b).own_slot >= 0;
+    const RegionId at = in_slot ? weight_slot(b) : layout_.segment(b, Segment::weights);
     put(run.reads, at, 0, shape_of(b).n_elements * compute_bytes_, Role::weights);
     for_borrowed(b, [&](int i, const Bytes& home) {
-      if (streams)
+      if (in_slot)
         put(run.reads, at, shape_.borrowed_in_slot(b, i) * compute_bytes_, home.n_bytes,
             Role::borrowed);
       else
@@ -134,6 +134,10 @@ class ListMaker {
 
   /** The slot with the block's weights, which are fetched where they are not there. */
   RegionId weight_slot(int b) {
+    if (const RegionId own = block(b).own_slot; own >= 0) {
+      if (!fetched_before_[static_cast<size_t>(b)] && fetches_own_slots_) fetch_weights(b, own, -1);
+      return own;
+    }
     if (const int slot = weights_.find(b); slot >= 0) {
       weights_.use(slot, pass_number());
       return weights_.region(slot);
@@ -141,10 +145,11 @@ class ListMaker {
     const auto [slot, evicted] = weights_.take(b, pass_number());
     const RegionId at = weights_.region(slot);
     if (evicted >= 0) release(list_[static_cast<size_t>(touches_.last_use(at))], at);
-    Action fetch{.verb = Verb::fetch_weights,
-                 .queue = QueueId::h2d,
-                 .block = b,
-                 .micro = is_vertical_ ? -1 : pass().micro};
+    fetch_weights(b, at, is_vertical_ ? -1 : pass().micro);
+    return at;
+  }
+  void fetch_weights(int b, RegionId at, int micro) {
+    Action fetch{.verb = Verb::fetch_weights, .queue = QueueId::h2d, .block = b, .micro = micro};
     const int64_t n_bytes = shape_of(b).n_elements * compute_bytes_;
     put(fetch.reads, layout_.segment(b, Segment::weights), 0, n_bytes, Role::moved);
     put(fetch.writes, at, 0, n_bytes, Role::moved);
@@ -160,102 +165,35 @@ class ListMaker {
         fetch.after_update.push_back(borrowed.block);
     }
     add(std::move(fetch));
-    return at;
   }
 
   // ---- Values between blocks
 
-  int value_item(int value, int micro) const { return value * n_micro_ + micro; }
-  RegionId value_home(int value, int micro) const { return layout_.values[of_block(value, micro)]; }
-
-  /** Finds the values that have to leave their slots before a pass reads them again. */
-  void plan_values() {
-    std::vector<std::vector<int>> reads(shape_.values.size() * static_cast<size_t>(n_micro_));
-    for (size_t t = 0; t < passes_.size(); ++t)
-      for (int v : values_read(passes_[t]))
-        if (value_home(v, passes_[t].micro) < 0)
-          reads[static_cast<size_t>(value_item(v, passes_[t].micro))].push_back(
-              static_cast<int>(t));
-    leaves_.assign(reads.size(), false);
-    values_ = SlotPool(layout_.value_slots, reads);
-    for (t_ = 0; t_ < passes_.size(); ++t_) {
-      pin_values();
-      for (const std::vector<int>& values : {values_read(pass()), values_written(pass())})
-        for (int v : values)
-          if (value_home(v, pass().micro) < 0) value_slot(v);
-    }
-    values_ = SlotPool(layout_.value_slots, std::move(reads));
-  }
-  std::vector<int> values_read(const BlockPass& pass) const {
-    const BlockValues& values = shape_of(pass.block).values;
-    std::vector<int> read = values.inputs;
-    if (pass.backward)
-      read.insert(read.end(), values.grad_outputs.begin(), values.grad_outputs.end());
-    return read;
-  }
-  const std::vector<int>& values_written(const BlockPass& pass) const {
-    const BlockValues& values = shape_of(pass.block).values;
-    return pass.backward ? values.grad_inputs : values.outputs;
-  }
-  /** Slots with what this pass reads are not for anything else of it. */
-  void pin_values() {
-    pinned_.clear();
-    for (int v : values_read(pass()))
-      if (const int slot = values_.find(value_item(v, pass().micro)); slot >= 0)
-        pinned_.push_back(slot);
-  }
-  /** The value's slot in this pass, and whether it was there before. */
-  std::pair<RegionId, bool> value_slot(int value) {
-    const int item = value_item(value, pass().micro);
-    int slot = values_.find(item);
-    const bool was_there = slot >= 0;
-    if (was_there) {
-      values_.use(slot, pass_number());
-    } else {
-      const auto taken = values_.take(item, pass_number(), pinned_);
-      slot = taken.slot;
-      if (taken.evicted >= 0 && values_.next_read(taken.evicted, pass_number()) != SlotPool::kNever)
-        leaves_[static_cast<size_t>(taken.evicted)] = true;
-    }
-    pinned_.push_back(slot);
-    return {values_.region(slot), was_there};
+  int64_t value_bytes(int value) const { return shape_.values[static_cast<size_t>(value)].n_bytes; }
+  Bytes value_on_host(int value) const {
+    return {layout_.values_on_host[of_block(value, pass().micro)], 0, value_bytes(value)};
   }
 
   void read_values(const std::vector<int>& values, Role role, Action& run) {
     for (int v : values) {
-      RegionId at = value_home(v, run.micro);
-      const int64_t n_bytes = shape_.values[static_cast<size_t>(v)].n_bytes;
-      if (at < 0) {
-        const auto [slot, was_there] = value_slot(v);
-        at = slot;
-        if (!was_there)
-          add(move_of(Verb::fetch_layer_input, QueueId::h2d, writer_of(v), run.micro,
-                      {layout_.values_on_host[of_block(v, run.micro)], 0, n_bytes},
-                      {at, 0, n_bytes}));
-        if (values_.next_read(value_item(v, run.micro), pass_number()) == SlotPool::kNever)
-          release(run, at);
-      }
-      put(run.reads, at, 0, n_bytes, role);
+      const auto [at, is_there] = values_.find(v);
+      if (!is_there)
+        add(move_of(Verb::fetch_layer_input, QueueId::h2d, writer_of(v), run.micro,
+                    value_on_host(v), {at, 0, value_bytes(v)}));
+      put(run.reads, at, 0, value_bytes(v), role);
+      if (!values_.is_needed_later(v)) release(run, at);
     }
   }
   void write_values(const std::vector<int>& values, Role role, Action& run) {
-    for (int v : values) {
-      RegionId at = value_home(v, run.micro);
-      if (at < 0) at = value_slot(v).first;
-      put(run.writes, at, 0, shape_.values[static_cast<size_t>(v)].n_bytes, role);
-    }
+    for (int v : values)
+      put(run.writes, values_.find(v).region, 0, value_bytes(v), role);
   }
   void send_values_that_leave() {
     const auto [is_backward, b, micro] = pass();
-    for (int v : shape_of(b).values.outputs) {
-      if (value_home(v, micro) >= 0) continue;
-      const int item = value_item(v, micro);
-      if (!leaves_[static_cast<size_t>(item)]) continue;
-      const int64_t n_bytes = shape_.values[static_cast<size_t>(v)].n_bytes;
-      add(move_of(Verb::send_layer_input, QueueId::d2h, b, micro,
-                  {values_.region(values_.find(item)), 0, n_bytes},
-                  {layout_.values_on_host[of_block(v, micro)], 0, n_bytes}));
-    }
+    for (int v : shape_of(b).values.outputs)
+      if (values_.leaves(v))
+        add(move_of(Verb::send_layer_input, QueueId::d2h, b, micro,
+                    {values_.find(v).region, 0, value_bytes(v)}, value_on_host(v)));
   }
   /** The block whose forward writes the value. */
   int writer_of(int value) const {
@@ -330,7 +268,7 @@ class ListMaker {
   }
 
   void forward() {
-    pin_values();
+    values_.begin_pass(t_);
     Action run = pass_action(Verb::forward);
     read_weights(run);
     const bool saves_on_host = trains_ && block(run.block).activations == Activations::host;
@@ -396,9 +334,9 @@ class ListMaker {
       // Nobody reads the outputs again. Where they have no region of their own, they go to where
       // something else is about to be written.
       for (int v : shape_of(again.block).values.outputs) {
-        const RegionId home = value_home(v, again.micro);
-        put(again.writes, home >= 0 ? home : layout_.discarded[of_block(v, again.micro)], 0,
-            shape_.values[static_cast<size_t>(v)].n_bytes, Role::output);
+        const size_t i = of_block(v, again.micro);
+        put(again.writes, layout_.values[i] >= 0 ? layout_.values[i] : layout_.discarded[i], 0,
+            value_bytes(v), Role::output);
       }
     }
     use_batch_and_workspace(again);
@@ -406,7 +344,7 @@ class ListMaker {
   }
 
   void backward() {
-    pin_values();
+    values_.begin_pass(t_);
     Action run = pass_action(Verb::backward);
     const int b = run.block;
     read_weights(run);
@@ -418,7 +356,7 @@ class ListMaker {
     const bool is_last_sum = run.micro == n_micro_ - 1;
     const RegionId at = write_grads(run);
     add(std::move(run));
-    if (!on_host(b) || !block(b).has_grads || (is_vertical_ && !is_last_sum)) return;
+    if (!block(b).updates_on_host || !block(b).has_grads || (is_vertical_ && !is_last_sum)) return;
     // The final sum passes through the device: its norm is taken there, without a pass over host
     // memory.
     if (is_last_sum && norm_on_device(b) && block(b).is_trained)
@@ -439,8 +377,8 @@ class ListMaker {
   RegionId write_grads(Action& run) {
     const int b = run.block;
     if (!block(b).has_grads) return -1;
-    const RegionId at =
-        on_host(b) ? grads_.region(grad_slot_ = grad_slot(b)) : layout_.segment(b, Segment::grads);
+    const RegionId at = block(b).updates_on_host ? grads_.region(grad_slot_ = grad_slot(b))
+                                                 : layout_.segment(b, Segment::grads);
     if (!block(b).sums_on_device) {
       put(run.writes, at, 0, grad_bytes(b), Role::grads);
       return at;
@@ -488,7 +426,7 @@ class ListMaker {
   void combine_tied() {
     for (int user = 0; user < shape_.n_blocks(); ++user) {
       Action combine{.verb = Verb::combine,
-                     .queue = on_host(user) ? QueueId::host : QueueId::compute,
+                     .queue = block(user).updates_on_host ? QueueId::host : QueueId::compute,
                      .block = user};
       for (int i = 0; i < static_cast<int>(shape_of(user).borrowed.size()); ++i) {
         const TensorExtent& tensor = shape_.borrowed_tensor(user, i);
@@ -527,7 +465,7 @@ class ListMaker {
     for (int b = 0; b < shape_.n_blocks(); ++b) {
       if (!block(b).is_trained) continue;
       const RegionId grads = layout_.segment(b, Segment::grads);
-      if (!on_host(b))
+      if (!block(b).updates_on_host)
         square_sum(b, QueueId::compute, grads, layout_.step_sums);
       else if (!norm_on_device(b) && !updated_[static_cast<size_t>(b)])  // else taken on the way
         square_sum(b, QueueId::host, grads, layout_.arrived_sums);
@@ -567,8 +505,9 @@ class ListMaker {
   }
   void update(int b) {
     updated_[static_cast<size_t>(b)] = true;
-    Action update{
-        .verb = Verb::update, .queue = on_host(b) ? QueueId::host : QueueId::compute, .block = b};
+    Action update{.verb = Verb::update,
+                  .queue = block(b).updates_on_host ? QueueId::host : QueueId::compute,
+                  .block = b};
     if (decide_ >= 0) update.after.push_back(decide_);
     const auto trained_of = [&](Segment s) {
       return element_bytes(shape_, b, s, 0, shape_of(b).n_trained_elements).n_bytes;
@@ -576,7 +515,7 @@ class ListMaker {
     put(update.reads, layout_.segment(b, Segment::grads), 0, trained_of(Segment::grads),
         Role::grads);
     if (each_decides_)
-      put(update.reads, on_host(b) ? layout_.arrived_sums : layout_.step_sums_on_host,
+      put(update.reads, block(b).updates_on_host ? layout_.arrived_sums : layout_.step_sums_on_host,
           step_sum_offset(b), kSum_bytes, Role::square_sum);
     put(update.writes, layout_.segment(b, Segment::master), 0, trained_of(Segment::master),
         Role::states);
@@ -599,6 +538,7 @@ class ListMaker {
   int64_t compute_bytes_;
   UpdateOrder order_{};
   bool each_decides_ = false;
+  bool fetches_own_slots_ = true;
   std::vector<BlockPass> passes_;
   size_t t_ = 0;  ///< the pass that is being listed
   StepList list_;
@@ -606,11 +546,9 @@ class ListMaker {
   SlotPool weights_;  ///< of blocks
   SlotPool grads_;    ///< of blocks, or of passes where each micro-batch's leave
   SlotPool saved_;    ///< of passes
-  SlotPool values_{std::span<const RegionId>()};  ///< of values and micro-batches
-  std::vector<int> pinned_;                       ///< value slots of this pass
-  std::vector<bool> leaves_;   ///< by value and micro-batch: goes to the host before it is read
-  int grad_slot_ = -1;         ///< of the last backward
-  std::vector<bool> updated_;  ///< by block
+  ValueSlots values_;
+  int grad_slot_ = -1;                ///< of the last backward
+  std::vector<bool> updated_;         ///< by block
   std::vector<bool> fetched_before_;  ///< by block
   std::vector<Bytes> square_sums_;    ///< where the decision finds each block's
   std::array<int, kQueues> last_{-1, -1, -1, -1, -1, -1};  ///< of each queue, without updates
@@ -629,8 +567,10 @@ StepList make_training_list(const StepShape& shape,
   return ListMaker(shape, layout, n_micro, true).training(order, each_decides);
 }
 
-StepList make_evaluation_list(const StepShape& shape, const Layout& layout) {
-  return ListMaker(shape, layout, 1, false).evaluation();
+StepList make_evaluation_list(const StepShape& shape,
+                              const Layout& layout,
+                              bool fetches_own_slots) {
+  return ListMaker(shape, layout, 1, false).evaluation(fetches_own_slots);
 }
 
 }  // namespace ferry

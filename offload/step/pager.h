@@ -24,7 +24,10 @@ StepList make_training_list(const StepShape& shape,
                             int n_micro,
                             UpdateOrder order = UpdateOrder::after_decision,
                             bool each_decides = false);
-/** Forward only, one micro-batch: fetch, forward, losses to the host. */
-StepList make_evaluation_list(const StepShape& shape, const Layout& layout);
+/** Forward only, one micro-batch: fetch, forward, losses to the host. Without `fetches_own_slots`
+ * the device still has the weights that stay there: no step was taken since the last list. */
+StepList make_evaluation_list(const StepShape& shape,
+                              const Layout& layout,
+                              bool fetches_own_slots = true);
 
 }  // namespace ferry

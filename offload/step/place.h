@@ -10,8 +10,8 @@
 namespace ferry {
 
 /** The device is what computes: its memory is the host's own where that is the CPU. */
-enum class Place : uint8_t { device, host };
-inline constexpr int kPlaces = 2;
+enum class Place : uint8_t { device, host, nvme };
+inline constexpr int kPlaces = 3;
 
 /** Index of a region in Layout::regions; -1: there is none. */
 using RegionId = int;
@@ -34,12 +34,15 @@ enum class Tag : uint8_t {
 inline constexpr int kTags = 13;
 
 constexpr std::string_view name_of(Place place) {
-  return place == Place::device ? "device" : "host";
+  constexpr std::array<std::string_view, kPlaces> names = {"device", "host", "nvme"};
+  return names[static_cast<size_t>(place)];
 }
 
 /** The option that limits a place. */
 constexpr std::string_view budget_option_of(Place place) {
-  return place == Place::device ? "gpu_memory" : "host_memory";
+  constexpr std::array<std::string_view, kPlaces> names = {"gpu_memory", "host_memory",
+                                                           "nvme_memory"};
+  return names[static_cast<size_t>(place)];
 }
 
 constexpr std::string_view name_of(Tag tag) {

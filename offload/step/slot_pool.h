@@ -2,6 +2,8 @@
 // Slots of one kind, and what each holds while a list is made: weights, gradients, activations and
 // values between blocks all live in one of these.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <span>

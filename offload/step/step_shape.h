@@ -66,6 +66,22 @@ struct BlockValues {
   std::vector<int> grad_inputs;   ///< the backward writes them
 };
 
+/** Where a block lives. */
+struct BlockPlacement {
+  Place weights = Place::device;  ///< where its passes find them; host: a slot is filled for them
+  Place states = Place::device;   ///< master and Adam states: where it is updated
+  Place grads = Place::device;    ///< final gradients: where the update finds them
+
+  BlockPlacement() = default;
+  constexpr BlockPlacement(Place all) : weights(all), states(all), grads(all) {}
+  constexpr BlockPlacement(Place weights_, Place states_, Place grads_)
+      : weights(weights_), states(states_), grads(grads_) {}
+  bool operator==(const BlockPlacement&) const = default;
+};
+/** The host updates the block and the device keeps its weights, which are copied there once a step.
+ */
+inline constexpr BlockPlacement kWeightsOnDevice{Place::device, Place::host, Place::host};
+
 struct BlockShape {
   std::string name;
   int64_t n_elements = 0;  ///< elements of the weights
@@ -77,7 +93,7 @@ struct BlockShape {
   int64_t saved_bytes = 0;             ///< bytes of one micro-batch of the largest shape
   int64_t saved_recomputed_bytes = 0;  ///< the part of these that selective recomputes
   BlockValues values;
-  Place place = Place::device;  ///< weights, gradients and states together
+  BlockPlacement place;
   Activations activations = Activations::keep;
   /** True where the block's update waits for the end of the backward pass although nothing is
    * clipped. Updates in the order in which gradients arrive leave the backlog on the blocks that

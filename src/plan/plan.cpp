@@ -124,21 +124,24 @@ Simulation simulate_plan(const ModelTable& model,
   return simulate_plan(cost, request, plan, keeps_actions);
 }
 
+SimulatedMicroBatches simulated_micro_batches(const Plan& plan, int64_t n_passes) {
+  const int64_t n = std::min(plan.n_micro, std::max<int64_t>(2, n_passes / plan.shape.n_blocks()));
+  if (plan.n_micro <= 2 * n) return {.n = static_cast<int>(plan.n_micro)};
+  return {static_cast<int>(n), static_cast<double>(plan.n_micro) / static_cast<double>(n)};
+}
+
 Simulation simulate_plan(const CostModel& cost,
                          const PlanRequest& request,
                          const Plan& plan,
                          bool keeps_actions,
                          int64_t n_passes) {
-  const auto steps_of = [&](int64_t n_micro, double n_each, bool keeps) {
-    return simulate_steps(cost, plan.shape, static_cast<int>(n_micro), update_order_of(request),
+  const auto steps_of = [&](int n_micro, double n_each, bool keeps) {
+    return simulate_steps(cost, plan.shape, n_micro, update_order_of(request),
                           /*serial=*/!request.has_gpu, keeps, n_each);
   };
-  // One simulated micro-batch stands for several of them where there are very many; it lasts as
-  // long as they do.
-  const int64_t n = std::min(plan.n_micro, std::max<int64_t>(2, n_passes / plan.shape.n_blocks()));
-  if (plan.n_micro <= 2 * n) return steps_of(plan.n_micro, 1, keeps_actions);
-  Simulation simulation =
-      steps_of(n, static_cast<double>(plan.n_micro) / static_cast<double>(n), false);
+  const auto [n, n_each] = simulated_micro_batches(plan, n_passes);
+  if (n_each == 1) return steps_of(n, 1, keeps_actions);
+  Simulation simulation = steps_of(n, n_each, false);
   if (keeps_actions) simulation.actions = steps_of(n, 1, true).actions;
   return simulation;
 }

@@ -74,6 +74,7 @@ struct Plan {
   int64_t micro_batch_size = 0;
   int64_t n_micro = 1;  ///< micro-batches of a full step
   int n_resident = 0;   ///< blocks on the GPU where others are on the host
+  int n_weights = 0;    ///< more blocks whose weights stay on the GPU while the host updates them
   int n_kept_more = 0;  ///< the last layers, which keep more activations than the others
   std::string why;      ///< one line: what was chosen and what bound it
   /** The smallest host-memory shortfall of any candidate; INT64_MAX where none fell short. Where it
@@ -117,6 +118,13 @@ constexpr UpdateOrder update_order_of(const PlanRequest& request) {
 /** Passes of blocks whose simulation tells the same as that of more: 8 micro-batches of 40 layers.
  */
 inline constexpr int64_t kSimulatedPasses = 340;
+
+/** Of very many micro-batches a simulation lists some, each of which lasts as long as several. */
+struct SimulatedMicroBatches {
+  int n = 1;
+  double n_each = 1;
+};
+SimulatedMicroBatches simulated_micro_batches(const Plan& plan, int64_t n_passes);
 
 /** A step of the plan by a cost model of its shape; with `keeps_actions` its trace. */
 Simulation simulate_plan(const CostModel& cost,

@@ -52,10 +52,10 @@ void choose_max_grad_norm(ToyModel& model, DeviceKind device) {
 }
 
 /** Every second block on the device for good. */
-std::vector<Place> mixed_places(const ToyModel& model) {
-  std::vector<Place> places;
-  for (size_t b = 0; b < model.table.blocks.size(); ++b)
-    places.push_back(b % 2 == 1 && b + 1 < model.table.blocks.size() ? Place::device : Place::host);
+std::vector<BlockPlacement> mixed_places(const ToyModel& model) {
+  std::vector<BlockPlacement> places(model.table.blocks.size(), Place::host);
+  for (size_t b = 1; b + 1 < places.size(); ++b)
+    if (b % 2 == 1) places[b] = b % 4 == 1 ? BlockPlacement(Place::device) : kWeightsOnDevice;
   return places;
 }
 
@@ -131,6 +131,14 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
   add("host, 7 workers", [](auto& p) { p.place = Place::host, p.n_workers = 7; });
   add("host, threads", [](auto& p) { p.place = Place::host, p.mode = SimulatedMode::threads; });
   add("mixed", [&](auto& p) { p.places = mixed_places(model); });
+  const auto weights_on_device = [&](auto& p) {
+    p.places = std::vector<BlockPlacement>(model.table.blocks.size(), kWeightsOnDevice);
+  };
+  add("weights on the device, states on host", weights_on_device);
+  add("weights on the device, states on host, vertical, threads, paused", [&](auto& p) {
+    weights_on_device(p);
+    p.order = AccumulationOrder::vertical, p.mode = SimulatedMode::threads, p.pauses = true;
+  });
   add("paused", [](auto& p) { p.pauses = true; });
   add("host, paused", [](auto& p) { p.place = Place::host, p.pauses = true; });
   add("without CUDA graphs", [](auto& p) { p.graphs = false; });

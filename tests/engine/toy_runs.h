@@ -37,7 +37,7 @@ struct ToyModel {
 struct ToyPlacement {
   std::string name = "resident";
   Place place = Place::device;
-  std::optional<std::vector<Place>> places;  ///< per block, in place of `place`
+  std::optional<std::vector<BlockPlacement>> places;  ///< per block, in place of `place`
   Activations activations = Activations::keep;
   bool keeps_last_more = false;  ///< the first third of the layers recompute, the second selective
   Place layer_inputs = Place::device;

@@ -205,7 +205,7 @@ void fill_weights(const ModelTable& model, const StepShape& shape, Segments& seg
   std::atomic<int> next_block{0};
   const auto fill_those_on = [&](Place place) {
     for (int block; (block = next_block++) < shape.n_blocks();)
-      if (shape.blocks[static_cast<size_t>(block)].place == place) fill(block);
+      if (shape.blocks[static_cast<size_t>(block)].place.states == place) fill(block);
   };
   {
     std::vector<std::jthread> threads;
@@ -259,7 +259,7 @@ nlohmann::ordered_json blocks_of(const StepShape& shape) {
       if (const TensorExtent& tensor = shape.borrowed_tensor(b, i); tensor.trainable)
         n_borrowed += tensor.n_elements;
     blocks.push_back({{"name", block.name},
-                      {"place", name_of(block.place)},
+                      {"place", name_of(block.place.states)},
                       {"params", n_all},
                       {"trained", n_trained}});
     if (shape.tied(b)) blocks.back()["borrowed"] = n_borrowed;

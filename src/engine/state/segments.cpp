@@ -1,17 +1,22 @@
 #include "src/engine/state/segments.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "simd/kernels.h"
+#include "src/base/error.h"
 
 namespace ferry {
 
 void Segments::write(std::byte* to, Place place, const void* from, int64_t n_bytes) {
+  memory_.note_new_weights();
   if (place == Place::host) {
     std::memcpy(to, from, static_cast<size_t>(n_bytes));
     return;
   }
+  FERRY_CHECK(place == Place::device, "a segment on {}", name_of(place));
   device_.submit(QueueId::h2d, [&] { device_.copy(QueueId::h2d, to, from, n_bytes); });
   device_.drain();
 }
@@ -21,6 +26,7 @@ void Segments::read(void* to, const std::byte* from, Place place, int64_t n_byte
     std::memcpy(to, from, static_cast<size_t>(n_bytes));
     return;
   }
+  FERRY_CHECK(place == Place::device, "a segment on {}", name_of(place));
   device_.submit(QueueId::d2h, [&] { device_.copy(QueueId::d2h, to, from, n_bytes); });
   device_.drain();
 }

@@ -258,7 +258,16 @@ Simulation simulate_steps(const CostModel& cost,
                           bool serial,
                           bool keeps_actions,
                           double n_each) {
-  const StepList list = make_training_list(shape, make_layout(shape), n_micro, order);
+  return simulate_list(cost, shape, make_training_list(shape, make_layout(shape), n_micro, order),
+                       serial, keeps_actions, n_each);
+}
+
+Simulation simulate_list(const CostModel& cost,
+                         const StepShape& shape,
+                         const StepList& list,
+                         bool serial,
+                         bool keeps_actions,
+                         double n_each) {
   Simulator simulator(cost, list, shape.order, n_each, serial);
   simulator.run();
   Simulation out;

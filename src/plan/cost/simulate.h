@@ -23,8 +23,15 @@ struct Simulation {
   std::vector<TimedAction> actions;  ///< actions of the last steps, seconds from their begin
 };
 
-/** `n_micro` micro-batches a step, each of which takes as long as `n_each`. With `keeps_actions`
- * the trace of two steps is kept. */
+/** Steps of a training list, each of whose micro-batches takes as long as `n_each`. With
+ * `keeps_actions` the trace of two steps is kept. */
+Simulation simulate_list(const CostModel& cost,
+                         const StepShape& shape,
+                         const StepList& list,
+                         bool serial,
+                         bool keeps_actions = false,
+                         double n_each = 1);
+/** The same with `n_micro` micro-batches a step. */
 Simulation simulate_steps(const CostModel& cost,
                           const StepShape& shape,
                           int n_micro,

@@ -129,7 +129,28 @@ Shortfall fit(const PlanRequest& request, StepShape& shape, Search& search) {
   return noted(lacking_of(request, layout_bytes(shape)));
 }
 
-Shortfall fill(const PlanRequest& request, Plan& plan, Search& search, double share) {
+namespace {
+
+/** Leaves the weights of the blocks after the resident ones on the card, of as many as fit there.
+ */
+Shortfall fill_with_weights(const PlanRequest& request, Plan& plan, Search& search) {
+  std::vector<BlockShape*> blocks;
+  for (BlockShape& block : plan.shape.blocks)
+    if (block.place.weights == Place::host) blocks.push_back(&block);
+  const auto lacking_with = [&](size_t n) {
+    for (size_t i = 0; i < blocks.size(); ++i)
+      blocks[i]->place = i < n ? kWeightsOnDevice : BlockPlacement(Place::host);
+    plan.n_weights = static_cast<int>(n);
+    return fit(request, plan.shape, search);
+  };
+  return lacking_with(most_possible(0, blocks.size() + 1,
+                                    [&](size_t n) { return lacking_with(n).gpu_bytes == 0; }));
+}
+
+}  // namespace
+
+Shortfall fill(
+    const PlanRequest& request, Plan& plan, Search& search, double share, bool with_weights) {
   const auto groups = groups_of(plan.shape);
   const auto lacking_with = [&](size_t n) {
     set_resident(plan, groups, n);
@@ -155,7 +176,9 @@ Shortfall fill(const PlanRequest& request, Plan& plan, Search& search, double sh
   // All blocks would be the choice "on the GPU".
   const size_t most =
       most_possible(least, groups.size(), [&](size_t n) { return lacking_with(n).gpu_bytes == 0; });
-  return lacking_with(least + static_cast<size_t>(share * static_cast<double>(most - least)));
+  const Shortfall lacking =
+      lacking_with(least + static_cast<size_t>(share * static_cast<double>(most - least)));
+  return with_weights ? fill_with_weights(request, plan, search) : lacking;
 }
 
 void keep_more(const PlanRequest& request, Plan& plan, const Choice& choice, Search& search) {

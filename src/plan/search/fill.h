@@ -27,9 +27,11 @@ double slot_bytes_at_most(const StepShape& shape, double weights, double grads);
 Shortfall fit(const PlanRequest& request, StepShape& shape, Search& search);
 
 /** Fills the card: the room that slots, activations and workspace leave holds weights and states of
- * as many blocks as fit, or of a share of these. The host may have room for the other blocks only
- * after that. Returns what is lacking then. */
-Shortfall fill(const PlanRequest& request, Plan& plan, Search& search, double share);
+ * as many blocks as fit, or of a share of these; `with_weights`: and then the weights alone of as
+ * many more as fit. The host may have room for the other blocks only after that. Returns what is
+ * lacking then. */
+Shortfall fill(
+    const PlanRequest& request, Plan& plan, Search& search, double share, bool with_weights);
 
 /** The setting that keeps more of the activations by one step: the largest are the first to be
  * recomputed and the last to be kept. It is the same setting where nothing is recomputed. */

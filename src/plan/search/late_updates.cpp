@@ -17,7 +17,7 @@ constexpr int64_t kPasses = 200;
 std::vector<size_t> updated_on_host(const StepShape& shape) {
   std::vector<size_t> blocks;
   for (int b = 0; b < shape.n_blocks(); ++b)
-    if (shape.blocks[static_cast<size_t>(b)].place == Place::host && shape.is_trained(b) &&
+    if (shape.blocks[static_cast<size_t>(b)].place.states == Place::host && shape.is_trained(b) &&
         !shape.tied(b))
       blocks.push_back(static_cast<size_t>(b));
   return blocks;
@@ -71,17 +71,27 @@ void choose_late_updates(const ModelTable& model, const PlanRequest& request, Pl
   const MachineProfile slower = with_slower_updates(*request.machine);
   const CostModel cost(*request.machine, request.has_gpu, model, plan.shape, plan.typical),
       cost_slower(slower, request.has_gpu, model, plan.shape, plan.typical);
-  Plan tried = plan;
-  const auto simulate = [&](const CostModel& with) {
-    return simulate_plan(with, request, tried, /*keeps_actions=*/false, kPasses);
+  // What is late changes the list of a step and no layout.
+  StepShape tried = plan.shape;
+  const Layout layout = make_layout(tried);
+  const auto micro_batches = simulated_micro_batches(plan, kPasses);
+  StepList list;
+  const auto make_list = [&] {
+    list = make_training_list(tried, layout, micro_batches.n, update_order_of(request));
   };
+  const auto simulate = [&](const CostModel& with) {
+    return simulate_list(with, tried, list, /*serial=*/!request.has_gpu, /*keeps_actions=*/false,
+                         micro_batches.n_each);
+  };
+  make_list();
   const Simulation in_time = simulate(cost), in_time_slower = simulate(cost_slower);
   constexpr double kNearlyAll = 1.01, kWorthIt = 0.995;
   const double enough_s = kNearlyAll * (least_seconds(in_time) + least_seconds(in_time_slower));
   double both_s = in_time.step_s + in_time_slower.step_s, best_share = 0;
   for (double share : {0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1.0}) {
     if (both_s < enough_s) break;
-    set_late(tried.shape, blocks, share);
+    set_late(tried, blocks, share);
+    make_list();
     const double step_s = simulate(cost).step_s;
     if (2 * step_s >= both_s * kWorthIt) continue;  // slower updates make no step faster
     const double tried_s = step_s + simulate(cost_slower).step_s;

@@ -65,6 +65,17 @@ std::string saved_text(const Plan& plan, Activations activations) {
                      words_of(activations));
 }
 
+std::string place_text(const PlanRequest& request, const Plan& plan, const Choice& choice) {
+  if (choice.place == Place::device) return request.has_gpu ? "on the GPU" : "in memory";
+  if (plan.n_weights == 0) return "on the host, streamed block by block";
+  const bool all = plan.n_resident + plan.n_weights == plan.shape.n_blocks();
+  return all ? "on the host, the weights on the GPU, too"
+             : fmt::format(
+                   "on the host, streamed block by block but for {} whose weights stay on "
+                   "the GPU",
+                   plan.n_weights);
+}
+
 std::string reason(const PlanRequest& request, const Plan& plan, const Choice& choice) {
   const std::string resident = plan.n_resident > 0
                                    ? fmt::format("of {} of {} blocks on the GPU, of the others",
@@ -74,9 +85,7 @@ std::string reason(const PlanRequest& request, const Plan& plan, const Choice& c
   return fmt::format("{} micro-batch{} of {}{}; weights and states {}{}{}; saved tensors {}{}",
                      plan.n_micro, plan.n_micro == 1 ? "" : "es", plan.micro_batch_size,
                      is_vertical ? ", all through a block before the next block" : "", resident,
-                     resident.empty() ? "" : " ",
-                     choice.place == Place::device ? (request.has_gpu ? "on the GPU" : "in memory")
-                                                   : "on the host, streamed block by block",
+                     resident.empty() ? "" : " ", place_text(request, plan, choice),
                      saved_text(plan, choice.activations),
                      choice.layer_inputs == Place::host ? "; outputs of blocks on the host" : "");
 }
@@ -92,7 +101,7 @@ double least_fetched_bytes(const PlanRequest& request, const Plan& plan) {
   double forward_bytes = 0, backward_bytes = 0, largest_bytes = 0, resident_bytes = 0;
   for (int b = 0; b < shape.n_blocks(); ++b) {
     const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
-    if (block.place == Place::device) continue;
+    if (block.place.weights == Place::device) continue;
     const auto bytes_of = [&](Segment segment) {
       return static_cast<double>(segment_bytes(shape, b, segment));
     };
@@ -117,18 +126,28 @@ double least_fetched_bytes(const PlanRequest& request, const Plan& plan) {
   return n_passes * std::max(0.0, streamed_share * (forward_bytes + backward_bytes) - kept_bytes);
 }
 
+/** A candidate, and what it leaves open. */
+struct Variant {
+  Candidate candidate;
+  int n_weight_slots = kWeightSlots;
+  double resident_share = 1;  ///< a share of the blocks that the card could hold
+  bool with_weights = false;  ///< the weights alone of more blocks stay there
+  bool operator==(const Variant&) const = default;
+};
+
 /** False where a lower bound of a step's time is no better than the plan to beat. One bound is
  * computing alone, with as little recomputed as keep_more() may leave; the other is copying
  * weights alone. */
 bool can_be_faster(const CostModel& cost,
                    const PlanRequest& request,
                    const Plan& plan,
-                   const Choice& choice,
+                   const Variant& variant,
                    const Plan& than) {
-  const Activations most = one_more_kept(choice.activations);
+  const Activations most = one_more_kept(variant.candidate.choice.activations);
   const double enough_s = faster_than_seconds(than);
   return cost.passes_seconds(plan.n_micro, most) < enough_s &&
-         cost.least_fetch_seconds(least_fetched_bytes(request, plan)) < enough_s;
+         (variant.with_weights ||
+          cost.least_fetch_seconds(least_fetched_bytes(request, plan)) < enough_s);
 }
 
 }  // namespace
@@ -142,14 +161,6 @@ int64_t n_micro_most(const ModelTable& model, const PlanRequest& request) {
 }
 
 namespace {
-
-/** A candidate, and what it leaves open. */
-struct Variant {
-  Candidate candidate;
-  int n_weight_slots = kWeightSlots;
-  double resident_share = 1;  ///< a share of the blocks that the card could hold
-  bool operator==(const Variant&) const = default;
-};
 
 class Searcher {
  public:
@@ -227,24 +238,34 @@ class Searcher {
   }
 
   /** Divides the plan's GPU memory in another way: fewer slots, and fewer blocks whose states live
-   * there, so that more activations are kept. */
+   * there, so that more activations are kept, or the weights of more blocks. */
   void rebalance() {
     const Variant start = best_;
     const bool has_resident = found_.plan->n_resident > 0;
+    const bool copies_weights = may_gain_by_weights(*found_.plan);
     if (!request_.has_gpu || !request_.trains || start.candidate.choice.place != Place::host)
       return;
-    for (const int n_slots : {kWeightSlots, kWeightSlots_least})
-      for (const double share : {1.0, 0.5, 0.0}) {
-        const Variant variant = {start.candidate, n_slots, share};
-        if (variant == start) continue;
-        if (n_slots != kWeightSlots && request_.n_weight_slots) continue;
-        if (share < 1 && (request_.placement || !has_resident)) continue;
-        std::optional<Plan> plan = plan_of(variant);
-        if (!plan) continue;
-        if (updates_may_be_late() && may_defer_updates(*plan))
-          choose_late_updates(model_, request_, *plan);
-        keep_if_faster(variant, std::move(*plan));
-      }
+    for (const bool with_weights : {false, true})
+      for (const int n_slots : {kWeightSlots, kWeightSlots_least})
+        for (const double share : {1.0, 0.5, 0.0}) {
+          const Variant variant = {start.candidate, n_slots, share, with_weights};
+          if (variant == start) continue;
+          if (n_slots != kWeightSlots && request_.n_weight_slots) continue;
+          if ((share < 1 || with_weights) && request_.placement) continue;
+          if (share < 1 && !has_resident) continue;
+          if (with_weights && !copies_weights) continue;
+          std::optional<Plan> plan = plan_of(variant);
+          if (!plan) continue;
+          if (updates_may_be_late() && may_defer_updates(*plan))
+            choose_late_updates(model_, request_, *plan);
+          keep_if_faster(variant, std::move(*plan));
+        }
+  }
+  /** Weights that stay cross once a step. Where copies take little of it, that gains little. */
+  static bool may_gain_by_weights(const Plan& plan) {
+    constexpr double kShare = 0.3;
+    return plan.predicted->busy_s[static_cast<size_t>(QueueId::h2d)] >
+           kShare * plan.predicted->step_s;
   }
 
   /** A plan of micro-batches of this size with nothing chosen; nothing where it cannot be laid
@@ -286,13 +307,14 @@ class Searcher {
     std::optional<CostModel> cost;
     if (compares_times_)
       cost.emplace(*request_.machine, request_.has_gpu, model_, plan.shape, plan.typical);
-    if (found_.plan && cost && !can_be_faster(*cost, request_, plan, choice, *found_.plan))
+    if (found_.plan && cost && !can_be_faster(*cost, request_, plan, variant, *found_.plan))
       return {};
     const bool fills =
         request_.has_gpu && request_.trains && !request_.placement && choice.place == Place::host;
-    const int64_t lacking = (fills ? fill(request_, plan, found_, variant.resident_share)
-                                   : fit(request_, plan.shape, found_))
-                                .total();
+    const int64_t lacking =
+        (fills ? fill(request_, plan, found_, variant.resident_share, variant.with_weights)
+               : fit(request_, plan.shape, found_))
+            .total();
     if (lacking == 0) keep_more(request_, plan, choice, found_);
     plan.why = reason(request_, plan, choice);
     if (lacking > 0) {

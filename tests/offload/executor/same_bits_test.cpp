@@ -52,7 +52,8 @@ constexpr Activations kActivations[] = {Activations::keep, Activations::selectiv
                                         Activations::recompute,
 #endif
                                         Activations::host};
-constexpr Placing kPlacings[] = {Placing::gpu, Placing::host, Placing::mixed};
+constexpr Placing kPlacings[] = {Placing::gpu, Placing::host, Placing::mixed,
+                                 Placing::weights_on_gpu};
 
 TEST_P(SameBits, AReferenceThatLearnsSomething) {
   const ToyResult a = reference();
@@ -168,7 +169,7 @@ TEST_P(SameBits, UnderAdversarialOrders) {
   const ToyResult expected = reference();
   for (int seed = 0; seed < n_seeds(); ++seed)
     for (AccumulationOrder order : kOrders)
-      for (Placing placing : {Placing::host, Placing::mixed}) {
+      for (Placing placing : {Placing::host, Placing::mixed, Placing::weights_on_gpu}) {
         ShapeOptions o = shape();
         o.placing = placing;
         o.order = order;

@@ -46,7 +46,7 @@ TEST(Lists, HaveNoHazardWhateverTheShape) {
 }
 
 TEST(Lists, OfAModelThatOnlyEvaluatesHaveNoHazard) {
-  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed}) {
+  for (Placing placing : {Placing::gpu, Placing::host, Placing::mixed, Placing::weights_on_gpu}) {
     const StepShape shape =
         make_shape({.placing = placing, .activations = Activations::host, .trains = false});
     const StepList list = evaluation_list(shape);
@@ -236,7 +236,8 @@ TEST(Lists, UpdateAsGradientsArriveButForLateAndTiedBlocks) {
       };
       for (int b = 0; b < shape.n_blocks(); ++b) {
         const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
-        const bool arrives = block.place == Place::host && !block.updates_late && !shape.tied(b);
+        const bool arrives =
+            block.place.states == Place::host && !block.updates_late && !shape.tied(b);
         const auto update = index_of(Verb::update, b);
         ASSERT_LT(update, std::ssize(list));
         EXPECT_EQ(update < index_of(Verb::decide, -1), arrives) << block.name;
@@ -265,6 +266,17 @@ TEST(Lists, FetchEachBlockOncePerPassInVerticalOrder) {
   for (BlockShape& b : horizontal.blocks)
     b.place = Place::device;
   EXPECT_EQ(fetches(training_list(horizontal, 4)), 0);
+}
+
+TEST(Lists, FetchWeightsThatStayOnceAStep) {
+  const StepShape shape =
+      make_shape({.n_layers = 6, .n_micro_max = 4, .placing = Placing::weights_on_gpu});
+  const Layout layout = make_layout(shape);
+  EXPECT_TRUE(layout.weight_slots.empty());
+  const auto fetches = [](const StepList& list) { return count_of(list, Verb::fetch_weights); };
+  EXPECT_EQ(fetches(make_training_list(shape, layout, 4)), 8u);
+  EXPECT_EQ(fetches(make_evaluation_list(shape, layout)), 8u);
+  EXPECT_EQ(fetches(make_evaluation_list(shape, layout, /*fetches_own_slots=*/false)), 0u);
 }
 
 TEST(Lists, DoNotRecomputeWhatIsStillThere) {

@@ -78,7 +78,9 @@ class ProgramMaker {
       touches.push_back({decision, 0, 1, false});
     return touches;
   }
-  bool decides_by_itself(int b) const { return each_decides_ && block(b).place == Place::host; }
+  bool decides_by_itself(int b) const {
+    return each_decides_ && block(b).place.states == Place::host;
+  }
 
   // ---- What bytes hold
 
@@ -290,7 +292,7 @@ class ProgramMaker {
     write_all(a, Role::grads, wants_grads ? grads_n(b) * compute_bytes() : 0,
               {What::grads, b, m, step_});
     const bool is_on_device =
-        block(b).place == Place::device || shape_.order == AccumulationOrder::vertical;
+        block(b).place.grads == Place::device || shape_.order == AccumulationOrder::vertical;
     if (wants_grads && has_sum(b) && is_on_device) follow_sum(a);
   }
 

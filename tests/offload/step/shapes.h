@@ -8,7 +8,8 @@
 
 namespace ferry::test {
 
-enum class Placing { gpu, host, mixed };
+/** weights_on_gpu: the host updates what the GPU keeps. */
+enum class Placing { gpu, host, mixed, weights_on_gpu };
 /** The frozen part: the embeddings and layer 0, layer 1 between trained ones, every block but the
  * embeddings, or each block's second tensor. */
 enum class Frozen { nothing, first_blocks, middle_block, all_but_embeddings, second_tensors };
@@ -106,6 +107,8 @@ inline StepShape make_shape(const ShapeOptions& o) {
     b.place = o.placing == Placing::gpu || (o.placing == Placing::mixed && !end && index % 2 == 0)
                   ? Place::device
                   : Place::host;
+    const bool in_mixture = o.placing == Placing::mixed && !end && index % 4 == 3;
+    if (o.placing == Placing::weights_on_gpu || in_mixture) b.place = kWeightsOnDevice;
     constexpr Activations kAll[] = {Activations::keep, Activations::recompute, Activations::host,
                                     Activations::selective};
     b.activations = o.mixed_activations ? kAll[index % 4] : o.activations;
@@ -157,21 +160,27 @@ inline StepShape random_shape(std::mt19937_64& random) {
     shape.blocks.resize(1);
     chain_blocks(shape, layer_input_bytes(o.compute));
   }
-  const int placing = up_to(3), activations = up_to(5);
+  const int placing = up_to(4), activations = up_to(5);
   for (BlockShape& b : shape.blocks) {
-    const int place = placing == 2 ? up_to(2) : placing;
-    b.place = place ? Place::host : Place::device;
+    constexpr BlockPlacement kAll[] = {Place::device, Place::host, kWeightsOnDevice};
+    b.place = kAll[placing == 3 ? up_to(3) : placing];
     b.activations = static_cast<Activations>(activations == 4 ? up_to(4) : activations);
     if (up_to(10) == 0) b.saved_bytes = b.saved_recomputed_bytes = 0;
     b.updates_late = up_to(3) == 0;
   }
+  // Gradients of what is shared are added in one place; its weights may be in two.
+  const auto live_with = [&](BlockShape& b, const BlockShape& owner) {
+    b.place = owner.place.states == Place::device ? BlockPlacement(Place::device)
+              : up_to(2)                          ? BlockPlacement(Place::host)
+                                                  : kWeightsOnDevice;
+  };
   for (BlockShape& b : shape.blocks)
     for (const BorrowedExtent& borrowed : b.borrowed)
-      b.place = shape.blocks[static_cast<size_t>(borrowed.block)].place;
+      live_with(b, shape.blocks[static_cast<size_t>(borrowed.block)]);
   // A second borrower, in the middle: shared blocks.
   if (o.tied && shape.n_blocks() > 3 && up_to(3) == 0) {
     shape.blocks[2].borrowed = {{0, 1}};
-    shape.blocks[2].place = shape.blocks[0].place;
+    live_with(shape.blocks[2], shape.blocks[0]);
   }
   const int frozen = up_to(8);  // mostly nothing
   if (frozen < 5) freeze(shape, static_cast<Frozen>(frozen));

@@ -71,7 +71,7 @@ TEST(Search, MoreMemoryNeverMakesAStepSlower) {
         EXPECT_LE(plan.predicted->step_s, last_s * 1.025) << gib << " GiB: " << plan.why;
         last_s = plan.predicted->step_s;
       }
-      EXPECT_EQ(make_plan(model, on_gpu(machine, 80 * kGiB, clips)).shape.blocks[5].place,
+      EXPECT_EQ(make_plan(model, on_gpu(machine, 80 * kGiB, clips)).shape.blocks[5].place.states,
                 Place::device);
     }
 }
@@ -126,7 +126,7 @@ TEST(Search, FillsTheCardWithBlocks) {
   EXPECT_GT(filled.n_resident, 2) << filled.why;
   EXPECT_LT(filled.n_resident, filled.shape.n_blocks());
   for (int b = 0; b < filled.shape.n_blocks(); ++b)
-    EXPECT_EQ(filled.shape.blocks[static_cast<size_t>(b)].place == Place::device,
+    EXPECT_EQ(filled.shape.blocks[static_cast<size_t>(b)].place.states == Place::device,
               b < filled.n_resident);
   // One block more would not fit.
   StepShape more = filled.shape;
@@ -214,10 +214,32 @@ TEST(Search, BlocksThatShareTensorsLiveTogether) {
   for (int64_t gib : {5, 8, 10, 12}) {
     PlanRequest request = on_gpu(machine, gib * kGiB);
     const Plan plan = make_plan(model, request);
-    EXPECT_EQ(plan.shape.blocks.front().place, plan.shape.blocks.back().place) << plan.why;
+    EXPECT_EQ(plan.shape.blocks.front().place.grads, plan.shape.blocks.back().place.grads)
+        << plan.why;
     n_shared_out += plan.n_resident > 0 && plan.n_resident < plan.shape.n_blocks();
   }
   EXPECT_GT(n_shared_out, 0);
+}
+
+// Weights that stay on the card while the host updates them cross once a step, in place of twice a
+// micro-batch.
+TEST(Search, KeepsWeightsOnTheCardWhereCopiesBind) {
+  const ModelTable model = bert(1024, 24);
+  const MachineProfile machine =
+      even_machine({.copy_bytes_per_s = 2e9, .adamw_params_per_s = 50e9});
+  for (const int64_t gpu_bytes : {3 * kGiB / 2, 2 * kGiB}) {
+    PlanRequest request = on_gpu(machine, gpu_bytes);
+    request.micro_batch_size = 4;
+    request.order = AccumulationOrder::horizontal;
+    const Plan plan = make_plan(model, request);
+    EXPECT_GT(plan.n_weights, 0) << plan.why;
+    EXPECT_LE(plan.layout.n_bytes[0], gpu_bytes);
+    Plan streamed = plan;
+    for (BlockShape& block : streamed.shape.blocks)
+      if (block.place == kWeightsOnDevice) block.place = Place::host;
+    EXPECT_GT(simulate_plan(model, request, streamed).step_s, 1.1 * plan.predicted->step_s)
+        << plan.why;
+  }
 }
 
 TEST(Search, TakesMicroBatchesVerticallyWhereCopiesBind) {

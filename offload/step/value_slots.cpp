@@ -1,0 +1,90 @@
+#include "offload/step/value_slots.h"
+
+namespace ferry {
+
+ValueSlots::ValueSlots(const StepShape& shape,
+                       const Layout& layout,
+                       std::span<const BlockPass> passes,
+                       int n_micro)
+    : shape_(shape),
+      layout_(layout),
+      passes_(passes),
+      n_micro_(n_micro),
+      slots_(layout.value_slots, reads_of_items()) {
+  if (!layout.value_slots.empty()) find_those_that_leave();
+}
+
+RegionId ValueSlots::home_of(int value) const {
+  const int lane = shape_.n_live() == 1 ? 0 : passes_[t_].micro;
+  return layout_.values[static_cast<size_t>(value * shape_.n_live() + lane)];
+}
+
+std::vector<int> ValueSlots::read_by(const BlockPass& pass) const {
+  const BlockValues& values = shape_.blocks[static_cast<size_t>(pass.block)].values;
+  std::vector<int> read = values.inputs;
+  if (pass.backward)
+    read.insert(read.end(), values.grad_outputs.begin(), values.grad_outputs.end());
+  return read;
+}
+
+std::vector<std::vector<int>> ValueSlots::reads_of_items() {
+  std::vector<std::vector<int>> reads;
+  if (layout_.value_slots.empty()) return reads;
+  reads.resize(shape_.values.size() * static_cast<size_t>(n_micro_));
+  for (t_ = 0; t_ < passes_.size(); ++t_)
+    for (int value : read_by(passes_[t_]))
+      if (is_in_slot(value))
+        reads[static_cast<size_t>(item_of(value))].push_back(static_cast<int>(t_));
+  return reads;
+}
+
+/** Goes through all passes once before the list does. */
+void ValueSlots::find_those_that_leave() {
+  const SlotPool empty = slots_;
+  leaves_.assign(shape_.values.size() * static_cast<size_t>(n_micro_), false);
+  for (size_t t = 0; t < passes_.size(); ++t) {
+    begin_pass(t);
+    const BlockValues& values = shape_.blocks[static_cast<size_t>(passes_[t].block)].values;
+    for (int value : read_by(passes_[t]))
+      find(value);
+    for (int value : passes_[t].backward ? values.grad_inputs : values.outputs)
+      find(value);
+  }
+  slots_ = empty;
+}
+
+void ValueSlots::begin_pass(size_t t) {
+  t_ = t;
+  pinned_.clear();
+  if (leaves_.empty()) return;
+  for (int value : read_by(passes_[t]))
+    if (const int slot = slots_.find(item_of(value)); slot >= 0) pinned_.push_back(slot);
+}
+
+ValueSlots::At ValueSlots::find(int value) {
+  if (const RegionId home = home_of(value); home >= 0) return {.region = home};
+  const int item = item_of(value), t = static_cast<int>(t_);
+  int slot = slots_.find(item);
+  const bool is_there = slot >= 0;
+  if (is_there) {
+    slots_.use(slot, t);
+  } else {
+    const auto taken = slots_.take(item, t, pinned_);
+    slot = taken.slot;
+    if (taken.evicted >= 0 && slots_.next_read(taken.evicted, t) != SlotPool::kNever)
+      leaves_[static_cast<size_t>(taken.evicted)] = true;
+  }
+  pinned_.push_back(slot);
+  return {.region = slots_.region(slot), .is_there = is_there};
+}
+
+bool ValueSlots::is_needed_later(int value) const {
+  return !is_in_slot(value) ||
+         slots_.next_read(item_of(value), static_cast<int>(t_)) != SlotPool::kNever;
+}
+
+bool ValueSlots::leaves(int value) const {
+  return is_in_slot(value) && leaves_[static_cast<size_t>(item_of(value))];
+}
+
+}  // namespace ferry
