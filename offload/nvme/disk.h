@@ -30,8 +30,9 @@ class Disk {
   /** The path, or the paths, for messages. */
   virtual std::string name() const = 0;
 
-  /** Starts a read of to.size() bytes and returns; where many requests are under way it may block
-   * until one has ended. The memory stays valid until wait() has returned or thrown. */
+  /** Starts a read of to.size() bytes and returns. The memory stays valid until wait() has ended;
+   * where it threw because the drive did not answer, to the end of the process: the drive may still
+   * write to it. */
   virtual DiskTicket read(int64_t offset_bytes, std::span<std::byte> to) = 0;
   /** The same for a write. The bytes must not change before wait() has returned. */
   virtual DiskTicket write(int64_t offset_bytes, std::span<const std::byte> from) = 0;

@@ -1,0 +1,39 @@
+#pragma once
+// One file of a disk: opened for direct transfers, locked, and with all of its space reserved, or a
+// reason in words before a byte is written. Private to offload/nvme.
+
+#include <cstdint>
+#include <filesystem>
+
+#include "src/files/unique_fd.h"
+
+namespace ferry {
+
+/** A file that was made here goes again with the object, unless keep() or take() was called. */
+class DiskFile {
+ public:
+  /** Opens the file, or makes it where `may_make`; what it holds stays. Throws Error(usage) where
+   * the directory or its file system will not do, Error(does_not_fit) where there is no room,
+   * Error(machine) where another process has it, or the system refuses. */
+  DiskFile(std::filesystem::path file, int64_t n_bytes, bool may_make);
+  DiskFile(DiskFile&& other) noexcept;
+  DiskFile& operator=(DiskFile&&) = delete;
+  ~DiskFile();
+
+  /** The file and its space survive a power cut from here on; gives the descriptor away, which
+   * holds the lock. */
+  UniqueFd keep();
+
+ private:
+  void open(bool may_make);
+  void make();
+  void lock();
+  void reserve(int64_t n_bytes);
+  void check_direct();
+
+  std::filesystem::path file_;
+  UniqueFd fd_;
+  bool is_new_ = false;
+};
+
+}  // namespace ferry
