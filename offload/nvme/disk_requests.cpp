@@ -116,10 +116,9 @@ void DiskRequests::wait(DiskTicket ticket) {
   while (!request.has_ended() && lost_code_ == 0 && !sees_loss(request.added))
     ended_.wait_until(lock, patience_end(request.added));
   const Request outcome = request;
-  if (!outcome.has_ended()) {  // its pieces may still come back: its place stays taken
-    ++request.generation;
-    fail(outcome, lost_code_, next_place(outcome));
-  }
+  ++request.generation;  // the ticket is used up
+  // Where its pieces may still come back, its place stays taken.
+  if (!outcome.has_ended()) fail(outcome, lost_code_, next_place(outcome));
   free_requests_.push_back(i);
   if (outcome.code != 0) fail(outcome, outcome.code, outcome.failed);
 }
@@ -198,20 +197,25 @@ bool DiskRequests::take_result(DiskPiece& piece, int64_t result) {
 
 void DiskRequests::end(const DiskPiece& piece, int code) {
   note_movement();
+  std::lock_guard lock(mutex_);
+  Request& request = requests_[piece.request];
+  --request.n_under_way;
+  if (code != 0 && request.code == 0) {
+    request.code = code;
+    request.failed = {piece.file, piece.offset_bytes, piece.n_bytes};
+    if (request.n_cut < request.n_bytes) waiting_.pop_front();
+    request.n_cut = request.n_bytes;
+  }
+  flights_[static_cast<size_t>(piece.flight)].is_under_way = false;
+  free_flights_.push_back(piece.flight);
+  last_end_ = Clock::now();
+  has_news_ = has_news_ || request.has_ended() || is_closed_;
+}
+
+void DiskRequests::announce() {
   {
     std::lock_guard lock(mutex_);
-    Request& request = requests_[piece.request];
-    --request.n_under_way;
-    if (code != 0 && request.code == 0) {
-      request.code = code;
-      request.failed = {piece.file, piece.offset_bytes, piece.n_bytes};
-      if (request.n_cut < request.n_bytes) waiting_.pop_front();
-      request.n_cut = request.n_bytes;
-    }
-    flights_[static_cast<size_t>(piece.flight)].is_under_way = false;
-    free_flights_.push_back(piece.flight);
-    last_end_ = Clock::now();
-    if (!request.has_ended() && !is_closed_) return;
+    if (!std::exchange(has_news_, false)) return;
   }
   ended_.notify_all();
 }
@@ -259,7 +263,7 @@ void DiskRequests::fail(const Request& request, int code, const Stripes::Place& 
   if (code == kFileEnded)
     cause = "the file ends before";
   else if (code == ETIMEDOUT)
-    cause = fmt::format("the drive gave no answer for {:.0f} s",
+    cause = fmt::format("the drive gave no answer for {:g} s",
                         std::chrono::duration<double>(options_.deadline).count());
   else
     cause = std::generic_category().message(code);

@@ -65,6 +65,8 @@ class DiskRequests {
   /** What the system said of a piece: the bytes that it moved, or -errno. False: `piece` is what is
    * left, to be asked for again. True: the piece has ended, one way or the other. */
   bool take_result(DiskPiece& piece, int64_t result);
+  /** Wakes those whose requests have ended: after the queue has given the drive more to do. */
+  void announce();
   /** Nothing will be served any more. */
   void lose(int code);
   bool is_closed() const;
@@ -110,7 +112,7 @@ class DiskRequests {
   std::vector<int> free_flights_;
   Clock::time_point last_end_;
   std::function<void()> wake_;
-  bool wants_wake_ = false, is_closed_ = false;
+  bool wants_wake_ = false, has_news_ = false, is_closed_ = false;
   int lost_code_ = 0;
 };
 

@@ -32,9 +32,11 @@ int64_t call(const DiskQueueState& state, const DiskPiece& piece) {
 }
 
 void serve(DiskQueueState& state) {
-  while (std::optional<DiskPiece> piece = state.requests.await_piece())
+  while (std::optional<DiskPiece> piece = state.requests.await_piece()) {
     while (!state.requests.take_result(*piece, call(state, *piece))) {
     }
+    state.requests.announce();
+  }
 }
 
 class PoolQueue final : public DiskQueue {

@@ -173,7 +173,11 @@ void Ring::serve() {
     while (const std::optional<DiskPiece> piece = state_.requests.next_piece()) {
       submit(*piece);
       ++n_under_way_;
+      // One by one: neighbours that come together are merged, and a few large requests keep a drive
+      // less busy than many. What is not taken now goes with the wait.
+      io_uring_submit(&ring_);
     }
+    state_.requests.announce();
     if (n_under_way_ == 0 && state_.requests.is_closed()) return;
     if (!is_polling_) submit_poll();
     const int result = io_uring_submit_and_wait(&ring_, 1);
