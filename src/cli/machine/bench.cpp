@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/cli/commands.h"
+#include "src/cli/machine/bench_disk.h"
 #include "src/cli/machine/profile_tables.h"
 #include "src/config/options/option.h"
 #include "src/files/write/atomic_file.h"
@@ -40,7 +41,7 @@ constexpr std::string_view kBenchHelp =
     "  gpu        element-wise kernels, launches and AdamW on the GPU\n"
     "  gemm       products of each type at the sizes of training\n"
     "  attention  forward and backward of each backend by length and head width\n"
-    "  disk       direct writes and reads in the current directory; leaves nothing there\n"
+    "  disk       a drive as it keeps states, beside fio; `ferry bench disk --help` says more\n"
     "  all        all of these; with --output the machine's profile is written there\n"
     "  step       training steps of a small model of random weights\n"
     "  card       the GPU's figures as a file that describes the card to others: ferry plan\n"
@@ -57,7 +58,6 @@ struct BenchRequest {
   std::string seconds;
   fs::path output;
   bool wants_json = false;
-  bool wants_help = false;
 };
 
 [[noreturn]] void refuse(const std::string& what, std::string_view hint = kUsage) {
@@ -82,9 +82,7 @@ BenchRequest parse_bench(Arguments arguments) {
       if (i + 1 == arguments.size()) refuse(fmt::format("{} needs a value", word));
       return arguments[++i];
     };
-    if (word == "--help" || word == "-h")
-      request.wants_help = true;
-    else if (word == "--json")
+    if (word == "--json")
       request.wants_json = true;
     else if (word == "--seconds")
       request.seconds = service::checked_seconds(value());
@@ -96,7 +94,6 @@ BenchRequest parse_bench(Arguments arguments) {
     else
       refuse(fmt::format("unexpected argument '{}'", word));
   }
-  if (request.wants_help) return request;
   if (request.part.empty()) refuse("no part is named", kUsage);
   check_part(request.part);
   if (!request.output.empty() && request.part != "card" && request.part != "all")
@@ -213,11 +210,14 @@ std::span<const std::string_view> bench_parts() {
 }
 
 int run_bench(Arguments arguments) {
-  const BenchRequest request = parse_bench(arguments);
-  if (request.wants_help) {
-    fmt::print("{}", kBenchHelp);
+  const bool is_of_disk = !arguments.empty() && arguments.front() == "disk";
+  const auto is_help = [](const std::string& word) { return word == "--help" || word == "-h"; };
+  if (std::ranges::any_of(arguments, is_help)) {
+    fmt::print("{}", is_of_disk ? kBenchDiskHelp : kBenchHelp);
     return 0;
   }
+  if (is_of_disk) return run_bench_disk(arguments.subspan(1));
+  const BenchRequest request = parse_bench(arguments);
   if (!request.output.empty()) check_can_be_made(request.output);
   const Measured measured = measure(request);
   if (request.part == "all" && !request.output.empty())
