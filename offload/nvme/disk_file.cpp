@@ -70,9 +70,11 @@ std::string_view opening_hint(int code) {
          "name a directory on ext4, XFS or Btrfs");
 }
 
+/** Any number where the file system does not tell. */
 int64_t free_bytes(int fd) {
   struct statvfs space {};
-  return ::fstatvfs(fd, &space) == 0 ? static_cast<int64_t>(space.f_bavail * space.f_frsize) : 0;
+  if (::fstatvfs(fd, &space) != 0 || space.f_blocks == 0) return INT64_MAX;
+  return static_cast<int64_t>(space.f_bavail * space.f_frsize);
 }
 
 int allocate(int fd, int64_t n_bytes) {
