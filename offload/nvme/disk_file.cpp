@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 
 constexpr int kFlags = O_RDWR | O_DIRECT | O_CLOEXEC;
 /** The system holds the files of a run that was killed until its last transfers have ended. */
-constexpr auto kLockPatience = 3s;
+constexpr auto kLockPatience = 2s;
 
 [[noreturn]] void refuse(Fault fault,
                          const fs::path& file,

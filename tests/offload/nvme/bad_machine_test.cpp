@@ -107,7 +107,9 @@ class ServedFile {
       why = "there is no /dev/fuse for this user";
       return;
     }
-    std::vector<std::string> words = {"nbdfuse", path_.string(), "--command",
+    // It ends with this process, however that ends.
+    std::vector<std::string> words = {"setpriv", "--pdeathsig",  "TERM",
+                                      "nbdfuse", path_.string(), "--command",
                                       "nbdkit",  "-s",           "--exit-with-parent"};
     for (std::string& word : filters)
       words.push_back(std::move(word));
@@ -117,13 +119,14 @@ class ServedFile {
     pointers.push_back(nullptr);
     posix_spawn_file_actions_t quiet;
     ::posix_spawn_file_actions_init(&quiet);
-    ::posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
+      ::posix_spawn_file_actions_addopen(&quiet, fd, "/dev/null", O_WRONLY, 0);
     const int code =
         ::posix_spawnp(&server_, words[0].c_str(), &quiet, nullptr, pointers.data(), environ);
     ::posix_spawn_file_actions_destroy(&quiet);
     if (code != 0) {
       server_ = 0;
-      why = "nbdfuse and nbdkit are not installed";
+      why = "setpriv is not installed";
       return;
     }
     for (int i = 0; i < 1000; ++i) {
@@ -134,7 +137,7 @@ class ServedFile {
       }
       std::this_thread::sleep_for(10ms);
     }
-    why = "nbdfuse or nbdkit is not there or does not start";
+    why = "nbdfuse or nbdkit is not installed, or does not start";
   }
   ~ServedFile() {
     if (server_ == 0) return;
@@ -205,10 +208,10 @@ TEST_P(BadDrive, AFaultOfTheDriveIsNamedAndPasses) {
   EXPECT_TRUE(serves(*disk, window_.part(0, kBytes)));
 }
 
-/** Each request takes a hundred times what a drive takes, and none of them its deadline. */
+/** Each request takes a hundred times what it does on a drive, and none of them its deadline. */
 TEST_P(BadDrive, ASlowDriveIsWaitedFor) {
   auto disk =
-      open_served({"--filter=delay", "file", backing(), "delay-read=30ms", "delay-write=30ms"},
+      open_served({"--filter=delay", "file", backing(), "delay-read=15ms", "delay-write=15ms"},
                   {.request_bytes = 256 * kKiB, .deadline = 60s});
   if (!disk) return;
   EXPECT_TRUE(serves(*disk, window_.part(0, kBytes)));
@@ -216,6 +219,7 @@ TEST_P(BadDrive, ASlowDriveIsWaitedFor) {
 
 /** Its server stands still until the disk is gone: a wait for it would never end. */
 TEST_P(BadDrive, ADriveThatStopsIsGivenUp) {
+  window_.keep();
   auto disk = open_served({"file", backing()}, {.request_bytes = kMiB, .deadline = 400ms});
   if (!disk) return;
   EXPECT_TRUE(serves(*disk, window_.part(0, kBytes)));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -29,17 +30,23 @@ class AlignedMemory {
       : bytes_(static_cast<std::byte*>(
                    std::aligned_alloc(kDiskAlignment_bytes, static_cast<size_t>(n_bytes))),
                &std::free),
-        n_bytes_(n_bytes) {
-    std::memset(bytes_.get(), 0xA5, static_cast<size_t>(n_bytes));
+        all_(bytes_.get(), static_cast<size_t>(n_bytes)) {
+    std::ranges::fill(all_, std::byte{0xA5});
   }
-  std::span<std::byte> all() const { return {bytes_.get(), static_cast<size_t>(n_bytes_)}; }
+  std::span<std::byte> all() const { return all_; }
   std::span<std::byte> part(int64_t begin, int64_t n_bytes) const {
-    return all().subspan(static_cast<size_t>(begin), static_cast<size_t>(n_bytes));
+    return all_.subspan(static_cast<size_t>(begin), static_cast<size_t>(n_bytes));
+  }
+  /** To the end of the process: a drive that was given up may still use it. */
+  void keep() {
+    static std::vector<Bytes> kept;
+    kept.push_back(std::move(bytes_));
   }
 
  private:
-  std::unique_ptr<std::byte, decltype(&std::free)> bytes_;
-  int64_t n_bytes_;
+  using Bytes = std::unique_ptr<std::byte, decltype(&std::free)>;
+  Bytes bytes_;
+  std::span<std::byte> all_;
 };
 
 /** Eight bytes that no other place of the disk and no other seed has. */

@@ -64,7 +64,7 @@ TEST_P(EachTransport, ReadsWhatWasWritten) {
 }
 
 TEST_P(EachTransport, KeepsManyRequestsUnderWayAtOnce) {
-  constexpr int64_t kPart = 40 * kKiB, kParts = 200;
+  constexpr int64_t kPart = 40 * kKiB, kParts = 100;
   auto disk = open({file()}, kPart * kParts, {.request_bytes = 16 * kKiB, .depth = 3});
   if (!disk) return;
   std::vector<DiskTicket> tickets;
@@ -222,6 +222,7 @@ TEST_P(EachTransport, AFileThatWasCutShortEndsTheRead) {
 /** A drive that never answers: nothing may wait for it longer than the deadline, least of all the
  * end of the disk. */
 TEST_P(EachTransport, ADriveThatDoesNotAnswerEndsEveryWait) {
+  window_.keep();
   auto answers = std::make_shared<std::latch>(1);
   const DiskFaults faults{.answer = [answers](const DiskPiece&, int64_t result) {
     answers->wait();
