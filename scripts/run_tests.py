@@ -47,6 +47,9 @@ CONCURRENT = {
                 # Types of numbers share the same threads, and these devices have one; all of them run under ASan.
                 '-*/fp16', '*/bf16', '*UnderAdversarialOrders*', 'EveryFault.*serial*', 'EveryFault.*adversarial*'],
     'files': ['SafetensorsWriter*', 'CheckpointWriter.*', 'AtomicFile.*', 'DirectWriter*', 'WriteError.*', 'AppendOnlyFile.*'],
+    'nvme': ['EachTransport.*', 'BadDrive.ADriveThatStops*',
+             # The same threads, and a death test that starts the program anew.
+             '-*ReadsWhat*', '*SharesStripes*', '*WhatIsNotAligned*', '*CutShort*'],
     'runs': ['*'],
     'data': ['TokenizeDataset.*'],
     'service': ['PlanAnswers.*', 'MetricsFile.WhileItIsWritten', 'SteeredRun.*', 'WatchedRun.*'],

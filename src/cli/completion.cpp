@@ -91,6 +91,16 @@ CompletedProgram whole_program() {
                            .verbs = {"bench"},
                            .help = "The file to write, of bench card or bench all",
                            .completes = Completes::file});
+  program.flags.push_back({.names = {"directory"},
+                           .verbs = {"bench"},
+                           .help = "Whose drive bench disk measures",
+                           .completes = Completes::file});
+  for (const auto& [name, help] :
+       {std::pair{"request-bytes", "A request of bench disk to the drive"},
+        {"depth", "Requests of bench disk under way at once"},
+        {"file-bytes", "The file of bench disk"},
+        {"turns", "Turns of each pattern of bench disk"}})
+    program.flags.push_back({.names = {name}, .verbs = {"bench"}, .help = help});
   return program;
 }
 

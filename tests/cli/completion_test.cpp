@@ -183,7 +183,9 @@ TEST_P(Completion, VerbsAndTheirWords) {
           {"ferry doctor --j", {"--json"}},
           {"ferry doctor --no", {"--no-measure"}},
           {"ferry bench a", {"adamw", "attention", "all"}},
-          {"ferry bench gemm --", {"--help", "--json", "--seconds", "--output"}}});
+          {"ferry bench gemm --",
+           {"--help", "--json", "--seconds", "--output", "--directory", "--request-bytes",
+            "--depth", "--file-bytes", "--turns"}}});
 }
 
 /** Every flag of every verb, from the tables. */

@@ -149,15 +149,6 @@ TEST_F(BenchProgram, AnUnknownPartIsToldTheParts) {
   }
 }
 
-TEST_F(BenchProgram, DiskLeavesNothing) {
-  const Outcome outcome = run({"bench", "disk", "--seconds", "0.3"});
-  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_TRUE(std::filesystem::is_empty(home_.path()));
-  EXPECT_TRUE(outcome.out.find("written past") != std::string::npos ||
-              outcome.err.find("O_DIRECT") != std::string::npos)
-      << outcome.out << outcome.err;
-}
-
 TEST_F(BenchProgram, WithoutAGpuThereAreNoCopiesAndNoCard) {
   const Outcome copies = run({"bench", "copy", "--seconds", "0.3", "--json"});
   ASSERT_EQ(copies.exit_code, 0) << copies.err;

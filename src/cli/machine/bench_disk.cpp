@@ -19,7 +19,7 @@ namespace ferry::cli {
 const std::string_view kBenchDiskHelp =
     "ferry bench disk - what a drive gives the engine that keeps states on NVMe\n\n"
     "usage: ferry bench disk [--directory DIR]... [--request-bytes SIZE] [--depth N]\n"
-    "                        [--turns N] [--seconds S] [--json]\n\n"
+    "                        [--file-bytes SIZE] [--turns N] [--seconds S] [--json]\n\n"
     "Three patterns: reads and writes at rising offsets, and the optimizer's, which reads one half "
     "of\na file while it writes the other. Where fio is installed it runs the same patterns on the "
     "same\nfile by io_uring, in turns with Ferry; figures are medians of the turns.\n\n"
@@ -27,6 +27,7 @@ const std::string_view kBenchDiskHelp =
     "                        the bytes in stripes, without fio. Nothing is left there\n"
     "  --request-bytes SIZE  a request to the drive, a multiple of 4 KiB (1MiB)\n"
     "  --depth N             requests under way at once on each drive (16)\n"
+    "  --file-bytes SIZE     the file, at most a quarter of what is free (2GiB)\n"
     "  --turns N             turns of each pattern (3)\n"
     "  --seconds S           about how long all turns take together (12)\n"
     "  --json                all figures, turn by turn\n";
@@ -38,7 +39,7 @@ using service::DiskBench;
 using service::DiskBenchOptions;
 using service::DiskBenchRates;
 
-constexpr int64_t kRequest_bytes_max = 64 * kMiB;
+constexpr int64_t kRequest_bytes_max = 64 * kMiB, kFile_bytes_max = 1024 * kGiB;
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(Fault::usage, "cli.bench", what, "see `ferry bench disk --help`");
@@ -53,10 +54,11 @@ int checked_count(const std::string& word, const std::string& text, int most) {
   return value;
 }
 
-int64_t checked_request(const std::string& text) {
+int64_t checked_size(const std::string& word, const std::string& text, int64_t most) {
   const std::optional<int64_t> value = parse_bytes(text);
-  if (!value || *value <= 0 || *value > kRequest_bytes_max || *value % kDiskAlignment_bytes != 0)
-    refuse(fmt::format("--request-bytes {}, expected a multiple of 4 KiB up to 64 MiB", text));
+  if (!value || *value <= 0 || *value > most || *value % kDiskAlignment_bytes != 0)
+    refuse(fmt::format("{} {}, expected a multiple of 4 KiB up to {}", word, text,
+                       format_bytes(most)));
   return *value;
 }
 
@@ -79,7 +81,9 @@ Request parse(Arguments arguments) {
     else if (word == "--directory")
       options.directories.emplace_back(value());
     else if (word == "--request-bytes")
-      options.request_bytes = checked_request(value());
+      options.request_bytes = checked_size(word, value(), kRequest_bytes_max);
+    else if (word == "--file-bytes")
+      options.file_bytes = checked_size(word, value(), kFile_bytes_max);
     else if (word == "--depth")
       options.depth = checked_count(word, value(), 256);
     else if (word == "--turns")
