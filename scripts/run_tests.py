@@ -48,8 +48,7 @@ CONCURRENT = {
                 '-*/fp16', '*/bf16', '*UnderAdversarialOrders*', 'EveryFault.*serial*', 'EveryFault.*adversarial*'],
     'files': ['SafetensorsWriter*', 'CheckpointWriter.*', 'AtomicFile.*', 'DirectWriter*', 'WriteError.*', 'AppendOnlyFile.*'],
     'nvme': ['EachTransport.*', 'BadDrive.ADriveThatStops*',
-             # The same threads, and a death test that starts the program anew.
-             '-*ReadsWhat*', '*SharesStripes*', '*WhatIsNotAligned*', '*CutShort*'],
+             '-*ReadsWhat*', '*SharesStripes*', '*CutShort*'],  # the same threads
     'runs': ['*'],
     'data': ['TokenizeDataset.*'],
     'service': ['PlanAnswers.*', 'MetricsFile.WhileItIsWritten', 'SteeredRun.*', 'WatchedRun.*'],

@@ -135,6 +135,7 @@ void DiskFile::make() {
     ::unlink(file_.c_str());  // some make the file before they refuse
     refuse_direct(file_);
   }
+  if (!fd_ && errno == EEXIST) return open(true);  // another run was quicker: the lock tells
   if (!fd_) refuse_code(file_, "made", errno);
   is_new_ = true;
   // Btrfs would write every change elsewhere and take new space for it, in place of the reserved.
@@ -155,6 +156,11 @@ void DiskFile::lock() {
              "let that run end, or name another directory; `ferry runs ls` shows what runs");
     std::this_thread::sleep_for(20ms);
   }
+  struct stat held {
+  }, named{};
+  if (::fstat(fd_.get(), &held) != 0 || ::stat(file_.c_str(), &named) != 0 ||
+      held.st_dev != named.st_dev || held.st_ino != named.st_ino)
+    refuse(Fault::machine, file_, "was removed by another run", "start again");
 }
 
 void DiskFile::reserve(int64_t n_bytes) {
@@ -173,9 +179,8 @@ void DiskFile::reserve(int64_t n_bytes) {
   const int code = allocate(fd_.get(), n_bytes);
   if (code == 0) return;
   if (code == EOPNOTSUPP && n_before >= n_bytes) return;  // its space is that program's matter
-  if (::ftruncate(fd_.get(), n_before) != 0) {
-    // What was given out meanwhile stays with the file; the fault is reported all the same.
-  }
+  // Where this fails too, what was given out stays with the file.
+  [[maybe_unused]] const int restored = ::ftruncate(fd_.get(), n_before);
   if (code == ENOSPC || code == EDQUOT) refuse_space();
   if (code == EOPNOTSUPP)
     refuse(Fault::usage, file_, "lies on a file system that cannot reserve space (fallocate)",

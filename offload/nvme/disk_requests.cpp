@@ -14,8 +14,8 @@
 namespace ferry {
 namespace {
 
-/** The code of a piece for which the file has no bytes. */
-constexpr int kFileEnded = -1;
+/** Beside errno: the file has no bytes there; the drive kept a transfer past the deadline. */
+constexpr int kFileEnded = -1, kNoAnswer = -2;
 
 std::string_view name_of(DiskOperation operation) {
   switch (operation) {
@@ -37,9 +37,8 @@ std::string_view hint_for(int code) {
     case ENOSPC:
     case EDQUOT:
       return "free some space there, or choose a directory on another drive";
-    case ETIMEDOUT:
-      return "see `dmesg` for the drive; the run goes on from its last checkpoint once it answers, "
-             "and does better on a drive that is not shared";
+    case kNoAnswer:
+      return "see `dmesg` for the drive; once it answers, the run goes on from its last checkpoint";
     case ENODEV:
     case ENXIO:
       return "the drive is gone: connect it again, and resume the run";
@@ -252,7 +251,7 @@ DiskRequests::Clock::time_point DiskRequests::patience_end(Clock::time_point add
 
 bool DiskRequests::sees_loss(Clock::time_point added) {
   if (Clock::now() < patience_end(added)) return false;
-  lost_code_ = ETIMEDOUT;
+  lost_code_ = kNoAnswer;
   ended_.notify_all();
   return true;
 }
@@ -262,7 +261,7 @@ void DiskRequests::fail(const Request& request, int code, const Stripes::Place& 
   std::string cause;
   if (code == kFileEnded)
     cause = "the file ends before";
-  else if (code == ETIMEDOUT)
+  else if (code == kNoAnswer)
     cause = fmt::format("the drive gave no answer for {:g} s",
                         std::chrono::duration<double>(options_.deadline).count());
   else

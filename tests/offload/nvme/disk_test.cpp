@@ -268,10 +268,9 @@ TEST_P(EachTransport, TheFileStaysUsableWhereItsDirectoryIsRemoved) {
               HasSubstr("is no directory - make it first"));
 }
 
-TEST_P(EachTransport, WhatIsNotAlignedIsABug) {
+TEST_F(DiskTest, WhatIsNotAlignedIsABug) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  auto disk = open({file()}, 4 * kMiB);
-  if (!disk) return;
+  const auto disk = open_disk({file()}, 4 * kMiB);
   EXPECT_DEATH(disk->read(512, window_.part(0, kSector)), "all are to be multiples of 4096");
   EXPECT_DEATH(disk->write(0, window_.part(0, 512)), "all are to be multiples of 4096");
   EXPECT_DEATH(disk->write(0, window_.part(512, kSector)), "all are to be multiples of 4096");

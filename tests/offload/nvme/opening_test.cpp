@@ -143,6 +143,27 @@ TEST_F(Opening, TheFileOfAnotherRunIsRefused) {
   open_disk({file()}, kMiB);
 }
 
+/** One that could not start removes the file that it made, while another waits for the lock on it.
+ */
+TEST_F(Opening, AFileThatIsRemovedMeanwhileIsNotUsed) {
+  auto first = open_disk({file()}, kMiB);
+  std::string message;
+  std::jthread second(
+      [&] { message = error_of([&] { open_disk({file()}, kMiB); }, Fault::machine); });
+  const auto n_open = [&] {
+    std::error_code error;
+    return std::ranges::count_if(fs::directory_iterator("/proc/self/fd"), [&](const auto& link) {
+      return fs::read_symlink(link.path(), error) == file();
+    });
+  };
+  while (n_open() < 2)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  fs::remove(file());
+  first.reset();
+  second.join();
+  EXPECT_THAT(message, HasSubstr("was removed by another run - start again"));
+}
+
 /** The kernel still has transfers of it when the next run comes. */
 TEST_F(Opening, TheFileOfAKilledRunIsFree) {
   const pid_t child = ::fork();
