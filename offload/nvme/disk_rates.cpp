@@ -25,12 +25,13 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/** Requests of an extent, a part of a segment that is moved as one. */
-constexpr int64_t kExtent_requests = 4;
+/** Extents that are under way at once: each is a part of a segment, moved as one in many requests.
+ */
+constexpr int64_t kExtents = 2;
 
 /** Requests begin while others end, so more of them are made than the drive is given. They share
  * memory, for nobody looks at the bytes. */
-constexpr size_t kAhead = 4;
+constexpr int64_t kAhead = 4;
 
 constexpr size_t kLargePage_bytes = 2 * kMiB;
 
@@ -89,7 +90,9 @@ ScratchDisk::ScratchDisk(const std::vector<fs::path>& directories,
                          int64_t n_bytes,
                          const DiskOptions& options,
                          double fill_s)
-    : extent_bytes_(options.request_bytes * kExtent_requests), memory_(nullptr, &std::free) {
+    : extent_bytes_(options.request_bytes *
+                    std::max<int64_t>(1, options.depth * std::ssize(directories) / kExtents)),
+      memory_(nullptr, &std::free) {
   int64_t free_bytes = INT64_MAX;
   for (const fs::path& directory : directories) {
     open_nameless(directory);
@@ -106,9 +109,8 @@ ScratchDisk::ScratchDisk(const std::vector<fs::path>& directories,
                 fmt::format("there is no room to measure in: {} are free in '{}'",
                             format_bytes(free_bytes), directories.front().string()),
                 "free some space, or name another directory");
-  const int64_t n_extents = std::max<int64_t>(1, options.depth * n_files / kExtent_requests);
   const auto window_bytes =
-      static_cast<size_t>(round_up(n_extents * extent_bytes_, kLargePage_bytes));
+      static_cast<size_t>(round_up(kExtents * extent_bytes_, kLargePage_bytes));
   memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kLargePage_bytes, window_bytes)));
   if (!memory_) throw std::bad_alloc();
   ::madvise(memory_.get(), window_bytes, MADV_HUGEPAGE);  // as a run's memory has it
@@ -149,8 +151,7 @@ int64_t ScratchDisk::move(DiskPattern pattern, const std::function<bool(int64_t)
   Walk read(0, is_mixed ? n_bytes / 2 : n_bytes, extent_bytes_);
   Walk write(is_mixed ? n_bytes / 2 : 0, n_bytes, extent_bytes_);
   const auto extent_size = static_cast<size_t>(extent_bytes_);
-  const size_t n_slots = window_.size() / extent_size;
-  std::vector<DiskTicket> tickets(n_slots * kAhead);
+  std::vector<DiskTicket> tickets(kExtents * kAhead);
   int64_t n_moved = 0;
   const auto await = [&](DiskTicket& ticket) {
     if (ticket == 0) return;
@@ -160,7 +161,7 @@ int64_t ScratchDisk::move(DiskPattern pattern, const std::function<bool(int64_t)
   for (size_t n = 0; goes_on(n_moved); ++n) {
     DiskTicket& ticket = tickets[n % tickets.size()];
     await(ticket);
-    const auto extent = window_.subspan(n % n_slots * extent_size, extent_size);
+    const auto extent = window_.subspan(n % kExtents * extent_size, extent_size);
     const bool reads = is_mixed ? n % 2 == 0 : pattern == DiskPattern::read;
     ticket = reads ? disk_->read(read.next(), extent) : disk_->write(write.next(), extent);
   }

@@ -39,7 +39,8 @@ using service::DiskBench;
 using service::DiskBenchOptions;
 using service::DiskBenchRates;
 
-constexpr int64_t kRequest_bytes_max = 64 * kMiB, kFile_bytes_max = 1024 * kGiB;
+constexpr int64_t kRequest_bytes_max = 64 * kMiB, kFile_bytes_max = 1024 * kGiB,
+                  kUnderWay_bytes_max = kGiB;
 
 [[noreturn]] void refuse(const std::string& what) {
   throw Error(Fault::usage, "cli.bench", what, "see `ferry bench disk --help`");
@@ -97,6 +98,10 @@ Request parse(Arguments arguments) {
   if (options.directories.size() > kDiskFiles_max)
     refuse(fmt::format("{} directories, expected at most {}", options.directories.size(),
                        kDiskFiles_max));
+  const int64_t n_bytes = options.request_bytes * options.depth * std::ssize(options.directories);
+  if (n_bytes > kUnderWay_bytes_max)
+    refuse(fmt::format("{} would be under way at once, expected at most {}", format_bytes(n_bytes),
+                       format_bytes(kUnderWay_bytes_max)));
   return request;
 }
 
