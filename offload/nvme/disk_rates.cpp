@@ -96,7 +96,9 @@ ScratchDisk::ScratchDisk(const std::vector<fs::path>& directories,
   int64_t free_bytes = INT64_MAX;
   for (const fs::path& directory : directories) {
     open_nameless(directory);
-    const auto space = fs::space(directory);
+    std::error_code error;
+    const auto space = fs::space(directory, error);
+    if (error) refuse(directory, error.value());
     free_bytes = std::min(
         free_bytes, static_cast<int64_t>(std::min<uintmax_t>(space.available, INT64_MAX / 64)));
   }
