@@ -249,7 +249,7 @@ TEST_P(EachTransport, EndsWithRequestsThatNobodyWaitedFor) {
   auto disk = open({file()}, kWindow_bytes, {.request_bytes = 64 * kKiB});
   if (!disk) return;
   for (int i = 0; i < 100; ++i)
-    disk->read(0, window_.all());
+    disk->write(0, window_.all());
   disk.reset();
 }
 
