@@ -1,0 +1,42 @@
+#pragma once
+// What lies at a fixed place of a store, twice: superblock and map. Private to the store.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "offload/store/disk_requests.h"
+#include "offload/store/store.h"
+#include "src/base/error.h"
+
+namespace ferry {
+
+inline constexpr auto kSuperblock_pages =
+    static_cast<size_t>(StoreLayout::superblock_bytes() / kStorePage_bytes);
+
+struct ExtentStore::FixedCopy {
+  std::string name;  ///< "copy 1 of the superblock"
+  int64_t offset = 0;
+  std::vector<StorePage> right;  ///< what it should be
+};
+
+/** Reads bytes and decodes them. Nothing, and the fault as text, where the drive cannot read them
+ * or they are not what they should be. */
+template <typename Decode>
+auto try_decode(
+    Disk& disk, int64_t offset, std::span<std::byte> to, std::string& fault, Decode decode)
+    -> std::optional<decltype(decode())> {
+  try {
+    read_now(disk, offset, to);
+    return decode();
+  } catch (const StoreFormatError& error) {
+    fault = error.what();
+  } catch (const Error& error) {
+    fault = error.what();
+  }
+  return {};
+}
+
+}  // namespace ferry
