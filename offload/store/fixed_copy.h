@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "offload/store/disk_requests.h"
+#include "offload/store/store_requests.h"
 #include "offload/store/store.h"
 #include "src/base/error.h"
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <utility>
 
-#include "offload/store/disk_requests.h"
+#include "offload/store/store_requests.h"
 #include "src/base/error.h"
 #include "src/files/crc32c.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "offload/store/disk_requests.h"
+#include "offload/store/store_requests.h"
 #include "offload/store/fixed_copy.h"
 #include "offload/store/store.h"
 #include "src/files/crc32c.h"

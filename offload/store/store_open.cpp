@@ -7,7 +7,7 @@
 #include <array>
 #include <utility>
 
-#include "offload/store/disk_requests.h"
+#include "offload/store/store_requests.h"
 #include "offload/store/fixed_copy.h"
 #include "offload/store/store.h"
 #include "src/base/error.h"
