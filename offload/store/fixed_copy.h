@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "offload/store/store_requests.h"
 #include "offload/store/store.h"
+#include "offload/store/store_requests.h"
 #include "src/base/error.h"
 
 namespace ferry {

@@ -125,9 +125,9 @@ PendingWrite ExtentStore::start_write(SegmentId segment,
   const bool is_lasting = number < layout_.n_lasting_extents();
   int place = 0;
   {
-    std::unique_lock lock(state_mutex_);
-    commit_ended_.wait(lock, [&] { return !is_committing_ || !is_lasting; });
+    std::lock_guard lock(state_mutex_);
     check_usable();
+    FERRY_CHECK(!is_committing_ || !is_lasting, "extent {} is written in a commit", number);
     FERRY_CHECK(states_[index] == ExtentState::idle, "extent {} is being written", number);
     place = place_to_write(segment, extent);
     newest_.copies[index] = static_cast<uint8_t>(place);
@@ -213,7 +213,6 @@ void ExtentStore::end_commit() {
   std::lock_guard lock(state_mutex_);
   newest_.number = map_.committed.generation + 1;
   is_committing_ = false;
-  commit_ended_.notify_all();
 }
 
 /** The one more than can be kept. */

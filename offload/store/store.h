@@ -21,7 +21,6 @@
 // written. Reads and writes of extents allocate nothing.
 
 #include <atomic>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -111,9 +110,9 @@ class ExtentStore {
   void wait(const PendingRead& read) const;
 
   /** Takes the checksum in the calling thread and writes one extent of the next generation, or of a
-   * volatile segment in place. The bytes stay as they are until wait(). Waits while a commit is
-   * under way. Throws as Disk, and Error(machine) after any write failed: the store takes no more
-   * then, and the last committed generation is as it was. */
+   * volatile segment in place. The bytes stay as they are until wait(). Throws as Disk, and
+   * Error(machine) after any write failed: the store takes no more then, and the last committed
+   * generation is as it was. */
   PendingWrite start_write(SegmentId segment, int64_t extent, std::span<const std::byte> from);
   void wait(const PendingWrite& write);
 
@@ -122,7 +121,8 @@ class ExtentStore {
   void write_segment(SegmentId segment, std::span<const std::byte> from);
 
   /** Makes what was written last the newest generation; when it returns, the generation survives a
-   * power cut. All writes were waited for, and every lasting extent was written once. Extents that
+   * power cut. Every lasting extent was written once, all writes of them were waited for, and none
+   * starts before it returns; reads and volatile segments go on beside it. Extents that
    * only the generation before it had are free again. Copies the metadata, at most
    * kMetadata_bytes_max bytes. Returns the generation's number. */
   int64_t commit(std::string_view metadata);
@@ -137,8 +137,9 @@ class ExtentStore {
   void unpin(std::string_view name);
 
   /** Reads all that is kept: both superblocks, the map, and every table and extent of the
-   * generation that was committed last and of each checkpoint. Allocates memory for some extents.
-   * Commits and pins wait for its end. */
+   * generation that was committed last and of each checkpoint. A copy of the map that a kill left
+   * half written counts as damaged until the store was opened to be written. Allocates memory for
+   * some extents. Commits and pins wait for its end. */
   std::vector<StoreDamage> check() const;
 
  private:
@@ -179,7 +180,6 @@ class ExtentStore {
 
   mutable std::mutex map_mutex_;    // held by who changes the map; taken before state_mutex_
   mutable std::mutex state_mutex_;  // held for moments
-  std::condition_variable commit_ended_;
   bool is_committing_ = false;      // guarded by state_mutex_
   int64_t n_writing_ = 0;           // lasting extents; guarded by state_mutex_
   StoreMap map_;                    // changed under both, read under either

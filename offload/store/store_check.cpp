@@ -6,9 +6,9 @@
 #include <cstring>
 #include <utility>
 
-#include "offload/store/store_requests.h"
 #include "offload/store/fixed_copy.h"
 #include "offload/store/store.h"
+#include "offload/store/store_requests.h"
 #include "src/files/crc32c.h"
 
 namespace ferry {

@@ -7,9 +7,9 @@
 #include <array>
 #include <utility>
 
-#include "offload/store/store_requests.h"
 #include "offload/store/fixed_copy.h"
 #include "offload/store/store.h"
+#include "offload/store/store_requests.h"
 #include "src/base/error.h"
 
 namespace ferry {

@@ -1,6 +1,7 @@
-// Random programs on a store, each ended several times by a cut of power or a kill in any call. What
-// is found afterwards is the generation that was committed last, or the one whose commit was under
-// way, and each checkpoint: with the same bits. The test is tested: it finds a flush left out.
+// Random programs on a store, each ended several times by a cut of power or a kill in any call.
+// What is found afterwards is the generation that was committed last, or the one whose commit was
+// under way, and each checkpoint: with the same bits. The test is tested: it finds a flush left
+// out.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -150,10 +151,9 @@ class Program {
     for (const auto& [segment, extent] : extents) {
       const auto index = static_cast<size_t>(layout_.index_of(segment, extent));
       next_[index] = dice_();
-      under_way.push_back(
-          {{},
-           std::vector<StorePage>(
-               static_cast<size_t>(layout_.extent_bytes(segment, extent) / kStorePage_bytes))});
+      under_way.push_back({{},
+                           std::vector<StorePage>(static_cast<size_t>(
+                               layout_.extent_bytes(segment, extent) / kStorePage_bytes))});
       fill(next_[index], bytes_of(under_way.back().pages));
       under_way.back().pending =
           store.start_write(segment, extent, bytes_of(under_way.back().pages));
@@ -199,7 +199,8 @@ class Program {
 
   void unpin(ExtentStore& store) {
     if (model_.pins.empty()) return;
-    const std::string name = std::next(model_.pins.begin(), static_cast<long>(below(model_.pins.size())))->first;
+    const std::string name =
+        std::next(model_.pins.begin(), static_cast<long>(below(model_.pins.size())))->first;
     Model after = model_;
     after.pins.erase(name);
     change(after, [&] { store.unpin(name); });
@@ -243,7 +244,8 @@ class Program {
                            model_.pins.size());
       return;
     }
-    if (model_.committed.number != 0) check_kept(store, store.committed(), model_.committed, "last");
+    if (model_.committed.number != 0)
+      check_kept(store, store.committed(), model_.committed, "last");
     for (const auto& [name, kept] : model_.pins)
       check_kept(store, store.pinned(name), kept, name);
     if (const auto damages = store.check(); !damages.empty()) wrong_ = damages.front().what;

@@ -50,10 +50,11 @@ inline bool is_numbered(const ExtentStore& store,
 
 /** Two blocks with states and gradients. */
 inline std::vector<StoredSegment> small_segments() {
-  return {{.block = 0, .name = "adam_m", .n_bytes = 20'000, .extent_bytes = 8192},
-          {.block = 0, .name = "grads", .n_bytes = 9'000, .extent_bytes = 4096, .is_volatile = true},
-          {.block = 1, .name = "adam_m", .n_bytes = 8'192, .extent_bytes = 8192},
-          {.block = 1, .name = "master", .n_bytes = 512, .extent_bytes = 4096}};
+  return {
+      {.block = 0, .name = "adam_m", .n_bytes = 20'000, .extent_bytes = 8192},
+      {.block = 0, .name = "grads", .n_bytes = 9'000, .extent_bytes = 4096, .is_volatile = true},
+      {.block = 1, .name = "adam_m", .n_bytes = 8'192, .extent_bytes = 8192},
+      {.block = 1, .name = "master", .n_bytes = 512, .extent_bytes = 4096}};
 }
 inline constexpr SegmentId kLasting[] = {0, 2, 3};
 inline constexpr SegmentId kVolatile = 1;
@@ -64,9 +65,7 @@ inline int64_t commit_numbered(ExtentStore& store, uint64_t number) {
     write_numbered(store, segment, 1000 * number + 100 * static_cast<uint64_t>(segment));
   return store.commit(std::to_string(number));
 }
-inline bool is_generation(const ExtentStore& store,
-                          const Generation& generation,
-                          uint64_t number) {
+inline bool is_generation(const ExtentStore& store, const Generation& generation, uint64_t number) {
   if (generation.metadata != std::to_string(number)) return false;
   for (const SegmentId segment : kLasting) {
     if (!is_numbered(store, generation, segment,

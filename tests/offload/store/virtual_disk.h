@@ -1,8 +1,8 @@
 #pragma once
 // A disk in memory that is as unkind as a disk may be: of what no flush() covered, a cut of power
 // keeps any part, sector by sector, in any order, and may tear a sector. A kill of the process ends
-// what is under way anyhow, and leaves what was written unsafe as it was. Bytes of a request move at
-// its start or at its end, as it pleases.
+// what is under way anyhow, and leaves what was written unsafe as it was. Bytes of a request move
+// at its start or at its end, as it pleases.
 
 #include <cstddef>
 #include <cstdint>
