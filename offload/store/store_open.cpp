@@ -91,20 +91,23 @@ std::string ExtentStore::create(Disk& disk,
                 fmt::format("the states take {} with {} checkpoints kept, and '{}' has {}",
                             format_bytes(layout.n_bytes()), n_kept, disk.name(),
                             format_bytes(disk.n_bytes())));
-  std::vector<StorePage> maps(2);
+  std::vector<StorePage> area(kSuperblock_pages), maps(2);
+  const auto write_superblocks = [&] {
+    write_now(disk, {{layout.superblock_offset(0), bytes_of(area)},
+                     {layout.superblock_offset(1), bytes_of(area)}});
+    disk.flush();
+  };
+  // A store that was there is whole until it is none, and a new one has a map before it is one.
+  write_superblocks();
   for (int place = 0; place < 2; ++place)
     encode_map({.sequence = place + 1}, superblock.identity.uuid, maps[static_cast<size_t>(place)]);
   write_now(disk, {{layout.map_offset(0, 0), maps[0].bytes},
                    {layout.map_offset(0, 1), maps[0].bytes},
                    {layout.map_offset(1, 0), maps[1].bytes},
                    {layout.map_offset(1, 1), maps[1].bytes}});
-  // A store that has a superblock has a map.
   disk.flush();
-  std::vector<StorePage> area(kSuperblock_pages);
   encode_superblock(superblock, bytes_of(area));
-  write_now(disk, {{layout.superblock_offset(0), bytes_of(area)},
-                   {layout.superblock_offset(1), bytes_of(area)}});
-  disk.flush();
+  write_superblocks();
   return superblock.identity.uuid;
 }
 

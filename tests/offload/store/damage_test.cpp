@@ -191,6 +191,22 @@ TEST_F(DamageTest, BothCopiesOfTheNewestMapLeaveTheOneBefore) {
   EXPECT_TRUE(is_generation(store, store.pinned("checkpoint-1"), 1));
 }
 
+TEST_F(DamageTest, ALostMapIsNotTrainedOnWhenTheNextStepHadBegun) {
+  {
+    ExtentStore store(disk_, {});
+    write_numbered(store, 0, 4000);
+  }
+  for (int copy = 0; copy < 2; ++copy)
+    disk_.flip_bit(layout_.map_offset(1, copy) + 60, 1);
+  const ExtentStore store(disk_, {});
+  EXPECT_EQ(store.committed().number, 2);
+  EXPECT_EQ(store.check().size(), static_cast<size_t>(layout_.n_extents(0)));
+  auto pages = pages_for(layout_, 0);
+  EXPECT_THAT(error_of([&] { store.read_segment(store.newest(), 0, bytes_of(pages)); }),
+              HasSubstr("of block 0's adam_m in generation 2 of 'virtual'"));
+  EXPECT_TRUE(is_generation(store, store.pinned("checkpoint-1"), 1));
+}
+
 TEST_F(DamageTest, NoWholeMapIsAnError) {
   for (int map = 0; map < 2; ++map) {
     for (int copy = 0; copy < 2; ++copy)

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -12,6 +14,7 @@
 #include "offload/store/store.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "tests/files/no_memory.h"
 #include "tests/files/test_files.h"
 #include "tests/offload/store/store_cases.h"
 #include "tests/offload/store/virtual_disk.h"
@@ -253,6 +256,74 @@ TEST_F(StoreTest, NothingOverlaps) {
   EXPECT_EQ(ranges.back().second, layout_.n_bytes());
   for (size_t i = 1; i < ranges.size(); ++i)
     EXPECT_EQ(ranges[i].first, ranges[i - 1].second);
+}
+
+/** Moves bytes at once, and allocates nothing. */
+class MemoryDisk final : public Disk {
+ public:
+  explicit MemoryDisk(int64_t n_bytes) : bytes_(static_cast<size_t>(n_bytes)) {}
+  int64_t n_bytes() const override { return std::ssize(bytes_); }
+  int64_t alignment() const override { return kStorePage_bytes; }
+  std::string name() const override { return "memory"; }
+  DiskTicket read(int64_t offset, std::span<std::byte> to) override {
+    std::copy_n(bytes_.begin() + offset, to.size(), to.begin());
+    return 1;
+  }
+  DiskTicket write(int64_t offset, std::span<const std::byte> from) override {
+    std::ranges::copy(from, bytes_.begin() + offset);
+    return 1;
+  }
+  void wait(DiskTicket) override {}
+  void flush() override {}
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+TEST_F(StoreTest, ReadsAndWritesAllocateNothing) {
+  MemoryDisk disk(layout_.n_bytes());
+  ExtentStore::create(disk, small_segments(), 1, "run");
+  ExtentStore store(disk, {});
+  auto pages = pages_for(layout_, 0);
+  {
+    const NoMemory none;
+    store.write_segment(0, bytes_of(pages));
+    store.read_segment(store.newest(), 0, bytes_of(pages));
+  }
+  commit_numbered(store, 1);
+  const NoMemory none;
+  store.read_segment(store.committed(), 0, bytes_of(pages));
+}
+
+/** Creation cut in any call, on a new file or over an older store: there is the older one as it
+ * was, or a new one without a generation, or none. */
+TEST(StoreCreation, CutAtAnyMomentLeavesNoHalfOfAStore) {
+  std::set<std::string> found;
+  for (const bool is_over_another : {false, true}) {
+    for (uint64_t seed = 0; seed < 300; ++seed) {
+      VirtualDisk disk(store_bytes(small_segments(), 1), seed);
+      if (is_over_another) {
+        ExtentStore::create(disk, small_segments(), 1, "old");
+        ExtentStore store(disk, {});
+        commit_numbered(store, 1);
+      }
+      disk.end_life_in(static_cast<int64_t>(seed % 19), VirtualDisk::End::power_cut);
+      EXPECT_THROW(ExtentStore::create(disk, small_segments(), 1, "new"), LifeEnded);
+      disk.start_again();
+      try {
+        const ExtentStore store(disk, {});
+        found.insert(store.identity().run);
+        if (store.identity().run == "old")
+          EXPECT_TRUE(is_generation(store, store.committed(), 1));
+        else
+          EXPECT_EQ(store.committed().number, 0);
+      } catch (const Error& error) {
+        EXPECT_THAT(error.what(), HasSubstr("holds no store")) << seed;
+        found.insert("none");
+      }
+    }
+  }
+  EXPECT_THAT(found, ::testing::UnorderedElementsAre("none", "new", "old"));
 }
 
 /** Threads read and write while another one commits, as a pipeline's do. */
