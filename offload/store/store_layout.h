@@ -21,7 +21,7 @@ inline constexpr int kKept_max = 32;
 /** The most that a generation's metadata may take. */
 inline constexpr int64_t kMetadata_bytes_max = 64 * kKiB;
 inline constexpr size_t kSegmentName_max = 15;
-inline constexpr int64_t kSegments_max = 6000;
+inline constexpr int64_t kSegments_max = 1500;
 
 /** Bytes of a block that a store holds: its weights, master, adam_m, ... */
 struct StoredSegment {
@@ -97,7 +97,7 @@ class StoreLayout {
   static constexpr int64_t kTableHead_bytes = 32, kTableExtent_bytes = 5;
 
  private:
-  static constexpr int64_t kSuperblock_bytes = 256 * kKiB;
+  static constexpr int64_t kSuperblock_bytes = 64 * kKiB;
   static constexpr int kSuperblocks = 2;
   /** Where a segment begins. */
   struct Begin {

@@ -63,7 +63,7 @@ class Program {
       const bool is_last = life == kLives - 1;
       if (!is_last)
         disk_.end_life_in(static_cast<int64_t>(below(400)),
-                          below(3) == 0 ? VirtualDisk::End::kill : VirtualDisk::End::power_cut);
+                          below(2) == 0 ? VirtualDisk::End::kill : VirtualDisk::End::power_cut);
       try {
         live();
       } catch (const LifeEnded&) {

@@ -14,6 +14,7 @@ VirtualDisk::VirtualDisk(int64_t n_bytes, uint64_t seed) : dice_(seed) {
   // A new file may hold anything.
   for (size_t i = 0; i < durable_.size(); i += 8)
     durable_[i] = static_cast<std::byte>(dice_());
+  seen_ = durable_;
 }
 
 void VirtualDisk::count_call() {
@@ -33,7 +34,7 @@ DiskTicket VirtualDisk::read(int64_t offset, std::span<std::byte> to) {
               "{} bytes at {}", to.size(), offset);
   count_call();
   Request request{.offset = offset, .to = to, .is_done = coin()};
-  if (request.is_done) read_seen(offset, to);
+  if (request.is_done) std::copy_n(seen_.begin() + offset, to.size(), to.begin());
   requests_[++last_ticket_] = std::move(request);
   return last_ticket_;
 }
@@ -59,22 +60,21 @@ void VirtualDisk::wait(DiskTicket ticket) {
   count_call();
   const Request& request = node.mapped();
   if (!request.to.empty()) {
-    if (!request.is_done) read_seen(request.offset, request.to);
+    if (!request.is_done)
+      std::copy_n(seen_.begin() + request.offset, request.to.size(), request.to.begin());
     return;
   }
   const auto bytes = bytes_of(request);
   n_written_bytes_ += std::ssize(bytes);
-  for (int64_t at = 0; at < std::ssize(bytes); at += kSector_bytes)
-    write_sector((request.offset + at) / kSector_bytes,
-                 bytes.subspan(static_cast<size_t>(at), kSector_bytes));
+  write_seen(request.offset, bytes);
 }
 
 void VirtualDisk::flush() {
   std::lock_guard lock(mutex_);
   count_call();
   if (n_flushes_++ == skipped_flush_) return;
-  for (const auto& [sector, versions] : unsafe_)
-    std::ranges::copy(versions.back(), durable_.begin() + sector * kSector_bytes);
+  for (const Written& written : unsafe_)
+    std::ranges::copy(written.bytes, durable_.begin() + written.offset);
   unsafe_.clear();
 }
 
@@ -89,7 +89,8 @@ void VirtualDisk::start_again() {
   skipped_flush_ = -1;
 }
 
-/** Each sector of a write that was under way is written or not. */
+/** Each sector of a write that was under way is written or not; each that was written is kept or
+ * not when the power goes, so that any of its contents since the last flush may be left. */
 void VirtualDisk::end_life(End end) {
   is_alive_ = false;
   for (const auto& [ticket, request] : requests_) {
@@ -97,46 +98,32 @@ void VirtualDisk::end_life(End end) {
     const auto bytes = bytes_of(request);
     for (int64_t at = 0; at < std::ssize(bytes); at += kSector_bytes) {
       if (coin())
-        write_sector((request.offset + at) / kSector_bytes,
-                     bytes.subspan(static_cast<size_t>(at), kSector_bytes));
+        write_seen(request.offset + at, bytes.subspan(static_cast<size_t>(at), kSector_bytes));
     }
   }
   requests_.clear();
   if (end == End::kill) return;
-  for (const auto& [sector, versions] : unsafe_) {
-    const size_t kept = dice_() % (versions.size() + 1);  // the last number: what was there before
-    if (kept == versions.size()) continue;
-    // Most drives write a sector whole; who relies on it is found out.
-    const size_t n = dice_() % 16 == 0 ? dice_() % kSector_bytes : kSector_bytes;
-    std::copy_n(versions[kept].begin(), n, durable_.begin() + sector * kSector_bytes);
+  for (const auto& [offset, bytes] : unsafe_) {
+    for (int64_t at = 0; at < std::ssize(bytes); at += kSector_bytes) {
+      if (coin()) continue;
+      // Most drives write a sector whole; who relies on it is found out.
+      const size_t n = dice_() % 16 == 0 ? dice_() % kSector_bytes : kSector_bytes;
+      std::copy_n(bytes.begin() + at, n, durable_.begin() + offset + at);
+    }
   }
   unsafe_.clear();
+  seen_ = durable_;
 }
 
-void VirtualDisk::write_sector(int64_t sector, std::span<const std::byte> bytes) {
-  unsafe_[sector].emplace_back(bytes.begin(), bytes.end());
-}
-
-void VirtualDisk::read_seen(int64_t offset, std::span<std::byte> to) const {
-  for (int64_t at = 0; at < std::ssize(to); at += kSector_bytes) {
-    const auto part = to.subspan(static_cast<size_t>(at), kSector_bytes);
-    const auto found = unsafe_.find((offset + at) / kSector_bytes);
-    if (found != unsafe_.end())
-      std::ranges::copy(found->second.back(), part.begin());
-    else
-      std::copy_n(durable_.begin() + offset + at, kSector_bytes, part.begin());
-  }
+void VirtualDisk::write_seen(int64_t offset, std::span<const std::byte> bytes) {
+  unsafe_.push_back({offset, {bytes.begin(), bytes.end()}});
+  std::ranges::copy(bytes, seen_.begin() + offset);
 }
 
 void VirtualDisk::flip_bit(int64_t offset, int bit) {
   flush();
   durable_[static_cast<size_t>(offset)] ^= std::byte{1} << bit;
-}
-
-std::vector<std::byte> VirtualDisk::seen() const {
-  std::vector<std::byte> bytes(durable_.size());
-  read_seen(0, bytes);
-  return bytes;
+  seen_[static_cast<size_t>(offset)] = durable_[static_cast<size_t>(offset)];
 }
 
 }  // namespace ferry::test

@@ -9,7 +9,6 @@
 #include <map>
 #include <mutex>
 #include <random>
-#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -54,8 +53,6 @@ class VirtualDisk final : public Disk {
   int64_t n_calls() const { return n_calls_; }
   int64_t n_written_bytes() const { return n_written_bytes_; }
   int64_t n_under_way() const { return std::ssize(requests_); }
-  /** What a reader sees now. */
-  std::vector<std::byte> seen() const;
 
  private:
   struct Request {
@@ -65,12 +62,14 @@ class VirtualDisk final : public Disk {
     std::vector<std::byte> early;  ///< a write's bytes where they were taken at its start
     bool is_done = false;          ///< a read whose bytes moved at its start
   };
-  using Sector = std::vector<std::byte>;
+  struct Written {
+    int64_t offset = 0;
+    std::vector<std::byte> bytes;
+  };
 
   void count_call();
   void end_life(End end);
-  void write_sector(int64_t sector, std::span<const std::byte> bytes);
-  void read_seen(int64_t offset, std::span<std::byte> to) const;
+  void write_seen(int64_t offset, std::span<const std::byte> bytes);
   static std::span<const std::byte> bytes_of(const Request& request) {
     return request.early.empty() ? request.from : std::span<const std::byte>(request.early);
   }
@@ -78,8 +77,8 @@ class VirtualDisk final : public Disk {
 
   std::mutex mutex_;
   std::mt19937_64 dice_;
-  std::vector<std::byte> durable_;
-  std::map<int64_t, std::vector<Sector>> unsafe_;  ///< by sector: what was written since, in order
+  std::vector<std::byte> durable_, seen_;
+  std::vector<Written> unsafe_;  ///< what was written since the last flush, in order
   std::map<DiskTicket, Request> requests_;
   DiskTicket last_ticket_ = 0;
   int64_t n_calls_ = 0, n_flushes_ = 0, n_written_bytes_ = 0;
