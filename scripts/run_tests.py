@@ -49,6 +49,7 @@ CONCURRENT = {
     'files': ['SafetensorsWriter*', 'CheckpointWriter.*', 'AtomicFile.*', 'DirectWriter*', 'WriteError.*', 'AppendOnlyFile.*'],
     'nvme': ['EachTransport.*', 'BadDrive.ADriveThatStops*',
              '-*ReadsWhat*', '*SharesStripes*', '*CutShort*'],  # the same threads
+    'store': ['StoreTest.*'],
     'runs': ['*'],
     'data': ['TokenizeDataset.*'],
     'service': ['PlanAnswers.*', 'MetricsFile.WhileItIsWritten', 'SteeredRun.*', 'WatchedRun.*'],

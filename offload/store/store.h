@@ -155,6 +155,7 @@ class ExtentStore {
   std::vector<FixedCopy> fixed_copies() const;
   std::optional<std::string> fault_in(const FixedCopy& copy) const;
   std::vector<Pin> kept() const;
+  std::string table_damage(const KeptGeneration& kept, std::string_view fault) const;
   void check_table(const Pin& kept, std::vector<StoreDamage>& damages) const;
   void check_extents(std::span<const Pin> kept, std::vector<StoreDamage>& damages) const;
 

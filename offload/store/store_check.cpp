@@ -77,19 +77,23 @@ std::vector<Pin> ExtentStore::kept() const {
 }
 
 void ExtentStore::check_table(const Pin& kept, std::vector<StoreDamage>& damages) const {
-  const auto& [generation, index, n_bytes, crc] = kept.kept;
-  const int64_t offset = layout_.table_offset(index);
-  std::vector<StorePage> there(static_cast<size_t>(n_bytes / kStorePage_bytes));
+  const KeptGeneration& of = kept.kept;
+  const int64_t offset = layout_.table_offset(of.table);
+  std::vector<StorePage> there(static_cast<size_t>(of.table_bytes / kStorePage_bytes));
   std::string fault = "its checksum is wrong";
   const auto is_right = try_decode(disk_, offset, bytes_of(there), fault,
-                                   [&] { return crc32c(bytes_of(there)) == crc; });
+                                   [&] { return crc32c(bytes_of(there)) == of.table_crc; });
   if (is_right.value_or(false)) return;
-  damages.push_back(
-      {.generation = generation,
-       .checkpoint = kept.name,
-       .offset = offset,
-       .what = fmt::format("the table of generation {} in '{}', at byte {}, is damaged: {}",
-                           generation, name(), offset, fault)});
+  damages.push_back({.generation = of.generation,
+                     .checkpoint = kept.name,
+                     .offset = offset,
+                     .what = table_damage(of, fault)});
+}
+
+/** The same words when a store is opened and when it is checked. */
+std::string ExtentStore::table_damage(const KeptGeneration& kept, std::string_view fault) const {
+  return fmt::format("the table of generation {} in '{}', at byte {}, is damaged: {}",
+                     kept.generation, name(), layout_.table_offset(kept.table), fault);
 }
 
 void ExtentStore::check_extents(std::span<const Pin> kept,

@@ -163,16 +163,14 @@ void ExtentStore::load_table(const KeptGeneration& kept) {
   Generation& generation = tables_[static_cast<size_t>(kept.table)];
   if (generation.number == kept.generation) return;
   const auto bytes = bytes_of(buffer_).first(static_cast<size_t>(kept.table_bytes));
-  const int64_t offset = layout_.table_offset(kept.table);
   std::string fault;
-  if (try_decode(disk_, offset, bytes, fault, [&] {
+  if (try_decode(disk_, layout_.table_offset(kept.table), bytes, fault, [&] {
         decode_table(bytes, kept, layout_, generation);
         return true;
       }))
     return;
   generation.number = kept.generation;
-  generation.damage = fmt::format("the table of generation {} in '{}', at byte {}, is damaged: {}",
-                                  kept.generation, name(), offset, fault);
+  generation.damage = table_damage(kept, fault);
   notes_.push_back(generation.damage);
 }
 
