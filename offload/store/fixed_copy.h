@@ -1,5 +1,6 @@
 #pragma once
-// What lies at a fixed place of a store, twice: superblock and map. Private to the store.
+// Superblock and map: each lies twice in a store, at places that never change. Private to the
+// store.
 
 #include <cstdint>
 #include <optional>

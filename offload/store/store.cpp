@@ -54,7 +54,7 @@ std::string ExtentStore::name_of(const Generation& from, SegmentId segment, int6
   std::lock_guard lock(state_mutex_);
   const auto index = static_cast<size_t>(layout_.index_of(segment, extent));
   const Generation& last = map_.committed.generation == 0 ? none_ : table(map_.committed.table);
-  // What the next generation has not written yet is still that of the last one.
+  // An extent that the next generation has not written yet is the last one's.
   const bool is_of_last = &from == &newest_ && from.copies[index] == last.copies[index];
   const int64_t number = is_of_last ? last.number : from.number;
   std::string checkpoint;

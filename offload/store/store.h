@@ -64,18 +64,19 @@ class ExtentStore {
  public:
   enum class Access { read_and_write, read_only };
 
-  /** Makes a store without a generation and returns its uuid; what was there is gone. Throws
-   * Error(usage) for segments that cannot be stored, Error(does_not_fit) where the disk is smaller
-   * than store_bytes(), Error(machine) from the drive. */
+  /** Makes a store without a generation and returns its uuid; an older one of the same run is gone.
+   * Throws Error(usage) for segments that cannot be stored, or where another run's store lies,
+   * Error(does_not_fit) where the disk is smaller than store_bytes(), Error(machine) from the
+   * drive. */
   static std::string create(Disk& disk,
                             std::vector<StoredSegment> segments,
                             int n_kept,
                             std::string_view run);
 
-  /** Opens what create() made and finds the newest generation that was committed whole. Of
-   * `expected` what is not empty has to be the store's. Throws Error(data) for another store, none
-   * at all, or damage that leaves none of it. Read only, it writes nothing, mends nothing and may
-   * only be read. The disk outlives it, and nobody else writes to it. */
+  /** Opens a store and finds the newest generation that was committed. Members of `expected` that
+   * are not empty have to be the store's. Throws Error(data) for another store, none at all, or
+   * damage that leaves no map. Read only, it writes and mends nothing. The disk outlives it, and
+   * nobody else writes to it. */
   ExtentStore(Disk& disk, const StoreIdentity& expected, Access access = Access::read_and_write);
   ExtentStore(const ExtentStore&) = delete;
   ExtentStore& operator=(const ExtentStore&) = delete;
@@ -84,13 +85,13 @@ class ExtentStore {
   const StoreIdentity& identity() const { return superblock_.identity; }
   /** The file's name. */
   std::string name() const { return disk_.name(); }
-  /** One line for each thing that was found damaged at opening and did not matter. */
+  /** One line for each thing that was found damaged when the store was opened. */
   const std::vector<std::string>& notes() const { return notes_; }
 
   /** The generation that was committed last; number 0 where there is none yet. Valid until the next
    * commit(). */
   const Generation& committed() const;
-  /** What was written last, committed or not. */
+  /** The bytes that were written last, committed or not. */
   const Generation& newest() const { return newest_; }
   /** Names of the checkpoints that are kept, oldest first. */
   std::vector<std::string> pins() const;
@@ -126,8 +127,9 @@ class ExtentStore {
    * only the generation before it had are free again. Copies the metadata, at most
    * kMetadata_bytes_max bytes. Returns the generation's number. */
   int64_t commit(std::string_view metadata);
-  /** The next generation begins as this one, committed() or pinned(): what was written since is
-   * dropped. No read or write is under way. */
+  /** The next generation begins as this one, committed() or pinned(); writes since the last commit
+   * are dropped. Throws Error(data) where the generation's table is damaged. No read or write is
+   * under way. */
   void start_from(const Generation& generation);
 
   /** Keeps the generation that was committed last under a name, which is new; durable when it

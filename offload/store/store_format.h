@@ -1,7 +1,7 @@
 #pragma once
 // The bytes of a store that say what lies where (store.md): superblock, map, tables of extents.
-// What is read may be torn, damaged or made up: each decode_...() checks every number before it is
-// used. The store writes and reads them; nobody else knows them.
+// They may be torn, damaged or made up: each decode_...() checks every number before it is used,
+// and throws StoreFormatError. The store writes and reads them; nobody else knows them.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
-// The space of a store of segments on a drive: how each segment is cut into extents, how many
-// copies of an extent there is room for, and where each of them lies. Pure arithmetic, no drive: a
+// The space of a store of segments on a drive: the extents that each segment is cut into, the
+// number of copies that there is room for, and the place of each copy. Pure arithmetic, no drive: a
 // plan asks for the bytes, the store (store.h) for the offsets. store.md draws the file.
 
 #include <cstddef>
@@ -99,7 +99,7 @@ class StoreLayout {
  private:
   static constexpr int64_t kSuperblock_bytes = 64 * kKiB;
   static constexpr int kSuperblocks = 2;
-  /** Where a segment begins. */
+  /** The beginning of a segment. */
   struct Begin {
     int64_t extent = 0;
     int64_t offset_bytes = 0;  ///< in a copy of all lasting segments, or among the volatile ones

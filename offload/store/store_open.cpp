@@ -41,30 +41,39 @@ void check_identity(const Disk& disk, const StoreIdentity& found, const StoreIde
         hint);
 }
 
-Superblock read_superblock(Disk& disk, const StoreIdentity& expected) {
+/** The first copy that is whole; nothing, and the fault of copy 0, where there is none. */
+std::optional<Superblock> find_superblock(Disk& disk, std::string& fault) {
   FERRY_CHECK(kStorePage_bytes % disk.alignment() == 0, "{}", disk.alignment());
   std::vector<StorePage> area(kSuperblock_pages);
-  std::string first_fault = "it is too short", fault;
+  fault = "it is too short";
   for (int copy = 0; copy < 2; ++copy) {
     const int64_t offset = copy * StoreLayout::superblock_bytes();
     if (offset + StoreLayout::superblock_bytes() > disk.n_bytes()) break;
-    auto found = try_decode(disk, offset, bytes_of(area), fault,
+    std::string fault_of_copy;
+    auto found = try_decode(disk, offset, bytes_of(area), fault_of_copy,
                             [&] { return decode_superblock(bytes_of(area)); });
-    if (copy == 0) first_fault = fault;
-    if (!found) continue;
-    check_identity(disk, found->identity, expected);
-    const int64_t n_bytes = store_bytes(found->segments, found->n_kept);
-    if (n_bytes > disk.n_bytes())
-      throw Error(Fault::data, kOpen,
-                  fmt::format("the store in '{}' has {} bytes, and {} are there", disk.name(),
-                              n_bytes, disk.n_bytes()),
-                  "was it copied to its end?");
-    return std::move(*found);
+    if (found) return found;
+    if (copy == 0) fault = fault_of_copy;
   }
-  throw Error(
-      Fault::data, kOpen,
-      fmt::format("'{}' holds no store of states, or a damaged one: {}", disk.name(), first_fault),
-      "is it the right path, and is its drive mounted?");
+  return {};
+}
+
+Superblock read_superblock(Disk& disk, const StoreIdentity& expected) {
+  std::string fault;
+  auto found = find_superblock(disk, fault);
+  if (!found)
+    throw Error(
+        Fault::data, kOpen,
+        fmt::format("'{}' holds no store of states, or a damaged one: {}", disk.name(), fault),
+        "is it the right path, and is its drive mounted?");
+  check_identity(disk, found->identity, expected);
+  const int64_t n_bytes = store_bytes(found->segments, found->n_kept);
+  if (n_bytes > disk.n_bytes())
+    throw Error(Fault::data, kOpen,
+                fmt::format("the store in '{}' has {} bytes, and {} are there", disk.name(),
+                            n_bytes, disk.n_bytes()),
+                "was it copied to its end?");
+  return std::move(*found);
 }
 
 Generation unwritten(const StoreLayout& layout) {
@@ -91,6 +100,12 @@ std::string ExtentStore::create(Disk& disk,
                 fmt::format("the states take {} with {} checkpoints kept, and '{}' has {}",
                             format_bytes(layout.n_bytes()), n_kept, disk.name(),
                             format_bytes(disk.n_bytes())));
+  std::string fault;
+  if (const auto other = find_superblock(disk, fault); other && other->identity.run != run)
+    throw Error(
+        Fault::usage, where,
+        fmt::format("'{}' holds the states of the run '{}'", disk.name(), other->identity.run),
+        "name another file, or delete this one if that run is not needed any more");
   std::vector<StorePage> area(kSuperblock_pages), maps(2);
   const auto write_superblocks = [&] {
     write_now(disk, {{layout.superblock_offset(0), bytes_of(area)},

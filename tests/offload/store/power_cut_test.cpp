@@ -1,7 +1,6 @@
-// Random programs on a store, each ended several times by a cut of power or a kill in any call.
-// What is found afterwards is the generation that was committed last, or the one whose commit was
-// under way, and each checkpoint: with the same bits. The test is tested: it finds a flush left
-// out.
+// Random programs on a store, each ended several times by a cut of power or a kill in any call. The
+// generation that was committed last is found afterwards, or the one whose commit was under way,
+// and each checkpoint: with the same bits. The test is tested: it finds a flush left out.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

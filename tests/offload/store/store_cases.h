@@ -1,6 +1,5 @@
 #pragma once
-// What the tests of the store share: small segments, bytes that are known by a number, and a model
-// of what a store has to hold.
+// Shared by the tests of the store: small segments, and bytes that follow from a number.
 
 #include <cstdint>
 #include <cstring>

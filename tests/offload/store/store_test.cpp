@@ -1,4 +1,4 @@
-// What a store promises while nothing goes wrong around it, and what it says where it cannot go on.
+// The promises of a store while the drive works, and its words where it cannot go on.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -143,6 +143,10 @@ TEST_F(StoreTest, AnotherStoreIsRefusedBeforeAByteIsWritten) {
   EXPECT_THAT(error_of([&] { ExtentStore(empty, {}); }), HasSubstr("holds no store of states"));
   EXPECT_THAT(error_of([&] { ExtentStore(tiny, {}); }), HasSubstr("it is too short"));
   EXPECT_EQ(empty.n_written_bytes(), 0);
+  EXPECT_THAT(
+      error_of([&] { ExtentStore::create(disk_, small_segments(), 1, "run-2"); }, Fault::usage),
+      HasSubstr("holds the states of the run 'run-1'"));
+  EXPECT_EQ(disk_.n_written_bytes(), before);
   EXPECT_THAT(error_of([&] { ExtentStore::create(empty, small_segments(), 2, "run"); },
                        Fault::does_not_fit),
               HasSubstr("with 2 checkpoints kept"));
@@ -153,7 +157,7 @@ TEST_F(StoreTest, SegmentsThatCannotBeStoredAreRefused) {
   const auto refused = [&](StoredSegment segment, int n_kept = 0) {
     return error_of(
         [&] {
-          ExtentStore::create(disk_, {segment, {9, "adam_v", 512}}, n_kept, "");
+          ExtentStore::create(disk_, {segment, {9, "adam_v", 512}}, n_kept, "run-1");
         },
         Fault::usage);
   };
@@ -300,20 +304,29 @@ TEST_F(StoreTest, ReadsAndWritesAllocateNothing) {
 TEST(StoreCreation, CutAtAnyMomentLeavesNoHalfOfAStore) {
   std::set<std::string> found;
   for (const bool is_over_another : {false, true}) {
+    int64_t n_calls = 0;  // of a creation: the first is not cut
     for (uint64_t seed = 0; seed < 300; ++seed) {
       VirtualDisk disk(store_bytes(small_segments(), 1), seed);
+      std::string older;
       if (is_over_another) {
-        ExtentStore::create(disk, small_segments(), 1, "old");
+        older = ExtentStore::create(disk, small_segments(), 1, "run");
         ExtentStore store(disk, {});
         commit_numbered(store, 1);
       }
-      disk.end_life_in(static_cast<int64_t>(seed % 19), VirtualDisk::End::power_cut);
-      EXPECT_THROW(ExtentStore::create(disk, small_segments(), 1, "new"), LifeEnded);
-      disk.start_again();
+      const int64_t n_before = disk.n_calls();
+      if (n_calls == 0) {
+        ExtentStore::create(disk, small_segments(), 1, "run");
+        n_calls = disk.n_calls() - n_before;
+      } else {
+        disk.end_life_in(static_cast<int64_t>(seed) % n_calls, VirtualDisk::End::power_cut);
+        EXPECT_THROW(ExtentStore::create(disk, small_segments(), 1, "run"), LifeEnded);
+        disk.start_again();
+      }
       try {
         const ExtentStore store(disk, {});
-        found.insert(store.identity().run);
-        if (store.identity().run == "old")
+        const bool is_older = store.identity().uuid == older;
+        found.insert(is_older ? "the older" : "a new one");
+        if (is_older)
           EXPECT_TRUE(is_generation(store, store.committed(), 1));
         else
           EXPECT_EQ(store.committed().number, 0);
@@ -323,7 +336,7 @@ TEST(StoreCreation, CutAtAnyMomentLeavesNoHalfOfAStore) {
       }
     }
   }
-  EXPECT_THAT(found, ::testing::UnorderedElementsAre("none", "new", "old"));
+  EXPECT_THAT(found, ::testing::UnorderedElementsAre("none", "a new one", "the older"));
 }
 
 /** Threads read and write while another one commits, as a pipeline's do. */
