@@ -301,6 +301,10 @@ TEST(StoreFormatTest, MadeUpMapsAreRefusedOrMakeSense) {
   const StoreMap map = decode_map(right[0], uuid, layout);
   EXPECT_EQ(map.pins.size(), 3u);
   EXPECT_THROW(decode_map(right[0], std::string(32, 'b'), layout), StoreFormatError);
+  auto shared = right;
+  encode_map({.sequence = 9, .committed = {8, 0, 4096, 1}, .pins = {{"a", {3, 0, 4096, 2}}}}, uuid,
+             shared[0]);
+  EXPECT_THROW(decode_map(shared[0], uuid, layout), StoreFormatError) << "two in one table";
   feed(bytes_of(right), 56 + 4 * 88, [&](std::vector<StorePage>& pages) {
     seal(bytes_of(pages));
     const StoreMap found = decode_map(pages[0], uuid, layout);

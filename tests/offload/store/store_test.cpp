@@ -103,6 +103,34 @@ TEST_F(StoreTest, CommitWritesTheTableAndTheMapAlone) {
   EXPECT_EQ(disk_.n_written_bytes() - before, 3 * kStorePage_bytes);
 }
 
+/** Threads write while a checkpoint is deleted: its extents are free only when that is durable. */
+TEST(StoreUnpin, FreesNothingBeforeItIsDurable) {
+  int n_still_pinned = 0;
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    VirtualDisk disk(store_bytes(small_segments(), 1), seed);
+    ExtentStore::create(disk, small_segments(), 1, "run");
+    {
+      ExtentStore store(disk, {});
+      commit_numbered(store, 1);
+      store.pin("checkpoint-1");
+      commit_numbered(store, 2);
+      disk.in_flush = [&] {
+        for (const SegmentId segment : kLasting)
+          write_numbered(store, segment, 3000);
+        disk.end_life_in(0, VirtualDisk::End::power_cut);
+      };
+      EXPECT_THROW(store.unpin("checkpoint-1"), LifeEnded);
+    }
+    disk.start_again();
+    const ExtentStore store(disk, {});
+    EXPECT_TRUE(is_generation(store, store.committed(), 2));
+    if (store.pins().empty()) continue;
+    ++n_still_pinned;
+    EXPECT_TRUE(is_generation(store, store.pinned("checkpoint-1"), 1));
+  }
+  EXPECT_GT(n_still_pinned, 0);
+}
+
 TEST_F(StoreTest, AFullStoreIsSaid) {
   ExtentStore store(disk_, {});
   commit_numbered(store, 1);

@@ -70,6 +70,7 @@ void VirtualDisk::wait(DiskTicket ticket) {
 }
 
 void VirtualDisk::flush() {
+  if (in_flush) std::exchange(in_flush, nullptr)();
   std::lock_guard lock(mutex_);
   count_call();
   if (n_flushes_++ == skipped_flush_) return;

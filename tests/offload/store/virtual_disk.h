@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <random>
@@ -49,6 +50,9 @@ class VirtualDisk final : public Disk {
   void flip_bit(int64_t offset_bytes, int bit);
   /** From now on the n-th call throws Error(machine) in place of being done; it is told once. */
   void fail_in(int64_t n_calls) { failing_call_ = n_calls_ + n_calls; }
+
+  /** Called once, in the next flush: stands for other threads at that moment. */
+  std::function<void()> in_flush;
 
   int64_t n_calls() const { return n_calls_; }
   int64_t n_written_bytes() const { return n_written_bytes_; }
