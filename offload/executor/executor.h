@@ -38,7 +38,7 @@ struct ActionMemory {
   std::byte* batch = nullptr;
   std::byte* loss = nullptr;  ///< fp32; null but for forwards of the last block
 
-  /** Of a block in a chain: its one input and output, and their gradients; null where it has none.
+  /** A block in a chain has one input and one output, and their gradients; null where it has none.
    */
   std::byte* input() const { return only(inputs); }
   std::byte* output() const { return only(outputs); }
@@ -270,14 +270,14 @@ class Executor {
   /** By number of micro-batches, update order and whether each block decides. */
   std::map<std::tuple<int, UpdateOrder, bool>, ReadyList> lists_;
   std::array<ReadyList, 2> evaluation_lists_;  ///< without fetches into own slots, and with them
-  int64_t own_slots_version_ = -1;             ///< of the weights that evaluations have there
+  int64_t own_slots_version_ = -1;             ///< the version of the weights there
   struct ElementRange {
     int64_t begin = 0, n = 0;
   };
   /** The update of a block, but for what the decision says of its groups. */
   struct BlockUpdate {
     std::vector<simd::AdamwArgs> tensors;
-    std::vector<TensorExtent> extents;  ///< of these, ascending
+    std::vector<TensorExtent> extents;  ///< the same tensors, ascending
     std::vector<ElementRange> gaps;     ///< between them
   };
   std::vector<BlockUpdate> block_updates_;           ///< by block

@@ -62,8 +62,8 @@ enum class Role : uint8_t {
   saved_recomputed,
   grad_output,
   grad_input,
-  grads,  ///< of one micro-batch, or final where there is no sum
-  sum,    ///< of gradients, fp32
+  grads,  ///< those of one micro-batch, or final ones where there is no sum
+  sum,    ///< the sum of gradients, fp32
   loss,
   workspace,  ///< content of no meaning before and after
   states,

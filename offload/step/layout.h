@@ -40,7 +40,7 @@ struct BlockLayout {
   bool is_tied = false;
   /** Each micro-batch's gradients are added into an fp32 sum: in host memory, or on the device. */
   bool sums_on_host = false, sums_on_device = false;
-  DType grad_type{};  ///< of the final gradients
+  DType grad_type{};  ///< type of the final gradients
   int64_t n_slot_elements = 0, n_grad_elements = 0;
   /** keep where nothing is saved for a backward pass, or nothing of it is recomputed. */
   Activations activations{};

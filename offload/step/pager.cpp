@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
+#include "offload/step/gradient_actions.h"
+#include "offload/step/list_draft.h"
 #include "offload/step/passes.h"
 #include "offload/step/slot_pool.h"
-#include "offload/step/touches.h"
 #include "offload/step/value_slots.h"
 #include "src/base/error.h"
 
@@ -25,27 +25,19 @@ class ListMaker {
         is_vertical_(shape.order == AccumulationOrder::vertical),
         compute_bytes_(static_cast<int64_t>(size_of(shape.compute))),
         passes_(passes_of(shape, n_micro, trains)),
-        touches_(layout.regions.size()),
-        weights_(layout.weight_slots, passes_by_block(/*backward_alone=*/false)),
-        grads_(layout.grad_slots, passes_by_block(/*backward_alone=*/true)),
+        draft_(layout),
+        weights_(layout.weight_slots, passes_of_blocks()),
         saved_(layout.saved_slots),
         values_(shape, layout, passes_, n_micro),
-        updated_(shape.blocks.size(), false),
         fetched_before_(shape.blocks.size(), false) {}
 
   StepList training(UpdateOrder order, bool each_decides) {
-    order_ = order;
-    each_decides_ = each_decides || order == UpdateOrder::as_grads_arrive;
-    list_.reserve(4 * passes_.size());
+    GradientActions gradients(shape_, layout_, draft_, passes_, order, each_decides);
     fetch_batches();
     for (t_ = 0; t_ < passes_.size(); ++t_)
-      pass().backward ? backward() : forward();
-    combine_tied();
-    square_sums();
-    send_step_sums();
-    decide();
-    update_in_need_order();
-    return std::move(list_);
+      pass().backward ? backward(gradients) : forward();
+    gradients.finish(n_micro_);
+    return draft_.take();
   }
 
   StepList evaluation(bool fetches_own_slots) {
@@ -53,42 +45,11 @@ class ListMaker {
     fetch_batches();
     for (t_ = 0; t_ < passes_.size(); ++t_)
       forward();
-    send_step_sums();
-    return std::move(list_);
+    GradientActions(shape_, layout_, draft_, passes_, {}, false).send_step_sums();
+    return draft_.take();
   }
 
  private:
-  // ---- What the list is made of
-
-  int add(Action action) {
-    touches_.order(action);
-    list_.push_back(std::move(action));
-    const int index = static_cast<int>(list_.size()) - 1;
-    if (list_.back().verb != Verb::update) last_[static_cast<size_t>(list_.back().queue)] = index;
-    return index;
-  }
-  /** One copy, of bytes whose uses on both sides are no one's business. */
-  Action move_of(Verb verb, QueueId queue, int block, int micro, Bytes from, Bytes to) const {
-    FERRY_CHECK(from.region >= 0 && to.region >= 0 && from.n_bytes == to.n_bytes,
-                "{} of {} bytes to {} has no room", name_of(verb), from.n_bytes, to.n_bytes);
-    return {.verb = verb,
-            .queue = queue,
-            .block = block,
-            .micro = micro,
-            .reads = {from},
-            .writes = {to}};
-  }
-  /** Appends the bytes, if there are any. */
-  static void put(std::vector<Bytes>& to, RegionId region, int64_t offset, int64_t n, Role role) {
-    if (region >= 0 && n > 0) to.push_back({region, offset, n, role});
-  }
-  int64_t size_of_region(RegionId region) const {
-    return region < 0 ? 0 : layout_.region(region).n_bytes;
-  }
-  void release(Action& action, RegionId region) const {
-    put(action.writes, region, 0, size_of_region(region), Role::released);
-  }
-
   const BlockPass& pass() const { return passes_[t_]; }
   int pass_number() const { return static_cast<int>(t_); }
   const BlockShape& shape_of(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
@@ -98,11 +59,10 @@ class ListMaker {
     return static_cast<size_t>(b * shape_.n_live() + lane(micro));
   }
 
-  std::vector<std::vector<int>> passes_by_block(bool backward_alone) const {
+  std::vector<std::vector<int>> passes_of_blocks() const {
     std::vector<std::vector<int>> passes(shape_.blocks.size());
     for (size_t t = 0; t < passes_.size(); ++t)
-      if (passes_[t].backward || !backward_alone)
-        passes[static_cast<size_t>(passes_[t].block)].push_back(static_cast<int>(t));
+      passes[static_cast<size_t>(passes_[t].block)].push_back(static_cast<int>(t));
     return passes;
   }
 
@@ -144,7 +104,7 @@ class ListMaker {
     }
     const auto [slot, evicted] = weights_.take(b, pass_number());
     const RegionId at = weights_.region(slot);
-    if (evicted >= 0) release(list_[static_cast<size_t>(touches_.last_use(at))], at);
+    if (evicted >= 0) draft_.release_after_last_use(at);
     fetch_weights(b, at, is_vertical_ ? -1 : pass().micro);
     return at;
   }
@@ -164,7 +124,7 @@ class ListMaker {
       for (const BorrowedExtent& borrowed : shape_of(b).borrowed)
         fetch.after_update.push_back(borrowed.block);
     }
-    add(std::move(fetch));
+    draft_.add(std::move(fetch));
   }
 
   // ---- Values between blocks
@@ -178,10 +138,10 @@ class ListMaker {
     for (int v : values) {
       const auto [at, is_there] = values_.find(v);
       if (!is_there)
-        add(move_of(Verb::fetch_layer_input, QueueId::h2d, writer_of(v), run.micro,
-                    value_on_host(v), {at, 0, value_bytes(v)}));
+        draft_.add_move(move_of(Verb::fetch_layer_input, QueueId::h2d, writer_of(v)),
+                        value_on_host(v), {at, 0, value_bytes(v)});
       put(run.reads, at, 0, value_bytes(v), role);
-      if (!values_.is_needed_later(v)) release(run, at);
+      if (!values_.is_needed_later(v)) draft_.release(run, at);
     }
   }
   void write_values(const std::vector<int>& values, Role role, Action& run) {
@@ -189,11 +149,10 @@ class ListMaker {
       put(run.writes, values_.find(v).region, 0, value_bytes(v), role);
   }
   void send_values_that_leave() {
-    const auto [is_backward, b, micro] = pass();
-    for (int v : shape_of(b).values.outputs)
+    for (int v : shape_of(pass().block).values.outputs)
       if (values_.leaves(v))
-        add(move_of(Verb::send_layer_input, QueueId::d2h, b, micro,
-                    {values_.find(v).region, 0, value_bytes(v)}, value_on_host(v)));
+        draft_.add_move(move_of(Verb::send_layer_input, QueueId::d2h, pass().block),
+                        {values_.find(v).region, 0, value_bytes(v)}, value_on_host(v));
   }
   /** The block whose forward writes the value. */
   int writer_of(int value) const {
@@ -208,8 +167,8 @@ class ListMaker {
   struct SavedAt {
     RegionId kept = -1, recomputed = -1;
   };
-  /** Where a pass of the block finds or leaves its activations; kept ones in the slot, if there is
-   * one. */
+  /** The place where a pass of the block finds or leaves its activations; kept ones in the slot, if
+   * there is one. */
   SavedAt saved_at(const Action& run, RegionId slot) const {
     const RegionId kept = layout_.saved[of_block(run.block, run.micro)];
     if (slot >= 0) return {.kept = slot};
@@ -239,11 +198,15 @@ class ListMaker {
 
   void fetch_batches() {
     for (int m = 0; m < n_micro_; ++m)
-      add(move_of(Verb::fetch_batch, QueueId::h2d, -1, m,
-                  {layout_.batches_on_host[static_cast<size_t>(m)], 0, shape_.batch_bytes},
-                  {layout_.batches[static_cast<size_t>(m)], 0, shape_.batch_bytes}));
+      draft_.add_move({.verb = Verb::fetch_batch, .queue = QueueId::h2d, .micro = m},
+                      {layout_.batches_on_host[static_cast<size_t>(m)], 0, shape_.batch_bytes},
+                      {layout_.batches[static_cast<size_t>(m)], 0, shape_.batch_bytes});
   }
 
+  /** A move for the pass's micro-batch. */
+  Action move_of(Verb verb, QueueId queue, int block) const {
+    return {.verb = verb, .queue = queue, .block = block, .micro = pass().micro};
+  }
   Action pass_action(Verb verb) const {
     Action action{
         .verb = verb, .queue = QueueId::compute, .block = pass().block, .micro = pass().micro};
@@ -256,7 +219,7 @@ class ListMaker {
     put(run.reads, layout_.batches_on_host[m], 0, shape_.batch_bytes, Role::batch_on_host);
     put(run.reads, layout_.batches[m], 0, shape_.batch_bytes, Role::batch);
     for (RegionId room : {layout_.scratch, layout_.library, layout_.generation})
-      put(run.writes, room, 0, size_of_region(room), Role::workspace);
+      if (room >= 0) put(run.writes, room, 0, layout_.region(room).n_bytes, Role::workspace);
   }
   /** The last block has no output, but logits and a loss. */
   void write_loss(Action& run) const {
@@ -278,13 +241,11 @@ class ListMaker {
     put_saved(run.writes, run, saved_at(run, slot));
     write_loss(run);
     use_batch_and_workspace(run);
-    add(std::move(run));
+    draft_.add(std::move(run));
     if (saves_on_host) {
       const Bytes home = saved_on_host();
-      Action send = move_of(Verb::send_saved, QueueId::d2h, pass().block, pass().micro,
-                            {slot, 0, home.n_bytes}, home);
-      release(send, slot);
-      add(std::move(send));
+      draft_.add_move(move_of(Verb::send_saved, QueueId::d2h, pass().block),
+                      {slot, 0, home.n_bytes}, home, slot);
     }
     send_values_that_leave();
   }
@@ -303,16 +264,16 @@ class ListMaker {
         const BlockPass& before = passes_[t_ - 1];
         if (before.backward || before.block != run.block || before.micro != run.micro)
           recompute(run, at);
-        release(run, layout_.saved_recomputed);
+        draft_.release(run, layout_.saved_recomputed);
         return;
       }
       case Activations::host: {
         const RegionId slot = take_saved_slot();
         const Bytes home = saved_on_host();
-        add(move_of(Verb::fetch_saved, QueueId::h2d, run.block, run.micro, home,
-                    {slot, 0, home.n_bytes}));
+        draft_.add_move(move_of(Verb::fetch_saved, QueueId::h2d, run.block), home,
+                        {slot, 0, home.n_bytes});
         put_saved(run.reads, run, {.kept = slot});
-        release(run, slot);
+        draft_.release(run, slot);
         return;
       }
     }
@@ -340,10 +301,10 @@ class ListMaker {
       }
     }
     use_batch_and_workspace(again);
-    add(std::move(again));
+    draft_.add(std::move(again));
   }
 
-  void backward() {
+  void backward(GradientActions& gradients) {
     values_.begin_pass(t_);
     Action run = pass_action(Verb::backward);
     const int b = run.block;
@@ -353,181 +314,10 @@ class ListMaker {
     write_values(shape_of(b).values.grad_inputs, Role::grad_input, run);
     make_saved_ready(run);
     use_batch_and_workspace(run);
-    const bool is_last_sum = run.micro == n_micro_ - 1;
-    const RegionId at = write_grads(run);
-    add(std::move(run));
-    if (!block(b).updates_on_host || !block(b).has_grads || (is_vertical_ && !is_last_sum)) return;
-    // The final sum passes through the device: its norm is taken there, without a pass over host
-    // memory.
-    if (is_last_sum && norm_on_device(b) && block(b).is_trained)
-      square_sum(b, QueueId::compute, at, layout_.step_sums);
-    send_grads(b, at);
-    if (is_last_sum) update_as_grads_arrive(b);
-  }
-
-  // ---- Gradients
-
-  int64_t grad_bytes(int b) const { return block(b).n_grad_elements * compute_bytes_; }
-  int64_t sum_bytes(int b) const {
-    return block(b).n_grad_elements * static_cast<int64_t>(size_of(block(b).grad_type));
-  }
-
-  /** The backward's gradients go to a slot where the block streams, else to where they stay;
-   * through a region of their own where they are added there. Returns the place of the sum. */
-  RegionId write_grads(Action& run) {
-    const int b = run.block;
-    if (!block(b).has_grads) return -1;
-    const RegionId at = block(b).updates_on_host ? grads_.region(grad_slot_ = grad_slot(b))
-                                                 : layout_.segment(b, Segment::grads);
-    if (!block(b).sums_on_device) {
-      put(run.writes, at, 0, grad_bytes(b), Role::grads);
-      return at;
-    }
-    put(run.writes, layout_.grad_temp, 0, grad_bytes(b), Role::grads);
-    if (run.micro > 0) put(run.reads, at, 0, sum_bytes(b), Role::sum);
-    put(run.writes, at, 0, sum_bytes(b), Role::sum);
-    release(run, layout_.grad_temp);
-    return at;
-  }
-  /** Vertical: the sum stays in its slot through all micro-batches. Horizontal: each micro-batch's
-   * goes to the host. */
-  int grad_slot(int b) {
-    const int item = is_vertical_ ? b : shape_.n_blocks() + pass_number();
-    const int slot = grads_.find(item);
-    return slot >= 0 ? slot : grads_.take(item, pass_number()).slot;
-  }
-
-  void send_grads(int b, RegionId slot) {
-    const bool is_staged = block(b).sums_on_host;
-    const RegionId to = is_staged ? layout_.grad_staging[static_cast<size_t>(grad_slot_)]
-                                  : layout_.segment(b, Segment::grads);
-    const int64_t n_bytes = is_staged ? grad_bytes(b) : sum_bytes(b);
-    const int micro = is_vertical_ ? -1 : pass().micro;
-    Action send =
-        move_of(Verb::send_grads, QueueId::d2h, b, micro, {slot, 0, n_bytes}, {to, 0, n_bytes});
-    // The update that follows asks whether they are finite; the step's sums come too late for it.
-    if (each_decides_ && block(b).is_trained && norm_on_device(b)) {
-      put(send.reads, layout_.step_sums, step_sum_offset(b), kSum_bytes, Role::moved);
-      put(send.writes, layout_.arrived_sums, step_sum_offset(b), kSum_bytes, Role::moved);
-    }
-    release(send, slot);
-    add(std::move(send));
-    if (!is_staged) return;
-    Action sum{.verb = Verb::accumulate, .queue = QueueId::host, .block = b, .micro = micro};
-    const RegionId home = layout_.segment(b, Segment::grads);
-    put(sum.reads, to, 0, n_bytes, Role::grads);
-    if (micro > 0) put(sum.reads, home, 0, sum_bytes(b), Role::sum);
-    put(sum.writes, home, 0, sum_bytes(b), Role::sum);
-    release(sum, to);
-    add(std::move(sum));
-  }
-
-  /** One action for all that a block borrows; users in forward order, as design 5 adds them. */
-  void combine_tied() {
-    for (int user = 0; user < shape_.n_blocks(); ++user) {
-      Action combine{.verb = Verb::combine,
-                     .queue = block(user).updates_on_host ? QueueId::host : QueueId::compute,
-                     .block = user};
-      for (int i = 0; i < static_cast<int>(shape_of(user).borrowed.size()); ++i) {
-        const TensorExtent& tensor = shape_.borrowed_tensor(user, i);
-        if (!tensor.trainable) continue;
-        const int owner = shape_of(user).borrowed[static_cast<size_t>(i)].block;
-        const int64_t n_bytes = tensor.n_elements * kSum_element_bytes;
-        put(combine.reads, layout_.segment(user, Segment::grads),
-            shape_.borrowed_in_grads(user, i) * kSum_element_bytes, n_bytes, Role::grads);
-        put(combine.writes, layout_.segment(owner, Segment::grads),
-            tensor.offset * kSum_element_bytes, n_bytes, Role::sum);
-      }
-      // Their sums are read as well.
-      combine.reads.insert(combine.reads.end(), combine.writes.begin(), combine.writes.end());
-      if (!combine.writes.empty()) add(std::move(combine));
-    }
-  }
-
-  // ---- The norm, the decision, updates
-
-  static constexpr int64_t kSum_bytes = sizeof(double), kSum_element_bytes = sizeof(float);
-  static constexpr int64_t step_sum_offset(int index) { return index * kSum_bytes; }
-  /** Final gradients of the block are on the device at some time. */
-  bool norm_on_device(int b) const { return !block(b).sums_on_host && !block(b).is_tied; }
-
-  void square_sum(int b, QueueId queue, RegionId grads, RegionId sums) {
-    Action sum{.verb = Verb::square_sum, .queue = queue, .block = b};
-    put(sum.reads, grads, 0,
-        shape_of(b).n_trained_elements * static_cast<int64_t>(size_of(block(b).grad_type)),
-        Role::grads);
-    put(sum.writes, sums, step_sum_offset(b), kSum_bytes, Role::square_sum);
-    square_sums_.push_back({queue == QueueId::compute ? layout_.step_sums_on_host : sums,
-                            step_sum_offset(b), kSum_bytes, Role::square_sum});
-    add(std::move(sum));
-  }
-  void square_sums() {
-    for (int b = 0; b < shape_.n_blocks(); ++b) {
-      if (!block(b).is_trained) continue;
-      const RegionId grads = layout_.segment(b, Segment::grads);
-      if (!block(b).updates_on_host)
-        square_sum(b, QueueId::compute, grads, layout_.step_sums);
-      else if (!norm_on_device(b) && !updated_[static_cast<size_t>(b)])  // else taken on the way
-        square_sum(b, QueueId::host, grads, layout_.arrived_sums);
-    }
-  }
-
-  void send_step_sums() {
-    const int64_t n_bytes = step_sums_bytes(shape_);
-    add(move_of(Verb::send_step_sums, QueueId::d2h, -1, -1, {layout_.step_sums, 0, n_bytes},
-                {layout_.step_sums_on_host, 0, n_bytes}));
-  }
-
-  /** Waits for the norm's parts and for all else of the step: what follows may use each slot as
-   * new. */
-  void decide() {
-    Action decide{.verb = Verb::decide, .queue = QueueId::decision};
-    decide.reads = square_sums_;
-    for (int m = 0; m < n_micro_; ++m)
-      put(decide.reads, layout_.step_sums_on_host, step_sum_offset(shape_.n_blocks() + m),
-          kSum_bytes, Role::loss);
-    decide.after.assign(last_.begin(), last_.end());
-    decide_ = add(std::move(decide));
-  }
-
-  /** The block's weights are not read any more in this step: its backward has. */
-  void update_as_grads_arrive(int b) {
-    if (order_ != UpdateOrder::as_grads_arrive || !block(b).is_trained || block(b).is_tied ||
-        shape_of(b).updates_late)
-      return;
-    if (!norm_on_device(b))
-      square_sum(b, QueueId::host, layout_.segment(b, Segment::grads), layout_.arrived_sums);
-    update(b);
-  }
-  void update_in_need_order() {
-    for (int b = 0; b < shape_.n_blocks(); ++b)
-      if (block(b).is_trained && !updated_[static_cast<size_t>(b)]) update(b);
-  }
-  void update(int b) {
-    updated_[static_cast<size_t>(b)] = true;
-    Action update{.verb = Verb::update,
-                  .queue = block(b).updates_on_host ? QueueId::host : QueueId::compute,
-                  .block = b};
-    if (decide_ >= 0) update.after.push_back(decide_);
-    const auto trained_of = [&](Segment s) {
-      return element_bytes(shape_, b, s, 0, shape_of(b).n_trained_elements).n_bytes;
-    };
-    put(update.reads, layout_.segment(b, Segment::grads), 0, trained_of(Segment::grads),
-        Role::grads);
-    if (each_decides_)
-      put(update.reads, block(b).updates_on_host ? layout_.arrived_sums : layout_.step_sums_on_host,
-          step_sum_offset(b), kSum_bytes, Role::square_sum);
-    put(update.writes, layout_.segment(b, Segment::master), 0, trained_of(Segment::master),
-        Role::states);
-    for (Segment s : {Segment::adam_m, Segment::adam_v})
-      put(update.writes, layout_.segment(b, s), 0, segment_bytes(shape_, b, s), Role::states);
-    update.reads.insert(update.reads.end(), update.writes.begin(), update.writes.end());
-    if (!shape_.weights_are_master()) {
-      put(update.writes, layout_.segment(b, Segment::weights), 0, trained_of(Segment::weights),
-          Role::weights);
-      if (shape_.split_master) update.reads.push_back(update.writes.back());
-    }
-    add(std::move(update));
+    const int micro = run.micro;
+    const RegionId grads = gradients.write_grads(run, pass_number());
+    draft_.add(std::move(run));
+    gradients.after_backward(b, micro, micro == n_micro_ - 1, grads);
   }
 
   const StepShape& shape_;
@@ -536,23 +326,14 @@ class ListMaker {
   bool trains_;
   bool is_vertical_;
   int64_t compute_bytes_;
-  UpdateOrder order_{};
-  bool each_decides_ = false;
   bool fetches_own_slots_ = true;
   std::vector<BlockPass> passes_;
   size_t t_ = 0;  ///< the pass that is being listed
-  StepList list_;
-  Touches touches_;
-  SlotPool weights_;  ///< of blocks
-  SlotPool grads_;    ///< of blocks, or of passes where each micro-batch's leave
-  SlotPool saved_;    ///< of passes
+  ListDraft draft_;
+  SlotPool weights_;  ///< holds blocks
+  SlotPool saved_;    ///< holds passes
   ValueSlots values_;
-  int grad_slot_ = -1;                ///< of the last backward
-  std::vector<bool> updated_;         ///< by block
   std::vector<bool> fetched_before_;  ///< by block
-  std::vector<Bytes> square_sums_;    ///< where the decision finds each block's
-  std::array<int, kQueues> last_{-1, -1, -1, -1, -1, -1};  ///< of each queue, without updates
-  int decide_ = -1;
 };
 
 }  // namespace

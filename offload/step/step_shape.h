@@ -53,7 +53,7 @@ enum class AccumulationOrder : uint8_t { horizontal, vertical };
  * sum. One or several blocks read it; BlockValues says which. */
 struct ValueShape {
   std::string name;     ///< "output of layer.3"
-  int64_t n_bytes = 0;  ///< of a micro-batch of the largest shape
+  int64_t n_bytes = 0;  ///< bytes of a micro-batch of the largest shape
 };
 
 /** The values of a block's passes, as indices into StepShape::values. A value lives from the first
@@ -66,11 +66,12 @@ struct BlockValues {
   std::vector<int> grad_inputs;   ///< the backward writes them
 };
 
-/** Where a block lives. */
+/** The places of a block's bytes. */
 struct BlockPlacement {
-  Place weights = Place::device;  ///< where its passes find them; host: a slot is filled for them
-  Place states = Place::device;   ///< master and Adam states: where it is updated
-  Place grads = Place::device;    ///< final gradients: where the update finds them
+  Place weights =
+      Place::device;  ///< passes find them there; host: in a slot that is filled from there
+  Place states = Place::device;  ///< master and Adam states: the block is updated there
+  Place grads = Place::device;   ///< final gradients: the update finds them there
 
   BlockPlacement() = default;
   constexpr BlockPlacement(Place all) : weights(all), states(all), grads(all) {}
@@ -123,7 +124,7 @@ struct StepShape {
   int n_weight_slots = 2;
   int n_grad_slots = 2;
   int n_saved_slots = 2;           ///< slots for activations on the host
-  std::vector<ValueShape> values;  ///< what passes between blocks
+  std::vector<ValueShape> values;  ///< tensors that pass between blocks
   /** Values of forwards that a backward reads again lie in slots of the GPU, and in host memory
    * while the slots are for others; false: each in its own region of the GPU. */
   bool layer_inputs_on_host = false;

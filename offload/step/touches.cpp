@@ -36,7 +36,7 @@ void Touches::for_ranges(const Bytes& bytes, Each&& each) {
 void Touches::order(Action& action) {
   const auto index = static_cast<int>(actions_.size());
   const auto queue = static_cast<size_t>(action.queue);
-  std::array<int, kQueues> before;  // of each queue, the last that this waits for
+  std::array<int, kQueues> before;  // by queue: the last action that this waits for
   before.fill(-1);
   const auto wait_for = [&](int other) {
     if (other < 0) return;

@@ -36,7 +36,7 @@ class Touches {
     std::array<int, kQueues> known;  ///< the last action of each queue that has ended before
   };
   std::vector<Past> actions_;
-  std::array<int, kQueues> last_{-1, -1, -1, -1, -1, -1};  ///< of each queue
+  std::array<int, kQueues> last_{-1, -1, -1, -1, -1, -1};  ///< by queue
 };
 
 }  // namespace ferry

@@ -1,7 +1,6 @@
 #pragma once
-// Where the values of a step live, by when passes write and read them: what a forward leaves for a
-// backward has a region of its own or goes through slots, what passes by shares regions with
-// others.
+// The homes of a step's values, by when passes write and read them: a value that a forward leaves
+// for a backward has a region of its own or goes through slots, others share regions in turn.
 
 #include <cstdint>
 #include <vector>
@@ -26,7 +25,7 @@ struct ValueHome {
 /** A region of the device for values that pass by. */
 struct SharedHome {
   int64_t n_bytes = 0;
-  bool has_grads = false;  ///< of gradients; false: of what forwards read alone
+  bool has_grads = false;  ///< holds gradients; false: values that forwards alone read
 };
 
 struct ValueHomes {

@@ -1,5 +1,5 @@
 #pragma once
-// Where the passes of a list find the values that pass between blocks: in regions of their own, or
+// Finds for the passes of a list the values that pass between blocks: in regions of their own, or
 // in slots, which values leave for host memory where others need them first.
 
 #include <span>

@@ -119,7 +119,7 @@ constexpr UpdateOrder update_order_of(const PlanRequest& request) {
  */
 inline constexpr int64_t kSimulatedPasses = 340;
 
-/** Of very many micro-batches a simulation lists some, each of which lasts as long as several. */
+/** A simulation lists some of very many micro-batches, each of which lasts as long as several. */
 struct SimulatedMicroBatches {
   int n = 1;
   double n_each = 1;

@@ -71,7 +71,7 @@ void choose_late_updates(const ModelTable& model, const PlanRequest& request, Pl
   const MachineProfile slower = with_slower_updates(*request.machine);
   const CostModel cost(*request.machine, request.has_gpu, model, plan.shape, plan.typical),
       cost_slower(slower, request.has_gpu, model, plan.shape, plan.typical);
-  // What is late changes the list of a step and no layout.
+  // Late updates change the list of a step and no layout.
   StepShape tried = plan.shape;
   const Layout layout = make_layout(tried);
   const auto micro_batches = simulated_micro_batches(plan, kPasses);

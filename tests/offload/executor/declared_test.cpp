@@ -54,7 +54,7 @@ class Hidden {
   struct Hide {
     RegionId id;
     std::vector<std::byte> before;
-    std::vector<uint8_t> uses;  ///< of each byte; empty: none is used
+    std::vector<uint8_t> uses;  ///< by byte; empty: none is used
   };
   std::vector<std::byte> bytes_of(RegionId id) const {
     const std::byte* at = memory_.at(id);

@@ -1,5 +1,5 @@
 #pragma once
-// What the bytes of regions hold while a list runs.
+// The contents of regions while a list runs.
 
 #include <map>
 #include <vector>

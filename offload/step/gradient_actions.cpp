@@ -1,0 +1,192 @@
+#include "offload/step/gradient_actions.h"
+
+namespace ferry {
+
+GradientActions::GradientActions(const StepShape& shape,
+                                 const Layout& layout,
+                                 ListDraft& draft,
+                                 std::span<const BlockPass> passes,
+                                 UpdateOrder order,
+                                 bool each_decides)
+    : shape_(shape),
+      layout_(layout),
+      draft_(draft),
+      order_(order),
+      each_decides_(each_decides || order == UpdateOrder::as_grads_arrive),
+      is_vertical_(shape.order == AccumulationOrder::vertical),
+      grads_(layout.grad_slots, backwards_of_blocks(passes)),
+      updated_(shape.blocks.size(), false) {}
+
+std::vector<std::vector<int>> GradientActions::backwards_of_blocks(
+    std::span<const BlockPass> passes) const {
+  std::vector<std::vector<int>> backwards(shape_.blocks.size());
+  for (size_t t = 0; t < passes.size(); ++t)
+    if (passes[t].backward)
+      backwards[static_cast<size_t>(passes[t].block)].push_back(static_cast<int>(t));
+  return backwards;
+}
+
+void GradientActions::after_backward(int b, int micro, bool is_last, RegionId at) {
+  if (!block(b).updates_on_host || !block(b).has_grads || (is_vertical_ && !is_last)) return;
+  // The final sum passes through the device: its norm is taken there, without a pass over host
+  // memory.
+  if (is_last && norm_on_device(b) && block(b).is_trained)
+    square_sum(b, QueueId::compute, at, layout_.step_sums);
+  send_grads(b, micro, at);
+  if (is_last) update_as_grads_arrive(b);
+}
+
+void GradientActions::finish(int n_micro) {
+  combine_tied();
+  square_sums();
+  send_step_sums();
+  decide(n_micro);
+  update_in_need_order();
+}
+
+RegionId GradientActions::write_grads(Action& run, int t) {
+  const int b = run.block;
+  if (!block(b).has_grads) return -1;
+  const RegionId at = block(b).updates_on_host ? grads_.region(grad_slot_ = grad_slot(b, t))
+                                               : layout_.segment(b, Segment::grads);
+  if (!block(b).sums_on_device) {
+    put(run.writes, at, 0, grad_bytes(b), Role::grads);
+    return at;
+  }
+  put(run.writes, layout_.grad_temp, 0, grad_bytes(b), Role::grads);
+  if (run.micro > 0) put(run.reads, at, 0, sum_bytes(b), Role::sum);
+  put(run.writes, at, 0, sum_bytes(b), Role::sum);
+  draft_.release(run, layout_.grad_temp);
+  return at;
+}
+/** Vertical: the sum stays in its slot through all micro-batches. Horizontal: each micro-batch's
+ * goes to the host. */
+int GradientActions::grad_slot(int b, int t) {
+  const int item = is_vertical_ ? b : shape_.n_blocks() + t;
+  const int slot = grads_.find(item);
+  return slot >= 0 ? slot : grads_.take(item, t).slot;
+}
+
+void GradientActions::send_grads(int b, int micro, RegionId slot) {
+  const bool is_staged = block(b).sums_on_host;
+  const RegionId to = is_staged ? layout_.grad_staging[static_cast<size_t>(grad_slot_)]
+                                : layout_.segment(b, Segment::grads);
+  const int64_t n_bytes = is_staged ? grad_bytes(b) : sum_bytes(b);
+  if (is_vertical_) micro = -1;
+  Action send{.verb = Verb::send_grads, .queue = QueueId::d2h, .block = b, .micro = micro};
+  // The update that follows asks whether they are finite; the step's sums come too late for it.
+  if (each_decides_ && block(b).is_trained && norm_on_device(b)) {
+    put(send.reads, layout_.step_sums, step_sum_offset(b), kSum_bytes, Role::moved);
+    put(send.writes, layout_.arrived_sums, step_sum_offset(b), kSum_bytes, Role::moved);
+  }
+  draft_.add_move(std::move(send), {slot, 0, n_bytes}, {to, 0, n_bytes}, slot);
+  if (!is_staged) return;
+  Action sum{.verb = Verb::accumulate, .queue = QueueId::host, .block = b, .micro = micro};
+  const RegionId home = layout_.segment(b, Segment::grads);
+  put(sum.reads, to, 0, n_bytes, Role::grads);
+  if (micro > 0) put(sum.reads, home, 0, sum_bytes(b), Role::sum);
+  put(sum.writes, home, 0, sum_bytes(b), Role::sum);
+  draft_.release(sum, to);
+  draft_.add(std::move(sum));
+}
+
+void GradientActions::combine_tied() {
+  for (int user = 0; user < shape_.n_blocks(); ++user) {
+    Action combine{.verb = Verb::combine,
+                   .queue = block(user).updates_on_host ? QueueId::host : QueueId::compute,
+                   .block = user};
+    for (int i = 0; i < static_cast<int>(shape_of(user).borrowed.size()); ++i) {
+      const TensorExtent& tensor = shape_.borrowed_tensor(user, i);
+      if (!tensor.trainable) continue;
+      const int owner = shape_of(user).borrowed[static_cast<size_t>(i)].block;
+      const int64_t n_bytes = tensor.n_elements * kSum_element_bytes;
+      put(combine.reads, layout_.segment(user, Segment::grads),
+          shape_.borrowed_in_grads(user, i) * kSum_element_bytes, n_bytes, Role::grads);
+      put(combine.writes, layout_.segment(owner, Segment::grads),
+          tensor.offset * kSum_element_bytes, n_bytes, Role::sum);
+    }
+    // Their sums are read as well.
+    combine.reads.insert(combine.reads.end(), combine.writes.begin(), combine.writes.end());
+    if (!combine.writes.empty()) draft_.add(std::move(combine));
+  }
+}
+
+void GradientActions::square_sum(int b, QueueId queue, RegionId grads, RegionId sums) {
+  Action sum{.verb = Verb::square_sum, .queue = queue, .block = b};
+  put(sum.reads, grads, 0,
+      shape_of(b).n_trained_elements * static_cast<int64_t>(size_of(block(b).grad_type)),
+      Role::grads);
+  put(sum.writes, sums, step_sum_offset(b), kSum_bytes, Role::square_sum);
+  square_sums_.push_back({queue == QueueId::compute ? layout_.step_sums_on_host : sums,
+                          step_sum_offset(b), kSum_bytes, Role::square_sum});
+  draft_.add(std::move(sum));
+}
+void GradientActions::square_sums() {
+  for (int b = 0; b < shape_.n_blocks(); ++b) {
+    if (!block(b).is_trained) continue;
+    const RegionId grads = layout_.segment(b, Segment::grads);
+    if (!block(b).updates_on_host)
+      square_sum(b, QueueId::compute, grads, layout_.step_sums);
+    else if (!norm_on_device(b) && !updated_[static_cast<size_t>(b)])  // else taken on the way
+      square_sum(b, QueueId::host, grads, layout_.arrived_sums);
+  }
+}
+
+void GradientActions::send_step_sums() {
+  const int64_t n_bytes = step_sums_bytes(shape_);
+  draft_.add_move({.verb = Verb::send_step_sums, .queue = QueueId::d2h},
+                  {layout_.step_sums, 0, n_bytes}, {layout_.step_sums_on_host, 0, n_bytes});
+}
+
+/** Waits for the norm's parts and for all else of the step: what follows may use each slot as
+ * new. */
+void GradientActions::decide(int n_micro) {
+  Action decide{.verb = Verb::decide, .queue = QueueId::decision};
+  decide.reads = square_sums_;
+  for (int m = 0; m < n_micro; ++m)
+    put(decide.reads, layout_.step_sums_on_host, step_sum_offset(shape_.n_blocks() + m), kSum_bytes,
+        Role::loss);
+  decide.after.assign(draft_.last().begin(), draft_.last().end());
+  decide_ = draft_.add(std::move(decide));
+}
+
+/** The block's weights are not read any more in this step: its backward has. */
+void GradientActions::update_as_grads_arrive(int b) {
+  if (order_ != UpdateOrder::as_grads_arrive || !block(b).is_trained || block(b).is_tied ||
+      shape_of(b).updates_late)
+    return;
+  if (!norm_on_device(b))
+    square_sum(b, QueueId::host, layout_.segment(b, Segment::grads), layout_.arrived_sums);
+  update(b);
+}
+void GradientActions::update_in_need_order() {
+  for (int b = 0; b < shape_.n_blocks(); ++b)
+    if (block(b).is_trained && !updated_[static_cast<size_t>(b)]) update(b);
+}
+void GradientActions::update(int b) {
+  updated_[static_cast<size_t>(b)] = true;
+  Action update{.verb = Verb::update,
+                .queue = block(b).updates_on_host ? QueueId::host : QueueId::compute,
+                .block = b};
+  if (decide_ >= 0) update.after.push_back(decide_);
+  const auto trained_of = [&](Segment s) {
+    return element_bytes(shape_, b, s, 0, shape_of(b).n_trained_elements).n_bytes;
+  };
+  put(update.reads, layout_.segment(b, Segment::grads), 0, trained_of(Segment::grads), Role::grads);
+  if (each_decides_)
+    put(update.reads, block(b).updates_on_host ? layout_.arrived_sums : layout_.step_sums_on_host,
+        step_sum_offset(b), kSum_bytes, Role::square_sum);
+  put(update.writes, layout_.segment(b, Segment::master), 0, trained_of(Segment::master),
+      Role::states);
+  for (Segment s : {Segment::adam_m, Segment::adam_v})
+    put(update.writes, layout_.segment(b, s), 0, segment_bytes(shape_, b, s), Role::states);
+  update.reads.insert(update.reads.end(), update.writes.begin(), update.writes.end());
+  if (!shape_.weights_are_master()) {
+    put(update.writes, layout_.segment(b, Segment::weights), 0, trained_of(Segment::weights),
+        Role::weights);
+    if (shape_.split_master) update.reads.push_back(update.writes.back());
+  }
+  draft_.add(std::move(update));
+}
+
+}  // namespace ferry

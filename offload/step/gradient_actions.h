@@ -1,0 +1,78 @@
+#pragma once
+// The actions of a training list that follow a block's backward: gradients are added and sent,
+// their norm is taken, the step is decided and blocks are updated. Private to the pager.
+
+#include <span>
+#include <vector>
+
+#include "offload/step/list_draft.h"
+#include "offload/step/pager.h"
+#include "offload/step/passes.h"
+#include "offload/step/slot_pool.h"
+
+namespace ferry {
+
+/** The step sums of a block or, behind those of the blocks, of a micro-batch. */
+inline constexpr int64_t kSum_bytes = sizeof(double);
+constexpr int64_t step_sum_offset(int index) {
+  return index * kSum_bytes;
+}
+
+class GradientActions {
+ public:
+  /** All but the last two arguments outlive this. */
+  GradientActions(const StepShape& shape,
+                  const Layout& layout,
+                  ListDraft& draft,
+                  std::span<const BlockPass> passes,
+                  UpdateOrder order,
+                  bool each_decides);
+
+  /** Tells a backward, pass `t`, where its gradients go: to a slot where the host updates the
+   * block, else to where they stay; through a region of their own where they are added there.
+   * Returns the place of the sum. */
+  RegionId write_grads(Action& run, int t);
+  /** Follows the backward of a micro-batch, which left its gradients or their sum `at`. */
+  void after_backward(int b, int micro, bool is_last, RegionId at);
+  /** Follows the last backward. */
+  void finish(int n_micro);
+  void send_step_sums();
+
+ private:
+  std::vector<std::vector<int>> backwards_of_blocks(std::span<const BlockPass> passes) const;
+  const BlockShape& shape_of(int b) const { return shape_.blocks[static_cast<size_t>(b)]; }
+  const BlockLayout& block(int b) const { return layout_.block(b); }
+  int64_t grad_bytes(int b) const {
+    return block(b).n_grad_elements * static_cast<int64_t>(size_of(shape_.compute));
+  }
+  int64_t sum_bytes(int b) const {
+    return block(b).n_grad_elements * static_cast<int64_t>(size_of(block(b).grad_type));
+  }
+  /** Final gradients of the block are on the device at some time. */
+  bool norm_on_device(int b) const { return !block(b).sums_on_host && !block(b).is_tied; }
+  int grad_slot(int b, int t);
+  void send_grads(int b, int micro, RegionId slot);
+  /** One action for all that a block borrows; users in forward order, as design 5 adds them. */
+  void combine_tied();
+  void square_sum(int b, QueueId queue, RegionId grads, RegionId sums);
+  void square_sums();
+  void decide(int n_micro);
+  void update_as_grads_arrive(int b);
+  void update_in_need_order();
+  void update(int b);
+
+  static constexpr int64_t kSum_element_bytes = sizeof(float);
+  const StepShape& shape_;
+  const Layout& layout_;
+  ListDraft& draft_;
+  UpdateOrder order_;
+  bool each_decides_;
+  bool is_vertical_;
+  SlotPool grads_;                  ///< holds blocks, or passes where each micro-batch's leave
+  int grad_slot_ = -1;              ///< the last backward's
+  std::vector<bool> updated_;       ///< by block
+  std::vector<Bytes> square_sums_;  ///< each block's, as the decision finds it
+  int decide_ = -1;
+};
+
+}  // namespace ferry
