@@ -42,7 +42,7 @@ using service::DiskBenchRates;
 constexpr int64_t kRequest_bytes_max = 64 * kMiB, kFile_bytes_max = 1024 * kGiB,
                   kUnderWay_bytes_max = kGiB;
 
-[[noreturn]] void refuse(const std::string& what) {
+[[noreturn]] void refuse_arguments(const std::string& what) {
   throw Error(Fault::usage, "cli.bench", what, "see `ferry bench disk --help`");
 }
 
@@ -51,15 +51,15 @@ int checked_count(const std::string& word, const std::string& text, int most) {
   const char* const end = text.data() + text.size();
   const auto [stop, code] = std::from_chars(text.data(), end, value);
   if (code != std::errc() || stop != end || value < 1 || value > most)
-    refuse(fmt::format("{} {}, expected a whole number from 1 to {}", word, text, most));
+    refuse_arguments(fmt::format("{} {}, expected a whole number from 1 to {}", word, text, most));
   return value;
 }
 
 int64_t checked_size(const std::string& word, const std::string& text, int64_t most) {
   const std::optional<int64_t> value = parse_bytes(text);
   if (!value || *value <= 0 || *value > most || *value % kDiskAlignment_bytes != 0)
-    refuse(fmt::format("{} {}, expected a multiple of 4 KiB up to {}", word, text,
-                       format_bytes(most)));
+    refuse_arguments(fmt::format("{} {}, expected a multiple of 4 KiB up to {}", word, text,
+                                 format_bytes(most)));
   return *value;
 }
 
@@ -74,7 +74,7 @@ Request parse(Arguments arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
     const auto value = [&]() -> const std::string& {
-      if (i + 1 == arguments.size()) refuse(fmt::format("{} needs a value", word));
+      if (i + 1 == arguments.size()) refuse_arguments(fmt::format("{} needs a value", word));
       return arguments[++i];
     };
     if (word == "--json")
@@ -92,16 +92,16 @@ Request parse(Arguments arguments) {
     else if (word == "--seconds")
       options.seconds = std::stod(service::checked_seconds(value()));
     else
-      refuse(fmt::format("unexpected argument '{}'", word));
+      refuse_arguments(fmt::format("unexpected argument '{}'", word));
   }
   if (options.directories.empty()) options.directories.emplace_back(".");
   if (options.directories.size() > kDiskFiles_max)
-    refuse(fmt::format("{} directories, expected at most {}", options.directories.size(),
-                       kDiskFiles_max));
+    refuse_arguments(fmt::format("{} directories, expected at most {}", options.directories.size(),
+                                 kDiskFiles_max));
   const int64_t n_bytes = options.request_bytes * options.depth * std::ssize(options.directories);
   if (n_bytes > kUnderWay_bytes_max)
-    refuse(fmt::format("{} would be under way at once, expected at most {}", format_bytes(n_bytes),
-                       format_bytes(kUnderWay_bytes_max)));
+    refuse_arguments(fmt::format("{} would be under way at once, expected at most {}",
+                                 format_bytes(n_bytes), format_bytes(kUnderWay_bytes_max)));
   return request;
 }
 
