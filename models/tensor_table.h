@@ -148,11 +148,27 @@ struct BlockWork {
 struct CompiledBlock;
 
 enum class BlockKind : uint8_t { embeddings, layer, head };
+/** "embeddings" */
+constexpr std::string_view name_of(BlockKind kind) {
+  constexpr std::string_view kNames[] = {"embeddings", "layer", "head"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+/** The place of a block among those that share a large table of words
+ * (models/core/cut_vocabulary.h). */
+struct VocabularyPiece {
+  int index = 0, n_pieces = 1;
+
+  bool is_first() const { return index == 0; }
+  bool is_last() const { return index == n_pieces - 1; }
+};
 
 /** One block: what is paged as one. Order in ModelTable::blocks is forward order. */
 struct BlockTable {
-  std::string name;  ///< "embeddings", "layer.0", "head"
+  std::string name;  ///< "embeddings", "layer.0", "head"; pieces: "embeddings.0", "head.0"
   BlockKind kind = BlockKind::layer;
+  std::optional<VocabularyPiece> piece;
+  int random_block = 0;  ///< RandomKey::block: its number in the model without pieces
   std::vector<ParamSpec> params;
   std::vector<BorrowedParam> borrowed;
   int64_t n_segment_elements = 0;  ///< elements of its weights, padding included
@@ -186,14 +202,16 @@ struct HfRowGroups {
 };
 
 /** The place of a parameter in a Hugging Face checkpoint: rows [row_begin, row_begin + rows) of
- * ours are the whole tensor `hf_name` (a fused qkv matrix has three such entries). */
+ * ours are the whole tensor `hf_name` (a fused qkv matrix has three such entries), or of a large
+ * table of words the rows from `file_row` on: its entries follow each other in that order. */
 struct HfEntry {
   std::string hf_name;
   int block = 0;
   int param = 0;
   int64_t row_begin = 0;
   int64_t rows = 0;
-  std::vector<int64_t> hf_shape;
+  int64_t file_row = 0;
+  std::vector<int64_t> hf_shape;  ///< of the file's tensor
   bool optional = false;  ///< may be absent in the file (a new head): then it is initialised
   /** The file has it as (columns, rows), the other way round than a linear layer's (GPT-2's
    * Conv1D): hf_shape is the file's. */
@@ -204,6 +222,12 @@ struct HfEntry {
   std::vector<std::string> also_named;
   /** Names of matrices that are this one (a language model's head), which a file may have, too. */
   std::vector<std::string> tied_names;
+
+  /** The entry is all of the file's tensor. */
+  bool is_whole() const { return rows == file_rows(); }
+  bool is_first_part() const { return file_row == 0; }
+  bool is_last_part() const { return file_row + rows == file_rows(); }
+  int64_t file_rows() const { return transposed ? hf_shape.back() : hf_shape.front(); }
 };
 
 /** The kind of a model's head, which decides the shapes of labels and logits (models/block.h). */

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "simd/kernels.h"
 #include "src/base/error.h"
@@ -35,13 +36,37 @@ CheckpointReader open_checked(const std::filesystem::path& checkpoint,
   return file;
 }
 
-/** A tensor of a segment's files. */
+/** A tensor of a segment's files, or what a block holds of one. */
 struct SavedTensor {
-  TensorSpec spec;
+  TensorSpec spec;  ///< of the whole tensor
   int block = 0;
   ByteRange range;                 ///< bytes of the segment, as StatePiece counts
   const HfEntry* entry = nullptr;  ///< of a tensor of master weights
+  int64_t first_byte = 0;          ///< of the tensor
 };
+
+/** A parameter of the table, or the one of which it is a piece. */
+struct WholeParam {
+  std::string name;
+  std::vector<int64_t> shape;
+  int64_t first_element = 0;  ///< of the piece
+
+  int64_t n_elements() const {
+    return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  }
+};
+WholeParam whole_of(const ModelTable& model, int block, int param) {
+  const BlockTable& table = model.blocks[static_cast<size_t>(block)];
+  const ParamSpec& spec = table.params[static_cast<size_t>(param)];
+  const auto entry = std::ranges::find_if(model.hf_names, [&](const HfEntry& its) {
+    return its.block == block && its.param == param && !its.is_whole();
+  });
+  if (entry == model.hf_names.end()) return {table.name + "." + spec.name, spec.shape};
+  WholeParam whole = {fmt::format("{}.{}", name_of(table.kind), spec.name), spec.shape,
+                      first_element_of(model, *entry)};
+  whole.shape[0] = entry->file_rows();
+  return whole;
+}
 
 /** Adam states of a frozen parameter are in no checkpoint: it has none. */
 std::vector<SavedTensor> saved_tensors(const ModelTable& model,
@@ -52,15 +77,24 @@ std::vector<SavedTensor> saved_tensors(const ModelTable& model,
   if (!is_master && shape.states == simd::StateType::block8) {
     for (int b = 0; b < shape.n_blocks(); ++b) {
       const BlockTable& block = model.blocks[static_cast<size_t>(b)];
-      for (const ParamSpec& param : block.params) {
+      for (size_t p = 0; p < block.params.size(); ++p) {
+        const ParamSpec& param = block.params[p];
         if (!param.trainable) continue;
-        const std::string name = block.name + "." + param.name;
+        const WholeParam whole = whole_of(model, b, static_cast<int>(p));
         const ByteRange exponents =
             exponent_bytes(shape, b, {.offset = param.offset, .n_elements = param.n_elements});
-        tensors.push_back({{name, DType::u8, param.shape},
+        tensors.push_back({{whole.name, DType::u8, whole.shape},
                            b,
-                           element_bytes(shape, b, segment, param.offset, param.n_elements)});
-        tensors.push_back({{name + ".exponents", DType::u8, {exponents.n_bytes}}, b, exponents});
+                           element_bytes(shape, b, segment, param.offset, param.n_elements),
+                           nullptr,
+                           whole.first_element});
+        // Pieces are whole blocks of states.
+        tensors.push_back(
+            {{whole.name + ".exponents", DType::u8, {simd::state_blocks(whole.n_elements())}},
+             b,
+             exponents,
+             nullptr,
+             simd::state_blocks(whole.first_element)});
       }
     }
     return tensors;
@@ -72,11 +106,12 @@ std::vector<SavedTensor> saved_tensors(const ModelTable& model,
     const auto width = static_cast<int64_t>(size_of(type));
     // States are read by Ferry alone, so they keep its order.
     std::vector<int64_t> shape_of = model.param_of(entry).shape;
-    shape_of[0] = entry.rows;
+    shape_of[0] = entry.file_rows();
     tensors.push_back({{entry.hf_name, type, is_master ? entry.hf_shape : shape_of},
                        entry.block,
                        {extent.begin * width, extent.n_elements * width},
-                       is_master ? &entry : nullptr});
+                       is_master ? &entry : nullptr,
+                       first_element_of(model, entry) * width});
   }
   return tensors;
 }
@@ -95,23 +130,24 @@ StateWriter::StateWriter(const ModelTable& model,
       if (!model.param_of(entry).trainable) without_master_.insert(entry.hf_name);
   for (size_t s = 0; s < kSavedSegments.size(); ++s) {
     std::vector<TensorSpec> specs;
-    names_[s].resize(model.blocks.size());
+    stored_[s].resize(model.blocks.size());
     for (SavedTensor& tensor : saved_tensors(model, shape, kSavedSegments[s])) {
-      names_[s][static_cast<size_t>(tensor.block)].push_back(tensor.spec.name);
+      const std::string& name = tensor.spec.name;
+      stored_[s][static_cast<size_t>(tensor.block)].push_back(
+          {{name, tensor.first_byte, tensor.range.n_bytes}, tensor.range});
       if (tensor.entry) {
         FileOrder order(model, *tensor.entry);
-        if (!order.is_ours()) orders_.emplace(tensor.spec.name, std::move(order));
+        if (!order.is_ours()) orders_.emplace(name, std::move(order));
       }
-      ranges_[s][tensor.spec.name] = tensor.range;
-      specs.push_back(std::move(tensor.spec));
+      if (tensor.first_byte == 0) specs.push_back(std::move(tensor.spec));
     }
     writers_
         .emplace_back(state_directory(checkpoint, kSavedSegments[s]), specs, max_shard_bytes,
                       state_stem(kSavedSegments[s]))
         .write_directly(behind);
     // The order is that of the files: neighbours are one run of bytes.
-    for (auto& names : names_[s])
-      std::ranges::sort(names);
+    for (auto& stored : stored_[s])
+      std::ranges::sort(stored, {}, [](const Stored& its) { return its.part.name; });
   }
 }
 
@@ -124,18 +160,20 @@ void StateWriter::write(BlockStates& block) {
 }
 
 void StateWriter::write(BlockStates& block, size_t s) {
-  const auto& names = names_[s][static_cast<size_t>(block.block())];
-  TensorChecksums& checksums = checksums_[state_stem(kSavedSegments[s])];
-  size_t tensor = 0;       // of names: the one that comes next,
+  const auto& stored = stored_[s][static_cast<size_t>(block.block())];
+  std::vector<TensorPart> in_file;
+  for (const Stored& its : stored)
+    in_file.push_back(its.part);
+  size_t tensor = 0;       // of stored: the one that comes next,
   int64_t done_bytes = 0;  // and of it
   std::vector<StatePiece> pieces;
   std::vector<size_t> tensor_of;  // by piece
   std::vector<uint32_t> checksum_of;
-  writers_[s].fill(names, [&](std::span<const std::span<std::byte>> parts) {
+  writers_[s].fill(in_file, [&](std::span<const std::span<std::byte>> parts) {
     pieces.clear(), tensor_of.clear();
     for (auto part : parts)
       while (!part.empty()) {
-        const ByteRange& range = ranges_[s].at(names[tensor]);
+        const ByteRange& range = stored[tensor].range;
         const auto n = std::min(part.size(), static_cast<size_t>(range.n_bytes - done_bytes));
         pieces.push_back({kSavedSegments[s], range.offset + done_bytes, part.first(n)});
         tensor_of.push_back(tensor);
@@ -149,21 +187,22 @@ void StateWriter::write(BlockStates& block, size_t s) {
     std::vector<StatePiece> states;
     std::vector<size_t> piece_of;  // by state
     for (size_t i = 0; i < pieces.size(); ++i) {
-      const std::string& name = names[tensor_of[i]];
+      const Stored& its = stored[tensor_of[i]];
+      const std::string& name = its.part.name;
       const bool is_master = kSavedSegments[s] == Segment::master;
       if (is_master && is_reordered(name)) {
         // One piece after the other would read the rows of the whole tensor for each.
         size_t end = i + 1;
         while (end < pieces.size() && tensor_of[end] == tensor_of[i])
           ++end;
-        gather(block, name, std::span(pieces).subspan(i, end - i));
+        gather(block, its, std::span(pieces).subspan(i, end - i));
         for (; i < end; ++i)
           checksum_of[i] = crc32c(pieces[i].to);
         --i;
         continue;
       }
       if (is_master && without_master_.contains(name)) {
-        read_frozen(block, name, ranges_[s].at(name).offset, pieces[i]);
+        read_frozen(block, its, pieces[i]);
         checksum_of[i] = crc32c(pieces[i].to);
         continue;
       }
@@ -172,18 +211,20 @@ void StateWriter::write(BlockStates& block, size_t s) {
     }
     block.read(states, [&](size_t i) { checksum_of[piece_of[i]] = crc32c(states[i].to); });
     for (size_t i = 0; i < pieces.size(); ++i) {
-      uint32_t& checksum = checksums[names[tensor_of[i]]];
-      checksum =
-          crc32c_combine(checksum, checksum_of[i], static_cast<int64_t>(pieces[i].to.size()));
+      const TensorPart& part = in_file[tensor_of[i]];
+      PartChecksum& sum = checksums_of_parts_[s][{part.name, part.first_byte}];
+      const auto n_bytes = static_cast<int64_t>(pieces[i].to.size());
+      sum = {crc32c_combine(sum.checksum, checksum_of[i], n_bytes), sum.n_bytes + n_bytes};
     }
   });
 }
 
 void StateWriter::gather(BlockStates& block,
-                         const std::string& name,
+                         const Stored& stored,
                          std::span<const StatePiece> pieces) const {
   constexpr auto kF32_bytes = static_cast<int64_t>(sizeof(float));
-  const int64_t begin_bytes = ranges_[0].at(name).offset;
+  const std::string& name = stored.part.name;
+  const int64_t begin_bytes = stored.range.offset;
   int64_t n_bytes = 0;
   for (const StatePiece& piece : pieces)
     n_bytes += std::ssize(piece.to);
@@ -231,14 +272,14 @@ void StateWriter::read_rounded(BlockStates& block,
 }
 
 void StateWriter::read_frozen(BlockStates& block,
-                              const std::string& name,
-                              int64_t begin_bytes,
+                              const Stored& stored,
                               const StatePiece& piece) const {
   constexpr auto kF32_bytes = static_cast<int64_t>(sizeof(float));
   const auto n = static_cast<int64_t>(piece.to.size()) / kF32_bytes;
   std::vector<float> values(static_cast<size_t>(n));
-  if (frozen_.has(name)) {
-    frozen_.read(name, (piece.offset_bytes - begin_bytes) / kF32_bytes, values);
+  if (frozen_.has(stored.part.name)) {
+    const int64_t at_bytes = stored.part.first_byte + piece.offset_bytes - stored.range.offset;
+    frozen_.read(stored.part.name, at_bytes / kF32_bytes, values);
   } else {
     const FileOrder::Part part = {piece.offset_bytes / kF32_bytes, values};
     read_rounded(block, 0, {&part, 1});
@@ -247,6 +288,11 @@ void StateWriter::read_frozen(BlockStates& block,
 }
 
 const std::map<std::string, TensorChecksums>& StateWriter::finish() {
+  for (size_t s = 0; s < kSavedSegments.size(); ++s)
+    for (const auto& [part, its] : checksums_of_parts_[s]) {
+      uint32_t& checksum = checksums_[state_stem(kSavedSegments[s])][part.first];
+      checksum = crc32c_combine(checksum, its.checksum, its.n_bytes);
+    }
   for (const std::string& name : without_master_)
     if (frozen_.has(name)) frozen_.check(name, checksums_[state_stem(Segment::master)].at(name));
   for (CheckpointWriter& writer : writers_)
@@ -301,10 +347,11 @@ void load_states(const ModelTable& model,
             fmt::format("'{}' of '{}' is {}, expected {}", saved.spec.name, file.path().string(),
                         name_of(tensor.type), name_of(saved.spec.type)),
             "resume from an earlier checkpoint");
-      file.read(tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
-        segments.set_bytes(saved.block, segment,
-                           saved.range.offset + static_cast<int64_t>(first_byte), bytes);
-      });
+      file.read(tensor, saved.first_byte, saved.range.n_bytes,
+                [&](std::span<const std::byte> bytes, size_t first_byte) {
+                  const int64_t at = static_cast<int64_t>(first_byte) - saved.first_byte;
+                  segments.set_bytes(saved.block, segment, saved.range.offset + at, bytes);
+                });
     }
   }
 }

@@ -30,7 +30,8 @@ namespace ferry {
  * in their type, which have Ferry's order of elements where the weights have the file's. A block of
  * 8-bit states may hold parts of two Hugging Face tensors, so these are one tensor of codes for
  * each parameter of the table, "layer.0.attention.qkv.weight", and one of exponents, with
- * ".exponents" behind that name. */
+ * ".exponents" behind that name. A table of words in pieces is one tensor in each file, so a run
+ * that has it in other pieces, or whole, reads it. */
 inline constexpr std::array kSavedSegments = {Segment::master, Segment::adam_m, Segment::adam_v};
 
 /** The files of one checkpoint while they are being written. */
@@ -52,33 +53,40 @@ class StateWriter {
   const std::map<std::string, TensorChecksums>& finish();
 
  private:
+  /** A tensor of a segment's files, or the rows of one that a block holds. */
+  struct Stored {
+    TensorPart part;  ///< of the file
+    ByteRange range;  ///< of the segment, as StatePiece counts
+  };
+
   void write(BlockStates& block, size_t segment);
   /** The file has the master's values in another order, and they do not come from a file. */
   bool is_reordered(const std::string& name) const {
     return orders_.contains(name) && !(without_master_.contains(name) && frozen_.has(name));
   }
   /** Fills pieces of a reordered tensor's file that follow each other. */
-  void gather(BlockStates& block,
-              const std::string& name,
-              std::span<const StatePiece> pieces) const;
+  void gather(BlockStates& block, const Stored& stored, std::span<const StatePiece> pieces) const;
   /** Parts of what begins at element `begin` of the block's weights, as the run rounded them. */
   void read_rounded(BlockStates& block,
                     int64_t begin,
                     std::span<const FileOrder::Part> parts) const;
-  /** A piece of a tensor that has no master; the tensor begins at begin_bytes of that. */
-  void read_frozen(BlockStates& block,
-                   const std::string& name,
-                   int64_t begin_bytes,
-                   const StatePiece& piece) const;
+  /** A piece of a tensor that has no master. */
+  void read_frozen(BlockStates& block, const Stored& stored, const StatePiece& piece) const;
 
   const StepShape& shape_;
   const FrozenWeights& frozen_;
   std::unordered_set<std::string> without_master_;  // names
-  // The names of each block by segment, in the order of the files.
-  std::array<std::vector<std::vector<std::string>>, kSavedSegments.size()> names_;
-  std::array<std::unordered_map<std::string, ByteRange>, kSavedSegments.size()> ranges_;
+  // The tensors of each block by segment, in the order of the files.
+  std::array<std::vector<std::vector<Stored>>, kSavedSegments.size()> stored_;
   std::unordered_map<std::string, FileOrder> orders_;  // of the master's files, where not ours
   std::vector<CheckpointWriter> writers_;              // as kSavedSegments
+  /** By segment, tensor and the first byte of a part. */
+  struct PartChecksum {
+    uint32_t checksum = 0;
+    int64_t n_bytes = 0;
+  };
+  std::array<std::map<std::pair<std::string, int64_t>, PartChecksum>, kSavedSegments.size()>
+      checksums_of_parts_;
   std::map<std::string, TensorChecksums> checksums_;
 };
 

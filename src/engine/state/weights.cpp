@@ -67,6 +67,7 @@ void initialise(const ModelTable& model, const HfEntry& entry, uint64_t seed, Se
   constexpr int64_t kPiece = 1 << 19;  // elements, in whole pairs
   const ParamSpec& spec = model.param_of(entry);
   const auto [begin, n_elements] = extent_of(model, entry);
+  const int64_t first_element = first_element_of(model, entry);
   const double std = static_cast<double>(model.init_std) * spec.normal.factor;
   const uint64_t key = key_of(seed, entry.hf_name);
   std::vector<float> values(static_cast<size_t>(std::min(kPiece, n_elements)),
@@ -74,7 +75,7 @@ void initialise(const ModelTable& model, const HfEntry& entry, uint64_t seed, Se
   for (int64_t at = 0; at < n_elements; at += kPiece) {
     const std::span piece =
         std::span(values).first(static_cast<size_t>(std::min(kPiece, n_elements - at)));
-    if (spec.init == Init::normal) draw(piece, at, std, key);
+    if (spec.init == Init::normal) draw(piece, first_element + at, std, key);
     segments.set_param(entry.block, begin + at, piece);
   }
   const int64_t zero_row = spec.normal.zero_row;
@@ -193,6 +194,10 @@ EntryExtent extent_of(const ModelTable& model, const HfEntry& entry) {
           .n_elements = entry.rows * row_elements(param)};
 }
 
+int64_t first_element_of(const ModelTable& model, const HfEntry& entry) {
+  return entry.file_row * row_elements(model.param_of(entry));
+}
+
 void read_entry(const ModelTable& model,
                 const HfEntry& entry,
                 const CheckpointReader& checkpoint,
@@ -200,11 +205,14 @@ void read_entry(const ModelTable& model,
                 const CheckpointReader::TakeValues& look,
                 Segments& segments) {
   const FileOrder order(model, entry);
-  const int64_t begin = extent_of(model, entry).begin;
-  checkpoint.read_f32(stored, [&](std::span<const float> values, int64_t first_element) {
-    look(values, first_element);
-    if (order.is_ours()) segments.set_param(entry.block, begin + first_element, values);
-  });
+  const auto [begin, n_elements] = extent_of(model, entry);
+  const int64_t first = first_element_of(model, entry);
+  checkpoint.read_f32(stored, first, n_elements,
+                      [&](std::span<const float> values, int64_t first_element) {
+                        look(values, first_element);
+                        if (order.is_ours())
+                          segments.set_param(entry.block, begin + first_element - first, values);
+                      });
   if (order.is_ours()) return;
   std::vector<float> strip;
   for (int64_t row = 0; row < order.rows(); row += order.strip_rows()) {
@@ -232,6 +240,7 @@ LoadReport load_weights(const ModelTable& model,
   const CheckpointReader& checkpoint = frozen.file();
   report.unused = unused_names(model, checkpoint);
   refuse_tensors_of_others(checkpoint, report.unused);
+  uint32_t checksum = 0;  // of an entry with those before it that are parts of its tensor
   for (const HfEntry& entry : model.hf_names) {
     const EntryExtent extent = extent_of(model, entry);
     const std::vector<std::string> names = stored_names(checkpoint, entry);
@@ -242,7 +251,7 @@ LoadReport load_weights(const ModelTable& model,
             fmt::format("'{}' has no tensor '{}'", checkpoint.path().string(), entry.hf_name),
             fmt::format("is it a {} model?", model.family));
       initialise(model, entry, seed, segments);
-      report.initialised.push_back(entry.hf_name);
+      if (entry.is_first_part()) report.initialised.push_back(entry.hf_name);
       continue;
     }
     const std::string& name = names.front();
@@ -255,7 +264,7 @@ LoadReport load_weights(const ModelTable& model,
       continue;
     }
     const bool lacks_master = segments.lacks_master(entry.block, extent.begin);
-    uint32_t checksum = 0;
+    if (entry.is_first_part()) checksum = 0;
     read_entry(
         model, entry, checkpoint, checkpoint.get(name, entry.hf_shape),
         [&](std::span<const float> values, int64_t first_element) {
@@ -263,6 +272,7 @@ LoadReport load_weights(const ModelTable& model,
           if (lacks_master) checksum = crc32c(std::as_bytes(values), checksum);
         },
         segments);
+    if (!entry.is_last_part()) continue;
     if (lacks_master) frozen.add(entry.hf_name, *stored, checksum);
     for (const std::string& copy : std::span(names).subspan(1))
       check_copy(checkpoint, *stored, checkpoint.get(copy, entry.hf_shape));
@@ -279,7 +289,7 @@ void initialise_weights(const ModelTable& model, uint64_t seed, Segments& segmen
 std::vector<TensorSpec> hf_tensors(const ModelTable& model, DType dtype) {
   std::vector<TensorSpec> tensors;
   for (const HfEntry& entry : model.hf_names)
-    tensors.push_back({entry.hf_name, dtype, entry.hf_shape});
+    if (entry.is_first_part()) tensors.push_back({entry.hf_name, dtype, entry.hf_shape});
   return tensors;
 }
 
@@ -293,6 +303,7 @@ void save_weights(const ModelTable& model,
   std::vector<float> values(kPiece), strip;
   std::vector<std::byte> rounded;
   const FrozenWeights& frozen = segments.frozen();
+  uint32_t checksum = 0;  // of an entry with those before it that are parts of its tensor
   const auto round = [&](std::span<const float> piece) {
     rounded.resize(piece.size() * size_of(dtype));
     simd::convert(rounded.data(), dtype, piece.data(), DType::f32, std::ssize(piece));
@@ -314,19 +325,19 @@ void save_weights(const ModelTable& model,
       }
       continue;
     }
-    uint32_t checksum = 0;
+    if (entry.is_first_part()) checksum = 0;
     for (int64_t at = 0; at < n_elements; at += kPiece) {
       const auto n = static_cast<size_t>(std::min(kPiece, n_elements - at));
       const std::span piece = std::span(values).first(n);
       if (is_in_file) {
-        frozen.read(entry.hf_name, at, piece);
+        frozen.read(entry.hf_name, first_element_of(model, entry) + at, piece);
         checksum = crc32c(std::as_bytes(piece), checksum);
       } else {
         segments.get_param(entry.block, begin + at, piece);
       }
       writer.write(entry.hf_name, round(piece));
     }
-    if (is_in_file) frozen.check(entry.hf_name, checksum);
+    if (is_in_file && entry.is_last_part()) frozen.check(entry.hf_name, checksum);
   }
   writer.finish();
 }

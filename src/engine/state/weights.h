@@ -39,9 +39,12 @@ struct EntryExtent {
   int64_t begin = 0, n_elements = 0;
 };
 EntryExtent extent_of(const ModelTable& model, const HfEntry& entry);
+/** The first element of the file's tensor that the entry has. */
+int64_t first_element_of(const ModelTable& model, const HfEntry& entry);
 
-/** Sets a parameter to a stored tensor, which has the entry's shape and lies in the file's order.
- * `look` sees all values once before, in that order. Takes 12 MiB of memory at most. */
+/** Sets a parameter to a stored tensor, which has the entry's shape and lies in the file's order,
+ * or to the entry's part of it. `look` sees all these values once before, in that order, with their
+ * place in the tensor. Takes 12 MiB of memory at most. */
 void read_entry(const ModelTable& model,
                 const HfEntry& entry,
                 const CheckpointReader& checkpoint,

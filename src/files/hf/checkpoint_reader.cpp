@@ -228,11 +228,14 @@ const StoredTensor& CheckpointReader::get(std::string_view name,
   return tensor;
 }
 
-void CheckpointReader::read(const StoredTensor& tensor, const TakeBytes& take) const {
-  const auto n_bytes = static_cast<size_t>(tensor.n_bytes());
+void CheckpointReader::read(const StoredTensor& tensor,
+                            int64_t first_byte,
+                            int64_t n_bytes,
+                            const TakeBytes& take) const {
+  const auto end = static_cast<size_t>(first_byte + n_bytes);
   std::vector<std::byte> gathered;
-  for (size_t at = 0; at < n_bytes; at += kPiece_bytes) {
-    const size_t n = std::min(kPiece_bytes, n_bytes - at);
+  for (auto at = static_cast<size_t>(first_byte); at < end; at += kPiece_bytes) {
+    const size_t n = std::min(kPiece_bytes, end - at);
     if (tensor.strides.empty()) {
       const auto piece = tensor.bytes.subspan(at, n);
       take(piece, at);
@@ -247,7 +250,10 @@ void CheckpointReader::read(const StoredTensor& tensor, const TakeBytes& take) c
   }
 }
 
-void CheckpointReader::read_f32(const StoredTensor& tensor, const TakeValues& take) const {
+void CheckpointReader::read_f32(const StoredTensor& tensor,
+                                int64_t first_element,
+                                int64_t n_elements,
+                                const TakeValues& take) const {
   if (tensor.type != StoredType::f64 && tensor.type != StoredType::f32 &&
       tensor.type != StoredType::f16 && tensor.type != StoredType::bf16)
     throw Error(Fault::data, "checkpoint.read",
@@ -255,12 +261,14 @@ void CheckpointReader::read_f32(const StoredTensor& tensor, const TakeValues& ta
                             path_.string(), tensor.name, name_of(tensor.type)),
                 "export the model with weights of one of these types");
   const size_t element_bytes = static_cast<size_t>(bits_of(tensor.type)) / 8;
+  const auto bytes_of = [&](int64_t n) { return n * static_cast<int64_t>(element_bytes); };
   std::vector<float> values;
-  read(tensor, [&](std::span<const std::byte> bytes, size_t first_byte) {
-    values.resize(bytes.size() / element_bytes);
-    convert_to_f32(tensor.type, bytes, values);
-    take(values, static_cast<int64_t>(first_byte / element_bytes));
-  });
+  read(tensor, bytes_of(first_element), bytes_of(n_elements),
+       [&](std::span<const std::byte> bytes, size_t first_byte) {
+         values.resize(bytes.size() / element_bytes);
+         convert_to_f32(tensor.type, bytes, values);
+         take(values, static_cast<int64_t>(first_byte / element_bytes));
+       });
 }
 
 void CheckpointReader::read_part(const StoredTensor& tensor,

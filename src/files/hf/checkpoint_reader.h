@@ -60,10 +60,23 @@ class CheckpointReader {
   /** Over a tensor in order, pieces of at most 2 MiB, each with its place in the tensor. A piece's
    * pages leave the process after its call: what is read does not count as memory besides what is
    * made of it. */
-  void read(const StoredTensor& tensor, const TakeBytes& take) const;
+  void read(const StoredTensor& tensor, const TakeBytes& take) const {
+    read(tensor, 0, tensor.n_bytes(), take);
+  }
+  /** The same over some of its bytes, whole elements. */
+  void read(const StoredTensor& tensor,
+            int64_t first_byte,
+            int64_t n_bytes,
+            const TakeBytes& take) const;
   /** The same as fp32. Exact but for F64, whose values are rounded. Error(data) where the tensor is
    * not of F64, F32, F16 or BF16. */
-  void read_f32(const StoredTensor& tensor, const TakeValues& take) const;
+  void read_f32(const StoredTensor& tensor, const TakeValues& take) const {
+    read_f32(tensor, 0, tensor.n_elements(), take);
+  }
+  void read_f32(const StoredTensor& tensor,
+                int64_t first_element,
+                int64_t n_elements,
+                const TakeValues& take) const;
 
   /** The values from first_element on; any thread may ask. The caller releases the pages. */
   static void read_part(const StoredTensor& tensor, int64_t first_element, std::span<float> values);

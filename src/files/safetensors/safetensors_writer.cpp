@@ -79,26 +79,32 @@ void SafetensorsWriter::write(std::string_view name, std::span<const std::byte> 
   progress.next_bytes += n_bytes;
 }
 
-void SafetensorsWriter::write_at(std::string_view name,
-                                 int64_t first_byte,
-                                 std::span<const std::byte> piece) {
+int64_t SafetensorsWriter::take(std::string_view name, int64_t first_byte, int64_t n_bytes) {
   Progress& progress = progress_of(name);
-  const auto n_bytes = static_cast<int64_t>(piece.size());
   const int64_t begin = progress.begin_bytes + first_byte;
   FERRY_CHECK(first_byte >= 0 && n_bytes <= progress.end_bytes - begin &&
                   n_bytes <= progress.end_bytes - progress.next_bytes,
               "tensor '{}' of {} bytes has no {} at {}", name,
               progress.end_bytes - progress.begin_bytes, n_bytes, first_byte);
-  file_.write_at(begin, piece);
   progress.next_bytes += n_bytes;  // counts: finish() knows that all are there
+  return begin;
 }
 
-void SafetensorsWriter::fill(std::span<const std::string> names, const FillParts& fill) {
-  for (size_t i = 0; i < names.size();) {
-    const int64_t begin = progress_of(names[i]).next_bytes;
+void SafetensorsWriter::write_at(std::string_view name,
+                                 int64_t first_byte,
+                                 std::span<const std::byte> piece) {
+  file_.write_at(take(name, first_byte, static_cast<int64_t>(piece.size())), piece);
+}
+
+void SafetensorsWriter::fill(std::span<const TensorPart> parts, const FillParts& fill) {
+  for (size_t i = 0; i < parts.size();) {
+    const auto begin_of = [&](const TensorPart& part) {
+      return progress_of(part.name).begin_bytes + part.first_byte;
+    };
+    const int64_t begin = begin_of(parts[i]);
     int64_t end = begin;
-    for (; i < names.size() && progress_of(names[i]).next_bytes == end; ++i)
-      end = progress_of(names[i]).next_bytes = progress_of(names[i]).end_bytes;
+    for (; i < parts.size() && begin_of(parts[i]) == end; ++i)
+      end = take(parts[i].name, parts[i].first_byte, parts[i].n_bytes) + parts[i].n_bytes;
     file_.fill_at(begin, end - begin, fill);
   }
 }
@@ -169,16 +175,16 @@ void CheckpointWriter::write_directly(WriteBehind& behind) {
     shard.write_directly(behind);
 }
 
-void CheckpointWriter::fill(std::span<const std::string> names, const FillParts& fill) {
-  while (!names.empty()) {
-    const size_t shard = shard_of(names.front());
+void CheckpointWriter::fill(std::span<const TensorPart> parts, const FillParts& fill) {
+  while (!parts.empty()) {
+    const size_t shard = shard_of(parts.front().name);
     const auto others = std::ranges::find_if(
-        names, [&](const std::string& name) { return shard_of(name) != shard; });
-    const auto n = static_cast<size_t>(others - names.begin());
+        parts, [&](const TensorPart& part) { return shard_of(part.name) != shard; });
+    const auto n = static_cast<size_t>(others - parts.begin());
     if (shard != filled_) end_run();
     filled_ = shard;
-    shards_[shard].fill(names.first(n), fill);
-    names = names.subspan(n);
+    shards_[shard].fill(parts.first(n), fill);
+    parts = parts.subspan(n);
   }
 }
 

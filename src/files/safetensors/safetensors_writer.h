@@ -34,6 +34,12 @@ struct TensorSpec {
   std::vector<int64_t> shape;
 };
 
+/** Some of a declared tensor's bytes. */
+struct TensorPart {
+  std::string name;
+  int64_t first_byte = 0, n_bytes = 0;
+};
+
 /** The metadata that `transformers` writes and looks for. */
 inline const std::map<std::string, std::string> kTorchMetadata = {{"format", "pt"}};
 
@@ -58,9 +64,9 @@ class SafetensorsWriter {
   /** From now on tensors come through fill() alone, and go past the page cache
    * (AtomicFile::write_directly). */
   void write_directly(WriteBehind& behind) { file_.write_directly(behind); }
-  /** These tensors as a whole, one after the other: `fill` is called until all are filled. Those
-   * that follow each other in the file make one run. */
-  void fill(std::span<const std::string> names, const FillParts& fill);
+  /** These bytes, one part after the other: `fill` is called until all are filled. Parts that
+   * follow each other in the file make one run. */
+  void fill(std::span<const TensorPart> parts, const FillParts& fill);
   void end_run() { file_.end_run(); }
   /** The bytes are complete and safe under the temporary name; a tensor that is not complete is our
    * own bug. */
@@ -75,6 +81,8 @@ class SafetensorsWriter {
     int64_t begin_bytes, next_bytes, end_bytes;  // places in the file
   };
   Progress& progress_of(std::string_view name);
+  /** The place in the file of these bytes of the tensor, which count as written from now on. */
+  int64_t take(std::string_view name, int64_t first_byte, int64_t n_bytes);
 
   AtomicFile file_;
   std::unordered_map<std::string, Progress> progress_;
@@ -97,7 +105,7 @@ class CheckpointWriter {
   /** See SafetensorsWriter. */
   void write_at(std::string_view name, int64_t first_byte, std::span<const std::byte> piece);
   void write_directly(WriteBehind& behind);
-  void fill(std::span<const std::string> names, const FillParts& fill);
+  void fill(std::span<const TensorPart> parts, const FillParts& fill);
   void end_run() { shards_[filled_].end_run(); }
   void finish();
 
