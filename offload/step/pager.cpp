@@ -149,7 +149,7 @@ class ListMaker {
       put(run.writes, values_.find(v).region, 0, value_bytes(v), role);
   }
   void send_values_that_leave() {
-    for (int v : shape_of(pass().block).values.outputs)
+    for (int v : values_written(shape_, pass()))
       if (values_.leaves(v))
         draft_.add_move(move_of(Verb::send_layer_input, QueueId::d2h, pass().block),
                         {values_.find(v).region, 0, value_bytes(v)}, value_on_host(v));
@@ -236,8 +236,8 @@ class ListMaker {
     read_weights(run);
     const bool saves_on_host = trains_ && block(run.block).activations == Activations::host;
     const RegionId slot = saves_on_host ? take_saved_slot() : -1;
-    read_values(shape_of(run.block).values.inputs, Role::input, run);
-    write_values(shape_of(run.block).values.outputs, Role::output, run);
+    read_values(values_read(shape_, pass()), Role::input, run);
+    write_values(values_written(shape_, pass()), Role::output, run);
     put_saved(run.writes, run, saved_at(run, slot));
     write_loss(run);
     use_batch_and_workspace(run);

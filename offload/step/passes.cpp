@@ -1,16 +1,34 @@
 #include "offload/step/passes.h"
 
 namespace ferry {
+namespace {
+
+std::vector<int> joined(std::vector<int> first, const std::vector<int>& then) {
+  first.insert(first.end(), then.begin(), then.end());
+  return first;
+}
+
+}  // namespace
+
+std::vector<int> values_read(const StepShape& shape, const BlockPass& pass) {
+  const BlockValues& values = shape.blocks[static_cast<size_t>(pass.block)].values;
+  return joined(values.inputs, pass.backward ? values.grad_outputs : values.changed);
+}
+
+std::vector<int> values_written(const StepShape& shape, const BlockPass& pass) {
+  const BlockValues& values = shape.blocks[static_cast<size_t>(pass.block)].values;
+  return pass.backward ? values.grad_inputs : joined(values.outputs, values.changed);
+}
 
 std::vector<BlockPass> passes_of(const StepShape& shape, int n_micro, bool trains) {
   std::vector<BlockPass> passes;
-  const int n = shape.n_blocks(), first_backward = shape.first_backward();
+  const std::vector<int> backward_order = shape.backward_order();
   auto each_block = [&](bool backward, auto&& each) {
     if (backward)
-      for (int b = n - 1; b >= first_backward; --b)
+      for (int b : backward_order)
         each(b);
     else
-      for (int b = 0; b < n; ++b)
+      for (int b = 0; b < shape.n_blocks(); ++b)
         each(b);
   };
   if (shape.order == AccumulationOrder::vertical) {

@@ -29,6 +29,15 @@ int StepShape::first_backward() const {
   return block;
 }
 
+std::vector<int> StepShape::backward_order() const {
+  std::vector<int> order = backwards;
+  if (order.empty())
+    for (int b = n_blocks(); b-- > 0;)
+      order.push_back(b);
+  std::erase_if(order, [first = first_backward()](int b) { return b < first; });
+  return order;
+}
+
 bool StepShape::tied(int block) const {
   for (int user = 0; user < n_blocks(); ++user) {
     const auto n_borrowed = static_cast<int>(blocks[static_cast<size_t>(user)].borrowed.size());
@@ -72,6 +81,7 @@ int64_t StepShape::n_grad_elements(int block) const {
 
 void chain_blocks(StepShape& shape, int64_t n_bytes) {
   shape.values.clear();
+  shape.backwards.clear();
   for (BlockShape& block : shape.blocks)
     block.values = {};
   const auto add = [&](std::string name) {

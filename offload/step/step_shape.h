@@ -62,6 +62,7 @@ struct ValueShape {
 struct BlockValues {
   std::vector<int> inputs;        ///< the forward and the backward read them
   std::vector<int> outputs;       ///< the forward writes them
+  std::vector<int> changed;       ///< the forward reads and writes them
   std::vector<int> grad_outputs;  ///< the backward alone reads them
   std::vector<int> grad_inputs;   ///< the backward writes them
 };
@@ -125,6 +126,8 @@ struct StepShape {
   int n_grad_slots = 2;
   int n_saved_slots = 2;           ///< slots for activations on the host
   std::vector<ValueShape> values;  ///< tensors that pass between blocks
+  /** All blocks in the order of their backwards; empty: the last one first. */
+  std::vector<int> backwards;
   /** Values of forwards that a backward reads again lie in slots of the GPU, and in host memory
    * while the slots are for others; false: each in its own region of the GPU. */
   bool layer_inputs_on_host = false;
@@ -146,6 +149,8 @@ struct StepShape {
   /** The first block with a backward; those before it are frozen. n_blocks(): nothing is trained.
    */
   int first_backward() const;
+  /** Blocks with a backward, in the order of these. */
+  std::vector<int> backward_order() const;
   /** True if a trained tensor of this block has two uses: its gradients are always summed in fp32.
    */
   bool tied(int block) const;

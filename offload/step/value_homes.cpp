@@ -5,26 +5,29 @@
 namespace ferry {
 namespace {
 
-/** The passes between which a value lives: block b's forward is pass b, its backward 2 n - 1 - b.
- */
+/** The passes between which a value lives: block b's forward is pass b of n, and then come the
+ * backwards. */
 struct Life {
   int first = -1, last = -1;
-  bool is_read_by_backward = false;
+  int n_backward_reads = 0;
 };
 
 class HomeFinder {
  public:
   explicit HomeFinder(const StepShape& shape)
       : shape_(shape), n_(shape.n_blocks()), lives_(shape.values.size()) {
-    const int first_backward = shape.first_backward();
-    for (int b = 0; b < n_; ++b) {
-      touch(values_of(b).inputs, b, false);
-      touch(values_of(b).outputs, b, false);
-    }
-    for (int b = n_ - 1; b >= first_backward; --b) {
-      touch(values_of(b).inputs, backward_of(b), true);
-      touch(values_of(b).grad_outputs, backward_of(b), true);
-      touch(values_of(b).grad_inputs, backward_of(b), false);
+    for (int b = 0; b < n_; ++b)
+      for (const auto* values :
+           {&values_of(b).inputs, &values_of(b).outputs, &values_of(b).changed})
+        touch(*values, b, false);
+    int pass = n_;
+    backward_of_.resize(shape.blocks.size(), 2 * n_);
+    for (int b : shape.backward_order()) {
+      backward_of_[static_cast<size_t>(b)] = pass;
+      touch(values_of(b).inputs, pass, true);
+      touch(values_of(b).grad_outputs, pass, true);
+      touch(values_of(b).grad_inputs, pass, false);
+      ++pass;
     }
   }
 
@@ -39,20 +42,23 @@ class HomeFinder {
 
  private:
   const BlockValues& values_of(int b) const { return shape_.blocks[static_cast<size_t>(b)].values; }
-  int backward_of(int b) const { return 2 * n_ - 1 - b; }
+  int backward_of(int b) const { return backward_of_[static_cast<size_t>(b)]; }
 
   void touch(const std::vector<int>& values, int pass, bool backward_reads) {
     for (int v : values) {
       Life& life = lives_[static_cast<size_t>(v)];
       if (life.first < 0) life.first = pass;
       life.last = pass;
-      life.is_read_by_backward |= backward_reads;
+      life.n_backward_reads += backward_reads;
     }
   }
 
   ValueHome::Kind kind_of(const Life& life) const {
-    if (life.first >= n_ || !life.is_read_by_backward) return ValueHome::Kind::shared;
-    return shape_.layer_inputs_on_host ? ValueHome::Kind::slot : ValueHome::Kind::own;
+    if (life.first >= n_ || life.n_backward_reads == 0) return ValueHome::Kind::shared;
+    // A slot would be filled for each block that reads it.
+    const bool is_for_many = life.n_backward_reads > 1;
+    return shape_.layer_inputs_on_host && !is_for_many ? ValueHome::Kind::slot
+                                                       : ValueHome::Kind::own;
   }
 
   /** Values of the last blocks stay in their slots for the backward. There must be room for all
@@ -109,7 +115,8 @@ class HomeFinder {
 
   const StepShape& shape_;
   int n_;
-  std::vector<Life> lives_;  ///< by value
+  std::vector<int> backward_of_;  ///< by block
+  std::vector<Life> lives_;       ///< by value
   ValueHomes homes_;
 };
 

@@ -19,20 +19,12 @@ RegionId ValueSlots::home_of(int value) const {
   return layout_.values[static_cast<size_t>(value * shape_.n_live() + lane)];
 }
 
-std::vector<int> ValueSlots::read_by(const BlockPass& pass) const {
-  const BlockValues& values = shape_.blocks[static_cast<size_t>(pass.block)].values;
-  std::vector<int> read = values.inputs;
-  if (pass.backward)
-    read.insert(read.end(), values.grad_outputs.begin(), values.grad_outputs.end());
-  return read;
-}
-
 std::vector<std::vector<int>> ValueSlots::reads_of_items() {
   std::vector<std::vector<int>> reads;
   if (layout_.value_slots.empty()) return reads;
   reads.resize(shape_.values.size() * static_cast<size_t>(n_micro_));
   for (t_ = 0; t_ < passes_.size(); ++t_)
-    for (int value : read_by(passes_[t_]))
+    for (int value : values_read(shape_, passes_[t_]))
       if (is_in_slot(value))
         reads[static_cast<size_t>(item_of(value))].push_back(static_cast<int>(t_));
   return reads;
@@ -41,14 +33,15 @@ std::vector<std::vector<int>> ValueSlots::reads_of_items() {
 /** Goes through all passes once before the list does. */
 void ValueSlots::find_those_that_leave() {
   const SlotPool empty = slots_;
-  leaves_.assign(shape_.values.size() * static_cast<size_t>(n_micro_), false);
+  written_.assign(shape_.values.size() * static_cast<size_t>(n_micro_), -1);
   for (size_t t = 0; t < passes_.size(); ++t) {
     begin_pass(t);
-    const BlockValues& values = shape_.blocks[static_cast<size_t>(passes_[t].block)].values;
-    for (int value : read_by(passes_[t]))
+    for (int value : values_read(shape_, passes_[t]))
       find(value);
-    for (int value : passes_[t].backward ? values.grad_inputs : values.outputs)
+    for (int value : values_written(shape_, passes_[t])) {
       find(value);
+      written_[static_cast<size_t>(item_of(value))] = static_cast<int>(t);
+    }
   }
   slots_ = empty;
 }
@@ -56,8 +49,8 @@ void ValueSlots::find_those_that_leave() {
 void ValueSlots::begin_pass(size_t t) {
   t_ = t;
   pinned_.clear();
-  if (leaves_.empty()) return;
-  for (int value : read_by(passes_[t]))
+  if (layout_.value_slots.empty()) return;
+  for (int value : values_read(shape_, passes_[t]))
     if (const int slot = slots_.find(item_of(value)); slot >= 0) pinned_.push_back(slot);
 }
 
@@ -72,7 +65,7 @@ ValueSlots::At ValueSlots::find(int value) {
     const auto taken = slots_.take(item, t, pinned_);
     slot = taken.slot;
     if (taken.evicted >= 0 && slots_.next_read(taken.evicted, t) != SlotPool::kNever)
-      leaves_[static_cast<size_t>(taken.evicted)] = true;
+      leaving_.insert({taken.evicted, written_[static_cast<size_t>(taken.evicted)]});
   }
   pinned_.push_back(slot);
   return {.region = slots_.region(slot), .is_there = is_there};
@@ -84,7 +77,7 @@ bool ValueSlots::is_needed_later(int value) const {
 }
 
 bool ValueSlots::leaves(int value) const {
-  return is_in_slot(value) && leaves_[static_cast<size_t>(item_of(value))];
+  return is_in_slot(value) && leaving_.contains({item_of(value), static_cast<int>(t_)});
 }
 
 }  // namespace ferry

@@ -2,7 +2,9 @@
 // Finds for the passes of a list the values that pass between blocks: in regions of their own, or
 // in slots, which values leave for host memory where others need them first.
 
+#include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "offload/step/layout.h"
@@ -37,7 +39,6 @@ class ValueSlots {
   RegionId home_of(int value) const;
   /** The value of this pass's micro-batch. */
   int item_of(int value) const { return value * n_micro_ + passes_[t_].micro; }
-  std::vector<int> read_by(const BlockPass& pass) const;
   std::vector<std::vector<int>> reads_of_items();
   void find_those_that_leave();
 
@@ -48,7 +49,9 @@ class ValueSlots {
   size_t t_ = 0;
   SlotPool slots_;
   std::vector<int> pinned_;   ///< slots of this pass
-  std::vector<bool> leaves_;  ///< by item: evicted before it is read again
+  std::vector<int> written_;  ///< by item: the pass that wrote it last
+  /** Items as passes wrote them that are evicted before they are read again. */
+  std::set<std::pair<int, int>> leaving_;
 };
 
 }  // namespace ferry

@@ -23,11 +23,13 @@ std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-TEST(Lists, HaveNoHazardWhateverTheShape) {
+/** A run of lists of each of these shapes; `change` may make others of them. */
+template <class Change>
+void expect_no_hazard(int n_shapes, Change&& change) {
   std::mt19937_64 random(1);
-  const int n_shapes = run_long() ? 20000 : 1500;
   for (int i = 0; i < n_shapes; ++i) {
-    const StepShape shape = random_shape(random);
+    StepShape shape = random_shape(random);
+    change(shape, random);
     const int first = 1 + static_cast<int>(random() % static_cast<uint64_t>(shape.n_micro_max));
     // Clipping may be switched on and off in a run.
     constexpr UpdateOrder kUpdateOrders[] = {UpdateOrder::after_decision,
@@ -43,6 +45,22 @@ TEST(Lists, HaveNoHazardWhateverTheShape) {
     const auto hazards = find_hazards(shape, runs);
     ASSERT_TRUE(hazards.empty()) << "shape " << i << " of seed 1\n" << joined(hazards);
   }
+}
+
+TEST(Lists, HaveNoHazardWhateverTheShape) {
+  expect_no_hazard(run_long() ? 20000 : 1500, [](StepShape&, std::mt19937_64&) {});
+}
+
+TEST(Lists, HaveNoHazardWithWordsInPieces) {
+  int n_cut = 0;
+  expect_no_hazard(run_long() ? 10000 : 500, [&](StepShape& shape, std::mt19937_64& random) {
+    if (shape.n_blocks() < 7) return;
+    const int n_first = 1 + static_cast<int>(random() % 3),
+              n_last = 2 + static_cast<int>(random() % 2);
+    link_pieces(shape, n_first, n_last);
+    ++n_cut;
+  });
+  EXPECT_GT(n_cut, 200);
 }
 
 TEST(Lists, OfAModelThatOnlyEvaluatesHaveNoHazard) {

@@ -26,6 +26,7 @@ class ProgramMaker {
   void add(const ListRun& run) {
     n_micro_ = run.n_micro;
     training_ = run.training;
+    n_writes_.clear();
     each_decides_ = run.each_decides;
     Node load{.name = "load", .queue = kMain, .after = {}, .touches = {}};
     for (int m = 0; m < run.n_micro; ++m) {
@@ -129,15 +130,29 @@ class ProgramMaker {
     content.from += trained;
     check({bytes.region, bytes.offset + trained, bytes.n_bytes - trained}, content);
   }
-  void check_values(const Action& a, Role role, const std::vector<int>& values) {
+  void check_values(const Action& a,
+                    Role role,
+                    std::vector<int> values,
+                    const std::vector<int>& more = {}) {
+    values.insert(values.end(), more.begin(), more.end());
     const auto found = all(a.reads, role, bytes_of(values));
     for (size_t i = 0; i < std::min(found.size(), values.size()); ++i)
-      check(found[i], {What::value, values[i], a.micro, step_});
+      check(found[i], value_of(values[i], a.micro));
   }
-  void write_values(const Action& a, Role role, const std::vector<int>& values) {
+  void write_values(const Action& a,
+                    Role role,
+                    std::vector<int> values,
+                    const std::vector<int>& more = {}) {
+    values.insert(values.end(), more.begin(), more.end());
     const auto found = all(a.writes, role, bytes_of(values));
-    for (size_t i = 0; i < std::min(found.size(), values.size()); ++i)
-      contents_.write(found[i], {What::value, values[i], a.micro, step_});
+    for (size_t i = 0; i < std::min(found.size(), values.size()); ++i) {
+      // Each write makes it another: the passes that change a value in place are all counted.
+      if (a.verb != Verb::recompute) ++n_writes_[{values[i], a.micro}];
+      contents_.write(found[i], value_of(values[i], a.micro));
+    }
+  }
+  Content value_of(int value, int micro) {
+    return {What::value, value, micro, step_, n_writes_[{value, micro}]};
   }
   int64_t bytes_of(const std::vector<int>& values) const {
     int64_t n_bytes = 0;
@@ -267,7 +282,9 @@ class ProgramMaker {
     }
     for (Role role : {Role::batch, Role::batch_on_host})
       check_all(a, role, shape_.batch_bytes, {What::batch, 0, m, step_});
-    check_values(a, Role::input, block(b).values.inputs);
+    const BlockValues& values = block(b).values;
+    const bool is_forward = a.verb == Verb::forward;
+    check_values(a, Role::input, values.inputs, is_forward ? values.changed : std::vector<int>());
     // Activations that selective makes again lie apart from those it keeps, but for a block without
     // a backward pass.
     const bool is_apart = has_backward && shape_.trains &&
@@ -281,13 +298,13 @@ class ProgramMaker {
       write_all(a, Role::saved_recomputed, apart, recomputed);
       if (a.verb == Verb::recompute && is_apart) return;
       write_all(a, Role::saved, block(b).saved_bytes - apart, kept);
-      write_values(a, Role::output, block(b).values.outputs);
+      write_values(a, Role::output, values.outputs, values.changed);
       if (b == shape_.n_blocks() - 1) write_all(a, Role::loss, 8, {What::loss, 0, m, step_});
       return;
     }
     check_all(a, Role::saved_recomputed, apart, recomputed);
-    check_values(a, Role::grad_output, block(b).values.grad_outputs);
-    write_values(a, Role::grad_input, block(b).values.grad_inputs);
+    check_values(a, Role::grad_output, values.grad_outputs);
+    write_values(a, Role::grad_input, values.grad_inputs);
     const bool wants_grads = shape_.has_grads(b);
     write_all(a, Role::grads, wants_grads ? grads_n(b) * compute_bytes() : 0,
               {What::grads, b, m, step_});
@@ -319,7 +336,8 @@ class ProgramMaker {
   const Layout layout_;
   Contents contents_;
   std::string name_;
-  std::map<int, int> updates_;  ///< by block: node of its last update
+  std::map<int, int> updates_;                   ///< by block: node of its last update
+  std::map<std::pair<int, int>, int> n_writes_;  ///< by value and micro-batch, of this step
   std::array<int, kAllQueues> n_in_queue_{};
   int last_main_ = -1;
   int step_ = 0;

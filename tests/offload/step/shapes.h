@@ -195,4 +195,51 @@ inline StepShape random_shape(std::mt19937_64& random) {
   return shape;
 }
 
+/** Makes the first blocks pieces of one table of words, and the last ones pieces of a head: what
+ * they look up and what is known of their logits is changed from piece to piece, and the head's
+ * backwards go the way of its forwards. */
+inline void link_pieces(StepShape& shape, int n_first, int n_last) {
+  const int64_t n_bytes = layer_input_bytes(shape.compute);
+  const int n = shape.n_blocks(), first_of_head = n - n_last;
+  shape.values.clear();
+  shape.backwards.clear();
+  const auto add = [&](std::string name, int64_t bytes) {
+    shape.values.push_back({.name = std::move(name), .n_bytes = bytes});
+    return static_cast<int>(shape.values.size()) - 1;
+  };
+  int x = add("words", n_bytes), dx = add("gradient of words", n_bytes);
+  for (int b = 0; b < first_of_head; ++b) {
+    BlockValues& values = shape.blocks[static_cast<size_t>(b)].values;
+    values = {};
+    if (b < n_first) {
+      (b == 0 ? values.outputs : values.changed) = {x};
+      values.grad_outputs = {dx};
+      continue;
+    }
+    values.inputs = {x};
+    values.grad_inputs = {dx};
+    x = add("output", n_bytes);
+    dx = add("gradient", n_bytes);
+    values.outputs = {x};
+    values.grad_outputs = {dx};
+  }
+  for (int b = 0; b < n; ++b)  // a forward that changes a value cannot run again
+    if (b < n_first || b >= first_of_head)
+      shape.blocks[static_cast<size_t>(b)].saved_bytes =
+          shape.blocks[static_cast<size_t>(b)].saved_recomputed_bytes = 0;
+  const int state = add("state", 2 * n_bytes), lse = add("lse", n_bytes / 4);
+  const int sum = add("sum", 2 * n_bytes);
+  for (int b = first_of_head; b < n; ++b) {
+    BlockValues& values = shape.blocks[static_cast<size_t>(b)].values;
+    const bool is_first = b == first_of_head, is_last = b == n - 1;
+    values = {.inputs = {x}, .grad_outputs = {lse}, .grad_inputs = {is_last ? dx : sum}};
+    (is_first ? values.outputs : values.changed) = {state};
+    if (is_last) values.outputs.push_back(lse);
+    if (!is_first) values.grad_outputs.push_back(sum);
+    shape.backwards.push_back(b);
+  }
+  for (int b = first_of_head; b-- > 0;)
+    shape.backwards.push_back(b);
+}
+
 }  // namespace ferry::test
