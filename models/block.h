@@ -113,8 +113,11 @@ struct BlockMemory {
   std::vector<at::Tensor> grads;
   std::vector<at::Tensor> saved;  ///< table order, with room for the run's most sequences
   KvCache cache;                  ///< of the block's attention
-  BatchShape room;                ///< the largest micro-batch that scratch and saved are for
-  Scratch* scratch = nullptr;     ///< reset by the engine before each call
+  /** Of a piece of a vocabulary, fp32: what is known of each row's logits from the pieces before,
+   * (4, tokens), and once the last one has run (tokens) the log of their exponentials' sum. */
+  at::Tensor logits_state, lse;
+  BatchShape room;             ///< the largest micro-batch that scratch and saved are for
+  Scratch* scratch = nullptr;  ///< reset by the engine before each call
 };
 
 /** One block of a model. Thread-compatible; called with the compute stream current. */
@@ -126,11 +129,11 @@ class Block {
    * but random keys and the content of memory differs. None: no graph can be. */
   using GraphShape = std::array<int64_t, 2>;
   virtual std::optional<GraphShape> graph_shape(const BatchTensors&) const { return std::nullopt; }
-  /** x (tokens, width), undefined for the first block; y (tokens, width). A head's y is unused: it
-   * writes the loss contribution (fp32 scalar, already times loss_weight) to `loss` if defined and
-   * logits to `logits` if defined: (n_seqs, n_labels) fp32, (tokens, n_labels) where they are the
-   * tokens', or of a language model (rows, vocabulary) fp32 where rows are the tokens or
-   * label_rows. A multi-label or regression sample's loss is the mean over its labels. */
+  /** x (tokens, width), undefined for blocks that read ids; y (tokens, width). A head's y is
+   * unused: it writes the loss contribution (fp32 scalar, already times loss_weight) to `loss` if
+   * defined and logits to `logits` if defined: (n_seqs, n_labels) fp32, (tokens, n_labels) where
+   * they are the tokens', or of a language model (rows, vocabulary) fp32 where rows are the tokens
+   * or label_rows. A multi-label or regression sample's loss is the mean over its labels. */
   virtual void forward(const RandomKey& key,
                        const BatchTensors& batch,
                        BlockMemory& memory,
@@ -138,8 +141,9 @@ class Block {
                        at::Tensor& y,
                        at::Tensor& loss,
                        at::Tensor& logits) = 0;
-  /** dy (tokens, width), undefined for the head; dx (tokens, width), undefined for the first block.
-   * dy may be clobbered. */
+  /** dy (tokens, width), undefined for the head; dx (tokens, width), undefined for blocks that read
+   * ids. dy may be clobbered. Pieces of a vocabulary, the first one first: dy and dx are the fp32
+   * sum of the parts of dx so far, in one place; the last one's dx is their sum. */
   virtual void backward(const RandomKey& key,
                         const BatchTensors& batch,
                         BlockMemory& memory,

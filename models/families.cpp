@@ -87,6 +87,7 @@ ModelTable make_table(const JsonReader& config, const TableOptions& options) {
   check_head(family, options.head);
   refuse_quantised(config);
   ModelTable model = family.table(config, options);
+  cut_vocabulary(model, options.piece_elements_max);
   if (const auto unknown = unknown_keys(config); !unknown.empty())
     config.at(unknown.front())
         .fail("may change what the model computes, and Ferry does not know it",

@@ -27,6 +27,7 @@ BlockBuilder ModelBuilder::block(std::string name, BlockKind kind) {
   BlockTable table;
   table.name = std::move(name);
   table.kind = kind;
+  table.random_block = static_cast<int>(model_.blocks.size());
   model_.blocks.push_back(std::move(table));
   return {*this, static_cast<int>(model_.blocks.size()) - 1};
 }

@@ -57,6 +57,7 @@ enum class OpKind : uint8_t {
   label_loss,
   span_loss,
   vocabulary_loss,
+  vocabulary_piece,
 };
 
 /** The rows that an embedding adds up. */
@@ -90,6 +91,8 @@ struct OpAttributes {
   bool sums_bias = false;
   EmbeddingRule rows;        ///< of an embedding
   int64_t n_table_rows = 0;  ///< of an embedding: rows of all its tables
+  int64_t first_word = 0;    ///< of a table of words that is a piece: the word of its first row
+  VocabularyPiece piece;     ///< of a vocabulary's piece
   bool by_column = false;    ///< logits that lie as (columns, rows)
 };
 
@@ -105,7 +108,7 @@ struct Op {
 struct BlockProgram {
   std::vector<Value> values;
   std::vector<Op> ops;
-  bool has_input = true;   ///< false: the first block, which reads ids
+  bool has_input = true;   ///< false: a block that reads ids
   ValueId output = kNone;  ///< kNone: a head, which ends in a loss
 
   const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }

@@ -135,6 +135,8 @@ class BackwardPlanner : public PassPlanner {
   /** The place for the gradient of an input. Where the operation can write over what it reads,
    * `over` names the places: the first that nobody else reads is taken. `adds`: it can add. */
   GradPlace grad_place(ValueId input, bool adds, std::initializer_list<int> over = {});
+  /** The place that is written beside a loss: gradients that other blocks have added up. */
+  int grad_so_far() { return fixed(PlaceKind::grad_output); }
   /** The gradient of the input is what lies there, unchanged. */
   void pass_grad(ValueId input, int place);
   int op() const { return op_; }

@@ -182,7 +182,9 @@ ModelTable make_decoder_table(const DecoderConfig& config, const TableOptions& o
   if (config.family == DecoderFamily::gpt2) named.name = "gpt2", named.stem = "GPT2";
   TableOptions of_lm = options;
   of_lm.head = HeadKind::causal_lm;
-  return make_decoder(named, of_lm);
+  ModelTable model = make_decoder(named, of_lm);
+  cut_vocabulary(model, options.piece_elements_max);
+  return model;
 }
 
 namespace {

@@ -10,6 +10,7 @@
 #include "models/ops/attention/attention.h"
 #include "models/ops/attention/cached_attention.h"
 #include "models/ops/cross_entropy/cross_entropy.h"
+#include "models/ops/cross_entropy/logits_state.h"
 #include "models/ops/dropout/dropout_residual.h"
 #include "models/ops/embedding/embedding.h"
 #include "models/ops/gate/gate.h"
@@ -51,13 +52,19 @@ at::Tensor rows_from(const at::Tensor& table, int64_t first) {
 }
 
 void embedding(const OpCall& c) {
-  at::Tensor& y = c.places[0];
+  const bool has_words = !c.op.in.empty();
   const int64_t first = c.op.with.rows.position_offset;
   const float scale = rounded(c.op.with.rows.word_scale, c.target.compute);
-  if (c.part != Part::backward)
-    return ops::embedding_forward(c.batch, c.param(0), rows_from(c.param(1), first), c.param(2), y,
-                                  scale);
-  ops::embedding_backward(c.batch.input_ids, y, c.grad(0), c.scratch, scale);
+  if (c.part != Part::backward) {
+    at::Tensor& y = c.places.back();
+    const at::Tensor position = rows_from(c.param(1), first);
+    if (has_words) return ops::add_embeddings(c.batch, c.places[0], position, c.param(2), y);
+    return ops::embedding_forward(c.batch, c.param(0), position, c.param(2), y, scale,
+                                  c.op.with.first_word);
+  }
+  at::Tensor& y = c.places[0];  // its gradient
+  if (has_words) c.places[1].copy_(y);
+  ops::embedding_backward(c.batch.input_ids, y, c.grad(0), c.scratch, scale, c.op.with.first_word);
   if (c.grad(1).defined() && first > 0) c.grad(1).narrow(0, 0, first).zero_();
   at::Tensor d_position = rows_from(c.grad(1), first);
   ops::embedding_backward(c.batch.position_ids, y, d_position, c.scratch);
@@ -321,14 +328,45 @@ void span_loss(const OpCall& c) {
   ops::span_loss_backward(logits, c.batch, lse, c.places[2]);
 }
 
+/** The labels of the head's rows. */
+at::Tensor labels_of(const OpCall& c) {
+  if (!c.batch.label_rows.defined()) return c.batch.labels;
+  at::Tensor labels = c.scratch.take({c.places[0].size(0)}, at::kInt);
+  at::index_select_out(labels, c.batch.labels, 0, c.batch.label_rows);
+  return labels;
+}
+
+void vocabulary_piece(const OpCall& c) {
+  const at::Tensor& t = c.places[0];
+  const int64_t rows = t.size(0);
+  const at::Tensor labels = labels_of(c);
+  const VocabularyPiece& piece = c.op.with.piece;
+  const ops::WordRange words = {.word = c.param(0),
+                                .bias = c.param(1),
+                                .first = c.op.with.first_word,
+                                .vocab = c.target.vocab_size,
+                                .soft_cap = c.op.with.soft_cap};
+  if (c.part == Part::forward) {
+    ops::LogitsState state = ops::LogitsState::at(c.memory.logits_state, rows, piece.is_first());
+    ops::take_words(t, words, labels, state, c.logits, c.scratch);
+    if (!piece.is_last()) return;
+    at::Tensor lse = c.memory.lse.narrow(0, 0, rows);
+    return ops::cross_entropy_forward(state, labels, words.vocab, c.batch.label_smoothing,
+                                      c.batch.loss_weight, lse, c.loss);
+  }
+  const bool is_f32 = c.target.compute == DType::f32;
+  // The last one's gradient is of the compute type: of 16 bits it is the sum, rounded.
+  at::Tensor& sum = c.places[is_f32 || !piece.is_last() ? 2 : 1];
+  ops::words_backward(t, words, labels, c.memory.lse.narrow(0, 0, rows), c.batch.label_smoothing,
+                      c.batch.loss_weight * c.batch.grad_scale, sum, c.grad(0), c.grad(1),
+                      c.scratch);
+  if (piece.is_last() && !is_f32) c.places[2].copy_(sum);
+}
+
 void vocabulary_loss(const OpCall& c) {
   const at::Tensor& t = c.places[0];
   at::Tensor& lse = c.places[1];
-  at::Tensor labels = c.batch.labels;
-  if (c.batch.label_rows.defined()) {
-    labels = c.scratch.take({t.size(0)}, at::kInt);
-    at::index_select_out(labels, c.batch.labels, 0, c.batch.label_rows);
-  }
+  const at::Tensor labels = labels_of(c);
   if (c.part == Part::forward)
     return ops::vocabulary_loss_forward(t, c.param(0), c.param(1), labels, c.batch.label_smoothing,
                                         c.batch.loss_weight, lse, c.loss, c.logits, c.scratch,
@@ -384,6 +422,8 @@ void run_op(const OpCall& call) {
       return span_loss(call);
     case OpKind::vocabulary_loss:
       return vocabulary_loss(call);
+    case OpKind::vocabulary_piece:
+      return vocabulary_piece(call);
   }
 }
 

@@ -142,19 +142,24 @@ ScratchNeed cross_entropy_scratch(int64_t n, int64_t L) {
           .library_bytes = 4 * stacked_bytes(n * L * 8) + 12 * stacked_bytes(n * 8)};
 }
 
-ScratchNeed vocabulary_scratch(
-    DType type, int64_t rows, int64_t vocab, int64_t width, bool cuda, bool has_bias) {
-  const int64_t columns = std::min(vocab, kVocabChunk);
+ScratchNeed vocabulary_piece_scratch(
+    DType type, int64_t rows, int64_t n_words, int64_t width, bool cuda, bool has_bias) {
+  const int64_t columns = std::min(n_words, kVocabChunk);
   const int64_t element_bytes = static_cast<int64_t>(size_of(type));
   const int64_t logits = stacked_bytes(rows * columns * element_bytes);
-  const int64_t state = 4 * stacked_bytes(rows * kF32_bytes);
-  const int64_t input_sum =
-      type == DType::f32 ? 0
-                         : stacked_bytes(rows * width * kF32_bytes, rows * width * element_bytes);
+  const int64_t part = type == DType::f32 ? 0 : stacked_bytes(rows * width * element_bytes);
   const int64_t bias = has_bias ? stacked_bytes(column_sum_scratch_bytes(rows, columns)) : 0;
-  return {.forward_bytes = state + logits,
-          .backward_bytes = input_sum + logits + bias,
+  return {.forward_bytes = logits,
+          .backward_bytes = part + logits + bias,
           .library_bytes = cuda ? 12 * stacked_bytes(rows * 8) : 0};
+}
+
+ScratchNeed vocabulary_scratch(
+    DType type, int64_t rows, int64_t vocab, int64_t width, bool cuda, bool has_bias) {
+  ScratchNeed need = vocabulary_piece_scratch(type, rows, vocab, width, cuda, has_bias);
+  need.forward_bytes += 4 * stacked_bytes(rows * kF32_bytes);  // the running state
+  if (type != DType::f32) need.backward_bytes += stacked_bytes(rows * width * kF32_bytes);
+  return need;
 }
 
 }  // namespace ferry::ops

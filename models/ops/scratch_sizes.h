@@ -106,5 +106,8 @@ constexpr int64_t span_loss_scratch_bytes(int64_t n, bool cuda) {
  * the head itself takes. */
 ScratchNeed vocabulary_scratch(
     DType type, int64_t rows, int64_t vocab, int64_t width, bool cuda, bool has_bias = true);
+/** The same of a piece of so many words, whose state and sum lie elsewhere. */
+ScratchNeed vocabulary_piece_scratch(
+    DType type, int64_t rows, int64_t n_words, int64_t width, bool cuda, bool has_bias);
 
 }  // namespace ferry::ops

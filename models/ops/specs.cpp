@@ -22,18 +22,26 @@ ValueId sum_of(const Op& op) {  // of a norm: what it normalises
   return op.out[0] == kNone ? op.in[0] : op.out[0];
 }
 
-// --- embedding: remake [y], backward [dy] ---
+// --- embedding: remake [words?, y], backward [dy, d_words?] ---
 
 OpSpec embedding() {
   return {.remake =
               [](PassPlanner& p, int op) {
-                const int y = p.temp_like(p.program().op(op).out[0]);
-                p.call(op, Part::remake, {y});
+                const Op& of = p.program().op(op);
+                std::vector<int> places;
+                for (ValueId words : of.in)
+                  places.push_back(p.data(words));
+                const int y = p.temp_like(of.out[0]);
+                places.push_back(y);
+                p.call(op, Part::remake, std::move(places));
                 return y;
               },
           .plan_backward =
               [](BackwardPlanner& p, const Op& op) {
-                p.call(p.op(), Part::backward, {p.take_grad(op.out[0])});
+                std::vector<int> places = {p.take_grad(op.out[0])};
+                for (ValueId words : op.in)
+                  places.push_back(p.grad_place(words, /*adds=*/false).place);
+                p.call(p.op(), Part::backward, std::move(places));
               },
           .scratch = [](const OpCase& c, Part part) -> ScratchNeed {
             if (part != Part::backward) return {};
@@ -44,11 +52,14 @@ OpSpec embedding() {
               [](BlockWork& work, const OpCase& c, const Call& call) {
                 const auto n_tables = static_cast<int>(std::ranges::count_if(
                     c.op.params, [](ParamId param) { return param != kNone; }));
+                const auto n_given = static_cast<int>(c.op.in.size());
                 if (call.part != Part::backward) {
-                  work.memory_bytes += c.traffic(c.op.out[0], n_tables + 1);
+                  work.memory_bytes += c.traffic(c.op.out[0], n_given + n_tables + 1);
                   ++work.n_kernels;
                   return;
                 }
+                work.memory_bytes += c.traffic(c.op.out[0], 2 * n_given);
+                work.n_kernels += n_given;
                 // Sums into tables that are cleared first.
                 work.memory_bytes +=
                     c.traffic(c.op.out[0], 3 * n_tables) +
@@ -418,7 +429,8 @@ OpSpec tanh() {
               }};
 }
 
-// --- heads: logits backward [d_logits, x, dx], losses backward [logits | t, lse?, gradient] ---
+// --- heads: logits backward [d_logits, x, dx], losses backward [logits | t, lse?, gradient],
+// vocabulary_piece backward [t, sum before?, sum or gradient] ---
 
 OpSpec logits() {
   return {
@@ -489,6 +501,30 @@ OpSpec span_loss() {
           }};
 }
 
+/** Bytes of the labels of the rows that have one. */
+int64_t label_bytes(const OpCase& c) {
+  if (c.program.value(c.op.in[0]).rows != Rows::labelled) return 0;
+  return stacked_bytes(c.rows(c.op.in[0]) * static_cast<int64_t>(sizeof(int32_t)));
+}
+
+/** Adds the work on the logits of so many words. */
+void add_work_of_words(BlockWork& work, const OpCase& c, const Call& call, int64_t n_words) {
+  const bool is_backward = call.part == Part::backward;
+  const int64_t rows = c.worked_rows(c.op.in[0]), width = c.columns(c.op.in[0]);
+  const auto n_chunks = static_cast<int>((n_words + ops::kVocabChunk - 1) / ops::kVocabChunk);
+  // The backward pass recomputes a chunk's logits, too. Logits are written and read; or they are
+  // recomputed, turned into their gradient and read twice.
+  if (is_backward) work.add_linear(false, rows, width, n_words);
+  work.add_linear(is_backward, rows, width, n_words);
+  const bool is_capped = c.op.with.soft_cap > 0;  // which reads and writes them once more
+  work.memory_bytes +=
+      ((is_backward ? 5 : 2) + (is_capped ? 2 : 0)) * c.compute_bytes(rows * n_words);
+  if (is_capped) work.n_kernels += n_chunks;
+  const int n_operations = n_chunks * (is_backward ? 2 : 1) + 8;
+  work.n_operations += n_operations;
+  work.n_kernels += n_operations + n_chunks * (is_backward ? 3 : 1);
+}
+
 OpSpec vocabulary_loss() {
   return {
       .states = [](const OpCase& c) -> std::vector<SavedSpec> {
@@ -504,32 +540,35 @@ OpSpec vocabulary_loss() {
         const ScratchNeed need = ops::vocabulary_scratch(
             c.target.compute, rows, c.target.vocab_size, c.columns(c.op.in[0]), c.target.is_cuda(),
             c.op.params[1] != kNone);
-        const int64_t labels = c.program.value(c.op.in[0]).rows == Rows::labelled
-                                   ? stacked_bytes(rows * static_cast<int64_t>(sizeof(int32_t)))
-                                   : 0;
-        return {.forward_bytes =
-                    labels + (part == Part::forward ? need.forward_bytes : need.backward_bytes),
+        return {.forward_bytes = label_bytes(c) +
+                                 (part == Part::forward ? need.forward_bytes : need.backward_bytes),
                 .library_bytes = need.library_bytes};
       },
-      .add_work =
-          [](BlockWork& work, const OpCase& c, const Call& call) {
-            const bool is_backward = call.part == Part::backward;
-            const int64_t rows = c.worked_rows(c.op.in[0]), width = c.columns(c.op.in[0]),
-                          vocab = c.target.vocab_size;
-            const auto n_chunks =
-                static_cast<int>((vocab + ops::kVocabChunk - 1) / ops::kVocabChunk);
-            // The backward pass recomputes a chunk's logits, too. Logits are written and read; or
-            // they are recomputed, turned into their gradient and read twice.
-            if (is_backward) work.add_linear(false, rows, width, vocab);
-            work.add_linear(is_backward, rows, width, vocab);
-            const bool is_capped = c.op.with.soft_cap > 0;  // which reads and writes them once more
-            work.memory_bytes +=
-                ((is_backward ? 5 : 2) + (is_capped ? 2 : 0)) * c.compute_bytes(rows * vocab);
-            if (is_capped) work.n_kernels += n_chunks;
-            const int n_operations = n_chunks * (is_backward ? 2 : 1) + 8;
-            work.n_operations += n_operations;
-            work.n_kernels += n_operations + n_chunks * (is_backward ? 3 : 1);
-          }};
+      .add_work = [](BlockWork& work, const OpCase& c,
+                     const Call& call) { add_work_of_words(work, c, call, c.target.vocab_size); }};
+}
+
+/** What it keeps and adds up lies in values that all pieces share (BlockMemory::logits_state). */
+OpSpec vocabulary_piece() {
+  return {.plan_backward =
+              [](BackwardPlanner& p, const Op& op) {
+                const int t = p.data(op.in[0]);
+                const int before = op.with.piece.is_first() ? kNone : p.grad_so_far();
+                p.call(p.op(), Part::backward,
+                       {t, before, p.grad_place(op.in[0], /*adds=*/false).place});
+              },
+          .scratch = [](const OpCase& c, Part part) -> ScratchNeed {
+            const ScratchNeed need = ops::vocabulary_piece_scratch(
+                c.target.compute, c.rows(c.op.in[0]), c.op.with.n_table_rows, c.columns(c.op.in[0]),
+                c.target.is_cuda(), c.op.params[1] != kNone);
+            return {.forward_bytes = label_bytes(c) + (part == Part::forward ? need.forward_bytes
+                                                                             : need.backward_bytes),
+                    .library_bytes = need.library_bytes};
+          },
+          .add_work =
+              [](BlockWork& work, const OpCase& c, const Call& call) {
+                add_work_of_words(work, c, call, c.op.with.n_table_rows);
+              }};
 }
 
 }  // namespace
@@ -569,7 +608,8 @@ const OpSpec& spec_of(OpKind kind) {
                                  logits(),
                                  label_loss(),
                                  span_loss(),
-                                 vocabulary_loss()};
+                                 vocabulary_loss(),
+                                 vocabulary_piece()};
   return specs[static_cast<size_t>(kind)];
 }
 

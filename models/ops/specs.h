@@ -4,7 +4,7 @@
 // absent):
 //
 //   kind              in            out      parameters               forward
-//   embedding         -             y        word, position?, type?   y
+//   embedding         words?        y        word?, position?, type?  words?, y
 //   linear            x, residual?  y        weight, bias?            x, residual?, y
 //   norm              z             y        weight, bias             z, y, mean, rstd
 //   residual_norm     a, residual   z, y     weight, bias, bias of a? a, residual, z, y, mean, rstd
@@ -21,6 +21,7 @@
 //   label_loss        logits        -        -                        logits
 //   span_loss         logits        -        -                        logits, lse
 //   vocabulary_loss   t             -        word, bias?              t, lse
+//   vocabulary_piece  t             -        word, bias?              t
 //
 // Other parts are listed where they are planned (specs.cpp).
 

@@ -26,7 +26,7 @@ struct ModelRunner::Views {
   // block, is backward, weights, grads, saved, tokens
   using Key = std::tuple<int, bool, const void*, const void*, const void*, int64_t>;
   std::map<Key, BlockMemory> blocks;
-  std::map<std::pair<const void*, int64_t>, at::Tensor> layer_inputs;
+  std::map<std::tuple<int, const void*, int64_t>, at::Tensor> passed;  ///< by value
 };
 
 ModelRunner::ModelRunner(const ModelTable& model,
@@ -35,6 +35,7 @@ ModelRunner::ModelRunner(const ModelTable& model,
                          Device& device,
                          const RunnerOptions& options)
     : model_(model),
+      links_(links_of(model)),
       shape_(shape),
       memory_(memory),
       device_(device),
@@ -164,7 +165,7 @@ RandomKey ModelRunner::key(const Action& action) const {
                 .seed = options_.seed,
                 .step = step_,
                 .micro_batch = action.micro,
-                .block = action.block};
+                .block = model_.blocks[static_cast<size_t>(action.block)].random_block};
   if (key_fault_) key_fault_(key, action);
   return key;
 }
@@ -177,12 +178,57 @@ BatchTensors& ModelRunner::batch(const Action& action, const ActionMemory&) {
   return b;
 }
 
-at::Tensor ModelRunner::layer_input(std::byte* at, const BatchShape& shape) {
-  if (!at) return {};
-  at::Tensor& t = views_->layer_inputs[{at, shape.tokens}];
-  if (!t.defined())
-    t = view(at, {shape.tokens, model_.width}, scalar_type_of(shape_.compute), options_.device);
-  return t;
+at::Tensor ModelRunner::passed(int value, const std::byte* at, int64_t tokens) {
+  if (value < 0 || !at) return {};
+  at::Tensor& t = views_->passed[{value, at, tokens}];
+  if (t.defined()) return t;
+  const PassedValue& its = links_.values[static_cast<size_t>(value)];
+  return t = view(const_cast<std::byte*>(at), {tokens, its.columns}, scalar_type_of(its.type),
+                  options_.device);
+}
+
+namespace {
+
+/** Where a pass has a value, whose addresses are in the order of one list, then the other. */
+const std::byte* address_of(int value,
+                            const std::vector<std::byte*>& addresses,
+                            const std::vector<int>& values,
+                            const std::vector<int>& more = {}) {
+  size_t i = 0;
+  for (const std::vector<int>* list : {&values, &more})
+    for (int listed : *list) {
+      if (listed == value && i < addresses.size()) return addresses[i];
+      ++i;
+    }
+  return nullptr;
+}
+
+}  // namespace
+
+ModelRunner::Ends ModelRunner::ends_of(const Action& action,
+                                       const ActionMemory& memory,
+                                       int64_t tokens) {
+  const auto b = static_cast<size_t>(action.block);
+  const BlockEnds& ends = links_.ends[b];
+  const BlockValues& values = shape_.blocks[b].values;
+  const auto written = [&](int value) {
+    return passed(value, address_of(value, memory.outputs, values.outputs, values.changed), tokens);
+  };
+  const auto of_backward = [&](int value) {
+    return passed(value, address_of(value, memory.grad_outputs, values.grad_outputs), tokens);
+  };
+  const bool is_backward = action.verb == Verb::backward;
+  if (links_.ends[b].lse >= 0) {
+    BlockMemory& views_of_block = views(action, memory, tokens);
+    const at::Tensor lse = is_backward ? of_backward(ends.lse) : written(ends.lse);
+    if (lse.defined()) views_of_block.lse = lse.view({tokens});
+    if (!is_backward) views_of_block.logits_state = written(ends.logits_state).view({-1, tokens});
+  }
+  return {
+      .x = passed(ends.x, address_of(ends.x, memory.inputs, values.inputs), tokens),
+      .y = written(ends.y),
+      .dy = of_backward(ends.dy),
+      .dx = passed(ends.dx, address_of(ends.dx, memory.grad_inputs, values.grad_inputs), tokens)};
 }
 
 BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory, int64_t tokens) {
@@ -193,8 +239,11 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
                                   .n_seqs_max = options_.largest.n_seqs_max,
                                   .max_length = options_.largest.max_length};
   const bool is_backward = action.verb == Verb::backward;
+  // A piece of a tied head may have no weights of its own.
+  const std::byte* weights =
+      memory.weights || memory.borrowed.empty() ? memory.weights : memory.borrowed.front();
   auto [found, is_new] = views_->blocks.try_emplace(
-      {action.block, is_backward, memory.weights, memory.grads, memory.saved, saved_shape.tokens});
+      {action.block, is_backward, weights, memory.grads, memory.saved, saved_shape.tokens});
   BlockMemory& out = found->second;
   if (!is_new) return out;
   const at::ScalarType compute = scalar_type_of(shape_.compute);
@@ -245,15 +294,16 @@ BlockMemory& ModelRunner::views(const Action& action, const ActionMemory& memory
 void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
   c10::InferenceMode no_autograd;
   ComputeStream stream(device_.compute_stream());
-  if (generates_ && !memory.output()) return generate(action, memory);
+  if (generates_ && model_.blocks[static_cast<size_t>(action.block)].kind == BlockKind::head)
+    return generate(action, memory);
   BatchTensors& b = batch(action, memory);
   BlockMemory& views_of_block = views(action, memory, b.shape.tokens);
   scratch_.reset();
-  at::Tensor x = layer_input(memory.input(), b.shape);
+  Ends ends = ends_of(action, memory, b.shape.tokens);
   if (action.verb == Verb::recompute && memory.saved_recomputed)
-    return blocks_[static_cast<size_t>(action.block)]->recompute(b, views_of_block, x);
-  at::Tensor y = layer_input(memory.output(), b.shape), loss, logits;
-  if (!memory.output()) {
+    return blocks_[static_cast<size_t>(action.block)]->recompute(b, views_of_block, ends.x);
+  at::Tensor loss, logits;
+  if (memory.loss) {
     loss = view(memory.loss, {}, at::kFloat, options_.device);
     const int64_t rows = has_token_logits(model_.head) ? b.shape.tokens : b.n_seqs;
     if (model_.n_labels > 0)
@@ -262,8 +312,8 @@ void ModelRunner::forward(const Action& action, const ActionMemory& memory) {
   }
   run_block(action, b, {.memory = &views_of_block, .x = memory.input(), .y = memory.output()},
             [&](const RandomKey& random) {
-              blocks_[static_cast<size_t>(action.block)]->forward(random, b, views_of_block, x, y,
-                                                                  loss, logits);
+              blocks_[static_cast<size_t>(action.block)]->forward(random, b, views_of_block, ends.x,
+                                                                  ends.y, loss, logits);
             });
 }
 
@@ -276,16 +326,22 @@ void ModelRunner::generate(const Action& action, const ActionMemory& memory) {
   BlockMemory& views_of_block = views(action, memory, n);
   scratch_.reset();
   std::byte* start = memory_.at(memory_.layout().generation);
-  at::Tensor x = view(start + generation_.last_rows, {n, model_.width},
-                      scalar_type_of(shape_.compute), options_.device);
-  at::Tensor which = scratch_.take({n}, at::kInt);
-  at::sub_out(which, all.cu_seqlens.narrow(0, 1, n), 1);
-  ops::gather_rows(layer_input(memory.input(), all.shape), which, x);
-  at::Tensor y, loss = view(memory.loss, {}, at::kFloat, options_.device);
+  Ends ends = ends_of(action, memory, n);
+  // The pieces of a vocabulary read what comes before them, which has made these rows alone.
+  if (!model_.blocks[static_cast<size_t>(action.block)].piece) {
+    ends.x = view(start + generation_.last_rows, {n, model_.width}, scalar_type_of(shape_.compute),
+                  options_.device);
+    at::Tensor which = scratch_.take({n}, at::kInt);
+    at::sub_out(which, all.cu_seqlens.narrow(0, 1, n), 1);
+    const int hidden = links_.ends[static_cast<size_t>(action.block)].x;
+    ops::gather_rows(passed(hidden, memory.input(), all.shape.tokens), which, ends.x);
+  }
+  at::Tensor loss;
+  if (memory.loss) loss = view(memory.loss, {}, at::kFloat, options_.device);
   at::Tensor logits =
       view(start + generation_.logits, {n, model_.vocab_size}, at::kFloat, options_.device);
-  blocks_[static_cast<size_t>(action.block)]->forward(key(action), last, views_of_block, x, y, loss,
-                                                      logits);
+  blocks_[static_cast<size_t>(action.block)]->forward(key(action), last, views_of_block, ends.x,
+                                                      ends.y, loss, logits);
 }
 
 void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
@@ -294,9 +350,7 @@ void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
   BatchTensors& b = batch(action, memory);
   BlockMemory& views_of_block = views(action, memory, b.shape.tokens);
   scratch_.reset();
-  at::Tensor x = layer_input(memory.input(), b.shape);
-  at::Tensor dy = layer_input(memory.grad_output(), b.shape),
-             dx = layer_input(memory.grad_input(), b.shape);
+  Ends ends = ends_of(action, memory, b.shape.tokens);
   run_block(action, b,
             {.is_backward = true,
              .memory = &views_of_block,
@@ -304,8 +358,8 @@ void ModelRunner::backward(const Action& action, const ActionMemory& memory) {
              .y = memory.grad_output(),
              .dx = memory.grad_input()},
             [&](const RandomKey& random) {
-              blocks_[static_cast<size_t>(action.block)]->backward(random, b, views_of_block, x, dy,
-                                                                   dx);
+              blocks_[static_cast<size_t>(action.block)]->backward(random, b, views_of_block,
+                                                                   ends.x, ends.dy, ends.dx);
             });
 }
 

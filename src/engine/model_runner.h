@@ -15,6 +15,7 @@
 
 #include "models/batch_layout.h"
 #include "models/block.h"
+#include "models/core/cut_vocabulary.h"
 #include "models/generation_memory.h"
 #include "offload/executor/executor.h"
 #include "src/engine/cuda/block_graphs.h"
@@ -74,7 +75,14 @@ class ModelRunner final : public ComputeWork {
   /** Runs the head on the last token of each sequence alone. */
   void generate(const Action& action, const ActionMemory& memory);
   BatchTensors& batch(const Action& action, const ActionMemory& memory);
-  at::Tensor layer_input(std::byte* at, const BatchShape& shape);
+  /** A value of a micro-batch with so many tokens; undefined where `value` is -1 or has no place.
+   */
+  at::Tensor passed(int value, const std::byte* at, int64_t tokens);
+  /** The same of a block's pass, which has the value's address in `memory`. */
+  struct Ends {
+    at::Tensor x, y, dy, dx;
+  };
+  Ends ends_of(const Action& action, const ActionMemory& memory, int64_t tokens);
   RandomKey key(const Action& action) const;
   void run_block(const Action& action,
                  const BatchTensors& batch,
@@ -82,6 +90,7 @@ class ModelRunner final : public ComputeWork {
                  const std::function<void(const RandomKey&)>& work);
 
   const ModelTable& model_;
+  BlockLinks links_;
   const StepShape& shape_;
   RunMemory& memory_;
   Device& device_;

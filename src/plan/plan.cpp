@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/core/cut_vocabulary.h"
 #include "models/generation_memory.h"
 #include "src/plan/search/search.h"
 
@@ -13,6 +14,28 @@ namespace {
 constexpr int64_t kCublasWorkspace_bytes = 72 * kMiB;
 /** Random keys, seed and offset that CUDA graphs read (src/engine/cuda/block_graphs.h). */
 constexpr int64_t kGraphKeys_bytes = 3 * kTensorAlignment_bytes;
+
+/** What passes between blocks; the engine finds each value by its place in these lists. */
+void link_blocks(StepShape& shape, const ModelTable& model, const BatchShape& largest) {
+  const BlockLinks links = links_of(model);
+  for (const PassedValue& value : links.values)
+    shape.values.push_back({.name = value.name, .n_bytes = value.n_bytes(largest)});
+  shape.backwards = links.backwards;
+  const auto put = [](std::vector<int>& values, int value) {
+    if (value >= 0) values.push_back(value);
+  };
+  for (size_t b = 0; b < shape.blocks.size(); ++b) {
+    const BlockEnds& ends = links.ends[b];
+    BlockValues& values = shape.blocks[b].values;
+    put(values.inputs, ends.x);
+    for (int value : {ends.y, ends.logits_state})
+      put(ends.changes ? values.changed : values.outputs, value);
+    if (ends.writes_lse) put(values.outputs, ends.lse);
+    for (int value : {ends.dy, ends.lse})
+      put(values.grad_outputs, value);
+    put(values.grad_inputs, ends.dx);
+  }
+}
 
 }  // namespace
 
@@ -54,7 +77,7 @@ StepShape make_step_shape(const ModelTable& model,
     shape.library_bytes = std::max(shape.library_bytes, need.library_bytes);
     shape.blocks.push_back(std::move(block));
   }
-  chain_blocks(shape, model.layer_input_bytes(largest));
+  link_blocks(shape, model, largest);
   if (shape.trains) shape.scratch_bytes += unwanted_grad_bytes(model);
   if (const GenerationShape generation = generation_shape(request.generation, largest);
       generation.n_sequences > 0) {

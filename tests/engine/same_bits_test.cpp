@@ -299,6 +299,73 @@ TEST(SameBits, LlamaWithoutClippingBf16) {
 TEST(SameBits, TiedGpt2Bf16) {
   expect_same_bits(small_decoder(DecoderFamily::gpt2, DType::bf16), false);
 }
+TEST(SameBits, WordsInPiecesBf16) {
+  expect_same_bits(many_words(DecoderFamily::llama, DType::bf16, /*is_cut=*/true), false,
+                   Placements::three);
+}
+TEST(SameBits, TiedWordsInPiecesBf16) {
+  expect_same_bits(many_words(DecoderFamily::gpt2, DType::bf16, /*is_cut=*/true), false,
+                   Placements::three);
+}
+TEST(SameBits, WordsInPiecesWithoutClippingFp32) {
+  expect_same_bits_without_clipping(many_words(DecoderFamily::gpt2, DType::f32, /*is_cut=*/true),
+                                    Placements::three);
+}
+
+/** The bytes of a file's tensor in a segment after a run. */
+std::vector<std::byte> bytes_of(const ModelTable& table,
+                                const ToyResult& result,
+                                const std::string& hf_name,
+                                size_t segment) {
+  std::vector<std::byte> all;
+  for (const HfEntry& entry : table.hf_names) {
+    if (entry.hf_name != hf_name) continue;
+    const auto b = static_cast<size_t>(entry.block);
+    const ParamSpec& param = table.param_of(entry);
+    const auto& bytes = result.segments[4 * b + segment];
+    const auto width = std::ssize(bytes) / table.blocks[b].n_segment_elements;
+    const int64_t row = param.n_elements / param.shape[0];
+    const auto first = bytes.begin() + (param.offset + entry.row_begin * row) * width;
+    all.insert(all.end(), first, first + entry.rows * row * width);
+  }
+  return all;
+}
+
+/** Clipped steps differ in the last digits of their norm, which is added up block by block. */
+class WordsInPieces : public ::testing::TestWithParam<std::tuple<DecoderFamily, DType>> {};
+TEST_P(WordsInPieces, TrainAsTheWholeTable) {
+  const auto& [family, compute] = GetParam();
+  constexpr int kFewSteps = 10;
+  ToyModel whole = many_words(family, compute, false), cut = many_words(family, compute, true);
+  whole.max_grad_norm = cut.max_grad_norm = 0;
+  const ToyResult expected = run_toy(whole, {}, kFewSteps);
+  const ToyResult trained = run_toy(cut, {.place = Place::host}, kFewSteps);
+  ASSERT_GT(cut.table.blocks.size(), whole.table.blocks.size() + 3);
+  EXPECT_EQ(trained.losses, expected.losses);
+  EXPECT_EQ(trained.logits, expected.logits);
+  for (const HfEntry& entry : whole.table.hf_names)
+    for (const size_t segment : {0, 1, 2, 3})
+      EXPECT_EQ(bytes_of(cut.table, trained, entry.hf_name, segment),
+                bytes_of(whole.table, expected, entry.hf_name, segment))
+          << entry.hf_name << ", segment " << segment;
+
+  whole.max_grad_norm = cut.max_grad_norm = 0.5 * expected.grad_norms.front();
+  const ToyResult clipped = run_toy(whole, {}, kFewSteps),
+                  clipped_in_pieces = run_toy(cut, {}, kFewSteps);
+  EXPECT_GE(clipped.n_clipped, 1);
+  for (int step = 0; step < kFewSteps; ++step) {
+    const auto s = static_cast<size_t>(step);
+    EXPECT_NEAR(clipped_in_pieces.losses[s], clipped.losses[s], 1e-6 * clipped.losses[s]) << step;
+    EXPECT_NEAR(clipped_in_pieces.grad_norms[s], clipped.grad_norms[s],
+                1e-6 * clipped.grad_norms[s])
+        << step;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Builds,
+                         WordsInPieces,
+                         ::testing::Values(std::tuple(DecoderFamily::llama, DType::bf16),
+                                           std::tuple(DecoderFamily::gpt2, DType::f32)));
+
 class SameBitsOfFamilies : public ::testing::TestWithParam<std::string> {};
 TEST_P(SameBitsOfFamilies, Bf16) {
   expect_same_bits(small_of_family(GetParam(), DType::bf16), false, Placements::three);

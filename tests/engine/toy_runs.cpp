@@ -287,24 +287,47 @@ ToyModel small_bert(DType compute, LossKind loss, AttentionBackend attention) {
                  attention);
 }
 
-ToyModel small_decoder(DecoderFamily family, DType compute, AttentionBackend attention) {
+namespace {
+
+ToyModel decoder_of(DecoderFamily family,
+                    int64_t vocab_size,
+                    int64_t width,
+                    const TableOptions& options) {
   const bool is_llama = family == DecoderFamily::llama;
+  const DType compute = options.compute;
   const DecoderConfig config = {.family = family,
-                                .vocab_size = 211,
-                                .hidden_size = 64,
+                                .vocab_size = vocab_size,
+                                .hidden_size = width,
                                 .num_hidden_layers = 3,
                                 .num_attention_heads = 4,
                                 .num_key_value_heads = is_llama ? 2 : 4,
-                                .intermediate_size = 128,
+                                .intermediate_size = 2 * width,
                                 .max_position_embeddings = 64,
                                 .hidden_dropout = 0.1f,
                                 .attention_dropout = 0.1f,
                                 .initializer_range = 0.05f};
   ToyModel model;
   model.name = fmt::format("small {} {}", is_llama ? "Llama" : "GPT-2", name_of(compute));
-  model.table = make_decoder_table(config, {.compute = compute, .attention = attention});
+  model.table = make_decoder_table(config, options);
   model.loss = LossKind::causal_lm;
   model.loss_scaling = compute == DType::f16;
+  return model;
+}
+
+}  // namespace
+
+ToyModel small_decoder(DecoderFamily family, DType compute, AttentionBackend attention) {
+  return decoder_of(family, 211, 64, {.compute = compute, .attention = attention});
+}
+
+ToyModel many_words(DecoderFamily family, DType compute, bool is_cut) {
+  TableOptions options = {.compute = compute};
+  if (is_cut) options.piece_elements_max = 1;
+  ToyModel model = decoder_of(family, 2 * 4096 + 61, 32, options);
+  model.n_micro = 2;
+  model.micro_batch_size = 2;
+  model.max_length = 16;
+  model.name += is_cut ? ", words in pieces" : ", many words";
   return model;
 }
 

@@ -80,6 +80,9 @@ ToyModel small_bert(DType compute,
 ToyModel small_decoder(DecoderFamily family,
                        DType compute,
                        AttentionBackend attention = AttentionBackend::cpu_math);
+/** A small decoder with a vocabulary of three pieces, which its table is cut into or not: Llama's,
+ * whose head is its own, or GPT-2's, tied. */
+ToyModel many_words(DecoderFamily family, DType compute, bool is_cut);
 /** A small model of a family, or "opt-350m": as a language model, or a classifier of texts where it
  * has no such head. */
 ToyModel small_of_family(std::string_view model_type,

@@ -70,6 +70,69 @@ TEST(DecoderTable, EveryParameterIsNamedWholeAndOnce) {
   }
 }
 
+DecoderConfig llama_8b() {
+  return {.family = DecoderFamily::llama,
+          .vocab_size = 128256,
+          .hidden_size = 4096,
+          .num_hidden_layers = 32,
+          .num_attention_heads = 32,
+          .num_key_value_heads = 8,
+          .intermediate_size = 14336,
+          .max_position_embeddings = 8192};
+}
+
+TEST(DecoderTable, LargeTablesOfWordsAreCut) {
+  for (const bool is_tied : {false, true}) {
+    DecoderConfig config = llama_8b();
+    config.tie_word_embeddings = is_tied;
+    const ModelTable model = make_decoder_table(config, {.compute = DType::bf16});
+    EXPECT_EQ(model.n_params(), is_tied ? 7'504'924'672 : 8'030'261'248);
+    std::vector<std::string> names, expected;
+    for (const BlockTable& block : model.blocks)
+      names.push_back(block.name);
+    const auto add_pieces = [&](const std::string& of) {
+      for (int i = 0; i < 8; ++i)
+        expected.push_back(of + "." + std::to_string(i));
+    };
+    add_pieces("embeddings");  // nothing comes behind the lookups
+    for (int i = 0; i < 32; ++i)
+      expected.push_back("layer." + std::to_string(i));
+    expected.emplace_back("head");
+    add_pieces("head");
+    EXPECT_EQ(names, expected);
+    int64_t words = 0, piece_most = 0;
+    for (const BlockTable& block : model.blocks) {
+      if (!block.piece || block.kind != BlockKind::embeddings) continue;
+      const std::vector<int64_t>& shape = block.params[0].shape;
+      EXPECT_TRUE(shape[0] % ops::kVocabChunk == 0 || block.piece->is_last());
+      words += shape[0];
+      piece_most = std::max(piece_most, block.n_segment_elements);
+    }
+    EXPECT_EQ(words, 128256);
+    // Two slots of weights and two of gradients in bf16 take half of a GiB.
+    EXPECT_EQ(piece_most, 64 << 20);
+  }
+}
+
+TEST(DecoderTable, TablesOfWordsThatAreNotLargerThanALayerStayWhole) {
+  for (const DecoderConfig& config : {llama_3g(), gpt2_13g(), gpt2(1024, 24, 16, 1024)})
+    for (const BlockTable& block : make_decoder_table(config, {}).blocks)
+      EXPECT_FALSE(block.piece) << block.name;
+}
+
+/** Where randomness does not depend on it either. */
+TEST(DecoderTable, PiecesDrawAsTheWhole) {
+  const DecoderConfig config = gpt2(64, 2, 4, 32);
+  const ModelTable whole = make_decoder_table(config, {}),
+                   cut = make_decoder_table(config, {.piece_elements_max = 1});
+  for (const BlockTable& block : cut.blocks) {
+    const std::string of =
+        block.piece ? std::string(name_of(block.kind)) : block.name;  // "head.3" is of "head"
+    const auto found = std::ranges::find(whole.blocks, of, &BlockTable::name);
+    EXPECT_EQ(block.random_block, found - whole.blocks.begin()) << block.name;
+  }
+}
+
 TEST(DecoderTable, NormsAndBiasesDoNotDecay) {
   for (const DecoderConfig& config : {llama_3g(), gpt2(768, 2, 12, 1024)}) {
     for (const BlockTable& block : make_decoder_table(config, {}).blocks) {

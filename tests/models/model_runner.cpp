@@ -83,7 +83,7 @@ ModelRunner::ModelRunner(ModelTable table,
                          LossKind loss,
                          const BatchShape& shape,
                          at::Device device)
-    : table_(std::move(table)), device_(device) {
+    : table_(std::move(table)), device_(device), links_(links_of(table_)) {
   const auto region = [&](int64_t n_bytes) { return std::make_unique<Region>(n_bytes, device); };
   const at::ScalarType compute = scalar_type_of(table_.compute);
   const int64_t element_bytes = static_cast<int64_t>(size_of(table_.compute));
@@ -112,18 +112,29 @@ ModelRunner::ModelRunner(ModelTable table,
       run.memory.saved.push_back(run.saved->at(offset, s.shape, scalar_type_of(s.dtype)));
       offset += round_up(s.n_bytes(), kTensorAlignment_bytes);
     }
-    if (spec.kind != BlockKind::head) {
-      run.layer_input = region(table_.layer_input_bytes(shape));
-      run.y = run.layer_input->at(0, {shape.tokens, table_.width}, compute);
-    }
     const ScratchNeed need = spec.scratch(shape);
     forward_bytes_.push_back(need.forward_bytes);
     backward_bytes_.push_back(need.backward_bytes);
   }
   forward_scratch_ = region(*std::max_element(forward_bytes_.begin(), forward_bytes_.end()));
   backward_scratch_ = region(*std::max_element(backward_bytes_.begin(), backward_bytes_.end()));
-  for (auto& d : d_layer_input_)
-    d = region(table_.layer_input_bytes(shape));
+  for (const PassedValue& value : links_.values)
+    passed_.push_back(region(value.n_bytes(shape)));
+}
+
+at::Tensor ModelRunner::passed(int value, int64_t tokens) {
+  if (value < 0) return {};
+  const PassedValue& its = links_.values[static_cast<size_t>(value)];
+  return passed_[static_cast<size_t>(value)]->at(0, {tokens, its.columns},
+                                                 scalar_type_of(its.type));
+}
+
+void ModelRunner::set_passed(size_t b, const BatchTensors& batch) {
+  const int64_t T = batch.shape.tokens;
+  const BlockEnds& ends = links_.ends[b];
+  BlockMemory& memory = blocks_[b].memory;
+  if (ends.logits_state >= 0) memory.logits_state = passed(ends.logits_state, T).view({-1, T});
+  if (ends.lse >= 0) memory.lse = passed(ends.lse, T).view({T});
 }
 
 void ModelRunner::randomise(uint64_t seed, float std) {
@@ -152,48 +163,47 @@ int ModelRunner::block_index(const std::string& name) const {
 
 void ModelRunner::poison() {
   for (RunBlock& run : blocks_) {
-    for (Region* region :
-         {run.grads.get(), run.borrowed_grads.get(), run.saved.get(), run.layer_input.get()}) {
+    for (Region* region : {run.grads.get(), run.borrowed_grads.get(), run.saved.get()}) {
       if (region != nullptr) region->poison();
     }
   }
-  for (Region* region : {forward_scratch_.get(), backward_scratch_.get(), d_layer_input_[0].get(),
-                         d_layer_input_[1].get()}) {
-    region->poison();
-  }
+  for (const auto& value : passed_)
+    value->poison();
+  forward_scratch_->poison();
+  backward_scratch_->poison();
 }
 
 float ModelRunner::forward(const RandomKey& key, const BatchTensors& batch, at::Tensor logits) {
-  at::Tensor x, loss = at::zeros({}, at::device(device_));
+  const int64_t T = batch.shape.tokens;
+  at::Tensor loss = at::zeros({}, at::device(device_));
   for (size_t b = 0; b < blocks_.size(); b++) {
     RunBlock& run = blocks_[b];
     RandomKey mine = key;
-    mine.block = static_cast<int>(b);
+    mine.block = table_.blocks[b].random_block;
     Scratch scratch(forward_scratch_->data(), forward_bytes_[b], device_);
     run.memory.scratch = &scratch;
-    run.code->forward(mine, batch, run.memory, x, run.y, loss, logits);
+    set_passed(b, batch);
+    at::Tensor y = passed(links_.ends[b].y, T);
+    run.code->forward(mine, batch, run.memory, passed(links_.ends[b].x, T), y, loss, logits);
     run.forward_peak = scratch.peak_bytes();
-    x = run.y;
   }
   return loss.item<float>();
 }
 
 void ModelRunner::backward(const RandomKey& key, const BatchTensors& batch) {
-  const at::ScalarType compute = scalar_type_of(table_.compute);
-  at::Tensor d[2];
-  for (int i = 0; i < 2; i++)
-    d[i] = d_layer_input_[i]->at(0, {batch.shape.tokens, table_.width}, compute);
-  at::Tensor dy;
-  for (size_t b = blocks_.size(); b-- > 0;) {
+  const int64_t T = batch.shape.tokens;
+  for (const int block : links_.backwards) {
+    const auto b = static_cast<size_t>(block);
     RunBlock& run = blocks_[b];
     RandomKey mine = key;
-    mine.block = static_cast<int>(b);
+    mine.block = table_.blocks[b].random_block;
     Scratch scratch(backward_scratch_->data(), backward_bytes_[b], device_);
     run.memory.scratch = &scratch;
-    at::Tensor dx = b == 0 ? at::Tensor() : d[b % 2];
-    run.code->backward(mine, batch, run.memory, b == 0 ? at::Tensor() : blocks_[b - 1].y, dy, dx);
+    set_passed(b, batch);
+    const BlockEnds& ends = links_.ends[b];
+    at::Tensor dy = passed(ends.dy, T), dx = passed(ends.dx, T);
+    run.code->backward(mine, batch, run.memory, passed(ends.x, T), dy, dx);
     run.backward_peak = scratch.peak_bytes();
-    dy = dx;
   }
 }
 
@@ -227,6 +237,11 @@ std::map<std::string, at::Tensor> ModelRunner::by_hf_name(bool grads) {
       }
     }
     const at::Tensor part = in_groups(whole.narrow(0, entry.row_begin, entry.rows), entry.groups);
+    if (!entry.is_whole()) {
+      at::Tensor& pieces = result[entry.hf_name];
+      pieces = pieces.defined() ? at::cat({pieces, part}) : part;
+      continue;
+    }
     result[entry.hf_name] = (entry.transposed ? part.t() : part)
                                 .reshape(entry.hf_shape)
                                 .clone(at::MemoryFormat::Contiguous);
@@ -236,6 +251,7 @@ std::map<std::string, at::Tensor> ModelRunner::by_hf_name(bool grads) {
 
 void ModelRunner::set(const HfEntry& entry, const at::Tensor& of_file) {
   at::Tensor part = entry.transposed ? of_file.t() : of_file;
+  if (!entry.is_whole()) part = part.narrow(0, entry.file_row, entry.rows);
   if (const HfRowGroups& groups = entry.groups; groups.n_groups > 0) {
     const int64_t group_rows = part.size(0) / groups.n_groups;
     std::vector<at::Tensor> parts;

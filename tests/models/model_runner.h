@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/block.h"
+#include "models/core/cut_vocabulary.h"
 #include "models/tensor_table.h"
 
 namespace ferry::test {
@@ -76,17 +77,21 @@ class ModelRunner {
  private:
   struct RunBlock {
     std::unique_ptr<Block> code;
-    std::unique_ptr<Region> weights, grads, borrowed_grads, saved, layer_input;
+    std::unique_ptr<Region> weights, grads, borrowed_grads, saved;
     BlockMemory memory;
-    at::Tensor y;
     int64_t forward_peak = 0, backward_peak = 0;
   };
   std::map<std::string, at::Tensor> by_hf_name(bool grads);
+  /** What a block reads or leaves of so many tokens; undefined where `value` is -1. */
+  at::Tensor passed(int value, int64_t tokens);
+  void set_passed(size_t b, const BatchTensors& batch);
 
   ModelTable table_;
   at::Device device_;
+  BlockLinks links_;
   std::vector<RunBlock> blocks_;
-  std::unique_ptr<Region> forward_scratch_, backward_scratch_, d_layer_input_[2];
+  std::vector<std::unique_ptr<Region>> passed_;  ///< by value of links_
+  std::unique_ptr<Region> forward_scratch_, backward_scratch_;
   std::vector<int64_t> forward_bytes_, backward_bytes_;
 };
 

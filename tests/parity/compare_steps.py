@@ -138,8 +138,9 @@ def parameter_groups(model, options):
     return groups
 
 
-def run_case(program, name, model, loss, n_labels, max_length, options={}, least_id=1, zeros={}):
-    """`zeros`: by name the elements whose gradient is exactly zero, so that rounding alone decides how Adam moves them."""
+def run_case(program, name, model, loss, n_labels, max_length, options={}, least_id=1, zeros={}, keys={}):
+    """`zeros`: by name the elements whose gradient is exactly zero, so that rounding alone decides how Adam moves them.
+    `keys`: more of steps.json."""
     steps = make_steps(model.config.vocab_size, loss, n_labels, max_length, least_id)
     before = {n: p.detach().clone() for n, p in parameters(model).items()}
     with tempfile.TemporaryDirectory() as directory:
@@ -149,7 +150,7 @@ def run_case(program, name, model, loss, n_labels, max_length, options={}, least
         config.write_text(json.dumps(json.loads(config.read_text()) | dict(architectures=["BertModel"])))
         (directory / "steps.json").write_text(json.dumps(dict(
             loss=loss, n_labels=n_labels, max_length=max_length, steps=steps, learning_rate=RATE, n_warmup_steps=N_WARMUP,
-            weight_decay=DECAY, max_grad_norm=MAX_NORM, options=options)))
+            weight_decay=DECAY, max_grad_norm=MAX_NORM, options=options) | keys))
         subprocess.run([program, str(directory)], check=True)
         ours, losses = load_file(directory / "trained/model.safetensors"), json.loads((directory / "losses.json").read_text())
         problems = loading_problems(model, directory / "trained")
@@ -202,6 +203,18 @@ def run_case(program, name, model, loss, n_labels, max_length, options={}, least
     return not problems
 
 
+def models_with_many_words():
+    """Their table of words has three pieces: tied, and a head's of its own."""
+    n_words = 2 * 4096 + 61
+    tied = transformers.BertForMaskedLM(small_config(vocab_size=n_words, hidden_size=48, attn_implementation="eager"))
+    untied = transformers.LlamaForCausalLM(transformers.LlamaConfig(
+        vocab_size=n_words, hidden_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, intermediate_size=96,
+        max_position_embeddings=64, attn_implementation="eager"))
+    for name, model, loss in (("masked lm", tied, "masked_lm"), ("llama", untied, "causal_lm")):
+        randomise(model, 7)
+        yield name, model.eval().float(), loss
+
+
 def main():
     torch.manual_seed(0)
     transformers.logging.set_verbosity_error()
@@ -222,6 +235,8 @@ def main():
         randomise(model, 6)
         options = {k: v.replace("HEAD", HEADS[loss]) for k, v in GROUP_OPTIONS.items()}
         results.append(run_case(sys.argv[1], f"{name}, frozen and grouped", model, loss, labels.get("num_labels", 1), 64, options))
+    results += [run_case(sys.argv[1], f"{name}, words in pieces", model, loss, 1, 40, keys=dict(piece_elements_max=1))
+                for name, model, loss in models_with_many_words()]
     passed, failed = results.count(True), results.count(False)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)

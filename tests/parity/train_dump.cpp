@@ -121,6 +121,8 @@ void run(const std::filesystem::path& directory, bool on_gpu, DType compute) {
     table_options.attention =
         compute == DType::f32 ? AttentionBackend::memory_efficient : AttentionBackend::flash;
   table_options.compute = compute;
+  table_options.piece_elements_max =
+      steps.value("piece_elements_max", table_options.piece_elements_max);
   ModelTable model =
       make_table(HfConfig::load(directory / "model/config.json").fields(), table_options);
   config::Config config;

@@ -12,12 +12,30 @@
 
 namespace ferry::ops {
 
+namespace {
+
+LogitsState& start(LogitsState& state) {
+  for (at::Tensor* x : {&state.sum_exp, &state.sum, &state.label_logit})
+    x->zero_();
+  state.largest.fill_(-std::numeric_limits<float>::infinity());
+  return state;
+}
+
+}  // namespace
+
 LogitsState LogitsState::take(int64_t rows, Scratch& scratch) {
   LogitsState state;
   for (at::Tensor* x : {&state.largest, &state.sum_exp, &state.sum, &state.label_logit})
-    *x = scratch.take({rows}, at::kFloat).zero_();
-  state.largest.fill_(-std::numeric_limits<float>::infinity());
-  return state;
+    *x = scratch.take({rows}, at::kFloat);
+  return start(state);
+}
+
+LogitsState LogitsState::at(const at::Tensor& memory, int64_t rows, bool starts) {
+  LogitsState state;
+  int64_t row = 0;
+  for (at::Tensor* x : {&state.largest, &state.sum_exp, &state.sum, &state.label_logit})
+    *x = memory.select(0, row++).narrow(0, 0, rows);
+  return starts ? start(state) : state;
 }
 
 void take_logits(const at::Tensor& logits,

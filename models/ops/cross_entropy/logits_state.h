@@ -16,6 +16,8 @@ struct LogitsState {
 
   /** Out of the scratch, before any logits. */
   static LogitsState take(int64_t rows, Scratch& scratch);
+  /** What (4, rows or more) holds: before any logits, or as it is. */
+  static LogitsState at(const at::Tensor& memory, int64_t rows, bool starts);
 };
 
 }  // namespace ferry::ops

@@ -15,8 +15,10 @@ void embedding_forward(const EmbeddingForward& its, const Launch&) {
     Rows positions(type, W, its.position_table), out(type, W, its.sum);
     std::vector<float> scaled(its.word_scale == 1 ? 0 : static_cast<size_t>(W));
     for (int64_t t = begin; t < end; t++) {
+      const int64_t row = its.ids == nullptr ? t : its.ids[t] - its.first_word;
+      if (its.ids != nullptr && (row < 0 || row >= its.n_words)) continue;
       float* to = out.write(t);
-      const float* word = words.read(its.ids[t]);
+      const float* word = words.read(row);
       if (its.word_scale != 1) {
         std::transform(word, word + W, scaled.begin(), [&](float x) { return x * its.word_scale; });
         word = scaled.data();
@@ -51,13 +53,17 @@ void embedding_backward(const EmbeddingBackward& its, const Launch& on) {
     while (i < end && i > 0 && id_of(i) == id_of(i - 1))
       i++;
     while (i < end) {
-      const int64_t id = id_of(i);
-      float* sum = out.write(id);
+      const int64_t id = id_of(i), row = id - its.first_row;
+      if (row < 0 || row >= its.n_rows) {
+        i++;
+        continue;
+      }
+      float* sum = out.write(row);
       std::fill_n(sum, W, 0.0f);
       for (; i < T && id_of(i) == id; i++)
         kernels.add(sum, d_rows.read(static_cast<int64_t>(keys[i] & 0xffffffffu)), W);
       if (its.scale != 1) std::transform(sum, sum + W, sum, [&](float x) { return x * its.scale; });
-      out.wrote(id);
+      out.wrote(row);
     }
   });
 }

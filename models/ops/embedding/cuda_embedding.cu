@@ -23,6 +23,8 @@ __device__ inline void multiply(float (&x)[N], float factor) {
 
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads) embed(int64_t row_packs,
+                                                  int64_t first_word,
+                                                  int64_t n_words,
                                                   const int32_t* ids,
                                                   const int32_t* type_ids,
                                                   const int32_t* position_ids,
@@ -32,7 +34,9 @@ __global__ void __launch_bounds__(kThreads) embed(int64_t row_packs,
                                                   float word_scale,
                                                   T* sum) {
   const int64_t t = blockIdx.x;
-  const T* word = word_table + ids[t] * row_packs * N;
+  const int64_t row = ids == nullptr ? t : ids[t] - first_word;
+  if (ids != nullptr && (row < 0 || row >= n_words)) return;
+  const T* word = word_table + row * row_packs * N;
   const T* rows[] = {
       position_table == nullptr ? nullptr : position_table + position_ids[t] * row_packs * N,
       type_table == nullptr ? nullptr : type_table + type_ids[t] * row_packs * N};
@@ -84,10 +88,13 @@ __global__ void __launch_bounds__(kRankThreads)
 
 /** Adds the runs of one chunk (blockIdx.x) of the ranked tokens. A run that lies in the chunk goes
  * to d_table; the part of one that came from before to partial[chunk][0], of one that begins here
- * and goes on to partial[chunk][1]. partial (chunks, 2, W). */
+ * and goes on to partial[chunk][1]. partial (chunks, 2, W). Ids without a row in the table have
+ * their runs added, too, but nowhere to go. */
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads) add_runs(int n_tokens,
                                                      int64_t row_packs,
+                                                     int64_t first_row,
+                                                     int64_t n_rows,
                                                      const int32_t* ids,
                                                      const int32_t* order,
                                                      const T* dx,
@@ -126,9 +133,9 @@ __global__ void __launch_bounds__(kThreads) add_runs(int n_tokens,
         store(sum, partial + (2 * blockIdx.x) * row_packs * N, column);
       } else if (goes_on) {
         store(sum, partial + (2 * blockIdx.x + 1) * row_packs * N, column);
-      } else {
+      } else if (const int64_t at = id - first_row; at >= 0 && at < n_rows) {
         multiply(sum, scale);
-        store(sum, d_table, id * row_packs + column);
+        store(sum, d_table, at * row_packs + column);
       }
       is_first_run = false;
 #pragma unroll
@@ -143,6 +150,8 @@ __global__ void __launch_bounds__(kThreads) add_runs(int n_tokens,
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads) close_runs(int n_tokens,
                                                        int64_t row_packs,
+                                                       int64_t first_row,
+                                                       int64_t n_rows,
                                                        const int32_t* ids,
                                                        const int32_t* order,
                                                        const float* partial,
@@ -154,7 +163,8 @@ __global__ void __launch_bounds__(kThreads) close_runs(int n_tokens,
   const int32_t id = ids[order[end - 1]];
   const bool goes_on = ids[order[end]] == id;
   const bool began_before = begin > 0 && ids[order[begin - 1]] == id;
-  if (!goes_on || began_before) return;
+  const int64_t at = id - first_row;
+  if (!goes_on || began_before || at < 0 || at >= n_rows) return;
   // The last chunk that begins with this id, by bisection: ids ascend, and a run of a table of two
   // rows goes through a thousand chunks, of which a walk would wait for each.
   int last = static_cast<int>(blockIdx.x) + 1;
@@ -174,7 +184,7 @@ __global__ void __launch_bounds__(kThreads) close_runs(int n_tokens,
         sum[i] += more[i];
     }
     multiply(sum, scale);
-    store(sum, d_table, id * row_packs + column);
+    store(sum, d_table, at * row_packs + column);
   }
 }
 
@@ -185,8 +195,9 @@ void embedding_forward(const EmbeddingForward& its, const Launch& on) {
       type, W,
       [&]<typename E, int kPack>(TypeIs<E>, IntIs<kPack>) {
         embed<E, kPack><<<static_cast<unsigned>(T), kThreads, 0, as_stream(on.stream)>>>(
-            W / kPack, its.ids, its.type_ids, its.position_ids, as<E>(its.word_table),
-            as<E>(its.type_table), as<E>(its.position_table), its.word_scale, as<E>(its.sum));
+            W / kPack, its.first_word, its.n_words, its.ids, its.type_ids, its.position_ids,
+            as<E>(its.word_table), as<E>(its.type_table), as<E>(its.position_table), its.word_scale,
+            as<E>(its.sum));
       },
       its.word_table, its.type_table, its.position_table, its.sum);
   check_launch("embed");
@@ -210,11 +221,12 @@ void embedding_backward(const EmbeddingBackward& its, const Launch& on) {
         const dim3 grid(static_cast<unsigned>(n_embedding_chunks(T)),
                         static_cast<unsigned>(ceil_div(row_packs, kThreads)));
         add_runs<E, kPack><<<grid, kThreads, 0, as_stream(on.stream)>>>(
-            n_tokens, row_packs, its.ids, order, as<E>(its.dx), its.scale, as<E>(its.d_table),
-            partial);
+            n_tokens, row_packs, its.first_row, its.n_rows, its.ids, order, as<E>(its.dx),
+            its.scale, as<E>(its.d_table), partial);
         check_launch("add_runs");
         close_runs<E, kPack><<<grid, kThreads, 0, as_stream(on.stream)>>>(
-            n_tokens, row_packs, its.ids, order, partial, its.scale, as<E>(its.d_table));
+            n_tokens, row_packs, its.first_row, its.n_rows, its.ids, order, partial, its.scale,
+            as<E>(its.d_table));
         check_launch("close_runs");
       },
       its.dx, its.d_table, on.scratch);

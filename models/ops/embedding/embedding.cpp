@@ -10,7 +10,8 @@ void embedding_forward(const BatchTensors& batch,
                        const at::Tensor& position,
                        const at::Tensor& type,
                        at::Tensor& sum,
-                       float word_scale) {
+                       float word_scale,
+                       int64_t first_word) {
   if (!word.defined()) {
     BatchTensors positions = batch;
     positions.input_ids = batch.position_ids;
@@ -18,6 +19,8 @@ void embedding_forward(const BatchTensors& batch,
   }
   const EmbeddingForward its = {.extent = extent_of(sum),
                                 .word_scale = word_scale,
+                                .first_word = first_word,
+                                .n_words = word.size(0),
                                 .ids = ints_of(batch.input_ids),
                                 .type_ids = ints_of(batch.type_ids),
                                 .position_ids = ints_of(batch.position_ids),
@@ -28,15 +31,32 @@ void embedding_forward(const BatchTensors& batch,
   kernels_for(sum).embedding_forward(its, launch_on(sum));
 }
 
+void add_embeddings(const BatchTensors& batch,
+                    const at::Tensor& words,
+                    const at::Tensor& position,
+                    const at::Tensor& type,
+                    at::Tensor& sum) {
+  const EmbeddingForward its = {.extent = extent_of(sum),
+                                .type_ids = ints_of(batch.type_ids),
+                                .position_ids = ints_of(batch.position_ids),
+                                .word_table = data_of(words),
+                                .type_table = data_of(type),
+                                .position_table = data_of(position),
+                                .sum = data_of(sum)};
+  kernels_for(sum).embedding_forward(its, launch_on(sum));
+}
+
 void embedding_backward(const at::Tensor& ids,
                         const at::Tensor& dx,
                         at::Tensor& d_table,
                         Scratch& scratch,
-                        float scale) {
+                        float scale,
+                        int64_t first_row) {
   if (!d_table.defined()) return;
   const EmbeddingBackward its = {.extent = extent_of(dx),
                                  .scale = scale,
                                  .ids = ints_of(ids),
+                                 .first_row = first_row,
                                  .n_rows = d_table.size(0),
                                  .dx = data_of(dx),
                                  .d_table = data_of(d_table)};

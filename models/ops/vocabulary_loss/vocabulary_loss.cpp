@@ -44,6 +44,25 @@ void add_to(at::Tensor& sum, const at::Tensor& x) {
 
 }  // namespace
 
+void take_words(const at::Tensor& t,
+                const WordRange& words,
+                const at::Tensor& labels,
+                LogitsState& state,
+                at::Tensor& logits,
+                Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  const int64_t rows = t.size(0), n_words = words.word.size(0);
+  const at::Tensor room = take_room(rows, n_words, t.scalar_type(), scratch);
+  for_chunks(n_words, [&](int64_t at, int64_t n) {
+    at::Tensor chunk = chunk_of(room, rows, n);
+    linear_forward(t, words.word.narrow(0, at, n), part_of(words.bias, at, n), chunk);
+    if (words.soft_cap > 0) cap_logits(chunk, words.soft_cap);
+    const int64_t first = words.first + at;
+    if (logits.defined()) logits.narrow(1, first, n).copy_(chunk);
+    take_logits(chunk, first, labels, state);
+  });
+}
+
 void vocabulary_loss_forward(const at::Tensor& t,
                              const at::Tensor& word,
                              const at::Tensor& bias,
@@ -56,17 +75,49 @@ void vocabulary_loss_forward(const at::Tensor& t,
                              Scratch& scratch,
                              float soft_cap) {
   const ScratchScope scope(scratch);
-  const int64_t rows = t.size(0), vocab = word.size(0);
-  LogitsState state = LogitsState::take(rows, scratch);
-  const at::Tensor room = take_room(rows, vocab, t.scalar_type(), scratch);
-  for_chunks(vocab, [&](int64_t first, int64_t n) {
-    at::Tensor chunk = chunk_of(room, rows, n);
-    linear_forward(t, word.narrow(0, first, n), part_of(bias, first, n), chunk);
-    if (soft_cap > 0) cap_logits(chunk, soft_cap);
-    if (logits.defined()) logits.narrow(1, first, n).copy_(chunk);
-    take_logits(chunk, first, labels, state);
-  });
+  const int64_t vocab = word.size(0);
+  LogitsState state = LogitsState::take(t.size(0), scratch);
+  take_words(t, {.word = word, .bias = bias, .vocab = vocab, .soft_cap = soft_cap}, labels, state,
+             logits, scratch);
   cross_entropy_forward(state, labels, vocab, smoothing, weight, lse, loss);
+}
+
+void words_backward(const at::Tensor& t,
+                    const WordRange& words,
+                    const at::Tensor& labels,
+                    const at::Tensor& lse,
+                    float smoothing,
+                    float factor,
+                    at::Tensor& sum,
+                    at::Tensor& dword,
+                    const at::Tensor& dbias,
+                    Scratch& scratch) {
+  const ScratchScope scope(scratch);
+  const int64_t rows = t.size(0), n_words = words.word.size(0);
+  const bool is_f32 = t.scalar_type() == at::kFloat;
+  if (!is_f32 && words.first == 0) sum.zero_();
+  at::Tensor part = is_f32 ? at::Tensor() : scratch.take(t.sizes(), t.scalar_type());
+  const at::Tensor room = take_room(rows, n_words, t.scalar_type(), scratch);
+  for_chunks(n_words, [&](int64_t at, int64_t n) {
+    at::Tensor chunk = chunk_of(room, rows, n);
+    const at::Tensor its_words = words.word.narrow(0, at, n);
+    const int64_t first = words.first + at;
+    linear_forward(t, its_words, part_of(words.bias, at, n), chunk);
+    if (words.soft_cap > 0) cap_logits(chunk, words.soft_cap);
+    cross_entropy_backward(chunk, first, labels, lse, words.vocab, smoothing, factor,
+                           words.soft_cap);
+    at::Tensor d_words = part_of(dword, at, n);
+    linear_backward_weight(chunk, t, d_words);
+    if (dbias.defined()) column_sum(chunk, part_of(dbias, at, n), scratch);
+    if (!is_f32) {
+      linear_backward_input(chunk, its_words, part);
+      add_to(sum, part);
+    } else if (first == 0) {
+      linear_backward_input(chunk, its_words, sum);
+    } else {
+      linear_backward_input_add(chunk, its_words, sum, sum);
+    }
+  });
 }
 
 void vocabulary_loss_backward(const at::Tensor& t,
@@ -82,29 +133,10 @@ void vocabulary_loss_backward(const at::Tensor& t,
                               Scratch& scratch,
                               float soft_cap) {
   const ScratchScope scope(scratch);
-  const int64_t rows = t.size(0), vocab = word.size(0);
   const bool is_f32 = t.scalar_type() == at::kFloat;
-  at::Tensor sum = is_f32 ? dt : scratch.take(t.sizes(), at::kFloat).zero_();
-  at::Tensor part = is_f32 ? at::Tensor() : scratch.take(t.sizes(), t.scalar_type());
-  const at::Tensor room = take_room(rows, vocab, t.scalar_type(), scratch);
-  for_chunks(vocab, [&](int64_t first, int64_t n) {
-    at::Tensor chunk = chunk_of(room, rows, n);
-    const at::Tensor words = word.narrow(0, first, n);
-    linear_forward(t, words, part_of(bias, first, n), chunk);
-    if (soft_cap > 0) cap_logits(chunk, soft_cap);
-    cross_entropy_backward(chunk, first, labels, lse, vocab, smoothing, factor, soft_cap);
-    at::Tensor d_words = part_of(dword, first, n);
-    linear_backward_weight(chunk, t, d_words);
-    if (dbias.defined()) column_sum(chunk, part_of(dbias, first, n), scratch);
-    if (!is_f32) {
-      linear_backward_input(chunk, words, part);
-      add_to(sum, part);
-    } else if (first == 0) {
-      linear_backward_input(chunk, words, dt);
-    } else {
-      linear_backward_input_add(chunk, words, dt, dt);
-    }
-  });
+  at::Tensor sum = is_f32 ? dt : scratch.take(t.sizes(), at::kFloat);
+  const WordRange words = {.word = word, .bias = bias, .vocab = word.size(0), .soft_cap = soft_cap};
+  words_backward(t, words, labels, lse, smoothing, factor, sum, dword, dbias, scratch);
   if (!is_f32) dt.copy_(sum);
 }
 

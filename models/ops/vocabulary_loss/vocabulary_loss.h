@@ -6,6 +6,18 @@
 
 namespace ferry::ops {
 
+struct LogitsState;  // cross_entropy/logits_state.h
+
+/** Words [first, first + n) of a vocabulary that has its table in pieces of whole chunks; or all.
+ */
+struct WordRange {
+  const at::Tensor& word;  // (n, W)
+  const at::Tensor& bias;  // (n) or undefined
+  int64_t first = 0;
+  int64_t vocab = 0;  ///< words of all pieces
+  float soft_cap = 0;
+};
+
 /** Cross entropy over a vocabulary, kVocabChunk words at a time: logits = t word^T + bias never
  * exist as a whole, and the backward computes them again. lse is kept for it. `logits`, if defined,
  * (rows, V) fp32, receives them all. A causal language model's labels are the next tokens: its
@@ -34,5 +46,27 @@ void vocabulary_loss_backward(const at::Tensor& t,
                               const at::Tensor& dbias,
                               Scratch& scratch,
                               float soft_cap = 0);
+
+// The same piece by piece, ascending in both directions: the bits are those of the whole.
+
+/** Takes the logits of these words into the state; cross_entropy_forward() ends it. */
+void take_words(const at::Tensor& t,
+                const WordRange& words,
+                const at::Tensor& labels,
+                LogitsState& state,
+                at::Tensor& logits,
+                Scratch& scratch);
+/** Gradients of these words, whole, and their part of dt, which is added to `sum` (rows, W) fp32,
+ * or is the first one in it. */
+void words_backward(const at::Tensor& t,
+                    const WordRange& words,
+                    const at::Tensor& labels,
+                    const at::Tensor& lse,
+                    float smoothing,
+                    float factor,
+                    at::Tensor& sum,
+                    at::Tensor& dword,
+                    const at::Tensor& dbias,
+                    Scratch& scratch);
 
 }  // namespace ferry::ops
