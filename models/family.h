@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/core/cut_vocabulary.h"
+#include "models/cut_vocabulary.h"
 #include "models/tensor_table.h"
 #include "src/base/json_reader.h"
 
@@ -30,7 +30,7 @@ struct TableOptions {
   /** Decides what the backward pass of flash attention allocates. It is more than any GPU has, so
    * that a plan holds on all of them. */
   int gpu_multiprocessors = 192;
-  /** Elements from which on a table of words is cut (models/core/cut_vocabulary.h). */
+  /** Elements from which on a table of words is cut (models/cut_vocabulary.h). */
   int64_t piece_elements_max = kPieceElements_max;
 };
 

@@ -155,7 +155,7 @@ constexpr std::string_view name_of(BlockKind kind) {
 }
 
 /** The place of a block among those that share a large table of words
- * (models/core/cut_vocabulary.h). */
+ * (models/cut_vocabulary.h). */
 struct VocabularyPiece {
   int index = 0, n_pieces = 1;
 

@@ -15,7 +15,7 @@
 
 #include "models/batch_layout.h"
 #include "models/block.h"
-#include "models/core/cut_vocabulary.h"
+#include "models/cut_vocabulary.h"
 #include "models/generation_memory.h"
 #include "offload/executor/executor.h"
 #include "src/engine/cuda/block_graphs.h"

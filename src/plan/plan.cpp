@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "models/core/cut_vocabulary.h"
+#include "models/cut_vocabulary.h"
 #include "models/generation_memory.h"
 #include "src/plan/search/search.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "models/block.h"
-#include "models/core/cut_vocabulary.h"
+#include "models/cut_vocabulary.h"
 #include "models/tensor_table.h"
 
 namespace ferry::test {

@@ -1,4 +1,4 @@
-#include "models/core/cut_vocabulary.h"
+#include "models/cut_vocabulary.h"
 
 #include <fmt/format.h>
 
