@@ -95,9 +95,9 @@ class TrainedRun {
       for (const TensorSpec& tensor : tensors()) {
         const auto bytes = bytes_of(step, life_, stem, tensor);
         checksums[stem][tensor.name] = crc32c(bytes);
-        const std::string names[] = {tensor.name};
+        const TensorPart whole[] = {{tensor.name, 0, std::ssize(bytes)}};
         size_t at = 0;
-        writer.fill(names, [&](std::span<const std::span<std::byte>> parts) {
+        writer.fill(whole, [&](std::span<const std::span<std::byte>> parts) {
           for (const auto part : parts) {
             std::copy_n(bytes.begin() + static_cast<long>(at), part.size(), part.begin());
             at += part.size();

@@ -172,12 +172,14 @@ TEST(CheckpointWriter, SeveralGoThroughOneSmallBuffer) {
   ASSERT_GT(writers[0].file_names().size(), 3u);
   const auto fill = [&](CheckpointWriter& writer, std::span<const std::string> names) {
     std::vector<std::byte> bytes;
+    std::vector<TensorPart> wholes;
     for (const std::string& name : names) {
       const auto more = bytes_for(*std::ranges::find(tensors, name, &TensorSpec::name));
       bytes.insert(bytes.end(), more.begin(), more.end());
+      wholes.push_back({name, 0, std::ssize(more)});
     }
     size_t at = 0;
-    writer.fill(names, [&](std::span<const std::span<std::byte>> parts) {
+    writer.fill(wholes, [&](std::span<const std::span<std::byte>> parts) {
       for (const auto part : parts) {
         std::memcpy(part.data(), bytes.data() + at, part.size());
         at += part.size();
