@@ -15,8 +15,7 @@
 
 namespace ferry {
 
-/** The rows of a value: one for each token, for each sequence, or for each token that has a label.
- */
+/** The rows of a value: one for each token, each sequence, or each token that has a label. */
 enum class Rows : uint8_t { tokens, sequences, labelled };
 
 /** A tensor (rows, columns) that flows through a block. */

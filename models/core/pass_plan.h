@@ -1,7 +1,7 @@
 #pragma once
 // The passes of a block, derived from its program: calls of its operations in order, and the place
 // of every tensor that a call touches. Made once for a block by plan_passes(); ProgramBlock
-// (program_block.h) runs the calls. Torch-free.
+// (program_block.cpp) runs the calls. Torch-free.
 
 #include <functional>
 #include <initializer_list>
@@ -33,8 +33,7 @@ struct PassPlace {
   int first_call = kNone, last_call = kNone;  ///< of a temporary
 };
 
-/** One call; `places` are in the order that the operation's kind and part say (models/ops/specs.h).
- */
+/** One call; `places` have the order that the operation's kind and part say (ops/specs.h). */
 struct Call {
   int op = kNone;
   Part part{};
@@ -146,8 +145,7 @@ class BackwardPlanner : public PassPlanner {
     int gradient;
     std::function<void(int)> emit;
   };
-  /** A temporary that becomes the gradient of the block's input in place lies there from the start.
-   */
+  /** A temporary that becomes the gradient of the block's input lies there from the start. */
   void write_straight_to_grad_input();
   void end_op();
 

@@ -137,27 +137,18 @@ class ProgramBlock final : public Block {
                        const BatchTensors& batch,
                        BlockMemory& memory,
                        const Ends& ends) const {
-    const auto rows_at_end = [&](const at::Tensor& whole, ValueId value) {
-      const Rows rows = program().value(value).rows;
-      return rows == Rows::tokens ? whole : whole.narrow(0, 0, n_rows(rows, batch));
-    };
     // A piece of a vocabulary has no output, but adds to the gradient of its input.
     const ValueId output = program().output == kNone ? 0 : program().output;
-    switch (place.kind) {
-      case PlaceKind::input:
-        return rows_at_end(ends.x, 0);
-      case PlaceKind::output:
-        return rows_at_end(ends.y, output);
-      case PlaceKind::grad_output:
-        return rows_at_end(ends.dy, output);
-      case PlaceKind::grad_input:
-        return rows_at_end(ends.dx, 0);
-      case PlaceKind::saved: {
-        const auto index = static_cast<size_t>(place.saved);
-        return saved_part(block_->plan.saved[index], memory.saved[index], batch);
-      }
-      case PlaceKind::temp:
-        break;
+    const std::pair<const at::Tensor&, ValueId> at_ends[] = {
+        {ends.x, 0}, {ends.y, output}, {ends.dy, output}, {ends.dx, 0}};  // as PlaceKind has them
+    if (const auto end = static_cast<size_t>(place.kind); end < std::size(at_ends)) {
+      const auto& [whole, value] = at_ends[end];
+      const Rows rows = program().value(value).rows;
+      return rows == Rows::tokens ? whole : whole.narrow(0, 0, n_rows(rows, batch));
+    }
+    if (place.kind == PlaceKind::saved) {
+      const auto index = static_cast<size_t>(place.saved);
+      return saved_part(block_->plan.saved[index], memory.saved[index], batch);
     }
     if (place.first_call == kNone) return {};
     const int64_t rows = n_rows(place.rows, batch);
