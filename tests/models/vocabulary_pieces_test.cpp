@@ -80,19 +80,27 @@ test::TestBatch batch_of(const ModelTable& model) {
   return batch;
 }
 
-std::string difference(const at::Tensor& a, const at::Tensor& b) {
+std::string difference(const at::Tensor& one, const at::Tensor& other) {
+  const at::Tensor a = one.cpu(), b = other.cpu();
   if (a.sizes() != b.sizes()) return "another shape";
   if (std::memcmp(a.const_data_ptr(), b.const_data_ptr(), a.nbytes()) == 0) return {};
   return "differs by " + std::to_string((a - b).abs().max().item<float>());
 }
 
-class VocabularyPieces : public ::testing::TestWithParam<std::tuple<Case, DType>> {
+class VocabularyPieces : public ::testing::TestWithParam<std::tuple<Case, DType, at::DeviceType>> {
  protected:
+  void SetUp() override {
+    if (device() == at::kCUDA && !at::hasCUDA()) GTEST_SKIP() << "no CUDA GPU here";
+  }
+  static at::DeviceType device() { return std::get<2>(GetParam()); }
   static ModelTable table(int64_t piece_elements_max) {
-    const auto& [its, type] = GetParam();
-    return make_table(
-        JsonReader::of(its.config, {"config.json", "model.config", ""}),
-        {.head = its.head, .compute = type, .piece_elements_max = piece_elements_max});
+    const auto& [its, type, where] = GetParam();
+    return make_table(JsonReader::of(its.config, {"config.json", "model.config", ""}),
+                      {.head = its.head,
+                       .compute = type,
+                       .attention = where == at::kCPU ? AttentionBackend::cpu_math
+                                                      : AttentionBackend::memory_efficient,
+                       .piece_elements_max = piece_elements_max});
   }
   static LossKind loss_of(const ModelTable& model) {
     return model.head == HeadKind::causal_lm   ? LossKind::causal_lm
@@ -108,8 +116,9 @@ TEST_P(VocabularyPieces, HaveTheBitsOfTheWhole) {
   EXPECT_EQ(cut_table.n_params(), whole_table.n_params());
   const test::TestBatch batch = batch_of(whole_table);
   const BatchShape& shape = batch.tensors.shape;
-  test::ModelRunner whole(whole_table, loss_of(whole_table), shape);
-  test::ModelRunner cut(cut_table, loss_of(cut_table), shape);
+  const BatchTensors there = test::on_device(device(), batch.tensors);
+  test::ModelRunner whole(whole_table, loss_of(whole_table), shape, device());
+  test::ModelRunner cut(cut_table, loss_of(cut_table), shape, device());
   whole.randomise(5, 0.2f);
   const auto params = whole.hf_params();
   for (const HfEntry& entry : cut_table.hf_names)
@@ -119,17 +128,17 @@ TEST_P(VocabularyPieces, HaveTheBitsOfTheWhole) {
       batch.tensors.label_rows.defined() ? batch.tensors.label_rows.size(0) : shape.tokens;
   at::Tensor logits, logits_in_pieces;
   if (is_lm) {
-    logits = at::zeros({rows, kVocab});
-    logits_in_pieces = at::zeros({rows, kVocab});
+    logits = at::zeros({rows, kVocab}, at::device(device()));
+    logits_in_pieces = at::zeros({rows, kVocab}, at::device(device()));
   }
-  const float loss = whole.forward(kKey, batch.tensors, logits);
-  EXPECT_EQ(cut.forward(kKey, batch.tensors, logits_in_pieces), loss);
+  const float loss = whole.forward(kKey, there, logits);
+  EXPECT_EQ(cut.forward(kKey, there, logits_in_pieces), loss);
   EXPECT_GT(loss, 0.01f);
   if (is_lm) {
     EXPECT_EQ(difference(logits, logits_in_pieces), "");
   }
-  whole.backward(kKey, batch.tensors);
-  cut.backward(kKey, batch.tensors);
+  whole.backward(kKey, there);
+  cut.backward(kKey, there);
   const auto grads = whole.hf_grads(), grads_of_pieces = cut.hf_grads();
   ASSERT_EQ(grads.size(), grads_of_pieces.size());
   for (const auto& [name, grad] : grads) {
@@ -146,10 +155,11 @@ TEST_P(VocabularyPieces, HaveNoLossWithoutLabels) {
   if (model.head != HeadKind::masked_lm) return;
   test::TestBatch batch = batch_of(model);
   batch.tensors.label_rows = at::zeros({0}, at::kInt);
-  test::ModelRunner runner(model, loss_of(model), batch.tensors.shape);
+  const BatchTensors there = test::on_device(device(), batch.tensors);
+  test::ModelRunner runner(model, loss_of(model), batch.tensors.shape, device());
   runner.randomise(5, 0.2f);
-  EXPECT_EQ(runner.forward(kKey, batch.tensors), 0);
-  runner.backward(kKey, batch.tensors);
+  EXPECT_EQ(runner.forward(kKey, there), 0);
+  runner.backward(kKey, there);
   for (const auto& [name, grad] : runner.hf_grads())
     EXPECT_EQ(grad.abs().max().item<float>(), 0) << name;
 }
@@ -157,10 +167,12 @@ TEST_P(VocabularyPieces, HaveNoLossWithoutLabels) {
 INSTANTIATE_TEST_SUITE_P(Small,
                          VocabularyPieces,
                          ::testing::Combine(::testing::ValuesIn(cases()),
-                                            ::testing::Values(DType::f32, DType::bf16)),
+                                            ::testing::Values(DType::f32, DType::bf16),
+                                            ::testing::Values(at::kCPU, at::kCUDA)),
                          [](const auto& its) {
                            return std::get<0>(its.param).name + "_" +
-                                  std::string(name_of(std::get<1>(its.param)));
+                                  std::string(name_of(std::get<1>(its.param))) + "_" +
+                                  c10::DeviceTypeName(std::get<2>(its.param), /*lower_case=*/true);
                          });
 
 }  // namespace
