@@ -158,8 +158,7 @@ def run_meson(tally, part, directory, names, env=None, patience=1):
     for old in logs.glob('testlog*'):
         old.unlink()
     subprocess.run([VENV / 'bin/meson', 'test', '-C', build_dir, '--no-rebuild', '--print-errorlogs',
-                    # One more than cores: many tests wait for a program, a clock or a disk.
-                    '--timeout-multiplier', str(patience), '--num-processes', str((os.cpu_count() or 1) + 1)] + names,
+                    '--timeout-multiplier', str(patience)] + names,
                    # Programs share the cores: threads that wait spin for microseconds only.
                    # (Not at all, OMP_WAIT_POLICY=passive, is ten times slower where layers are small.)
                    env=dict(os.environ, GOMP_SPINCOUNT='300', **(env or {})))

@@ -13,12 +13,13 @@ namespace ferry::gui {
 
 namespace {
 
-constexpr int kMadeAtOnce = 6;  // a turn stays far below a frame, also on a busy machine
+constexpr int kMadeAtOnce = 3;  // a turn stays far below a frame, also on a busy machine
 
 }  // namespace
 
 OptionForm::OptionForm(SettingsModel& settings, const QString& prefix, QWidget* parent)
     : QWidget(parent), settings_(settings), prefix_(prefix) {
+  more_.setObjectName("fields_to_make");
   more_.setSingleShot(true);
   more_.setInterval(0);
   connect(&more_, &QTimer::timeout, this, qOverload<>(&OptionForm::update_rows));
