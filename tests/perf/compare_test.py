@@ -56,7 +56,7 @@ if any(word.endswith("train_dump") for word in sys.argv):
 engine = last("--engine", None)
 if "--trace" in sys.argv:
     Path(last("--trace", "")).write_text(json.dumps({"traceEvents": [
-        {"ph": "X", "cat": "forward", "dur": 1e3, "args": {"block": 0, "step": step}} for step in (1, 2, 3)]}))
+        {"ph": "X", "cat": "forward", "tid": 0, "dur": 1e3, "args": {"block": 0, "step": step}} for step in (1, 2, 3)]}))
 print(json.dumps({"promised": {"host_bytes": 2**32, "regions": [
     {"tag": tag, "place": place, "bytes": n_bytes} for tag, place, n_bytes in
     [("master", "host", int(last("--state-bytes", "1000"))), ("master", "device", 2**40), ("staging", "host", 2**20)]]}}))

@@ -208,7 +208,7 @@ def by_block(events, verb, queue=None):
     """Milliseconds of one step, by the block's number; on one queue, or on any."""
     found = {}
     for event in events:
-        if event["cat"] == verb and queue in (None, event["tid"]):
+        if event["cat"] == verb and (queue is None or event["tid"] == queue):
             block = event["args"]["block"]
             found[block] = found.get(block, 0) + event["dur"] / TRACED / 1e3
     return found
