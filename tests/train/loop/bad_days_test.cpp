@@ -225,7 +225,8 @@ int run_in_terminal_that_closes(const fs::path& root,
   int terminal = -1;
   const pid_t child = ::forkpty(&terminal, nullptr, nullptr, nullptr);
   if (child == 0) {
-    if (knows_nohup) std::signal(SIGHUP, SIG_IGN);
+    // These tests themselves may run under nohup.
+    std::signal(SIGHUP, knows_nohup ? SIG_IGN : SIG_DFL);
     words.insert(words.begin(), FERRY_BINARY);
     std::vector<char*> pointers;
     for (std::string& w : words)
