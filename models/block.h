@@ -113,7 +113,7 @@ struct BlockMemory {
   std::vector<at::Tensor> grads;
   std::vector<at::Tensor> saved;  ///< table order, with room for the run's most sequences
   KvCache cache;                  ///< of the block's attention
-  /** Of a piece of a vocabulary, fp32: what is known of each row's logits from the pieces before,
+  /** A vocabulary's piece has these, fp32: what is known of each row's logits by the pieces before,
    * (4, tokens), and once the last one has run (tokens) the log of their exponentials' sum. */
   at::Tensor logits_state, lse;
   BatchShape room;             ///< the largest micro-batch that scratch and saved are for

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   MainWindow window(settings);
   window.show();
   window.show_page(window.current_page());
-  // What is left of the arguments, byte for byte: a run's name need not be text.
+  // The rest of the arguments, byte for byte: a run's name need not be text.
   if (argc > 1) emit window.navigator().live_wanted(std::filesystem::absolute(argv[1]));
   return QApplication::exec();
 }

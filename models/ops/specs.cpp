@@ -548,7 +548,7 @@ OpSpec vocabulary_loss() {
                      const Call& call) { add_work_of_words(work, c, call, c.target.vocab_size); }};
 }
 
-/** What it keeps and adds up lies in values that all pieces share (BlockMemory::logits_state). */
+/** It keeps and adds up in values that all pieces share (BlockMemory::logits_state). */
 OpSpec vocabulary_piece() {
   return {.plan_backward =
               [](BackwardPlanner& p, const Op& op) {

@@ -1,5 +1,5 @@
 #pragma once
-// What serves the requests of a disk: a ring of io_uring with a thread of its own, or threads that
+// The servant of a disk's requests: a ring of io_uring with a thread of its own, or threads that
 // call pread and pwrite where io_uring may not be used. Private to offload/nvme.
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace ferry {
 struct DiskFaults {
   /** The bytes of the piece that the system is asked for, at most piece.n_bytes. */
   std::function<int64_t(const DiskPiece& piece)> n_bytes_asked;
-  /** What the queue takes for the system's answer, bytes or -errno; `result` was its own. */
+  /** The queue takes this for the system's answer, bytes or -errno; `result` was its own. */
   std::function<int64_t(const DiskPiece& piece, int64_t result)> answer;
 
   int64_t asked(const DiskPiece& piece) const {

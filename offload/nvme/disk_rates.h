@@ -1,5 +1,5 @@
 #pragma once
-// What a drive gives: rates of a disk in nameless files, by the patterns in which a step uses it.
+// The rates of a drive: a disk in nameless files, by the patterns in which a step uses it.
 // Called by `ferry bench disk` and `ferry doctor`.
 //
 //   ScratchDisk scratch({"/mnt/nvme"}, 2 * kGiB, {});

@@ -17,7 +17,7 @@ class PlanPicture {
 
  public:
   PlanPicture() = default;
-  /** Of an outcome without an answer: why there is no plan, and no bars. */
+  /** The reason for an outcome without an answer: there is no plan, and there are no bars. */
   explicit PlanPicture(const PlanOutcome& outcome);
 
   std::vector<Bar> memory;  ///< one for each place

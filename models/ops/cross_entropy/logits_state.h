@@ -16,7 +16,7 @@ struct LogitsState {
 
   /** Out of the scratch, before any logits. */
   static LogitsState take(int64_t rows, Scratch& scratch);
-  /** What (4, rows or more) holds: before any logits, or as it is. */
+  /** The content of (4, rows or more): before any logits, or as it is. */
   static LogitsState at(const at::Tensor& memory, int64_t rows, bool starts);
 };
 
