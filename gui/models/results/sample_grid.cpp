@@ -3,11 +3,11 @@
 #include <QCoreApplication>
 #include <QFile>
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "gui/models/runs/run_words.h"
 #include "gui/models/text.h"
+#include "src/runs/directory/sample_files.h"
 
 namespace ferry::gui {
 
@@ -18,18 +18,6 @@ namespace {
 
 constexpr qint64 kFileMax = qint64{64} << 20;
 constexpr qsizetype kShownInCell = 240;
-
-/** step-000100.jsonl; nothing for any other name. */
-std::optional<int64_t> step_of(const std::string& name) {
-  constexpr std::string_view kStem = "step-", kEnding = ".jsonl";
-  if (!name.starts_with(kStem) || !name.ends_with(kEnding)) return std::nullopt;
-  const char* const begin = name.data() + kStem.size();
-  const char* const end = name.data() + name.size() - kEnding.size();
-  int64_t step = 0;
-  const auto [stop, error] = std::from_chars(begin, end, step);
-  if (error != std::errc{} || stop != end) return std::nullopt;
-  return step;
-}
 
 QString settings_text(const ordered_json& settings) {
   QStringList words;
@@ -84,7 +72,7 @@ SampleFiles read_samples(const fs::path& run, const std::map<int64_t, FileStamp>
     files.trouble = QCoreApplication::translate("SampleGrid", "%1 cannot be read: %2")
                         .arg(path_text(run / "samples"), to_text(error.message()));
   for (; !error && it != end; it.increment(error)) {
-    const auto step = step_of(it->path().filename().string());
+    const auto step = runs::step_of_samples(it->path().filename().string());
     if (!step) continue;
     const auto stamp = file_stamp(it->path());
     if (!stamp) continue;

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "src/base/error.h"
 #include "src/base/print.h"
 #include "src/files/write/atomic_file.h"
+#include "src/runs/directory/sample_files.h"
 #include "src/train/generate/generation.h"
 
 namespace ferry {
@@ -19,22 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSteps = "sample_steps";
-constexpr std::string_view kStem = "step-", kEnding = ".jsonl";
-
-std::string name_of_step(int64_t step) {
-  return fmt::format("{}{:06}{}", kStem, step, kEnding);
-}
-
-/** Nothing where it is no file of samples. */
-std::optional<int64_t> step_of(const std::string& name) {
-  if (!name.starts_with(kStem) || !name.ends_with(kEnding)) return std::nullopt;
-  const char* const begin = name.data() + kStem.size();
-  const char* const end = name.data() + name.size() - kEnding.size();
-  int64_t step = 0;
-  const auto [stop, error] = std::from_chars(begin, end, step);
-  if (error != std::errc{} || stop != end) return std::nullopt;
-  return step;
-}
 
 /** The rule as the options have it. */
 nlohmann::ordered_json settings_of(const GenerationRule& rule) {
@@ -70,7 +53,7 @@ Sampling::Sampling(Session& session,
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(directory_, error)) {
     const std::string name = entry.path().filename().string();
-    const auto step = step_of(name);
+    const auto step = runs::step_of_samples(name);
     if (is_temporary_file(name) || (step && *step > session.n_steps()))
       fs::remove(entry.path(), error);
     if (step == session.n_steps()) done_step_ = *step;
@@ -156,7 +139,7 @@ bool Sampling::make(Control& control) {
 }
 
 fs::path Sampling::file_of(int64_t step) const {
-  return directory_ / name_of_step(step);
+  return directory_ / runs::sample_file_of(step);
 }
 
 void Sampling::write(const std::string& lines) {
