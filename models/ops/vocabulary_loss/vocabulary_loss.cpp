@@ -33,6 +33,15 @@ at::Tensor part_of(const at::Tensor& x, int64_t first, int64_t n) {
   return x.defined() ? x.narrow(0, first, n) : x;
 }
 
+/** The logits of words [at, at + n) of a range, in `room`. */
+at::Tensor logits_of(
+    const at::Tensor& t, const WordRange& words, int64_t at, int64_t n, const at::Tensor& room) {
+  at::Tensor chunk = chunk_of(room, t.size(0), n);
+  linear_forward(t, words.word.narrow(0, at, n), part_of(words.bias, at, n), chunk);
+  if (words.soft_cap > 0) cap_logits(chunk, words.soft_cap);
+  return chunk;
+}
+
 /** sum += x, which has the compute type. */
 void add_to(at::Tensor& sum, const at::Tensor& x) {
   if (on_cuda(sum)) {
@@ -51,12 +60,10 @@ void take_words(const at::Tensor& t,
                 at::Tensor& logits,
                 Scratch& scratch) {
   const ScratchScope scope(scratch);
-  const int64_t rows = t.size(0), n_words = words.word.size(0);
-  const at::Tensor room = take_room(rows, n_words, t.scalar_type(), scratch);
+  const int64_t n_words = words.word.size(0);
+  const at::Tensor room = take_room(t.size(0), n_words, t.scalar_type(), scratch);
   for_chunks(n_words, [&](int64_t at, int64_t n) {
-    at::Tensor chunk = chunk_of(room, rows, n);
-    linear_forward(t, words.word.narrow(0, at, n), part_of(words.bias, at, n), chunk);
-    if (words.soft_cap > 0) cap_logits(chunk, words.soft_cap);
+    const at::Tensor chunk = logits_of(t, words, at, n, room);
     const int64_t first = words.first + at;
     if (logits.defined()) logits.narrow(1, first, n).copy_(chunk);
     take_logits(chunk, first, labels, state);
@@ -93,17 +100,15 @@ void words_backward(const at::Tensor& t,
                     const at::Tensor& dbias,
                     Scratch& scratch) {
   const ScratchScope scope(scratch);
-  const int64_t rows = t.size(0), n_words = words.word.size(0);
+  const int64_t n_words = words.word.size(0);
   const bool is_f32 = t.scalar_type() == at::kFloat;
   if (!is_f32 && words.first == 0) sum.zero_();
   at::Tensor part = is_f32 ? at::Tensor() : scratch.take(t.sizes(), t.scalar_type());
-  const at::Tensor room = take_room(rows, n_words, t.scalar_type(), scratch);
+  const at::Tensor room = take_room(t.size(0), n_words, t.scalar_type(), scratch);
   for_chunks(n_words, [&](int64_t at, int64_t n) {
-    at::Tensor chunk = chunk_of(room, rows, n);
+    at::Tensor chunk = logits_of(t, words, at, n, room);
     const at::Tensor its_words = words.word.narrow(0, at, n);
     const int64_t first = words.first + at;
-    linear_forward(t, its_words, part_of(words.bias, at, n), chunk);
-    if (words.soft_cap > 0) cap_logits(chunk, words.soft_cap);
     cross_entropy_backward(chunk, first, labels, lse, words.vocab, smoothing, factor,
                            words.soft_cap);
     at::Tensor d_words = part_of(dword, at, n);
