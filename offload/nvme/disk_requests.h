@@ -62,8 +62,8 @@ class DiskRequests {
   void on_wake(std::function<void()> wake);
   /** The same for queues of threads: blocks for a piece. Nothing once closed. */
   std::optional<DiskPiece> await_piece();
-  /** What the system said of a piece: the bytes that it moved, or -errno. False: `piece` is what is
-   * left, to be asked for again. True: the piece has ended, one way or the other. */
+  /** `result` is the system's word on a piece: the bytes that it moved, or -errno. False: `piece`
+   * is the rest, to be asked for again. True: the piece has ended, one way or the other. */
   bool take_result(DiskPiece& piece, int64_t result);
   /** Wakes those whose requests have ended: after the queue has given the drive more to do. */
   void announce();
@@ -97,7 +97,7 @@ class DiskRequests {
   void end(const DiskPiece& piece, int code);
   Stripes::Place next_place(const Request& request) const;
   Clock::time_point patience_end(Clock::time_point added) const;
-  /** Whether the drive has stopped answering, by now. */
+  /** True where the drive has stopped answering by now. */
   bool sees_loss(Clock::time_point added);
   [[noreturn]] void fail(const Request& request, int code, const Stripes::Place& place) const;
 

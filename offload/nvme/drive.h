@@ -13,7 +13,8 @@ namespace ferry {
  * Error(machine) where there is no such path. */
 std::string drive_id_of(const std::filesystem::path& path);
 
-/** Whether `path` lies on the drive of `id`, which drive_id_of() gave, maybe under another kernel.
+/** True where `path` lies on the drive of `id`. drive_id_of() gave that, maybe under another
+ * kernel.
  */
 bool is_on_drive(const std::filesystem::path& path, std::string_view id);
 

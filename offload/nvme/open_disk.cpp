@@ -68,7 +68,7 @@ class QueuedDisk final : public FileDisk {
   std::unique_ptr<DiskQueue> queue_;
 };
 
-/** Of a process: a run opens its disk more than once. */
+/** Once a process: a run opens its disk more than once. */
 void say_once(std::atomic<bool>& is_said, const std::string& line) {
   if (!is_said.exchange(true)) log_line(line);
 }

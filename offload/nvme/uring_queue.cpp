@@ -18,7 +18,7 @@
 namespace ferry {
 namespace {
 
-// Of Linux 6.0 and 6.1; older headers of liburing lack the names.
+// Linux 6.0 and 6.1 brought these; older headers of liburing lack the names.
 constexpr unsigned kSingleIssuer = 1U << 12, kDeferTaskrun = 1U << 13;
 /** The most that the kernel takes as one registered buffer. */
 constexpr int64_t kRegistered_bytes = kGiB;

@@ -27,7 +27,7 @@ inline std::span<std::byte> bytes_of(std::vector<StorePage>& pages) {
   return std::as_writable_bytes(std::span(pages));
 }
 
-/** Whose states a store holds. */
+/** The run whose states a store holds. */
 struct StoreIdentity {
   std::string run;   ///< the run's id
   std::string uuid;  ///< drawn when the store is made: 32 hexadecimal digits

@@ -15,7 +15,7 @@ constexpr int64_t kCublasWorkspace_bytes = 72 * kMiB;
 /** Random keys, seed and offset that CUDA graphs read (src/engine/cuda/block_graphs.h). */
 constexpr int64_t kGraphKeys_bytes = 3 * kTensorAlignment_bytes;
 
-/** What passes between blocks; the engine finds each value by its place in these lists. */
+/** Adds the values that pass between blocks; the engine finds each by its place in these lists. */
 void link_blocks(StepShape& shape, const ModelTable& model, const BatchShape& largest) {
   const BlockLinks links = links_of(model);
   for (const PassedValue& value : links.values)

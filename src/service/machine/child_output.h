@@ -1,5 +1,5 @@
 #pragma once
-// What another program prints, for measurements that are not made in this process.
+// The output of another program, for measurements that are not made in this process.
 
 #include <stop_token>
 #include <string>
