@@ -29,7 +29,8 @@ Executor::Executor(const StepShape& shape,
                    WorkerPool& pool,
                    RunMemory& memory,
                    ComputeWork& work,
-                   bool overlap)
+                   bool overlap,
+                   StateStore* store)
     : shape_(shape),
       device_(device),
       pool_(pool),
@@ -39,6 +40,8 @@ Executor::Executor(const StepShape& shape,
       work_(work),
       overlap_(overlap),
       watchdog_(watchdog_of_environment()),
+      store_(store),
+      committed_(device.make_event()),
       update_waits_for_save_(shape.blocks.size()),
       save_ended_(device.make_event()),
       square_sums_(shape.blocks.size()) {
@@ -47,11 +50,15 @@ Executor::Executor(const StepShape& shape,
   for (int b = 0; b < shape.n_blocks(); ++b) {
     updated_.push_back(device_.make_event());
     saved_.push_back(device_.make_event());
+    sent_.push_back(device_.make_event());
+    FERRY_CHECK(store_ || layout_.block(b).n_state_pieces == 0, "{} has states in no store",
+                block(b).name);
     for (const BorrowedExtent& borrowed : block(b).borrowed)
       FERRY_CHECK(block(borrowed.block).place.grads == block(b).place.grads,
                   "{} and {} share a tensor but not a place of gradients", block(b).name,
                   block(borrowed.block).name);
   }
+  if (store_) window_.emplace(shape_, memory_, *store_);
   if (shape.trains) prepare_updates();
   // Blocks are saved in the order in which steps will ask for them: the decision waits for the
   // blocks on the GPU, the updates of the host follow it in this order, and nobody waits for frozen
@@ -59,7 +66,7 @@ Executor::Executor(const StepShape& shape,
   save_order_.resize(updated_.size());
   std::iota(save_order_.begin(), save_order_.end(), 0);
   std::ranges::stable_sort(save_order_, {}, [&](int b) {
-    return !shape_.is_trained(b) ? 2 : block(b).place.states == Place::host ? 1 : 0;
+    return !shape_.is_trained(b) ? 2 : layout_.block(b).updates_on_host ? 1 : 0;
   });
 }
 
@@ -165,7 +172,7 @@ bool Executor::await_saved(const Action& action,
     return !update_waits_for_save_[static_cast<size_t>(b)] || await(b);
   });
   for (int b = 0; b < shape_.n_blocks() && action.verb == Verb::decide && has_all; ++b)
-    if (block(b).place.states == Place::device && shape_.is_trained(b)) has_all = await(b);
+    if (!layout_.block(b).updates_on_host && shape_.is_trained(b)) has_all = await(b);
   waited_for_disk_ += std::chrono::steady_clock::now() - start;
   return has_all;
 }
@@ -213,6 +220,13 @@ double Executor::evaluate() {
 void Executor::await_updates() {
   for (EventId update : updated_)
     wait_for(update, {});
+  wait_for(committed_, {});
+}
+
+void Executor::commit_states(std::string_view metadata) {
+  if (!store_) return;
+  window_->finish_writes();
+  store_->extents().commit(metadata);
 }
 
 void Executor::settle() {
@@ -231,6 +245,7 @@ void Executor::submit(const ReadyList& list, size_t i) {
     device_.wait(action.queue, event(static_cast<size_t>(before)));
   for (int b : action.after_update)
     device_.wait(action.queue, updated_[static_cast<size_t>(b)]);
+  if (action.after_commit) device_.wait(action.queue, committed_);
   if (is_update(action)) {
     const bool waits = is_saving();
     update_waits_for_save_[static_cast<size_t>(action.block)] = waits;
@@ -252,6 +267,9 @@ void Executor::submit(const ReadyList& list, size_t i) {
   if (tracer_) tracer_->end(action);
   device_.record(action.queue, event(i));
   if (is_update(action)) device_.record(action.queue, updated_[static_cast<size_t>(action.block)]);
+  if (action.verb == Verb::send_states)
+    device_.record(action.queue, sent_[static_cast<size_t>(action.block)]);
+  if (action.verb == Verb::commit) device_.record(action.queue, committed_);
 }
 
 }  // namespace ferry

@@ -18,6 +18,7 @@
 #include "offload/device/device.h"
 #include "offload/device/host/cpu_math.h"
 #include "offload/executor/run_memory.h"
+#include "offload/executor/state_window.h"
 #include "offload/executor/step_tracer.h"
 #include "offload/step/layout.h"
 #include "offload/step/pager.h"
@@ -81,6 +82,9 @@ struct UpdateRule {
    * it is, whatever lives where. Empty: all blocks wait for the decision, and it says skip or go.
    */
   std::vector<simd::AdamwStep> steps_ahead;
+  /** The metadata of the generation that the step makes, where states live on a drive: a trainer
+   * resumes with it. Called after decide, on the same queue; empty: none. */
+  std::function<std::string()> describe;
 };
 
 struct StepOutcome {
@@ -105,12 +109,14 @@ class BlockStates {
               Device& device,
               WorkerPool& pool,
               const RunMemory& memory,
+              StateWindow* window,
               int block,
               std::atomic<int64_t>& n_read_bytes)
       : shape_(shape),
         device_(device),
         pool_(pool),
         memory_(memory),
+        window_(window),
         block_(block),
         n_read_bytes_(n_read_bytes) {}
   int block() const { return block_; }
@@ -123,6 +129,8 @@ class BlockStates {
   /** The places of a piece's bytes, and their offsets in it. A split master has two parts, the
    * upper halves first. */
   std::vector<HostCopy> parts_of(const StatePiece& piece) const;
+  /** The bytes of a piece that lies on a drive. */
+  void read_from_drive(const StatePiece& piece);
   bool is_split(const StatePiece& piece) const {
     return shape_.split_master && piece.segment == Segment::master;
   }
@@ -131,19 +139,22 @@ class BlockStates {
   Device& device_;
   WorkerPool& pool_;
   const RunMemory& memory_;
+  StateWindow* window_;
   int block_;
   std::atomic<int64_t>& n_read_bytes_;
 };
 
 class Executor {
  public:
-  /** `overlap`: updates run under the next step; false: step() waits for them. */
+  /** `overlap`: updates run under the next step; false: step() waits for them. `store` has the
+   * states that the shape keeps on a drive; null: it keeps none there. */
   Executor(const StepShape& shape,
            Device& device,
            WorkerPool& pool,
            RunMemory& memory,
            ComputeWork& work,
-           bool overlap);
+           bool overlap,
+           StateStore* store = nullptr);
   ~Executor();
 
   /** One optimizer step. Batches are in the layout's host batch regions; they may be rewritten when
@@ -161,6 +172,11 @@ class Executor {
   /** Waits until nothing is under way on the GPU and what lies there is as the last step left it;
    * the host's updates go on, and so does a checkpoint (RunMemory::read_lasting). */
   void settle_gpu();
+
+  /** Between steps, after settle(): states that live on a drive. Null: none do. */
+  StateWindow* state_window() { return window_ ? &*window_ : nullptr; }
+  /** Commits what was written through the window, as the state before the next step. */
+  void commit_states(std::string_view metadata);
 
   /** The seconds that the last step's updates of the blocks in host memory take by themselves, with
    * nothing beside them. For benchmarks: the updates happen once more, so the states are no run's
@@ -205,6 +221,7 @@ class Executor {
     UpdateOrder order{};        ///< the order of the step's list
     bool each_decides = false;  ///< a block whose gradients are not finite stays as it is
     Decision decision;
+    std::string metadata;  ///< of the generation of states on a drive
   };
   /** A list, and the addresses of its passes' bytes. */
   struct ReadyList {
@@ -233,9 +250,16 @@ class Executor {
   void combine(const Action& action);
   void square_sum(const Action& action);
   void decide(const Action& action, Updates& updates);
+  /** False where the update leaves everything as it is. */
+  bool changes_states(const Action& action, const Updates& updates) const;
   void update(const Action& action, const Updates& updates);
   void update(int block, const Updates& updates);
+  void update_piece(const Action& action, const Updates& updates);
+  void fetch_states(const Action& action);
+  void send_states(const Action& action, const Updates& updates);
   void prepare_updates();
+  void prepare_pieces(int block);
+  std::byte* address_of(int block, Segment segment, int64_t element) const;
   /** The arithmetic of the place where the action's queue works. */
   DeviceMath& math_of(QueueId queue) {
     return queue == QueueId::compute ? device_.math() : host_math_;
@@ -280,7 +304,23 @@ class Executor {
     std::vector<TensorExtent> extents;  ///< the same tensors, ascending
     std::vector<ElementRange> gaps;     ///< between them
   };
-  std::vector<BlockUpdate> block_updates_;           ///< by block
+  std::vector<BlockUpdate> block_updates_;  ///< by block
+  /** The update of a piece of states on a drive, but for where the states are. */
+  struct PieceUpdate {
+    StateRecord record;
+    std::vector<simd::AdamwArgs> tensors;
+    struct Part {
+      int64_t tensor_offset = 0;  ///< of the tensor in the block's segments
+      int group = 0;
+      int64_t begin = 0;  ///< of these elements in the piece
+    };
+    std::vector<Part> parts;  ///< as tensors
+  };
+  std::vector<std::vector<PieceUpdate>> piece_updates_;  ///< by block, piece
+  StateStore* store_;
+  std::optional<StateWindow> window_;
+  EventId committed_;
+  std::vector<EventId> sent_;                        ///< by block: its states to the drive
   std::vector<EventId> events_;                      ///< by action index
   std::vector<EventId> updated_;                     ///< by block
   std::vector<EventId> saved_;                       ///< by block

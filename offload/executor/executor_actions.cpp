@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "offload/executor/executor.h"
 #include "src/base/error.h"
@@ -86,11 +87,10 @@ ActionMemory Executor::memory_of(const Action& action) const {
 
 void Executor::prepare_updates() {
   block_updates_.resize(shape_.blocks.size());
+  piece_updates_.resize(shape_.blocks.size());
   for (int b = 0; b < shape_.n_blocks(); ++b) {
     if (!layout_.block(b).is_trained) continue;
-    const auto at = [&](Segment s, const TensorExtent& t) -> std::byte* {
-      return memory_.segment(b, s) + element_bytes(shape_, b, s, t.offset, t.n_elements).offset;
-    };
+    const auto at = [&](Segment s, const TensorExtent& t) { return address_of(b, s, t.offset); };
     const auto exponents = [&](Segment s, const TensorExtent& t) -> uint8_t* {
       if (shape_.states != simd::StateType::block8) return nullptr;
       return reinterpret_cast<uint8_t*>(memory_.segment(b, s)) +
@@ -106,6 +106,10 @@ void Executor::prepare_updates() {
       FERRY_CHECK(end <= next, "{}: trained tensors up to {} of {}", block(b).name, end, next);
       if (end < next) gaps.push_back({end, next - end});
     }
+    if (layout_.block(b).n_state_pieces > 0) {
+      prepare_pieces(b);
+      continue;
+    }
     for (const TensorExtent& t : extents)
       tensors.push_back({.master = at(Segment::master, t),
                          .m = at(Segment::adam_m, t),
@@ -119,6 +123,37 @@ void Executor::prepare_updates() {
                          .split_master = shape_.split_master,
                          .m_exponents = exponents(Segment::adam_m, t),
                          .v_exponents = exponents(Segment::adam_v, t)});
+  }
+}
+
+std::byte* Executor::address_of(int b, Segment segment, int64_t element) const {
+  return memory_.segment(b, segment) + element_bytes(shape_, b, segment, element, 0).offset;
+}
+
+void Executor::prepare_pieces(int b) {
+  for (int piece = 0; piece < layout_.block(b).n_state_pieces; ++piece) {
+    PieceUpdate update = {.record = state_record(shape_, b, piece)};
+    const int64_t piece_begin = update.record.begin,
+                  piece_end = piece_begin + update.record.n_elements;
+    for (const TensorExtent& t : block_updates_[static_cast<size_t>(b)].extents) {
+      const int64_t begin = std::max(t.offset, piece_begin),
+                    end = std::min(t.offset + t.n_elements, piece_end);
+      if (begin >= end) continue;
+      std::byte* weights = address_of(b, Segment::weights, begin);
+      const bool is_master = shape_.weights_are_master();
+      update.parts.push_back(
+          {.tensor_offset = t.offset, .group = t.group, .begin = begin - piece_begin});
+      update.tensors.push_back({.master = is_master ? weights : nullptr,
+                                .grad = address_of(b, Segment::grads, begin),
+                                .grad_type = layout_.block(b).grad_type,
+                                .weights = is_master ? nullptr : weights,
+                                .weights_type = shape_.compute,
+                                .n = end - begin,
+                                .states = shape_.states,
+                                .split_master = shape_.split_master,
+                                .first_element = begin - t.offset});
+    }
+    piece_updates_[static_cast<size_t>(b)].push_back(std::move(update));
   }
 }
 
@@ -147,6 +182,15 @@ void Executor::run(const Action& action, const ActionMemory& memory, Updates& up
       break;
     case Verb::update:
       update(action, updates);
+      break;
+    case Verb::fetch_states:
+      fetch_states(action);
+      break;
+    case Verb::send_states:
+      send_states(action, updates);
+      break;
+    case Verb::commit:
+      store_->extents().commit(updates.metadata);
       break;
     default:
       move(action);
@@ -213,24 +257,70 @@ void Executor::decide(const Action& action, Updates& updates) {
   outcome_.decision = rule_->decide(sums);
   // Each block decides for itself where steps go ahead, the late ones as the early ones did.
   if (!updates.each_decides) updates.decision = outcome_.decision;
+  updates.metadata = rule_->describe ? rule_->describe() : std::string();
 }
 
 double Executor::repeat_host_updates() {
   const auto start = std::chrono::steady_clock::now();
   for (int b = 0; b < shape_.n_blocks(); ++b)
-    if (layout_.block(b).updates_on_host && layout_.block(b).is_trained)
+    if (layout_.block(b).updates_on_host && layout_.block(b).is_trained &&
+        layout_.block(b).n_state_pieces == 0)
       update(b, updates_[current_]);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-void Executor::update(const Action& action, const Updates& updates) {
+bool Executor::changes_states(const Action& action, const Updates& updates) const {
   const Bytes* square_sum = find(action.reads, Role::square_sum);
-  if (square_sum && !std::isfinite(*at<double>(*square_sum))) return;
-  update(action.block, updates);
+  return !updates.decision.skip && (!square_sum || std::isfinite(*at<double>(*square_sum)));
+}
+
+void Executor::update(const Action& action, const Updates& updates) {
+  if (!changes_states(action, updates)) return;
+  action.piece < 0 ? update(action.block, updates) : update_piece(action, updates);
+}
+
+void Executor::fetch_states(const Action& action) {
+  store_->read(action.block, action.piece, at<std::byte>(action.writes.front()));
+}
+
+void Executor::send_states(const Action& action, const Updates& updates) {
+  if (!changes_states(action, updates)) return;
+  store_->write(action.block, action.piece, at<std::byte>(*find(action.reads, Role::states)));
+}
+
+void Executor::update_piece(const Action& action, const Updates& updates) {
+  PieceUpdate& update =
+      piece_updates_[static_cast<size_t>(action.block)][static_cast<size_t>(action.piece)];
+  const StateRecord& record = update.record;
+  auto* slot = at<std::byte>(*find(action.writes, Role::states));
+  for (size_t t = 0; t < update.tensors.size(); ++t) {
+    simd::AdamwArgs& tensor = update.tensors[t];
+    const PieceUpdate::Part& part = update.parts[t];
+    const auto at = [&](Segment segment) {
+      return slot + record.part(segment).offset +
+             element_bytes(shape_, action.block, segment, part.begin, 0).offset;
+    };
+    const auto exponents = [&](const ByteRange& all) {
+      return reinterpret_cast<uint8_t*>(slot) + all.offset + part.begin / simd::kStateBlock;
+    };
+    if (!shape_.weights_are_master()) tensor.master = at(Segment::master);
+    tensor.m = at(Segment::adam_m);
+    tensor.v = at(Segment::adam_v);
+    if (shape_.states == simd::StateType::block8) {
+      tensor.m_exponents = exponents(record.m_exponents);
+      tensor.v_exponents = exponents(record.v_exponents);
+    }
+    tensor.step = updates.decision.steps.at(static_cast<size_t>(part.group));
+    tensor.noise_key = simd::noise_key(tensor.step, action.block, part.tensor_offset);
+  }
+  math_of(action.queue).adamw(update.tensors);
+  if (record.weights.n_bytes > 0)
+    std::memcpy(slot + record.weights.offset,
+                address_of(action.block, Segment::weights, record.begin),
+                static_cast<size_t>(record.weights.n_bytes));
 }
 
 void Executor::update(int b, const Updates& updates) {
-  if (updates.decision.skip) return;
   auto& [tensors, extents, gaps] = block_updates_[static_cast<size_t>(b)];
   for (size_t t = 0; t < tensors.size(); ++t) {
     tensors[t].step = updates.decision.steps.at(static_cast<size_t>(extents[t].group));

@@ -22,8 +22,11 @@ void Executor::save(std::function<void(BlockStates&)> write, std::function<void(
   update_waits_for_save_.assign(update_waits_for_save_.size(), false);
   for (int b : save_order_) {
     device_.wait(QueueId::save, updated_[static_cast<size_t>(b)]);
+    device_.wait(QueueId::save, sent_[static_cast<size_t>(b)]);
     device_.submit(QueueId::save, [this, b] {
-      BlockStates states(shape_, device_, pool_, memory_, b, n_saved_bytes_);
+      if (window_) window_->forget();
+      BlockStates states(shape_, device_, pool_, memory_, window_ ? &*window_ : nullptr, b,
+                         n_saved_bytes_);
       save_write_(states);
     });
     device_.record(QueueId::save, saved_[static_cast<size_t>(b)]);
@@ -68,6 +71,14 @@ std::vector<HostCopy> BlockStates::parts_of(const StatePiece& piece) const {
           {piece.to.data() + n_bytes / 2, from + piece.offset_bytes / 2, n_bytes / 2}};
 }
 
+void BlockStates::read_from_drive(const StatePiece& piece) {
+  if (!is_split(piece)) return window_->read(block_, piece.segment, piece.offset_bytes, piece.to);
+  const auto high = piece.to.first(piece.to.size() / 2), low = piece.to.last(piece.to.size() / 2);
+  const std::byte* weights = memory_.segment(block_, Segment::weights);
+  std::memcpy(high.data(), weights + piece.offset_bytes / 2, high.size());
+  window_->read(block_, piece.segment, piece.offset_bytes / 2, low);
+}
+
 void BlockStates::read(std::span<const StatePiece> pieces,
                        const std::function<void(size_t piece)>& look) {
   const auto place_of = [&](const StatePiece& piece) {
@@ -77,6 +88,8 @@ void BlockStates::read(std::span<const StatePiece> pieces,
   for (const StatePiece& piece : pieces)
     if (place_of(piece) == Place::device)
       std::ranges::copy(parts_of(piece), std::back_inserter(from_gpu));
+    else if (place_of(piece) == Place::nvme)
+      read_from_drive(piece);
   memory_.read_lasting(device_, from_gpu);
   pool_.parallel_for(static_cast<int64_t>(pieces.size()), [&](int64_t i) {
     const StatePiece& piece = pieces[static_cast<size_t>(i)];

@@ -27,9 +27,9 @@ class RunMemory {
  public:
   /** `pool` updates what lies in host memory, and outlives this. */
   RunMemory(Device& device, const Layout& layout, WorkerPool& pool);
-  /** Start of a region; null for -1. */
+  /** Start of a region; null for -1 and for what lies on a drive. */
   std::byte* at(RegionId id) const {
-    if (id < 0) return nullptr;
+    if (id < 0 || layout_.region(id).place == Place::nvme) return nullptr;
     const Region& region = layout_.region(id);
     return reservations_[static_cast<size_t>(region.place)]->data() + region.offset;
   }

@@ -3,6 +3,7 @@
 // regions. The pager makes lists of them, the executor runs these, the planner's simulator times
 // them, and tests search them for hazards.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,10 +18,16 @@ struct StepShape;
 /** Each queue runs its actions in list order; between queues only `after` orders. A queue is a
  * link: it has a rate of its own. `decision` has what a step waits for, so that updates on `host`
  * do not stand before it. `save` is no part of a step: a checkpoint's bytes leave on it while steps
- * go on. */
-enum class QueueId : uint8_t { compute, h2d, d2h, host, decision, save };
-inline constexpr int kQueues = 6;
+ * go on. `nvme_read` and `nvme_write` share a drive. */
+enum class QueueId : uint8_t { compute, h2d, d2h, host, decision, save, nvme_read, nvme_write };
+inline constexpr int kQueues = 8;
 std::string_view name_of(QueueId queue);
+/** By queue: the index of an action, of which there is none yet. */
+constexpr std::array<int, kQueues> no_actions() {
+  std::array<int, kQueues> none{};
+  none.fill(-1);
+  return none;
+}
 
 enum class Verb : uint8_t {
   // Moves: copies of reads[i] to writes[i].
@@ -41,12 +48,20 @@ enum class Verb : uint8_t {
   combine,     ///< sums reads[i] into writes[i]: the uses of tied tensors
   square_sum,  ///< norm parts of the final sum
   decide,      ///< norm, clip factor, skip or go
-  update,      ///< AdamW of a block
+  update,      ///< AdamW of a block, or of a piece of one whose states live on a drive
+  // Between a drive and a slot of the host.
+  fetch_states,  ///< the states of a piece
+  send_states,   ///< and back, beside what was there: nothing where the update changed nothing
+  commit,        ///< makes what was sent the states that survive a power cut
 };
-inline constexpr int kVerbs = 16;
+inline constexpr int kVerbs = 19;
 std::string_view name_of(Verb verb);
 constexpr bool is_move(Verb verb) {
   return verb <= Verb::send_step_sums;
+}
+/** True of what may go on under the passes of the next step. */
+constexpr bool ends_later(Verb verb) {
+  return verb >= Verb::update;
 }
 
 /** The use that an action has for some bytes. */
@@ -84,9 +99,11 @@ struct Action {
   QueueId queue{};
   int block = -1;
   int micro = -1;  ///< -1: once a step, however many micro-batches there are
+  int piece = -1;  ///< of the block's states; -1: all of them
   std::vector<Bytes> reads, writes;
   std::vector<int> after;         ///< indices of earlier actions on other queues
   std::vector<int> after_update;  ///< blocks whose update of the step before must have ended
+  bool after_commit = false;      ///< the commit of the step before must have ended
 };
 
 using StepList = std::vector<Action>;

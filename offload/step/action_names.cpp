@@ -10,8 +10,8 @@
 namespace ferry {
 
 std::string_view name_of(QueueId queue) {
-  constexpr std::array<std::string_view, kQueues> names = {"compute", "h2d",      "d2h",
-                                                           "host",    "decision", "save"};
+  constexpr std::array<std::string_view, kQueues> names = {
+      "compute", "h2d", "d2h", "host", "decision", "save", "nvme_read", "nvme_write"};
   return names[static_cast<size_t>(queue)];
 }
 
@@ -20,12 +20,14 @@ std::string_view name_of(Verb verb) {
       "fetch_batch",      "fetch_weights",     "send_saved", "fetch_saved",
       "send_layer_input", "fetch_layer_input", "send_grads", "send_step_sums",
       "forward",          "recompute",         "backward",   "accumulate",
-      "combine",          "square_sum",        "decide",     "update"};
+      "combine",          "square_sum",        "decide",     "update",
+      "fetch_states",     "send_states",       "commit"};
   return names[static_cast<size_t>(verb)];
 }
 
 std::string describe(const Action& a, const StepShape& shape) {
   std::string where = a.block >= 0 ? shape.blocks[static_cast<size_t>(a.block)].name : "step";
+  if (a.piece >= 0) where += fmt::format(", piece {}", a.piece);
   if (a.micro >= 0) where += fmt::format(", micro-batch {}", a.micro);
   return fmt::format("{}({}) on {}", name_of(a.verb), where, name_of(a.queue));
 }

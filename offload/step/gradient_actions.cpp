@@ -1,5 +1,9 @@
 #include "offload/step/gradient_actions.h"
 
+#include <algorithm>
+
+#include "offload/step/state_pieces.h"
+
 namespace ferry {
 
 GradientActions::GradientActions(const StepShape& shape,
@@ -15,7 +19,11 @@ GradientActions::GradientActions(const StepShape& shape,
       each_decides_(each_decides || order == UpdateOrder::as_grads_arrive),
       is_vertical_(shape.order == AccumulationOrder::vertical),
       grads_(layout.grad_slots, backwards_of_blocks(passes)),
-      updated_(shape.blocks.size(), false) {}
+      updated_(shape.blocks.size(), false) {
+  for (int b : drive_blocks(passes))
+    for (int piece = 0; piece < block(b).n_state_pieces; ++piece)
+      pieces_.push_back({b, piece});
+}
 
 std::vector<std::vector<int>> GradientActions::backwards_of_blocks(
     std::span<const BlockPass> passes) const {
@@ -40,8 +48,11 @@ void GradientActions::finish(int n_micro) {
   combine_tied();
   square_sums();
   send_step_sums();
+  fill_state_slots();
   decide(n_micro);
   update_in_need_order();
+  if (pieces_.empty()) return;
+  draft_.add({.verb = Verb::commit, .queue = QueueId::nvme_write});
 }
 
 RegionId GradientActions::write_grads(Action& run, int t) {
@@ -152,9 +163,7 @@ void GradientActions::decide(int n_micro) {
 
 /** The block's weights are not read any more in this step: its backward has. */
 void GradientActions::update_as_grads_arrive(int b) {
-  if (order_ != UpdateOrder::as_grads_arrive || !block(b).is_trained || block(b).is_tied ||
-      shape_of(b).updates_late)
-    return;
+  if (!updates_early(b)) return;
   if (!norm_on_device(b))
     square_sum(b, QueueId::host, layout_.segment(b, Segment::grads), layout_.arrived_sums);
   update(b);
@@ -165,28 +174,99 @@ void GradientActions::update_in_need_order() {
 }
 void GradientActions::update(int b) {
   updated_[static_cast<size_t>(b)] = true;
-  Action update{.verb = Verb::update,
-                .queue = block(b).updates_on_host ? QueueId::host : QueueId::compute,
-                .block = b};
-  if (decide_ >= 0) update.after.push_back(decide_);
-  const auto trained_of = [&](Segment s) {
-    return element_bytes(shape_, b, s, 0, shape_of(b).n_trained_elements).n_bytes;
-  };
-  put(update.reads, layout_.segment(b, Segment::grads), 0, trained_of(Segment::grads), Role::grads);
-  if (each_decides_)
-    put(update.reads, block(b).updates_on_host ? layout_.arrived_sums : layout_.step_sums_on_host,
-        step_sum_offset(b), kSum_bytes, Role::square_sum);
-  put(update.writes, layout_.segment(b, Segment::master), 0, trained_of(Segment::master),
-      Role::states);
+  if (block(b).n_state_pieces > 0) return update_pieces(b);
+  Action update = update_of(b);
+  const int64_t n_elements = shape_of(b).n_trained_elements;
+  put(update.reads, layout_.segment(b, Segment::grads), 0,
+      trained_bytes(b, Segment::grads, n_elements), Role::grads);
+  put(update.writes, layout_.segment(b, Segment::master), 0,
+      trained_bytes(b, Segment::master, n_elements), Role::states);
   for (Segment s : {Segment::adam_m, Segment::adam_v})
     put(update.writes, layout_.segment(b, s), 0, segment_bytes(shape_, b, s), Role::states);
   update.reads.insert(update.reads.end(), update.writes.begin(), update.writes.end());
   if (!shape_.weights_are_master()) {
-    put(update.writes, layout_.segment(b, Segment::weights), 0, trained_of(Segment::weights),
-        Role::weights);
+    put(update.writes, layout_.segment(b, Segment::weights), 0,
+        trained_bytes(b, Segment::weights, n_elements), Role::weights);
     if (shape_.split_master) update.reads.push_back(update.writes.back());
   }
   draft_.add(std::move(update));
+}
+Action GradientActions::update_of(int b) const {
+  Action update{.verb = Verb::update,
+                .queue = block(b).updates_on_host ? QueueId::host : QueueId::compute,
+                .block = b};
+  if (decide_ >= 0) update.after.push_back(decide_);
+  if (each_decides_)
+    put(update.reads, block(b).updates_on_host ? layout_.arrived_sums : layout_.step_sums_on_host,
+        step_sum_offset(b), kSum_bytes, Role::square_sum);
+  return update;
+}
+
+// ---- States on a drive: reads run ahead of the updates by as many pieces as there are slots, and
+// writes behind them.
+
+std::vector<int> GradientActions::drive_blocks(std::span<const BlockPass> passes) const {
+  std::vector<int> blocks;
+  const auto add = [&](int b) {
+    if (block(b).n_state_pieces > 0 && std::ranges::find(blocks, b) == blocks.end())
+      blocks.push_back(b);
+  };
+  // Early updates follow the last backward of a block.
+  std::vector<int> last_first;
+  for (size_t t = passes.size(); t-- > 0;)
+    if (passes[t].backward && std::ranges::find(last_first, passes[t].block) == last_first.end())
+      last_first.push_back(passes[t].block);
+  for (size_t i = last_first.size(); i-- > 0;)
+    if (updates_early(last_first[i])) add(last_first[i]);
+  for (int b = 0; b < shape_.n_blocks(); ++b)
+    add(b);
+  return blocks;
+}
+
+void GradientActions::fill_state_slots() {
+  while (n_fetched_ < std::min(pieces_.size(), layout_.state_slots.size()))
+    fetch_next_piece();
+}
+void GradientActions::fetch_next_piece() {
+  if (n_fetched_ == pieces_.size()) return;
+  const auto [b, piece] = pieces_[n_fetched_];
+  Action fetch{.verb = Verb::fetch_states, .queue = QueueId::nvme_read, .block = b, .piece = piece};
+  const RegionId slot = layout_.state_slots[n_fetched_ % layout_.state_slots.size()];
+  put(fetch.writes, slot, 0, state_record(shape_, b, piece).states_bytes, Role::states);
+  fetch.after_commit = n_fetched_ == 0;
+  ++n_fetched_;
+  draft_.add(std::move(fetch));
+}
+
+void GradientActions::update_pieces(int b) {
+  fill_state_slots();
+  const auto first = std::ranges::find(pieces_, b, &StatePiece::block) - pieces_.begin();
+  for (int piece = 0; piece < block(b).n_state_pieces; ++piece) {
+    const auto slot = static_cast<size_t>(first + piece) % layout_.state_slots.size();
+    update_piece(b, piece, layout_.state_slots[slot]);
+    fetch_next_piece();
+  }
+}
+void GradientActions::update_piece(int b, int piece, RegionId slot) {
+  const StateRecord record = state_record(shape_, b, piece);
+  const auto of_segment = [&](std::vector<Bytes>& to, Segment s, Role role) {
+    const ByteRange range = element_bytes(shape_, b, s, record.begin, record.n_elements);
+    put(to, layout_.segment(b, s), range.offset, range.n_bytes, role);
+  };
+  Action update = update_of(b);
+  update.piece = piece;
+  of_segment(update.reads, Segment::grads, Role::grads);
+  put(update.reads, slot, 0, record.states_bytes, Role::states);
+  put(update.writes, slot, 0, record.n_bytes, Role::states);
+  of_segment(update.writes, Segment::weights, Role::weights);
+  if (stores_weights(shape_, b)) of_segment(update.reads, Segment::weights, Role::weights);
+  Action send{.verb = Verb::send_states, .queue = QueueId::nvme_write, .block = b, .piece = piece};
+  for (const Bytes& bytes : update.reads)
+    if (bytes.role == Role::square_sum) send.reads.push_back(bytes);
+  put(send.reads, slot, 0, record.n_bytes, Role::states);
+  draft_.release(send, slot);
+  draft_.add(std::move(update));
+  draft_.add(std::move(send));
 }
 
 }  // namespace ferry

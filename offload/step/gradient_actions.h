@@ -60,6 +60,21 @@ class GradientActions {
   void update_as_grads_arrive(int b);
   void update_in_need_order();
   void update(int b);
+  Action update_of(int b) const;
+  void update_pieces(int b);
+  void update_piece(int b, int piece, RegionId slot);
+  /** Blocks with states on a drive, in the order of their updates. */
+  std::vector<int> drive_blocks(std::span<const BlockPass> passes) const;
+  /** Reads the next piece into its slot, if there is one. */
+  void fetch_next_piece();
+  void fill_state_slots();
+  bool updates_early(int b) const {
+    return order_ == UpdateOrder::as_grads_arrive && block(b).is_trained && !block(b).is_tied &&
+           !shape_of(b).updates_late;
+  }
+  int64_t trained_bytes(int b, Segment s, int64_t n_elements) const {
+    return element_bytes(shape_, b, s, 0, n_elements).n_bytes;
+  }
 
   static constexpr int64_t kSum_element_bytes = sizeof(float);
   const StepShape& shape_;
@@ -73,6 +88,11 @@ class GradientActions {
   std::vector<bool> updated_;       ///< by block
   std::vector<Bytes> square_sums_;  ///< each block's, as the decision finds it
   int decide_ = -1;
+  struct StatePiece {
+    int block = 0, piece = 0;
+  };
+  std::vector<StatePiece> pieces_;  ///< on a drive, in the order of their updates
+  size_t n_fetched_ = 0;            ///< of these
 };
 
 }  // namespace ferry

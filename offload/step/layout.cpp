@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "offload/step/value_homes.h"
+#include "offload/step/state_pieces.h"
+#include "offload/step/values/value_homes.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 
@@ -34,6 +35,7 @@ class LayoutMaker {
 
   void go() {
     decide();
+    state_slots();  // first in their place, as a drive wants addresses
     segments();
     slots();
     saved();
@@ -100,13 +102,14 @@ class LayoutMaker {
       BlockLayout& out = out_.blocks[static_cast<size_t>(b)];
       out.is_trained = shape_.is_trained(b);
       out.streams = block(b).place.weights == Place::host;
-      out.updates_on_host = block(b).place.states == Place::host;
-      FERRY_CHECK(block(b).place.states == block(b).place.grads &&
-                      block(b).place.weights != Place::nvme &&
-                      block(b).place.states != Place::nvme && (!out.streams || out.updates_on_host),
-                  "{} cannot have weights on {}, states on {} and gradients on {}", block(b).name,
-                  name_of(block(b).place.weights), name_of(block(b).place.states),
-                  name_of(block(b).place.grads));
+      out.updates_on_host = block(b).place.updates() == Place::host;
+      out.n_state_pieces = shape_.n_state_pieces(b);
+      FERRY_CHECK(
+          block(b).place.updates() == block(b).place.grads && block(b).place.grads != Place::nvme &&
+              block(b).place.weights != Place::nvme && (!out.streams || out.updates_on_host),
+          "{} cannot have weights on {}, states on {} and gradients on {}", block(b).name,
+          name_of(block(b).place.weights), name_of(block(b).place.states),
+          name_of(block(b).place.grads));
       out.has_grads |= out.is_trained;
       if (out.has_grads) out_.first_backward = b;
       const bool is_fp32 = shape_.compute == DType::f32;
@@ -131,7 +134,9 @@ class LayoutMaker {
     if (s == Segment::grads) return block(b).place.grads;
     const bool is_weights =
         s == Segment::weights || (s == Segment::master && shape_.weights_are_master());
-    return is_weights && !decided(b).is_trained ? block(b).place.weights : block(b).place.states;
+    if (!is_weights) return block(b).place.states;
+    if (!decided(b).is_trained) return block(b).place.weights;
+    return block(b).place.updates();
   }
   /** The device keeps the block's weights, and its own or some that it borrows are updated on the
    * host. */
@@ -142,6 +147,20 @@ class LayoutMaker {
     };
     return is_elsewhere(b) ||
            std::ranges::any_of(block(b).borrowed, is_elsewhere, &BorrowedExtent::block);
+  }
+
+  void state_slots() {
+    const int64_t n_bytes = state_slot_bytes(shape_);
+    if (n_bytes == 0) return;
+    Place place = Place::nvme;
+    for (int b = 0; b < shape_.n_blocks(); ++b) {
+      if (decided(b).n_state_pieces == 0) continue;
+      FERRY_CHECK(place == Place::nvme || place == block(b).place.updates(),
+                  "states of a drive are updated in two places");
+      place = block(b).place.updates();
+    }
+    add_each(out_.state_slots, shape_.n_state_slots, Tag::staging, place, "state slot", n_bytes);
+    out_.state_window = add(Tag::staging, place, {"state window"}, n_bytes);
   }
 
   void segments() {

@@ -33,7 +33,8 @@ struct BlockLayout {
   /** A slot of the block's own for weights that stay on the device while the host updates them;
    * laid out as any weight slot. -1: passes read the segment or a slot. */
   RegionId own_slot = -1;
-  bool streams = false;  ///< its weights go through weight slots
+  bool streams = false;    ///< its weights go through weight slots
+  int n_state_pieces = 0;  ///< of states on a drive; 0: they do not live there
   bool updates_on_host = false;
   bool is_trained = false;
   bool has_grads = false;
@@ -53,6 +54,9 @@ struct Layout {
   std::vector<BlockLayout> blocks;
   int first_backward = 0;  ///< blocks before it have no backward
   std::vector<RegionId> weight_slots;
+  std::vector<RegionId> state_slots;  ///< states of a drive on their way, where they are updated
+  /** The same between steps and for checkpoints, beside a step's slots. */
+  RegionId state_window = -1;
   std::vector<RegionId> grad_slots;
   RegionId grad_temp = -1;  ///< gradients of one micro-batch before they are summed on the GPU
   std::vector<RegionId> grad_staging;  ///< per gradient slot, host

@@ -10,7 +10,7 @@ int ListDraft::add(Action action) {
   touches_.order(action);
   list_.push_back(std::move(action));
   const int index = static_cast<int>(list_.size()) - 1;
-  if (list_.back().verb != Verb::update) last_[static_cast<size_t>(list_.back().queue)] = index;
+  if (!ends_later(list_.back().verb)) last_[static_cast<size_t>(list_.back().queue)] = index;
   return index;
 }
 

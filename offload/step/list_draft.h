@@ -34,7 +34,7 @@ class ListDraft {
   void release_after_last_use(RegionId region) {
     release(list_[static_cast<size_t>(touches_.last_use(region))], region);
   }
-  /** The last action of each queue but updates; -1: none. */
+  /** The last action of each queue but those that end_later(); -1: none. */
   const std::array<int, kQueues>& last() const { return last_; }
   StepList take() { return std::move(list_); }
 
@@ -42,7 +42,7 @@ class ListDraft {
   const Layout& layout_;
   Touches touches_;
   StepList list_;
-  std::array<int, kQueues> last_{-1, -1, -1, -1, -1, -1};
+  std::array<int, kQueues> last_ = no_actions();
 };
 
 }  // namespace ferry

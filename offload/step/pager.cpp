@@ -8,7 +8,7 @@
 #include "offload/step/list_draft.h"
 #include "offload/step/passes.h"
 #include "offload/step/slot_pool.h"
-#include "offload/step/value_slots.h"
+#include "offload/step/values/value_slots.h"
 #include "src/base/error.h"
 
 namespace ferry {

@@ -38,6 +38,12 @@ std::vector<int> StepShape::backward_order() const {
   return order;
 }
 
+int StepShape::n_state_pieces(int block) const {
+  const BlockShape& b = blocks[static_cast<size_t>(block)];
+  if (!is_trained(block) || b.place.states != Place::nvme) return 0;
+  return static_cast<int>((b.n_trained_elements + state_piece_elements - 1) / state_piece_elements);
+}
+
 bool StepShape::tied(int block) const {
   for (int user = 0; user < n_blocks(); ++user) {
     const auto n_borrowed = static_cast<int>(blocks[static_cast<size_t>(user)].borrowed.size());

@@ -71,13 +71,17 @@ struct BlockValues {
 struct BlockPlacement {
   Place weights =
       Place::device;  ///< passes find them there; host: in a slot that is filled from there
-  Place states = Place::device;  ///< master and Adam states: the block is updated there
-  Place grads = Place::device;   ///< final gradients: the update finds them there
+  /** Master and Adam states: the block is updated there; nvme: where its gradients are, piece by
+   * piece. */
+  Place states = Place::device;
+  Place grads = Place::device;  ///< final gradients: the update finds them there
 
   BlockPlacement() = default;
   constexpr BlockPlacement(Place all) : weights(all), states(all), grads(all) {}
   constexpr BlockPlacement(Place weights_, Place states_, Place grads_)
       : weights(weights_), states(states_), grads(grads_) {}
+  /** The memory where the update reads and writes. */
+  constexpr Place updates() const { return states == Place::nvme ? grads : states; }
   bool operator==(const BlockPlacement&) const = default;
 };
 /** The host updates the block and the device keeps its weights, which are copied there once a step.
@@ -137,7 +141,11 @@ struct StepShape {
   int64_t batch_bytes = 0;       ///< ids, labels, lengths of one micro-batch
   int64_t generation_bytes = 0;  ///< keys and values, and logits, of texts that are gone on with
   int64_t save_buffer_bytes_max = kSaveBuffer_bytes;
-  bool trains = true;  ///< false: forward only, no gradients or states
+  /** States that live on a drive pass through slots of the host, a piece of so many elements in
+   * each: a multiple of simd::kStateBlock. */
+  int64_t state_piece_elements = 16 << 20;
+  int n_state_slots = 4;  ///< one is read, one updated, one written, and one waits
+  bool trains = true;     ///< false: forward only, no gradients or states
 
   int n_blocks() const { return static_cast<int>(blocks.size()); }
   /** Micro-batches whose activations are alive at once. */
@@ -154,6 +162,8 @@ struct StepShape {
   /** True if a trained tensor of this block has two uses: its gradients are always summed in fp32.
    */
   bool tied(int block) const;
+  /** Pieces of the block's states on a drive; 0: they do not live there. */
+  int n_state_pieces(int block) const;
   bool grads_fp32(int block) const {
     return compute == DType::f32 || n_micro_max > 1 || tied(block);
   }

@@ -23,8 +23,7 @@ class Touches {
   struct Range {
     int64_t begin = 0, end = 0;
     int writer = -1;
-    std::array<int, kQueues> readers{-1, -1, -1,
-                                     -1, -1, -1};  ///< since then, the last of each queue
+    std::array<int, kQueues> readers = no_actions();  ///< since then, the last of each queue
   };
   /** Calls `each` with ranges that make up these bytes. */
   template <class Each>
@@ -36,7 +35,7 @@ class Touches {
     std::array<int, kQueues> known;  ///< the last action of each queue that has ended before
   };
   std::vector<Past> actions_;
-  std::array<int, kQueues> last_{-1, -1, -1, -1, -1, -1};  ///< by queue
+  std::array<int, kQueues> last_ = no_actions();  ///< by queue
 };
 
 }  // namespace ferry

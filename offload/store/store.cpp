@@ -19,6 +19,14 @@ const Generation& ExtentStore::committed() const {
   return map_.committed.generation == 0 ? none_ : table(map_.committed.table);
 }
 
+bool ExtentStore::is_written(SegmentId segment) const {
+  std::lock_guard lock(state_mutex_);
+  for (int64_t extent = 0; extent < layout_.n_extents(segment); ++extent)
+    if (newest_.copies[static_cast<size_t>(layout_.index_of(segment, extent))] == kNoCopy)
+      return false;
+  return true;
+}
+
 std::vector<std::string> ExtentStore::pins() const {
   std::lock_guard lock(state_mutex_);
   std::vector<std::string> names;

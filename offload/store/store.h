@@ -93,6 +93,8 @@ class ExtentStore {
   const Generation& committed() const;
   /** The bytes that were written last, committed or not. */
   const Generation& newest() const { return newest_; }
+  /** All extents of the segment have been written, in this generation or in one before it. */
+  bool is_written(SegmentId segment) const;
   /** Names of the checkpoints that are kept, oldest first. */
   std::vector<std::string> pins() const;
   /** One of these; Error(usage) for another name. Valid until it is unpinned. */
@@ -122,10 +124,11 @@ class ExtentStore {
   void write_segment(SegmentId segment, std::span<const std::byte> from);
 
   /** Makes what was written last the newest generation; when it returns, the generation survives a
-   * power cut. Every lasting extent was written once, all writes of them were waited for, and none
-   * starts before it returns; reads and volatile segments go on beside it. Extents that
-   * only the generation before it had are free again. Copies the metadata, at most
-   * kMetadata_bytes_max bytes. Returns the generation's number. */
+   * power cut. Every lasting extent was written at some time, all writes of them were waited for,
+   * and none starts before it returns; those that were not written since the last commit stay as
+   * they are, and reads and volatile segments go on beside it. Extents that only the generation
+   * before it had are free again. Copies the metadata, at most kMetadata_bytes_max bytes. Returns
+   * the generation's number. */
   int64_t commit(std::string_view metadata);
   /** The next generation begins as this one, committed() or pinned(); writes since the last commit
    * are dropped. Throws Error(data) where the generation's table is damaged. No read or write is

@@ -36,6 +36,11 @@ struct PlanRequest {
   bool has_gpu = false;
   int64_t gpu_budget_bytes = 0;  ///< beyond the context; with has_gpu
   int64_t host_budget_bytes = INT64_MAX;
+  /** States may live on a drive, in a store of so many bytes at most, which has room for
+   * n_nvme_copies of them. */
+  bool has_nvme = false;
+  int64_t nvme_budget_bytes = INT64_MAX;
+  int n_nvme_copies = 2;
   /** Bytes that gpu_memory and host_memory hold besides these budgets, for messages that name those
    * options. */
   int64_t gpu_reserved_bytes = 0, host_reserved_bytes = 0;

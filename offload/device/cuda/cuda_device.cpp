@@ -223,7 +223,7 @@ class CudaDevice final : public Device {
   }
 
   static bool is_of_host(QueueId queue) {
-    return queue == QueueId::host || queue == QueueId::decision || queue == QueueId::save;
+    return queue == QueueId::host || queue >= QueueId::decision;
   }
   /** Null: the caller submits, to a stream that waits by itself. */
   HostQueue* thread_of(QueueId queue) {
@@ -234,6 +234,10 @@ class CudaDevice final : public Device {
         return &decision_;
       case QueueId::host:
         return &host_;
+      case QueueId::nvme_read:
+        return &nvme_read_;
+      case QueueId::nvme_write:
+        return &nvme_write_;
       default:
         return submitters_[static_cast<size_t>(queue)].get();
     }
@@ -249,6 +253,8 @@ class CudaDevice final : public Device {
     for (auto& submitter : submitters_)
       if (submitter) submitter->drain();
     host_.drain();
+    nvme_read_.drain();
+    nvme_write_.drain();
     decision_.drain();
     save_.drain();
   }
@@ -276,7 +282,7 @@ class CudaDevice final : public Device {
   HostFlags flags_;
   // Last: their threads end before what they use.
   std::unique_ptr<HostQueue> submitters_[3];  ///< threads of streams_, where these cannot wait
-  HostQueue host_, decision_, save_;
+  HostQueue host_, decision_, save_, nvme_read_, nvme_write_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "offload/step/value_homes.h"
+#include "offload/step/values/value_homes.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "offload/step/value_slots.h"
+#include "offload/step/values/value_slots.h"
 
 namespace ferry {
 

@@ -1,0 +1,50 @@
+#pragma once
+// The states of a step's blocks in an extent store: which segment holds which piece. The executor
+// reads and writes records of pieces (offload/step/state_pieces.h) on its drive queues and commits
+// after each step; a checkpoint pins what was committed.
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "offload/step/state_pieces.h"
+#include "offload/store/store.h"
+
+namespace ferry {
+
+class StateStore {
+ public:
+  /** The segments of a store for the states that the shape has on a drive; empty: it has none. */
+  static std::vector<StoredSegment> segments_of(const StepShape& shape);
+
+  /** The store was made of segments_of() the shape, else the caller has a bug; both outlive this.
+   */
+  StateStore(const StepShape& shape, ExtentStore& extents);
+
+  ExtentStore& extents() { return extents_; }
+  const ExtentStore& extents() const { return extents_; }
+  /** The piece has been written at least once. */
+  bool has(int block, int piece) const;
+  /** Reads what an update reads of the piece, as it was written last, into a slot of whole pages.
+   * Throws as ExtentStore::wait(). */
+  void read(int block, int piece, std::byte* slot) const;
+  /** Reads all of the record. */
+  void read_all(int block, int piece, std::byte* slot) const;
+  /** Writes all of the record beside what is committed. */
+  void write(int block, int piece, const std::byte* slot);
+
+ private:
+  struct Piece {
+    StateRecord record;
+    SegmentId states = -1, weights = -1;
+  };
+  const Piece& piece_of(int block, int piece) const {
+    return pieces_[static_cast<size_t>(block)][static_cast<size_t>(piece)];
+  }
+
+  ExtentStore& extents_;
+  std::vector<std::vector<Piece>> pieces_;  ///< by block
+};
+
+}  // namespace ferry
