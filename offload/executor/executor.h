@@ -216,6 +216,18 @@ class Executor {
   }
 
  private:
+  /** The update of a piece of states on a drive, but for where the states are. */
+  struct PieceUpdate {
+    StateRecord record;
+    std::vector<simd::AdamwArgs> tensors;
+    struct Part {
+      int64_t tensor_offset = 0;  ///< of the tensor in the block's segments
+      int group = 0;
+      int64_t begin = 0;  ///< of these elements in the piece
+    };
+    std::vector<Part> parts;   ///< as tensors
+    bool has_changed = false;  ///< in the last update: there is something to send
+  };
   /** The facts that the updates of a step follow. */
   struct Updates {
     UpdateOrder order{};        ///< the order of the step's list
@@ -254,9 +266,12 @@ class Executor {
   bool changes_states(const Action& action, const Updates& updates) const;
   void update(const Action& action, const Updates& updates);
   void update(int block, const Updates& updates);
+  PieceUpdate& piece_of(const Action& action) {
+    return piece_updates_[static_cast<size_t>(action.block)][static_cast<size_t>(action.piece)];
+  }
   void update_piece(const Action& action, const Updates& updates);
   void fetch_states(const Action& action);
-  void send_states(const Action& action, const Updates& updates);
+  void send_states(const Action& action);
   void prepare_updates();
   void prepare_pieces(int block);
   std::byte* address_of(int block, Segment segment, int64_t element) const;
@@ -304,18 +319,7 @@ class Executor {
     std::vector<TensorExtent> extents;  ///< the same tensors, ascending
     std::vector<ElementRange> gaps;     ///< between them
   };
-  std::vector<BlockUpdate> block_updates_;  ///< by block
-  /** The update of a piece of states on a drive, but for where the states are. */
-  struct PieceUpdate {
-    StateRecord record;
-    std::vector<simd::AdamwArgs> tensors;
-    struct Part {
-      int64_t tensor_offset = 0;  ///< of the tensor in the block's segments
-      int group = 0;
-      int64_t begin = 0;  ///< of these elements in the piece
-    };
-    std::vector<Part> parts;  ///< as tensors
-  };
+  std::vector<BlockUpdate> block_updates_;               ///< by block
   std::vector<std::vector<PieceUpdate>> piece_updates_;  ///< by block, piece
   StateStore* store_;
   std::optional<StateWindow> window_;

@@ -187,7 +187,7 @@ void Executor::run(const Action& action, const ActionMemory& memory, Updates& up
       fetch_states(action);
       break;
     case Verb::send_states:
-      send_states(action, updates);
+      send_states(action);
       break;
     case Verb::commit:
       store_->extents().commit(updates.metadata);
@@ -275,7 +275,9 @@ bool Executor::changes_states(const Action& action, const Updates& updates) cons
 }
 
 void Executor::update(const Action& action, const Updates& updates) {
-  if (!changes_states(action, updates)) return;
+  const bool changes = changes_states(action, updates);
+  if (action.piece >= 0) piece_of(action).has_changed = changes;
+  if (!changes) return;
   action.piece < 0 ? update(action.block, updates) : update_piece(action, updates);
 }
 
@@ -283,14 +285,13 @@ void Executor::fetch_states(const Action& action) {
   store_->read(action.block, action.piece, at<std::byte>(action.writes.front()));
 }
 
-void Executor::send_states(const Action& action, const Updates& updates) {
-  if (!changes_states(action, updates)) return;
+void Executor::send_states(const Action& action) {
+  if (!piece_of(action).has_changed) return;
   store_->write(action.block, action.piece, at<std::byte>(*find(action.reads, Role::states)));
 }
 
 void Executor::update_piece(const Action& action, const Updates& updates) {
-  PieceUpdate& update =
-      piece_updates_[static_cast<size_t>(action.block)][static_cast<size_t>(action.piece)];
+  PieceUpdate& update = piece_of(action);
   const StateRecord& record = update.record;
   auto* slot = at<std::byte>(*find(action.writes, Role::states));
   for (size_t t = 0; t < update.tensors.size(); ++t) {

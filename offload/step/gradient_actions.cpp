@@ -261,8 +261,6 @@ void GradientActions::update_piece(int b, int piece, RegionId slot) {
   of_segment(update.writes, Segment::weights, Role::weights);
   if (stores_weights(shape_, b)) of_segment(update.reads, Segment::weights, Role::weights);
   Action send{.verb = Verb::send_states, .queue = QueueId::nvme_write, .block = b, .piece = piece};
-  for (const Bytes& bytes : update.reads)
-    if (bytes.role == Role::square_sum) send.reads.push_back(bytes);
   put(send.reads, slot, 0, record.n_bytes, Role::states);
   draft_.release(send, slot);
   draft_.add(std::move(update));

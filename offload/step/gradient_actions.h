@@ -69,8 +69,8 @@ class GradientActions {
   void fetch_next_piece();
   void fill_state_slots();
   bool updates_early(int b) const {
-    return order_ == UpdateOrder::as_grads_arrive && block(b).is_trained && !block(b).is_tied &&
-           !shape_of(b).updates_late;
+    return order_ == UpdateOrder::as_grads_arrive && block(b).is_trained &&
+           block(b).updates_on_host && !block(b).is_tied && !shape_of(b).updates_late;
   }
   int64_t trained_bytes(int b, Segment s, int64_t n_elements) const {
     return element_bytes(shape_, b, s, 0, n_elements).n_bytes;

@@ -16,7 +16,8 @@ class Hidden {
  public:
   Hidden(const RunMemory& memory, const Action& action) : memory_(memory) {
     for (RegionId id = 0; id < static_cast<RegionId>(memory.layout().regions.size()); ++id)
-      if (id != memory.layout().save_buffer) regions_.push_back({id, bytes_of(id), {}});
+      if (id != memory.layout().save_buffer && memory.at(id))  // a drive's bytes pass through slots
+        regions_.push_back({id, bytes_of(id), {}});
     for (const Bytes& bytes : action.reads)
       use(bytes, kReads);
     for (const Bytes& bytes : action.writes)

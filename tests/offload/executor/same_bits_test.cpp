@@ -52,8 +52,8 @@ constexpr Activations kActivations[] = {Activations::keep, Activations::selectiv
                                         Activations::recompute,
 #endif
                                         Activations::host};
-constexpr Placing kPlacings[] = {Placing::gpu, Placing::host, Placing::mixed,
-                                 Placing::weights_on_gpu};
+constexpr Placing kPlacings[] = {Placing::gpu,   Placing::host,           Placing::mixed,
+                                 Placing::drive, Placing::weights_on_gpu, Placing::drive_of_cpu};
 
 TEST_P(SameBits, AReferenceThatLearnsSomething) {
   const ToyResult a = reference();
@@ -101,8 +101,9 @@ TEST_P(SameBits, WithFrozenTensorsToo) {
       for (double sum : expected.square_sums)
         EXPECT_TRUE(std::isfinite(sum) && sum > 0);
       for (int seed = 0; seed < n_seeds(); ++seed) {
-        o.placing = kPlacings[seed % 3];
+        o.placing = kPlacings[seed % 4];
         o.order = kOrders[seed / 3 % 2];
+        o.n_state_slots = 1 + seed % 3;
         o.activations = kActivations[seed / 2 % 3];
         o.mixed_activations = seed % 4 == 3;
         o.layer_inputs_on_host = seed / 2 % 2 == 1;
@@ -169,8 +170,10 @@ TEST_P(SameBits, UnderAdversarialOrders) {
   const ToyResult expected = reference();
   for (int seed = 0; seed < n_seeds(); ++seed)
     for (AccumulationOrder order : kOrders)
-      for (Placing placing : {Placing::host, Placing::mixed, Placing::weights_on_gpu}) {
+      for (Placing placing :
+           {Placing::host, Placing::mixed, Placing::weights_on_gpu, Placing::drive}) {
         ShapeOptions o = shape();
+        o.n_state_slots = 1 + seed % 4;
         o.placing = placing;
         o.order = order;
         o.activations = kActivations[seed % 3];
@@ -223,7 +226,7 @@ TEST_P(SameBits, WithThreads) {
   const ToyResult expected = reference();
   for (int i = 0; i < (std::getenv("FERRY_LONG") ? 60 : 6); ++i) {
     ShapeOptions o = shape();
-    o.placing = i % 2 ? Placing::mixed : Placing::host;
+    o.placing = i % 3 == 2 ? Placing::drive : i % 3 == 1 ? Placing::mixed : Placing::host;
     o.order = kOrders[i / 2 % 2];
     o.mixed_activations = true;
     o.layer_inputs_on_host = i % 3 == 1;

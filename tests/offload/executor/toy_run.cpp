@@ -198,9 +198,10 @@ ToyRun::ToyRun(const ToyOptions& options, std::unique_ptr<WorkerPool> pool)
       device_(options_.make_device ? options_.make_device(*pool_)
                                    : make_simulated_device(options_.device, *pool_)),
       memory_(*device_, layout_, *pool_),
-      work_(options_.shape, *device_),
-      executor_(std::make_unique<Executor>(
-          options_.shape, *device_, *pool_, memory_, work_, options_.overlap)) {
+      work_(options_.shape, *device_) {
+  make_store();
+  executor_ = std::make_unique<Executor>(options_.shape, *device_, *pool_, memory_, work_,
+                                         options_.overlap, states_ ? &*states_ : nullptr);
   if (options_.fault) executor_->set_fault(options_.fault);
   decide = [this](const StepSums& sums) {
     if (!options_.clips) {
@@ -236,6 +237,33 @@ UpdateRule ToyRun::rule() {
   return rule;
 }
 
+void ToyRun::make_store() {
+  constexpr int kKept = 1;
+  std::vector<StoredSegment> segments = StateStore::segments_of(options_.shape);
+  if (segments.empty()) return;
+  disk_.emplace(StoreLayout(segments, kKept).n_bytes(), options_.device.seed);
+  ExtentStore::create(*disk_, std::move(segments), kKept, "toy");
+  store_.emplace(*disk_, StoreIdentity{.run = "toy"});
+  states_.emplace(options_.shape, *store_);
+}
+
+void ToyRun::write_bytes(int block,
+                         Segment segment,
+                         int64_t offset,
+                         std::span<const std::byte> bytes) {
+  if (is_on_drive(block, segment))
+    return executor_->state_window()->write(block, segment, offset, bytes);
+  copy(*device_, memory_.segment(block, segment) + offset, bytes.data(), std::ssize(bytes));
+}
+void ToyRun::read_bytes(int block,
+                        Segment segment,
+                        int64_t offset,
+                        std::span<std::byte> bytes) const {
+  if (is_on_drive(block, segment))
+    return executor_->state_window()->read(block, segment, offset, bytes);
+  copy(*device_, bytes.data(), memory_.segment(block, segment) + offset, std::ssize(bytes));
+}
+
 void ToyRun::write_weights() {
   for (int b = 0; b < options_.shape.n_blocks(); ++b) {
     uint64_t index = 0;  // the values do not depend on what is frozen, as the offsets do
@@ -244,23 +272,26 @@ void ToyRun::write_weights() {
       for (size_t j = 0; j < w.size(); ++j)
         w[j] = hashed(static_cast<uint64_t>(b) << 40 | index << 32 | j);
       ++index;
-      auto at = [&](Segment s) {
-        return memory_.segment(b, s) +
-               element_bytes(options_.shape, b, s, t.offset, t.n_elements).offset;
+      const auto put = [&](Segment s, DType type, const void* values, DType from) {
+        std::vector<std::byte> bytes(w.size() * size_of(type));
+        simd::convert(bytes.data(), type, values, from, t.n_elements);
+        write_bytes(b, s, element_bytes(options_.shape, b, s, t.offset, t.n_elements).offset,
+                    bytes);
       };
       const bool has_master =
           options_.shape.trains && is_in_segment(options_.shape, Segment::master, t);
       if (has_master && options_.shape.split_master) {
         std::vector<uint16_t> high(w.size()), low(w.size());
         simd::split_f32(high.data(), low.data(), w.data(), t.n_elements);
-        copy(*device_, at(Segment::weights), high.data(), 2 * t.n_elements);
-        copy(*device_, at(Segment::master), low.data(), 2 * t.n_elements);
+        put(Segment::weights, DType::bf16, high.data(), DType::bf16);
+        put(Segment::master, DType::bf16, low.data(), DType::bf16);
         continue;
       }
-      if (has_master) write(*device_, at(Segment::master), DType::f32, w);
-      write(*device_, at(Segment::weights), options_.shape.compute, w);
+      if (has_master) put(Segment::master, DType::f32, w.data(), DType::f32);
+      put(Segment::weights, options_.shape.compute, w.data(), DType::f32);
     }
   }
+  executor_->commit_states("start");
 }
 
 void ToyRun::write_batches(int n_micro) {
@@ -327,14 +358,15 @@ ToyResult ToyRun::result() {
 
 std::vector<std::byte> ToyRun::states() const {
   std::vector<std::byte> states;
+  if (states_) executor_->state_window()->forget();
   for (int b = 0; b < options_.shape.n_blocks(); ++b)
     for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors)
       for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v}) {
-        if (!memory_.segment(b, s)) continue;  // frozen
+        if (layout_.segment(b, s) < 0) continue;  // frozen
         for (const ByteRange& range : ranges_of(options_.shape, b, s, t)) {
           const size_t begin = states.size();
           states.resize(begin + static_cast<size_t>(range.n_bytes));
-          copy(*device_, &states[begin], memory_.segment(b, s) + range.offset, range.n_bytes);
+          read_bytes(b, s, range.offset, std::span(states).subspan(begin));
         }
       }
   return states;
@@ -355,14 +387,16 @@ std::vector<double> ToyRun::square_sums() const {
 
 std::vector<std::vector<std::byte>> ToyRun::tensors() const {
   std::vector<std::vector<std::byte>> tensors;
+  if (states_) executor_->state_window()->forget();
   for (int b = 0; b < options_.shape.n_blocks(); ++b)
     for (const TensorExtent& t : options_.shape.blocks[static_cast<size_t>(b)].tensors) {
       auto& bytes = tensors.emplace_back();
       for (Segment s : {Segment::weights, Segment::master}) {
         if (!is_in_segment(options_.shape, s, t)) continue;
         const ByteRange range = element_bytes(options_.shape, b, s, t.offset, t.n_elements);
-        const std::byte* at = memory_.segment(b, s) + range.offset;
-        bytes.insert(bytes.end(), at, at + range.n_bytes);
+        const size_t begin = bytes.size();
+        bytes.resize(begin + static_cast<size_t>(range.n_bytes));
+        read_bytes(b, s, range.offset, std::span(bytes).subspan(begin));
       }
     }
   return tensors;

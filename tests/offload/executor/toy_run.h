@@ -13,6 +13,7 @@
 
 #include "offload/executor/executor.h"
 #include "tests/offload/step/shapes.h"
+#include "tests/offload/store/virtual_disk.h"
 
 namespace ferry::test {
 
@@ -87,6 +88,8 @@ class ToyRun {
   /** Master and weights of each tensor, block by block. */
   std::vector<std::vector<std::byte>> tensors() const;
   Executor& executor() { return *executor_; }
+  /** States that the shape keeps on a drive; null: it keeps none there. */
+  ExtentStore* store() { return store_ ? &*store_ : nullptr; }
   const RunMemory& memory() const { return memory_; }
   Device& device() { return *device_; }
   /** Gives the GPU's memory away and takes it again; updates of host blocks go on. */
@@ -112,7 +115,14 @@ class ToyRun {
   void note(const StepOutcome& outcome);
   UpdateRule rule();
   std::vector<simd::AdamwStep> steps_of(float factor) const;
+  void make_store();
   void write_weights();
+  void write_bytes(int block, Segment segment, int64_t offset, std::span<const std::byte> bytes);
+  void read_bytes(int block, Segment segment, int64_t offset, std::span<std::byte> bytes) const;
+  bool is_on_drive(int block, Segment segment) const {
+    const RegionId id = layout_.segment(block, segment);
+    return id >= 0 && layout_.region(id).place == Place::nvme;
+  }
 
   ToyOptions options_;
   Layout layout_;
@@ -121,6 +131,9 @@ class ToyRun {
   RunMemory memory_;
   ToyWork work_;
   std::optional<StepTracer> tracer_;  // outlives the executor's work
+  std::optional<VirtualDisk> disk_;
+  std::optional<ExtentStore> store_;
+  std::optional<StateStore> states_;
   std::unique_ptr<Executor> executor_;
   int step_ = 0;
   int n_updates_ = 0;

@@ -255,7 +255,7 @@ TEST(Lists, UpdateAsGradientsArriveButForLateAndTiedBlocks) {
       for (int b = 0; b < shape.n_blocks(); ++b) {
         const BlockShape& block = shape.blocks[static_cast<size_t>(b)];
         const bool arrives =
-            block.place.states == Place::host && !block.updates_late && !shape.tied(b);
+            block.place.updates() == Place::host && !block.updates_late && !shape.tied(b);
         const auto update = index_of(Verb::update, b);
         ASSERT_LT(update, std::ssize(list));
         EXPECT_EQ(update < index_of(Verb::decide, -1), arrives) << block.name;

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "offload/step/state_pieces.h"
 #include "tests/offload/step/contents.h"
 
 namespace ferry::test {
@@ -17,6 +18,9 @@ class ProgramMaker {
       for (Segment s : {Segment::weights, Segment::master, Segment::adam_m, Segment::adam_v})
         if (const RegionId id = layout_.segment(b, s); id >= 0)
           contents_.write({id, 0, layout_.region(id).n_bytes}, state_of(b, id, 0));
+    for (int b = 0; b < shape_.n_blocks(); ++b)
+      for (int piece = 0; piece < shape_.n_state_pieces(b); ++piece)
+        pieces_.push_back({b, piece});
     for (const ListRun& run : runs)
       add(run);
   }
@@ -47,7 +51,9 @@ class ProgramMaker {
         node.after.push_back(node_of[static_cast<size_t>(before)]);
       for (int b : action.after_update)
         if (auto at = updates_.find(b); at != updates_.end()) node.after.push_back(at->second);
+      if (action.after_commit) node.after.push_back(commit_);
       const int index = push(std::move(node));
+      if (action.verb == Verb::commit) commit_ = index;
       node_of.push_back(index);
       if (action.verb == Verb::update) updates_[action.block] = index;
       const bool waits = run.training ? action.verb == Verb::decide : &action == &run.list->back();
@@ -77,10 +83,21 @@ class ProgramMaker {
     if (action.verb == Verb::decide) touches.push_back({decision, 0, 1, true});
     if (action.verb == Verb::update && !decides_by_itself(action.block))
       touches.push_back({decision, 0, 1, false});
+    // Nor has what lies on the drive: a piece is read before it is written, and what a commit names
+    // is there.
+    const RegionId drive = decision + 1;
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      const auto at = static_cast<int64_t>(i);
+      const bool is_its = pieces_[i] == std::pair(action.block, action.piece);
+      const bool reads =
+          action.verb == Verb::commit || (action.verb == Verb::fetch_states && is_its);
+      if (reads) touches.push_back({drive, at, at + 1, false});
+      if (action.verb == Verb::send_states && is_its) touches.push_back({drive, at, at + 1, true});
+    }
     return touches;
   }
   bool decides_by_itself(int b) const {
-    return each_decides_ && block(b).place.states == Place::host;
+    return each_decides_ && block(b).place.updates() == Place::host;
   }
 
   // ---- What bytes hold
@@ -248,7 +265,20 @@ class ProgramMaker {
         break;
       }
       case Verb::update:
-        follow_update(a);
+        a.piece < 0 ? follow_update(a) : follow_piece(a);
+        break;
+      case Verb::fetch_states:
+        write_all(a, Role::states, state_record(shape_, b, a.piece).states_bytes,
+                  piece_of(a, drive_[{b, a.piece}]));
+        break;
+      case Verb::send_states:
+        check_all(a, Role::states, state_record(shape_, b, a.piece).n_bytes,
+                  piece_of(a, version_ + 1));
+        drive_[{b, a.piece}] = version_ + 1;
+        break;
+      case Verb::commit:
+        for (const auto& piece : pieces_)
+          if (drive_[piece] != version_ + 1) complain(" leaves a piece out");
         break;
       default:
         for (size_t i = 0; i < a.reads.size(); ++i)
@@ -313,6 +343,32 @@ class ProgramMaker {
     if (wants_grads && has_sum(b) && is_on_device) follow_sum(a);
   }
 
+  Content piece_of(const Action& a, int version) const {
+    return {What::states, a.block, a.piece, version};
+  }
+  /** Elements of a piece are updated in a slot; passes find the weights where they always do. */
+  void follow_piece(const Action& a) {
+    const int b = a.block;
+    const StateRecord record = state_record(shape_, b, a.piece);
+    if (each_decides_) check_all(a, Role::square_sum, 8, {What::square_sum, b, 0, step_});
+    for (const Bytes& bytes : all(a.reads, Role::grads, record.n_elements * grad_width(b)))
+      check_grads(bytes, b, record.begin * grad_width(b), shape_.n_blocks());
+    check_all(a, Role::states, record.states_bytes, piece_of(a, version_));
+    const bool reads_weights = shape_.weights_are_master() || shape_.split_master;
+    const int64_t weights_bytes = record.n_elements * compute_bytes(),
+                  first_byte = record.begin * compute_bytes();
+    const RegionId weights = layout_.segment(b, Segment::weights);
+    Content content = state_of(b, weights, version_);
+    content.from = first_byte;
+    check_all(a, Role::weights, reads_weights ? weights_bytes : 0, content);
+    content.step = version_ + 1;
+    for (const Bytes& bytes : all(a.writes, Role::weights, weights_bytes))
+      if (bytes.region != weights || bytes.offset != first_byte)
+        complain(" writes its weights elsewhere");
+    write_all(a, Role::weights, weights_bytes, content);
+    write_all(a, Role::states, record.n_bytes, piece_of(a, version_ + 1));
+  }
+
   void follow_update(const Action& a) {
     const int b = a.block;
     if (each_decides_) check_all(a, Role::square_sum, 8, {What::square_sum, b, 0, step_});
@@ -337,6 +393,9 @@ class ProgramMaker {
   Contents contents_;
   std::string name_;
   std::map<int, int> updates_;                   ///< by block: node of its last update
+  int commit_ = -1;                              ///< node of the last one
+  std::vector<std::pair<int, int>> pieces_;      ///< block, piece: what lies on the drive
+  std::map<std::pair<int, int>, int> drive_;     ///< by these: the version there
   std::map<std::pair<int, int>, int> n_writes_;  ///< by value and micro-batch, of this step
   std::array<int, kAllQueues> n_in_queue_{};
   int last_main_ = -1;

@@ -8,8 +8,13 @@
 
 namespace ferry::test {
 
-/** weights_on_gpu: the host updates what the GPU keeps. */
-enum class Placing { gpu, host, mixed, weights_on_gpu };
+/** weights_on_gpu: the host updates what the GPU keeps. drive: the host updates what lies on a
+ * drive; drive_of_cpu: the same where the device is the host. */
+enum class Placing { gpu, host, mixed, weights_on_gpu, drive, drive_of_cpu };
+inline constexpr BlockPlacement kStatesOnDrive{Place::host, Place::nvme, Place::host};
+inline constexpr BlockPlacement kStatesOnDriveOfCpu{Place::device, Place::nvme, Place::device};
+inline constexpr BlockPlacement kWeightsOnDeviceStatesOnDrive{Place::device, Place::nvme,
+                                                              Place::host};
 /** The frozen part: the embeddings and layer 0, layer 1 between trained ones, every block but the
  * embeddings, or each block's second tensor. */
 enum class Frozen { nothing, first_blocks, middle_block, all_but_embeddings, second_tensors };
@@ -28,6 +33,8 @@ struct ShapeOptions {
   int n_grad_slots = 2;
   int n_saved_slots = 2;
   int n_layer_input_slots = 2;
+  int n_state_slots = 2;
+  int64_t state_piece_elements = 1024;
   int64_t large_tensor_elements = 0;  ///< in layer 0
   bool trains = true;
   Frozen frozen = Frozen::nothing;
@@ -109,6 +116,10 @@ inline StepShape make_shape(const ShapeOptions& o) {
                   : Place::host;
     const bool in_mixture = o.placing == Placing::mixed && !end && index % 4 == 3;
     if (o.placing == Placing::weights_on_gpu || in_mixture) b.place = kWeightsOnDevice;
+    if (o.placing == Placing::drive) b.place = kStatesOnDrive;
+    if (o.placing == Placing::drive_of_cpu) b.place = kStatesOnDriveOfCpu;
+    if (o.placing == Placing::mixed && !end && index % 4 == 1)
+      b.place = index % 8 == 5 ? kWeightsOnDeviceStatesOnDrive : kStatesOnDrive;
     constexpr Activations kAll[] = {Activations::keep, Activations::recompute, Activations::host,
                                     Activations::selective};
     b.activations = o.mixed_activations ? kAll[index % 4] : o.activations;
@@ -131,6 +142,8 @@ inline StepShape make_shape(const ShapeOptions& o) {
   shape.n_saved_slots = o.n_saved_slots;
   shape.layer_inputs_on_host = o.layer_inputs_on_host;
   shape.n_layer_input_slots = o.n_layer_input_slots;
+  shape.n_state_slots = o.n_state_slots;
+  shape.state_piece_elements = o.state_piece_elements;
   chain_blocks(shape, layer_input_bytes(o.compute));
   shape.scratch_bytes = 1024;
   shape.batch_bytes = 2 * kWidth * static_cast<int64_t>(sizeof(float));
@@ -151,6 +164,8 @@ inline StepShape random_shape(std::mt19937_64& random) {
   o.n_saved_slots = 1 + up_to(3);
   o.layer_inputs_on_host = up_to(2) == 0;
   o.n_layer_input_slots = 2 + up_to(6);
+  o.n_state_slots = 1 + up_to(4);
+  o.state_piece_elements = 256 * (1 + up_to(30));
   o.tied = up_to(2) == 0;
   o.n_layers = up_to(11);
   o.states = static_cast<simd::StateType>(up_to(3));
@@ -160,19 +175,19 @@ inline StepShape random_shape(std::mt19937_64& random) {
     shape.blocks.resize(1);
     chain_blocks(shape, layer_input_bytes(o.compute));
   }
-  const int placing = up_to(4), activations = up_to(5);
+  constexpr BlockPlacement kAll[] = {Place::device, Place::host, kWeightsOnDevice, kStatesOnDrive,
+                                     kWeightsOnDeviceStatesOnDrive};
+  constexpr int kPlacings = std::size(kAll);
+  const int placing = up_to(kPlacings + 1), activations = up_to(5);
   for (BlockShape& b : shape.blocks) {
-    constexpr BlockPlacement kAll[] = {Place::device, Place::host, kWeightsOnDevice};
-    b.place = kAll[placing == 3 ? up_to(3) : placing];
+    b.place = kAll[placing == kPlacings ? up_to(kPlacings) : placing];
     b.activations = static_cast<Activations>(activations == 4 ? up_to(4) : activations);
     if (up_to(10) == 0) b.saved_bytes = b.saved_recomputed_bytes = 0;
     b.updates_late = up_to(3) == 0;
   }
   // Gradients of what is shared are added in one place; its weights may be in two.
   const auto live_with = [&](BlockShape& b, const BlockShape& owner) {
-    b.place = owner.place.states == Place::device ? BlockPlacement(Place::device)
-              : up_to(2)                          ? BlockPlacement(Place::host)
-                                                  : kWeightsOnDevice;
+    b.place = owner.place.grads == Place::device ? Place::device : kAll[1 + up_to(kPlacings - 1)];
   };
   for (BlockShape& b : shape.blocks)
     for (const BorrowedExtent& borrowed : b.borrowed)
