@@ -42,16 +42,19 @@ Session::Session(const ModelTable& model,
               .device = device_->is_cuda() ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU),
               .graphs = options.graphs,
               .generation = options.generation})),
-      executor_(
-          std::make_unique<Executor>(shape, *device_, *pool_, *memory_, *runner_, options.overlap)),
-      segments_(shape, *device_, *memory_),
-      optimizer_(options.optimizer, model.groups) {}
+      drive_(shape, *memory_, options.drive),
+      executor_(std::make_unique<Executor>(
+          shape, *device_, *pool_, *memory_, *runner_, options.overlap, drive_.store())),
+      segments_(shape, *device_, *memory_, executor_->state_window()),
+      optimizer_(options.optimizer, model.groups),
+      describe_(options.describe) {}
 
 Session::~Session() = default;
 
 std::optional<StepOutcome> Session::run(std::span<const HostBatch> micro_batches,
                                         const UpdateRule& rule,
                                         const std::function<bool()>& drops) {
+  if (segments_.take_changed()) executor_->commit_states(describe(state()));
   int64_t n_label_items = 0, n_end_items = 0;
   for (size_t m = 0; m < micro_batches.size(); ++m) {
     runner_->load(static_cast<int>(m), micro_batches[m]);
@@ -74,6 +77,9 @@ std::optional<StepReport> Session::step_unless(std::span<const HostBatch> micro_
   rule.decide = [&](const StepSums& sums) {
     return rule.steps_ahead.empty() ? optimizer_.decide(sums.square_sum)
                                     : optimizer_.decide_each(sums);
+  };
+  rule.describe = [&] {
+    return describe({.n_steps = n_steps_ + 1, .optimizer = optimizer_.state()});
   };
   const std::optional<StepOutcome> outcome = run(micro_batches, rule, drops);
   if (!outcome) return std::nullopt;
@@ -102,6 +108,7 @@ void Session::rehearse(std::span<const HostBatch> micro_batches) {
   UpdateRule rule = {.decide = [&](const StepSums& sums) {
     return std::isfinite(sums.square_sum) ? Decision{.steps = steps} : Decision{.skip = true};
   }};
+  rule.describe = [&] { return describe(state()); };
   if (!optimizer_.steps_ahead().empty()) rule.steps_ahead = steps;
   run(micro_batches, rule);
   executor_->settle();
@@ -127,6 +134,7 @@ void Session::return_to_gpu() {
 
 Segments& Session::segments() {
   executor_->settle();
+  if (StateWindow* window = executor_->state_window()) window->forget();
   return segments_;
 }
 

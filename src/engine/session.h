@@ -18,6 +18,7 @@
 #include "src/engine/cuda/cuda_allocator.h"
 #include "src/engine/host_batch.h"
 #include "src/engine/optimizer.h"
+#include "src/engine/state/drive_states.h"
 #include "src/engine/state/segments.h"
 
 namespace ferry {
@@ -25,6 +26,12 @@ namespace ferry {
 class ModelRunner;
 
 enum class DeviceKind : uint8_t { cuda, cpu };
+
+/** The state that a session carries from step to step beside its segments. */
+struct SessionState {
+  int64_t n_steps = 0;  ///< taken, skipped ones too
+  OptimizerState optimizer;
+};
 
 struct SessionOptions {
   DeviceKind device = DeviceKind::cpu;
@@ -38,6 +45,9 @@ struct SessionOptions {
   float label_smoothing = 0;
   GenerationShape generation;  ///< as the plan has room for it
   OptimizerOptions optimizer;
+  DriveOptions drive;  ///< of states on a drive
+  /** The text that a generation of these carries: a trainer resumes with it. */
+  std::function<std::string(const SessionState&)> describe;
 };
 
 struct StepReport {
@@ -48,12 +58,6 @@ struct StepReport {
   bool skipped = false;
   bool clipped = false;
   int64_t n_skipped_in_a_row = 0;
-};
-
-/** The state that a session carries from step to step beside its segments. */
-struct SessionState {
-  int64_t n_steps = 0;  ///< taken, skipped ones too
-  OptimizerState optimizer;
 };
 
 class Session {
@@ -95,6 +99,8 @@ class Session {
   Segments& segments();
   /** The values that a checkpoint needs beside the segments; asked while steps go on. */
   const FrozenWeights& frozen_weights() const { return segments_.frozen(); }
+  /** States on a drive; null: there are none. */
+  StateStore* drive_store() { return drive_.store(); }
   Executor& executor() { return *executor_; }
   Device& device() { return *device_; }
   ModelRunner& runner() { return *runner_; }
@@ -114,6 +120,9 @@ class Session {
   std::optional<StepOutcome> run(std::span<const HostBatch> micro_batches,
                                  const UpdateRule& rule,
                                  const std::function<bool()>& drops = {});
+  std::string describe(const SessionState& state) const {
+    return describe_ ? describe_(state) : std::string();
+  }
 
   const StepShape& shape_;
   std::unique_ptr<WorkerPool> pool_;
@@ -121,9 +130,11 @@ class Session {
   std::unique_ptr<RunMemory> memory_;
   std::unique_ptr<CudaLibraryRegion> library_region_;  ///< on CUDA
   std::unique_ptr<ModelRunner> runner_;
+  DriveStates drive_;
   std::unique_ptr<Executor> executor_;
   Segments segments_;
   Optimizer optimizer_;
+  std::function<std::string(const SessionState&)> describe_;
   int64_t n_steps_ = 0;  ///< steps taken, skipped ones too: keys the random numbers
 };
 

@@ -19,6 +19,7 @@
 #include "models/family.h"
 #include "src/data/hash.h"
 #include "src/plan/param_groups.h"
+#include "tests/config/config_fixture.h"
 #include "tests/engine/toy_runs.h"
 
 namespace ferry::test {
@@ -56,6 +57,15 @@ std::vector<BlockPlacement> mixed_places(const ToyModel& model) {
   std::vector<BlockPlacement> places(model.table.blocks.size(), Place::host);
   for (size_t b = 1; b + 1 < places.size(); ++b)
     if (b % 2 == 1) places[b] = b % 4 == 1 ? BlockPlacement(Place::device) : kWeightsOnDevice;
+  return places;
+}
+
+/** States on a drive, of all blocks or of some between others. */
+std::vector<BlockPlacement> drive_places(const ToyModel& model, BlockPlacement one, bool is_mixed) {
+  std::vector<BlockPlacement> places(model.table.blocks.size(), one);
+  if (is_mixed) places = mixed_places(model);
+  for (size_t b = 2; b + 1 < places.size() && is_mixed; b += 2)
+    places[b] = one;
   return places;
 }
 
@@ -139,6 +149,23 @@ std::vector<ToyPlacement> placements(const ToyModel& model) {
     weights_on_device(p);
     p.order = AccumulationOrder::vertical, p.mode = SimulatedMode::threads, p.pauses = true;
   });
+  const auto on_drive = [&](BlockPlacement one, bool is_mixed) {
+    return [&model, one, is_mixed](auto& p) {
+      static const config::TemporaryDirectory directory;
+      p.places = drive_places(model, one, is_mixed);
+      p.drive_files = {(directory.path() / "states").string()};
+    };
+  };
+  constexpr BlockPlacement kOnDrive = {Place::host, Place::nvme, Place::host};
+  add("states on a drive", on_drive(kOnDrive, false));
+  add("states on a drive, weights on the device, threads, paused", [&](auto& p) {
+    on_drive({Place::device, Place::nvme, Place::host}, false)(p);
+    p.mode = SimulatedMode::threads, p.pauses = true;
+  });
+  add("states of some blocks on a drive, vertical", [&](auto& p) {
+    on_drive(kOnDrive, true)(p);
+    p.order = AccumulationOrder::vertical;
+  });
   add("paused", [](auto& p) { p.pauses = true; });
   add("host, paused", [](auto& p) { p.place = Place::host, p.pauses = true; });
   add("without CUDA graphs", [](auto& p) { p.graphs = false; });
@@ -169,6 +196,7 @@ bool is_in_sample(const ToyPlacement& placement) {
       "host, serial optimizer, adversarial",
       "host, threads",
       "mixed",
+      "states of some blocks on a drive, vertical",
       "host, paused",
   };
   return sample.contains(placement.name) || placement.queue_seed == 1;
@@ -214,7 +242,7 @@ void expect_same_bits_everywhere(const ToyModel& model,
     ++n_compared;
   }
   if (only_sample) {
-    EXPECT_EQ(n_compared, 10) << "a placement of the sample has another name";
+    EXPECT_EQ(n_compared, 11) << "a placement of the sample has another name";
   }
 }
 

@@ -161,8 +161,11 @@ ToyResult run_toy(const ToyModel& model, const ToyPlacement& placement, int n_st
                                             : 3 * layer < 2 * n ? Activations::selective
                                                                 : Activations::keep;
   }
+  shape.state_piece_elements = 16 << 10;  // several pieces a block
   Layout layout = make_layout(shape);
   SessionOptions options;
+  options.drive = {.files = {placement.drive_files.begin(), placement.drive_files.end()},
+                   .run = "toy"};
   options.device = placement.device;
   options.simulated = {.mode = placement.mode,
                        .seed = placement.queue_seed,

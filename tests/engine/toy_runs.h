@@ -49,6 +49,7 @@ struct ToyPlacement {
   HostWaits host_waits = HostWaits::probed;
   bool overlap = true;
   bool graphs = true;
+  std::vector<std::string> drive_files;  ///< of the store, where `places` has states on a drive
   bool pauses = false;  ///< gives the GPU's memory away between steps, and takes it back
   int n_workers = 2;
   std::function<void(StepList&)> fault;

@@ -10,25 +10,40 @@
 
 namespace ferry {
 
-void Segments::write(std::byte* to, Place place, const void* from, int64_t n_bytes) {
+void Segments::write(int block, Segment segment, const ByteRange& range, const void* from) {
   memory_.note_new_weights();
-  if (place == Place::host) {
-    std::memcpy(to, from, static_cast<size_t>(n_bytes));
-    return;
+  has_changed_ = true;
+  std::byte* const begin = memory_.segment(block, segment);  // null on a drive
+  switch (memory_.place_of(block, segment)) {
+    case Place::host:
+      std::memcpy(begin + range.offset, from, static_cast<size_t>(range.n_bytes));
+      return;
+    case Place::device:
+      device_.submit(QueueId::h2d, [&] {
+        device_.copy(QueueId::h2d, begin + range.offset, from, range.n_bytes);
+      });
+      return device_.drain();
+    case Place::nvme:
+      return window_->write(
+          block, segment, range.offset,
+          {static_cast<const std::byte*>(from), static_cast<size_t>(range.n_bytes)});
   }
-  FERRY_CHECK(place == Place::device, "a segment on {}", name_of(place));
-  device_.submit(QueueId::h2d, [&] { device_.copy(QueueId::h2d, to, from, n_bytes); });
-  device_.drain();
 }
 
-void Segments::read(void* to, const std::byte* from, Place place, int64_t n_bytes) const {
-  if (place == Place::host) {
-    std::memcpy(to, from, static_cast<size_t>(n_bytes));
-    return;
+void Segments::read(int block, Segment segment, const ByteRange& range, void* to) const {
+  const std::byte* const begin = memory_.segment(block, segment);  // null on a drive
+  switch (memory_.place_of(block, segment)) {
+    case Place::host:
+      std::memcpy(to, begin + range.offset, static_cast<size_t>(range.n_bytes));
+      return;
+    case Place::device:
+      device_.submit(QueueId::d2h,
+                     [&] { device_.copy(QueueId::d2h, to, begin + range.offset, range.n_bytes); });
+      return device_.drain();
+    case Place::nvme:
+      return window_->read(block, segment, range.offset,
+                           {static_cast<std::byte*>(to), static_cast<size_t>(range.n_bytes)});
   }
-  FERRY_CHECK(place == Place::device, "a segment on {}", name_of(place));
-  device_.submit(QueueId::d2h, [&] { device_.copy(QueueId::d2h, to, from, n_bytes); });
-  device_.drain();
 }
 
 // Piece by piece: a whole embedding's halves beside its values would be host memory that no plan
@@ -49,9 +64,7 @@ bool Segments::lacks_master(int block, int64_t offset) const {
 void Segments::set_piece(int block, int64_t offset, std::span<const float> values) {
   const auto n = static_cast<int64_t>(values.size());
   const auto put = [&](Segment segment, const void* from) {
-    const ByteRange range = element_bytes(shape_, block, segment, offset, n);
-    write(memory_.segment(block, segment) + range.offset, memory_.place_of(block, segment), from,
-          range.n_bytes);
+    write(block, segment, element_bytes(shape_, block, segment, offset, n), from);
   };
   const bool is_trained = has_master(block, offset);
   if (is_trained && shape_.split_master) {
@@ -77,9 +90,7 @@ void Segments::get_param(int block, int64_t offset, std::span<float> values) con
 void Segments::get_piece(int block, int64_t offset, std::span<float> values) const {
   const auto n = static_cast<int64_t>(values.size());
   const auto get = [&](Segment segment, void* to) {
-    const ByteRange range = element_bytes(shape_, block, segment, offset, n);
-    read(to, memory_.segment(block, segment) + range.offset, memory_.place_of(block, segment),
-         range.n_bytes);
+    read(block, segment, element_bytes(shape_, block, segment, offset, n), to);
   };
   const bool is_trained = has_master(block, offset);
   if (is_trained && shape_.split_master) {
@@ -99,20 +110,16 @@ void Segments::set_bytes(int block,
                          Segment segment,
                          int64_t offset,
                          std::span<const std::byte> bytes) {
-  write(memory_.segment(block, segment) + offset, memory_.place_of(block, segment), bytes.data(),
-        static_cast<int64_t>(bytes.size()));
+  write(block, segment, {offset, std::ssize(bytes)}, bytes.data());
 }
 
 int64_t Segments::bytes_of_segment(int block, Segment segment) const {
-  RegionId id = memory_.layout().segment(block, segment);
-  return id < 0 ? 0 : memory_.layout().region(id).n_bytes;
+  return memory_.layout().segment(block, segment) < 0 ? 0 : segment_bytes(shape_, block, segment);
 }
 
 std::vector<std::byte> Segments::bytes_of(int block, Segment segment) const {
   std::vector<std::byte> bytes(static_cast<size_t>(bytes_of_segment(block, segment)));
-  if (!bytes.empty())
-    read(bytes.data(), memory_.segment(block, segment), memory_.place_of(block, segment),
-         static_cast<int64_t>(bytes.size()));
+  if (!bytes.empty()) read(block, segment, {0, std::ssize(bytes)}, bytes.data());
   return bytes;
 }
 

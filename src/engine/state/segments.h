@@ -3,17 +3,20 @@
 // (later) checkpoints; never inside a step. The caller has settled the executor.
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "offload/executor/run_memory.h"
+#include "offload/executor/state_window.h"
 #include "src/engine/state/frozen_weights.h"
 
 namespace ferry {
 
 class Segments {
  public:
-  Segments(const StepShape& shape, Device& device, RunMemory& memory)
-      : shape_(shape), device_(device), memory_(memory) {}
+  /** `window` shows what lives on a drive; null: nothing does. */
+  Segments(const StepShape& shape, Device& device, RunMemory& memory, StateWindow* window)
+      : shape_(shape), device_(device), memory_(memory), window_(window) {}
 
   /** Sets fp32 values of a parameter: the master copy, if there is one, and the weights. */
   void set_param(int block, int64_t offset, std::span<const float> values);
@@ -26,6 +29,8 @@ class Segments {
   void set_bytes(int block, Segment segment, int64_t offset, std::span<const std::byte> bytes);
   /** All bytes of a segment; empty if the run has none of it. */
   std::vector<std::byte> bytes_of(int block, Segment segment) const;
+  /** True once after something was set: what lies on a drive has to be committed. */
+  bool take_changed() { return std::exchange(has_changed_, false); }
   /** The values of parameters that have no master copy, for as long as the run lasts. */
   const FrozenWeights& frozen() const { return frozen_; }
   void set_frozen(FrozenWeights frozen) { frozen_ = std::move(frozen); }
@@ -36,13 +41,15 @@ class Segments {
   }
   void set_piece(int block, int64_t offset, std::span<const float> values);
   void get_piece(int block, int64_t offset, std::span<float> values) const;
-  void write(std::byte* to, Place place, const void* from, int64_t n_bytes);
-  void read(void* to, const std::byte* from, Place place, int64_t n_bytes) const;
+  void write(int block, Segment segment, const ByteRange& range, const void* from);
+  void read(int block, Segment segment, const ByteRange& range, void* to) const;
   int64_t bytes_of_segment(int block, Segment segment) const;
 
   const StepShape& shape_;
   Device& device_;
   RunMemory& memory_;
+  StateWindow* window_;
+  bool has_changed_ = false;
   FrozenWeights frozen_;
 };
 

@@ -1,0 +1,43 @@
+#include "src/engine/state/drive_states.h"
+
+#include <fmt/format.h>
+
+#include "src/base/error.h"
+
+namespace ferry {
+namespace {
+
+/** The slots through which states pass: the drive may know them beforehand. */
+std::span<std::byte> window_of(const RunMemory& memory) {
+  const std::vector<RegionId>& slots = memory.layout().state_slots;
+  const auto slot_bytes = memory.layout().region(slots.front()).n_bytes;
+  return {memory.at(slots.front()), slots.size() * static_cast<size_t>(slot_bytes)};
+}
+
+}  // namespace
+
+int64_t drive_store_bytes(const StepShape& shape, int n_kept) {
+  std::vector<StoredSegment> segments = StateStore::segments_of(shape);
+  return segments.empty() ? 0 : StoreLayout(std::move(segments), n_kept).n_bytes();
+}
+
+DriveStates::DriveStates(const StepShape& shape,
+                         const RunMemory& memory,
+                         const DriveOptions& options) {
+  std::vector<StoredSegment> segments = StateStore::segments_of(shape);
+  if (segments.empty()) return;
+  FERRY_CHECK(!options.files.empty(), "states on a drive, but no file for them");
+  DiskOptions disk = options.disk;
+  disk.must_exist = !options.uuid.empty();
+  disk.window = window_of(memory);
+  const auto fault = StoreLayout::fault_in(segments, options.n_kept);
+  FERRY_CHECK(!fault, "{}", *fault);
+  disk_ = open_disk(options.files, StoreLayout(segments, options.n_kept).n_bytes(), disk);
+  std::string uuid = options.uuid;
+  if (uuid.empty())
+    uuid = ExtentStore::create(*disk_, std::move(segments), options.n_kept, options.run);
+  extents_.emplace(*disk_, StoreIdentity{.run = options.run, .uuid = uuid});
+  states_.emplace(shape, *extents_);
+}
+
+}  // namespace ferry
