@@ -238,9 +238,12 @@ class CudaDevice final : public Device {
         return &nvme_read_;
       case QueueId::nvme_write:
         return &nvme_write_;
-      default:
+      case QueueId::compute:
+      case QueueId::h2d:
+      case QueueId::d2h:
         return submitters_[static_cast<size_t>(queue)].get();
     }
+    return nullptr;
   }
   template <class Work>
   void enqueue(QueueId queue, Work&& work) {
