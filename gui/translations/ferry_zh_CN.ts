@@ -5461,5 +5461,37 @@ To get some, set &quot;%1&quot; (sample_prompts) in a new run of the task causal
         <source>Threads</source>
         <translation>线程</translation>
     </message>
+    <message>
+        <source>A third place beside GPU and host memory: directories on NVMe drives, separated by commas, one for each drive. What host memory has no room for lives there, optimizer states first, then weights, then gradients; several drives share it in stripes. A step reads and writes it once, so slow drives make slow steps. Empty: no drive is used. Never changes the result.</source>
+        <translation>GPU 和主机内存之外的第三个存放位置：NVMe 硬盘上的目录，以逗号分隔，每块硬盘一个。主机内存放不下的内容存放在那里，先是优化器状态，然后是权重，最后是梯度；多块硬盘以条带方式分担。每一步都会读写一遍，因此慢的硬盘会使每一步变慢。留空：不使用硬盘。从不改变结果。</translation>
+    </message>
+    <message>
+        <source>Bytes that may be written to the drives of nvme_path, all of them together, in their life, as their data sheets say (TBW). The plan then says how long they last at the run&apos;s rate; auto: not known.</source>
+        <translation>nvme_path 的所有硬盘在其寿命内总共可写入的字节数，以其数据表为准（TBW）。计划会据此说明按此运行的速度它们能用多久；auto：未知。</translation>
+    </message>
+    <message>
+        <source>Endurance of the drives</source>
+        <translation>硬盘的写入寿命</translation>
+    </message>
+    <message>
+        <source>NVMe directories</source>
+        <translation>NVMe 目录</translation>
+    </message>
+    <message>
+        <source>NVMe space</source>
+        <translation>NVMe 空间</translation>
+    </message>
+    <message>
+        <source>Space that a run may take on the drives of nvme_path, all of them together; auto takes what is free there, and keeps a margin.</source>
+        <translation>一次运行在 nvme_path 的所有硬盘上总共可占用的空间；auto 使用那里的空闲空间，并留出余量。</translation>
+    </message>
+    <message>
+        <source>bytes, or 400GiB</source>
+        <translation>字节数，或 400GiB</translation>
+    </message>
+    <message>
+        <source>bytes, or 600TB</source>
+        <translation>字节数，或 600TB</translation>
+    </message>
 </context>
 </TS>

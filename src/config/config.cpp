@@ -236,6 +236,7 @@ void Config::settle() {
   settle_model();
   settle_batch();
   settle_evaluation();
+  settle_nvme();
 }
 
 void Config::settle_model() {
@@ -322,6 +323,21 @@ void Config::settle_evaluation() {
                             dataset.where, fraction.where),
                 "leave one out");
   choose("eval_fraction", "0", "eval_dataset");
+}
+
+void Config::settle_nvme() {
+  constexpr std::string_view kPath = "nvme_path";
+  if (!list(kPath).empty()) return;
+  for (const std::string_view key : {"nvme_memory", "nvme_endurance"}) {
+    if (is_auto(key)) continue;
+    // A run that leaves its drive keeps the other settings in its config.toml.
+    if (origin(key).source >= origin(kPath).source)
+      throw Error(
+          Fault::usage, "config.nvme",
+          fmt::format("{} is given ({}), but {} names no directory", key, origin(key).where, kPath),
+          fmt::format("give the drive's directory, as --nvme-path DIR, or leave {} out", key));
+    choose(key, "auto", kPath);
+  }
 }
 
 std::string Config::to_toml(bool with_origins) const {

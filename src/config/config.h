@@ -71,8 +71,8 @@ class Config {
   const std::vector<std::string>& notes() const { return notes_; }
 
   /** Rules between training options: a model is read or drawn, batch sizes must multiply,
-   * eval_dataset takes the place of eval_fraction. A value from a weaker source yields; throws
-   * Error(usage) when two equally strong ones contradict. */
+   * eval_dataset takes the place of eval_fraction, a budget of drives needs a drive. A value from a
+   * weaker source yields; throws Error(usage) when two equally strong ones contradict. */
   void settle();
 
   /** Every option as TOML, by group; with_origins adds `# from ...` to each line. */
@@ -87,6 +87,7 @@ class Config {
   void settle_model();
   void settle_batch();
   void settle_evaluation();
+  void settle_nvme();
 
   std::vector<Setting> settings_;  // parallel to option_table()
   std::vector<std::string> notes_;

@@ -327,6 +327,39 @@ TEST(Evaluation, ADatasetTakesThePlaceOfAWeakerFraction) {
                   "both");
 }
 
+TEST(Nvme, SeveralDirectoriesAreAList) {
+  using Paths = std::vector<std::string>;
+  TemporaryDirectory directory;
+  const auto file = directory.write("f.toml", "nvme_path = [\"/a b\", \"c\"]\n").string();
+  EXPECT_EQ(parse("train", {"--config", file}).config.list("nvme_path"), (Paths{"/a b", "c"}));
+  const Config config =
+      parse("train", {"--nvme-path=/a, /b", "--nvme-memory=400GiB", "--nvme-endurance=600TB"})
+          .config;
+  EXPECT_EQ(config.list("nvme_path"), (Paths{"/a", "/b"}));
+  EXPECT_EQ(config.maybe_integer("nvme_memory"), 400ll << 30);
+  EXPECT_EQ(config.maybe_integer("nvme_endurance"), 600'000'000'000'000);
+  EXPECT_TRUE(parse("train", {}).config.list("nvme_path").empty());
+  EXPECT_CONTAINS(usage_error([] { parse("train", {"--nvme-path=/a,,/b"}); }), "nvme_path");
+}
+
+TEST(Nvme, ABudgetNeedsADrive) {
+  for (const std::string key : {"nvme_memory", "nvme_endurance"}) {
+    const std::string flag = key == "nvme_memory" ? "--nvme-memory=1GiB" : "--nvme-endurance=1TB";
+    const std::string message = usage_error([&] { parse("train", {flag}); });
+    EXPECT_CONTAINS(message, key + " is given (");
+    EXPECT_CONTAINS(message, "nvme_path names no directory");
+    EXPECT_CONTAINS(message, "--nvme-path DIR");
+    // Both from one place contradict each other; a run that leaves its drive does not.
+    EXPECT_CONTAINS(usage_error([&] { parse("train", {flag, "--nvme-path="}); }), "no directory");
+    TemporaryDirectory directory;
+    const auto file = directory.write("f.toml", "nvme_path = [\"/a\"]\n" + key + " = \"9GiB\"\n");
+    EXPECT_EQ(parse("train", {"--config", file.string()}).config.maybe_integer(key), 9ll << 30);
+    const Config left = parse("train", {"--config", file.string(), "--nvme-path="}).config;
+    EXPECT_TRUE(left.is_auto(key));
+    EXPECT_EQ(left.origin(key).where, "nvme_path");
+  }
+}
+
 /** Another length than the run's gave another accuracy than its report, without a word. */
 TEST(LengthOfRun, IsTakenByEvaluationAndPrediction) {
   TemporaryDirectory directory;

@@ -104,6 +104,38 @@ std::vector<Option> machine_options() {
        .verbs = kRunning,
        .help = "Host memory Ferry may take; auto reads free memory and the cgroup's limit, "
                "and keeps a margin."},
+      {.key = "nvme_path",
+       .label = "NVMe directories",
+       .type = Type::list,
+       .group = kMemoryGroup,
+       .value = "",
+       .help =
+           "A third place beside GPU and host memory: directories on NVMe drives, separated by "
+           "commas, one for each drive. What host memory has no room for lives there, optimizer "
+           "states first, then weights, then gradients; several drives share it in stripes. A "
+           "step reads and writes it once, so slow drives make slow steps. Empty: no drive is "
+           "used. Never changes the result."},
+      {.key = "nvme_memory",
+       .label = "NVMe space",
+       .type = Type::bytes,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .unit = "bytes, or 400GiB",
+       .can_be_auto = true,
+       .range = {1048576, kMaxInteger},
+       .help = "Space that a run may take on the drives of nvme_path, all of them together; auto "
+               "takes what is free there, and keeps a margin."},
+      {.key = "nvme_endurance",
+       .label = "Endurance of the drives",
+       .type = Type::bytes,
+       .group = kMemoryGroup,
+       .value = "auto",
+       .unit = "bytes, or 600TB",
+       .can_be_auto = true,
+       .range = {1048576, kMaxInteger},
+       .help = "Bytes that may be written to the drives of nvme_path, all of them together, in "
+               "their life, as their data sheets say (TBW). The plan then says how long they last "
+               "at the run's rate; auto: not known."},
       {.key = "placement",
        .label = "Placement",
        .type = Type::choice,

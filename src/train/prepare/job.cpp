@@ -19,6 +19,13 @@ namespace {
 /** Makes the paths in config.toml mean the same from wherever the run is resumed. A model's name is
  * no path. */
 void make_paths_absolute(config::Config& config) {
+  if (const auto directories = config.list("nvme_path"); !directories.empty()) {
+    std::vector<std::string> all;
+    for (const std::string& directory : directories)
+      all.push_back(std::filesystem::absolute(directory).lexically_normal().string());
+    config.choose("nvme_path", fmt::format("{}", fmt::join(all, ",")),
+                  config.origin("nvme_path").where);
+  }
   if (const auto file = sample_file(config); !file.empty())
     config.choose("sample_prompts", std::filesystem::absolute(file).lexically_normal().string(),
                   config.origin("sample_prompts").where);
