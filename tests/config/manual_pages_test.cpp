@@ -116,10 +116,10 @@ TEST_F(ManualPages, ReadmeListsEveryPageAndStaysShort) {
 }
 
 /** Flags of commands, of scripts/ and of tensorboard, which are no options of the table. */
-const std::set<std::string> kFlags = {"card",   "config",     "cpu",     "decoder", "dry-run",
-                                      "gui",    "help",       "here",    "json",    "logdir",
-                                      "long",   "no-measure", "no-save", "only",    "option",
-                                      "output", "preset",     "seconds", "tests",   "verbose"};
+const std::set<std::string> kFlags = {
+    "card", "config", "cpu",    "decoder", "depth",         "directory", "dry-run",    "file-bytes",
+    "gui",  "help",   "here",   "json",    "logdir",        "long",      "no-measure", "no-save",
+    "only", "option", "output", "preset",  "request-bytes", "seconds",   "tests",      "verbose"};
 
 TEST_F(ManualPages, NamesOptionsThatExist) {
   static const std::regex kOption(R"((^|[ `(])--([a-z][a-z_-]*))");
