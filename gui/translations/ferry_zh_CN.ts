@@ -1295,6 +1295,14 @@
         <source>writes %1 GB/s, reads %2</source>
         <translation>写入 %1 GB/s，读取 %2</translation>
     </message>
+    <message>
+        <source>NVMe</source>
+        <translation>NVMe</translation>
+    </message>
+    <message>
+        <source>reads %1 GB/s, writes %2; at once %3 each way</source>
+        <translation>读取 %1 GB/s，写入 %2；同时读写时各 %3</translation>
+    </message>
 </context>
 <context>
     <name>ferry::gui::ErrorLabel</name>

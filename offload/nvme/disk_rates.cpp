@@ -179,4 +179,17 @@ double ScratchDisk::rate_of(DiskPattern pattern, double seconds) {
   return static_cast<double>(n_moved) / seconds_since(start);
 }
 
+double ScratchDisk::flush_s(int n_times) {
+  std::vector<double> times;
+  for (int i = 0; i < n_times; ++i) {
+    move(DiskPattern::write, [](int64_t n_moved) { return n_moved == 0; });
+    const auto start = Clock::now();
+    disk_->flush();
+    times.push_back(seconds_since(start));
+  }
+  const auto middle = times.begin() + std::ssize(times) / 2;
+  std::ranges::nth_element(times, middle);
+  return *middle;
+}
+
 }  // namespace ferry

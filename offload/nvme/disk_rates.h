@@ -46,6 +46,8 @@ class ScratchDisk {
   const std::vector<std::filesystem::path>& files() const { return files_; }
   /** Bytes per second that pass, in about so many seconds. */
   double rate_of(DiskPattern pattern, double seconds);
+  /** Seconds that flush() takes after some extents were written: the median of so many times. */
+  double flush_s(int n_times);
 
  private:
   void open_nameless(const std::filesystem::path& directory);

@@ -84,6 +84,10 @@ CompletedProgram whole_program() {
                            .verbs = {"doctor"},
                            .help = "Look only; figures are those of the last time",
                            .takes_value = false});
+  program.flags.push_back({.names = {"nvme-path"},
+                           .verbs = {"doctor"},
+                           .help = "Directories on the drives to measure",
+                           .completes = Completes::file});
   program.flags.push_back({.names = {"seconds"},
                            .verbs = {"doctor", "bench"},
                            .help = "About how long measuring may take"});

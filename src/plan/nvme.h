@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "src/config/config.h"
@@ -20,5 +21,12 @@ struct NvmeSettings {
 };
 
 NvmeSettings nvme_settings(const config::Config& config);
+
+/** The directories of a value of nvme_path. Error(usage) where one is empty; `where` says who gave
+ * it.
+ */
+std::vector<std::filesystem::path> nvme_directories(std::string_view text, std::string_view where);
+/** Those of FERRY_NVME_PATH, for commands that take no settings. */
+std::vector<std::filesystem::path> nvme_directories_of_environment();
 
 }  // namespace ferry

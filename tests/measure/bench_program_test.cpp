@@ -33,7 +33,8 @@ class BenchProgram : public testing::Test {
 };
 
 TEST_F(BenchProgram, DoctorMeasuresAndKeepsTheProfile) {
-  const Outcome outcome = run({"doctor", "--json", "--seconds", "0.3"});
+  const Outcome outcome =
+      run({"doctor", "--json", "--seconds", "0.3", "--nvme-path", home_.path().string()});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   const auto report = nlohmann::ordered_json::parse(outcome.out);
   const MachineProfile profile = parse_machine_profile(report["profile"].dump(), "doctor");
@@ -45,6 +46,9 @@ TEST_F(BenchProgram, DoctorMeasuresAndKeepsTheProfile) {
   EXPECT_TRUE(report["skipped"].is_array());
   EXPECT_CONTAINS(profile.name, profile.host.cpu);
   ASSERT_TRUE(std::filesystem::is_regular_file(stored())) << outcome.err;
+  ASSERT_EQ(profile.nvme.size(), 1u) << outcome.out;
+  EXPECT_EQ(profile.nvme[0].directories, std::vector{home_.path().string()});
+  EXPECT_GT(profile.nvme[0].mixed_bytes_per_s, 0);
 
   // Plans of this machine assume nothing of its memory any more.
   const auto plan = [&](const std::string& format) {
@@ -63,6 +67,12 @@ TEST_F(BenchProgram, DoctorMeasuresAndKeepsTheProfile) {
   EXPECT_GT(unmeasured["host_reserved_bytes"], 100 << 20);
   EXPECT_CONTAINS(plan("").out, "assumed, not measured on that machine");
   std::filesystem::rename(home_.path() / "away.json", stored());
+
+  // Neither a run on another directory of the drive nor the next doctor measures it again.
+  std::filesystem::create_directory(home_.path() / "states");
+  const Outcome on_drive = run({"plan", "--model", "model", "--nvme-path", "states"});
+  EXPECT_EQ(on_drive.exit_code, 0) << on_drive.err;
+  EXPECT_EQ(on_drive.err.find("measuring"), std::string::npos) << on_drive.err;
 
   // Looking only shows what was kept, word for word.
   const Outcome again = run({"doctor", "--json", "--no-measure"});

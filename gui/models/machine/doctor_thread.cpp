@@ -183,12 +183,18 @@ std::vector<std::pair<QString, QString>> profile_rows(const MachineProfile& prof
                       DoctorThread::tr("writes %1 GB/s, reads %2")
                           .arg(number(profile.disk.write_bytes_per_s / 1e9, 2),
                                number(profile.disk.read_bytes_per_s / 1e9, 2)));
+  for (const NvmeProfile& nvme : profile.nvme)
+    rows.emplace_back(
+        DoctorThread::tr("NVMe"),
+        DoctorThread::tr("reads %1 GB/s, writes %2; at once %3 each way")
+            .arg(number(nvme.read_bytes_per_s / 1e9, 2), number(nvme.write_bytes_per_s / 1e9, 2),
+                 number(nvme.mixed_bytes_per_s / 1e9, 2)));
   return rows;
 }
 
 QString report_text(const DoctorReport& report) {
   service::Facts facts = report.facts;
-  if (facts.profile) facts.profile->disk.directory.clear();  // a path of the user's
+  if (facts.profile) service::hide_places(*facts.profile);
   const auto json = service::to_json(facts, report.findings, report.measured);
   return to_text(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }

@@ -9,6 +9,7 @@
 #include "offload/nvme/stripes.h"
 #include "src/base/bytes.h"
 #include "src/base/error.h"
+#include "src/plan/nvme.h"
 #include "src/service/machine/disk_bench.h"
 #include "src/service/machine/measured.h"
 #include "src/term/progress.h"
@@ -23,8 +24,10 @@ const std::string_view kBenchDiskHelp =
     "Three patterns: reads and writes at rising offsets, and the optimizer's, which reads one half "
     "of\na file while it writes the other. Where fio is installed it runs the same patterns on the "
     "same\nfile by io_uring, in turns with Ferry; figures are medians of the turns.\n\n"
-    "  --directory DIR       whose drive is measured (this directory by itself); several share\n"
-    "                        the bytes in stripes, without fio. Nothing is left there\n"
+    "  --directory DIR       whose drive is measured (by itself those of FERRY_NVME_PATH, or this\n"
+    "                        directory); several share the bytes in stripes, without fio. Nothing "
+    "is\n"
+    "                        left there\n"
     "  --request-bytes SIZE  a request to the drive, a multiple of 4 KiB (1MiB)\n"
     "  --depth N             requests under way at once on each drive (16)\n"
     "  --file-bytes SIZE     the file, at most a quarter of what is free (2GiB)\n"
@@ -94,6 +97,7 @@ Request parse(Arguments arguments) {
     else
       refuse_arguments(fmt::format("unexpected argument '{}'", word));
   }
+  if (options.directories.empty()) options.directories = nvme_directories_of_environment();
   if (options.directories.empty()) options.directories.emplace_back(".");
   if (options.directories.size() > kDiskFiles_max)
     refuse_arguments(fmt::format("{} directories, expected at most {}", options.directories.size(),
@@ -121,6 +125,7 @@ ordered_json json_of(const DiskBench& bench, const DiskBenchOptions& options) {
                       {"depth", options.depth},
                       {"fio", bench.fio},
                       {"why_no_fio", bench.why_no_fio},
+                      {"flush_s", bench.flush_s},
                       {"patterns", ordered_json::array()}};
   for (const auto& directory : options.directories)
     out["directories"].push_back(directory.string());
@@ -160,7 +165,8 @@ void print_table(const DiskBench& bench, const DiskBenchOptions& options) {
                    range(rates.ferry), fio > 0 ? fmt::format("{:.2f}", fio / 1e9) : "",
                    fio > 0 ? fmt::format("{:.2f}", ferry / fio) : ""});
   }
-  fmt::print("{}", table.text(term::detect_terminal(1)));
+  fmt::print("{}a flush after writes takes {:.1f} ms\n", table.text(term::detect_terminal(1)),
+             bench.flush_s * 1e3);
   if (!bench.why_no_fio.empty()) fmt::print(stderr, "without a comparison: {}\n", bench.why_no_fio);
 }
 

@@ -13,6 +13,8 @@
 #include "src/cli/machine/profile_tables.h"
 #include "src/config/models/models.h"
 #include "src/files/mapped_file.h"
+#include "src/plan/nvme.h"
+#include "src/runs/store/drive_rates.h"
 #include "src/service/machine/facts.h"
 #include "src/term/table.h"
 
@@ -27,22 +29,29 @@ using service::Measured;
 
 constexpr std::string_view kDoctorHelp =
     "ferry doctor - what this machine has and can do, and what is wrong with it\n\n"
-    "usage: ferry doctor [--no-measure] [--seconds S] [--json]\n\n"
+    "usage: ferry doctor [--no-measure] [--seconds S] [--nvme-path DIR,...] [--json]\n\n"
     "Looks at processor, memory and its limits, disk, NVIDIA driver and GPUs, and Ferry's own "
     "parts; measures\n"
     "AdamW, copies, products, attention and the disk of the current directory in under 20 "
-    "seconds; lists the\n"
-    "models that it finds; and says how to mend each fault. The figures are kept as the machine's "
+    "seconds, and the\n"
+    "drives of nvme_path; lists the models that it finds; and says how to mend each fault. The "
+    "figures are kept as the machine's "
     "profile in\n"
     "$XDG_DATA_HOME/ferry/machine.json (~/.local/share). Exit code 0 when training can run, 5 "
     "when something\n"
     "prevents it.\n\n"
     "  --no-measure   look only; figures are those of the last time\n"
-    "  --seconds S    about how long measuring may take (12 by itself, and what starting takes)\n";
+    "  --seconds S    about how long measuring may take (12 by itself, and what starting takes)\n"
+    "  --nvme-path D  directories on the drives of a run, as `ferry train` has it; by itself those "
+    "of\n"
+    "                 FERRY_NVME_PATH. Some 6 seconds more\n";
+
+constexpr std::string_view kNvmeFlag = "--nvme-path=";
 
 struct DoctorRequest {
   bool measures = true;
   std::string seconds;
+  std::optional<Directories> nvme;
   bool wants_json = false;
   bool wants_help = false;
 };
@@ -59,9 +68,14 @@ DoctorRequest parse_doctor(Arguments arguments) {
       request.measures = false;
     else if (argument == "--seconds" && i + 1 < arguments.size())
       request.seconds = service::checked_seconds(arguments[++i]);
+    else if (argument == "--nvme-path" && i + 1 < arguments.size())
+      request.nvme = nvme_directories(arguments[++i], argument);
+    else if (argument.starts_with(kNvmeFlag))
+      request.nvme = nvme_directories(argument.substr(kNvmeFlag.size()), "--nvme-path");
     else
-      throw Error(Fault::usage, "cli.argument", fmt::format("unexpected argument '{}'", argument),
-                  "usage: ferry doctor [--no-measure] [--seconds S] [--json]");
+      throw Error(
+          Fault::usage, "cli.argument", fmt::format("unexpected argument '{}'", argument),
+          "usage: ferry doctor [--no-measure] [--seconds S] [--nvme-path DIR,...] [--json]");
   }
   return request;
 }
@@ -205,6 +219,7 @@ int run_doctor(Arguments arguments) {
     return 0;
   }
   Facts facts = service::read_facts();
+  if (request.nvme) facts.nvme_directories = *request.nvme;
   Measured measured;
   if (request.measures)
     measured = service::measure_and_store(facts, request.seconds);

@@ -11,6 +11,8 @@
 #include "src/base/print.h"
 #include "src/cli/plan/plan_time.h"
 #include "src/cli/settings.h"
+#include "src/plan/nvme.h"
+#include "src/runs/store/drive_rates.h"
 #include "src/service/machine/smaller_machine.h"
 #include "src/term/table.h"
 
@@ -156,6 +158,8 @@ int run_plan(Arguments arguments) {
   if (!command->config.maybe_text("machine"))
     if (const std::string note = service::note_of_smaller_machine(*command); !note.empty())
       log_line(note);
+  if (!command->config.maybe_text("machine"))
+    ensure_nvme_rates(nvme_settings(command->config).directories, log_line);
   const PlanAnswer answer = service::Planner().answer(command->config, {.tell = log_line});
   if (const auto file = answer.config.maybe_text("simulate"); file && !answer.refusal)
     write_trace(*file, answer);

@@ -21,8 +21,8 @@ namespace {
 using nlohmann::ordered_json;
 
 /** 2: small products and flash attention are timed as CUDA graphs run them, without launches.
- * 3: the memory of kernels and of the process may be there. */
-constexpr int64_t kVersion = 3, kVersion_least = 2;
+ * 3: the memory of kernels and of the process may be there. 4: NVMe drives may be there. */
+constexpr int64_t kVersion = 4, kVersion_least = 2;
 /** Larger counts are no machine's, and would overflow in sums. */
 constexpr int64_t kCount_max = int64_t{1} << 50;
 /** Operations, bytes or parameters a second: slower or faster ones are a slip of who wrote them. */
@@ -125,6 +125,17 @@ void visit(Archive& archive, T& disk) {
   archive.rate("read_bytes_per_s", disk.read_bytes_per_s);
 }
 
+template <class Archive, For<NvmeProfile> T>
+void visit(Archive& archive, T& nvme) {
+  archive.texts("drives", nvme.drives);
+  archive.texts("directories", nvme.directories);
+  archive.text("source", nvme.source);
+  archive.rate("read_bytes_per_s", nvme.read_bytes_per_s, Need::needed);
+  archive.rate("write_bytes_per_s", nvme.write_bytes_per_s, Need::needed);
+  archive.rate("mixed_bytes_per_s", nvme.mixed_bytes_per_s, Need::needed);
+  archive.seconds("flush_s", nvme.flush_s);
+}
+
 template <class Archive, For<MachineProfile> T>
 void visit(Archive& archive, T& profile) {
   archive.text("name", profile.name, Need::needed);
@@ -133,6 +144,7 @@ void visit(Archive& archive, T& profile) {
   archive.part("gpu", profile.gpu);
   archive.part("host", profile.host);
   archive.part("disk", profile.disk);
+  archive.list("nvme", profile.nvme);
 }
 
 class Writer {
@@ -188,6 +200,9 @@ std::tuple<int, std::string, int64_t, int64_t> order_of(const AttentionRate& att
 }
 std::tuple<int, std::string, int64_t, int64_t> order_of(const AdamwRate& adamw) {
   return {0, "", adamw.n_threads, 0};
+}
+std::tuple<int, std::string, int64_t, int64_t> order_of(const NvmeProfile& nvme) {
+  return {0, fmt::format("{}", fmt::join(nvme.drives, "\n")), 0, 0};
 }
 bool is_of_one_kind(const auto& a, const auto& b) {
   return std::get<0>(a) == std::get<0>(b) && std::get<1>(a) == std::get<1>(b);

@@ -114,6 +114,17 @@ struct DiskProfile {
   double write_bytes_per_s = 0, read_bytes_per_s = 0;  ///< past the page cache; 0: not measured
 };
 
+/** The rates of a run's drives, all of them together, in the patterns in which a step uses them:
+ * past the page cache, in large requests. */
+struct NvmeProfile {
+  std::vector<std::string> drives;       ///< drive_id_of() each; empty: no drive in particular
+  std::vector<std::string> directories;  ///< where it was measured
+  std::string source;                    ///< "measured 2026-11-22T10:00:00Z"
+  double read_bytes_per_s = 0, write_bytes_per_s = 0;  ///< alone, at rising offsets
+  double mixed_bytes_per_s = 0;  ///< each way, while as much is read as written
+  double flush_s = 0;            ///< until what was written is durable; 0: not known
+};
+
 struct MachineProfile {
   std::string name;  ///< "NVIDIA H200, AMD EPYC ..." or "2080ti-11g"
   std::string
@@ -123,6 +134,8 @@ struct MachineProfile {
   std::optional<GpuProfile> gpu;
   HostProfile host;
   DiskProfile disk;
+  /** By the drives; a plan's machine has those of its run alone, if they are known. */
+  std::vector<NvmeProfile> nvme;
 };
 
 /** Every figure may be missing (not measured); one that is there is finite and above zero, and

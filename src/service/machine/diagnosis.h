@@ -25,6 +25,9 @@ struct Facts {
   std::string trainer_trouble;
   std::vector<std::string> presets;
   std::vector<std::string> presets_here;  // of them, those made for no more than this machine
+  /** The drives that FERRY_NVME_PATH, or whoever asks, names. */
+  std::vector<std::filesystem::path> nvme_directories;
+  std::string nvme_trouble;               // why these were not measured
   bool hides_gpus = false;                // CUDA_VISIBLE_DEVICES leaves none of those that are here
   std::optional<MachineProfile> profile;  // measured now, or stored
   bool is_measured_now = false;

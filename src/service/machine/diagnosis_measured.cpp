@@ -118,6 +118,11 @@ void diagnose_measured(const Facts& facts, Findings& findings) {
     findings.add(Severity::warning,
                  fmt::format("this machine could not be measured: {}", facts.measure_trouble),
                  "what it says above is the reason; then `ferry doctor` again", Mend::measure);
+  if (!facts.nvme_trouble.empty())
+    findings.add(
+        Severity::warning,
+        fmt::format("the drives of nvme_path could not be measured: {}", facts.nvme_trouble),
+        "a run cannot use them either before that is mended");
   if (!facts.store_trouble.empty())
     findings.add(Severity::warning,
                  fmt::format("the profile could not be stored: {}", facts.store_trouble),

@@ -122,6 +122,8 @@ DiskBench bench_disk(const DiskBenchOptions& options) {
     }
     bench.patterns.push_back(std::move(rates));
   }
+  constexpr int kFlushes = 5;
+  bench.flush_s = scratch.flush_s(kFlushes);
   return bench;
 }
 

@@ -35,6 +35,7 @@ struct DiskBench {
   std::string fio;        ///< "fio-3.33"; empty: fio was left out
   std::string why_no_fio;
   std::vector<DiskBenchRates> patterns;
+  double flush_s = 0;  ///< after writes, until they are durable
 };
 
 /** Throws as open_disk() does. fio is left out, and the reason given, where it is missing, fails,

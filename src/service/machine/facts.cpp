@@ -1,12 +1,17 @@
 #include "src/service/machine/facts.h"
 
+#include <fmt/format.h>
+
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "simd/level.h"
 #include "src/base/error.h"
 #include "src/base/version.h"
 #include "src/config/preset.h"
+#include "src/plan/nvme.h"
 #include "src/plan/run_plan.h"
+#include "src/runs/store/drive_rates.h"
 #include "src/service/machine/smaller_machine.h"
 #include "src/service/trainer_program.h"
 
@@ -47,6 +52,11 @@ Facts read_facts() {
     facts.simd_trouble = error.what();
   }
   try {
+    facts.nvme_directories = nvme_directories_of_environment();
+  } catch (const Error& error) {
+    facts.nvme_trouble = error.what();
+  }
+  try {
     facts.trainer = find_trainer();
   } catch (const Error& error) {
     facts.trainer_trouble = error.what();
@@ -66,6 +76,28 @@ void load_profile(Facts& facts) {
   }
 }
 
+namespace {
+
+/** What was measured of drives before stays, but for those that are measured now. */
+void measure_drives(Facts& facts,
+                    const std::optional<MachineProfile>& kept,
+                    const std::string& seconds) {
+  constexpr double kShare = 0.5;
+  MachineProfile& profile = *facts.profile;
+  if (kept) profile.nvme = kept->nvme;
+  if (facts.nvme_directories.empty()) return;
+  try {
+    put_nvme(profile,
+             measure_nvme(facts.nvme_directories,
+                          seconds.empty() ? kNvmeMeasured_s
+                                          : kShare * std::strtod(seconds.c_str(), nullptr)));
+  } catch (const Error& error) {
+    facts.nvme_trouble = error.what();
+  }
+}
+
+}  // namespace
+
 Measured measure_and_store(Facts& facts, const std::string& seconds, const std::stop_token& stop) {
   Measured measured;
   if (!facts.trainer) return measured;  // a fault of its own
@@ -77,8 +109,10 @@ Measured measure_and_store(Facts& facts, const std::string& seconds, const std::
   facts.profile = measured.profile;
   facts.is_measured_now = true;
   if (!measured.profile) return measured;
+  const auto kept = profile_of_this_machine("");  // of any GPU; one that is damaged is none
+  measure_drives(facts, kept, seconds);
+  measured.profile->nvme = facts.profile->nvme;
   try {
-    const auto kept = profile_of_this_machine("");  // of any GPU; one that is damaged is none
     const auto& gpu = measured.profile->gpu;
     if (kept && kept->gpu && !facts.nvidia.gpus.empty() &&
         (!gpu || gpu->gemms.empty() || gpu->copies.empty()))
@@ -151,10 +185,18 @@ ordered_json to_json(const Facts& facts,
       {"findings", faults}};
 }
 
+void hide_places(MachineProfile& profile) {
+  profile.disk.directory.clear();
+  for (size_t i = 0; i < profile.nvme.size(); ++i) {
+    profile.nvme[i].directories.clear();
+    profile.nvme[i].drives = {fmt::format("drives {}", i + 1)};
+  }
+}
+
 ordered_json machine_report() {
   Facts facts = read_facts();
   load_profile(facts);
-  if (facts.profile) facts.profile->disk.directory.clear();  // a path of the user's
+  if (facts.profile) hide_places(*facts.profile);
   return to_json(facts, diagnose(facts), {});
 }
 

@@ -19,9 +19,9 @@ Facts read_facts();
 /** Adds the profile that was kept, if any; a damaged one is a fault. */
 void load_profile(Facts& facts);
 
-/** Has the trainer measure for about so many seconds ("" for its own choice), and keeps the
- * profile. What goes wrong is in the facts. Where `stop` asks for it, the trainer is ended and
- * nothing is kept. */
+/** Has the trainer measure for about so many seconds ("" for its own choice), measures the drives
+ * of nvme_path, and keeps the profile. What goes wrong is in the facts. Where `stop` asks for it,
+ * the trainer is ended and nothing is kept. */
 Measured measure_and_store(Facts& facts,
                            const std::string& seconds,
                            const std::stop_token& stop = {});
@@ -36,6 +36,9 @@ std::string_view name_of(Severity severity);
 nlohmann::ordered_json to_json(const Facts& facts,
                                const std::vector<Finding>& findings,
                                const Measured& measured);
+
+/** Leaves out which directories and drives the figures are of: those are the user's. */
+void hide_places(MachineProfile& profile);
 
 /** The same with the profile that was kept, and without paths of the user's. */
 nlohmann::ordered_json machine_report();

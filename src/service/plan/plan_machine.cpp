@@ -7,6 +7,8 @@
 #include "src/base/bytes.h"
 #include "src/base/error.h"
 #include "src/base/host_memory.h"
+#include "src/plan/nvme.h"
+#include "src/runs/store/drive_rates.h"
 
 namespace ferry::service {
 namespace {
@@ -28,7 +30,10 @@ PlannedMachine known_machine(const config::Config& config, const std::string& na
   PlannedMachine planned = {.name = fmt::format("{}, by its profile", profile.name)};
   const bool is_card = profile.host.memory_bytes == 0;  // of `ferry bench card`
   if (is_card) {
-    if (auto own = profile_of_this_machine("")) profile.host = own->host;
+    if (auto own = profile_of_this_machine("")) {
+      profile.host = own->host;
+      profile.nvme = own->nvme;
+    }
     planned.name += ", in this machine";
   }
   if (config.text("device") == "cpu") profile.gpu.reset();
@@ -97,8 +102,14 @@ PlannedMachine this_machine(const config::Config& config,
 
 PlannedMachine planned_machine(const config::Config& config,
                                const std::function<const Nvidia&()>& driver) {
-  if (const auto name = config.maybe_text("machine")) return known_machine(config, *name);
+  const Directories drives = nvme_settings(config).directories;
+  if (const auto name = config.maybe_text("machine")) {
+    PlannedMachine known = known_machine(config, *name);
+    take_nvme(known.machine, drives);
+    return known;
+  }
   PlannedMachine planned = this_machine(config, driver);
+  take_nvme(planned.machine, drives);
   if (std::string note = note_of_other_machine(); !note.empty())
     planned.notes.push_back(std::move(note));
   return planned;

@@ -8,11 +8,17 @@
 #include "offload/device/device.h"
 #include "src/base/error.h"
 #include "src/base/host_memory.h"
+#include "src/base/print.h"
 #include "src/base/threads.h"
+#include "src/plan/nvme.h"
+#include "src/runs/store/drive_rates.h"
 
 namespace ferry {
 
-Machine detect_machine(const config::Config& config) {
+namespace {
+
+/** Without the rates of drives. */
+Machine detect_devices(const config::Config& config) {
   Machine machine;
   machine.n_cores = n_usable_threads();
   machine.plan = plan_machine_here();
@@ -34,6 +40,16 @@ Machine detect_machine(const config::Config& config) {
            .taken_bytes = probe.total_bytes - probe.free_bytes},
           machine.plan);
   machine.device_name = probe.gpu_name;
+  return machine;
+}
+
+}  // namespace
+
+Machine detect_machine(const config::Config& config) {
+  const Directories drives = nvme_settings(config).directories;
+  ensure_nvme_rates(drives, [](const std::string& line) { log_line("nvme: " + line); });
+  Machine machine = detect_devices(config);
+  take_nvme(machine.plan, drives);
   return machine;
 }
 

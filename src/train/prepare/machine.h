@@ -15,7 +15,8 @@ struct Machine {
   std::string note;         ///< why a GPU that is there is not used, and what to do; may be empty
 };
 
-/** device = auto takes a usable GPU; device = cuda without one is Error(machine). */
+/** device = auto takes a usable GPU; device = cuda without one is Error(machine). Drives of
+ * nvme_path whose rates are not known are measured. */
 Machine detect_machine(const config::Config& config);
 
 /** Highest resident set of this process so far (VmHWM), and what it is now (VmRSS). */

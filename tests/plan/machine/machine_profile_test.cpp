@@ -59,6 +59,17 @@ MachineProfile whole_profile() {
                   .gemms = {{DType::f32, 512, 384, 1e11}},
                   .attentions = {{DType::f32, "cpu_math", 128, 64, 1e10, 2e10}}};
   profile.disk = {.directory = "/somewhere", .write_bytes_per_s = 1.8e9, .read_bytes_per_s = 3e9};
+  profile.nvme = {{.drives = {"a/1-2"},
+                   .directories = {"/mnt/a"},
+                   .source = "measured today",
+                   .read_bytes_per_s = 7e9,
+                   .write_bytes_per_s = 5e9,
+                   .mixed_bytes_per_s = 2.5e9,
+                   .flush_s = 0.003},
+                  {.drives = {"a/1-2", "b/1-3"},
+                   .read_bytes_per_s = 1.3e10,
+                   .write_bytes_per_s = 9e9,
+                   .mixed_bytes_per_s = 4e9}};
   return profile;
 }
 
@@ -141,6 +152,26 @@ TEST(MachineProfile, WhatIsWrittenIsRead) {
   EXPECT_EQ(read.disk.directory, "/somewhere");
   EXPECT_EQ(read.disk.write_bytes_per_s, 1.8e9);
   EXPECT_EQ(read.disk.read_bytes_per_s, 3e9);
+  ASSERT_EQ(read.nvme.size(), 2u);
+  const NvmeProfile& nvme = read.nvme[0];
+  EXPECT_EQ(nvme.drives, std::vector<std::string>{"a/1-2"});
+  EXPECT_EQ(nvme.directories, std::vector<std::string>{"/mnt/a"});
+  EXPECT_EQ(nvme.source, "measured today");
+  EXPECT_EQ(nvme.read_bytes_per_s, 7e9);
+  EXPECT_EQ(nvme.write_bytes_per_s, 5e9);
+  EXPECT_EQ(nvme.mixed_bytes_per_s, 2.5e9);
+  EXPECT_EQ(nvme.flush_s, 0.003);
+  EXPECT_EQ(read.nvme[1].drives.size(), 2u);
+  EXPECT_EQ(read.nvme[1].flush_s, 0) << "not known";
+}
+
+TEST(MachineProfile, DrivesAreThereOnceWithAllTheirRates) {
+  ordered_json json = whole_json();
+  json["nvme"][1]["drives"] = json["nvme"][0]["drives"];
+  EXPECT_CONTAINS(complaint(json), "each once");
+  json = whole_json();
+  json["nvme"][0].erase("mixed_bytes_per_s");
+  EXPECT_CONTAINS(complaint(json), "mixed_bytes_per_s");
 }
 
 /** Files of earlier builds and of other hands: each key means what it says. */
@@ -158,7 +189,9 @@ TEST(MachineProfile, TheFormatIsFixed) {
       "memory_bytes_per_s": 23, "dram_bytes_per_s": 24,
       "adamw": [{"threads": 25, "alone": 26, "beside_copies": 27, "h2d_beside": 28,
         "d2h_beside": 29}]},
-    "disk": {"directory": "/", "write_bytes_per_s": 30, "read_bytes_per_s": 31}})",
+    "disk": {"directory": "/", "write_bytes_per_s": 30, "read_bytes_per_s": 31},
+    "nvme": [{"drives": ["d"], "directories": ["/"], "source": "s", "read_bytes_per_s": 32,
+      "write_bytes_per_s": 33, "mixed_bytes_per_s": 34, "flush_s": 5}]})",
       "m.json");
   const GpuProfile& gpu = read.gpu.value();
   EXPECT_EQ(gpu.memory_bytes, 1);
@@ -197,6 +230,10 @@ TEST(MachineProfile, TheFormatIsFixed) {
   EXPECT_EQ(adamw.d2h_beside, 29);
   EXPECT_EQ(read.disk.write_bytes_per_s, 30);
   EXPECT_EQ(read.disk.read_bytes_per_s, 31);
+  EXPECT_EQ(read.nvme.at(0).read_bytes_per_s, 32);
+  EXPECT_EQ(read.nvme.at(0).write_bytes_per_s, 33);
+  EXPECT_EQ(read.nvme.at(0).mixed_bytes_per_s, 34);
+  EXPECT_EQ(read.nvme.at(0).flush_s, 5);
 }
 
 TEST(MachineProfile, WhatWasNotMeasuredIsLeftOut) {
@@ -206,7 +243,7 @@ TEST(MachineProfile, WhatWasNotMeasuredIsLeftOut) {
   EXPECT_TRUE(read.host.adamw.empty());
   EXPECT_EQ(read.disk.write_bytes_per_s, 0);
   EXPECT_EQ(ordered_json::parse(to_json(read)),
-            ordered_json::parse(R"({"version": 3, "name": "a host"})"));
+            ordered_json::parse(R"({"version": 4, "name": "a host"})"));
 }
 
 /** An older ferry did not measure the memory of kernels and of the process. */
@@ -281,8 +318,8 @@ TEST(MachineProfile, WrongValuesAreRefusedByKey) {
 
 TEST(MachineProfile, AnotherVersionOrNoJsonIsRefused) {
   ordered_json json = whole_json();
-  json["version"] = 4;
-  EXPECT_CONTAINS(complaint(json), "version is 4, and this ferry knows 3");
+  json["version"] = 5;
+  EXPECT_CONTAINS(complaint(json), "version is 5, and this ferry knows 4");
   json["version"] = 1;
   EXPECT_CONTAINS(complaint(json), "version is 1: an older ferry measured otherwise");
   json["version"] = "1";
@@ -387,6 +424,9 @@ TEST(MachinePresets, EachIsAWholeProfile) {
     }
     EXPECT_GT(profile.host.memory_bytes, 0) << name;
     EXPECT_GT(profile.disk.write_bytes_per_s, 0) << name;
+    ASSERT_EQ(profile.nvme.size(), 1u) << name;
+    EXPECT_TRUE(profile.nvme[0].drives.empty()) << name << " names drives that are not here";
+    EXPECT_LT(profile.nvme[0].mixed_bytes_per_s, profile.nvme[0].write_bytes_per_s) << name;
   }
 }
 

@@ -1,0 +1,93 @@
+#include "src/runs/store/drive_rates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "offload/nvme/disk_rates.h"
+#include "offload/nvme/drive.h"
+#include "src/base/bytes.h"
+#include "src/base/error.h"
+#include "src/runs/logs/wall_time.h"
+
+namespace ferry {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kFile_bytes = 2 * kGiB;
+constexpr int kFlushes = 5;
+
+/** True where each directory has a drive of its own among `drives`. */
+bool are_on(const Directories& directories, std::vector<std::string> drives) {
+  if (directories.size() != drives.size()) return false;
+  return std::ranges::all_of(directories, [&](const fs::path& directory) {
+    const auto drive = std::ranges::find_if(
+        drives, [&](const std::string& id) { return is_on_drive(directory, id); });
+    if (drive == drives.end()) return false;
+    drives.erase(drive);
+    return true;
+  });
+}
+
+double rounded(double rate) {
+  return std::stod(fmt::format("{:.4g}", rate));
+}
+
+}  // namespace
+
+const NvmeProfile* find_nvme(const MachineProfile& profile, const Directories& directories) {
+  const auto found = std::ranges::find_if(profile.nvme, [&](const NvmeProfile& nvme) {
+    return nvme.drives.empty() || are_on(directories, nvme.drives);
+  });
+  return found == profile.nvme.end() ? nullptr : &*found;
+}
+
+void take_nvme(PlanMachine& machine, const Directories& directories) {
+  if (!machine.profile) return;
+  const NvmeProfile* const found =
+      directories.empty() ? nullptr : find_nvme(*machine.profile, directories);
+  machine.profile->nvme = found ? std::vector{*found} : std::vector<NvmeProfile>{};
+}
+
+void put_nvme(MachineProfile& profile, NvmeProfile rates) {
+  std::ranges::sort(rates.drives);
+  std::erase_if(profile.nvme, [&](const NvmeProfile& old) { return old.drives == rates.drives; });
+  profile.nvme.push_back(std::move(rates));
+}
+
+NvmeProfile measure_nvme(const Directories& directories, double seconds) {
+  NvmeProfile rates{.source = fmt::format("measured {}", runs::now_in_words())};
+  const double each_s = seconds / 4;
+  ScratchDisk scratch(directories, kFile_bytes * std::ssize(directories), {}, each_s);
+  rates.read_bytes_per_s = rounded(scratch.rate_of(DiskPattern::read, each_s));
+  rates.write_bytes_per_s = rounded(scratch.rate_of(DiskPattern::write, each_s));
+  // Half of what passes is read, the other half written.
+  rates.mixed_bytes_per_s = rounded(scratch.rate_of(DiskPattern::mixed, each_s) / 2);
+  rates.flush_s = rounded(scratch.flush_s(kFlushes));
+  for (const fs::path& directory : directories) {
+    rates.drives.push_back(drive_id_of(directory));
+    rates.directories.push_back(fs::absolute(directory).lexically_normal().string());
+  }
+  return rates;
+}
+
+void ensure_nvme_rates(const Directories& directories,
+                       const std::function<void(const std::string&)>& tell,
+                       double seconds) {
+  if (directories.empty()) return;
+  const auto before = profile_of_this_machine("");
+  if (!before || find_nvme(*before, directories)) return;
+  tell(fmt::format("measuring what the drives of nvme_path give, some {:.0f} s; kept for later",
+                   seconds));
+  NvmeProfile rates = measure_nvme(directories, seconds);
+  MachineProfile profile = profile_of_this_machine("").value_or(*before);  // others store, too
+  put_nvme(profile, std::move(rates));
+  try {
+    store_machine_profile(profile);
+  } catch (const Error& error) {
+    tell(fmt::format("their rates could not be stored: {}", error.what()));
+  }
+}
+
+}  // namespace ferry
