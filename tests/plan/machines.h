@@ -58,4 +58,16 @@ inline MachineProfile even_machine(const MachineRates& rates) {
   return machine;
 }
 
+/** The same with a drive. */
+inline MachineProfile with_drive(MachineProfile machine,
+                                 double read_bytes_per_s = 7e9,
+                                 double write_bytes_per_s = 5e9,
+                                 double mixed_bytes_per_s = 3e9) {
+  machine.nvme = {{.read_bytes_per_s = read_bytes_per_s,
+                   .write_bytes_per_s = write_bytes_per_s,
+                   .mixed_bytes_per_s = mixed_bytes_per_s,
+                   .flush_s = 1e-3}};
+  return machine;
+}
+
 }  // namespace ferry::test

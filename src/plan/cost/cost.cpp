@@ -37,6 +37,16 @@ constexpr double kPairs_per_s = 7.4e12;
 /** The kernels of a square sum on the GPU, and their time beside reading the gradients. */
 constexpr int kSquareSumKernels = 3;
 constexpr double kSquareSum_s = 15e-6;
+/** The time until the first bytes of a piece of states come from a drive, or are taken by it:
+ * assumed, as are the flushes of one that says nothing of them. A commit has two of these (store.md
+ * in offload/store). */
+constexpr double kDriveStart_s = 100e-6, kFlush_s = 5e-3;
+constexpr int kCommitFlushes = 2;
+
+/** `with` of `alone`; what was not measured slows nothing down. */
+double ratio(double with, double alone) {
+  return with > 0 && alone > 0 ? std::min(1.0, with / alone) : 1.0;
+}
 
 /** The number of launches that take as long as the pass's work on the host. */
 double launches_of(const BlockWork& work) {
@@ -185,6 +195,17 @@ double CostModel::move_seconds(const Action& action) const {
               : host_pass_seconds(2 * static_cast<double>(n_bytes));
 }
 
+double CostModel::drive_seconds(const Action& action) const {
+  FERRY_CHECK(!machine_.nvme.empty(), "a profile without a drive");
+  const NvmeProfile& drive = machine_.nvme.front();
+  if (action.verb == Verb::commit)
+    return kCommitFlushes * (drive.flush_s > 0 ? drive.flush_s : kFlush_s);
+  const bool reads = action.verb == Verb::fetch_states;
+  const auto n_bytes =
+      static_cast<double>(bytes_of(reads ? action.writes : action.reads, Role::states));
+  return kDriveStart_s + n_bytes / (reads ? drive.read_bytes_per_s : drive.write_bytes_per_s);
+}
+
 int64_t CostModel::n_trained_tensors(int block) const {
   return std::ranges::count_if(shape_.blocks[static_cast<size_t>(block)].tensors,
                                &TensorExtent::trainable);
@@ -221,6 +242,10 @@ double CostModel::seconds(const Action& action, double replayed) const {
     }
     case Verb::decide:
       return gpu_ ? kDecision_s : 0;
+    case Verb::fetch_states:
+    case Verb::send_states:
+    case Verb::commit:
+      return drive_seconds(action);
     default:
       return arithmetic_seconds(
           action, static_cast<double>(bytes_of(action.reads) + bytes_of(action.writes)));
@@ -252,11 +277,14 @@ CostModel::Submission CostModel::submission(const Action& action, double replaye
 }
 
 double CostModel::speed(QueueId queue, const Beside& beside) const {
+  if (queue == QueueId::nvme_read || queue == QueueId::nvme_write) {
+    const bool reads = queue == QueueId::nvme_read;
+    if (machine_.nvme.empty() || !(reads ? beside.nvme_write : beside.nvme_read)) return 1;
+    const NvmeProfile& drive = machine_.nvme.front();
+    return ratio(drive.mixed_bytes_per_s, reads ? drive.read_bytes_per_s : drive.write_bytes_per_s);
+  }
   if (!gpu_ || machine_.gpu->copies.empty()) return 1;
   const CopyRate& copies = machine_.gpu->copies.back();
-  const auto ratio = [](double with, double alone) {
-    return with > 0 && alone > 0 ? std::min(1.0, with / alone) : 1.0;
-  };
   const AdamwRate* widest = nullptr;
   for (const AdamwRate& rate : machine_.host.adamw)
     if (rate.beside_copies > 0 && (!widest || rate.n_threads > widest->n_threads)) widest = &rate;
@@ -314,6 +342,13 @@ double CostModel::least_fetch_seconds(double n_bytes) const {
     for (const CopyRate& rate : machine_.gpu->copies)
       most = std::max(most, rate.h2d);
   return most > 0 ? n_bytes / most : 0;
+}
+
+double CostModel::least_drive_seconds(double read_s, double write_s) const {
+  const Beside both = {.nvme_read = true, .nvme_write = true};
+  const double read = speed(QueueId::nvme_read, both), write = speed(QueueId::nvme_write, both);
+  const double gain = std::max(0.0, read + write - 1);  // of a second in which both run
+  return read_s + write_s - gain * std::min(read_s / read, write_s / write);
 }
 
 double CostModel::step_flops(int n_micro) const {

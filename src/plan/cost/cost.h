@@ -39,9 +39,11 @@ class CostModel {
   bool may_be_replayed(const Action& action) const;
 
   /** The factors by which things that run at once slow each other down: copies share lanes with
-   * copies the other way, and updates share the host's memory with both. 1 is not at all. */
+   * copies the other way, updates share the host's memory with both, and reads of the drive share
+   * it with writes. 1 is not at all. */
   struct Beside {
     bool h2d = false, d2h = false, host = false;
+    bool nvme_read = false, nvme_write = false;
   };
   double speed(QueueId queue, const Beside& beside) const;
 
@@ -51,6 +53,9 @@ class CostModel {
 
   /** The time of copying so many bytes to the GPU at the link's best rate. */
   double least_fetch_seconds(double n_bytes) const;
+
+  /** The least time in which the drive reads and writes what takes so long alone. */
+  double least_drive_seconds(double read_s, double write_s) const;
 
   /** Floating-point operations of a step's forwards and backwards, without recomputation. */
   double step_flops(int n_micro) const;
@@ -78,6 +83,7 @@ class CostModel {
   Pass pass(const Action& action, double replayed) const;
   double copy_seconds(bool to_gpu, int64_t n_bytes) const;
   double move_seconds(const Action& action) const;
+  double drive_seconds(const Action& action) const;
   /** Arithmetic that reads and writes so many bytes, where the action's queue works. */
   double arithmetic_seconds(const Action& action, double n_bytes) const;
   double host_pass_seconds(double n_bytes) const;

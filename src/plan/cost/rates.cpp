@@ -127,7 +127,10 @@ double copy_rate(const std::vector<CopyRate>& rates,
                  rate_at(large));
 }
 
-std::string missing_figures(const MachineProfile& machine, bool gpu, const ModelTable& model) {
+std::string missing_figures(const MachineProfile& machine,
+                            bool gpu,
+                            const ModelTable& model,
+                            bool nvme) {
   if (gpu && !machine.gpu) return "figures of a GPU";
   const auto& gemms = gpu ? machine.gpu->gemms : machine.host.gemms;
   const auto& attentions = gpu ? machine.gpu->attentions : machine.host.attentions;
@@ -145,6 +148,9 @@ std::string missing_figures(const MachineProfile& machine, bool gpu, const Model
     return "the rate of the GPU's memory";
   if (gpu && machine.gpu->launch_s <= 0) return "what a launch takes";
   if (!gpu && machine.host.memory_bytes_per_s <= 0) return "the rate of the host's memory";
+  if (nvme && (machine.nvme.empty() || machine.nvme.front().read_bytes_per_s <= 0 ||
+               machine.nvme.front().write_bytes_per_s <= 0))
+    return "the rates of the NVMe drive";
   return "";
 }
 

@@ -30,7 +30,10 @@ double copy_rate(const std::vector<CopyRate>& rates,
                  double n_bytes);
 
 /** The figures that a profile lacks to time a step of this model, in words; empty where it lacks
- * none. An unknown figure must not count as no time. */
-std::string missing_figures(const MachineProfile& machine, bool gpu, const ModelTable& model);
+ * none. An unknown figure must not count as no time. `nvme`: states may live on a drive. */
+std::string missing_figures(const MachineProfile& machine,
+                            bool gpu,
+                            const ModelTable& model,
+                            bool nvme = false);
 
 }  // namespace ferry

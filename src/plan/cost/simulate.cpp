@@ -85,6 +85,7 @@ class Simulator {
         last_share = replayed[i];
       }
       if (list[i].verb == Verb::decide) decide_ = i;
+      if (list[i].verb == Verb::commit) commit_ = i;
       if (list[i].verb != Verb::update) continue;
       const auto block = static_cast<size_t>(list[i].block);
       update_of_.resize(std::max(update_of_.size(), block + 1), -1);
@@ -97,11 +98,13 @@ class Simulator {
     began_ = ended_;
     for (size_t beside = 0; beside < speeds_.size(); ++beside)
       for (size_t q = 0; q < kQueues; ++q)
-        speeds_[beside][q] = serial
-                                 ? 1
-                                 : cost.speed(static_cast<QueueId>(q), {.h2d = (beside & 1) > 0,
-                                                                        .d2h = (beside & 2) > 0,
-                                                                        .host = (beside & 4) > 0});
+        speeds_[beside][q] =
+            serial ? 1
+                   : cost.speed(static_cast<QueueId>(q), {.h2d = (beside & 1) > 0,
+                                                          .d2h = (beside & 2) > 0,
+                                                          .host = (beside & 4) > 0,
+                                                          .nvme_read = (beside & 8) > 0,
+                                                          .nvme_write = (beside & 16) > 0});
   }
 
   void run() {
@@ -137,6 +140,7 @@ class Simulator {
     // The stepping thread waits for the decision before it submits what follows.
     if (item.action > decide_ && !has_ended(item.step, decide_)) return false;
     if (!has_ended(item.step - 1, decide_)) return false;
+    if (action.after_commit && !has_ended(item.step - 1, commit_)) return false;
     for (; n_seen < action.after.size(); ++n_seen)
       if (!has_ended(item.step, static_cast<size_t>(action.after[n_seen]))) return false;
     for (int block : action.after_update) {
@@ -208,7 +212,8 @@ class Simulator {
       return static_cast<size_t>(running_[static_cast<size_t>(queue)].is_running);
     };
     const std::array<double, kQueues>& speed =
-        speeds_[runs(QueueId::h2d) + 2 * runs(QueueId::d2h) + 4 * runs(QueueId::host)];
+        speeds_[runs(QueueId::h2d) + 2 * runs(QueueId::d2h) + 4 * runs(QueueId::host) +
+                8 * runs(QueueId::nvme_read) + 16 * runs(QueueId::nvme_write)];
     double step_s = kNever;
     for (size_t q = 0; q < kQueues; ++q) {
       if (!running_[q].is_running) continue;
@@ -228,16 +233,16 @@ class Simulator {
   bool serial_;
   double n_each_;
   std::vector<bool> has_fewer_graphs_;  ///< by action: a smaller share than the action before
-  size_t decide_ = 0;
+  size_t decide_ = 0, commit_ = 0;
   std::vector<double> seconds_;  ///< by action
   std::vector<CostModel::Submission> submissions_;
   double submitted_s_ = 0;  ///< when what was started on the GPU had been launched
   /** The items that were started on the GPU, each with its number of launches. */
   std::vector<std::pair<Item, double>> launched_;
   size_t n_done_ = 0;  ///< the ones that ended long enough ago to hold nobody up
-  /** Speeds by what runs (1: h2d, 2: d2h, 4: host), then by queue. */
-  std::array<std::array<double, kQueues>, 8> speeds_{};
-  std::vector<int> update_of_;  ///< by block: index of its update; -1: none
+  /** Speeds by what runs (1: h2d, 2: d2h, 4: host, 8: nvme_read, 16: nvme_write), then by queue. */
+  std::array<std::array<double, kQueues>, 32> speeds_{};
+  std::vector<int> update_of_;  ///< by block: index of its (last piece's) update; -1: none
   std::array<std::vector<Item>, kQueues> queues_;
   std::array<size_t, kQueues> next_{}, n_seen_{};
   std::array<Running, kQueues> running_;
@@ -280,6 +285,9 @@ Simulation simulate_list(const CostModel& cost,
     if (list[i].verb == Verb::update && list[i].queue == QueueId::host)
       out.host_updates_s += took_s;
   }
+  const auto alone_s = [&](QueueId queue) { return out.alone_s[static_cast<size_t>(queue)]; };
+  out.least_drive_s =
+      cost.least_drive_seconds(alone_s(QueueId::nvme_read), alone_s(QueueId::nvme_write));
   if (!keeps_actions) return out;
   const double start = simulator.ended(kSteps - 3, decide);
   for (int step = kSteps - 2; step < kSteps; ++step)

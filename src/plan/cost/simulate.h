@@ -18,6 +18,7 @@ struct Simulation {
   std::array<double, kQueues> busy_s{};   ///< seconds of one step, by queue
   std::array<double, kQueues> alone_s{};  ///< the same, had nothing run beside it
   double host_updates_s = 0;              ///< the part of these for AdamW on the host
+  double least_drive_s = 0;  ///< the least that the drive takes for a step's reads and writes
   /** The queue that works for the largest share of the step: what binds. */
   QueueId binding() const;
   std::vector<TimedAction> actions;  ///< actions of the last steps, seconds from their begin

@@ -17,8 +17,8 @@ constexpr int64_t kPasses = 200;
 std::vector<size_t> updated_on_host(const StepShape& shape) {
   std::vector<size_t> blocks;
   for (int b = 0; b < shape.n_blocks(); ++b)
-    if (shape.blocks[static_cast<size_t>(b)].place.states == Place::host && shape.is_trained(b) &&
-        !shape.tied(b))
+    if (shape.blocks[static_cast<size_t>(b)].place.updates() == Place::host &&
+        shape.is_trained(b) && !shape.tied(b))
       blocks.push_back(static_cast<size_t>(b));
   return blocks;
 }
@@ -40,13 +40,20 @@ MachineProfile with_slower_updates(MachineProfile machine) {
   return machine;
 }
 
-/** The queue that is busy longest. The host's updates are slowed down by copies beside them, which
- * may be others once they are late. */
+/** The queue that is busy longest, or the drive. The host's updates are slowed down by copies
+ * beside them, which may be others once they are late, and so are the drive's reads and writes by
+ * each other. */
 double least_seconds(const Simulation& simulation) {
   std::array<double, kQueues> busy_s = simulation.busy_s;
-  constexpr auto kHost = static_cast<size_t>(QueueId::host);
-  busy_s[kHost] = simulation.alone_s[kHost];
-  return *std::ranges::max_element(busy_s);
+  for (QueueId queue : {QueueId::host, QueueId::nvme_read, QueueId::nvme_write})
+    busy_s[static_cast<size_t>(queue)] = simulation.alone_s[static_cast<size_t>(queue)];
+  return std::max(*std::ranges::max_element(busy_s), simulation.least_drive_s);
+}
+
+/** Updates on the host, and the time that the drive takes for their states. */
+double updates_seconds(const Simulation& simulation) {
+  const auto busy_s = [&](QueueId queue) { return simulation.busy_s[static_cast<size_t>(queue)]; };
+  return simulation.host_updates_s + busy_s(QueueId::nvme_read) + busy_s(QueueId::nvme_write);
 }
 
 /** True where a step may become shorter by as much as a prediction can tell, at one speed or the
@@ -62,7 +69,7 @@ bool can_gain(const Plan& plan) {
 
 double least_seconds_with_late_updates(const Plan& plan) {
   return std::max(least_seconds(*plan.predicted),
-                  plan.predicted->step_s - plan.predicted->host_updates_s);
+                  plan.predicted->step_s - updates_seconds(*plan.predicted));
 }
 
 void choose_late_updates(const ModelTable& model, const PlanRequest& request, Plan& plan) {

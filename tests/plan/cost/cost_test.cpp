@@ -86,6 +86,40 @@ TEST(Simulation, ReducedStatesUpdateByTheirBytes) {
   }
 }
 
+TEST(CostModel, ADriveReadsAndWritesAtItsRatesAndSlowerAtOnce) {
+  const ModelTable model = bert(1024, 4);
+  const MachineProfile machine = with_drive(even_machine({}), 7e9, 5e9, 3e9);
+  Plan plan = all_on_host(model, machine, true);
+  for (BlockShape& block : plan.shape.blocks)
+    block.place.states = Place::nvme;
+  const CostModel cost(machine, true, model, plan.shape, plan.largest);
+  double read_s = 0, write_s = 0;
+  int n_pieces = 0, n_commits = 0;
+  for (const Action& action : make_training_list(plan.shape, make_layout(plan.shape), 1)) {
+    if (action.verb == Verb::fetch_states) read_s += cost.seconds(action);
+    if (action.verb == Verb::send_states) write_s += cost.seconds(action);
+    n_pieces += action.verb == Verb::fetch_states;
+    if (action.verb != Verb::commit) continue;
+    EXPECT_GE(cost.seconds(action), 2e-3) << "two flushes";
+    ++n_commits;
+  }
+  ASSERT_GE(n_pieces, 6);
+  EXPECT_EQ(n_commits, 1);
+  // Master and both of Adam's states, fp32; a piece begins some time later.
+  const double bytes = 12.0 * static_cast<double>(model.n_trainable_params());
+  EXPECT_NEAR(read_s, bytes / 7e9 + n_pieces * 1e-4, 0.01 * bytes / 7e9);
+  EXPECT_NEAR(write_s, bytes / 5e9 + n_pieces * 1e-4, 0.01 * bytes / 5e9);
+  EXPECT_EQ(cost.speed(QueueId::nvme_read, {.nvme_write = true}), 3.0 / 7);
+  EXPECT_EQ(cost.speed(QueueId::nvme_write, {.nvme_read = true}), 3.0 / 5);
+  EXPECT_EQ(cost.speed(QueueId::nvme_read, {.h2d = true, .host = true}), 1);
+  // 7 GB and 5 GB: 5 GB of each at once, the rest alone.
+  EXPECT_NEAR(cost.least_drive_seconds(1, 1), 5.0 / 3 + 2.0 / 7, 1e-9);
+  // At once is slower than in turns.
+  const MachineProfile slow = with_drive(even_machine({}), 7e9, 5e9, 2e9);
+  const CostModel cost_slow(slow, true, model, plan.shape, plan.largest);
+  EXPECT_NEAR(cost_slow.least_drive_seconds(1, 1), 2, 1e-9);
+}
+
 // All graphs of all sizes are kept: 24 layers both ways are 48 a size, of at most 256.
 TEST(TokenSizes, AreAsManyAsHaveTheirGraphsKept) {
   const auto n_sizes = [](const ModelTable& model, int64_t length, int64_t n_micro) {
@@ -128,6 +162,9 @@ TEST(Figures, AreMissingOneByOne) {
   MachineProfile cpu = whole;
   cpu.host.attentions = whole.gpu->attentions;
   EXPECT_EQ(missing_figures(cpu, false, model), "");
+  EXPECT_NE(missing_figures(cpu, false, model, /*nvme=*/true), "");
+  EXPECT_EQ(missing_figures(with_drive(cpu), false, model, /*nvme=*/true), "");
+  EXPECT_NE(missing_figures(with_drive(cpu, 7e9, 0), false, model, /*nvme=*/true), "");
   cpu.host.memory_bytes_per_s = 0;
   EXPECT_NE(missing_figures(cpu, false, model), "");
 }

@@ -173,6 +173,76 @@ TEST(Simulation, NobodyGetsFurtherAheadThanAStreamTakesLaunches) {
   EXPECT_GT(took_s, all_s - 1.4 * launched_s);
 }
 
+/** All states on a drive. */
+Plan all_on_drive(const ModelTable& model, const MachineProfile& machine, bool clips) {
+  Plan plan = all_on_host(model, machine, clips);
+  for (BlockShape& block : plan.shape.blocks)
+    block.place.states = Place::nvme;
+  plan.shape.state_piece_elements = 2 << 20;
+  plan.layout = make_layout(plan.shape);
+  plan.predicted = simulate_plan(model, on_gpu(machine, 200 * kGiB, clips), plan);
+  return plan;
+}
+
+// Reads run ahead of the updates and writes behind them: the drive is never idle but for passes
+// that no update may go with.
+TEST(Simulation, ADriveThatBindsTakesItsBytesByItsRates) {
+  const ModelTable model = bert(1024, 24);
+  const double bytes = 12.0 * static_cast<double>(model.n_trainable_params());
+  for (const double mixed : {1.5e9, 2e9, 3.5e9})
+    for (const bool clips : {true, false}) {
+      const MachineProfile machine = with_drive(
+          even_machine({.flops_per_s = 4e15, .adamw_params_per_s = 10e9}), 7e9, 5e9, mixed);
+      const Plan plan = all_on_drive(model, machine, clips);
+      EXPECT_NEAR(plan.predicted->step_s, bytes / mixed, 0.06 * bytes / mixed)
+          << mixed << ", clips " << clips;
+      EXPECT_NEAR(busy(plan, QueueId::nvme_read), bytes / mixed, 0.06 * bytes / mixed);
+      const QueueId binding = plan.predicted->binding();
+      EXPECT_TRUE(binding == QueueId::nvme_read || binding == QueueId::nvme_write);
+      EXPECT_LE(plan.predicted->least_drive_s, plan.predicted->step_s);
+    }
+}
+
+TEST(Simulation, AFastDriveHidesBehindTheUpdates) {
+  const ModelTable model = bert(1024, 24);
+  const MachineProfile machine =
+      with_drive(even_machine({.adamw_params_per_s = 1e9}), 100e9, 100e9, 100e9);
+  const Plan on_host = all_on_host(model, machine, true),
+             on_drive = all_on_drive(model, machine, true);
+  EXPECT_NEAR(on_drive.predicted->step_s, on_host.predicted->step_s,
+              0.06 * on_host.predicted->step_s);
+  EXPECT_EQ(on_drive.predicted->binding(), QueueId::host);
+}
+
+// The first reads of a step follow the commit of the step before.
+TEST(Simulation, ACommitEndsEachStepOnTheDrive) {
+  const ModelTable model = bert(1024, 6);
+  const auto step_s = [&](double flush_s) {
+    MachineProfile machine = with_drive(even_machine({.flops_per_s = 4e15}), 7e9, 5e9, 2e9);
+    machine.nvme.front().flush_s = flush_s;
+    return all_on_drive(model, machine, true).predicted->step_s;
+  };
+  EXPECT_NEAR(step_s(0.5) - step_s(0.1), 0.8, 0.02);
+}
+
+TEST(Simulation, OnACpuADriveIsInTheSum) {
+  const ModelTable model = bert(256, 2);
+  PlanRequest request;
+  request.machine = with_drive(even_machine({.flops_per_s = 1e12}));
+  Plan plan = make_plan(model, request);
+  const double in_memory_s = plan.predicted->step_s;
+  for (BlockShape& block : plan.shape.blocks)
+    block.place = {Place::device, Place::nvme, Place::device};
+  plan.layout = make_layout(plan.shape);
+  const Simulation simulation = simulate_plan(model, request, plan);
+  const double drive_s = simulation.busy_s[static_cast<size_t>(QueueId::nvme_read)] +
+                         simulation.busy_s[static_cast<size_t>(QueueId::nvme_write)];
+  EXPECT_NEAR(drive_s,
+              12.0 * static_cast<double>(model.n_trainable_params()) * (1 / 7e9 + 1 / 5e9) + 2e-3,
+              0.1 * drive_s);
+  EXPECT_NEAR(simulation.step_s, in_memory_s + drive_s, 0.1 * drive_s);
+}
+
 TEST(Simulation, OnACpuIsTheSum) {
   const ModelTable model = bert(256, 2);
   MachineProfile machine = even_machine({.flops_per_s = 1e12});
