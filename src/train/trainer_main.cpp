@@ -67,8 +67,10 @@ void open_run(OpenRun& run,
     log_only(fmt::format("ferry: {}", line));  // the ferry binary has said them
 }
 
-/** Says why in run.json, then goes on as an error. */
+/** Says why in run.json, then goes on as an error. Where the run's directory has gone, that is the
+ * error: what failed in it says less. */
 [[noreturn]] void rethrow_failed(runs::RunDirectory& run) {
+  run.check();
   try {
     throw;
   } catch (const std::exception& e) {
@@ -76,7 +78,7 @@ void open_run(OpenRun& run,
     try {
       run.set_phase(runs::Phase::failed, {{"exit_reason", no_memory ? no_memory->what() : e.what()},
                                           {"actual", actual_json()}});
-    } catch (const std::exception&) {  // the directory may be what failed; e says more
+    } catch (const std::exception&) {  // the disk may be what failed; e says more
     }
     throw;
   }

@@ -210,12 +210,13 @@ void RunDirectory::set(const std::string& key, nlohmann::ordered_json value) {
 
 void RunDirectory::write() {
   if (is_taken_) throw in_use(path());
-  place_.check();
+  check();
   try {
     write_json_file(path() / "run.json", *record_);
     has_written_ = true;
     is_failing_ = false;
   } catch (const Error& error) {
+    check();                   // it may have gone since
     if (!has_written_) throw;  // a directory that cannot be written to shows before the first step
     // A full disk ends no training: the next change is written with all before it.
     if (!std::exchange(is_failing_, true))

@@ -45,6 +45,9 @@ class RunDirectory {
   explicit RunDirectory(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return place_.path(); }
+  /** Throws Error(machine) where the directory was moved or removed. Whoever tells that a file
+   * could not be written asks this first: it says why. */
+  void check() const { place_.check(); }
   /** run.json, rewritten whole; throws Error(machine) where the directory was moved or removed.
    * What a full disk does not take is said once and written with the next change. Keys of `more`
    * are kept from now on. */

@@ -93,6 +93,7 @@ void Saving::tell(const CheckpointSaver::Outcome& outcome, Control& control) {
   has_failed_ = outcome.failure != nullptr;
   std::string text = fmt::format("checkpoint-{}", outcome.step);
   if (outcome.failure) {
+    run_.check();
     const auto all = runs::complete_checkpoints(run_.path());
     try {
       std::rethrow_exception(outcome.failure);

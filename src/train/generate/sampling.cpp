@@ -144,9 +144,17 @@ fs::path Sampling::file_of(int64_t step) const {
 
 void Sampling::write(const std::string& lines) {
   try {
-    make_directories(directory_);
+    // Not its parents: a run whose directory was moved away does not come back as samples alone.
+    std::error_code error;
+    if (fs::create_directory(directory_, error)) sync_directory(run_.path());
+    if (error)
+      throw Error(
+          Fault::machine, "samples.write",
+          fmt::format("'{}' could not be created: {}", directory_.string(), error.message()),
+          "is the run's directory there, and may it be written to?");
     write_text_file(file_of(session_.n_steps()), lines);
   } catch (const Error& error) {
+    run_.check();
     trouble_ = error.what();
     progress_.log_line(fmt::format("{}; training goes on", error.what()));
   }

@@ -202,6 +202,34 @@ TEST_F(BadDays, ItsDirectoryIsMovedAway) {
   EXPECT_EQ(ferry({"train", "--resume=after", "--epochs=2", "--max-steps=1"}).exit_code, 0);
 }
 
+/** Between the look whether the directory is there and the write into it. */
+TEST_F(BadDays, ItsDirectoryIsMovedAwayWhileAFileIsWritten) {
+  struct Moment {
+    const char *call, *path;
+  };
+  // The record of an evaluation's begin, its predictions, and a checkpoint's first file and last.
+  for (const Moment& moment :
+       {Moment{"rename", "/run.json"}, Moment{"open", "predictions.jsonl"},
+        Moment{"open", "/checkpoint-10.tmp/"}, Moment{"open", "/checkpoint-10/"}}) {
+    SCOPED_TRACE(std::string(moment.call) + " " + moment.path);
+    const fs::path before = root_ / "moving", after = root_ / "moved";
+    const Outcome outcome =
+        run_ferry({.arguments = new_run("moving", {"--epochs=4", "--save-total-limit=9"}),
+                   .environment = {{"LD_PRELOAD", MOVED_DIRECTORY},
+                                   {"MOVE_RUN", before.string()},
+                                   {"MOVE_TO", after.string()},
+                                   {"MOVE_AT_CALL", moment.call},
+                                   {"MOVE_AT_PATH", moment.path}},
+                   .directory = root_.string()});
+    EXPECT_EQ(outcome.exit_code, 5) << outcome.err;
+    expect_holds(outcome.err, {"was moved to '" + after.string() + "'", "--resume"});
+    for (const char* never : {"training goes on", "could not be"})
+      EXPECT_FALSE(contains(outcome.err, never)) << never << " in: " << outcome.err;
+    EXPECT_FALSE(fs::exists(before));
+    fs::remove_all(after);
+  }
+}
+
 TEST_F(BadDays, ItsDirectoryIsRemoved) {
   Outcome outcome;
   std::thread running([&] { outcome = ferry(new_run("gone", {"--epochs=100000"})); });
