@@ -59,11 +59,11 @@ CompletedProgram whole_program() {
     program.verbs.push_back(std::move(verb));
   }
   program.flags.push_back({.names = {"help"},
-                           .verbs = {"presets", "doctor", "bench", "gui", "completion"},
+                           .verbs = {"presets", "doctor", "bench", "runs", "gui", "completion"},
                            .help = "What the verb does",
                            .takes_value = false});
   program.flags.push_back({.names = {"json"},
-                           .verbs = {"presets", "doctor", "bench"},
+                           .verbs = {"presets", "doctor", "bench", "runs"},
                            .help = "Results as JSON",
                            .takes_value = false});
   program.flags.push_back({.names = {"task"},
@@ -95,6 +95,14 @@ CompletedProgram whole_program() {
                            .verbs = {"bench"},
                            .help = "The file to write, of bench card or bench all",
                            .completes = Completes::file});
+  program.flags.push_back({.names = {"output"},
+                           .verbs = {"runs"},
+                           .help = "The file that runs report writes",
+                           .completes = Completes::file});
+  program.flags.push_back({.names = {"no-save"},
+                           .verbs = {"runs"},
+                           .help = "runs stop writes no checkpoint",
+                           .takes_value = false});
   program.flags.push_back({.names = {"directory"},
                            .verbs = {"bench"},
                            .help = "Whose drive bench disk measures",

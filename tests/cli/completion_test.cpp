@@ -195,6 +195,7 @@ TEST_P(Completion, FlagsAreThoseOfTheVerb) {
     Offered flags = {"--help", "--preset", "--config"};
     if (verb.prints_json || verb.takes_dry_run) flags.insert("--json");
     if (verb.takes_dry_run) flags.insert("--dry-run");
+    if (verb.takes_verbose) flags.insert("--verbose");
     for (const config::Option& option : config::option_table()) {
       if ((option.verbs & verb.mask) == 0) continue;
       std::string flag(option.key);

@@ -64,6 +64,8 @@ CompletedProgram completed_settings() {
                   "Results as JSON"),
       switch_flag("dry-run", verbs_where([](const Verb& verb) { return verb.takes_dry_run; }),
                   "Print every setting and where it comes from, and stop"),
+      switch_flag("verbose", verbs_where([](const Verb& verb) { return verb.takes_verbose; }),
+                  "Also what the figures of the machine assume"),
       {.names = {"preset"},
        .verbs = verbs_where(all),
        .help = "Settings that belong together",
